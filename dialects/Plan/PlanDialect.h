@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The plan dialect. Include this one header.
+#ifndef TRAINC_DIALECTS_PLAN_PLANDIALECT_H
+#define TRAINC_DIALECTS_PLAN_PLANDIALECT_H
+
+#include "dialects/Train/TrainDialect.h"
+#include "mlir/IR/RegionKindInterface.h"
+
+#include "dialects/Plan/PlanDialect.h.inc"
+#include "dialects/Plan/PlanEnums.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Plan/PlanTypes.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Plan/PlanAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Plan/PlanOps.h.inc"
+
+namespace trainc::plan {
+/// Bytes of a tensor's elements; booleans take one byte each.
+train::DimAttr getBytes(mlir::Type tensorType);
+} // namespace trainc::plan
+
+#endif // TRAINC_DIALECTS_PLAN_PLANDIALECT_H

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The `plan` dialect: a scheduled program over buffers. One op becomes one command of the package.
+
+#ifndef TRAINC_PLAN_DIALECT_TD
+#define TRAINC_PLAN_DIALECT_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/IR/RegionKindInterface.td"
+include "dialects/Train/TrainDialect.td"
+include "dialects/Plan/PlanEnums.td"
+
+def Plan_Dialect : Dialect {
+  let name = "plan";
+  let cppNamespace = "::trainc::plan";
+  let summary = "scheduled program over buffers";
+  let description = [{
+    Buffers with a size expression, kernel launches and library calls in the order in which they run.
+    Lifetimes follow from the order; offsets in the arena are the runtime's, for the sizes at hand.
+  }];
+  let useDefaultTypePrinterParser = 1;
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+}
+
+def Plan_BufferType : TypeDef<Plan_Dialect, "Buffer"> {
+  let mnemonic = "buffer";
+  let summary = "memory that commands read and write";
+}
+
+class Plan_Op<string mnemonic, list<Trait> traits = []> : Op<Plan_Dialect, mnemonic, traits>;
+
+def Plan_FunctionOp : Plan_Op<"function", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {
+  let summary = "one schedule: buffers, then commands";
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+}
+
+def Plan_SpaceAttr : EnumAttr<Plan_Dialect, Plan_Space, "space"> {
+  let assemblyFormat = "$value";
+}
+
+def Plan_BufferOp : Plan_Op<"buffer"> {
+  let summary = "declares a buffer for a tensor";
+  let description = [{
+    `name` is that of the parameter, state, input, hyper-parameter or output; of the parameter for a
+    gradient. `value` holds the data of a constant.
+    Example: `%0 = plan.buffer arena : tensor<?x64xf32, #train.dims<batch, 64>>`.
+  }];
+  let arguments = (ins Plan_SpaceAttr:$space, OptionalAttr<StrAttr>:$name, TypeAttrOf<AnyRankedTensor>:$type,
+                       OptionalAttr<ElementsAttr>:$value);
+  let results = (outs Plan_BufferType:$result);
+  let assemblyFormat = "$space ($name^)? (`value` $value^)? `:` $type attr-dict";
+}
+
+def Plan_LaunchOp : Plan_Op<"launch"> {
+  let summary = "runs a kernel over `work` items";
+  let arguments = (ins StrAttr:$kernel, Variadic<Plan_BufferType>:$buffers, I64Attr:$num_inputs,
+                       Train_DimsAttr:$dims, Train_DimAttr:$work, I64Attr:$grain, Train_DimAttr:$scratch);
+  let assemblyFormat = [{
+    $kernel `(` $buffers `)` `inputs` $num_inputs `dims` $dims `work` $work `grain` $grain `scratch` $scratch
+    attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Plan_GemmOp : Plan_Op<"gemm"> {
+  let summary = "c = a * b, batched, every axis with its stride";
+  let description = [{
+    `sizes` is [m, n, k]; strides are [batch..., row, column] in elements, offsets [a, b, c] in elements.
+  }];
+  let arguments = (ins Plan_BufferType:$a, Plan_BufferType:$b, Plan_BufferType:$c, Train_DimsAttr:$batch,
+                       Train_DimsAttr:$sizes, Train_DimsAttr:$a_strides, Train_DimsAttr:$b_strides,
+                       Train_DimsAttr:$c_strides, Train_DimsAttr:$offsets, TypeAttr:$element_type);
+  let assemblyFormat = [{
+    $a `,` $b `,` $c `batch` $batch `sizes` $sizes `strides` $a_strides `,` $b_strides `,` $c_strides
+    `offsets` $offsets `:` $element_type attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Plan_CopyOp : Plan_Op<"copy"> {
+  let summary = "copies a whole buffer";
+  let arguments = (ins Plan_BufferType:$from, Plan_BufferType:$to, Train_DimAttr:$bytes);
+  let assemblyFormat = "$from `to` $to `bytes` $bytes attr-dict";
+}
+
+#endif // TRAINC_PLAN_DIALECT_TD

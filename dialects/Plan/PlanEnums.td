@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Enums of the plan dialect, apart because their generator takes everything that a file includes.
+
+#ifndef TRAINC_PLAN_ENUMS_TD
+#define TRAINC_PLAN_ENUMS_TD
+
+include "mlir/IR/EnumAttr.td"
+
+def Plan_Space : I32EnumAttr<"Space", "where a buffer lives", [
+    I32EnumAttrCase<"arena", 0>, I32EnumAttrCase<"parameter", 1>, I32EnumAttrCase<"state", 2>,
+    I32EnumAttrCase<"gradient", 3>, I32EnumAttrCase<"input", 4>, I32EnumAttrCase<"hyper", 5>,
+    I32EnumAttrCase<"constant", 6>, I32EnumAttrCase<"output", 7>]> {
+  let cppNamespace = "::trainc::plan";
+  let genSpecializedAttr = 0;
+}
+#endif // TRAINC_PLAN_ENUMS_TD

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Registration of the train dialect, its attributes and interfaces, and the rules for function arguments.
+
+#include "dialects/Train/TrainDialect.h"
+#include "dialects/Train/TrainBuilder.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+#include "dialects/Train/TrainDialect.cpp.inc"
+#include "dialects/Train/TrainEnums.cpp.inc"
+#include "dialects/Train/TrainInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Train/TrainAttrs.cpp.inc"
+
+void TrainDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Train/TrainAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Train/TrainOps.cpp.inc"
+      >();
+}
+
+Operation *TrainDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
+                                             Location loc) {
+  auto elements = dyn_cast<ElementsAttr>(value);
+  if (!elements)
+    return nullptr;
+  // A splat of a symbolic shape has no dense form of its own.
+  if (auto splat = dyn_cast<SplatElementsAttr>(value))
+    return FullOp::create(builder, loc, type, cast<TypedAttr>(splat.getSplatValue<Attribute>()));
+  if (elements.getType() != type)
+    return nullptr;
+  return ConstantOp::create(builder, loc, elements);
+}
+
+LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned argument,
+                                                     NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (name == kRoleAttr) {
+    auto role = dyn_cast<StringAttr>(attribute.getValue());
+    static constexpr StringLiteral roles[] = {"parameter", "input", "hyper", "state", "gradient"};
+    if (!role || !llvm::is_contained(roles, role.getValue()))
+      return op->emitOpError("argument ")
+             << argument << ": expected train.role parameter, input, hyper, state or gradient, got "
+             << attribute.getValue();
+  } else if (name == kNameAttr) {
+    if (!isa<StringAttr>(attribute.getValue()))
+      return op->emitOpError("argument ") << argument << ": expected train.name to be a string";
+  } else if (name == kWeightAttr) {
+    if (!isa<WeightAttr>(attribute.getValue()))
+      return op->emitOpError("argument ")
+             << argument << ": expected train.weight to be a #train.weight";
+  } else if (name == kTrainableAttr) {
+    if (!isa<UnitAttr>(attribute.getValue()))
+      return op->emitOpError("argument ") << argument << ": expected train.trainable to be unit";
+  } else if (name == kDecayScaleAttr || name == kLrScaleAttr) {
+    if (!isa<FloatAttr>(attribute.getValue()))
+      return op->emitOpError("argument ") << argument << ": expected " << name << " to be a float";
+  }
+  return success();
+}
+
+Operation *trainc::train::detail::defaultCloneRestricted(Operation *op, OpBuilder &builder, ValueRange operands,
+                                          unsigned loop, DimAttr extent) {
+  AxisMap map = cast<AxisMapOpInterface>(op).getAxisMap();
+  IRMapping mapping;
+  mapping.map(op->getOperands(), operands);
+  Operation *clone = builder.clone(*op, mapping);
+  for (auto [result, axes] : llvm::zip(clone->getResults(), map.results)) {
+    SmallVector<DimAttr> dims = getDims(result);
+    for (auto [axis, l] : llvm::enumerate(axes))
+      if (l == int(loop))
+        dims[axis] = extent;
+    result.setType(getTensorType(dims, getElementType(result)));
+  }
+  return clone;
+}
+
+DimAttr trainc::train::detail::elementCount(Operation *op) {
+  DimAttr count = DimAttr::constant(op->getContext(), 0);
+  for (Value result : op->getResults())
+    count = count + getNumElements(result.getType());
+  return count;
+}

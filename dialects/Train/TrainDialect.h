@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The train dialect: operations, attributes and interfaces. Include this one header.
+#ifndef TRAINC_DIALECTS_TRAIN_TRAINDIALECT_H
+#define TRAINC_DIALECTS_TRAIN_TRAINDIALECT_H
+
+#include "dialects/Train/Dims.h"
+#include "dialects/Train/Interfaces.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/Train/TrainDialect.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/Train/TrainOps.h.inc"
+
+namespace trainc::train {
+
+/// Names of the attributes on function arguments and results; see docs/design/train-dialect.md.
+inline constexpr llvm::StringLiteral kRoleAttr = "train.role";
+inline constexpr llvm::StringLiteral kNameAttr = "train.name";
+inline constexpr llvm::StringLiteral kWeightAttr = "train.weight";
+inline constexpr llvm::StringLiteral kTrainableAttr = "train.trainable";
+inline constexpr llvm::StringLiteral kUpdatesAttr = "train.updates";
+/// Per-parameter multipliers of weight decay and learning rate (f64), set from --no-decay, --lr-scale.
+inline constexpr llvm::StringLiteral kDecayScaleAttr = "train.decay_scale";
+inline constexpr llvm::StringLiteral kLrScaleAttr = "train.lr_scale";
+/// On a gradient (unit): the loss does not depend on the parameter, so that no optimizer touches it.
+inline constexpr llvm::StringLiteral kUnusedAttr = "train.unused";
+
+} // namespace trainc::train
+
+#endif // TRAINC_DIALECTS_TRAIN_TRAINDIALECT_H

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What an op of a training graph can say about itself. Passes ask these questions and nothing else;
+// an op that does not answer blocks an optimisation, never correctness.
+
+#ifndef TRAINC_TRAIN_INTERFACES_TD
+#define TRAINC_TRAIN_INTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+class Train_Interface<string name> : OpInterface<name> {
+  let cppNamespace = "::trainc::train";
+}
+
+def AxisMapOpInterface : Train_Interface<"AxisMapOpInterface"> {
+  let description = [{
+    Relates the axes of operands and results through loops, as linalg's indexing maps restricted to
+    projected permutations. A loop is `parallel` (result index = operand index), `positional` (parallel,
+    but the coordinate itself enters the value: iota, dropout's counter), `reduction` (summed over)
+    or `opaque` (every result element along it may depend on every operand element along it).
+  }];
+  let methods = [
+    InterfaceMethod<"loops, and for each operand and result the loop of each axis (-1: none)",
+      "::trainc::train::AxisMap", "getAxisMap">,
+    InterfaceMethod<[{
+        Makes the op whose operands have been restricted along one parallel loop: same attributes, the
+        given operands, and results whose axes on `loop` have size `extent`. The default clones and
+        replaces the result types.
+      }],
+      "::mlir::Operation *", "cloneRestricted",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands, "unsigned":$loop,
+           "::trainc::train::DimAttr":$extent), [{}],
+      [{ return ::trainc::train::detail::defaultCloneRestricted($_op, builder, operands, loop, extent); }]>,
+  ];
+}
+
+def PointwiseOpInterface : Train_Interface<"PointwiseOpInterface"> {
+  let description = [{
+    result[i] = f(operands[i]...). Operands have the result's shape, or rank 0 (the same value for
+    every element). The op has one result.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Emits f with arith and math ops. `elements` are scalars or vectors of one length (rank-0
+        operands come already as splats); `index` holds the element's coordinates, `index` scalars or
+        vectors of the same length.
+      }],
+      "::mlir::Value", "buildScalar",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::ValueRange":$elements,
+           "::mlir::ValueRange":$index)>,
+    InterfaceMethod<"whether f reads the coordinate of this axis (only a prefix along it is then the same op)",
+      "bool", "dependsOnIndex", (ins "int64_t":$axis), [{}], [{ return false; }]>,
+    InterfaceMethod<"f in double; integers and booleans are exact doubles",
+      "double", "evaluateScalar",
+      (ins "::llvm::ArrayRef<double>":$elements, "::llvm::ArrayRef<int64_t>":$index)>,
+  ];
+}
+
+def ReductionOpInterface : Train_Interface<"ReductionOpInterface"> {
+  let description = [{
+    result = combine over the reduced axes of map(operand 0). The reduced axes are dropped. `combine`
+    is associative up to rounding; the order is the code generator's and depends on shapes only.
+  }];
+  let methods = [
+    InterfaceMethod<"axes of operand 0 that are reduced, ascending",
+      "::llvm::SmallVector<int64_t>", "getReducedAxes">,
+    InterfaceMethod<"the neutral element, for the element type given (scalar)",
+      "::mlir::TypedAttr", "getIdentity", (ins "::mlir::Type":$elementType)>,
+    InterfaceMethod<"value to be combined, from an operand element (scalar or vector)",
+      "::mlir::Value", "buildMap",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$element), [{}],
+      [{ return element; }]>,
+    InterfaceMethod<"combine(a, b), scalars or vectors",
+      "::mlir::Value", "buildCombine",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$lhs,
+           "::mlir::Value":$rhs)>,
+    InterfaceMethod<"map in double", "double", "evaluateMap", (ins "double":$element), [{}],
+      [{ return element; }]>,
+    InterfaceMethod<"combine in double", "double", "evaluateCombine",
+      (ins "double":$lhs, "double":$rhs)>,
+    InterfaceMethod<"neutral element in double", "double", "evaluateIdentity">,
+  ];
+}
+
+def ElementAccessOpInterface : Train_Interface<"ElementAccessOpInterface"> {
+  let description = [{
+    The op's result element at an index is made from operand elements at other indices (broadcast,
+    transpose, slice, gather, pad, iota ...): such ops fuse into any kernel as index arithmetic.
+  }];
+  let methods = [
+    InterfaceMethod<"emits the element of result `result` at `index`",
+      "::mlir::Value", "buildElement",
+      (ins "::trainc::train::ElementBuilder &":$eb, "unsigned":$result,
+           "::llvm::ArrayRef<::trainc::train::ElementIndex>":$index)>,
+  ];
+}
+
+def DecomposableOpInterface : Train_Interface<"DecomposableOpInterface"> {
+  let description = [{
+    A composite that passes see as one thing and kernels as its parts: pointwise ops, reductions and
+    element accesses.
+  }];
+  let methods = [
+    InterfaceMethod<"emits the parts; one value a result",
+      "void", "decompose",
+      (ins "::trainc::train::TrainBuilder &":$tb, "::llvm::SmallVectorImpl<::mlir::Value> &":$results)>,
+  ];
+}
+
+def DifferentiableOpInterface : Train_Interface<"DifferentiableOpInterface"> {
+  let description = [{
+    Reverse-mode derivative. Floating-point operands are differentiable unless the op says otherwise.
+    `cotangents` holds a value or null (zero) for each result; `gradients` takes a value or null (zero)
+    for each operand, and only those with `needed` set are looked at.
+  }];
+  let methods = [
+    InterfaceMethod<"emits the vector-Jacobian product",
+      "void", "buildVJP",
+      (ins "::trainc::train::TrainBuilder &":$tb, "::llvm::ArrayRef<::mlir::Value>":$cotangents,
+           "::llvm::ArrayRef<bool>":$needed,
+           "::llvm::MutableArrayRef<::mlir::Value>":$gradients)>,
+    InterfaceMethod<"whether a gradient flows to this operand at all",
+      "bool", "isDifferentiable", (ins "unsigned":$operand), [{}],
+      [{ return ::mlir::isa<::mlir::FloatType>(
+             ::mlir::getElementTypeOrSelf($_op->getOperand(operand).getType())); }]>,
+  ];
+}
+
+def CostOpInterface : Train_Interface<"CostOpInterface"> {
+  let description = [{What the op costs, as expressions over the symbols.}];
+  let methods = [
+    InterfaceMethod<"floating-point operations", "::trainc::train::DimAttr", "getFlops", (ins), [{}],
+      [{ return ::trainc::train::detail::elementCount($_op); }]>,
+    InterfaceMethod<"free, cheap, costly or never to be computed again",
+      "::trainc::train::RecomputeClass", "getRecomputeClass", (ins), [{}],
+      [{ return ::trainc::train::RecomputeClass::Cheap; }]>,
+    InterfaceMethod<"relative instruction count of one element, an add being 1",
+      "unsigned", "getElementCost", (ins), [{}], [{ return 1; }]>,
+  ];
+}
+
+def FusionOpInterface : Train_Interface<"FusionOpInterface"> {
+  let description = [{How the op takes part in forming kernels.}];
+  let methods = [
+    InterfaceMethod<"role", "::trainc::train::FusionRole", "getFusionRole">,
+  ];
+}
+
+def IndexOperandOpInterface : Train_Interface<"IndexOperandOpInterface"> {
+  let description = [{
+    An operand whose integers must lie in a range: checked on the host, before a step, where they come
+    straight from an input.
+  }];
+  let methods = [
+    InterfaceMethod<"the rule of one operand, if it has one",
+      "std::optional<::trainc::train::IndexRule>", "getIndexRule", (ins "unsigned":$operand)>,
+  ];
+}
+
+def StridedViewOpInterface : Train_Interface<"StridedViewOpInterface"> {
+  let description = [{
+    The result can be read in the operand's buffer through other strides, without a copy. Library calls
+    take such operands.
+  }];
+  let methods = [
+    InterfaceMethod<"layout of the result, if strides can express it",
+      "std::optional<::trainc::train::StridedLayout>", "getStridedView",
+      (ins "const ::trainc::train::StridedLayout &":$operand)>,
+  ];
+}
+
+def ScatterOpInterface : Train_Interface<"ScatterOpInterface"> {
+  let description = [{
+    result = zeros; for each position p of `updates` in row-major order of the index space:
+    result[..., index(p), ...] += updates[p]. Deterministic: duplicates are added in order.
+  }];
+  let methods = [
+    InterfaceMethod<"operand with the indices", "::mlir::OpOperand &", "getScatterIndices">,
+    InterfaceMethod<"operand with the updates", "::mlir::OpOperand &", "getScatterUpdates">,
+    InterfaceMethod<"result axis that the indices address", "int64_t", "getScatterAxis">,
+    InterfaceMethod<[{true: the updates have the indices' shape in place of the axis (as gather);
+                      false: indices and updates have one shape (as gather_elements)}],
+      "bool", "isRowScatter">,
+  ];
+}
+
+def ScanOpInterface : Train_Interface<"ScanOpInterface"> {
+  let description = [{Running combination along one axis (cumulative sum).}];
+  let methods = [
+    InterfaceMethod<"axis", "int64_t", "getScanAxis">,
+    InterfaceMethod<"the element itself is left out", "bool", "isExclusive">,
+    InterfaceMethod<"from the end", "bool", "isReverse">,
+    InterfaceMethod<"neutral element", "::mlir::TypedAttr", "getScanIdentity", (ins "::mlir::Type":$elementType)>,
+    InterfaceMethod<"combine", "::mlir::Value", "buildScanCombine",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$lhs,
+           "::mlir::Value":$rhs)>,
+  ];
+}
+
+def ReferenceOpInterface : Train_Interface<"ReferenceOpInterface"> {
+  let description = [{
+    Plain evaluation in double, for ops that the pointwise and reduction interfaces do not already
+    describe. Must not share code with `decompose` or code generation: it is their oracle.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Results from operands. The caller has set the results' shapes and sized their data (zeros).
+        `symbols` gives the sizes that attributes name. Fails on an index out of range.
+      }],
+      "::mlir::LogicalResult", "evaluate",
+      (ins "::llvm::ArrayRef<::trainc::train::HostTensor>":$operands,
+           "const ::trainc::train::SymbolValues &":$symbols,
+           "::llvm::MutableArrayRef<::trainc::train::HostTensor>":$results)>,
+  ];
+}
+
+def SliceOpInterface : Train_Interface<"SliceOpInterface"> {
+  let description = [{
+    The op selects indices of operand 0 along one axis and leaves the other axes alone: what
+    hoist-slices moves towards the inputs.
+  }];
+  let methods = [
+    InterfaceMethod<"axis of operand 0 that is selected from; -1 if the op does more than that",
+      "int64_t", "getSlicedAxis">,
+    InterfaceMethod<"whether the axis is dropped in the result (scalar index)", "bool", "dropsAxis">,
+    InterfaceMethod<"number of selected indices (1 where the axis is dropped)",
+      "::trainc::train::DimAttr", "getSlicedExtent">,
+    InterfaceMethod<"whether the selected indices are 0, 1, ... (coordinates stay what they were)",
+      "bool", "isPrefix", (ins), [{}], [{ return false; }]>,
+    InterfaceMethod<"the same selection along `axis` of another value, the axis kept",
+      "::mlir::Value", "buildSliced",
+      (ins "::trainc::train::TrainBuilder &":$tb, "::mlir::Value":$value, "int64_t":$axis)>,
+  ];
+}
+
+def EvalModeOpInterface : Train_Interface<"EvalModeOpInterface"> {
+  let description = [{The op behaves differently when the model is evaluated (dropout is identity).}];
+  let methods = [
+    InterfaceMethod<"values that replace the results in evaluation",
+      "void", "buildEvalMode",
+      (ins "::trainc::train::TrainBuilder &":$tb, "::llvm::SmallVectorImpl<::mlir::Value> &":$results)>,
+  ];
+}
+
+#endif // TRAINC_TRAIN_INTERFACES_TD

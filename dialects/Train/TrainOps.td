@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reductions, matrix products and the composites that passes see as one thing.
+
+#ifndef TRAINC_TRAIN_OPS_TD
+#define TRAINC_TRAIN_OPS_TD
+
+include "dialects/Train/TrainPointwiseOps.td"
+include "dialects/Train/TrainShapeOps.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+def Train_SymbolOp : Op<Train_Dialect, "symbol", [Symbol]> {
+  let summary = "declares a size symbol";
+  let description = [{
+    `min`, `max` (absent: unbounded), `divisor` hold for every run; `input` and `axis` say which input's
+    axis gives the value. Example: `train.symbol @batch min 1 input "input_ids" axis 0`.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$min, OptionalAttr<I64Attr>:$max,
+                       DefaultValuedAttr<I64Attr, "1">:$divisor, OptionalAttr<StrAttr>:$input,
+                       OptionalAttr<I64Attr>:$axis);
+  let assemblyFormat = [{
+    $sym_name `min` $min (`max` $max^)? (`divisor` $divisor^)? (`input` $input^ `axis` $axis)? attr-dict
+  }];
+}
+
+def Train_FusionOp : Train_Op<"fusion", [IsolatedFromAbove, SingleBlock, DeclareOpInterfaceMethods<FusionOpInterface>]> {
+  let summary = "ops that become one kernel";
+  let description = [{
+    The body is a straight line of pointwise, access and reduction ops (or one standalone op with
+    producers of its operands) on the block arguments, ended by `train.yield`.
+  }];
+  let arguments = (ins Variadic<Train_AnyTensor>:$inputs);
+  let results = (outs Variadic<Train_AnyTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`(` $inputs `)` attr-dict `:` functional-type($inputs, $results) $body";
+  let hasVerifier = 1;
+}
+
+def Train_YieldOp : Train_Op<"yield", [Terminator, ReturnLike, ParentOneOf<["FusionOp"]>]> {
+  let summary = "results of a fusion";
+  let arguments = (ins Variadic<Train_AnyTensor>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions and products
+//===----------------------------------------------------------------------===//
+
+def Train_ReduceKind : I32EnumAttr<"ReduceKind", "reduction", [
+    I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>,
+    I32EnumAttrCase<"prod", 3>]> {
+  let cppNamespace = "::trainc::train";
+  let genSpecializedAttr = 0;
+}
+def Train_ReduceKindAttr : EnumAttr<Train_Dialect, Train_ReduceKind, "reduce_kind"> {
+  let assemblyFormat = "`` $value";
+}
+
+def Train_ReduceOp : Train_Op<"reduce", [
+    DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReductionOpInterface>,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<FusionOpInterface>,
+    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]> {
+  let summary = "sum, max, min or product over axes; the axes are dropped";
+  let description = [{
+    Example: `train.reduce sum %x axes = [1] : tensor<4x8xf32> -> tensor<4xf32>`. Booleans: max is "any",
+    min is "all". Equal extremes share the gradient.
+  }];
+  let arguments = (ins Train_ReduceKindAttr:$kind, Train_AnyTensor:$operand, DenseI64ArrayAttr:$axes);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = "$kind $operand `axes` `=` $axes attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Train_MatmulOp : Train_Op<"matmul", [
+    DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<FusionOpInterface>,
+    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>]> {
+  let summary = "batched matrix product, either operand transposed";
+  let description = [{
+    lhs [batch..., m, k] (transposed: [batch..., k, m]), rhs [batch..., k, n] (transposed: [batch..., n, k]),
+    result [batch..., m, n]; equal batch axes, rank at least 2.
+  }];
+  let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, UnitAttr:$transposeLhs,
+                       UnitAttr:$transposeRhs);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = [{
+    $lhs (`transposed` $transposeLhs^)? `,` $rhs (`transposed` $transposeRhs^)? attr-dict `:` type($lhs)
+    `,` type($rhs) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Composites
+//===----------------------------------------------------------------------===//
+
+class Train_CompositeOp<string mnemonic, list<Trait> traits = []>
+    : Train_Op<mnemonic, !listconcat([
+        DeclareOpInterfaceMethods<AxisMapOpInterface>,
+        DeclareOpInterfaceMethods<DecomposableOpInterface>,
+        DeclareOpInterfaceMethods<ReferenceOpInterface>,
+        DeclareOpInterfaceMethods<CostOpInterface>,
+        DeclareOpInterfaceMethods<FusionOpInterface>], traits)> {
+  // Composites are decomposed before kernels form.
+  let extraClassDefinition = [{
+    ::trainc::train::FusionRole $cppClass::getFusionRole() { return ::trainc::train::FusionRole::None; }
+  }];
+}
+class Train_DifferentiableCompositeOp<string mnemonic, list<Trait> traits = []>
+    : Train_CompositeOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
+
+def Train_SoftmaxOp : Train_DifferentiableCompositeOp<"softmax", [SameOperandsAndResultType]> {
+  let summary = "e^(x - max x) / sum along one axis";
+  let description = [{
+    A row of -inf gives NaN, as in ONNX; see `guarded`: such a row then gives zeros, and zero gradients
+    (the exporters' Where(IsNaN(softmax), 0, softmax) is raised to it). Rows masked by the type's minimum
+    are uniform.
+  }];
+  let arguments = (ins Train_FloatTensor:$operand, I64Attr:$axis, UnitAttr:$guarded);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$operand `axis` `=` $axis (`guarded` $guarded^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Train_LogSoftmaxOp : Train_DifferentiableCompositeOp<"log_softmax", [SameOperandsAndResultType]> {
+  let summary = "x - max x - log(sum e^(x - max x)) along one axis";
+  let arguments = (ins Train_FloatTensor:$operand, I64Attr:$axis);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$operand `axis` `=` $axis attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Train_LayerNormOp : Train_DifferentiableCompositeOp<"layer_norm"> {
+  let summary = "layer normalisation over the axes from `axis` on (Ba et al. 2016; ONNX LayerNormalization-17)";
+  let description = [{
+    y = (x - mean) * rstd * scale + bias, rstd = 1 / sqrt(population variance + epsilon). `scale` and
+    `bias` have the shape of the normalised axes; `mean` and `rstd` that of the axes before.
+  }];
+  let arguments = (ins Train_FloatTensor:$operand, Train_FloatTensor:$scale, Optional<Train_FloatTensor>:$bias,
+                       I64Attr:$axis, F64Attr:$epsilon);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$mean, Train_FloatTensor:$rstd);
+  let assemblyFormat = [{
+    $operand `,` $scale (`,` $bias^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Train_CrossEntropyOp : Train_DifferentiableCompositeOp<"cross_entropy", [DeclareOpInterfaceMethods<IndexOperandOpInterface>]> {
+  let summary = "-log softmax(logits)[label] of each row";
+  let description = [{
+    logits [rows..., classes], labels [rows...] of integers. `loss` [rows...] is 0 where the label is
+    `ignore_index`; `lse` is log(sum e^logits). Means and class weights are written in other ops. A label
+    out of range is an error of the data, found on the host where it comes from an input.
+  }];
+  let arguments = (ins Train_FloatTensor:$logits, Train_IntTensor:$labels, OptionalAttr<I64Attr>:$ignore_index);
+  let results = (outs Train_FloatTensor:$loss, Train_FloatTensor:$lse);
+  let assemblyFormat = "$logits `,` $labels attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+// Optimizer updates: all operands have the parameter's shape except the scalars. Formulas are PyTorch's.
+def Train_SgdOp : Train_CompositeOp<"sgd"> {
+  let summary = "stochastic gradient descent (torch.optim.SGD)";
+  let description = [{
+    g += weight_decay * p; with momentum: m = first step ? g : momentum * m + g; g = nesterov ? g + momentum * m : m;
+    p -= lr * g. `step` (i64 scalar) is 1 for the first update. Without momentum `velocity` is passed through.
+  }];
+  let arguments = (ins Train_FloatTensor:$parameter, Train_FloatTensor:$gradient, Optional<Train_FloatTensor>:$velocity,
+                       Train_FloatTensor:$lr, Train_FloatTensor:$weightDecay, Train_IntTensor:$step,
+                       F64Attr:$momentum, UnitAttr:$nesterov);
+  let results = (outs Train_FloatTensor:$result, Optional<Train_FloatTensor>:$newVelocity);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+def Train_AdamOp : Train_CompositeOp<"adam"> {
+  let summary = "Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019), as torch.optim";
+  let description = [{
+    decoupled: p *= 1 - lr * weight_decay, else g += weight_decay * p. m = m + (g - m) * (1 - beta1);
+    v = beta2 * v + (1 - beta2) * g^2; p -= lr / (1 - beta1^step) * m / (sqrt(v) / sqrt(1 - beta2^step) + epsilon).
+  }];
+  let arguments = (ins Train_FloatTensor:$parameter, Train_FloatTensor:$gradient, Train_FloatTensor:$expAvg,
+                       Train_FloatTensor:$expAvgSq, Train_FloatTensor:$lr, Train_FloatTensor:$weightDecay,
+                       Train_IntTensor:$step, F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon, UnitAttr:$decoupled);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$newExpAvg, Train_FloatTensor:$newExpAvgSq);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+def Train_LambOp : Train_CompositeOp<"lamb"> {
+  let summary = "LAMB (You et al. 2020, algorithm 2, bias-corrected)";
+  let description = [{
+    m, v as Adam; u = m_hat / (sqrt(v_hat) + epsilon) + weight_decay * p; r = |p| / |u| (1 where either
+    norm is 0); p -= lr * r * u.
+  }];
+  let arguments = (ins Train_FloatTensor:$parameter, Train_FloatTensor:$gradient, Train_FloatTensor:$expAvg,
+                       Train_FloatTensor:$expAvgSq, Train_FloatTensor:$lr, Train_FloatTensor:$weightDecay,
+                       Train_IntTensor:$step, F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$newExpAvg, Train_FloatTensor:$newExpAvgSq);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+#endif // TRAINC_TRAIN_OPS_TD

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Pointwise operations: verifiers, folders, and the gradients that are more than a line.
+
+#include "dialects/Train/TrainBuilder.h"
+#include "dialects/Train/TrainVJP.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+AxisMap trainc::train::detail::pointwiseAxisMap(Operation *op) {
+  AxisMap map;
+  int64_t rank = getRank(op->getResult(0));
+  SmallVector<int> identity;
+  for (int64_t axis = 0; axis < rank; ++axis)
+    identity.push_back(axis);
+  auto pointwise = cast<PointwiseOpInterface>(op);
+  for (int64_t axis = 0; axis < rank; ++axis)
+    map.loops.push_back(pointwise.dependsOnIndex(axis) ? LoopKind::Positional : LoopKind::Parallel);
+  for (Value operand : op->getOperands())
+    map.operands.push_back(getRank(operand) == rank ? identity : SmallVector<int>());
+  map.results.push_back(identity);
+  return map;
+}
+
+void trainc::train::detail::extremumVJP(TrainBuilder &tb, StringRef wins, Value g, Value x, Value y,
+                                        ArrayRef<bool> needed, MutableArrayRef<Value> dx) {
+  Value zero = tb.scalarLike(g, 0), half = tb.mul(g, tb.scalarLike(g, 0.5));
+  Value equal = tb.compare("eq", x, y);
+  auto share = [&](Value a, Value b) {
+    return tb.select(equal, half, tb.select(tb.compare(wins, a, b), g, zero));
+  };
+  if (needed[0])
+    dx[0] = share(x, y);
+  if (needed[1])
+    dx[1] = share(y, x);
+}
+
+Value trainc::train::detail::geluSecondDerivative(TrainBuilder &tb, Value x, bool tanhForm) {
+  auto scaled = [&](Value value, double factor) { return tb.mul(value, tb.scalarLike(value, factor)); };
+  auto plus = [&](Value value, double term) { return tb.add(value, tb.scalarLike(value, term)); };
+  Value square = tb.mul(x, x);
+  // Density of the normal distribution times (2 - x^2).
+  if (!tanhForm)
+    return tb.mul(scaled(tb.exp(scaled(square, -0.5)), 0.3989422804014327), plus(tb.neg(square), 2));
+  // With t = tanh u, u = k (x + c x^3): (1 - t^2) (u' - x t u'^2 + x u'' / 2).
+  constexpr double k = 0.7978845608028654, c = 0.044715;
+  Value t = tb.tanh(tb.mul(x, plus(scaled(square, k * c), k)));
+  Value slope = plus(scaled(square, 3 * k * c), k);
+  Value bend = tb.sub(scaled(square, 3 * k * c), tb.mul(tb.mul(x, t), tb.mul(slope, slope)));
+  return tb.mul(plus(tb.neg(tb.mul(t, t)), 1), tb.add(slope, bend));
+}
+
+void trainc::train::detail::powVJP(TrainBuilder &tb, Value g, Value x, Value y, Value result,
+                                   ArrayRef<bool> needed, MutableArrayRef<Value> dx) {
+  if (needed[0]) {
+    // A constant exponent keeps its small powers exact (x^2 -> 2x).
+    SplatElementsAttr splat;
+    FloatAttr value;
+    Operation *def = y.getDefiningOp();
+    if (def && matchPattern(y, m_Constant(&splat)))
+      value = dyn_cast<FloatAttr>(splat.getSplatValue<Attribute>());
+    else if (auto full = dyn_cast_or_null<FullOp>(def))
+      value = dyn_cast<FloatAttr>(full.getValue());
+    if (value && value.getValueAsDouble() == 0) {
+      dx[0] = tb.scalarLike(g, 0);
+    } else {
+      Value less = value ? tb.scalarLike(y, value.getValueAsDouble() - 1)
+                         : tb.sub(y, tb.scalarLike(y, 1));
+      Value power = value && value.getValueAsDouble() == 2 ? x : tb.pow(x, less);
+      dx[0] = tb.mul(g, tb.mul(y, power));
+    }
+  }
+  if (needed[1]) {
+    Value positive = tb.compare("gt", x, tb.scalarLike(x, 0));
+    Value safe = tb.select(positive, x, tb.scalarLike(x, 1));
+    dx[1] = tb.mul(g, tb.mul(result, tb.log(safe)));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
+LogicalResult FullOp::verify() {
+  Type element = getElementTypeOrSelf(getResult().getType());
+  if (getValue().getType() != element)
+    return emitOpError("expected a value of the result's element type ")
+           << element << ", got " << getValue().getType();
+  return success();
+}
+LogicalResult IotaOp::verify() {
+  if (int64_t(getAxis()) < 0 || int64_t(getAxis()) >= getRank(getResult()))
+    return emitOpError("expected an axis below the rank ")
+           << getRank(getResult()) << ", got " << int64_t(getAxis());
+  return success();
+}
+LogicalResult DropoutOp::verify() {
+  double ratio = getRatio().convertToDouble();
+  if (!(ratio >= 0 && ratio < 1))
+    return emitOpError("expected a ratio in [0, 1), got ") << ratio;
+  auto key = cast<RankedTensorType>(getKey().getType());
+  if (key.getRank() != 0 || !key.getElementType().isInteger(64))
+    return emitOpError("expected the key to be tensor<i64>, got ") << key;
+  return success();
+}
+void DropoutOp::buildEvalMode(TrainBuilder &, SmallVectorImpl<Value> &results) {
+  results.push_back(getOperand());
+}
+
+//===----------------------------------------------------------------------===//
+// Folders: identities that hold exactly in floating point (x + 0 only for negative zero's sake not).
+//===----------------------------------------------------------------------===//
+
+/// Value of a splat constant or train.full.
+static std::optional<double> splatValue(Value value) {
+  Operation *def = value.getDefiningOp();
+  Attribute attr;
+  if (auto full = dyn_cast_or_null<FullOp>(def))
+    attr = full.getValue();
+  else if (auto constant = dyn_cast_or_null<ConstantOp>(def)) {
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      attr = splat.getSplatValue<Attribute>();
+  } else if (auto broadcast = dyn_cast_or_null<BroadcastOp>(def))
+    return splatValue(broadcast.getOperand());
+  if (auto number = dyn_cast_or_null<FloatAttr>(attr))
+    return number.getValueAsDouble();
+  if (auto number = dyn_cast_or_null<IntegerAttr>(attr))
+    return number.getType().isInteger(1) ? double(number.getValue().getBoolValue())
+                                         : double(number.getValue().getSExtValue());
+  return std::nullopt;
+}
+
+OpFoldResult AddOp::fold(FoldAdaptor) {
+  // 0.0 + -0.0 is 0.0: the fold keeps the value, not the sign of zero.
+  if (splatValue(getRhs()) == 0.0)
+    return getLhs();
+  if (splatValue(getLhs()) == 0.0)
+    return getRhs();
+  return {};
+}
+OpFoldResult SubOp::fold(FoldAdaptor) {
+  if (splatValue(getRhs()) == 0.0)
+    return getLhs();
+  return {};
+}
+OpFoldResult MulOp::fold(FoldAdaptor) {
+  if (splatValue(getRhs()) == 1.0)
+    return getLhs();
+  if (splatValue(getLhs()) == 1.0)
+    return getRhs();
+  return {};
+}
+OpFoldResult DivOp::fold(FoldAdaptor) {
+  if (splatValue(getRhs()) == 1.0)
+    return getLhs();
+  return {};
+}
+OpFoldResult CastOp::fold(FoldAdaptor) {
+  if (getOperand().getType() == getResult().getType())
+    return getOperand();
+  return {};
+}

@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operations that move elements: verifiers, folders and axis maps. Gradients are in TrainShapeVJP.cpp,
+// generated element accesses in TrainShapeAccess.cpp.
+
+#include "dialects/Train/TrainBuilder.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+static DimAttr zeroDim(Operation *op) { return DimAttr::constant(op->getContext(), 0); }
+
+/// Loops 0..rank-1, one an axis, for an op that maps axis to axis; `isParallel` tells which are.
+static AxisMap sameAxes(Operation *op, llvm::function_ref<bool(int64_t)> isParallel) {
+  AxisMap map;
+  SmallVector<int> axes;
+  for (int64_t axis = 0; axis < getRank(op->getResult(0)); ++axis) {
+    map.loops.push_back(isParallel(axis) ? LoopKind::Parallel : LoopKind::Opaque);
+    axes.push_back(axis);
+  }
+  map.operands.assign(op->getNumOperands(), axes);
+  map.results.assign(op->getNumResults(), axes);
+  return map;
+}
+
+static LogicalResult checkAxis(Operation *op, int64_t axis, int64_t rank) {
+  if (axis >= 0 && axis < rank)
+    return success();
+  return op->emitOpError("expected an axis below the rank ") << rank << ", got " << axis;
+}
+static LogicalResult checkElementType(Operation *op, Value from, Value to) {
+  if (getElementType(from) == getElementType(to))
+    return success();
+  return op->emitOpError("expected the result to have the operand's element type ")
+         << getElementType(from) << ", got " << getElementType(to);
+}
+static LogicalResult checkDims(Operation *op, StringRef what, ArrayRef<DimAttr> expected,
+                               Value value) {
+  if (ArrayRef<DimAttr>(getDims(value)) == expected)
+    return success();
+  return op->emitOpError("expected ")
+         << what << " of shape " << dimsToString(expected) << ", got "
+         << dimsToString(getDims(value));
+}
+
+//===----------------------------------------------------------------------===//
+// constant, dim
+//===----------------------------------------------------------------------===//
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+FusionRole ConstantOp::getFusionRole() {
+  // A splat is code; other data is a buffer of its own.
+  return isa<SplatElementsAttr>(getValue()) ? FusionRole::Access : FusionRole::View;
+}
+FusionRole DimOp::getFusionRole() { return FusionRole::Access; }
+
+//===----------------------------------------------------------------------===//
+// broadcast
+//===----------------------------------------------------------------------===//
+
+LogicalResult BroadcastOp::verify() {
+  SmallVector<DimAttr> from = getDims(getOperand()), to = getDims(getResult());
+  if (from.size() != getAxes().size())
+    return emitOpError("expected one axis for each of the operand's ")
+           << from.size() << " axes, got " << getAxes().size();
+  int64_t previous = -1;
+  for (auto [dim, axis] : llvm::zip(from, getAxes())) {
+    if (axis <= previous || axis >= int64_t(to.size()))
+      return emitOpError("expected ascending axes below the result's rank ")
+             << to.size() << ", got " << axis;
+    if (dim != to[axis])
+      return emitOpError("expected size ")
+             << dim.str() << " on axis " << axis << " of the result, got " << to[axis].str();
+    previous = axis;
+  }
+  return checkElementType(*this, getOperand(), getResult());
+}
+OpFoldResult BroadcastOp::fold(FoldAdaptor) {
+  if (getOperand().getType() == getResult().getType())
+    return getOperand();
+  if (auto inner = getOperand().getDefiningOp<BroadcastOp>()) {
+    SmallVector<int64_t> axes;
+    for (int64_t axis : inner.getAxes())
+      axes.push_back(getAxes()[axis]);
+    setAxes(axes);
+    getOperandMutable().assign(inner.getOperand());
+    return getResult();
+  }
+  if (auto full = getOperand().getDefiningOp<FullOp>())
+    if (cast<RankedTensorType>(getResult().getType()).hasStaticShape())
+      return DenseElementsAttr::get(cast<ShapedType>(getResult().getType()),
+                                    Attribute(full.getValue()));
+  return {};
+}
+AxisMap BroadcastOp::getAxisMap() {
+  AxisMap map = sameAxes(*this, [](int64_t) { return true; });
+  map.operands[0].assign(getAxes().begin(), getAxes().end());
+  return map;
+}
+
+//===----------------------------------------------------------------------===//
+// reshape
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReshapeOp::verify() {
+  if (getNumElements(getOperand().getType()) != getNumElements(getResult().getType()))
+    return emitOpError("expected equal element counts, got ")
+           << getNumElements(getOperand().getType()).str() << " and "
+           << getNumElements(getResult().getType()).str();
+  return checkElementType(*this, getOperand(), getResult());
+}
+OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
+  if (getOperand().getType() == getResult().getType())
+    return getOperand();
+  if (auto inner = getOperand().getDefiningOp<ReshapeOp>()) {
+    if (inner.getOperand().getType() == getResult().getType())
+      return inner.getOperand();
+    getOperandMutable().assign(inner.getOperand());
+    return getResult();
+  }
+  if (auto dense = dyn_cast_or_null<DenseElementsAttr>(adaptor.getOperand()))
+    if (cast<RankedTensorType>(getResult().getType()).hasStaticShape())
+      return dense.reshape(cast<ShapedType>(getResult().getType()));
+  return {};
+}
+AxisMap ReshapeOp::getAxisMap() {
+  AxisMap map;
+  SmallVector<DimAttr> from = getDims(getOperand()), to = getDims(getResult());
+  SmallVector<int> operand(from.size(), -1), result(to.size(), -1);
+  // An axis of one corresponds to an axis of the other when as many elements lie before it.
+  DimAttr before = DimAttr::constant(getContext(), 1);
+  size_t next = 0;
+  SmallVector<DimAttr> prefix{before};
+  for (DimAttr dim : to)
+    prefix.push_back(prefix.back() * dim);
+  for (auto [axis, dim] : llvm::enumerate(from)) {
+    for (size_t j = next; j < to.size(); ++j)
+      if (prefix[j] == before && to[j] == dim) {
+        operand[axis] = result[j] = map.loops.size();
+        map.loops.push_back(LoopKind::Parallel);
+        next = j + 1;
+        break;
+      }
+    before = before * dim;
+  }
+  for (SmallVector<int> *axes : {&operand, &result})
+    for (int &loop : *axes)
+      if (loop < 0) {
+        loop = map.loops.size();
+        map.loops.push_back(LoopKind::Opaque);
+      }
+  map.operands.push_back(operand);
+  map.results.push_back(result);
+  return map;
+}
+FusionRole ReshapeOp::getFusionRole() { return FusionRole::View; }
+
+//===----------------------------------------------------------------------===//
+// transpose
+//===----------------------------------------------------------------------===//
+
+LogicalResult TransposeOp::verify() {
+  SmallVector<DimAttr> from = getDims(getOperand()), expected;
+  SmallVector<int64_t> sorted(getPermutation());
+  llvm::sort(sorted);
+  bool isPermutation = sorted.size() == from.size();
+  for (auto [i, axis] : llvm::enumerate(sorted))
+    isPermutation &= axis == int64_t(i);
+  if (!isPermutation)
+    return emitOpError("expected a permutation of ") << from.size() << " axes";
+  for (int64_t axis : getPermutation())
+    expected.push_back(from[axis]);
+  if (failed(checkDims(*this, "a result", expected, getResult())))
+    return failure();
+  return checkElementType(*this, getOperand(), getResult());
+}
+OpFoldResult TransposeOp::fold(FoldAdaptor) {
+  if (llvm::is_sorted(getPermutation()))
+    return getOperand();
+  if (auto inner = getOperand().getDefiningOp<TransposeOp>()) {
+    SmallVector<int64_t> permutation;
+    for (int64_t axis : getPermutation())
+      permutation.push_back(inner.getPermutation()[axis]);
+    if (llvm::is_sorted(permutation))
+      return inner.getOperand();
+    setPermutation(permutation);
+    getOperandMutable().assign(inner.getOperand());
+    return getResult();
+  }
+  return {};
+}
+AxisMap TransposeOp::getAxisMap() {
+  AxisMap map = sameAxes(*this, [](int64_t) { return true; });
+  for (auto [axis, from] : llvm::enumerate(getPermutation()))
+    map.operands[0][from] = axis;
+  return map;
+}
+
+//===----------------------------------------------------------------------===//
+// slice
+//===----------------------------------------------------------------------===//
+
+LogicalResult SliceOp::verify() {
+  size_t rank = getRank(getOperand());
+  if (getStarts().getDims().size() != rank || getSteps().size() != rank ||
+      size_t(getRank(getResult())) != rank)
+    return emitOpError("expected starts, steps and a result of the operand's rank ") << rank;
+  if (llvm::is_contained(getSteps(), 0))
+    return emitOpError("expected steps other than 0");
+  return checkElementType(*this, getOperand(), getResult());
+}
+static bool takesWholeAxis(SliceOp op, int64_t axis) {
+  return op.getStarts().getDims()[axis].isConstant(0) && op.getSteps()[axis] == 1 &&
+         getDim(op.getOperand(), axis) == getDim(op.getResult(), axis);
+}
+OpFoldResult SliceOp::fold(FoldAdaptor) {
+  if (getOperand().getType() == getResult().getType() &&
+      llvm::all_of(llvm::seq<int64_t>(0, getRank(getResult())),
+                   [&](int64_t axis) { return takesWholeAxis(*this, axis); }))
+    return getOperand();
+  return {};
+}
+AxisMap SliceOp::getAxisMap() {
+  return sameAxes(*this, [&](int64_t axis) { return takesWholeAxis(*this, axis); });
+}
+int64_t SliceOp::getSlicedAxis() {
+  int64_t sliced = -1;
+  for (int64_t axis = 0; axis < getRank(getResult()); ++axis) {
+    if (takesWholeAxis(*this, axis))
+      continue;
+    if (sliced >= 0)
+      return -1;
+    sliced = axis;
+  }
+  return sliced;
+}
+bool SliceOp::dropsAxis() { return false; }
+bool SliceOp::isPrefix() {
+  int64_t axis = getSlicedAxis();
+  return axis >= 0 && getStarts().getDims()[axis].isConstant(0) && getSteps()[axis] == 1;
+}
+DimAttr SliceOp::getSlicedExtent() { return getDim(getResult(), getSlicedAxis()); }
+Value SliceOp::buildSliced(TrainBuilder &tb, Value value, int64_t axis) {
+  int64_t from = getSlicedAxis();
+  return tb.sliceAxis(value, axis, getStarts().getDims()[from], getSlicedExtent(), getSteps()[from]);
+}
+
+//===----------------------------------------------------------------------===//
+// pad, concat, split
+//===----------------------------------------------------------------------===//
+
+LogicalResult PadOp::verify() {
+  size_t rank = getRank(getOperand());
+  if (getLow().getDims().size() != rank || size_t(getRank(getResult())) != rank)
+    return emitOpError("expected low and a result of the operand's rank ") << rank;
+  if (getValue().getType() != getElementType(getOperand()))
+    return emitOpError("expected a value of the element type ")
+           << getElementType(getOperand()) << ", got " << getValue().getType();
+  return checkElementType(*this, getOperand(), getResult());
+}
+AxisMap PadOp::getAxisMap() {
+  return sameAxes(*this, [&](int64_t axis) {
+    return getLow().getDims()[axis].isConstant(0) &&
+           getDim(getOperand(), axis) == getDim(getResult(), axis);
+  });
+}
+
+/// Sizes of the parts along `axis` add up to the whole, other sizes are equal.
+static LogicalResult verifyParts(Operation *op, ValueRange parts, Value whole, int64_t axis) {
+  if (parts.empty())
+    return op->emitOpError("expected at least one part");
+  if (failed(checkAxis(op, axis, getRank(whole))))
+    return failure();
+  SmallVector<DimAttr> expected = getDims(whole);
+  DimAttr sum = zeroDim(op);
+  for (Value part : parts) {
+    if (getRank(part) != int64_t(expected.size()))
+      return op->emitOpError("expected parts of rank ")
+             << expected.size() << ", got " << getRank(part);
+    SmallVector<DimAttr> dims = expected;
+    dims[axis] = getDim(part, axis);
+    if (failed(checkDims(op, "a part", dims, part)) || failed(checkElementType(op, part, whole)))
+      return failure();
+    sum = sum + dims[axis];
+  }
+  if (sum != expected[axis])
+    return op->emitOpError("expected parts that add up to ")
+           << expected[axis].str() << " on axis " << axis << ", got " << sum.str();
+  return success();
+}
+LogicalResult ConcatOp::verify() {
+  return verifyParts(*this, getOperands(), getResult(), getAxis());
+}
+AxisMap ConcatOp::getAxisMap() {
+  return sameAxes(*this, [&](int64_t axis) { return axis != int64_t(getAxis()); });
+}
+LogicalResult SplitOp::verify() {
+  return verifyParts(*this, getResults(), getOperand(), getAxis());
+}
+AxisMap SplitOp::getAxisMap() {
+  return sameAxes(*this, [&](int64_t axis) { return axis != int64_t(getAxis()); });
+}
+
+//===----------------------------------------------------------------------===//
+// gather, gather_elements, gather_nd
+//===----------------------------------------------------------------------===//
+
+/// [before axis..., indices..., after axis...]
+static SmallVector<DimAttr> gatheredDims(Value data, Value indices, int64_t axis) {
+  SmallVector<DimAttr> from = getDims(data), dims(from.begin(), from.begin() + axis);
+  llvm::append_range(dims, getDims(indices));
+  dims.append(from.begin() + axis + 1, from.end());
+  return dims;
+}
+/// Loops of gather and of scatter_add: `data` is the indexed tensor, `rows` the one with the indices' axes.
+static AxisMap gatherAxisMap(int64_t dataRank, int64_t indexRank, int64_t axis, LoopKind indexKind,
+                             SmallVector<int> &data, SmallVector<int> &indices,
+                             SmallVector<int> &rows) {
+  AxisMap map;
+  auto loop = [&](LoopKind kind) {
+    map.loops.push_back(kind);
+    return int(map.loops.size()) - 1;
+  };
+  for (int64_t a = 0; a < axis; ++a) {
+    data.push_back(loop(LoopKind::Parallel));
+    rows.push_back(data.back());
+  }
+  data.push_back(loop(LoopKind::Opaque));
+  for (int64_t i = 0; i < indexRank; ++i) {
+    indices.push_back(loop(indexKind));
+    rows.push_back(indices.back());
+  }
+  for (int64_t a = axis + 1; a < dataRank; ++a) {
+    data.push_back(loop(LoopKind::Parallel));
+    rows.push_back(data.back());
+  }
+  return map;
+}
+
+LogicalResult GatherOp::verify() {
+  if (failed(checkAxis(*this, getAxis(), getRank(getData()))))
+    return failure();
+  if (failed(checkDims(*this, "a result", gatheredDims(getData(), getIndices(), getAxis()),
+                       getResult())))
+    return failure();
+  return checkElementType(*this, getData(), getResult());
+}
+AxisMap GatherOp::getAxisMap() {
+  SmallVector<int> data, indices, rows;
+  AxisMap map = gatherAxisMap(getRank(getData()), getRank(getIndices()), getAxis(),
+                              LoopKind::Parallel, data, indices, rows);
+  map.operands = {data, indices};
+  map.results = {rows};
+  return map;
+}
+int64_t GatherOp::getSlicedAxis() { return getRank(getIndices()) <= 1 ? int64_t(getAxis()) : -1; }
+bool GatherOp::dropsAxis() { return getRank(getIndices()) == 0; }
+bool GatherOp::isPrefix() {
+  // The one index 0; longer constant ranges are slices.
+  Value indices = getIndices();
+  if (!getSlicedExtent().isConstant(1))
+    return false;
+  while (auto reshape = indices.getDefiningOp<ReshapeOp>())
+    indices = reshape.getOperand();
+  if (auto full = indices.getDefiningOp<FullOp>())
+    return full.getValue() == IntegerAttr::get(getElementType(indices), 0);
+  DenseElementsAttr value;
+  return matchPattern(indices, m_Constant(&value)) && value.isSplat() &&
+         value.getSplatValue<APInt>().isZero();
+}
+DimAttr GatherOp::getSlicedExtent() {
+  return dropsAxis() ? DimAttr::constant(getContext(), 1) : getDim(getIndices(), 0);
+}
+Value GatherOp::buildSliced(TrainBuilder &tb, Value value, int64_t axis) {
+  Value indices = getIndices();
+  if (dropsAxis())
+    indices = tb.reshape(indices, {tb.dimAttr(1)});
+  return tb.gather(value, indices, axis);
+}
+
+LogicalResult GatherElementsOp::verify() {
+  if (failed(checkAxis(*this, getAxis(), getRank(getData()))))
+    return failure();
+  if (getRank(getIndices()) != getRank(getData()))
+    return emitOpError("expected indices of the data's rank ")
+           << getRank(getData()) << ", got " << getRank(getIndices());
+  if (failed(checkDims(*this, "a result", getDims(getIndices()), getResult())))
+    return failure();
+  return checkElementType(*this, getData(), getResult());
+}
+AxisMap GatherElementsOp::getAxisMap() {
+  AxisMap map = sameAxes(*this, [&](int64_t axis) {
+    return axis != int64_t(getAxis()) && getDim(getData(), axis) == getDim(getIndices(), axis);
+  });
+  // Along the gathered axis results follow their indices, and any element of the data may be read.
+  map.loops[getAxis()] = LoopKind::Parallel;
+  map.operands[0][getAxis()] = map.loops.size();
+  map.loops.push_back(LoopKind::Opaque);
+  return map;
+}
+
+LogicalResult GatherNdOp::verify() {
+  SmallVector<DimAttr> data = getDims(getData()), indices = getDims(getIndices());
+  int64_t batch = getBatchDims();
+  std::optional<int64_t> depth;
+  if (!indices.empty())
+    depth = indices.back().getConstant();
+  if (!depth || *depth < 1)
+    return emitOpError("expected indices with a constant last axis");
+  if (batch < 0 || batch >= int64_t(indices.size()) || batch + *depth > int64_t(data.size()))
+    return emitOpError("expected batch_dims + index depth of at most the data's rank ")
+           << data.size() << ", got " << batch << " + " << *depth;
+  SmallVector<DimAttr> expected(indices.begin(), indices.end() - 1);
+  expected.append(data.begin() + batch + *depth, data.end());
+  for (int64_t axis = 0; axis < batch; ++axis)
+    if (data[axis] != indices[axis])
+      return emitOpError("expected equal batch sizes on axis ")
+             << axis << ", got " << data[axis].str() << " and " << indices[axis].str();
+  if (failed(checkDims(*this, "a result", expected, getResult())))
+    return failure();
+  return checkElementType(*this, getData(), getResult());
+}
+AxisMap GatherNdOp::getAxisMap() {
+  AxisMap map;
+  int64_t batch = getBatchDims(), indexRank = getRank(getIndices());
+  int64_t depth = *getDims(getIndices()).back().getConstant();
+  SmallVector<int> data, indices, result;
+  auto loop = [&](LoopKind kind) {
+    map.loops.push_back(kind);
+    return int(map.loops.size()) - 1;
+  };
+  for (int64_t axis = 0; axis + 1 < indexRank; ++axis) {
+    indices.push_back(loop(LoopKind::Parallel));
+    result.push_back(indices.back());
+    if (axis < batch)
+      data.push_back(indices.back());
+  }
+  indices.push_back(loop(LoopKind::Opaque));
+  for (int64_t i = 0; i < depth; ++i)
+    data.push_back(loop(LoopKind::Opaque));
+  for (int64_t axis = batch + depth; axis < getRank(getData()); ++axis) {
+    data.push_back(loop(LoopKind::Parallel));
+    result.push_back(data.back());
+  }
+  map.operands = {data, indices};
+  map.results = {result};
+  return map;
+}
+
+//===----------------------------------------------------------------------===//
+// scatter_add, scatter_elements_add, cumsum
+//===----------------------------------------------------------------------===//
+
+LogicalResult ScatterAddOp::verify() {
+  if (failed(checkAxis(*this, getAxis(), getRank(getResult()))))
+    return failure();
+  if (failed(checkDims(*this, "updates", gatheredDims(getResult(), getIndices(), getAxis()),
+                       getUpdates())))
+    return failure();
+  return checkElementType(*this, getUpdates(), getResult());
+}
+AxisMap ScatterAddOp::getAxisMap() {
+  SmallVector<int> data, indices, rows;
+  AxisMap map = gatherAxisMap(getRank(getResult()), getRank(getIndices()), getAxis(),
+                              LoopKind::Reduction, data, indices, rows);
+  map.operands = {indices, rows};
+  map.results = {data};
+  return map;
+}
+OpOperand &ScatterAddOp::getScatterIndices() { return getIndicesMutable(); }
+OpOperand &ScatterAddOp::getScatterUpdates() { return getUpdatesMutable(); }
+int64_t ScatterAddOp::getScatterAxis() { return getAxis(); }
+bool ScatterAddOp::isRowScatter() { return true; }
+
+LogicalResult ScatterElementsAddOp::verify() {
+  if (failed(checkAxis(*this, getAxis(), getRank(getResult()))))
+    return failure();
+  if (getRank(getUpdates()) != getRank(getResult()))
+    return emitOpError("expected updates of the result's rank ")
+           << getRank(getResult()) << ", got " << getRank(getUpdates());
+  if (failed(checkDims(*this, "updates", getDims(getIndices()), getUpdates())))
+    return failure();
+  return checkElementType(*this, getUpdates(), getResult());
+}
+AxisMap ScatterElementsAddOp::getAxisMap() {
+  AxisMap map;
+  SmallVector<int> updates, result;
+  for (int64_t axis = 0; axis < getRank(getResult()); ++axis) {
+    bool same = axis != int64_t(getAxis()) && getDim(getUpdates(), axis) == getDim(getResult(), axis);
+    map.loops.push_back(same ? LoopKind::Parallel : LoopKind::Reduction);
+    updates.push_back(axis);
+    result.push_back(axis);
+  }
+  for (int64_t axis = 0; axis < getRank(getResult()); ++axis)
+    if (map.loops[axis] == LoopKind::Reduction) {
+      result[axis] = map.loops.size();
+      map.loops.push_back(LoopKind::Opaque);
+    }
+  map.operands = {updates, updates};
+  map.results = {result};
+  return map;
+}
+OpOperand &ScatterElementsAddOp::getScatterIndices() { return getIndicesMutable(); }
+OpOperand &ScatterElementsAddOp::getScatterUpdates() { return getUpdatesMutable(); }
+int64_t ScatterElementsAddOp::getScatterAxis() { return getAxis(); }
+bool ScatterElementsAddOp::isRowScatter() { return false; }
+
+LogicalResult CumsumOp::verify() { return checkAxis(*this, getAxis(), getRank(getResult())); }
+AxisMap CumsumOp::getAxisMap() {
+  return sameAxes(*this, [&](int64_t axis) { return axis != int64_t(getAxis()); });
+}
+int64_t CumsumOp::getScanAxis() { return getAxis(); }
+bool CumsumOp::isExclusive() { return getExclusive(); }
+bool CumsumOp::isReverse() { return getReverse(); }
+TypedAttr CumsumOp::getScanIdentity(Type elementType) {
+  return cast<TypedAttr>(Builder(getContext()).getZeroAttr(elementType));
+}
+Value CumsumOp::buildScanCombine(OpBuilder &builder, Location loc, Value lhs, Value rhs) {
+  if (isa<FloatType>(getElementTypeOrSelf(lhs.getType())))
+    return arith::AddFOp::create(builder, loc, lhs, rhs);
+  return arith::AddIOp::create(builder, loc, lhs, rhs);
+}

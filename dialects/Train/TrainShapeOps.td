@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operations that move elements: constants, shapes, gathers and scatters.
+
+#ifndef TRAINC_TRAIN_SHAPE_TD
+#define TRAINC_TRAIN_SHAPE_TD
+
+include "dialects/Train/TrainBase.td"
+
+// Moves elements by index arithmetic only.
+class Train_AccessOp<string mnemonic, list<Trait> traits = []>
+    : Train_Op<mnemonic, !listconcat([
+        DeclareOpInterfaceMethods<AxisMapOpInterface>,
+        DeclareOpInterfaceMethods<ElementAccessOpInterface>,
+        DeclareOpInterfaceMethods<ReferenceOpInterface>,
+        DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+        DeclareOpInterfaceMethods<FusionOpInterface>,
+        DeclareOpInterfaceMethods<CostOpInterface>], traits)> {
+  let extraClassDefinition = [{
+    ::trainc::train::FusionRole $cppClass::getFusionRole() {
+      return ::trainc::train::FusionRole::Access;
+    }
+  }];
+}
+
+def Train_ConstantOp : Train_Op<"constant", [ConstantLike, AllTypesMatch<["value", "result"]>,
+    DeclareOpInterfaceMethods<ElementAccessOpInterface>, DeclareOpInterfaceMethods<FusionOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "tensor known at compile time";
+  let description = [{
+    Not for weights. A splat is inlined into kernels, anything else becomes constant data of the package.
+    Example: `train.constant dense<[0, 1]> : tensor<2xi64>`.
+  }];
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = "$value attr-dict";
+  let hasFolder = 1;
+}
+
+def Train_IotaOp : Train_PointwiseOp<"iota", "scalar::iota(b, loc, i[getAxis()], getResult().getType())", "double(i[getAxis()])", ""> {
+  let summary = "index along one axis";
+  let arguments = (ins I64Attr:$axis);
+  let results = (outs Train_NumberTensor:$result);
+  let assemblyFormat = "$axis attr-dict `:` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{ bool dependsOnIndex(int64_t axis) { return axis == int64_t(getAxis()); } }];
+}
+
+def Train_BroadcastOp : Train_AccessOp<"broadcast", [DeclareOpInterfaceMethods<StridedViewOpInterface>]> {
+  let summary = "repeats a tensor along new axes";
+  let description = [{
+    Axis `axes[i]` of the result is axis `i` of the operand (ascending, equal sizes); the other axes are new.
+    Example: `train.broadcast %b axes = [2] : tensor<8xf32> -> tensor<2x4x8xf32>`.
+  }];
+  let arguments = (ins Train_AnyTensor:$operand, DenseI64ArrayAttr:$axes);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = "$operand `axes` `=` $axes attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Train_ReshapeOp : Train_Op<"reshape", [DeclareOpInterfaceMethods<StridedViewOpInterface>,
+    DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<FusionOpInterface>]> {
+  let summary = "same elements in row-major order, other shape";
+  let description = [{
+    The element counts are equal for all sizes. Axes that correspond one to one (equal size, equal
+    product of the axes before) are parallel loops, the others opaque.
+  }];
+  let arguments = (ins Train_AnyTensor:$operand);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Train_TransposeOp : Train_AccessOp<"transpose", [DeclareOpInterfaceMethods<StridedViewOpInterface>]> {
+  let summary = "permutes axes: axis i of the result is axis permutation[i] of the operand";
+  let arguments = (ins Train_AnyTensor:$operand, DenseI64ArrayAttr:$permutation);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = "$operand `permutation` `=` $permutation attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Train_SliceOp : Train_AccessOp<"slice", [DeclareOpInterfaceMethods<SliceOpInterface, ["isPrefix"]>,
+    DeclareOpInterfaceMethods<StridedViewOpInterface>]> {
+  let summary = "elements starts[a] + i * steps[a] along every axis; sizes are the result's";
+  let description = [{Starts are size expressions; steps may be negative. Starts are in range.}];
+  let arguments = (ins Train_AnyTensor:$operand, Train_DimsAttr:$starts, DenseI64ArrayAttr:$steps);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = "$operand `starts` `=` $starts `steps` `=` $steps attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Train_PadOp : Train_AccessOp<"pad"> {
+  let summary = "surrounds a tensor with one value; `low[a]` elements before it along axis a";
+  let description = [{`low` may be negative (cropping), and sizes are the result's.}];
+  let arguments = (ins Train_AnyTensor:$operand, TypedAttrInterface:$value, Train_DimsAttr:$low);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = "$operand `value` `=` $value `low` `=` $low attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Train_ConcatOp : Train_AccessOp<"concat"> {
+  let summary = "joins tensors along one axis";
+  let arguments = (ins Variadic<Train_AnyTensor>:$operands, I64Attr:$axis);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = "$operands `axis` `=` $axis attr-dict `:` functional-type($operands, $result)";
+  let hasVerifier = 1;
+}
+
+def Train_SplitOp : Train_AccessOp<"split", [DeclareOpInterfaceMethods<DecomposableOpInterface>]> {
+  let summary = "cuts a tensor along one axis into the results, in order";
+  let arguments = (ins Train_AnyTensor:$operand, I64Attr:$axis);
+  let results = (outs Variadic<Train_AnyTensor>:$results);
+  let assemblyFormat = "$operand `axis` `=` $axis attr-dict `:` functional-type($operand, $results)";
+  let hasVerifier = 1;
+}
+
+def Train_GatherOp : Train_AccessOp<"gather", [DeclareOpInterfaceMethods<IndexOperandOpInterface>,
+    DeclareOpInterfaceMethods<SliceOpInterface, ["isPrefix"]>]> {
+  let summary = "slices of `data` along `axis` chosen by indices of any rank (ONNX Gather, embedding)";
+  let description = [{
+    result[a..., i..., b...] = data[a..., indices[i...], b...]. Negative indices count from the end; one
+    out of range ends the run with the node's name.
+  }];
+  let arguments = (ins Train_AnyTensor:$data, Train_IntTensor:$indices, I64Attr:$axis);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = "$data `,` $indices `axis` `=` $axis attr-dict `:` type($data) `,` type($indices) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Train_GatherElementsOp : Train_AccessOp<"gather_elements", [DeclareOpInterfaceMethods<IndexOperandOpInterface>]> {
+  let summary = "result[i] = data[i with coordinate `axis` replaced by indices[i]] (ONNX GatherElements)";
+  let arguments = (ins Train_AnyTensor:$data, Train_IntTensor:$indices, I64Attr:$axis);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = "$data `,` $indices `axis` `=` $axis attr-dict `:` type($data) `,` type($indices) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Train_GatherNdOp : Train_AccessOp<"gather_nd"> {
+  let summary = "elements or slices addressed by index tuples in the last axis of `indices` (ONNX GatherND)";
+  let description = [{The last axis of `indices` is static. `batch_dims` leading axes are shared.}];
+  let arguments = (ins Train_AnyTensor:$data, Train_IntTensor:$indices, I64Attr:$batch_dims);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = "$data `,` $indices `batch_dims` `=` $batch_dims attr-dict `:` type($data) `,` type($indices) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+class Train_StandaloneOp<string mnemonic, list<Trait> traits = []>
+    : Train_Op<mnemonic, !listconcat([
+        DeclareOpInterfaceMethods<AxisMapOpInterface>,
+        DeclareOpInterfaceMethods<ReferenceOpInterface>,
+        DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+        DeclareOpInterfaceMethods<FusionOpInterface>,
+        DeclareOpInterfaceMethods<CostOpInterface>], traits)> {
+  let extraClassDefinition = [{
+    ::trainc::train::FusionRole $cppClass::getFusionRole() {
+      return ::trainc::train::FusionRole::Standalone;
+    }
+  }];
+}
+
+def Train_ScatterAddOp : Train_StandaloneOp<"scatter_add", [DeclareOpInterfaceMethods<ScatterOpInterface>]> {
+  let summary = "sums slices into zeros at indices along `axis`: the gradient of gather";
+  let description = [{
+    result[a..., indices[i...], b...] += updates[a..., i..., b...], duplicates in row-major order.
+  }];
+  let arguments = (ins Train_IntTensor:$indices, Train_FloatTensor:$updates, I64Attr:$axis);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$indices `,` $updates `axis` `=` $axis attr-dict `:` type($indices) `,` type($updates) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Train_ScatterElementsAddOp : Train_StandaloneOp<"scatter_elements_add", [DeclareOpInterfaceMethods<ScatterOpInterface>]> {
+  let summary = "sums elements into zeros at indices along `axis`: the gradient of gather_elements";
+  let arguments = (ins Train_IntTensor:$indices, Train_FloatTensor:$updates, I64Attr:$axis);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$indices `,` $updates `axis` `=` $axis attr-dict `:` type($indices) `,` type($updates) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Train_CumsumOp : Train_StandaloneOp<"cumsum", [SameOperandsAndResultType, DeclareOpInterfaceMethods<ScanOpInterface>]> {
+  let summary = "running sum along one axis (ONNX CumSum)";
+  let arguments = (ins Train_NumberTensor:$operand, I64Attr:$axis, UnitAttr:$exclusive, UnitAttr:$reverse);
+  let results = (outs Train_NumberTensor:$result);
+  let assemblyFormat = "$operand `axis` `=` $axis (`exclusive` $exclusive^)? (`reverse` $reverse^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // TRAINC_TRAIN_SHAPE_TD

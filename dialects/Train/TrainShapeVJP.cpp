@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Gradients of the operations that move elements: each moves the cotangent back.
+
+#include "dialects/Train/TrainBuilder.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+void BroadcastOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                           MutableArrayRef<Value> gradients) {
+  SmallVector<int64_t> repeated;
+  for (int64_t axis = 0; axis < getRank(getResult()); ++axis)
+    if (!llvm::is_contained(getAxes(), axis))
+      repeated.push_back(axis);
+  gradients[0] = repeated.empty() ? cotangents[0] : tb.sum(cotangents[0], repeated);
+}
+void ReshapeOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                         MutableArrayRef<Value> gradients) {
+  gradients[0] = tb.reshape(cotangents[0], getDims(getOperand()));
+}
+void TransposeOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                           MutableArrayRef<Value> gradients) {
+  SmallVector<int64_t> inverse(getPermutation().size());
+  for (auto [axis, from] : llvm::enumerate(getPermutation()))
+    inverse[from] = axis;
+  gradients[0] = tb.transpose(cotangents[0], inverse);
+}
+
+void SliceOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                       MutableArrayRef<Value> gradients) {
+  // Steps of one pad back; others are scattered, one axis after the other.
+  Value g = cotangents[0];
+  SmallVector<DimAttr> dims = getDims(getOperand()), sizes = getDims(getResult()), low;
+  bool pads = false;
+  for (auto [axis, start] : llvm::enumerate(getStarts().getDims())) {
+    int64_t step = getSteps()[axis];
+    if (step == 1) {
+      low.push_back(start);
+      pads |= dims[axis] != sizes[axis];
+      continue;
+    }
+    Type integer = tb.b().getI64Type();
+    Value positions = tb.iota({sizes[axis]}, integer, 0);
+    positions = tb.mul(positions, tb.scalarLike(positions, double(step)));
+    positions = tb.add(positions, tb.broadcast(tb.dim(start, integer), {sizes[axis]}, {}));
+    SmallVector<DimAttr> spread = getDims(g);
+    spread[axis] = dims[axis];
+    g = tb.scatterAdd(positions, g, axis, getTensorType(spread, getElementType(g)));
+    low.push_back(tb.dimAttr(0));
+  }
+  gradients[0] = pads ? tb.pad(g, 0, low, dims) : g;
+}
+void PadOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                     MutableArrayRef<Value> gradients) {
+  // The opposite pad crops; where this pad cropped, it puts zeros.
+  SmallVector<DimAttr> low;
+  for (DimAttr dim : getLow().getDims())
+    low.push_back(tb.dimAttr(0) - dim);
+  gradients[0] = tb.pad(cotangents[0], 0, low, getDims(getOperand()));
+}
+void ConcatOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                        MutableArrayRef<Value> gradients) {
+  SmallVector<DimAttr> sizes;
+  for (Value operand : getOperands())
+    sizes.push_back(getDim(operand, getAxis()));
+  for (auto [gradient, part] : llvm::zip(gradients, tb.split(cotangents[0], getAxis(), sizes)))
+    gradient = part;
+}
+void SplitOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                       MutableArrayRef<Value> gradients) {
+  SmallVector<Value> parts;
+  for (auto [cotangent, result] : llvm::zip(cotangents, getResults()))
+    parts.push_back(cotangent ? cotangent : tb.zeros(result.getType()));
+  gradients[0] = tb.concat(parts, getAxis());
+}
+void GatherOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                        MutableArrayRef<Value> gradients) {
+  gradients[0] = tb.scatterAdd(getIndices(), cotangents[0], getAxis(), getData().getType());
+}
+void GatherElementsOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                                MutableArrayRef<Value> gradients) {
+  gradients[0] = ScatterElementsAddOp::create(tb.b(), tb.loc(), getData().getType(), getIndices(),
+                                              cotangents[0], getAxis());
+}
+void GatherNdOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                          MutableArrayRef<Value> gradients) {
+  // Row-major position of each index tuple among the leading axes, then one scatter of rows.
+  SmallVector<DimAttr> data = getDims(getData()), indices = getDims(getIndices());
+  int64_t batch = getBatchDims(), depth = *indices.back().getConstant();
+  SmallVector<DimAttr> tuples(indices.begin(), indices.end() - 1);
+  Type integer = tb.b().getI64Type();
+  Value wide = tb.cast(getIndices(), integer), position;
+  auto advance = [&](Value next, DimAttr extent) {
+    if (!position) {
+      position = next;
+      return;
+    }
+    position = tb.add(tb.mul(position, tb.broadcast(tb.dim(extent, integer), tuples, {})), next);
+  };
+  for (int64_t axis = 0; axis < batch; ++axis)
+    advance(tb.iota(tuples, integer, axis), data[axis]);
+  for (int64_t i = 0; i < depth; ++i) {
+    Value column = tb.sliceAxis(wide, indices.size() - 1, tb.dimAttr(i), tb.dimAttr(1));
+    column = tb.reshape(column, tuples);
+    DimAttr extent = data[batch + i];
+    Value size = tb.broadcast(tb.dim(extent, integer), tuples, {});
+    column = tb.select(tb.compare("lt", column, tb.scalarLike(column, 0)), tb.add(column, size), column);
+    advance(column, extent);
+  }
+  SmallVector<DimAttr> rows(data.begin() + batch + depth, data.end());
+  SmallVector<DimAttr> leading(data.begin(), data.begin() + batch + depth);
+  SmallVector<DimAttr> flat{product(tb.context(), leading)};
+  llvm::append_range(flat, rows);
+  Value scattered = tb.scatterAdd(position, cotangents[0], 0,
+                                  getTensorType(flat, getElementType(cotangents[0])));
+  gradients[0] = tb.reshape(scattered, data);
+}
+void ScatterAddOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                            MutableArrayRef<Value> gradients) {
+  gradients[1] = tb.gather(cotangents[0], getIndices(), getAxis());
+}
+void ScatterElementsAddOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                                    MutableArrayRef<Value> gradients) {
+  gradients[1] = tb.gatherElements(cotangents[0], getIndices(), getAxis());
+}
+void CumsumOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                        MutableArrayRef<Value> gradients) {
+  gradients[0] = CumsumOp::create(tb.b(), tb.loc(), cotangents[0].getType(), cotangents[0],
+                                  getAxis(), getExclusive(), !getReverse());
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The compiler as a library: what `trainc` does with its command line.
+#ifndef TRAINC_DRIVER_H
+#define TRAINC_DRIVER_H
+
+#include "trainc/Legalize.h"
+#include "trainc/Pipelines.h"
+#include <string>
+#include <vector>
+
+namespace trainc {
+
+/// Exit codes of the command line.
+enum ExitCode { ExitSuccess = 0, ExitInput = 1, ExitUsage = 2, ExitDevice = 3, ExitInternal = 4 };
+
+struct CompileOptions {
+  std::string model;
+  /// "": the model's name with .tpk.
+  std::string output;
+  LegalizeOptions legalize;
+  GraphOptions graph;
+  /// CPU levels to generate code for.
+  std::vector<std::string> targets = {"x86-64-v3", "x86-64-v4"};
+  /// ECMAScript; parameters without weight decay.
+  std::string noDecay;
+  /// Pairs of an expression and a factor of the learning rate; the first match counts.
+  std::vector<std::pair<std::string, double>> lrScale;
+  double lr = 1e-3, weightDecay = 0;
+  double clipNorm = 0;
+  int64_t accumulate = 1;
+  bool explain = false;
+  bool printPipeline = false;
+  bool verbose = false;
+  bool embedIR = false, embedWeights = false;
+  /// Phase after which to stop: import legalize graph schedule codegen; "": none.
+  std::string stopAfter;
+  /// Folder for the IR after each phase; "": none.
+  std::string saveIR;
+  /// The command line, for the manifest.
+  std::string commandLine;
+};
+
+/// Reads the command line. Returns an exit code where there is nothing to compile (--help: 0, misuse: 2,
+/// with a message on standard error).
+std::optional<int> parseCommandLine(int argc, const char *const *argv, CompileOptions &options);
+
+/// Compiles a model into a package. Diagnostics go to standard error.
+int compile(const CompileOptions &options);
+
+} // namespace trainc
+
+#endif // TRAINC_DRIVER_H

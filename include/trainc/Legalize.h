@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Legalization: the `onnx` dialect becomes `func.func @forward` in the train dialect. Shape
+// arithmetic is evaluated symbolically and is gone afterwards; everything unsupported is reported
+// in one run.
+
+#ifndef TRAINC_LEGALIZE_H
+#define TRAINC_LEGALIZE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trainc {
+
+/// `--dim NAME=N` (min == max) or `NAME=MIN..MAX`.
+struct DimBound {
+  std::string name;
+  int64_t min = 1;
+  std::optional<int64_t> max;
+};
+
+enum class DropoutMode { AsGraph, On, Off };
+
+struct LegalizeOptions {
+  /// The loss output; "": the one called "loss", else the only scalar float output.
+  std::string loss;
+  /// No loss: every output is an output, nothing is trainable.
+  bool inference = false;
+  /// ECMAScript expressions that match anywhere in a name; "": not given.
+  std::string trainable;
+  std::string freeze;
+  DropoutMode dropout = DropoutMode::AsGraph;
+  std::vector<DimBound> dims;
+};
+
+/// A parameter as the user should hear about it.
+struct ParameterChoice {
+  std::string name;
+  int64_t elements = 0;
+  /// Why it is not trained ("a buffer by its name", "does not reach the loss", "--freeze", ...).
+  std::string reason;
+};
+
+struct LegalizeResult {
+  std::string loss;
+  std::vector<ParameterChoice> trained;
+  /// Float initializers that are not trained, each with its reason.
+  std::vector<ParameterChoice> excluded;
+  /// Nodes of the graph, and train ops in @forward.
+  int64_t nodes = 0;
+  int64_t ops = 0;
+  /// Dropout nodes with ratio > 0 that the graph leaves inactive (no training_mode) while others
+  /// are active: usually attention dropout that the exporter lost; `--dropout on` activates them.
+  std::vector<std::string> inactiveDropouts;
+};
+
+/// Replaces the module's `onnx.graph` by `train.symbol` ops and `func.func @forward`. On failure
+/// errors were emitted, one for each kind of unsupported node, and the graph is left as it was.
+mlir::LogicalResult legalizeONNX(mlir::ModuleOp module, const LegalizeOptions &options,
+                                 LegalizeResult &result);
+
+/// Registers the pass `--legalize-onnx` (options loss, inference, trainable, freeze, dropout).
+void registerLegalizePasses();
+/// The pass, with these options; `result` (if any) is filled when it runs.
+std::unique_ptr<mlir::Pass> createLegalizePass(const LegalizeOptions &options,
+                                               LegalizeResult *result = nullptr);
+
+} // namespace trainc
+
+#endif // TRAINC_LEGALIZE_H

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The phases between legalization and code generation as pass pipelines.
+#ifndef TRAINC_PIPELINES_H
+#define TRAINC_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include <string>
+#include <vector>
+
+namespace trainc {
+
+struct GraphOptions {
+  /// No loss: only @eval.
+  bool inference = false;
+  bool hoistSlices = true;
+  /// sgd adam adamw lamb
+  std::string optimizer = "adamw";
+  std::vector<double> betas;
+  /// Negative: the optimizer's default.
+  double epsilon = -1;
+  double momentum = 0;
+  bool nesterov = false;
+  bool clip = false;
+};
+
+/// `graph`: @forward -> @step, @micro, @update, @eval.
+void buildGraphPipeline(mlir::OpPassManager &pm, const GraphOptions &options);
+/// `schedule`: functions of kernels, library calls and views, in order.
+void buildSchedulePipeline(mlir::OpPassManager &pm);
+
+} // namespace trainc
+
+#endif // TRAINC_PIPELINES_H

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Strided views: forming kernels and scheduling ask the same questions here and so never disagree.
+
+#include "lib/Analysis/StridedViews.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+StridedLayout trainc::contiguousLayout(Type tensorType) {
+  MLIRContext *context = tensorType.getContext();
+  SmallVector<DimAttr> dims = getDims(tensorType);
+  StridedLayout layout{DimAttr::constant(context, 0), {}};
+  layout.strides.resize(dims.size());
+  DimAttr stride = DimAttr::constant(context, 1);
+  for (int64_t axis = dims.size() - 1; axis >= 0; --axis) {
+    layout.strides[axis] = stride;
+    stride = stride * dims[axis];
+  }
+  return layout;
+}
+
+bool trainc::isContiguous(const StridedLayout &layout, Type tensorType) {
+  StridedLayout expected = contiguousLayout(tensorType);
+  SmallVector<DimAttr> dims = getDims(tensorType);
+  if (!layout.offset.isConstant(0))
+    return false;
+  for (auto [axis, dim] : llvm::enumerate(dims))
+    if (!dim.isConstant(1) && layout.strides[axis] != expected.strides[axis])
+      return false;
+  return true;
+}
+
+FusionRole trainc::getFusionRole(Operation *op) {
+  auto fusion = dyn_cast<FusionOpInterface>(op);
+  return fusion ? fusion.getFusionRole() : FusionRole::None;
+}
+
+bool trainc::acceptsStrides(Value value, const StridedLayout &layout,
+                            llvm::function_ref<bool(Operation *)> ignore) {
+  for (Operation *user : value.getUsers()) {
+    if (ignore(user))
+      continue;
+    FusionRole role = getFusionRole(user);
+    if (role == FusionRole::Library)
+      continue;
+    auto view = dyn_cast<StridedViewOpInterface>(user);
+    if (!view || (role != FusionRole::View && role != FusionRole::Access))
+      return false;
+    std::optional<StridedLayout> next = view.getStridedView(layout);
+    if (!next || !acceptsStrides(user->getResult(0), *next, ignore))
+      return false;
+  }
+  return true;
+}
+
+std::optional<StridedLayout> trainc::layoutForContiguousResult(Operation *view) {
+  auto mapped = dyn_cast<AxisMapOpInterface>(view);
+  if (!mapped || view->getNumOperands() != 1 || view->getNumResults() != 1)
+    return std::nullopt;
+  AxisMap map = mapped.getAxisMap();
+  if (map.operands[0].size() != map.results[0].size())
+    return std::nullopt;
+  StridedLayout result = contiguousLayout(view->getResult(0).getType());
+  StridedLayout operand{result.offset, {}};
+  for (int loop : map.operands[0]) {
+    auto axis = llvm::find(map.results[0], loop);
+    if (loop < 0 || map.loops[loop] != LoopKind::Parallel || axis == map.results[0].end())
+      return std::nullopt;
+    operand.strides.push_back(result.strides[axis - map.results[0].begin()]);
+  }
+  return operand;
+}
+
+std::optional<StridedLayout> trainc::getLayout(Value value) {
+  Operation *def = value.getDefiningOp();
+  auto view = dyn_cast_or_null<StridedViewOpInterface>(def);
+  if (!view)
+    return contiguousLayout(value.getType());
+  std::optional<StridedLayout> operand = getLayout(def->getOperand(0));
+  return operand ? view.getStridedView(*operand) : std::nullopt;
+}
+
+bool trainc::isAbsorbedByProducer(Operation *view) {
+  if (!isa<StridedViewOpInterface>(view))
+    return false;
+  Value operand = view->getOperand(0);
+  Operation *producer = operand.getDefiningOp();
+  return producer && getFusionRole(producer) == FusionRole::Library && operand.hasOneUse() &&
+         layoutForContiguousResult(view).has_value();
+}

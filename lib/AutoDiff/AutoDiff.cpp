@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `autodiff`. One walk forward finds what depends on the wanted values, one walk backward
+// what the loss depends on and, where both hold, asks each op for its vector-Jacobian product.
+
+#include "lib/AutoDiff/AutoDiff.h"
+
+#include "dialects/Train/TrainBuilder.h"
+#include "trainc/Location.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_AUTODIFFPASS
+#include "lib/AutoDiff/AutoDiff.h.inc"
+} // namespace trainc
+
+/// Whether a gradient can flow through this operand. An op without a derivative is asked by type,
+/// so that it is found where it stands in the way.
+static bool isDifferentiable(OpOperand &operand) {
+  if (auto op = dyn_cast<DifferentiableOpInterface>(operand.getOwner()))
+    return op.isDifferentiable(operand.getOperandNumber());
+  return isa<FloatType>(getElementTypeOrSelf(operand.get().getType()));
+}
+
+static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
+
+FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value of, Value seed,
+                                                      ValueRange wanted) {
+  // What depends on the wanted values.
+  DenseSet<Value> varied(wanted.begin(), wanted.end());
+  Block *block = of.getParentBlock();
+  SmallVector<Operation *> ops;
+  for (Operation &op : *block) {
+    ops.push_back(&op);
+    bool any = llvm::any_of(op.getOpOperands(), [&](OpOperand &operand) {
+      return varied.contains(operand.get()) && isDifferentiable(operand);
+    });
+    if (any)
+      for (Value result : op.getResults())
+        if (isFloat(result))
+          varied.insert(result);
+  }
+
+  DenseMap<Value, Value> cotangents;
+  if (varied.contains(of))
+    cotangents[of] = seed;
+  for (Operation *op : llvm::reverse(ops)) {
+    SmallVector<Value> incoming;
+    bool any = false;
+    for (Value result : op->getResults()) {
+      incoming.push_back(cotangents.lookup(result));
+      any |= bool(incoming.back());
+    }
+    if (!any)
+      continue;
+    SmallVector<bool> needed;
+    for (OpOperand &operand : op->getOpOperands())
+      needed.push_back(varied.contains(operand.get()) && isDifferentiable(operand));
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+    if (!differentiable)
+      return op->emitError() << describeOp(op)
+                             << " has no derivative, but the loss depends on a trainable parameter "
+                                "through it; freeze what is before it, or replace the node";
+    TrainBuilder tb(builder, op->getLoc());
+    SmallVector<Value> gradients(op->getNumOperands());
+    differentiable.buildVJP(tb, incoming, needed, gradients);
+    for (auto [operand, gradient, need] : llvm::zip(op->getOperands(), gradients, needed)) {
+      if (!need || !gradient)
+        continue;
+      if (gradient.getType() != operand.getType())
+        return op->emitError() << describeOp(op) << " gave a gradient of type "
+                               << gradient.getType() << " for an operand of type "
+                               << operand.getType();
+      Value &sum = cotangents[operand];
+      sum = tb.add(sum, gradient);
+    }
+  }
+  SmallVector<Value> result;
+  for (Value value : wanted)
+    result.push_back(cotangents.lookup(value));
+  return result;
+}
+
+namespace {
+struct AutoDiffPass : trainc::impl::AutoDiffPassBase<AutoDiffPass> {
+  using AutoDiffPassBase::AutoDiffPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto forward = module.lookupSymbol<func::FuncOp>("forward");
+    if (!forward) {
+      module.emitError("expected the function @forward: legalize the model first");
+      return signalPassFailure();
+    }
+    if (module.lookupSymbol("gradients")) {
+      module.emitError("@gradients exists already: the model is differentiated once");
+      return signalPassFailure();
+    }
+    if (failed(differentiate(forward)))
+      signalPassFailure();
+  }
+
+private:
+  /// Position of the loss among the results.
+  FailureOr<unsigned> findLoss(func::FuncOp func) {
+    for (unsigned i = 0; i < func.getNumResults(); ++i) {
+      auto role = func.getResultAttrOfType<StringAttr>(i, kRoleAttr);
+      if (!role || role.getValue() != "loss")
+        continue;
+      auto type = dyn_cast<RankedTensorType>(func.getResultTypes()[i]);
+      if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType())) {
+        func.emitError("expected the loss to be a float scalar, got ") << func.getResultTypes()[i];
+        return failure();
+      }
+      return i;
+    }
+    func.emitError("expected a result with train.role \"loss\"");
+    return failure();
+  }
+
+  LogicalResult differentiate(func::FuncOp forward) {
+    if (!forward.getBody().hasOneBlock())
+      return forward.emitError("expected one block");
+    FailureOr<unsigned> loss = findLoss(forward);
+    if (failed(loss))
+      return failure();
+
+    auto gradients = cast<func::FuncOp>(forward->clone());
+    gradients.setName("gradients");
+    SymbolTable(forward->getParentOfType<ModuleOp>())
+        .insert(gradients, std::next(Block::iterator(forward)));
+    Block &block = gradients.getBody().front();
+    Operation *terminator = block.getTerminator();
+    Builder b(&getContext());
+    auto named = [&](StringRef role, Attribute name) {
+      return DictionaryAttr::get(&getContext(), {b.getNamedAttr(kRoleAttr, b.getStringAttr(role)),
+                                                 b.getNamedAttr(kNameAttr, name)});
+    };
+
+    SmallVector<Value> parameters;
+    SmallVector<unsigned> numbers;
+    for (BlockArgument argument : block.getArguments())
+      if (gradients.getArgAttr(argument.getArgNumber(), kTrainableAttr)) {
+        parameters.push_back(argument);
+        numbers.push_back(argument.getArgNumber());
+      }
+
+    unsigned scaleNumber = gradients.getNumArguments();
+    Location loc = gradients.getLoc();
+    if (failed(gradients.insertArgument(scaleNumber, getTensorType({}, b.getF32Type()),
+                                        named("hyper", b.getStringAttr("grad_scale")), loc)))
+      return failure();
+
+    Value lossValue = terminator->getOperand(*loss);
+    OpBuilder builder(terminator);
+    Location lossLoc = lossValue.getLoc();
+    Value seed =
+        TrainBuilder(builder, lossLoc).cast(block.getArgument(scaleNumber), lossValue.getType());
+    FailureOr<SmallVector<Value>> cotangents =
+        buildCotangents(builder, lossValue, seed, parameters);
+    if (failed(cotangents)) {
+      gradients.erase();
+      return failure();
+    }
+    if (llvm::none_of(*cotangents, [](Value v) { return bool(v); }))
+      forward.emitWarning("the loss depends on no trainable parameter: nothing will be trained");
+
+    SmallVector<Value> results = {lossValue};
+    SmallVector<Attribute> resultAttrs = {gradients.getResultAttrDict(*loss)};
+    for (auto [parameter, number, cotangent] : llvm::zip(parameters, numbers, *cotangents)) {
+      NamedAttrList attrs(named("gradient", gradients.getArgAttr(number, kNameAttr)));
+      if (!cotangent) {
+        cotangent = TrainBuilder(builder, parameter.getLoc()).zeros(parameter.getType());
+        attrs.set(kUnusedAttr, b.getUnitAttr());
+      }
+      results.push_back(cotangent);
+      resultAttrs.push_back(attrs.getDictionary(&getContext()));
+    }
+    terminator->setOperands(results);
+    gradients.setFunctionType(
+        b.getFunctionType(gradients.getArgumentTypes(), ValueRange(results).getTypes()));
+    gradients.setResAttrsAttr(b.getArrayAttr(resultAttrs));
+
+    // What only the other outputs needed, and what the derivatives did not use of themselves.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+    return success();
+  }
+};
+} // namespace

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Elements by demand, and the loops around them.
+//
+// A value at an index is emitted in the loop body that defines its innermost coordinate: what does not
+// depend on the inner loop comes before it, without a pass that would have to prove that loads may move.
+
+#include "KernelEmitter.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+/// First words of memo keys.
+enum KeyKind : intptr_t { kElement, kSplat, kVector, kLess, kMask, kBinary };
+
+static intptr_t word(Value value) { return reinterpret_cast<intptr_t>(value.getAsOpaquePointer()); }
+
+KernelEmitter::KernelEmitter(FusionOp fusion, const Structure &structure,
+                             LLVM::LLVMFuncOp function, SmallVectorImpl<DimAttr> &dims)
+    : structure(structure), fusion(fusion), function(function), dims(dims),
+      b(fusion.getContext()), location(fusion.getLoc()) {
+  entry = function.addEntryBlock(b);
+  scopes.push_back({entry, nullptr, {}});
+  buffers.resize(fusion.getInputs().size() + fusion.getNumResults());
+  uses.resize(buffers.size());
+  moveTo(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Loops and places
+//===----------------------------------------------------------------------===//
+
+unsigned KernelEmitter::depthOf(Value value) {
+  if (!value)
+    return 0;
+  Block *block = value.getParentBlock();
+  for (unsigned depth = scopes.size(); depth-- > 0;)
+    if (scopes[depth].block == block)
+      return depth;
+  return scopes.size() - 1;
+}
+unsigned KernelEmitter::depthOf(const ElementIndex &index) {
+  return depthOf(index.vector ? index.vector : index.base);
+}
+
+void KernelEmitter::moveTo(unsigned depth) {
+  position = depth;
+  if (depth + 1 < scopes.size()) {
+    b.setInsertionPoint(scopes[depth + 1].op);
+    return;
+  }
+  Block *block = scopes[depth].block;
+  if (!block->empty() && block->back().hasTrait<OpTrait::IsTerminator>())
+    b.setInsertionPoint(&block->back());
+  else
+    b.setInsertionPointToEnd(block);
+}
+
+Value KernelEmitter::once(unsigned depth, Key key, llvm::function_ref<Value()> make) {
+  for (Scope &scope : llvm::reverse(scopes))
+    if (auto it = scope.memo.find(key); it != scope.memo.end())
+      return it->second;
+  unsigned before = position;
+  moveTo(depth);
+  Value value = make();
+  scopes[depth].memo.emplace(std::move(key), value);
+  moveTo(before);
+  return value;
+}
+
+Value KernelEmitter::atEntry(llvm::function_ref<Value()> make) {
+  OpBuilder::InsertionGuard restore(b);
+  b.setInsertionPointToStart(entry);
+  return make();
+}
+
+scf::ForOp KernelEmitter::openLoop(Value lower, Value upper, Value step, ValueRange init) {
+  moveTo(scopes.size() - 1);
+  auto loop = scf::ForOp::create(b, location, lower, upper, step, init);
+  scopes.push_back({loop.getBody(), loop, {}});
+  moveTo(scopes.size() - 1);
+  return loop;
+}
+
+Values KernelEmitter::closeLoop(scf::ForOp loop, ValueRange yielded) {
+  moveTo(scopes.size() - 1);
+  if (!yielded.empty())
+    scf::YieldOp::create(b, location, yielded);
+  scopes.pop_back();
+  moveTo(scopes.size() - 1);
+  return Values(loop.getResults());
+}
+
+Value KernelEmitter::openItems() {
+  auto bound = [&](unsigned argument) {
+    return arith::IndexCastOp::create(b, location, b.getIndexType(), entry->getArgument(argument))
+        .getResult();
+  };
+  Value begin = bound(2), end = bound(3);
+  return openLoop(begin, end, constantIndex(1)).getInductionVar();
+}
+
+void KernelEmitter::closeItems() {
+  while (scopes.size() > 1)
+    closeLoop(cast<scf::ForOp>(scopes.back().op));
+  LLVM::ReturnOp::create(b, location, ValueRange());
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+bool KernelEmitter::same(ArrayRef<ElementIndex> a, ArrayRef<ElementIndex> b) {
+  return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto pair) {
+           const ElementIndex &x = std::get<0>(pair), &y = std::get<1>(pair);
+           return x.base == y.base && x.stride == y.stride && x.vector == y.vector;
+         });
+}
+
+Value KernelEmitter::fail(Operation *op, Type element, const Twine &message) {
+  if (!failed)
+    op->emitOpError(message);
+  failed = true;
+  return splat(cast<TypedAttr>(b.getZeroAttr(element)));
+}
+
+Value KernelEmitter::evaluate(Value value, ArrayRef<ElementIndex> index) {
+  bool uniform =
+      vectorLanes == 1 || llvm::all_of(index, [](const ElementIndex &i) { return i.isUniform(); });
+  Key key = {kElement, word(value), word(guard.scalar), word(guard.lanes),
+             uniform ? 0 : word(guard.tail), uniform ? 1 : vectorLanes};
+  unsigned depth = std::max(depthOf(guard.scalar), depthOf(guard.lanes));
+  if (!uniform)
+    depth = std::max(depth, depthOf(guard.tail));
+  for (const ElementIndex &i : index) {
+    key.insert(key.end(), {word(i.base), intptr_t(i.stride), word(i.vector)});
+    depth = std::max(depth, depthOf(i));
+  }
+  unsigned lanesBefore = currentLanes;
+  Location locationBefore = location;
+  currentLanes = uniform ? 1 : vectorLanes;
+  Value result = once(depth, std::move(key), [&] { return compute(value, index); });
+  currentLanes = lanesBefore;
+  location = locationBefore;
+  return result;
+}
+
+Value KernelEmitter::evaluateLanes(Value value, ArrayRef<ElementIndex> index) {
+  return toLanes(evaluate(value, index));
+}
+
+Value KernelEmitter::compute(Value value, ArrayRef<ElementIndex> index) {
+  if (resident)
+    if (Value known = resident(value, index))
+      return known;
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    noteRead(argument.getArgNumber(), index);
+    return load(argument.getArgNumber(), argument.getType(), index);
+  }
+  Operation *op = value.getDefiningOp();
+  location = op->getLoc();
+  Value result = computeOp(op, cast<OpResult>(value).getResultNumber(), index);
+  if (currentLanes > 1 && !isa<VectorType>(result.getType()))
+    result = toLanes(result);
+  return result;
+}
+
+Value KernelEmitter::computeOp(Operation *op, unsigned number, ArrayRef<ElementIndex> index) {
+  Type element = getElementType(op->getResult(number));
+  if (auto pointwise = dyn_cast<PointwiseOpInterface>(op)) {
+    Values elements, coordinates;
+    for (OpOperand &operand : op->getOpOperands()) {
+      bool scalar = getRank(operand.get()) == 0;
+      elements.push_back(this->element(operand, scalar ? ArrayRef<ElementIndex>() : index));
+    }
+    for (const ElementIndex &i : index)
+      coordinates.push_back(indexValue(i));
+    return pointwise.buildScalar(b, location, elements, coordinates);
+  }
+  if (auto access = dyn_cast<ElementAccessOpInterface>(op)) {
+    if (Value result = access.buildElement(*this, number, index))
+      return result;
+    return fail(op, element, "cannot be computed inside a kernel");
+  }
+  if (isa<ReductionOpInterface>(op))
+    return fail(op, element, "is read at another position than its own in the kernel");
+  return fail(op, element, "cannot be part of a kernel");
+}
+
+Value KernelEmitter::element(OpOperand &operand, ArrayRef<ElementIndex> index) {
+  Value result = evaluate(operand.get(), index);
+  return currentLanes > 1 ? toLanes(result) : result;
+}
+
+Value KernelEmitter::elementIf(OpOperand &operand, ArrayRef<ElementIndex> index, Value mask,
+                               Value other) {
+  Guard before = guard;
+  Value &part = isa<VectorType>(mask.getType()) ? guard.lanes : guard.scalar;
+  part = conjunction(part, mask);
+  Value value = element(operand, index);
+  guard = before;
+  return arith::SelectOp::create(b, location, mask, value, other);
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars and lanes
+//===----------------------------------------------------------------------===//
+
+Value KernelEmitter::toLanes(Value scalar) {
+  if (vectorLanes == 1 || isa<VectorType>(scalar.getType()))
+    return scalar;
+  auto type = VectorType::get(int64_t(vectorLanes), scalar.getType());
+  Value lanes = once(depthOf(scalar), {kSplat, word(scalar), vectorLanes}, [&]() -> Value {
+    // Constants stay visible to formulas that look at them (powers).
+    Attribute value;
+    if (auto constant = scalar.getDefiningOp<arith::ConstantOp>()) {
+      value = constant.getValue();
+      return arith::ConstantOp::create(b, location, DenseElementsAttr::get(type, value));
+    }
+    return vector::BroadcastOp::create(b, location, type, scalar);
+  });
+  splatSource[lanes] = scalar;
+  return lanes;
+}
+
+Value KernelEmitter::splat(TypedAttr value) {
+  if (currentLanes == 1)
+    return arith::ConstantOp::create(b, location, value);
+  auto type = VectorType::get(int64_t(currentLanes), value.getType());
+  return arith::ConstantOp::create(b, location, DenseElementsAttr::get(type, Attribute(value)));
+}
+
+Value KernelEmitter::splatValue(Value scalar) {
+  return currentLanes == 1 ? scalar : toLanes(scalar);
+}
+
+Value KernelEmitter::zero(Type element) { return splat(cast<TypedAttr>(b.getZeroAttr(element))); }
+
+Value KernelEmitter::conjunction(Value x, Value y) {
+  if (!x || !y)
+    return x ? x : y;
+  if (x.getType() != y.getType()) {
+    x = toLanes(x);
+    y = toLanes(y);
+  }
+  return arith::AndIOp::create(b, location, x, y);
+}
+
+Value KernelEmitter::anyLane(Value mask) {
+  if (!isa<VectorType>(mask.getType()))
+    return mask;
+  return vector::ReductionOp::create(b, location, vector::CombiningKind::OR, mask);
+}
+
+//===----------------------------------------------------------------------===//
+// Index arithmetic
+//===----------------------------------------------------------------------===//
+
+Value KernelEmitter::constantIndex(int64_t value) {
+  Value &constant = constants[value];
+  if (!constant)
+    constant = atEntry([&] { return arith::ConstantIndexOp::create(b, location, value).getResult(); });
+  return constant;
+}
+
+template <typename OpTy>
+static Value makeIndexOp(OpBuilder &b, Location loc, Value x, Value y) {
+  return OpTy::create(b, loc, x, y);
+}
+
+Value KernelEmitter::addIndex(Value x, Value y) {
+  if (isConstantIntValue(x, 0))
+    return y;
+  if (isConstantIntValue(y, 0))
+    return x;
+  auto cx = getConstantIntValue(x), cy = getConstantIntValue(y);
+  if (cx && cy)
+    return constantIndex(*cx + *cy);
+  return once(std::max(depthOf(x), depthOf(y)), {kBinary, 0, word(x), word(y)},
+              [&] { return makeIndexOp<arith::AddIOp>(b, location, x, y); });
+}
+Value KernelEmitter::subIndex(Value x, Value y) {
+  if (isConstantIntValue(y, 0))
+    return x;
+  auto cx = getConstantIntValue(x), cy = getConstantIntValue(y);
+  if (cx && cy)
+    return constantIndex(*cx - *cy);
+  return once(std::max(depthOf(x), depthOf(y)), {kBinary, 1, word(x), word(y)},
+              [&] { return makeIndexOp<arith::SubIOp>(b, location, x, y); });
+}
+Value KernelEmitter::mulIndex(Value x, Value y) {
+  if (isConstantIntValue(x, 1))
+    return y;
+  if (isConstantIntValue(y, 1))
+    return x;
+  auto cx = getConstantIntValue(x), cy = getConstantIntValue(y);
+  if (cx && cy)
+    return constantIndex(*cx * *cy);
+  if ((cx && *cx == 0) || (cy && *cy == 0))
+    return constantIndex(0);
+  return once(std::max(depthOf(x), depthOf(y)), {kBinary, 2, word(x), word(y)},
+              [&] { return makeIndexOp<arith::MulIOp>(b, location, x, y); });
+}
+Value KernelEmitter::minIndex(Value x, Value y) {
+  auto cx = getConstantIntValue(x), cy = getConstantIntValue(y);
+  if (cx && cy)
+    return constantIndex(std::min(*cx, *cy));
+  return once(std::max(depthOf(x), depthOf(y)), {kBinary, 3, word(x), word(y)},
+              [&] { return makeIndexOp<arith::MinSIOp>(b, location, x, y); });
+}
+Value KernelEmitter::divIndex(Value x, Value y) {
+  auto cx = getConstantIntValue(x), cy = getConstantIntValue(y);
+  if (cy && *cy == 1)
+    return x;
+  if (cx && cy && *cy > 0)
+    return constantIndex(*cx / *cy);
+  return once(std::max(depthOf(x), depthOf(y)), {kBinary, 4, word(x), word(y)},
+              [&] { return makeIndexOp<arith::DivUIOp>(b, location, x, y); });
+}
+Value KernelEmitter::remIndex(Value x, Value y) {
+  auto cx = getConstantIntValue(x), cy = getConstantIntValue(y);
+  if (cy && *cy == 1)
+    return constantIndex(0);
+  if (cx && cy && *cy > 0)
+    return constantIndex(*cx % *cy);
+  return once(std::max(depthOf(x), depthOf(y)), {kBinary, 5, word(x), word(y)},
+              [&] { return makeIndexOp<arith::RemUIOp>(b, location, x, y); });
+}
+
+Value KernelEmitter::laneConstants(Type element, int64_t stride) {
+  SmallVector<Attribute> steps;
+  for (unsigned lane = 0; lane < vectorLanes; ++lane)
+    steps.push_back(b.getIntegerAttr(element, int64_t(lane) * stride));
+  auto type = VectorType::get(int64_t(vectorLanes), element);
+  return arith::ConstantOp::create(b, location, DenseElementsAttr::get(type, steps));
+}
+
+Value KernelEmitter::asVector(const ElementIndex &index) {
+  if (index.vector)
+    return index.vector;
+  if (index.stride == 0)
+    return toLanes(index.base);
+  return once(depthOf(index.base), {kVector, word(index.base), intptr_t(index.stride), vectorLanes}, [&] {
+    Value steps = laneConstants(b.getIndexType(), index.stride);
+    return arith::AddIOp::create(b, location, toLanes(index.base), steps).getResult();
+  });
+}
+
+Value KernelEmitter::indexValue(const ElementIndex &index) {
+  return currentLanes == 1 ? index.base : asVector(index);
+}
+
+ElementIndex KernelEmitter::add(const ElementIndex &x, const ElementIndex &y) {
+  if (!x.vector && !y.vector)
+    return {addIndex(x.base, y.base), x.stride + y.stride, {}};
+  return {{}, 0, addIndex(asVector(x), asVector(y))};
+}
+ElementIndex KernelEmitter::sub(const ElementIndex &x, const ElementIndex &y) {
+  if (!x.vector && !y.vector)
+    return {subIndex(x.base, y.base), x.stride - y.stride, {}};
+  return {{}, 0, subIndex(asVector(x), asVector(y))};
+}
+ElementIndex KernelEmitter::mul(const ElementIndex &x, int64_t factor) {
+  if (factor == 1)
+    return x;
+  if (!x.vector)
+    return {mulIndex(x.base, constantIndex(factor)), x.stride * factor, {}};
+  return {{}, 0, mulIndex(x.vector, toLanes(constantIndex(factor)))};
+}
+
+Value KernelEmitter::lessThan(const ElementIndex &x, const ElementIndex &y) {
+  bool uniform = currentLanes == 1 || (x.isUniform() && y.isUniform());
+  Value left = uniform ? x.base : asVector(x), right = uniform ? y.base : asVector(y);
+  return once(std::max(depthOf(left), depthOf(right)), {kLess, word(left), word(right)}, [&] {
+    return arith::CmpIOp::create(b, location, arith::CmpIPredicate::slt, left, right).getResult();
+  });
+}
+
+Value KernelEmitter::asInteger(const ElementIndex &index) {
+  Value value = indexValue(index);
+  Type type = b.getI64Type();
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    type = VectorType::get(vector.getShape(), type);
+  return arith::IndexCastOp::create(b, location, type, value);
+}
+
+Value KernelEmitter::tailMask(Value count) {
+  if (vectorLanes == 1)
+    return {};
+  return once(depthOf(count), {kMask, word(count), vectorLanes}, [&] {
+    Value small = arith::IndexCastOp::create(b, location, b.getI32Type(), count);
+    auto type = VectorType::get(int64_t(vectorLanes), b.getI32Type());
+    Value limit = vector::BroadcastOp::create(b, location, type, small);
+    return arith::CmpIOp::create(b, location, arith::CmpIPredicate::slt,
+                                 laneConstants(b.getI32Type(), 1), limit)
+        .getResult();
+  });
+}
+
+Index KernelEmitter::delinearize(Value flat, ArrayRef<DimAttr> sizes) {
+  Index index(sizes.size(), constant(0));
+  // The outermost axis longer than 1 takes what is left.
+  size_t outermost = 0;
+  while (outermost < sizes.size() && sizes[outermost].isConstant(1))
+    ++outermost;
+  for (size_t axis = sizes.size(); axis-- > outermost;) {
+    if (axis == outermost) {
+      index[axis] = {flat, 0, {}};
+      break;
+    }
+    if (sizes[axis].isConstant(1))
+      continue;
+    Value size = dim(sizes[axis]);
+    Value quotient = divIndex(flat, size), remainder = remIndex(flat, size);
+    divisions[quotient] = {flat, remainder, sizes[axis]};
+    index[axis] = {remainder, 0, {}};
+    flat = quotient;
+  }
+  return index;
+}
+
+Value KernelEmitter::productOf(ArrayRef<DimAttr> sizes) {
+  Value result = constantIndex(1);
+  for (DimAttr size : sizes)
+    result = mulIndex(result, dim(size));
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+Value KernelEmitter::combine(Operation *reduction, Value x, Value y) {
+  return cast<ReductionOpInterface>(reduction).buildCombine(b, reduction->getLoc(), x, y);
+}
+
+Value KernelEmitter::identity(Operation *reduction, unsigned width) {
+  Type element = getElementType(reduction->getResult(0));
+  TypedAttr value = cast<ReductionOpInterface>(reduction).getIdentity(element);
+  if (width == 1)
+    return arith::ConstantOp::create(b, location, value);
+  auto type = VectorType::get(int64_t(width), element);
+  return arith::ConstantOp::create(b, location, DenseElementsAttr::get(type, Attribute(value)));
+}
+
+Value KernelEmitter::combineLanes(Operation *reduction, Value value) {
+  auto type = dyn_cast<VectorType>(value.getType());
+  if (!type)
+    return value;
+  for (int64_t width = type.getNumElements() / 2; width >= 1; width /= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t lane = 0; lane < width; ++lane) {
+      low.push_back(lane);
+      high.push_back(lane + width);
+    }
+    Value x = vector::ShuffleOp::create(b, location, value, value, low);
+    Value y = vector::ShuffleOp::create(b, location, value, value, high);
+    value = combine(reduction, x, y);
+  }
+  return vector::ExtractOp::create(b, location, value, ArrayRef<int64_t>{0});
+}
+
+SmallVector<std::pair<unsigned, unsigned>> KernelEmitter::inPlacePairs() {
+  SmallVector<std::pair<unsigned, unsigned>> pairs;
+  unsigned inputs = fusion.getInputs().size();
+  bool plain = !structure.standalone;
+  for (unsigned input = 0; plain && input < inputs; ++input) {
+    Type type = fusion.getInputs()[input].getType();
+    for (unsigned result = 0; result < fusion.getNumResults(); ++result) {
+      if (fusion.getResult(result).getType() != type)
+        continue;
+      bool kept = llvm::is_contained(structure.keptResults, result);
+      const BufferUse &read = uses[input], &write = uses[inputs + result];
+      if (!read.used || ((kept ? read.onlyKept : read.onlySpace) && read.pass <= write.pass))
+        pairs.push_back({input, result});
+    }
+  }
+  return pairs;
+}
+
+} // namespace trainc::codegen

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pointwise template on the CPU, how templates cut their space into work items, and the vector loop
+// that all templates use.
+
+#include "KernelEmitter.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+unsigned lanesFor(DimAttr size) {
+  auto value = size.getConstant();
+  if (!value || *value > int64_t(kLanes / 2))
+    return kLanes;
+  unsigned lanes = 1;
+  while (int64_t(lanes) < *value)
+    lanes *= 2;
+  return lanes;
+}
+
+void forEachVector(KernelEmitter &emitter, Value lower, Value upper, std::optional<int64_t> size,
+                   llvm::function_ref<void(const ElementIndex &)> body) {
+  int64_t lanes = emitter.getLanes();
+  if (lanes == 1) {
+    auto loop = emitter.openLoop(lower, upper, emitter.constantIndex(1));
+    body({loop.getInductionVar(), 0, {}});
+    emitter.closeLoop(loop);
+    return;
+  }
+  Value step = emitter.constantIndex(lanes), end = upper;
+  if (size) {
+    end = emitter.addIndex(lower, emitter.constantIndex(*size / lanes * lanes));
+  } else {
+    Value length = emitter.subIndex(upper, lower);
+    end = emitter.addIndex(lower, emitter.subIndex(length, emitter.remIndex(length, step)));
+  }
+  if (!size || *size >= lanes) {
+    auto loop = emitter.openLoop(lower, end, step);
+    body({loop.getInductionVar(), 1, {}});
+    emitter.closeLoop(loop);
+  }
+  if (!size || *size % lanes != 0) {
+    auto loop = emitter.openLoop(end, upper, step);
+    Value i = loop.getInductionVar();
+    emitter.setTail(emitter.tailMask(emitter.subIndex(upper, i)));
+    body({i, 1, {}});
+    emitter.setTail({});
+    emitter.closeLoop(loop);
+  }
+}
+
+/// Blocks that an axis of a pointwise kernel is cut into.
+static DimAttr blockCount(DimAttr size, int64_t block) {
+  MLIRContext *context = size.getContext();
+  auto value = size.getConstant();
+  if (value)
+    return DimAttr::constant(context, (*value + block - 1) / block);
+  return floorDiv(size + DimAttr::constant(context, block - 1), DimAttr::constant(context, block));
+}
+
+/// Rows up to twice the block stay whole.
+static bool isOneBlock(DimAttr size) {
+  auto value = size.getConstant();
+  return value && *value <= 2 * kPointwiseBlock;
+}
+
+static DimAttr productOf(MLIRContext *context, ArrayRef<DimAttr> space, ArrayRef<int64_t> axes) {
+  SmallVector<DimAttr> sizes;
+  for (int64_t axis : axes)
+    sizes.push_back(space[axis]);
+  return product(context, sizes);
+}
+
+Launch planLaunch(FusionOp fusion, const Structure &s) {
+  MLIRContext *context = fusion.getContext();
+  auto constant = [&](int64_t value) { return DimAttr::constant(context, value); };
+  DimAttr one = constant(1);
+  Launch launch;
+  launch.work = one;
+  launch.scratchBytes = constant(0);
+  DimAttr elements = one;
+  SmallVector<DimAttr> space = s.space;
+  switch (s.kind) {
+  case Template::Pointwise:
+    if (s.flat || s.vectorAxis < 0) {
+      elements = product(context, space);
+      launch.work = s.vectorAxis < 0 ? one : blockCount(elements, kPointwiseBlock);
+      elements = constant(std::min<int64_t>(elements.getConstant().value_or(kPointwiseBlock),
+                                            kPointwiseBlock));
+    } else {
+      elements = space[s.vectorAxis];
+      space[s.vectorAxis] = isOneBlock(elements) ? one : blockCount(elements, kPointwiseBlock);
+      launch.work = product(context, space);
+    }
+    break;
+  case Template::Row: {
+    launch.work = productOf(context, space, s.kept);
+    elements = productOf(context, space, s.reduced);
+    int64_t bytes = 0;
+    for (const Pass &pass : s.passes)
+      for (Value value : pass.stashes)
+        bytes += memoryBytes(getElementType(value));
+    launch.scratchBytes = elements * constant(bytes);
+    break;
+  }
+  case Template::Column: {
+    elements = productOf(context, space, s.reduced) * constant(kColumnBlock);
+    space[s.vectorAxis] = blockCount(space[s.vectorAxis], kColumnBlock);
+    launch.work = productOf(context, space, s.kept);
+    int64_t arrays = 0;
+    for (const Pass &pass : s.passes)
+      arrays += 3 * pass.reductions.size() + pass.keptStashes.size();
+    launch.scratchBytes = constant(arrays * kColumnBlock * 8);
+    break;
+  }
+  case Template::Scatter:
+  case Template::Scan: {
+    bool scatter = s.kind == Template::Scatter;
+    int64_t axis = scatter ? cast<ScatterOpInterface>(s.standalone).getScatterAxis()
+                           : cast<ScanOpInterface>(s.standalone).getScanAxis();
+    elements = space[axis] * constant(kColumnBlock);
+    space[axis] = one;
+    bool elementwise = scatter && !cast<ScatterOpInterface>(s.standalone).isRowScatter();
+    int64_t last = int64_t(space.size()) - 1;
+    if (axis != last && !elementwise)
+      space[last] = blockCount(space[last], kColumnBlock);
+    launch.work = product(context, space);
+    break;
+  }
+  }
+  // About 10 microseconds of work for a task, from a rough cost of an element.
+  double count = double(elements.getConstant().value_or(512));
+  double nanoseconds = std::max(1.0, count) * (0.5 + s.cost / 60.0);
+  launch.grain = std::max<int64_t>(1, int64_t(10000.0 / nanoseconds));
+  return launch;
+}
+
+void mapPointwise(KernelEmitter &e) {
+  const Structure &s = e.structure;
+  Operation *yield = e.fusion.getBody().front().getTerminator();
+  auto body = [&] {
+    Values values;
+    for (Value value : yield->getOperands())
+      values.push_back(e.evaluateLanes(value, e.spaceIndex));
+    // Stores follow all loads: a result may take the place of an input.
+    for (auto [number, value] : llvm::enumerate(values))
+      e.store(number, e.spaceIndex, value);
+  };
+
+  if (s.vectorAxis < 0) {
+    e.setLanes(1);
+    e.openItems();
+    e.spaceIndex.assign(s.space.size(), e.constant(0));
+    body();
+    e.closeItems();
+    return;
+  }
+
+  DimAttr axisSize = s.flat ? product(e.fusion.getContext(), s.space) : s.space[s.vectorAxis];
+  Value size = s.flat ? e.productOf(s.space) : e.dim(axisSize);
+  e.setLanes(lanesFor(axisSize));
+  Value item = e.openItems();
+  bool blocked = s.flat || !isOneBlock(axisSize);
+  std::optional<int64_t> known = axisSize.getConstant();
+  Value lower = e.constantIndex(0), upper = size;
+  Value row = item;
+  if (blocked) {
+    Value block = item;
+    if (!s.flat) {
+      Value round = e.addIndex(size, e.constantIndex(kPointwiseBlock - 1));
+      Value blocks = e.divIndex(round, e.constantIndex(kPointwiseBlock));
+      row = e.divIndex(item, blocks);
+      block = e.remIndex(item, blocks);
+    }
+    lower = e.mulIndex(block, e.constantIndex(kPointwiseBlock));
+    upper = e.minIndex(e.addIndex(lower, e.constantIndex(kPointwiseBlock)), size);
+    // All blocks are whole, or the last one ends where it ends.
+    known = known && *known % kPointwiseBlock == 0 ? std::optional<int64_t>(kPointwiseBlock)
+                                                   : std::nullopt;
+  }
+  Index outer;
+  if (!s.flat)
+    outer = e.delinearize(row, ArrayRef<DimAttr>(s.space).take_front(s.vectorAxis));
+  forEachVector(e, lower, upper, known, [&](const ElementIndex &i) {
+    e.spaceIndex = outer;
+    e.spaceIndex.push_back(i);
+    if (!s.flat)
+      e.spaceIndex.resize(s.space.size(), e.constant(0));
+    body();
+  });
+  e.closeItems();
+}
+
+} // namespace trainc::codegen

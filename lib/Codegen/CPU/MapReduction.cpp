@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The row and column templates on the CPU.
+//
+// Accuracy and determinism: sums run in a cascade of short blocks, whose shape depends on the sizes only.
+// A row keeps its accumulators in registers; a block of columns keeps them in scratch, which lets one
+// loop body serve any number of columns and reductions.
+
+#include "KernelEmitter.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+namespace {
+
+/// Vectors of a row, and rows of a column, that are summed before the sum moves up one level.
+constexpr int64_t kBlock = 32;
+constexpr int64_t kUpperBlock = 64;
+
+/// What both templates share: coordinates, and the passes' roots.
+class ReductionMap {
+public:
+  explicit ReductionMap(KernelEmitter &e)
+      : e(e), s(e.structure), yield(e.fusion.getBody().front().getTerminator()) {
+    for (int64_t axis : s.reduced)
+      if (axis != s.vectorAxis) {
+        outerReduced.push_back(axis);
+        outerReducedSizes.push_back(s.space[axis]);
+      }
+    // Position in scratch of what is read back later.
+    for (auto [index, pass] : llvm::enumerate(s.passes)) {
+      for (unsigned result : pass.results)
+        storedIn.try_emplace(yield->getOperand(result), std::make_pair(index, result));
+    }
+    outerReducedCount = e.productOf(outerReducedSizes);
+    knownOuterReduced = product(e.fusion.getContext(), outerReducedSizes).getConstant();
+  }
+
+protected:
+  /// Position in the space from the outer reduced coordinates and that on the vector axis.
+  void setSpaceIndex(ArrayRef<ElementIndex> outer, const ElementIndex &vector) {
+    e.spaceIndex.assign(s.space.size(), e.constant(0));
+    for (auto [axis, index] : llvm::zip_equal(s.kept, e.keptIndex))
+      e.spaceIndex[axis] = index;
+    for (auto [axis, index] : llvm::zip_equal(outerReduced, outer))
+      e.spaceIndex[axis] = index;
+    e.spaceIndex[s.vectorAxis] = vector;
+  }
+
+  /// A result of the space that an earlier pass has stored, read back.
+  Value storedResult(Value value, ArrayRef<ElementIndex> index) {
+    auto stored = storedIn.find(value);
+    if (stored == storedIn.end() || stored->second.first >= e.pass || isa<BlockArgument>(value) ||
+        !KernelEmitter::same(index, e.spaceIndex))
+      return {};
+    return e.load(e.fusion.getInputs().size() + stored->second.second, value.getType(), index);
+  }
+
+  /// Mapped operands of the pass's reductions; stores the pass's results and stashes.
+  Values emitRoots(const Pass &pass) {
+    Values mapped, results, stashes;
+    for (Operation *op : pass.reductions) {
+      Value element = e.evaluateLanes(op->getOperand(0), e.spaceIndex);
+      mapped.push_back(
+          cast<ReductionOpInterface>(op).buildMap(e.builder(), op->getLoc(), element));
+    }
+    for (unsigned number : pass.results)
+      results.push_back(e.evaluateLanes(yield->getOperand(number), e.spaceIndex));
+    for (Value value : pass.stashes)
+      stashes.push_back(e.evaluateLanes(value, e.spaceIndex));
+    for (auto [number, value] : llvm::zip_equal(pass.results, results))
+      e.store(number, e.spaceIndex, value);
+    for (auto [value, lanes] : llvm::zip_equal(pass.stashes, stashes))
+      storeStash(value, lanes);
+    return mapped;
+  }
+  virtual void storeStash(Value, Value) {}
+  virtual ~ReductionMap() = default;
+
+  KernelEmitter &e;
+  const Structure &s;
+  Operation *yield;
+  SmallVector<int64_t> outerReduced;
+  SmallVector<DimAttr> outerReducedSizes;
+  Value outerReducedCount;
+  std::optional<int64_t> knownOuterReduced;
+  llvm::DenseMap<Value, std::pair<size_t, unsigned>> storedIn;
+};
+
+class RowMap final : ReductionMap {
+public:
+  using ReductionMap::ReductionMap;
+  void run();
+
+private:
+  using Leaf = llvm::function_ref<Values(Value, ValueRange)>;
+  Values cascade(const Pass &pass, Value lower, Value upper, int64_t step,
+                 std::optional<int64_t> count, ArrayRef<int64_t> levels, ValueRange accumulators,
+                 Leaf leaf);
+  Values vectors(const Pass &pass, ArrayRef<ElementIndex> outer, ValueRange accumulators);
+  Values leaf(const Pass &pass, ArrayRef<ElementIndex> outer, Value i, Value mask,
+              ValueRange accumulators);
+  void storeStash(Value value, Value lanes) override;
+  Values identities(const Pass &pass) {
+    Values values;
+    for (Operation *op : pass.reductions)
+      values.push_back(e.identity(op, e.getLanes()));
+    return values;
+  }
+  Values combineAll(const Pass &pass, ValueRange a, ValueRange b) {
+    Values values;
+    for (auto [i, op] : llvm::enumerate(pass.reductions))
+      values.push_back(e.combine(op, a[i], b[i]));
+    return values;
+  }
+  Value lookUp(Value value, ArrayRef<ElementIndex> index);
+  ElementIndex rowOffset();
+
+  DimAttr vectorSize;
+  llvm::DenseMap<Value, Value> totals;
+  /// Scratch of a stash, and the pass that fills it.
+  llvm::DenseMap<Value, std::pair<Value, unsigned>> stashes;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Row
+//===----------------------------------------------------------------------===//
+
+ElementIndex RowMap::rowOffset() {
+  Index index;
+  SmallVector<DimAttr> sizes;
+  for (int64_t axis : s.reduced) {
+    index.push_back(e.spaceIndex[axis]);
+    sizes.push_back(s.space[axis]);
+  }
+  return e.linearize(index, sizes);
+}
+
+void RowMap::storeStash(Value value, Value lanes) {
+  e.storeTo(stashes.lookup(value).first, getElementType(value), rowOffset(), lanes);
+}
+
+Value RowMap::lookUp(Value value, ArrayRef<ElementIndex> index) {
+  if (Value total = totals.lookup(value); total && KernelEmitter::same(index, e.keptIndex))
+    return total;
+  auto stash = stashes.find(value);
+  if (stash != stashes.end() && stash->second.second < e.pass &&
+      KernelEmitter::same(index, e.spaceIndex))
+    return e.loadFrom(stash->second.first, getElementType(value), rowOffset());
+  return storedResult(value, index);
+}
+
+Values RowMap::leaf(const Pass &pass, ArrayRef<ElementIndex> outer, Value i, Value mask,
+                    ValueRange accumulators) {
+  setSpaceIndex(outer, {i, e.getLanes() == 1 ? 0 : 1, {}});
+  e.setTail(mask);
+  Values mapped = emitRoots(pass), result;
+  for (auto [op, value, accumulator] :
+       llvm::zip_equal(pass.reductions, mapped, accumulators)) {
+    if (mask)
+      value = arith::SelectOp::create(e.builder(), op->getLoc(), mask, value,
+                                      e.identity(op, e.getLanes()));
+    result.push_back(e.combine(op, accumulator, value));
+  }
+  e.setTail({});
+  return result;
+}
+
+Values RowMap::cascade(const Pass &pass, Value lower, Value upper, int64_t step,
+                       std::optional<int64_t> count, ArrayRef<int64_t> levels,
+                       ValueRange accumulators, Leaf leaf) {
+  int64_t width = 1;
+  for (int64_t level : levels)
+    width *= level;
+  // Levels that cannot fill, or that nothing is summed in, are left out.
+  while (!levels.empty() && ((count && *count <= width) || pass.reductions.empty())) {
+    width /= levels.back();
+    levels = levels.drop_back();
+  }
+  if (levels.empty()) {
+    auto loop = e.openLoop(lower, upper, e.constantIndex(step), accumulators);
+    return e.closeLoop(loop, leaf(loop.getInductionVar(), loop.getRegionIterArgs()));
+  }
+  Value blockStep = e.constantIndex(step * width);
+  auto loop = e.openLoop(lower, upper, blockStep, accumulators);
+  Value begin = loop.getInductionVar();
+  Value end = e.minIndex(e.addIndex(begin, blockStep), upper);
+  Values inner = cascade(pass, begin, end, step, width, levels.drop_back(), identities(pass), leaf);
+  return e.closeLoop(loop, combineAll(pass, loop.getRegionIterArgs(), inner));
+}
+
+Values RowMap::vectors(const Pass &pass, ArrayRef<ElementIndex> outer, ValueRange accumulators) {
+  int64_t lanes = e.getLanes();
+  std::optional<int64_t> size = vectorSize.getConstant();
+  Value zero = e.constantIndex(0), upper = e.dim(vectorSize);
+  Value end = size ? e.constantIndex(*size / lanes * lanes)
+                   : e.subIndex(upper, e.remIndex(upper, e.constantIndex(lanes)));
+  Values values(accumulators);
+  if (!size || *size >= lanes)
+    values = cascade(pass, zero, end, lanes,
+                     size ? std::optional<int64_t>(*size / lanes) : std::nullopt,
+                     {kBlock, kUpperBlock}, values,
+                     [&](Value i, ValueRange acc) { return leaf(pass, outer, i, {}, acc); });
+  if (lanes > 1 && (!size || *size % lanes != 0)) {
+    auto loop = e.openLoop(end, upper, e.constantIndex(lanes), values);
+    Value i = loop.getInductionVar();
+    Value mask = e.tailMask(e.subIndex(upper, i));
+    values = e.closeLoop(loop, leaf(pass, outer, i, mask, loop.getRegionIterArgs()));
+  }
+  return values;
+}
+
+void RowMap::run() {
+  vectorSize = s.space[s.vectorAxis];
+  e.setLanes(lanesFor(vectorSize));
+  e.resident = [this](Value value, ArrayRef<ElementIndex> index) { return lookUp(value, index); };
+
+  SmallVector<DimAttr> keptSizes;
+  for (int64_t axis : s.kept)
+    keptSizes.push_back(s.space[axis]);
+  // Slots by descending element size keep every element aligned.
+  Value rowLength = e.mulIndex(outerReducedCount, e.dim(vectorSize)), bytes = e.constantIndex(0);
+  for (int64_t width : {8, 4, 2, 1})
+    for (auto [number, pass] : llvm::enumerate(s.passes))
+      for (Value value : pass.stashes)
+        if (memoryBytes(getElementType(value)) == width) {
+          stashes[value] = {e.scratch(bytes), unsigned(number)};
+          bytes = e.addIndex(bytes, e.mulIndex(rowLength, e.constantIndex(width)));
+        }
+
+  Value item = e.openItems();
+  e.keptIndex = e.delinearize(item, keptSizes);
+  for (auto [number, pass] : llvm::enumerate(s.passes)) {
+    e.pass = number;
+    Values values = identities(pass);
+    if (knownOuterReduced == 1) {
+      Index outer(outerReduced.size(), e.constant(0));
+      values = vectors(pass, outer, values);
+    } else {
+      values = cascade(pass, e.constantIndex(0), outerReducedCount, 1, knownOuterReduced,
+                       {kUpperBlock}, values, [&](Value q, ValueRange acc) {
+                         Index outer = e.delinearize(q, outerReducedSizes);
+                         return combineAll(pass, acc, vectors(pass, outer, identities(pass)));
+                       });
+    }
+    for (auto [op, value] : llvm::zip_equal(pass.reductions, values))
+      totals[op->getResult(0)] = e.combineLanes(op, value);
+  }
+  // Kept results are one element: scalar code.
+  e.pass = s.passes.size();
+  e.spaceIndex.clear();
+  Values values;
+  for (unsigned number : s.keptResults)
+    values.push_back(e.evaluate(yield->getOperand(number), e.keptIndex));
+  for (auto [number, value] : llvm::zip_equal(s.keptResults, values))
+    e.store(number, e.keptIndex, value);
+  e.closeItems();
+}
+
+void mapRow(KernelEmitter &emitter) { RowMap(emitter).run(); }
+
+//===----------------------------------------------------------------------===//
+// Column
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class ColumnMap final : ReductionMap {
+public:
+  using ReductionMap::ReductionMap;
+  void run();
+
+private:
+  /// Arrays of one column block: level 0 takes elements, the last one has the total.
+  struct Array {
+    Value pointer;
+    Type element;
+  };
+  Array newArray(Type element);
+  void forEachColumn(llvm::function_ref<void(const ElementIndex &)> body);
+  void fill(const Pass &pass, unsigned level);
+  void moveUp(const Pass &pass, unsigned level);
+  void rows(const Pass &pass, Value lower, Value upper, unsigned level);
+  Value lookUp(Value value, ArrayRef<ElementIndex> index);
+  /// Position within the block.
+  ElementIndex inBlock() {
+    const ElementIndex &column = e.keptIndex[vectorPosition];
+    return {e.subIndex(column.base, lower), column.stride, {}};
+  }
+  Value loadArray(const Array &array) { return e.loadFrom(array.pointer, array.element, inBlock()); }
+  void storeArray(const Array &array, Value value) {
+    e.storeTo(array.pointer, array.element, inBlock(), value);
+  }
+
+  unsigned levels = 1, vectorPosition = 0;
+  int64_t arrayCount = 0;
+  Value lower, upper;
+  llvm::DenseMap<Operation *, SmallVector<Array>> accumulators;
+  llvm::DenseMap<Value, Array> keptStashes;
+  llvm::DenseSet<Value> ready;
+};
+
+} // namespace
+
+ColumnMap::Array ColumnMap::newArray(Type element) {
+  Value offset = e.constantIndex(arrayCount++ * kColumnBlock * 8);
+  return {e.scratch(offset), element};
+}
+
+void ColumnMap::forEachColumn(llvm::function_ref<void(const ElementIndex &)> body) {
+  std::optional<int64_t> size = s.space[s.vectorAxis].getConstant();
+  if (size && *size > kColumnBlock)
+    size = *size % kColumnBlock == 0 ? std::optional<int64_t>(kColumnBlock) : std::nullopt;
+  forEachVector(e, lower, upper, size, [&](const ElementIndex &column) {
+    e.keptIndex[vectorPosition] = column;
+    body(column);
+  });
+}
+
+void ColumnMap::fill(const Pass &pass, unsigned level) {
+  forEachColumn([&](const ElementIndex &) {
+    for (Operation *op : pass.reductions)
+      storeArray(accumulators[op][level], e.identity(op, e.getLanes()));
+  });
+}
+
+void ColumnMap::moveUp(const Pass &pass, unsigned level) {
+  forEachColumn([&](const ElementIndex &) {
+    for (Operation *op : pass.reductions) {
+      ArrayRef<Array> arrays = accumulators[op];
+      Value sum = e.combine(op, loadArray(arrays[level + 1]), loadArray(arrays[level]));
+      storeArray(arrays[level + 1], sum);
+    }
+  });
+}
+
+/// Sums the rows [lower, upper) into the arrays of `level`.
+void ColumnMap::rows(const Pass &pass, Value begin, Value end, unsigned level) {
+  if (level == 0) {
+    auto loop = e.openLoop(begin, end, e.constantIndex(1));
+    Index outer = e.delinearize(loop.getInductionVar(), outerReducedSizes);
+    forEachColumn([&](const ElementIndex &column) {
+      setSpaceIndex(outer, column);
+      Values mapped = emitRoots(pass);
+      for (auto [op, value] : llvm::zip_equal(pass.reductions, mapped)) {
+        const Array &array = accumulators[op][0];
+        storeArray(array, e.combine(op, loadArray(array), value));
+      }
+    });
+    e.closeLoop(loop);
+    return;
+  }
+  int64_t width = 1;
+  for (unsigned i = 0; i < level; ++i)
+    width *= kBlock;
+  Value step = e.constantIndex(width);
+  auto loop = e.openLoop(begin, end, step);
+  Value first = loop.getInductionVar();
+  fill(pass, level - 1);
+  rows(pass, first, e.minIndex(e.addIndex(first, step), end), level - 1);
+  moveUp(pass, level - 1);
+  e.closeLoop(loop);
+}
+
+Value ColumnMap::lookUp(Value value, ArrayRef<ElementIndex> index) {
+  if (ready.contains(value) && KernelEmitter::same(index, e.keptIndex)) {
+    if (auto stash = keptStashes.find(value); stash != keptStashes.end())
+      return loadArray(stash->second);
+    return loadArray(accumulators[value.getDefiningOp()].back());
+  }
+  return storedResult(value, index);
+}
+
+void ColumnMap::run() {
+  DimAttr columns = s.space[s.vectorAxis];
+  e.setLanes(lanesFor(columns));
+  e.resident = [this](Value value, ArrayRef<ElementIndex> index) { return lookUp(value, index); };
+  // One level for each factor kBlock of rows, at most three.
+  levels = 3;
+  if (knownOuterReduced)
+    levels = *knownOuterReduced <= kBlock ? 1 : *knownOuterReduced <= kBlock * kBlock ? 2 : 3;
+  for (const Pass &pass : s.passes) {
+    for (Operation *op : pass.reductions)
+      for (unsigned level = 0; level < levels; ++level)
+        accumulators[op].push_back(newArray(getElementType(op->getResult(0))));
+    for (Value value : pass.keptStashes)
+      keptStashes[value] = newArray(getElementType(value));
+  }
+
+  Value item = e.openItems();
+  SmallVector<DimAttr> outerSizes;
+  for (int64_t axis : s.kept)
+    if (axis < s.vectorAxis)
+      outerSizes.push_back(s.space[axis]);
+  vectorPosition = outerSizes.size();
+  Value size = e.dim(columns), block = e.constantIndex(kColumnBlock), row = item;
+  Value round = e.addIndex(size, e.constantIndex(kColumnBlock - 1));
+  Value blocks = e.divIndex(round, block), number = item;
+  row = e.divIndex(item, blocks);
+  number = e.remIndex(item, blocks);
+  lower = e.mulIndex(number, block);
+  upper = e.minIndex(e.addIndex(lower, block), size);
+  e.keptIndex = e.delinearize(row, outerSizes);
+  e.keptIndex.resize(s.kept.size(), e.constant(0));
+
+  for (auto [index, pass] : llvm::enumerate(s.passes)) {
+    e.pass = index;
+    if (pass.reductions.empty()) {
+      rows(pass, e.constantIndex(0), outerReducedCount, 0);
+    } else {
+      fill(pass, levels - 1);
+      rows(pass, e.constantIndex(0), outerReducedCount, levels - 1);
+    }
+    for (Operation *op : pass.reductions)
+      ready.insert(op->getResult(0));
+    for (Value value : pass.keptStashes) {
+      forEachColumn([&](const ElementIndex &) {
+        e.spaceIndex.clear();
+        storeArray(keptStashes[value], e.evaluateLanes(value, e.keptIndex));
+      });
+      ready.insert(value);
+    }
+  }
+  e.pass = s.passes.size();
+  e.spaceIndex.clear();
+  if (!s.keptResults.empty())
+    forEachColumn([&](const ElementIndex &) {
+      Values values;
+      for (unsigned result : s.keptResults)
+        values.push_back(e.evaluateLanes(yield->getOperand(result), e.keptIndex));
+      for (auto [result, value] : llvm::zip_equal(s.keptResults, values))
+        e.store(result, e.keptIndex, value);
+    });
+  e.closeItems();
+}
+
+void mapColumn(KernelEmitter &emitter) { ColumnMap(emitter).run(); }
+
+} // namespace trainc::codegen

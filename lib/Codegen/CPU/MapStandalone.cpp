@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Scatter and scan on the CPU. Both are sequential along one axis and parallel over the others, so the
+// order of additions is that of the definition whatever the number of threads.
+
+#include "KernelEmitter.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+namespace {
+
+/// Work items of a standalone op: a position of all axes of the space but `serial`, where the last axis
+/// (if it is not the serial one and `blocked`) is cut into blocks of columns.
+struct Items {
+  Items(KernelEmitter &e, int64_t serial, bool blocked);
+
+  /// Calls `body` for the lanes of the block, with `index` complete but for the serial axis.
+  void forEachColumn(KernelEmitter &e, llvm::function_ref<void()> body);
+
+  /// Coordinates in the space; that of the serial axis is for the template to set.
+  Index index;
+  int64_t serial, last;
+  bool blocked;
+  Value lower, upper;
+  DimAttr lastSize;
+};
+
+} // namespace
+
+Items::Items(KernelEmitter &e, int64_t serial, bool blocked)
+    : serial(serial), last(int64_t(e.structure.space.size()) - 1),
+      blocked(blocked && serial != last) {
+  SmallVector<DimAttr> sizes = e.structure.space;
+  lastSize = sizes[last];
+  sizes[serial] = DimAttr::constant(lastSize.getContext(), 1);
+  if (!this->blocked) {
+    Value item = e.openItems();
+    index = e.delinearize(item, sizes);
+    return;
+  }
+  sizes[last] = DimAttr::constant(lastSize.getContext(), 1);
+  Value size = e.dim(lastSize), block = e.constantIndex(kColumnBlock);
+  Value blocks = e.divIndex(e.addIndex(size, e.constantIndex(kColumnBlock - 1)), block);
+  Value item = e.openItems();
+  index = e.delinearize(e.divIndex(item, blocks), sizes);
+  lower = e.mulIndex(e.remIndex(item, blocks), block);
+  upper = e.minIndex(e.addIndex(lower, block), size);
+}
+
+void Items::forEachColumn(KernelEmitter &e, llvm::function_ref<void()> body) {
+  if (!blocked)
+    return body();
+  std::optional<int64_t> size = lastSize.getConstant();
+  if (size && *size > kColumnBlock)
+    size = *size % kColumnBlock == 0 ? std::optional<int64_t>(kColumnBlock) : std::nullopt;
+  forEachVector(e, lower, upper, size, [&](const ElementIndex &i) {
+    index[last] = i;
+    body();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Scatter
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class ScatterMap {
+public:
+  explicit ScatterMap(KernelEmitter &e)
+      : e(e), op(e.structure.standalone), scatter(cast<ScatterOpInterface>(op)),
+        axis(scatter.getScatterAxis()), indices(scatter.getScatterIndices().get()),
+        updates(scatter.getScatterUpdates().get()), resultType(op->getResult(0).getType()) {}
+
+  void run() { scatter.isRowScatter() ? rows() : elements(); }
+
+private:
+  void clear(Items &items);
+  void rows();
+  void elements();
+  /// result[index] += update
+  void accumulate(ArrayRef<ElementIndex> index, Value update);
+
+  KernelEmitter &e;
+  Operation *op;
+  ScatterOpInterface scatter;
+  int64_t axis;
+  Value indices, updates;
+  Type resultType;
+};
+
+} // namespace
+
+void ScatterMap::accumulate(ArrayRef<ElementIndex> index, Value update) {
+  Value sum = e.load(e.fusion.getInputs().size(), resultType, index);
+  // A scatter into a splat row: the update may be uniform while the place is not.
+  sum = arith::AddFOp::create(e.builder(), op->getLoc(), sum, update);
+  e.store(0, index, sum);
+}
+
+/// Zeros in everything that the item adds to.
+void ScatterMap::clear(Items &items) {
+  Type element = getElementTypeOrSelf(resultType);
+  DimAttr size = e.structure.space[axis];
+  Value zero = e.constantIndex(0);
+  if (axis == items.last) {
+    e.setLanes(lanesFor(size));
+    forEachVector(e, zero, e.dim(size), size.getConstant(), [&](const ElementIndex &i) {
+      items.index[axis] = i;
+      e.store(0, items.index, e.zero(element));
+    });
+    e.setLanes(1);
+    return;
+  }
+  auto loop = e.openLoop(zero, e.dim(size), e.constantIndex(1));
+  items.index[axis] = {loop.getInductionVar(), 0, {}};
+  items.forEachColumn(e, [&] { e.store(0, items.index, e.zero(element)); });
+  e.closeLoop(loop);
+}
+
+void ScatterMap::rows() {
+  bool trailing = axis + 1 < int64_t(e.structure.space.size());
+  e.setLanes(trailing ? lanesFor(e.structure.space.back()) : 1);
+  Items items(e, axis, /*blocked=*/true);
+  clear(items);
+
+  SmallVector<DimAttr> indexSizes = getDims(indices);
+  Value count = e.productOf(indexSizes);
+  auto loop = e.openLoop(e.constantIndex(0), count, e.constantIndex(1));
+  Index position = e.delinearize(loop.getInductionVar(), indexSizes);
+  Value chosen = e.evaluate(indices, position);
+  ElementIndex row = e.checkedIndex(op, chosen, e.structure.space[axis]);
+  items.index[axis] = row;
+  items.forEachColumn(e, [&] {
+    Index source(ArrayRef<ElementIndex>(items.index).take_front(axis));
+    source.append(position.begin(), position.end());
+    source.append(items.index.begin() + axis + 1, items.index.end());
+    accumulate(items.index, e.evaluateLanes(updates, source));
+  });
+  e.closeLoop(loop);
+  e.closeItems();
+}
+
+void ScatterMap::elements() {
+  // Lanes could meet in one element along the axis; along the others the gain is small.
+  e.setLanes(1);
+  Items items(e, axis, /*blocked=*/false);
+  clear(items);
+
+  // Updates may cover only a corner of the other axes.
+  SmallVector<DimAttr> sizes = getDims(updates);
+  Value count = e.dim(sizes[axis]);
+  for (auto [other, size] : llvm::enumerate(sizes)) {
+    if (int64_t(other) == axis || size == e.structure.space[other])
+      continue;
+    Value inside = e.lessThan(items.index[other], e.dimIndex(size));
+    count = arith::SelectOp::create(e.builder(), op->getLoc(), inside, count, e.constantIndex(0));
+  }
+  auto loop = e.openLoop(e.constantIndex(0), count, e.constantIndex(1));
+  Index source = items.index;
+  source[axis] = {loop.getInductionVar(), 0, {}};
+  ElementIndex place = e.checkedIndex(op, e.evaluate(indices, source), e.structure.space[axis]);
+  Value update = e.evaluate(updates, source);
+  Index target = items.index;
+  target[axis] = place;
+  accumulate(target, update);
+  e.closeLoop(loop);
+  e.closeItems();
+}
+
+void mapScatter(KernelEmitter &emitter) { ScatterMap(emitter).run(); }
+
+//===----------------------------------------------------------------------===//
+// Scan
+//===----------------------------------------------------------------------===//
+
+void mapScan(KernelEmitter &e) {
+  Operation *op = e.structure.standalone;
+  auto scan = cast<ScanOpInterface>(op);
+  int64_t axis = scan.getScanAxis();
+  DimAttr size = e.structure.space[axis];
+  Value operand = op->getOperand(0);
+  Type element = getElementType(op->getResult(0));
+  bool columns = axis + 1 < int64_t(e.structure.space.size());
+  e.setLanes(columns ? lanesFor(e.structure.space.back()) : 1);
+  Items items(e, axis, /*blocked=*/true);
+  items.forEachColumn(e, [&] {
+    Value initial = e.splat(scan.getScanIdentity(element));
+    auto loop = e.openLoop(e.constantIndex(0), e.dim(size), e.constantIndex(1), initial);
+    Value place = loop.getInductionVar();
+    if (scan.isReverse())
+      place = e.subIndex(e.subIndex(e.dim(size), e.constantIndex(1)), place);
+    items.index[axis] = {place, 0, {}};
+    Value before = loop.getRegionIterArgs()[0];
+    Value value = e.evaluateLanes(operand, items.index);
+    Value after = scan.buildScanCombine(e.builder(), op->getLoc(), before, value);
+    e.store(0, items.index, scan.isExclusive() ? before : after);
+    e.closeLoop(loop, after);
+  });
+  e.closeItems();
+}
+
+} // namespace trainc::codegen

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The key by which equal fusions find each other: the body as text, with every non-constant size replaced
+// by the number of its first use.
+
+#include "Structure.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+StructuralKey getStructuralKey(FusionOp fusion) {
+  StructuralKey key;
+  llvm::raw_string_ostream os(key.text);
+  llvm::MapVector<Attribute, Attribute> numbers;
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([&](DimAttr dim) -> std::optional<std::pair<Attribute, WalkResult>> {
+    if (dim.getConstant())
+      return std::make_pair(Attribute(dim), WalkResult::skip());
+    auto [it, isNew] = numbers.try_emplace(dim, Attribute());
+    if (isNew)
+      it->second = DimAttr::symbol(dim.getContext(), "d" + std::to_string(numbers.size() - 1));
+    return std::make_pair(it->second, WalkResult::skip());
+  });
+
+  llvm::DenseMap<Value, unsigned> names;
+  auto define = [&](Value value) {
+    unsigned number = names.size();
+    names[value] = number;
+    os << replacer.replace(value.getType()) << ';';
+  };
+  Block &body = fusion.getBody().front();
+  for (Value argument : body.getArguments())
+    define(argument);
+  for (Operation &op : body) {
+    os << op.getName() << '(';
+    for (Value operand : op.getOperands())
+      os << names[operand] << ',';
+    os << ')';
+    // Properties are part of the dictionary; locations are not.
+    os << replacer.replace(op.getAttrDictionary()) << ':';
+    for (Value result : op.getResults())
+      define(result);
+    os << '\n';
+  }
+  for (auto &entry : numbers)
+    key.dims.push_back(cast<DimAttr>(entry.first));
+  return key;
+}
+
+} // namespace trainc::codegen

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Template selection: asks the ops through their interfaces what the body reduces and in which order, and
+// splits the work into passes over the reduced positions.
+
+#include "Structure.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+namespace {
+
+/// Recomputing a value that costs more than this is slower than a store and a load in the first cache.
+constexpr unsigned kStashCost = 12;
+/// Scratch for the positions of one work item is kept below this many elements where nothing bounds it.
+constexpr int64_t kLargestStash = 65536;
+
+class Analysis {
+public:
+  explicit Analysis(FusionOp fusion) : fusion(fusion), body(fusion.getBody().front()) {}
+
+  FailureOr<Structure> run();
+
+private:
+  LogicalResult collect();
+  LogicalResult chooseStandalone();
+  LogicalResult chooseSpace();
+  LogicalResult formPasses();
+  bool isFlat();
+  void chooseStashes();
+  void chooseKeptStashes();
+  unsigned treeCost(Value value, llvm::DenseSet<Value> &seen);
+  unsigned accessCost(Operation *op);
+  bool isFull(Value value) { return getDims(value) == result.space; }
+  bool isKept(Value value) { return getDims(value) == keptDims; }
+
+  FusionOp fusion;
+  Block &body;
+  Structure result;
+  SmallVector<DimAttr> keptDims;
+  SmallVector<Operation *> reductions;
+  llvm::DenseMap<Value, unsigned> level;
+  llvm::DenseSet<Value> resident;
+};
+
+} // namespace
+
+bool usesCoordinates(PointwiseOpInterface op) {
+  Operation *self = op.getOperation();
+  Block block;
+  OpBuilder builder(self->getContext());
+  builder.setInsertionPointToStart(&block);
+  constexpr int64_t lanes = 8;
+  SmallVector<Value> elements, index;
+  for (Value operand : self->getOperands())
+    elements.push_back(
+        block.addArgument(VectorType::get(lanes, getElementType(operand)), self->getLoc()));
+  for (int64_t i = 0, e = getRank(self->getResult(0)); i < e; ++i)
+    index.push_back(
+        block.addArgument(VectorType::get(lanes, builder.getIndexType()), self->getLoc()));
+  op.buildScalar(builder, self->getLoc(), elements, index);
+  return llvm::any_of(index, [](Value i) { return !i.use_empty(); });
+}
+
+LogicalResult Analysis::collect() {
+  for (Value argument : body.getArguments())
+    level[argument] = 0;
+  for (Operation &op : body.without_terminator()) {
+    unsigned deepest = 0;
+    for (Value operand : op.getOperands())
+      deepest = std::max(deepest, level.lookup(operand));
+    if (isa<ReductionOpInterface>(op)) {
+      reductions.push_back(&op);
+      ++deepest;
+    } else if (isa<ScatterOpInterface, ScanOpInterface>(op)) {
+      if (result.standalone)
+        return op.emitOpError("shares a kernel with another scatter or scan");
+      result.standalone = &op;
+    } else if (!isa<PointwiseOpInterface, ElementAccessOpInterface>(op)) {
+      return op.emitOpError("has no element-wise form and cannot be part of a kernel");
+    }
+    for (Value value : op.getResults())
+      level[value] = deepest;
+    if (auto cost = dyn_cast<CostOpInterface>(op))
+      result.cost += cost.getElementCost();
+    else
+      result.cost += 1;
+  }
+  return success();
+}
+
+LogicalResult Analysis::chooseStandalone() {
+  Operation *op = result.standalone;
+  Operation *yield = body.getTerminator();
+  if (!reductions.empty())
+    return reductions.front()->emitOpError("shares a kernel with a scatter or scan");
+  if (yield->getNumOperands() != 1 || yield->getOperand(0) != op->getResult(0))
+    return op->emitOpError("must be the only result of its kernel");
+  result.kind = isa<ScatterOpInterface>(op) ? Template::Scatter : Template::Scan;
+  result.space = getDims(op->getResult(0));
+  return success();
+}
+
+LogicalResult Analysis::chooseSpace() {
+  Operation *yield = body.getTerminator();
+  if (!reductions.empty()) {
+    Operation *first = reductions.front();
+    result.space = getDims(first->getOperand(0));
+    result.reduced = cast<ReductionOpInterface>(first).getReducedAxes();
+    if (result.reduced.empty())
+      return first->emitOpError("reduces no axis");
+    for (Operation *op : reductions)
+      if (getDims(op->getOperand(0)) != result.space ||
+          cast<ReductionOpInterface>(op).getReducedAxes() != result.reduced)
+        return op->emitOpError("reduces other axes than the first reduction of its kernel");
+  } else if (yield->getNumOperands() != 0) {
+    result.space = getDims(yield->getOperand(0));
+  }
+  for (auto [axis, dim] : llvm::enumerate(result.space)) {
+    if (!result.isReduced(axis)) {
+      result.kept.push_back(axis);
+      keptDims.push_back(dim);
+    }
+    if (!dim.isConstant(1))
+      result.vectorAxis = axis;
+  }
+  if (!reductions.empty()) {
+    // Where everything has size 1 the last reduced axis serves as the row.
+    if (result.vectorAxis < 0)
+      result.vectorAxis = result.reduced.back();
+    result.kind = result.isReduced(result.vectorAxis) ? Template::Row : Template::Column;
+  }
+  return success();
+}
+
+LogicalResult Analysis::formPasses() {
+  Operation *yield = body.getTerminator();
+  auto passAt = [&](unsigned index) -> Pass & {
+    if (result.passes.size() <= index)
+      result.passes.resize(index + 1);
+    return result.passes[index];
+  };
+  for (Operation *op : reductions)
+    passAt(level[op->getOperand(0)]).reductions.push_back(op);
+  for (auto [number, value] : llvm::enumerate(yield->getOperands())) {
+    if (isFull(value))
+      passAt(level[value]).results.push_back(number);
+    else if (!reductions.empty() && isKept(value))
+      result.keptResults.push_back(number);
+    else
+      return yield->emitOpError("result ")
+             << number << " of shape " << dimsToString(getDims(value))
+             << " belongs neither to the kernel's space " << dimsToString(result.space)
+             << " nor to its kept axes";
+  }
+  return success();
+}
+
+bool Analysis::isFlat() {
+  if (result.space.size() < 1)
+    return false;
+  auto fits = [&](Value value) { return getRank(value) == 0 || isFull(value); };
+  if (!llvm::all_of(body.getArguments(), fits))
+    return false;
+  for (Operation &op : body.without_terminator()) {
+    if (!llvm::all_of(op.getResults(), fits))
+      return false;
+    if (auto pointwise = dyn_cast<PointwiseOpInterface>(op)) {
+      if (getRank(op.getResult(0)) != 0 && usesCoordinates(pointwise))
+        return false;
+      continue;
+    }
+    // An access op between the space and itself moves elements; one from rank 0 repeats one value.
+    bool uniform = llvm::all_of(op.getOperands(), [](Value v) { return getRank(v) == 0; });
+    bool constant = op.hasTrait<OpTrait::ConstantLike>();
+    bool scalar = llvm::all_of(op.getResults(), [](Value v) { return getRank(v) == 0; });
+    if (!uniform || (op.getNumOperands() == 0 && !constant && !scalar))
+      return false;
+  }
+  return true;
+}
+
+/// What reading through an access op costs in lanes along the vector axis.
+unsigned Analysis::accessCost(Operation *op) {
+  auto mapped = dyn_cast<AxisMapOpInterface>(op);
+  if (!mapped || op->getNumOperands() == 0 || result.vectorAxis < 0 ||
+      getRank(op->getResult(0)) <= result.vectorAxis)
+    return 1;
+  AxisMap map = mapped.getAxisMap();
+  if (map.results.empty() || map.operands.empty())
+    return 1;
+  int loop = map.results[0][result.vectorAxis];
+  if (loop < 0 || map.loops[loop] == LoopKind::Opaque)
+    return 16;
+  ArrayRef<int> operand = map.operands[0];
+  if (!llvm::is_contained(operand, loop))
+    return 0;
+  return operand.back() == loop ? 1 : kStashCost + 1;
+}
+
+unsigned Analysis::treeCost(Value value, llvm::DenseSet<Value> &seen) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return 0;
+  if (resident.contains(value) || isa<ReductionOpInterface>(op) || !seen.insert(value).second)
+    return 0;
+  if (getRank(value) < int64_t(result.space.size()))
+    return 0; // Uniform, or computed once for many elements.
+  unsigned cost = 0;
+  if (isa<PointwiseOpInterface>(op)) {
+    if (auto known = dyn_cast<CostOpInterface>(op))
+      cost = known.getElementCost();
+  } else {
+    cost = accessCost(op);
+  }
+  for (Value operand : op->getOperands())
+    cost += treeCost(operand, seen);
+  return cost;
+}
+
+void Analysis::chooseStashes() {
+  DimAttr positions = product(fusion.getContext(), {});
+  for (int64_t axis : result.reduced)
+    positions = positions * result.space[axis];
+  // One row for the whole tensor and of unknown size would want scratch without bound.
+  std::optional<int64_t> size = positions.getConstant();
+  bool scratch = result.kind == Template::Row &&
+                 (size ? *size <= kLargestStash : !result.kept.empty());
+
+  Operation *yield = body.getTerminator();
+  llvm::DenseMap<Value, unsigned> computedIn;
+  for (unsigned index = 0; index < result.passes.size(); ++index) {
+    Pass &pass = result.passes[index];
+    std::function<void(Value)> visit = [&](Value value) {
+      Operation *op = value.getDefiningOp();
+      if (!op || isa<ReductionOpInterface>(op) || resident.contains(value) || !isFull(value))
+        return;
+      auto [it, isNew] = computedIn.try_emplace(value, index);
+      if (!isNew) {
+        if (it->second == index)
+          return;
+        llvm::DenseSet<Value> seen;
+        if (scratch && treeCost(value, seen) > kStashCost) {
+          result.passes[it->second].stashes.push_back(value);
+          resident.insert(value);
+          return;
+        }
+      }
+      if (isa<PointwiseOpInterface>(op))
+        for (Value operand : op->getOperands())
+          visit(operand);
+    };
+    for (Operation *op : pass.reductions)
+      visit(op->getOperand(0));
+    for (unsigned number : pass.results)
+      visit(yield->getOperand(number));
+    // Later passes read results back instead of computing them again.
+    for (unsigned number : pass.results)
+      resident.insert(yield->getOperand(number));
+  }
+}
+
+void Analysis::chooseKeptStashes() {
+  for (Operation &op : body.without_terminator()) {
+    if (!isa<PointwiseOpInterface>(op) || !isKept(op.getResult(0)) || !level[op.getResult(0)])
+      continue;
+    bool feedsSpace = llvm::any_of(op.getUsers(), [&](Operation *user) {
+      return user->getNumResults() != 0 && isFull(user->getResult(0));
+    });
+    unsigned pass = level[op.getResult(0)] - 1;
+    if (feedsSpace && pass < result.passes.size())
+      result.passes[pass].keptStashes.push_back(op.getResult(0));
+  }
+}
+
+FailureOr<Structure> Analysis::run() {
+  if (failed(collect()))
+    return failure();
+  if (result.standalone) {
+    if (failed(chooseStandalone()))
+      return failure();
+    return std::move(result);
+  }
+  if (failed(chooseSpace()) || failed(formPasses()))
+    return failure();
+  if (result.kind == Template::Pointwise) {
+    result.flat = isFlat();
+    if (result.passes.empty())
+      result.passes.resize(1);
+    return std::move(result);
+  }
+  chooseStashes();
+  if (result.kind == Template::Column)
+    chooseKeptStashes();
+  return std::move(result);
+}
+
+FailureOr<Structure> analyzeFusion(FusionOp fusion) { return Analysis(fusion).run(); }
+
+} // namespace trainc::codegen

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Interval arithmetic on size expressions. Unknown stays unknown: nothing here ever guesses.
+
+#include "Bounds.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::legalize;
+using trainc::train::DimFnAttr;
+using trainc::train::DimFnKind;
+
+namespace {
+
+std::optional<int64_t> addEnds(std::optional<int64_t> a, std::optional<int64_t> b) {
+  int64_t sum;
+  if (!a || !b || llvm::AddOverflow(*a, *b, sum))
+    return std::nullopt;
+  return sum;
+}
+
+std::optional<int64_t> mulEnds(std::optional<int64_t> a, std::optional<int64_t> b) {
+  int64_t product;
+  if (!a || !b || llvm::MulOverflow(*a, *b, product))
+    return std::nullopt;
+  return product;
+}
+
+/// Product of two intervals that are not negative; anything else with an open end is unknown.
+Interval multiply(const Interval &a, const Interval &b) {
+  if (a.low && b.low && *a.low >= 0 && *b.low >= 0)
+    return {mulEnds(a.low, b.low), mulEnds(a.high, b.high)};
+  if (!a.low || !a.high || !b.low || !b.high)
+    return {};
+  std::optional<int64_t> ends[] = {mulEnds(a.low, b.low), mulEnds(a.low, b.high),
+                                   mulEnds(a.high, b.low), mulEnds(a.high, b.high)};
+  Interval result = {ends[0], ends[0]};
+  for (auto end : ends) {
+    if (!end)
+      return {};
+    result.low = std::min(*result.low, *end);
+    result.high = std::max(*result.high, *end);
+  }
+  return result;
+}
+
+Interval scale(const Interval &a, int64_t factor) {
+  if (factor >= 0)
+    return {mulEnds(a.low, factor), mulEnds(a.high, factor)};
+  return {mulEnds(a.high, factor), mulEnds(a.low, factor)};
+}
+
+} // namespace
+
+Interval Bounds::interval(DimAttr dim) const {
+  auto atom = [&](Attribute attr) -> Interval {
+    if (auto name = dyn_cast<StringAttr>(attr)) {
+      auto it = symbols.find(name);
+      return it == symbols.end() ? Interval{0, std::nullopt}
+                                 : Interval{it->second.min, it->second.max};
+    }
+    auto fn = cast<DimFnAttr>(attr);
+    Interval a = interval(cast<DimAttr>(fn.getLhs())), b = interval(cast<DimAttr>(fn.getRhs()));
+    switch (fn.getKind()) {
+    case DimFnKind::floordiv:
+      if (!b.low || *b.low < 1 || !a.low || *a.low < 0)
+        return {};
+      return {b.high ? *a.low / *b.high : 0,
+              a.high ? std::optional<int64_t>(*a.high / *b.low) : std::nullopt};
+    case DimFnKind::mod:
+      if (!b.low || *b.low < 1)
+        return {};
+      return {0, b.high ? std::optional<int64_t>(*b.high - 1) : std::nullopt};
+    case DimFnKind::max:
+      return {a.low && b.low ? std::optional<int64_t>(std::max(*a.low, *b.low))
+                             : (a.low ? a.low : b.low),
+              a.high && b.high ? std::optional<int64_t>(std::max(*a.high, *b.high)) : std::nullopt};
+    case DimFnKind::min:
+      return {a.low && b.low ? std::optional<int64_t>(std::min(*a.low, *b.low)) : std::nullopt,
+              a.high && b.high ? std::optional<int64_t>(std::min(*a.high, *b.high))
+                               : (a.high ? a.high : b.high)};
+    }
+    return {};
+  };
+  Interval sum = {0, 0};
+  for (auto [coefficient, monomial] : llvm::zip(dim.getCoefficients(), dim.getMonomials())) {
+    Interval product = {1, 1};
+    for (Attribute factor : monomial)
+      product = multiply(product, atom(factor));
+    product = scale(product, coefficient);
+    sum = {addEnds(sum.low, product.low), addEnds(sum.high, product.high)};
+  }
+  return sum;
+}
+
+bool Bounds::atMost(DimAttr a, DimAttr b) const {
+  std::optional<int64_t> low = interval(b - a).low;
+  return low && *low >= 0;
+}
+
+DimAttr Bounds::min(DimAttr a, DimAttr b) const {
+  return atMost(a, b) ? a : atMost(b, a) ? b : train::minDim(a, b);
+}
+
+DimAttr Bounds::max(DimAttr a, DimAttr b) const {
+  return atMost(a, b) ? b : atMost(b, a) ? a : train::maxDim(a, b);
+}
+
+bool Bounds::demandAtMost(DimAttr expr, int64_t limit) {
+  StringAttr symbol;
+  int64_t factor = 0, constant = 0;
+  for (auto [coefficient, monomial] : llvm::zip(expr.getCoefficients(), expr.getMonomials())) {
+    if (monomial.empty()) {
+      constant = coefficient;
+      continue;
+    }
+    auto name = monomial.size() == 1 ? dyn_cast<StringAttr>(monomial[0]) : StringAttr();
+    if (!name || symbol || coefficient <= 0)
+      return false;
+    symbol = name;
+    factor = coefficient;
+  }
+  auto it = symbol ? symbols.find(symbol) : symbols.end();
+  if (it == symbols.end())
+    return false;
+  int64_t room;
+  if (llvm::SubOverflow(limit, constant, room) ||
+      llvm::divideFloorSigned(room, factor) < it->second.min)
+    return false;
+  int64_t max = llvm::divideFloorSigned(room, factor);
+  it->second.max = it->second.max ? std::min(*it->second.max, max) : max;
+  return true;
+}

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Evaluation of small known tensors. Constants follow ONNX (integer division truncates, reals are
+// rounded to their type); symbolic integers are combined only where that is right for all sizes.
+
+#include "Content.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+using namespace mlir;
+using trainc::train::TrainBuilder;
+
+namespace trainc::legalize {
+
+static int64_t product(ArrayRef<int64_t> shape) {
+  int64_t result = 1;
+  for (int64_t size : shape)
+    result *= size;
+  return result;
+}
+
+std::optional<SmallVector<int64_t>> Content::constants() const {
+  SmallVector<int64_t> result;
+  for (const Scalar &value : values) {
+    std::optional<int64_t> constant = isReal() ? std::nullopt : value.dim.getConstant();
+    if (!constant)
+      return std::nullopt;
+    result.push_back(*constant);
+  }
+  return result;
+}
+
+std::optional<SmallVector<DimAttr>> Content::dims() const {
+  if (isReal())
+    return std::nullopt;
+  SmallVector<DimAttr> result;
+  for (const Scalar &value : values)
+    result.push_back(value.dim);
+  return result;
+}
+
+double roundTo(Type element, double value) {
+  if (element.isF32())
+    return float(value);
+  llvm::APFloat rounded(value);
+  bool lossy = false;
+  rounded.convert(cast<FloatType>(element).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
+                  &lossy);
+  return rounded.convertToDouble();
+}
+
+std::optional<Content> contentOf(DenseElementsAttr value) {
+  if (!value || value.getNumElements() > kMaxContent)
+    return std::nullopt;
+  Content content{value.getElementType(), SmallVector<int64_t>(value.getType().getShape()), {}};
+  MLIRContext *context = value.getContext();
+  if (isa<FloatType>(content.element)) {
+    for (const APFloat &real : value.getValues<APFloat>()) {
+      APFloat wide = real;
+      bool lossy = false;
+      wide.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
+      content.values.push_back({{}, wide.convertToDouble()});
+    }
+    return content;
+  }
+  auto type = dyn_cast<IntegerType>(content.element);
+  if (!type)
+    return std::nullopt;
+  for (const APInt &number : value.getValues<APInt>()) {
+    bool zeroExtend = type.isUnsigned() || type.getWidth() == 1;
+    int64_t number64 = zeroExtend ? int64_t(number.getZExtValue()) : number.getSExtValue();
+    content.values.push_back({DimAttr::constant(context, number64), 0});
+  }
+  return content;
+}
+
+Content makeSizes(MLIRContext *context, ArrayRef<DimAttr> dims) {
+  Content content{IntegerType::get(context, 64), {int64_t(dims.size())}, {}};
+  for (DimAttr dim : dims)
+    content.values.push_back({dim, 0});
+  return content;
+}
+
+Content makeScalar(Type element, Scalar value) { return {element, {}, {value}}; }
+
+//===- Scalars ------------------------------------------------------------===//
+
+namespace {
+
+using Operands = ArrayRef<Scalar>;
+
+/// Beyond this, polynomials of size expressions might overflow: sentinels are never combined.
+constexpr int64_t maxSymbolic = int64_t(1) << 40;
+
+bool isSmall(DimAttr dim) {
+  return llvm::all_of(dim.getCoefficients(),
+                      [](int64_t c) { return c > -maxSymbolic && c < maxSymbolic; });
+}
+
+std::optional<int64_t> foldIntegers(StringRef op, int64_t a, int64_t b) {
+  auto wrap = [](uint64_t value) { return int64_t(value); };
+  if (op == "Add" || op == "Sum")
+    return wrap(uint64_t(a) + uint64_t(b));
+  if (op == "Sub")
+    return wrap(uint64_t(a) - uint64_t(b));
+  if (op == "Mul")
+    return wrap(uint64_t(a) * uint64_t(b));
+  if (op == "Div" || op == "Mod") {
+    if (b == 0 || (a == INT64_MIN && b == -1))
+      return std::nullopt;
+    return op == "Div" ? a / b : a - llvm::divideFloorSigned(a, b) * b;
+  }
+  if (op == "Pow") {
+    int64_t result = 1;
+    if (b < 0 || b > 62)
+      return std::nullopt;
+    for (int64_t i = 0; i < b; ++i)
+      if (llvm::MulOverflow(result, a, result))
+        return std::nullopt;
+    return result;
+  }
+  if (op == "Max")
+    return std::max(a, b);
+  if (op == "Min")
+    return std::min(a, b);
+  if (op == "And")
+    return a && b;
+  if (op == "Or")
+    return a || b;
+  if (op == "Xor")
+    return !a != !b;
+  return std::nullopt;
+}
+
+std::optional<bool> compare(StringRef op, DimAttr a, DimAttr b, const Bounds &bounds) {
+  std::optional<int64_t> x = a.getConstant(), y = b.getConstant();
+  if (op == "Greater")
+    return compare("Less", b, a, bounds);
+  if (op == "GreaterOrEqual")
+    return compare("LessOrEqual", b, a, bounds);
+  if (x && y)
+    return op == "Equal" ? *x == *y : op == "Less" ? *x < *y : *x <= *y;
+  if (!isSmall(a) || !isSmall(b))
+    return std::nullopt;
+  Interval d = bounds.interval(a - b);
+  bool positive = d.low && *d.low > 0, negative = d.high && *d.high < 0;
+  if (op == "Equal") {
+    if (a == b)
+      return true;
+    return positive || negative ? std::optional<bool>(false) : std::nullopt;
+  }
+  if (op == "Less") {
+    if (negative)
+      return true;
+    return d.low && *d.low >= 0 ? std::optional<bool>(false) : std::nullopt;
+  }
+  if (d.high && *d.high <= 0)
+    return true;
+  return positive ? std::optional<bool>(false) : std::nullopt;
+}
+
+bool isComparison(StringRef op) {
+  return op == "Equal" || op == "Less" || op == "LessOrEqual" || op == "Greater" ||
+         op == "GreaterOrEqual";
+}
+
+std::optional<DimAttr> evaluateIntegers(StringRef op, Operands x, const Bounds &bounds) {
+  MLIRContext *context = x[0].dim.getContext();
+  auto constant = [&](int64_t value) { return DimAttr::constant(context, value); };
+  DimAttr a = x[0].dim;
+  std::optional<int64_t> ca = a.getConstant();
+  if (op == "Where") {
+    if (!ca)
+      return std::nullopt;
+    return *ca ? x[1].dim : x[2].dim;
+  }
+  if (x.size() == 1) {
+    if (op == "Identity" || op == "Sum" || op == "Max" || op == "Min")
+      return a;
+    if (op == "Not" && ca)
+      return constant(!*ca);
+    if (op == "Neg" && isSmall(a))
+      return constant(0) - a;
+    if (op == "Abs" && isSmall(a)) {
+      Interval range = bounds.interval(a);
+      if (range.low && *range.low >= 0)
+        return a;
+      return range.high && *range.high <= 0 ? std::optional<DimAttr>(constant(0) - a)
+                                            : std::nullopt;
+    }
+    if (op == "Sign" && ca)
+      return constant((*ca > 0) - (*ca < 0));
+    return std::nullopt;
+  }
+  DimAttr b = x[1].dim;
+  std::optional<int64_t> cb = b.getConstant();
+  if (isComparison(op)) {
+    std::optional<bool> result = compare(op, a, b, bounds);
+    return result ? std::optional<DimAttr>(constant(*result)) : std::nullopt;
+  }
+  if (ca && cb) {
+    std::optional<int64_t> result = foldIntegers(op, *ca, *cb);
+    return result ? std::optional<DimAttr>(constant(*result)) : std::nullopt;
+  }
+  if (!isSmall(a) || !isSmall(b))
+    return std::nullopt;
+  if (op == "Add" || op == "Sum")
+    return a + b;
+  if (op == "Sub")
+    return a - b;
+  if (op == "Mul")
+    return a * b;
+  if (op == "Max")
+    return bounds.max(a, b);
+  if (op == "Min")
+    return bounds.min(a, b);
+  if (op == "Div" || op == "Mod") {
+    // Truncation is floor where nothing is negative.
+    Interval ia = bounds.interval(a), ib = bounds.interval(b);
+    if (ia.low && *ia.low >= 0 && ib.low && *ib.low >= 1)
+      return op == "Div" ? train::floorDiv(a, b) : train::mod(a, b);
+    if (op == "Div")
+      if (DimAttr exact = train::divideExactly(a, b))
+        return exact;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> evaluateReals(StringRef op, Operands x) {
+  double a = x[0].real;
+  if (x.size() == 1)
+    return llvm::StringSwitch<std::optional<double>>(op)
+        .Cases({"Identity", "Sum", "Max", "Min"}, a)
+        .Case("Neg", -a)
+        .Case("Abs", std::fabs(a))
+        .Case("Sqrt", std::sqrt(a))
+        .Case("Exp", std::exp(a))
+        .Case("Log", std::log(a))
+        .Case("Reciprocal", 1 / a)
+        .Case("Floor", std::floor(a))
+        .Case("Ceil", std::ceil(a))
+        .Case("Round", std::nearbyint(a))
+        .Default(std::nullopt);
+  double b = x[1].real;
+  return llvm::StringSwitch<std::optional<double>>(op)
+      .Cases({"Add", "Sum"}, a + b)
+      .Case("Sub", a - b)
+      .Case("Mul", a * b)
+      .Case("Div", a / b)
+      .Case("Pow", std::pow(a, b))
+      .Case("Max", std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b))
+      .Case("Min", std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b))
+      .Default(std::nullopt);
+}
+
+std::optional<bool> compareReals(StringRef op, double a, double b) {
+  return llvm::StringSwitch<std::optional<bool>>(op)
+      .Case("Equal", a == b)
+      .Case("Less", a < b)
+      .Case("LessOrEqual", a <= b)
+      .Case("Greater", a > b)
+      .Case("GreaterOrEqual", a >= b)
+      .Default(std::nullopt);
+}
+
+} // namespace
+
+std::optional<Content> evaluate(StringRef op, ArrayRef<const Content *> operands,
+                                Type resultElement, const Bounds &bounds) {
+  SmallVector<int64_t> shape;
+  for (const Content *operand : operands) {
+    if (operand->rank() > int64_t(shape.size()))
+      shape.insert(shape.begin(), operand->rank() - shape.size(), 1);
+    for (int64_t i = 0; i < operand->rank(); ++i) {
+      int64_t &size = shape[shape.size() - 1 - i];
+      int64_t own = operand->shape[operand->rank() - 1 - i];
+      if (size != own && size != 1 && own != 1)
+        return std::nullopt;
+      size = size == 1 ? own : size;
+    }
+  }
+  int64_t count = product(shape);
+  if (count > kMaxContent)
+    return std::nullopt;
+  bool realOperands = operands.back()->isReal();
+  bool realResult = isa<FloatType>(resultElement);
+  Content result{resultElement, shape, {}};
+  MLIRContext *context = resultElement.getContext();
+  for (int64_t flat = 0; flat < count; ++flat) {
+    SmallVector<Scalar> x;
+    for (const Content *operand : operands) {
+      int64_t index = 0, stride = 1, rest = flat;
+      for (int64_t i = 0; i < int64_t(shape.size()); ++i) {
+        int64_t axis = shape.size() - 1 - i, coordinate = rest % shape[axis];
+        rest /= shape[axis];
+        if (i >= operand->rank())
+          continue;
+        int64_t own = operand->shape[operand->rank() - 1 - i];
+        index += own == 1 ? 0 : coordinate * stride;
+        stride *= own;
+      }
+      x.push_back(operand->values[index]);
+    }
+    Scalar value;
+    if (op == "Where" && realOperands) {
+      std::optional<int64_t> condition = x[0].dim.getConstant();
+      if (!condition)
+        return std::nullopt;
+      value = *condition ? x[1] : x[2];
+    } else if (realOperands && isComparison(op)) {
+      std::optional<bool> truth = compareReals(op, x[0].real, x[1].real);
+      if (!truth)
+        return std::nullopt;
+      value.dim = DimAttr::constant(context, *truth);
+    } else if (realOperands) {
+      std::optional<double> real = realResult ? evaluateReals(op, x) : std::nullopt;
+      for (size_t i = 2; real && i < x.size(); ++i)
+        real = evaluateReals(op, {{{}, *real}, x[i]});
+      if (!real)
+        return std::nullopt;
+      value.real = roundTo(resultElement, *real);
+    } else {
+      std::optional<DimAttr> dim = evaluateIntegers(op, x, bounds);
+      for (size_t i = 2; dim && op != "Where" && i < x.size(); ++i)
+        dim = evaluateIntegers(op, {{*dim, 0}, x[i]}, bounds);
+      if (!dim)
+        return std::nullopt;
+      value.dim = *dim;
+    }
+    result.values.push_back(value);
+  }
+  return result;
+}
+
+std::optional<Content> castContent(const Content &x, Type element) {
+  Content result{element, x.shape, {}};
+  auto type = dyn_cast<IntegerType>(element);
+  for (const Scalar &value : x.values) {
+    Scalar out;
+    if (x.isReal() && isa<FloatType>(element)) {
+      out.real = roundTo(element, value.real);
+    } else if (x.isReal()) {
+      if (!type || !(std::fabs(value.real) < 9e18))
+        return std::nullopt;
+      int64_t number = type.getWidth() == 1 ? value.real != 0 : int64_t(value.real);
+      out.dim = DimAttr::constant(element.getContext(), number);
+    } else if (isa<FloatType>(element)) {
+      std::optional<int64_t> constant = value.dim.getConstant();
+      if (!constant)
+        return std::nullopt;
+      out.real = roundTo(element, double(*constant));
+    } else if (type && type.getWidth() == 1) {
+      std::optional<int64_t> constant = value.dim.getConstant();
+      if (!constant)
+        return std::nullopt;
+      out.dim = DimAttr::constant(element.getContext(), *constant != 0);
+    } else if (type) {
+      out.dim = value.dim;
+      if (std::optional<int64_t> constant = value.dim.getConstant();
+          constant && type.getWidth() < 64)
+        out.dim =
+            DimAttr::constant(element.getContext(), llvm::SignExtend64(*constant, type.getWidth()));
+    } else {
+      return std::nullopt;
+    }
+    result.values.push_back(out);
+  }
+  return result;
+}
+
+//===- Materialization ----------------------------------------------------===//
+
+Value materialize(TrainBuilder &tb, DenseElementsAttr value) {
+  SmallVector<DimAttr> dims;
+  for (int64_t size : value.getType().getShape())
+    dims.push_back(tb.dimAttr(size));
+  if (value.isSplat() && value.getNumElements() > 0) {
+    auto element = dyn_cast<TypedAttr>(value.getSplatValue<Attribute>());
+    if (element && element.getType().isIntOrFloat())
+      return train::FullOp::create(tb.b(), tb.loc(),
+                                   train::getTensorType(dims, value.getElementType()), element);
+  }
+  return tb.constant(value);
+}
+
+Value materialize(TrainBuilder &tb, const Content &content) {
+  auto type = RankedTensorType::get(content.shape, content.element);
+  SmallVector<Attribute> attributes;
+  for (const Scalar &value : content.values) {
+    if (content.isReal()) {
+      attributes.push_back(tb.b().getFloatAttr(content.element, value.real));
+      continue;
+    }
+    std::optional<int64_t> constant = value.dim.getConstant();
+    if (!constant)
+      break;
+    if (content.element.isInteger(1))
+      attributes.push_back(tb.b().getBoolAttr(*constant != 0));
+    else
+      attributes.push_back(tb.b().getIntegerAttr(content.element, *constant));
+  }
+  if (attributes.size() == content.values.size())
+    return materialize(tb, DenseElementsAttr::get(type, attributes));
+  SmallVector<DimAttr> dims;
+  for (int64_t size : content.shape)
+    dims.push_back(tb.dimAttr(size));
+  SmallVector<Value> parts;
+  for (const Scalar &value : content.values) {
+    Value part = tb.cast(tb.dim(value.dim, tb.b().getI64Type()), content.element);
+    parts.push_back(tb.reshape(part, {tb.dimAttr(1)}));
+  }
+  return tb.reshape(tb.concat(parts, 0), dims);
+}
+
+} // namespace trainc::legalize

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Gathers: with constant indices they are slices or evaluated, else data-dependent reads.
+
+#include "NodeContext.h"
+#include "Positions.h"
+
+using namespace mlir;
+using trainc::train::TrainBuilder;
+
+namespace trainc::legalize {
+
+static LogicalResult gather(NodeContext &c) {
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
+  if (!axis)
+    return failure();
+  const Content *data = c.content(0), *index = c.content(1);
+  auto indices = index ? index->constants() : std::nullopt;
+  auto size = c.dims(0)[*axis].getConstant();
+  if (indices && size)
+    for (int64_t i : *indices)
+      if (i < -*size || i >= *size)
+        return c.fail("its index " + Twine(i) + " is outside of an axis of size " + Twine(*size));
+  if (data && indices && data->rank() == 1) {
+    Content result{data->element, index->shape, {}};
+    for (int64_t i : *indices)
+      result.values.push_back(data->values[i < 0 ? i + *size : i]);
+    return c.set(std::move(result));
+  }
+  TrainBuilder &tb = c.tb;
+  if (indices && indices->size() == 1) {
+    // One constant index: a slice, which other passes see through.
+    int64_t i = (*indices)[0];
+    DimAttr start = i < 0 ? c.dims(0)[*axis] + c.dim(i) : c.dim(i);
+    Value x = tb.sliceAxis(c.tensor(0), *axis, start, c.dim(1));
+    Dims dims = c.dims(0);
+    dims.erase(dims.begin() + *axis);
+    dims.insert(dims.begin() + *axis, index->rank(), c.dim(1));
+    return c.set(tb.reshape(x, dims));
+  }
+  return c.set(tb.gather(c.tensor(0), c.tensor(1), *axis));
+}
+
+static LogicalResult gatherElements(NodeContext &c) {
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
+  if (!axis)
+    return failure();
+  if (c.rank(1) != c.rank(0))
+    return c.fail("its data and indices have different ranks");
+  Value data = c.tensor(0);
+  if (auto full = data.getDefiningOp<train::FullOp>()) // whatever the index, the same number
+    return c.set(train::FullOp::create(
+        c.tb.b(), c.tb.loc(), train::getTensorType(c.dims(1), c.element(0)), full.getValue()));
+  return c.set(c.tb.gatherElements(data, c.tensor(1), *axis));
+}
+
+static LogicalResult gatherNd(NodeContext &c) {
+  int64_t batch = c.attr("batch_dims", int64_t(0));
+  const Dims &data = c.dims(0), &indices = c.dims(1);
+  auto depth = indices.empty() ? std::nullopt : indices.back().getConstant();
+  if (!depth || batch < 0 || batch >= c.rank(1) || *depth < 1 || batch + *depth > c.rank(0))
+    return c.fail("the last axis of its indices has to be static and fit the data");
+  Dims dims(indices.begin(), indices.end() - 1);
+  dims.append(data.begin() + batch + *depth, data.end());
+  TrainBuilder &tb = c.tb;
+  // Positions as indices (masks of exporters): every element is read where it stands.
+  auto positions = batch == 0 && *depth == c.rank(0) ? positionTuple(c.tensor(1)) : std::nullopt;
+  bool standing = positions && int64_t(positions->size()) == *depth && llvm::is_sorted(*positions);
+  for (int64_t i = 0; standing && i < *depth; ++i)
+    standing =
+        dims[(*positions)[i]] == data[i] && (i == 0 || (*positions)[i] != (*positions)[i - 1]);
+  if (standing)
+    return c.set(tb.broadcast(c.tensor(0), dims, *positions));
+  return c.set(train::GatherNdOp::create(tb.b(), tb.loc(), train::getTensorType(dims, c.element(0)),
+                                         c.tensor(0), c.tensor(1), batch));
+}
+
+static LogicalResult oneHot(NodeContext &c) {
+  auto depth = c.sizes(1, "depth");
+  if (!depth || depth->size() != 1)
+    return failure();
+  int64_t rank = c.rank(0) + 1;
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(-1)), rank);
+  if (!axis || !isa<IntegerType>(c.element(0)))
+    return c.fail("its indices are not integers");
+  TrainBuilder &tb = c.tb;
+  Dims dims = c.dims(0), kept;
+  dims.insert(dims.begin() + *axis, (*depth)[0]);
+  Value index = tb.broadcastAlong(c.tensor(0), dims, {*axis});
+  Value zero = tb.scalarLike(index, 0);
+  Value size = tb.splat(tb.cast(tb.dim((*depth)[0], tb.b().getI64Type()), index.getType()), index);
+  index = tb.select(tb.compare("lt", index, zero), tb.add(index, size), index);
+  Value hit = tb.compare("eq", index, tb.iota(dims, c.element(0), *axis));
+  Value values = c.tensor(2);
+  auto pick = [&](int64_t at) {
+    Value one = tb.reshape(tb.sliceAxis(values, 0, c.dim(at), c.dim(1)), {});
+    return tb.splat(one, hit);
+  };
+  return c.set(tb.select(hit, pick(1), pick(0)));
+}
+
+/// ArgMax, ArgMin: the smallest (or largest) position whose element is the extreme one.
+static LogicalResult argExtreme(NodeContext &c) {
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
+  if (!axis)
+    return failure();
+  TrainBuilder &tb = c.tb;
+  using train::ReduceKind;
+  Value x = c.tensor(0);
+  Dims dims = c.dims(0);
+  bool isMax = c.op.getOpType() == "ArgMax", last = c.attr("select_last_index", int64_t(0));
+  Value peak = tb.reduce(isMax ? ReduceKind::max : ReduceKind::min, x, {*axis});
+  Value hit = tb.compare("eq", x, tb.broadcastAlong(peak, dims, {*axis}));
+  Value position = tb.iota(dims, tb.b().getI64Type(), *axis);
+  Value none = last ? tb.scalarLike(position, 0)
+                    : tb.splat(tb.dim(dims[*axis] - c.dim(1), tb.b().getI64Type()), position);
+  Value y =
+      tb.reduce(last ? ReduceKind::max : ReduceKind::min, tb.select(hit, position, none), {*axis});
+  if (c.attr("keepdims", int64_t(1))) {
+    dims[*axis] = c.dim(1);
+    y = tb.reshape(y, dims);
+  }
+  return c.set(y);
+}
+
+static LogicalResult cumSum(NodeContext &c) {
+  auto at = c.constants(1, "axis");
+  if (!at || at->size() != 1)
+    return failure();
+  std::optional<int64_t> axis = c.axis((*at)[0], c.rank(0));
+  if (!axis)
+    return failure();
+  Value x = c.tensor(0);
+  return c.set(train::CumsumOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, *axis,
+                                       c.attr("exclusive", int64_t(0)) != 0,
+                                       c.attr("reverse", int64_t(0)) != 0));
+}
+
+void registerIndex(HandlerTable &table) {
+  table.add("Gather", gather);
+  table.add("GatherElements", gatherElements);
+  table.add("GatherND", gatherNd);
+  table.add("OneHot", oneHot);
+  table.add("ArgMax", argExtreme);
+  table.add("ArgMin", argExtreme);
+  table.add("CumSum", cumSum);
+}
+
+} // namespace trainc::legalize

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The legalization of one graph: arguments, a walk over the nodes in order, the choice of the loss
+// and of what is trained, and the function's results.
+
+#ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_LEGALIZER_H
+#define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_LEGALIZER_H
+
+#include "NodeContext.h"
+#include "Trainable.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+#include <deque>
+
+namespace trainc::legalize {
+
+class Legalizer : public Legalization {
+public:
+  /// Upper bounds of symbols, by name, that slices of static tables imply.
+  using Learned = llvm::StringMap<int64_t>;
+
+  /// `learned`: bounds known from an earlier run; new ones are added. Sizes such as min(seq, 512)
+  /// are equal to seq only once its bound is known, and a graph may use them before.
+  Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, LegalizeResult &result,
+            Learned &learned);
+  enum class Outcome { Done, Failed, RunAgain };
+  Outcome run();
+
+  LegalValue &valueOf(mlir::Value onnxValue) override;
+  LegalValue &newValue(mlir::Location loc) override;
+  mlir::Value tensorOf(LegalValue &value) override;
+  const Content *contentOf(LegalValue &value) override;
+  mlir::Value rngArgument(unsigned index) override;
+
+private:
+  /// One kind of failure: reported once, at its first node.
+  struct Problem {
+    onnx::NodeOp first;
+    std::string reason;
+    int64_t count = 0;
+  };
+  struct Parameter {
+    onnx::InitializerOp op;
+    unsigned argument;
+    std::string reason; // why it is not trained
+  };
+
+  mlir::InFlightDiagnostic error(const llvm::Twine &message);
+  void findLive();
+  bool isLive(mlir::Operation *op) const { return live.contains(op); }
+  llvm::LogicalResult addInitializers();
+  llvm::LogicalResult addInputs();
+  DimAttr declareDim(llvm::StringRef name, llvm::StringRef input, int64_t axis);
+  void legalizeNode(onnx::NodeOp node);
+  void addProblem(onnx::NodeOp node, const llvm::Twine &reason);
+  llvm::LogicalResult reportProblems();
+  bool learn();
+  llvm::LogicalResult chooseLoss();
+  llvm::LogicalResult finish();
+  void chooseTrained(mlir::Value lossTensor);
+  void removeUnused();
+  mlir::Attribute weightOf(onnx::WeightAttr weight);
+  mlir::Value addArgument(mlir::Type type, mlir::DictionaryAttr attrs, mlir::Location loc);
+  mlir::DictionaryAttr role(llvm::StringRef role, llvm::StringRef name);
+
+  onnx::GraphOp graph;
+  LegalizeResult &result;
+  Learned &learned;
+  mlir::OpBuilder builder;
+  mlir::func::FuncOp function;
+  HandlerTable table;
+  TrainableRule rule;
+  std::deque<LegalValue> storage;
+  llvm::DenseMap<mlir::Value, LegalValue *> values;
+  llvm::DenseSet<mlir::Operation *> live;
+  llvm::DenseSet<mlir::Value> poisoned;
+  llvm::MapVector<mlir::StringAttr, Problem> problems;
+  std::vector<Parameter> parameters;
+  llvm::SmallVector<mlir::Attribute> argumentAttrs;
+  mlir::Value rng[4];
+  int lossIndex = -1;
+};
+
+} // namespace trainc::legalize
+
+#endif // TRAINC_LIB_CONVERSION_ONNXTOTRAIN_LEGALIZER_H

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: a loss a row, then weights and reduction.
+// The mean is over the rows that count (their weights), so a batch without any is 0 / 0, as in
+// PyTorch.
+
+#include "NodeContext.h"
+
+using namespace mlir;
+using trainc::train::TrainBuilder;
+
+namespace trainc::legalize {
+
+/// [N, C, d...] -> [N, d..., C].
+static Value classesLast(NodeContext &c, Value x) {
+  int64_t rank = train::getRank(x);
+  if (rank <= 2)
+    return x;
+  SmallVector<int64_t> permutation = {0};
+  for (int64_t i = 2; i < rank; ++i)
+    permutation.push_back(i);
+  permutation.push_back(1);
+  return c.tb.transpose(x, permutation);
+}
+
+static LogicalResult loss(NodeContext &c) {
+  TrainBuilder &tb = c.tb;
+  bool fromLogits = c.op.getOpType() == "SoftmaxCrossEntropyLoss";
+  StringRef reduction = c.attr("reduction", "mean");
+  if (reduction != "mean" && reduction != "sum" && reduction != "none")
+    return c.fail("reduction = '" + reduction + "' is unknown");
+  if (c.rank(0) < 2 || c.rank(1) != c.rank(0) - 1)
+    return c.fail("it needs scores [N, C, ...] and labels [N, ...]");
+  if (!isa<FloatType>(c.element(0)) || !isa<IntegerType>(c.element(1)))
+    return c.fail("it needs float scores and integer labels");
+  Dims expected = c.dims(0);
+  expected.erase(expected.begin() + 1);
+  for (auto [have, want] : llvm::zip(c.dims(1), expected))
+    if (have != want)
+      return c.fail("sizes '" + have.str() + "' of the labels and '" + want.str() +
+                    "' of the scores have to be equal; give the inputs' axes one name");
+  Value scores = classesLast(c, c.tensor(0)), labels = c.tensor(1);
+  Type element = c.element(0);
+  auto ignoreAttr = dyn_cast_or_null<IntegerAttr>(c.rawAttr("ignore_index"));
+  Value counts; // rows that count
+  if (ignoreAttr)
+    counts = tb.compare("ne", labels, tb.scalarLike(labels, double(ignoreAttr.getInt())));
+
+  Value rows;
+  if (fromLogits) {
+    auto rowsType = train::getTensorType(c.dims(1), element);
+    rows = train::CrossEntropyOp::create(tb.b(), tb.loc(), rowsType, rowsType, scores, labels,
+                                         ignoreAttr ? tb.b().getI64IntegerAttr(ignoreAttr.getInt())
+                                                    : IntegerAttr())
+               .getResult(0);
+  }
+  // An ignored label may be outside of the classes: class 0 is read instead.
+  Value safe = labels;
+  if (counts)
+    safe = tb.select(counts, labels, tb.scalarLike(labels, 0));
+  if (!fromLogits) {
+    Dims column = c.dims(1);
+    column.push_back(c.dim(1));
+    Value picked = tb.gatherElements(scores, tb.reshape(safe, column), c.rank(1));
+    rows = tb.neg(tb.reshape(picked, c.dims(1)));
+    if (counts)
+      rows = tb.select(counts, rows, tb.scalarLike(rows, 0));
+  }
+  Value weights;
+  if (c.has(2)) {
+    weights = tb.gather(c.tensor(2), safe, 0);
+    if (counts)
+      weights = tb.select(counts, weights, tb.scalarLike(weights, 0));
+    rows = tb.mul(rows, weights);
+  }
+  if (reduction == "none") {
+    (void)c.set(rows);
+  } else {
+    Value total = tb.sumAll(rows);
+    if (reduction == "sum") {
+      (void)c.set(total);
+    } else {
+      Value number;
+      if (weights)
+        number = tb.sumAll(weights);
+      else if (counts)
+        number = tb.cast(tb.sumAll(tb.cast(counts, tb.b().getI64Type())), element);
+      else
+        number = tb.dim(train::product(c.context(), c.dims(1)), element);
+      (void)c.set(tb.div(total, number));
+    }
+  }
+  if (fromLogits && c.used(1)) {
+    Value x = c.tensor(0);
+    (void)c.set(train::LogSoftmaxOp::create(tb.b(), tb.loc(), x.getType(), x, int64_t(1)), 1);
+  }
+  return success();
+}
+
+void registerLoss(HandlerTable &table) {
+  table.add("SoftmaxCrossEntropyLoss", loss);
+  table.add("NegativeLogLikelihoodLoss", loss);
+}
+
+} // namespace trainc::legalize

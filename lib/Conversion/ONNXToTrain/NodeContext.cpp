@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Access to a node's inputs, attributes and results, and ONNX's broadcasting.
+
+#include "NodeContext.h"
+
+using namespace mlir;
+
+namespace trainc::legalize {
+
+LogicalResult NodeContext::fail(const Twine &why) {
+  reason = why.str();
+  return failure();
+}
+
+bool NodeContext::has(int64_t input) {
+  return input < numInputs() && !isa<NoneType>(op.getInputs()[input].getType());
+}
+
+std::optional<Dims> NodeContext::sizes(int64_t input, StringRef what) {
+  const Content *known = content(input);
+  std::optional<Dims> result = known ? known->dims() : std::nullopt;
+  if (!result)
+    (void)fail("its " + what + " depends on data; it has to be known while compiling");
+  return result;
+}
+
+std::optional<SmallVector<int64_t>> NodeContext::constants(int64_t input, StringRef what) {
+  const Content *known = content(input);
+  auto result = known ? known->constants() : std::nullopt;
+  if (!result)
+    (void)fail("its " + what + " is not constant");
+  return result;
+}
+
+std::optional<double> NodeContext::realConstant(int64_t input, StringRef what) {
+  const Content *known = content(input);
+  if (known && known->values.size() == 1) {
+    if (known->isReal())
+      return known->values[0].real;
+    if (auto constant = known->values[0].dim.getConstant())
+      return double(*constant);
+  }
+  (void)fail("its " + what + " is not a constant scalar");
+  return std::nullopt;
+}
+
+Attribute NodeContext::rawAttr(StringRef name) { return op.getNodeAttributes().get(name); }
+
+int64_t NodeContext::attr(StringRef name, int64_t otherwise) {
+  auto value = dyn_cast_or_null<IntegerAttr>(rawAttr(name));
+  return value ? value.getInt() : otherwise;
+}
+
+double NodeContext::attr(StringRef name, double otherwise) {
+  auto value = dyn_cast_or_null<FloatAttr>(rawAttr(name));
+  return value ? value.getValueAsDouble() : otherwise;
+}
+
+StringRef NodeContext::attr(StringRef name, StringRef otherwise) {
+  auto value = dyn_cast_or_null<StringAttr>(rawAttr(name));
+  return value ? value.getValue() : otherwise;
+}
+
+std::optional<SmallVector<int64_t>> NodeContext::ints(StringRef name) {
+  auto value = dyn_cast_or_null<DenseI64ArrayAttr>(rawAttr(name));
+  if (!value)
+    return std::nullopt;
+  return SmallVector<int64_t>(value.asArrayRef());
+}
+
+std::optional<int64_t> NodeContext::axis(int64_t value, int64_t rank) {
+  if (value < -rank || value >= rank) {
+    (void)fail("its axis " + Twine(value) + " is outside of a tensor of rank " + Twine(rank));
+    return std::nullopt;
+  }
+  return value < 0 ? value + rank : value;
+}
+
+std::optional<Axes> NodeContext::axes(ArrayRef<int64_t> values, int64_t rank) {
+  Axes result;
+  for (int64_t value : values) {
+    std::optional<int64_t> one = axis(value, rank);
+    if (!one)
+      return std::nullopt;
+    if (llvm::is_contained(result, *one)) {
+      (void)fail("it names the axis " + Twine(value) + " twice");
+      return std::nullopt;
+    }
+    result.push_back(*one);
+  }
+  return result;
+}
+
+bool NodeContext::used(int64_t output) {
+  return output < numOutputs() && !op.getOutputs()[output].use_empty();
+}
+
+LogicalResult NodeContext::set(Value tensor, int64_t output) {
+  if (output >= numOutputs())
+    return success();
+  LegalValue &value = state.valueOf(op.getOutputs()[output]);
+  value.dims = train::getDims(tensor);
+  value.element = train::getElementType(tensor);
+  value.tensor = tensor;
+  return success();
+}
+
+LogicalResult NodeContext::set(Content content, int64_t output) {
+  if (output >= numOutputs())
+    return success();
+  LegalValue &value = state.valueOf(op.getOutputs()[output]);
+  value.dims.clear();
+  for (int64_t size : content.shape)
+    value.dims.push_back(dim(size));
+  value.element = content.element;
+  value.content = std::move(content);
+  return success();
+}
+
+LogicalResult NodeContext::alias(LegalValue &other, int64_t output) {
+  if (output >= numOutputs())
+    return success();
+  // Emitted first, so that both names share one tensor.
+  if (!other.isSequence && !state.contentOf(other))
+    state.tensorOf(other);
+  LegalValue &value = state.valueOf(op.getOutputs()[output]);
+  Location loc = value.loc;
+  value = other;
+  value.loc = loc;
+  return success();
+}
+
+std::optional<Dims> NodeContext::broadcastDims(ArrayRef<Dims> shapes) {
+  Dims result;
+  for (const Dims &shape : shapes) {
+    if (shape.size() > result.size())
+      result.insert(result.begin(), shape.size() - result.size(), dim(1));
+    for (size_t i = 0; i < shape.size(); ++i) {
+      DimAttr &have = result[result.size() - 1 - i];
+      DimAttr own = shape[shape.size() - 1 - i];
+      if (have == own || own.isConstant(1))
+        continue;
+      if (have.isConstant(1)) {
+        have = own;
+        continue;
+      }
+      // min(seq, 512) against seq: equal once seq is bounded.
+      DimAttr smaller = state.bounds.min(have, own);
+      if (smaller == have || smaller == own) {
+        Interval gap = state.bounds.interval(have - own);
+        if (gap.low && gap.high && *gap.low == 0 && *gap.high == 0)
+          continue;
+      }
+      (void)fail("sizes '" + have.str() + "' and '" + own.str() +
+                 "' have to be equal; give the inputs' axes one name, or fix both with --dim");
+      return std::nullopt;
+    }
+  }
+  return result;
+}
+
+Value NodeContext::broadcastTo(Value x, ArrayRef<DimAttr> dims) {
+  Dims own = train::getDims(x);
+  if (own == Dims(dims))
+    return x;
+  if (auto full = x.getDefiningOp<train::FullOp>())
+    return train::FullOp::create(
+        tb.b(), tb.loc(), train::getTensorType(dims, train::getElementType(x)), full.getValue());
+  // Axes of size 1 that grow are dropped first: broadcast only adds axes.
+  Dims kept;
+  SmallVector<int64_t> axes;
+  int64_t offset = dims.size() - own.size();
+  for (auto [i, size] : llvm::enumerate(own))
+    if (size == dims[i + offset]) {
+      kept.push_back(size);
+      axes.push_back(i + offset);
+    }
+  if (kept.size() != own.size())
+    x = tb.reshape(x, kept);
+  if (kept.size() == dims.size())
+    return x;
+  return tb.broadcast(x, dims, axes);
+}
+
+} // namespace trainc::legalize

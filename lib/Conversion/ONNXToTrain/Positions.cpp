@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Following a coordinate from iota through ops that only rearrange axes.
+
+#include "Positions.h"
+
+using namespace mlir;
+using trainc::train::DimAttr;
+
+namespace trainc::legalize {
+
+/// Where axis `axis` of `from` is in `to`, if both are equal but for axes of size 1.
+static std::optional<int64_t> followReshape(ArrayRef<DimAttr> from, ArrayRef<DimAttr> to,
+                                            int64_t axis) {
+  auto isOne = [](DimAttr size) { return size.isConstant(1); };
+  if (isOne(from[axis]))
+    return std::nullopt;
+  SmallVector<std::pair<DimAttr, int64_t>> a, b;
+  for (auto [i, size] : llvm::enumerate(from))
+    if (!isOne(size))
+      a.push_back({size, i});
+  for (auto [i, size] : llvm::enumerate(to))
+    if (!isOne(size))
+      b.push_back({size, i});
+  if (a.size() != b.size())
+    return std::nullopt;
+  std::optional<int64_t> found;
+  for (auto [x, y] : llvm::zip(a, b)) {
+    if (x.first != y.first)
+      return std::nullopt;
+    if (x.second == axis)
+      found = y.second;
+  }
+  return found;
+}
+
+std::optional<int64_t> positionAxis(Value x) {
+  Operation *op = x.getDefiningOp();
+  if (!op)
+    return std::nullopt;
+  if (auto iota = dyn_cast<train::IotaOp>(op))
+    return iota.getAxis();
+  if (auto reshape = dyn_cast<train::ReshapeOp>(op)) {
+    std::optional<int64_t> axis = positionAxis(reshape.getOperand());
+    return axis ? followReshape(train::getDims(reshape.getOperand()), train::getDims(x), *axis)
+                : std::nullopt;
+  }
+  if (auto broadcast = dyn_cast<train::BroadcastOp>(op)) {
+    std::optional<int64_t> axis = positionAxis(broadcast.getOperand());
+    return axis ? std::optional<int64_t>(broadcast.getAxes()[*axis]) : std::nullopt;
+  }
+  if (auto transpose = dyn_cast<train::TransposeOp>(op)) {
+    std::optional<int64_t> axis = positionAxis(transpose.getOperand());
+    for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
+      if (axis == from)
+        return to;
+    return std::nullopt;
+  }
+  if (auto cast = dyn_cast<train::CastOp>(op))
+    if (train::getElementType(x).isInteger(64) &&
+        isa<IntegerType>(train::getElementType(cast.getOperand())))
+      return positionAxis(cast.getOperand());
+  return std::nullopt;
+}
+
+std::optional<SmallVector<int64_t>> positionTuple(Value indices) {
+  int64_t last = train::getRank(indices) - 1;
+  SmallVector<Value> parts = {indices};
+  if (auto concat = indices.getDefiningOp<train::ConcatOp>()) {
+    if (int64_t(concat.getAxis()) != last)
+      return std::nullopt;
+    parts.assign(concat.getOperands().begin(), concat.getOperands().end());
+  }
+  SmallVector<int64_t> axes;
+  for (Value part : parts) {
+    std::optional<int64_t> axis =
+        train::getDim(part, last).isConstant(1) ? positionAxis(part) : std::nullopt;
+    if (!axis || *axis == last)
+      return std::nullopt;
+    axes.push_back(*axis);
+  }
+  return axes;
+}
+
+} // namespace trainc::legalize

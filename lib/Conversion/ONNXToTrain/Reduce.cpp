@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reductions: ReduceSum and its relatives. Axes are an attribute or an input, by operator and
+// opset.
+
+#include "NodeContext.h"
+
+using namespace mlir;
+using trainc::train::ReduceKind;
+using trainc::train::TrainBuilder;
+
+namespace trainc::legalize {
+
+/// Known elements: sums and products of sizes.
+static std::optional<Scalar> reduceContent(NodeContext &c, StringRef name, const Content &x) {
+  StringRef step = name == "ReduceSum"    ? "Add"
+                   : name == "ReduceProd" ? "Mul"
+                   : name == "ReduceMax"  ? "Max"
+                   : name == "ReduceMin"  ? "Min"
+                                          : "";
+  if (step.empty() || x.values.empty())
+    return std::nullopt;
+  Content total = makeScalar(x.element, x.values[0]);
+  for (const Scalar &value : ArrayRef<Scalar>(x.values).drop_front()) {
+    Content next = makeScalar(x.element, value);
+    std::optional<Content> sum = evaluate(step, {&total, &next}, x.element, c.state.bounds);
+    if (!sum)
+      return std::nullopt;
+    total = *sum;
+  }
+  return total.values[0];
+}
+
+static LogicalResult reduce(NodeContext &c) {
+  StringRef name = c.op.getOpType();
+  int64_t rank = c.rank(0);
+  Axes axes;
+  bool given = false;
+  if (c.has(1)) {
+    auto values = c.constants(1, "axes");
+    auto found = values ? c.axes(*values, rank) : std::nullopt;
+    if (!found)
+      return failure();
+    axes = *found;
+    given = !axes.empty();
+  } else if (auto values = c.ints("axes")) {
+    auto found = c.axes(*values, rank);
+    if (!found)
+      return failure();
+    axes = *found;
+    given = !axes.empty();
+  }
+  if (!given) {
+    if (c.attr("noop_with_empty_axes", int64_t(0)))
+      return c.alias(c.in(0));
+    for (int64_t i = 0; i < rank; ++i)
+      axes.push_back(i);
+  }
+  llvm::sort(axes);
+  bool keep = c.attr("keepdims", int64_t(1));
+  if (const Content *known = c.content(0); known && rank <= 1)
+    if (std::optional<Scalar> total = reduceContent(c, name, *known))
+      return c.set(Content{known->element, SmallVector<int64_t>(keep ? rank : 0, 1), {*total}});
+
+  TrainBuilder &tb = c.tb;
+  Dims dims = c.dims(0);
+  Value x = c.tensor(0), y;
+  // A scalar has no axes: its one element is the result.
+  auto apply = [&](ReduceKind kind, Value value) {
+    return axes.empty() ? value : tb.reduce(kind, value, axes);
+  };
+  if (name == "ReduceSum")
+    y = apply(ReduceKind::sum, x);
+  else if (name == "ReduceMean")
+    y = axes.empty() ? x : tb.mean(x, axes);
+  else if (name == "ReduceMax")
+    y = apply(ReduceKind::max, x);
+  else if (name == "ReduceMin")
+    y = apply(ReduceKind::min, x);
+  else if (name == "ReduceProd")
+    y = apply(ReduceKind::prod, x);
+  else if (!isa<FloatType>(c.element(0)))
+    return c.fail("it is not supported on integers");
+  else if (name == "ReduceL1")
+    y = apply(ReduceKind::sum, tb.abs(x));
+  else if (name == "ReduceL2")
+    y = tb.sqrt(apply(ReduceKind::sum, tb.mul(x, x)));
+  else if (name == "ReduceSumSquare")
+    y = apply(ReduceKind::sum, tb.mul(x, x));
+  else if (name == "ReduceLogSum")
+    y = tb.log(apply(ReduceKind::sum, x));
+  else { // ReduceLogSumExp, shifted so that it never overflows
+    Value peak = apply(ReduceKind::max, x);
+    Value shifted = axes.empty() ? tb.sub(x, peak) : tb.sub(x, tb.broadcastAlong(peak, dims, axes));
+    y = tb.add(peak, tb.log(apply(ReduceKind::sum, tb.exp(shifted))));
+  }
+  if (keep) {
+    for (int64_t axis : axes)
+      dims[axis] = c.dim(1);
+    y = tb.reshape(y, dims);
+  }
+  return c.set(y);
+}
+
+void registerReduce(HandlerTable &table) {
+  for (StringRef name :
+       {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+        "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"})
+    table.add(name, reduce);
+}
+
+} // namespace trainc::legalize

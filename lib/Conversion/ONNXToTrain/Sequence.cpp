@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Split, and sequences with constant positions, which exporters write for torch.split and chunk. A
+// sequence is a list of values while compiling; none is left in the result.
+
+#include "NodeContext.h"
+
+using namespace mlir;
+
+namespace trainc::legalize {
+
+/// Sizes of parts of `chunk` along an axis of static size, the last one smaller.
+static Dims chunks(NodeContext &c, int64_t size, int64_t chunk) {
+  Dims sizes;
+  for (int64_t at = 0; at < size; at += chunk)
+    sizes.push_back(c.dim(std::min(chunk, size - at)));
+  return sizes;
+}
+
+static LogicalResult split(NodeContext &c) {
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
+  if (!axis)
+    return failure();
+  DimAttr size = c.dims(0)[*axis];
+  int64_t parts = c.attr("num_outputs", c.numOutputs());
+  Dims sizes;
+  if (c.has(1)) {
+    auto given = c.sizes(1, "split");
+    if (!given)
+      return failure();
+    sizes = *given;
+  } else if (DimAttr part = parts > 0 ? train::divideExactly(size, c.dim(parts)) : DimAttr()) {
+    sizes.assign(parts, part);
+  } else if (auto constant = size.getConstant(); constant && parts > 0) {
+    sizes = chunks(c, *constant, (*constant + parts - 1) / parts);
+  }
+  DimAttr sum = c.dim(0);
+  for (DimAttr part : sizes)
+    sum = sum + part;
+  if (int64_t(sizes.size()) != c.numOutputs() || sum != size)
+    return c.fail("its parts do not add up to its axis of size '" + size.str() + "'");
+  if (sizes.size() == 1)
+    return c.alias(c.in(0));
+  for (auto [i, part] : llvm::enumerate(c.tb.split(c.tensor(0), *axis, sizes)))
+    if (failed(c.set(part, i)))
+      return failure();
+  return success();
+}
+
+static LogicalResult splitToSequence(NodeContext &c) {
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
+  if (!axis)
+    return failure();
+  DimAttr size = c.dims(0)[*axis];
+  auto constant = size.getConstant();
+  Dims sizes;
+  bool drop = false;
+  if (!c.has(1)) {
+    if (!constant)
+      return c.fail("it splits an axis of symbolic size into single elements");
+    sizes = chunks(c, *constant, 1);
+    drop = !c.attr("keepdims", int64_t(1));
+  } else {
+    auto given = c.sizes(1, "split");
+    if (!given)
+      return failure();
+    if (c.rank(1) == 0) {
+      auto chunk = (*given)[0].getConstant();
+      if (!constant || !chunk || *chunk <= 0)
+        return c.fail("it splits an axis of size '" + size.str() +
+                      "' into an unknown number of parts");
+      sizes = chunks(c, *constant, *chunk);
+    } else {
+      sizes = *given;
+    }
+  }
+  DimAttr sum = c.dim(0);
+  for (DimAttr part : sizes)
+    sum = sum + part;
+  if (sum != size)
+    return c.fail("its parts do not add up to its axis of size '" + size.str() + "'");
+  LegalValue &result = c.state.valueOf(c.op.getOutputs()[0]);
+  result.isSequence = true;
+  SmallVector<Value> parts;
+  if (sizes.size() == 1)
+    parts.push_back(c.tensor(0));
+  else
+    llvm::append_range(parts, c.tb.split(c.tensor(0), *axis, sizes));
+  for (Value part : parts) {
+    if (drop) {
+      Dims dims = train::getDims(part);
+      dims.erase(dims.begin() + *axis);
+      part = c.tb.reshape(part, dims);
+    }
+    LegalValue &element = c.state.newValue(c.op.getLoc());
+    element.dims = train::getDims(part);
+    element.element = train::getElementType(part);
+    element.tensor = part;
+    result.sequence.push_back(&element);
+  }
+  return success();
+}
+
+static LogicalResult sequenceAt(NodeContext &c) {
+  auto position = c.constants(1, "position");
+  if (!position || position->size() != 1)
+    return failure();
+  LegalValue &sequence = c.in(0);
+  int64_t at = (*position)[0], size = sequence.sequence.size();
+  at = at < 0 ? at + size : at;
+  if (!sequence.isSequence || at < 0 || at >= size)
+    return c.fail("its position is outside of the sequence");
+  return c.alias(*sequence.sequence[at]);
+}
+
+static LogicalResult sequenceConstruct(NodeContext &c) {
+  LegalValue &result = c.state.valueOf(c.op.getOutputs()[0]);
+  result.isSequence = true;
+  for (int64_t i = 0; i < c.numInputs(); ++i)
+    result.sequence.push_back(&c.in(i));
+  return success();
+}
+
+static LogicalResult sequenceLength(NodeContext &c) {
+  int64_t size = c.in(0).sequence.size();
+  return c.set(makeScalar(c.tb.b().getI64Type(), {c.dim(size), 0}));
+}
+
+static LogicalResult concatFromSequence(NodeContext &c) {
+  LegalValue &sequence = c.in(0);
+  if (!sequence.isSequence || sequence.sequence.empty())
+    return c.fail("its sequence is empty");
+  bool stack = c.attr("new_axis", int64_t(0)) != 0;
+  int64_t rank = sequence.sequence[0]->dims.size();
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), rank + stack);
+  if (!axis)
+    return failure();
+  SmallVector<Value> parts;
+  for (LegalValue *element : sequence.sequence) {
+    Value part = c.state.tensorOf(*element);
+    Dims dims = train::getDims(part);
+    for (int64_t a = 0; a < rank; ++a)
+      if (int64_t(dims.size()) != rank ||
+          ((stack || a != *axis) && dims[a] != sequence.sequence[0]->dims[a]))
+        return c.fail("the elements of its sequence have different shapes");
+    if (stack) {
+      dims.insert(dims.begin() + *axis, c.dim(1));
+      part = c.tb.reshape(part, dims);
+    }
+    parts.push_back(part);
+  }
+  return c.set(c.tb.concat(parts, *axis));
+}
+
+void registerSequence(HandlerTable &table) {
+  table.add("Split", split, 13);
+  table.add("SplitToSequence", splitToSequence);
+  table.add("SequenceAt", sequenceAt);
+  table.add("SequenceConstruct", sequenceConstruct);
+  table.add("SequenceLength", sequenceLength);
+  table.add("ConcatFromSequence", concatFromSequence);
+}
+
+} // namespace trainc::legalize

@@ -1,0 +1,530 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Constants, shapes and their changes: Reshape, Expand, Slice, Concat, Transpose, Range, Pad and
+// friends. On known small tensors they are evaluated; on data they become access ops.
+
+#include "NodeContext.h"
+
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+using namespace mlir;
+using trainc::train::TrainBuilder;
+
+namespace trainc::legalize {
+
+static std::optional<SmallVector<int64_t>> constantDims(ArrayRef<DimAttr> dims) {
+  SmallVector<int64_t> result;
+  for (DimAttr size : dims) {
+    if (!size.getConstant())
+      return std::nullopt;
+    result.push_back(*size.getConstant());
+  }
+  return result;
+}
+
+/// Exporters fold leading axes around a transpose of the last two: [a, b, m, n] -> [a*b, m, n] ->
+/// [a*b, n, m] -> [a, b, n, m]. That is one transpose, which a product reads for free.
+static Value unfoldTranspose(TrainBuilder &tb, Value x, ArrayRef<DimAttr> dims) {
+  auto transpose = x.getDefiningOp<train::TransposeOp>();
+  auto fold =
+      transpose ? transpose.getOperand().getDefiningOp<train::ReshapeOp>() : train::ReshapeOp();
+  if (!fold || transpose.getPermutation() != ArrayRef<int64_t>{0, 2, 1})
+    return {};
+  Dims from = train::getDims(fold.getOperand());
+  size_t rank = from.size();
+  if (rank != dims.size() || rank < 3 || train::getDim(x, 1) != from[rank - 1] ||
+      train::getDim(x, 2) != from[rank - 2])
+    return {};
+  Dims to = from;
+  std::swap(to[rank - 1], to[rank - 2]);
+  if (to != Dims(dims))
+    return {};
+  SmallVector<int64_t> permutation;
+  for (size_t i = 0; i < rank; ++i)
+    permutation.push_back(i);
+  std::swap(permutation[rank - 1], permutation[rank - 2]);
+  return tb.transpose(fold.getOperand(), permutation);
+}
+
+/// Input 0 with other dims, known or not.
+static LogicalResult reshapeTo(NodeContext &c, ArrayRef<DimAttr> dims) {
+  LegalValue &x = c.in(0);
+  if (x.dims == Dims(dims))
+    return c.alias(x);
+  const Content *known = c.content(0);
+  std::optional<SmallVector<int64_t>> shape = constantDims(dims);
+  if (known && shape)
+    return c.set(Content{known->element, *shape, known->values});
+  if (x.constant && shape) {
+    LegalValue &result = c.state.valueOf(c.op.getOutputs()[0]);
+    result.dims = Dims(dims);
+    result.element = x.element;
+    result.constant = x.constant.reshape(RankedTensorType::get(*shape, x.element));
+    return success();
+  }
+  Value tensor = c.tensor(0);
+  if (Value transposed = unfoldTranspose(c.tb, tensor, dims))
+    return c.set(transposed);
+  return c.set(c.tb.reshape(tensor, dims));
+}
+
+//===- Constants ----------------------------------------------------------===//
+
+static LogicalResult constant(NodeContext &c) {
+  if (c.op.getNodeAttributes().size() != 1)
+    return c.fail("it needs exactly one value");
+  NamedAttribute entry = *c.op.getNodeAttributes().begin();
+  Attribute value = entry.getValue();
+  Builder &b = c.tb.b();
+  DenseElementsAttr dense;
+  if (auto tensor = dyn_cast<DenseElementsAttr>(value))
+    dense = tensor;
+  else if (auto number = dyn_cast<IntegerAttr>(value))
+    dense = DenseElementsAttr::get(RankedTensorType::get({}, b.getI64Type()), number.getInt());
+  else if (auto number = dyn_cast<FloatAttr>(value))
+    dense = DenseElementsAttr::get(RankedTensorType::get({}, b.getF32Type()), number.getValue());
+  else if (auto array = dyn_cast<DenseI64ArrayAttr>(value))
+    dense = DenseElementsAttr::get(RankedTensorType::get({array.size()}, b.getI64Type()),
+                                   array.asArrayRef());
+  else if (auto array = dyn_cast<DenseF32ArrayAttr>(value))
+    dense = DenseElementsAttr::get(RankedTensorType::get({array.size()}, b.getF32Type()),
+                                   array.asArrayRef());
+  if (!dense ||
+      (!isa<FloatType>(dense.getElementType()) && !dense.getElementType().isSignlessInteger()))
+    return c.fail("'" + entry.getName().getValue() + "' of this element type is not supported");
+  LegalValue &result = c.state.valueOf(c.op.getOutputs()[0]);
+  result.element = dense.getElementType();
+  for (int64_t size : dense.getType().getShape())
+    result.dims.push_back(c.dim(size));
+  result.constant = dense;
+  return success();
+}
+
+static LogicalResult identity(NodeContext &c) { return c.alias(c.in(0)); }
+
+/// `value` repeated to `dims`: content where small, else a full tensor.
+static LogicalResult fill(NodeContext &c, ArrayRef<DimAttr> dims, Type element, Scalar value) {
+  std::optional<SmallVector<int64_t>> shape = constantDims(dims);
+  int64_t count = 1;
+  for (int64_t size : shape.value_or(SmallVector<int64_t>()))
+    count = llvm::SaturatingMultiply<uint64_t>(count, size) > uint64_t(kMaxContent)
+                ? kMaxContent + 1
+                : count * size;
+  if (shape && count <= kMaxContent)
+    return c.set(Content{element, *shape, SmallVector<Scalar>(count, value)});
+  Value scalar = materialize(c.tb, makeScalar(element, value));
+  return c.set(c.broadcastTo(scalar, dims));
+}
+
+static LogicalResult constantOfShape(NodeContext &c) {
+  std::optional<Dims> dims = c.sizes(0, "shape");
+  if (!dims)
+    return failure();
+  Type element = c.tb.b().getF32Type();
+  Scalar value;
+  if (auto dense = dyn_cast_or_null<DenseElementsAttr>(c.rawAttr("value"))) {
+    std::optional<Content> content = contentOf(dense);
+    if (!content || content->values.size() != 1 ||
+        (!content->isReal() && !content->element.isSignlessInteger()))
+      return c.fail("its value of this element type is not supported");
+    element = content->element;
+    value = content->values[0];
+  }
+  return fill(c, *dims, element, value);
+}
+
+static LogicalResult range(NodeContext &c) {
+  TrainBuilder &tb = c.tb;
+  Type element = c.element(0);
+  if (isa<FloatType>(element)) {
+    auto start = c.realConstant(0, "start"), limit = c.realConstant(1, "limit"),
+         delta = c.realConstant(2, "delta");
+    if (!start || !limit || !delta)
+      return failure();
+    double count = std::ceil((*limit - *start) / *delta);
+    if (!(count < 1e9))
+      return c.fail("its length is not finite");
+    Dims dims = {c.dim(std::max<int64_t>(0, int64_t(count)))};
+    Value x = tb.iota(dims, element, 0);
+    return c.set(tb.add(tb.mul(x, tb.scalarLike(x, *delta)), tb.scalarLike(x, *start)));
+  }
+  auto start = c.sizes(0, "start"), limit = c.sizes(1, "limit");
+  auto delta = c.constants(2, "delta");
+  if (!start || !limit || !delta)
+    return failure();
+  if (start->size() != 1 || limit->size() != 1 || delta->size() != 1 || (*delta)[0] == 0)
+    return c.fail("its start, limit and delta have to be scalars, delta not 0");
+  int64_t step = (*delta)[0];
+  DimAttr first = (*start)[0], span = step > 0 ? (*limit)[0] - first : first - (*limit)[0];
+  int64_t stride = std::abs(step);
+  DimAttr count = stride == 1 ? span : train::floorDiv(span + c.dim(stride - 1), c.dim(stride));
+  count = c.state.bounds.max(count, c.dim(0));
+  auto known = count.getConstant();
+  if (known && *known <= kMaxContent) {
+    Content content{element, {*known}, {}};
+    for (int64_t i = 0; i < *known; ++i)
+      content.values.push_back({first + c.dim(i * step), 0});
+    return c.set(std::move(content));
+  }
+  Value x = tb.iota({count}, element, 0);
+  if (step != 1)
+    x = tb.mul(x, tb.scalarLike(x, double(step)));
+  if (!first.isConstant(0))
+    x = tb.add(x, tb.splat(tb.cast(tb.dim(first, tb.b().getI64Type()), element), x));
+  return c.set(x);
+}
+
+//===- Shape --------------------------------------------------------------===//
+
+static LogicalResult shape(NodeContext &c) {
+  const Dims &dims = c.dims(0);
+  int64_t rank = dims.size();
+  int64_t start = c.attr("start", int64_t(0)), end = c.attr("end", rank);
+  auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
+  start = clamp(start);
+  end = std::max(start, clamp(end));
+  return c.set(makeSizes(c.context(), ArrayRef<DimAttr>(dims).slice(start, end - start)));
+}
+
+static LogicalResult size(NodeContext &c) {
+  return c.set(makeScalar(c.tb.b().getI64Type(), {train::product(c.context(), c.dims(0)), 0}));
+}
+
+static LogicalResult reshape(NodeContext &c) {
+  std::optional<Dims> wanted = c.sizes(1, "shape");
+  if (!wanted)
+    return failure();
+  const Dims &from = c.dims(0);
+  bool allowZero = c.attr("allowzero", int64_t(0));
+  std::optional<size_t> inferred;
+  Dims dims;
+  for (auto [i, size] : llvm::enumerate(*wanted)) {
+    if (size.isConstant(-1)) {
+      if (inferred)
+        return c.fail("its shape has -1 twice");
+      inferred = i;
+      dims.push_back(c.dim(1));
+    } else if (size.isConstant(0) && !allowZero) {
+      if (i >= from.size())
+        return c.fail("its shape keeps an axis that the input does not have");
+      dims.push_back(from[i]);
+    } else {
+      dims.push_back(size);
+    }
+  }
+  DimAttr total = train::product(c.context(), from), rest = train::product(c.context(), dims);
+  if (inferred) {
+    DimAttr quotient = train::divideExactly(total, rest);
+    if (!quotient)
+      return c.fail("'" + total.str() + "' elements cannot be cut into '" + rest.str() +
+                    "' for every size");
+    dims[*inferred] = quotient;
+  } else if (total != rest) {
+    return c.fail("its input has '" + total.str() + "' elements, its shape '" + rest.str() + "'");
+  }
+  return reshapeTo(c, dims);
+}
+
+static LogicalResult flatten(NodeContext &c) {
+  int64_t rank = c.rank(0), at = c.attr("axis", int64_t(1));
+  if (at < -rank || at > rank)
+    return c.fail("its axis is out of range");
+  at = at < 0 ? at + rank : at;
+  ArrayRef<DimAttr> dims = c.dims(0);
+  Dims flat = {train::product(c.context(), dims.take_front(at)),
+               train::product(c.context(), dims.drop_front(at))};
+  return reshapeTo(c, flat);
+}
+
+static LogicalResult unsqueeze(NodeContext &c) {
+  auto values = c.constants(1, "axes");
+  if (!values)
+    return failure();
+  int64_t rank = c.rank(0) + values->size();
+  std::optional<Axes> axes = c.axes(*values, rank);
+  if (!axes)
+    return failure();
+  Dims dims;
+  for (int64_t i = 0, next = 0; i < rank; ++i)
+    dims.push_back(llvm::is_contained(*axes, i) ? c.dim(1) : c.dims(0)[next++]);
+  return reshapeTo(c, dims);
+}
+
+static LogicalResult squeeze(NodeContext &c) {
+  Axes axes;
+  if (c.has(1)) {
+    auto values = c.constants(1, "axes");
+    auto found = values ? c.axes(*values, c.rank(0)) : std::nullopt;
+    if (!found)
+      return failure();
+    axes = *found;
+  } else {
+    for (auto [i, size] : llvm::enumerate(c.dims(0)))
+      if (size.isConstant(1))
+        axes.push_back(i);
+  }
+  Dims dims;
+  for (auto [i, size] : llvm::enumerate(c.dims(0))) {
+    if (!llvm::is_contained(axes, int64_t(i)))
+      dims.push_back(size);
+    else if (!size.isConstant(1))
+      return c.fail("it drops an axis of size '" + size.str() + "', which is not 1");
+  }
+  return reshapeTo(c, dims);
+}
+
+static LogicalResult expand(NodeContext &c) {
+  std::optional<Dims> wanted = c.sizes(1, "shape");
+  if (!wanted)
+    return failure();
+  std::optional<Dims> dims = c.broadcastDims({c.dims(0), *wanted});
+  if (!dims)
+    return failure();
+  if (*dims == c.dims(0))
+    return c.alias(c.in(0));
+  const Content *known = c.content(0);
+  if (known && !known->values.empty() && llvm::all_of(known->values, [&](const Scalar &value) {
+        return value.dim == known->values[0].dim &&
+               std::equal_to<double>()(value.real, known->values[0].real);
+      }))
+    return fill(c, *dims, known->element, known->values[0]);
+  return c.set(c.broadcastTo(c.tensor(0), *dims));
+}
+
+static LogicalResult tile(NodeContext &c) {
+  std::optional<Dims> repeats = c.sizes(1, "repeats");
+  if (!repeats)
+    return failure();
+  Dims from = c.dims(0);
+  if (repeats->size() != from.size())
+    return c.fail("it needs one repeat an axis");
+  Dims split, grown, merged;
+  for (auto [size, repeat] : llvm::zip(from, *repeats)) {
+    split.append({c.dim(1), size});
+    grown.append({repeat, size});
+    merged.push_back(size * repeat);
+  }
+  if (merged == from)
+    return c.alias(c.in(0));
+  Value x = c.tb.reshape(c.tensor(0), split);
+  return c.set(c.tb.reshape(c.broadcastTo(x, grown), merged));
+}
+
+static LogicalResult transpose(NodeContext &c) {
+  int64_t rank = c.rank(0);
+  SmallVector<int64_t> permutation;
+  if (auto given = c.ints("perm")) {
+    std::optional<Axes> axes = c.axes(*given, rank);
+    if (!axes)
+      return failure();
+    if (int64_t(axes->size()) != rank)
+      return c.fail("its perm does not name every axis");
+    permutation = *axes;
+  } else {
+    for (int64_t i = rank - 1; i >= 0; --i)
+      permutation.push_back(i);
+  }
+  if (llvm::is_sorted(permutation))
+    return c.alias(c.in(0));
+  return c.set(c.tb.transpose(c.tensor(0), permutation));
+}
+
+//===- Slices and joins ---------------------------------------------------===//
+
+/// One axis of a Slice: `bound` as ONNX clamps it into [0, size] (or [-1, size - 1] backwards).
+static std::optional<DimAttr> clampBound(NodeContext &c, DimAttr bound, DimAttr size, bool isEnd,
+                                         bool backwards) {
+  Bounds &bounds = c.state.bounds;
+  DimAttr low = c.dim(backwards && isEnd ? -1 : 0);
+  DimAttr high = backwards ? size - c.dim(1) : size;
+  if (std::optional<int64_t> number = bound.getConstant()) {
+    constexpr int64_t far = int64_t(1) << 31; // exporters write "to the end" as a huge number
+    if (*number >= far)
+      return high;
+    if (*number <= -far)
+      return low;
+    if (*number < 0)
+      bound = size + bound;
+    return bounds.max(low, bounds.min(bound, high));
+  }
+  Interval range = bounds.interval(bound);
+  if (range.high && *range.high < 0)
+    bound = size + bound;
+  else if (!range.low || *range.low < 0) {
+    (void)c.fail("the sign of its bound '" + bound.str() + "' is not known");
+    return std::nullopt;
+  }
+  // table[:, :seq] of a static table: the table bounds the symbol, as broadcasting would.
+  if (size.getConstant() && !bounds.atMost(bound, size))
+    bounds.demandAtMost(bound, *size.getConstant());
+  return bounds.max(low, bounds.min(bound, high));
+}
+
+static LogicalResult slice(NodeContext &c) {
+  int64_t rank = c.rank(0);
+  auto starts = c.sizes(1, "starts"), ends = c.sizes(2, "ends");
+  if (!starts || !ends)
+    return failure();
+  Axes axes;
+  if (c.has(3)) {
+    auto values = c.constants(3, "axes");
+    auto found = values ? c.axes(*values, rank) : std::nullopt;
+    if (!found)
+      return failure();
+    axes = *found;
+  } else {
+    for (size_t i = 0; i < starts->size(); ++i)
+      axes.push_back(i);
+  }
+  SmallVector<int64_t> givenSteps(axes.size(), 1);
+  if (c.has(4)) {
+    auto values = c.constants(4, "steps");
+    if (!values)
+      return failure();
+    givenSteps = *values;
+  }
+  if (starts->size() != axes.size() || ends->size() != axes.size() ||
+      givenSteps.size() != axes.size() || int64_t(axes.size()) > rank)
+    return c.fail("its starts, ends, axes and steps differ in length");
+  Dims from = c.dims(0), sizes = from, begins(rank, c.dim(0));
+  SmallVector<int64_t> steps(rank, 1);
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    int64_t step = givenSteps[i];
+    if (step == 0 || step == INT64_MIN)
+      return c.fail("a step of 0");
+    auto begin = clampBound(c, (*starts)[i], from[axis], false, step < 0);
+    auto end = clampBound(c, (*ends)[i], from[axis], true, step < 0);
+    if (!begin || !end)
+      return failure();
+    DimAttr span = step > 0 ? *end - *begin : *begin - *end;
+    int64_t stride = std::abs(step);
+    if (stride != 1)
+      span = train::floorDiv(span + c.dim(stride - 1), c.dim(stride));
+    begins[axis] = *begin;
+    sizes[axis] = c.state.bounds.max(span, c.dim(0));
+    steps[axis] = step;
+  }
+  if (sizes == from && llvm::all_of(steps, [](int64_t step) { return step == 1; }))
+    return c.alias(c.in(0));
+  if (const Content *known = c.content(0); known && rank == 1) {
+    auto first = begins[0].getConstant(), count = sizes[0].getConstant();
+    if (first && count) {
+      Content result{known->element, {*count}, {}};
+      for (int64_t i = 0; i < *count; ++i)
+        result.values.push_back(known->values[*first + i * steps[0]]);
+      return c.set(std::move(result));
+    }
+  }
+  return c.set(c.tb.slice(c.tensor(0), begins, sizes, steps));
+}
+
+static LogicalResult concat(NodeContext &c) {
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
+  if (!axis)
+    return failure();
+  bool known = c.rank(0) == 1;
+  for (int64_t i = 0; i < c.numInputs(); ++i) {
+    if (c.rank(i) != c.rank(0) || c.element(i) != c.element(0))
+      return c.fail("its inputs have different ranks or element types");
+    known &= c.content(i) != nullptr;
+  }
+  if (known) {
+    Content result{c.element(0), {0}, {}};
+    for (int64_t i = 0; i < c.numInputs(); ++i)
+      llvm::append_range(result.values, c.content(i)->values);
+    result.shape[0] = result.values.size();
+    if (result.shape[0] <= kMaxContent)
+      return c.set(std::move(result));
+  }
+  SmallVector<Value> parts;
+  for (int64_t i = 0; i < c.numInputs(); ++i) {
+    for (int64_t a = 0; a < c.rank(0); ++a)
+      if (a != *axis && c.dims(i)[a] != c.dims(0)[a])
+        return c.fail("sizes '" + c.dims(0)[a].str() + "' and '" + c.dims(i)[a].str() +
+                      "' of its inputs have to be equal");
+    if (!c.dims(i)[*axis].isConstant(0))
+      parts.push_back(c.tensor(i));
+  }
+  if (parts.empty())
+    return c.alias(c.in(0));
+  return c.set(c.tb.concat(parts, *axis));
+}
+
+static LogicalResult pad(NodeContext &c) {
+  if (c.attr("mode", "constant") != "constant")
+    return c.fail("mode '" + c.attr("mode", "constant") + "' is not supported, only 'constant'");
+  int64_t rank = c.rank(0);
+  auto pads = c.sizes(1, "pads");
+  if (!pads)
+    return failure();
+  double value = 0;
+  if (c.has(2)) {
+    auto given = c.realConstant(2, "padding value");
+    if (!given)
+      return failure();
+    value = *given;
+  }
+  Axes axes;
+  if (c.has(3)) {
+    auto values = c.constants(3, "axes");
+    auto found = values ? c.axes(*values, rank) : std::nullopt;
+    if (!found)
+      return failure();
+    axes = *found;
+  } else {
+    for (int64_t i = 0; i < rank; ++i)
+      axes.push_back(i);
+  }
+  if (pads->size() != 2 * axes.size())
+    return c.fail("it needs two pads an axis");
+  Dims low(rank, c.dim(0)), dims = c.dims(0);
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    low[axis] = (*pads)[i];
+    dims[axis] = dims[axis] + (*pads)[i] + (*pads)[i + axes.size()];
+  }
+  if (dims == c.dims(0) && llvm::all_of(low, [](DimAttr size) { return size.isConstant(0); }))
+    return c.alias(c.in(0));
+  return c.set(c.tb.pad(c.tensor(0), value, low, dims));
+}
+
+static LogicalResult trilu(NodeContext &c) {
+  int64_t rank = c.rank(0), diagonal = 0;
+  if (rank < 2)
+    return c.fail("it needs a matrix");
+  if (c.has(1)) {
+    auto k = c.constants(1, "diagonal");
+    if (!k || k->size() != 1)
+      return c.fail("its diagonal is not a constant scalar");
+    diagonal = (*k)[0];
+  }
+  TrainBuilder &tb = c.tb;
+  Value x = c.tensor(0);
+  Value row = tb.iota(c.dims(0), tb.b().getI64Type(), rank - 2);
+  Value column = tb.iota(c.dims(0), tb.b().getI64Type(), rank - 1);
+  if (diagonal)
+    row = tb.add(row, tb.scalarLike(row, double(diagonal)));
+  Value keep = tb.compare(c.attr("upper", int64_t(1)) ? "ge" : "le", column, row);
+  return c.set(tb.select(keep, x, tb.scalarLike(x, 0)));
+}
+
+void registerShape(HandlerTable &table) {
+  table.add("Constant", constant);
+  table.add("Identity", identity);
+  table.add("ConstantOfShape", constantOfShape);
+  table.add("Range", range);
+  table.add("Shape", shape);
+  table.add("Size", size);
+  table.add("Reshape", reshape);
+  table.add("Flatten", flatten);
+  table.add("Unsqueeze", unsqueeze, 13);
+  table.add("Squeeze", squeeze, 13);
+  table.add("Expand", expand);
+  table.add("Tile", tile);
+  table.add("Transpose", transpose);
+  table.add("Slice", slice);
+  table.add("Concat", concat);
+  table.add("Pad", pad);
+  table.add("Trilu", trilu);
+}
+
+} // namespace trainc::legalize

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The command line of trainc. The one file of the compiler with exceptions, which CLI11 needs.
+
+#include "trainc/Driver.h"
+#include "trainc/Regex.h"
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <iostream>
+
+using namespace trainc;
+
+namespace {
+/// Comma-separated numbers.
+std::vector<double> parseNumbers(const std::string &option, const std::string &text, size_t count) {
+  std::vector<double> numbers;
+  std::stringstream stream(text);
+  std::string part;
+  while (std::getline(stream, part, ',')) {
+    try {
+      size_t used = 0;
+      numbers.push_back(std::stod(part, &used));
+      if (used != part.size())
+        throw std::invalid_argument(part);
+    } catch (const std::exception &) {
+      throw CLI::ValidationError(option, "'" + part + "' is not a number");
+    }
+  }
+  if (numbers.size() != count)
+    throw CLI::ValidationError(option, "expected " + std::to_string(count) + " numbers, got '" + text + "'");
+  return numbers;
+}
+
+int64_t parseInteger(const std::string &option, const std::string &text) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw CLI::ValidationError(option, "'" + text + "' is not an integer");
+  return value;
+}
+
+void checkRegex(const std::string &option, const std::string &pattern) {
+  Regex regex;
+  if (std::string problem = regex.compile(pattern); !problem.empty())
+    throw CLI::ValidationError(option, "'" + pattern + "' is not a regular expression: " + problem);
+}
+
+/// NAME=N or NAME=MIN..MAX
+DimBound parseDim(const std::string &text) {
+  size_t equal = text.find('=');
+  if (equal == std::string::npos || equal == 0)
+    throw CLI::ValidationError("--dim", "expected NAME=N or NAME=MIN..MAX, got '" + text + "'");
+  DimBound bound;
+  bound.name = text.substr(0, equal);
+  std::string range = text.substr(equal + 1);
+  size_t dots = range.find("..");
+  if (dots == std::string::npos) {
+    bound.min = parseInteger("--dim", range);
+    bound.max = bound.min;
+  } else {
+    bound.min = parseInteger("--dim", range.substr(0, dots));
+    bound.max = parseInteger("--dim", range.substr(dots + 2));
+  }
+  if (bound.min < 1 || *bound.max < bound.min)
+    throw CLI::ValidationError("--dim", "'" + text + "' is an empty range: sizes are at least 1");
+  return bound;
+}
+
+/// REGEX=F, ... : the factor stands behind the last '='.
+std::vector<std::pair<std::string, double>> parseLrScale(const std::string &text) {
+  std::vector<std::pair<std::string, double>> scales;
+  std::stringstream stream(text);
+  std::string part;
+  while (std::getline(stream, part, ',')) {
+    size_t equal = part.rfind('=');
+    if (equal == std::string::npos)
+      throw CLI::ValidationError("--lr-scale", "expected REGEX=FACTOR, got '" + part + "'");
+    checkRegex("--lr-scale", part.substr(0, equal));
+    scales.emplace_back(part.substr(0, equal), parseNumbers("--lr-scale", part.substr(equal + 1), 1)[0]);
+  }
+  return scales;
+}
+
+std::vector<std::string> parseTargets(const std::string &text) {
+  if (text == "auto" || text == "cpu")
+    return {"x86-64-v3", "x86-64-v4"};
+  if (text.rfind("cuda", 0) == 0)
+    throw CLI::ValidationError("--target", "'" + text + "': this version compiles for cpu only");
+  static const std::string levels[] = {"x86-64-v3", "x86-64-v4", "native"};
+  if (text.rfind("cpu:", 0) == 0)
+    for (const std::string &level : levels)
+      if (text.substr(4) == level)
+        return {level};
+  throw CLI::ValidationError(
+      "--target", "expected auto, cpu, cpu:x86-64-v3, cpu:x86-64-v4 or cpu:native, got '" + text + "'");
+}
+} // namespace
+
+std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv, CompileOptions &options) {
+  CLI::App app{"trainc: compiles the training step of an ONNX model into a package"};
+  app.set_version_flag("--version", "trainc " TRAINC_VERSION);
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  std::string target = "auto", betas, dropout, lrScale;
+  std::vector<std::string> dims;
+  bool noOptimization = false, hoist = true, noHoist = false;
+  double weightDecay = NAN;
+  app.add_option("model", options.model, "MODEL.onnx")->required();
+  app.add_option("-o,--output", options.output, "package to write (default: MODEL.tpk)");
+  app.add_option("--target", target, "auto|cpu[:x86-64-v3|x86-64-v4|native] (auto: cpu)");
+  app.add_flag("--inference", options.legalize.inference, "no loss: predictions only");
+  app.add_option("--loss", options.legalize.loss,
+                 "output that is minimised (default: 'loss', else the only scalar float output)");
+  app.add_option("--optimizer", options.graph.optimizer, "sgd|adam|adamw|lamb (default adamw)")
+      ->check(CLI::IsMember({"sgd", "adam", "adamw", "lamb"}));
+  app.add_option("--lr", options.lr, "learning rate (default 0.001)")->check(CLI::NonNegativeNumber);
+  app.add_option("--betas", betas, "F,F (default 0.9,0.999)");
+  app.add_option("--eps", options.graph.epsilon, "default 1e-8 (lamb: 1e-6)")->check(CLI::NonNegativeNumber);
+  app.add_option("--weight-decay", weightDecay, "default: adamw 0.01, others 0")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--momentum", options.graph.momentum, "of sgd (default 0)")->check(CLI::NonNegativeNumber);
+  app.add_flag("--nesterov", options.graph.nesterov, "Nesterov momentum (sgd)");
+  app.add_option("--clip-norm", options.clipNorm, "clip the global gradient norm")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--no-decay", options.noDecay, "REGEX of parameters without weight decay");
+  app.add_option("--lr-scale", lrScale, "REGEX=FACTOR,... of the learning rate");
+  app.add_option("--accumulate", options.accumulate, "micro-batches a step unless trainc-run says otherwise")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--trainable", options.legalize.trainable, "REGEX of parameters to train");
+  app.add_option("--freeze", options.legalize.freeze, "REGEX of parameters to leave alone");
+  app.add_option("--dim", dims, "NAME=N or NAME=MIN..MAX")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--dropout", dropout, "on|off (default: as the graph says)")
+      ->check(CLI::IsMember({"on", "off"}));
+  app.add_flag("--hoist-slices", hoist, "compute only what a later selection keeps (default)");
+  app.add_flag("--no-hoist-slices", noHoist, "");
+  app.add_flag("-O0", noOptimization, "the exact baseline: no pass that changes what is computed");
+  app.add_flag("--explain", options.explain, "say what each pass did, and why not");
+  app.add_option("--save-ir", options.saveIR, "folder for the IR after each phase");
+  app.add_option("--stop-after", options.stopAfter, "import|legalize|graph|schedule|codegen")
+      ->check(CLI::IsMember({"import", "legalize", "graph", "schedule", "codegen"}));
+  app.add_flag("--print-pipeline", options.printPipeline, "print the passes and compile");
+  app.add_flag("--embed-ir", options.embedIR, "keep the IR in the package");
+  app.add_flag("--embed-weights", options.embedWeights, "copy all weights into the package");
+  try {
+    app.parse(argc, argv);
+    options.targets = parseTargets(target);
+    if (!betas.empty())
+      options.graph.betas = parseNumbers("--betas", betas, 2);
+    for (double beta : options.graph.betas)
+      if (!(beta >= 0 && beta < 1))
+        throw CLI::ValidationError("--betas", "expected numbers in [0, 1)");
+    for (const std::string &dim : dims)
+      options.legalize.dims.push_back(parseDim(dim));
+    for (auto &[name, pattern] : {std::pair<std::string, std::string>("--trainable", options.legalize.trainable),
+                                  {"--freeze", options.legalize.freeze},
+                                  {"--no-decay", options.noDecay}})
+      checkRegex(name, pattern);
+    if (!lrScale.empty())
+      options.lrScale = parseLrScale(lrScale);
+    if ((options.graph.momentum != 0 || options.graph.nesterov) && options.graph.optimizer != "sgd")
+      throw CLI::ValidationError("--momentum", "is for --optimizer sgd; " + options.graph.optimizer +
+                                                   " takes --betas");
+    if (options.graph.nesterov && options.graph.momentum == 0)
+      throw CLI::ValidationError("--nesterov", "needs --momentum above 0");
+  } catch (const CLI::Success &done) {
+    return app.exit(done, std::cout, std::cerr);
+  } catch (const CLI::ParseError &error) {
+    std::cerr << "trainc: error: " << error.what() << "\nRun 'trainc --help' for the options.\n";
+    return ExitUsage;
+  }
+  if (dropout == "on")
+    options.legalize.dropout = DropoutMode::On;
+  else if (dropout == "off")
+    options.legalize.dropout = DropoutMode::Off;
+  options.graph.inference = options.legalize.inference;
+  options.graph.hoistSlices = hoist && !noHoist && !noOptimization;
+  options.graph.clip = options.clipNorm > 0;
+  options.weightDecay =
+      !std::isnan(weightDecay) ? weightDecay : options.graph.optimizer == "adamw" ? 0.01 : 0.0;
+  if (options.graph.epsilon < 0)
+    options.graph.epsilon = options.graph.optimizer == "lamb" ? 1e-6 : 1e-8;
+  if (options.graph.betas.empty())
+    options.graph.betas = {0.9, 0.999};
+  for (int i = 0; i < argc; ++i)
+    options.commandLine += (i ? " " : "") + std::string(argv[i]);
+  return std::nullopt;
+}

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Nodes to ops. Files may list nodes in any order and reuse them through local functions; here they
+// become one flat, ordered list of onnx.node ops, each with a unique name as its location.
+
+#include "GraphBuilder.h"
+
+#include "ProtoConvert.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include <queue>
+
+using namespace mlir;
+using llvm::StringMap;
+using llvm::Twine;
+using ::onnx::AttributeProto;
+using ::onnx::FunctionProto;
+using ::onnx::GraphProto;
+using ::onnx::NodeProto;
+
+namespace trainc::detail {
+
+/// Nested functions can multiply; no real model comes near this many nodes.
+static constexpr uint64_t maxNodes = 4'000'000;
+
+/// A node of the file with the name and opset that messages and locations use.
+struct GraphBuilder::NodeRef {
+  const NodeProto &proto;
+  std::string name;
+  int64_t index;
+  int64_t version;
+};
+
+Value Scope::find(StringRef name) const {
+  for (const Scope *scope = this; scope; scope = scope->parent)
+    if (auto it = scope->values.find(name); it != scope->values.end())
+      return it->second;
+  return {};
+}
+
+static std::string functionKey(StringRef domain, StringRef name, StringRef overload) {
+  return (normalDomain(domain) + "\x01" + name + "\x01" + overload).str();
+}
+
+GraphBuilder::GraphBuilder(const ::onnx::ModelProto &model, std::string modelName,
+                           MLIRContext *context)
+    : modelName(std::move(modelName)), context(context),
+      nodesFile(StringAttr::get(context, this->modelName + ":nodes")) {
+  for (const FunctionProto &function : model.functions())
+    functions[functionKey(function.domain(), function.name(), function.overload())] = &function;
+}
+
+Location GraphBuilder::modelLoc() const {
+  return FileLineColLoc::get(StringAttr::get(context, modelName), 0, 0);
+}
+
+InFlightDiagnostic GraphBuilder::error(const Twine &message) {
+  return emitError(modelLoc(), message);
+}
+
+InFlightDiagnostic GraphBuilder::warning(const Twine &message) {
+  return emitWarning(modelLoc(), message);
+}
+
+std::string GraphBuilder::describe(const NodeRef &node) const {
+  StringRef domain = normalDomain(node.proto.domain());
+  std::string op =
+      domain.empty() ? node.proto.op_type() : (domain + "::" + node.proto.op_type()).str();
+  return "node '" + node.name + "' (" + op + ", opset " + std::to_string(node.version) + ")";
+}
+
+InFlightDiagnostic GraphBuilder::error(const NodeRef &node, const Twine &message) {
+  Location loc = NameLoc::get(StringAttr::get(context, node.name),
+                              FileLineColLoc::get(nodesFile, node.index, 0));
+  return emitError(loc, describe(node) + ": " + message);
+}
+
+LogicalResult GraphBuilder::readOpsets(const OpsetImports &imports, StringMap<int64_t> &out) {
+  for (const auto &import : imports) {
+    StringRef domain = normalDomain(import.domain());
+    int64_t version = import.version();
+    if (domain.empty() && (version < 13 || version > 23))
+      return error("opset " + Twine(version) +
+                   " is not supported, 13 to 23 are; export with "
+                   "opset_version=20, or use onnx.version_converter");
+    out[domain] = version;
+  }
+  return success();
+}
+
+void GraphBuilder::readTypes(const GraphProto &graph, Scope &scope) {
+  ArrayAttr dims;
+  for (const auto *infos : {&graph.value_info(), &graph.output()})
+    for (const auto &info : *infos)
+      if (info.has_type())
+        scope.types[info.name()] = convertType(info.type(), context, dims);
+}
+
+LogicalResult GraphBuilder::define(Scope &scope, StringRef name, Value value,
+                                   const Twine &definer) {
+  auto [it, added] = scope.definers.try_emplace(name, definer.str());
+  if (!added)
+    return error("the value '" + name + "' is defined twice, by " + it->second + " and by " +
+                 definer + "; every value of an ONNX graph has one definition");
+  scope.values[name] = value;
+  return success();
+}
+
+Value GraphBuilder::none(OpBuilder &builder) {
+  return onnx::NoneOp::create(builder, modelLoc(), NoneType::get(context));
+}
+
+//===- Order --------------------------------------------------------------===//
+
+/// Calls `visit` for every name that `node` uses, those used in its subgraphs included.
+static void eachUse(const NodeProto &node, llvm::function_ref<void(StringRef)> visit) {
+  for (const std::string &input : node.input())
+    if (!input.empty())
+      visit(input);
+  auto visitGraph = [&](const GraphProto &graph) {
+    for (const NodeProto &inner : graph.node())
+      eachUse(inner, visit);
+    for (const auto &output : graph.output())
+      visit(output.name());
+  };
+  for (const AttributeProto &attribute : node.attribute()) {
+    if (attribute.has_g())
+      visitGraph(attribute.g());
+    for (const GraphProto &graph : attribute.graphs())
+      visitGraph(graph);
+  }
+}
+
+/// Topological order, stable: the file's own where that is one. False after an error.
+bool GraphBuilder::order(const Nodes &nodes, const Scope &scope, int64_t index,
+                         std::vector<int> &out) {
+  int count = nodes.size();
+  StringMap<int> producer;
+  for (int i = 0; i < count; ++i)
+    for (const std::string &output : nodes[i].output())
+      if (!output.empty())
+        producer.try_emplace(output, i);
+  std::vector<std::vector<int>> users(count);
+  std::vector<int> missing(count, 0);
+  bool sorted = true;
+  for (int i = 0; i < count; ++i)
+    eachUse(nodes[i], [&](StringRef name) {
+      auto it = producer.find(name);
+      if (it == producer.end())
+        return;
+      users[it->second].push_back(i);
+      ++missing[i];
+      sorted &= it->second < i;
+    });
+  out.resize(count);
+  if (sorted) {
+    for (int i = 0; i < count; ++i)
+      out[i] = i;
+    return true;
+  }
+  out.clear();
+  std::vector<int> waiting = missing;
+  std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
+  for (int i = 0; i < count; ++i)
+    if (!waiting[i])
+      ready.push(i);
+  while (!ready.empty()) {
+    int next = ready.top();
+    ready.pop();
+    out.push_back(next);
+    for (int user : users[next])
+      if (--waiting[user] == 0)
+        ready.push(user);
+  }
+  if (int(out.size()) == count)
+    return true;
+  // Walking from any blocked node to a blocked producer ends on the cycle.
+  int at = 0;
+  while (!waiting[at])
+    ++at;
+  for (int step = 0; step < count; ++step) {
+    int next = -1;
+    eachUse(nodes[at], [&](StringRef name) {
+      auto it = producer.find(name);
+      if (it != producer.end() && waiting[it->second])
+        next = it->second;
+    });
+    at = next;
+  }
+  const NodeProto &node = nodes[at];
+  std::string name = node.name().empty() ? node.op_type() + "#" + std::to_string(at) : node.name();
+  auto version = scope.opsets->find(normalDomain(node.domain()));
+  error(NodeRef{node, scope.prefix + name, index < 0 ? at : index,
+                version == scope.opsets->end() ? 0 : version->second},
+        "it depends on its own result: the graph has a cycle");
+  return false;
+}
+
+//===- Nodes --------------------------------------------------------------===//
+
+LogicalResult GraphBuilder::addNodes(const Nodes &nodes, Scope &scope, OpBuilder &builder,
+                                     int64_t index) {
+  std::vector<int> sequence;
+  if (!order(nodes, scope, index, sequence))
+    return failure();
+  for (int i : sequence) {
+    const NodeProto &proto = nodes[i];
+    std::string name =
+        scope.prefix +
+        (proto.name().empty() ? proto.op_type() + "#" + std::to_string(i) : proto.name());
+    // Random numbers are keyed on the name, so two nodes never share one.
+    if (unsigned uses = usedNames[name]++)
+      name += "#" + std::to_string(uses + 1);
+    auto version = scope.opsets->find(normalDomain(proto.domain()));
+    NodeRef node{proto, std::move(name), index < 0 ? i : index,
+                 version == scope.opsets->end() ? 1 : version->second};
+    if (++nodesMade > maxNodes)
+      return error(node, "the model has more than " + Twine(maxNodes) +
+                             " nodes after its functions were inlined");
+    if (proto.op_type().empty())
+      return error(node, "it has no operator type");
+    if (version == scope.opsets->end() && normalDomain(proto.domain()).empty())
+      return error(node, "the model imports no opset of the default domain");
+    if (failed(addNode(node, scope, builder)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder &builder) {
+  const NodeProto &proto = node.proto;
+  auto function = functions.find(functionKey(proto.domain(), proto.op_type(), proto.overload()));
+  if (function != functions.end())
+    return inlineCall(node, *function->second, scope, builder);
+
+  SmallVector<Value> inputs;
+  for (const std::string &name : proto.input()) {
+    Value value = name.empty() ? none(builder) : scope.find(name);
+    if (!value)
+      return error(node, "its input '" + name +
+                             "' is defined nowhere; if it is a weight, the model "
+                             "was saved without its initializers");
+    inputs.push_back(value);
+  }
+  NamedAttrList attributes;
+  SmallVector<Attribute> subgraphNames;
+  std::vector<const GraphProto *> graphs;
+  for (const AttributeProto &given : proto.attribute()) {
+    const AttributeProto *attribute = &given;
+    StringRef name = given.name();
+    if (name.empty())
+      return error(node, "it has an attribute without a name");
+    if (!given.ref_attr_name().empty()) {
+      if (!scope.attributes)
+        return error(node, "its attribute '" + name + "' refers to a function's attribute '" +
+                               given.ref_attr_name() + "', but it is in no function");
+      auto it = scope.attributes->find(given.ref_attr_name());
+      if (it == scope.attributes->end())
+        continue; // the caller left it out: the operator's default holds
+      attribute = it->second;
+    }
+    if (attributes.get(name))
+      return error(node, "it has the attribute '" + name + "' twice");
+    Attribute value;
+    size_t before = graphs.size();
+    if (failed(convert(node, *attribute, value, graphs)))
+      return failure();
+    for (size_t i = before; i < graphs.size(); ++i)
+      subgraphNames.push_back(builder.getStringAttr(name));
+    if (value)
+      attributes.set(name, value);
+  }
+
+  SmallVector<Type> types;
+  for (const std::string &name : proto.output()) {
+    auto it = scope.types.find(name);
+    types.push_back(it == scope.types.end() ? Type(onnx::AnyType::get(context)) : it->second);
+  }
+  Location loc = NameLoc::get(StringAttr::get(context, node.name),
+                              FileLineColLoc::get(nodesFile, node.index, 0));
+  auto op = onnx::NodeOp::create(
+      builder, loc, types, builder.getStringAttr(proto.op_type()),
+      builder.getStringAttr(normalDomain(proto.domain())), builder.getI64IntegerAttr(node.version),
+      attributes.getDictionary(context),
+      subgraphNames.empty() ? ArrayAttr() : builder.getArrayAttr(subgraphNames), inputs,
+      unsigned(graphs.size()));
+  for (auto [graph, region] : llvm::zip(graphs, op.getSubgraphs()))
+    if (failed(addSubgraph(node, *graph, scope, region)))
+      return failure();
+  for (auto [name, result] : llvm::zip(proto.output(), op.getOutputs()))
+    if (!name.empty() && failed(define(scope, name, result, "node '" + node.name + "'")))
+      return failure();
+  return success();
+}
+
+LogicalResult GraphBuilder::addSubgraph(const NodeRef &node, const GraphProto &graph,
+                                        const Scope &parent, Region &region) {
+  Block *block = new Block();
+  region.push_back(block);
+  auto builder = OpBuilder::atBlockEnd(block);
+  Scope scope;
+  scope.parent = &parent;
+  scope.opsets = parent.opsets;
+  scope.attributes = parent.attributes;
+  scope.prefix = parent.prefix;
+  readTypes(graph, scope);
+  ArrayAttr dims;
+  for (const auto &input : graph.input()) {
+    Value argument = block->addArgument(convertType(input.type(), context, dims), modelLoc());
+    if (failed(define(scope, input.name(), argument, "a subgraph's input")))
+      return failure();
+  }
+  for (const auto &tensor : graph.initializer()) {
+    Attribute value;
+    std::string problem = inlineTensor(tensor, context, value);
+    auto dense = dyn_cast_or_null<DenseElementsAttr>(value);
+    if (!dense || tensor.name().empty())
+      return error(node, "its subgraph's initializer '" + tensor.name() + "': " +
+                             (problem.empty() ? "it is not a named numeric tensor" : problem));
+    Value result = onnx::InitializerOp::create(
+        builder, modelLoc(), dense.getType(), builder.getStringAttr(tensor.name()),
+        onnx::WeightAttr::get(context, "", 0, 0, -1, false), cast<ElementsAttr>(value));
+    if (failed(define(scope, tensor.name(), result, "a subgraph's initializer")))
+      return failure();
+  }
+  if (failed(addNodes(graph.node(), scope, builder, node.index)))
+    return failure();
+  SmallVector<Value> outputs;
+  for (const auto &output : graph.output()) {
+    Value value = scope.find(output.name());
+    if (!value)
+      return error(node, "its subgraph's output '" + output.name() + "' is defined nowhere");
+    outputs.push_back(value);
+  }
+  onnx::ReturnOp::create(builder, modelLoc(), outputs);
+  return success();
+}
+
+LogicalResult GraphBuilder::inlineCall(const NodeRef &node, const FunctionProto &function,
+                                       Scope &scope, OpBuilder &builder) {
+  const NodeProto &proto = node.proto;
+  std::string key = functionKey(function.domain(), function.name(), function.overload());
+  if (!activeCalls.insert(key).second)
+    return error(node, "the model's function '" + function.name() + "' calls itself");
+  if (proto.input_size() > function.input_size() || proto.output_size() > function.output_size())
+    return error(node, "it has more inputs or outputs than the model's function of that name");
+
+  StringMap<int64_t> opsets;
+  if (failed(readOpsets(function.opset_import(), opsets)))
+    return failure();
+  StringMap<const AttributeProto *> attributes;
+  for (const AttributeProto &attribute : function.attribute_proto())
+    attributes[attribute.name()] = &attribute;
+  for (const AttributeProto &attribute : proto.attribute()) {
+    const AttributeProto *value = &attribute;
+    if (!attribute.ref_attr_name().empty()) {
+      auto it = scope.attributes ? scope.attributes->find(attribute.ref_attr_name())
+                                 : StringMap<const AttributeProto *>::const_iterator();
+      if (!scope.attributes || it == scope.attributes->end())
+        continue;
+      value = it->second;
+    }
+    attributes[attribute.name()] = value;
+  }
+  Scope body;
+  body.opsets = &opsets;
+  body.attributes = &attributes;
+  body.prefix = node.name + "/";
+  for (auto [i, formal] : llvm::enumerate(function.input())) {
+    bool given = int(i) < proto.input_size() && !proto.input(i).empty();
+    Value actual = given ? scope.find(proto.input(i)) : none(builder);
+    if (!actual)
+      return error(node, "its input '" + proto.input(i) + "' is defined nowhere");
+    if (failed(define(body, formal, actual, "a parameter of '" + function.name() + "'")))
+      return failure();
+  }
+  ArrayAttr dims;
+  for (const auto &info : function.value_info())
+    body.types[info.name()] = convertType(info.type(), context, dims);
+  for (auto [i, output] : llvm::enumerate(proto.output()))
+    if (auto it = scope.types.find(output); it != scope.types.end())
+      body.types[function.output(i)] = it->second;
+  if (failed(addNodes(function.node(), body, builder, node.index)))
+    return failure();
+  for (auto [i, output] : llvm::enumerate(proto.output())) {
+    if (output.empty())
+      continue;
+    Value value = body.find(function.output(i));
+    if (!value)
+      return error(node, "the model's function '" + function.name() +
+                             "' does not define its output '" + function.output(i) + "'");
+    if (failed(define(scope, output, value, "node '" + node.name + "'")))
+      return failure();
+  }
+  activeCalls.erase(key);
+  return success();
+}
+
+//===- Attributes ---------------------------------------------------------===//
+
+/// The kind of an attribute; files of the first IR versions leave `type` out.
+static int kindOf(const AttributeProto &a) {
+  if (a.type() != AttributeProto::UNDEFINED)
+    return a.type();
+  if (a.has_f())
+    return AttributeProto::FLOAT;
+  if (a.has_i())
+    return AttributeProto::INT;
+  if (a.has_s())
+    return AttributeProto::STRING;
+  if (a.has_t())
+    return AttributeProto::TENSOR;
+  if (a.has_g())
+    return AttributeProto::GRAPH;
+  if (a.floats_size())
+    return AttributeProto::FLOATS;
+  if (a.ints_size())
+    return AttributeProto::INTS;
+  if (a.strings_size())
+    return AttributeProto::STRINGS;
+  return AttributeProto::UNDEFINED;
+}
+
+LogicalResult GraphBuilder::convert(const NodeRef &node, const AttributeProto &a, Attribute &out,
+                                    std::vector<const GraphProto *> &graphs) {
+  Builder b(context);
+  auto fail = [&](const Twine &why) {
+    return error(node, "its attribute '" + a.name() + "': " + why);
+  };
+  switch (kindOf(a)) {
+  case AttributeProto::FLOAT:
+    out = b.getF32FloatAttr(a.f());
+    return success();
+  case AttributeProto::INT:
+    out = b.getI64IntegerAttr(a.i());
+    return success();
+  case AttributeProto::STRING:
+    out = b.getStringAttr(a.s());
+    return success();
+  case AttributeProto::FLOATS:
+    out = b.getDenseF32ArrayAttr(ArrayRef<float>(a.floats().data(), a.floats_size()));
+    return success();
+  case AttributeProto::INTS:
+    out = b.getDenseI64ArrayAttr(ArrayRef<int64_t>(a.ints().data(), a.ints_size()));
+    return success();
+  case AttributeProto::STRINGS: {
+    SmallVector<Attribute> strings;
+    for (const std::string &text : a.strings())
+      strings.push_back(b.getStringAttr(text));
+    out = b.getArrayAttr(strings);
+    return success();
+  }
+  case AttributeProto::TENSOR:
+    if (!a.has_t())
+      return fail("it is declared a tensor but holds none");
+    if (std::string problem = inlineTensor(a.t(), context, out); !problem.empty())
+      return fail(problem);
+    return success();
+  case AttributeProto::TENSORS: {
+    SmallVector<Attribute> tensors(a.tensors_size());
+    for (auto [tensor, value] : llvm::zip(a.tensors(), tensors))
+      if (std::string problem = inlineTensor(tensor, context, value); !problem.empty())
+        return fail(problem);
+    out = b.getArrayAttr(tensors);
+    return success();
+  }
+  case AttributeProto::TYPE_PROTO: {
+    ArrayAttr dims;
+    out = TypeAttr::get(convertType(a.tp(), context, dims));
+    return success();
+  }
+  case AttributeProto::GRAPH:
+    if (!a.has_g())
+      return fail("it is declared a graph but holds none");
+    graphs.push_back(&a.g());
+    return success();
+  case AttributeProto::GRAPHS:
+    for (const GraphProto &graph : a.graphs())
+      graphs.push_back(&graph);
+    return success();
+  case AttributeProto::SPARSE_TENSOR:
+  case AttributeProto::SPARSE_TENSORS:
+    return fail("sparse tensors are not supported");
+  default:
+    return fail("it has no known kind of value");
+  }
+}
+
+} // namespace trainc::detail

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Builds the ops of a graph: names become SSA values, nodes are ordered, local functions are
+// inlined, subgraphs become regions.
+
+#ifndef TRAINC_LIB_IMPORT_ONNX_GRAPHBUILDER_H
+#define TRAINC_LIB_IMPORT_ONNX_GRAPHBUILDER_H
+
+#include "dialects/ONNX/ONNXDialect.h"
+#include "mlir/IR/Builders.h"
+#include "onnx.pb.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include <string>
+#include <vector>
+
+namespace trainc::detail {
+
+using Nodes = google::protobuf::RepeatedPtrField<::onnx::NodeProto>;
+using OpsetImports = google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>;
+
+/// Names visible at one place: those of a graph or of a function body, then its parents'.
+struct Scope {
+  const Scope *parent = nullptr;
+  llvm::StringMap<mlir::Value> values;
+  /// Who defined each name, for messages about duplicates.
+  llvm::StringMap<std::string> definers;
+  /// Types from value_info and outputs.
+  llvm::StringMap<mlir::Type> types;
+  /// Versions of the imported domains; "" is the default domain.
+  const llvm::StringMap<int64_t> *opsets = nullptr;
+  /// Inside a function: its attribute parameters that have a value, and the prefix of node names.
+  const llvm::StringMap<const ::onnx::AttributeProto *> *attributes = nullptr;
+  std::string prefix;
+
+  mlir::Value find(llvm::StringRef name) const;
+};
+
+class GraphBuilder {
+public:
+  /// `modelName` is the file's name without folders; it names locations.
+  GraphBuilder(const ::onnx::ModelProto &model, std::string modelName, mlir::MLIRContext *context);
+
+  /// Reads the opset imports into `out`; fails on versions outside of the accepted range.
+  llvm::LogicalResult readOpsets(const OpsetImports &imports, llvm::StringMap<int64_t> &out);
+  /// Reads the types of values and outputs of `graph` into `scope`.
+  void readTypes(const ::onnx::GraphProto &graph, Scope &scope);
+  /// Defines `name` in `scope`; fails if it exists. `definer`: "input", "initializer", "node 'x'".
+  llvm::LogicalResult define(Scope &scope, llvm::StringRef name, mlir::Value value,
+                             const llvm::Twine &definer);
+  /// Adds `nodes` at the builder's place. `index`: the place in the file, -1 to count.
+  llvm::LogicalResult addNodes(const Nodes &nodes, Scope &scope, mlir::OpBuilder &builder,
+                               int64_t index = -1);
+  /// Emits an error about the model as a whole.
+  mlir::InFlightDiagnostic error(const llvm::Twine &message);
+  mlir::InFlightDiagnostic warning(const llvm::Twine &message);
+  mlir::Location modelLoc() const;
+
+private:
+  struct NodeRef;
+  mlir::InFlightDiagnostic error(const NodeRef &node, const llvm::Twine &message);
+  std::string describe(const NodeRef &node) const;
+  bool order(const Nodes &nodes, const Scope &scope, int64_t index, std::vector<int> &out);
+  llvm::LogicalResult addNode(const NodeRef &node, Scope &scope, mlir::OpBuilder &builder);
+  llvm::LogicalResult inlineCall(const NodeRef &node, const ::onnx::FunctionProto &function,
+                                 Scope &scope, mlir::OpBuilder &builder);
+  llvm::LogicalResult addSubgraph(const NodeRef &node, const ::onnx::GraphProto &graph,
+                                  const Scope &parent, mlir::Region &region);
+  llvm::LogicalResult convert(const NodeRef &node, const ::onnx::AttributeProto &attribute,
+                              mlir::Attribute &out,
+                              std::vector<const ::onnx::GraphProto *> &graphs);
+  mlir::Value none(mlir::OpBuilder &builder);
+
+  std::string modelName;
+  mlir::MLIRContext *context;
+  mlir::StringAttr nodesFile;
+  llvm::StringMap<const ::onnx::FunctionProto *> functions;
+  llvm::StringSet<> activeCalls;
+  llvm::StringMap<unsigned> usedNames;
+  uint64_t nodesMade = 0;
+};
+
+/// "ai.onnx" and "" are the same domain.
+inline llvm::StringRef normalDomain(llvm::StringRef domain) {
+  return domain == "ai.onnx" ? llvm::StringRef() : domain;
+}
+
+} // namespace trainc::detail
+
+#endif // TRAINC_LIB_IMPORT_ONNX_GRAPHBUILDER_H

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The import of a file: map it, strip and parse it, check its versions, describe its weights, then
+// let GraphBuilder add the nodes. Weight bytes are looked at only where their values are small.
+
+#include "trainc/Import.h"
+
+#include "GraphBuilder.h"
+#include "ProtoConvert.h"
+#include "WeightFiles.h"
+#include "WireFormat.h"
+#include "dialects/ONNX/ONNXDialect.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include <climits>
+
+using namespace mlir;
+using llvm::StringMap;
+using llvm::Twine;
+using ::onnx::GraphProto;
+using ::onnx::TensorProto;
+
+namespace trainc {
+namespace {
+using namespace trainc::detail;
+
+/// Larger raw_data is skipped when parsing.
+constexpr uint64_t maxParsedBytes = 1024;
+/// Values of at most this many bytes are kept in the IR: of any type, and of integers, which
+/// shapes, positions and masks are computed from.
+constexpr uint64_t maxInlineBytes = 64;
+constexpr uint64_t maxInlineIntegerBytes = 64 * 1024;
+
+class Importer {
+public:
+  Importer(StringRef path, MLIRContext &context, ImportedModel &out)
+      : path(path), name(llvm::sys::path::filename(path)), context(context), out(out),
+        files(folderOf(path)) {
+    out.path = path.str();
+    out.folder = folderOf(path);
+  }
+
+  OwningOpRef<ModuleOp> run();
+
+private:
+  static std::string folderOf(StringRef path) {
+    StringRef folder = llvm::sys::path::parent_path(path);
+    return folder.empty() ? "." : folder.str();
+  }
+  InFlightDiagnostic error(const Twine &message) { return emitError(modelLoc(), message); }
+  Location modelLoc() { return FileLineColLoc::get(StringAttr::get(&context, name), 0, 0); }
+  LogicalResult load();
+  LogicalResult buildGraph(ModuleOp module);
+  LogicalResult addInitializer(const TensorProto &tensor, const RawRange &raw, Scope &scope,
+                               OpBuilder &builder, GraphBuilder &graph);
+  LogicalResult locate(const TensorProto &tensor, const RawRange &raw, const TensorLayout &layout,
+                       bool wantBytes, GraphBuilder &graph, onnx::WeightAttr &weight,
+                       ArrayRef<char> &bytes);
+  DictionaryAttr dictionaryOf(const StringMap<int64_t> &opsets);
+  void useFile(StringRef file) {
+    if (seenFiles.insert(file).second)
+      out.weightFiles.push_back(file.str());
+  }
+
+  std::string path, name;
+  MLIRContext &context;
+  ImportedModel &out;
+  WeightFiles files;
+  llvm::StringSet<> seenFiles;
+  std::unique_ptr<llvm::MemoryBuffer> file;
+  StrippedModel stripped;
+  ::onnx::ModelProto model;
+};
+
+LogicalResult Importer::load() {
+  auto buffer =
+      llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return error("cannot read '" + path + "': " + buffer.getError().message());
+  file = std::move(*buffer);
+  StringRef bytes = file->getBuffer();
+  if (bytes.empty())
+    return error("the file is empty");
+  if (bytes.starts_with("version https://git-lfs"))
+    return error("this is a Git LFS pointer, not the model; fetch it with `git lfs pull`");
+  if (bytes.starts_with("PK\x03\x04"))
+    return error("this is a zip archive, not an ONNX model");
+  if (std::string problem = stripModel(bytes, maxParsedBytes, stripped); !problem.empty())
+    return error("this is not an ONNX model: " + problem);
+  if (!stripped.hasGraph)
+    return error("this is not an ONNX model: it has no graph");
+  if (stripped.bytes.size() > size_t(INT_MAX))
+    return error("the model without its weights is larger than 2 GiB");
+  if (!model.ParseFromArray(stripped.bytes.data(), int(stripped.bytes.size())))
+    return error("this is not an ONNX model: a message in it is damaged or nested too deeply");
+  stripped.bytes = std::string();
+  if (size_t(model.graph().initializer_size()) != stripped.initializers.size())
+    return error("this is not an ONNX model: its initializers are damaged");
+  if (model.ir_version() > 13)
+    return error("IR version " + Twine(model.ir_version()) +
+                 " is newer than 13, the newest known; "
+                 "export with an older `onnx`");
+  if (model.graph().sparse_initializer_size())
+    return error("sparse initializers are not supported; store '" +
+                 model.graph().sparse_initializer(0).values().name() + "' densely");
+  if (model.graph().quantization_annotation_size())
+    return error("quantization annotations are not supported; export the model unquantized");
+  if (!model.graph().node_size())
+    return error("the graph is empty: it has no nodes");
+  if (!model.graph().output_size())
+    return error("the graph has no outputs");
+  return success();
+}
+
+/// Finds where the bytes of an initializer are, checks their number, and if `wantBytes` reads them.
+LogicalResult Importer::locate(const TensorProto &tensor, const RawRange &raw,
+                               const TensorLayout &layout, bool wantBytes, GraphBuilder &graph,
+                               onnx::WeightAttr &weight, ArrayRef<char> &bytes) {
+  auto fail = [&](const Twine &why) {
+    return error("initializer '" + tensor.name() + "': " + why);
+  };
+  if (tensor.data_location() == TensorProto::EXTERNAL) {
+    StringRef location;
+    uint64_t offset = 0, length = layout.bytes;
+    for (const auto &entry : tensor.external_data()) {
+      StringRef value = entry.value();
+      if (entry.key() == "location")
+        location = value;
+      else if (entry.key() == "offset" && value.getAsInteger(10, offset))
+        return fail("the offset '" + value + "' of its external data is not a number");
+      else if (entry.key() == "length" && value.getAsInteger(10, length))
+        return fail("the length '" + value + "' of its external data is not a number");
+    }
+    if (length != layout.bytes)
+      return fail("its external data has " + Twine(length) + " bytes, its shape needs " +
+                  Twine(layout.bytes));
+    WeightFile &external = files.find(location);
+    if (!external.error.empty())
+      return fail(external.error);
+    useFile(location);
+    if (external.absent) {
+      if (!external.warned) {
+        graph.warning("the weights file '" + location +
+                      "' does not exist; training will need "
+                      "--weights or --init");
+        out.missingFiles.push_back(location.str());
+        external.warned = true;
+      }
+    } else if (offset > external.size || length > external.size - offset) {
+      return fail("bytes " + Twine(offset) + " to " + Twine(offset + length) + " of '" + location +
+                  "' are outside of the file, which has " + Twine(external.size));
+    } else if (wantBytes) {
+      StringRef read = WeightFiles::read(external, offset, length);
+      if (!external.error.empty())
+        return fail(external.error);
+      bytes = ArrayRef<char>(read.data(), read.size());
+    }
+    weight = onnx::WeightAttr::get(&context, location, offset, length, -1, external.absent);
+    return success();
+  }
+  if (raw.present && !hasTypedData(tensor)) {
+    if (raw.length != layout.bytes)
+      return fail("raw_data holds " + Twine(raw.length) + " bytes, its shape needs " +
+                  Twine(layout.bytes));
+    useFile(name);
+    weight = onnx::WeightAttr::get(&context, name, raw.offset, raw.length, -1, false);
+    bytes = ArrayRef<char>(file->getBufferStart() + raw.offset, raw.length);
+    return success();
+  }
+  std::vector<char> converted;
+  if (std::string problem = typedBytes(tensor, layout, converted); !problem.empty())
+    return fail(problem);
+  out.blobs.push_back(std::move(converted));
+  weight = onnx::WeightAttr::get(&context, "", 0, layout.bytes, out.blobs.size() - 1, false);
+  bytes = out.blobs.back();
+  return success();
+}
+
+LogicalResult Importer::addInitializer(const TensorProto &tensor, const RawRange &raw, Scope &scope,
+                                       OpBuilder &builder, GraphBuilder &graph) {
+  if (tensor.name().empty())
+    return error("an initializer has no name");
+  TensorLayout layout;
+  if (std::string problem = tensorLayout(tensor, &context, layout); !problem.empty())
+    return error("initializer '" + tensor.name() + "': " + problem);
+  bool integer = isa<IntegerType>(layout.type.getElementType());
+  bool wantValue = layout.bytes <= (integer ? maxInlineIntegerBytes : maxInlineBytes);
+  onnx::WeightAttr weight;
+  ArrayRef<char> bytes;
+  if (failed(locate(tensor, raw, layout, wantValue, graph, weight, bytes)))
+    return failure();
+  ElementsAttr value;
+  if (wantValue && !weight.getAbsent())
+    value = denseFromBytes(layout, bytes);
+  Location loc = NameLoc::get(builder.getStringAttr(tensor.name()));
+  auto op = onnx::InitializerOp::create(builder, loc, layout.type,
+                                        builder.getStringAttr(tensor.name()), weight, value);
+  return graph.define(scope, tensor.name(), op, "an initializer");
+}
+
+DictionaryAttr Importer::dictionaryOf(const StringMap<int64_t> &opsets) {
+  NamedAttrList list;
+  Builder b(&context);
+  for (const auto &entry : opsets)
+    list.set(entry.first().empty() ? "ai.onnx" : entry.first(), b.getI64IntegerAttr(entry.second));
+  return list.getDictionary(&context);
+}
+
+LogicalResult Importer::buildGraph(ModuleOp module) {
+  const GraphProto &proto = model.graph();
+  GraphBuilder graph(model, name, &context);
+  StringMap<int64_t> opsets;
+  if (failed(graph.readOpsets(model.opset_import(), opsets)))
+    return failure();
+  if (model.training_info_size())
+    graph.warning(
+        "the model's training_info is ignored; trainc makes its own backward and optimizer");
+
+  OpBuilder builder(&context);
+  builder.setInsertionPointToEnd(module.getBody());
+  NamedAttrList metadata;
+  for (const auto &entry : model.metadata_props())
+    if (!entry.key().empty())
+      metadata.set(entry.key(), builder.getStringAttr(entry.value()));
+  auto op = onnx::GraphOp::create(
+      builder, graph.modelLoc(), proto.name().empty() ? "main" : proto.name(),
+      builder.getFunctionType({}, {}), ArrayAttr(), ArrayAttr(), name, dictionaryOf(opsets),
+      metadata.getDictionary(&context), model.ir_version());
+  Block *body = new Block();
+  op.getBody().push_back(body);
+  builder.setInsertionPointToEnd(body);
+
+  Scope scope;
+  scope.opsets = &opsets;
+  graph.readTypes(proto, scope);
+  auto describe = [&](StringRef valueName, ArrayAttr dims) -> Attribute {
+    NamedAttrList list;
+    list.set("onnx.name", builder.getStringAttr(valueName));
+    if (dims)
+      list.set("onnx.dims", dims);
+    return list.getDictionary(&context);
+  };
+  // Old files list initializers among the inputs, as defaults: the initializer wins.
+  llvm::StringSet<> initialized;
+  for (const TensorProto &tensor : proto.initializer())
+    initialized.insert(tensor.name());
+  SmallVector<Attribute> argAttrs, resAttrs;
+  for (const auto &input : proto.input()) {
+    if (initialized.contains(input.name()))
+      continue;
+    if (input.name().empty())
+      return error("an input has no name");
+    ArrayAttr dims;
+    Type type = convertType(input.type(), &context, dims);
+    Value argument = body->addArgument(type, NameLoc::get(builder.getStringAttr(input.name())));
+    argAttrs.push_back(describe(input.name(), dims));
+    if (failed(graph.define(scope, input.name(), argument, "an input")))
+      return failure();
+  }
+  for (auto [tensor, raw] : llvm::zip(proto.initializer(), stripped.initializers))
+    if (failed(addInitializer(tensor, raw, scope, builder, graph)))
+      return failure();
+  if (failed(graph.addNodes(proto.node(), scope, builder)))
+    return failure();
+  SmallVector<Value> outputs;
+  llvm::StringSet<> outputNames;
+  for (const auto &output : proto.output()) {
+    Value value = scope.find(output.name());
+    if (!value)
+      return error("the output '" + output.name() + "' is defined nowhere");
+    if (!outputNames.insert(output.name()).second)
+      return error("the graph has the output '" + output.name() + "' twice");
+    ArrayAttr dims;
+    convertType(output.type(), &context, dims);
+    outputs.push_back(value);
+    resAttrs.push_back(describe(output.name(), dims));
+  }
+  onnx::ReturnOp::create(builder, graph.modelLoc(), outputs);
+  op.setFunctionType(
+      builder.getFunctionType(body->getArgumentTypes(), ValueRange(outputs).getTypes()));
+  op.setArgAttrsAttr(builder.getArrayAttr(argAttrs));
+  op.setResAttrsAttr(builder.getArrayAttr(resAttrs));
+  return success();
+}
+
+OwningOpRef<ModuleOp> Importer::run() {
+  context.loadDialect<onnx::ONNXDialect>();
+  if (failed(load()))
+    return {};
+  OwningOpRef<ModuleOp> module = ModuleOp::create(modelLoc());
+  if (failed(buildGraph(*module)))
+    return {};
+  return module;
+}
+
+} // namespace
+
+OwningOpRef<ModuleOp> importONNX(StringRef path, MLIRContext &context, ImportedModel &out) {
+  out = ImportedModel();
+  return Importer(path, context, out).run();
+}
+
+} // namespace trainc

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The text of a package. Size expressions are written out where they are used, so that a command
+// reads as one line: which kernel or product, on which buffers, for which nodes of the model.
+
+#include "lib/Package/DumpPackage.h"
+
+#include "io/file.h"
+#include "io/zip.h"
+#include "program_generated.h"
+#include <vector>
+
+using namespace mlir;
+namespace fb = trainrt::fb;
+
+namespace {
+
+class ProgramPrinter {
+public:
+  ProgramPrinter(const fb::Program &program, llvm::raw_ostream &out) : program(program), out(out) {}
+
+  void print() {
+    writeExpressions();
+    out << "program " << program.version_major() << "." << program.version_minor() << "\n";
+    for (const fb::Symbol *symbol : list(program.symbols())) {
+      out << "symbol " << symbol->name()->str() << " min " << symbol->min();
+      if (symbol->max() > 0)
+        out << " max " << symbol->max();
+      if (symbol->divisor() != 1)
+        out << " divisor " << symbol->divisor();
+      const fb::Tensor *input = item(program.inputs(), uint32_t(symbol->source_input()));
+      if (input)
+        out << " from axis " << symbol->source_axis() << " of input " << input->name()->str();
+      out << "\n";
+    }
+    tensors("parameter", program.parameters());
+    tensors("state", program.state());
+    tensors("input", program.inputs());
+    tensors("hyper", program.hypers());
+    tensors("output", program.outputs());
+    for (const fb::Constant *constant : list(program.constants())) {
+      out << "constant " << fb::EnumNameDType(constant->dtype());
+      shape(constant->shape());
+      out << " " << constant->data()->size() << " bytes\n";
+    }
+    for (const fb::Kernel *kernel : list(program.kernels()))
+      out << "kernel " << kernel->name()->str() << " args " << kernel->args() << " dims "
+          << kernel->dims() << "\n";
+    for (const fb::SizeRule *rule : list(program.size_rules()))
+      out << "rule " << expression(rule->value()) << " <= " << rule->max() << node(rule->node())
+          << "\n";
+    for (const fb::ValueRule *rule : list(program.value_rules())) {
+      const fb::Tensor *input = item(program.inputs(), rule->input());
+      out << "rule " << rule->min() << " <= " << (input ? input->name()->str() : "?") << " < "
+          << expression(rule->max());
+      if (rule->has_except())
+        out << " or " << rule->except();
+      out << node(rule->node()) << "\n";
+    }
+    for (const fb::Function *function : list(program.functions()))
+      print(*function);
+  }
+
+private:
+  /// The elements of a vector that may be absent.
+  template <typename T>
+  static std::vector<const T *> list(const flatbuffers::Vector<flatbuffers::Offset<T>> *vector) {
+    std::vector<const T *> result;
+    for (unsigned i = 0; vector && i < vector->size(); ++i)
+      result.push_back(vector->Get(i));
+    return result;
+  }
+  template <typename T>
+  static const T *item(const flatbuffers::Vector<flatbuffers::Offset<T>> *vector, uint32_t index) {
+    return vector && index < vector->size() ? vector->Get(index) : nullptr;
+  }
+
+  void writeExpressions() {
+    auto *exprs = program.exprs();
+    for (unsigned i = 0; exprs && i < exprs->size(); ++i) {
+      const fb::Expr &e = *exprs->Get(i);
+      auto part = [&](int32_t index) {
+        return index >= 0 && unsigned(index) < i ? texts[index] : std::string("?");
+      };
+      std::string name = fb::EnumNameExprKind(e.kind());
+      switch (e.kind()) {
+      case fb::ExprKind::constant:
+        texts.push_back(std::to_string(e.value()));
+        break;
+      case fb::ExprKind::symbol: {
+        const fb::Symbol *symbol = item(program.symbols(), uint32_t(e.a()));
+        texts.push_back(symbol ? symbol->name()->str() : "?");
+        break;
+      }
+      case fb::ExprKind::add:
+        texts.push_back("(" + part(e.a()) + " + " + part(e.b()) + ")");
+        break;
+      case fb::ExprKind::mul:
+        texts.push_back(part(e.a()) + "*" + part(e.b()));
+        break;
+      default:
+        texts.push_back(name + "(" + part(e.a()) + ", " + part(e.b()) + ")");
+      }
+      if (texts.back().size() > 200)
+        texts.back() = "expr" + std::to_string(i);
+    }
+  }
+
+  std::string expression(uint32_t index) const { return index < texts.size() ? texts[index] : "?"; }
+  std::string node(uint32_t index) const {
+    auto *nodes = program.nodes();
+    return nodes && index < nodes->size() ? "  # " + nodes->Get(index)->str() : "";
+  }
+  void shape(const flatbuffers::Vector<uint32_t> *dims) {
+    out << "[";
+    for (unsigned i = 0; dims && i < dims->size(); ++i)
+      out << (i ? ", " : "") << expression(dims->Get(i));
+    out << "]";
+  }
+  void tensors(const char *what,
+               const flatbuffers::Vector<flatbuffers::Offset<fb::Tensor>> *vector) {
+    for (const fb::Tensor *tensor : list(vector)) {
+      out << what << " " << tensor->name()->str() << " " << fb::EnumNameDType(tensor->dtype());
+      shape(tensor->shape());
+      out << "\n";
+    }
+  }
+  /// What a buffer of a space other than the arena stands for.
+  std::string target(const fb::Buffer &buffer) const {
+    auto named = [&](const flatbuffers::Vector<flatbuffers::Offset<fb::Tensor>> *vector) {
+      const fb::Tensor *tensor = item(vector, uint32_t(buffer.index()));
+      return tensor ? " " + tensor->name()->str() : "";
+    };
+    switch (buffer.space()) {
+    case fb::Space::parameter:
+    case fb::Space::gradient:
+      return named(program.parameters());
+    case fb::Space::state:
+      return named(program.state());
+    case fb::Space::input:
+      return named(program.inputs());
+    case fb::Space::hyper:
+      return named(program.hypers());
+    case fb::Space::output:
+      return named(program.outputs());
+    case fb::Space::constant:
+      return " " + std::to_string(buffer.index());
+    default:
+      return "";
+    }
+  }
+  std::string place(const fb::Ref *ref) const {
+    if (!ref)
+      return "?";
+    std::string offset = expression(ref->offset());
+    return "b" + std::to_string(ref->buffer()) + (offset == "0" ? "" : "+" + offset);
+  }
+  void expressions(const char *what, const flatbuffers::Vector<uint32_t> *vector) {
+    if (!vector || !vector->size())
+      return;
+    out << " " << what;
+    shape(vector);
+  }
+
+  void print(const fb::Function &function) {
+    out << "function " << function.name()->str() << "\n";
+    unsigned index = 0;
+    for (const fb::Buffer *buffer : list(function.buffers())) {
+      out << "  b" << index++ << ": " << fb::EnumNameSpace(buffer->space()) << target(*buffer)
+          << " " << expression(buffer->bytes()) << " bytes";
+      if (buffer->space() == fb::Space::arena)
+        out << " live " << buffer->first() << ".." << buffer->last();
+      if (buffer->label())
+        out << " '" << buffer->label()->str() << "'";
+      out << "\n";
+    }
+    index = 0;
+    for (const fb::Command *command : list(function.commands())) {
+      out << "  " << index++ << ": ";
+      print(*command);
+      auto *nodes = command->nodes();
+      for (unsigned i = 0; nodes && i < nodes->size(); ++i)
+        out << (i ? ", " : "  # ")
+            << (program.nodes() && nodes->Get(i) < program.nodes()->size()
+                    ? program.nodes()->Get(nodes->Get(i))->str()
+                    : "?");
+      out << "\n";
+    }
+  }
+
+  void print(const fb::Command &command) {
+    if (const fb::Launch *launch = command.op_as_Launch()) {
+      const fb::Kernel *kernel = item(program.kernels(), launch->kernel());
+      out << "launch " << (kernel ? kernel->name()->str() : "?") << "(";
+      auto *args = launch->args();
+      for (unsigned i = 0; args && i < args->size(); ++i)
+        out << (i ? ", " : "") << place(args->Get(i));
+      out << ")";
+      expressions("dims", launch->dims());
+      out << " work " << expression(launch->work()) << " grain " << expression(launch->grain());
+      if (expression(launch->scratch()) != "0")
+        out << " scratch " << expression(launch->scratch());
+    } else if (const fb::Gemm *gemm = command.op_as_Gemm()) {
+      out << "gemm " << fb::EnumNameDType(gemm->dtype()) << " " << place(gemm->c()) << " = "
+          << gemm->alpha() << " * " << place(gemm->a()) << " * " << place(gemm->b());
+      if (gemm->beta() != 0)
+        out << " + " << gemm->beta() << " * c";
+      out << " m " << expression(gemm->m()) << " n " << expression(gemm->n()) << " k "
+          << expression(gemm->k()) << " strides a " << expression(gemm->a_m()) << ","
+          << expression(gemm->a_k()) << " b " << expression(gemm->b_k()) << ","
+          << expression(gemm->b_n()) << " c " << expression(gemm->c_m()) << ","
+          << expression(gemm->c_n());
+      expressions("batch", gemm->batch());
+    } else if (const fb::Copy *copy = command.op_as_Copy()) {
+      out << "copy " << place(copy->to()) << " = " << place(copy->from()) << " "
+          << expression(copy->bytes()) << " bytes";
+    } else if (const fb::Fill *fill = command.op_as_Fill()) {
+      out << "fill " << place(fill->to()) << " " << expression(fill->bytes()) << " bytes with "
+          << int(fill->value());
+    } else {
+      out << "unknown command";
+    }
+  }
+
+  const fb::Program &program;
+  llvm::raw_ostream &out;
+  std::vector<std::string> texts;
+};
+
+} // namespace
+
+LogicalResult trainc::dumpPackage(llvm::StringRef path, llvm::raw_ostream &out,
+                                  llvm::raw_ostream &errors) {
+  auto fail = [&](const llvm::Twine &why) {
+    errors << path << ": error: " << why << "\n";
+    return failure();
+  };
+  std::shared_ptr<const trainrt::MappedFile> file;
+  trainrt::ZipReader zip;
+  trainrt::Status status = trainrt::MappedFile::open(path.str(), file);
+  if (status.ok())
+    status = trainrt::ZipReader::open(file, zip);
+  if (!status.ok())
+    return fail(status.message());
+  for (const trainrt::ZipEntry &entry : zip.entries())
+    out << "entry " << entry.name << " " << entry.size << " bytes at " << entry.offset << "\n";
+  const trainrt::ZipEntry *manifest = zip.find("manifest.json");
+  const trainrt::ZipEntry *program = zip.find("program.fb");
+  if (!manifest || !program || manifest->method || program->method)
+    return fail("this is not a package: it has no stored manifest.json and program.fb");
+  auto text = [&](const trainrt::ZipEntry &entry) {
+    return llvm::StringRef(reinterpret_cast<const char *>(zip.data(entry)), entry.size);
+  };
+  out << text(*manifest) << "\n";
+  llvm::StringRef bytes = text(*program);
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
+  if (!fb::VerifyProgramBuffer(verifier))
+    return fail("program.fb is damaged");
+  ProgramPrinter(*fb::GetProgram(bytes.data()), out).print();
+  return success();
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Collects the interface of a package from function attributes.
+
+#include "lib/Package/Interface.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+int PackageInterface::find(const std::vector<InterfaceTensor> &table, StringRef name) {
+  for (auto [index, tensor] : llvm::enumerate(table))
+    if (tensor.name == name)
+      return index;
+  return -1;
+}
+
+/// The entry of that name, made if it is new.
+static InterfaceTensor &entry(std::vector<InterfaceTensor> &table, StringRef name, Type type) {
+  int index = PackageInterface::find(table, name);
+  if (index < 0) {
+    InterfaceTensor tensor;
+    tensor.name = name.str();
+    tensor.type = cast<RankedTensorType>(type);
+    table.push_back(std::move(tensor));
+    index = table.size() - 1;
+  }
+  return table[index];
+}
+
+FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
+  PackageInterface interface;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto role = function.getArgAttrOfType<StringAttr>(i, kRoleAttr);
+      auto name = function.getArgAttrOfType<StringAttr>(i, kNameAttr);
+      if (!role || !name)
+        return function.emitError("argument ") << i << " has no role or no name";
+      Type type = function.getArgument(i).getType();
+      bool eval = function.getName() == "eval";
+      if (role == "parameter") {
+        InterfaceTensor &tensor = entry(interface.parameters, name.getValue(), type);
+        tensor.trainable |= function.getArgAttr(i, kTrainableAttr) != nullptr;
+        if (auto weight = function.getArgAttrOfType<WeightAttr>(i, kWeightAttr))
+          tensor.weight = weight;
+      } else if (role == "state") {
+        entry(interface.state, name.getValue(), type);
+      } else if (role == "hyper") {
+        entry(interface.hypers, name.getValue(), type);
+      } else if (role == "input") {
+        InterfaceTensor &tensor = entry(interface.inputs, name.getValue(), type);
+        bool used = !function.getArgument(i).use_empty();
+        tensor.usedInEval |= eval && used;
+        tensor.usedInTrain |= !eval && used;
+      }
+    }
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      auto role = function.getResultAttrOfType<StringAttr>(i, kRoleAttr);
+      auto name = function.getResultAttrOfType<StringAttr>(i, kNameAttr);
+      if (!role || !name)
+        return function.emitError("result ") << i << " has no role or no name";
+      if (role == "loss" || role == "output") {
+        InterfaceTensor &tensor =
+            entry(interface.outputs, name.getValue(), function.getResultTypes()[i]);
+        tensor.isLoss |= role == "loss";
+      }
+    }
+    for (InputRule &rule : collectInputRules(function)) {
+      auto same = [&](const InputRule &other) {
+        return other.input == rule.input && other.rule.min == rule.rule.min &&
+               other.rule.max == rule.rule.max && other.rule.except == rule.rule.except;
+      };
+      if (llvm::none_of(interface.rules, same))
+        interface.rules.push_back(std::move(rule));
+    }
+  }
+  for (const InterfaceTensor &input : interface.inputs) {
+    SmallVector<DimAttr> dims = getDims(input.type);
+    if (dims.empty() || dims[0].getConstant())
+      continue;
+    if (std::optional<StringRef> symbol = dims[0].getSymbol()) {
+      interface.batchSymbol = symbol->str();
+      break;
+    }
+  }
+  return interface;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a package offers outside: its parameters, state, inputs, hyper-parameters and outputs, collected
+// from the functions before they become plans.
+#ifndef TRAINC_LIB_PACKAGE_INTERFACE_H
+#define TRAINC_LIB_PACKAGE_INTERFACE_H
+
+#include "dialects/Train/TrainDialect.h"
+#include "lib/Analysis/InputRules.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace trainc {
+
+/// One named tensor of the package's interface.
+struct InterfaceTensor {
+  std::string name;
+  mlir::RankedTensorType type;
+  bool trainable = false;
+  /// Parameters: where the initial value is.
+  train::WeightAttr weight;
+  /// Inputs: functions that read it.
+  bool usedInTrain = false, usedInEval = false;
+  /// Outputs: the loss.
+  bool isLoss = false;
+};
+
+struct PackageInterface {
+  std::vector<InterfaceTensor> parameters, state, inputs, hypers, outputs;
+  std::vector<InputRule> rules;
+  /// Symbol of the batch: dim 0 of the first input with a symbolic dim 0; "" where none has one.
+  std::string batchSymbol;
+
+  /// Index of a name in one of the tables, -1 where it is not there.
+  static int find(const std::vector<InterfaceTensor> &table, llvm::StringRef name);
+};
+
+/// Reads the argument and result attributes of all functions of the module.
+mlir::FailureOr<PackageInterface> collectInterface(mlir::ModuleOp module);
+
+} // namespace trainc
+
+#endif // TRAINC_LIB_PACKAGE_INTERFACE_H

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The manifest and the zip file around everything.
+
+#include "lib/Package/Package.h"
+#include "io/file.h"
+#include "io/hash.h"
+#include "io/zip.h"
+#include "lib/Package/ProgramWriter.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+namespace json = llvm::json;
+
+namespace {
+
+/// A parameter's bytes inside weights.bin.
+struct EmbeddedWeight {
+  int64_t offset = 0, length = 0;
+  /// From a blob of the importer, or from a file.
+  const char *data = nullptr;
+};
+
+class PackageWriter {
+public:
+  PackageWriter(ModuleOp module, const PackageInterface &interface, const ImportedModel &model,
+                const PackageContents &contents, StringRef path)
+      : module(module), interface(interface), model(model), contents(contents), path(path) {}
+
+  LogicalResult run() {
+    llvm::SmallString<256> packageFolder(path);
+    llvm::sys::fs::make_absolute(packageFolder);
+    llvm::sys::path::remove_dots(packageFolder, /*remove_dot_dot=*/true);
+    llvm::sys::path::remove_filename(packageFolder);
+    folder = packageFolder.str().str();
+    if (failed(gatherWeights()))
+      return failure();
+    std::string manifest = writeManifest();
+    trainrt::ZipWriter zip;
+    if (failed(check(zip.create(path.str()))) ||
+        failed(check(zip.add("manifest.json", manifest.data(), manifest.size()))) ||
+        failed(check(zip.add("program.fb", contents.program.data(), contents.program.size()))))
+      return failure();
+    for (auto &[target, object] : contents.kernels)
+      if (failed(check(zip.add("kernels/cpu-" + target + ".so", object.data(), object.size()))))
+        return failure();
+    if (!embedded.empty() && failed(writeWeights(zip)))
+      return failure();
+    if (!contents.ir.empty() &&
+        failed(check(zip.add("ir.mlir", contents.ir.data(), contents.ir.size()))))
+      return failure();
+    return check(zip.finish());
+  }
+
+private:
+  LogicalResult check(const trainrt::Status &status) {
+    if (status.ok())
+      return success();
+    return module.emitError("cannot write '") << path << "': " << status.message();
+  }
+
+  /// Path of a file of the model as seen from the package's folder.
+  std::string relativePath(StringRef file) {
+    llvm::SmallString<256> absolute(model.folder);
+    llvm::sys::path::append(absolute, file);
+    llvm::sys::fs::make_absolute(absolute);
+    llvm::sys::path::remove_dots(absolute, /*remove_dot_dot=*/true);
+    auto from = llvm::sys::path::begin(folder), fromEnd = llvm::sys::path::end(folder);
+    auto to = llvm::sys::path::begin(absolute), toEnd = llvm::sys::path::end(absolute);
+    while (from != fromEnd && to != toEnd && *from == *to)
+      ++from, ++to;
+    llvm::SmallString<256> relative;
+    for (; from != fromEnd; ++from)
+      llvm::sys::path::append(relative, "..");
+    for (; to != toEnd; ++to)
+      llvm::sys::path::append(relative, *to);
+    return relative.str().str();
+  }
+
+  std::shared_ptr<const trainrt::MappedFile> open(StringRef file) {
+    auto &entry = files[file.str()];
+    if (!entry) {
+      llvm::SmallString<256> full(model.folder);
+      llvm::sys::path::append(full, file);
+      if (!trainrt::MappedFile::open(full.str().str(), entry).ok())
+        entry = nullptr;
+    }
+    return entry;
+  }
+
+  /// Chooses the parameters that go into weights.bin and hashes the files of the others.
+  LogicalResult gatherWeights() {
+    int64_t offset = 0;
+    for (const InterfaceTensor &parameter : interface.parameters) {
+      WeightAttr weight = parameter.weight;
+      if (!weight)
+        continue;
+      StringRef file = weight.getFile().getValue();
+      EmbeddedWeight entry;
+      entry.length = weight.getLength();
+      if (file.empty()) {
+        if (uint64_t(weight.getOffset()) >= model.blobs.size())
+          return module.emitError("parameter '") << parameter.name << "' has no data";
+        entry.data = model.blobs[weight.getOffset()].data();
+      } else {
+        auto mapping = weight.getAbsent() ? nullptr : open(file);
+        if (!contents.embedWeights || !mapping) {
+          usedFiles.try_emplace(file.str(), weight.getAbsent());
+          continue;
+        }
+        if (weight.getOffset() + weight.getLength() > int64_t(mapping->size()))
+          return module.emitError("parameter '")
+                 << parameter.name << "' lies outside of '" << file << "'";
+        entry.data = reinterpret_cast<const char *>(mapping->data()) + weight.getOffset();
+      }
+      entry.offset = offset;
+      offset = (offset + entry.length + 63) / 64 * 64;
+      embedded[parameter.name] = entry;
+    }
+    embeddedSize = offset;
+    return success();
+  }
+
+  LogicalResult writeWeights(trainrt::ZipWriter &zip) {
+    if (failed(check(zip.begin("weights.bin", embeddedSize))))
+      return failure();
+    static const char zeros[64] = {};
+    int64_t written = 0;
+    for (const InterfaceTensor &parameter : interface.parameters) {
+      auto it = embedded.find(parameter.name);
+      if (it == embedded.end())
+        continue;
+      const EmbeddedWeight &entry = it->second;
+      if (failed(check(zip.append(entry.data, entry.length))))
+        return failure();
+      written = entry.offset + entry.length;
+      int64_t padded = (written + 63) / 64 * 64;
+      if (failed(check(zip.append(zeros, padded - written))))
+        return failure();
+    }
+    return check(zip.end());
+  }
+  uint64_t weightsHash() {
+    static const char zeros[64] = {};
+    uint64_t hash = trainrt::fnvBasis;
+    for (const InterfaceTensor &parameter : interface.parameters) {
+      auto it = embedded.find(parameter.name);
+      if (it == embedded.end())
+        continue;
+      const EmbeddedWeight &entry = it->second;
+      hash = trainrt::fnv1a64(entry.data, entry.length, hash);
+      int64_t end = entry.offset + entry.length;
+      hash = trainrt::fnv1a64(zeros, (end + 63) / 64 * 64 - end, hash);
+    }
+    return hash;
+  }
+
+  static json::Array shape(RankedTensorType type) {
+    json::Array result;
+    for (DimAttr dim : getDims(type))
+      result.push_back(dim.getConstant() ? json::Value(*dim.getConstant()) : json::Value(dim.str()));
+    return result;
+  }
+  static json::Object tensor(const InterfaceTensor &tensor) {
+    return json::Object{{"name", tensor.name},
+                        {"dtype", getDTypeName(tensor.type.getElementType())},
+                        {"shape", shape(tensor.type)}};
+  }
+
+  json::Array symbols() {
+    json::Array result;
+    for (auto symbol : module.getOps<SymbolOp>())
+      result.push_back(json::Object{
+          {"name", symbol.getSymName()},
+          {"min", int64_t(symbol.getMin())},
+          {"max", symbol.getMax() ? json::Value(int64_t(*symbol.getMax())) : json::Value(nullptr)},
+          {"divisor", int64_t(symbol.getDivisor())},
+          {"input", symbol.getInput().value_or("")},
+          {"axis", int64_t(symbol.getAxis().value_or(0))}});
+    return result;
+  }
+
+  json::Array parameters() {
+    json::Array result;
+    for (const InterfaceTensor &parameter : interface.parameters) {
+      json::Object object = tensor(parameter);
+      object["trainable"] = parameter.trainable;
+      if (auto it = embedded.find(parameter.name); it != embedded.end()) {
+        object["weights"] = json::Object{{"file", "weights.bin"},
+                                         {"embedded", true},
+                                         {"offset", it->second.offset},
+                                         {"length", it->second.length}};
+      } else if (WeightAttr weight = parameter.weight) {
+        object["weights"] = json::Object{{"file", relativePath(weight.getFile().getValue())},
+                                         {"offset", weight.getOffset()},
+                                         {"length", weight.getLength()}};
+      }
+      result.push_back(std::move(object));
+    }
+    return result;
+  }
+
+  json::Array fileTable() {
+    constexpr size_t mebibyte = 1 << 20;
+    json::Array result;
+    for (auto &[file, absent] : usedFiles) {
+      auto mapping = absent ? nullptr : open(file);
+      if (!mapping) {
+        result.push_back(json::Object{{"path", relativePath(file)}, {"absent", true}});
+        continue;
+      }
+      size_t part = std::min<size_t>(mapping->size(), mebibyte);
+      result.push_back(json::Object{
+          {"path", relativePath(file)},
+          {"size", int64_t(mapping->size())},
+          {"head_fnv1a64", trainrt::hex64(trainrt::fnv1a64(mapping->data(), part))},
+          {"tail_fnv1a64",
+           trainrt::hex64(trainrt::fnv1a64(mapping->data() + mapping->size() - part, part))}});
+    }
+    return result;
+  }
+
+  std::string writeManifest() {
+    json::Array inputs, outputs, state, targets;
+    for (const InterfaceTensor &input : interface.inputs) {
+      json::Object object = tensor(input);
+      json::Array used;
+      if (input.usedInTrain)
+        used.push_back("train");
+      if (input.usedInEval)
+        used.push_back("eval");
+      object["optional"] = false;
+      object["used_in"] = std::move(used);
+      inputs.push_back(std::move(object));
+    }
+    for (const InterfaceTensor &output : interface.outputs) {
+      json::Object object = tensor(output);
+      object["role"] = output.isLoss ? "loss" : "output";
+      outputs.push_back(std::move(object));
+    }
+    for (const InterfaceTensor &entry : interface.state)
+      state.push_back(tensor(entry));
+    json::Object checksums{{"manifest", std::string(16, '0')},
+                           {"program.fb", hash(contents.program)}};
+    for (auto &[target, object] : contents.kernels) {
+      targets.push_back("cpu:" + target);
+      checksums["kernels/cpu-" + target + ".so"] = hash(object);
+    }
+    if (!embedded.empty())
+      checksums["weights.bin"] = trainrt::hex64(weightsHash());
+    if (!contents.ir.empty())
+      checksums["ir.mlir"] =
+          trainrt::hex64(trainrt::fnv1a64(contents.ir.data(), contents.ir.size()));
+    json::Object manifest{{"format", json::Object{{"major", 1}, {"minor", 0}}},
+                          {"producer", "trainc " TRAINC_VERSION},
+                          {"model", llvm::sys::path::filename(model.path)},
+                          {"kind", contents.kind},
+                          {"targets", std::move(targets)},
+                          {"loss", contents.loss},
+                          {"batch_symbol", interface.batchSymbol},
+                          {"symbols", symbols()},
+                          {"inputs", std::move(inputs)},
+                          {"outputs", std::move(outputs)},
+                          {"parameters", parameters()},
+                          {"state", std::move(state)},
+                          {"files", fileTable()},
+                          {"optimizer", json::Object(contents.optimizer)},
+                          {"options", json::Object(contents.options)},
+                          {"checksums", std::move(checksums)}};
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    stream << llvm::formatv("{0:2}", json::Value(std::move(manifest))) << "\n";
+    // The manifest's own checksum is that of the text with zeros in its place.
+    std::string key = "\"manifest\": \"";
+    size_t position = text.find(key + std::string(16, '0')) + key.size();
+    std::string own = trainrt::hex64(trainrt::fnv1a64(text.data(), text.size()));
+    return text.replace(position, 16, own);
+  }
+  static std::string hash(const std::vector<char> &bytes) {
+    return trainrt::hex64(trainrt::fnv1a64(bytes.data(), bytes.size()));
+  }
+
+  ModuleOp module;
+  const PackageInterface &interface;
+  const ImportedModel &model;
+  const PackageContents &contents;
+  StringRef path;
+  std::string folder;
+  std::map<std::string, std::shared_ptr<const trainrt::MappedFile>> files;
+  /// Files that stay outside; true: absent.
+  std::map<std::string, bool> usedFiles;
+  std::map<std::string, EmbeddedWeight> embedded;
+  int64_t embeddedSize = 0;
+};
+} // namespace
+
+LogicalResult trainc::writePackage(ModuleOp module, const PackageInterface &interface,
+                                   const ImportedModel &model, const PackageContents &contents,
+                                   StringRef path) {
+  return PackageWriter(module, interface, model, contents, path).run();
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Writes `model.tpk`: manifest, program, kernels and the weights that have no file of their own
+// (docs/design/package.md).
+#ifndef TRAINC_LIB_PACKAGE_PACKAGE_H
+#define TRAINC_LIB_PACKAGE_PACKAGE_H
+
+#include "lib/Package/Interface.h"
+#include "trainc/Import.h"
+#include "llvm/Support/JSON.h"
+
+namespace trainc {
+
+struct PackageContents {
+  /// "training" or "inference".
+  std::string kind;
+  std::string loss;
+  llvm::json::Object optimizer, options;
+  /// Target ("x86-64-v4") and the shared object with its kernels.
+  std::vector<std::pair<std::string, std::vector<char>>> kernels;
+  std::vector<char> program;
+  /// Text of the IR, for --embed-ir; "" for none.
+  std::string ir;
+  bool embedWeights = false;
+};
+
+/// Writes the package at `path` (temporary name, then rename). Errors are diagnostics at the module.
+mlir::LogicalResult writePackage(mlir::ModuleOp module, const PackageInterface &interface,
+                                 const ImportedModel &model, const PackageContents &contents,
+                                 llvm::StringRef path);
+
+} // namespace trainc
+
+#endif // TRAINC_LIB_PACKAGE_PACKAGE_H

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Numbers expressions, buffers, nodes and kernels, and writes the commands in their order.
+
+#include "lib/Package/ProgramWriter.h"
+#include "program_generated.h"
+#include "trainc/Location.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+namespace fb = trainrt::fb;
+using flatbuffers::Offset;
+
+static std::optional<fb::DType> dtypeOf(Type type) {
+  if (type.isF32())
+    return fb::DType::f32;
+  if (type.isF64())
+    return fb::DType::f64;
+  if (type.isF16())
+    return fb::DType::f16;
+  if (type.isBF16())
+    return fb::DType::bf16;
+  if (type.isInteger(1))
+    return fb::DType::bool8;
+  if (type.isInteger(8))
+    return fb::DType::i8;
+  if (type.isInteger(16))
+    return fb::DType::i16;
+  if (type.isInteger(32))
+    return fb::DType::i32;
+  if (type.isInteger(64))
+    return fb::DType::i64;
+  return std::nullopt;
+}
+
+StringRef trainc::getDTypeName(Type elementType) {
+  std::optional<fb::DType> dtype = dtypeOf(elementType);
+  return dtype ? StringRef(fb::EnumNameDType(*dtype)) : StringRef();
+}
+
+namespace {
+class Writer {
+public:
+  Writer(ModuleOp module, const PackageInterface &interface) : module(module), interface(interface) {
+    for (auto symbol : module.getOps<SymbolOp>())
+      symbolIndex[symbol.getSymName()] = symbols.size(), symbols.push_back(symbol);
+  }
+
+  FailureOr<std::vector<char>> run() {
+    for (auto function : module.getOps<plan::FunctionOp>())
+      if (failed(addFunction(function)))
+        return failure();
+    std::vector<Offset<fb::Symbol>> symbolTable;
+    for (SymbolOp symbol : symbols) {
+      int input = symbol.getInput() ? PackageInterface::find(interface.inputs, *symbol.getInput()) : -1;
+      if (input < 0)
+        return symbol.emitError("size symbol '") << symbol.getSymName() << "' has no input";
+      symbolTable.push_back(fb::CreateSymbol(
+          out, out.CreateString(symbol.getSymName().str()), symbol.getMin(),
+          symbol.getMax() ? int64_t(*symbol.getMax()) : INT64_MAX, symbol.getDivisor(), input,
+          symbol.getAxis().value_or(0)));
+    }
+    std::vector<Offset<fb::ValueRule>> rules;
+    for (const InputRule &rule : interface.rules) {
+      // Lower bounds are minus the extent where indices may count from the end.
+      std::optional<int64_t> min = rule.rule.min.getConstant();
+      rules.push_back(fb::CreateValueRule(
+          out, PackageInterface::find(interface.inputs, rule.input), min.value_or(INT64_MIN),
+          expression(rule.rule.max), rule.rule.except.has_value(), rule.rule.except.value_or(0),
+          node(getNodeName(rule.node))));
+    }
+    auto tensors = [&](const std::vector<InterfaceTensor> &table) {
+      std::vector<Offset<fb::Tensor>> entries;
+      for (const InterfaceTensor &tensor : table)
+        entries.push_back(fb::CreateTensor(out, out.CreateString(tensor.name),
+                                           *dtypeOf(tensor.type.getElementType()),
+                                           out.CreateVector(expressions(getDims(tensor.type)))));
+      return out.CreateVector(entries);
+    };
+    for (auto *table : {&interface.parameters, &interface.state, &interface.inputs,
+                        &interface.hypers, &interface.outputs})
+      for (const InterfaceTensor &tensor : *table)
+        if (!dtypeOf(tensor.type.getElementType()))
+          return module.emitError("tensor '")
+                 << tensor.name << "' has element type " << tensor.type.getElementType()
+                 << ", which packages do not hold";
+    auto parameters = tensors(interface.parameters), state = tensors(interface.state),
+         inputs = tensors(interface.inputs), hypers = tensors(interface.hypers),
+         outputs = tensors(interface.outputs);
+    std::vector<Offset<fb::Kernel>> kernelTable;
+    for (auto &[name, counts] : kernels)
+      kernelTable.push_back(
+          fb::CreateKernel(out, out.CreateString(name), counts.first, counts.second));
+    std::vector<Offset<flatbuffers::String>> nodeTable;
+    for (auto &[name, index] : nodes)
+      nodeTable.push_back(out.CreateString(name));
+    auto symbolVector = out.CreateVector(symbolTable);
+    auto exprVector = out.CreateVectorOfStructs(exprs);
+    auto constantVector = out.CreateVector(constants);
+    auto kernelVector = out.CreateVector(kernelTable);
+    auto nodeVector = out.CreateVector(nodeTable);
+    auto functionVector = out.CreateVector(functions);
+    auto ruleVector = out.CreateVector(rules);
+    auto sizeRules = out.CreateVector(std::vector<Offset<fb::SizeRule>>());
+    out.Finish(fb::CreateProgram(out, 1, 0, symbolVector, exprVector, parameters, state, inputs,
+                                 hypers, outputs, constantVector, kernelVector, nodeVector,
+                                 functionVector, ruleVector, sizeRules),
+               fb::ProgramIdentifier());
+    auto *data = reinterpret_cast<const char *>(out.GetBufferPointer());
+    return std::vector<char>(data, data + out.GetSize());
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Tables
+  //===--------------------------------------------------------------------===//
+
+  uint32_t expr(fb::ExprKind kind, int32_t a, int32_t b, int64_t value) {
+    auto [it, isNew] = exprIndex.try_emplace({int(kind), a, b, value}, exprs.size());
+    if (isNew)
+      exprs.emplace_back(kind, a, b, value);
+    return it->second;
+  }
+  uint32_t constant(int64_t value) { return expr(fb::ExprKind::constant, -1, -1, value); }
+  uint32_t symbol(StringRef name) {
+    return expr(fb::ExprKind::symbol, symbolIndex.lookup(name), -1, 0);
+  }
+  uint32_t expression(DimAttr dim) {
+    auto known = dims.find(dim);
+    if (known != dims.end())
+      return known->second;
+    std::optional<uint32_t> sum;
+    for (auto [coefficient, monomial] : llvm::zip(dim.getCoefficients(), dim.getMonomials())) {
+      std::optional<uint32_t> term;
+      if (coefficient != 1 || monomial.empty())
+        term = constant(coefficient);
+      for (Attribute atom : monomial) {
+        uint32_t factor = atomExpression(atom);
+        term = term ? expr(fb::ExprKind::mul, *term, factor, 0) : factor;
+      }
+      sum = sum ? expr(fb::ExprKind::add, *sum, *term, 0) : *term;
+    }
+    uint32_t index = sum ? *sum : constant(0);
+    dims[dim] = index;
+    return index;
+  }
+  uint32_t atomExpression(Attribute atom) {
+    if (auto name = dyn_cast<StringAttr>(atom))
+      return symbol(name.getValue());
+    auto fn = cast<DimFnAttr>(atom);
+    uint32_t a = expression(cast<DimAttr>(fn.getLhs())), b = expression(cast<DimAttr>(fn.getRhs()));
+    static constexpr fb::ExprKind kinds[] = {fb::ExprKind::floordiv, fb::ExprKind::mod,
+                                             fb::ExprKind::max, fb::ExprKind::min};
+    return expr(kinds[unsigned(fn.getKind())], a, b, 0);
+  }
+  std::vector<uint32_t> expressions(ArrayRef<DimAttr> list) {
+    std::vector<uint32_t> result;
+    for (DimAttr dim : list)
+      result.push_back(expression(dim));
+    return result;
+  }
+  std::vector<uint32_t> expressions(DimsAttr list) { return expressions(list.getDims()); }
+
+  uint32_t node(StringRef name) {
+    return nodes.insert({name.str(), unsigned(nodes.size())}).first->second;
+  }
+  void collectNodes(Location loc, std::vector<uint32_t> &list) {
+    if (auto fused = dyn_cast<FusedLoc>(loc)) {
+      for (Location part : fused.getLocations())
+        collectNodes(part, list);
+      return;
+    }
+    StringRef name = getNodeName(loc);
+    if (name.empty())
+      return;
+    uint32_t index = node(name);
+    if (!llvm::is_contained(list, index))
+      list.push_back(index);
+  }
+
+  /// Row-major bytes of a constant; booleans take one byte.
+  static std::vector<uint8_t> constantBytes(ElementsAttr value) {
+    auto dense = cast<DenseElementsAttr>(value);
+    std::vector<uint8_t> bytes;
+    if (value.getElementType().isInteger(1)) {
+      for (bool b : dense.getValues<bool>())
+        bytes.push_back(b);
+      return bytes;
+    }
+    ArrayRef<char> raw = dense.getRawData();
+    int64_t copies = dense.isSplat() ? dense.getNumElements() : 1;
+    for (int64_t i = 0; i < copies; ++i)
+      bytes.insert(bytes.end(), raw.begin(), raw.end());
+    return bytes;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Functions
+  //===--------------------------------------------------------------------===//
+
+  LogicalResult addFunction(plan::FunctionOp function) {
+    SmallVector<plan::BufferOp> buffers;
+    SmallVector<Operation *> commands;
+    DenseMap<Value, uint32_t> bufferIndex;
+    for (Operation &op : function.getBody().front()) {
+      if (auto buffer = dyn_cast<plan::BufferOp>(op)) {
+        bufferIndex[buffer] = buffers.size();
+        buffers.push_back(buffer);
+      } else {
+        commands.push_back(&op);
+      }
+    }
+    SmallVector<std::pair<int, int>> life(buffers.size(), {-1, -1});
+    std::vector<Offset<fb::Command>> commandTable;
+    for (auto [position, op] : llvm::enumerate(commands)) {
+      for (Value operand : op->getOperands()) {
+        auto &[first, last] = life[bufferIndex.lookup(operand)];
+        first = first < 0 ? int(position) : first;
+        last = position;
+      }
+      commandTable.push_back(command(op, bufferIndex));
+    }
+    std::vector<Offset<fb::Buffer>> bufferTable;
+    std::vector<uint32_t> outputs;
+    for (auto [buffer, lifetime] : llvm::zip(buffers, life)) {
+      FailureOr<int> index = tableIndex(buffer);
+      if (failed(index))
+        return failure();
+      if (buffer.getSpace() == plan::Space::output)
+        outputs.push_back(*index);
+      bufferTable.push_back(fb::CreateBuffer(
+          out, fb::Space(unsigned(buffer.getSpace())), *index,
+          expression(plan::getBytes(buffer.getType())), std::max(lifetime.first, 0),
+          std::max(lifetime.second, 0), out.CreateString(getNodeName(buffer.getLoc()).str())));
+    }
+    functions.push_back(fb::CreateFunction(
+        out, out.CreateString(function.getSymName().str()), out.CreateVector(bufferTable),
+        out.CreateVector(commandTable), out.CreateVector(outputs)));
+    return success();
+  }
+
+  FailureOr<int> tableIndex(plan::BufferOp buffer) {
+    const std::vector<InterfaceTensor> *table = nullptr;
+    switch (buffer.getSpace()) {
+    case plan::Space::arena:
+      return -1;
+    case plan::Space::constant: {
+      std::optional<fb::DType> dtype = dtypeOf(getElementTypeOrSelf(buffer.getType()));
+      if (!dtype)
+        return buffer.emitError("constant of a type that packages do not hold");
+      constants.push_back(fb::CreateConstant(
+          out, *dtype, out.CreateVector(expressions(getDims(buffer.getType()))),
+          out.CreateVector(constantBytes(*buffer.getValue()))));
+      return int(constants.size()) - 1;
+    }
+    case plan::Space::parameter:
+    case plan::Space::gradient:
+      table = &interface.parameters;
+      break;
+    case plan::Space::state:
+      table = &interface.state;
+      break;
+    case plan::Space::input:
+      table = &interface.inputs;
+      break;
+    case plan::Space::hyper:
+      table = &interface.hypers;
+      break;
+    case plan::Space::output:
+      table = &interface.outputs;
+      break;
+    }
+    int index = PackageInterface::find(*table, buffer.getName().value_or(""));
+    if (index < 0)
+      return buffer.emitError("unknown name '") << buffer.getName().value_or("") << "'";
+    return index;
+  }
+
+  Offset<fb::Command> command(Operation *op, DenseMap<Value, uint32_t> &bufferIndex) {
+    std::vector<uint32_t> where;
+    collectNodes(op->getLoc(), where);
+    auto ref = [&](Value buffer, uint32_t offset) { return fb::Ref(bufferIndex.lookup(buffer), offset); };
+    fb::Op kind;
+    Offset<void> body;
+    if (auto launch = dyn_cast<plan::LaunchOp>(op)) {
+      std::vector<fb::Ref> args;
+      for (Value buffer : launch.getBuffers())
+        args.push_back(ref(buffer, constant(0)));
+      auto it = kernels.insert({launch.getKernel().str(),
+                                {unsigned(args.size()), unsigned(launch.getDims().getDims().size())}})
+                    .first;
+      kind = fb::Op::Launch;
+      body = fb::CreateLaunch(out, it - kernels.begin(), out.CreateVectorOfStructs(args),
+                              out.CreateVector(expressions(launch.getDims())),
+                              expression(launch.getWork()),
+                              constant(launch.getGrain()), expression(launch.getScratch()))
+                 .Union();
+    } else if (auto gemm = dyn_cast<plan::GemmOp>(op)) {
+      kind = fb::Op::Gemm;
+      body = gemmTable(gemm, ref).Union();
+    } else {
+      auto copy = cast<plan::CopyOp>(op);
+      fb::Ref from = ref(copy.getFrom(), constant(0)), to = ref(copy.getTo(), constant(0));
+      kind = fb::Op::Copy;
+      body = fb::CreateCopy(out, &from, &to, expression(copy.getBytes())).Union();
+    }
+    return fb::CreateCommand(out, kind, body, out.CreateVector(where));
+  }
+
+  Offset<fb::Gemm> gemmTable(plan::GemmOp gemm, llvm::function_ref<fb::Ref(Value, uint32_t)> ref) {
+    int64_t size = gemm.getElementType().getIntOrFloatBitWidth() / 8;
+    auto bytes = [&](DimAttr elements) {
+      return expression(elements * DimAttr::constant(gemm.getContext(), size));
+    };
+    ArrayRef<DimAttr> offsets = gemm.getOffsets().getDims();
+    fb::Ref a = ref(gemm.getA(), bytes(offsets[0])), b = ref(gemm.getB(), bytes(offsets[1])),
+            c = ref(gemm.getC(), bytes(offsets[2]));
+    std::vector<uint32_t> sizes = expressions(gemm.getSizes()), batch = expressions(gemm.getBatch());
+    std::vector<uint32_t> as = expressions(gemm.getAStrides()), bs = expressions(gemm.getBStrides()),
+                          cs = expressions(gemm.getCStrides());
+    size_t n = batch.size();
+    auto head = [&](std::vector<uint32_t> &strides) {
+      return out.CreateVector(strides.data(), n);
+    };
+    auto batchVector = out.CreateVector(batch), aBatch = head(as), bBatch = head(bs), cBatch = head(cs);
+    return fb::CreateGemm(out, *dtypeOf(gemm.getElementType()), &a, &b, &c, sizes[0], sizes[1],
+                          sizes[2], as[n], as[n + 1], bs[n], bs[n + 1], cs[n], cs[n + 1], batchVector,
+                          aBatch, bBatch, cBatch, 1.0f, 0.0f);
+  }
+
+  ModuleOp module;
+  const PackageInterface &interface;
+  flatbuffers::FlatBufferBuilder out;
+  SmallVector<SymbolOp> symbols;
+  llvm::StringMap<int> symbolIndex;
+  std::vector<fb::Expr> exprs;
+  std::map<std::tuple<int, int32_t, int32_t, int64_t>, uint32_t> exprIndex;
+  DenseMap<Attribute, uint32_t> dims;
+  llvm::MapVector<std::string, unsigned, std::map<std::string, unsigned>> nodes;
+  llvm::MapVector<std::string, std::pair<unsigned, unsigned>, std::map<std::string, unsigned>> kernels;
+  std::vector<Offset<fb::Constant>> constants;
+  std::vector<Offset<fb::Function>> functions;
+};
+} // namespace
+
+FailureOr<std::vector<char>> trainc::writeProgram(ModuleOp module, const PackageInterface &interface) {
+  return Writer(module, interface).run();
+}

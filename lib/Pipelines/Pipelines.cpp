@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The order of passes. Everything that is optional is decided here and nowhere else.
+
+#include "trainc/Pipelines.h"
+#include "lib/AutoDiff/AutoDiff.h"
+#include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
+#include "lib/Transforms/Decompose/Decompose.h"
+#include "lib/Transforms/FoldConstants/FoldConstants.h"
+#include "lib/Transforms/FormKernels/FormKernels.h"
+#include "lib/Transforms/FormSteps/FormSteps.h"
+#include "lib/Transforms/HoistSlices/HoistSlices.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+static void addCleanup(OpPassManager &pm) {
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) {
+  addCleanup(pm);
+  pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
+  if (options.hoistSlices) {
+    pm.addNestedPass<func::FuncOp>(createHoistSlicesPass());
+    addCleanup(pm);
+  }
+  if (!options.inference) {
+    pm.addPass(createAutoDiffPass());
+    AttachOptimizerPassOptions attach;
+    attach.kind = options.optimizer;
+    attach.betas.assign(options.betas.begin(), options.betas.end());
+    attach.epsilon = options.epsilon;
+    attach.momentum = options.momentum;
+    attach.nesterov = options.nesterov;
+    attach.clip = options.clip;
+    pm.addPass(createAttachOptimizerPass(attach));
+  }
+  pm.addPass(createFormStepsPass());
+  addCleanup(pm);
+}
+
+void trainc::buildSchedulePipeline(OpPassManager &pm) {
+  pm.addPass(createDecomposePass());
+  addCleanup(pm);
+  pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
+  pm.addNestedPass<func::FuncOp>(createFormKernelsPass());
+}

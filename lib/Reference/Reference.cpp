@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Evaluation of train ops in double. Knows interfaces, no ops: a dialect whose ops implement them is
+// evaluated too. Integers are doubles that wrap around like their type; floats keep the double's bits.
+#include "trainc/Reference.h"
+
+#include "dialects/Train/TrainDetail.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+using trainc::reference::HostTensors;
+
+HostTensor reference::makeTensor(ArrayRef<int64_t> shape, double value) {
+  HostTensor tensor;
+  tensor.shape.assign(shape.begin(), shape.end());
+  tensor.data.assign(tensor.size(), value);
+  return tensor;
+}
+
+FailureOr<SmallVector<int64_t>> reference::evaluateShape(Type type, const SymbolValues &symbols) {
+  SmallVector<int64_t> shape;
+  for (DimAttr dim : getDims(type)) {
+    FailureOr<int64_t> size = symbols.evaluate(dim);
+    if (failed(size) || *size < 0)
+      return failure();
+    shape.push_back(*size);
+  }
+  return shape;
+}
+
+LogicalResult reference::bindSymbols(Type type, ArrayRef<int64_t> shape, SymbolValues &symbols) {
+  SmallVector<DimAttr> dims = getDims(type);
+  if (dims.size() != shape.size())
+    return failure();
+  for (auto [dim, size] : llvm::zip_equal(dims, shape))
+    if (std::optional<StringRef> symbol = dim.getSymbol())
+      symbols.values.try_emplace(*symbol, size);
+  for (auto [dim, size] : llvm::zip_equal(dims, shape)) {
+    FailureOr<int64_t> expected = symbols.evaluate(dim);
+    if (succeeded(expected) && *expected != size)
+      return failure();
+  }
+  return success();
+}
+
+/// Steps to the next index in row-major order.
+static void increment(MutableArrayRef<int64_t> index, ArrayRef<int64_t> shape) {
+  for (int64_t axis = int64_t(shape.size()) - 1; axis >= 0; --axis) {
+    if (++index[axis] < shape[axis])
+      return;
+    index[axis] = 0;
+  }
+}
+
+static LogicalResult evaluatePointwise(PointwiseOpInterface op, ArrayRef<HostTensor> operands,
+                                       HostTensor &result) {
+  int64_t size = result.size();
+  for (const HostTensor &operand : operands)
+    if (operand.shape != result.shape && !operand.shape.empty())
+      return failure();
+  SmallVector<int64_t> index(result.shape.size(), 0);
+  SmallVector<double> elements(operands.size());
+  for (int64_t i = 0; i < size; ++i) {
+    for (auto [element, operand] : llvm::zip_equal(elements, operands))
+      element = operand.data[operand.shape.empty() ? 0 : i];
+    result.data[i] = op.evaluateScalar(elements, index);
+    increment(index, result.shape);
+  }
+  return success();
+}
+
+static LogicalResult evaluateReduction(ReductionOpInterface op, const HostTensor &operand,
+                                       HostTensor &result) {
+  SmallVector<int64_t> reduced = op.getReducedAxes();
+  std::fill(result.data.begin(), result.data.end(), op.evaluateIdentity());
+  SmallVector<int64_t> index(operand.shape.size(), 0);
+  for (double element : operand.data) {
+    int64_t target = 0, kept = 0;
+    for (auto [axis, i] : llvm::enumerate(index)) {
+      if (llvm::is_contained(reduced, int64_t(axis)))
+        continue;
+      if (kept >= int64_t(result.shape.size()))
+        return failure();
+      target = target * result.shape[kept++] + i;
+    }
+    result.data[target] = op.evaluateCombine(result.data[target], op.evaluateMap(element));
+    increment(index, operand.shape);
+  }
+  return success();
+}
+
+/// The one block of an op that only wraps ops: its arguments are the operands, its terminator gives the
+/// results.
+static Block *getWrappedBlock(Operation *op) {
+  if (op->getNumRegions() != 1 || !op->getRegion(0).hasOneBlock())
+    return nullptr;
+  Block &block = op->getRegion(0).front();
+  if (block.empty() || !block.back().hasTrait<OpTrait::ReturnLike>())
+    return nullptr;
+  bool fits = block.getNumArguments() == op->getNumOperands() &&
+              block.back().getNumOperands() == op->getNumResults();
+  return fits ? &block : nullptr;
+}
+
+bool reference::isEvaluable(Operation *op) {
+  if (isa<PointwiseOpInterface, ReductionOpInterface, ReferenceOpInterface>(op))
+    return true;
+  Block *block = getWrappedBlock(op);
+  return block && llvm::all_of(block->without_terminator(), [](Operation &inner) {
+           return reference::isEvaluable(&inner);
+         });
+}
+
+FailureOr<HostTensors> reference::evaluateOp(Operation *op, ArrayRef<HostTensor> operands,
+                                             const SymbolValues &symbols) {
+  if (Block *block = getWrappedBlock(op))
+    return evaluateBlock(*block, operands, symbols);
+  HostTensors results;
+  for (Value result : op->getResults()) {
+    auto shape = evaluateShape(result.getType(), symbols);
+    if (failed(shape))
+      return failure();
+    results.push_back(makeTensor(*shape));
+  }
+  LogicalResult done = failure();
+  // An evaluation of its own goes first: an op may have several interfaces.
+  if (auto reference = dyn_cast<ReferenceOpInterface>(op))
+    done = reference.evaluate(operands, symbols, results);
+  else if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
+    done = evaluatePointwise(pointwise, operands, results[0]);
+  else if (auto reduction = dyn_cast<ReductionOpInterface>(op))
+    done = evaluateReduction(reduction, operands[0], results[0]);
+  if (failed(done))
+    return failure();
+  for (auto [tensor, value] : llvm::zip_equal(results, op->getResults())) {
+    if (int64_t(tensor.data.size()) != tensor.size())
+      return failure();
+    for (double &element : tensor.data)
+      element = train::detail::wrapValue(element, value.getType());
+  }
+  return results;
+}
+
+FailureOr<HostTensors> reference::evaluateBlock(Block &block, ArrayRef<HostTensor> arguments,
+                                                const SymbolValues &symbols) {
+  llvm::DenseMap<Value, HostTensor> values;
+  for (auto [argument, tensor] : llvm::zip_equal(block.getArguments(), arguments))
+    values[argument] = tensor;
+  // How many ops still read a value: a whole model's step would not fit otherwise.
+  llvm::DenseMap<Value, unsigned> pending;
+  for (Operation &op : block)
+    for (Value operand : op.getOperands())
+      ++pending[operand];
+  auto take = [&](Value value) -> HostTensor {
+    if (--pending[value] > 0)
+      return values[value];
+    HostTensor tensor = std::move(values[value]);
+    values.erase(value);
+    return tensor;
+  };
+  for (Operation &op : block) {
+    HostTensors operands;
+    for (Value operand : op.getOperands())
+      operands.push_back(take(operand));
+    if (op.hasTrait<OpTrait::IsTerminator>())
+      return operands;
+    auto results = evaluateOp(&op, operands, symbols);
+    if (failed(results))
+      return op.emitError("reference evaluation failed: an index is out of range, a size is unknown, or "
+                          "the op cannot be evaluated");
+    for (auto [result, tensor] : llvm::zip_equal(op.getResults(), *results))
+      if (!result.use_empty())
+        values[result] = std::move(tensor);
+  }
+  return failure();
+}
+
+FailureOr<HostTensors> reference::evaluate(func::FuncOp function, ArrayRef<HostTensor> arguments,
+                                           SymbolValues symbols) {
+  if (!function.getBody().hasOneBlock())
+    return function.emitError("reference evaluation needs a function of one block");
+  if (function.getNumArguments() != arguments.size())
+    return function.emitError("reference evaluation got ")
+           << arguments.size() << " arguments, expected " << function.getNumArguments();
+  // Twice: a size may be known only from a later argument.
+  for (int round = 0; round < 2; ++round)
+    for (auto [i, argument] : llvm::enumerate(arguments))
+      if (failed(bindSymbols(function.getArgumentTypes()[i], argument.shape, symbols)))
+        return function.emitError("the shape of argument ")
+               << i << " does not fit its type " << function.getArgumentTypes()[i];
+  return evaluateBlock(function.getBody().front(), arguments, symbols);
+}
+
+DenseElementsAttr reference::toAttribute(RankedTensorType type, const HostTensor &tensor) {
+  Type element = type.getElementType();
+  if (!type.hasStaticShape() || int64_t(tensor.data.size()) != type.getNumElements())
+    return {};
+  if (auto floating = dyn_cast<FloatType>(element)) {
+    SmallVector<APFloat> values;
+    for (double value : tensor.data) {
+      bool lossy;
+      values.emplace_back(value);
+      values.back().convert(floating.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lossy);
+    }
+    return DenseElementsAttr::get(type, values);
+  }
+  auto integer = dyn_cast<IntegerType>(element);
+  if (!integer)
+    return {};
+  constexpr double exact = 9007199254740992.0;
+  SmallVector<APInt> values;
+  for (double value : tensor.data) {
+    if (!(std::fabs(value) < exact) || value != std::trunc(value))
+      return {};
+    values.emplace_back(integer.getWidth(), uint64_t(int64_t(value)), /*isSigned=*/true,
+                        /*implicitTrunc=*/true);
+  }
+  return DenseElementsAttr::get(type, values);
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The list of dialects and passes. A new pass is one include and one line here.
+
+#include "trainc/Registry.h"
+
+#include "dialects/ONNX/ONNXDialect.h"
+#include "dialects/Plan/PlanDialect.h"
+#include "dialects/Train/TrainDialect.h"
+#include "lib/AutoDiff/AutoDiff.h"
+#include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
+#include "lib/Transforms/Decompose/Decompose.h"
+#include "lib/Transforms/FoldConstants/FoldConstants.h"
+#include "lib/Transforms/FormKernels/FormKernels.h"
+#include "lib/Transforms/FormSteps/FormSteps.h"
+#include "lib/Transforms/HoistSlices/HoistSlices.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Transforms/Passes.h"
+#include "trainc/Legalize.h"
+
+using namespace mlir;
+
+void trainc::registerAllDialects(DialectRegistry &registry) {
+  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, onnx::ONNXDialect,
+                  plan::PlanDialect, train::TrainDialect>();
+}
+
+void trainc::registerAllPasses() {
+  registerCanonicalizerPass();
+  registerCSEPass();
+  registerStripDebugInfoPass();
+  registerSymbolDCEPass();
+
+  registerAttachOptimizerPasses();
+  registerAutoDiffPasses();
+  registerDecomposePasses();
+  registerFoldConstantsPasses();
+  registerFormKernelsPasses();
+  registerFormStepsPasses();
+  registerHoistSlicesPasses();
+  registerLegalizePasses();
+}

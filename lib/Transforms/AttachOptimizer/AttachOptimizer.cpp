@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `attach-optimizer`: one optimizer op a parameter, looked up by name.
+
+#include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
+
+#include "dialects/Train/Optimizer.h"
+#include "lib/Transforms/Support/StepBuilder.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_ATTACHOPTIMIZERPASS
+#include "lib/Transforms/AttachOptimizer/AttachOptimizer.h.inc"
+} // namespace trainc
+
+namespace {
+/// A parameter that is trained, and its gradient.
+struct Trained {
+  std::string name;
+  Value parameter, gradient;
+  Location loc;
+  double lrScale, decayScale;
+};
+
+struct AttachOptimizerPass : trainc::impl::AttachOptimizerPassBase<AttachOptimizerPass> {
+  using AttachOptimizerPassBase::AttachOptimizerPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    const OptimizerSpec *spec = findOptimizer(kind);
+    OptimizerOptions options;
+    if (failed(readOptions(module, spec, options)))
+      return signalPassFailure();
+    auto gradients = module.lookupSymbol<func::FuncOp>("gradients");
+    if (!gradients || module.lookupSymbol("update")) {
+      module.emitError(gradients ? "@update exists already"
+                                 : "expected the function @gradients: run autodiff first");
+      return signalPassFailure();
+    }
+    build(module, gradients, *spec, options);
+  }
+
+private:
+  LogicalResult readOptions(ModuleOp module, const OptimizerSpec *spec, OptimizerOptions &options) {
+    if (!spec) {
+      InFlightDiagnostic error = module.emitError("unknown optimizer '") << kind << "'; known are";
+      llvm::interleave(
+          getOptimizers(), [&](const OptimizerSpec &known) { error << " " << known.name; },
+          [&] { error << ","; });
+      return error;
+    }
+    if (!betas.empty() && betas.size() != 2)
+      return module.emitError("expected two betas, got ") << betas.size();
+    if (!betas.empty()) {
+      options.beta1 = betas[0];
+      options.beta2 = betas[1];
+    }
+    for (double beta : {options.beta1, options.beta2})
+      if (!(beta >= 0 && beta < 1))
+        return module.emitError("expected betas in [0, 1), got ") << beta;
+    options.epsilon = epsilon < 0 ? spec->defaultEpsilon : double(epsilon);
+    options.momentum = momentum;
+    options.nesterov = nesterov;
+    if (!(options.momentum >= 0))
+      return module.emitError("expected a momentum of at least 0, got ") << options.momentum;
+    if (options.nesterov && options.momentum == 0)
+      return module.emitError("expected a momentum above 0 with nesterov");
+    return success();
+  }
+
+  static double scaleOf(func::FuncOp func, unsigned argument, StringRef attribute) {
+    auto scale = func.getArgAttrOfType<FloatAttr>(argument, attribute);
+    return scale ? scale.getValueAsDouble() : 1.0;
+  }
+
+  void build(ModuleOp module, func::FuncOp gradients, const OptimizerSpec &spec,
+             const OptimizerOptions &options) {
+    MLIRContext *context = module.getContext();
+    Builder b(context);
+    Location loc = gradients.getLoc();
+    StepBuilder step(module, "update", loc);
+
+    // Arguments in the order of the documentation: parameters, gradients, state, hyper-parameters.
+    SmallVector<Trained> trained;
+    for (unsigned i = 0; i < gradients.getNumArguments(); ++i) {
+      StringRef name = getArgName(gradients, i);
+      if (!gradients.getArgAttr(i, kTrainableAttr) || !isUsed(gradients, name))
+        continue;
+      Location argumentLoc = NameLoc::get(b.getStringAttr(name + "/update"), loc);
+      trained.push_back({name.str(), step.argumentLike(gradients, i), Value(), argumentLoc,
+                         scaleOf(gradients, i, kLrScaleAttr),
+                         scaleOf(gradients, i, kDecayScaleAttr)});
+    }
+    for (Trained &one : trained)
+      one.gradient = step.argument("gradient", one.name, one.parameter.getType(), one.loc);
+    SmallVector<StringRef> stateNames = spec.stateNames(options);
+    SmallVector<SmallVector<Value>> states;
+    for (Trained &one : trained)
+      for (StringRef name : stateNames)
+        step.argument("state", (one.name + "/" + name).str(), one.parameter.getType(), one.loc);
+    Type f32 = getTensorType({}, b.getF32Type()), i64 = getTensorType({}, b.getI64Type());
+    Value lr = step.argument("hyper", "lr", f32, loc);
+    Value weightDecay = step.argument("hyper", "weight_decay", f32, loc);
+    Value stepNumber = step.argument("hyper", "step", i64, loc);
+    if (clip)
+      clipGradients(step, trained, step.argument("hyper", "clip_norm", f32, loc),
+                    NameLoc::get(b.getStringAttr("clip_norm"), loc));
+
+    SmallVector<SmallVector<Value>> updates;
+    for (Trained &one : trained) {
+      TrainBuilder tb = step.at(one.loc);
+      OptimizerOperands operands{one.parameter, one.gradient, {}, Value(), Value(), stepNumber};
+      for (StringRef name : stateNames)
+        operands.state.push_back(step.argument("state", (one.name + "/" + name).str(),
+                                               one.parameter.getType(), one.loc));
+      operands.lr = tb.mul(lr, tb.scalarLike(lr, one.lrScale));
+      operands.weightDecay = tb.mul(weightDecay, tb.scalarLike(weightDecay, one.decayScale));
+      updates.push_back(spec.build(tb, operands, options));
+    }
+    for (auto [one, values] : llvm::zip_equal(trained, updates))
+      step.update("parameter", one.name, values[0]);
+    for (auto [one, values] : llvm::zip_equal(trained, updates))
+      for (auto [name, value] : llvm::zip_equal(stateNames, ArrayRef(values).drop_front()))
+        step.update("state", (one.name + "/" + name).str(), value);
+    func::FuncOp update = step.finish();
+    update->setAttr("train.optimizer", b.getStringAttr(spec.name));
+  }
+
+  /// Whether the loss depends on the parameter.
+  static bool isUsed(func::FuncOp gradients, StringRef name) {
+    for (unsigned i = 0; i < gradients.getNumResults(); ++i)
+      if (getResultRole(gradients, i) == "gradient" && getResultName(gradients, i) == name)
+        return !gradients.getResultAttr(i, kUnusedAttr);
+    return false;
+  }
+
+  /// torch.nn.utils.clip_grad_norm_, in f32 (f64 where a gradient is f64).
+  static void clipGradients(StepBuilder &step, MutableArrayRef<Trained> trained, Value clipNorm,
+                            Location loc) {
+    TrainBuilder tb = step.at(loc);
+    Type type = tb.b().getF32Type();
+    for (Trained &one : trained)
+      if (getElementType(one.gradient).isF64())
+        type = tb.b().getF64Type();
+    Value total;
+    for (Trained &one : trained) {
+      Value g = tb.cast(one.gradient, type);
+      total = tb.add(total, tb.sumAll(tb.mul(g, g)));
+    }
+    if (!total)
+      return;
+    Value norm = tb.add(tb.sqrt(total), tb.scalarLike(total, 1e-6));
+    Value coefficient = tb.min(tb.div(tb.cast(clipNorm, type), norm), tb.scalarLike(norm, 1));
+    for (Trained &one : trained) {
+      TrainBuilder own = step.at(one.loc);
+      Value factor = own.cast(coefficient, one.gradient.getType());
+      one.gradient = own.mul(one.gradient, own.splat(factor, one.gradient));
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `attach-optimizer`.
+#ifndef TRAINC_TRANSFORMS_ATTACHOPTIMIZER_TD
+#define TRAINC_TRANSFORMS_ATTACHOPTIMIZER_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AttachOptimizerPass : Pass<"attach-optimizer", "::mlir::ModuleOp"> {
+  let summary = "adds the optimizer: @gradients -> @update";
+  let description = [{
+    `@update` takes the trainable parameters, their gradients, the optimizer's state (`NAME/exp_avg`, ...,
+    zero before the first update) and the hyper-parameters `lr`, `weight_decay`, `step` (and `clip_norm`), and
+    returns the updated parameters and state. The optimizers are those of `dialects/Train/Optimizer.h`, with
+    PyTorch's formulas. `train.lr_scale` and `train.decay_scale` of a parameter multiply `lr` and
+    `weight_decay`. Parameters whose gradient is `train.unused` are left out.
+
+    With `clip`, gradients are scaled by min(1, clip_norm / (norm + 1e-6)) first, where norm is that of all
+    gradients together (torch.nn.utils.clip_grad_norm_).
+
+    Fails without `@gradients` and on options that the optimizer does not allow.
+
+    ```mlir
+    // attach-optimizer{kind=sgd}
+    func.func @gradients(%w: tensor<8xf32> {train.role = "parameter", train.name = "w", train.trainable}, ...)
+        -> (tensor<f32> {train.role = "loss"}, tensor<8xf32> {train.role = "gradient", train.name = "w"})
+    // adds
+    func.func @update(%w {train.role = "parameter", ...}, %g {train.role = "gradient", train.name = "w"},
+                      %lr {train.role = "hyper", train.name = "lr"}, %weight_decay, %step)
+        -> (tensor<8xf32> {train.role = "update", train.updates = "parameter", train.name = "w"}) {
+      %0 = train.sgd %w, %g, %lr, %weight_decay, %step {...}
+      return %0 : tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect", "::mlir::func::FuncDialect"];
+  let options = [
+    Option<"kind", "kind", "std::string", "\"adamw\"", "the optimizer: sgd, adam, adamw or lamb">,
+    ListOption<"betas", "betas", "double", "decay of the averages of g and g^2; default 0.9,0.999">,
+    Option<"epsilon", "eps", "double", "-1.0",
+           "added to the denominator; negative: the optimizer's default (1e-8; lamb 1e-6)">,
+    Option<"momentum", "momentum", "double", "0.0", "momentum of sgd">,
+    Option<"nesterov", "nesterov", "bool", "false", "Nesterov's form of momentum">,
+    Option<"clip", "clip", "bool", "false",
+           "clip the norm of all gradients together to the hyper-parameter clip_norm">,
+  ];
+}
+
+#endif // TRAINC_TRANSFORMS_ATTACHOPTIMIZER_TD

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `decompose`.
+#ifndef TRAINC_TRANSFORMS_DECOMPOSE_TD
+#define TRAINC_TRANSFORMS_DECOMPOSE_TD
+
+include "mlir/Pass/PassBase.td"
+
+def DecomposePass : Pass<"decompose"> {
+  let summary = "replaces composites by their parts";
+  let description = [{
+    Every op with `DecomposableOpInterface` becomes the pointwise ops, reductions and element accesses that it
+    stands for, which then form kernels with their neighbours. Always legal; the last pass before
+    `form-kernels`, because the composites tell passes more than their parts do. Parts that are composites
+    themselves are decomposed too. Ops named by `keep` stay.
+
+    ```mlir
+    %0 = train.log_softmax %x axis = 1 : tensor<4x8xf32>
+    // becomes
+    %0 = train.reduce max %x axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
+    %1 = train.broadcast %0 axes = [0] : tensor<4xf32> -> tensor<4x8xf32>
+    %2 = train.sub %x, %1 : tensor<4x8xf32>
+    %3 = train.exp %2 : tensor<4x8xf32>
+    %4 = train.reduce sum %3 axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
+    %5 = train.log %4 : tensor<4xf32>
+    %6 = train.broadcast %5 axes = [0] : tensor<4xf32> -> tensor<4x8xf32>
+    %7 = train.sub %2, %6 : tensor<4x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+  let options = [
+    ListOption<"keep", "keep", "std::string", "names of ops that stay, such as train.softmax">,
+  ];
+}
+
+#endif // TRAINC_TRANSFORMS_DECOMPOSE_TD

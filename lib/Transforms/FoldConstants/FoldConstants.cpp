@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Constant folding through the reference evaluator: every op that it can evaluate folds, with no folder of
+// its own.
+#include "lib/Transforms/FoldConstants/FoldConstants.h"
+
+#include "dialects/Train/TrainDetail.h"
+#include "dialects/Train/TrainDialect.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/Remarks.h"
+#include "trainc/Reference.h"
+
+using namespace mlir;
+using trainc::reference::HostTensors;
+
+namespace trainc {
+#define GEN_PASS_DEF_FOLDCONSTANTSPASS
+#include "lib/Transforms/FoldConstants/FoldConstants.h.inc"
+} // namespace trainc
+
+namespace {
+struct FoldConstants : trainc::impl::FoldConstantsPassBase<FoldConstants> {
+  using FoldConstantsPassBase::FoldConstantsPassBase;
+
+  void runOnOperation() override {
+    known.clear();
+    // Operands come before their users, so one walk is enough; what only folded ops used goes away.
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) { ops.push_back(op); });
+    for (Operation *op : ops)
+      visit(op);
+    for (Operation *op : llvm::reverse(ops))
+      if (isOpTriviallyDead(op))
+        op->erase();
+  }
+
+private:
+  bool isSmall(Operation *op) const {
+    return llvm::all_of(op->getResultTypes(), [&](Type type) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      return tensor && tensor.hasStaticShape() && tensor.getNumElements() <= maxElements;
+    });
+  }
+
+  void visit(Operation *op) {
+    if (op->getNumResults() == 0 || op->getNumRegions() != 0 || !isPure(op) ||
+        !trainc::reference::isEvaluable(op))
+      return;
+    SmallVector<trainc::reference::HostTensor> operands;
+    for (Value operand : op->getOperands()) {
+      auto it = known.find(operand);
+      if (it == known.end())
+        return;
+      operands.push_back(it->second);
+    }
+    auto options = remark::RemarkOpts::name("FoldConstants")
+                       .category("fold-constants")
+                       .function(getOperation().getName());
+    if (!isSmall(op)) {
+      if (!operands.empty())
+        remark::missed(op->getLoc(), options)
+            << remark::reason("the result has more than {0} elements or a symbolic size",
+                              int64_t(maxElements));
+      return;
+    }
+    FailureOr<HostTensors> results = trainc::reference::evaluateOp(op, operands, {});
+    if (failed(results))
+      return;
+    SmallVector<DenseElementsAttr> attributes;
+    for (auto [type, tensor] : llvm::zip_equal(op->getResultTypes(), *results)) {
+      attributes.push_back(trainc::reference::toAttribute(cast<RankedTensorType>(type), tensor));
+      if (!attributes.back())
+        return;
+    }
+    SmallVector<Value> values(op->getResults());
+    if (!operands.empty()) {
+      // Several results may be data and fill, so each is asked for by itself.
+      OpBuilder builder(op);
+      SmallVector<Operation *> constants;
+      for (auto [value, attribute] : llvm::zip_equal(values, attributes)) {
+        Operation *constant =
+            op->getDialect()->materializeConstant(builder, attribute, value.getType(), op->getLoc());
+        if (!constant) {
+          for (Operation *made : constants)
+            made->erase();
+          return;
+        }
+        constants.push_back(constant);
+      }
+      remark::passed(op->getLoc(), options)
+          << remark::add("folded {0}", op->getName().getStringRef());
+      for (auto [value, constant] : llvm::zip_equal(values, constants)) {
+        value.replaceAllUsesWith(constant->getResult(0));
+        value = constant->getResult(0);
+      }
+    }
+    // Rounded as the op would have rounded them.
+    for (auto [value, attribute, tensor] : llvm::zip_equal(values, attributes, *results)) {
+      tensor.data.clear();
+      for (Attribute element : attribute.getValues<Attribute>())
+        tensor.data.push_back(trainc::train::detail::attrValue(element));
+      known[value] = std::move(tensor);
+    }
+  }
+
+  llvm::DenseMap<Value, trainc::reference::HostTensor> known;
+};
+} // namespace

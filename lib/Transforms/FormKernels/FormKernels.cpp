@@ -1,0 +1,585 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Forms kernels in three steps: a walk in program order assigns every op to a group, a second decides which
+// values are stored and which are computed again, and the last emits the groups in topological order.
+// All questions about ops go through their interfaces.
+
+#include "lib/Transforms/FormKernels/FormKernels.h"
+#include "lib/Analysis/StridedViews.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/SetVector.h"
+#include <queue>
+
+namespace trainc {
+#define GEN_PASS_DEF_FORMKERNELSPASS
+#include "lib/Transforms/FormKernels/FormKernels.h.inc"
+} // namespace trainc
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace {
+
+/// Ops that become one kernel, or one op that does not (closed).
+struct Group {
+  SmallVector<Operation *> members;
+  /// Iteration space; `reduced` are its reduced axes.
+  SmallVector<DimAttr> space;
+  SmallVector<int64_t> reduced;
+  bool closed = false;
+  unsigned minPosition = 0, maxPosition = 0;
+
+  SmallVector<int64_t> keptAxes() const {
+    SmallVector<int64_t> axes;
+    for (int64_t axis = 0; axis < int64_t(space.size()); ++axis)
+      if (!llvm::is_contained(reduced, axis))
+        axes.push_back(axis);
+    return axes;
+  }
+  SmallVector<DimAttr> keptSpace() const {
+    SmallVector<DimAttr> dims;
+    for (int64_t axis : keptAxes())
+      dims.push_back(space[axis]);
+    return dims;
+  }
+};
+
+class Former {
+public:
+  Former(func::FuncOp function, unsigned maxOps, unsigned recomputeCost)
+      : function(function), block(function.getBody().front()), maxOps(maxOps),
+        recomputeCost(recomputeCost) {}
+
+  void run() {
+    unsigned next = 0;
+    for (Operation &op : block)
+      position[&op] = next++;
+    for (Operation &op : block.without_terminator())
+      assign(&op);
+    decideStored();
+    emit();
+  }
+
+private:
+  /// Computed inside every reader: index arithmetic and constants.
+  bool isInline(Operation *op) {
+    if (materialized.contains(op))
+      return false;
+    FusionRole role = getFusionRole(op);
+    return role == FusionRole::Access || (role == FusionRole::Pointwise && op->getNumOperands() == 0);
+  }
+  /// Reads its operands element by element, so that inline producers are computed inside it.
+  bool readsElements(Operation *op) {
+    switch (getFusionRole(op)) {
+    case FusionRole::Pointwise:
+    case FusionRole::Access:
+    case FusionRole::Reduction:
+    case FusionRole::Standalone:
+      return true;
+    default:
+      return false;
+    }
+  }
+  int groupOfValue(Value value) {
+    Operation *def = value.getDefiningOp();
+    auto it = def ? groupOf.find(def) : groupOf.end();
+    return it == groupOf.end() ? -1 : it->second;
+  }
+  /// The values that are read when `value` is, inline producers looked through.
+  void forEachLeaf(Value value, llvm::function_ref<void(Value)> fn) {
+    Operation *def = value.getDefiningOp();
+    if (!def || !isInline(def))
+      return fn(value);
+    for (Value operand : def->getOperands())
+      forEachLeaf(operand, fn);
+  }
+  /// Whether group `from` needs a result of group `target`.
+  bool dependsOn(int from, int target, llvm::DenseSet<int> &visited) {
+    if (from == target)
+      return true;
+    if (groups[from].maxPosition < groups[target].minPosition || !visited.insert(from).second)
+      return false;
+    bool found = false;
+    for (Operation *op : groups[from].members)
+      for (Value operand : op->getOperands()) {
+        forEachLeaf(operand, [&](Value leaf) {
+          int g = groupOfValue(leaf);
+          found = found || (g >= 0 && g != from && dependsOn(g, target, visited));
+        });
+        if (found)
+          return true;
+      }
+    return false;
+  }
+
+  /// Whether inline op `op` repeats a kept value of `group` along its reduced axes.
+  bool repeatsKeptValue(Operation *op, const Group &group) {
+    auto mapped = dyn_cast<AxisMapOpInterface>(op);
+    if (!mapped || op->getNumOperands() != 1 || op->getNumResults() != 1 ||
+        getDims(op->getResult(0)) != group.space)
+      return false;
+    AxisMap map = mapped.getAxisMap();
+    SmallVector<int64_t> kept = group.keptAxes();
+    if (map.operands[0].size() != kept.size())
+      return false;
+    for (auto [loop, axis] : llvm::zip(map.operands[0], kept))
+      if (loop < 0 || map.loops[loop] != LoopKind::Parallel || map.results[0][axis] != loop)
+        return false;
+    return true;
+  }
+
+  /// Whether every operand of `op` can be had if `op` were part of group `g`.
+  bool operandsAllow(Operation *op, int g) {
+    const Group &group = groups[g];
+    for (Value operand : op->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      if (!def || groupOfValue(operand) == g)
+        continue;
+      bool allowed = true;
+      forEachLeaf(operand, [&](Value leaf) {
+        int other = groupOfValue(leaf);
+        if (other < 0)
+          return;
+        if (other == g) {
+          allowed = allowed && isInline(def) && def->getOperands().size() == 1 &&
+                    def->getOperand(0) == leaf && repeatsKeptValue(def, group) &&
+                    getDims(leaf) == group.keptSpace() && !group.reduced.empty();
+          return;
+        }
+        llvm::DenseSet<int> visited;
+        allowed = allowed && !dependsOn(other, g, visited);
+      });
+      if (!allowed)
+        return false;
+    }
+    return true;
+  }
+
+  /// Spaces in which `op` would run, if it may be part of a group at all.
+  struct Space {
+    SmallVector<DimAttr> full;
+    SmallVector<int64_t> reduced;
+  };
+  Space spaceOf(Operation *op) {
+    if (auto reduction = dyn_cast<ReductionOpInterface>(op))
+      return {getDims(op->getOperand(0)), reduction.getReducedAxes()};
+    return {getDims(op->getResult(0)), {}};
+  }
+  bool spacesAllow(const Space &space, const Group &group) {
+    if (group.closed)
+      return false;
+    if (!space.reduced.empty())
+      return space.full == group.space && (group.reduced.empty() || group.reduced == space.reduced);
+    if (space.full == group.space)
+      return true;
+    return !group.reduced.empty() && space.full == group.keptSpace();
+  }
+
+  int newGroup(Operation *op, bool closed) {
+    Group group;
+    group.members.push_back(op);
+    group.closed = closed;
+    group.minPosition = group.maxPosition = position[op];
+    if (!closed) {
+      Space space = spaceOf(op);
+      group.space = space.full;
+      group.reduced = space.reduced;
+    }
+    groups.push_back(std::move(group));
+    return groupOf[op] = groups.size() - 1;
+  }
+  void join(Operation *op, int g) {
+    Group &group = groups[g];
+    group.members.push_back(op);
+    group.maxPosition = std::max(group.maxPosition, position[op]);
+    Space space = spaceOf(op);
+    if (!space.reduced.empty())
+      group.reduced = space.reduced;
+    groupOf[op] = g;
+  }
+
+  /// Merges group `other` into `g` where the spaces agree and nothing in between depends on either.
+  void tryMerge(int g, int other) {
+    Group &a = groups[g], &b = groups[other];
+    if (a.closed || b.closed || a.members.size() + b.members.size() > maxOps)
+      return;
+    bool same = a.space == b.space &&
+                (a.reduced.empty() || b.reduced.empty() || a.reduced == b.reduced);
+    if (!same)
+      return;
+    SmallVector<int64_t> reduced = a.reduced.empty() ? b.reduced : a.reduced;
+    for (auto [x, y] : {std::pair(g, other), std::pair(other, g)})
+      for (Operation *op : groups[x].members)
+        for (Value operand : op->getOperands()) {
+          bool blocked = false;
+          Operation *def = operand.getDefiningOp();
+          forEachLeaf(operand, [&](Value leaf) {
+            int via = groupOfValue(leaf);
+            if (via < 0 || via == x)
+              return;
+            if (via == y) {
+              Group merged;
+              merged.space = a.space;
+              merged.reduced = reduced;
+              bool direct = leaf == operand;
+              bool repeats = !reduced.empty() && def && isInline(def) &&
+                             def->getNumOperands() == 1 && def->getOperand(0) == leaf &&
+                             repeatsKeptValue(def, merged) && getDims(leaf) == merged.keptSpace();
+              blocked = blocked || !(direct || repeats);
+              return;
+            }
+            llvm::DenseSet<int> visited;
+            blocked = blocked || dependsOn(via, y, visited);
+          });
+          if (blocked)
+            return;
+        }
+    for (Operation *op : b.members)
+      groupOf[op] = g;
+    a.members.append(b.members);
+    llvm::sort(a.members, [&](Operation *x, Operation *y) { return position[x] < position[y]; });
+    a.reduced = reduced;
+    a.minPosition = std::min(a.minPosition, b.minPosition);
+    a.maxPosition = std::max(a.maxPosition, b.maxPosition);
+    b.members.clear();
+  }
+
+  void assign(Operation *op) {
+    FusionRole role = getFusionRole(op);
+    switch (role) {
+    case FusionRole::Access:
+      return assignAccess(op);
+    case FusionRole::Pointwise:
+    case FusionRole::Reduction:
+      break;
+    default:
+      newGroup(op, /*closed=*/true);
+      return;
+    }
+    if (isInline(op)) {
+      // A constant that something else than a kernel reads is a kernel of its own.
+      if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !readsElements(user); })) {
+        materialized.insert(op);
+        newGroup(op, /*closed=*/false);
+      }
+      return;
+    }
+    joinBest(op);
+  }
+
+  void joinBest(Operation *op) {
+    Space space = spaceOf(op);
+    llvm::SmallSetVector<int, 8> candidates;
+    for (Value operand : op->getOperands())
+      forEachLeaf(operand, [&](Value leaf) {
+        int g = groupOfValue(leaf);
+        if (g >= 0)
+          candidates.insert(g);
+        // A reduction also looks at those that read the same value.
+        if (!space.reduced.empty())
+          for (Operation *user : leaf.getUsers())
+            if (auto it = groupOf.find(user); it != groupOf.end() && position[user] < position[op])
+              if (groups[it->second].reduced == space.reduced)
+                candidates.insert(it->second);
+      });
+    // The latest one first: it has most of the operands.
+    SmallVector<int> order(candidates.begin(), candidates.end());
+    llvm::sort(order, [&](int a, int b) { return groups[a].maxPosition > groups[b].maxPosition; });
+    int joined = -1;
+    for (int g : order) {
+      if (groups[g].members.empty() || groups[g].members.size() >= maxOps ||
+          !spacesAllow(space, groups[g]))
+        continue;
+      if (!operandsAllow(op, g)) {
+        remark::missed(op->getLoc(),
+                       remark::RemarkOpts::name("KeptApart").category("form-kernels"))
+            << remark::reason("the kernel would depend on itself through another one");
+        continue;
+      }
+      if (!reducible(op, g))
+        continue;
+      join(op, g);
+      joined = g;
+      break;
+    }
+    if (joined < 0)
+      joined = newGroup(op, /*closed=*/false);
+    for (int g : order)
+      if (g != joined && !groups[g].members.empty())
+        tryMerge(joined, g);
+  }
+
+  /// A group that becomes a reduction must not already hold a value of its kept space under another space.
+  bool reducible(Operation *op, int g) {
+    const Group &group = groups[g];
+    Space space = spaceOf(op);
+    if (space.reduced.empty() || !group.reduced.empty())
+      return true;
+    return llvm::all_of(group.members, [&](Operation *member) {
+      return getDims(member->getResult(0)) == group.space;
+    });
+  }
+
+  void assignAccess(Operation *op) {
+    auto view = dyn_cast<StridedViewOpInterface>(op);
+    if (isAbsorbedByProducer(op)) {
+      materialized.insert(op);
+      newGroup(op, /*closed=*/true);
+      return;
+    }
+    auto outside = [&](Operation *user) {
+      return !readsElements(user) || (isa<StridedViewOpInterface>(user) && hasReaderOutside(user));
+    };
+    if (llvm::none_of(op->getUsers(), outside))
+      return;
+    if (view) {
+      std::optional<StridedLayout> layout = getLayout(op->getResult(0));
+      auto ignore = [&](Operation *user) {
+        return readsElements(user) && !isa<StridedViewOpInterface>(user);
+      };
+      if (layout && acceptsStrides(op->getResult(0), *layout, ignore)) {
+        views.insert(op);
+        newGroup(op, /*closed=*/true);
+        return;
+      }
+    }
+    materialized.insert(op);
+    newGroup(op, /*closed=*/false);
+  }
+  /// Whether a library call or a view that is no kernel reads `op` or a view of it.
+  bool hasReaderOutside(Operation *op) {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      return !readsElements(user) || (isa<StridedViewOpInterface>(user) && hasReaderOutside(user));
+    });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // What is stored
+  //===--------------------------------------------------------------------===//
+
+  /// Groups (-1 for ops outside kernels) that read `value` from elsewhere, inline readers looked through.
+  void forEachOutsideReader(Value value, int own, llvm::function_ref<void(int)> fn) {
+    for (Operation *user : value.getUsers()) {
+      auto it = groupOf.find(user);
+      bool isView = views.contains(user);
+      if (it != groupOf.end() && !isView) {
+        if (it->second != own)
+          fn(groups[it->second].closed && getFusionRole(user) != FusionRole::Standalone
+                 ? -1
+                 : it->second);
+        continue;
+      }
+      if (isView)
+        fn(-1);
+      if (!isInline(user) || user->hasTrait<OpTrait::IsTerminator>()) {
+        if (!isView)
+          fn(-1);
+        continue;
+      }
+      for (Value result : user->getResults())
+        forEachOutsideReader(result, own, fn);
+    }
+  }
+
+  void decideStored() {
+    for (Operation &op : block.without_terminator()) {
+      auto it = groupOf.find(&op);
+      if (it == groupOf.end() || groups[it->second].closed)
+        continue;
+      bool outside = false, kernelsOnly = true;
+      for (Value result : op.getResults())
+        forEachOutsideReader(result, it->second, [&](int reader) {
+          outside = true;
+          kernelsOnly = kernelsOnly && reader >= 0;
+        });
+      if (!outside)
+        continue;
+      unsigned cost = 0, tensors = 0;
+      llvm::DenseSet<Operation *> seen;
+      if (kernelsOnly && getFusionRole(&op) == FusionRole::Pointwise && getRank(op.getResult(0)) > 0 &&
+          recomputable(&op, it->second, cost, tensors, seen) && tensors <= 2)
+        recomputed.insert(seen.begin(), seen.end());
+      else
+        stored.insert(&op);
+    }
+  }
+  /// Whether `op` can be computed in another kernel from values that are stored anyway.
+  bool recomputable(Operation *op, int own, unsigned &cost, unsigned &tensors,
+                    llvm::DenseSet<Operation *> &seen) {
+    if (!seen.insert(op).second)
+      return true;
+    if (auto model = dyn_cast<CostOpInterface>(op))
+      cost += model.getElementCost();
+    if (cost > recomputeCost)
+      return false;
+    for (Value operand : op->getOperands()) {
+      bool possible = true;
+      forEachLeaf(operand, [&](Value leaf) {
+        Operation *def = leaf.getDefiningOp();
+        int g = groupOfValue(leaf);
+        if (!def || g < 0 || groups[g].closed || stored.contains(def)) {
+          tensors += getRank(leaf) >= getRank(op->getResult(0));
+          return;
+        }
+        possible = possible && getFusionRole(def) == FusionRole::Pointwise &&
+                   recomputable(def, own, cost, tensors, seen);
+      });
+      if (!possible)
+        return false;
+    }
+    return true;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Emission
+  //===--------------------------------------------------------------------===//
+
+  /// Values that the group reads from outside, recomputed ones looked through.
+  void forEachInput(Operation *op, int own, llvm::function_ref<void(Value)> fn) {
+    for (Value operand : op->getOperands())
+      forEachLeaf(operand, [&](Value leaf) {
+        Operation *def = leaf.getDefiningOp();
+        if (def && groupOfValue(leaf) == own)
+          return;
+        if (def && recomputed.contains(def))
+          return forEachInput(def, own, fn);
+        fn(leaf);
+      });
+  }
+
+  void emit() {
+    // Kahn's algorithm; among the ready groups the one whose last op stood first.
+    SmallVector<llvm::SmallSetVector<int, 8>> readers(groups.size());
+    SmallVector<unsigned> missing(groups.size(), 0);
+    for (auto [g, group] : llvm::enumerate(groups)) {
+      llvm::SmallSetVector<int, 8> sources;
+      for (Operation *op : group.members) {
+        auto add = [&](Value leaf) {
+          int source = groupOfValue(leaf);
+          if (source >= 0 && source != int(g))
+            sources.insert(source);
+        };
+        if (group.closed && getFusionRole(op) != FusionRole::Standalone)
+          llvm::for_each(op->getOperands(), add);
+        else
+          forEachInput(op, g, add);
+      }
+      missing[g] = sources.size();
+      for (int source : sources)
+        readers[source].insert(g);
+    }
+    auto later = [&](int a, int b) { return groups[a].maxPosition > groups[b].maxPosition; };
+    std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
+    for (auto [g, group] : llvm::enumerate(groups))
+      if (!group.members.empty() && missing[g] == 0)
+        ready.push(g);
+    OpBuilder builder(block.getTerminator());
+    while (!ready.empty()) {
+      int g = ready.top();
+      ready.pop();
+      emitGroup(builder, g);
+      for (int reader : readers[g])
+        if (--missing[reader] == 0)
+          ready.push(reader);
+    }
+    Operation *terminator = block.getTerminator();
+    for (OpOperand &operand : terminator->getOpOperands())
+      operand.set(replacement.lookupOrDefault(operand.get()));
+    // Everything that was not moved behind is now dead.
+    SmallVector<Operation *> dead;
+    for (Operation &op : block.without_terminator())
+      if (!emitted.contains(&op))
+        dead.push_back(&op);
+    for (Operation *op : llvm::reverse(dead)) {
+      op->dropAllUses();
+      op->erase();
+    }
+  }
+
+  void emitGroup(OpBuilder &builder, int g) {
+    Group &group = groups[g];
+    Operation *first = group.members.front();
+    if (group.closed && getFusionRole(first) != FusionRole::Standalone) {
+      IRMapping mapping;
+      for (Value operand : first->getOperands())
+        mapping.map(operand, replacement.lookupOrDefault(operand));
+      Operation *moved = builder.clone(*first, mapping);
+      emitted.insert(moved);
+      for (auto [from, to] : llvm::zip(first->getResults(), moved->getResults()))
+        replacement.map(from, to);
+      return;
+    }
+    auto body = std::make_unique<Block>();
+    OpBuilder inner(builder.getContext());
+    inner.setInsertionPointToEnd(body.get());
+    IRMapping mapping;
+    SmallVector<Value> inputs;
+    std::function<void(Value)> need = [&](Value value) {
+      if (mapping.contains(value))
+        return;
+      Operation *def = value.getDefiningOp();
+      bool clone = def && (isInline(def) || (recomputed.contains(def) && groupOfValue(value) != g));
+      if (!clone) {
+        inputs.push_back(replacement.lookupOrDefault(value));
+        mapping.map(value, body->addArgument(value.getType(), value.getLoc()));
+        return;
+      }
+      for (Value operand : def->getOperands())
+        need(operand);
+      inner.clone(*def, mapping);
+    };
+    SmallVector<Value> results, yielded;
+    SmallVector<Location> locations;
+    for (Operation *op : group.members) {
+      for (Value operand : op->getOperands())
+        need(operand);
+      inner.clone(*op, mapping);
+      locations.push_back(op->getLoc());
+      bool isStored = group.closed || stored.contains(op);
+      for (Value result : op->getResults()) {
+        bool read = false;
+        forEachOutsideReader(result, g, [&](int) { read = true; });
+        if (isStored && read) {
+          results.push_back(result);
+          yielded.push_back(mapping.lookup(result));
+        }
+      }
+    }
+    if (results.empty())
+      return;
+    YieldOp::create(inner, first->getLoc(), yielded);
+    auto fusion = FusionOp::create(builder, builder.getFusedLoc(locations),
+                                   ValueRange(results).getTypes(), inputs);
+    fusion.getBody().push_back(body.release());
+    emitted.insert(fusion);
+    for (auto [from, to] : llvm::zip(results, fusion.getResults()))
+      replacement.map(from, to);
+  }
+
+  func::FuncOp function;
+  Block &block;
+  unsigned maxOps, recomputeCost;
+  DenseMap<Operation *, unsigned> position;
+  SmallVector<Group> groups;
+  DenseMap<Operation *, int> groupOf;
+  /// Access ops with a buffer of their own; access ops that library calls read through strides.
+  llvm::DenseSet<Operation *> materialized, views;
+  llvm::DenseSet<Operation *> stored, recomputed, emitted;
+  IRMapping replacement;
+};
+
+class FormKernelsPass : public trainc::impl::FormKernelsPassBase<FormKernelsPass> {
+public:
+  using Base::Base;
+  void runOnOperation() override {
+    for (Operation &op : getOperation().getBody().front().without_terminator()) {
+      if (isa<train::FusionOp>(op) || getFusionRole(&op) != FusionRole::None)
+        continue;
+      op.emitError("op '") << op.getName() << "' does not say how it becomes a kernel";
+      return signalPassFailure();
+    }
+    Former(getOperation(), maxOps, recomputeCost).run();
+  }
+};
+} // namespace

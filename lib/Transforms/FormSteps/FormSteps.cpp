@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `form-steps`: functions put together from @forward, @gradients and @update. Updates are
+// guarded by the sticky flag `nonfinite`.
+
+#include "lib/Transforms/FormSteps/FormSteps.h"
+
+#include "lib/Transforms/Support/StepBuilder.h"
+#include "trainc/Location.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_FORMSTEPSPASS
+#include "lib/Transforms/FormSteps/FormSteps.h.inc"
+} // namespace trainc
+
+namespace {
+constexpr StringLiteral kNonfinite = "nonfinite";
+
+/// The sticky flag: guards updates while it is set.
+class Guard {
+public:
+  explicit Guard(StepBuilder &step, Location loc) : step(step) {
+    argument =
+        step.argument("state", kNonfinite, getTensorType({}, step.builder().getI32Type()), loc);
+    flag = argument;
+  }
+  /// Sets the flag where `loss` is not finite.
+  void check(Value loss) {
+    TrainBuilder tb = step.at(loss.getLoc());
+    Value bad = tb.logicalOr(tb.isNan(loss), tb.isInf(loss));
+    flag = tb.select(bad, tb.scalarLike(argument, 1), argument);
+  }
+  /// `updated`, or `old` while the flag is set.
+  Value select(Value old, Value updated) {
+    TrainBuilder tb = step.at(updated.getLoc());
+    if (!isSet)
+      isSet = tb.compare("ne", flag, tb.scalarLike(flag, 0));
+    return tb.select(tb.splat(isSet, old), old, updated);
+  }
+  void finish() { step.update("state", kNonfinite, flag); }
+
+private:
+  StepBuilder &step;
+  Value argument, flag, isSet;
+};
+
+struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
+  using FormStepsPassBase::FormStepsPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto forward = module.lookupSymbol<func::FuncOp>("forward");
+    auto gradients = module.lookupSymbol<func::FuncOp>("gradients");
+    auto update = module.lookupSymbol<func::FuncOp>("update");
+    if (!forward) {
+      module.emitError("expected the function @forward: legalize the model first");
+      return signalPassFailure();
+    }
+    if (update && !gradients) {
+      update.emitError("expected @gradients beside @update");
+      return signalPassFailure();
+    }
+    for (StringRef name : {"step", "micro", "eval"})
+      if (module.lookupSymbol(name)) {
+        module.emitError("@") << name << " exists already: steps are formed once";
+        return signalPassFailure();
+      }
+    if (gradients && update)
+      formStep(module, gradients, update);
+    if (gradients && micro)
+      formMicro(module, gradients);
+    if (update) {
+      if (micro)
+        formUpdate(module, update);
+      else
+        update.erase();
+    }
+    if (gradients)
+      gradients.erase();
+    if (eval && failed(formEval(module, forward)))
+      return signalPassFailure();
+    forward.erase();
+  }
+
+private:
+  void formStep(ModuleOp module, func::FuncOp gradients, func::FuncOp update) {
+    StepBuilder step(module, "step", gradients.getLoc());
+    step.argumentsLike(gradients, "parameter");
+    step.argumentsLike(gradients, "input");
+    step.argumentsLike(update, "state");
+    Guard guard(step, gradients.getLoc());
+    step.argumentsLike(gradients, "hyper");
+    step.argumentsLike(update, "hyper");
+
+    SmallVector<Value> computed = step.inlineBody(gradients);
+    llvm::StringMap<Value> byName;
+    for (unsigned i = 0; i < gradients.getNumResults(); ++i) {
+      if (getResultRole(gradients, i) == "loss") {
+        step.result(computed[i], gradients.getResultAttrDict(i));
+        guard.check(computed[i]);
+      } else {
+        byName[getResultName(gradients, i)] = computed[i];
+      }
+    }
+    IRMapping mapping;
+    for (unsigned i = 0; i < update.getNumArguments(); ++i)
+      if (getArgRole(update, i) == "gradient")
+        mapping.map(update.getArgument(i), byName.lookup(getArgName(update, i)));
+    addUpdates(step, guard, update, mapping);
+    guard.finish();
+    step.finish();
+  }
+
+  void formMicro(ModuleOp module, func::FuncOp gradients) {
+    StepBuilder step(module, "micro", gradients.getLoc());
+    step.argumentsLike(gradients, "parameter");
+    step.argumentsLike(gradients, "input");
+    Guard guard(step, gradients.getLoc());
+    for (unsigned i = 0; i < gradients.getNumResults(); ++i)
+      if (getResultRole(gradients, i) == "gradient")
+        step.argument("gradient", getResultName(gradients, i), gradients.getResultTypes()[i],
+                      gradients.getLoc());
+    step.argumentsLike(gradients, "hyper");
+
+    SmallVector<Value> computed = step.inlineBody(gradients);
+    for (unsigned i = 0; i < gradients.getNumResults(); ++i)
+      if (getResultRole(gradients, i) == "loss") {
+        step.result(computed[i], gradients.getResultAttrDict(i));
+        guard.check(computed[i]);
+      }
+    for (unsigned i = 0; i < gradients.getNumResults(); ++i) {
+      if (getResultRole(gradients, i) != "gradient")
+        continue;
+      StringRef name = getResultName(gradients, i);
+      Value old = step.argument("gradient", name, computed[i].getType(), gradients.getLoc());
+      Value sum = step.at(computed[i].getLoc()).add(old, computed[i]);
+      step.update("gradient", name, guard.select(old, sum));
+    }
+    guard.finish();
+    step.finish();
+  }
+
+  /// @update again, guarded by the flag.
+  void formUpdate(ModuleOp module, func::FuncOp update) {
+    StringAttr name = update.getSymNameAttr();
+    update.setName("update_unguarded");
+    StepBuilder step(module, name, update.getLoc());
+    for (StringRef role : {"parameter", "gradient", "state"})
+      step.argumentsLike(update, role);
+    Guard guard(step, update.getLoc());
+    step.argumentsLike(update, "hyper");
+    addUpdates(step, guard, update, {});
+    func::FuncOp guarded = step.finish();
+    guarded->setDiscardableAttrs(update->getDiscardableAttrDictionary());
+    update.erase();
+  }
+
+  /// The body of `update` and its results, guarded.
+  void addUpdates(StepBuilder &step, Guard &guard, func::FuncOp update, const IRMapping &mapping) {
+    SmallVector<Value> updated = step.inlineBody(update, mapping);
+    for (unsigned i = 0; i < update.getNumResults(); ++i) {
+      StringRef role = cast<StringAttr>(update.getResultAttr(i, kUpdatesAttr)).getValue();
+      StringRef name = getResultName(update, i);
+      Value old = step.argument(role, name, updated[i].getType(), update.getLoc());
+      step.update(role, name, guard.select(old, updated[i]));
+    }
+  }
+
+  LogicalResult formEval(ModuleOp module, func::FuncOp forward) {
+    auto func = cast<func::FuncOp>(forward->clone());
+    func.setName("eval");
+    SymbolTable(module).insert(func);
+    SmallVector<EvalModeOpInterface> ops;
+    func.walk([&](EvalModeOpInterface op) { ops.push_back(op); });
+    for (EvalModeOpInterface op : ops) {
+      OpBuilder builder(op);
+      TrainBuilder tb(builder, op->getLoc());
+      SmallVector<Value> results;
+      op.buildEvalMode(tb, results);
+      if (!llvm::equal(ValueRange(results).getTypes(), op->getResultTypes()))
+        return op->emitError() << describeOp(op) << " has other result types in evaluation";
+      op->replaceAllUsesWith(results);
+      op->erase();
+    }
+    Block &block = func.getBody().front();
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+    // Seeds that no dropout asks for any more.
+    BitVector unused(func.getNumArguments());
+    for (unsigned i = 0; i < func.getNumArguments(); ++i)
+      if (getArgRole(func, i) == "hyper" && func.getArgument(i).use_empty())
+        unused.set(i);
+    return func.eraseArguments(unused);
+  }
+};
+} // namespace

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Functions with roles: built from an empty signature that grows.
+
+#include "lib/Transforms/Support/StepBuilder.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+static StringRef text(Attribute attr) {
+  auto string = dyn_cast_or_null<StringAttr>(attr);
+  return string ? string.getValue() : StringRef();
+}
+StringRef trainc::getArgRole(func::FuncOp func, unsigned argument) {
+  return text(func.getArgAttr(argument, kRoleAttr));
+}
+StringRef trainc::getArgName(func::FuncOp func, unsigned argument) {
+  return text(func.getArgAttr(argument, kNameAttr));
+}
+StringRef trainc::getResultRole(func::FuncOp func, unsigned result) {
+  return text(func.getResultAttr(result, kRoleAttr));
+}
+StringRef trainc::getResultName(func::FuncOp func, unsigned result) {
+  return text(func.getResultAttr(result, kNameAttr));
+}
+
+StepBuilder::StepBuilder(ModuleOp module, StringRef name, Location loc)
+    : opBuilder(module.getContext()) {
+  opBuilder.setInsertionPointToEnd(module.getBody());
+  func = func::FuncOp::create(opBuilder, loc, name, opBuilder.getFunctionType({}, {}));
+  opBuilder.setInsertionPointToStart(func.addEntryBlock());
+}
+
+Value StepBuilder::argument(StringRef role, StringRef name, Type type, Location loc,
+                            DictionaryAttr attrs) {
+  Value &value = arguments[(role + ":" + name).str()];
+  if (value)
+    return value;
+  NamedAttrList list(attrs);
+  list.set(kRoleAttr, opBuilder.getStringAttr(role));
+  list.set(kNameAttr, opBuilder.getStringAttr(name));
+  argumentAttrs.push_back(list.getDictionary(opBuilder.getContext()));
+  return value = func.getBody().front().addArgument(type, loc);
+}
+
+Value StepBuilder::argumentLike(func::FuncOp from, unsigned number) {
+  BlockArgument like = from.getArgument(number);
+  return argument(getArgRole(from, number), getArgName(from, number), like.getType(), like.getLoc(),
+                  from.getArgAttrDict(number));
+}
+
+void StepBuilder::argumentsLike(func::FuncOp from, StringRef role) {
+  for (unsigned i = 0; i < from.getNumArguments(); ++i)
+    if (getArgRole(from, i) == role)
+      argumentLike(from, i);
+}
+
+SmallVector<Value> StepBuilder::inlineBody(func::FuncOp from, IRMapping mapping) {
+  for (unsigned i = 0; i < from.getNumArguments(); ++i)
+    if (!mapping.contains(from.getArgument(i)))
+      mapping.map(from.getArgument(i), argumentLike(from, i));
+  Block &block = from.getBody().front();
+  for (Operation &op : block.without_terminator())
+    opBuilder.clone(op, mapping);
+  SmallVector<Value> values;
+  for (Value operand : block.getTerminator()->getOperands())
+    values.push_back(mapping.lookup(operand));
+  return values;
+}
+
+void StepBuilder::result(Value value, DictionaryAttr attrs) {
+  results.push_back(value);
+  resultAttrs.push_back(attrs ? attrs : opBuilder.getDictionaryAttr({}));
+}
+
+void StepBuilder::update(StringRef role, StringRef name, Value value) {
+  result(value, opBuilder.getDictionaryAttr(
+                    {opBuilder.getNamedAttr(kRoleAttr, opBuilder.getStringAttr("update")),
+                     opBuilder.getNamedAttr(kUpdatesAttr, opBuilder.getStringAttr(role)),
+                     opBuilder.getNamedAttr(kNameAttr, opBuilder.getStringAttr(name))}));
+}
+
+func::FuncOp StepBuilder::finish() {
+  func::ReturnOp::create(opBuilder, func.getLoc(), results);
+  Block &block = func.getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  func.setFunctionType(
+      opBuilder.getFunctionType(block.getArgumentTypes(), ValueRange(results).getTypes()));
+  func.setArgAttrsAttr(opBuilder.getArrayAttr(argumentAttrs));
+  func.setResAttrsAttr(opBuilder.getArrayAttr(resultAttrs));
+  return func;
+}

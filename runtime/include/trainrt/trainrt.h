@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * libtrainrt: load a compiled package (`model.tpk`) and train or evaluate it inside a host application.
+ *
+ * The life of a host: open a package, create a session, call `trainrt_step` with batches, save checkpoints, free both.
+ * Every function that can fail returns a `trainrt_status` and, where `error` is not NULL, a `trainrt_error` with the
+ * full message; free it with `trainrt_error_free`. On failure output arguments are untouched unless stated.
+ *
+ * The library has no global state, writes nothing to standard output or error, installs no signal handlers and throws
+ * nothing. A package may be shared by sessions and threads; a session is used by one thread at a time (only
+ * `trainrt_session_cancel` may be called from another one). All strings are UTF-8, zero terminated, and owned by the
+ * object that returned them, valid until that object is freed unless stated.
+ *
+ * Structs that may grow begin with `size`: fill them with their `*_default()` function, then set what you need.
+ */
+#ifndef TRAINRT_TRAINRT_H
+#define TRAINRT_TRAINRT_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TRAINRT_API __attribute__((visibility("default")))
+#else
+#define TRAINRT_API
+#endif
+
+#define TRAINRT_VERSION_MAJOR 1
+#define TRAINRT_VERSION_MINOR 0
+#define TRAINRT_VERSION ((TRAINRT_VERSION_MAJOR << 16) | TRAINRT_VERSION_MINOR)
+
+/* Version of the library that is loaded, `major << 16 | minor`. Same major: compatible if minor is not older. */
+TRAINRT_API uint32_t trainrt_version(void);
+
+/* ---- status and errors ------------------------------------------------------------------------------------------ */
+
+/* What happened, and what the caller should do about it. */
+typedef enum trainrt_status {
+  TRAINRT_OK = 0,
+  TRAINRT_INVALID_ARGUMENT = 1, /* a call breaks this header's rules (NULL, bad index, bad option): fix the caller */
+  TRAINRT_BAD_PACKAGE = 2,      /* damaged, tampered, newer, or made for another machine: compile it again */
+  TRAINRT_BAD_DATA = 3,         /* an input, data file, weights file or checkpoint does not fit: fix the data */
+  TRAINRT_MISSING_WEIGHTS = 4,  /* the weights' file is absent or changed: give weights, or random initial values */
+  TRAINRT_NOT_FOUND = 5,        /* no such name or file, or no valid checkpoint: check the name or path */
+  TRAINRT_OUT_OF_MEMORY = 6,    /* use a smaller batch; the session is as before the call */
+  TRAINRT_IO_ERROR = 7,         /* the operating system refused a read or write: check disk and permissions */
+  TRAINRT_NONFINITE = 8,        /* the loss was not finite; parameters and state are those before the step */
+  TRAINRT_CANCELLED = 9,        /* `trainrt_session_cancel` or the progress callback stopped it; nothing changed */
+  TRAINRT_UNSUPPORTED = 10,     /* the package lacks what was asked (e.g. training with an inference package) */
+  TRAINRT_INTERNAL = 11,        /* a bug in the runtime or the compiler: please report it with the message */
+  TRAINRT_STATUS_INT_ = 0x7fffffff /* not a status: makes the enum as wide as an int, in C++ too */
+} trainrt_status;
+
+typedef struct trainrt_error trainrt_error;
+
+/* "ok", "invalid_argument", ...; never NULL. */
+TRAINRT_API const char *trainrt_status_name(trainrt_status status);
+TRAINRT_API trainrt_status trainrt_error_status(const trainrt_error *error);
+/* One or more lines, no trailing newline: what, where (file, entry, name, axis, row) and what to do. */
+TRAINRT_API const char *trainrt_error_message(const trainrt_error *error);
+/* NULL is allowed. */
+TRAINRT_API void trainrt_error_free(trainrt_error *error);
+
+/* ---- tensors ---------------------------------------------------------------------------------------------------- */
+
+typedef enum trainrt_dtype {
+  TRAINRT_F32 = 0, TRAINRT_F64 = 1, TRAINRT_F16 = 2, TRAINRT_BF16 = 3,
+  TRAINRT_I8 = 4, TRAINRT_I16 = 5, TRAINRT_I32 = 6, TRAINRT_I64 = 7,
+  TRAINRT_U8 = 8, TRAINRT_U16 = 9, TRAINRT_U32 = 10, TRAINRT_U64 = 11,
+  TRAINRT_BOOL = 12,
+  TRAINRT_DTYPE_INT_ = 0x7fffffff
+} trainrt_dtype;
+
+/* Bytes of one element; 0 for an unknown dtype. */
+TRAINRT_API size_t trainrt_dtype_size(trainrt_dtype dtype);
+/* "f32", "i64", "bool8", ... as in the manifest; "?" for an unknown dtype. */
+TRAINRT_API const char *trainrt_dtype_name(trainrt_dtype dtype);
+
+/* A dense row-major array in host memory, borrowed: `shape` has `rank` entries (may be NULL when rank is 0).
+ * `data` must be aligned to the element size. */
+typedef struct trainrt_tensor {
+  void *data;
+  trainrt_dtype dtype;
+  int32_t rank;
+  const int64_t *shape;
+} trainrt_tensor;
+
+typedef struct trainrt_named_tensor {
+  const char *name;
+  trainrt_tensor tensor;
+} trainrt_named_tensor;
+
+/* Elements of `tensor` (1 for rank 0); -1 if a dim is negative or the product overflows. */
+TRAINRT_API int64_t trainrt_tensor_elements(const trainrt_tensor *tensor);
+
+/* DLPack (https://dmlc.github.io/dlpack), zero copy; include the DLPack header yourself for the struct.
+ * from: a CPU tensor, dense row-major; `tensor` borrows the data, the shape and `managed` itself.
+ * to: `*managed` borrows `tensor->data`, which must outlive it; free it through its own `deleter`. */
+struct DLManagedTensor;
+TRAINRT_API trainrt_status trainrt_tensor_from_dlpack(const struct DLManagedTensor *managed, trainrt_tensor *tensor,
+                                                      trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_tensor_to_dlpack(const trainrt_tensor *tensor, struct DLManagedTensor **managed,
+                                                    trainrt_error **error);
+
+/* ---- package ---------------------------------------------------------------------------------------------------- */
+
+typedef struct trainrt_package trainrt_package;
+
+/* Opens, maps and verifies a package: zip structure, manifest, checksums, program, kernels for this CPU.
+ * BAD_PACKAGE names the entry and the field; NOT_FOUND / IO_ERROR name the path. */
+TRAINRT_API trainrt_status trainrt_package_open(const char *path, trainrt_package **package, trainrt_error **error);
+/* NULL is allowed. Sessions keep what they need: a package may be freed before them. */
+TRAINRT_API void trainrt_package_free(trainrt_package *package);
+
+/* The text of manifest.json (compile options, optimizer, ...), zero terminated. */
+TRAINRT_API const char *trainrt_package_manifest(const trainrt_package *package);
+
+typedef struct trainrt_package_info {
+  size_t size;
+  const char *producer;     /* "trainc 0.1.0" */
+  const char *model;        /* file name of the ONNX model */
+  const char *target;       /* kernels in use: "cpu:x86-64-v3" */
+  const char *loss;         /* name of the loss output; NULL without one */
+  const char *batch_symbol; /* NULL: the batch is static or there is none */
+  int32_t batch_symbol_index; /* index for `trainrt_package_symbol`; -1: none */
+  int32_t can_train;        /* 1: `trainrt_step` with one batch works */
+  int32_t can_accumulate;   /* 1: `trainrt_step` with several micro-batches and `trainrt_gradients` work */
+  int32_t can_eval;         /* 1: `trainrt_eval` works */
+  const char *optimizer;    /* "adamw", ...; NULL for an inference package */
+  double lr;                /* compiled-in defaults of the hyper-parameters; NaN: has none */
+  double weight_decay;
+  double clip_norm;         /* NaN: compiled without clipping */
+} trainrt_package_info;
+
+static inline trainrt_package_info trainrt_package_info_default(void) {
+  trainrt_package_info info;
+  memset(&info, 0, sizeof info);
+  info.size = sizeof info;
+  return info;
+}
+/* `info->size` must be set. */
+TRAINRT_API trainrt_status trainrt_package_get_info(const trainrt_package *package, trainrt_package_info *info,
+                                                    trainrt_error **error);
+
+/* A named size: where it is read from and what it may be. */
+typedef struct trainrt_symbol {
+  const char *name;
+  int64_t min;
+  int64_t max;       /* INT64_MAX: no bound */
+  int64_t divisor;   /* values are multiples of it */
+  const char *input; /* NULL: fixed, min == max */
+  int32_t axis;
+} trainrt_symbol;
+
+TRAINRT_API size_t trainrt_package_symbol_count(const trainrt_package *package);
+TRAINRT_API trainrt_status trainrt_package_symbol(const trainrt_package *package, size_t index, trainrt_symbol *symbol,
+                                                  trainrt_error **error);
+
+typedef enum trainrt_kind {
+  TRAINRT_INPUT = 0,
+  TRAINRT_OUTPUT = 1,
+  TRAINRT_PARAMETER = 2,
+  TRAINRT_STATE = 3,
+  TRAINRT_KIND_INT_ = 0x7fffffff
+} trainrt_kind;
+
+/* One axis: `value` >= 0 where it is static; else -1 and `text` is an expression over symbols ("batch", "seq + 1"). */
+typedef struct trainrt_dim {
+  int64_t value;
+  const char *text; /* never NULL: "128" for a static axis */
+  int32_t symbol;   /* index of the symbol where the axis is exactly one; else -1 */
+} trainrt_dim;
+
+enum {
+  TRAINRT_FLAG_TRAINABLE = 1,     /* parameter: updated by a step */
+  TRAINRT_FLAG_LOSS = 2,          /* output: the loss */
+  TRAINRT_FLAG_USED_IN_TRAIN = 4, /* input: needed by `trainrt_step` / `trainrt_gradients`; output: computed there */
+  TRAINRT_FLAG_USED_IN_EVAL = 8,  /* input: needed by `trainrt_eval`; output: computed there */
+  TRAINRT_FLAG_OPTIONAL = 16,     /* input: the graph marks it optional */
+  TRAINRT_FLAG_EMBEDDED = 32      /* parameter: the weights are inside the package */
+};
+
+typedef struct trainrt_tensor_info {
+  size_t size;
+  const char *name;
+  trainrt_dtype dtype;
+  int32_t rank;
+  const trainrt_dim *dims;
+  uint32_t flags;
+  const char *weights_file; /* parameter: where its initial value lies, relative to the package's folder; NULL: nowhere */
+  int64_t weights_offset;   /* bytes, within the file or the package's entry weights.bin */
+  int64_t weights_length;   /* bytes */
+} trainrt_tensor_info;
+
+static inline trainrt_tensor_info trainrt_tensor_info_default(void) {
+  trainrt_tensor_info info;
+  memset(&info, 0, sizeof info);
+  info.size = sizeof info;
+  return info;
+}
+
+TRAINRT_API size_t trainrt_package_tensor_count(const trainrt_package *package, trainrt_kind kind);
+TRAINRT_API trainrt_status trainrt_package_tensor(const trainrt_package *package, trainrt_kind kind, size_t index,
+                                                  trainrt_tensor_info *info, trainrt_error **error);
+/* NOT_FOUND lists near names. */
+TRAINRT_API trainrt_status trainrt_package_find(const trainrt_package *package, trainrt_kind kind, const char *name,
+                                                size_t *index, trainrt_error **error);
+
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+
+/* Bytes the runtime holds, by category. `total` is what `peak_bytes` means everywhere: all but `mapped`. */
+typedef struct trainrt_memory {
+  size_t size;
+  uint64_t total;
+  uint64_t parameters;        /* trained or copied parameters */
+  uint64_t state;             /* optimizer state */
+  uint64_t gradients;         /* accumulators: only with several micro-batches or `trainrt_gradients` */
+  uint64_t arena;             /* activations and temporaries */
+  uint64_t arena_lower_bound; /* most bytes live at once: no plan can do better */
+  uint64_t inputs;            /* converted copies of inputs */
+  uint64_t outputs;
+  uint64_t scratch;           /* kernels' scratch, all threads */
+  uint64_t mapped;            /* frozen parameters and constants mapped from files: shared, evictable, not in total */
+} trainrt_memory;
+
+static inline trainrt_memory trainrt_memory_default(void) {
+  trainrt_memory memory;
+  memset(&memory, 0, sizeof memory);
+  memory.size = sizeof memory;
+  return memory;
+}
+
+typedef struct trainrt_symbol_value {
+  const char *name;
+  int64_t value;
+} trainrt_symbol_value;
+
+/* What a run would need, before running it: `micro_batches` >= 1 for training, 0 for evaluation only; `threads` 0 = all
+ * cores. Symbols left out must be fixed (min == max). INVALID_ARGUMENT names a missing or illegal symbol value. */
+TRAINRT_API trainrt_status trainrt_package_memory(const trainrt_package *package, const trainrt_symbol_value *symbols,
+                                                  size_t symbol_count, uint32_t micro_batches, uint32_t threads,
+                                                  trainrt_memory *memory, trainrt_error **error);
+
+/* ---- session ---------------------------------------------------------------------------------------------------- */
+
+typedef struct trainrt_session trainrt_session;
+
+/* Where the initial parameters come from. */
+typedef enum trainrt_weights {
+  TRAINRT_WEIGHTS_PACKAGE = 0, /* what the package names: MISSING_WEIGHTS if a file is absent or has changed */
+  TRAINRT_WEIGHTS_FILE = 1,    /* `weights_path`, .safetensors or .npz: by name; BAD_DATA lists missing and misfit
+                                  ones. Frozen parameters that it lacks come from the package */
+  TRAINRT_WEIGHTS_RANDOM = 2,  /* float parameters are normal(0, init_std) from `seed` and their name, except that
+                                  names ending in "bias" are 0 and one-dimensional ones ending in "weight" are 1
+                                  (norms). Frozen ones come from the package where it has them; where not, they are
+                                  initialized likewise (integers 0), with a warning */
+  TRAINRT_WEIGHTS_NONE = 3,    /* none yet: a checkpoint or `trainrt_session_set_parameter` must give every one */
+  TRAINRT_WEIGHTS_INT_ = 0x7fffffff
+} trainrt_weights;
+
+/* Optional: memory for parameters, state and arena. `alignment` is a power of two. `allocate` returns NULL if it cannot. */
+typedef struct trainrt_allocator {
+  void *user;
+  void *(*allocate)(void *user, size_t bytes, size_t alignment);
+  void (*deallocate)(void *user, void *memory, size_t bytes);
+} trainrt_allocator;
+
+/* Called on the calling thread between commands of a function, `done` of `total`. Non-zero asks to cancel. */
+typedef int (*trainrt_progress)(void *user, int64_t done, int64_t total);
+
+typedef struct trainrt_session_options {
+  size_t size;
+  uint32_t threads;   /* 0: all cores this process may use. The results never depend on it */
+  int32_t inference;  /* 1: only `trainrt_eval`: no optimizer state, all parameters stay mapped */
+  int64_t seed;       /* key of dropout and of WEIGHTS_RANDOM */
+  trainrt_weights weights;
+  const char *weights_path;
+  double init_std;    /* of WEIGHTS_RANDOM */
+  trainrt_allocator allocator; /* zeros: the default */
+  trainrt_progress progress;   /* NULL: none */
+  void *progress_user;
+} trainrt_session_options;
+
+static inline trainrt_session_options trainrt_session_options_default(void) {
+  trainrt_session_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.init_std = 0.02;
+  return options;
+}
+
+/* `options` NULL: the defaults. */
+TRAINRT_API trainrt_status trainrt_session_create(const trainrt_package *package, const trainrt_session_options *options,
+                                                  trainrt_session **session, trainrt_error **error);
+/* NULL is allowed. */
+TRAINRT_API void trainrt_session_free(trainrt_session *session);
+
+/* Notes from creation, loading or saving that a person may want to see (skipped checkpoints, ignored tensors), one a
+ * line; "" without any. Valid until the next call on the session, which replaces it. */
+TRAINRT_API const char *trainrt_session_warnings(const trainrt_session *session);
+
+/* Steps done so far (restored by a checkpoint). */
+TRAINRT_API int64_t trainrt_session_step(const trainrt_session *session);
+TRAINRT_API int64_t trainrt_session_seed(const trainrt_session *session);
+/* Threads in use. */
+TRAINRT_API uint32_t trainrt_session_threads(const trainrt_session *session);
+/* What is held now; `total` is the largest so far. */
+TRAINRT_API trainrt_status trainrt_session_memory(const trainrt_session *session, trainrt_memory *memory,
+                                                  trainrt_error **error);
+
+/* Asks the running call, or else the next one, to return CANCELLED. Safe from any thread. It takes effect where nothing
+ * is lost: during an evaluation or the gradients of micro-batches at once, but never within an update, so a fused
+ * step that has begun is completed. */
+TRAINRT_API void trainrt_session_cancel(trainrt_session *session);
+
+/* ---- steps ------------------------------------------------------------------------------------------------------ */
+
+/* One micro-batch: every input that the function needs, by name, in any order; others are ignored. The arrays are only
+ * read, and only during the call. Lossless conversions are made (narrower to wider integers of a fitting sign, bool to
+ * integers, f16/bf16 to f32/f64, f32 to f64); others are BAD_DATA with the `.astype` to use. */
+typedef struct trainrt_batch {
+  const trainrt_named_tensor *inputs;
+  size_t count;
+} trainrt_batch;
+
+enum {
+  TRAINRT_STEP_ALLOW_NONFINITE = 1 /* go on after a loss that is not finite; the bad step itself changes nothing */
+};
+
+typedef struct trainrt_step_options {
+  size_t size;
+  double lr;             /* NaN: the package's */
+  double weight_decay;   /* NaN: the package's */
+  double clip_norm;      /* NaN: the package's; INVALID_ARGUMENT if it was compiled without clipping */
+  const double *weights; /* NULL: 1/N for each of N micro-batches; else N factors of their losses and gradients */
+  uint32_t flags;
+} trainrt_step_options;
+
+static inline trainrt_step_options trainrt_step_options_default(void) {
+  trainrt_step_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.lr = options.weight_decay = options.clip_norm = (double)NAN;
+  return options;
+}
+
+typedef struct trainrt_step_result {
+  size_t size;
+  int64_t step;        /* number of this step, from 1 */
+  double loss;         /* before the update: mean (or weighted sum) of the micro-batches' losses */
+  double lr;           /* used in this step */
+  double milliseconds; /* of this call */
+  uint64_t peak_bytes; /* most memory held so far, see trainrt_memory.total */
+  int32_t nonfinite;   /* 1: the loss was not finite and the update was left out */
+} trainrt_step_result;
+
+static inline trainrt_step_result trainrt_step_result_default(void) {
+  trainrt_step_result result;
+  memset(&result, 0, sizeof result);
+  result.size = sizeof result;
+  return result;
+}
+
+/* One optimizer step over `batch_count` >= 1 micro-batches (which may differ in shape). `options` and `result` may be
+ * NULL. Before anything runs, every batch is checked: BAD_DATA names the input, axis or row, what was expected, and the
+ * node that needs it. NONFINITE: `result` is filled, parameters, state and step count are unchanged. */
+TRAINRT_API trainrt_status trainrt_step(trainrt_session *session, const trainrt_batch *batches, size_t batch_count,
+                                        const trainrt_step_options *options, trainrt_step_result *result,
+                                        trainrt_error **error);
+
+/* Forward and backward only, as the next step would run them: the gradients stay readable through
+ * `trainrt_session_gradient` until the next step. No parameter, state or step count changes. */
+TRAINRT_API trainrt_status trainrt_gradients(trainrt_session *session, const trainrt_batch *batches, size_t batch_count,
+                                             const trainrt_step_options *options, trainrt_step_result *result,
+                                             trainrt_error **error);
+
+enum {
+  TRAINRT_EVAL_FILL_MISSING = 1 /* an input that is not given (labels, when predicting) is taken as zeros; the loss then
+                                   is NaN. Its axes must be known from the other inputs */
+};
+
+typedef struct trainrt_eval_options {
+  size_t size;
+  uint32_t flags;
+} trainrt_eval_options;
+
+static inline trainrt_eval_options trainrt_eval_options_default(void) {
+  trainrt_eval_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  return options;
+}
+
+typedef struct trainrt_eval_result {
+  size_t size;
+  double loss; /* NaN: the graph has none, or an input was filled in */
+  double milliseconds;
+  uint64_t peak_bytes;
+} trainrt_eval_result;
+
+static inline trainrt_eval_result trainrt_eval_result_default(void) {
+  trainrt_eval_result result;
+  memset(&result, 0, sizeof result);
+  result.size = sizeof result;
+  return result;
+}
+
+/* Runs the model in evaluation mode; read its outputs with `trainrt_session_output`. A non-finite loss is no error. */
+TRAINRT_API trainrt_status trainrt_eval(trainrt_session *session, const trainrt_batch *batch,
+                                        const trainrt_eval_options *options, trainrt_eval_result *result,
+                                        trainrt_error **error);
+
+/* ---- reading and writing values --------------------------------------------------------------------------------- */
+
+/* Views into the session, read-only: parameters, state and gradients are valid until the session's next call that
+ * changes them; outputs (of the last `trainrt_eval`, or those a step computes) until its next step or evaluation.
+ * NOT_FOUND: no such name, or (gradient, output) not computed yet. Gradients exist for trainable parameters, fp32
+ * (f64 for f64 parameters), in the parameter's shape, zeros if unused. */
+TRAINRT_API trainrt_status trainrt_session_parameter(const trainrt_session *session, const char *name,
+                                                     trainrt_tensor *tensor, trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_session_state(const trainrt_session *session, const char *name,
+                                                 trainrt_tensor *tensor, trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_session_gradient(const trainrt_session *session, const char *name,
+                                                    trainrt_tensor *tensor, trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_session_output(const trainrt_session *session, const char *name,
+                                                  trainrt_tensor *tensor, trainrt_error **error);
+
+/* Copies `tensor` in; dtype and shape must be equal. */
+TRAINRT_API trainrt_status trainrt_session_set_parameter(trainrt_session *session, const char *name,
+                                                         const trainrt_tensor *tensor, trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_session_set_state(trainrt_session *session, const char *name,
+                                                     const trainrt_tensor *tensor, trainrt_error **error);
+
+/* ---- checkpoints ------------------------------------------------------------------------------------------------ */
+
+/* Writes `directory`/step-N/{parameters,optimizer}.safetensors and state.json, N = `trainrt_session_step`: under a
+ * temporary name, synced, then renamed, so a crash leaves the old ones whole. Then removes all but the newest `keep`
+ * (0: keeps all). `data_position` is JSON text that `trainrt_checkpoint_load` gives back; NULL: none. */
+TRAINRT_API trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *directory, uint32_t keep,
+                                                   const char *data_position, trainrt_error **error);
+
+typedef struct trainrt_checkpoint_info {
+  size_t size;
+  int64_t step;
+  int64_t seed;
+  const char *path;          /* of the step-N folder; valid until the next load or save */
+  const char *data_position; /* JSON text; "null" without one; valid until the next load or save */
+} trainrt_checkpoint_info;
+
+static inline trainrt_checkpoint_info trainrt_checkpoint_info_default(void) {
+  trainrt_checkpoint_info info;
+  memset(&info, 0, sizeof info);
+  info.size = sizeof info;
+  return info;
+}
+
+/* Loads the newest valid checkpoint under `directory` (or `directory` itself if it is a step-N folder): parameters,
+ * state, step and seed, so that the run continues bit for bit. Damaged ones are skipped with a warning
+ * (`trainrt_session_warnings`). NOT_FOUND: no valid one, with the reason of each. BAD_DATA: it is of another model.
+ * `info` may be NULL. */
+TRAINRT_API trainrt_status trainrt_checkpoint_load(trainrt_session *session, const char *directory,
+                                                   trainrt_checkpoint_info *info, trainrt_error **error);
+
+/* ---- data files ------------------------------------------------------------------------------------------------- */
+
+/* Named arrays in a .npz or .safetensors file, told apart by their content. Stored arrays are mapped (zero copy), deflated
+ * ones are unpacked when first asked for. */
+typedef struct trainrt_file trainrt_file;
+
+/* BAD_DATA names file, array and what is wrong. */
+TRAINRT_API trainrt_status trainrt_file_open(const char *path, trainrt_file **file, trainrt_error **error);
+TRAINRT_API void trainrt_file_free(trainrt_file *file);
+TRAINRT_API size_t trainrt_file_count(const trainrt_file *file);
+/* NULL if `index` is out of range. */
+TRAINRT_API const char *trainrt_file_name(const trainrt_file *file, size_t index);
+/* A view, valid until the file is freed; read-only. */
+TRAINRT_API trainrt_status trainrt_file_tensor(trainrt_file *file, size_t index, trainrt_tensor *tensor,
+                                               trainrt_error **error);
+/* Writes a safetensors file (temporary name, fsync, rename). */
+TRAINRT_API trainrt_status trainrt_file_write(const char *path, const trainrt_named_tensor *tensors, size_t count,
+                                              trainrt_error **error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TRAINRT_TRAINRT_H */

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Matching a file to a package's inputs, and cutting batches out of it.
+#include "run/dataset.h"
+
+#include "run/failure.h"
+#include "run/format.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace trainrt::run {
+
+namespace {
+
+std::string quoted(const char *name) { return "'" + std::string(name) + "'"; }
+
+int64_t product(const int64_t *from, const int64_t *to) {
+  int64_t result = 1;
+  for (; from != to; ++from)
+    result *= *from;
+  return result;
+}
+
+[[noreturn]] void fail(const std::string &file, const std::vector<std::string> &problems) {
+  throw Failure(exitInput, file + ": " + join(problems, "\n" + file + ": "));
+}
+
+/// The row of the first of `rows` if they follow each other, else -1.
+int64_t firstOfRun(const std::vector<int64_t> &rows) {
+  for (size_t i = 1; i < rows.size(); ++i)
+    if (rows[i] != rows[0] + int64_t(i))
+      return -1;
+  return rows.empty() ? -1 : rows[0];
+}
+
+} // namespace
+
+Dataset::Dataset(const Package &package, const std::string &path, Use use,
+                 std::optional<int64_t> batchSize, Reporter &reporter)
+    : file(path), package(package) {
+  ErrorSlot error;
+  trainrt_file *opened = nullptr;
+  error.check(trainrt_file_open(path.c_str(), &opened, error));
+  handle.reset(opened);
+
+  const uint32_t usedFlag =
+      use == Use::train ? TRAINRT_FLAG_USED_IN_TRAIN : TRAINRT_FLAG_USED_IN_EVAL;
+  std::vector<std::string> problems, extra, lackingNames, present;
+  std::map<std::string, size_t> found;
+  for (size_t i = 0, end = trainrt_file_count(opened); i < end; ++i)
+    found.emplace(trainrt_file_name(opened, i), i);
+  for (const auto &[name, index] : found) {
+    present.push_back(name);
+    bool known = std::any_of(package.inputs.begin(), package.inputs.end(),
+                             [&, &name = name](const auto &input) { return name == input.name; });
+    if (!known)
+      extra.push_back("'" + name + "'");
+  }
+
+  for (const trainrt_tensor_info &input : package.inputs) {
+    if (!(input.flags & usedFlag))
+      continue;
+    auto at = found.find(input.name);
+    if (at == found.end()) {
+      if (use == Use::predict)
+        lackingNames.push_back(quoted(input.name));
+      else if (!(input.flags & TRAINRT_FLAG_OPTIONAL))
+        problems.push_back("input " + quoted(input.name) +
+                           " is missing: the model needs an array " + quoted(input.name) + ", " +
+                           describe(input));
+      continue;
+    }
+    Entry entry{&input, {}, -1};
+    ErrorSlot arrayError;
+    trainrt_status status = trainrt_file_tensor(opened, at->second, &entry.array, arrayError);
+    if (status != TRAINRT_OK)
+      throw Failure(exitCodeOf(status), arrayError.message(status));
+    entries.push_back(entry);
+  }
+  if (!problems.empty()) {
+    problems.push_back("it has " + (present.empty() ? "no arrays" : join(present, ", ")));
+    fail(file, problems);
+  }
+  if (entries.empty() && !package.inputs.empty() && use == Use::predict)
+    fail(file, {"it has none of the model's inputs"});
+
+  for (const Entry &entry : entries) {
+    const std::string name = quoted(entry.input->name);
+    if (!isLossless(entry.array.dtype, entry.input->dtype))
+      problems.push_back("input " + name + " must be " + trainrt_dtype_name(entry.input->dtype) +
+                         ", the array is " + trainrt_dtype_name(entry.array.dtype) +
+                         ", and the conversion could lose values: save it as " + entry.input->name +
+                         ".astype(" + (entry.input->dtype == TRAINRT_BF16 ? "" : "numpy.") +
+                         numpyName(entry.input->dtype) + ")");
+    if (entry.array.rank != entry.input->rank)
+      problems.push_back("input " + name + " must have rank " + std::to_string(entry.input->rank) +
+                         ": it is " + describe(*entry.input) + ", the array is " +
+                         describe(entry.array));
+  }
+  if (!problems.empty())
+    fail(file, problems);
+
+  findBatchAxes(package, problems);
+  checkShapes(package, problems);
+  if (!problems.empty())
+    fail(file, problems);
+  if (rowCount == 0)
+    fail(file, {"it has no rows"});
+
+  if (isStatic) {
+    if (batchSize && *batchSize != batch)
+      throw Failure(exitInput, "--batch-size " + std::to_string(*batchSize) +
+                                   ": the package was compiled for batches of " +
+                                   std::to_string(batch));
+  } else {
+    batch = batchSize.value_or(rowCount);
+  }
+  if (use != Use::train)
+    batch = isStatic ? batch : std::min(batch, rowCount);
+  if (batch > rowCount)
+    throw Failure(exitInput, (batchSize ? "--batch-size " + std::to_string(batch)
+                                        : "the package's batch size " + std::to_string(batch)) +
+                                 " is larger than the data: " + file + " has " +
+                                 std::to_string(rowCount) + " rows");
+  if (!extra.empty())
+    reporter.warning(file + ": " + join(extra, ", ") +
+                     (extra.size() == 1 ? " is no input of the model and is ignored"
+                                        : " are no inputs of the model and are ignored"));
+  if (!lackingNames.empty()) {
+    lacking = true;
+    reporter.warning(file + ": " + join(lackingNames, ", ") +
+                     (lackingNames.size() == 1 ? " is missing and is" : " are missing and are") +
+                     " taken as zeros: right for labels, wrong for what the outputs depend on");
+  }
+}
+
+void Dataset::findBatchAxes(const Package &package, std::vector<std::string> &problems) {
+  const Entry *first = nullptr; // whose rows are the data's rows
+  const int32_t symbol = package.info.batch_symbol_index;
+  if (symbol >= 0) {
+    for (Entry &entry : entries) {
+      for (int32_t i = 0; i < entry.input->rank && entry.axis < 0; ++i)
+        if (entry.input->dims[i].symbol == symbol)
+          entry.axis = i;
+      if (entry.axis >= 0 && !first)
+        first = &entry;
+      const trainrt_dim *dims = entry.input->dims;
+      if (entry.axis < 0 && entry.input->rank > 0 && dims[0].value < 0 && dims[0].symbol < 0 &&
+          std::string(dims[0].text).find(package.info.batch_symbol) != std::string::npos)
+        problems.push_back("input " + quoted(entry.input->name) + " is " + describe(*entry.input) +
+                           ": an axis of that size cannot be cut into batches");
+    }
+  } else {
+    // No symbolic batch: batches are as long as the first input says, and the file may hold
+    // several.
+    for (Entry &entry : entries) {
+      if (entry.input->rank == 0 || entry.input->dims[0].value < 0)
+        continue;
+      if (!first) {
+        batch = entry.input->dims[0].value;
+        isStatic = true;
+        entry.axis = 0;
+        first = &entry;
+      } else if (entry.input->dims[0].value == batch &&
+                 (entry.array.shape[0] == first->array.shape[0] || entry.array.shape[0] != batch)) {
+        entry.axis = 0;
+      }
+    }
+  }
+  if (!first)
+    return;
+  rowCount = first->array.shape[first->axis];
+  for (const Entry &entry : entries)
+    if (entry.axis >= 0 && entry.array.shape[entry.axis] != rowCount)
+      problems.push_back("the inputs' rows disagree: " + quoted(first->input->name) + " has " +
+                         std::to_string(rowCount) + ", " + quoted(entry.input->name) + " has " +
+                         std::to_string(entry.array.shape[entry.axis]));
+}
+
+void Dataset::checkShapes(const Package &package, std::vector<std::string> &problems) const {
+  std::map<int32_t, std::pair<int64_t, std::string>> symbols;
+  for (const Entry &entry : entries)
+    for (int32_t i = 0; i < entry.input->rank; ++i) {
+      if (i == entry.axis)
+        continue;
+      const trainrt_dim &dim = entry.input->dims[i];
+      const int64_t size = entry.array.shape[i];
+      const std::string where =
+          "axis " + std::to_string(i) + " of input " + quoted(entry.input->name);
+      if (dim.value >= 0 && dim.value != size)
+        problems.push_back(where + " must be " + std::to_string(dim.value) + ", the array has " +
+                           std::to_string(size) + ": the input is " + describe(*entry.input) +
+                           ", the array " + describe(entry.array));
+      if (dim.symbol < 0 || dim.symbol == package.info.batch_symbol_index)
+        continue;
+      auto [at, fresh] = symbols.try_emplace(dim.symbol, size, where);
+      if (!fresh && at->second.first != size)
+        problems.push_back(where + " is " + std::to_string(size) + ", but " + at->second.second +
+                           " is " + std::to_string(at->second.first) + ": both are '" + dim.text +
+                           "'");
+    }
+}
+
+std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows) const {
+  std::vector<trainrt_symbol_value> values;
+  for (size_t s = 0; s < package.symbols.size(); ++s) {
+    const trainrt_symbol &symbol = package.symbols[s];
+    if (int64_t(s) == package.info.batch_symbol_index) {
+      values.push_back({symbol.name, rows});
+      continue;
+    }
+    for (const Entry &entry : entries)
+      if (symbol.input && std::strcmp(symbol.input, entry.input->name) == 0 && symbol.axis >= 0 &&
+          symbol.axis < entry.array.rank)
+        values.push_back({symbol.name, entry.array.shape[symbol.axis]});
+  }
+  return values;
+}
+
+void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
+  into.tensors.clear();
+  into.shapes.resize(entries.size());
+  into.buffers.resize(entries.size());
+  const int64_t run = firstOfRun(rows);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Entry &entry = entries[i];
+    trainrt_tensor tensor = entry.array;
+    if (entry.axis >= 0) {
+      const int64_t *shape = entry.array.shape;
+      std::vector<int64_t> &cut = into.shapes[i];
+      cut.assign(shape, shape + entry.array.rank);
+      cut[size_t(entry.axis)] = int64_t(rows.size());
+      tensor.shape = cut.data();
+      const int64_t outer = product(shape, shape + entry.axis);
+      const size_t inner = size_t(product(shape + entry.axis + 1, shape + entry.array.rank)) *
+                           trainrt_dtype_size(entry.array.dtype);
+      const char *from = static_cast<const char *>(entry.array.data);
+      if (outer == 1 && run >= 0) {
+        tensor.data = const_cast<char *>(from) + size_t(run) * inner;
+      } else {
+        const size_t bytes = size_t(outer) * rows.size() * inner;
+        into.buffers[i].resize(bytes / sizeof(Batch::Aligned) + 1);
+        char *to = into.buffers[i].front().bytes;
+        tensor.data = to;
+        for (int64_t o = 0; o < outer; ++o)
+          for (int64_t row : rows) {
+            std::memcpy(to, from + size_t(o * rowCount + row) * inner, inner);
+            to += inner;
+          }
+      }
+    }
+    into.tensors.push_back({entry.input->name, tensor});
+  }
+  into.rows = std::move(rows);
+}
+
+std::string Dataset::where(const Batch &batch, const std::string &message) const {
+  std::string text;
+  // "value 7 at [1, 3]": a position within the batch; people want the file's.
+  if (size_t at = message.find(" at ["); at != std::string::npos) {
+    const size_t digits = message.find_first_not_of("0123456789", at + 5);
+    std::optional<int64_t> row = parseInteger(message.substr(at + 5, digits - at - 5));
+    if (row && *row < int64_t(batch.rows.size()))
+      text = "that is row " + std::to_string(batch.rows[size_t(*row)]) + " of " + file + "; ";
+  }
+  const int64_t run = firstOfRun(batch.rows);
+  if (run >= 0)
+    return text + "the batch is rows " + std::to_string(run) + " to " +
+           std::to_string(run + int64_t(batch.rows.size()) - 1) + " of " + file;
+  text += "the batch is, in this order, rows ";
+  for (size_t i = 0; i < batch.rows.size(); ++i) {
+    if (i == 64) {
+      text += ", ...";
+      break;
+    }
+    text += (i ? ", " : "") + std::to_string(batch.rows[i]);
+  }
+  return text + " of " + file;
+}
+
+} // namespace trainrt::run

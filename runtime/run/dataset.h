@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A data file seen as batches of a package's inputs: which array is which input, which axis the
+// batch runs along, whether types and shapes fit; and the rows of one micro-batch, without a copy
+// where they lie next to each other.
+#ifndef TRAINRT_RUN_DATASET_H
+#define TRAINRT_RUN_DATASET_H
+
+#include "run/handles.h"
+#include "run/reporter.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trainrt::run {
+
+/// One micro-batch, valid as long as the dataset; reusable.
+struct Batch {
+  trainrt_batch view() const { return {tensors.data(), tensors.size()}; }
+  std::vector<int64_t> rows;
+
+private:
+  friend class Dataset;
+  struct Aligned {
+    alignas(64) char bytes[64];
+  };
+  std::vector<trainrt_named_tensor> tensors;
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<std::vector<Aligned>> buffers; ///< of inputs whose rows had to be gathered
+};
+
+class Dataset {
+public:
+  /// What the batches are for. `predict` may lack inputs (labels), which are then taken as zeros.
+  enum class Use { train, eval, predict };
+
+  /// Opens `path` and checks every array against its input. `batchSize`: as given on the command
+  /// line; the default is the package's static batch, else all rows. Throws Failure naming
+  /// everything that is wrong; warns about arrays that are no inputs.
+  Dataset(const Package &package, const std::string &path, Use use,
+          std::optional<int64_t> batchSize, Reporter &reporter);
+
+  const std::string &path() const { return file; }
+  int64_t rows() const { return rowCount; }
+  int64_t batchSize() const { return batch; }
+  /// The package takes batches of one size only: what is left at the end cannot be used.
+  bool staticBatch() const { return isStatic; }
+  bool lacksInputs() const { return lacking; }
+
+  /// What the package's symbols are for a batch of `rows` rows.
+  std::vector<trainrt_symbol_value> symbolValues(int64_t rows) const;
+
+  void load(std::vector<int64_t> rows, Batch &into) const;
+
+  /// Says which rows of the file a batch holds, and which one `message` of the runtime is about,
+  /// for the end of that message.
+  std::string where(const Batch &batch, const std::string &message) const;
+
+private:
+  struct Entry {
+    const trainrt_tensor_info *input;
+    trainrt_tensor array;
+    int32_t axis; ///< that the batch runs along; -1: the same in every batch
+  };
+  void findBatchAxes(const Package &package, std::vector<std::string> &problems);
+  void checkShapes(const Package &package, std::vector<std::string> &problems) const;
+
+  std::string file;
+  FileHandle handle;
+  std::vector<Entry> entries;
+  const Package &package;
+  int64_t rowCount = 1, batch = 1;
+  bool isStatic = false, lacking = false;
+};
+
+} // namespace trainrt::run
+
+#endif // TRAINRT_RUN_DATASET_H

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The model in evaluation mode over a whole file: its mean loss, or its outputs.
+#ifndef TRAINRT_RUN_EVALUATE_H
+#define TRAINRT_RUN_EVALUATE_H
+
+#include "run/dataset.h"
+#include "run/options.h"
+#include "run/setup.h"
+
+namespace trainrt::run {
+
+/// Reports the loss over all rows of `data`, the last batch may be short: the batches' losses, each
+/// weighted by its rows. Throws Failure, also when a signal came.
+void evaluate(trainrt_session *session, const Dataset &data, Reporter &reporter);
+
+/// Writes the outputs that `options` names, for all rows of its file, joined along the batch axis.
+void predict(const Options &options, const Package &package, trainrt_session *session,
+             Reporter &reporter);
+
+} // namespace trainrt::run
+
+#endif // TRAINRT_RUN_EVALUATE_H

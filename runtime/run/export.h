@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Writing a session's parameters or gradients into a safetensors file.
+#ifndef TRAINRT_RUN_EXPORT_H
+#define TRAINRT_RUN_EXPORT_H
+
+#include "run/handles.h"
+#include "run/reporter.h"
+
+#include <string>
+
+namespace trainrt::run {
+
+/// All parameters, frozen ones too, under their names.
+void exportParameters(const Package &package, trainrt_session *session, const std::string &path,
+                      Reporter &reporter);
+
+/// The gradients of all trained parameters after trainrt_gradients.
+void exportGradients(const Package &package, trainrt_session *session, const std::string &path,
+                     Reporter &reporter);
+
+} // namespace trainrt::run
+
+#endif // TRAINRT_RUN_EXPORT_H

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The order of a run: options, package, data (errors there are cheap), session, training,
+// evaluation, prediction, export.
+#include "run/main.h"
+
+#include "run/evaluate.h"
+#include "run/export.h"
+#include "run/failure.h"
+#include "run/train.h"
+
+#include <cstdio>
+#include <new>
+
+namespace trainrt::run {
+
+namespace {
+
+void runWith(const Options &options) {
+  std::unique_ptr<Reporter> reporter = makeReporter(options.json);
+  Package package(options.package);
+  const bool training = !options.data.empty();
+  std::unique_ptr<Dataset> data, evalData;
+  if (training) {
+    checkTrainable(options, package);
+    data = std::make_unique<Dataset>(package, options.data, Dataset::Use::train, options.batchSize,
+                                     *reporter);
+    if (!options.dumpGradients.empty() && (options.steps || options.epochs))
+      reporter->warning("--dump-gradients makes one step without an update: --steps and --epochs "
+                        "are ignored");
+  }
+  if (!options.eval.empty()) {
+    if (!package.info.can_eval)
+      throw Failure(exitInput, package.path + ": the package has no evaluation mode");
+    if (!package.info.loss)
+      throw Failure(exitInput, package.path + ": the package has no loss to evaluate; --predict "
+                                              "writes its outputs");
+    evalData = std::make_unique<Dataset>(package, options.eval, Dataset::Use::eval,
+                                         options.batchSize, *reporter);
+  }
+
+  Session session = openSession(options, package, !training, *reporter);
+  introduce(options, package, session, data.get(), *reporter);
+  if (training)
+    train(options, package, session, *data, evalData.get(), *reporter);
+  else if (evalData)
+    evaluate(session.get(), *evalData, *reporter);
+  if (!options.predict.empty())
+    predict(options, package, session.get(), *reporter);
+  if (!options.exportPath.empty())
+    exportParameters(package, session.get(), options.exportPath, *reporter);
+  if (options.memoryStats) {
+    trainrt_memory memory = trainrt_memory_default();
+    ErrorSlot error;
+    error.check(trainrt_session_memory(session.get(), &memory, error));
+    reporter->memory(memory);
+  }
+}
+
+int fail(int code, const std::string &message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "trainc-run: error: %s\n", message.c_str());
+  return code;
+}
+
+} // namespace
+
+int runMain(int argc, char **argv) {
+  try {
+    ParsedOptions parsed = parseOptions(std::vector<std::string>(argv + 1, argv + argc));
+    if (!parsed.options) {
+      std::fputs(parsed.text.c_str(), parsed.exitCode ? stderr : stdout);
+      return parsed.exitCode;
+    }
+    catchSignals();
+    runWith(*parsed.options);
+    return exitSuccess;
+  } catch (const Failure &failure) {
+    return fail(failure.code, failure.what());
+  } catch (const std::bad_alloc &) {
+    return fail(exitResources, "out of memory");
+  } catch (const std::exception &error) {
+    return fail(exitInternal, std::string("internal error: ") + error.what());
+  }
+}
+
+} // namespace trainrt::run

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The command line of trainc-run.
+#ifndef TRAINRT_RUN_OPTIONS_H
+#define TRAINRT_RUN_OPTIONS_H
+
+#include "run/schedule.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trainrt::run {
+
+struct Options {
+  std::string package;
+
+  std::string data;
+  std::optional<int64_t> batchSize, steps, epochs, seed;
+  bool shuffle = false;
+  int64_t accumulate = 1;
+
+  std::string weights;
+  std::optional<double> initStd;
+  std::string resume, save;
+  std::optional<int64_t> saveEvery, keep;
+
+  std::string eval;
+  std::optional<int64_t> evalEvery;
+  std::optional<double> lr, weightDecay, clipNorm;
+  LrSchedule schedule;
+
+  std::string predict, output;
+  std::vector<std::string> outputs;
+  std::string exportPath;
+  std::string dumpGradients;
+
+  bool json = false;
+  bool memoryStats = false;
+  bool allowNonfinite = false;
+  std::optional<int64_t> threads;
+};
+
+/// Either options, or text to print and the code to exit with (0: help or version on standard
+/// output, 2: a usage error on standard error).
+struct ParsedOptions {
+  std::optional<Options> options;
+  std::string text;
+  int exitCode = 0;
+};
+
+/// `arguments` without the program's name.
+ParsedOptions parseOptions(std::vector<std::string> arguments);
+
+} // namespace trainrt::run
+
+#endif // TRAINRT_RUN_OPTIONS_H

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The two reporters. A terminal gets a bar that is redrawn at most ten times a second; a file gets
+// a line about every tenth of the way.
+#include "run/reporter.h"
+
+#include "run/format.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <unistd.h>
+
+namespace trainrt::run {
+
+namespace {
+
+void print(FILE *to, const std::string &text) {
+  std::fwrite(text.data(), 1, text.size(), to);
+  std::fflush(to);
+}
+
+class JsonReporter : public Reporter {
+public:
+  void fact(const std::string &, const std::string &) override {}
+  void begin(int64_t, int64_t) override {}
+  void step(const StepRecord &r) override {
+    print(stdout, "{\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) +
+                      ",\"lr\":" + shortest(r.lr) + ",\"step_ms\":" + fixed(r.milliseconds, 3) +
+                      ",\"samples_per_s\":" + fixed(r.samplesPerSecond, 2) +
+                      ",\"peak_bytes\":" + std::to_string(r.peakBytes) + "}\n");
+  }
+  void eval(const EvalRecord &r) override {
+    print(stdout, "{\"event\":\"eval\",\"step\":" + std::to_string(r.step) +
+                      jsonLoss("loss", r.loss) + ",\"samples\":" + std::to_string(r.samples) +
+                      ",\"eval_ms\":" + fixed(r.milliseconds, 3) +
+                      ",\"peak_bytes\":" + std::to_string(r.peakBytes) + "}\n");
+  }
+  void memory(const trainrt_memory &m) override {
+    const std::pair<const char *, uint64_t> fields[] = {
+        {"total", m.total},     {"parameters", m.parameters},
+        {"state", m.state},     {"gradients", m.gradients},
+        {"arena", m.arena},     {"arena_lower_bound", m.arena_lower_bound},
+        {"inputs", m.inputs},   {"outputs", m.outputs},
+        {"scratch", m.scratch}, {"mapped", m.mapped}};
+    std::string text = "{\"event\":\"memory\"";
+    for (auto [name, bytes] : fields)
+      text += ",\"" + std::string(name) + "\":" + std::to_string(bytes);
+    print(stdout, text + "}\n");
+  }
+  void note(const std::string &) override {}
+  void warning(const std::string &text) override {
+    print(stderr, "trainc-run: warning: " + text + "\n");
+    print(stdout, "{\"event\":\"warning\",\"message\":" + jsonString(text) + "}\n");
+  }
+  void end() override {}
+};
+
+class TextReporter : public Reporter {
+public:
+  using Clock = std::chrono::steady_clock;
+
+  void fact(const std::string &name, const std::string &value) override {
+    say(name + std::string(name.size() < 13 ? 13 - name.size() : 1, ' ') + value);
+  }
+
+  void begin(int64_t first, int64_t last) override {
+    firstStep = first;
+    lastStep = last;
+    started = Clock::now();
+    nextTenth = 0;
+  }
+
+  void step(const StepRecord &r) override {
+    int64_t done = r.step - firstStep + 1, all = lastStep - firstStep + 1;
+    double elapsed = std::chrono::duration<double>(Clock::now() - started).count();
+    // The mean of the recent steps: the first ones are slower, and machines change.
+    smoothed = done == 1 ? r.samplesPerSecond : 0.9 * smoothed + 0.1 * r.samplesPerSecond;
+    double left = done > 0 ? elapsed / double(done) * double(all - done) : 0;
+    double part = all > 0 ? std::clamp(double(done) / double(all), 0.0, 1.0) : 1;
+    std::string text = "step " + std::to_string(r.step) + "/" + std::to_string(lastStep);
+    std::string rest =
+        "  loss " + (std::isfinite(r.loss) ? fixed(r.loss, 4) : precise(r.loss)) + "  lr " +
+        shortLr(r.lr) + "  " + fixed(smoothed, smoothed < 100 ? 1 : 0) + " samples/s  " +
+        (done < all ? "ETA " + duration(left)
+                    : "in " + (elapsed < 60 ? fixed(elapsed, 1) + " s" : duration(elapsed)));
+    if (terminal) {
+      if (done < all && Clock::now() - drawn < std::chrono::milliseconds(100))
+        return;
+      drawn = Clock::now();
+      const int width = 24;
+      int filled = int(part * width);
+      std::string bar(size_t(filled), '=');
+      if (filled < width)
+        bar += ">" + std::string(size_t(width - filled - 1), ' ');
+      print(stderr, "\r\x1b[K" + text + " [" + bar + "] " + fixed(part * 100, 0) + " %" + rest);
+      barShown = true;
+      return;
+    }
+    int64_t tenth = int64_t(part * 10);
+    if (done == 1 || tenth >= nextTenth || done == all) {
+      nextTenth = tenth + 1;
+      print(stderr, text + " (" + fixed(part * 100, 0) + " %)" + rest + "\n");
+    }
+  }
+
+  void eval(const EvalRecord &r) override {
+    clear();
+    print(stdout, "evaluation after step " + std::to_string(r.step) + ": loss " +
+                      (std::isfinite(r.loss) ? fixed(r.loss, 6) : precise(r.loss)) + " over " +
+                      grouped(r.samples) + " samples in " + fixed(r.milliseconds / 1000, 2) +
+                      " s\n");
+  }
+
+  void memory(const trainrt_memory &m) override {
+    fact("memory held", byteSize(m.total) + ": parameters " + byteSize(m.parameters) +
+                            ", optimizer state " + byteSize(m.state) + ", gradients " +
+                            byteSize(m.gradients) + ", activations " + byteSize(m.arena) +
+                            " (at least " + byteSize(m.arena_lower_bound) + "), inputs " +
+                            byteSize(m.inputs) + ", outputs " + byteSize(m.outputs) + ", scratch " +
+                            byteSize(m.scratch) + "; mapped " + byteSize(m.mapped));
+  }
+
+  void note(const std::string &text) override { say(text); }
+  void warning(const std::string &text) override { say("trainc-run: warning: " + text); }
+
+  void end() override {
+    if (barShown)
+      print(stderr, "\n");
+    barShown = false;
+  }
+
+private:
+  static std::string shortLr(double lr) {
+    char buffer[32];
+    std::snprintf(buffer, sizeof buffer, "%.3g", lr);
+    return buffer;
+  }
+  void clear() {
+    if (barShown)
+      print(stderr, "\r\x1b[K");
+    barShown = false;
+  }
+  void say(const std::string &text) {
+    clear();
+    print(stderr, text + "\n");
+  }
+
+  const bool terminal = isatty(STDERR_FILENO);
+  bool barShown = false;
+  int64_t firstStep = 1, lastStep = 0, nextTenth = 0;
+  double smoothed = 0;
+  Clock::time_point started, drawn;
+};
+
+} // namespace
+
+std::unique_ptr<Reporter> makeReporter(bool json) {
+  if (json)
+    return std::make_unique<JsonReporter>();
+  return std::make_unique<TextReporter>();
+}
+
+} // namespace trainrt::run

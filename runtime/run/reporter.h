@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What trainc-run tells: JSON objects on standard output for programs, or text with a progress bar
+// on standard error for people. Warnings and errors go to standard error in both.
+#ifndef TRAINRT_RUN_REPORTER_H
+#define TRAINRT_RUN_REPORTER_H
+
+#include "trainrt/trainrt.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace trainrt::run {
+
+struct StepRecord {
+  int64_t step;        ///< from 1
+  double loss;         ///< may be not finite
+  double lr;           ///< of this step
+  double milliseconds; ///< wall time, with reading the batch
+  double samplesPerSecond;
+  uint64_t peakBytes; ///< most memory that the runtime has held
+};
+
+struct EvalRecord {
+  int64_t step;    ///< steps done before it
+  double loss;     ///< mean over the rows; NaN where the model has none
+  int64_t samples; ///< rows
+  double milliseconds;
+  uint64_t peakBytes;
+};
+
+class Reporter {
+public:
+  virtual ~Reporter() = default;
+  /// A line of the introduction: "threads", "2".
+  virtual void fact(const std::string &name, const std::string &value) = 0;
+  /// Steps `first` to `last` (both included) follow.
+  virtual void begin(int64_t first, int64_t last) = 0;
+  virtual void step(const StepRecord &record) = 0;
+  virtual void eval(const EvalRecord &record) = 0;
+  virtual void memory(const trainrt_memory &memory) = 0;
+  /// Something that went well and a person likes to know: a checkpoint, a written file.
+  virtual void note(const std::string &text) = 0;
+  virtual void warning(const std::string &text) = 0;
+  /// No more steps follow: leaves the progress bar.
+  virtual void end() = 0;
+};
+
+std::unique_ptr<Reporter> makeReporter(bool json);
+
+} // namespace trainrt::run
+
+#endif // TRAINRT_RUN_REPORTER_H

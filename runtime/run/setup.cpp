@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Creating a session, loading a checkpoint, and signals.
+#include "run/setup.h"
+
+#include "run/failure.h"
+#include "run/format.h"
+
+#include <nlohmann/json.hpp>
+
+#include <atomic>
+#include <csignal>
+
+namespace trainrt::run {
+
+std::string DataState::toJson() const {
+  return nlohmann::json{{"epoch", position.epoch}, {"row", position.index},    {"rows", rows},
+                        {"batch_size", batchSize}, {"accumulate", accumulate}, {"shuffle", shuffle}}
+      .dump();
+}
+
+std::optional<DataState> DataState::fromJson(const std::string &text) {
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object())
+    return std::nullopt;
+  DataState state;
+  auto read = [&](const char *key, int64_t &into) {
+    auto at = json.find(key);
+    if (at == json.end() || !at->is_number_integer())
+      return false;
+    into = at->get<int64_t>();
+    return into >= 0;
+  };
+  if (!read("epoch", state.position.epoch) || !read("row", state.position.index) ||
+      !read("rows", state.rows) || !read("batch_size", state.batchSize) ||
+      !read("accumulate", state.accumulate))
+    return std::nullopt;
+  state.shuffle = json.value("shuffle", false);
+  return state;
+}
+
+Session openSession(const Options &options, const Package &package, bool inference,
+                    Reporter &reporter) {
+  trainrt_session_options settings = trainrt_session_options_default();
+  settings.threads = uint32_t(options.threads.value_or(0));
+  settings.inference = inference;
+  settings.seed = options.seed.value_or(0);
+  if (!options.weights.empty()) {
+    settings.weights = TRAINRT_WEIGHTS_FILE;
+    settings.weights_path = options.weights.c_str();
+  } else if (options.initStd) {
+    settings.weights = TRAINRT_WEIGHTS_RANDOM;
+    settings.init_std = *options.initStd;
+  }
+
+  Session session;
+  trainrt_session *created = nullptr;
+  {
+    ErrorSlot error;
+    trainrt_status status =
+        trainrt_session_create(package.handle.get(), &settings, &created, error);
+    if (status == TRAINRT_MISSING_WEIGHTS && !options.resume.empty()) {
+      // The checkpoint may have them all.
+      settings.weights = TRAINRT_WEIGHTS_NONE;
+      ErrorSlot second;
+      second.check(trainrt_session_create(package.handle.get(), &settings, &created, second));
+    } else {
+      error.check(status);
+    }
+  }
+  session.handle.reset(created);
+  reportWarnings(created, reporter);
+
+  if (!options.resume.empty()) {
+    trainrt_checkpoint_info info = trainrt_checkpoint_info_default();
+    ErrorSlot error;
+    error.check(trainrt_checkpoint_load(created, options.resume.c_str(), &info, error));
+    session.resumed = DataState::fromJson(info.data_position ? info.data_position : "");
+    const std::string path = info.path ? info.path : options.resume;
+    const int64_t seed = info.seed;
+    reportWarnings(created, reporter);
+    reporter.fact("resumed", path + ", " + grouped(info.step) + " steps done");
+    if (options.seed && *options.seed != seed)
+      reporter.warning("--seed " + std::to_string(*options.seed) + " is ignored: " + path +
+                       " continues with its seed " + std::to_string(seed));
+  }
+  return session;
+}
+
+void reportWarnings(trainrt_session *session, Reporter &reporter) {
+  const char *text = trainrt_session_warnings(session);
+  if (!text || !*text)
+    return;
+  for (const std::string &line : split(text, '\n'))
+    if (!line.empty())
+      reporter.warning(line);
+}
+
+namespace {
+
+std::atomic<int> signalSeen{0};
+static_assert(std::atomic<int>::is_always_lock_free, "needed within a signal handler");
+
+extern "C" void onSignal(int signal) {
+  signalSeen.store(signal);
+  std::signal(signal, SIG_DFL);
+}
+
+} // namespace
+
+void catchSignals() {
+  std::signal(SIGINT, onSignal);
+  std::signal(SIGTERM, onSignal);
+}
+
+const char *interruption() {
+  switch (signalSeen.load()) {
+  case SIGINT:
+    return "SIGINT";
+  case SIGTERM:
+    return "SIGTERM";
+  default:
+    return nullptr;
+  }
+}
+
+} // namespace trainrt::run

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From options to a session that is ready to run, its weights and checkpoint loaded; and the
+// signals that end a run in order.
+#ifndef TRAINRT_RUN_SETUP_H
+#define TRAINRT_RUN_SETUP_H
+
+#include "run/data_order.h"
+#include "run/handles.h"
+#include "run/options.h"
+#include "run/reporter.h"
+
+#include <optional>
+#include <string>
+
+namespace trainrt::run {
+
+/// Where in the data a checkpoint was written, and with what.
+struct DataState {
+  DataOrder::Position position;
+  int64_t rows = 0, batchSize = 0, accumulate = 1;
+  bool shuffle = false;
+
+  std::string toJson() const;
+  /// nullopt where `text` is no such JSON.
+  static std::optional<DataState> fromJson(const std::string &text);
+};
+
+struct Session {
+  SessionHandle handle;
+  /// With --resume: what the checkpoint says about the data, if anything.
+  std::optional<DataState> resumed;
+
+  trainrt_session *get() const { return handle.get(); }
+};
+
+/// Throws Failure. `inference`: nothing will be trained.
+Session openSession(const Options &options, const Package &package, bool inference,
+                    Reporter &reporter);
+
+/// Passes the session's warnings on.
+void reportWarnings(trainrt_session *session, Reporter &reporter);
+
+/// From now on SIGINT and SIGTERM only set a flag; a second one ends the process as usual.
+void catchSignals();
+/// The name of the signal that came, or nullptr.
+const char *interruption();
+
+} // namespace trainrt::run
+
+#endif // TRAINRT_RUN_SETUP_H

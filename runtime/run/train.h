@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The training loop.
+#ifndef TRAINRT_RUN_TRAIN_H
+#define TRAINRT_RUN_TRAIN_H
+
+#include "run/dataset.h"
+#include "run/options.h"
+#include "run/setup.h"
+
+namespace trainrt::run {
+
+/// Trains as `options` say, with evaluations and checkpoints; or, with --dump-gradients, computes
+/// the gradients of the first batch. Throws Failure: after saving, where the loss was not finite or
+/// a signal came. `evalData` may be nullptr.
+void train(const Options &options, const Package &package, const Session &session,
+           const Dataset &data, const Dataset *evalData, Reporter &reporter);
+
+/// Introduces package, data and memory plan to a person.
+void introduce(const Options &options, const Package &package, const Session &session,
+               const Dataset *data, Reporter &reporter);
+
+/// Checks what can be checked before a session exists, which may take time. Throws Failure.
+void checkTrainable(const Options &options, const Package &package);
+
+} // namespace trainrt::run
+
+#endif // TRAINRT_RUN_TRAIN_H

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Packages and data files of the C API.
+
+#include "capi/internal.h"
+#include "io/safetensors.h"
+
+using namespace trainrt;
+using namespace trainrt::capi;
+
+namespace {
+
+const std::vector<TensorDecl> &tensorsOf(const Package &package, trainrt_kind kind) {
+  const Program &program = package.program();
+  return kind == TRAINRT_INPUT       ? program.inputs
+         : kind == TRAINRT_OUTPUT    ? program.outputs
+         : kind == TRAINRT_PARAMETER ? program.parameters
+                                     : program.state;
+}
+
+bool isKind(trainrt_kind kind) { return unsigned(kind) <= TRAINRT_STATE; }
+
+const char *kindName(trainrt_kind kind) {
+  return kind == TRAINRT_INPUT       ? "input"
+         : kind == TRAINRT_OUTPUT    ? "output"
+         : kind == TRAINRT_PARAMETER ? "parameter"
+                                     : "state";
+}
+
+void describe(trainrt_package &package) {
+  const Program &program = package.impl->program();
+  for (int kind = 0; kind < 4; ++kind)
+    for (const TensorDecl &decl : tensorsOf(*package.impl, static_cast<trainrt_kind>(kind))) {
+      auto &described = package.described[kind].emplace_back();
+      for (ExprId extent : decl.shape)
+        described.texts.push_back(program.text(extent));
+      for (size_t axis = 0; axis < decl.shape.size(); ++axis) {
+        const Expr &expr = program.exprs[decl.shape[axis]];
+        described.dims.push_back({expr.kind == Expr::Kind::Constant ? expr.value : -1,
+                                  described.texts[axis].c_str(),
+                                  expr.kind == Expr::Kind::Symbol ? int32_t(expr.a) : -1});
+      }
+    }
+}
+
+bool computes(const Function *function, size_t output) {
+  return function && std::find(function->outputs.begin(), function->outputs.end(),
+                               uint32_t(output)) != function->outputs.end();
+}
+
+bool reads(const Function *function, size_t input) {
+  return function && std::find(function->inputs.begin(), function->inputs.end(),
+                               uint32_t(input)) != function->inputs.end();
+}
+
+/// Edit distance, for "did you mean".
+size_t distance(const std::string &a, const std::string &b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+} // namespace
+
+namespace trainrt::capi {
+Status findTensor(const Package &package, trainrt_kind kind, const char *name, size_t &index) {
+  if (!name)
+    return nullArgument("name");
+  const auto &tensors = tensorsOf(package, kind);
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].name == name) {
+      index = i;
+      return {};
+    }
+  const TensorDecl *nearest = nullptr;
+  size_t best = std::strlen(name) / 2 + 1;
+  if (std::strlen(name) < 200)
+    for (const TensorDecl &tensor : tensors)
+      if (tensor.name.size() < 200)
+        if (size_t d = distance(name, tensor.name); d < best) {
+          best = d;
+          nearest = &tensor;
+        }
+  return fail(Code::NotFound, "there is no ", kindName(kind), " '", name, "'",
+              nearest ? "; did you mean '" + nearest->name + "'?" : "");
+}
+} // namespace trainrt::capi
+
+extern "C" {
+
+trainrt_status trainrt_package_open(const char *path, trainrt_package **package,
+                                    trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!path || !package)
+      return nullArgument(path ? "package" : "path");
+    auto result = std::make_unique<trainrt_package>();
+    TRAINRT_TRY(Package::open(path, result->impl));
+    describe(*result);
+    *package = result.release();
+    return {};
+  });
+}
+
+void trainrt_package_free(trainrt_package *package) { delete package; }
+
+const char *trainrt_package_manifest(const trainrt_package *package) {
+  return package ? package->impl->manifestText().c_str() : "";
+}
+
+trainrt_status trainrt_package_get_info(const trainrt_package *package, trainrt_package_info *info,
+                                        trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!package || !info)
+      return nullArgument(package ? "info" : "package");
+    const Package &impl = *package->impl;
+    const Manifest &manifest = impl.manifest();
+    auto text = [](const std::string &value) { return value.empty() ? nullptr : value.c_str(); };
+    trainrt_package_info result = trainrt_package_info_default();
+    result.producer = manifest.producer.c_str();
+    result.model = manifest.model.c_str();
+    result.target = impl.target().c_str();
+    result.loss = impl.lossOutput() < 0 ? nullptr : text(manifest.loss);
+    result.batch_symbol = text(manifest.batchSymbol);
+    result.batch_symbol_index = impl.batchSymbol();
+    bool accumulates = manifest.training && impl.micro() && impl.update();
+    result.can_train = manifest.training && (impl.step() || accumulates);
+    result.can_accumulate = accumulates;
+    result.can_eval = impl.eval() != nullptr;
+    result.optimizer = text(manifest.optimizer);
+    result.lr = manifest.lr;
+    result.weight_decay = manifest.weightDecay;
+    result.clip_norm = manifest.clipNorm;
+    return writeStruct(result, "info", info);
+  });
+}
+
+size_t trainrt_package_symbol_count(const trainrt_package *package) {
+  return package ? package->impl->program().symbols.size() : 0;
+}
+
+trainrt_status trainrt_package_symbol(const trainrt_package *package, size_t index,
+                                      trainrt_symbol *symbol, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!package || !symbol)
+      return nullArgument(package ? "symbol" : "package");
+    const Program &program = package->impl->program();
+    if (index >= program.symbols.size())
+      return fail(Code::InvalidArgument, "there is no symbol ", index);
+    const Symbol &from = program.symbols[index];
+    *symbol = {from.name.c_str(), from.min, from.max, from.divisor,
+               from.input < 0 ? nullptr : program.inputs[size_t(from.input)].name.c_str(),
+               from.axis};
+    return {};
+  });
+}
+
+size_t trainrt_package_tensor_count(const trainrt_package *package, trainrt_kind kind) {
+  return package && isKind(kind) ? tensorsOf(*package->impl, kind).size() : 0;
+}
+
+trainrt_status trainrt_package_tensor(const trainrt_package *package, trainrt_kind kind,
+                                      size_t index, trainrt_tensor_info *info,
+                                      trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!package || !info)
+      return nullArgument(package ? "info" : "package");
+    if (!isKind(kind))
+      return fail(Code::InvalidArgument, "kind ", int(kind), " is unknown");
+    const Package &impl = *package->impl;
+    const auto &tensors = tensorsOf(impl, kind);
+    if (index >= tensors.size())
+      return fail(Code::InvalidArgument, "there is no ", kindName(kind), " ", index);
+    const auto &described = package->described[kind][index];
+    trainrt_tensor_info result = trainrt_tensor_info_default();
+    result.name = tensors[index].name.c_str();
+    result.dtype = static_cast<trainrt_dtype>(tensors[index].dtype);
+    result.rank = int32_t(described.dims.size());
+    result.dims = described.dims.data();
+    if (kind == TRAINRT_INPUT) {
+      if (reads(impl.step(), index) || reads(impl.micro(), index))
+        result.flags |= TRAINRT_FLAG_USED_IN_TRAIN;
+      if (reads(impl.eval(), index))
+        result.flags |= TRAINRT_FLAG_USED_IN_EVAL;
+      if (impl.input(index).optional)
+        result.flags |= TRAINRT_FLAG_OPTIONAL;
+    } else if (kind == TRAINRT_OUTPUT) {
+      if (int32_t(index) == impl.lossOutput())
+        result.flags |= TRAINRT_FLAG_LOSS;
+      if (computes(impl.step() ? impl.step() : impl.micro(), index))
+        result.flags |= TRAINRT_FLAG_USED_IN_TRAIN;
+      if (computes(impl.eval(), index))
+        result.flags |= TRAINRT_FLAG_USED_IN_EVAL;
+    } else if (kind == TRAINRT_PARAMETER) {
+      const Manifest::Tensor &entry = impl.parameter(index);
+      if (entry.trainable)
+        result.flags |= TRAINRT_FLAG_TRAINABLE;
+      if (entry.embedded)
+        result.flags |= TRAINRT_FLAG_EMBEDDED;
+      if (entry.hasWeights) {
+        result.weights_file = entry.file.c_str();
+        result.weights_offset = entry.offset;
+        result.weights_length = entry.length;
+      }
+    }
+    return writeStruct(result, "info", info);
+  });
+}
+
+trainrt_status trainrt_package_find(const trainrt_package *package, trainrt_kind kind,
+                                    const char *name, size_t *index, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!package || !index)
+      return nullArgument(package ? "index" : "package");
+    if (!isKind(kind))
+      return fail(Code::InvalidArgument, "kind ", int(kind), " is unknown");
+    return findTensor(*package->impl, kind, name, *index);
+  });
+}
+
+trainrt_status trainrt_package_memory(const trainrt_package *package,
+                                      const trainrt_symbol_value *symbols, size_t symbol_count,
+                                      uint32_t micro_batches, uint32_t threads,
+                                      trainrt_memory *memory, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!package || !memory || (symbol_count && !symbols))
+      return nullArgument(!package ? "package" : !memory ? "memory" : "symbols");
+    const Package &impl = *package->impl;
+    const Program &program = impl.program();
+    std::vector<int64_t> values(program.symbols.size());
+    std::vector<bool> known(program.symbols.size());
+    for (size_t i = 0; i < values.size(); ++i)
+      if (program.symbols[i].min == program.symbols[i].max) {
+        values[i] = program.symbols[i].min;
+        known[i] = true;
+      }
+    for (size_t i = 0; i < symbol_count; ++i) {
+      size_t index = 0;
+      while (index < values.size() && (!symbols[i].name || program.symbols[index].name != symbols[i].name))
+        ++index;
+      if (index == values.size())
+        return fail(Code::InvalidArgument, "there is no symbol '",
+                    symbols[i].name ? symbols[i].name : "(NULL)", "'");
+      std::string reason;
+      if (!allowedValue(program.symbols[index], symbols[i].value, reason))
+        return fail(Code::InvalidArgument, "symbol '", symbols[i].name, "': ", symbols[i].value, " ",
+                    reason);
+      values[index] = symbols[i].value;
+      known[index] = true;
+    }
+    const Function *functions[] = {impl.step(), impl.micro(), impl.eval()};
+    for (size_t i = 0; i < values.size(); ++i) {
+      bool needed = false;
+      for (const Function *function : functions)
+        needed |= function && (function == impl.eval()) == (micro_batches == 0) &&
+                  function->symbols[i];
+      if (needed && !known[i])
+        return fail(Code::InvalidArgument, "symbol '", program.symbols[i].name, "' needs a value");
+    }
+    MemoryUse use;
+    TRAINRT_TRY(estimateMemory(impl, values, micro_batches, threads, use));
+    trainrt_memory result = trainrt_memory_default();
+    result.total = uint64_t(use.total());
+    result.parameters = uint64_t(use.parameters);
+    result.state = uint64_t(use.state);
+    result.gradients = uint64_t(use.gradients);
+    result.arena = uint64_t(use.arena);
+    result.arena_lower_bound = uint64_t(use.arenaLowerBound);
+    result.inputs = uint64_t(use.inputs);
+    result.outputs = uint64_t(use.outputs);
+    result.scratch = uint64_t(use.scratch);
+    result.mapped = uint64_t(use.mapped);
+    return writeStruct(result, "memory", memory);
+  });
+}
+
+trainrt_status trainrt_file_open(const char *path, trainrt_file **file, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!path || !file)
+      return nullArgument(path ? "file" : "path");
+    auto result = std::make_unique<trainrt_file>();
+    TRAINRT_TRY(ArrayFile::open(path, result->impl));
+    result->arrays.resize(result->impl.size());
+    *file = result.release();
+    return {};
+  });
+}
+
+void trainrt_file_free(trainrt_file *file) { delete file; }
+
+size_t trainrt_file_count(const trainrt_file *file) { return file ? file->impl.size() : 0; }
+
+const char *trainrt_file_name(const trainrt_file *file, size_t index) {
+  return file && index < file->impl.size() ? file->impl.name(index).c_str() : nullptr;
+}
+
+trainrt_status trainrt_file_tensor(trainrt_file *file, size_t index, trainrt_tensor *tensor,
+                                   trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!file || !tensor)
+      return nullArgument(file ? "tensor" : "file");
+    if (index >= file->impl.size())
+      return fail(Code::InvalidArgument, "there is no array ", index);
+    ArrayView &array = file->arrays[index];
+    TRAINRT_TRY(file->impl.array(index, array));
+    *tensor = makeTensor(array, array.shape.data());
+    return {};
+  });
+}
+
+trainrt_status trainrt_file_write(const char *path, const trainrt_named_tensor *tensors,
+                                  size_t count, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!path || (count && !tensors))
+      return nullArgument(path ? "tensors" : "path");
+    std::vector<std::pair<std::string, ArrayView>> arrays(count);
+    for (size_t i = 0; i < count; ++i) {
+      if (!tensors[i].name)
+        return fail(Code::InvalidArgument, "tensor ", i, " has no name");
+      arrays[i].first = tensors[i].name;
+      TRAINRT_TRY(readTensor(tensors[i].tensor, "tensor '" + arrays[i].first + "'", arrays[i].second));
+      if (arrays[i].second.bytes && !arrays[i].second.data)
+        return fail(Code::InvalidArgument, "tensor '", arrays[i].first, "': data is NULL");
+      for (size_t j = 0; j < i; ++j)
+        if (arrays[j].first == arrays[i].first)
+          return fail(Code::InvalidArgument, "tensor '", arrays[i].first, "' is given twice");
+    }
+    return writeSafetensors(path, arrays);
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Sessions of the C API.
+
+#include "capi/internal.h"
+
+#include <chrono>
+
+using namespace trainrt;
+using namespace trainrt::capi;
+
+namespace {
+
+class Timer {
+public:
+  double milliseconds() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+        .count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+};
+
+Status readBatch(const trainrt_batch &from, Batch &to) {
+  if (from.count && !from.inputs)
+    return nullArgument("batch->inputs");
+  to.resize(from.count);
+  for (size_t i = 0; i < from.count; ++i) {
+    if (!from.inputs[i].name)
+      return fail(Code::InvalidArgument, "input ", i, " of the batch has no name");
+    to[i].name = from.inputs[i].name;
+    TRAINRT_TRY(readTensor(from.inputs[i].tensor, "input '" + to[i].name + "'", to[i].array));
+  }
+  return {};
+}
+
+/// What `trainrt_step` and `trainrt_gradients` share.
+template <typename Run>
+trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, size_t count,
+                       const trainrt_step_options *options, trainrt_step_result *result,
+                       trainrt_error **error, const Run &run) {
+  return guard(error, [&]() -> Status {
+    Timer timer;
+    if (!session || (count && !batches))
+      return nullArgument(session ? "batches" : "session");
+    trainrt_step_options chosen = trainrt_step_options_default();
+    TRAINRT_TRY(readStruct(options, "options", chosen));
+    TRAINRT_TRY(checkStruct(result, "result"));
+    if (chosen.flags & ~uint32_t(TRAINRT_STEP_ALLOW_NONFINITE))
+      return fail(Code::InvalidArgument, "options->flags: ", chosen.flags, " has unknown bits");
+    std::vector<Batch> read(count);
+    for (size_t i = 0; i < count; ++i)
+      TRAINRT_TRY(readBatch(batches[i], read[i]));
+    StepOptions stepOptions;
+    stepOptions.lr = chosen.lr;
+    stepOptions.weightDecay = chosen.weight_decay;
+    stepOptions.clipNorm = chosen.clip_norm;
+    stepOptions.weights = chosen.weights;
+    stepOptions.allowNonfinite = chosen.flags & TRAINRT_STEP_ALLOW_NONFINITE;
+    session->impl->warnings().clear();
+    StepResult done;
+    Status status = run(read, stepOptions, done);
+    if (status.ok() || status.code() == Code::Nonfinite) {
+      trainrt_step_result filled = trainrt_step_result_default();
+      filled.step = done.step;
+      filled.loss = done.loss;
+      filled.lr = done.lr;
+      filled.milliseconds = timer.milliseconds();
+      filled.peak_bytes = uint64_t(session->impl->peakBytes());
+      filled.nonfinite = done.nonfinite;
+      TRAINRT_TRY(writeStruct(filled, "result", result));
+    }
+    return status;
+  });
+}
+
+/// Fills `tensor` with what `get` finds under `name`; the shape lives in the program or the plan.
+template <typename Get>
+trainrt_status getTensor(const trainrt_session *session, trainrt_kind kind, const char *name,
+                         trainrt_tensor *tensor, trainrt_error **error, const Get &get) {
+  return guard(error, [&]() -> Status {
+    if (!session || !tensor)
+      return nullArgument(session ? "tensor" : "session");
+    size_t index = 0;
+    TRAINRT_TRY(findTensor(session->impl->package(), kind, name, index));
+    ArrayView array;
+    const int64_t *shape = nullptr;
+    TRAINRT_TRY(get(index, array, shape));
+    *tensor = makeTensor(array, shape);
+    return {};
+  });
+}
+
+template <typename Set>
+trainrt_status setTensor(trainrt_session *session, trainrt_kind kind, const char *name,
+                         const trainrt_tensor *tensor, trainrt_error **error, const Set &set) {
+  return guard(error, [&]() -> Status {
+    if (!session || !tensor)
+      return nullArgument(session ? "tensor" : "session");
+    size_t index = 0;
+    TRAINRT_TRY(findTensor(session->impl->package(), kind, name, index));
+    ArrayView array;
+    TRAINRT_TRY(readTensor(*tensor, std::string("tensor '") + name + "'", array));
+    return set(index, array);
+  });
+}
+
+} // namespace
+
+extern "C" {
+
+trainrt_status trainrt_session_create(const trainrt_package *package,
+                                      const trainrt_session_options *options,
+                                      trainrt_session **session, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!package || !session)
+      return nullArgument(package ? "session" : "package");
+    trainrt_session_options given = trainrt_session_options_default();
+    TRAINRT_TRY(readStruct(options, "options", given));
+    SessionOptions chosen;
+    chosen.threads = given.threads;
+    chosen.inference = given.inference != 0;
+    chosen.seed = given.seed;
+    if (unsigned(given.weights) > TRAINRT_WEIGHTS_NONE)
+      return fail(Code::InvalidArgument, "options->weights: ", int(given.weights), " is unknown");
+    chosen.weights = static_cast<SessionOptions::Weights>(given.weights);
+    if (given.weights == TRAINRT_WEIGHTS_FILE) {
+      if (!given.weights_path)
+        return nullArgument("options->weights_path");
+      chosen.weightsPath = given.weights_path;
+    }
+    chosen.initStd = given.init_std;
+    if (!given.allocator.allocate != !given.allocator.deallocate)
+      return fail(Code::InvalidArgument, "options->allocator needs both of its functions");
+    chosen.allocator = {given.allocator.user, given.allocator.allocate, given.allocator.deallocate};
+    chosen.progress = given.progress;
+    chosen.progressUser = given.progress_user;
+    auto result = std::make_unique<trainrt_session>();
+    TRAINRT_TRY(Session::create(package->impl, chosen, result->impl));
+    *session = result.release();
+    return {};
+  });
+}
+
+void trainrt_session_free(trainrt_session *session) { delete session; }
+
+const char *trainrt_session_warnings(const trainrt_session *session) {
+  return session ? session->impl->warnings().c_str() : "";
+}
+
+int64_t trainrt_session_step(const trainrt_session *session) {
+  return session ? session->impl->stepCount() : 0;
+}
+
+int64_t trainrt_session_seed(const trainrt_session *session) {
+  return session ? session->impl->seed() : 0;
+}
+
+uint32_t trainrt_session_threads(const trainrt_session *session) {
+  return session ? session->impl->threads() : 0;
+}
+
+trainrt_status trainrt_session_memory(const trainrt_session *session, trainrt_memory *memory,
+                                      trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!session || !memory)
+      return nullArgument(session ? "memory" : "session");
+    MemoryUse use = session->impl->memory();
+    trainrt_memory result = trainrt_memory_default();
+    result.total = uint64_t(session->impl->peakBytes());
+    result.parameters = uint64_t(use.parameters);
+    result.state = uint64_t(use.state);
+    result.gradients = uint64_t(use.gradients);
+    result.arena = uint64_t(use.arena);
+    result.arena_lower_bound = uint64_t(use.arenaLowerBound);
+    result.inputs = uint64_t(use.inputs);
+    result.outputs = uint64_t(use.outputs);
+    result.scratch = uint64_t(use.scratch);
+    result.mapped = uint64_t(use.mapped);
+    return writeStruct(result, "memory", memory);
+  });
+}
+
+void trainrt_session_cancel(trainrt_session *session) {
+  if (session)
+    session->impl->cancel();
+}
+
+trainrt_status trainrt_step(trainrt_session *session, const trainrt_batch *batches,
+                            size_t batch_count, const trainrt_step_options *options,
+                            trainrt_step_result *result, trainrt_error **error) {
+  return runStep(session, batches, batch_count, options, result, error,
+                 [&](const auto &read, const auto &chosen, auto &done) {
+                   return session->impl->step(read, chosen, done);
+                 });
+}
+
+trainrt_status trainrt_gradients(trainrt_session *session, const trainrt_batch *batches,
+                                 size_t batch_count, const trainrt_step_options *options,
+                                 trainrt_step_result *result, trainrt_error **error) {
+  return runStep(session, batches, batch_count, options, result, error,
+                 [&](const auto &read, const auto &chosen, auto &done) {
+                   return session->impl->gradients(read, chosen, done);
+                 });
+}
+
+trainrt_status trainrt_eval(trainrt_session *session, const trainrt_batch *batch,
+                            const trainrt_eval_options *options, trainrt_eval_result *result,
+                            trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    Timer timer;
+    if (!session || !batch)
+      return nullArgument(session ? "batch" : "session");
+    trainrt_eval_options chosen = trainrt_eval_options_default();
+    TRAINRT_TRY(readStruct(options, "options", chosen));
+    TRAINRT_TRY(checkStruct(result, "result"));
+    if (chosen.flags & ~uint32_t(TRAINRT_EVAL_FILL_MISSING))
+      return fail(Code::InvalidArgument, "options->flags: ", chosen.flags, " has unknown bits");
+    Batch read;
+    TRAINRT_TRY(readBatch(*batch, read));
+    session->impl->warnings().clear();
+    trainrt_eval_result filled = trainrt_eval_result_default();
+    TRAINRT_TRY(session->impl->eval(read, chosen.flags & TRAINRT_EVAL_FILL_MISSING, filled.loss));
+    filled.milliseconds = timer.milliseconds();
+    filled.peak_bytes = uint64_t(session->impl->peakBytes());
+    return writeStruct(filled, "result", result);
+  });
+}
+
+trainrt_status trainrt_session_parameter(const trainrt_session *session, const char *name,
+                                         trainrt_tensor *tensor, trainrt_error **error) {
+  return getTensor(session, TRAINRT_PARAMETER, name, tensor, error,
+                   [&](size_t index, ArrayView &array, const int64_t *&shape) {
+                     shape = session->impl->package().program().parameters[index].staticShape.data();
+                     return session->impl->parameter(index, array);
+                   });
+}
+
+trainrt_status trainrt_session_state(const trainrt_session *session, const char *name,
+                                     trainrt_tensor *tensor, trainrt_error **error) {
+  return getTensor(session, TRAINRT_STATE, name, tensor, error,
+                   [&](size_t index, ArrayView &array, const int64_t *&shape) {
+                     shape = session->impl->package().program().state[index].staticShape.data();
+                     return session->impl->state(index, array);
+                   });
+}
+
+trainrt_status trainrt_session_gradient(const trainrt_session *session, const char *name,
+                                        trainrt_tensor *tensor, trainrt_error **error) {
+  return getTensor(session, TRAINRT_PARAMETER, name, tensor, error,
+                   [&](size_t index, ArrayView &array, const int64_t *&shape) {
+                     shape = session->impl->package().program().parameters[index].staticShape.data();
+                     return session->impl->gradient(index, array);
+                   });
+}
+
+trainrt_status trainrt_session_output(const trainrt_session *session, const char *name,
+                                      trainrt_tensor *tensor, trainrt_error **error) {
+  return getTensor(session, TRAINRT_OUTPUT, name, tensor, error,
+                   [&](size_t index, ArrayView &array, const int64_t *&shape) {
+                     shape = session->impl->outputShape(index);
+                     return session->impl->output(index, array);
+                   });
+}
+
+trainrt_status trainrt_session_set_parameter(trainrt_session *session, const char *name,
+                                             const trainrt_tensor *tensor, trainrt_error **error) {
+  return setTensor(session, TRAINRT_PARAMETER, name, tensor, error,
+                   [&](size_t index, const ArrayView &array) {
+                     return session->impl->setParameter(index, array);
+                   });
+}
+
+trainrt_status trainrt_session_set_state(trainrt_session *session, const char *name,
+                                         const trainrt_tensor *tensor, trainrt_error **error) {
+  return setTensor(session, TRAINRT_STATE, name, tensor, error,
+                   [&](size_t index, const ArrayView &array) {
+                     return session->impl->setState(index, array);
+                   });
+}
+
+trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *directory,
+                                       uint32_t keep, const char *data_position,
+                                       trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!session || !directory)
+      return nullArgument(session ? "directory" : "session");
+    session->impl->warnings().clear();
+    return saveCheckpoint(*session->impl, directory, keep, data_position ? data_position : "",
+                          session->checkpoint);
+  });
+}
+
+trainrt_status trainrt_checkpoint_load(trainrt_session *session, const char *directory,
+                                       trainrt_checkpoint_info *info, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!session || !directory)
+      return nullArgument(session ? "directory" : "session");
+    TRAINRT_TRY(checkStruct(info, "info"));
+    session->impl->warnings().clear();
+    TRAINRT_TRY(loadCheckpoint(*session->impl, directory, session->checkpoint));
+    trainrt_checkpoint_info result = trainrt_checkpoint_info_default();
+    result.step = session->checkpoint.step;
+    result.seed = session->checkpoint.seed;
+    result.path = session->checkpoint.path.c_str();
+    result.data_position = session->checkpoint.dataPosition.c_str();
+    return writeStruct(result, "info", info);
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Saving goes into a hidden temporary folder, which is synced and renamed; loading reads and checks
+// everything of a candidate before it touches the session.
+
+#include "core/checkpoint.h"
+#include "io/hash.h"
+#include "io/safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace trainrt {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr int64_t checkpointMajor = 1;
+constexpr const char *parametersName = "parameters.safetensors";
+constexpr const char *optimizerName = "optimizer.safetensors";
+constexpr const char *stateName = "state.json";
+
+/// N of a name "step-N"; -1 for other names.
+int64_t stepOf(const std::string &name) {
+  if (!name.starts_with("step-") || name.size() < 6 || name.size() > 23)
+    return -1;
+  int64_t step = 0;
+  for (char c : name.substr(5)) {
+    if (c < '0' || c > '9')
+      return -1;
+    step = step * 10 + (c - '0');
+  }
+  return step;
+}
+
+/// Steps of the folders step-N in `directory`, newest first.
+std::vector<int64_t> listSteps(const std::string &directory, std::error_code &error) {
+  std::vector<int64_t> steps;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    int64_t step = stepOf(it->path().filename().string());
+    if (step >= 0)
+      steps.push_back(step);
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  return steps;
+}
+
+std::string hex32(uint32_t value) { return hex64(value).substr(8); }
+
+/// Removes its folder unless it was released.
+struct TemporaryFolder {
+  std::string path;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path.empty())
+      fs::remove_all(path, ignored);
+  }
+};
+
+Status ioError(const std::string &what, const std::string &path, const std::error_code &error) {
+  return fail(Code::IoError, "cannot ", what, " '", path, "': ", error.message());
+}
+
+/// A checkpoint whose files have been read and checked.
+struct Candidate {
+  SafetensorsReader parameters, optimizer;
+  Json state;
+};
+
+/// BadData: damaged.
+Status readCandidate(const std::string &path, Candidate &candidate) {
+  std::shared_ptr<const MappedFile> file;
+  std::string name = path + "/" + stateName;
+  TRAINRT_TRY(MappedFile::open(name, file));
+  auto *text = reinterpret_cast<const char *>(file->data());
+  candidate.state = Json::parse(text, text + file->size(), nullptr, /*allow_exceptions=*/false);
+  const Json &state = candidate.state;
+  auto bad = [&](const auto &...what) { return fail(Code::BadData, "'", name, "': ", what...); };
+  auto isCount = [](const Json &value) {
+    return value.is_number_integer() && value.get<int64_t>() >= 0;
+  };
+  if (!state.is_object() || !state.contains("format") || !state.contains("checksums") ||
+      !state["format"].is_object() || !state["checksums"].is_object())
+    return bad("it is damaged");
+  if (!state["format"].contains("major") || !isCount(state["format"]["major"]) ||
+      state["format"]["major"].get<int64_t>() > checkpointMajor)
+    return bad("field 'format.major' is newer than this runtime, which reads up to ",
+               checkpointMajor);
+  for (const char *field : {"step", "seed"})
+    if (!state.contains(field) || !state[field].is_number_integer())
+      return bad("field '", field, "' is missing");
+  if (!isCount(state["step"]))
+    return bad("field 'step' is negative");
+  for (auto [entry, reader] : {std::pair{parametersName, &candidate.parameters},
+                               std::pair{optimizerName, &candidate.optimizer}}) {
+    TRAINRT_TRY(MappedFile::open(path + "/" + entry, file));
+    std::string actual = hex32(crc32(file->data(), file->size()));
+    if (!state["checksums"].contains(entry) || state["checksums"][entry] != actual)
+      return fail(Code::BadData, "'", path, "/", entry,
+                  "' is damaged: its checksum is not the one in ", stateName);
+    TRAINRT_TRY(SafetensorsReader::open(file, *reader));
+  }
+  return {};
+}
+
+/// Whether `reader` has just what the tables declare.
+Status matches(const std::string &path, const SafetensorsReader &reader,
+               const std::vector<TensorDecl> &decls) {
+  for (const TensorDecl &decl : decls) {
+    const SafetensorsReader::Entry *entry = reader.find(decl.name);
+    if (!entry || entry->array.dtype != decl.dtype || entry->array.shape != decl.staticShape)
+      return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: '",
+                  decl.name, "' ", entry ? "has another type or shape" : "is missing");
+  }
+  if (reader.entries().size() != decls.size())
+    return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: it has ",
+                reader.entries().size(), " tensors, expected ", decls.size());
+  return {};
+}
+
+} // namespace
+
+Status saveCheckpoint(Session &session, const std::string &directory, unsigned keep,
+                      const std::string &dataPosition, CheckpointInfo &info) {
+  const Program &program = session.package().program();
+  if (session.isInference())
+    return fail(Code::Unsupported, "the session is for evaluation only, it has no state to save");
+  Json position;
+  if (!dataPosition.empty()) {
+    position = Json::parse(dataPosition, nullptr, /*allow_exceptions=*/false);
+    if (position.is_discarded())
+      return fail(Code::InvalidArgument, "data_position is not JSON: ", dataPosition);
+  }
+  TRAINRT_TRY(session.initializeState());
+
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error)
+    return ioError("create", directory, error);
+  std::string name = "step-" + std::to_string(session.stepCount());
+  std::string target = directory + "/" + name;
+  // What an earlier run left behind when it was killed while saving.
+  std::vector<fs::path> stale;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+    if (it->path().filename().string().starts_with(".step-"))
+      stale.push_back(it->path());
+  for (const fs::path &path : stale)
+    fs::remove_all(path, error);
+
+  TemporaryFolder folder{directory + "/." + name + "-" + std::to_string(getpid())};
+  fs::create_directory(folder.path, error);
+  if (error)
+    return ioError("create", folder.path, error);
+
+  std::vector<std::pair<std::string, ArrayView>> arrays(program.parameters.size());
+  uint32_t parametersCrc = 0, optimizerCrc = 0;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    arrays[i].first = program.parameters[i].name;
+    TRAINRT_TRY(session.parameter(i, arrays[i].second));
+  }
+  TRAINRT_TRY(
+      writeSafetensors(folder.path + "/" + parametersName, arrays, {}, &parametersCrc));
+  arrays.resize(program.state.size());
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    arrays[i].first = program.state[i].name;
+    TRAINRT_TRY(session.state(i, arrays[i].second));
+  }
+  TRAINRT_TRY(writeSafetensors(folder.path + "/" + optimizerName, arrays, {}, &optimizerCrc));
+
+  Json state = {{"format", {{"major", checkpointMajor}, {"minor", 0}}},
+                {"model", session.package().manifest().model},
+                {"step", session.stepCount()},
+                {"seed", session.seed()},
+                {"data_position", position},
+                {"checksums",
+                 {{parametersName, hex32(parametersCrc)}, {optimizerName, hex32(optimizerCrc)}}}};
+  std::string text = state.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  AtomicFile file;
+  TRAINRT_TRY(file.create(folder.path + "/" + stateName));
+  TRAINRT_TRY(file.write(text.data(), text.size()));
+  TRAINRT_TRY(file.commit());
+  TRAINRT_TRY(syncDirectory(folder.path));
+
+  // A folder cannot replace one that is not empty: an older save of the same step is moved away.
+  TemporaryFolder old;
+  if (fs::exists(target, error)) {
+    old.path = directory + "/." + name + "-old-" + std::to_string(getpid());
+    fs::rename(target, old.path, error);
+    if (error)
+      return ioError("replace", target, error);
+  }
+  fs::rename(folder.path, target, error);
+  if (error)
+    return ioError("create", target, error);
+  folder.path.clear();
+  TRAINRT_TRY(syncDirectory(directory));
+
+  if (keep) {
+    std::vector<int64_t> steps = listSteps(directory, error);
+    // Those beyond this step are of a run that was started again from an earlier one; they count as
+    // newer and stay.
+    for (size_t i = keep; i < steps.size(); ++i)
+      if (steps[i] != session.stepCount())
+        fs::remove_all(directory + "/step-" + std::to_string(steps[i]), error);
+  }
+  info = {session.stepCount(), session.seed(), target, position.dump()};
+  return {};
+}
+
+Status loadCheckpoint(Session &session, const std::string &directory, CheckpointInfo &info) {
+  const Program &program = session.package().program();
+  std::error_code error;
+  std::vector<std::string> candidates;
+  if (fs::exists(directory + "/" + stateName, error)) {
+    candidates.push_back(directory);
+  } else {
+    if (!fs::is_directory(directory, error))
+      return fail(Code::NotFound, "there is no checkpoint folder '", directory, "'");
+    for (int64_t step : listSteps(directory, error))
+      candidates.push_back(directory + "/step-" + std::to_string(step));
+    if (candidates.empty())
+      return fail(Code::NotFound, "there is no checkpoint (step-N) in '", directory, "'");
+  }
+  std::string skipped;
+  for (const std::string &path : candidates) {
+    Candidate candidate;
+    Status status = readCandidate(path, candidate);
+    if (!status.ok()) {
+      skipped += "checkpoint '" + path + "' is skipped: " + status.message() + "\n";
+      continue;
+    }
+    TRAINRT_TRY(matches(path, candidate.parameters, program.parameters));
+    if (!session.isInference())
+      TRAINRT_TRY(matches(path, candidate.optimizer, program.state));
+    for (size_t i = 0; i < program.parameters.size(); ++i)
+      TRAINRT_TRY(session.setParameter(i, candidate.parameters.find(program.parameters[i].name)->array));
+    session.restored(candidate.state["step"].get<int64_t>(), candidate.state["seed"].get<int64_t>());
+    if (!session.isInference())
+      for (size_t i = 0; i < program.state.size(); ++i)
+        TRAINRT_TRY(session.setState(i, candidate.optimizer.find(program.state[i].name)->array));
+    session.warnings() += skipped;
+    info.step = session.stepCount();
+    info.seed = session.seed();
+    info.path = path;
+    info.dataPosition =
+        candidate.state.contains("data_position") ? candidate.state["data_position"].dump() : "null";
+    return {};
+  }
+  return fail(Code::NotFound, "there is no valid checkpoint in '", directory, "':\n", skipped);
+}
+
+} // namespace trainrt

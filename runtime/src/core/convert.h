@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Conversions between element types that lose nothing.
+#ifndef TRAINRT_CORE_CONVERT_H
+#define TRAINRT_CORE_CONVERT_H
+
+#include "core/dtype.h"
+
+#include <cstdint>
+
+namespace trainrt {
+
+/// Whether every value of `from` is one of `to`: the same type, wider integers of a fitting sign,
+/// bool to integers, f16 and bf16 to f32 and f64, f32 to f64.
+bool convertsExactly(DType from, DType to);
+
+/// Converts `count` elements; the pair must be one of `convertsExactly`. No overlap.
+void convertElements(const void *from, DType fromType, void *to, DType toType, int64_t count);
+
+float halfToFloat(uint16_t bits);
+float bfloatToFloat(uint16_t bits);
+
+} // namespace trainrt
+
+#endif // TRAINRT_CORE_CONVERT_H

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Making a plan: evaluate, check, lay out.
+
+#include "core/execution_plan.h"
+#include "core/plan.h"
+
+#include <algorithm>
+
+namespace trainrt {
+
+DType gradientType(const TensorDecl &parameter) {
+  return parameter.dtype == DType::F64 ? DType::F64 : DType::F32;
+}
+
+int64_t gradientBytes(const TensorDecl &parameter) {
+  int64_t elements = parameter.staticBytes / int64_t(sizeOf(parameter.dtype));
+  return elements * int64_t(sizeOf(gradientType(parameter)));
+}
+
+namespace {
+
+class Planner {
+public:
+  Planner(const Program &program, const Function &function, ExecutionPlan &plan)
+      : program(program), function(function), plan(plan) {}
+
+  Status run(const std::vector<int64_t> &symbols) {
+    plan.function = &function;
+    plan.symbols.assign(program.symbols.size(), 0);
+    for (size_t i = 0; i < program.symbols.size(); ++i)
+      if (function.symbols[i])
+        plan.symbols[i] = symbols[i];
+    ExprId wrong;
+    if (!evaluate(program, function.exprs, plan.symbols, exprs, wrong))
+      return fail(Code::BadData, "these sizes are too large: '", program.text(wrong),
+                  "' overflows or divides by zero (", symbolText(), ")");
+    TRAINRT_TRY(planBuffers());
+    for (size_t i = 0; i < function.commands.size(); ++i) {
+      number = i;
+      const Command &command = function.commands[i];
+      plan.steps.push_back({&command, uint32_t(plan.places.size()), uint32_t(plan.values.size())});
+      TRAINRT_TRY(std::visit([&](const auto &op) { return add(op); }, command.op));
+    }
+    return {};
+  }
+
+private:
+  std::string symbolText() const {
+    std::string text;
+    for (size_t i = 0; i < program.symbols.size(); ++i)
+      if (function.symbols[i])
+        text += (text.empty() ? "" : ", ") + program.symbols[i].name + " = " +
+                std::to_string(plan.symbols[i]);
+    return text;
+  }
+
+  template <typename... Args> Status bad(const Args &...what) const {
+    return fail(Code::BadPackage, "program.fb: function '", function.name, "': ", what...,
+                " (with ", symbolText(), ")");
+  }
+
+  int64_t value(ExprId id) const { return exprs[id]; }
+
+  std::vector<int64_t> shapeOf(const TensorDecl &tensor) const {
+    std::vector<int64_t> shape;
+    for (ExprId extent : tensor.shape)
+      shape.push_back(value(extent));
+    return shape;
+  }
+
+  Status planBuffers() {
+    std::vector<PlanBuffer> lifetimes(function.buffers.size());
+    plan.bufferBytes.resize(function.buffers.size());
+    plan.bufferOffsets.resize(function.buffers.size());
+    for (uint32_t output : function.outputs) {
+      ExecutionPlan::Output result{output, shapeOf(program.outputs[output]), 0, plan.outputBytes};
+      if (!countBytes(program.outputs[output].dtype, result.shape.data(), result.shape.size(),
+                      result.bytes) ||
+          result.bytes > INT64_MAX / 4)
+        return fail(Code::BadData, "output '", program.outputs[output].name, "' of shape ",
+                    shapeText(result.shape), " is impossible");
+      if (__builtin_add_overflow(plan.outputBytes,
+                                 (result.bytes + planAlignment - 1) / planAlignment * planAlignment,
+                                 &plan.outputBytes))
+        return fail(Code::BadData, "the outputs are too large (", symbolText(), ")");
+      plan.outputs.push_back(std::move(result));
+    }
+    int64_t sum = 0;
+    for (size_t i = 0; i < function.buffers.size(); ++i) {
+      const Buffer &buffer = function.buffers[i];
+      int64_t bytes = value(buffer.bytes), limit = 0;
+      plan.bufferBytes[i] = bytes;
+      if (bytes < 0)
+        return bad("buffer ", i, " has ", bytes, " bytes");
+      switch (buffer.space) {
+      case Space::Arena:
+        lifetimes[i] = {bytes, buffer.first, buffer.last};
+        // Half of the range leaves room for alignment.
+        if (__builtin_add_overflow(sum, bytes, &sum) || sum > INT64_MAX / 2)
+          return fail(Code::BadData, "these sizes are too large (", symbolText(), ")");
+        continue;
+      case Space::Parameter:
+        limit = program.parameters[buffer.index].staticBytes;
+        break;
+      case Space::State:
+        limit = program.state[buffer.index].staticBytes;
+        break;
+      case Space::Gradient:
+        limit = gradientBytes(program.parameters[buffer.index]);
+        break;
+      case Space::Hyper:
+        limit = program.hypers[buffer.index].staticBytes;
+        break;
+      case Space::Constant:
+        limit = int64_t(program.constants[buffer.index].data.size());
+        break;
+      case Space::Input: {
+        const TensorDecl &input = program.inputs[buffer.index];
+        std::vector<int64_t> shape = shapeOf(input);
+        if (!countBytes(input.dtype, shape.data(), shape.size(), limit))
+          return fail(Code::BadData, "input '", input.name, "' of shape ", shapeText(shape),
+                      " is impossible");
+        break;
+      }
+      case Space::Output:
+        for (const ExecutionPlan::Output &output : plan.outputs)
+          if (output.index == buffer.index)
+            limit = output.bytes;
+        break;
+      }
+      if (bytes > limit)
+        return bad("buffer ", i, " has ", bytes, " bytes, its tensor ", limit);
+    }
+    Plan memory = planMemory(lifetimes);
+    plan.arenaBytes = memory.peak;
+    plan.arenaLowerBound = memory.lowerBound;
+    plan.bufferOffsets = std::move(memory.offsets);
+    for (size_t i = 0; i < function.buffers.size(); ++i)
+      if (function.buffers[i].space == Space::Output)
+        for (const ExecutionPlan::Output &output : plan.outputs)
+          if (output.index == function.buffers[i].index)
+            plan.bufferOffsets[i] = output.offset;
+    return {};
+  }
+
+  /// Adds the place; [offset + low, offset + high) must lie within its buffer.
+  Status place(const Ref &ref, __int128 low, __int128 high) {
+    int64_t offset = value(ref.offset), bytes = plan.bufferBytes[ref.buffer];
+    if (offset < 0 || offset > bytes || offset + low < 0 || offset + high > bytes)
+      return bad("command ", number, " leaves buffer ", ref.buffer, " of ", bytes, " bytes");
+    plan.places.push_back({ref.buffer, offset});
+    return {};
+  }
+
+  Status add(const Launch &op) {
+    for (const Ref &arg : op.args)
+      TRAINRT_TRY(place(arg, 0, 0));
+    int64_t work = value(op.work), scratch = value(op.scratch);
+    if (work < 0 || scratch < 0)
+      return bad("command ", number, " has negative work or scratch");
+    plan.scratchBytes = std::max(plan.scratchBytes, scratch);
+    plan.values.push_back(work);
+    plan.values.push_back(std::max<int64_t>(value(op.grain), 1));
+    for (ExprId dim : op.dims)
+      plan.values.push_back(value(dim));
+    return {};
+  }
+
+  Status add(const Gemm &op) {
+    int64_t m = value(op.m), n = value(op.n), k = value(op.k);
+    bool empty = false, emptyProduct = k <= 0;
+    for (int64_t extent : {m, n, k})
+      if (extent < 0)
+        return bad("command ", number, " has an extent of ", extent);
+    empty = m == 0 || n == 0;
+    for (ExprId batch : op.batch) {
+      if (value(batch) < 0)
+        return bad("command ", number, " has an extent of ", value(batch));
+      empty |= value(batch) == 0;
+    }
+    // The lowest and highest element that each operand touches.
+    auto operand = [&](const Ref &ref, int64_t extent0, ExprId stride0, int64_t extent1,
+                       ExprId stride1, const std::vector<ExprId> &strides, bool unused) {
+      __int128 low = 0, high = 0;
+      auto axis = [&](int64_t extent, int64_t stride) {
+        // Clamped far beyond any buffer, so that sums of these cannot overflow.
+        constexpr __int128 far = __int128(1) << 80;
+        __int128 reach = std::clamp(__int128(extent - 1) * stride, -far, far);
+        (reach < 0 ? low : high) += reach;
+      };
+      if (unused)
+        return place(ref, 0, 0);
+      axis(extent0, value(stride0));
+      axis(extent1, value(stride1));
+      for (size_t i = 0; i < strides.size(); ++i)
+        axis(value(op.batch[i]), value(strides[i]));
+      return place(ref, low * 4, (high + 1) * 4);
+    };
+    TRAINRT_TRY(operand(op.a, m, op.aM, k, op.aK, op.aBatch, empty || emptyProduct));
+    TRAINRT_TRY(operand(op.b, k, op.bK, n, op.bN, op.bBatch, empty || emptyProduct));
+    TRAINRT_TRY(operand(op.c, m, op.cM, n, op.cN, op.cBatch, empty));
+    for (ExprId id : {op.m, op.n, op.k, op.aM, op.aK, op.bK, op.bN, op.cM, op.cN})
+      plan.values.push_back(value(id));
+    for (const auto *list : {&op.batch, &op.aBatch, &op.bBatch, &op.cBatch})
+      for (ExprId id : *list)
+        plan.values.push_back(value(id));
+    return {};
+  }
+
+  Status add(const Copy &op) {
+    int64_t bytes = value(op.bytes);
+    if (bytes < 0)
+      return bad("command ", number, " copies ", bytes, " bytes");
+    TRAINRT_TRY(place(op.from, 0, bytes));
+    TRAINRT_TRY(place(op.to, 0, bytes));
+    plan.values.push_back(bytes);
+    return {};
+  }
+
+  Status add(const Fill &op) {
+    int64_t bytes = value(op.bytes);
+    if (bytes < 0)
+      return bad("command ", number, " fills ", bytes, " bytes");
+    TRAINRT_TRY(place(op.to, 0, bytes));
+    plan.values.push_back(bytes);
+    return {};
+  }
+
+  const Program &program;
+  const Function &function;
+  ExecutionPlan &plan;
+  std::vector<int64_t> exprs;
+  size_t number = 0;
+};
+
+} // namespace
+
+Status makePlan(const Program &program, const Function &function,
+                const std::vector<int64_t> &symbols, ExecutionPlan &plan) {
+  return Planner(program, function, plan).run(symbols);
+}
+
+Status PlanCache::get(const Program &program, const Function &function,
+                      const std::vector<int64_t> &symbols, const ExecutionPlan *&plan) {
+  for (auto it = plans.begin(); it != plans.end(); ++it) {
+    if (it->function != &function)
+      continue;
+    bool same = true;
+    for (size_t i = 0; same && i < symbols.size(); ++i)
+      same = !function.symbols[i] || it->symbols[i] == symbols[i];
+    if (!same)
+      continue;
+    plans.splice(plans.begin(), plans, it);
+    plan = &plans.front();
+    return {};
+  }
+  ExecutionPlan made;
+  TRAINRT_TRY(makePlan(program, function, symbols, made));
+  if (plans.size() >= capacity)
+    plans.pop_back();
+  plans.push_front(std::move(made));
+  plan = &plans.front();
+  return {};
+}
+
+} // namespace trainrt

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A function of a program for given symbol values: all sizes evaluated, all references checked
+// against them, the arena laid out. Made when a shape is first seen, then reused.
+#ifndef TRAINRT_CORE_EXECUTION_PLAN_H
+#define TRAINRT_CORE_EXECUTION_PLAN_H
+
+#include "core/program.h"
+
+#include <list>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace trainrt {
+
+struct ExecutionPlan {
+  /// A place: `offset` bytes into buffer `buffer` of the function.
+  struct Place {
+    uint32_t buffer;
+    int64_t offset;
+  };
+  /// One command. Its places and values begin at these indices, in the order
+  ///   Launch: args | work, grain, dims...
+  ///   Gemm:   a, b, c | m, n, k, a_m, a_k, b_k, b_n, c_m, c_n, batch..., a_batch..., b..., c...
+  ///   Copy:   from, to | bytes        Fill: to | bytes
+  struct Step {
+    const Command *command;
+    uint32_t firstPlace, firstValue;
+  };
+  struct Output {
+    uint32_t index; ///< in Program::outputs
+    std::vector<int64_t> shape;
+    int64_t bytes, offset; ///< within the memory for outputs
+  };
+
+  const Function *function = nullptr;
+  /// Only the symbols that the function needs; 0 elsewhere.
+  std::vector<int64_t> symbols;
+  std::vector<Step> steps;
+  std::vector<Place> places;
+  std::vector<int64_t> values;
+  /// Of the function's buffers; offsets of arena buffers within the arena.
+  std::vector<int64_t> bufferBytes, bufferOffsets;
+  std::vector<Output> outputs;
+  int64_t arenaBytes = 0, arenaLowerBound = 0, outputBytes = 0;
+  /// A thread.
+  int64_t scratchBytes = 0;
+};
+
+/// `symbols`: a value for each symbol of the program (only those the function needs are used; they
+/// satisfy their bounds). BadData if the sizes overflow; BadPackage if the program contradicts itself.
+Status makePlan(const Program &program, const Function &function,
+                const std::vector<int64_t> &symbols, ExecutionPlan &plan);
+
+/// Bytes of the gradient accumulator of a parameter, and its type: f64 for f64, else f32.
+DType gradientType(const TensorDecl &parameter);
+int64_t gradientBytes(const TensorDecl &parameter);
+
+/// The most recently used plans.
+class PlanCache {
+public:
+  explicit PlanCache(size_t capacity) : capacity(capacity) {}
+  /// The plan is valid until `capacity` others have been asked for.
+  Status get(const Program &program, const Function &function, const std::vector<int64_t> &symbols,
+             const ExecutionPlan *&plan);
+  size_t size() const { return plans.size(); }
+
+private:
+  size_t capacity;
+  std::list<ExecutionPlan> plans; ///< most recent first
+};
+
+} // namespace trainrt
+
+#endif // TRAINRT_CORE_EXECUTION_PLAN_H

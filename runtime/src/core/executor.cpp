@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The inner loop of the runtime: pointers are resolved, then kernels run on chunks of their work.
+
+#include "core/executor.h"
+#include "core/plan.h"
+#include "cpu/gemm.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace trainrt {
+
+namespace {
+/// A worker's error slot, a cache line of its own.
+struct alignas(64) WorkerError {
+  int64_t fields[8] = {};
+};
+
+/// Bytes a thread should copy at least.
+constexpr int64_t copyGrain = 1 << 18;
+} // namespace
+
+Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator) {
+  int64_t stride = (plan.scratchBytes + planAlignment - 1) / planAlignment * planAlignment;
+  if (stride > scratchStride) {
+    scratchStride = 0;
+    TRAINRT_TRY(scratch.allocate(allocator, stride * int64_t(pool.size()), "kernels' scratch", false));
+    scratchStride = stride;
+  }
+  auto address = [&](const ExecutionPlan::Place &place) {
+    return static_cast<unsigned char *>(run.buffers[place.buffer]) + place.offset;
+  };
+  int64_t done = 0, total = int64_t(plan.steps.size());
+  for (const ExecutionPlan::Step &step : plan.steps) {
+    if (run.stop && run.stop(done, total))
+      return Status(Code::Cancelled, "cancelled");
+    ++done;
+    const auto &op = step.command->op;
+    const int64_t *values = plan.values.data() + step.firstValue;
+    const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
+    if (auto *launchOp = std::get_if<Launch>(&op)) {
+      TRAINRT_TRY(launch(*launchOp, step, plan, run));
+    } else if (auto *gemmOp = std::get_if<Gemm>(&op)) {
+      gemm(*gemmOp, step, plan, run);
+    } else if (std::holds_alternative<Copy>(op)) {
+      unsigned char *from = address(places[0]), *to = address(places[1]);
+      if (from != to)
+        pool.parallelFor(values[0], copyGrain, [=](unsigned, int64_t begin, int64_t end) {
+          std::memcpy(to + begin, from + begin, size_t(end - begin));
+        });
+    } else {
+      unsigned char *to = address(places[0]);
+      int value = std::get<Fill>(op).value;
+      pool.parallelFor(values[0], copyGrain, [=](unsigned, int64_t begin, int64_t end) {
+        std::memset(to + begin, value, size_t(end - begin));
+      });
+    }
+  }
+  return {};
+}
+
+Status Executor::launch(const Launch &op, const ExecutionPlan::Step &step,
+                        const ExecutionPlan &plan, const Run &run) {
+  const int64_t *values = plan.values.data() + step.firstValue;
+  const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
+  arguments.resize(op.args.size());
+  for (size_t i = 0; i < op.args.size(); ++i)
+    arguments[i] = static_cast<unsigned char *>(run.buffers[places[i].buffer]) + places[i].offset;
+
+  struct Job {
+    KernelFunction kernel;
+    void *const *args;
+    const int64_t *dims;
+    unsigned char *scratch;
+    int64_t scratchStride;
+    WorkerError *errors;
+  };
+  // Most launches have few threads; no allocation for these.
+  WorkerError few[16];
+  std::vector<WorkerError> many;
+  if (pool.size() > 16)
+    many.resize(pool.size());
+  Job job{run.kernels->kernel(op.kernel), arguments.data(), values + 2,
+          scratch.data(),                 scratchStride,    many.empty() ? few : many.data()};
+  pool.parallelFor(values[0], values[1], [&job](unsigned worker, int64_t begin, int64_t end) {
+    KernelContext context{job.scratch + int64_t(worker) * job.scratchStride,
+                          job.errors[worker].fields};
+    job.kernel(job.args, job.dims, begin, end, &context);
+  });
+
+  // Of several threads' errors the one at the lowest position, so that the message is always the same.
+  const int64_t *first = nullptr;
+  for (unsigned worker = 0; worker < pool.size(); ++worker) {
+    const int64_t *fields = job.errors[worker].fields;
+    if (fields[0] && (!first || fields[1] < first[1]))
+      first = fields;
+  }
+  if (!first)
+    return {};
+  uint64_t node = uint64_t(first[0] - 1);
+  std::string name = node < run.program.nodes.size() ? "node '" + run.program.nodes[node] + "'"
+                                                     : std::string("an unknown node");
+  return fail(Code::BadData, name, ": index ", first[2], " at position ", first[1],
+              " of its indices is out of range");
+}
+
+void Executor::gemm(const Gemm &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
+                    const Run &run) {
+  const int64_t *values = plan.values.data() + step.firstValue;
+  const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
+  auto address = [&](int i) {
+    return reinterpret_cast<float *>(static_cast<unsigned char *>(run.buffers[places[i].buffer]) +
+                                     places[i].offset);
+  };
+  GemmArgs args;
+  args.a = address(0);
+  args.b = address(1);
+  args.c = address(2);
+  args.m = values[0];
+  args.n = values[1];
+  args.k = values[2];
+  args.a_m = values[3];
+  args.a_k = values[4];
+  args.b_k = values[5];
+  args.b_n = values[6];
+  args.c_m = values[7];
+  args.c_n = values[8];
+  size_t rank = op.batch.size();
+  args.batchRank = int(rank);
+  args.batch = values + 9;
+  args.aBatch = values + 9 + rank;
+  args.bBatch = values + 9 + 2 * rank;
+  args.cBatch = values + 9 + 3 * rank;
+  args.alpha = op.alpha;
+  args.beta = op.beta;
+  gemmF32(args, pool);
+}
+
+} // namespace trainrt

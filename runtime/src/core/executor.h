@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs the commands of a plan on the thread pool.
+#ifndef TRAINRT_CORE_EXECUTOR_H
+#define TRAINRT_CORE_EXECUTOR_H
+
+#include "core/execution_plan.h"
+#include "core/kernels.h"
+#include "core/memory.h"
+#include "cpu/thread_pool.h"
+
+#include <atomic>
+#include <functional>
+
+namespace trainrt {
+
+class Executor {
+public:
+  explicit Executor(unsigned threads) : pool(threads) {}
+
+  /// What a run needs beside its plan.
+  struct Run {
+    const Program &program;
+    const KernelLibrary *kernels;
+    /// The address of each buffer of the function.
+    std::vector<void *> buffers;
+    /// Asked between commands; true stops the run with Cancelled. Empty: never.
+    std::function<bool(int64_t done, int64_t total)> stop;
+  };
+
+  /// BadData with the node, position and value when a kernel meets a bad index.
+  Status run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator);
+
+  ThreadPool &threads() { return pool; }
+  /// Scratch of kernels and of the matrix multiplication.
+  int64_t scratchBytes() const { return scratch.size() + int64_t(pool.scratchBytes()); }
+
+private:
+  Status launch(const Launch &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
+                const Run &run);
+  void gemm(const Gemm &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
+            const Run &run);
+
+  ThreadPool pool;
+  Memory scratch;
+  int64_t scratchStride = 0;
+  std::vector<void *> arguments;
+};
+
+} // namespace trainrt
+
+#endif // TRAINRT_CORE_EXECUTOR_H

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Checking a batch against a function before anything runs: names, types, ranks, sizes against the
+// symbols, and the values themselves.
+#ifndef TRAINRT_CORE_INPUTS_H
+#define TRAINRT_CORE_INPUTS_H
+
+#include "core/package.h"
+
+#include <string>
+#include <vector>
+
+namespace trainrt {
+
+struct NamedArray {
+  std::string name;
+  ArrayView array;
+};
+using Batch = std::vector<NamedArray>;
+
+/// A batch that fits.
+struct BoundBatch {
+  /// By index in Program::inputs, for the inputs of the function. `data` is null where the input was
+  /// filled in (the shape is then what it must be) or is empty. The type may still need a conversion.
+  std::vector<ArrayView> arrays;
+  std::vector<bool> filled;
+  bool anyFilled = false;
+  /// By index in Program::symbols; those that the function needs are set.
+  std::vector<int64_t> symbols;
+};
+
+/// `fillMissing`: inputs that are not there are taken as zeros. Errors are BadData and name the input,
+/// the axis or the position, what was expected and, for values, the node that needs it.
+Status bindBatch(const Package &package, const Function &function, const Batch &batch,
+                 bool fillMissing, BoundBatch &bound);
+
+/// Whether `value` may be the value of `symbol`; else the reason ("is below the minimum 1").
+bool allowedValue(const Symbol &symbol, int64_t value, std::string &reason);
+
+} // namespace trainrt
+
+#endif // TRAINRT_CORE_INPUTS_H

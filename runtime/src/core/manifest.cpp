@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The manifest is untrusted text: each field is read through `Fields`, which checks the type and
+// names the field in its error.
+
+#include "core/manifest.h"
+#include "io/file.h"
+#include "io/hash.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace trainrt {
+
+using Json = nlohmann::json;
+
+namespace {
+
+template <typename... Args> Status bad(const Args &...what) {
+  return fail(Code::BadPackage, "manifest.json: ", what...);
+}
+
+bool parseHex64(const Json &value, uint64_t &result) {
+  if (!value.is_string())
+    return false;
+  const auto &text = value.get_ref<const std::string &>();
+  if (text.size() != 16)
+    return false;
+  result = 0;
+  for (char c : text) {
+    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (digit < 0)
+      return false;
+    result = result << 4 | uint64_t(digit);
+  }
+  return true;
+}
+
+/// Typed access to the members of one object; `path` is its place in the manifest.
+class Fields {
+public:
+  Fields(const Json &object, std::string path) : object(object), path(std::move(path)) {}
+
+  std::string at(const char *key) const { return path.empty() ? key : path + "." + key; }
+  bool has(const char *key) const { return object.contains(key) && !object[key].is_null(); }
+
+  Status text(const char *key, std::string &value) const {
+    if (!has(key) || !object[key].is_string())
+      return bad("field '", at(key), "' is missing or no string");
+    value = object[key].get<std::string>();
+    return {};
+  }
+  Status optionalText(const char *key, std::string &value) const {
+    return has(key) ? text(key, value) : Status();
+  }
+  Status flag(const char *key, bool &value) const {
+    if (!has(key))
+      return {};
+    if (!object[key].is_boolean())
+      return bad("field '", at(key), "' is no boolean");
+    value = object[key].get<bool>();
+    return {};
+  }
+  Status count(const char *key, int64_t &value) const {
+    if (!has(key) || !object[key].is_number_integer() || object[key].get<int64_t>() < 0)
+      return bad("field '", at(key), "' is missing or no count");
+    value = object[key].get<int64_t>();
+    return {};
+  }
+  Status number(const char *key, double &value) const {
+    if (!has(key))
+      return {};
+    if (!object[key].is_number())
+      return bad("field '", at(key), "' is no number");
+    value = object[key].get<double>();
+    return {};
+  }
+  Status hex(const char *key, uint64_t &value) const {
+    if (!has(key) || !parseHex64(object[key], value))
+      return bad("field '", at(key), "' is missing or no checksum (16 hex digits)");
+    return {};
+  }
+  /// The objects of a list; empty if the field is absent.
+  Status list(const char *key, std::vector<Fields> &items) const {
+    if (!has(key))
+      return {};
+    if (!object[key].is_array())
+      return bad("field '", at(key), "' is no list");
+    for (size_t i = 0; i < object[key].size(); ++i) {
+      if (!object[key][i].is_object())
+        return bad("field '", at(key), "[", i, "]' is no object");
+      items.emplace_back(object[key][i], at(key) + "[" + std::to_string(i) + "]");
+    }
+    return {};
+  }
+  const Json &raw(const char *key) const { return object[key]; }
+
+private:
+  const Json &object;
+  std::string path;
+};
+
+enum class Role { Input, Output, Parameter, State };
+
+Status readUse(const Fields &fields, Manifest::Tensor &tensor) {
+  if (!fields.has("used_in"))
+    return {};
+  const Json &uses = fields.raw("used_in");
+  tensor.usedInTrain = tensor.usedInEval = false;
+  if (!uses.is_array())
+    return bad("field '", fields.at("used_in"), "' is no list");
+  for (const Json &use : uses) {
+    tensor.usedInTrain |= use == "train";
+    tensor.usedInEval |= use == "eval";
+  }
+  return {};
+}
+
+Status readWeights(const Fields &fields, Manifest::Tensor &tensor) {
+  if (!fields.has("weights"))
+    return {};
+  if (!fields.raw("weights").is_object())
+    return bad("field '", fields.at("weights"), "' is no object");
+  Fields weights(fields.raw("weights"), fields.at("weights"));
+  tensor.hasWeights = true;
+  TRAINRT_TRY(weights.text("file", tensor.file));
+  TRAINRT_TRY(weights.count("offset", tensor.offset));
+  TRAINRT_TRY(weights.count("length", tensor.length));
+  TRAINRT_TRY(weights.flag("embedded", tensor.embedded));
+  if (!staysInside(tensor.file))
+    return bad("field '", weights.at("file"), "': '", tensor.file,
+               "' leaves the package's folder (absolute path or '..'), which is refused");
+  return {};
+}
+
+Status readTensors(const Fields &root, const char *key, Role role,
+                   std::vector<Manifest::Tensor> &tensors) {
+  std::vector<Fields> items;
+  std::set<std::string> names;
+  TRAINRT_TRY(root.list(key, items));
+  for (const Fields &fields : items) {
+    Manifest::Tensor tensor;
+    std::string dtype;
+    TRAINRT_TRY(fields.text("name", tensor.name));
+    if (!names.insert(tensor.name).second)
+      return bad("field '", fields.at("name"), "': '", tensor.name, "' is there twice");
+    TRAINRT_TRY(fields.text("dtype", dtype));
+    if (!parseDType(dtype, tensor.dtype))
+      return bad("field '", fields.at("dtype"), "': '", dtype, "' is unknown");
+    if (!fields.has("shape") || !fields.raw("shape").is_array())
+      return bad("field '", fields.at("shape"), "' is missing or no list");
+    for (const Json &extent : fields.raw("shape")) {
+      if (extent.is_string())
+        tensor.shape.push_back(-1);
+      else if (extent.is_number_integer() && extent.get<int64_t>() >= 0)
+        tensor.shape.push_back(extent.get<int64_t>());
+      else
+        return bad("field '", fields.at("shape"), "': ", extent.dump(), " is no extent");
+    }
+    if (role == Role::Input) {
+      TRAINRT_TRY(fields.flag("optional", tensor.optional));
+      TRAINRT_TRY(readUse(fields, tensor));
+    } else if (role == Role::Output) {
+      std::string kind;
+      TRAINRT_TRY(fields.optionalText("role", kind));
+      tensor.isLoss = kind == "loss";
+    } else if (role == Role::Parameter) {
+      TRAINRT_TRY(fields.flag("trainable", tensor.trainable));
+      TRAINRT_TRY(readWeights(fields, tensor));
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return {};
+}
+
+Status readFiles(const Fields &root, std::vector<Manifest::File> &files) {
+  std::vector<Fields> items;
+  TRAINRT_TRY(root.list("files", items));
+  for (const Fields &fields : items) {
+    Manifest::File file;
+    TRAINRT_TRY(fields.text("path", file.path));
+    if (!staysInside(file.path))
+      return bad("field '", fields.at("path"), "': '", file.path,
+                 "' leaves the package's folder (absolute path or '..'), which is refused");
+    TRAINRT_TRY(fields.flag("absent", file.absent));
+    if (!file.absent) {
+      TRAINRT_TRY(fields.count("size", file.size));
+      TRAINRT_TRY(fields.hex("head_fnv1a64", file.head));
+      TRAINRT_TRY(fields.hex("tail_fnv1a64", file.tail));
+    }
+    files.push_back(std::move(file));
+  }
+  return {};
+}
+
+} // namespace
+
+bool manifestChecksum(std::string_view text, uint64_t &checksum, size_t &position) {
+  Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  uint64_t ignored;
+  if (!root.is_object() || !root.contains("checksums") || !root["checksums"].is_object() ||
+      !root["checksums"].contains("manifest") || !parseHex64(root["checksums"]["manifest"], ignored))
+    return false;
+  std::string digits = root["checksums"]["manifest"].get<std::string>();
+  // The value belongs to the key "manifest"; only white space and a colon may lie between.
+  position = std::string_view::npos;
+  for (size_t at = text.find("\"manifest\""); at != text.npos; at = text.find("\"manifest\"", at + 1)) {
+    size_t value = text.find_first_not_of(" \t\r\n:", at + 10);
+    if (value == text.npos || text.substr(value, 18) != "\"" + digits + "\"")
+      continue;
+    if (position != text.npos)
+      return false;
+    position = value + 1;
+  }
+  if (position == text.npos)
+    return false;
+  checksum = fnv1a64(text.data(), position);
+  checksum = fnv1a64("0000000000000000", 16, checksum);
+  checksum = fnv1a64(text.data() + position + 16, text.size() - position - 16, checksum);
+  return true;
+}
+
+Status readManifest(std::string_view text, Manifest &manifest) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object())
+    return bad("it is damaged (not a JSON object)");
+  Fields root(json, "");
+  // The version first: everything below may look different in a newer one.
+  int64_t major = 0;
+  if (!root.has("format") || !root.raw("format").is_object())
+    return bad("field 'format' is missing or no object");
+  TRAINRT_TRY(Fields(root.raw("format"), "format").count("major", major));
+  if (major > formatMajor)
+    return bad("field 'format.major' is ", major, "; this runtime reads up to ", formatMajor,
+               ": use a newer runtime, or compile the model with a matching trainc");
+  if (!root.has("checksums") || !root.raw("checksums").is_object())
+    return bad("field 'checksums' is missing or no object");
+  Fields checksums(root.raw("checksums"), "checksums");
+  for (auto &[name, value] : root.raw("checksums").items())
+    if (!parseHex64(value, manifest.checksums[name]))
+      return bad("field 'checksums.", name, "' is no checksum (16 hex digits)");
+  uint64_t stated = 0, actual = 0;
+  size_t position;
+  TRAINRT_TRY(checksums.hex("manifest", stated));
+  if (!manifestChecksum(text, actual, position) || stated != actual)
+    return bad("field 'checksums.manifest' does not match: the manifest was damaged or changed");
+
+  std::string kind;
+  TRAINRT_TRY(root.text("kind", kind));
+  if (kind != "training" && kind != "inference")
+    return bad("field 'kind': '", kind, "' is unknown");
+  manifest.training = kind == "training";
+  TRAINRT_TRY(root.optionalText("producer", manifest.producer));
+  TRAINRT_TRY(root.optionalText("model", manifest.model));
+  TRAINRT_TRY(root.optionalText("loss", manifest.loss));
+  TRAINRT_TRY(root.optionalText("batch_symbol", manifest.batchSymbol));
+  if (root.has("targets") && root.raw("targets").is_array())
+    for (const Json &target : root.raw("targets"))
+      if (target.is_string())
+        manifest.targets.push_back(target.get<std::string>());
+  TRAINRT_TRY(readTensors(root, "inputs", Role::Input, manifest.inputs));
+  TRAINRT_TRY(readTensors(root, "outputs", Role::Output, manifest.outputs));
+  TRAINRT_TRY(readTensors(root, "parameters", Role::Parameter, manifest.parameters));
+  TRAINRT_TRY(readTensors(root, "state", Role::State, manifest.state));
+  TRAINRT_TRY(readFiles(root, manifest.files));
+  for (Manifest::Tensor &output : manifest.outputs) {
+    output.isLoss |= !manifest.loss.empty() && output.name == manifest.loss;
+    if (output.isLoss && manifest.loss.empty())
+      manifest.loss = output.name;
+  }
+  if (root.has("optimizer")) {
+    if (!root.raw("optimizer").is_object())
+      return bad("field 'optimizer' is no object");
+    Fields optimizer(root.raw("optimizer"), "optimizer");
+    TRAINRT_TRY(optimizer.optionalText("name", manifest.optimizer));
+    TRAINRT_TRY(optimizer.number("lr", manifest.lr));
+    TRAINRT_TRY(optimizer.number("weight_decay", manifest.weightDecay));
+    TRAINRT_TRY(optimizer.number("clip_norm", manifest.clipNorm));
+  }
+  return {};
+}
+
+} // namespace trainrt

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// manifest.json: what a package is, as far as the runtime acts on it (docs/design/package.md).
+#ifndef TRAINRT_CORE_MANIFEST_H
+#define TRAINRT_CORE_MANIFEST_H
+
+#include "core/dtype.h"
+#include "core/status.h"
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainrt {
+
+inline constexpr int64_t formatMajor = 1;
+
+struct Manifest {
+  struct Tensor {
+    std::string name;
+    DType dtype = DType::F32;
+    /// Static extents; -1 where the extent is an expression.
+    std::vector<int64_t> shape;
+    bool optional = false;
+    bool usedInTrain = true, usedInEval = true; ///< inputs
+    bool isLoss = false;                        ///< outputs
+    // Parameters.
+    bool trainable = false;
+    bool hasWeights = false, embedded = false;
+    std::string file; ///< relative to the package's folder; "weights.bin" if embedded
+    int64_t offset = 0, length = 0;
+  };
+  /// A file of weights beside the package.
+  struct File {
+    std::string path;
+    bool absent = false;
+    int64_t size = 0;
+    uint64_t head = 0, tail = 0; ///< FNV-1a 64 of the first and of the last MiB
+  };
+
+  std::string producer, model, loss, batchSymbol, optimizer;
+  bool training = false;
+  std::vector<std::string> targets;
+  std::vector<Tensor> inputs, outputs, parameters, state;
+  std::vector<File> files;
+  double lr = NAN, weightDecay = NAN, clipNorm = NAN;
+  std::map<std::string, uint64_t> checksums;
+};
+
+/// Parses and checks the text, its own checksum and version first. Errors are BadPackage and name
+/// the field.
+Status readManifest(std::string_view text, Manifest &manifest);
+
+/// The FNV-1a 64 of `text` with the 16 hex digits of `checksums.manifest` replaced by zeros, and
+/// where in `text` these are; false if the text does not hold that field exactly once.
+bool manifestChecksum(std::string_view text, uint64_t &checksum, size_t &position);
+
+} // namespace trainrt
+
+#endif // TRAINRT_CORE_MANIFEST_H

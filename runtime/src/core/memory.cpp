@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A request that cannot fit into the machine is refused here: with overcommit the system would grant
+// it and kill the process later.
+
+#include "core/memory.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+
+namespace trainrt {
+
+std::string bytesText(uint64_t bytes) {
+  static constexpr const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = double(bytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 6; ++unit)
+    value /= 1024;
+  char text[64];
+  std::snprintf(text, sizeof text, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+  return text;
+}
+
+Memory &Memory::operator=(Memory &&other) noexcept {
+  std::swap(source, other.source);
+  std::swap(bytes, other.bytes);
+  std::swap(length, other.length);
+  return *this;
+}
+
+Status Memory::allocate(const Allocator &allocator, int64_t size, const char *what, bool zeroed) {
+  release();
+  if (size <= 0)
+    return {};
+  constexpr int64_t huge = 2 << 20;
+  size_t alignment = size >= 2 * huge ? huge : 64;
+  auto refuse = [&](const std::string &reason) {
+    return fail(Code::OutOfMemory, "no memory for the ", what, ": ", bytesText(uint64_t(size)),
+                reason, "; use a smaller batch");
+  };
+  if (allocator.allocate) {
+    bytes = static_cast<unsigned char *>(
+        allocator.allocate(allocator.user, size_t(size), alignment));
+    if (!bytes)
+      return refuse("");
+    if (zeroed)
+      std::memset(bytes, 0, size_t(size));
+  } else {
+    double physical = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+    if (physical > 0 && double(size) > physical)
+      return refuse(", the machine has " + bytesText(uint64_t(physical)));
+    void *memory = nullptr;
+    if (posix_memalign(&memory, alignment, size_t(size)) != 0)
+      return refuse("");
+    bytes = static_cast<unsigned char *>(memory);
+    if (size >= 2 * huge)
+      madvise(bytes, size_t(size), MADV_HUGEPAGE);
+    if (zeroed)
+      std::memset(bytes, 0, size_t(size));
+  }
+  source = allocator;
+  length = size;
+  return {};
+}
+
+void Memory::release() {
+  if (!bytes)
+    return;
+  if (source.allocate)
+    source.deallocate(source.user, bytes, size_t(length));
+  else
+    std::free(bytes);
+  bytes = nullptr;
+  length = 0;
+}
+
+} // namespace trainrt

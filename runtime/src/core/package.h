@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// An opened package: zip, manifest, program and kernels, verified against each other. Immutable, so
+// sessions of several threads share one.
+#ifndef TRAINRT_CORE_PACKAGE_H
+#define TRAINRT_CORE_PACKAGE_H
+
+#include "core/kernels.h"
+#include "core/manifest.h"
+#include "core/program.h"
+#include "io/zip.h"
+
+#include <memory>
+#include <string>
+
+namespace trainrt {
+
+class Package {
+public:
+  /// Errors are BadPackage and name path, entry and field; NotFound or IoError for the file itself.
+  static Status open(const std::string &path, std::shared_ptr<const Package> &package);
+
+  const std::string &path() const { return name; }
+  const std::string &manifestText() const { return text; }
+  const Manifest &manifest() const { return description; }
+  const Program &program() const { return code; }
+  /// Null if the program has no kernels.
+  const KernelLibrary *kernels() const { return library.get(); }
+  /// "cpu:x86-64-v3"
+  const std::string &target() const { return targetName; }
+  const ZipReader &zip() const { return archive; }
+
+  /// The manifest's entry of parameter `index` of the program.
+  const Manifest::Tensor &parameter(size_t index) const {
+    return description.parameters[parameterEntry[index]];
+  }
+  const Manifest::Tensor &input(size_t index) const {
+    return description.inputs[inputEntry[index]];
+  }
+  /// Index of the loss in Program::outputs; -1 without one.
+  int32_t lossOutput() const { return loss; }
+  /// Index of `nonfinite` in Program::state; -1 without one.
+  int32_t nonfiniteState() const { return nonfinite; }
+  /// Index of the batch symbol; -1 without one.
+  int32_t batchSymbol() const { return batch; }
+
+  const Function *step() const { return code.function("step"); }
+  const Function *micro() const { return code.function("micro"); }
+  const Function *update() const { return code.function("update"); }
+  const Function *init() const { return code.function("init"); }
+  const Function *eval() const { return code.function("eval"); }
+
+private:
+  Status openEntries();
+  Status checkEntry(const ZipEntry &entry) const;
+  Status loadKernels();
+  Status crossCheck();
+
+  std::string name, text, targetName;
+  ZipReader archive;
+  Manifest description;
+  Program code;
+  std::unique_ptr<KernelLibrary> library;
+  std::vector<size_t> parameterEntry, inputEntry;
+  int32_t loss = -1, nonfinite = -1, batch = -1;
+};
+
+} // namespace trainrt
+
+#endif // TRAINRT_CORE_PACKAGE_H

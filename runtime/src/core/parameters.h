@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The parameters of a session: trained ones in memory of their own, frozen ones mapped from the files
+// that hold them wherever their alignment allows it.
+#ifndef TRAINRT_CORE_PARAMETERS_H
+#define TRAINRT_CORE_PARAMETERS_H
+
+#include "core/memory.h"
+#include "core/package.h"
+#include "cpu/thread_pool.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace trainrt {
+
+class ArrayFile;
+
+class ParameterStore {
+public:
+  /// Memory for the trainable parameters, or for none if `readOnly`. No parameter has a value yet.
+  Status create(std::shared_ptr<const Package> package, const Allocator &allocator, bool readOnly);
+
+  /// Values from where the manifest says. MissingWeights names the file, if it is absent or has
+  /// another identity than when the package was made.
+  Status loadPackage();
+  /// Values by name from a safetensors or npz file; frozen parameters that it lacks come from the
+  /// package. BadData lists all parameters that are missing or misfit.
+  Status loadFile(const std::string &path, std::string &warnings);
+  /// See TRAINRT_WEIGHTS_RANDOM.
+  Status randomize(int64_t seed, double std, ThreadPool &pool, std::string &warnings);
+  /// Replaces the value of parameter `index` by `bytes` bytes of its type.
+  Status set(size_t index, const void *data);
+
+  /// Null without a value. Only trainable parameters' memory may be written (not if `readOnly`).
+  unsigned char *data(size_t index) const { return slots[index].valid ? slots[index].data : nullptr; }
+  /// Names of the parameters without a value.
+  std::string missing() const;
+  int64_t heldBytes() const { return held; }
+  int64_t mappedBytes() const { return mapped; }
+
+  /// Bytes of the trainable parameters with their padding.
+  static int64_t trainableBytes(const Package &package);
+
+private:
+  struct Slot {
+    unsigned char *data = nullptr;
+    bool own = false; ///< in `block` or `copies`, so it may be written
+    bool valid = false;
+  };
+
+  Status fromPackage(size_t index);
+  Status openFile(const std::string &path, std::shared_ptr<const MappedFile> &file);
+  Status own(size_t index);
+  void useMapped(size_t index, const unsigned char *data, std::shared_ptr<const MappedFile> file);
+
+  std::shared_ptr<const Package> package;
+  Allocator allocator;
+  Memory block;
+  std::vector<Slot> slots;
+  std::vector<Memory> copies;
+  std::map<std::string, std::shared_ptr<const MappedFile>> opened;
+  std::vector<std::shared_ptr<const MappedFile>> mappings;
+  int64_t held = 0, mapped = 0;
+};
+
+/// Philox4x32-10 (Salmon et al., 2011): 4 random words from a counter and a key.
+void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t result[4]);
+
+} // namespace trainrt
+
+#endif // TRAINRT_CORE_PARAMETERS_H

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The memory planner: places buffers with known lifetimes into one arena. It is a library of its own,
+// since the compiler's report states the same peak that the runtime will use.
+#ifndef TRAINRT_CORE_PLAN_H
+#define TRAINRT_CORE_PLAN_H
+
+#include <cstdint>
+#include <vector>
+
+namespace trainrt {
+
+/// Alignment of every offset, in bytes.
+inline constexpr int64_t planAlignment = 64;
+
+/// A buffer of `bytes` (>= 0) that is live in commands `first`..`last`, inclusive.
+struct PlanBuffer {
+  int64_t bytes = 0;
+  int32_t first = 0;
+  int32_t last = 0;
+};
+
+struct Plan {
+  /// One per buffer, multiples of `planAlignment`. Buffers of no bytes are at 0.
+  std::vector<int64_t> offsets;
+  /// Bytes of the arena.
+  int64_t peak = 0;
+  /// The most (aligned) bytes live in one command: no plan can need less.
+  int64_t lowerBound = 0;
+};
+
+/// Buffers whose lifetimes share a command never share a byte. Deterministic: depends on `buffers`
+/// only. Quadratic in the number of buffers in the worst case.
+Plan planMemory(const std::vector<PlanBuffer> &buffers);
+
+} // namespace trainrt
+
+#endif // TRAINRT_CORE_PLAN_H

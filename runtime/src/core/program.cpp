@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Expressions of a program: evaluation and text.
+
+#include "core/program.h"
+
+#include <algorithm>
+
+namespace trainrt {
+
+const Function *Program::function(std::string_view name) const {
+  for (const Function &function : functions)
+    if (function.name == name)
+      return &function;
+  return nullptr;
+}
+
+std::string Program::text(ExprId id) const {
+  // Expressions are a DAG whose text could be exponentially long: the depth is limited.
+  auto build = [&](auto &self, ExprId id, int depth, bool nested) -> std::string {
+    const Expr &expr = exprs[id];
+    if (expr.kind == Expr::Kind::Constant)
+      return std::to_string(expr.value);
+    if (expr.kind == Expr::Kind::Symbol)
+      return symbols[expr.a].name;
+    if (depth == 0)
+      return "...";
+    bool sum = expr.kind == Expr::Kind::Add;
+    std::string a = self(self, expr.a, depth - 1, !sum), b = self(self, expr.b, depth - 1, !sum);
+    switch (expr.kind) {
+    case Expr::Kind::Add:
+      return nested ? "(" + a + " + " + b + ")" : a + " + " + b;
+    case Expr::Kind::Mul:
+      return a + "*" + b;
+    case Expr::Kind::FloorDiv:
+      return "(" + a + " floordiv " + b + ")";
+    case Expr::Kind::Mod:
+      return "(" + a + " mod " + b + ")";
+    case Expr::Kind::Max:
+      return "max(" + a + ", " + b + ")";
+    default:
+      return "min(" + a + ", " + b + ")";
+    }
+  };
+  return build(build, id, 6, false);
+}
+
+void Program::collect(ExprId id, std::vector<bool> &marked, std::vector<bool> &markedSymbols) const {
+  marked.resize(exprs.size());
+  markedSymbols.resize(symbols.size());
+  if (marked[id])
+    return;
+  marked[id] = true;
+  const Expr &expr = exprs[id];
+  if (expr.kind == Expr::Kind::Constant)
+    return;
+  if (expr.kind == Expr::Kind::Symbol) {
+    markedSymbols[expr.a] = true;
+    return;
+  }
+  // No recursion: a long chain must not exhaust the stack. Operands come before their users, so one
+  // backward sweep marks everything.
+  std::vector<bool> todo(id + 1);
+  todo[expr.a] = todo[expr.b] = true;
+  for (ExprId i = id; i-- > 0;) {
+    if (!todo[i] || marked[i])
+      continue;
+    marked[i] = true;
+    if (exprs[i].kind == Expr::Kind::Symbol)
+      markedSymbols[exprs[i].a] = true;
+    else if (exprs[i].kind != Expr::Kind::Constant)
+      todo[exprs[i].a] = todo[exprs[i].b] = true;
+  }
+}
+
+bool evaluate(const Program &program, const std::vector<bool> &needed,
+              const std::vector<int64_t> &symbols, std::vector<int64_t> &values, ExprId &bad) {
+  values.assign(program.exprs.size(), 0);
+  for (ExprId i = 0; i < program.exprs.size(); ++i) {
+    if (i >= needed.size() || !needed[i])
+      continue;
+    const Expr &expr = program.exprs[i];
+    int64_t &value = values[i];
+    bad = i;
+    if (expr.kind == Expr::Kind::Constant) {
+      value = expr.value;
+      continue;
+    }
+    if (expr.kind == Expr::Kind::Symbol) {
+      value = symbols[expr.a];
+      continue;
+    }
+    int64_t a = values[expr.a], b = values[expr.b];
+    switch (expr.kind) {
+    case Expr::Kind::Add:
+      if (__builtin_add_overflow(a, b, &value))
+        return false;
+      break;
+    case Expr::Kind::Mul:
+      if (__builtin_mul_overflow(a, b, &value))
+        return false;
+      break;
+    case Expr::Kind::FloorDiv:
+    case Expr::Kind::Mod: {
+      if (b <= 0)
+        return false;
+      int64_t remainder = a % b;
+      if (remainder < 0)
+        remainder += b;
+      // a - remainder cannot overflow the quotient: |a / b| <= |a|.
+      value = expr.kind == Expr::Kind::Mod ? remainder : a / b - (a % b < 0 ? 1 : 0);
+      break;
+    }
+    case Expr::Kind::Max:
+      value = std::max(a, b);
+      break;
+    default:
+      value = std::min(a, b);
+      break;
+    }
+  }
+  return true;
+}
+
+} // namespace trainrt

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The scheduled program in memory. `readProgram` takes the untrusted bytes of program.fb: after it,
+// every index is in range, every expression refers to earlier ones, and every arena buffer is used
+// within its lifetime only. What depends on the actual sizes is checked where a plan is made
+// (execution_plan.h).
+#ifndef TRAINRT_CORE_PROGRAM_H
+#define TRAINRT_CORE_PROGRAM_H
+
+#include "core/dtype.h"
+#include "core/status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace trainrt {
+
+/// Major and minor version of the program format that this runtime reads.
+inline constexpr uint32_t programMajor = 1;
+
+using ExprId = uint32_t;
+
+struct Expr {
+  enum class Kind : uint8_t { Constant, Symbol, Add, Mul, FloorDiv, Mod, Max, Min };
+  Kind kind = Kind::Constant;
+  uint32_t a = 0, b = 0;
+  int64_t value = 0;
+};
+
+struct Symbol {
+  std::string name;
+  int64_t min = 0;
+  int64_t max = INT64_MAX;
+  int64_t divisor = 1;
+  /// Where it is read from; -1 for a symbol with one value only.
+  int32_t input = -1;
+  int32_t axis = -1;
+};
+
+struct TensorDecl {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<ExprId> shape;
+  /// Parameters, state, hypers and constants: the extents and the bytes.
+  std::vector<int64_t> staticShape;
+  int64_t staticBytes = 0;
+};
+
+struct Constant {
+  DType dtype = DType::F32;
+  std::vector<unsigned char> data;
+};
+
+enum class Space : uint8_t { Arena, Parameter, State, Gradient, Input, Hyper, Constant, Output };
+
+struct Buffer {
+  Space space = Space::Arena;
+  uint32_t index = 0;
+  ExprId bytes = 0;
+  int32_t first = 0, last = 0;
+};
+
+struct Ref {
+  uint32_t buffer = 0;
+  ExprId offset = 0;
+};
+
+struct Launch {
+  uint32_t kernel = 0;
+  std::vector<Ref> args;
+  std::vector<ExprId> dims;
+  ExprId work = 0, grain = 0, scratch = 0;
+};
+
+struct Gemm {
+  Ref a, b, c;
+  ExprId m = 0, n = 0, k = 0, aM = 0, aK = 0, bK = 0, bN = 0, cM = 0, cN = 0;
+  std::vector<ExprId> batch, aBatch, bBatch, cBatch;
+  float alpha = 1, beta = 0;
+};
+
+struct Copy {
+  Ref from, to;
+  ExprId bytes = 0;
+};
+
+struct Fill {
+  Ref to;
+  ExprId bytes = 0;
+  uint8_t value = 0;
+};
+
+struct Command {
+  std::variant<Launch, Gemm, Copy, Fill> op;
+  std::vector<uint32_t> nodes;
+};
+
+struct Function {
+  std::string name;
+  std::vector<Buffer> buffers;
+  std::vector<Command> commands;
+  /// Indices into Program::outputs that it computes.
+  std::vector<uint32_t> outputs;
+  /// Indices into Program::inputs that it reads or takes a size from.
+  std::vector<uint32_t> inputs;
+  /// Which expressions, and which symbols, its plan needs.
+  std::vector<bool> exprs, symbols;
+  bool usesGradients = false;
+};
+
+struct KernelDecl {
+  std::string name;
+  uint32_t args = 0, dims = 0;
+};
+
+struct ValueRule {
+  uint32_t input = 0;
+  int64_t min = 0;
+  ExprId max = 0;
+  bool hasExcept = false;
+  int64_t except = 0;
+  uint32_t node = 0;
+};
+
+struct SizeRule {
+  ExprId value = 0;
+  int64_t max = 0;
+  uint32_t node = 0;
+};
+
+struct Program {
+  std::vector<Symbol> symbols;
+  std::vector<Expr> exprs;
+  std::vector<TensorDecl> parameters, state, inputs, hypers, outputs;
+  std::vector<Constant> constants;
+  std::vector<KernelDecl> kernels;
+  std::vector<std::string> nodes;
+  std::vector<Function> functions;
+  std::vector<ValueRule> valueRules;
+  std::vector<SizeRule> sizeRules;
+
+  /// Null if there is none.
+  const Function *function(std::string_view name) const;
+  /// "seq + 1", with the symbols' names.
+  std::string text(ExprId expr) const;
+  /// Marks `expr` and all it is made of in `exprs`, and their symbols in `symbols`.
+  void collect(ExprId expr, std::vector<bool> &exprs, std::vector<bool> &symbols) const;
+};
+
+/// Parses and verifies program.fb. Errors are BadPackage and name the table, index and field.
+Status readProgram(const unsigned char *data, uint64_t size, Program &program);
+
+/// Evaluates those expressions of `program` that `needed` marks (all of what they refer to must be
+/// marked, too), into `values`, of which unmarked elements are 0. False on overflow or a divisor
+/// that is not positive; `bad` is then the expression.
+bool evaluate(const Program &program, const std::vector<bool> &needed,
+              const std::vector<int64_t> &symbols, std::vector<int64_t> &values, ExprId &bad);
+
+} // namespace trainrt
+
+#endif // TRAINRT_CORE_PROGRAM_H

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// program.fb -> Program. First FlatBuffers' own verifier (offsets within the buffer), then ours: every
+// index within its table, expressions in order, lifetimes, arities.
+
+#include "core/program.h"
+#include "program_generated.h"
+
+#include <algorithm>
+#include <set>
+
+namespace trainrt {
+
+namespace {
+
+class Reader {
+public:
+  Reader(const fb::Program &source, Program &program) : source(source), program(program) {}
+
+  Status read() {
+    TRAINRT_TRY(readExprs());
+    TRAINRT_TRY(readTensors("inputs", source.inputs(), program.inputs, false));
+    TRAINRT_TRY(readSymbols());
+    TRAINRT_TRY(readTensors("outputs", source.outputs(), program.outputs, false));
+    TRAINRT_TRY(readTensors("parameters", source.parameters(), program.parameters, true));
+    TRAINRT_TRY(readTensors("state", source.state(), program.state, true));
+    TRAINRT_TRY(readTensors("hypers", source.hypers(), program.hypers, true));
+    TRAINRT_TRY(readConstants());
+    if (source.nodes())
+      for (const flatbuffers::String *node : *source.nodes())
+        program.nodes.push_back(node->str());
+    if (source.kernels())
+      for (const fb::Kernel *kernel : *source.kernels())
+        program.kernels.push_back({kernel->name()->str(), kernel->args(), kernel->dims()});
+    TRAINRT_TRY(readRules());
+    if (source.functions())
+      for (const fb::Function *function : *source.functions())
+        TRAINRT_TRY(readFunction(*function));
+    return {};
+  }
+
+private:
+  template <typename... Args> Status bad(const Args &...what) const {
+    return fail(Code::BadPackage, "program.fb: ", what...);
+  }
+
+  Status index(const std::string &where, uint64_t value, uint64_t limit) const {
+    if (value < limit)
+      return {};
+    return bad(where, " is ", static_cast<int64_t>(value), ", but there are only ", limit);
+  }
+  Status expr(const std::string &where, uint32_t value) const {
+    return index(where, value, program.exprs.size());
+  }
+
+  Status readExprs() {
+    auto *exprs = source.exprs();
+    uint64_t numSymbols = source.symbols() ? source.symbols()->size() : 0;
+    for (uint32_t i = 0; exprs && i < exprs->size(); ++i) {
+      const fb::Expr *from = exprs->Get(i);
+      Expr to;
+      std::string where = "exprs[" + std::to_string(i) + "]";
+      if (from->kind() > fb::ExprKind::MAX)
+        return bad(where, ".kind ", int(from->kind()), " is unknown");
+      to.kind = static_cast<Expr::Kind>(from->kind());
+      to.value = from->value();
+      if (to.kind == Expr::Kind::Symbol) {
+        TRAINRT_TRY(index(where + ".a", static_cast<uint32_t>(from->a()), numSymbols));
+        to.a = static_cast<uint32_t>(from->a());
+      } else if (to.kind != Expr::Kind::Constant) {
+        TRAINRT_TRY(index(where + ".a", static_cast<uint32_t>(from->a()), i));
+        TRAINRT_TRY(index(where + ".b", static_cast<uint32_t>(from->b()), i));
+        to.a = static_cast<uint32_t>(from->a());
+        to.b = static_cast<uint32_t>(from->b());
+      }
+      program.exprs.push_back(to);
+    }
+    return {};
+  }
+
+  Status readSymbols() {
+    std::set<std::string> names;
+    for (uint32_t i = 0; source.symbols() && i < source.symbols()->size(); ++i) {
+      const fb::Symbol *from = source.symbols()->Get(i);
+      Symbol to;
+      to.name = from->name()->str();
+      to.min = from->min();
+      to.max = from->max();
+      to.divisor = from->divisor();
+      to.input = from->source_input();
+      to.axis = from->source_axis();
+      std::string where = "symbols[" + std::to_string(i) + "] '" + to.name + "'";
+      if (!names.insert(to.name).second)
+        return bad(where, " is there twice");
+      if (to.min < 0 || to.min > to.max)
+        return bad(where, ": min ", to.min, ", max ", to.max, " are no range of sizes");
+      if (to.divisor < 1)
+        return bad(where, ".divisor is ", to.divisor);
+      if (to.input < 0) {
+        if (to.min != to.max)
+          return bad(where, ".source_input is ", to.input, " though its value is not fixed");
+        to.input = to.axis = -1;
+      } else {
+        TRAINRT_TRY(index(where + ".source_input", uint64_t(to.input), program.inputs.size()));
+        TRAINRT_TRY(index(where + ".source_axis", static_cast<uint32_t>(to.axis),
+                          program.inputs[size_t(to.input)].shape.size()));
+        const Expr &axis = program.exprs[program.inputs[size_t(to.input)].shape[size_t(to.axis)]];
+        if (axis.kind != Expr::Kind::Symbol || axis.a != i)
+          return bad(where, ": that axis of input '", program.inputs[size_t(to.input)].name,
+                     "' is not the symbol itself");
+      }
+      program.symbols.push_back(std::move(to));
+    }
+    return {};
+  }
+
+  template <typename Tensors>
+  Status readTensors(const char *table, const Tensors *tensors, std::vector<TensorDecl> &result,
+                     bool isStatic) {
+    std::set<std::string> names;
+    for (uint32_t i = 0; tensors && i < tensors->size(); ++i) {
+      const fb::Tensor *from = tensors->Get(i);
+      TensorDecl to;
+      to.name = from->name()->str();
+      std::string where = std::string(table) + "[" + std::to_string(i) + "] '" + to.name + "'";
+      if (!names.insert(to.name).second)
+        return bad(where, " is there twice");
+      if (from->dtype() > fb::DType::MAX)
+        return bad(where, ".dtype ", int(from->dtype()), " is unknown");
+      to.dtype = static_cast<DType>(from->dtype());
+      if (from->shape())
+        to.shape.assign(from->shape()->begin(), from->shape()->end());
+      if (to.shape.size() > 64)
+        return bad(where, " has ", to.shape.size(), " axes");
+      for (uint32_t extent : to.shape)
+        TRAINRT_TRY(expr(where + ".shape", extent));
+      if (isStatic) {
+        for (uint32_t extent : to.shape) {
+          if (program.exprs[extent].kind != Expr::Kind::Constant)
+            return bad(where, ".shape is not constant");
+          to.staticShape.push_back(program.exprs[extent].value);
+        }
+        if (!countBytes(to.dtype, to.staticShape.data(), to.staticShape.size(), to.staticBytes))
+          return bad(where, ".shape ", shapeText(to.staticShape), " is impossible");
+      }
+      result.push_back(std::move(to));
+    }
+    return {};
+  }
+
+  Status readConstants() {
+    for (uint32_t i = 0; source.constants() && i < source.constants()->size(); ++i) {
+      const fb::Constant *from = source.constants()->Get(i);
+      if (from->dtype() > fb::DType::MAX)
+        return bad("constants[", i, "].dtype ", int(from->dtype()), " is unknown");
+      Constant to;
+      to.dtype = static_cast<DType>(from->dtype());
+      to.data.assign(from->data()->begin(), from->data()->end());
+      program.constants.push_back(std::move(to));
+    }
+    return {};
+  }
+
+  Status readRules() {
+    for (uint32_t i = 0; source.value_rules() && i < source.value_rules()->size(); ++i) {
+      const fb::ValueRule *from = source.value_rules()->Get(i);
+      std::string where = "value_rules[" + std::to_string(i) + "]";
+      TRAINRT_TRY(index(where + ".input", from->input(), program.inputs.size()));
+      TRAINRT_TRY(expr(where + ".max", from->max()));
+      TRAINRT_TRY(index(where + ".node", from->node(), program.nodes.size()));
+      if (isFloat(program.inputs[from->input()].dtype))
+        return bad(where, ".input '", program.inputs[from->input()].name, "' holds no integers");
+      program.valueRules.push_back({from->input(), from->min(), from->max(), from->has_except(),
+                                    from->except(), from->node()});
+    }
+    for (uint32_t i = 0; source.size_rules() && i < source.size_rules()->size(); ++i) {
+      const fb::SizeRule *from = source.size_rules()->Get(i);
+      std::string where = "size_rules[" + std::to_string(i) + "]";
+      TRAINRT_TRY(expr(where + ".value", from->value()));
+      TRAINRT_TRY(index(where + ".node", from->node(), program.nodes.size()));
+      program.sizeRules.push_back({from->value(), from->max(), from->node()});
+    }
+    return {};
+  }
+
+  Status readFunction(const fb::Function &from) {
+    Function to;
+    to.name = from.name()->str();
+    functionText = "function '" + to.name + "'";
+    if (program.function(to.name))
+      return bad(functionText, " is there twice");
+    uint64_t numCommands = from.commands() ? from.commands()->size() : 0;
+    std::set<uint32_t> inputs;
+    for (uint32_t i = 0; from.buffers() && i < from.buffers()->size(); ++i) {
+      const fb::Buffer *buffer = from.buffers()->Get(i);
+      std::string where = functionText + ".buffers[" + std::to_string(i) + "]";
+      if (buffer->space() > fb::Space::MAX)
+        return bad(where, ".space ", int(buffer->space()), " is unknown");
+      auto space = static_cast<Space>(buffer->space());
+      TRAINRT_TRY(expr(where + ".bytes", buffer->bytes()));
+      Buffer result{space, static_cast<uint32_t>(buffer->index()), buffer->bytes(),
+                    buffer->first(), buffer->last()};
+      if (space == Space::Arena) {
+        if (result.first < 0 || result.first > result.last || uint64_t(result.last) >= numCommands)
+          return bad(where, ": lifetime [", result.first, ", ", result.last, "] is not within the ",
+                     numCommands, " commands");
+      } else {
+        TRAINRT_TRY(index(where + ".index", result.index, tableSize(space)));
+        to.usesGradients |= space == Space::Gradient;
+        if (space == Space::Input)
+          inputs.insert(result.index);
+      }
+      to.buffers.push_back(result);
+    }
+    if (from.outputs())
+      to.outputs.assign(from.outputs()->begin(), from.outputs()->end());
+    for (uint32_t output : to.outputs)
+      TRAINRT_TRY(index(functionText + ".outputs", output, program.outputs.size()));
+    for (const Buffer &buffer : to.buffers)
+      if (buffer.space == Space::Output &&
+          std::find(to.outputs.begin(), to.outputs.end(), buffer.index) == to.outputs.end())
+        return bad(functionText, " has a buffer of output '", program.outputs[buffer.index].name,
+                   "', which is not among its outputs");
+    for (uint32_t i = 0; i < numCommands; ++i)
+      TRAINRT_TRY(readCommand(*from.commands()->Get(i), int32_t(i), to));
+
+    auto collect = [&](ExprId id) { program.collect(id, to.exprs, to.symbols); };
+    to.exprs.resize(program.exprs.size());
+    to.symbols.resize(program.symbols.size());
+    for (const Buffer &buffer : to.buffers)
+      collect(buffer.bytes);
+    for (uint32_t output : to.outputs)
+      std::for_each(program.outputs[output].shape.begin(), program.outputs[output].shape.end(),
+                    collect);
+    collectCommands(to, collect);
+    auto collectInput = [&](uint32_t input) {
+      const auto &shape = program.inputs[input].shape;
+      std::for_each(shape.begin(), shape.end(), collect);
+    };
+    for (uint32_t input : inputs)
+      collectInput(input);
+    for (const ValueRule &rule : program.valueRules)
+      if (inputs.count(rule.input))
+        collect(rule.max);
+    // A symbol that no axis of these inputs shows is read from its source input; reading that one
+    // may need more symbols.
+    for (bool again = true; again;) {
+      again = false;
+      for (size_t i = 0; i < program.symbols.size(); ++i) {
+        const Symbol &symbol = program.symbols[i];
+        if (!to.symbols[i] || symbol.input < 0 || isShown(uint32_t(i), inputs))
+          continue;
+        inputs.insert(uint32_t(symbol.input));
+        collectInput(uint32_t(symbol.input));
+        again = true;
+      }
+    }
+    to.inputs.assign(inputs.begin(), inputs.end());
+    program.functions.push_back(std::move(to));
+    return {};
+  }
+
+  bool isShown(uint32_t symbol, const std::set<uint32_t> &inputs) const {
+    for (uint32_t input : inputs)
+      for (ExprId extent : program.inputs[input].shape)
+        if (program.exprs[extent].kind == Expr::Kind::Symbol && program.exprs[extent].a == symbol)
+          return true;
+    return false;
+  }
+
+  template <typename Collect> void collectCommands(const Function &function, Collect collect) {
+    auto all = [&](const std::vector<ExprId> &list) {
+      std::for_each(list.begin(), list.end(), collect);
+    };
+    for (const Command &command : function.commands) {
+      if (auto *op = std::get_if<Launch>(&command.op)) {
+        for (const Ref &ref : op->args)
+          collect(ref.offset);
+        all(op->dims);
+        all({op->work, op->grain, op->scratch});
+      } else if (auto *op = std::get_if<Gemm>(&command.op)) {
+        all({op->a.offset, op->b.offset, op->c.offset, op->m, op->n, op->k, op->aM, op->aK, op->bK,
+             op->bN, op->cM, op->cN});
+        all(op->batch);
+        all(op->aBatch);
+        all(op->bBatch);
+        all(op->cBatch);
+      } else if (auto *op = std::get_if<Copy>(&command.op)) {
+        all({op->from.offset, op->to.offset, op->bytes});
+      } else if (auto *op = std::get_if<Fill>(&command.op)) {
+        all({op->to.offset, op->bytes});
+      }
+    }
+  }
+
+  uint64_t tableSize(Space space) const {
+    switch (space) {
+    case Space::Parameter:
+    case Space::Gradient:
+      return program.parameters.size();
+    case Space::State:
+      return program.state.size();
+    case Space::Input:
+      return program.inputs.size();
+    case Space::Hyper:
+      return program.hypers.size();
+    case Space::Constant:
+      return program.constants.size();
+    case Space::Output:
+      return program.outputs.size();
+    default:
+      return 0;
+    }
+  }
+
+  /// `written`: the command stores through it.
+  Status readRef(const std::string &where, const fb::Ref *from, const Function &function,
+                 int32_t command, bool written, Ref &to) {
+    if (!from)
+      return bad(where, " is missing");
+    TRAINRT_TRY(index(where + ".buffer", from->buffer(), function.buffers.size()));
+    TRAINRT_TRY(expr(where + ".offset", from->offset()));
+    const Buffer &buffer = function.buffers[from->buffer()];
+    if (buffer.space == Space::Arena && (command < buffer.first || command > buffer.last))
+      return bad(where, " uses buffer ", from->buffer(), " outside of its lifetime [", buffer.first,
+                 ", ", buffer.last, "]");
+    if (written && (buffer.space == Space::Input || buffer.space == Space::Constant ||
+                    buffer.space == Space::Hyper))
+      return bad(where, " writes to a read-only buffer");
+    to = {from->buffer(), from->offset()};
+    return {};
+  }
+
+  Status exprs(const std::string &where, const flatbuffers::Vector<uint32_t> *from,
+               std::vector<ExprId> &to) {
+    if (from)
+      to.assign(from->begin(), from->end());
+    for (uint32_t id : to)
+      TRAINRT_TRY(expr(where, id));
+    return {};
+  }
+
+  Status readCommand(const fb::Command &from, int32_t number, Function &function) {
+    std::string where = functionText + ".commands[" + std::to_string(number) + "]";
+    Command to;
+    if (from.nodes())
+      to.nodes.assign(from.nodes()->begin(), from.nodes()->end());
+    for (uint32_t node : to.nodes)
+      TRAINRT_TRY(index(where + ".nodes", node, program.nodes.size()));
+    auto ref = [&](const char *field, const fb::Ref *source, bool written, Ref &target) {
+      return readRef(where + "." + field, source, function, number, written, target);
+    };
+    if (auto *launch = from.op_as_Launch()) {
+      Launch op;
+      TRAINRT_TRY(index(where + ".kernel", launch->kernel(), program.kernels.size()));
+      op.kernel = launch->kernel();
+      const KernelDecl &kernel = program.kernels[op.kernel];
+      for (uint32_t i = 0; launch->args() && i < launch->args()->size(); ++i)
+        TRAINRT_TRY(ref("args", launch->args()->Get(i), false, op.args.emplace_back()));
+      TRAINRT_TRY(exprs(where + ".dims", launch->dims(), op.dims));
+      if (op.args.size() != kernel.args || op.dims.size() != kernel.dims)
+        return bad(where, ": kernel '", kernel.name, "' takes ", kernel.args, " arguments and ",
+                   kernel.dims, " dims, not ", op.args.size(), " and ", op.dims.size());
+      op.work = launch->work();
+      op.grain = launch->grain();
+      op.scratch = launch->scratch();
+      for (ExprId id : {op.work, op.grain, op.scratch})
+        TRAINRT_TRY(expr(where, id));
+      to.op = std::move(op);
+    } else if (auto *gemm = from.op_as_Gemm()) {
+      Gemm op;
+      if (gemm->dtype() != fb::DType::f32)
+        return bad(where, ".dtype: this runtime multiplies f32 matrices only");
+      TRAINRT_TRY(ref("a", gemm->a(), false, op.a));
+      TRAINRT_TRY(ref("b", gemm->b(), false, op.b));
+      TRAINRT_TRY(ref("c", gemm->c(), true, op.c));
+      op.m = gemm->m();
+      op.n = gemm->n();
+      op.k = gemm->k();
+      op.aM = gemm->a_m();
+      op.aK = gemm->a_k();
+      op.bK = gemm->b_k();
+      op.bN = gemm->b_n();
+      op.cM = gemm->c_m();
+      op.cN = gemm->c_n();
+      for (ExprId id : {op.m, op.n, op.k, op.aM, op.aK, op.bK, op.bN, op.cM, op.cN})
+        TRAINRT_TRY(expr(where, id));
+      TRAINRT_TRY(exprs(where + ".batch", gemm->batch(), op.batch));
+      TRAINRT_TRY(exprs(where + ".a_batch", gemm->a_batch(), op.aBatch));
+      TRAINRT_TRY(exprs(where + ".b_batch", gemm->b_batch(), op.bBatch));
+      TRAINRT_TRY(exprs(where + ".c_batch", gemm->c_batch(), op.cBatch));
+      if (op.batch.size() > 16 || op.aBatch.size() != op.batch.size() ||
+          op.bBatch.size() != op.batch.size() || op.cBatch.size() != op.batch.size())
+        return bad(where, ": its lists of batch axes differ in length, or have more than 16");
+      op.alpha = gemm->alpha();
+      op.beta = gemm->beta();
+      to.op = std::move(op);
+    } else if (auto *copy = from.op_as_Copy()) {
+      Copy op;
+      TRAINRT_TRY(ref("from", copy->from(), false, op.from));
+      TRAINRT_TRY(ref("to", copy->to(), true, op.to));
+      op.bytes = copy->bytes();
+      TRAINRT_TRY(expr(where + ".bytes", op.bytes));
+      to.op = op;
+    } else if (auto *fill = from.op_as_Fill()) {
+      Fill op;
+      TRAINRT_TRY(ref("to", fill->to(), true, op.to));
+      op.bytes = fill->bytes();
+      op.value = fill->value();
+      TRAINRT_TRY(expr(where + ".bytes", op.bytes));
+      to.op = op;
+    } else {
+      return bad(where, ".op is of an unknown kind");
+    }
+    function.commands.push_back(std::move(to));
+    return {};
+  }
+
+  const fb::Program &source;
+  Program &program;
+  std::string functionText;
+};
+
+} // namespace
+
+Status readProgram(const unsigned char *data, uint64_t size, Program &program) {
+  auto bad = [](const auto &...what) { return fail(Code::BadPackage, "program.fb: ", what...); };
+  if (size < 8 || !fb::ProgramBufferHasIdentifier(data))
+    return bad("it is not a program (no file identifier)");
+  flatbuffers::Verifier verifier(data, size, /*max_depth=*/64, /*max_tables=*/100'000'000);
+  if (!fb::VerifyProgramBuffer(verifier))
+    return bad("its structure is damaged");
+  const fb::Program *source = fb::GetProgram(data);
+  if (source->version_major() > programMajor)
+    return bad("version_major is ", source->version_major(), "; this runtime reads up to ",
+               programMajor, ": use a newer runtime");
+  Program result;
+  TRAINRT_TRY(Reader(*source, result).read());
+  program = std::move(result);
+  return {};
+}
+
+} // namespace trainrt

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The GEMM's driver: brings a problem into the form that the micro kernels want (columns of C
+// contiguous, as few batches as possible), packs panels of A and B, and walks the tiles of C.
+//
+// A thread computes tiles of C from a packed block of B that stays in its L2, and packs the panel
+// of A it works on into L1 (or reads A in place). Two ways through a problem: *shared*, all threads
+// pack a block of B together; for large matrices. *Private*, a thread takes a whole matrix of the
+// batch and packs for itself; for many small ones. Both add up k in the same blocks of at most
+// `blockK`, so the way taken never shows in the result.
+#include "gemm.h"
+
+#include "gemm_kernels.h"
+#include "thread_pool.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace trainrt {
+
+namespace {
+
+constexpr int maxBatchRank = 16;
+/// Longest chain of k in a tile's registers: a panel of A (14 x 512 floats) stays in L1 while
+/// panels of B stream from L2.
+constexpr int64_t blockK = 512;
+/// Columns of B that are packed at a time.
+constexpr int64_t chunkN = 2048;
+/// A tile of C for one thread: its part of B (blockK x tileN) fits L2 beside the tile itself. Tiles
+/// are smaller where there are fewer than `tilesPerThread`.
+constexpr int64_t tileN = 512, tileM = 128, tilesPerThread = 8;
+/// Multiply-adds worth handing to another thread (about 10 microseconds).
+constexpr int64_t parallelWork = int64_t(1) << 19;
+/// Height of a tile that reads A in place: with more rows than this, the compilers run out of
+/// registers for addresses.
+constexpr int directRows = 8;
+/// Floats of B that a thread may pack for itself: half of L2.
+constexpr int64_t privateFloats = int64_t(1) << 18;
+
+int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
+/// Where part `i` begins when `n` is cut into `parts` parts of (almost) equal size.
+int64_t cut(int64_t n, int64_t i, int64_t parts) { return n * i / parts; }
+
+const GemmKernels *chooseKernels() {
+#if defined(__x86_64__)
+  if (const GemmKernels *kernels = gemmKernelsAvx512();
+      kernels && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+    return kernels;
+  if (const GemmKernels *kernels = gemmKernelsAvx2();
+      kernels && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return kernels;
+#endif
+  throw std::runtime_error("this processor has no AVX2 and FMA, which the CPU target needs");
+}
+
+/// A problem in normal form. `k` is cut into `blocks` blocks.
+struct Problem {
+  const GemmKernels &kernels;
+  const float *a, *b;
+  float *c;
+  int64_t m, n, k, a_m, a_k, b_k, b_n, c_m, c_n;
+  int batchRank;
+  int64_t batch[maxBatchRank], aBatch[maxBatchRank], bBatch[maxBatchRank], cBatch[maxBatchRank];
+  float alpha, beta;
+  int64_t blocks;
+
+  int64_t panelN() const { return kernels.lanes * kernels.vectors; }
+  int64_t kAt(int64_t block) const { return cut(k, block, blocks); }
+  int64_t longestBlock() const { return ceilDiv(k, blocks); }
+  int64_t matrices() const {
+    int64_t count = 1;
+    for (int i = 0; i < batchRank; ++i)
+      count *= batch[i];
+    return count;
+  }
+  /// The operands of matrix `index` of the batch.
+  void select(int64_t index, const float *&aAt, const float *&bAt, float *&cAt) const {
+    aAt = a, bAt = b, cAt = c;
+    for (int i = batchRank - 1; i >= 0; --i) {
+      int64_t at = index % batch[i];
+      index /= batch[i];
+      aAt += at * aBatch[i];
+      bAt += at * bBatch[i];
+      cAt += at * cBatch[i];
+    }
+  }
+};
+
+void swapOperands(Problem &p) {
+  std::swap(p.a, p.b);
+  std::swap(p.m, p.n);
+  std::swap(p.a_m, p.b_n);
+  std::swap(p.a_k, p.b_k);
+  std::swap(p.c_m, p.c_n);
+  std::swap(p.aBatch, p.bBatch);
+}
+
+/// Makes a batch axis part of m where B does not depend on it and A and C continue their rows.
+bool mergeIntoRows(Problem &p) {
+  for (int i = 0; i < p.batchRank; ++i) {
+    if (p.bBatch[i] != 0 || p.cBatch[i] != p.m * p.c_m || p.aBatch[i] != p.m * p.a_m)
+      continue;
+    p.m *= p.batch[i];
+    --p.batchRank;
+    for (int j = i; j < p.batchRank; ++j) {
+      p.batch[j] = p.batch[j + 1];
+      p.aBatch[j] = p.aBatch[j + 1];
+      p.bBatch[j] = p.bBatch[j + 1];
+      p.cBatch[j] = p.cBatch[j + 1];
+    }
+    return true;
+  }
+  return false;
+}
+
+Problem normalize(const GemmArgs &args, const GemmKernels &kernels) {
+  if (args.batchRank < 0 || args.batchRank > maxBatchRank || args.m < 0 || args.n < 0 || args.k < 0)
+    throw std::invalid_argument("gemm: an extent is negative or there are too many batch axes");
+  Problem p = {kernels,  args.a,   args.b,   args.c,   args.m,     args.n,    args.k,
+               args.a_m, args.a_k, args.b_k, args.b_n, args.c_m,   args.c_n,  0,
+               {},       {},       {},       {},       args.alpha, args.beta, 1};
+  for (int i = 0; i < args.batchRank; ++i) {
+    if (args.batch[i] < 0)
+      throw std::invalid_argument("gemm: a batch extent is negative");
+    if (args.batch[i] == 1)
+      continue;
+    p.batch[p.batchRank] = args.batch[i];
+    p.aBatch[p.batchRank] = args.aBatch[i];
+    p.bBatch[p.batchRank] = args.bBatch[i];
+    p.cBatch[p.batchRank] = args.cBatch[i];
+    ++p.batchRank;
+  }
+  while (mergeIntoRows(p))
+    ;
+  swapOperands(p);
+  while (mergeIntoRows(p))
+    ;
+  swapOperands(p);
+  // Vectors run along n: it should be the contiguous axis of C, and not the tiny one.
+  bool contiguous = p.c_n == 1 || p.n == 1, swapped = p.c_m == 1 || p.m == 1;
+  if ((!contiguous && swapped && p.m >= kernels.lanes / 2) ||
+      (p.n < kernels.lanes / 2 && p.m > p.n))
+    swapOperands(p);
+  p.blocks = std::max<int64_t>(1, ceilDiv(p.k, blockK));
+  return p;
+}
+
+/// Adds beta * C into C for an empty sum.
+void scaleOnly(const Problem &p) {
+  for (int64_t matrix = 0, end = p.matrices(); matrix < end; ++matrix) {
+    const float *a, *b;
+    float *c;
+    p.select(matrix, a, b, c);
+    for (int64_t i = 0; i < p.m; ++i)
+      for (int64_t j = 0; j < p.n; ++j) {
+        float &at = c[i * p.c_m + j * p.c_n];
+        at = p.beta == 0.0f ? 0.0f : p.beta * at;
+      }
+  }
+}
+
+/// Whether the micro kernels read A where it is: `rows` contiguous along k, or its `columns` along
+/// m.
+enum class DirectA { no, rows, columns };
+
+/// Reading A in place saves the packing, where its lines do not all fall into the same few sets of
+/// L1 (rows), or are used about once anyway (columns).
+DirectA chooseDirect(const Problem &p) {
+  if (p.a_k == 1 && (p.m == 1 || p.a_m % 512 != 0))
+    return DirectA::rows;
+  if (p.a_m == 1 && p.n <= 2 * p.panelN())
+    return DirectA::columns;
+  return DirectA::no;
+}
+
+/// One block of k of one matrix of the batch: all rows of A, in panels of almost equal height, and
+/// the columns [n0, n0 + nLen) of B, packed in panels of panelN() columns.
+struct Block {
+  const Problem &p;
+  DirectA directA;
+  const float *a = nullptr, *b = nullptr; ///< at the block's first k, b also at column n0
+  float *c = nullptr;                     ///< at column n0
+  float *packedB = nullptr;
+  int64_t nLen = 0, k = 0;
+  float beta = 0;
+
+  explicit Block(const Problem &p) : p(p), directA(chooseDirect(p)) {}
+
+  /// Where block `index` of k of matrix `matrix` begins at column `n0`.
+  void select(int64_t matrix, int64_t index, int64_t n0, int64_t columns) {
+    p.select(matrix, a, b, c);
+    int64_t k0 = p.kAt(index);
+    a += k0 * p.a_k;
+    b += k0 * p.b_k + n0 * p.b_n;
+    c += n0 * p.c_n;
+    nLen = columns;
+    k = p.kAt(index + 1) - k0;
+    beta = index == 0 ? p.beta : 1.0f;
+  }
+  int64_t panels() const {
+    int rows = p.kernels.rows;
+    return ceilDiv(p.m, directA == DirectA::rows ? std::min(rows, directRows) : rows);
+  }
+  void packB(int64_t column) const {
+    p.kernels.pack(packedB + column * k, b + column * p.b_n, p.b_n, p.b_k,
+                   int(std::min(p.panelN(), nLen - column)), int(p.panelN()), k);
+  }
+  void compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t column1,
+               float *packedA) const;
+};
+
+/// The tile of C of some panels of A and the columns [column0, column1) (column0 a panel's first).
+/// `packedA` has room for a panel.
+void Block::compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t column1,
+                    float *packedA) const {
+  const GemmKernels &kernels = p.kernels;
+  alignas(64) float temporary[GemmKernels::maxRows * 32];
+  const int lanes = kernels.lanes;
+  const int64_t width = p.panelN();
+  for (int64_t panel = panel0; panel < panel1; ++panel) {
+    const int64_t row = cut(p.m, panel, panels()), rows = cut(p.m, panel + 1, panels()) - row;
+    const float *aAt = a + row * p.a_m;
+    int64_t aStride = directA == DirectA::rows ? p.a_m : p.a_k;
+    if (directA == DirectA::no) {
+      kernels.pack(packedA, aAt, p.a_m, p.a_k, int(rows), int(rows), k);
+      aAt = packedA;
+      aStride = rows;
+    }
+    for (int64_t column = column0; column < column1; column += width) {
+      const int64_t columns = std::min(width, nLen - column);
+      const int vectors = int(ceilDiv(columns, lanes));
+      const int tail = int(columns) - (vectors - 1) * lanes;
+      GemmMicroKernel micro = kernels.micro[directA == DirectA::rows][rows - 1][vectors - 1];
+      const float *bAt = packedB + column * k;
+      float *cAt = c + row * p.c_m + column * p.c_n;
+      if (p.c_n == 1 || p.n == 1) {
+        micro(k, aAt, aStride, bAt, cAt, p.c_m, tail, p.alpha, beta);
+        continue;
+      }
+      micro(k, aAt, aStride, bAt, temporary, width, tail, p.alpha, 0.0f);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; ++j) {
+          float &at = cAt[i * p.c_m + j * p.c_n], value = temporary[i * width + j];
+          at = beta == 0.0f ? value : std::fma(beta, at, value);
+        }
+    }
+  }
+}
+
+/// Floats of a packed panel of A.
+int64_t panelFloats(const Problem &p) { return roundUp(p.longestBlock() * p.kernels.rows, 16); }
+
+void runPrivate(const Problem &p, ThreadPool &pool) {
+  const int64_t nPad = roundUp(p.n, p.panelN());
+  const int64_t work = p.m * nPad * p.k;
+  pool.parallelFor(p.matrices(), std::max<int64_t>(1, parallelWork / work),
+                   [&](unsigned worker, int64_t begin, int64_t end) {
+                     const int64_t floats = panelFloats(p) + nPad * p.longestBlock();
+                     float *packedA =
+                         static_cast<float *>(pool.scratch(worker, size_t(floats * 4)));
+                     Block block(p);
+                     block.packedB = packedA + panelFloats(p);
+                     for (int64_t matrix = begin; matrix < end; ++matrix)
+                       for (int64_t index = 0; index < p.blocks; ++index) {
+                         block.select(matrix, index, 0, p.n);
+                         for (int64_t column = 0; column < p.n; column += p.panelN())
+                           block.packB(column);
+                         block.compute(0, block.panels(), 0, p.n, packedA);
+                       }
+                   });
+}
+
+void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
+  const int64_t panelN = p.panelN();
+  // Chunks of n begin at a panel's boundary, so that only the last panel of all is narrow.
+  const int64_t step = roundUp(ceilDiv(p.n, ceilDiv(p.n, chunkN)), panelN);
+  Block block(p);
+  block.packedB = static_cast<float *>(pool.shared(0, size_t(p.longestBlock() * step * 4)));
+  const int64_t panels = block.panels();
+  for (int64_t n0 = 0; n0 < p.n; n0 += step)
+    for (int64_t index = 0; index < p.blocks; ++index) {
+      block.select(matrix, index, n0, std::min(step, p.n - n0));
+      const int64_t columnPanels = ceilDiv(block.nLen, panelN);
+      pool.parallelFor(columnPanels, std::max<int64_t>(1, parallelWork / 16 / (block.k * panelN)),
+                       [&](unsigned, int64_t begin, int64_t end) {
+                         for (int64_t i = begin; i < end; ++i)
+                           block.packB(i * panelN);
+                       });
+      const int64_t nTiles = ceilDiv(block.nLen, tileN);
+      const int64_t mTiles =
+          std::clamp<int64_t>(ceilDiv(tilesPerThread * int64_t(pool.size()), nTiles),
+                              std::min(ceilDiv(p.m, tileM), panels), panels);
+      const int64_t tiles = mTiles * nTiles;
+      const int64_t tileWork = std::max<int64_t>(1, p.m * block.nLen * block.k / tiles);
+      pool.parallelFor(
+          tiles, std::max<int64_t>(1, parallelWork / tileWork),
+          [&](unsigned worker, int64_t begin, int64_t end) {
+            float *packedA = static_cast<float *>(pool.scratch(worker, size_t(panelFloats(p) * 4)));
+            for (int64_t i = begin; i < end; ++i) {
+              int64_t row = i % mTiles, column = i / mTiles;
+              block.compute(cut(panels, row, mTiles), cut(panels, row + 1, mTiles),
+                            cut(columnPanels, column, nTiles) * panelN,
+                            std::min(block.nLen, cut(columnPanels, column + 1, nTiles) * panelN),
+                            packedA);
+            }
+          });
+    }
+}
+
+} // namespace
+
+void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels) {
+  Problem p = normalize(args, kernels);
+  const int64_t matrices = p.matrices();
+  if (matrices == 0 || p.m == 0 || p.n == 0)
+    return;
+  if (p.k == 0 || p.alpha == 0.0f) {
+    scaleOnly(p);
+    return;
+  }
+  const int64_t floats = roundUp(p.n, p.panelN()) * p.longestBlock();
+  const bool small = p.m * p.n * p.k <= parallelWork; // not worth two threads
+  if (floats <= privateFloats && (matrices >= 2 * int64_t(pool.size()) || small)) {
+    runPrivate(p, pool);
+    return;
+  }
+  for (int64_t matrix = 0; matrix < matrices; ++matrix)
+    runShared(p, matrix, pool);
+}
+
+void gemmF32(const GemmArgs &args, ThreadPool &pool) {
+  static const GemmKernels *const kernels = chooseKernels();
+  gemmF32(args, pool, *kernels);
+}
+
+} // namespace trainrt

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Idea: a job is *joined*, not handed out. A worker that wakes up late finds the job closed and
+// goes back to sleep, so the caller never waits for a thread that the operating system has not
+// scheduled yet, only for chunks that somebody has begun. Waiting spins for some microseconds (the
+// usual gap between two commands of a step) and then sleeps in the kernel.
+#include "thread_pool.h"
+
+#include <algorithm>
+#include <new>
+
+namespace trainrt {
+
+namespace {
+
+constexpr uint32_t openBit = 1u << 31;
+constexpr int spinRounds = 400; // a `pause` is about 40 ns on current cores
+constexpr int64_t chunksPerThread = 4;
+
+/// The pool and the index this thread works for, to recognise nested calls.
+thread_local const ThreadPool *currentPool = nullptr;
+thread_local unsigned currentWorker = 0;
+
+void cpuRelax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+/// Sets the thread's identity for as long as it lives.
+struct WorkerScope {
+  WorkerScope(const ThreadPool *pool, unsigned worker)
+      : savedPool(currentPool), savedWorker(currentWorker) {
+    currentPool = pool;
+    currentWorker = worker;
+  }
+  ~WorkerScope() {
+    currentPool = savedPool;
+    currentWorker = savedWorker;
+  }
+  const ThreadPool *savedPool;
+  unsigned savedWorker;
+};
+
+} // namespace
+
+GrowingBuffer::~GrowingBuffer() { ::operator delete(memory, std::align_val_t(64)); }
+
+void *GrowingBuffer::get(size_t bytes) {
+  if (bytes > size) {
+    size_t rounded = (bytes + 4095) & ~size_t(4095);
+    ::operator delete(memory, std::align_val_t(64));
+    memory = nullptr;
+    size = 0;
+    memory = ::operator new(rounded, std::align_val_t(64));
+    size = rounded;
+  }
+  return memory;
+}
+
+ThreadPool::ThreadPool(unsigned threads)
+    : numThreads(std::max(threads, 1u)), buffers(new GrowingBuffer[numThreads]) {
+  workers.reserve(numThreads - 1);
+  for (unsigned worker = 1; worker < numThreads; ++worker)
+    workers.emplace_back([this, worker] { workerMain(worker); });
+}
+
+ThreadPool::~ThreadPool() {
+  stopping.store(true);
+  epoch.fetch_add(1);
+  epoch.notify_all();
+  for (std::thread &worker : workers)
+    worker.join();
+}
+
+size_t ThreadPool::scratchBytes() const {
+  size_t bytes = sharedBuffers[0].bytes() + sharedBuffers[1].bytes();
+  for (unsigned worker = 0; worker < numThreads; ++worker)
+    bytes += buffers[worker].bytes();
+  return bytes;
+}
+
+void ThreadPool::runChunks(unsigned worker) {
+  for (;;) {
+    int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+    if (begin >= total)
+      return;
+    try {
+      (*body)(worker, begin, std::min(begin + chunk, total));
+    } catch (...) {
+      std::lock_guard<std::mutex> lock(errorMutex);
+      if (!error)
+        error = std::current_exception();
+      next.store(total, std::memory_order_relaxed);
+    }
+  }
+}
+
+void ThreadPool::workerMain(unsigned worker) {
+  WorkerScope scope(this, worker);
+  uint32_t seen = 0;
+  for (;;) {
+    uint32_t now = epoch.load(std::memory_order_acquire);
+    for (int round = 0; now == seen && round < spinRounds; ++round) {
+      cpuRelax();
+      now = epoch.load(std::memory_order_acquire);
+    }
+    while (now == seen) {
+      epoch.wait(seen, std::memory_order_acquire);
+      now = epoch.load(std::memory_order_acquire);
+    }
+    seen = now;
+    if (stopping.load())
+      return;
+
+    uint32_t state = control.load(std::memory_order_acquire);
+    bool joined = false;
+    while ((state & openBit) && !joined)
+      joined = control.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel,
+                                             std::memory_order_acquire);
+    if (!joined)
+      continue;
+    runChunks(worker);
+    if (control.fetch_sub(1, std::memory_order_acq_rel) == 1) // closed, and the last one in it
+      control.notify_one();
+  }
+}
+
+void ThreadPool::parallelFor(int64_t n, int64_t grain, const Body &fn) {
+  if (n <= 0)
+    return;
+  grain = std::max<int64_t>(grain, 1);
+  if (currentPool == this) {
+    fn(currentWorker, 0, n);
+    return;
+  }
+  std::lock_guard<std::mutex> lock(callers);
+  WorkerScope scope(this, 0);
+  if (numThreads == 1 || n <= grain) {
+    fn(0, 0, n);
+    return;
+  }
+
+  body = &fn;
+  total = n;
+  int64_t parts = int64_t(numThreads) * chunksPerThread;
+  chunk = std::max(grain, (n + parts - 1) / parts);
+  error = nullptr;
+  next.store(0, std::memory_order_relaxed);
+  control.store(openBit, std::memory_order_release);
+  epoch.fetch_add(1, std::memory_order_release);
+  epoch.notify_all();
+
+  runChunks(0);
+
+  uint32_t inside = control.fetch_and(~openBit, std::memory_order_acq_rel) & ~openBit;
+  for (int round = 0; inside != 0 && round < spinRounds; ++round) {
+    cpuRelax();
+    inside = control.load(std::memory_order_acquire);
+  }
+  while (inside != 0) {
+    control.wait(inside, std::memory_order_acquire);
+    inside = control.load(std::memory_order_acquire);
+  }
+  body = nullptr;
+  if (error) {
+    std::exception_ptr thrown = std::move(error);
+    error = nullptr;
+    std::rethrow_exception(thrown);
+  }
+}
+
+} // namespace trainrt

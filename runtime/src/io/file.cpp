@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// POSIX files with messages that name the path and the reason.
+
+#include "io/file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace trainrt {
+
+namespace {
+Status systemError(const std::string &what, const std::string &path) {
+  int code = errno;
+  return fail(code == ENOENT ? Code::NotFound : Code::IoError, "cannot ", what, " '", path,
+              "': ", std::strerror(code));
+}
+} // namespace
+
+Status MappedFile::open(const std::string &path, std::shared_ptr<const MappedFile> &file) {
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return systemError("open", path);
+  struct stat info;
+  if (fstat(descriptor, &info) != 0) {
+    Status status = systemError("inspect", path);
+    ::close(descriptor);
+    return status;
+  }
+  if (!S_ISREG(info.st_mode)) {
+    ::close(descriptor);
+    return fail(Code::IoError, "cannot read '", path, "': it is not a regular file");
+  }
+  std::shared_ptr<MappedFile> mapped(new MappedFile());
+  mapped->name = path;
+  mapped->length = static_cast<uint64_t>(info.st_size);
+  if (mapped->length) {
+    void *address = mmap(nullptr, mapped->length, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (address == MAP_FAILED) {
+      Status status = systemError("map", path);
+      ::close(descriptor);
+      return status;
+    }
+    mapped->bytes = static_cast<const unsigned char *>(address);
+  }
+  ::close(descriptor);
+  file = std::move(mapped);
+  return {};
+}
+
+MappedFile::~MappedFile() {
+  if (bytes)
+    munmap(const_cast<unsigned char *>(bytes), length);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor >= 0) {
+    ::close(descriptor);
+    ::unlink(temporary.c_str());
+  }
+}
+
+Status AtomicFile::create(const std::string &path) {
+  target = path;
+  // Not mkstemp: its mode 0600 would stay, and reading the umask to mend that is not thread safe.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+      return systemError("create", path);
+    temporary = path + ".tmp-" + std::to_string(random);
+    descriptor = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor >= 0 || errno != EEXIST)
+      break;
+  }
+  return descriptor < 0 ? systemError("create", path) : Status();
+}
+
+Status AtomicFile::write(const void *data, uint64_t size) {
+  TRAINRT_TRY(writeAt(offset, data, size));
+  offset += size;
+  return {};
+}
+
+Status AtomicFile::writeAt(uint64_t at, const void *data, uint64_t size) {
+  auto *bytes = static_cast<const char *>(data);
+  while (size) {
+    ssize_t done = ::pwrite(descriptor, bytes, std::min<uint64_t>(size, 1u << 30),
+                            static_cast<off_t>(at));
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done <= 0)
+      return systemError("write", target);
+    bytes += done;
+    at += static_cast<uint64_t>(done);
+    size -= static_cast<uint64_t>(done);
+  }
+  return {};
+}
+
+Status AtomicFile::commit() {
+  if (fsync(descriptor) != 0)
+    return systemError("write", target);
+  if (::close(descriptor) != 0) {
+    descriptor = -1;
+    return systemError("write", target);
+  }
+  descriptor = -1;
+  if (::rename(temporary.c_str(), target.c_str()) != 0) {
+    Status status = systemError("create", target);
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  return syncDirectory(directoryOf(target));
+}
+
+Status syncDirectory(const std::string &path) {
+  std::string name = path.empty() ? "." : path;
+  int descriptor = ::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0)
+    return systemError("open", name);
+  // Some filesystems cannot sync folders (EINVAL): then there is nothing more to do.
+  int result = fsync(descriptor);
+  int code = errno;
+  ::close(descriptor);
+  if (result != 0 && code != EINVAL) {
+    errno = code;
+    return systemError("sync", name);
+  }
+  return {};
+}
+
+std::string directoryOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+bool staysInside(std::string_view path) {
+  if (path.empty() || path.front() == '/' || path.find('\0') != path.npos)
+    return false;
+  while (true) {
+    size_t slash = path.find('/');
+    if (path.substr(0, slash) == "..")
+      return false;
+    if (slash == path.npos)
+      return true;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+} // namespace trainrt

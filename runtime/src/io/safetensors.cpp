@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The header is parsed without exceptions and nothing in it is trusted: types, extents, offsets,
+// overlaps and gaps are all checked before a tensor is handed out.
+
+#include "io/safetensors.h"
+#include "io/hash.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+namespace trainrt {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+constexpr const char *typeNames[numDTypes] = {"F32", "F64", "F16", "BF16", "I8",  "I16", "I32",
+                                              "I64", "U8",  "U16", "U32",  "U64", "BOOL"};
+
+bool asCount(const Json &value, int64_t &result) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > uint64_t(INT64_MAX))
+    return false;
+  result = static_cast<int64_t>(value.get<uint64_t>());
+  return true;
+}
+} // namespace
+
+Status SafetensorsReader::open(const std::string &path, SafetensorsReader &reader) {
+  std::shared_ptr<const MappedFile> file;
+  TRAINRT_TRY(MappedFile::open(path, file));
+  return open(std::move(file), reader);
+}
+
+Status SafetensorsReader::open(std::shared_ptr<const MappedFile> file, SafetensorsReader &reader) {
+  auto bad = [&](const auto &...what) {
+    return fail(Code::BadData, "'", file->path(), "': not a readable safetensors file: ", what...);
+  };
+  uint64_t headerSize = 0;
+  if (file->size() < 10)
+    return bad("it has ", file->size(), " bytes only");
+  std::memcpy(&headerSize, file->data(), 8);
+  if (headerSize > file->size() - 8 || headerSize > 100'000'000)
+    return bad("its header of ", headerSize, " bytes does not fit into the file of ", file->size(),
+               " bytes (truncated?)");
+  auto *text = reinterpret_cast<const char *>(file->data()) + 8;
+  // Duplicate names would silently win over each other: count the keys of the top level.
+  size_t keys = 0;
+  auto count = [&](int depth, Json::parse_event_t event, Json &) {
+    keys += event == Json::parse_event_t::key && depth == 1;
+    return true;
+  };
+  Json header = Json::parse(text, text + headerSize, count, /*allow_exceptions=*/false);
+  if (!header.is_object())
+    return bad("its header is not a JSON object");
+  if (keys != header.size())
+    return bad("a name occurs twice in its header");
+
+  const unsigned char *data = file->data() + 8 + headerSize;
+  uint64_t dataSize = file->size() - 8 - headerSize;
+  SafetensorsReader result;
+  for (auto &[name, value] : header.items()) {
+    if (name == "__metadata__") {
+      for (auto &[key, note] : value.items())
+        if (note.is_string())
+          result.notes[key] = note.get<std::string>();
+      continue;
+    }
+    auto badTensor = [&](const auto &...what) { return bad("tensor '", name, "': ", what...); };
+    Entry entry;
+    entry.name = name;
+    if (!value.is_object() || !value.contains("dtype") || !value.contains("shape") ||
+        !value.contains("data_offsets"))
+      return badTensor("needs dtype, shape and data_offsets");
+    const Json &dtype = value["dtype"], &shape = value["shape"], &span = value["data_offsets"];
+    auto *found = std::find_if(typeNames, typeNames + numDTypes, [&](const char *candidate) {
+      return dtype.is_string() && dtype.get_ref<const std::string &>() == candidate;
+    });
+    if (found == typeNames + numDTypes)
+      return badTensor("dtype ", dtype.dump(), " is not supported");
+    entry.array.dtype = static_cast<DType>(found - typeNames);
+    if (!shape.is_array() || shape.size() > 64)
+      return badTensor("shape is not a list");
+    for (const Json &extent : shape)
+      if (!asCount(extent, entry.array.shape.emplace_back()))
+        return badTensor("shape ", shape.dump(), " is not a list of sizes");
+    int64_t begin, end, bytes;
+    if (!span.is_array() || span.size() != 2 || !asCount(span[0], begin) || !asCount(span[1], end) ||
+        begin > end || static_cast<uint64_t>(end) > dataSize)
+      return badTensor("data_offsets ", span.dump(), " are outside of the ", dataSize,
+                       " bytes of data (truncated?)");
+    if (!countBytes(entry.array.dtype, entry.array.shape.data(), entry.array.shape.size(), bytes) ||
+        bytes != end - begin)
+      return badTensor("shape ", shape.dump(), " of ", *found, " does not have the ", end - begin,
+                       " bytes of data_offsets");
+    entry.array.data = data + begin;
+    entry.array.bytes = bytes;
+    result.list.push_back(std::move(entry));
+  }
+  std::sort(result.list.begin(), result.list.end(), [](const Entry &a, const Entry &b) {
+    return std::tie(a.array.data, a.array.bytes, a.name) <
+           std::tie(b.array.data, b.array.bytes, b.name);
+  });
+  const unsigned char *expected = data;
+  for (const Entry &entry : result.list) {
+    if (entry.array.data != expected)
+      return bad("tensor '", entry.name, "' overlaps another one or leaves a gap");
+    expected += entry.array.bytes;
+  }
+  if (expected != data + dataSize)
+    return bad("there are bytes after the last tensor");
+  for (size_t i = 0; i < result.list.size(); ++i)
+    result.index.emplace(result.list[i].name, i);
+  result.file = std::move(file);
+  reader = std::move(result);
+  return {};
+}
+
+const SafetensorsReader::Entry *SafetensorsReader::find(std::string_view name) const {
+  auto found = index.find(name);
+  return found == index.end() ? nullptr : &list[found->second];
+}
+
+Status writeSafetensors(const std::string &path,
+                        const std::vector<std::pair<std::string, ArrayView>> &tensors,
+                        const std::map<std::string, std::string> &metadata, uint32_t *checksum) {
+  std::vector<const std::pair<std::string, ArrayView> *> order;
+  for (size_t size : {8, 4, 2, 1})
+    for (const auto &tensor : tensors)
+      if (sizeOf(tensor.second.dtype) == size)
+        order.push_back(&tensor);
+  Json header = Json::object();
+  if (!metadata.empty())
+    header["__metadata__"] = metadata;
+  int64_t offset = 0;
+  for (auto *tensor : order) {
+    const ArrayView &array = tensor->second;
+    header[tensor->first] = {{"dtype", typeNames[static_cast<size_t>(array.dtype)]},
+                             {"shape", array.shape},
+                             {"data_offsets", {offset, offset + array.bytes}}};
+    offset += array.bytes;
+  }
+  // Names that are not UTF-8 would make `dump` throw: they are replaced, as nothing can read them.
+  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.append((64 - (8 + text.size()) % 64) % 64, ' ');
+  uint64_t length = text.size();
+  uint32_t crc = 0;
+  AtomicFile file;
+  TRAINRT_TRY(file.create(path));
+  auto write = [&](const void *data, uint64_t size) {
+    if (checksum)
+      crc = crc32(data, size, crc);
+    return file.write(data, size);
+  };
+  TRAINRT_TRY(write(&length, 8));
+  TRAINRT_TRY(write(text.data(), text.size()));
+  for (auto *tensor : order)
+    TRAINRT_TRY(write(tensor->second.data, static_cast<uint64_t>(tensor->second.bytes)));
+  if (checksum)
+    *checksum = crc;
+  return file.commit();
+}
+
+} // namespace trainrt

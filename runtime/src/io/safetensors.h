@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// safetensors files: weights, checkpoints, dumped gradients. 8 bytes of header length, a JSON header,
+// then the arrays without gaps.
+#ifndef TRAINRT_IO_SAFETENSORS_H
+#define TRAINRT_IO_SAFETENSORS_H
+
+#include "core/dtype.h"
+#include "core/status.h"
+#include "io/file.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace trainrt {
+
+class SafetensorsReader {
+public:
+  struct Entry {
+    std::string name;
+    ArrayView array; ///< Points into the mapping; may be less aligned than its elements.
+  };
+
+  /// Checks the whole header; errors are BadData and name the file and the tensor.
+  static Status open(std::shared_ptr<const MappedFile> file, SafetensorsReader &reader);
+  static Status open(const std::string &path, SafetensorsReader &reader);
+
+  /// In the order of their data.
+  const std::vector<Entry> &entries() const { return list; }
+  /// Null if there is none.
+  const Entry *find(std::string_view name) const;
+  /// "__metadata__" of the header.
+  const std::map<std::string, std::string> &metadata() const { return notes; }
+  const std::shared_ptr<const MappedFile> &mapping() const { return file; }
+
+private:
+  std::shared_ptr<const MappedFile> file;
+  std::vector<Entry> list;
+  std::map<std::string, size_t, std::less<>> index;
+  std::map<std::string, std::string> notes;
+};
+
+/// Writes `tensors` (distinct names) in their order, larger elements first so that all are aligned.
+/// The file appears under its name when it is complete. `checksum`: CRC-32 of the whole file.
+Status writeSafetensors(const std::string &path,
+                        const std::vector<std::pair<std::string, ArrayView>> &tensors,
+                        const std::map<std::string, std::string> &metadata = {},
+                        uint32_t *checksum = nullptr);
+
+} // namespace trainrt
+
+#endif // TRAINRT_IO_SAFETENSORS_H

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the verifiers of the train dialect refuse, each with its message.
+// RUN: trainc-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{expected a dim for each of 2 axes, got 1}}
+func.func private @f(tensor<?x3xf32, #train.dims<batch>>)
+
+// -----
+// expected-error@+1 {{expected no #train.dims on a tensor of constant size}}
+func.func private @f(tensor<4x3xf32, #train.dims<4, 3>>)
+
+// -----
+// expected-error@+1 {{dim batch does not fit axis 1 of the tensor}}
+func.func private @f(tensor<?x3xf32, #train.dims<seq, batch>>)
+
+// -----
+// expected-error@+1 {{dim 4 does not fit axis 0 of the tensor}}
+func.func private @f(tensor<?x3xf32, #train.dims<4, 3>>)
+
+// -----
+// expected-error@+1 {{expected valid keyword}}
+func.func private @f(tensor<?xf32, #train.dims<batch + >>)
+
+// -----
+// expected-error@+1 {{a size function is written inside #train.dim<>}}
+func.func private @f() attributes {x = #train.dim_fn<max(a, b)>}
+
+// -----
+func.func @f(%x: tensor<?x3xf32>) {
+  // expected-error@+1 {{operand #0 must be tensor with constant or named dims}}
+  %0 = train.exp %x : tensor<?x3xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2xi32>) {
+  // expected-error@+1 {{operand #0 must be tensor with constant or named dims of floating-point values, but got 'tensor<2xi32>'}}
+  %0 = train.exp %x : tensor<2xi32>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{expected a value of the result's element type 'f32', got 'f64'}}
+  %0 = train.full 1.0 : f64 : tensor<2xf32>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{expected an axis below the rank 1, got 1}}
+  %0 = train.iota 1 : tensor<2xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2xf32>, %k: tensor<i64>) {
+  // expected-error@+1 {{expected a ratio in [0, 1), got 1}}
+  %0 = train.dropout %x, %k {ratio = 1.0 : f64} : tensor<2xf32>, tensor<i64>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2xf32>, %k: tensor<2xi64>) {
+  // expected-error@+1 {{expected the key to be tensor<i64>, got 'tensor<2xi64>'}}
+  %0 = train.dropout %x, %k {ratio = 0.5 : f64} : tensor<2xf32>, tensor<2xi64>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{expected one axis for each of the operand's 2 axes, got 1}}
+  %0 = train.broadcast %x axes = [1] : tensor<2x3xf32> -> tensor<4x2x3xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{expected ascending axes below the result's rank 3, got 1}}
+  %0 = train.broadcast %x axes = [2, 1] : tensor<2x3xf32> -> tensor<4x3x2xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{expected size 3 on axis 2 of the result, got 5}}
+  %0 = train.broadcast %x axes = [1, 2] : tensor<2x3xf32> -> tensor<4x2x5xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error@+1 {{expected the result to have the operand's element type 'f32', got 'f64'}}
+  %0 = train.broadcast %x axes = [0] : tensor<2xf32> -> tensor<2x3xf64>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<?x6xf32, #train.dims<batch, 6>>) {
+  // expected-error@+1 {{expected equal element counts, got 6*batch and 5*batch}}
+  %0 = train.reshape %x : tensor<?x6xf32, #train.dims<batch, 6>> -> tensor<?xf32, #train.dims<5*batch>>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{expected a permutation of 2 axes}}
+  %0 = train.transpose %x permutation = [0, 0] : tensor<2x3xf32> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{expected a result of shape [3, 2], got [2, 3]}}
+  %0 = train.transpose %x permutation = [1, 0] : tensor<2x3xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{expected starts, steps and a result of the operand's rank 2}}
+  %0 = train.slice %x starts = <0> steps = [1, 1] : tensor<2x3xf32> -> tensor<2x1xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<3xf32>) {
+  // expected-error@+1 {{expected steps other than 0}}
+  %0 = train.slice %x starts = <0> steps = [0] : tensor<3xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<3xf32>) {
+  // expected-error@+1 {{expected low and a result of the operand's rank 1}}
+  %0 = train.pad %x value = 0.0 : f32 low = <0, 0> : tensor<3xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<3xf32>) {
+  // expected-error@+1 {{expected a value of the element type 'f32', got 'i64'}}
+  %0 = train.pad %x value = 0 : i64 low = <1> : tensor<3xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<3x2xf32>, %y: tensor<2x2xf32>) {
+  // expected-error@+1 {{expected parts that add up to 6 on axis 0, got 5}}
+  %0 = train.concat %x, %y axis = 0 : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<6x2xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<3x2xf32>, %y: tensor<2xf32>) {
+  // expected-error@+1 {{expected parts of rank 2, got 1}}
+  %0 = train.concat %x, %y axis = 0 : (tensor<3x2xf32>, tensor<2xf32>) -> tensor<5x2xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<5x2xf32>) {
+  // expected-error@+1 {{expected a part of shape [2, 2], got [2, 3]}}
+  %0:2 = train.split %x axis = 0 : (tensor<5x2xf32>) -> (tensor<3x2xf32>, tensor<2x3xf32>)
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{expected at least one part}}
+  %0 = train.concat axis = 0 : () -> tensor<0xf32>
+  return
+}
+
+// -----
+func.func @f(%d: tensor<5x3xf32>, %i: tensor<4xi64>) {
+  // expected-error@+1 {{expected an axis below the rank 2, got 2}}
+  %0 = train.gather %d, %i axis = 2 : tensor<5x3xf32>, tensor<4xi64> -> tensor<4x3xf32>
+  return
+}
+
+// -----
+func.func @f(%d: tensor<5x3xf32>, %i: tensor<4xi64>) {
+  // expected-error@+1 {{expected a result of shape [4, 3], got [3, 4]}}
+  %0 = train.gather %d, %i axis = 0 : tensor<5x3xf32>, tensor<4xi64> -> tensor<3x4xf32>
+  return
+}
+
+// -----
+func.func @f(%d: tensor<5x3xf32>, %i: tensor<4xi64>) {
+  // expected-error@+1 {{expected indices of the data's rank 2, got 1}}
+  %0 = train.gather_elements %d, %i axis = 0 : tensor<5x3xf32>, tensor<4xi64> -> tensor<4xf32>
+  return
+}
+
+// -----
+func.func @f(%d: tensor<5x3xf32>, %i: tensor<?xi64, #train.dims<n>>) {
+  // expected-error@+1 {{expected indices with a constant last axis}}
+  %0 = train.gather_nd %d, %i batch_dims = 0 : tensor<5x3xf32>, tensor<?xi64, #train.dims<n>> -> tensor<3xf32>
+  return
+}
+
+// -----
+func.func @f(%d: tensor<5x3xf32>, %i: tensor<4x3xi64>) {
+  // expected-error@+1 {{expected batch_dims + index depth of at most the data's rank 2, got 0 + 3}}
+  %0 = train.gather_nd %d, %i batch_dims = 0 : tensor<5x3xf32>, tensor<4x3xi64> -> tensor<4xf32>
+  return
+}
+
+// -----
+func.func @f(%d: tensor<5x3xf32>, %i: tensor<4x1xi64>) {
+  // expected-error@+1 {{expected equal batch sizes on axis 0, got 5 and 4}}
+  %0 = train.gather_nd %d, %i batch_dims = 1 : tensor<5x3xf32>, tensor<4x1xi64> -> tensor<4xf32>
+  return
+}
+
+// -----
+func.func @f(%i: tensor<4xi64>, %u: tensor<3x2xf32>) {
+  // expected-error@+1 {{expected updates of shape [4, 2], got [3, 2]}}
+  %0 = train.scatter_add %i, %u axis = 0 : tensor<4xi64>, tensor<3x2xf32> -> tensor<5x2xf32>
+  return
+}
+
+// -----
+func.func @f(%i: tensor<4x2xi64>, %u: tensor<4xf32>) {
+  // expected-error@+1 {{expected updates of the result's rank 2, got 1}}
+  %0 = train.scatter_elements_add %i, %u axis = 0 : tensor<4x2xi64>, tensor<4xf32> -> tensor<5x2xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error@+1 {{expected an axis below the rank 1, got -1}}
+  %0 = train.cumsum %x axis = -1 : tensor<4xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error@+1 {{expected axes below the rank 1, got 1}}
+  %0 = train.reduce sum %x axes = [1] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<4x2xf32>) {
+  // expected-error@+1 {{expected the axes in ascending order, each once}}
+  %0 = train.reduce sum %x axes = [1, 0] : tensor<4x2xf32> -> tensor<f32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<4xi1>) {
+  // expected-error@+1 {{expected numbers for sum; booleans have max (any) and min (all)}}
+  %0 = train.reduce sum %x axes = [0] : tensor<4xi1> -> tensor<i1>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<4x2xf32>) {
+  // expected-error@+1 {{expected a result of type 'tensor<2xf32>', got 'tensor<4xf32>'}}
+  %0 = train.reduce sum %x axes = [0] : tensor<4x2xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<4xf32>, %b: tensor<4x2xf32>) {
+  // expected-error@+1 {{expected operands of one rank of at least 2, got 1 and 2}}
+  %0 = train.matmul %a, %b : tensor<4xf32>, tensor<4x2xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x2xf64>) {
+  // expected-error@+1 {{expected operands of one element type, got 'f32' and 'f64'}}
+  %0 = train.matmul %a, %b : tensor<3x4xf32>, tensor<4x2xf64> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<5x3x4xf32>, %b: tensor<6x4x2xf32>) {
+  // expected-error@+1 {{expected equal batch axes, got 5 and 6 on axis 0}}
+  %0 = train.matmul %a, %b : tensor<5x3x4xf32>, tensor<6x4x2xf32> -> tensor<5x3x2xf32>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x2xf32>) {
+  // expected-error@+1 {{expected equal inner axes, got 4 and 2}}
+  %0 = train.matmul %a, %b transposed : tensor<3x4xf32>, tensor<4x2xf32> -> tensor<3x4xf32>
+  return
+}
+
+// -----
+func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x2xf32>) {
+  // expected-error@+1 {{expected a result of type 'tensor<3x2xf32>', got 'tensor<2x3xf32>'}}
+  %0 = train.matmul %a, %b : tensor<3x4xf32>, tensor<4x2xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error@+1 {{expected an axis below the rank 1, got 1}}
+  %0 = train.softmax %x axis = 1 : tensor<4xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error@+1 {{expected an axis below the rank 1, got 1}}
+  %0 = train.log_softmax %x axis = 1 : tensor<4xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x4xf32>, %s: tensor<4xf32>) {
+  // expected-error@+1 {{expected a result of the operand's type 'tensor<2x4xf32>', got 'tensor<4x2xf32>'}}
+  %0:3 = train.layer_norm %x, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x4xf32>, tensor<4xf32>) -> (tensor<4x2xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x4xf32>, %s: tensor<2xf32>) {
+  // expected-error@+1 {{expected scale and bias of shape [4], got [2]}}
+  %0:3 = train.layer_norm %x, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x4xf32>, tensor<2xf32>) -> (tensor<2x4xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x4xf32>, %s: tensor<4xf32>) {
+  // expected-error@+1 {{expected mean of type 'tensor<2xf32>', got 'tensor<4xf32>'}}
+  %0:3 = train.layer_norm %x, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x4xf32>, %s: tensor<4xf32>) {
+  // expected-error@+1 {{expected rstd of element type 'f32', got 'f64'}}
+  %0:3 = train.layer_norm %x, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>, tensor<2xf64>)
+  return
+}
+
+// -----
+func.func @f(%x: tensor<f32>, %l: tensor<i64>) {
+  // expected-error@+1 {{expected logits with an axis of classes}}
+  %0:2 = train.cross_entropy %x, %l : (tensor<f32>, tensor<i64>) -> (tensor<f32>, tensor<f32>)
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x4xf32>, %l: tensor<4xi64>) {
+  // expected-error@+1 {{expected integer labels of shape [2], got 'tensor<4xi64>'}}
+  %0:2 = train.cross_entropy %x, %l : (tensor<2x4xf32>, tensor<4xi64>) -> (tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x4xf32>, %l: tensor<2xi64>) {
+  // expected-error@+1 {{expected loss of type 'tensor<2xf32>', got 'tensor<4xf32>'}}
+  %0:2 = train.cross_entropy %x, %l : (tensor<2x4xf32>, tensor<2xi64>) -> (tensor<4xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+func.func @f(%p: tensor<2xf32>, %g: tensor<2xf32>, %s: tensor<f32>, %t: tensor<i64>) {
+  // expected-error@+1 {{expected a velocity where momentum is not 0}}
+  %0 = train.sgd %p, %g, %s, %s, %t {momentum = 0.9 : f64, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1>} : (tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>, tensor<i64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+func.func @f(%p: tensor<2xf32>, %g: tensor<2xf32>, %s: tensor<f32>, %t: tensor<i64>) {
+  // expected-error@+1 {{expected velocity as operand and result, or as neither}}
+  %0 = train.sgd %p, %g, %g, %s, %s, %t {momentum = 0.9 : f64} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>, tensor<i64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+func.func @f(%p: tensor<2xf32>, %g: tensor<3xf32>, %s: tensor<f32>, %t: tensor<i64>) {
+  // expected-error@+1 {{expected gradient of the parameter's shape [2], got [3]}}
+  %0:3 = train.adam %p, %g, %p, %p, %s, %s, %t {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64} : (tensor<2xf32>, tensor<3xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>, tensor<i64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+func.func @f(%p: tensor<2xf32>, %s: tensor<f32>, %t: tensor<i64>) {
+  // expected-error@+1 {{expected lr to be a scalar, got 'tensor<2xf32>'}}
+  %0:3 = train.lamb %p, %p, %p, %p, %p, %s, %t {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<i64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+func.func @f(%p: tensor<2xf32>, %s: tensor<f32>, %t: tensor<i64>) {
+  // expected-error@+1 {{expected betas in [0, 1), got 1}}
+  %0:3 = train.adam %p, %p, %p, %p, %s, %s, %t {beta1 = 1.0 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>, tensor<i64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error@+1 {{expected block arguments of the inputs' types}}
+  %0 = train.fusion(%x) : (tensor<2xf32>) -> tensor<2xf32> {
+  ^bb0(%a: tensor<3xf32>):
+    train.yield %a : tensor<3xf32>
+  }
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error@+1 {{expected a train.yield of the results' types}}
+  %0 = train.fusion(%x) : (tensor<2xf32>) -> tensor<3xf32> {
+  ^bb0(%a: tensor<2xf32>):
+    train.yield %a : tensor<2xf32>
+  }
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2x2xf32>) {
+  %0 = train.fusion(%x) : (tensor<2x2xf32>) -> tensor<2x2xf32> {
+  ^bb0(%a: tensor<2x2xf32>):
+    // expected-error@+1 {{cannot be part of a kernel}}
+    %1 = train.matmul %a, %a : tensor<2x2xf32>, tensor<2x2xf32> -> tensor<2x2xf32>
+    train.yield %1 : tensor<2x2xf32>
+  }
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2xf32>) {
+  %0 = train.fusion(%x) : (tensor<2xf32>) -> tensor<2xf32> {
+  ^bb0(%a: tensor<2xf32>):
+    // expected-error@+1 {{cannot be part of a kernel: it does not say how it fuses}}
+    %1 = arith.constant dense<0.0> : tensor<2xf32>
+    train.yield %a : tensor<2xf32>
+  }
+  return
+}
+
+// -----
+// expected-error@+1 {{argument 0: expected train.role parameter, input, hyper, state or gradient, got "weight"}}
+func.func @f(%x: tensor<2xf32> {train.role = "weight"}) { return }
+
+// -----
+// expected-error@+1 {{argument 0: expected train.name to be a string}}
+func.func @f(%x: tensor<2xf32> {train.name = 1 : i64}) { return }
+
+// -----
+// expected-error@+1 {{argument 0: expected train.weight to be a #train.weight}}
+func.func @f(%x: tensor<2xf32> {train.weight = "file"}) { return }
+
+// -----
+// expected-error@+1 {{argument 0: expected train.trainable to be unit}}
+func.func @f(%x: tensor<2xf32> {train.trainable = true}) { return }
+
+// -----
+// expected-error@+1 {{argument 0: expected train.lr_scale to be a float}}
+func.func @f(%x: tensor<2xf32> {train.lr_scale = 1 : i64}) { return }

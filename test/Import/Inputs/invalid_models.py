@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Broken models and the message that each has to give: invalid_models.py MAKE_ONNX FOLDER TRANSLATE"""
+
+import os
+import random
+import re
+import subprocess
+import sys
+
+HEAD = "input x f32[4]\noutput y f32[4]\n"
+NODE = "node Relu(x) -> y\n"
+
+# Text of the model -> what the message says.
+MODELS = {
+    HEAD: "the graph is empty: it has no nodes",
+    "input x f32[4]\n" + NODE: "the graph has no outputs",
+    "opset 12\n" + HEAD + NODE: "opset 12 is not supported, 13 to 23 are",
+    "opset 99\n" + HEAD + NODE: "opset 99 is not supported",
+    "opset other 1\n" + HEAD + NODE: r"node 'Relu#0' \(Relu, opset 1\): the model imports no opset of the default",
+    "ir 99\n" + HEAD + NODE: "IR version 99 is newer than 13",
+    HEAD + "node Relu(nowhere) -> y name=r\n": r"node 'r' \(Relu, opset 18\): its input 'nowhere' is defined nowhere",
+    HEAD + "node Relu(x) -> z\n": "the output 'y' is defined nowhere",
+    HEAD + NODE + "node Neg(x) -> y name=n\n": "the value 'y' is defined twice, by node 'Relu#0' and by node 'n'",
+    HEAD + "input x f32[4]\n" + NODE: "the value 'x' is defined twice",
+    HEAD + "init w f32[1] = 1.0\ninit w f32[1] = 2.0\n" + NODE: "the value 'w' is defined twice",
+    HEAD + "output y f32[4]\n" + NODE: "has the output 'y' twice",
+    HEAD + "node (x) -> y\n": "it has no operator type",
+    HEAD + "node Elu(x) -> y alpha=@a\n": "it is in no function",
+    HEAD + "node Elu(x) -> y alpha=1.0 alpha=2.0\n": "it has the attribute 'alpha' twice",
+    HEAD + "sparse s\n" + NODE: "sparse initializers are not supported",
+    HEAD + "init w f32[4] bytes 7\n" + NODE: "initializer 'w': raw_data holds 7 bytes, its shape needs 16",
+    HEAD + "init w f32[4] typed = 1.0 2.0\n" + NODE: "its data field holds 8 bytes, its shape needs 16",
+    HEAD + "init w f32[-1] bytes 4\n" + NODE: "negative dimension",
+    HEAD + "init w f32[4000000000,4000000000,4000000000] bytes 4\n" + NODE: "more elements than memory",
+    HEAD + "init w str[1] bytes 4\n" + NODE: "its element type .* is not supported",
+    HEAD + "init w f32[4] external /etc/passwd 0 16\n" + NODE: "is absolute",
+    HEAD + "init w f32[4] external ../w.bin 0 16\n" + NODE: "leaves the model's folder",
+    HEAD + "init w f32[4] external a/../../w.bin 0 16\n" + NODE: "leaves the model's folder",
+    HEAD + "init w f32[4] external link.bin 0 16\n" + NODE: "symbolic link that leaves the model's folder",
+    HEAD + "init w f32[4] external folder/w.bin 0 16\n" + NODE: "symbolic link that leaves the model's folder",
+    HEAD + "init w f32[4] external small.bin 8 16\n" + NODE: "bytes 8 to 24 of 'small.bin' are outside of the file, which has 20",
+    HEAD + "init w f32[4] external small.bin 0 8\n" + NODE: "its external data has 8 bytes, its shape needs 16",
+    HEAD + "init w f32[4] external small.bin minus 16\n" + NODE: "the offset 'minus' of its external data is not a number",
+    HEAD + "init w f32[4] external . 0 16\n" + NODE: "is not a regular file",
+}
+
+
+def main():
+    make, folder, translate = sys.argv[1:]
+    os.makedirs(folder + "/outside", exist_ok=True)
+    for name in ("small.bin", "outside/secret.bin"):
+        with open(f"{folder}/{name}", "wb") as file:
+            file.write(bytes(20))
+    os.makedirs(folder + "/in", exist_ok=True)
+    for link, target in (("link.bin", "../outside/secret.bin"), ("folder", "../outside")):
+        if not os.path.islink(f"{folder}/in/{link}"):
+            os.symlink(target, f"{folder}/in/{link}")
+    os.replace(f"{folder}/small.bin", f"{folder}/in/small.bin")
+    path = f"{folder}/in/m.onnx"
+    problems = []
+
+    def check(title, pattern):
+        done = subprocess.run([translate, "--import-onnx", path, "-o", os.devnull], capture_output=True, check=False)
+        text = done.stderr.decode(errors="replace")
+        if done.returncode != 1 or "error:" not in text or not re.search(pattern, text):
+            problems.append(f"{title}: exit code {done.returncode}, expected /{pattern}/, got:\n{text}")
+
+    def write(data):
+        with open(path, "wb") as file:
+            file.write(data)
+
+    for text, pattern in MODELS.items():
+        with open(f"{folder}/in/m.txt", "w", encoding="utf-8") as file:
+            file.write(text)
+        subprocess.run([sys.executable, make, f"{folder}/in/m.txt", path], check=True)
+        check(text, pattern)
+
+    write(b"")
+    check("empty file", "the file is empty")
+    write(b"version https://git-lfs.github.com/spec/v1\n")
+    check("LFS pointer", "git lfs pull")
+    write(b"PK\x03\x04zip")
+    check("zip", "this is a zip archive")
+    write(b"just some text, not a model\n")
+    check("text", "this is not an ONNX model")
+    write(b"\x08\x08")
+    check("no graph", "it has no graph")
+
+    # Truncated and damaged at every place: an error or a module, never a crash.
+    with open(f"{folder}/in/m.txt", "w", encoding="utf-8") as file:
+        file.write(HEAD + "init w f32[400] = 1.0\n" + NODE + "node Add(x, w) -> z axis=1 value=i64[2]:1,2\n")
+    subprocess.run([sys.executable, make, f"{folder}/in/m.txt", path], check=True)
+    with open(path, "rb") as file:
+        good = file.read()
+    write(good[: len(good) // 2])
+    check("truncated", "it is truncated: the field at byte")
+    random.seed(7)
+    for i in range(60):
+        if i % 2:
+            damaged = good[: random.randrange(1, len(good))]
+        else:
+            damaged = bytearray(good)
+            for _ in range(random.randrange(1, 6)):
+                damaged[random.randrange(len(good))] = random.randrange(256)
+        write(bytes(damaged))
+        done = subprocess.run([translate, "--import-onnx", path, "-o", os.devnull], capture_output=True, check=False)
+        if done.returncode not in (0, 1):
+            problems.append(f"damaged model {i}: exit code {done.returncode}\n{done.stderr.decode(errors='replace')}")
+    # Attributes that nest graphs deeper than any model.
+    nested = b""
+    for _ in range(200):
+        graph = b"\x0a" + varint(len(nested)) + nested if nested else b""
+        attribute = b"\x32" + varint(len(graph)) + graph
+        nested = b"\x2a" + varint(len(attribute)) + attribute
+    graph = b"\x0a" + varint(len(nested)) + nested
+    write(b"\x3a" + varint(len(graph)) + graph)
+    check("nested", "nested too deeply")
+    if problems:
+        sys.exit("\n".join(problems))
+
+
+def varint(value):
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: trainc-opt %s --autodiff --attach-optimizer=kind=sgd --form-steps | FileCheck %s
+// RUN: trainc-opt %s --autodiff --attach-optimizer=kind=sgd --form-steps="micro=false eval=false" | FileCheck %s --check-prefix=ONLY
+// RUN: trainc-opt %s --form-steps | FileCheck %s --check-prefix=INFER
+// RUN: trainc-opt %s --autodiff --form-steps | FileCheck %s --check-prefix=NOOPT
+
+// CHECK-NOT: @forward
+// CHECK-NOT: @gradients
+
+// CHECK-LABEL: func.func @step(
+// CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<8xf32> {train.name = "w", train.role = "parameter", train.trainable}
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8xf32> {train.name = "x", train.role = "input"}
+// CHECK-SAME: %[[FLAG:[a-z0-9]+]]: tensor<i32> {train.name = "nonfinite", train.role = "state"}
+// CHECK-SAME: {train.name = "seed", train.role = "hyper"}
+// CHECK-SAME: {train.name = "grad_scale", train.role = "hyper"}
+// CHECK-SAME: {train.name = "lr", train.role = "hyper"}
+// CHECK-SAME: -> (tensor<f32> {train.name = "loss", train.role = "loss"}, tensor<8xf32> {train.name = "w", train.role = "update", train.updates = "parameter"}, tensor<i32> {train.name = "nonfinite", train.role = "update", train.updates = "state"})
+// CHECK: %[[LOSS:.*]] = train.reduce sum
+// CHECK: %[[NAN:.*]] = train.is_nan %[[LOSS]]
+// CHECK: %[[INF:.*]] = train.is_inf %[[LOSS]]
+// CHECK: %[[BAD:.*]] = train.or %[[NAN]], %[[INF]]
+// CHECK: %[[ONE:.*]] = train.full 1 : i32
+// CHECK: %[[NEW:.*]] = train.select %[[BAD]], %[[ONE]], %[[FLAG]]
+// CHECK: %[[UPDATED:.*]] = train.sgd %[[W]]
+// CHECK: %[[SET:.*]] = train.compare ne %[[NEW]]
+// CHECK: %[[ALL:.*]] = train.broadcast %[[SET]]
+// CHECK: %[[GUARDED:.*]] = train.select %[[ALL]], %[[W]], %[[UPDATED]]
+// CHECK: return %[[LOSS]], %[[GUARDED]], %[[NEW]]
+
+// CHECK-LABEL: func.func @micro(
+// CHECK-SAME: %[[ACC:[a-z0-9]+]]: tensor<8xf32> {train.name = "w", train.role = "gradient"}
+// CHECK-NOT: "lr"
+// CHECK-SAME: tensor<8xf32> {train.name = "w", train.role = "update", train.updates = "gradient"}, tensor<i32> {train.name = "nonfinite", train.role = "update", train.updates = "state"})
+// CHECK: %[[SUM:.*]] = train.add %[[ACC]], %{{.*}}
+// CHECK: train.select %{{.*}}, %[[ACC]], %[[SUM]]
+
+// CHECK-LABEL: func.func @update(
+// CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<8xf32> {train.name = "w", train.role = "parameter", train.trainable}
+// CHECK-SAME: %[[FLAG:[a-z0-9]+]]: tensor<i32> {train.name = "nonfinite", train.role = "state"}
+// CHECK-NOT: train.name = "nonfinite", train.role = "update"
+// CHECK-SAME: train.optimizer = "sgd"
+// CHECK: %[[UPDATED:.*]] = train.sgd
+// CHECK: train.select %{{.*}}, %[[W]], %[[UPDATED]]
+
+// Dropout is the identity, its seed is not asked for, and all outputs are there.
+// CHECK-LABEL: func.func @eval(
+// CHECK-NOT: "seed"
+// CHECK-SAME: -> (tensor<f32> {train.name = "loss", train.role = "loss"}, tensor<8xf32> {train.name = "product", train.role = "output"})
+// CHECK-NOT: train.dropout
+// CHECK: return
+
+// ONLY: func.func @step
+// ONLY-NOT: func.func
+
+// INFER-NOT: func.func @step
+// INFER: func.func @eval
+// INFER-NOT: func.func
+
+// NOOPT-NOT: func.func @step
+// NOOPT: func.func @micro
+// NOOPT: func.func @eval
+func.func @forward(%w: tensor<8xf32> {train.role = "parameter", train.name = "w", train.trainable},
+                   %x: tensor<8xf32> {train.role = "input", train.name = "x"},
+                   %seed: tensor<i64> {train.role = "hyper", train.name = "seed"})
+    -> (tensor<f32> {train.role = "loss", train.name = "loss"}, tensor<8xf32> {train.role = "output", train.name = "product"}) {
+  %0 = train.mul %w, %x : tensor<8xf32>
+  %1 = train.dropout %0, %seed {ratio = 0.5 : f64} : tensor<8xf32>, tensor<i64>
+  %2 = train.reduce sum %1 axes = [0] : tensor<8xf32> -> tensor<f32>
+  return %2, %1 : tensor<f32>, tensor<8xf32>
+}

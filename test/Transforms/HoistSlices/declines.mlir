@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: trainc-opt %s --hoist-slices --remarks-filter='hoist-slices' --remark-format=emitRemark 2>&1 >/dev/null | FileCheck %s
+
+// CHECK: [Passed] Hoisted {{.*}} Function=passes {{.*}}"moved train.slice of node 'take_2' above train.exp of node 'exp_1'"
+func.func @passes(%x: tensor<8xf32>) -> tensor<2xf32> {
+  %0 = train.exp %x : tensor<8xf32> loc("exp_1")
+  %1 = train.slice %0 starts = <0> steps = [1] : tensor<8xf32> -> tensor<2xf32> loc("take_2")
+  return %1 : tensor<2xf32>
+}
+
+// CHECK: [Missed] NotHoisted {{.*}} Function=mixed {{.*}}"train.softmax of node 'softmax_1' mixes the elements along axis 1", Remark="train.slice of node 'take_2' stays"
+func.func @mixed(%x: tensor<4x8xf32>) -> tensor<4x2xf32> {
+  %0 = train.softmax %x axis = 1 : tensor<4x8xf32> loc("softmax_1")
+  %1 = train.slice %0 starts = <0, 0> steps = [1, 1] : tensor<4x8xf32> -> tensor<4x2xf32> loc("take_2")
+  return %1 : tensor<4x2xf32>
+}
+
+// CHECK: [Missed] NotHoisted {{.*}} Function=other_user {{.*}}"all of train.exp is used elsewhere"
+func.func @other_user(%x: tensor<8xf32>) -> (tensor<2xf32>, tensor<8xf32>) {
+  %0 = train.exp %x : tensor<8xf32>
+  %1 = train.slice %0 starts = <0> steps = [1] : tensor<8xf32> -> tensor<2xf32>
+  return %1, %0 : tensor<2xf32>, tensor<8xf32>
+}
+
+// Element 3 of the mask is not element 0 of a shorter one.
+// CHECK: [Missed] NotHoisted {{.*}} Function=coordinates {{.*}}"train.dropout depends on the coordinate along axis 0"
+func.func @coordinates(%x: tensor<8xf32>, %key: tensor<i64>) -> tensor<1xf32> {
+  %0 = train.dropout %x, %key {ratio = 0.5 : f64} : tensor<8xf32>, tensor<i64>
+  %1 = train.slice %0 starts = <3> steps = [1] : tensor<8xf32> -> tensor<1xf32>
+  return %1 : tensor<1xf32>
+}
+
+// CHECK: [Missed] NotHoisted {{.*}} Function=too_long {{.*}}"it selects too much of axis 0 to save work"
+func.func @too_long(%x: tensor<4xf32>, %i: tensor<16xi64>) -> tensor<16xf32> {
+  %0 = train.exp %x : tensor<4xf32>
+  %1 = train.gather %0, %i axis = 0 : tensor<4xf32>, tensor<16xi64> -> tensor<16xf32>
+  return %1 : tensor<16xf32>
+}
+
+// CHECK: [Missed] NotHoisted {{.*}} Function=two_axes {{.*}}"it does more than select along one axis"
+func.func @two_axes(%x: tensor<4x8xf32>) -> tensor<2x2xf32> {
+  %0 = train.exp %x : tensor<4x8xf32>
+  %1 = train.slice %0 starts = <0, 0> steps = [1, 1] : tensor<4x8xf32> -> tensor<2x2xf32>
+  return %1 : tensor<2x2xf32>
+}
+
+// CHECK: [Missed] NotHoisted {{.*}} Function=unknown {{.*}}"math.absf does not say how its axes map"
+func.func @unknown(%x: tensor<8xf32>) -> tensor<1xf32> {
+  %0 = math.absf %x : tensor<8xf32>
+  %1 = train.slice %0 starts = <0> steps = [1] : tensor<8xf32> -> tensor<1xf32>
+  return %1 : tensor<1xf32>
+}
+
+// CHECK: [Missed] NotHoisted {{.*}} Function=merged {{.*}}"train.reshape mixes the elements along axis 0"
+func.func @merged(%x: tensor<4x8xf32>) -> tensor<1xf32> {
+  %0 = train.reshape %x : tensor<4x8xf32> -> tensor<32xf32>
+  %1 = train.slice %0 starts = <5> steps = [1] : tensor<32xf32> -> tensor<1xf32>
+  return %1 : tensor<1xf32>
+}

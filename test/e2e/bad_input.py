@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Bad models, data and packages: a clear message, exit code 1, and nothing lost.
+
+  bad_input.py --trainc build/bin/trainc --trainc-run build/bin/trainc-run [--only NAME]
+
+Every case is a method `case_*`; each says what the message must name. Needs numpy.
+"""
+
+import argparse
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+import numpy as np
+
+import mini_onnx as mo
+
+MODELS = pathlib.Path(__file__).resolve().parent / "models"
+
+
+class Cases:
+    """The cases, with the tools and a scratch folder of each case's own."""
+
+    def __init__(self, arguments, scratch):
+        self.arguments = arguments
+        self.folder = scratch
+        self.problems = []
+
+    def run(self, command, code, *patterns):
+        """Runs; expects the exit code, and every pattern (any case) on standard error."""
+        command = [str(c) for c in command]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        text = done.stderr
+        shown = " ".join(command)
+        if done.returncode != code:
+            self.problems.append(f"exit code {done.returncode} instead of {code}: {shown}\n{text}")
+        for pattern in patterns:
+            if not re.search(pattern, text, re.IGNORECASE):
+                self.problems.append(f"the message lacks /{pattern}/: {shown}\n{text}")
+        return done
+
+    def trainc(self, model, code, *patterns, flags=()):
+        out = self.folder / "out.tpk"
+        command = [self.arguments.trainc, model, "-o", out, "--target", "cpu", *flags]
+        done = self.run(command, code, *patterns)
+        if code and out.exists():
+            self.problems.append("a failed compilation left a package behind")
+        return out if not done.returncode else None
+
+    def train(self, package, data, code, *patterns, flags=("--steps", "1")):
+        command = [self.arguments.trainc_run, package, "--data", data, *flags]
+        return self.run([*command, "--log-format", "json"], code, *patterns)
+
+    def write(self, name, data):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    def npz(self, name="data.npz", **arrays):
+        np.savez(self.folder / name, **arrays)
+        return self.folder / name
+
+    def good(self):
+        """(package, arrays) of the small classifier."""
+        package = self.trainc(self.write("good.onnx", mo.classifier()), 0)
+        rng = np.random.default_rng(1)
+        return package, {
+            "x": rng.standard_normal((6, 4)).astype(np.float32),
+            "labels": np.array([0, 1, 2, 0, 1, 2]),
+        }
+
+    # Models.
+
+    def case_no_such_file(self):
+        self.trainc(self.folder / "absent.onnx", 1, "absent.onnx")
+
+    def case_not_a_protobuf(self):
+        self.trainc(self.write("text.onnx", b"this is no model\n" * 50), 1, "text.onnx")
+
+    def case_empty_file(self):
+        self.trainc(self.write("empty.onnx", b""), 1, "empty.onnx")
+
+    def case_truncated(self):
+        data = (MODELS / "mlp.onnx").read_bytes()
+        self.trainc(self.write("cut.onnx", data[: len(data) // 2]), 1, "cut.onnx")
+
+    def case_damaged(self):
+        """Flipped bytes: an error or a model, never a crash."""
+        data = (MODELS / "mlp.onnx").read_bytes()
+        rng = np.random.default_rng(1)
+        for _ in range(25):
+            broken = bytearray(data)
+            for position in rng.integers(0, len(data), 3):
+                broken[position] ^= int(rng.integers(1, 256))
+            path = self.write("flipped.onnx", bytes(broken))
+            command = [self.arguments.trainc, path, "-o", self.folder / "flipped.tpk"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+            if done.returncode not in (0, 1):
+                kept = pathlib.Path(tempfile.gettempdir()) / "trainc-flipped.onnx"
+                kept.write_bytes(bytes(broken))
+                self.problems.append(f"exit code {done.returncode}, see {kept}\n{done.stderr}")
+                break
+
+    def case_empty_graph(self):
+        self.trainc(self.write("nothing.onnx", mo.model([], [], [], [])), 1, "nothing.onnx", "empty")
+
+    def case_unsupported_ops(self):
+        extra = [
+            mo.node("Frobnicate", ["logits"], ["a"], "first_frob"),
+            mo.node("Frobnicate", ["a"], ["b"], "second_frob"),
+            mo.node("Tweak", ["b"], ["loss2"], "the_tweak", domain="com.example"),
+        ]
+        outputs = [mo.value_info("loss", mo.FLOAT, []), mo.value_info("loss2", mo.FLOAT, ["batch"])]
+        path = self.write("odd.onnx", mo.classifier(extra, outputs=outputs))
+        self.trainc(path, 1, "Frobnicate", "first_frob", "Tweak", "the_tweak", r"\b2\b", r"18")
+
+    def case_external_data_out_of_bounds(self):
+        self.write("w.bin", bytes(16))
+        weight = mo.tensor("w", [4, 3], external=("w.bin", 0, 48))
+        self.trainc(self.write("short.onnx", mo.classifier(weight=weight)), 1, r"w\.bin", r"\bw\b")
+
+    def case_external_data_wrong_length(self):
+        self.write("w.bin", bytes(64))
+        weight = mo.tensor("w", [4, 3], external=("w.bin", 0, 40))
+        self.trainc(self.write("length.onnx", mo.classifier(weight=weight)), 1, r"\bw\b", "40|48")
+
+    def case_external_data_leaves_the_folder(self):
+        self.write("secret.bin", bytes(48))
+        for location in ("../secret.bin", str(self.folder / "secret.bin"), "a/../../secret.bin"):
+            weight = mo.tensor("w", [4, 3], external=(location, 0, 48))
+            self.trainc(self.write("inner/m.onnx", mo.classifier(weight=weight)), 1, "secret.bin")
+
+    def case_external_data_missing(self):
+        """trainc warns and compiles; trainc-run needs --weights or --init."""
+        weight = mo.tensor("w", [4, 3], external=("gone.bin", 0, 48))
+        path = self.write("m.onnx", mo.classifier(weight=weight))
+        package = self.trainc(path, 0, r"gone\.bin")
+        x = np.ones((2, 4), np.float32)
+        data = self.npz(x=x, labels=np.array([0, 1]))
+        if package:
+            self.train(package, data, 1, r"gone\.bin", "--weights", "--init")
+            flags = ("--steps", "1", "--init", "normal:0.02")
+            self.train(package, data, 0, flags=flags)
+
+    def case_no_loss(self):
+        outputs = [mo.value_info("logits", mo.FLOAT, ["batch", 3])]
+        path = self.write("m.onnx", mo.classifier(outputs=outputs))
+        self.trainc(path, 1, "loss")
+
+    def case_ambiguous_loss(self):
+        extra = [mo.node("ReduceMean", ["logits"], ["mean"], "average", attributes=[("keepdims", 0)])]
+        extra += [mo.node("Neg", ["mean"], ["negative"], "negate")]
+        outputs = [mo.value_info(n, mo.FLOAT, []) for n in ("mean", "negative")]
+        path = self.write("m.onnx", mo.classifier(extra, outputs=outputs))
+        self.trainc(path, 1, "mean", "negative", "--loss")
+        self.trainc(path, 0, flags=("--loss", "negative"))
+        (self.folder / "out.tpk").unlink(missing_ok=True)
+        self.trainc(path, 1, "nothing_of_that_name", flags=("--loss", "nothing_of_that_name"))
+
+    def case_usage(self):
+        path = self.write("m.onnx", mo.classifier())
+        self.run([self.arguments.trainc, path, "--no-such-option"], 2, "no-such-option")
+        self.run([self.arguments.trainc], 2)
+        package, arrays = self.good()
+        data = self.npz(**arrays)
+        self.train(package, data, 2, "--steps", "--epochs", flags=("--steps", "1", "--epochs", "1"))
+        self.train(package, data, 2, flags=("--learning-speed", "1"))
+
+    # Data.
+
+    def case_data_without_an_input(self):
+        package, arrays = self.good()
+        self.train(package, self.npz(x=arrays["x"]), 1, "labels")
+
+    def case_data_of_another_type(self):
+        package, arrays = self.good()
+        arrays["labels"] = arrays["labels"].astype(np.float64)
+        self.train(package, self.npz(**arrays), 1, "labels", "astype")
+
+    def case_data_of_another_rank(self):
+        package, arrays = self.good()
+        arrays["x"] = arrays["x"][:, :, None]
+        self.train(package, self.npz(**arrays), 1, r"\bx\b", "rank|dimension|axes|shape")
+
+    def case_data_of_another_size(self):
+        package, arrays = self.good()
+        arrays["x"] = arrays["x"][:, :3]
+        self.train(package, self.npz(**arrays), 1, r"\bx\b", r"\b4\b", r"\b3\b")
+
+    def case_rows_disagree(self):
+        package, arrays = self.good()
+        arrays["x"] = arrays["x"][:5]
+        self.train(package, self.npz(**arrays), 1, "batch|rows", r"\b5\b", r"\b6\b")
+
+    def case_label_out_of_range(self):
+        package, arrays = self.good()
+        arrays["labels"][4] = 7
+        self.train(package, self.npz(**arrays), 1, "labels|criterion", r"\b4\b", r"\b7\b")
+
+    def case_id_out_of_range(self):
+        package = self.trainc(MODELS / "nanogpt.onnx", 0)
+        arrays = dict(np.load(MODELS / "nanogpt.npz"))
+        arrays["input_ids"][1, 3] = 5000
+        flags = ("--steps", "1", "--batch-size", "6")
+        self.train(package, self.npz(**arrays), 1, r"\b5000\b", r"\b1\b", flags=flags)
+
+    def case_data_is_no_archive(self):
+        package, _ = self.good()
+        self.train(package, self.write("data.npz", b"nothing of the kind" * 9), 1, "data.npz")
+        self.train(package, self.folder / "absent.npz", 1, "absent.npz")
+
+    def case_batch_larger_than_the_data(self):
+        package, arrays = self.good()
+        flags = ("--batch-size", "100", "--steps", "2")
+        self.train(package, self.npz(**arrays), 1, r"\b100\b", r"\b6\b", flags=flags)
+
+    # Packages.
+
+    def case_package_damaged(self):
+        package, arrays = self.good()
+        data, good = self.npz(**arrays), package.read_bytes()
+        for cut in (0, 100, len(good) // 2, len(good) - 10):
+            self.train(self.write("cut.tpk", good[:cut]), data, 1, "cut.tpk")
+        for entry in ("manifest.json", "program.fb", "kernels/"):
+            start, length, name = entry_of(good, entry)
+            broken = bytearray(good)
+            broken[start + length // 2] ^= 0xFF
+            self.train(self.write("bad.tpk", bytes(broken)), data, 1, "bad.tpk", re.escape(name))
+
+    def case_package_newer(self):
+        package, arrays = self.good()
+        good = bytearray(package.read_bytes())
+        start, length, _ = entry_of(good, "manifest.json")
+        text = bytes(good[start : start + length])
+        newer = re.sub(rb'("major":\s*)1\b', rb"\g<1>9", text)
+        newer = sealed(newer)
+        good[start : start + length] = newer
+        # Both headers of the entry carry its CRC.
+        good = good.replace(
+            struct.pack("<I", zlib.crc32(text)), struct.pack("<I", zlib.crc32(newer))
+        )
+        path = self.write("newer.tpk", bytes(good))
+        self.train(path, self.npz(**arrays), 1, "newer", r"\b9\b")
+
+    def case_package_is_something_else(self):
+        _, arrays = self.good()
+        self.train(MODELS / "mlp.npz", self.npz(**arrays), 1, "mlp.npz")
+        self.train(self.folder / "absent.tpk", self.npz(**arrays), 1, "absent.tpk")
+
+
+def entry_of(package, prefix):
+    """(offset, length, name) of the data of the first entry whose name begins so."""
+    position = 0
+    while True:
+        position = package.find(b"PK\x03\x04", position)
+        if position < 0:
+            raise KeyError(prefix)
+        length, name_length, extra = struct.unpack_from("<IxxxxHH", package, position + 18)
+        name = bytes(package[position + 30 : position + 30 + name_length]).decode()
+        if name.startswith(prefix):
+            return position + 30 + name_length + extra, length, name
+        position += 30 + name_length + extra + length
+
+
+def sealed(manifest):
+    """The manifest with its own checksum right: FNV-1a 64 with the digits taken as zeros."""
+    match = re.search(rb'"manifest":\s*"([0-9a-f]{16})"', manifest)
+    if not match:
+        return manifest
+    blank = manifest[: match.start(1)] + b"0" * 16 + manifest[match.end(1) :]
+    value = 0xCBF29CE484222325
+    for byte in blank:
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return blank[: match.start(1)] + b"%016x" % value + blank[match.end(1) :]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trainc", required=True)
+    parser.add_argument("--trainc-run", required=True)
+    parser.add_argument("--only", help="one case, without case_")
+    arguments = parser.parse_args()
+    names = [n for n in dir(Cases) if n.startswith("case_")]
+    if arguments.only:
+        names = [f"case_{arguments.only}"]
+    failed = 0
+    for name in names:
+        with tempfile.TemporaryDirectory(prefix="trainc-bad-") as scratch:
+            cases = Cases(arguments, pathlib.Path(scratch))
+            try:
+                getattr(cases, name)()
+            except Exception as error:  # pylint: disable=broad-except
+                cases.problems.append(f"the case itself failed: {error!r}")
+            failed += bool(cases.problems)
+            print(f"{'FAILED' if cases.problems else 'ok'}: {name[5:].replace('_', ' ')}")
+            for problem in cases.problems:
+                print("  " + problem.strip().replace("\n", "\n    "))
+    print(f"{len(names) - failed} of {len(names)} cases passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes a PyTorch module as a training graph: forward and loss, every parameter by its own name.
+
+Needs torch and onnx. `optimize=False` matters: the optimizer of the exporter merges parameters
+that happen to be equal, folds transposes into nameless copies and drops Dropout.
+"""
+
+import pathlib
+
+import onnx
+import torch
+
+
+def export_for_training(model, batch, axes, path, opset=20, external=False, keep_traces=False):
+    """Exports `model(**batch)`, whose first outputs are loss and logits, to `path`.
+
+    batch: dict of tensors, every dynamic size at least 2; axes: {input: {axis: name}}.
+    external: weights go to a file of the same name ending in .data. Stack traces are stripped
+    unless keep_traces.
+    """
+    path = pathlib.Path(path)
+    model.train()
+    if hasattr(model, "config"):
+        model.config.use_cache = False
+    program = torch.onnx.export(
+        model,
+        (),
+        None,
+        kwargs=batch,
+        dynamo=True,
+        optimize=False,
+        opset_version=opset,
+        verbose=False,
+        input_names=list(batch),
+        output_names=["loss", "logits"],
+        dynamic_shapes={name: axes.get(name, {}) for name in batch},
+    )
+    proto = program.model_proto
+    names = {tensor.name for tensor in proto.graph.initializer}
+    alias = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        alias.setdefault(id(parameter), []).append((name, parameter.requires_grad))
+    trainable = [next(n for n, _ in uses if n in names) for uses in alias.values() if uses[0][1]]
+    onnx.helper.set_model_props(proto, {"trainable": "\n".join(trainable)})
+    if not keep_traces:
+        for node in proto.graph.node:
+            del node.metadata_props[:]
+            node.doc_string = ""
+        for value in list(proto.graph.value_info) + list(proto.graph.input):
+            del value.metadata_props[:]
+        del proto.graph.metadata_props[:]
+    if external:
+        # The exporter's tensors may be views; onnx.save moves their bytes to the side file.
+        data = path.with_suffix(".onnx.data").name
+        path.with_name(data).unlink(missing_ok=True)
+        onnx.save(
+            proto, path, save_as_external_data=True, location=data, size_threshold=256
+        )
+    else:
+        onnx.save(proto, path)
+    return trainable

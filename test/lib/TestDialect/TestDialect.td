@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A dialect of tests. Its ops implement the interfaces of the train dialect and are known to nothing else:
+// whatever works on them works by interface.
+#ifndef TRAINC_TEST_DIALECT_TD
+#define TRAINC_TEST_DIALECT_TD
+
+include "dialects/Train/TrainInterfaces.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Test_Dialect : Dialect {
+  let name = "testdialect";
+  let cppNamespace = "::trainc::testdialect";
+  let summary = "ops that implement the interfaces of the train dialect, for tests";
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+}
+
+class Test_Op<string mnemonic, list<Trait> traits>
+    : Op<Test_Dialect, mnemonic, !listconcat([Pure,
+        DeclareOpInterfaceMethods<AxisMapOpInterface>,
+        DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+        DeclareOpInterfaceMethods<FusionOpInterface>,
+        DeclareOpInterfaceMethods<CostOpInterface>], traits)>;
+
+def Test_SquareplusOp : Test_Op<"squareplus", [SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<PointwiseOpInterface>]> {
+  let summary = "(x + sqrt(x^2 + b)) / 2 (Barron 2021)";
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$operand, F64Attr:$b);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($result)";
+}
+
+def Test_SumSquaresOp : Test_Op<"sum_squares", [DeclareOpInterfaceMethods<ReductionOpInterface,
+    ["buildMap", "evaluateMap"]>]> {
+  let summary = "sum of the squares of each row: reduces the last axis";
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$operand);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
+}
+
+#endif // TRAINC_TEST_DIALECT_TD

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Passes that only tests run.
+#ifndef TRAINC_TEST_LIB_TESTPASSES_H
+#define TRAINC_TEST_LIB_TESTPASSES_H
+
+namespace trainc::testdialect {
+/// `test-evaluate`: prints what functions return, by the reference evaluator.
+void registerTestEvaluatePass();
+} // namespace trainc::testdialect
+
+#endif // TRAINC_TEST_LIB_TESTPASSES_H

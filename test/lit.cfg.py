@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# The lit suite: .mlir and .test files anywhere under test/; unit/ has its own suite.
+import os
+import sys
+
+import lit.formats
+
+config.name = "trainc"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "models", "unit", "CMakeLists.txt"]
+config.test_source_root = os.path.dirname(__file__)
+
+llvm_tools = config.llvm_tools_dir or "/usr/lib/llvm-22/bin"
+binaries = os.path.join(config.build_dir, "bin")
+config.environment["PATH"] = os.pathsep.join([binaries, llvm_tools, config.environment["PATH"]])
+for variable in ("CCACHE_DIR", "HOME", "TMPDIR"):
+    if variable in os.environ:
+        config.environment[variable] = os.environ[variable]
+
+# The project's environment has numpy; without it the tests that need numpy are unsupported.
+python = os.path.join(config.source_dir, ".venv", "bin", "python3")
+if os.path.exists(python):
+    config.available_features.add("numpy")
+else:
+    python = sys.executable
+
+e2e = os.path.join(config.test_source_root, "e2e")
+run_e2e = f"{python} {e2e}/run_e2e.py --trainc {binaries}/trainc --trainc-run {binaries}/trainc-run"
+# Longer names first: lit replaces text, not words.
+config.substitutions += [
+    ("%run_e2e", run_e2e),
+    ("%python", python),
+    ("%models", os.path.join(e2e, "models")),
+    ("%source_dir", config.source_dir),
+    ("%build_dir", config.build_dir),
+    ("%cc", config.c_compiler),
+]

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks names and layout of the whole source tree: `names.py SOURCE_DIR`.
+
+File names, sizes, licence lines, where passes live and what goes with each, that no pass names an
+op of the train dialect, that walls between the folders hold, and words that do not belong here.
+Prints every finding with its file and line; exit code 1 when there is one.
+"""
+
+import os
+import pathlib
+import re
+import sys
+
+LINE_LIMIT = 800
+#: Files that may be longer, with the reason. May only shrink.
+LONG = {}
+FOLDER_LIMIT = 25  # sources in one folder
+
+SOURCE = {".cpp", ".h", ".c", ".td", ".py", ".txt", ".cmake", ".fbs", ".in", ".cu"}
+SKIPPED = re.compile(r"^(build|\.git$|\.venv$|__pycache__$|models$|third_party$)")
+
+#: Folders whose C++ files are named UpperCamel; the runtime and the tools have snake and kebab case.
+CAMEL = re.compile(r"^(dialects|lib|include/trainc|test/lib)/")
+SNAKE = re.compile(r"^(runtime/(src|include|tests|schema)|test/capi|examples|bench)/")
+KEBAB = re.compile(r"^tools/")
+
+#: Code that must not know any op of the train dialect, but for its structure.
+AGNOSTIC = ("lib/Transforms", "lib/AutoDiff", "lib/Analysis", "lib/Codegen")
+STRUCTURE = {"SymbolOp", "FusionOp", "YieldOp", "FuncOp", "ReturnOp"}
+
+#: (folder, headers that it must not include, why)
+WALLS = [
+    ("runtime", r'#include [<"](mlir|llvm|trainc|dialects|lib)/', "runtime never uses the compiler"),
+    ("dialects", r'#include "(lib|trainc)/', "dialects never include lib/"),
+]
+
+#: Spelled in pieces, so that this file does not find itself.
+FORBIDDEN = [
+    r"\bTO" + r"DO\b",
+    r"\bFIX" + r"ME\b",
+    r"\bXX" + r"X\b",
+    r"(^|[^\w.])/wo" + r"rk/",
+    r"\biss" + r"ue #?\d+",
+]
+
+findings = []
+
+
+def finding(path, line, text):
+    findings.append(f"{path}:{line}: {text}")
+
+
+def sources(root):
+    """All files below root that somebody wrote, as paths relative to it."""
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(f for f in folders if not SKIPPED.match(f))
+        for file in sorted(files):
+            yield (pathlib.Path(folder) / file).relative_to(root)
+
+
+def check_name(path):
+    text, stem = str(path), path.name.split(".")[0]
+    if path.name in ("CMakeLists.txt", "README.md", "CMakePresets.json", "lit.local.cfg"):
+        return
+    if path.suffix in (".cpp", ".h", ".td", ".c"):
+        if CAMEL.match(text) and not re.fullmatch(r"[A-Z][A-Za-z0-9]*", stem):
+            finding(path, 1, "C++ files here are named UpperCamel")
+        if SNAKE.match(text) and not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*", stem):
+            finding(path, 1, "C and C++ files here are named snake_case")
+        if KEBAB.match(text) and not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", stem):
+            finding(path, 1, "files here are named kebab-case")
+    if path.suffix in (".mlir", ".test") and not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", stem):
+        finding(path, 1, "tests are named kebab-case")
+
+
+def check_text(path, lines):
+    # The licence is in the first line, or the second after "#!".
+    head = lines[1:2] if lines and lines[0].startswith("#!") else lines[:1]
+    if path.suffix in SOURCE or path.suffix == ".mlir" or path.parts[0] in ("scripts", ".ci"):
+        if not any("SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception" in h for h in head):
+            finding(path, 1, "no SPDX-License-Identifier line")
+    if path.suffix in SOURCE and len(lines) > LONG.get(str(path), LINE_LIMIT):
+        finding(path, len(lines), f"{len(lines)} lines; the limit is {LINE_LIMIT}")
+    if path.suffix == ".md" or path.suffix in SOURCE:
+        for number, line in enumerate(lines, 1):
+            for pattern in FORBIDDEN:
+                if re.search(pattern, line, re.IGNORECASE if "iss" in pattern else 0):
+                    finding(path, number, f"forbidden: {line.strip()[:80]}")
+
+
+def check_walls(path, lines):
+    for folder, pattern, why in WALLS:
+        if path.parts[0] == folder:
+            for number, line in enumerate(lines, 1):
+                if re.match(pattern, line):
+                    finding(path, number, why)
+
+
+def train_ops(root):
+    """({C++ class: 1}, {mnemonic: 1}) of the ops that the train dialect defines."""
+    classes, mnemonics = set(), set()
+    for file in (root / "dialects" / "Train").glob("*.td"):
+        for match in re.finditer(r'^def Train_(\w+Op)\s*:[^<]*<[^"]*"(\w+)"', file.read_text(), re.M):
+            if match[1] not in STRUCTURE:
+                classes.add(match[1])
+                mnemonics.add(match[2])
+    return classes, mnemonics
+
+
+def check_agnostic(path, lines, ops):
+    """No class of a train op, unless another namespace qualifies it, and no "train.op" string."""
+    if not any(str(path).startswith(folder + "/") for folder in AGNOSTIC):
+        return
+    if path.suffix not in (".cpp", ".h"):
+        return
+    classes, mnemonics = ops
+    for number, line in enumerate(lines, 1):
+        code = line.split("//")[0]
+        for match in re.finditer(r"(?:(\w+)::)?\b(\w+Op)\b", code):
+            if match[2] in classes and match[1] in (None, "train"):
+                finding(path, number, f"a pass must not name an op: {match[2]} (ask an interface)")
+        for match in re.finditer(r'"train\.(\w+)"', code):
+            if match[1] in mnemonics:
+                finding(path, number, f"a pass must not name an op: train.{match[1]}")
+
+
+def check_passes(root, paths):
+    """Every pass is described, has a source named after it, and a test runs its flag."""
+    tests = "\n".join(
+        (root / p).read_text(errors="replace") for p in paths if p.suffix in (".mlir", ".test")
+    )
+    for path in paths:
+        if path.suffix != ".td" or path.parts[0] != "lib":
+            continue
+        text = (root / path).read_text()
+        pattern = r'^def (\w+)\s*:\s*(?:\w+)?Pass<\s*"([^"]+)"[^{]*\{(.*?)^\}'
+        for match in re.finditer(pattern, text, re.M | re.S):
+            name, flag, body = match.groups()
+            line = text[: match.start()].count("\n") + 1
+            if not name.endswith("Pass"):
+                finding(path, line, f"pass {name}: the name must end in Pass")
+            if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", flag):
+                finding(path, line, f"pass {name}: its flag {flag} is not kebab-case")
+            for part in ("summary", "description"):
+                if not re.search(rf"\blet {part}\s*=", body):
+                    finding(path, line, f"pass {name} has no {part}")
+            stem = name.removesuffix("Pass")
+            if not any(p.stem == stem and p.suffix == ".cpp" for p in paths):
+                finding(path, line, f"pass {name} has no source {stem}.cpp")
+            if not re.search(rf"[-( ,]{flag}\b", tests):
+                finding(path, line, f"no test runs {flag}")
+            if "let constructor" in body:
+                finding(path, line, f"pass {name}: no let constructor; TableGen makes it")
+
+
+def check_folders(paths):
+    count = {}
+    for path in paths:
+        if path.suffix in (".cpp", ".h", ".c", ".td"):
+            count[path.parent] = count.get(path.parent, 0) + 1
+    for folder, number in count.items():
+        if number > FOLDER_LIMIT + 15:
+            finding(folder, 0, f"{number} sources in one folder")
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    paths = list(sources(root))
+    ops = train_ops(root)
+    if len(ops[0]) < 20:
+        finding("dialects/Train", 0, f"only {len(ops[0])} ops found: this check no longer sees them")
+    for path in paths:
+        check_name(path)
+        if path.suffix in SOURCE | {".md", ".mlir", ".test"} or path.parts[0] in ("scripts", ".ci"):
+            lines = (root / path).read_text(errors="replace").splitlines()
+            check_text(path, lines)
+            check_walls(path, lines)
+            check_agnostic(path, lines, ops)
+    check_passes(root, paths)
+    check_folders(paths)
+    print("\n".join(findings) or f"{len(paths)} files, no finding")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

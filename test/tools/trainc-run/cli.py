@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""trainc-run from outside, with the hand-made package of Inputs/make_package.py: the log, the order of
+the data, checkpoints, prediction, bad data, signals. Needs no compiler and no numpy.
+
+  cli.py --trainc-run build/bin/trainc-run --cc CC --schema program.fbs DIR
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import re
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(condition, *what):
+    if not condition:
+        raise Failed(" ".join(str(w) for w in what))
+
+
+def load(path):
+    """name -> (dtype, shape, values) of a safetensors file of floats."""
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    result = {}
+    for name, entry in json.loads(data[8 : 8 + length]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        raw = data[8 + length + begin : 8 + length + end]
+        values = struct.unpack(f"<{len(raw) // 4}f", raw) if entry["dtype"] == "F32" else raw
+        result[name] = (entry["dtype"], entry["shape"], values)
+    return result
+
+
+class Model:
+    """The package's arithmetic once more, in double."""
+
+    def __init__(self, folder):
+        source = random.Random(1)
+        x = [source.gauss(0, 1) for _ in range(60)]
+        self.ids = [source.randrange(5) for _ in range(20)]
+        self.x = [x[3 * i : 3 * i + 3] for i in range(20)]
+        self.y = [
+            0.5 * r[0] - r[1] + 2 * r[2] + c + source.gauss(0, 0.1)
+            for r, c in zip(self.x, self.ids)
+        ]
+        self.w, self.b = [0.1, 0.2, 0.3], [0.0] * 5
+        self.mw, self.mb = [0.0] * 3, [0.0] * 5
+
+    def gradients(self, rows, scale=1.0):
+        gw, gb, loss = [0.0] * 3, [0.0] * 5, 0.0
+        for i in rows:
+            error = sum(a * b for a, b in zip(self.x[i], self.w)) + self.b[self.ids[i]] - self.y[i]
+            loss += error * error / len(rows)
+            for j in range(3):
+                gw[j] += scale * 2 * error * self.x[i][j] / len(rows)
+            gb[self.ids[i]] += scale * 2 * error / len(rows)
+        return loss, gw, gb
+
+    def step(self, batches, lr=0.1):
+        total, sw, sb = 0.0, [0.0] * 3, [0.0] * 5
+        for rows in batches:
+            loss, gw, gb = self.gradients(rows, 1 / len(batches))
+            total += loss / len(batches)
+            sw, sb = [a + b for a, b in zip(sw, gw)], [a + b for a, b in zip(sb, gb)]
+        self.mw = [0.9 * m + g for m, g in zip(self.mw, sw)]
+        self.mb = [0.9 * m + g for m, g in zip(self.mb, sb)]
+        self.w = [v - lr * m for v, m in zip(self.w, self.mw)]
+        self.b = [v - lr * m for v, m in zip(self.b, self.mb)]
+        return total
+
+
+class Cases:
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.folder = arguments.folder
+        self.make(self.folder)
+        self.serial = 0
+
+    def make(self, folder, *flags):
+        a = self.arguments
+        command = [sys.executable, HERE / "Inputs" / "make_package.py", folder, "--cc", a.cc]
+        subprocess.check_call([*map(str, command), "--schema", str(a.schema), *flags])
+
+    def scratch(self):
+        self.serial += 1
+        return self.folder / f"scratch-{self.serial}-{time.time_ns()}"
+
+    def run(self, *flags, code=0, package=None):
+        """(standard output, standard error), the exit code checked."""
+        command = [self.arguments.trainc_run, package or self.folder / "linear.tpk", *flags]
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+        if done.returncode != code:
+            raise Failed(f"{command}: exit {done.returncode}, not {code}:\n{done.stderr}")
+        if code:
+            expect("trainc-run: error: " in done.stderr, "no error line:", done.stderr)
+        return done.stdout, done.stderr
+
+    def log(self, *flags, code=0, package=None, data="good.npz"):
+        source = ["--data", self.folder / data] if data else []
+        out, _ = self.run(*source, "--log-format", "json", *flags, code=code, package=package)
+        return [json.loads(line) for line in out.splitlines()]
+
+    def losses(self, *flags, **more):
+        return [e["loss"] for e in self.log(*flags, **more) if "event" not in e]
+
+    def same_losses(self, found, expected):
+        expect(len(found) == len(expected), f"{len(found)} steps, not {len(expected)}")
+        for step, (a, b) in enumerate(zip(found, expected), 1):
+            expect(abs(a - b) <= 2e-5 * abs(b), f"step {step}: loss {a}, expected {b}")
+
+    # The log.
+
+    def case_json_log(self):
+        for number, entry in enumerate(self.log("--batch-size", 4, "--steps", 7), 1):
+            fields = ["step", "loss", "lr", "step_ms", "samples_per_s", "peak_bytes"]
+            expect(list(entry) == fields, list(entry))
+            expect(entry["step"] == number and entry["lr"] == 0.1, entry)
+            ratio = 4 / entry["step_ms"] * 1000 / entry["samples_per_s"]
+            expect(0.3 < ratio < 3, entry)
+
+    def case_text_log(self):
+        out, err = self.run("--data", self.folder / "good.npz", "--batch-size", 4, "--steps", 40)
+        expect(out == "", out)
+        for word in ("package", "parameters", "memory plan", "threads", "samples/s", "ETA"):
+            expect(word in err, word, "is not in", err)
+        expect(8 <= len(re.findall(r"^step \d+/40", err, re.M)) <= 13, err)
+
+    def case_memory_stats(self):
+        last = self.log("--memory-stats")[-1]
+        expect(last["event"] == "memory" and last["parameters"] >= 32, last)
+
+    # The order of the data.
+
+    def case_one_epoch_by_default(self):
+        model = Model(self.folder)
+        batches = [range(a, min(a + 8, 20)) for a in (0, 8, 16)]
+        self.same_losses(self.losses("--batch-size", 8), [model.step([b]) for b in batches])
+
+    def case_whole_file_by_default(self):
+        self.same_losses(self.losses(), [Model(self.folder).step([range(20)])])
+
+    def case_steps_wrap_around(self):
+        model, order = Model(self.folder), [i % 20 for i in range(48)]
+        expected = [model.step([order[8 * s : 8 * s + 8]]) for s in range(6)]
+        self.same_losses(self.losses("--batch-size", 8, "--steps", 6), expected)
+
+    def case_accumulate(self):
+        model, order = Model(self.folder), [i % 20 for i in range(72)]
+        batches = [[order[s + m : s + m + 6] for m in (0, 6, 12)] for s in range(0, 72, 18)]
+        found = self.losses("--batch-size", 6, "--accumulate", 3, "--steps", 4)
+        self.same_losses(found, [model.step(b) for b in batches])
+
+    def case_accumulate_ends_with_an_epoch(self):
+        model = Model(self.folder)
+        first, last = [range(0, 6), range(6, 12)], [range(12, 18), range(18, 20)]
+        found = self.losses("--batch-size", 6, "--accumulate", 2, "--epochs", 2)
+        self.same_losses(found, [model.step(b) for b in (first, last, first, last)])
+
+    def case_shuffle(self):
+        plain, one = self.losses("--steps", 9, "--batch-size", 4), []
+        for seed in (1, 1, 2):
+            one.append(self.losses("--steps", 9, "--batch-size", 4, "--shuffle", "--seed", seed))
+        expect(one[0] == one[1] != one[2], "seeds")
+        expect(plain not in one, "not shuffled")
+
+    def case_learning_rate(self):
+        log = self.log("--steps", 6, "--lr", 0.2, "--lr-schedule", "linear,warmup=2,min=0.04")
+        rates = [entry["lr"] for entry in log]
+        expected = [0.1, 0.2, 0.2, 0.16, 0.12, 0.08]
+        expect(all(abs(a - b) < 1e-9 for a, b in zip(rates, expected)), rates)
+        model = Model(self.folder)
+        self.same_losses([e["loss"] for e in log], [model.step([range(20)], r) for r in expected])
+
+    def case_static_batch(self):
+        folder = self.folder / "static"
+        self.make(folder, "--static-batch", "6")
+        package, model = folder / "linear.tpk", Model(folder)
+        expected = [model.step([range(a, a + 6)]) for a in (0, 6, 12)]
+        log = self.log(package=package)
+        expect(any(e.get("event") == "warning" and "2" in e["message"] for e in log), log)
+        self.same_losses([e["loss"] for e in log if "event" not in e], expected)
+        self.log("--batch-size", 5, package=package, code=1)
+
+    # Evaluation, prediction, export.
+
+    def case_eval(self):
+        flags = ["--eval", self.folder / "short.npz", "--batch-size", 4, "--epochs", 2]
+        steps = [e["step"] for e in self.log(*flags) if e.get("event") == "eval"]
+        expect(steps == [0, 5, 10], steps)
+        steps = self.log("--steps", 5, *flags[:4], "--eval-every", 2)
+        steps = [e["step"] for e in steps if e.get("event") == "eval"]
+        expect(steps == [0, 2, 4, 5], steps)
+
+    def case_eval_alone(self):
+        """Batches of another size: the same mean over the rows."""
+        flags = ["--eval", self.folder / "good.npz"]
+        whole, cut = self.log(*flags, data=None), self.log(*flags, "--batch-size", 7, data=None)
+        loss, _, _ = Model(self.folder).gradients(range(20))
+        for log in (whole, cut):
+            expect(len(log) == 1 and log[0]["samples"] == 20, log)
+            self.same_losses([log[0]["loss"]], [loss])
+
+    def case_predict(self):
+        """Without the labels, in batches that do not divide the rows."""
+        out = self.folder / "predicted.safetensors"
+        flags = ["--predict", self.folder / "noy.npz", "-o", out, "--batch-size", 6]
+        _, err = self.run(*flags)
+        expect("'y' is missing" in err, err)
+        model, found = Model(self.folder), load(out)
+        expect(list(found) == ["pred"] and found["pred"][1] == [20], found)
+        for row, value in enumerate(found["pred"][2]):
+            expected = sum(a * b for a, b in zip(model.x[row], model.w))
+            expect(abs(value - expected) < 1e-5, row, value, expected)
+        self.run(*flags, "--outputs", "nothing", code=1)
+
+    def case_dump_gradients(self):
+        out = self.folder / "gradients.safetensors"
+        log = self.log("--dump-gradients", out, "--batch-size", 8)
+        expect(len(log) == 1 and log[0]["step"] == 1, log)
+        loss, gw, gb = Model(self.folder).gradients(range(8))
+        self.same_losses([log[0]["loss"]], [loss])
+        found = load(out)
+        for name, expected in (("w", gw), ("b", gb)):
+            dtype, shape, values = found[name]
+            expect(dtype == "F32" and shape == [len(expected)], found)
+            expect(all(abs(a - b) < 1e-5 for a, b in zip(values, expected)), name, values)
+
+    def case_export_and_weights(self):
+        first, second = self.folder / "one.safetensors", self.folder / "two.safetensors"
+        losses = self.losses("--steps", 3, "--export", first)
+        model = Model(self.folder)
+        self.same_losses(losses, [model.step([range(20)]) for _ in range(3)])
+        found = load(first)
+        expect(all(abs(a - b) < 1e-5 for a, b in zip(found["w"][2], model.w)), found)
+        self.run("--weights", first, "--export", second)
+        expect(load(second) == found, "exported again, and different")
+
+    def case_init(self):
+        flags = ["--init", "normal:0.5", "--export"]
+        files = [self.folder / f"init-{n}.safetensors" for n in range(3)]
+        for file, seed in zip(files, (1, 1, 2)):
+            self.run(*flags, file, "--seed", seed)
+        values = [load(file) for file in files]
+        expect(values[0] == values[1] != values[2], values)
+
+    # Checkpoints and signals.
+
+    def saved(self, folder):
+        return sorted(int(p.name[5:]) for p in folder.glob("step-*"))
+
+    def case_resume(self):
+        """Stopped anywhere and resumed: the same losses and the same files, shuffled or not."""
+        for flags in (["--shuffle", "--seed", 5], ["--accumulate", 3]):
+            flags = ["--batch-size", 6, *flags]
+            whole, parts = self.scratch(), self.scratch()
+            losses = self.losses("--steps", 20, "--save", whole, *flags)
+            found = self.losses("--steps", 7, "--save", parts, *flags)
+            found += self.losses("--steps", 13, "--save", parts, "--resume", parts, *flags)
+            found += self.losses("--steps", 20, "--save", parts, "--resume", parts, *flags)
+            expect(found == losses, found, losses)
+            for name in ("parameters.safetensors", "optimizer.safetensors"):
+                a, b = (f / "step-20" / name for f in (whole, parts))
+                expect(a.read_bytes() == b.read_bytes(), name, "differs")
+
+    def case_resume_epochs(self):
+        whole, parts, flags = self.scratch(), self.scratch(), ["--batch-size", 6, "--shuffle"]
+        losses = self.losses("--epochs", 3, "--save", whole, *flags)
+        found = self.losses("--epochs", 1, "--save", parts, *flags)
+        found += self.losses("--epochs", 3, "--save", parts, "--resume", parts, *flags)
+        expect(found == losses and len(losses) == 12, found, losses)
+        found = self.losses("--epochs", 3, "--resume", parts, *flags)
+        expect(found == [], "trained beyond the end", found)
+
+    def case_save_every_and_keep(self):
+        folder = self.scratch()
+        self.log("--steps", 10, "--save", folder, "--save-every", 3)
+        expect(self.saved(folder) == [3, 6, 9, 10], self.saved(folder))
+        folder = self.scratch()
+        self.log("--steps", 10, "--save", folder, "--save-every", 3, "--keep", 2)
+        expect(self.saved(folder) == [9, 10], self.saved(folder))
+
+    def case_resume_nothing(self):
+        _, err = self.run(
+            "--data", self.folder / "good.npz", "--resume", self.folder / "nowhere", code=1
+        )
+        expect("nowhere" in err, err)
+
+    def case_signals(self):
+        """SIGINT and SIGTERM end in order: saved, exit code 1, and resumed bit for bit."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            folder = self.scratch()
+            command = [self.arguments.trainc_run, self.folder / "linear.tpk", "--data"]
+            command += [self.folder / "good.npz", "--batch-size", 6, "--steps", 10**9]
+            command += ["--log-format", "json", "--save", folder]
+            with subprocess.Popen(
+                [str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            ) as process:
+                for line in process.stdout:
+                    if json.loads(line)["step"] >= 100:
+                        break
+                process.send_signal(number)
+                out, err = process.communicate()
+            expect(process.returncode == 1, f"exit {process.returncode}: {err}")
+            expect("interrupted" in err and "--resume" in err, err)
+            (last,) = self.saved(folder)
+            expect(last >= 100 and json.loads(out.splitlines()[-1])["step"] == last, last)
+            more = ["--batch-size", 6, "--steps", last + 5]
+            whole, resumed = self.losses(*more), self.losses(*more, "--resume", folder)
+            expect(whole[last:] == resumed, whole[last:], resumed)
+
+    # What goes wrong.
+
+    def refused(self, file, *patterns, flags=()):
+        _, err = self.run("--data", self.folder / file, *flags, code=1)
+        for pattern in (file, *patterns):
+            expect(re.search(pattern, err), f"/{pattern}/ is not in: {err}")
+
+    def case_bad_data(self):
+        self.refused("noy.npz", r"'y'", "missing", r"f32 \[batch\]")
+        self.refused("badtype.npz", r"'y'", "f64", r"y\.astype\(numpy\.float32\)")
+        self.refused("ragged.npz", r"'y'", r"\b20\b", r"\b19\b")
+        self.refused("badid.npz", r"'ids'", r"value 7", "row 9 of", flags=["--batch-size", 4])
+        flags = ["--batch-size", 4, "--shuffle"]
+        self.refused("badid.npz", r"'ids'", r"value 7", "row 9 of", flags=flags)
+        flags = ["--batch-size", 4, "--accumulate", 5]
+        self.refused("badid.npz", r"'ids'", r"value 7", "row 9 of", flags=flags)
+        self.refused("good.npz", r"\b100\b", r"\b20\b", flags=["--batch-size", 100])
+        self.refused("absent.npz")
+        self.run("--data", self.folder / "good.npz", "--clip-norm", 1, code=1)
+        self.run("--data", self.folder / "good.npz", "--weight-decay", 1, code=1)
+
+    def case_widening(self):
+        expect(self.losses("--steps", 3, data="int32.npz") == self.losses("--steps", 3), "differs")
+
+    def case_extra_arrays(self):
+        log = self.log(data="extra.npz")
+        expect(log[0]["event"] == "warning" and "weight" in log[0]["message"], log)
+
+    def case_nonfinite_loss(self):
+        folder = self.scratch()
+        flags = ["--batch-size", 4, "--save", folder]
+        log = self.log(*flags, data="nan.npz", code=1)
+        expect([e["step"] for e in log] == [1, 2, 3, 4], log)
+        expect(log[-1]["loss"] is None and log[-1]["nonfinite"] == "nan", log)
+        expect(self.saved(folder) == [3], self.saved(folder))
+        clean = self.scratch()
+        self.log("--batch-size", 4, "--steps", 3, "--save", clean)
+        for name in ("parameters.safetensors", "optimizer.safetensors"):
+            a, b = (f / "step-3" / name for f in (folder, clean))
+            expect(a.read_bytes() == b.read_bytes(), name, "is not that before the bad step")
+
+    def case_allow_nonfinite(self):
+        log = self.log("--batch-size", 4, "--steps", 6, "--allow-nonfinite", data="nan.npz")
+        expect([e["loss"] is None for e in log] == [False] * 3 + [True] + [False] * 2, log)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--trainc-run", required=True)
+    parser.add_argument("--cc", default="cc")
+    parser.add_argument("--schema", type=pathlib.Path, required=True)
+    parser.add_argument("--only", help="one case, without case_")
+    arguments = parser.parse_args()
+    cases, bad = Cases(arguments), 0
+    for name in [n for n in dir(cases) if n.startswith("case_")]:
+        if arguments.only in (None, name[5:]):
+            try:
+                getattr(cases, name)()
+                print("ok    ", name[5:])
+            except Failed as failure:
+                bad += 1
+                print("FAILED", name[5:], "-", failure)
+    sys.exit(bool(bad))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Checkpoints: a resumed run continues bit for bit, damaged ones are skipped, old ones removed.
+
+#include "core/checkpoint.h"
+#include "tiny_package.h"
+
+#include <cstring>
+#include <filesystem>
+#include <gtest/gtest.h>
+
+using namespace trainrt;
+using namespace trainrt::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+class CheckpointTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    writeTinyPackage(folder / "m.tpk");
+    ASSERT_TRUE(Package::open(folder / "m.tpk", package).ok());
+  }
+
+  std::unique_ptr<Session> make(int64_t seed = 0) {
+    SessionOptions options;
+    options.threads = 1;
+    options.seed = seed;
+    std::unique_ptr<Session> session;
+    EXPECT_TRUE(Session::create(package, options, session).ok());
+    return session;
+  }
+
+  static void train(Session &session, int steps) {
+    for (int i = 0; i < steps; ++i) {
+      TinyBatch batch(16, unsigned(session.stepCount()));
+      StepResult result;
+      ASSERT_TRUE(session.step({batch.batch()}, {}, result).ok());
+    }
+  }
+
+  static std::vector<unsigned char> bytes(const Session &session) {
+    std::vector<unsigned char> all;
+    auto append = [&](const ArrayView &array) {
+      auto *data = static_cast<const unsigned char *>(array.data);
+      all.insert(all.end(), data, data + array.bytes);
+    };
+    ArrayView array;
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(session.parameter(i, array).ok());
+      append(array);
+      EXPECT_TRUE(session.state(i, array).ok());
+      append(array);
+    }
+    return all;
+  }
+
+  Status save(Session &session, unsigned keep = 0, const std::string &position = "") {
+    return saveCheckpoint(session, folder / "ck", keep, position, info);
+  }
+
+  TemporaryFolder folder;
+  std::shared_ptr<const Package> package;
+  CheckpointInfo info;
+};
+
+} // namespace
+
+TEST_F(CheckpointTest, ResumesBitForBit) {
+  auto through = make(5);
+  train(*through, 6);
+  auto first = make(5);
+  train(*first, 3);
+  ASSERT_TRUE(save(*first, 0, R"({"row": 48, "epoch": 1})").ok());
+  auto second = make(99); // the checkpoint's seed wins
+  Status status = loadCheckpoint(*second, folder / "ck", info);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(info.step, 3);
+  EXPECT_EQ(info.seed, 5);
+  EXPECT_EQ(second->seed(), 5);
+  EXPECT_EQ(info.path, folder / "ck/step-3");
+  EXPECT_EQ(info.dataPosition, R"({"epoch":1,"row":48})");
+  EXPECT_EQ(bytes(*first), bytes(*second));
+  // A frozen parameter that is equal stays mapped.
+  EXPECT_EQ(second->memory().parameters, first->memory().parameters);
+  train(*second, 3);
+  EXPECT_EQ(bytes(*second), bytes(*through));
+  EXPECT_EQ(second->stepCount(), 6);
+}
+
+TEST_F(CheckpointTest, LoadsAFolderItself) {
+  auto session = make();
+  train(*session, 2);
+  ASSERT_TRUE(save(*session).ok());
+  auto other = make();
+  ASSERT_TRUE(loadCheckpoint(*other, folder / "ck/step-2", info).ok());
+  EXPECT_EQ(other->stepCount(), 2);
+  EXPECT_EQ(info.dataPosition, "null");
+}
+
+TEST_F(CheckpointTest, KeepsTheNewest) {
+  auto session = make();
+  for (int i = 0; i < 12; ++i) {
+    train(*session, 1);
+    ASSERT_TRUE(save(*session, 3).ok());
+  }
+  ASSERT_TRUE(save(*session, 3).ok()); // the same step once more
+  std::vector<std::string> names;
+  for (const auto &entry : fs::directory_iterator(folder / "ck"))
+    names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"step-10", "step-11", "step-12"}));
+}
+
+TEST_F(CheckpointTest, DamagedOnesAreSkipped) {
+  auto session = make();
+  std::vector<unsigned char> atTwo;
+  for (int i = 1; i <= 6; ++i) {
+    train(*session, 1);
+    ASSERT_TRUE(save(*session).ok());
+    if (i == 2)
+      atTwo = bytes(*session);
+  }
+  auto flip = [&](const std::string &name) {
+    std::vector<unsigned char> content = readBytes(folder / name);
+    content[content.size() - 3] ^= 1;
+    writeBytes(folder / name, content);
+  };
+  flip("ck/step-6/parameters.safetensors");
+  flip("ck/step-5/optimizer.safetensors");
+  writeBytes(folder / "ck/step-4/state.json", {'{'});
+  fs::remove(folder / "ck/step-3/optimizer.safetensors");
+  fs::create_directories(folder / "ck/.step-7-1"); // what a killed run leaves
+  auto other = make();
+  Status status = loadCheckpoint(*other, folder / "ck", info);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(info.step, 2);
+  EXPECT_EQ(bytes(*other), atTwo);
+  for (const char *name : {"step-6", "step-5", "step-4", "step-3"})
+    EXPECT_NE(other->warnings().find(name), std::string::npos) << other->warnings();
+  ASSERT_TRUE(save(*other).ok());
+  EXPECT_FALSE(fs::exists(folder / "ck/.step-7-1"));
+}
+
+TEST_F(CheckpointTest, NoneOrAllDamaged) {
+  auto session = make();
+  EXPECT_EQ(loadCheckpoint(*session, folder / "ck", info).code(), Code::NotFound);
+  train(*session, 1);
+  ASSERT_TRUE(save(*session).ok());
+  fs::remove(folder / "ck/step-1/state.json");
+  Status status = loadCheckpoint(*session, folder / "ck", info);
+  EXPECT_EQ(status.code(), Code::NotFound);
+  EXPECT_NE(status.message().find("step-1"), std::string::npos) << status.message();
+  EXPECT_EQ(save(*session, 0, "{not json").code(), Code::InvalidArgument);
+}
+
+TEST_F(CheckpointTest, OfAnotherModel) {
+  auto session = make();
+  ASSERT_TRUE(save(*session).ok());
+  std::string path = folder / "ck/step-0/";
+  fs::copy_file(path + "optimizer.safetensors", path + "parameters.safetensors",
+                fs::copy_options::overwrite_existing);
+  std::vector<unsigned char> text = readBytes(path + "state.json");
+  std::string json(text.begin(), text.end());
+  // Both files get the optimizer's checksum.
+  size_t key = json.find("optimizer.safetensors"), value = json.find(": \"", key) + 3;
+  std::string checksum = json.substr(value, 8);
+  value = json.find(": \"", json.find("parameters.safetensors")) + 3;
+  json.replace(value, 8, checksum);
+  writeBytes(path + "state.json", {json.begin(), json.end()});
+  Status status = loadCheckpoint(*session, folder / "ck", info);
+  EXPECT_EQ(status.code(), Code::BadData);
+  EXPECT_NE(status.message().find("another model"), std::string::npos) << status.message();
+}
+
+TEST_F(CheckpointTest, ReadOnlyFolder) {
+  auto session = make();
+  writeBytes(folder / "file", {});
+  Status status = saveCheckpoint(*session, folder / "file/ck", 0, "", info);
+  EXPECT_EQ(status.code(), Code::IoError);
+}

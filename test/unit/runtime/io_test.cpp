@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Checksums, zip and safetensors: round trips, and files that are damaged in every place.
+
+#include "io/hash.h"
+#include "io/safetensors.h"
+#include "io/zip.h"
+#include "tiny_package.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace trainrt;
+using namespace trainrt::test;
+
+namespace {
+
+Status openZip(const std::string &path, ZipReader &reader) {
+  std::shared_ptr<const MappedFile> file;
+  TRAINRT_TRY(MappedFile::open(path, file));
+  return ZipReader::open(file, reader);
+}
+
+/// Opening with every check that a package gets, except its own checksums.
+Status checkZip(const std::string &path) {
+  ZipReader reader;
+  TRAINRT_TRY(openZip(path, reader));
+  TRAINRT_TRY(reader.checkCanonical());
+  for (const ZipEntry &entry : reader.entries())
+    TRAINRT_TRY(reader.checkCrc(entry));
+  return {};
+}
+
+void writeSafetensorsText(const std::string &path, const std::string &header, size_t dataBytes) {
+  std::vector<unsigned char> bytes(8 + header.size() + dataBytes);
+  uint64_t length = header.size();
+  std::memcpy(bytes.data(), &length, 8);
+  std::memcpy(bytes.data() + 8, header.data(), header.size());
+  writeBytes(path, bytes);
+}
+
+} // namespace
+
+TEST(Hash, KnownAnswers) {
+  EXPECT_EQ(fnv1a64("", 0), 0xcbf29ce484222325ull);
+  EXPECT_EQ(fnv1a64("a", 1), 0xaf63dc4c8601ec8cull);
+  EXPECT_EQ(fnv1a64("foobar", 6), 0x85944171f73967e8ull);
+  EXPECT_EQ(crc32("123456789", 9), 0xcbf43926u);
+  EXPECT_EQ(crc32("56789", 5, crc32("1234", 4)), 0xcbf43926u);
+  EXPECT_EQ(hex64(0x1f), "000000000000001f");
+}
+
+TEST(Paths, StaysInside) {
+  for (const char *good : {"a", "a/b", "..a/b", "a../b", "a/b..", "./a"})
+    EXPECT_TRUE(staysInside(good)) << good;
+  for (const char *bad : {"", "/a", "..", "../a", "a/..", "a/../b"})
+    EXPECT_FALSE(staysInside(bad)) << bad;
+}
+
+TEST(Zip, RoundTripIsAlignedAndDeterministic) {
+  TemporaryFolder folder;
+  for (const char *name : {"a.zip", "b.zip"}) {
+    ZipWriter writer;
+    ASSERT_TRUE(writer.create(folder / name).ok());
+    for (int i = 0; i < 70; ++i) {
+      std::string content(size_t(i * 3), char('a' + i % 26));
+      ASSERT_TRUE(writer.add(std::string(size_t(i % 9 + 1), 'n') + std::to_string(i), content.data(),
+                             content.size())
+                      .ok());
+    }
+    ASSERT_TRUE(writer.begin("pieces", 6).ok());
+    ASSERT_TRUE(writer.append("abc", 3).ok());
+    ASSERT_TRUE(writer.append("def", 3).ok());
+    ASSERT_TRUE(writer.end().ok());
+    ASSERT_TRUE(writer.finish().ok());
+  }
+  EXPECT_EQ(readBytes(folder / "a.zip"), readBytes(folder / "b.zip"));
+  ZipReader reader;
+  ASSERT_TRUE(openZip(folder / "a.zip", reader).ok());
+  EXPECT_EQ(reader.entries().size(), 71u);
+  for (const ZipEntry &entry : reader.entries())
+    EXPECT_EQ(entry.offset % ZipWriter::alignment, 0u);
+  const ZipEntry *pieces = reader.find("pieces");
+  ASSERT_TRUE(pieces);
+  EXPECT_EQ(std::memcmp(reader.data(*pieces), "abcdef", 6), 0);
+  EXPECT_FALSE(reader.find("piece"));
+  EXPECT_TRUE(checkZip(folder / "a.zip").ok());
+}
+
+TEST(Zip, UnfinishedLeavesNothing) {
+  TemporaryFolder folder;
+  {
+    ZipWriter writer;
+    ASSERT_TRUE(writer.create(folder / "a.zip").ok());
+    ASSERT_TRUE(writer.add("x", "abc", 3).ok());
+  }
+  EXPECT_TRUE(readBytes(folder / "a.zip").empty());
+  ZipWriter writer;
+  EXPECT_EQ(writer.create(folder / "no/such/folder.zip").code(), Code::NotFound);
+}
+
+TEST(Zip, EveryFlippedByteAndEveryTruncationIsFound) {
+  TemporaryFolder folder;
+  ZipWriter writer;
+  ASSERT_TRUE(writer.create(folder / "a.zip").ok());
+  ASSERT_TRUE(writer.add("first", "hello world", 11).ok());
+  ASSERT_TRUE(writer.add("second/entry", "0123456789", 10).ok());
+  ASSERT_TRUE(writer.finish().ok());
+  std::vector<unsigned char> good = readBytes(folder / "a.zip");
+  for (size_t i = 0; i < good.size(); ++i) {
+    for (unsigned char mask : {0x01, 0x80, 0xff}) {
+      std::vector<unsigned char> bytes = good;
+      bytes[i] ^= mask;
+      writeBytes(folder / "bad.zip", bytes);
+      EXPECT_FALSE(checkZip(folder / "bad.zip").ok()) << "byte " << i;
+    }
+    writeBytes(folder / "bad.zip", {good.begin(), good.begin() + long(i)});
+    EXPECT_FALSE(checkZip(folder / "bad.zip").ok()) << "truncated to " << i;
+  }
+}
+
+TEST(Safetensors, RoundTrip) {
+  TemporaryFolder folder;
+  float floats[] = {1, 2, 3, 4, 5, 6};
+  int64_t integers[] = {-7};
+  unsigned char flags[] = {1, 0, 1};
+  uint32_t checksum = 0;
+  ASSERT_TRUE(writeSafetensors(folder / "a.safetensors",
+                               {{"flags", {flags, DType::Bool, {3}, 3}},
+                                {"a/b \"c\"", {floats, DType::F32, {2, 3}, 24}},
+                                {"scalar", {integers, DType::I64, {}, 8}},
+                                {"empty", {nullptr, DType::F32, {0, 5}, 0}}},
+                               {{"who", "test"}}, &checksum)
+                  .ok());
+  std::vector<unsigned char> bytes = readBytes(folder / "a.safetensors");
+  EXPECT_EQ(checksum, crc32(bytes.data(), bytes.size()));
+  SafetensorsReader reader;
+  Status status = SafetensorsReader::open(folder / "a.safetensors", reader);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(reader.entries().size(), 4u);
+  EXPECT_EQ(reader.metadata().at("who"), "test");
+  const SafetensorsReader::Entry *entry = reader.find("a/b \"c\"");
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->array.shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(std::memcmp(entry->array.data, floats, 24), 0);
+  EXPECT_EQ(reader.find("empty")->array.bytes, 0);
+  EXPECT_EQ(*static_cast<const int64_t *>(reader.find("scalar")->array.data), -7);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    writeBytes(folder / "short", {bytes.begin(), bytes.begin() + long(size)});
+    SafetensorsReader broken;
+    EXPECT_FALSE(SafetensorsReader::open(folder / "short", broken).ok()) << size;
+  }
+}
+
+TEST(Safetensors, BadHeadersAreRefused) {
+  TemporaryFolder folder;
+  struct Case {
+    const char *header;
+    size_t data;
+    const char *message;
+  } cases[] = {
+      {"[]", 0, "not a JSON object"},
+      {"{\"a\"", 0, "not a JSON object"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4, "does not have the 4 bytes"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8, "leaves a gap"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 8, "after the last tensor"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 2, "outside of the 2 bytes"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+       R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       4, "overlaps"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+       R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       4, "occurs twice"},
+      {R"({"a":{"dtype":"F4","shape":[1],"data_offsets":[0,4]}})", 4, "\"F4\" is not supported"},
+      {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, "not a list of sizes"},
+      {R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0,
+       "does not have"},
+      {R"({"a":{"dtype":"F32","shape":[1]}})", 4, "needs dtype"},
+      {R"({"a":3})", 4, "needs dtype"},
+  };
+  for (const Case &c : cases) {
+    writeSafetensorsText(folder / "bad", c.header, c.data);
+    SafetensorsReader reader;
+    Status status = SafetensorsReader::open(folder / "bad", reader);
+    EXPECT_EQ(status.code(), Code::BadData) << c.header;
+    EXPECT_NE(status.message().find(c.message), std::string::npos)
+        << c.header << "\n" << status.message();
+    EXPECT_NE(status.message().find("bad'"), std::string::npos) << status.message();
+  }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// .npy headers of every version, stored and deflated .npz, and arrays that are refused with the numpy
+// call that mends them.
+
+#include "core/array_file.h"
+#include "io/hash.h"
+#include "io/npz.h"
+#include "tiny_package.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+using namespace trainrt;
+using namespace trainrt::test;
+
+namespace {
+
+std::string npy(const std::string &dict, const std::string &data, int version = 1) {
+  std::string header = dict;
+  size_t prefix = version == 1 ? 10 : 12;
+  header.append((64 - (prefix + header.size() + 1) % 64) % 64, ' ');
+  header += '\n';
+  std::string result = "\x93NUMPY";
+  result += char(version);
+  result += '\0';
+  for (int i = 0; i < (version == 1 ? 2 : 4); ++i)
+    result += char(header.size() >> (8 * i) & 255);
+  return result + header + data;
+}
+
+std::string floats(std::initializer_list<float> values) {
+  return {reinterpret_cast<const char *>(values.begin()), values.size() * 4};
+}
+
+Status parse(const std::string &file, ArrayView &array) {
+  uint64_t offset;
+  return parseNpyHeader(reinterpret_cast<const unsigned char *>(file.data()), file.size(), array,
+                        offset);
+}
+
+/// A zip of one deflated entry, as numpy.savez_compressed makes it.
+std::vector<unsigned char> deflatedZip(const std::string &name, const std::string &content,
+                                       uint32_t statedSize) {
+  std::string packed(content.size() + 100, '\0');
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
+  stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(content.data()));
+  stream.avail_in = uInt(content.size());
+  stream.next_out = reinterpret_cast<Bytef *>(packed.data());
+  stream.avail_out = uInt(packed.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(packed.size() - stream.avail_out);
+  deflateEnd(&stream);
+  std::vector<unsigned char> zip;
+  auto put = [&](uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i)
+      zip.push_back(static_cast<unsigned char>(value >> (8 * i)));
+  };
+  uint32_t crc = trainrt::crc32(content.data(), content.size());
+  auto common = [&] {
+    put(0, 2), put(8, 2), put(0, 4), put(crc, 4), put(packed.size(), 4), put(statedSize, 4);
+    put(name.size(), 2), put(0, 2);
+  };
+  put(0x04034b50, 4), put(20, 2), common();
+  zip.insert(zip.end(), name.begin(), name.end());
+  zip.insert(zip.end(), packed.begin(), packed.end());
+  size_t directory = zip.size();
+  put(0x02014b50, 4), put(20, 2), put(20, 2), common();
+  put(0, 2), put(0, 2), put(0, 2), put(0, 4), put(0, 4);
+  zip.insert(zip.end(), name.begin(), name.end());
+  size_t size = zip.size() - directory;
+  put(0x06054b50, 4), put(0, 4), put(1, 2), put(1, 2), put(size, 4), put(directory, 4), put(0, 2);
+  return zip;
+}
+
+} // namespace
+
+TEST(Npy, Versions) {
+  for (int version : {1, 2, 3}) {
+    ArrayView array;
+    std::string file = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
+                           floats({1, 2, 3, 4, 5, 6}), version);
+    Status status = parse(file, array);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(array.dtype, DType::F32);
+    EXPECT_EQ(array.shape, (std::vector<int64_t>{2, 3}));
+    EXPECT_EQ(std::memcmp(array.data, floats({1, 2, 3, 4, 5, 6}).data(), 24), 0);
+    for (size_t size = 0; size < file.size(); ++size)
+      EXPECT_FALSE(parse(file.substr(0, size), array).ok()) << size;
+  }
+  ArrayView array;
+  EXPECT_FALSE(parse(npy("{'descr': '<f4', 'fortran_order': False, 'shape': ()}", floats({1}), 4),
+                     array)
+                   .ok());
+}
+
+TEST(Npy, ShapesAndTypes) {
+  ArrayView array;
+  EXPECT_TRUE(parse(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", "abc"), array).ok());
+  EXPECT_EQ(array.dtype, DType::Bool);
+  EXPECT_TRUE(parse(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (), }", "12345678"), array).ok());
+  EXPECT_TRUE(array.shape.empty());
+  EXPECT_TRUE(parse(npy("{'shape': (0, 4), 'fortran_order': False, 'descr': '<f2'}", ""), array).ok());
+  EXPECT_EQ(array.bytes, 0);
+  // One axis: the order does not matter.
+  EXPECT_TRUE(parse(npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2,), }", "ab"), array).ok());
+}
+
+TEST(Npy, RefusedWithTheFix) {
+  struct Case {
+    const char *dict, *message;
+  } cases[] = {
+      {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", ".astype('<f4')"},
+      {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", "number type"},
+      {"{'descr': '<U5', 'fortran_order': False, 'shape': (1,), }", "number type"},
+      {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "structured"},
+      {"{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1), }", "ascontiguousarray"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (99, 99), }", "truncated"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999999, 9999999999), }",
+       "too large"},
+      {"{'descr': '<f4', 'fortran_order': False}", "damaged"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}", "damaged"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1", "damaged"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "damaged"},
+  };
+  for (const Case &c : cases) {
+    ArrayView array;
+    Status status = parse(npy(c.dict, floats({1})), array);
+    EXPECT_EQ(status.code(), Code::BadData) << c.dict;
+    EXPECT_NE(status.message().find(c.message), std::string::npos)
+        << c.dict << "\n" << status.message();
+  }
+}
+
+TEST(Npz, StoredAndDeflated) {
+  TemporaryFolder folder;
+  std::string content = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }",
+                            floats({1, 2, 3}));
+  ZipWriter zip;
+  ASSERT_TRUE(zip.create(folder / "stored.npz").ok());
+  ASSERT_TRUE(zip.add("x.npy", content.data(), content.size()).ok());
+  std::string object = npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", "12345678");
+  ASSERT_TRUE(zip.add("bad.npy", object.data(), object.size()).ok());
+  ASSERT_TRUE(zip.finish().ok());
+  writeBytes(folder / "deflated.npz", deflatedZip("x.npy", content, uint32_t(content.size())));
+  for (const char *name : {"stored.npz", "deflated.npz"}) {
+    ArrayFile file;
+    ASSERT_TRUE(ArrayFile::open(folder / name, file).ok());
+    ASSERT_EQ(file.name(0), "x");
+    ArrayView array;
+    Status status = file.array(0, array);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(std::memcmp(array.data, floats({1, 2, 3}).data(), 12), 0);
+  }
+  ArrayFile file;
+  ASSERT_TRUE(ArrayFile::open(folder / "stored.npz", file).ok());
+  ArrayView array;
+  Status status = file.array(1, array);
+  EXPECT_EQ(status.code(), Code::BadData);
+  EXPECT_NE(status.message().find("stored.npz': array 'bad'"), std::string::npos) << status.message();
+}
+
+TEST(Npz, DamagedContentIsFound) {
+  TemporaryFolder folder;
+  std::string content = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }",
+                            floats({1, 2, 3}));
+  auto error = [&](std::vector<unsigned char> bytes) {
+    writeBytes(folder / "bad.npz", bytes);
+    ArrayFile file;
+    ArrayView array;
+    Status status = ArrayFile::open(folder / "bad.npz", file);
+    return status.ok() ? file.array(0, array) : status;
+  };
+  std::vector<unsigned char> good = deflatedZip("x.npy", content, uint32_t(content.size()));
+  ASSERT_TRUE(error(good).ok());
+  // Bytes of the compressed data, after the 30-byte header and the name.
+  for (size_t i = 35; i < 60; ++i) {
+    std::vector<unsigned char> bytes = good;
+    bytes[i] ^= 0x10;
+    EXPECT_FALSE(error(bytes).ok()) << i;
+  }
+  // A size that deflate cannot reach must not be allocated.
+  EXPECT_NE(error(deflatedZip("x.npy", content, 0xfffffff0u)).message().find("impossible"),
+            std::string::npos);
+  EXPECT_FALSE(error(deflatedZip("x.npy", content, uint32_t(content.size()) - 1)).ok());
+}
+
+TEST(ArrayFile, NeitherKind) {
+  TemporaryFolder folder;
+  writeBytes(folder / "text", {'h', 'e', 'l', 'l', 'o'});
+  ArrayFile file;
+  Status status = ArrayFile::open(folder / "text", file);
+  EXPECT_EQ(status.code(), Code::BadData);
+  EXPECT_NE(status.message().find("neither"), std::string::npos);
+  EXPECT_EQ(ArrayFile::open(folder / "none", file).code(), Code::NotFound);
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Opening packages: good ones, and every way in which one can be damaged, newer, or hostile.
+
+#include "io/hash.h"
+#include "tiny_package.h"
+
+#include <gtest/gtest.h>
+
+using namespace trainrt;
+using namespace trainrt::test;
+
+namespace {
+
+Status open(const std::string &path) {
+  std::shared_ptr<const Package> package;
+  return Package::open(path, package);
+}
+
+void expectRefused(const TinyOptions &options, const std::string &message) {
+  TemporaryFolder folder;
+  writeTinyPackage(folder / "m.tpk", options);
+  Status status = open(folder / "m.tpk");
+  EXPECT_EQ(status.code(), Code::BadPackage) << message;
+  EXPECT_NE(status.message().find(message), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("m.tpk'"), std::string::npos) << status.message();
+}
+
+/// A package with `from` in the manifest replaced (and its checksum made right again).
+TinyOptions edited(const std::string &from, const std::string &to) {
+  TinyOptions options;
+  options.editManifest = [=](std::string &manifest) {
+    size_t at = manifest.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    manifest.replace(at, from.size(), to);
+  };
+  return options;
+}
+
+} // namespace
+
+TEST(Package, Opens) {
+  TemporaryFolder folder;
+  writeTinyPackage(folder / "m.tpk");
+  std::shared_ptr<const Package> package;
+  Status status = Package::open(folder / "m.tpk", package);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(package->target(), "cpu:x86-64");
+  EXPECT_EQ(package->lossOutput(), 0);
+  EXPECT_EQ(package->batchSymbol(), 0);
+  EXPECT_TRUE(package->step() && package->micro() && package->update() && package->eval());
+}
+
+TEST(Package, TwoAtOnceHaveTheirOwnKernels) {
+  TemporaryFolder folder;
+  writeTinyPackage(folder / "a.tpk");
+  std::shared_ptr<const Package> a, b;
+  ASSERT_TRUE(Package::open(folder / "a.tpk", a).ok());
+  ASSERT_TRUE(Package::open(folder / "a.tpk", b).ok());
+  EXPECT_NE(a->kernels()->kernel(0), b->kernels()->kernel(0));
+}
+
+TEST(Package, EveryFlippedByteIsFoundAndNamed) {
+  TemporaryFolder folder;
+  writeTinyPackage(folder / "m.tpk");
+  std::vector<unsigned char> good = readBytes(folder / "m.tpk");
+  // The kernels are most of the file: every byte elsewhere, some of theirs.
+  std::shared_ptr<const Package> package;
+  ASSERT_TRUE(Package::open(folder / "m.tpk", package).ok());
+  const ZipEntry *kernels = package->zip().find("kernels/cpu-x86-64.so");
+  for (size_t i = 0; i < good.size(); ++i) {
+    if (i > kernels->offset + 64 && i < kernels->offset + kernels->size - 64 && i % 251)
+      continue;
+    std::vector<unsigned char> bytes = good;
+    bytes[i] ^= 0x20;
+    writeBytes(folder / "bad.tpk", bytes);
+    Status status = open(folder / "bad.tpk");
+    EXPECT_EQ(status.code(), Code::BadPackage) << "byte " << i << ": " << status.message();
+    bool named = false;
+    for (const char *name : {"manifest.json", "program.fb", "kernels/cpu-x86-64.so", "entry", "end "
+                             "record", "director", "zip file"})
+      named |= status.message().find(name) != std::string::npos;
+    EXPECT_TRUE(named) << status.message();
+  }
+}
+
+TEST(Package, TruncationsAreFound) {
+  TemporaryFolder folder;
+  writeTinyPackage(folder / "m.tpk");
+  std::vector<unsigned char> good = readBytes(folder / "m.tpk");
+  for (size_t size = 0; size < good.size(); size += 97) {
+    writeBytes(folder / "bad.tpk", {good.begin(), good.begin() + long(size)});
+    EXPECT_EQ(open(folder / "bad.tpk").code(), Code::BadPackage) << size;
+  }
+  std::vector<unsigned char> longer = good;
+  longer.push_back(0);
+  writeBytes(folder / "bad.tpk", longer);
+  EXPECT_EQ(open(folder / "bad.tpk").code(), Code::BadPackage);
+  EXPECT_EQ(open(folder / "none.tpk").code(), Code::NotFound);
+  EXPECT_EQ(open(folder.path).code(), Code::IoError);
+}
+
+TEST(Package, NewerVersionsAreRefused) {
+  TinyOptions options;
+  options.formatMajor = 2;
+  expectRefused(options, "field 'format.major' is 2; this runtime reads up to 1");
+  options = {};
+  options.programMajor = 7;
+  expectRefused(options, "version_major is 7; this runtime reads up to 1");
+}
+
+TEST(Package, FilesOutsideItsFolderAreRefused) {
+  for (const char *path : {"../weights.raw", "/etc/passwd", "a/../../b"}) {
+    TinyOptions options;
+    options.weightsFile = path;
+    expectRefused(options, "leaves the package's folder");
+  }
+}
+
+TEST(Package, MissingEntriesAndFieldsAreNamed) {
+  expectRefused(edited("\"checksums\": {", "\"checksums\": {\"extra\": \"0123456789abcdef\", "),
+                "entry 'extra' is missing");
+  expectRefused(edited("\"kind\": \"training\"", "\"kind\": \"magic\""), "field 'kind'");
+  expectRefused(edited("\"name\": \"w\", \"dtype\": \"f32\"", "\"name\": \"w\", \"dtype\": \"f31\""),
+                "field 'parameters[0].dtype': 'f31' is unknown");
+  expectRefused(edited("\"name\": \"w\", \"dtype\": \"f32\"", "\"name\": \"w\", \"dtype\": \"f64\""),
+                "'w' is f64, but f32 in program.fb");
+  expectRefused(edited("\"name\": \"y\"", "\"name\": \"z\""), "no entry for 'y'");
+  expectRefused(edited("\"shape\": [4]", "\"shape\": [5]"), "'table' has another shape");
+  expectRefused(edited("\"length\": 16", "\"length\": 12"), "'table' have 12 bytes");
+  expectRefused(edited("\"batch_symbol\": \"batch\"", "\"batch_symbol\": \"b\""), "batch_symbol");
+  expectRefused(edited("\"path\": ", "\"pat\": "), "field 'files[0].path' is missing");
+  expectRefused(edited("\"offset\": 12", "\"offset\": -12"), "field 'parameters[1].weights.offset'");
+  expectRefused(edited("\"manifest\": \"0000", "\"manifest\": \"zzzz"), "is no checksum");
+}
+
+TEST(Package, BadProgramsAreRefused) {
+  TinyOptions options;
+  options.forwardKernel = 9;
+  expectRefused(options, "commands[0].kernel is 9, but there are only 4");
+  options = {};
+  options.forwardKernel = 1;
+  expectRefused(options, "kernel 'loss_and_gradient' takes 6 arguments");
+  options = {};
+  options.lastUse = 2;
+  expectRefused(options, "outside of its lifetime [1, 2]");
+  options.lastUse = 5;
+  expectRefused(options, "lifetime [1, 5] is not within the 5 commands");
+}
+
+TEST(Package, RandomDamageToTheProgramNeverCrashes) {
+  // Behind the checksums, the verifier alone must stop it, or the program be harmless.
+  TemporaryFolder folder;
+  writeTinyPackage(folder / "m.tpk");
+  std::shared_ptr<const Package> package;
+  ASSERT_TRUE(Package::open(folder / "m.tpk", package).ok());
+  const ZipEntry *entry = package->zip().find("program.fb");
+  std::vector<unsigned char> good(package->zip().data(*entry),
+                                  package->zip().data(*entry) + entry->size);
+  for (size_t i = 0; i < good.size(); ++i)
+    for (unsigned char mask : {0x01, 0x7f, 0x80, 0xff}) {
+      std::vector<unsigned char> bytes = good;
+      bytes[i] ^= mask;
+      Program program;
+      if (!readProgram(bytes.data(), bytes.size(), program).ok())
+        continue;
+      for (const Function &function : program.functions) {
+        ExecutionPlan plan;
+        (void)makePlan(program, function, std::vector<int64_t>(program.symbols.size(), 8), plan);
+      }
+    }
+}

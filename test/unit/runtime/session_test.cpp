@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Sessions end to end on the tiny package: numbers against a plain reference, accumulation, bad data,
+// non-finite losses, cancelling, weights from everywhere.
+
+#include "io/safetensors.h"
+#include "tiny_package.h"
+
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace trainrt;
+using namespace trainrt::test;
+
+namespace {
+
+class SessionTest : public ::testing::Test {
+protected:
+  void SetUp() override { makePackage({}); }
+
+  void makePackage(const TinyOptions &options) {
+    writeTinyPackage(folder / "m.tpk", options);
+    Status status = Package::open(folder / "m.tpk", package);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+
+  std::unique_ptr<Session> make(SessionOptions options = {}) {
+    std::unique_ptr<Session> session;
+    if (!options.threads)
+      options.threads = 1;
+    Status status = Session::create(package, options, session);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return session;
+  }
+
+  static std::vector<float> floats(const ArrayView &array) {
+    auto *data = static_cast<const float *>(array.data);
+    return {data, data + array.bytes / 4};
+  }
+  static std::vector<float> w(const Session &session) {
+    ArrayView array;
+    EXPECT_TRUE(session.parameter(0, array).ok());
+    return floats(array);
+  }
+
+  TemporaryFolder folder;
+  std::shared_ptr<const Package> package;
+};
+
+/// The model in double.
+struct Reference {
+  double w[3] = {initialW[0], initialW[1], initialW[2]}, m[3] = {};
+  double step(const std::vector<TinyBatch> &batches, double lr) {
+    double gradient[3] = {}, total = 0;
+    for (const TinyBatch &batch : batches) {
+      double loss = 0;
+      for (int64_t i = 0; i < batch.rows; ++i) {
+        const float *x = &batch.x[size_t(i) * 3];
+        double d = x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + table[batch.id[size_t(i)]] -
+                   batch.y[size_t(i)];
+        loss += d * d;
+        for (int j = 0; j < 3; ++j)
+          gradient[j] += 2 * d * x[j] / double(batch.rows) / double(batches.size());
+      }
+      total += loss / double(batch.rows) / double(batches.size());
+    }
+    for (int j = 0; j < 3; ++j) {
+      m[j] = 0.5 * m[j] + gradient[j];
+      w[j] -= lr * m[j];
+    }
+    return total;
+  }
+};
+
+} // namespace
+
+TEST_F(SessionTest, StepsFollowTheReference) {
+  auto session = make();
+  Reference reference;
+  double first = 0, last = 0;
+  for (int i = 0; i < 20; ++i) {
+    TinyBatch batch(i % 2 ? 16 : 24, unsigned(i) % 3); // two shapes
+    StepResult result;
+    Status status = session->step({batch.batch()}, {}, result);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(result.step, i + 1);
+    EXPECT_EQ(result.lr, 0.1);
+    EXPECT_NEAR(result.loss, reference.step({batch}, 0.1), 1e-5);
+    (i ? last : first) = result.loss;
+  }
+  EXPECT_LT(last, first);
+  for (int j = 0; j < 3; ++j)
+    EXPECT_NEAR(w(*session)[size_t(j)], reference.w[j], 1e-5);
+  EXPECT_EQ(session->memory().gradients, 0);
+}
+
+TEST_F(SessionTest, AccumulatesMicroBatches) {
+  auto session = make();
+  Reference reference;
+  for (int i = 0; i < 5; ++i) {
+    TinyBatch a(8, 1), b(4, 2), c(12, 3);
+    StepResult result;
+    Status status = session->step({a.batch(), b.batch(), c.batch()}, {}, result);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_NEAR(result.loss, reference.step({a, b, c}, 0.1), 1e-5);
+  }
+  for (int j = 0; j < 3; ++j)
+    EXPECT_NEAR(w(*session)[size_t(j)], reference.w[j], 1e-5);
+  EXPECT_GT(session->memory().gradients, 0);
+  EXPECT_EQ(session->stepCount(), 5);
+}
+
+TEST_F(SessionTest, ThreadsDoNotChangeABit) {
+  std::vector<float> results[3];
+  for (unsigned threads : {1u, 2u, 5u}) {
+    SessionOptions options;
+    options.threads = threads;
+    auto session = make(options);
+    EXPECT_EQ(session->threads(), threads);
+    for (int i = 0; i < 10; ++i) {
+      TinyBatch batch(200, unsigned(i));
+      StepResult result;
+      ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+    }
+    results[threads / 2] = w(*session);
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+TEST_F(SessionTest, GradientsChangeNothing) {
+  auto session = make();
+  TinyBatch batch(16);
+  StepResult result;
+  ArrayView gradient;
+  EXPECT_EQ(session->gradient(0, gradient).code(), Code::NotFound);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(session->gradients({batch.batch()}, {}, result).ok());
+    ASSERT_TRUE(session->gradient(0, gradient).ok());
+    Reference reference;
+    reference.step({batch}, 1.0);
+    for (int j = 0; j < 3; ++j)
+      EXPECT_NEAR(floats(gradient)[size_t(j)], initialW[j] - reference.w[j], 1e-5);
+  }
+  EXPECT_EQ(w(*session), std::vector<float>(initialW, initialW + 3));
+  EXPECT_EQ(session->stepCount(), 0);
+  EXPECT_EQ(session->gradient(1, gradient).code(), Code::NotFound); // frozen
+}
+
+TEST_F(SessionTest, EvaluatesAndPredicts) {
+  SessionOptions options;
+  options.inference = true;
+  auto session = make(options);
+  TinyBatch batch(4);
+  double loss = 0;
+  ASSERT_TRUE(session->eval(batch.batch(), false, loss).ok());
+  Reference reference;
+  EXPECT_NEAR(loss, reference.step({batch}, 0), 1e-5);
+  ArrayView pred;
+  ASSERT_TRUE(session->output(1, pred).ok());
+  EXPECT_EQ(pred.shape, std::vector<int64_t>{4});
+  std::vector<float> expected = floats(pred);
+  // Without labels.
+  Batch partial = batch.batch();
+  partial.pop_back();
+  Status status = session->eval(partial, false, loss);
+  EXPECT_NE(status.message().find("lacks the input 'y'; it has 'x', 'id'"), std::string::npos)
+      << status.message();
+  ASSERT_TRUE(session->eval(partial, true, loss).ok());
+  EXPECT_TRUE(std::isnan(loss));
+  ASSERT_TRUE(session->output(1, pred).ok());
+  EXPECT_EQ(floats(pred), expected);
+  // Everything is mapped, nothing copied.
+  EXPECT_EQ(session->memory().parameters, 0);
+  EXPECT_EQ(session->memory().state, 0);
+  StepResult result;
+  EXPECT_EQ(session->step({batch.batch()}, {}, result).code(), Code::Unsupported);
+}
+
+TEST_F(SessionTest, BadDataIsNamed) {
+  auto session = make();
+  std::vector<float> before = w(*session);
+  auto expectError = [&](const Batch &batch, const std::string &message) {
+    StepResult result;
+    Status status = session->step({batch}, {}, result);
+    EXPECT_EQ(status.code(), Code::BadData) << message;
+    EXPECT_NE(status.message().find(message), std::string::npos) << status.message();
+  };
+  TinyBatch good(6);
+  Batch batch = good.batch();
+  batch[0].name = "xx";
+  expectError(batch, "lacks the input 'x'");
+  batch = good.batch();
+  batch[0].array.shape = {18};
+  expectError(batch, "input 'x': expected 2 axes [batch, 3], got 1 [18]");
+  batch = good.batch();
+  batch[0].array.shape = {9, 2};
+  expectError(batch, "axis 0 ('batch'): expected 9 as in input 'x', got 6");
+  batch = good.batch();
+  batch[0].array.shape = {6, 2};
+  expectError(batch, "input 'x', axis 1: expected 3, got 2");
+  batch = good.batch();
+  batch[2].array.shape = {5};
+  expectError(batch, "input 'y', axis 0 ('batch'): expected 6 as in input 'x', got 5");
+  batch = good.batch();
+  batch[1].array.dtype = DType::F32;
+  expectError(batch, "data['id'].astype(numpy.int64)");
+  TinyBatch bad(6);
+  bad.id[4] = 4;
+  expectError(bad.batch(), "input 'id': value 4 at [4] is out of range: allowed are 0 to 3, or -100 "
+                           "(node '/model/Gather')");
+  bad.id[4] = -100;
+  StepResult result;
+  EXPECT_TRUE(make()->step({bad.batch()}, {}, result).ok());
+  bad.id[2] = -1;
+  expectError(bad.batch(), "value -1 at [2]");
+  TinyBatch many(1001);
+  expectError(many.batch(), "1001 is above the maximum 1000");
+  TinyBatch none(0);
+  expectError(none.batch(), "0 is below the minimum 1");
+  TinyBatch large(600);
+  expectError(large.batch(), "the size batch is 600, at most 512 is possible (node '/model/Gather')");
+  batch = good.batch();
+  batch.push_back(batch[0]);
+  EXPECT_EQ(session->step({batch}, {}, result).code(), Code::InvalidArgument);
+  Status status = session->step({good.batch(), bad.batch()}, {}, result);
+  EXPECT_NE(status.message().find("micro-batch 1: input 'id'"), std::string::npos);
+  EXPECT_EQ(w(*session), before);
+  EXPECT_EQ(session->stepCount(), 0);
+}
+
+TEST_F(SessionTest, ConvertsLosslessly) {
+  auto session = make(), other = make();
+  TinyBatch batch(6);
+  std::vector<int32_t> narrow(batch.id.begin(), batch.id.end());
+  Batch converted = batch.batch();
+  converted[1].array.data = narrow.data();
+  converted[1].array.dtype = DType::I32;
+  StepResult a, b;
+  ASSERT_TRUE(session->step({batch.batch()}, {}, a).ok());
+  ASSERT_TRUE(other->step({converted}, {}, b).ok());
+  EXPECT_EQ(a.loss, b.loss);
+  EXPECT_EQ(w(*session), w(*other));
+  EXPECT_GT(other->memory().inputs, 0);
+  narrow[3] = 77;
+  Status status = other->step({converted}, {}, b);
+  EXPECT_NE(status.message().find("value 77 at [3]"), std::string::npos) << status.message();
+}
+
+TEST_F(SessionTest, KernelErrorsNameTheNode) {
+  TinyOptions options;
+  options.valueRule = false;
+  makePackage(options);
+  for (unsigned threads : {1u, 3u}) {
+    SessionOptions sessionOptions;
+    sessionOptions.threads = threads;
+    auto session = make(sessionOptions);
+    TinyBatch bad(300);
+    bad.id[250] = 9;
+    bad.id[17] = 8;
+    double loss;
+    Status status = session->eval(bad.batch(), false, loss);
+    EXPECT_EQ(status.code(), Code::BadData);
+    EXPECT_EQ(status.message(), "node '/model/Gather': index 8 at position 17 of its indices is out "
+                                "of range");
+    StepResult result;
+    // Micro-batches are undone; a fused step may have been cut off in the middle.
+    EXPECT_EQ(session->step({bad.batch(), bad.batch()}, {}, result).code(), Code::BadData);
+    TinyBatch good(8);
+    EXPECT_TRUE(session->step({good.batch()}, {}, result).ok());
+    EXPECT_EQ(session->step({bad.batch()}, {}, result).code(), Code::BadData);
+    status = session->step({good.batch()}, {}, result);
+    EXPECT_NE(status.message().find("load a checkpoint"), std::string::npos) << status.message();
+  }
+}
+
+TEST_F(SessionTest, NonfiniteLossChangesNothing) {
+  auto session = make();
+  TinyBatch good(8), bad(8);
+  bad.x[5] = INFINITY;
+  StepResult result;
+  ASSERT_TRUE(session->step({good.batch()}, {}, result).ok());
+  std::vector<float> before = w(*session);
+  for (size_t count : {1, 2}) {
+    std::vector<Batch> batches(count, bad.batch());
+    EXPECT_EQ(session->step(batches, {}, result).code(), Code::Nonfinite);
+    EXPECT_TRUE(result.nonfinite);
+    EXPECT_FALSE(std::isfinite(result.loss));
+    EXPECT_EQ(w(*session), before);
+    EXPECT_EQ(session->stepCount(), 1);
+    StepOptions allow;
+    allow.allowNonfinite = true;
+    EXPECT_TRUE(session->step(batches, allow, result).ok());
+    EXPECT_TRUE(result.nonfinite);
+    EXPECT_EQ(w(*session), before);
+    ASSERT_TRUE(session->step({good.batch()}, allow, result).ok());
+    EXPECT_FALSE(result.nonfinite);
+    EXPECT_NE(w(*session), before);
+    ASSERT_TRUE(session->setParameter(0, {before.data(), DType::F32, {3}, 12}).ok());
+    session->restored(1, 0);
+  }
+}
+
+TEST_F(SessionTest, CancelLosesNothing) {
+  auto session = make();
+  TinyBatch batch(8);
+  StepResult result;
+  std::vector<float> before = w(*session);
+  session->cancel();
+  EXPECT_EQ(session->step({batch.batch()}, {}, result).code(), Code::Cancelled);
+  EXPECT_EQ(w(*session), before);
+  EXPECT_TRUE(session->step({batch.batch()}, {}, result).ok());
+
+  struct Progress {
+    int calls = 0;
+  } seen;
+  SessionOptions options;
+  options.progressUser = &seen;
+  options.progress = [](void *user, int64_t, int64_t) -> int {
+    return ++static_cast<Progress *>(user)->calls == 5;
+  };
+  session = make(options);
+  before = w(*session);
+  EXPECT_EQ(session->step({batch.batch(), batch.batch()}, {}, result).code(), Code::Cancelled);
+  EXPECT_EQ(w(*session), before);
+  EXPECT_EQ(session->stepCount(), 0);
+  EXPECT_TRUE(session->step({batch.batch(), batch.batch()}, {}, result).ok());
+}
+
+TEST_F(SessionTest, MemoryIsKnownBefore) {
+  auto session = make();
+  TinyBatch batch(100);
+  StepResult result;
+  ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+  MemoryUse expected;
+  ASSERT_TRUE(estimateMemory(*package, {100}, 1, 1, expected).ok());
+  MemoryUse actual = session->memory();
+  EXPECT_EQ(actual.parameters, expected.parameters);
+  EXPECT_EQ(actual.state, expected.state);
+  EXPECT_EQ(actual.arena, expected.arena);
+  EXPECT_EQ(actual.outputs, expected.outputs);
+  EXPECT_GE(session->peakBytes(), expected.arena + expected.parameters);
+  MemoryUse accumulated;
+  ASSERT_TRUE(estimateMemory(*package, {100}, 4, 1, accumulated).ok());
+  EXPECT_GT(accumulated.gradients, 0);
+}
+
+TEST_F(SessionTest, MissingOrChangedWeights) {
+  SessionOptions options;
+  std::unique_ptr<Session> session;
+  writeBytes(folder / "weights.raw", std::vector<unsigned char>(28));
+  Status status = Session::create(package, options, session);
+  EXPECT_EQ(status.code(), Code::MissingWeights);
+  EXPECT_NE(status.message().find("has changed"), std::string::npos) << status.message();
+  writeBytes(folder / "weights.raw", std::vector<unsigned char>(27));
+  EXPECT_EQ(Session::create(package, options, session).code(), Code::MissingWeights);
+  std::remove((folder / "weights.raw").c_str());
+  status = Session::create(package, options, session);
+  EXPECT_EQ(status.code(), Code::MissingWeights);
+  EXPECT_NE(status.message().find("--init"), std::string::npos) << status.message();
+  TinyOptions tiny;
+  tiny.absent = true;
+  makePackage(tiny);
+  EXPECT_EQ(Session::create(package, options, session).code(), Code::MissingWeights);
+  options.weights = SessionOptions::Weights::Random;
+  EXPECT_TRUE(Session::create(package, options, session).ok());
+  EXPECT_NE(session->warnings().find("frozen parameter 'table'"), std::string::npos);
+}
+
+TEST_F(SessionTest, EmbeddedWeights) {
+  TinyOptions options;
+  options.embedded = true;
+  makePackage(options);
+  EXPECT_EQ(w(*make()), std::vector<float>(initialW, initialW + 3));
+}
+
+TEST_F(SessionTest, WeightsFile) {
+  float values[3] = {9, 8, 7};
+  SessionOptions options;
+  options.weights = SessionOptions::Weights::File;
+  options.weightsPath = folder / "w.safetensors";
+  ASSERT_TRUE(writeSafetensors(options.weightsPath, {{"w", {values, DType::F32, {3}, 12}},
+                                                     {"other", {values, DType::F32, {1}, 4}}})
+                  .ok());
+  auto session = make(options); // "table" comes from the package
+  EXPECT_EQ(w(*session), (std::vector<float>{9, 8, 7}));
+  EXPECT_NE(session->warnings().find("1 arrays are no parameters"), std::string::npos);
+  uint16_t halves[3] = {0x3c00, 0x4000, 0x4200};
+  ASSERT_TRUE(writeSafetensors(options.weightsPath, {{"w", {halves, DType::F16, {3}, 6}}}).ok());
+  EXPECT_EQ(w(*make(options)), (std::vector<float>{1, 2, 3}));
+
+  std::unique_ptr<Session> refused;
+  ASSERT_TRUE(writeSafetensors(options.weightsPath, {{"w", {values, DType::F32, {1, 3}, 12}}}).ok());
+  Status status = Session::create(package, options, refused);
+  EXPECT_EQ(status.code(), Code::BadData);
+  EXPECT_NE(status.message().find("'w' has shape [1, 3], expected [3]"), std::string::npos);
+  ASSERT_TRUE(writeSafetensors(options.weightsPath, {{"v", {values, DType::F32, {3}, 12}}}).ok());
+  status = Session::create(package, options, refused);
+  EXPECT_NE(status.message().find("'w' is missing"), std::string::npos) << status.message();
+  options.weightsPath = folder / "none";
+  EXPECT_EQ(Session::create(package, options, refused).code(), Code::NotFound);
+}
+
+TEST_F(SessionTest, RandomWeightsDependOnTheSeedOnly) {
+  SessionOptions options;
+  options.weights = SessionOptions::Weights::Random;
+  options.seed = 3;
+  std::vector<float> first = w(*make(options));
+  options.threads = 4;
+  EXPECT_EQ(w(*make(options)), first);
+  options.seed = 4;
+  EXPECT_NE(w(*make(options)), first);
+  EXPECT_LT(std::fabs(first[0]), 0.2f);
+  options.initStd = -1;
+  std::unique_ptr<Session> refused;
+  EXPECT_EQ(Session::create(package, options, refused).code(), Code::InvalidArgument);
+}
+
+TEST_F(SessionTest, WithoutWeightsNothingRuns) {
+  SessionOptions options;
+  options.weights = SessionOptions::Weights::None;
+  auto session = make(options);
+  TinyBatch batch(4);
+  StepResult result;
+  Status status = session->step({batch.batch()}, {}, result);
+  EXPECT_EQ(status.code(), Code::MissingWeights);
+  EXPECT_NE(status.message().find("'w', 'table'"), std::string::npos) << status.message();
+  ASSERT_TRUE(session->setParameter(0, {initialW, DType::F32, {3}, 12}).ok());
+  ASSERT_TRUE(session->setParameter(1, {table, DType::F32, {4}, 16}).ok());
+  EXPECT_TRUE(session->step({batch.batch()}, {}, result).ok());
+  EXPECT_EQ(session->setParameter(0, {initialW, DType::F32, {1, 3}, 12}).code(), Code::BadData);
+}
+
+TEST_F(SessionTest, HyperParametersAreChecked) {
+  auto session = make();
+  TinyBatch batch(4);
+  StepResult result;
+  StepOptions options;
+  options.lr = 0.025;
+  ASSERT_TRUE(session->step({batch.batch()}, options, result).ok());
+  EXPECT_EQ(result.lr, 0.025);
+  options.lr = INFINITY;
+  EXPECT_EQ(session->step({batch.batch()}, options, result).code(), Code::InvalidArgument);
+  options = {};
+  options.clipNorm = 1;
+  Status status = session->step({batch.batch()}, options, result);
+  EXPECT_NE(status.message().find("compiled without clipping"), std::string::npos);
+}
+
+TEST_F(SessionTest, HostAllocator) {
+  struct Count {
+    int64_t bytes = 0;
+    bool refuse = false;
+  } count;
+  SessionOptions options;
+  options.allocator.user = &count;
+  options.allocator.allocate = [](void *user, size_t bytes, size_t alignment) -> void * {
+    auto *count = static_cast<Count *>(user);
+    if (count->refuse)
+      return nullptr;
+    count->bytes += int64_t(bytes);
+    void *memory = nullptr;
+    return posix_memalign(&memory, alignment, bytes) ? nullptr : memory;
+  };
+  options.allocator.deallocate = [](void *user, void *memory, size_t bytes) {
+    static_cast<Count *>(user)->bytes -= int64_t(bytes);
+    std::free(memory);
+  };
+  {
+    auto session = make(options);
+    TinyBatch batch(8), large(400);
+    StepResult result;
+    ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+    EXPECT_GT(count.bytes, 0);
+    std::vector<float> before = w(*session);
+    count.refuse = true;
+    Status status = session->step({large.batch()}, {}, result);
+    EXPECT_EQ(status.code(), Code::OutOfMemory);
+    EXPECT_NE(status.message().find("smaller batch"), std::string::npos);
+    EXPECT_EQ(w(*session), before);
+    count.refuse = false;
+    EXPECT_TRUE(session->step({batch.batch()}, {}, result).ok());
+  }
+  EXPECT_EQ(count.bytes, 0);
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Builds the tiny package: the program with the FlatBuffers builder, the manifest as text.
+
+#include "tiny_package.h"
+#include "io/hash.h"
+#include "io/zip.h"
+#include "program_generated.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+namespace trainrt::test {
+
+namespace {
+
+std::string makeFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "trainrt-XXXXXX").string();
+  if (!mkdtemp(pattern.data()))
+    std::abort();
+  return pattern;
+}
+
+void require(const Status &status) {
+  if (!status.ok()) {
+    std::fprintf(stderr, "%s\n", status.message().c_str());
+    std::abort();
+  }
+}
+
+class ProgramBuilder {
+public:
+  explicit ProgramBuilder(const TinyOptions &options) : options(options) {}
+
+  std::vector<unsigned char> build() {
+    batch = add({fb::ExprKind::symbol, 0, 0, 0});
+    three = constant(3);
+    auto batchBytes = mul(batch, 4);
+    auto x = tensor("x", fb::DType::f32, {batch, three});
+    auto id = tensor("id", fb::DType::i64, {batch});
+    auto y = tensor("y", fb::DType::f32, {batch});
+    auto w = tensor("w", fb::DType::f32, {three});
+    auto tableTensor = tensor("table", fb::DType::f32, {constant(4)});
+    auto expAvg = tensor("w/exp_avg", fb::DType::f32, {three});
+    auto nonfinite = tensor("nonfinite", fb::DType::i32, {});
+    auto lr = tensor("lr", fb::DType::f32, {}), scale = tensor("grad_scale", fb::DType::f32, {});
+    auto step = tensor("step", fb::DType::i64, {}), seed = tensor("seed", fb::DType::i64, {});
+    auto loss = tensor("loss", fb::DType::f32, {}), pred = tensor("pred", fb::DType::f32, {batch});
+    unsigned char rows[8] = {4};
+    auto rowsConstant = fb::CreateConstant(builder, fb::DType::i64, 0,
+                                           builder.CreateVector(rows, 8));
+    std::vector<flatbuffers::Offset<fb::Kernel>> kernels;
+    auto kernel = [&](const char *name, uint32_t args, uint32_t dims) {
+      kernels.push_back(fb::CreateKernel(builder, builder.CreateString(name), args, dims));
+    };
+    kernel("forward", 5, 2);
+    kernel("loss_and_gradient", 6, 1);
+    kernel("loss_only", 3, 1);
+    kernel("update", 5, 0);
+
+    // Buffers are numbered alike in "step" and "micro".
+    enum { X, Id, Y, W, Table, Loss, Nonfinite, Scale, Lr, ExpAvg, Gradient, Pred, GPred };
+    auto buffers = [&](bool fused) {
+      std::vector<flatbuffers::Offset<fb::Buffer>> list;
+      auto buffer = [&](fb::Space space, int index, uint32_t bytes, int first = 0, int last = 0) {
+        list.push_back(fb::CreateBuffer(builder, space, index, bytes, first, last));
+      };
+      buffer(fb::Space::input, 0, mul(batch, 12));
+      buffer(fb::Space::input, 1, mul(batch, 8));
+      buffer(fb::Space::input, 2, batchBytes);
+      buffer(fb::Space::parameter, 0, constant(12));
+      buffer(fb::Space::parameter, 1, constant(16));
+      buffer(fb::Space::output, 0, constant(4));
+      buffer(fb::Space::state, 1, constant(4));
+      buffer(fb::Space::hyper, 1, constant(4));
+      buffer(fb::Space::hyper, 0, constant(4));
+      buffer(fb::Space::state, 0, constant(12));
+      if (fused)
+        buffer(fb::Space::arena, -1, constant(12), 2, 4);
+      else
+        buffer(fb::Space::gradient, 0, constant(12));
+      buffer(fb::Space::arena, -1, batchBytes, 0, 1);
+      buffer(fb::Space::arena, -1, batchBytes, 1, fused ? options.lastUse : 2);
+      return builder.CreateVector(list);
+    };
+    auto forward = [&] {
+      return launch(options.forwardKernel, {X, W, Table, Id, Pred}, {constant(4), constant(0)},
+                    batch, 1, 64);
+    };
+    auto lossAndGradient = [&] {
+      return launch(1, {Pred, Y, GPred, Loss, Nonfinite, Scale}, {batch}, constant(1), 1, 0);
+    };
+    auto gradientGemm = [&](float beta) { // gradient[3, 1] = x^T gpred
+      fb::Ref a(X, zero()), b(GPred, zero()), c(Gradient, zero());
+      auto gemm = fb::CreateGemm(builder, fb::DType::f32, &a, &b, &c, three, constant(1), batch,
+                                 constant(1), three, constant(1), constant(1), constant(1),
+                                 constant(1), 0, 0, 0, 0, 1, beta);
+      return command(fb::Op::Gemm, gemm.Union());
+    };
+    auto outputs = [&](std::vector<uint32_t> list) { return builder.CreateVector(list); };
+    std::vector<flatbuffers::Offset<fb::Function>> functions;
+    auto function = [&](const char *name, auto list,
+                        const std::vector<flatbuffers::Offset<fb::Command>> &commands,
+                        std::vector<uint32_t> written) {
+      functions.push_back(fb::CreateFunction(builder, builder.CreateString(name), list,
+                                             builder.CreateVector(commands), outputs(written)));
+    };
+    {
+      fb::Ref to(Gradient, zero());
+      auto fill = fb::CreateFill(builder, &to, constant(12), 0);
+      function("step", buffers(true),
+               {forward(), lossAndGradient(), command(fb::Op::Fill, fill.Union()), gradientGemm(1),
+                launch(3, {W, ExpAvg, Gradient, Nonfinite, Lr}, {}, three, 1, 0)},
+               {0});
+    }
+    function("micro", buffers(false), {forward(), lossAndGradient(), gradientGemm(1)}, {0});
+    {
+      std::vector<flatbuffers::Offset<fb::Buffer>> list;
+      list.push_back(fb::CreateBuffer(builder, fb::Space::parameter, 0, constant(12)));
+      list.push_back(fb::CreateBuffer(builder, fb::Space::state, 0, constant(12)));
+      list.push_back(fb::CreateBuffer(builder, fb::Space::gradient, 0, constant(12)));
+      list.push_back(fb::CreateBuffer(builder, fb::Space::state, 1, constant(4)));
+      list.push_back(fb::CreateBuffer(builder, fb::Space::hyper, 0, constant(4)));
+      function("update", builder.CreateVector(list),
+               {launch(3, {0, 1, 2, 3, 4}, {}, three, 1, 0)}, {});
+    }
+    {
+      std::vector<flatbuffers::Offset<fb::Buffer>> list;
+      list.push_back(fb::CreateBuffer(builder, fb::Space::state, 0, constant(12)));
+      fb::Ref to(0, zero());
+      auto fill = fb::CreateFill(builder, &to, constant(12), 0);
+      function("init", builder.CreateVector(list), {command(fb::Op::Fill, fill.Union())}, {});
+    }
+    {
+      std::vector<flatbuffers::Offset<fb::Buffer>> list;
+      auto buffer = [&](fb::Space space, int index, uint32_t bytes, int first = 0, int last = 0) {
+        list.push_back(fb::CreateBuffer(builder, space, index, bytes, first, last));
+      };
+      buffer(fb::Space::input, 0, mul(batch, 12));
+      buffer(fb::Space::parameter, 0, constant(12));
+      buffer(fb::Space::parameter, 1, constant(16));
+      buffer(fb::Space::input, 1, mul(batch, 8));
+      buffer(fb::Space::arena, -1, batchBytes, 0, 2);
+      buffer(fb::Space::input, 2, batchBytes);
+      buffer(fb::Space::output, 0, constant(4));
+      buffer(fb::Space::output, 1, batchBytes);
+      fb::Ref from(4, zero()), to(7, zero());
+      auto copy = fb::CreateCopy(builder, &from, &to, batchBytes);
+      function("eval", builder.CreateVector(list),
+               {launch(0, {0, 1, 2, 3, 4}, {constant(4), constant(0)}, batch, 1, 64),
+                launch(2, {4, 5, 6}, {batch}, constant(1), 1, 0),
+                command(fb::Op::Copy, copy.Union())},
+               {0, 1});
+    }
+
+    auto symbol = fb::CreateSymbol(builder, builder.CreateString("batch"), 1, 1000, 1, 0, 0);
+    std::vector<flatbuffers::Offset<fb::ValueRule>> valueRules;
+    if (options.valueRule)
+      valueRules.push_back(fb::CreateValueRule(builder, 1, 0, constant(4), true, -100, 0));
+    auto sizeRule = fb::CreateSizeRule(builder, batch, 512, 0);
+    auto vectorOf = [&](std::vector<flatbuffers::Offset<fb::Tensor>> list) {
+      return builder.CreateVector(list);
+    };
+    auto program = fb::CreateProgram(
+        builder, options.programMajor, 0, builder.CreateVector(&symbol, 1),
+        builder.CreateVectorOfStructs(exprs), vectorOf({w, tableTensor}),
+        vectorOf({expAvg, nonfinite}), vectorOf({x, id, y}), vectorOf({lr, scale, step, seed}),
+        vectorOf({loss, pred}), builder.CreateVector(&rowsConstant, 1),
+        builder.CreateVector(kernels), builder.CreateVectorOfStrings({"/model/Gather"}),
+        builder.CreateVector(functions), builder.CreateVector(valueRules),
+        builder.CreateVector(&sizeRule, 1));
+    fb::FinishProgramBuffer(builder, program);
+    return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+  }
+
+private:
+  uint32_t add(fb::Expr expr) {
+    exprs.push_back(expr);
+    return uint32_t(exprs.size() - 1);
+  }
+  uint32_t constant(int64_t value) { return add({fb::ExprKind::constant, 0, 0, value}); }
+  uint32_t zero() { return constant(0); }
+  uint32_t mul(uint32_t a, int64_t b) {
+    uint32_t factor = constant(b);
+    return add({fb::ExprKind::mul, int32_t(a), int32_t(factor), 0});
+  }
+  flatbuffers::Offset<fb::Tensor> tensor(const char *name, fb::DType dtype,
+                                         std::vector<uint32_t> shape) {
+    return fb::CreateTensor(builder, builder.CreateString(name), dtype, builder.CreateVector(shape));
+  }
+  flatbuffers::Offset<fb::Command> command(fb::Op kind, flatbuffers::Offset<void> op) {
+    return fb::CreateCommand(builder, kind, op, builder.CreateVector(std::vector<uint32_t>{0}));
+  }
+  flatbuffers::Offset<fb::Command> launch(uint32_t kernel, std::vector<uint32_t> buffers,
+                                          std::vector<uint32_t> dims, uint32_t work, int64_t grain,
+                                          int64_t scratch) {
+    std::vector<fb::Ref> refs;
+    for (uint32_t buffer : buffers)
+      refs.emplace_back(buffer, zero());
+    auto op = fb::CreateLaunch(builder, kernel, builder.CreateVectorOfStructs(refs),
+                               builder.CreateVector(dims), work, constant(grain),
+                               constant(scratch));
+    return command(fb::Op::Launch, op.Union());
+  }
+
+  const TinyOptions &options;
+  flatbuffers::FlatBufferBuilder builder;
+  std::vector<fb::Expr> exprs;
+  uint32_t batch = 0, three = 0;
+};
+
+void replaceAll(std::string &text, const std::string &from, const std::string &to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+constexpr const char *manifestTemplate = R"({
+  "format": {"major": @MAJOR@, "minor": 0}, "producer": "test", "model": "tiny.onnx",
+  "kind": "training", "targets": ["cpu:x86-64"], "loss": "loss", "batch_symbol": "batch",
+  "symbols": [{"name": "batch", "min": 1, "max": 1000, "divisor": 1, "input": "x", "axis": 0}],
+  "inputs": [{"name": "x", "dtype": "f32", "shape": ["batch", 3], "used_in": ["train", "eval"]},
+             {"name": "id", "dtype": "i64", "shape": ["batch"], "used_in": ["train", "eval"]},
+             {"name": "y", "dtype": "f32", "shape": ["batch"], "used_in": ["train", "eval"]}],
+  "outputs": [{"name": "loss", "dtype": "f32", "shape": [], "role": "loss"},
+              {"name": "pred", "dtype": "f32", "shape": ["batch"], "role": "output"}],
+  "parameters": [{"name": "w", "dtype": "f32", "shape": [3], "trainable": true,
+                  "weights": {"file": "@FILE@", "offset": 0, "length": 12, "embedded": @EMBEDDED@}},
+                 {"name": "table", "dtype": "f32", "shape": [4], "trainable": false,
+                  "weights": {"file": "@FILE@", "offset": 12, "length": 16, "embedded": @EMBEDDED@}}],
+  "state": [{"name": "w/exp_avg", "dtype": "f32", "shape": [3]},
+            {"name": "nonfinite", "dtype": "i32", "shape": []}],
+  "files": [@FILES@],
+  "optimizer": {"name": "sgd", "lr": 0.1, "weight_decay": 0.0, "clip_norm": null},
+  "options": {},
+  "checksums": {"program.fb": "@PROGRAM@", "kernels/cpu-x86-64.so": "@KERNELS@",
+                "manifest": "0000000000000000"}
+})";
+
+} // namespace
+
+TemporaryFolder::TemporaryFolder() : path(makeFolder()) {}
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+std::vector<unsigned char> readBytes(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void writeBytes(const std::string &path, const std::vector<unsigned char> &bytes) {
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char *>(bytes.data()), std::streamsize(bytes.size()));
+}
+
+void sealManifest(std::string &manifest) {
+  uint64_t checksum;
+  size_t position;
+  if (manifestChecksum(manifest, checksum, position))
+    manifest.replace(position, 16, hex64(checksum));
+}
+
+void writeTinyPackage(const std::string &path, const TinyOptions &options) {
+  std::vector<unsigned char> program = ProgramBuilder(options).build();
+  std::vector<unsigned char> kernels = readBytes(TRAINRT_TEST_KERNELS);
+  std::vector<unsigned char> weights(sizeof initialW + sizeof table);
+  std::memcpy(weights.data(), initialW, sizeof initialW);
+  std::memcpy(weights.data() + sizeof initialW, table, sizeof table);
+  std::string hash = hex64(fnv1a64(weights.data(), weights.size()));
+
+  std::string manifest = manifestTemplate;
+  replaceAll(manifest, "@MAJOR@", std::to_string(options.formatMajor));
+  replaceAll(manifest, "@FILE@", options.embedded ? "weights.bin" : options.weightsFile);
+  replaceAll(manifest, "@EMBEDDED@", options.embedded ? "true" : "false");
+  std::string entry = "{\"path\": \"" + options.weightsFile + "\", ";
+  entry += options.absent ? "\"absent\": true}"
+                          : "\"size\": 28, \"head_fnv1a64\": \"" + hash +
+                                "\", \"tail_fnv1a64\": \"" + hash + "\"}";
+  replaceAll(manifest, "@FILES@", options.embedded ? "" : entry);
+  replaceAll(manifest, "@PROGRAM@", hex64(fnv1a64(program.data(), program.size())));
+  replaceAll(manifest, "@KERNELS@", hex64(fnv1a64(kernels.data(), kernels.size())));
+  if (options.editManifest)
+    options.editManifest(manifest);
+  sealManifest(manifest);
+
+  ZipWriter zip;
+  require(zip.create(path));
+  require(zip.add("manifest.json", manifest.data(), manifest.size()));
+  require(zip.add("program.fb", program.data(), program.size()));
+  require(zip.add("kernels/cpu-x86-64.so", kernels.data(), kernels.size()));
+  if (options.embedded)
+    require(zip.add("weights.bin", weights.data(), weights.size()));
+  require(zip.finish());
+  if (!options.embedded && !options.absent && staysInside(options.weightsFile))
+    writeBytes(directoryOf(path) + options.weightsFile, weights);
+}
+
+TinyBatch::TinyBatch(int64_t rows, unsigned seed) : rows(rows) {
+  std::mt19937 random(seed);
+  auto value = [&] { return float(int(random() % 2001) - 1000) / 1000.0f; };
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int j = 0; j < 3; ++j)
+      x.push_back(value());
+    y.push_back(value());
+    id.push_back(int64_t(random() % 4));
+  }
+}
+
+Batch TinyBatch::batch() const {
+  return {{"x", {x.data(), DType::F32, {rows, 3}, rows * 12}},
+          {"id", {id.data(), DType::I64, {rows}, rows * 8}},
+          {"y", {y.data(), DType::F32, {rows}, rows * 4}}};
+}
+
+} // namespace trainrt::test

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A package small enough to be written by hand: pred = x . w + table[id], mean squared error, SGD with
+// momentum 0.5. It has every function, space and kind of command, so the runtime is tested without
+// the compiler.
+#ifndef TRAINRT_TEST_TINY_PACKAGE_H
+#define TRAINRT_TEST_TINY_PACKAGE_H
+
+#include "core/session.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace trainrt::test {
+
+/// What a test wants different. Defaults make a good package.
+struct TinyOptions {
+  int formatMajor = 1;
+  uint32_t programMajor = 1;
+  std::string weightsFile = "weights.raw"; ///< beside the package, holds w and table
+  bool embedded = false;
+  bool absent = false;
+  bool valueRule = true; ///< without it the kernel itself meets bad ids
+  uint32_t forwardKernel = 0;
+  int32_t lastUse = 3; ///< of `pred`'s gradient in "step"
+  std::function<void(std::string &manifest)> editManifest; ///< before its checksum is made
+};
+
+/// A folder that is removed at the end of the test.
+class TemporaryFolder {
+public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  std::string operator/(const std::string &name) const { return path + "/" + name; }
+  const std::string path;
+};
+
+/// Writes PATH (and the weights' file beside it).
+void writeTinyPackage(const std::string &path, const TinyOptions &options = {});
+
+/// Puts the checksum into a manifest whose "manifest" checksum is 16 zeros.
+void sealManifest(std::string &manifest);
+
+std::vector<unsigned char> readBytes(const std::string &path);
+void writeBytes(const std::string &path, const std::vector<unsigned char> &bytes);
+
+/// A batch of the tiny model; keeps the arrays.
+struct TinyBatch {
+  explicit TinyBatch(int64_t rows, unsigned seed = 1);
+  Batch batch() const;
+  int64_t rows;
+  std::vector<float> x, y;
+  std::vector<int64_t> id;
+};
+
+/// The initial values of w and table.
+inline constexpr float initialW[3] = {0.5f, -1.0f, 2.0f};
+inline constexpr float table[4] = {0.0f, 0.25f, -0.5f, 1.0f};
+
+} // namespace trainrt::test
+
+#endif // TRAINRT_TEST_TINY_PACKAGE_H
