@@ -57,7 +57,7 @@ def Train_ReduceKind : I32EnumAttr<"ReduceKind", "reduction", [
   let genSpecializedAttr = 0;
 }
 def Train_ReduceKindAttr : EnumAttr<Train_Dialect, Train_ReduceKind, "reduce_kind"> {
-  let assemblyFormat = "`` $value";
+  let assemblyFormat = "$value";
 }
 
 def Train_ReduceOp : Train_Op<"reduce", [
@@ -71,7 +71,7 @@ def Train_ReduceOp : Train_Op<"reduce", [
   }];
   let arguments = (ins Train_ReduceKindAttr:$kind, Train_AnyTensor:$operand, DenseI64ArrayAttr:$axes);
   let results = (outs Train_AnyTensor:$result);
-  let assemblyFormat = "$kind $operand `axes` `=` $axes attr-dict `:` type($operand) `->` type($result)";
+  let assemblyFormat = "`` $kind $operand `axes` `=` $axes attr-dict `:` type($operand) `->` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
 }

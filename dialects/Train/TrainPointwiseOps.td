@@ -164,14 +164,14 @@ def Train_ComparePredicate : I32EnumAttr<"ComparePredicate", "comparison", [
   let genSpecializedAttr = 0;
 }
 def Train_ComparePredicateAttr : EnumAttr<Train_Dialect, Train_ComparePredicate, "predicate"> {
-  let assemblyFormat = "`` $value";
+  let assemblyFormat = "$value";
 }
 def Train_CompareOp : Train_PointwiseOp<"compare", "scalar::compare(b, loc, getPredicate(), x[0], x[1])",
     "detail::compare(getPredicate(), x[0], x[1])", "", 1, [SameTypeOperands]> {
   let summary = "comparison; with NaN only `ne` is true";
   let arguments = (ins Train_ComparePredicateAttr:$predicate, Train_NumberTensor:$lhs, Train_NumberTensor:$rhs);
   let results = (outs Train_BoolTensor:$result);
-  let assemblyFormat = "$predicate $lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)";
+  let assemblyFormat = "`` $predicate $lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)";
 }
 def Train_SelectOp : Train_PointwiseOp<"select", "::mlir::arith::SelectOp::create(b, loc, x[0], x[1], x[2])",
     "x[0] != 0 ? x[1] : x[2]",

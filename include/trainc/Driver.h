@@ -40,8 +40,8 @@ struct CompileOptions {
   std::string commandLine;
 };
 
-/// Reads the command line. Returns an exit code where there is nothing to compile (--help: 0, misuse: 2,
-/// with a message on standard error).
+/// Reads the command line. Returns an exit code where there is nothing to compile (--help: 0,
+/// misuse: 2, with a message on standard error).
 std::optional<int> parseCommandLine(int argc, const char *const *argv, CompileOptions &options);
 
 /// Compiles a model into a package. Diagnostics go to standard error.

@@ -16,7 +16,8 @@ static bool movesElements(Operation *op) {
   // Conversions between integer types: f(x) = x wherever both sides can hold x.
   auto pointwise = dyn_cast<PointwiseOpInterface>(op);
   if (!pointwise || !isa<IntegerType>(getElementType(op->getOperand(0))) ||
-      getElementType(op->getOperand(0)).isInteger(1) || getElementType(op->getResult(0)).isInteger(1))
+      getElementType(op->getOperand(0)).isInteger(1) ||
+      getElementType(op->getResult(0)).isInteger(1))
     return false;
   SmallVector<int64_t> index(getRank(op->getResult(0)), 0);
   return llvm::all_of(ArrayRef<double>{-100, -1, 0, 1, 2, 77},

@@ -14,19 +14,21 @@ bool isContiguous(const train::StridedLayout &layout, mlir::Type tensorType);
 /// The role that an op states, None where it states none.
 train::FusionRole getFusionRole(mlir::Operation *op);
 
-/// Whether every reader of `value` takes strides (library calls, and views read by library calls only).
-/// `ignore` tells which users do not count, because they will read the op's operand themselves.
+/// Whether every reader of `value` takes strides (library calls, and views read by library calls
+/// only). `ignore` tells which users do not count, because they will read the op's operand
+/// themselves.
 bool acceptsStrides(mlir::Value value, const train::StridedLayout &layout,
                     llvm::function_ref<bool(mlir::Operation *)> ignore);
 
-/// For a permutation of axes: the layout of the operand that makes the result row major, else nothing.
+/// For a permutation of axes: the layout of the operand that makes the result row major, else
+/// nothing.
 std::optional<train::StridedLayout> layoutForContiguousResult(mlir::Operation *view);
 
 /// Layout in which library calls and views read `value`: row major for anything that is computed.
 std::optional<train::StridedLayout> getLayout(mlir::Value value);
 
-/// Whether the library call that makes the operand of `view` can write the view's result directly: it has
-/// no other reader.
+/// Whether the library call that makes the operand of `view` can write the view's result directly:
+/// it has no other reader.
 bool isAbsorbedByProducer(mlir::Operation *view);
 
 } // namespace trainc

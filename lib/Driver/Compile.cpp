@@ -148,19 +148,21 @@ private:
       llvm::raw_string_ostream stream(contents.ir);
       module->print(stream, OpPrintingFlags().enableDebugInfo().elideLargeElementsAttrs(64));
     }
-    contents.options = llvm::json::Object{{"command", options.commandLine}, {"accumulate", options.accumulate}};
+    contents.options =
+        llvm::json::Object{{"command", options.commandLine}, {"accumulate", options.accumulate}};
     if (options.legalize.inference)
       return;
     const GraphOptions &graph = options.graph;
-    contents.optimizer = llvm::json::Object{{"name", graph.optimizer},
-                          {"lr", options.lr},
-                          {"betas", llvm::json::Array{graph.betas[0], graph.betas[1]}},
-                          {"eps", graph.epsilon},
-                          {"weight_decay", options.weightDecay},
-                          {"clip_norm", graph.clip ? llvm::json::Value(options.clipNorm)
-                                                   : llvm::json::Value(nullptr)},
-                          {"momentum", graph.momentum},
-                          {"nesterov", graph.nesterov}};
+    contents.optimizer =
+        llvm::json::Object{{"name", graph.optimizer},
+                           {"lr", options.lr},
+                           {"betas", llvm::json::Array{graph.betas[0], graph.betas[1]}},
+                           {"eps", graph.epsilon},
+                           {"weight_decay", options.weightDecay},
+                           {"clip_norm", graph.clip ? llvm::json::Value(options.clipNorm)
+                                                    : llvm::json::Value(nullptr)},
+                           {"momentum", graph.momentum},
+                           {"nesterov", graph.nesterov}};
   }
 
   std::string outputPath() const {
@@ -175,9 +177,7 @@ private:
   // What the user sees
   //===--------------------------------------------------------------------===//
 
-  double seconds() const {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
   void reportParameters() {
     int64_t elements = 0;
@@ -189,8 +189,8 @@ private:
       llvm::errs() << " " << target;
     llvm::errs() << "\n";
     if (!options.legalize.inference)
-      llvm::errs() << "trainc: trains " << legalized.trained.size() << " parameters ("
-                   << elements << " elements) to minimise '" << legalized.loss << "'\n";
+      llvm::errs() << "trainc: trains " << legalized.trained.size() << " parameters (" << elements
+                   << " elements) to minimise '" << legalized.loss << "'\n";
     for (const ParameterChoice &choice : legalized.excluded)
       if (!options.legalize.inference)
         llvm::errs() << "trainc: not trained: " << choice.name << " (" << choice.reason << ")\n";
@@ -210,7 +210,8 @@ private:
 
   /// Saves the IR of a finished phase where asked for; true where the user wants to stop here.
   bool phaseDone(StringRef phase) {
-    static constexpr StringLiteral phases[] = {"import", "legalize", "graph", "schedule", "codegen"};
+    static constexpr StringLiteral phases[] = {"import", "legalize", "graph", "schedule",
+                                               "codegen"};
     if (!options.saveIR.empty()) {
       llvm::sys::fs::create_directories(options.saveIR);
       llvm::SmallString<256> path(options.saveIR);
@@ -245,8 +246,9 @@ private:
     std::error_code error;
     llvm::raw_fd_ostream file(path, error);
     if (!error)
-      file << "// trainc " TRAINC_VERSION ": phase '" << phase << "' failed on: "
-           << options.commandLine << "\n// replay: trainc-opt --schedule " << path << "\n"
+      file << "// trainc " TRAINC_VERSION ": phase '" << phase
+           << "' failed on: " << options.commandLine << "\n// replay: trainc-opt --schedule "
+           << path << "\n"
            << reproducer;
     llvm::errs() << "trainc: error: phase '" << phase
                  << "' failed; this is a fault of the compiler. The IR is in '" << path

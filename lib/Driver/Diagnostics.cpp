@@ -56,7 +56,7 @@ struct RemarkPrinter : remark::detail::MLIRRemarkStreamerBase {
 void trainc::explainDecisions(MLIRContext &context) {
   remark::RemarkCategories categories;
   categories.all = ".*";
-  (void)remark::enableOptimizationRemarks(
-      context, std::make_unique<RemarkPrinter>(),
-      std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
+  (void)remark::enableOptimizationRemarks(context, std::make_unique<RemarkPrinter>(),
+                                          std::make_unique<remark::RemarkEmittingPolicyAll>(),
+                                          categories);
 }

@@ -26,7 +26,8 @@ std::vector<double> parseNumbers(const std::string &option, const std::string &t
     }
   }
   if (numbers.size() != count)
-    throw CLI::ValidationError(option, "expected " + std::to_string(count) + " numbers, got '" + text + "'");
+    throw CLI::ValidationError(option, "expected " + std::to_string(count) + " numbers, got '" +
+                                           text + "'");
   return numbers;
 }
 
@@ -75,7 +76,8 @@ std::vector<std::pair<std::string, double>> parseLrScale(const std::string &text
     if (equal == std::string::npos)
       throw CLI::ValidationError("--lr-scale", "expected REGEX=FACTOR, got '" + part + "'");
     checkRegex("--lr-scale", part.substr(0, equal));
-    scales.emplace_back(part.substr(0, equal), parseNumbers("--lr-scale", part.substr(equal + 1), 1)[0]);
+    scales.emplace_back(part.substr(0, equal),
+                        parseNumbers("--lr-scale", part.substr(equal + 1), 1)[0]);
   }
   return scales;
 }
@@ -91,11 +93,13 @@ std::vector<std::string> parseTargets(const std::string &text) {
       if (text.substr(4) == level)
         return {level};
   throw CLI::ValidationError(
-      "--target", "expected auto, cpu, cpu:x86-64-v3, cpu:x86-64-v4 or cpu:native, got '" + text + "'");
+      "--target",
+      "expected auto, cpu, cpu:x86-64-v3, cpu:x86-64-v4 or cpu:native, got '" + text + "'");
 }
 } // namespace
 
-std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv, CompileOptions &options) {
+std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
+                                            CompileOptions &options) {
   CLI::App app{"trainc: compiles the training step of an ONNX model into a package"};
   app.set_version_flag("--version", "trainc " TRAINC_VERSION);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -111,18 +115,22 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv, C
                  "output that is minimised (default: 'loss', else the only scalar float output)");
   app.add_option("--optimizer", options.graph.optimizer, "sgd|adam|adamw|lamb (default adamw)")
       ->check(CLI::IsMember({"sgd", "adam", "adamw", "lamb"}));
-  app.add_option("--lr", options.lr, "learning rate (default 0.001)")->check(CLI::NonNegativeNumber);
+  app.add_option("--lr", options.lr, "learning rate (default 0.001)")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--betas", betas, "F,F (default 0.9,0.999)");
-  app.add_option("--eps", options.graph.epsilon, "default 1e-8 (lamb: 1e-6)")->check(CLI::NonNegativeNumber);
+  app.add_option("--eps", options.graph.epsilon, "default 1e-8 (lamb: 1e-6)")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--weight-decay", weightDecay, "default: adamw 0.01, others 0")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--momentum", options.graph.momentum, "of sgd (default 0)")->check(CLI::NonNegativeNumber);
+  app.add_option("--momentum", options.graph.momentum, "of sgd (default 0)")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--nesterov", options.graph.nesterov, "Nesterov momentum (sgd)");
   app.add_option("--clip-norm", options.clipNorm, "clip the global gradient norm")
       ->check(CLI::PositiveNumber);
   app.add_option("--no-decay", options.noDecay, "REGEX of parameters without weight decay");
   app.add_option("--lr-scale", lrScale, "REGEX=FACTOR,... of the learning rate");
-  app.add_option("--accumulate", options.accumulate, "micro-batches a step unless trainc-run says otherwise")
+  app.add_option("--accumulate", options.accumulate,
+                 "micro-batches a step unless trainc-run says otherwise")
       ->check(CLI::PositiveNumber);
   app.add_option("--trainable", options.legalize.trainable, "REGEX of parameters to train");
   app.add_option("--freeze", options.legalize.freeze, "REGEX of parameters to leave alone");
@@ -150,15 +158,16 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv, C
         throw CLI::ValidationError("--betas", "expected numbers in [0, 1)");
     for (const std::string &dim : dims)
       options.legalize.dims.push_back(parseDim(dim));
-    for (auto &[name, pattern] : {std::pair<std::string, std::string>("--trainable", options.legalize.trainable),
-                                  {"--freeze", options.legalize.freeze},
-                                  {"--no-decay", options.noDecay}})
+    for (auto &[name, pattern] :
+         {std::pair<std::string, std::string>("--trainable", options.legalize.trainable),
+          {"--freeze", options.legalize.freeze},
+          {"--no-decay", options.noDecay}})
       checkRegex(name, pattern);
     if (!lrScale.empty())
       options.lrScale = parseLrScale(lrScale);
     if ((options.graph.momentum != 0 || options.graph.nesterov) && options.graph.optimizer != "sgd")
-      throw CLI::ValidationError("--momentum", "is for --optimizer sgd; " + options.graph.optimizer +
-                                                   " takes --betas");
+      throw CLI::ValidationError("--momentum", "is for --optimizer sgd; " +
+                                                   options.graph.optimizer + " takes --betas");
     if (options.graph.nesterov && options.graph.momentum == 0)
       throw CLI::ValidationError("--nesterov", "needs --momentum above 0");
   } catch (const CLI::Success &done) {
@@ -174,8 +183,9 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv, C
   options.graph.inference = options.legalize.inference;
   options.graph.hoistSlices = hoist && !noHoist && !noOptimization;
   options.graph.clip = options.clipNorm > 0;
-  options.weightDecay =
-      !std::isnan(weightDecay) ? weightDecay : options.graph.optimizer == "adamw" ? 0.01 : 0.0;
+  options.weightDecay = !std::isnan(weightDecay)             ? weightDecay
+                        : options.graph.optimizer == "adamw" ? 0.01
+                                                             : 0.0;
   if (options.graph.epsilon < 0)
     options.graph.epsilon = options.graph.optimizer == "lamb" ? 1e-6 : 1e-8;
   if (options.graph.betas.empty())

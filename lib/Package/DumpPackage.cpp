@@ -7,6 +7,7 @@
 #include "io/file.h"
 #include "io/zip.h"
 #include "program_generated.h"
+#include "llvm/ADT/Twine.h"
 #include <vector>
 
 using namespace mlir;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a package offers outside: its parameters, state, inputs, hyper-parameters and outputs, collected
-// from the functions before they become plans.
+// What a package offers outside: its parameters, state, inputs, hyper-parameters and outputs,
+// collected from the functions before they become plans.
 #ifndef TRAINC_LIB_PACKAGE_INTERFACE_H
 #define TRAINC_LIB_PACKAGE_INTERFACE_H
 

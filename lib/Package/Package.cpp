@@ -79,6 +79,13 @@ private:
     return relative.str().str();
   }
 
+  /// The path in the manifest: that of a file that is neither embedded nor in the package's folder
+  /// (so it is absent) is where it would be looked for.
+  std::string listedPath(StringRef file) {
+    std::string relative = relativePath(file);
+    return trainrt::staysInside(relative) ? relative : file.str();
+  }
+
   std::shared_ptr<const trainrt::MappedFile> open(StringRef file) {
     auto &entry = files[file.str()];
     if (!entry) {
@@ -106,7 +113,9 @@ private:
         entry.data = model.blobs[weight.getOffset()].data();
       } else {
         auto mapping = weight.getAbsent() ? nullptr : open(file);
-        if (!contents.embedWeights || !mapping) {
+        // A runtime refuses to read outside of the package's folder: such weights go inside.
+        bool inside = trainrt::staysInside(relativePath(file));
+        if ((!contents.embedWeights && inside) || !mapping) {
           usedFiles.try_emplace(file.str(), weight.getAbsent());
           continue;
         }
@@ -160,7 +169,8 @@ private:
   static json::Array shape(RankedTensorType type) {
     json::Array result;
     for (DimAttr dim : getDims(type))
-      result.push_back(dim.getConstant() ? json::Value(*dim.getConstant()) : json::Value(dim.str()));
+      result.push_back(dim.getConstant() ? json::Value(*dim.getConstant())
+                                         : json::Value(dim.str()));
     return result;
   }
   static json::Object tensor(const InterfaceTensor &tensor) {
@@ -193,7 +203,7 @@ private:
                                          {"offset", it->second.offset},
                                          {"length", it->second.length}};
       } else if (WeightAttr weight = parameter.weight) {
-        object["weights"] = json::Object{{"file", relativePath(weight.getFile().getValue())},
+        object["weights"] = json::Object{{"file", listedPath(weight.getFile().getValue())},
                                          {"offset", weight.getOffset()},
                                          {"length", weight.getLength()}};
       }
@@ -208,12 +218,12 @@ private:
     for (auto &[file, absent] : usedFiles) {
       auto mapping = absent ? nullptr : open(file);
       if (!mapping) {
-        result.push_back(json::Object{{"path", relativePath(file)}, {"absent", true}});
+        result.push_back(json::Object{{"path", listedPath(file)}, {"absent", true}});
         continue;
       }
       size_t part = std::min<size_t>(mapping->size(), mebibyte);
       result.push_back(json::Object{
-          {"path", relativePath(file)},
+          {"path", listedPath(file)},
           {"size", int64_t(mapping->size())},
           {"head_fnv1a64", trainrt::hex64(trainrt::fnv1a64(mapping->data(), part))},
           {"tail_fnv1a64",

@@ -23,7 +23,8 @@ struct PackageContents {
   bool embedWeights = false;
 };
 
-/// Writes the package at `path` (temporary name, then rename). Errors are diagnostics at the module.
+/// Writes the package at `path` (temporary name, then rename). Errors are diagnostics at the
+/// module.
 mlir::LogicalResult writePackage(mlir::ModuleOp module, const PackageInterface &interface,
                                  const ImportedModel &model, const PackageContents &contents,
                                  llvm::StringRef path);

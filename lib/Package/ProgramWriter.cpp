@@ -42,7 +42,8 @@ StringRef trainc::getDTypeName(Type elementType) {
 namespace {
 class Writer {
 public:
-  Writer(ModuleOp module, const PackageInterface &interface) : module(module), interface(interface) {
+  Writer(ModuleOp module, const PackageInterface &interface)
+      : module(module), interface(interface) {
     for (auto symbol : module.getOps<SymbolOp>())
       symbolIndex[symbol.getSymName()] = symbols.size(), symbols.push_back(symbol);
   }
@@ -53,13 +54,14 @@ public:
         return failure();
     std::vector<Offset<fb::Symbol>> symbolTable;
     for (SymbolOp symbol : symbols) {
-      int input = symbol.getInput() ? PackageInterface::find(interface.inputs, *symbol.getInput()) : -1;
+      int input =
+          symbol.getInput() ? PackageInterface::find(interface.inputs, *symbol.getInput()) : -1;
       if (input < 0)
         return symbol.emitError("size symbol '") << symbol.getSymName() << "' has no input";
-      symbolTable.push_back(fb::CreateSymbol(
-          out, out.CreateString(symbol.getSymName().str()), symbol.getMin(),
-          symbol.getMax() ? int64_t(*symbol.getMax()) : INT64_MAX, symbol.getDivisor(), input,
-          symbol.getAxis().value_or(0)));
+      symbolTable.push_back(
+          fb::CreateSymbol(out, out.CreateString(symbol.getSymName().str()), symbol.getMin(),
+                           symbol.getMax() ? int64_t(*symbol.getMax()) : INT64_MAX,
+                           symbol.getDivisor(), input, symbol.getAxis().value_or(0)));
     }
     std::vector<Offset<fb::ValueRule>> rules;
     for (const InputRule &rule : interface.rules) {
@@ -249,9 +251,9 @@ private:
       std::optional<fb::DType> dtype = dtypeOf(getElementTypeOrSelf(buffer.getType()));
       if (!dtype)
         return buffer.emitError("constant of a type that packages do not hold");
-      constants.push_back(fb::CreateConstant(
-          out, *dtype, out.CreateVector(expressions(getDims(buffer.getType()))),
-          out.CreateVector(constantBytes(*buffer.getValue()))));
+      constants.push_back(
+          fb::CreateConstant(out, *dtype, out.CreateVector(expressions(getDims(buffer.getType()))),
+                             out.CreateVector(constantBytes(*buffer.getValue()))));
       return int(constants.size()) - 1;
     }
     case plan::Space::parameter:
@@ -280,21 +282,24 @@ private:
   Offset<fb::Command> command(Operation *op, DenseMap<Value, uint32_t> &bufferIndex) {
     std::vector<uint32_t> where;
     collectNodes(op->getLoc(), where);
-    auto ref = [&](Value buffer, uint32_t offset) { return fb::Ref(bufferIndex.lookup(buffer), offset); };
+    auto ref = [&](Value buffer, uint32_t offset) {
+      return fb::Ref(bufferIndex.lookup(buffer), offset);
+    };
     fb::Op kind;
     Offset<void> body;
     if (auto launch = dyn_cast<plan::LaunchOp>(op)) {
       std::vector<fb::Ref> args;
       for (Value buffer : launch.getBuffers())
         args.push_back(ref(buffer, constant(0)));
-      auto it = kernels.insert({launch.getKernel().str(),
-                                {unsigned(args.size()), unsigned(launch.getDims().getDims().size())}})
+      auto it = kernels
+                    .insert({launch.getKernel().str(),
+                             {unsigned(args.size()), unsigned(launch.getDims().getDims().size())}})
                     .first;
       kind = fb::Op::Launch;
       body = fb::CreateLaunch(out, it - kernels.begin(), out.CreateVectorOfStructs(args),
                               out.CreateVector(expressions(launch.getDims())),
-                              expression(launch.getWork()),
-                              constant(launch.getGrain()), expression(launch.getScratch()))
+                              expression(launch.getWork()), constant(launch.getGrain()),
+                              expression(launch.getScratch()))
                  .Union();
     } else if (auto gemm = dyn_cast<plan::GemmOp>(op)) {
       kind = fb::Op::Gemm;
@@ -316,17 +321,18 @@ private:
     ArrayRef<DimAttr> offsets = gemm.getOffsets().getDims();
     fb::Ref a = ref(gemm.getA(), bytes(offsets[0])), b = ref(gemm.getB(), bytes(offsets[1])),
             c = ref(gemm.getC(), bytes(offsets[2]));
-    std::vector<uint32_t> sizes = expressions(gemm.getSizes()), batch = expressions(gemm.getBatch());
-    std::vector<uint32_t> as = expressions(gemm.getAStrides()), bs = expressions(gemm.getBStrides()),
+    std::vector<uint32_t> sizes = expressions(gemm.getSizes()),
+                          batch = expressions(gemm.getBatch());
+    std::vector<uint32_t> as = expressions(gemm.getAStrides()),
+                          bs = expressions(gemm.getBStrides()),
                           cs = expressions(gemm.getCStrides());
     size_t n = batch.size();
-    auto head = [&](std::vector<uint32_t> &strides) {
-      return out.CreateVector(strides.data(), n);
-    };
-    auto batchVector = out.CreateVector(batch), aBatch = head(as), bBatch = head(bs), cBatch = head(cs);
+    auto head = [&](std::vector<uint32_t> &strides) { return out.CreateVector(strides.data(), n); };
+    auto batchVector = out.CreateVector(batch), aBatch = head(as), bBatch = head(bs),
+         cBatch = head(cs);
     return fb::CreateGemm(out, *dtypeOf(gemm.getElementType()), &a, &b, &c, sizes[0], sizes[1],
-                          sizes[2], as[n], as[n + 1], bs[n], bs[n + 1], cs[n], cs[n + 1], batchVector,
-                          aBatch, bBatch, cBatch, 1.0f, 0.0f);
+                          sizes[2], as[n], as[n + 1], bs[n], bs[n + 1], cs[n], cs[n + 1],
+                          batchVector, aBatch, bBatch, cBatch, 1.0f, 0.0f);
   }
 
   ModuleOp module;
@@ -338,12 +344,14 @@ private:
   std::map<std::tuple<int, int32_t, int32_t, int64_t>, uint32_t> exprIndex;
   DenseMap<Attribute, uint32_t> dims;
   llvm::MapVector<std::string, unsigned, std::map<std::string, unsigned>> nodes;
-  llvm::MapVector<std::string, std::pair<unsigned, unsigned>, std::map<std::string, unsigned>> kernels;
+  llvm::MapVector<std::string, std::pair<unsigned, unsigned>, std::map<std::string, unsigned>>
+      kernels;
   std::vector<Offset<fb::Constant>> constants;
   std::vector<Offset<fb::Function>> functions;
 };
 } // namespace
 
-FailureOr<std::vector<char>> trainc::writeProgram(ModuleOp module, const PackageInterface &interface) {
+FailureOr<std::vector<char>> trainc::writeProgram(ModuleOp module,
+                                                  const PackageInterface &interface) {
   return Writer(module, interface).run();
 }

@@ -8,7 +8,8 @@
 
 namespace trainc {
 
-/// Name of an element type in manifests ("f32", "bool8", ...), empty where packages have none for it.
+/// Name of an element type in manifests ("f32", "bool8", ...), empty where packages have none for
+/// it.
 llvm::StringRef getDTypeName(mlir::Type elementType);
 
 /// The FlatBuffer of all plan functions of the module.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A C11 host: opens DIR/m.tpk (pred = x . w + table[id]), trains, evaluates, saves, resumes, and makes
- * every kind of mistake. */
+/* A C11 host: opens DIR/m.tpk (pred = x . w + table[id]), trains, evaluates, saves, resumes, and
+ * makes every kind of mistake. */
 #include "trainrt/trainrt.h"
 
 #include <stdio.h>
@@ -112,8 +112,10 @@ static void introspection(const trainrt_package *package) {
 static void mistakes(const char *directory, const trainrt_package *package) {
   trainrt_error *error = NULL;
   trainrt_package *none = NULL;
-  CHECK_ERROR(trainrt_package_open("/no/such.tpk", &none, &error), TRAINRT_NOT_FOUND, "/no/such.tpk");
-  CHECK_ERROR(trainrt_package_open(NULL, &none, &error), TRAINRT_INVALID_ARGUMENT, "'path' is NULL");
+  CHECK_ERROR(trainrt_package_open("/no/such.tpk", &none, &error), TRAINRT_NOT_FOUND,
+              "/no/such.tpk");
+  CHECK_ERROR(trainrt_package_open(NULL, &none, &error), TRAINRT_INVALID_ARGUMENT,
+              "'path' is NULL");
   CHECK_ERROR(trainrt_package_open(directory, &none, &error), TRAINRT_IO_ERROR, "regular file");
   CHECK(trainrt_package_open("/no/such.tpk", &none, NULL) == TRAINRT_NOT_FOUND && !none);
   trainrt_package_free(NULL);
@@ -124,7 +126,8 @@ static void mistakes(const char *directory, const trainrt_package *package) {
   CHECK(strcmp(trainrt_status_name((trainrt_status)99), "unknown") == 0);
 
   trainrt_session *session = NULL;
-  CHECK_ERROR(trainrt_session_create(NULL, NULL, &session, &error), TRAINRT_INVALID_ARGUMENT, "package");
+  CHECK_ERROR(trainrt_session_create(NULL, NULL, &session, &error), TRAINRT_INVALID_ARGUMENT,
+              "package");
   trainrt_session_options options = trainrt_session_options_default();
   options.size = 4000;
   CHECK_ERROR(trainrt_session_create(package, &options, &session, &error), TRAINRT_INVALID_ARGUMENT,
@@ -149,7 +152,8 @@ static void mistakes(const char *directory, const trainrt_package *package) {
   trainrt_step_result result = trainrt_step_result_default();
   CHECK_ERROR(trainrt_step(session, &batch, 0, NULL, NULL, &error), TRAINRT_INVALID_ARGUMENT,
               "at least one batch");
-  CHECK_ERROR(trainrt_step(NULL, &batch, 1, NULL, NULL, &error), TRAINRT_INVALID_ARGUMENT, "session");
+  CHECK_ERROR(trainrt_step(NULL, &batch, 1, NULL, NULL, &error), TRAINRT_INVALID_ARGUMENT,
+              "session");
   inputs[1].name = NULL;
   CHECK_ERROR(trainrt_step(session, &batch, 1, NULL, NULL, &error), TRAINRT_INVALID_ARGUMENT,
               "has no name");
@@ -159,7 +163,8 @@ static void mistakes(const char *directory, const trainrt_package *package) {
               "data is NULL");
   make_batch(inputs);
   inputs[0].tensor.rank = -1;
-  CHECK_ERROR(trainrt_step(session, &batch, 1, NULL, NULL, &error), TRAINRT_INVALID_ARGUMENT, "rank");
+  CHECK_ERROR(trainrt_step(session, &batch, 1, NULL, NULL, &error), TRAINRT_INVALID_ARGUMENT,
+              "rank");
   make_batch(inputs);
   id[3] = 40;
   CHECK_ERROR(trainrt_step(session, &batch, 1, NULL, &result, &error), TRAINRT_BAD_DATA,
@@ -180,7 +185,8 @@ static void mistakes(const char *directory, const trainrt_package *package) {
   CHECK_ERROR(trainrt_session_output(session, "pred", &tensor, &error), TRAINRT_NOT_FOUND,
               "not computed");
   CHECK_ERROR(trainrt_session_gradient(session, "w", &tensor, &error), TRAINRT_NOT_FOUND, "yet");
-  CHECK_ERROR(trainrt_checkpoint_load(session, "/no/such", NULL, &error), TRAINRT_NOT_FOUND, "/no/such");
+  CHECK_ERROR(trainrt_checkpoint_load(session, "/no/such", NULL, &error), TRAINRT_NOT_FOUND,
+              "/no/such");
   CHECK_ERROR(trainrt_checkpoint_save(session, directory, 0, "{", &error), TRAINRT_INVALID_ARGUMENT,
               "JSON");
   trainrt_session_cancel(session);
@@ -188,7 +194,8 @@ static void mistakes(const char *directory, const trainrt_package *package) {
   CHECK(trainrt_session_step(session) == 0);
   x[0][0] = INFINITY;
   result = trainrt_step_result_default();
-  CHECK_ERROR(trainrt_step(session, &batch, 1, NULL, &result, &error), TRAINRT_NONFINITE, "not finite");
+  CHECK_ERROR(trainrt_step(session, &batch, 1, NULL, &result, &error), TRAINRT_NONFINITE,
+              "not finite");
   CHECK(result.nonfinite == 1);
   trainrt_session_free(session);
 }
@@ -229,7 +236,8 @@ static void training(const char *directory, const trainrt_package *package) {
   options.weights = TRAINRT_WEIGHTS_NONE;
   trainrt_session *resumed = NULL;
   CHECK_OK(trainrt_session_create(package, &options, &resumed, &error));
-  CHECK_ERROR(trainrt_step(resumed, batches, 1, NULL, NULL, &error), TRAINRT_MISSING_WEIGHTS, "'w'");
+  CHECK_ERROR(trainrt_step(resumed, batches, 1, NULL, NULL, &error), TRAINRT_MISSING_WEIGHTS,
+              "'w'");
   trainrt_checkpoint_info info = trainrt_checkpoint_info_default();
   CHECK_OK(trainrt_checkpoint_load(resumed, path, &info, &error));
   CHECK(info.step == 10 && strcmp(info.data_position, "{\"row\":80}") == 0);
@@ -291,7 +299,8 @@ static void dlpack(void) {
   const int64_t shape[] = {2, 3};
   trainrt_tensor tensor = {values, TRAINRT_F32, 2, shape}, back;
   CHECK(trainrt_tensor_elements(&tensor) == 6);
-  CHECK(trainrt_dtype_size(TRAINRT_BF16) == 2 && strcmp(trainrt_dtype_name(TRAINRT_BOOL), "bool8") == 0);
+  CHECK(trainrt_dtype_size(TRAINRT_BF16) == 2 &&
+        strcmp(trainrt_dtype_name(TRAINRT_BOOL), "bool8") == 0);
   struct DLManagedTensor *managed = NULL;
   CHECK_OK(trainrt_tensor_to_dlpack(&tensor, &managed, &error));
   CHECK(managed->tensor.data == values && managed->tensor.dtype.bits == 32);
@@ -299,10 +308,12 @@ static void dlpack(void) {
   CHECK(back.data == values && back.rank == 2 && back.shape[1] == 3 && back.dtype == TRAINRT_F32);
   int64_t strides[] = {1, 2};
   managed->tensor.strides = strides;
-  CHECK_ERROR(trainrt_tensor_from_dlpack(managed, &back, &error), TRAINRT_INVALID_ARGUMENT, "row-major");
+  CHECK_ERROR(trainrt_tensor_from_dlpack(managed, &back, &error), TRAINRT_INVALID_ARGUMENT,
+              "row-major");
   managed->tensor.strides = NULL;
   managed->tensor.device_type = 2;
-  CHECK_ERROR(trainrt_tensor_from_dlpack(managed, &back, &error), TRAINRT_INVALID_ARGUMENT, "device");
+  CHECK_ERROR(trainrt_tensor_from_dlpack(managed, &back, &error), TRAINRT_INVALID_ARGUMENT,
+              "device");
   managed->deleter(managed);
 }
 

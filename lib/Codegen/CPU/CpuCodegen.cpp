@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The kernels of a package: finds equal fusions, emits the others, compiles them in chunks.
+
+#include "KernelEmitter.h"
+#include "LowerKernels.h"
+#include "trainc/Codegen.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Verifier.h"
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+namespace {
+
+/// Kernels compiled together. Fixed, so that the result does not depend on the machine.
+constexpr unsigned kChunk = 6;
+
+struct Entry {
+  std::string name;
+  /// Sizes of the fusion that the kernel was emitted for, and the kernel's, which begin with them.
+  SmallVector<DimAttr> keyDims, dims;
+  SmallVector<std::pair<unsigned, unsigned>> inPlace;
+};
+
+} // namespace
+
+struct CpuCodegen::Impl {
+  explicit Impl(MLIRContext &context)
+      : module(ModuleOp::create(UnknownLoc::get(&context), "kernels")) {}
+
+  FailureOr<Entry> emit(FusionOp fusion, const Structure &structure, const StructuralKey &key);
+  LogicalResult lower();
+
+  OwningOpRef<ModuleOp> module;
+  std::map<std::string, SmallVector<Entry>> entries;
+  size_t count = 0;
+  std::mutex mutex;
+  bool lowered = false;
+  std::vector<std::string> bitcode;
+};
+
+CpuCodegen::CpuCodegen(MLIRContext &context) {
+  context.loadDialect<TrainDialect, LLVM::LLVMDialect, scf::SCFDialect, cf::ControlFlowDialect,
+                      arith::ArithDialect, math::MathDialect, vector::VectorDialect>();
+  impl = std::make_unique<Impl>(context);
+  // What loads read that a condition turns off.
+  OpBuilder b = OpBuilder::atBlockBegin(impl->module->getBody());
+  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), kZerosBytes);
+  auto zeros = LLVM::GlobalOp::create(b, b.getUnknownLoc(), type, /*isConstant=*/true,
+                                      LLVM::Linkage::Internal, kZerosName, Attribute(), 64);
+  b.createBlock(&zeros.getInitializerRegion());
+  Value zero = LLVM::ZeroOp::create(b, b.getUnknownLoc(), type);
+  LLVM::ReturnOp::create(b, b.getUnknownLoc(), zero);
+}
+CpuCodegen::~CpuCodegen() = default;
+
+size_t CpuCodegen::size() const { return impl->count; }
+ModuleOp CpuCodegen::getModule() { return *impl->module; }
+
+/// Element types that kernels read and write.
+static LogicalResult checkBuffers(FusionOp fusion) {
+  auto check = [&](Type type) -> LogicalResult {
+    Type element = getElementTypeOrSelf(type);
+    if (element.isF32() || element.isF64() || element.isInteger(1) || element.isInteger(8) ||
+        element.isInteger(16) || element.isInteger(32) || element.isInteger(64))
+      return success();
+    return fusion.emitOpError("has a buffer of element type ")
+           << element << ", which CPU kernels do not read or write";
+  };
+  for (Type type : llvm::concat<const Type>(fusion.getInputs().getTypes(), fusion.getResultTypes()))
+    if (failed(check(type)))
+      return failure();
+  return success();
+}
+
+FailureOr<Entry> CpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure,
+                                        const StructuralKey &key) {
+  static constexpr const char *names[] = {"pointwise", "row", "column", "scatter", "scan"};
+  Entry entry;
+  entry.name = "kernel_" + std::to_string(count) + "_" + names[unsigned(structure.kind)];
+  entry.keyDims = entry.dims = key.dims;
+
+  OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type integer = b.getI64Type();
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                          {pointer, pointer, integer, integer, pointer});
+  auto function = LLVM::LLVMFuncOp::create(b, fusion.getLoc(), entry.name, type);
+  KernelEmitter emitter(fusion, structure, function, entry.dims);
+  switch (structure.kind) {
+  case Template::Pointwise:
+    mapPointwise(emitter);
+    break;
+  case Template::Row:
+    mapRow(emitter);
+    break;
+  case Template::Column:
+    mapColumn(emitter);
+    break;
+  case Template::Scatter:
+    mapScatter(emitter);
+    break;
+  case Template::Scan:
+    mapScan(emitter);
+    break;
+  }
+  if (emitter.hasFailed() || failed(verify(function))) {
+    function.erase();
+    return failure();
+  }
+  entry.inPlace = emitter.inPlacePairs();
+  ++count;
+  return entry;
+}
+
+FailureOr<KernelInfo> CpuCodegen::add(FusionOp fusion) {
+  if (failed(checkBuffers(fusion)))
+    return failure();
+  FailureOr<Structure> structure = analyzeFusion(fusion);
+  if (failed(structure))
+    return failure();
+  StructuralKey key = getStructuralKey(fusion);
+
+  SmallVector<Entry> &candidates = impl->entries[key.text];
+  // Sizes beyond the key's were made of the first fusion's: only the same sizes may share it then.
+  const Entry *found = llvm::find_if(candidates, [&](const Entry &entry) {
+    return entry.dims.size() == key.dims.size() || entry.keyDims == key.dims;
+  });
+  KernelInfo info;
+  if (found == candidates.end()) {
+    FailureOr<Entry> entry = impl->emit(fusion, *structure, key);
+    if (failed(entry))
+      return failure();
+    candidates.push_back(std::move(*entry));
+    found = &candidates.back();
+    info.dims = found->dims;
+  } else {
+    info.dims = key.dims;
+    info.dims.append(found->dims.begin() + key.dims.size(), found->dims.end());
+  }
+  Launch launch = planLaunch(fusion, *structure);
+  info.name = found->name;
+  info.work = launch.work;
+  info.grain = launch.grain;
+  info.scratchBytes = launch.scratchBytes;
+  info.inPlace = found->inPlace;
+  return info;
+}
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
+
+/// Splits the module's kernels into modules of kChunk; declarations and the zeros go into each.
+static SmallVector<OwningOpRef<ModuleOp>> splitModule(ModuleOp module) {
+  SmallVector<Operation *> shared, kernels;
+  for (Operation &op : *module.getBody()) {
+    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+    (function && !function.isExternal() ? kernels : shared).push_back(&op);
+  }
+  SmallVector<OwningOpRef<ModuleOp>> chunks;
+  for (size_t begin = 0; begin < kernels.size(); begin += kChunk) {
+    OwningOpRef<ModuleOp> chunk = ModuleOp::create(module.getLoc());
+    for (Operation *op : shared)
+      chunk->push_back(op->clone());
+    for (Operation *op : ArrayRef(kernels).slice(begin).take_front(kChunk)) {
+      op->remove();
+      chunk->push_back(op);
+    }
+    chunks.push_back(std::move(chunk));
+  }
+  return chunks;
+}
+
+LogicalResult CpuCodegen::Impl::lower() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (lowered)
+    return success();
+  OwningOpRef<ModuleOp> copy = module->clone();
+  if (failed(lowerToLLVMDialect(*copy)))
+    return failure();
+  for (OwningOpRef<ModuleOp> &chunk : splitModule(*copy)) {
+    FailureOr<std::string> text = translateToBitcode(*chunk);
+    if (failed(text))
+      return failure();
+    bitcode.push_back(std::move(*text));
+  }
+  lowered = true;
+  return success();
+}
+
+FailureOr<std::string> CpuCodegen::getLLVMText() {
+  OwningOpRef<ModuleOp> copy = impl->module->clone();
+  if (failed(lowerToLLVMDialect(*copy)))
+    return failure();
+  return translateToText(*copy);
+}
+
+FailureOr<std::vector<std::vector<char>>>
+CpuCodegen::emitSharedObjects(ArrayRef<StringRef> cpus) {
+  if (failed(impl->lower()))
+    return failure();
+  size_t chunks = impl->bitcode.size(), tasks = chunks * cpus.size();
+  std::vector<std::vector<std::vector<char>>> objects(cpus.size(),
+                                                      std::vector<std::vector<char>>(chunks));
+  std::vector<std::string> errors(tasks);
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t task; (task = next++) < tasks;) {
+      size_t level = task % cpus.size(), chunk = task / cpus.size();
+      objects[level][chunk] = compileBitcode(impl->bitcode[chunk], cpus[level], errors[task]);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min<size_t>(tasks, std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const std::string &error : errors)
+    if (!error.empty())
+      return mlir::emitError(impl->module->getLoc()) << error;
+
+  std::vector<std::vector<char>> result;
+  for (auto &level : objects) {
+    std::string error;
+    result.push_back(linkShared(level, error));
+    if (!error.empty())
+      return mlir::emitError(impl->module->getLoc()) << error;
+  }
+  return result;
+}
+
+FailureOr<std::vector<char>> CpuCodegen::emitSharedObject(StringRef cpu) {
+  auto objects = emitSharedObjects({cpu});
+  if (failed(objects))
+    return failure();
+  return std::move(objects->front());
+}
+
+} // namespace trainc::codegen

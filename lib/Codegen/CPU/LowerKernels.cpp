@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Lowering: scf, vector and arith to the LLVM dialect in one conversion, LLVM's O2 pipeline without its
+// vectorizers (loops are vectors already), object code, lld.
+
+#include "LowerKernels.h"
+#include "trainc/Codegen.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Threading.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include <mutex>
+
+using namespace mlir;
+
+namespace trainc::codegen {
+
+static constexpr llvm::StringLiteral kTriple = "x86_64-unknown-linux-gnu";
+
+LogicalResult lowerToLLVMDialect(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  // Adds declarations to the module: before the functions are lowered in parallel.
+  expandMath(module);
+
+  LowerToLLVMOptions options(context);
+  LLVMTypeConverter converter(context, options);
+  RewritePatternSet patterns(context);
+  populateSCFToControlFlowConversionPatterns(patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  FrozenRewritePatternSet frozen(std::move(patterns));
+
+  SmallVector<LLVM::LLVMFuncOp> functions;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal())
+      functions.push_back(function);
+  return failableParallelForEach(context, functions, [&](LLVM::LLVMFuncOp function) {
+    ConversionTarget target(*context);
+    target.addLegalDialect<LLVM::LLVMDialect>();
+    target.addIllegalDialect<scf::SCFDialect, cf::ControlFlowDialect, arith::ArithDialect,
+                             math::MathDialect, vector::VectorDialect>();
+    return applyPartialConversion(function, target, frozen);
+  });
+}
+
+static std::unique_ptr<llvm::Module> translate(ModuleOp module, llvm::LLVMContext &context) {
+  registerBuiltinDialectTranslation(*module.getContext());
+  registerLLVMDialectTranslation(*module.getContext());
+  return translateModuleToLLVMIR(module, context, "kernels");
+}
+
+FailureOr<std::string> translateToBitcode(ModuleOp module) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> translated = translate(module, context);
+  if (!translated)
+    return failure();
+  std::string bitcode;
+  llvm::raw_string_ostream os(bitcode);
+  llvm::WriteBitcodeToFile(*translated, os);
+  return bitcode;
+}
+
+FailureOr<std::string> translateToText(ModuleOp module) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> translated = translate(module, context);
+  if (!translated)
+    return failure();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  translated->print(os, nullptr);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Object code
+//===----------------------------------------------------------------------===//
+
+static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(StringRef cpu, std::string &error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+  llvm::Triple triple(kTriple);
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  std::string features, name = cpu.str();
+  if (cpu == "native") {
+    name = llvm::sys::getHostCPUName().str();
+    for (auto &feature : llvm::sys::getHostCPUFeatures())
+      features += (features.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") +
+                  feature.first().str();
+  }
+  llvm::TargetOptions options;
+  // Rounding of an op must not depend on what it is fused with.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  auto machine = std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, name, features, options, llvm::Reloc::PIC_, std::nullopt,
+                                  llvm::CodeGenOptLevel::Default));
+  if (!machine || !machine->getMCSubtargetInfo()->isCPUStringValid(name)) {
+    error = "unknown CPU '" + cpu.str() + "'";
+    return nullptr;
+  }
+  return machine;
+}
+
+std::vector<char> compileBitcode(StringRef bitcode, StringRef cpu, std::string &error) {
+  std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(cpu, error);
+  if (!machine)
+    return {};
+  llvm::LLVMContext context;
+  auto parsed = llvm::parseBitcodeFile(llvm::MemoryBufferRef(bitcode, "kernels"), context);
+  if (!parsed) {
+    error = llvm::toString(parsed.takeError());
+    return {};
+  }
+  llvm::Module &module = **parsed;
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration()) {
+      // libm: no effect but the value; errno is not looked at.
+      function.setDoesNotThrow();
+      function.setMemoryEffects(llvm::MemoryEffects::none());
+      continue;
+    }
+    function.setDoesNotThrow();
+    // The generic tuning of level v4 would split 512-bit vectors.
+    function.addFnAttr("prefer-vector-width", "512");
+    function.addFnAttr("min-legal-vector-width", "512");
+  }
+
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(machine.get(), tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager cgscc;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(cgscc);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, cgscc, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+
+  llvm::SmallVector<char> object;
+  llvm::raw_svector_ostream os(object);
+  llvm::legacy::PassManager emission;
+  if (machine->addPassesToEmitFile(emission, os, nullptr, llvm::CodeGenFileType::ObjectFile)) {
+    error = "no object emission for this target";
+    return {};
+  }
+  emission.run(module);
+  return std::vector<char>(object.begin(), object.end());
+}
+
+//===----------------------------------------------------------------------===//
+// Link
+//===----------------------------------------------------------------------===//
+
+static std::string findLinker() {
+  for (const char *name : {"ld.lld-22", "ld.lld"}) {
+    if (auto found = llvm::sys::findProgramByName(name, {"/usr/lib/llvm-22/bin"}))
+      return *found;
+    if (auto found = llvm::sys::findProgramByName(name))
+      return *found;
+  }
+  return {};
+}
+
+std::vector<char> linkShared(ArrayRef<std::vector<char>> objects, std::string &error) {
+  std::string linker = findLinker();
+  if (linker.empty()) {
+    error = "ld.lld not found; install lld-22";
+    return {};
+  }
+  SmallVector<std::string> files;
+  auto cleanUp = [&] {
+    for (const std::string &file : files)
+      llvm::sys::fs::remove(file);
+  };
+  auto newFile = [&](StringRef suffix) -> bool {
+    SmallString<128> path;
+    if (std::error_code code = llvm::sys::fs::createTemporaryFile("trainc", suffix, path)) {
+      error = "cannot make a temporary file: " + code.message();
+      return false;
+    }
+    files.push_back(std::string(path));
+    return true;
+  };
+  std::vector<char> result;
+  for (const std::vector<char> &object : objects) {
+    if (!newFile("o"))
+      return cleanUp(), result;
+    std::error_code code;
+    llvm::raw_fd_ostream os(files.back(), code);
+    os.write(object.data(), object.size());
+    os.close();
+    if (code || os.has_error()) {
+      error = "cannot write " + files.back();
+      os.clear_error();
+      return cleanUp(), result;
+    }
+  }
+  SmallVector<std::string> inputs(files);
+  if (!newFile("so"))
+    return cleanUp(), result;
+  std::string output = files.back();
+  if (!newFile("txt"))
+    return cleanUp(), result;
+  std::string messages = files.back();
+
+  SmallVector<StringRef> arguments = {linker,      "-shared", "-nostdlib", "--build-id=none",
+                                      "--strip-all", "-z", "noexecstack", "-o", output};
+  for (const std::string &input : inputs)
+    arguments.push_back(input);
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(messages), StringRef(messages)};
+  std::string failureText;
+  int code = llvm::sys::ExecuteAndWait(linker, arguments, std::nullopt, redirects, 0, 0, &failureText);
+  if (code != 0) {
+    error = "ld.lld failed: " + failureText;
+    if (auto text = llvm::MemoryBuffer::getFile(messages))
+      error += (*text)->getBuffer().str();
+    return cleanUp(), result;
+  }
+  if (auto bytes = llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false))
+    result.assign((*bytes)->getBufferStart(), (*bytes)->getBufferEnd());
+  else
+    error = "cannot read " + output;
+  cleanUp();
+  return result;
+}
+
+} // namespace trainc::codegen

@@ -22,6 +22,7 @@ Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, Legali
   registerSequence(table);
   registerLinear(table);
   registerNorm(table);
+  registerAttention(table);
   registerReduce(table);
   registerLoss(table);
   registerRandom(table);
@@ -421,7 +422,7 @@ Legalizer::Outcome Legalizer::run() {
     return stop(Outcome::RunAgain);
   for (const std::string &name : rule.unknownNames())
     emitWarning(graph.getLoc(),
-                "its list of trainable initializers names '" + name + "', which does not exist");
+                "the list of trainable initializers names '" + name + "', which does not exist");
   if (failed(reportProblems()) || failed(chooseLoss()) || failed(finish()))
     return stop(Outcome::Failed);
   graph.erase();

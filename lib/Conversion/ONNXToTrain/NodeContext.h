@@ -126,6 +126,7 @@ void registerIndex(HandlerTable &table);
 void registerSequence(HandlerTable &table);
 void registerLinear(HandlerTable &table);
 void registerNorm(HandlerTable &table);
+void registerAttention(HandlerTable &table);
 void registerReduce(HandlerTable &table);
 void registerLoss(HandlerTable &table);
 void registerRandom(HandlerTable &table);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Every value gets a place: a buffer and a layout in it. Kernels read and write whole row-major buffers;
-// library calls take any layout; views only compute one.
+// Every value gets a place: a buffer and a layout in it. Kernels read and write whole row-major
+// buffers; library calls take any layout; views only compute one.
 
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
 #include "lib/Analysis/StridedViews.h"
@@ -220,8 +220,8 @@ private:
       bool allowed = true;
       for (auto [input, operand] : llvm::enumerate(fusion.getInputs()))
         if (places[operand].buffer == places[target].buffer)
-          allowed = allowed && llvm::is_contained(kernel.inPlace,
-                                                  std::pair<unsigned, unsigned>(input, index));
+          allowed = allowed &&
+                    llvm::is_contained(kernel.inPlace, std::pair<unsigned, unsigned>(input, index));
       if (allowed && claimed.insert(target).second)
         return places[target].buffer;
     }
@@ -283,10 +283,10 @@ private:
     }
     MLIRContext *context = builder.getContext();
     auto dims = [&](ArrayRef<DimAttr> list) { return DimsAttr::get(context, list); };
-    plan::GemmOp::create(
-        builder, op->getLoc(), places[a].buffer, places[b].buffer, buffer, dims(batch), dims(sizes),
-        dims(aStrides), dims(bStrides), dims(cStrides),
-        dims({places[a].layout.offset, places[b].layout.offset, layout.offset}), getElementType(c));
+    plan::GemmOp::create(builder, op->getLoc(), places[a].buffer, places[b].buffer, buffer,
+                         dims(batch), dims(sizes), dims(aStrides), dims(bStrides), dims(cStrides),
+                         dims({places[a].layout.offset, places[b].layout.offset, layout.offset}),
+                         getElementType(c));
     return success();
   }
 

@@ -12,9 +12,9 @@ namespace trainc {
 /// Gives the kernel of a fusion: a target's code generator.
 using KernelSource = llvm::function_ref<mlir::FailureOr<codegen::KernelInfo>(train::FusionOp)>;
 
-/// Replaces `function` by a plan.function of the same name, in the order of its ops. Updated arguments are
-/// written in place where no later command reads the old value, through a copy otherwise.
-/// Fails with a diagnostic at the op that has no place in a plan.
+/// Replaces `function` by a plan.function of the same name, in the order of its ops. Updated
+/// arguments are written in place where no later command reads the old value, through a copy
+/// otherwise. Fails with a diagnostic at the op that has no place in a plan.
 mlir::LogicalResult convertTrainToPlan(mlir::func::FuncOp function, KernelSource kernels);
 
 } // namespace trainc

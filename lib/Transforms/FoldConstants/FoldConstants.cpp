@@ -23,11 +23,14 @@ struct FoldConstants : trainc::impl::FoldConstantsPassBase<FoldConstants> {
 
   void runOnOperation() override {
     known.clear();
-    // Operands come before their users, so one walk is enough; what only folded ops used goes away.
+    // Operands come before their users, so one walk is enough.
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) { ops.push_back(op); });
     for (Operation *op : ops)
       visit(op);
+    // What only folded ops used, constants made in between included.
+    ops.clear();
+    getOperation().walk([&](Operation *op) { ops.push_back(op); });
     for (Operation *op : llvm::reverse(ops))
       if (isOpTriviallyDead(op))
         op->erase();

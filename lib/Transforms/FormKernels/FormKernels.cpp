@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Forms kernels in three steps: a walk in program order assigns every op to a group, a second decides which
-// values are stored and which are computed again, and the last emits the groups in topological order.
-// All questions about ops go through their interfaces.
+// Forms kernels in three steps: a walk in program order assigns every op to a group, a second
+// decides which values are stored and which are computed again, and the last emits the groups in
+// topological order. All questions about ops go through their interfaces.
 
 #include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Analysis/StridedViews.h"
@@ -67,7 +67,8 @@ private:
     if (materialized.contains(op))
       return false;
     FusionRole role = getFusionRole(op);
-    return role == FusionRole::Access || (role == FusionRole::Pointwise && op->getNumOperands() == 0);
+    return role == FusionRole::Access ||
+           (role == FusionRole::Pointwise && op->getNumOperands() == 0);
   }
   /// Reads its operands element by element, so that inline producers are computed inside it.
   bool readsElements(Operation *op) {
@@ -204,8 +205,8 @@ private:
     Group &a = groups[g], &b = groups[other];
     if (a.closed || b.closed || a.members.size() + b.members.size() > maxOps)
       return;
-    bool same = a.space == b.space &&
-                (a.reduced.empty() || b.reduced.empty() || a.reduced == b.reduced);
+    bool same =
+        a.space == b.space && (a.reduced.empty() || b.reduced.empty() || a.reduced == b.reduced);
     if (!same)
       return;
     SmallVector<int64_t> reduced = a.reduced.empty() ? b.reduced : a.reduced;
@@ -292,8 +293,7 @@ private:
           !spacesAllow(space, groups[g]))
         continue;
       if (!operandsAllow(op, g)) {
-        remark::missed(op->getLoc(),
-                       remark::RemarkOpts::name("KeptApart").category("form-kernels"))
+        remark::missed(op->getLoc(), remark::RemarkOpts::name("KeptApart").category("form-kernels"))
             << remark::reason("the kernel would depend on itself through another one");
         continue;
       }
@@ -310,7 +310,8 @@ private:
         tryMerge(joined, g);
   }
 
-  /// A group that becomes a reduction must not already hold a value of its kept space under another space.
+  /// A group that becomes a reduction must not already hold a value of its kept space under another
+  /// space.
   bool reducible(Operation *op, int g) {
     const Group &group = groups[g];
     Space space = spaceOf(op);
@@ -358,7 +359,8 @@ private:
   // What is stored
   //===--------------------------------------------------------------------===//
 
-  /// Groups (-1 for ops outside kernels) that read `value` from elsewhere, inline readers looked through.
+  /// Groups (-1 for ops outside kernels) that read `value` from elsewhere, inline readers looked
+  /// through.
   void forEachOutsideReader(Value value, int own, llvm::function_ref<void(int)> fn) {
     for (Operation *user : value.getUsers()) {
       auto it = groupOf.find(user);
@@ -397,8 +399,9 @@ private:
         continue;
       unsigned cost = 0, tensors = 0;
       llvm::DenseSet<Operation *> seen;
-      if (kernelsOnly && getFusionRole(&op) == FusionRole::Pointwise && getRank(op.getResult(0)) > 0 &&
-          recomputable(&op, it->second, cost, tensors, seen) && tensors <= 2)
+      if (kernelsOnly && getFusionRole(&op) == FusionRole::Pointwise &&
+          getRank(op.getResult(0)) > 0 && recomputable(&op, it->second, cost, tensors, seen) &&
+          tensors <= 2)
         recomputed.insert(seen.begin(), seen.end());
       else
         stored.insert(&op);
@@ -469,7 +472,8 @@ private:
       for (int source : sources)
         readers[source].insert(g);
     }
-    auto later = [&](int a, int b) { return groups[a].maxPosition > groups[b].maxPosition; };
+    orderUpdates(readers, missing);
+    auto later = [&](int a, int b) { return priority[a] > priority[b]; };
     std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
     for (auto [g, group] : llvm::enumerate(groups))
       if (!group.members.empty() && missing[g] == 0)
@@ -494,6 +498,65 @@ private:
     for (Operation *op : llvm::reverse(dead)) {
       op->dropAllUses();
       op->erase();
+    }
+  }
+
+  /// Groups that read `value`, views of it looked through.
+  void forEachReadingGroup(Value value, llvm::function_ref<void(int)> fn) {
+    for (auto [g, group] : llvm::enumerate(groups))
+      for (Operation *op : group.members) {
+        bool reads = false;
+        auto check = [&](Value leaf) { reads = reads || leaf == value; };
+        if (group.closed && getFusionRole(op) != FusionRole::Standalone)
+          llvm::for_each(op->getOperands(), check);
+        else
+          forEachInput(op, g, check);
+        if (!reads)
+          continue;
+        fn(g);
+        if (group.closed && isa<StridedViewOpInterface>(op))
+          forEachReadingGroup(op->getResult(0), fn);
+      }
+  }
+
+  /// An update runs once nobody needs the old value any more, so that it happens in place, and then
+  /// at once, so that the gradient is freed.
+  void orderUpdates(SmallVector<llvm::SmallSetVector<int, 8>> &readers,
+                    SmallVector<unsigned> &missing) {
+    priority.clear();
+    for (const Group &group : groups)
+      priority.push_back(group.maxPosition);
+    DenseMap<std::pair<StringRef, StringRef>, Value> arguments;
+    auto text = [](Attribute attr) {
+      return attr ? cast<StringAttr>(attr).getValue() : StringRef();
+    };
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      arguments[{text(function.getArgAttr(i, kRoleAttr)),
+                 text(function.getArgAttr(i, kNameAttr))}] = function.getArgument(i);
+    Operation *terminator = block.getTerminator();
+    for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
+      if (text(function.getResultAttr(index, kRoleAttr)) != "update")
+        continue;
+      Value target = arguments.lookup({text(function.getResultAttr(index, kUpdatesAttr)),
+                                       text(function.getResultAttr(index, kNameAttr))});
+      int updater = groupOfValue(value);
+      if (!target || updater < 0)
+        continue;
+      forEachReadingGroup(target, [&](int reader) {
+        llvm::DenseSet<int> visited;
+        if (reader == updater || dependsOn(reader, updater, visited))
+          return;
+        if (readers[reader].insert(updater))
+          ++missing[updater];
+      });
+      bool onlyUpdates = llvm::all_of(groups[updater].members, [&](Operation *op) {
+        return llvm::all_of(op->getUsers(), [&](Operation *user) {
+          auto it = groupOf.find(user);
+          return user == terminator || (it != groupOf.end() && it->second == updater);
+        });
+      });
+      if (onlyUpdates)
+        priority[updater] = 0;
     }
   }
 
@@ -566,6 +629,8 @@ private:
   /// Access ops with a buffer of their own; access ops that library calls read through strides.
   llvm::DenseSet<Operation *> materialized, views;
   llvm::DenseSet<Operation *> stored, recomputed, emitted;
+  /// Smaller runs earlier among the groups that are ready.
+  SmallVector<unsigned> priority;
   IRMapping replacement;
 };
 

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * libtrainrt: load a compiled package (`model.tpk`) and train or evaluate it inside a host application.
+ * libtrainrt: load a compiled package (`model.tpk`) and train or evaluate it inside a host
+ * application.
  *
- * The life of a host: open a package, create a session, call `trainrt_step` with batches, save checkpoints, free both.
- * Every function that can fail returns a `trainrt_status` and, where `error` is not NULL, a `trainrt_error` with the
- * full message; free it with `trainrt_error_free`. On failure output arguments are untouched unless stated.
+ * The life of a host: open a package, create a session, call `trainrt_step` with batches, save
+ * checkpoints, free both. Every function that can fail returns a `trainrt_status` and, where
+ * `error` is not NULL, a `trainrt_error` with the full message; free it with `trainrt_error_free`.
+ * On failure output arguments are untouched unless stated.
  *
- * The library has no global state, writes nothing to standard output or error, installs no signal handlers and throws
- * nothing. A package may be shared by sessions and threads; a session is used by one thread at a time (only
- * `trainrt_session_cancel` may be called from another one). All strings are UTF-8, zero terminated, and owned by the
- * object that returned them, valid until that object is freed unless stated.
+ * The library has no global state, writes nothing to standard output or error, installs no signal
+ * handlers and throws nothing. A package may be shared by sessions and threads; a session is used
+ * by one thread at a time (only `trainrt_session_cancel` may be called from another one). All
+ * strings are UTF-8, zero terminated, and owned by the object that returned them, valid until that
+ * object is freed unless stated.
  *
- * Structs that may grow begin with `size`: fill them with their `*_default()` function, then set what you need.
+ * Structs that may grow begin with `size`: fill them with their `*_default()` function, then set
+ * what you need.
  */
 #ifndef TRAINRT_TRAINRT_H
 #define TRAINRT_TRAINRT_H
@@ -35,26 +39,39 @@ extern "C" {
 #define TRAINRT_VERSION_MINOR 0
 #define TRAINRT_VERSION ((TRAINRT_VERSION_MAJOR << 16) | TRAINRT_VERSION_MINOR)
 
-/* Version of the library that is loaded, `major << 16 | minor`. Same major: compatible if minor is not older. */
+/* Version of the library that is loaded, `major << 16 | minor`. Same major: compatible if minor is
+ * not older. */
 TRAINRT_API uint32_t trainrt_version(void);
 
-/* ---- status and errors ------------------------------------------------------------------------------------------ */
+/*===- status and errors ---------------------------------------------------------------===*/
 
 /* What happened, and what the caller should do about it. */
 typedef enum trainrt_status {
   TRAINRT_OK = 0,
-  TRAINRT_INVALID_ARGUMENT = 1, /* a call breaks this header's rules (NULL, bad index, bad option): fix the caller */
-  TRAINRT_BAD_PACKAGE = 2,      /* damaged, tampered, newer, or made for another machine: compile it again */
-  TRAINRT_BAD_DATA = 3,         /* an input, data file, weights file or checkpoint does not fit: fix the data */
-  TRAINRT_MISSING_WEIGHTS = 4,  /* the weights' file is absent or changed: give weights, or random initial values */
-  TRAINRT_NOT_FOUND = 5,        /* no such name or file, or no valid checkpoint: check the name or path */
-  TRAINRT_OUT_OF_MEMORY = 6,    /* use a smaller batch; the session is as before the call */
-  TRAINRT_IO_ERROR = 7,         /* the operating system refused a read or write: check disk and permissions */
-  TRAINRT_NONFINITE = 8,        /* the loss was not finite; parameters and state are those before the step */
-  TRAINRT_CANCELLED = 9,        /* `trainrt_session_cancel` or the progress callback stopped it; nothing changed */
-  TRAINRT_UNSUPPORTED = 10,     /* the package lacks what was asked (e.g. training with an inference package) */
-  TRAINRT_INTERNAL = 11,        /* a bug in the runtime or the compiler: please report it with the message */
-  TRAINRT_STATUS_INT_ = 0x7fffffff /* not a status: makes the enum as wide as an int, in C++ too */
+  /* a call breaks this header's rules (NULL, bad index, bad option): fix the caller */
+  TRAINRT_INVALID_ARGUMENT = 1,
+  /* damaged, tampered, newer, or made for another machine: compile it again */
+  TRAINRT_BAD_PACKAGE = 2,
+  /* an input, data file, weights file or checkpoint does not fit: fix the data */
+  TRAINRT_BAD_DATA = 3,
+  /* the weights' file is absent or changed: give weights, or random initial values */
+  TRAINRT_MISSING_WEIGHTS = 4,
+  /* no such name or file, or no valid checkpoint: check the name or path */
+  TRAINRT_NOT_FOUND = 5,
+  /* use a smaller batch; the session is as before the call */
+  TRAINRT_OUT_OF_MEMORY = 6,
+  /* the operating system refused a read or write: check disk and permissions */
+  TRAINRT_IO_ERROR = 7,
+  /* the loss was not finite; parameters and state are those before the step */
+  TRAINRT_NONFINITE = 8,
+  /* `trainrt_session_cancel` or the progress callback stopped it; nothing changed */
+  TRAINRT_CANCELLED = 9,
+  /* the package lacks what was asked (e.g. training with an inference package) */
+  TRAINRT_UNSUPPORTED = 10,
+  /* a bug in the runtime or the compiler: please report it with the message */
+  TRAINRT_INTERNAL = 11,
+  /* not a status: makes the enum as wide as an int, in C++ too */
+  TRAINRT_STATUS_INT_ = 0x7fffffff
 } trainrt_status;
 
 typedef struct trainrt_error trainrt_error;
@@ -62,17 +79,27 @@ typedef struct trainrt_error trainrt_error;
 /* "ok", "invalid_argument", ...; never NULL. */
 TRAINRT_API const char *trainrt_status_name(trainrt_status status);
 TRAINRT_API trainrt_status trainrt_error_status(const trainrt_error *error);
-/* One or more lines, no trailing newline: what, where (file, entry, name, axis, row) and what to do. */
+/* One or more lines, no trailing newline: what, where (file, entry, name, axis, row) and what to
+ * do. */
 TRAINRT_API const char *trainrt_error_message(const trainrt_error *error);
 /* NULL is allowed. */
 TRAINRT_API void trainrt_error_free(trainrt_error *error);
 
-/* ---- tensors ---------------------------------------------------------------------------------------------------- */
+/*===- tensors -------------------------------------------------------------------------===*/
 
 typedef enum trainrt_dtype {
-  TRAINRT_F32 = 0, TRAINRT_F64 = 1, TRAINRT_F16 = 2, TRAINRT_BF16 = 3,
-  TRAINRT_I8 = 4, TRAINRT_I16 = 5, TRAINRT_I32 = 6, TRAINRT_I64 = 7,
-  TRAINRT_U8 = 8, TRAINRT_U16 = 9, TRAINRT_U32 = 10, TRAINRT_U64 = 11,
+  TRAINRT_F32 = 0,
+  TRAINRT_F64 = 1,
+  TRAINRT_F16 = 2,
+  TRAINRT_BF16 = 3,
+  TRAINRT_I8 = 4,
+  TRAINRT_I16 = 5,
+  TRAINRT_I32 = 6,
+  TRAINRT_I64 = 7,
+  TRAINRT_U8 = 8,
+  TRAINRT_U16 = 9,
+  TRAINRT_U32 = 10,
+  TRAINRT_U64 = 11,
   TRAINRT_BOOL = 12,
   TRAINRT_DTYPE_INT_ = 0x7fffffff
 } trainrt_dtype;
@@ -82,8 +109,8 @@ TRAINRT_API size_t trainrt_dtype_size(trainrt_dtype dtype);
 /* "f32", "i64", "bool8", ... as in the manifest; "?" for an unknown dtype. */
 TRAINRT_API const char *trainrt_dtype_name(trainrt_dtype dtype);
 
-/* A dense row-major array in host memory, borrowed: `shape` has `rank` entries (may be NULL when rank is 0).
- * `data` must be aligned to the element size. */
+/* A dense row-major array in host memory, borrowed: `shape` has `rank` entries (may be NULL when
+ * rank is 0). `data` must be aligned to the element size. */
 typedef struct trainrt_tensor {
   void *data;
   trainrt_dtype dtype;
@@ -99,22 +126,27 @@ typedef struct trainrt_named_tensor {
 /* Elements of `tensor` (1 for rank 0); -1 if a dim is negative or the product overflows. */
 TRAINRT_API int64_t trainrt_tensor_elements(const trainrt_tensor *tensor);
 
-/* DLPack (https://dmlc.github.io/dlpack), zero copy; include the DLPack header yourself for the struct.
+/* DLPack (https://dmlc.github.io/dlpack), zero copy; include its own header for the struct.
+ *
  * from: a CPU tensor, dense row-major; `tensor` borrows the data, the shape and `managed` itself.
- * to: `*managed` borrows `tensor->data`, which must outlive it; free it through its own `deleter`. */
+ *
+ * to: `*managed` borrows `tensor->data`, which must outlive it; free it with its own `deleter`. */
 struct DLManagedTensor;
-TRAINRT_API trainrt_status trainrt_tensor_from_dlpack(const struct DLManagedTensor *managed, trainrt_tensor *tensor,
+TRAINRT_API trainrt_status trainrt_tensor_from_dlpack(const struct DLManagedTensor *managed,
+                                                      trainrt_tensor *tensor,
                                                       trainrt_error **error);
-TRAINRT_API trainrt_status trainrt_tensor_to_dlpack(const trainrt_tensor *tensor, struct DLManagedTensor **managed,
+TRAINRT_API trainrt_status trainrt_tensor_to_dlpack(const trainrt_tensor *tensor,
+                                                    struct DLManagedTensor **managed,
                                                     trainrt_error **error);
 
-/* ---- package ---------------------------------------------------------------------------------------------------- */
+/*===- package -------------------------------------------------------------------------===*/
 
 typedef struct trainrt_package trainrt_package;
 
-/* Opens, maps and verifies a package: zip structure, manifest, checksums, program, kernels for this CPU.
- * BAD_PACKAGE names the entry and the field; NOT_FOUND / IO_ERROR name the path. */
-TRAINRT_API trainrt_status trainrt_package_open(const char *path, trainrt_package **package, trainrt_error **error);
+/* Opens, maps and verifies a package: zip structure, manifest, checksums, program, kernels for this
+ * CPU. BAD_PACKAGE names the entry and the field; NOT_FOUND / IO_ERROR name the path. */
+TRAINRT_API trainrt_status trainrt_package_open(const char *path, trainrt_package **package,
+                                                trainrt_error **error);
 /* NULL is allowed. Sessions keep what they need: a package may be freed before them. */
 TRAINRT_API void trainrt_package_free(trainrt_package *package);
 
@@ -123,19 +155,20 @@ TRAINRT_API const char *trainrt_package_manifest(const trainrt_package *package)
 
 typedef struct trainrt_package_info {
   size_t size;
-  const char *producer;     /* "trainc 0.1.0" */
-  const char *model;        /* file name of the ONNX model */
-  const char *target;       /* kernels in use: "cpu:x86-64-v3" */
-  const char *loss;         /* name of the loss output; NULL without one */
-  const char *batch_symbol; /* NULL: the batch is static or there is none */
+  const char *producer;       /* "trainc 0.1.0" */
+  const char *model;          /* file name of the ONNX model */
+  const char *target;         /* kernels in use: "cpu:x86-64-v3" */
+  const char *loss;           /* name of the loss output; NULL without one */
+  const char *batch_symbol;   /* NULL: the batch is static or there is none */
   int32_t batch_symbol_index; /* index for `trainrt_package_symbol`; -1: none */
-  int32_t can_train;        /* 1: `trainrt_step` with one batch works */
-  int32_t can_accumulate;   /* 1: `trainrt_step` with several micro-batches and `trainrt_gradients` work */
-  int32_t can_eval;         /* 1: `trainrt_eval` works */
-  const char *optimizer;    /* "adamw", ...; NULL for an inference package */
-  double lr;                /* compiled-in defaults of the hyper-parameters; NaN: has none */
+  int32_t can_train;          /* 1: `trainrt_step` with one batch works */
+  /* 1: `trainrt_step` with several micro-batches and `trainrt_gradients` work */
+  int32_t can_accumulate;
+  int32_t can_eval;      /* 1: `trainrt_eval` works */
+  const char *optimizer; /* "adamw", ...; NULL for an inference package */
+  double lr;             /* compiled-in defaults of the hyper-parameters; NaN: has none */
   double weight_decay;
-  double clip_norm;         /* NaN: compiled without clipping */
+  double clip_norm; /* NaN: compiled without clipping */
 } trainrt_package_info;
 
 static inline trainrt_package_info trainrt_package_info_default(void) {
@@ -145,7 +178,8 @@ static inline trainrt_package_info trainrt_package_info_default(void) {
   return info;
 }
 /* `info->size` must be set. */
-TRAINRT_API trainrt_status trainrt_package_get_info(const trainrt_package *package, trainrt_package_info *info,
+TRAINRT_API trainrt_status trainrt_package_get_info(const trainrt_package *package,
+                                                    trainrt_package_info *info,
                                                     trainrt_error **error);
 
 /* A named size: where it is read from and what it may be. */
@@ -159,8 +193,8 @@ typedef struct trainrt_symbol {
 } trainrt_symbol;
 
 TRAINRT_API size_t trainrt_package_symbol_count(const trainrt_package *package);
-TRAINRT_API trainrt_status trainrt_package_symbol(const trainrt_package *package, size_t index, trainrt_symbol *symbol,
-                                                  trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_package_symbol(const trainrt_package *package, size_t index,
+                                                  trainrt_symbol *symbol, trainrt_error **error);
 
 typedef enum trainrt_kind {
   TRAINRT_INPUT = 0,
@@ -170,7 +204,8 @@ typedef enum trainrt_kind {
   TRAINRT_KIND_INT_ = 0x7fffffff
 } trainrt_kind;
 
-/* One axis: `value` >= 0 where it is static; else -1 and `text` is an expression over symbols ("batch", "seq + 1"). */
+/* One axis: `value` >= 0 where it is static; else -1 and `text` is an expression over symbols
+ * ("batch", "seq + 1"). */
 typedef struct trainrt_dim {
   int64_t value;
   const char *text; /* never NULL: "128" for a static axis */
@@ -178,12 +213,18 @@ typedef struct trainrt_dim {
 } trainrt_dim;
 
 enum {
-  TRAINRT_FLAG_TRAINABLE = 1,     /* parameter: updated by a step */
-  TRAINRT_FLAG_LOSS = 2,          /* output: the loss */
-  TRAINRT_FLAG_USED_IN_TRAIN = 4, /* input: needed by `trainrt_step` / `trainrt_gradients`; output: computed there */
-  TRAINRT_FLAG_USED_IN_EVAL = 8,  /* input: needed by `trainrt_eval`; output: computed there */
-  TRAINRT_FLAG_OPTIONAL = 16,     /* input: the graph marks it optional */
-  TRAINRT_FLAG_EMBEDDED = 32      /* parameter: the weights are inside the package */
+  /* parameter: updated by a step */
+  TRAINRT_FLAG_TRAINABLE = 1,
+  /* output: the loss */
+  TRAINRT_FLAG_LOSS = 2,
+  /* input: needed by `trainrt_step` / `trainrt_gradients`; output: computed there */
+  TRAINRT_FLAG_USED_IN_TRAIN = 4,
+  /* input: needed by `trainrt_eval`; output: computed there */
+  TRAINRT_FLAG_USED_IN_EVAL = 8,
+  /* input: the graph marks it optional */
+  TRAINRT_FLAG_OPTIONAL = 16,
+  /* parameter: the weights are inside the package */
+  TRAINRT_FLAG_EMBEDDED = 32
 };
 
 typedef struct trainrt_tensor_info {
@@ -193,9 +234,10 @@ typedef struct trainrt_tensor_info {
   int32_t rank;
   const trainrt_dim *dims;
   uint32_t flags;
-  const char *weights_file; /* parameter: where its initial value lies, relative to the package's folder; NULL: nowhere */
-  int64_t weights_offset;   /* bytes, within the file or the package's entry weights.bin */
-  int64_t weights_length;   /* bytes */
+  /* parameter: where its initial value lies, relative to the package's folder; NULL: nowhere */
+  const char *weights_file;
+  int64_t weights_offset; /* bytes, within the file or the package's entry weights.bin */
+  int64_t weights_length; /* bytes */
 } trainrt_tensor_info;
 
 static inline trainrt_tensor_info trainrt_tensor_info_default(void) {
@@ -206,27 +248,31 @@ static inline trainrt_tensor_info trainrt_tensor_info_default(void) {
 }
 
 TRAINRT_API size_t trainrt_package_tensor_count(const trainrt_package *package, trainrt_kind kind);
-TRAINRT_API trainrt_status trainrt_package_tensor(const trainrt_package *package, trainrt_kind kind, size_t index,
-                                                  trainrt_tensor_info *info, trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_package_tensor(const trainrt_package *package, trainrt_kind kind,
+                                                  size_t index, trainrt_tensor_info *info,
+                                                  trainrt_error **error);
 /* NOT_FOUND lists near names. */
-TRAINRT_API trainrt_status trainrt_package_find(const trainrt_package *package, trainrt_kind kind, const char *name,
-                                                size_t *index, trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_package_find(const trainrt_package *package, trainrt_kind kind,
+                                                const char *name, size_t *index,
+                                                trainrt_error **error);
 
-/* ---- memory ----------------------------------------------------------------------------------------------------- */
+/*===- memory --------------------------------------------------------------------------===*/
 
-/* Bytes the runtime holds, by category. `total` is what `peak_bytes` means everywhere: all but `mapped`. */
+/* Bytes the runtime holds, by category. `total` is what `peak_bytes` means everywhere: all but
+ * `mapped`. */
 typedef struct trainrt_memory {
   size_t size;
   uint64_t total;
-  uint64_t parameters;        /* trained or copied parameters */
-  uint64_t state;             /* optimizer state */
-  uint64_t gradients;         /* accumulators: only with several micro-batches or `trainrt_gradients` */
-  uint64_t arena;             /* activations and temporaries */
+  uint64_t parameters; /* trained or copied parameters */
+  uint64_t state;      /* optimizer state */
+  uint64_t gradients;  /* accumulators: only with several micro-batches or `trainrt_gradients` */
+  uint64_t arena;      /* activations and temporaries */
   uint64_t arena_lower_bound; /* most bytes live at once: no plan can do better */
   uint64_t inputs;            /* converted copies of inputs */
   uint64_t outputs;
-  uint64_t scratch;           /* kernels' scratch, all threads */
-  uint64_t mapped;            /* frozen parameters and constants mapped from files: shared, evictable, not in total */
+  uint64_t scratch; /* kernels' scratch, all threads; a session adds what matrix products pack */
+  uint64_t mapped;  /* frozen parameters and constants mapped from files: shared, evictable, not in
+                       total */
 } trainrt_memory;
 
 static inline trainrt_memory trainrt_memory_default(void) {
@@ -241,47 +287,56 @@ typedef struct trainrt_symbol_value {
   int64_t value;
 } trainrt_symbol_value;
 
-/* What a run would need, before running it: `micro_batches` >= 1 for training, 0 for evaluation only; `threads` 0 = all
- * cores. Symbols left out must be fixed (min == max). INVALID_ARGUMENT names a missing or illegal symbol value. */
-TRAINRT_API trainrt_status trainrt_package_memory(const trainrt_package *package, const trainrt_symbol_value *symbols,
-                                                  size_t symbol_count, uint32_t micro_batches, uint32_t threads,
-                                                  trainrt_memory *memory, trainrt_error **error);
+/* What a run would need, before running it: `micro_batches` >= 1 for training, 0 for evaluation
+ * only; `threads` 0 = all cores. Symbols left out must be fixed (min == max). INVALID_ARGUMENT
+ * names a missing or illegal symbol value. */
+TRAINRT_API trainrt_status trainrt_package_memory(const trainrt_package *package,
+                                                  const trainrt_symbol_value *symbols,
+                                                  size_t symbol_count, uint32_t micro_batches,
+                                                  uint32_t threads, trainrt_memory *memory,
+                                                  trainrt_error **error);
 
-/* ---- session ---------------------------------------------------------------------------------------------------- */
+/*===- session -------------------------------------------------------------------------===*/
 
 typedef struct trainrt_session trainrt_session;
 
 /* Where the initial parameters come from. */
 typedef enum trainrt_weights {
-  TRAINRT_WEIGHTS_PACKAGE = 0, /* what the package names: MISSING_WEIGHTS if a file is absent or has changed */
-  TRAINRT_WEIGHTS_FILE = 1,    /* `weights_path`, .safetensors or .npz: by name; BAD_DATA lists missing and misfit
-                                  ones. Frozen parameters that it lacks come from the package */
-  TRAINRT_WEIGHTS_RANDOM = 2,  /* float parameters are normal(0, init_std) from `seed` and their name, except that
-                                  names ending in "bias" are 0 and one-dimensional ones ending in "weight" are 1
-                                  (norms). Frozen ones come from the package where it has them; where not, they are
-                                  initialized likewise (integers 0), with a warning */
-  TRAINRT_WEIGHTS_NONE = 3,    /* none yet: a checkpoint or `trainrt_session_set_parameter` must give every one */
+  /* what the package names: MISSING_WEIGHTS if a file is absent or has changed */
+  TRAINRT_WEIGHTS_PACKAGE = 0,
+  /* `weights_path`, .safetensors or .npz: by name; BAD_DATA lists missing and misfit ones. Frozen
+     parameters that it lacks come from the package */
+  TRAINRT_WEIGHTS_FILE = 1,
+  /* float parameters are normal(0, init_std) from `seed` and their name, except that names ending
+     in "bias" are 0 and one-dimensional ones ending in "weight" are 1 (norms). Frozen ones come
+     from the package where it has them; where not, they are initialized likewise (integers 0), with
+     a warning */
+  TRAINRT_WEIGHTS_RANDOM = 2,
+  /* none yet: a checkpoint or `trainrt_session_set_parameter` must give every one */
+  TRAINRT_WEIGHTS_NONE = 3,
   TRAINRT_WEIGHTS_INT_ = 0x7fffffff
 } trainrt_weights;
 
-/* Optional: memory for parameters, state and arena. `alignment` is a power of two. `allocate` returns NULL if it cannot. */
+/* Optional: memory for parameters, state and arena. `alignment` is a power of two. `allocate`
+ * returns NULL if it cannot. */
 typedef struct trainrt_allocator {
   void *user;
   void *(*allocate)(void *user, size_t bytes, size_t alignment);
   void (*deallocate)(void *user, void *memory, size_t bytes);
 } trainrt_allocator;
 
-/* Called on the calling thread between commands of a function, `done` of `total`. Non-zero asks to cancel. */
+/* Called on the calling thread between commands of a function, `done` of `total`. Non-zero asks to
+ * cancel. */
 typedef int (*trainrt_progress)(void *user, int64_t done, int64_t total);
 
 typedef struct trainrt_session_options {
   size_t size;
-  uint32_t threads;   /* 0: all cores this process may use. The results never depend on it */
-  int32_t inference;  /* 1: only `trainrt_eval`: no optimizer state, all parameters stay mapped */
-  int64_t seed;       /* key of dropout and of WEIGHTS_RANDOM */
+  uint32_t threads;  /* 0: all cores this process may use. The results never depend on it */
+  int32_t inference; /* 1: only `trainrt_eval`: no optimizer state, all parameters stay mapped */
+  int64_t seed;      /* key of dropout and of WEIGHTS_RANDOM */
   trainrt_weights weights;
   const char *weights_path;
-  double init_std;    /* of WEIGHTS_RANDOM */
+  double init_std;             /* of WEIGHTS_RANDOM */
   trainrt_allocator allocator; /* zeros: the default */
   trainrt_progress progress;   /* NULL: none */
   void *progress_user;
@@ -296,13 +351,15 @@ static inline trainrt_session_options trainrt_session_options_default(void) {
 }
 
 /* `options` NULL: the defaults. */
-TRAINRT_API trainrt_status trainrt_session_create(const trainrt_package *package, const trainrt_session_options *options,
+TRAINRT_API trainrt_status trainrt_session_create(const trainrt_package *package,
+                                                  const trainrt_session_options *options,
                                                   trainrt_session **session, trainrt_error **error);
 /* NULL is allowed. */
 TRAINRT_API void trainrt_session_free(trainrt_session *session);
 
-/* Notes from creation, loading or saving that a person may want to see (skipped checkpoints, ignored tensors), one a
- * line; "" without any. Valid until the next call on the session, which replaces it. */
+/* Notes from creation, loading or saving that a person may want to see (skipped checkpoints,
+ * ignored tensors), one a line; "" without any. Valid until the next call on the session, which
+ * replaces it. */
 TRAINRT_API const char *trainrt_session_warnings(const trainrt_session *session);
 
 /* Steps done so far (restored by a checkpoint). */
@@ -311,34 +368,37 @@ TRAINRT_API int64_t trainrt_session_seed(const trainrt_session *session);
 /* Threads in use. */
 TRAINRT_API uint32_t trainrt_session_threads(const trainrt_session *session);
 /* What is held now; `total` is the largest so far. */
-TRAINRT_API trainrt_status trainrt_session_memory(const trainrt_session *session, trainrt_memory *memory,
-                                                  trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_session_memory(const trainrt_session *session,
+                                                  trainrt_memory *memory, trainrt_error **error);
 
-/* Asks the running call, or else the next one, to return CANCELLED. Safe from any thread. It takes effect where nothing
- * is lost: during an evaluation or the gradients of micro-batches at once, but never within an update, so a fused
- * step that has begun is completed. */
+/* Asks the running call, or else the next one, to return CANCELLED. Safe from any thread. It takes
+ * effect where nothing is lost: during an evaluation or the gradients of micro-batches at once, but
+ * never within an update, so a fused step that has begun is completed. */
 TRAINRT_API void trainrt_session_cancel(trainrt_session *session);
 
-/* ---- steps ------------------------------------------------------------------------------------------------------ */
+/*===- steps ---------------------------------------------------------------------------===*/
 
-/* One micro-batch: every input that the function needs, by name, in any order; others are ignored. The arrays are only
- * read, and only during the call. Lossless conversions are made (narrower to wider integers of a fitting sign, bool to
- * integers, f16/bf16 to f32/f64, f32 to f64); others are BAD_DATA with the `.astype` to use. */
+/* One micro-batch: every input that the function needs, by name, in any order; others are ignored.
+ * The arrays are only read, and only during the call. Lossless conversions are made (narrower to
+ * wider integers of a fitting sign, bool to integers, f16/bf16 to f32/f64, f32 to f64); others are
+ * BAD_DATA with the `.astype` to use. */
 typedef struct trainrt_batch {
   const trainrt_named_tensor *inputs;
   size_t count;
 } trainrt_batch;
 
 enum {
-  TRAINRT_STEP_ALLOW_NONFINITE = 1 /* go on after a loss that is not finite; the bad step itself changes nothing */
+  /* go on after a loss that is not finite; the bad step itself changes nothing */
+  TRAINRT_STEP_ALLOW_NONFINITE = 1
 };
 
 typedef struct trainrt_step_options {
   size_t size;
-  double lr;             /* NaN: the package's */
-  double weight_decay;   /* NaN: the package's */
-  double clip_norm;      /* NaN: the package's; INVALID_ARGUMENT if it was compiled without clipping */
-  const double *weights; /* NULL: 1/N for each of N micro-batches; else N factors of their losses and gradients */
+  double lr;           /* NaN: the package's */
+  double weight_decay; /* NaN: the package's */
+  double clip_norm; /* NaN: the package's; INVALID_ARGUMENT if it was compiled without clipping */
+  /* NULL: 1/N for each of N micro-batches; else N factors of their losses and gradients */
+  const double *weights;
   uint32_t flags;
 } trainrt_step_options;
 
@@ -367,22 +427,25 @@ static inline trainrt_step_result trainrt_step_result_default(void) {
   return result;
 }
 
-/* One optimizer step over `batch_count` >= 1 micro-batches (which may differ in shape). `options` and `result` may be
- * NULL. Before anything runs, every batch is checked: BAD_DATA names the input, axis or row, what was expected, and the
- * node that needs it. NONFINITE: `result` is filled, parameters, state and step count are unchanged. */
-TRAINRT_API trainrt_status trainrt_step(trainrt_session *session, const trainrt_batch *batches, size_t batch_count,
-                                        const trainrt_step_options *options, trainrt_step_result *result,
-                                        trainrt_error **error);
+/* One optimizer step over `batch_count` >= 1 micro-batches (which may differ in shape). `options`
+ * and `result` may be NULL. Before anything runs, every batch is checked: BAD_DATA names the input,
+ * axis or row, what was expected, and the node that needs it. NONFINITE: `result` is filled,
+ * parameters, state and step count are unchanged. */
+TRAINRT_API trainrt_status trainrt_step(trainrt_session *session, const trainrt_batch *batches,
+                                        size_t batch_count, const trainrt_step_options *options,
+                                        trainrt_step_result *result, trainrt_error **error);
 
 /* Forward and backward only, as the next step would run them: the gradients stay readable through
  * `trainrt_session_gradient` until the next step. No parameter, state or step count changes. */
-TRAINRT_API trainrt_status trainrt_gradients(trainrt_session *session, const trainrt_batch *batches, size_t batch_count,
-                                             const trainrt_step_options *options, trainrt_step_result *result,
-                                             trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_gradients(trainrt_session *session, const trainrt_batch *batches,
+                                             size_t batch_count,
+                                             const trainrt_step_options *options,
+                                             trainrt_step_result *result, trainrt_error **error);
 
 enum {
-  TRAINRT_EVAL_FILL_MISSING = 1 /* an input that is not given (labels, when predicting) is taken as zeros; the loss then
-                                   is NaN. Its axes must be known from the other inputs */
+  /* an input that is not given (labels, when predicting) is taken as zeros; the loss then is NaN.
+     Its axes must be known from the other inputs */
+  TRAINRT_EVAL_FILL_MISSING = 1
 };
 
 typedef struct trainrt_eval_options {
@@ -411,39 +474,47 @@ static inline trainrt_eval_result trainrt_eval_result_default(void) {
   return result;
 }
 
-/* Runs the model in evaluation mode; read its outputs with `trainrt_session_output`. A non-finite loss is no error. */
+/* Runs the model in evaluation mode; read its outputs with `trainrt_session_output`. A non-finite
+ * loss is no error. */
 TRAINRT_API trainrt_status trainrt_eval(trainrt_session *session, const trainrt_batch *batch,
-                                        const trainrt_eval_options *options, trainrt_eval_result *result,
-                                        trainrt_error **error);
+                                        const trainrt_eval_options *options,
+                                        trainrt_eval_result *result, trainrt_error **error);
 
-/* ---- reading and writing values --------------------------------------------------------------------------------- */
+/*===- reading and writing values ------------------------------------------------------===*/
 
-/* Views into the session, read-only: parameters, state and gradients are valid until the session's next call that
- * changes them; outputs (of the last `trainrt_eval`, or those a step computes) until its next step or evaluation.
- * NOT_FOUND: no such name, or (gradient, output) not computed yet. Gradients exist for trainable parameters, fp32
- * (f64 for f64 parameters), in the parameter's shape, zeros if unused. */
-TRAINRT_API trainrt_status trainrt_session_parameter(const trainrt_session *session, const char *name,
-                                                     trainrt_tensor *tensor, trainrt_error **error);
+/* Views into the session, read-only: parameters, state and gradients are valid until the session's
+ * next call that changes them; outputs (of the last `trainrt_eval`, or those a step computes) until
+ * its next step or evaluation. NOT_FOUND: no such name, or (gradient, output) not computed yet.
+ * Gradients exist for trainable parameters, fp32 (f64 for f64 parameters), in the parameter's
+ * shape, zeros if unused. */
+TRAINRT_API trainrt_status trainrt_session_parameter(const trainrt_session *session,
+                                                     const char *name, trainrt_tensor *tensor,
+                                                     trainrt_error **error);
 TRAINRT_API trainrt_status trainrt_session_state(const trainrt_session *session, const char *name,
                                                  trainrt_tensor *tensor, trainrt_error **error);
-TRAINRT_API trainrt_status trainrt_session_gradient(const trainrt_session *session, const char *name,
-                                                    trainrt_tensor *tensor, trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_session_gradient(const trainrt_session *session,
+                                                    const char *name, trainrt_tensor *tensor,
+                                                    trainrt_error **error);
 TRAINRT_API trainrt_status trainrt_session_output(const trainrt_session *session, const char *name,
                                                   trainrt_tensor *tensor, trainrt_error **error);
 
 /* Copies `tensor` in; dtype and shape must be equal. */
 TRAINRT_API trainrt_status trainrt_session_set_parameter(trainrt_session *session, const char *name,
-                                                         const trainrt_tensor *tensor, trainrt_error **error);
+                                                         const trainrt_tensor *tensor,
+                                                         trainrt_error **error);
 TRAINRT_API trainrt_status trainrt_session_set_state(trainrt_session *session, const char *name,
-                                                     const trainrt_tensor *tensor, trainrt_error **error);
+                                                     const trainrt_tensor *tensor,
+                                                     trainrt_error **error);
 
-/* ---- checkpoints ------------------------------------------------------------------------------------------------ */
+/*===- checkpoints ---------------------------------------------------------------------===*/
 
-/* Writes `directory`/step-N/{parameters,optimizer}.safetensors and state.json, N = `trainrt_session_step`: under a
- * temporary name, synced, then renamed, so a crash leaves the old ones whole. Then removes all but the newest `keep`
- * (0: keeps all). `data_position` is JSON text that `trainrt_checkpoint_load` gives back; NULL: none. */
-TRAINRT_API trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *directory, uint32_t keep,
-                                                   const char *data_position, trainrt_error **error);
+/* Writes `directory`/step-N/{parameters,optimizer}.safetensors and state.json, N =
+ * `trainrt_session_step`: under a temporary name, synced, then renamed, so a crash leaves the old
+ * ones whole. Then removes all but the newest `keep` (0: keeps all). `data_position` is JSON text
+ * that `trainrt_checkpoint_load` gives back; NULL: none. */
+TRAINRT_API trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *directory,
+                                                   uint32_t keep, const char *data_position,
+                                                   trainrt_error **error);
 
 typedef struct trainrt_checkpoint_info {
   size_t size;
@@ -460,31 +531,34 @@ static inline trainrt_checkpoint_info trainrt_checkpoint_info_default(void) {
   return info;
 }
 
-/* Loads the newest valid checkpoint under `directory` (or `directory` itself if it is a step-N folder): parameters,
- * state, step and seed, so that the run continues bit for bit. Damaged ones are skipped with a warning
- * (`trainrt_session_warnings`). NOT_FOUND: no valid one, with the reason of each. BAD_DATA: it is of another model.
- * `info` may be NULL. */
+/* Loads the newest valid checkpoint under `directory` (or `directory` itself if it is a step-N
+ * folder): parameters, state, step and seed, so that the run continues bit for bit. Damaged ones
+ * are skipped with a warning
+ * (`trainrt_session_warnings`). NOT_FOUND: no valid one, with the reason of each. BAD_DATA: it is
+ * of another model. `info` may be NULL. */
 TRAINRT_API trainrt_status trainrt_checkpoint_load(trainrt_session *session, const char *directory,
-                                                   trainrt_checkpoint_info *info, trainrt_error **error);
+                                                   trainrt_checkpoint_info *info,
+                                                   trainrt_error **error);
 
-/* ---- data files ------------------------------------------------------------------------------------------------- */
+/*===- data files ----------------------------------------------------------------------===*/
 
-/* Named arrays in a .npz or .safetensors file, told apart by their content. Stored arrays are mapped (zero copy), deflated
- * ones are unpacked when first asked for. */
+/* Named arrays in a .npz or .safetensors file, told apart by their content. Stored arrays are
+ * mapped (zero copy), deflated ones are unpacked when first asked for. */
 typedef struct trainrt_file trainrt_file;
 
 /* BAD_DATA names file, array and what is wrong. */
-TRAINRT_API trainrt_status trainrt_file_open(const char *path, trainrt_file **file, trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_file_open(const char *path, trainrt_file **file,
+                                             trainrt_error **error);
 TRAINRT_API void trainrt_file_free(trainrt_file *file);
 TRAINRT_API size_t trainrt_file_count(const trainrt_file *file);
 /* NULL if `index` is out of range. */
 TRAINRT_API const char *trainrt_file_name(const trainrt_file *file, size_t index);
 /* A view, valid until the file is freed; read-only. */
-TRAINRT_API trainrt_status trainrt_file_tensor(trainrt_file *file, size_t index, trainrt_tensor *tensor,
-                                               trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_file_tensor(trainrt_file *file, size_t index,
+                                               trainrt_tensor *tensor, trainrt_error **error);
 /* Writes a safetensors file (temporary name, fsync, rename). */
-TRAINRT_API trainrt_status trainrt_file_write(const char *path, const trainrt_named_tensor *tensors, size_t count,
-                                              trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_file_write(const char *path, const trainrt_named_tensor *tensors,
+                                              size_t count, trainrt_error **error);
 
 #ifdef __cplusplus
 }

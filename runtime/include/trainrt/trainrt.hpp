@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// C++17 over the C API, header only: handles that free themselves and errors as exceptions. The ABI is
-// that of trainrt.h, so hosts of any compiler may use it.
+// C++17 over the C API, header only: handles that free themselves and errors as exceptions. The ABI
+// is that of trainrt.h, so hosts of any compiler may use it.
 #ifndef TRAINRT_TRAINRT_HPP
 #define TRAINRT_TRAINRT_HPP
 
@@ -139,7 +139,9 @@ public:
   trainrt_tensor gradient(const std::string &name) const {
     return read(trainrt_session_gradient, name);
   }
-  trainrt_tensor output(const std::string &name) const { return read(trainrt_session_output, name); }
+  trainrt_tensor output(const std::string &name) const {
+    return read(trainrt_session_output, name);
+  }
   void setParameter(const std::string &name, const trainrt_tensor &value) {
     detail::Call call;
     call.check(trainrt_session_set_parameter(get(), name.c_str(), &value, call));

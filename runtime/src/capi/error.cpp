@@ -54,8 +54,9 @@ uint32_t trainrt_version(void) { return TRAINRT_VERSION; }
 
 const char *trainrt_status_name(trainrt_status status) {
   static constexpr const char *names[] = {
-      "ok",        "invalid_argument", "bad_package", "bad_data",  "missing_weights", "not_found",
-      "out_of_memory", "io_error",     "nonfinite",   "cancelled", "unsupported",     "internal"};
+      "ok",          "invalid_argument", "bad_package", "bad_data",  "missing_weights",
+      "not_found",   "out_of_memory",    "io_error",    "nonfinite", "cancelled",
+      "unsupported", "internal"};
   return size_t(status) < std::size(names) ? names[size_t(status)] : "unknown";
 }
 
@@ -104,11 +105,11 @@ constexpr int32_t deviceCpu = 1, deviceCudaHost = 3;
 enum DLCode : uint8_t { DLInt = 0, DLUInt = 1, DLFloat = 2, DLBfloat = 4, DLBool = 6 };
 
 DLDataType toDLPack(DType dtype) {
-  DLCode code = dtype == DType::BF16     ? DLBfloat
-                : isFloat(dtype)         ? DLFloat
-                : dtype == DType::Bool   ? DLBool
-                : isSigned(dtype)        ? DLInt
-                                         : DLUInt;
+  DLCode code = dtype == DType::BF16   ? DLBfloat
+                : isFloat(dtype)       ? DLFloat
+                : dtype == DType::Bool ? DLBool
+                : isSigned(dtype)      ? DLInt
+                                       : DLUInt;
   return {code, uint8_t(sizeOf(dtype) * 8), 1};
 }
 } // namespace
@@ -167,10 +168,12 @@ trainrt_status trainrt_tensor_to_dlpack(const trainrt_tensor *tensor,
       std::vector<int64_t> shape;
     };
     auto *owned = new Owned{{}, view.shape};
-    owned->managed.tensor = {tensor->data, deviceCpu, 0, tensor->rank, toDLPack(view.dtype),
-                             owned->shape.data(), nullptr, 0};
+    owned->managed.tensor = {tensor->data,         deviceCpu,           0,       tensor->rank,
+                             toDLPack(view.dtype), owned->shape.data(), nullptr, 0};
     owned->managed.context = owned;
-    owned->managed.deleter = [](DLManagedTensor *self) { delete static_cast<Owned *>(self->context); };
+    owned->managed.deleter = [](DLManagedTensor *self) {
+      delete static_cast<Owned *>(self->context);
+    };
     *managed = &owned->managed;
     return {};
   });

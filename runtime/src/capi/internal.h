@@ -73,13 +73,13 @@ inline Status nullArgument(const char *name) {
 }
 
 /// Copies the caller's struct, which may be of an older and shorter version, over the defaults.
-template <typename Struct>
-Status readStruct(const Struct *from, const char *name, Struct &to) {
+template <typename Struct> Status readStruct(const Struct *from, const char *name, Struct &to) {
   if (!from)
     return {};
   if (from->size < sizeof(size_t) || from->size > sizeof(Struct))
-    return fail(Code::InvalidArgument, name, "->size is ", from->size, "; this library knows up to ",
-                sizeof(Struct), " bytes (set it with the *_default() function, or use a newer "
+    return fail(Code::InvalidArgument, name, "->size is ", from->size,
+                "; this library knows up to ", sizeof(Struct),
+                " bytes (set it with the *_default() function, or use a newer "
                 "library)");
   std::memcpy(&to, from, from->size);
   to.size = sizeof(Struct);

@@ -48,8 +48,8 @@ bool computes(const Function *function, size_t output) {
 }
 
 bool reads(const Function *function, size_t input) {
-  return function && std::find(function->inputs.begin(), function->inputs.end(),
-                               uint32_t(input)) != function->inputs.end();
+  return function && std::find(function->inputs.begin(), function->inputs.end(), uint32_t(input)) !=
+                         function->inputs.end();
 }
 
 /// Edit distance, for "did you mean".
@@ -156,7 +156,10 @@ trainrt_status trainrt_package_symbol(const trainrt_package *package, size_t ind
     if (index >= program.symbols.size())
       return fail(Code::InvalidArgument, "there is no symbol ", index);
     const Symbol &from = program.symbols[index];
-    *symbol = {from.name.c_str(), from.min, from.max, from.divisor,
+    *symbol = {from.name.c_str(),
+               from.min,
+               from.max,
+               from.divisor,
                from.input < 0 ? nullptr : program.inputs[size_t(from.input)].name.c_str(),
                from.axis};
     return {};
@@ -244,15 +247,16 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
       }
     for (size_t i = 0; i < symbol_count; ++i) {
       size_t index = 0;
-      while (index < values.size() && (!symbols[i].name || program.symbols[index].name != symbols[i].name))
+      while (index < values.size() &&
+             (!symbols[i].name || program.symbols[index].name != symbols[i].name))
         ++index;
       if (index == values.size())
         return fail(Code::InvalidArgument, "there is no symbol '",
                     symbols[i].name ? symbols[i].name : "(NULL)", "'");
       std::string reason;
       if (!allowedValue(program.symbols[index], symbols[i].value, reason))
-        return fail(Code::InvalidArgument, "symbol '", symbols[i].name, "': ", symbols[i].value, " ",
-                    reason);
+        return fail(Code::InvalidArgument, "symbol '", symbols[i].name, "': ", symbols[i].value,
+                    " ", reason);
       values[index] = symbols[i].value;
       known[index] = true;
     }
@@ -260,8 +264,8 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
     for (size_t i = 0; i < values.size(); ++i) {
       bool needed = false;
       for (const Function *function : functions)
-        needed |= function && (function == impl.eval()) == (micro_batches == 0) &&
-                  function->symbols[i];
+        needed |=
+            function && (function == impl.eval()) == (micro_batches == 0) && function->symbols[i];
       if (needed && !known[i])
         return fail(Code::InvalidArgument, "symbol '", program.symbols[i].name, "' needs a value");
     }
@@ -326,7 +330,8 @@ trainrt_status trainrt_file_write(const char *path, const trainrt_named_tensor *
       if (!tensors[i].name)
         return fail(Code::InvalidArgument, "tensor ", i, " has no name");
       arrays[i].first = tensors[i].name;
-      TRAINRT_TRY(readTensor(tensors[i].tensor, "tensor '" + arrays[i].first + "'", arrays[i].second));
+      TRAINRT_TRY(
+          readTensor(tensors[i].tensor, "tensor '" + arrays[i].first + "'", arrays[i].second));
       if (arrays[i].second.bytes && !arrays[i].second.data)
         return fail(Code::InvalidArgument, "tensor '", arrays[i].first, "': data is NULL");
       for (size_t j = 0; j < i; ++j)

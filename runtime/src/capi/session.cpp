@@ -231,7 +231,8 @@ trainrt_status trainrt_session_parameter(const trainrt_session *session, const c
                                          trainrt_tensor *tensor, trainrt_error **error) {
   return getTensor(session, TRAINRT_PARAMETER, name, tensor, error,
                    [&](size_t index, ArrayView &array, const int64_t *&shape) {
-                     shape = session->impl->package().program().parameters[index].staticShape.data();
+                     shape =
+                         session->impl->package().program().parameters[index].staticShape.data();
                      return session->impl->parameter(index, array);
                    });
 }
@@ -249,7 +250,8 @@ trainrt_status trainrt_session_gradient(const trainrt_session *session, const ch
                                         trainrt_tensor *tensor, trainrt_error **error) {
   return getTensor(session, TRAINRT_PARAMETER, name, tensor, error,
                    [&](size_t index, ArrayView &array, const int64_t *&shape) {
-                     shape = session->impl->package().program().parameters[index].staticShape.data();
+                     shape =
+                         session->impl->package().program().parameters[index].staticShape.data();
                      return session->impl->gradient(index, array);
                    });
 }
@@ -273,10 +275,9 @@ trainrt_status trainrt_session_set_parameter(trainrt_session *session, const cha
 
 trainrt_status trainrt_session_set_state(trainrt_session *session, const char *name,
                                          const trainrt_tensor *tensor, trainrt_error **error) {
-  return setTensor(session, TRAINRT_STATE, name, tensor, error,
-                   [&](size_t index, const ArrayView &array) {
-                     return session->impl->setState(index, array);
-                   });
+  return setTensor(
+      session, TRAINRT_STATE, name, tensor, error,
+      [&](size_t index, const ArrayView &array) { return session->impl->setState(index, array); });
 }
 
 trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *directory,

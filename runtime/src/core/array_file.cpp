@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A zip begins with "PK"; a safetensors file with a length whose following byte opens a JSON object.
+// A zip begins with "PK"; a safetensors file with a length whose following byte opens a JSON
+// object.
 
 #include "core/array_file.h"
 

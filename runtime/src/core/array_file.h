@@ -25,8 +25,8 @@ public:
   const std::string &name(size_t index) const;
   /// -1 if there is none.
   int64_t find(std::string_view name) const;
-  /// Aligned to its elements; lives as long as this object, or as long as `mapping()` where `mapped`
-  /// says so.
+  /// Aligned to its elements; lives as long as this object, or as long as `mapping()` where
+  /// `mapped` says so.
   Status array(size_t index, ArrayView &array, bool *mapped = nullptr);
   const std::shared_ptr<const MappedFile> &mapping() const { return file; }
 

@@ -162,8 +162,7 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
     arrays[i].first = program.parameters[i].name;
     TRAINRT_TRY(session.parameter(i, arrays[i].second));
   }
-  TRAINRT_TRY(
-      writeSafetensors(folder.path + "/" + parametersName, arrays, {}, &parametersCrc));
+  TRAINRT_TRY(writeSafetensors(folder.path + "/" + parametersName, arrays, {}, &parametersCrc));
   arrays.resize(program.state.size());
   for (size_t i = 0; i < arrays.size(); ++i) {
     arrays[i].first = program.state[i].name;
@@ -234,20 +233,23 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
       continue;
     }
     TRAINRT_TRY(matches(path, candidate.parameters, program.parameters));
-    if (!session.isInference())
+    if (session.hasState())
       TRAINRT_TRY(matches(path, candidate.optimizer, program.state));
     for (size_t i = 0; i < program.parameters.size(); ++i)
-      TRAINRT_TRY(session.setParameter(i, candidate.parameters.find(program.parameters[i].name)->array));
-    session.restored(candidate.state["step"].get<int64_t>(), candidate.state["seed"].get<int64_t>());
-    if (!session.isInference())
+      TRAINRT_TRY(
+          session.setParameter(i, candidate.parameters.find(program.parameters[i].name)->array));
+    session.restored(candidate.state["step"].get<int64_t>(),
+                     candidate.state["seed"].get<int64_t>());
+    if (session.hasState())
       for (size_t i = 0; i < program.state.size(); ++i)
         TRAINRT_TRY(session.setState(i, candidate.optimizer.find(program.state[i].name)->array));
     session.warnings() += skipped;
     info.step = session.stepCount();
     info.seed = session.seed();
     info.path = path;
-    info.dataPosition =
-        candidate.state.contains("data_position") ? candidate.state["data_position"].dump() : "null";
+    info.dataPosition = candidate.state.contains("data_position")
+                            ? candidate.state["data_position"].dump()
+                            : "null";
     return {};
   }
   return fail(Code::NotFound, "there is no valid checkpoint in '", directory, "':\n", skipped);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Checkpoints: DIR/step-N with parameters.safetensors, optimizer.safetensors and state.json. A folder
-// appears under its name when all of it is on disk; a damaged one is recognized by its checksums.
+// Checkpoints: DIR/step-N with parameters.safetensors, optimizer.safetensors and state.json. A
+// folder appears under its name when all of it is on disk; a damaged one is recognized by its
+// checksums.
 #ifndef TRAINRT_CORE_CHECKPOINT_H
 #define TRAINRT_CORE_CHECKPOINT_H
 

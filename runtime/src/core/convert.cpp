@@ -9,7 +9,8 @@
 namespace trainrt {
 
 float halfToFloat(uint16_t bits) {
-  uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = (bits >> 10) & 31, mantissa = bits & 1023;
+  uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = (bits >> 10) & 31,
+           mantissa = bits & 1023;
   if (exponent == 31)
     return std::bit_cast<float>(sign | 0x7f800000 | mantissa << 13);
   if (exponent != 0)

@@ -48,7 +48,8 @@ struct ExecutionPlan {
 };
 
 /// `symbols`: a value for each symbol of the program (only those the function needs are used; they
-/// satisfy their bounds). BadData if the sizes overflow; BadPackage if the program contradicts itself.
+/// satisfy their bounds). BadData if the sizes overflow; BadPackage if the program contradicts
+/// itself.
 Status makePlan(const Program &program, const Function &function,
                 const std::vector<int64_t> &symbols, ExecutionPlan &plan);
 

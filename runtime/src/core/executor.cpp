@@ -24,7 +24,8 @@ Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator 
   int64_t stride = (plan.scratchBytes + planAlignment - 1) / planAlignment * planAlignment;
   if (stride > scratchStride) {
     scratchStride = 0;
-    TRAINRT_TRY(scratch.allocate(allocator, stride * int64_t(pool.size()), "kernels' scratch", false));
+    TRAINRT_TRY(
+        scratch.allocate(allocator, stride * int64_t(pool.size()), "kernels' scratch", false));
     scratchStride = stride;
   }
   auto address = [&](const ExecutionPlan::Place &place) {
@@ -80,15 +81,17 @@ Status Executor::launch(const Launch &op, const ExecutionPlan::Step &step,
   std::vector<WorkerError> many;
   if (pool.size() > 16)
     many.resize(pool.size());
-  Job job{run.kernels->kernel(op.kernel), arguments.data(), values + 2,
-          scratch.data(),                 scratchStride,    many.empty() ? few : many.data()};
+  Job job{
+      run.kernels->kernel(op.kernel),  arguments.data(), values + 2, scratch.data(), scratchStride,
+      many.empty() ? few : many.data()};
   pool.parallelFor(values[0], values[1], [&job](unsigned worker, int64_t begin, int64_t end) {
     KernelContext context{job.scratch + int64_t(worker) * job.scratchStride,
                           job.errors[worker].fields};
     job.kernel(job.args, job.dims, begin, end, &context);
   });
 
-  // Of several threads' errors the one at the lowest position, so that the message is always the same.
+  // Of several threads' errors the one at the lowest position, so that the message is always the
+  // same.
   const int64_t *first = nullptr;
   for (unsigned worker = 0; worker < pool.size(); ++worker) {
     const int64_t *fields = job.errors[worker].fields;

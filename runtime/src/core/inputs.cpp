@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Binding happens in the order names, ranks and types, symbols, other axes, rules: so that the first
-// error is the one to mend first.
+// Binding happens in the order names, ranks and types, symbols, other axes, rules: so that the
+// first error is the one to mend first.
 
 #include "core/inputs.h"
 #include "core/convert.h"
@@ -36,8 +36,8 @@ public:
     for (size_t i = 0; i < program.symbols.size(); ++i)
       if (function.symbols[i] && !known[i])
         return fail(Code::BadData, "the size '", program.symbols[i].name,
-                    "' is not known: it is read from axis ", program.symbols[i].axis,
-                    " of input '", program.inputs[size_t(program.symbols[i].input)].name, "'");
+                    "' is not known: it is read from axis ", program.symbols[i].axis, " of input '",
+                    program.inputs[size_t(program.symbols[i].input)].name, "'");
     TRAINRT_TRY(checkSizeRules());
     for (const ValueRule &rule : program.valueRules)
       TRAINRT_TRY(checkValues(rule));
@@ -114,8 +114,9 @@ private:
       if (known[expr.a]) {
         if (bound.symbols[expr.a] == value)
           continue;
-        std::string source =
-            shownBy[expr.a] < 0 ? "" : " as in input '" + nameOfInput(uint32_t(shownBy[expr.a])) + "'";
+        std::string source = shownBy[expr.a] < 0
+                                 ? ""
+                                 : " as in input '" + nameOfInput(uint32_t(shownBy[expr.a])) + "'";
         return fail(Code::BadData, "input '", decl.name, "', axis ", axis, " ('", symbol.name,
                     "'): expected ", bound.symbols[expr.a], source, ", got ", value);
       }
@@ -171,9 +172,8 @@ private:
     array.shape.clear();
     for (ExprId extent : decl.shape)
       if (!valueOf(extent, array.shape.emplace_back()))
-        return fail(Code::BadData, "input '", decl.name,
-                    "' is not given, and its size '", program.text(extent),
-                    "' is not known from the others");
+        return fail(Code::BadData, "input '", decl.name, "' is not given, and its size '",
+                    program.text(extent), "' is not known from the others");
     if (!countBytes(decl.dtype, array.shape.data(), array.shape.size(), array.bytes))
       return fail(Code::BadData, "input '", decl.name, "' of shape ", shapeText(array.shape),
                   " is impossible");
@@ -191,7 +191,8 @@ private:
   }
 
   template <typename T>
-  int64_t firstBad(const void *data, int64_t count, int64_t min, int64_t max, const ValueRule &rule) {
+  int64_t firstBad(const void *data, int64_t count, int64_t min, int64_t max,
+                   const ValueRule &rule) {
     auto *values = static_cast<const T *>(data);
     for (int64_t i = 0; i < count; ++i) {
       // Values beyond the signed range are never allowed; the cast makes them negative.
@@ -261,7 +262,8 @@ private:
           text = std::to_string(value);
     return fail(Code::BadData, "input '", nameOfInput(rule.input), "': value ", text,
                 array.shape.empty() ? std::string() : " at " + shapeText(position),
-                " is out of range: allowed are ", rule.min, " to ", max - 1,
+                " is out of range: allowed are ",
+                rule.min == INT64_MIN ? "values" : std::to_string(rule.min), " to ", max - 1,
                 rule.hasExcept ? ", or " + std::to_string(rule.except) : "", " (node '",
                 program.nodes[rule.node], "')");
   }

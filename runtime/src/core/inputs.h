@@ -19,8 +19,9 @@ using Batch = std::vector<NamedArray>;
 
 /// A batch that fits.
 struct BoundBatch {
-  /// By index in Program::inputs, for the inputs of the function. `data` is null where the input was
-  /// filled in (the shape is then what it must be) or is empty. The type may still need a conversion.
+  /// By index in Program::inputs, for the inputs of the function. `data` is null where the input
+  /// was filled in (the shape is then what it must be) or is empty. The type may still need a
+  /// conversion.
   std::vector<ArrayView> arrays;
   std::vector<bool> filled;
   bool anyFilled = false;
@@ -28,8 +29,8 @@ struct BoundBatch {
   std::vector<int64_t> symbols;
 };
 
-/// `fillMissing`: inputs that are not there are taken as zeros. Errors are BadData and name the input,
-/// the axis or the position, what was expected and, for values, the node that needs it.
+/// `fillMissing`: inputs that are not there are taken as zeros. Errors are BadData and name the
+/// input, the axis or the position, what was expected and, for values, the node that needs it.
 Status bindBatch(const Package &package, const Function &function, const Batch &batch,
                  bool fillMissing, BoundBatch &bound);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// memfd_create + dlopen("/proc/self/fd/N"). The descriptor stays open as long as the library: dlopen
-// knows libraries by name, and a reused number would return the older library.
+// memfd_create + dlopen("/proc/self/fd/N"). The descriptor stays open as long as the library:
+// dlopen knows libraries by name, and a reused number would return the older library.
 
 #include "core/kernels.h"
 

@@ -198,12 +198,14 @@ bool manifestChecksum(std::string_view text, uint64_t &checksum, size_t &positio
   Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   uint64_t ignored;
   if (!root.is_object() || !root.contains("checksums") || !root["checksums"].is_object() ||
-      !root["checksums"].contains("manifest") || !parseHex64(root["checksums"]["manifest"], ignored))
+      !root["checksums"].contains("manifest") ||
+      !parseHex64(root["checksums"]["manifest"], ignored))
     return false;
   std::string digits = root["checksums"]["manifest"].get<std::string>();
   // The value belongs to the key "manifest"; only white space and a colon may lie between.
   position = std::string_view::npos;
-  for (size_t at = text.find("\"manifest\""); at != text.npos; at = text.find("\"manifest\"", at + 1)) {
+  for (size_t at = text.find("\"manifest\""); at != text.npos;
+       at = text.find("\"manifest\"", at + 1)) {
     size_t value = text.find_first_not_of(" \t\r\n:", at + 10);
     if (value == text.npos || text.substr(value, 18) != "\"" + digits + "\"")
       continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A request that cannot fit into the machine is refused here: with overcommit the system would grant
-// it and kill the process later.
+// A request that cannot fit into the machine is refused here: with overcommit the system would
+// grant it and kill the process later.
 
 #include "core/memory.h"
 
@@ -42,8 +42,8 @@ Status Memory::allocate(const Allocator &allocator, int64_t size, const char *wh
                 reason, "; use a smaller batch");
   };
   if (allocator.allocate) {
-    bytes = static_cast<unsigned char *>(
-        allocator.allocate(allocator.user, size_t(size), alignment));
+    bytes =
+        static_cast<unsigned char *>(allocator.allocate(allocator.user, size_t(size), alignment));
     if (!bytes)
       return refuse("");
     if (zeroed)

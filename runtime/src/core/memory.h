@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Blocks of memory from the host's allocator, or from the system: 64-byte aligned, large ones on huge
-// pages where the system has them.
+// Blocks of memory from the host's allocator, or from the system: 64-byte aligned, large ones on
+// huge pages where the system has them.
 #ifndef TRAINRT_CORE_MEMORY_H
 #define TRAINRT_CORE_MEMORY_H
 

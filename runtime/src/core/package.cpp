@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Opening a package: every byte of the file is covered by a check (zip headers canonical, contents by
-// checksum or CRC), then manifest and program are compared with each other.
+// Opening a package: every byte of the file is covered by a check (zip headers canonical, contents
+// by checksum or CRC), then manifest and program are compared with each other.
 
 #include "core/package.h"
 #include "io/hash.h"

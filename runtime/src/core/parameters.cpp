@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where parameters get their values: files beside the package, the package itself, a weights file, or
-// a random generator keyed on (seed, name), so that the values do not depend on order or threads.
+// Where parameters get their values: files beside the package, the package itself, a weights file,
+// or a random generator keyed on (seed, name), so that the values do not depend on order or
+// threads.
 
 #include "core/parameters.h"
 #include "core/array_file.h"
@@ -15,7 +16,9 @@
 namespace trainrt {
 
 namespace {
-int64_t padded(int64_t bytes) { return (bytes + planAlignment - 1) / planAlignment * planAlignment; }
+int64_t padded(int64_t bytes) {
+  return (bytes + planAlignment - 1) / planAlignment * planAlignment;
+}
 } // namespace
 
 int64_t ParameterStore::trainableBytes(const Package &package) {
@@ -105,15 +108,17 @@ Status ParameterStore::openFile(const std::string &path, std::shared_ptr<const M
   const auto &files = package->manifest().files;
   auto entry = std::find_if(files.begin(), files.end(),
                             [&](const Manifest::File &listed) { return listed.path == path; });
-  const std::string advice = "; give the weights as a safetensors file (--weights FILE), random ones "
-                             "(--init normal:STD), or compile again where the file is";
+  const std::string advice =
+      "; give the weights as a safetensors file (--weights FILE), random ones "
+      "(--init normal:STD), or compile again where the file is";
   std::string full = directoryOf(package->path()) + path;
   if (entry->absent)
     return fail(Code::MissingWeights, "the weights' file '", full,
                 "' was not there when the package was compiled", advice);
   Status status = MappedFile::open(full, file);
   if (status.code() == Code::NotFound)
-    return Status(Code::MissingWeights, "the weights' file is missing: " + status.message() + advice);
+    return Status(Code::MissingWeights,
+                  "the weights' file is missing: " + status.message() + advice);
   TRAINRT_TRY(status);
   constexpr uint64_t mebibyte = 1 << 20;
   uint64_t size = file->size(), part = std::min(size, mebibyte);
@@ -223,7 +228,8 @@ void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t resul
   result[3] = c3;
 }
 
-Status ParameterStore::randomize(int64_t seed, double std, ThreadPool &pool, std::string &warnings) {
+Status ParameterStore::randomize(int64_t seed, double std, ThreadPool &pool,
+                                 std::string &warnings) {
   for (size_t i = 0; i < slots.size(); ++i) {
     const TensorDecl &decl = package->program().parameters[i];
     bool trainable = package->parameter(i).trainable;
@@ -260,8 +266,8 @@ Status ParameterStore::randomize(int64_t seed, double std, ThreadPool &pool, std
         float magnitude = std::min(std::fabs(single), 65504.0f) * 0x1p-112f;
         uint32_t small;
         std::memcpy(&small, &magnitude, 4);
-        auto rounded = uint16_t(((small + 0xfff + ((small >> 13) & 1)) >> 13) |
-                                (single < 0 ? 0x8000 : 0));
+        auto rounded =
+            uint16_t(((small + 0xfff + ((small >> 13) & 1)) >> 13) | (single < 0 ? 0x8000 : 0));
         std::memcpy(target + index * 2, &rounded, 2);
       }
     };

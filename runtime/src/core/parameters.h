@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The parameters of a session: trained ones in memory of their own, frozen ones mapped from the files
-// that hold them wherever their alignment allows it.
+// The parameters of a session: trained ones in memory of their own, frozen ones mapped from the
+// files that hold them wherever their alignment allows it.
 #ifndef TRAINRT_CORE_PARAMETERS_H
 #define TRAINRT_CORE_PARAMETERS_H
 
@@ -34,7 +34,9 @@ public:
   Status set(size_t index, const void *data);
 
   /// Null without a value. Only trainable parameters' memory may be written (not if `readOnly`).
-  unsigned char *data(size_t index) const { return slots[index].valid ? slots[index].data : nullptr; }
+  unsigned char *data(size_t index) const {
+    return slots[index].valid ? slots[index].data : nullptr;
+  }
   /// Names of the parameters without a value.
   std::string missing() const;
   int64_t heldBytes() const { return held; }

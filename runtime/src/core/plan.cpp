@@ -37,9 +37,9 @@ struct Placer {
       }
       offsets[id] = bestOffset >= 0 ? bestOffset : end;
       peak = std::max(peak, offsets[id] + size);
-      auto position = std::upper_bound(
-          placed.begin(), placed.end(), offsets[id],
-          [&](int64_t offset, uint32_t other) { return offset < offsets[other]; });
+      auto position =
+          std::upper_bound(placed.begin(), placed.end(), offsets[id],
+                           [&](int64_t offset, uint32_t other) { return offset < offsets[other]; });
       placed.insert(position, id);
     }
     return peak;

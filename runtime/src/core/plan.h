@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The memory planner: places buffers with known lifetimes into one arena. It is a library of its own,
-// since the compiler's report states the same peak that the runtime will use.
+// The memory planner: places buffers with known lifetimes into one arena. It is a library of its
+// own, since the compiler's report states the same peak that the runtime will use.
 #ifndef TRAINRT_CORE_PLAN_H
 #define TRAINRT_CORE_PLAN_H
 

@@ -44,7 +44,8 @@ std::string Program::text(ExprId id) const {
   return build(build, id, 6, false);
 }
 
-void Program::collect(ExprId id, std::vector<bool> &marked, std::vector<bool> &markedSymbols) const {
+void Program::collect(ExprId id, std::vector<bool> &marked,
+                      std::vector<bool> &markedSymbols) const {
   marked.resize(exprs.size());
   markedSymbols.resize(symbols.size());
   if (marked[id])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// program.fb -> Program. First FlatBuffers' own verifier (offsets within the buffer), then ours: every
-// index within its table, expressions in order, lifetimes, arities.
+// program.fb -> Program. First FlatBuffers' own verifier (offsets within the buffer), then ours:
+// every index within its table, expressions in order, lifetimes, arities.
 
 #include "core/program.h"
 #include "program_generated.h"
@@ -197,8 +197,8 @@ private:
         return bad(where, ".space ", int(buffer->space()), " is unknown");
       auto space = static_cast<Space>(buffer->space());
       TRAINRT_TRY(expr(where + ".bytes", buffer->bytes()));
-      Buffer result{space, static_cast<uint32_t>(buffer->index()), buffer->bytes(),
-                    buffer->first(), buffer->last()};
+      Buffer result{space, static_cast<uint32_t>(buffer->index()), buffer->bytes(), buffer->first(),
+                    buffer->last()};
       if (space == Space::Arena) {
         if (result.first < 0 || result.first > result.last || uint64_t(result.last) >= numCommands)
           return bad(where, ": lifetime [", result.first, ", ", result.last, "] is not within the ",

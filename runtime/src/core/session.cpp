@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Steps and evaluation. The order within a step is what keeps "nothing lost": all batches are checked
-// and all memory is there before the first command runs; only then is anything changed.
+// Steps and evaluation. The order within a step is what keeps "nothing lost": all batches are
+// checked and all memory is there before the first command runs; only then is anything changed.
 
 #include "core/session.h"
 #include "core/convert.h"
@@ -17,7 +17,9 @@ namespace trainrt {
 
 namespace {
 
-int64_t padded(int64_t bytes) { return (bytes + planAlignment - 1) / planAlignment * planAlignment; }
+int64_t padded(int64_t bytes) {
+  return (bytes + planAlignment - 1) / planAlignment * planAlignment;
+}
 
 /// Offsets of blocks of these sizes behind each other; returns the end.
 template <typename Size>
@@ -124,7 +126,11 @@ Status Session::start(const SessionOptions &options) {
   staging.resize(program.inputs.size());
   hypers.resize(program.hypers.size());
   TRAINRT_TRY(parameters.create(source, allocator, inference));
-  if (!inference) {
+  bool needsState = !inference;
+  if (inference && source->eval())
+    for (const Buffer &buffer : source->eval()->buffers)
+      needsState |= buffer.space == Space::State; // running statistics
+  if (needsState) {
     int64_t bytes = layOutState(program, stateOffsets);
     TRAINRT_TRY(stateBlock.allocate(allocator, bytes, "optimizer state", true));
   }
@@ -137,7 +143,8 @@ Status Session::start(const SessionOptions &options) {
     break;
   case SessionOptions::Weights::Random:
     if (!(options.initStd >= 0) || !std::isfinite(options.initStd))
-      return fail(Code::InvalidArgument, "init_std: ", options.initStd, " is no standard deviation");
+      return fail(Code::InvalidArgument, "init_std: ", options.initStd,
+                  " is no standard deviation");
     TRAINRT_TRY(parameters.randomize(key, options.initStd, executor->threads(), notes));
     break;
   case SessionOptions::Weights::None:
@@ -254,8 +261,6 @@ Status Session::execute(const Function &function, const BoundBatch *batch, bool 
       address = parameters.data(buffer.index);
       break;
     case Space::State:
-      if (inference)
-        return fail(Code::BadPackage, "program.fb: function '", function.name, "' uses state");
       address = stateBlock.data() + stateOffsets[buffer.index];
       break;
     case Space::Gradient:
@@ -290,7 +295,8 @@ Status Session::execute(const Function &function, const BoundBatch *batch, bool 
   } catch (const std::bad_alloc &) {
     status = Status(Code::OutOfMemory, "no memory for a kernel's scratch; use a smaller batch");
   } catch (const std::exception &error) {
-    status = Status(Code::Internal, std::string("function '") + function.name + "': " + error.what());
+    status =
+        Status(Code::Internal, std::string("function '") + function.name + "': " + error.what());
   }
   measure();
   return status;
@@ -321,11 +327,13 @@ Status Session::setHypers(const StepOptions &options, StepResult &result) {
   double decay = choose(options.weightDecay, manifest.weightDecay);
   double clip = choose(options.clipNorm, manifest.clipNorm);
   if (!std::isnan(options.clipNorm) && !has("clip_norm"))
-    return fail(Code::InvalidArgument,
-                "clip_norm is given, but the package was compiled without clipping; compile it with "
-                "--clip-norm");
+    return fail(
+        Code::InvalidArgument,
+        "clip_norm is given, but the package was compiled without clipping; compile it with "
+        "--clip-norm");
   if (!std::isnan(options.weightDecay) && !has("weight_decay"))
-    return fail(Code::InvalidArgument, "weight_decay is given, but the package's optimizer has none");
+    return fail(Code::InvalidArgument,
+                "weight_decay is given, but the package's optimizer has none");
   struct {
     const char *name;
     double value;
@@ -409,9 +417,10 @@ Status Session::initializeState() {
 Status Session::bindAll(const Function &function, const std::vector<Batch> &batches,
                         std::vector<BoundBatch> &bound) {
   if (inference)
-    return fail(Code::Unsupported, source->manifest().training
-                                       ? "the session was created for evaluation only"
-                                       : "the package was compiled with --inference; it cannot train");
+    return fail(Code::Unsupported,
+                source->manifest().training
+                    ? "the session was created for evaluation only"
+                    : "the package was compiled with --inference; it cannot train");
   TRAINRT_TRY(usable());
   bound.resize(batches.size());
   for (size_t i = 0; i < batches.size(); ++i) {
@@ -430,11 +439,10 @@ Status Session::accumulate(const std::vector<BoundBatch> &bound, const StepOptio
                            double &loss) {
   TRAINRT_TRY(prepareGradients());
   if (gradientsDirty)
-    executor->threads().parallelFor(gradientBlock.size(), 1 << 18,
-                                    [this](unsigned, int64_t begin, int64_t end) {
-                                      std::memset(gradientBlock.data() + begin, 0,
-                                                  size_t(end - begin));
-                                    });
+    executor->threads().parallelFor(
+        gradientBlock.size(), 1 << 18, [this](unsigned, int64_t begin, int64_t end) {
+          std::memset(gradientBlock.data() + begin, 0, size_t(end - begin));
+        });
   gradientsDirty = haveGradients = true;
   loss = 0;
   double count = double(bound.size());
@@ -453,11 +461,12 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
                      StepResult &result) {
   if (batches.empty())
     return fail(Code::InvalidArgument, "a step needs at least one batch");
-  bool fused = batches.size() == 1 && source->step() &&
-               (!options.weights || options.weights[0] == 1.0);
+  bool fused =
+      batches.size() == 1 && source->step() && (!options.weights || options.weights[0] == 1.0);
   if (!fused && !inference && (!source->micro() || !source->update()))
-    return fail(Code::Unsupported, "the package cannot accumulate micro-batches (it has no functions "
-                                   "'micro' and 'update'); compile it again");
+    return fail(Code::Unsupported,
+                "the package cannot accumulate micro-batches (it has no functions "
+                "'micro' and 'update'); compile it again");
   const Function *first = fused ? source->step() : source->micro();
   std::vector<BoundBatch> bound;
   if (inference)
@@ -571,7 +580,7 @@ Status Session::parameter(size_t index, ArrayView &array) const {
 
 Status Session::state(size_t index, ArrayView &array) const {
   const TensorDecl &decl = source->program().state[index];
-  if (inference)
+  if (!hasState())
     return fail(Code::NotFound, "state '", decl.name, "': this session is for evaluation only");
   array = view(decl, decl.dtype, stateBlock.data() + stateOffsets[index]);
   return {};
@@ -626,7 +635,7 @@ Status Session::setParameter(size_t index, const ArrayView &array) {
 Status Session::setState(size_t index, const ArrayView &array) {
   const TensorDecl &decl = source->program().state[index];
   TRAINRT_TRY(checkSame("state", decl, array));
-  if (inference)
+  if (!hasState())
     return fail(Code::Unsupported, "state '", decl.name, "': this session is for evaluation only");
   // `init` must not come later and overwrite it.
   if (parameters.missing().empty())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A training run in memory: parameters, state, accumulators, arena, and the functions of the package
-// over them. Not thread safe, but for `cancel`.
+// A training run in memory: parameters, state, accumulators, arena, and the functions of the
+// package over them. Not thread safe, but for `cancel`.
 #ifndef TRAINRT_CORE_SESSION_H
 #define TRAINRT_CORE_SESSION_H
 
@@ -76,6 +76,8 @@ public:
   int64_t seed() const { return key; }
   unsigned threads() const { return executor->threads().size(); }
   bool isInference() const { return inference; }
+  /// Sessions for evaluation have state only if the model's `eval` reads it.
+  bool hasState() const { return !stateOffsets.empty(); }
   MemoryUse memory() const;
   /// Largest total so far.
   int64_t peakBytes() const { return peak; }

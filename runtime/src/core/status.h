@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Errors by value: a code of the C API and a message. The runtime's own code returns these instead of
-// throwing, so that the parts the compiler links (zip, safetensors, planner) work without exceptions.
+// Errors by value: a code of the C API and a message. The runtime's own code returns these instead
+// of throwing, so that the parts the compiler links (zip, safetensors, planner) work without
+// exceptions.
 #ifndef TRAINRT_CORE_STATUS_H
 #define TRAINRT_CORE_STATUS_H
 

@@ -89,8 +89,8 @@ Status AtomicFile::write(const void *data, uint64_t size) {
 Status AtomicFile::writeAt(uint64_t at, const void *data, uint64_t size) {
   auto *bytes = static_cast<const char *>(data);
   while (size) {
-    ssize_t done = ::pwrite(descriptor, bytes, std::min<uint64_t>(size, 1u << 30),
-                            static_cast<off_t>(at));
+    ssize_t done =
+        ::pwrite(descriptor, bytes, std::min<uint64_t>(size, 1u << 30), static_cast<off_t>(at));
     if (done < 0 && errno == EINTR)
       continue;
     if (done <= 0)

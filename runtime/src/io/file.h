@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Files: a read-only mapping, a writer that appears under its name only when it is complete, and the
-// rule which file names a package may refer to.
+// Files: a read-only mapping, a writer that appears under its name only when it is complete, and
+// the rule which file names a package may refer to.
 #ifndef TRAINRT_IO_FILE_H
 #define TRAINRT_IO_FILE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// FNV-1a is a byte at a time by definition; CRC-32 goes 8 bytes at a time through 8 tables, since it
-// covers embedded weights and data files.
+// FNV-1a is a byte at a time by definition; CRC-32 goes 8 bytes at a time through 8 tables, since
+// it covers embedded weights and data files.
 
 #include "io/hash.h"
 

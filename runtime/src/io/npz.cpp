@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A .npy header is the text of a Python dict with three known keys; the small parser below reads just
-// that form, which is what numpy writes and requires.
+// A .npy header is the text of a Python dict with three known keys; the small parser below reads
+// just that form, which is what numpy writes and requires.
 
 #include "io/npz.h"
 #include "io/hash.h"
@@ -57,10 +57,10 @@ Status parseType(std::string_view descr, DType &dtype) {
     const char *name;
     DType dtype;
   };
-  static constexpr Known known[] = {
-      {"f4", DType::F32}, {"f8", DType::F64}, {"f2", DType::F16}, {"i1", DType::I8},
-      {"i2", DType::I16}, {"i4", DType::I32}, {"i8", DType::I64}, {"u1", DType::U8},
-      {"u2", DType::U16}, {"u4", DType::U32}, {"u8", DType::U64}, {"b1", DType::Bool}};
+  static constexpr Known known[] = {{"f4", DType::F32}, {"f8", DType::F64}, {"f2", DType::F16},
+                                    {"i1", DType::I8},  {"i2", DType::I16}, {"i4", DType::I32},
+                                    {"i8", DType::I64}, {"u1", DType::U8},  {"u2", DType::U16},
+                                    {"u4", DType::U32}, {"u8", DType::U64}, {"b1", DType::Bool}};
   std::string_view base = descr.size() > 1 ? descr.substr(1) : "";
   for (const Known &candidate : known)
     if (base == candidate.name) {

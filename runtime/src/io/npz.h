@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // numpy's .npz: a zip of .npy files, stored or deflated. An array that cannot be used (objects,
-// strings, big endian, Fortran order) is an error only when it is asked for, with the numpy call that
-// mends it.
+// strings, big endian, Fortran order) is an error only when it is asked for, with the numpy call
+// that mends it.
 #ifndef TRAINRT_IO_NPZ_H
 #define TRAINRT_IO_NPZ_H
 
@@ -15,8 +15,8 @@
 
 namespace trainrt {
 
-/// The header of a .npy file in memory. `dataOffset`: where the array begins. Errors are BadData and
-/// do not name the file.
+/// The header of a .npy file in memory. `dataOffset`: where the array begins. Errors are BadData
+/// and do not name the file.
 Status parseNpyHeader(const unsigned char *data, uint64_t size, ArrayView &array,
                       uint64_t &dataOffset);
 

@@ -85,8 +85,8 @@ Status SafetensorsReader::open(std::shared_ptr<const MappedFile> file, Safetenso
       if (!asCount(extent, entry.array.shape.emplace_back()))
         return badTensor("shape ", shape.dump(), " is not a list of sizes");
     int64_t begin, end, bytes;
-    if (!span.is_array() || span.size() != 2 || !asCount(span[0], begin) || !asCount(span[1], end) ||
-        begin > end || static_cast<uint64_t>(end) > dataSize)
+    if (!span.is_array() || span.size() != 2 || !asCount(span[0], begin) ||
+        !asCount(span[1], end) || begin > end || static_cast<uint64_t>(end) > dataSize)
       return badTensor("data_offsets ", span.dump(), " are outside of the ", dataSize,
                        " bytes of data (truncated?)");
     if (!countBytes(entry.array.dtype, entry.array.shape.data(), entry.array.shape.size(), bytes) ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// safetensors files: weights, checkpoints, dumped gradients. 8 bytes of header length, a JSON header,
-// then the arrays without gaps.
+// safetensors files: weights, checkpoints, dumped gradients. 8 bytes of header length, a JSON
+// header, then the arrays without gaps.
 #ifndef TRAINRT_IO_SAFETENSORS_H
 #define TRAINRT_IO_SAFETENSORS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Headers are made by one set of functions, which both the writer and `checkCanonical` use. Sizes and
-// offsets of 4 GiB and more take the zip64 form.
+// Headers are made by one set of functions, which both the writer and `checkCanonical` use. Sizes
+// and offsets of 4 GiB and more take the zip64 form.
 
 #include "io/zip.h"
 #include "io/hash.h"
@@ -262,7 +262,8 @@ Status ZipWriter::begin(std::string_view name, uint64_t size) {
 Status ZipWriter::append(const void *data, uint64_t size) {
   ZipEntry &entry = list.back();
   if (size > entry.size - written)
-    return fail(Code::Internal, "zip entry '", entry.name, "': more than its ", entry.size, " bytes");
+    return fail(Code::Internal, "zip entry '", entry.name, "': more than its ", entry.size,
+                " bytes");
   entry.crc = crc32(data, size, entry.crc);
   written += size;
   return file.write(data, size);
@@ -271,7 +272,8 @@ Status ZipWriter::append(const void *data, uint64_t size) {
 Status ZipWriter::end() {
   const ZipEntry &entry = list.back();
   if (written != entry.size)
-    return fail(Code::Internal, "zip entry '", entry.name, "': ", written, " bytes of ", entry.size);
+    return fail(Code::Internal, "zip entry '", entry.name, "': ", written, " bytes of ",
+                entry.size);
   std::string header = localHeader(entry);
   return file.writeAt(entry.headerOffset, header.data(), header.size());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Zip files. The writer makes packages: stored entries, 64-byte aligned, every byte a function of the
-// names and contents. So the reader can check a package down to its last header byte
+// Zip files. The writer makes packages: stored entries, 64-byte aligned, every byte a function of
+// the names and contents. So the reader can check a package down to its last header byte
 // (`checkCanonical`), while for other zip files (npz) it checks the structure only.
 #ifndef TRAINRT_IO_ZIP_H
 #define TRAINRT_IO_ZIP_H

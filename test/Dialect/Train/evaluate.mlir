@@ -14,7 +14,7 @@ func.func @softmax(%x: tensor<3x2xf32> {testdialect.value = dense<[[0xFF800000, 
 
 // Division truncates, modulo has the divisor's sign, rounding is to even.
 // CHECK-LABEL: @integers
-// CHECK-NEXT: [4]: -2 2 -2 2
+// CHECK-NEXT: [4]: -2 -2 2 2
 // CHECK-NEXT: [4]: 2 -2 -1 1
 // CHECK-NEXT: [4]: 0 2 -2 -2
 func.func @integers(%x: tensor<4xi32> {testdialect.value = dense<[-7, 7, -7, 7]> : tensor<4xi32>},

@@ -107,15 +107,7 @@ func.func @reduce(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4x
   return %0, %2, %3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 
-// A splat becomes train.full, which has symbolic shapes too.
-// CHECK-LABEL: func.func @splat(
-func.func @splat() -> tensor<2xf32> {
-  // CHECK-NEXT: train.full 2.000000e+00 : f32 : tensor<2xf32>
-  %0 = train.constant dense<2.0> : tensor<2xf32>
-  return %0 : tensor<2xf32>
-}
-
-// Randomness is data: an unused dropout goes, two with one key are one.
+// Randomness is data: an unused dropout goes.
 // CHECK-LABEL: func.func @pure(
 func.func @pure(%x: tensor<4xf32>, %k: tensor<i64>) -> tensor<4xf32> {
   // CHECK-NEXT: return

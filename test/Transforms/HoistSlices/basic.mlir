@@ -67,7 +67,7 @@ func.func @linear(%x: !rows, %w: tensor<16x32xf32>, %b: tensor<32xf32>) -> tenso
   %2 = train.reshape %1 : tensor<?x32xf32, #train.dims<batch*seq, 32>> -> !wide
   %3 = train.broadcast %b axes = [2] : tensor<32xf32> -> !wide
   %4 = train.add %2, %3 : !wide
-  %i = train.full 3 : i64 : tensor<i64>
+  %i = train.full 1 : i64 : tensor<i64>
   %5 = train.gather %4, %i axis = 1 : !wide, tensor<i64> -> tensor<?x32xf32, #train.dims<batch, 32>>
   return %5 : tensor<?x32xf32, #train.dims<batch, 32>>
 }

@@ -10,6 +10,7 @@
 #include "trainc/Reference.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace trainc;
@@ -55,7 +56,8 @@ struct TestEvaluate : PassWrapper<TestEvaluate, OperationPass<func::FuncOp>> {
       llvm::interleaveComma(tensor.shape, llvm::outs());
       llvm::outs() << "]:";
       for (double element : tensor.data)
-        llvm::outs() << llvm::format(" %.6g", element);
+        // Without the sign of a NaN, which nobody defines.
+        llvm::outs() << llvm::format(" %.6g", std::isnan(element) ? std::fabs(element) : element);
       llvm::outs() << "\n";
     }
   }

@@ -63,8 +63,9 @@ TEST(Zip, RoundTripIsAlignedAndDeterministic) {
     ASSERT_TRUE(writer.create(folder / name).ok());
     for (int i = 0; i < 70; ++i) {
       std::string content(size_t(i * 3), char('a' + i % 26));
-      ASSERT_TRUE(writer.add(std::string(size_t(i % 9 + 1), 'n') + std::to_string(i), content.data(),
-                             content.size())
+      ASSERT_TRUE(writer
+                      .add(std::string(size_t(i % 9 + 1), 'n') + std::to_string(i), content.data(),
+                           content.size())
                       .ok());
     }
     ASSERT_TRUE(writer.begin("pieces", 6).ok());
@@ -182,8 +183,8 @@ TEST(Safetensors, BadHeadersAreRefused) {
     SafetensorsReader reader;
     Status status = SafetensorsReader::open(folder / "bad", reader);
     EXPECT_EQ(status.code(), Code::BadData) << c.header;
-    EXPECT_NE(status.message().find(c.message), std::string::npos)
-        << c.header << "\n" << status.message();
+    EXPECT_NE(status.message().find(c.message), std::string::npos) << c.header << "\n"
+                                                                   << status.message();
     EXPECT_NE(status.message().find("bad'"), std::string::npos) << status.message();
   }
 }

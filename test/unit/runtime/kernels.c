@@ -9,9 +9,10 @@ typedef struct {
   int64_t *error;
 } context;
 
-/* args: x [batch, 3], w [3], table [rows], id [batch], pred [batch]; dims: rows, node. Items: rows of
- * the batch. */
-void forward(void *const *args, const int64_t *dims, int64_t begin, int64_t end, const context *ctx) {
+/* args: x [batch, 3], w [3], table [rows], id [batch], pred [batch]; dims: rows, node. Items: rows
+ * of the batch. */
+void forward(void *const *args, const int64_t *dims, int64_t begin, int64_t end,
+             const context *ctx) {
   const float *x = args[0], *w = args[1], *table = args[2];
   const int64_t *id = args[3];
   float *pred = args[4];
@@ -53,7 +54,8 @@ void loss_and_gradient(void *const *args, const int64_t *dims, int64_t begin, in
 }
 
 /* args: pred, y, loss; dims: batch. One item. */
-void loss_only(void *const *args, const int64_t *dims, int64_t begin, int64_t end, const context *ctx) {
+void loss_only(void *const *args, const int64_t *dims, int64_t begin, int64_t end,
+               const context *ctx) {
   const float *pred = args[0], *y = args[1];
   float *loss = args[2];
   (void)begin, (void)end, (void)ctx;
@@ -66,7 +68,8 @@ void loss_only(void *const *args, const int64_t *dims, int64_t begin, int64_t en
 }
 
 /* args: w, exp_avg, gradient, nonfinite, lr. Items: elements. */
-void update(void *const *args, const int64_t *dims, int64_t begin, int64_t end, const context *ctx) {
+void update(void *const *args, const int64_t *dims, int64_t begin, int64_t end,
+            const context *ctx) {
   float *w = args[0], *m = args[1];
   const float *g = args[2], *lr = args[4];
   const int32_t *nonfinite = args[3];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// .npy headers of every version, stored and deflated .npz, and arrays that are refused with the numpy
-// call that mends them.
+// .npy headers of every version, stored and deflated .npz, and arrays that are refused with the
+// numpy call that mends them.
 
 #include "core/array_file.h"
 #include "io/hash.h"
@@ -90,21 +90,26 @@ TEST(Npy, Versions) {
       EXPECT_FALSE(parse(file.substr(0, size), array).ok()) << size;
   }
   ArrayView array;
-  EXPECT_FALSE(parse(npy("{'descr': '<f4', 'fortran_order': False, 'shape': ()}", floats({1}), 4),
-                     array)
-                   .ok());
+  EXPECT_FALSE(
+      parse(npy("{'descr': '<f4', 'fortran_order': False, 'shape': ()}", floats({1}), 4), array)
+          .ok());
 }
 
 TEST(Npy, ShapesAndTypes) {
   ArrayView array;
-  EXPECT_TRUE(parse(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", "abc"), array).ok());
+  EXPECT_TRUE(
+      parse(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", "abc"), array).ok());
   EXPECT_EQ(array.dtype, DType::Bool);
-  EXPECT_TRUE(parse(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (), }", "12345678"), array).ok());
+  EXPECT_TRUE(
+      parse(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (), }", "12345678"), array)
+          .ok());
   EXPECT_TRUE(array.shape.empty());
-  EXPECT_TRUE(parse(npy("{'shape': (0, 4), 'fortran_order': False, 'descr': '<f2'}", ""), array).ok());
+  EXPECT_TRUE(
+      parse(npy("{'shape': (0, 4), 'fortran_order': False, 'descr': '<f2'}", ""), array).ok());
   EXPECT_EQ(array.bytes, 0);
   // One axis: the order does not matter.
-  EXPECT_TRUE(parse(npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2,), }", "ab"), array).ok());
+  EXPECT_TRUE(
+      parse(npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2,), }", "ab"), array).ok());
 }
 
 TEST(Npy, RefusedWithTheFix) {
@@ -128,15 +133,15 @@ TEST(Npy, RefusedWithTheFix) {
     ArrayView array;
     Status status = parse(npy(c.dict, floats({1})), array);
     EXPECT_EQ(status.code(), Code::BadData) << c.dict;
-    EXPECT_NE(status.message().find(c.message), std::string::npos)
-        << c.dict << "\n" << status.message();
+    EXPECT_NE(status.message().find(c.message), std::string::npos) << c.dict << "\n"
+                                                                   << status.message();
   }
 }
 
 TEST(Npz, StoredAndDeflated) {
   TemporaryFolder folder;
-  std::string content = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }",
-                            floats({1, 2, 3}));
+  std::string content =
+      npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", floats({1, 2, 3}));
   ZipWriter zip;
   ASSERT_TRUE(zip.create(folder / "stored.npz").ok());
   ASSERT_TRUE(zip.add("x.npy", content.data(), content.size()).ok());
@@ -158,13 +163,14 @@ TEST(Npz, StoredAndDeflated) {
   ArrayView array;
   Status status = file.array(1, array);
   EXPECT_EQ(status.code(), Code::BadData);
-  EXPECT_NE(status.message().find("stored.npz': array 'bad'"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("stored.npz': array 'bad'"), std::string::npos)
+      << status.message();
 }
 
 TEST(Npz, DamagedContentIsFound) {
   TemporaryFolder folder;
-  std::string content = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }",
-                            floats({1, 2, 3}));
+  std::string content =
+      npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", floats({1, 2, 3}));
   auto error = [&](std::vector<unsigned char> bytes) {
     writeBytes(folder / "bad.npz", bytes);
     ArrayFile file;

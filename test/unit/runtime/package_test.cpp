@@ -76,8 +76,10 @@ TEST(Package, EveryFlippedByteIsFoundAndNamed) {
     Status status = open(folder / "bad.tpk");
     EXPECT_EQ(status.code(), Code::BadPackage) << "byte " << i << ": " << status.message();
     bool named = false;
-    for (const char *name : {"manifest.json", "program.fb", "kernels/cpu-x86-64.so", "entry", "end "
-                             "record", "director", "zip file"})
+    for (const char *name : {"manifest.json", "program.fb", "kernels/cpu-x86-64.so", "entry",
+                             "end "
+                             "record",
+                             "director", "zip file"})
       named |= status.message().find(name) != std::string::npos;
     EXPECT_TRUE(named) << status.message();
   }
@@ -120,16 +122,19 @@ TEST(Package, MissingEntriesAndFieldsAreNamed) {
   expectRefused(edited("\"checksums\": {", "\"checksums\": {\"extra\": \"0123456789abcdef\", "),
                 "entry 'extra' is missing");
   expectRefused(edited("\"kind\": \"training\"", "\"kind\": \"magic\""), "field 'kind'");
-  expectRefused(edited("\"name\": \"w\", \"dtype\": \"f32\"", "\"name\": \"w\", \"dtype\": \"f31\""),
-                "field 'parameters[0].dtype': 'f31' is unknown");
-  expectRefused(edited("\"name\": \"w\", \"dtype\": \"f32\"", "\"name\": \"w\", \"dtype\": \"f64\""),
-                "'w' is f64, but f32 in program.fb");
+  expectRefused(
+      edited("\"name\": \"w\", \"dtype\": \"f32\"", "\"name\": \"w\", \"dtype\": \"f31\""),
+      "field 'parameters[0].dtype': 'f31' is unknown");
+  expectRefused(
+      edited("\"name\": \"w\", \"dtype\": \"f32\"", "\"name\": \"w\", \"dtype\": \"f64\""),
+      "'w' is f64, but f32 in program.fb");
   expectRefused(edited("\"name\": \"y\"", "\"name\": \"z\""), "no entry for 'y'");
   expectRefused(edited("\"shape\": [4]", "\"shape\": [5]"), "'table' has another shape");
   expectRefused(edited("\"length\": 16", "\"length\": 12"), "'table' have 12 bytes");
   expectRefused(edited("\"batch_symbol\": \"batch\"", "\"batch_symbol\": \"b\""), "batch_symbol");
   expectRefused(edited("\"path\": ", "\"pat\": "), "field 'files[0].path' is missing");
-  expectRefused(edited("\"offset\": 12", "\"offset\": -12"), "field 'parameters[1].weights.offset'");
+  expectRefused(edited("\"offset\": 12", "\"offset\": -12"),
+                "field 'parameters[1].weights.offset'");
   expectRefused(edited("\"manifest\": \"0000", "\"manifest\": \"zzzz"), "is no checksum");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Sessions end to end on the tiny package: numbers against a plain reference, accumulation, bad data,
-// non-finite losses, cancelling, weights from everywhere.
+// Sessions end to end on the tiny package: numbers against a plain reference, accumulation, bad
+// data, non-finite losses, cancelling, weights from everywhere.
 
 #include "io/safetensors.h"
 #include "tiny_package.h"
@@ -207,8 +207,9 @@ TEST_F(SessionTest, BadDataIsNamed) {
   expectError(batch, "data['id'].astype(numpy.int64)");
   TinyBatch bad(6);
   bad.id[4] = 4;
-  expectError(bad.batch(), "input 'id': value 4 at [4] is out of range: allowed are 0 to 3, or -100 "
-                           "(node '/model/Gather')");
+  expectError(bad.batch(),
+              "input 'id': value 4 at [4] is out of range: allowed are 0 to 3, or -100 "
+              "(node '/model/Gather')");
   bad.id[4] = -100;
   StepResult result;
   EXPECT_TRUE(make()->step({bad.batch()}, {}, result).ok());
@@ -219,7 +220,8 @@ TEST_F(SessionTest, BadDataIsNamed) {
   TinyBatch none(0);
   expectError(none.batch(), "0 is below the minimum 1");
   TinyBatch large(600);
-  expectError(large.batch(), "the size batch is 600, at most 512 is possible (node '/model/Gather')");
+  expectError(large.batch(),
+              "the size batch is 600, at most 512 is possible (node '/model/Gather')");
   batch = good.batch();
   batch.push_back(batch[0]);
   EXPECT_EQ(session->step({batch}, {}, result).code(), Code::InvalidArgument);
@@ -261,8 +263,9 @@ TEST_F(SessionTest, KernelErrorsNameTheNode) {
     double loss;
     Status status = session->eval(bad.batch(), false, loss);
     EXPECT_EQ(status.code(), Code::BadData);
-    EXPECT_EQ(status.message(), "node '/model/Gather': index 8 at position 17 of its indices is out "
-                                "of range");
+    EXPECT_EQ(status.message(),
+              "node '/model/Gather': index 8 at position 17 of its indices is out "
+              "of range");
     StepResult result;
     // Micro-batches are undone; a fused step may have been cut off in the middle.
     EXPECT_EQ(session->step({bad.batch(), bad.batch()}, {}, result).code(), Code::BadData);
@@ -390,7 +393,8 @@ TEST_F(SessionTest, WeightsFile) {
   EXPECT_EQ(w(*make(options)), (std::vector<float>{1, 2, 3}));
 
   std::unique_ptr<Session> refused;
-  ASSERT_TRUE(writeSafetensors(options.weightsPath, {{"w", {values, DType::F32, {1, 3}, 12}}}).ok());
+  ASSERT_TRUE(
+      writeSafetensors(options.weightsPath, {{"w", {values, DType::F32, {1, 3}, 12}}}).ok());
   Status status = Session::create(package, options, refused);
   EXPECT_EQ(status.code(), Code::BadData);
   EXPECT_NE(status.message().find("'w' has shape [1, 3], expected [3]"), std::string::npos);

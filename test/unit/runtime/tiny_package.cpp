@@ -51,8 +51,8 @@ public:
     auto step = tensor("step", fb::DType::i64, {}), seed = tensor("seed", fb::DType::i64, {});
     auto loss = tensor("loss", fb::DType::f32, {}), pred = tensor("pred", fb::DType::f32, {batch});
     unsigned char rows[8] = {4};
-    auto rowsConstant = fb::CreateConstant(builder, fb::DType::i64, 0,
-                                           builder.CreateVector(rows, 8));
+    auto rowsConstant =
+        fb::CreateConstant(builder, fb::DType::i64, 0, builder.CreateVector(rows, 8));
     std::vector<flatbuffers::Offset<fb::Kernel>> kernels;
     auto kernel = [&](const char *name, uint32_t args, uint32_t dims) {
       kernels.push_back(fb::CreateKernel(builder, builder.CreateString(name), args, dims));
@@ -125,8 +125,8 @@ public:
       list.push_back(fb::CreateBuffer(builder, fb::Space::gradient, 0, constant(12)));
       list.push_back(fb::CreateBuffer(builder, fb::Space::state, 1, constant(4)));
       list.push_back(fb::CreateBuffer(builder, fb::Space::hyper, 0, constant(4)));
-      function("update", builder.CreateVector(list),
-               {launch(3, {0, 1, 2, 3, 4}, {}, three, 1, 0)}, {});
+      function("update", builder.CreateVector(list), {launch(3, {0, 1, 2, 3, 4}, {}, three, 1, 0)},
+               {});
     }
     {
       std::vector<flatbuffers::Offset<fb::Buffer>> list;
@@ -190,7 +190,8 @@ private:
   }
   flatbuffers::Offset<fb::Tensor> tensor(const char *name, fb::DType dtype,
                                          std::vector<uint32_t> shape) {
-    return fb::CreateTensor(builder, builder.CreateString(name), dtype, builder.CreateVector(shape));
+    return fb::CreateTensor(builder, builder.CreateString(name), dtype,
+                            builder.CreateVector(shape));
   }
   flatbuffers::Offset<fb::Command> command(fb::Op kind, flatbuffers::Offset<void> op) {
     return fb::CreateCommand(builder, kind, op, builder.CreateVector(std::vector<uint32_t>{0}));
@@ -201,9 +202,9 @@ private:
     std::vector<fb::Ref> refs;
     for (uint32_t buffer : buffers)
       refs.emplace_back(buffer, zero());
-    auto op = fb::CreateLaunch(builder, kernel, builder.CreateVectorOfStructs(refs),
-                               builder.CreateVector(dims), work, constant(grain),
-                               constant(scratch));
+    auto op =
+        fb::CreateLaunch(builder, kernel, builder.CreateVectorOfStructs(refs),
+                         builder.CreateVector(dims), work, constant(grain), constant(scratch));
     return command(fb::Op::Launch, op.Union());
   }
 

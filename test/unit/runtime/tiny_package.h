@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A package small enough to be written by hand: pred = x . w + table[id], mean squared error, SGD with
-// momentum 0.5. It has every function, space and kind of command, so the runtime is tested without
-// the compiler.
+// A package small enough to be written by hand: pred = x . w + table[id], mean squared error, SGD
+// with momentum 0.5. It has every function, space and kind of command, so the runtime is tested
+// without the compiler.
 #ifndef TRAINRT_TEST_TINY_PACKAGE_H
 #define TRAINRT_TEST_TINY_PACKAGE_H
 
@@ -22,7 +22,7 @@ struct TinyOptions {
   bool absent = false;
   bool valueRule = true; ///< without it the kernel itself meets bad ids
   uint32_t forwardKernel = 0;
-  int32_t lastUse = 3; ///< of `pred`'s gradient in "step"
+  int32_t lastUse = 3;                                     ///< of `pred`'s gradient in "step"
   std::function<void(std::string &manifest)> editManifest; ///< before its checksum is made
 };
 

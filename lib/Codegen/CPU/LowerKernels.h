@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From kernels in MLIR to a shared object.
+#ifndef TRAINC_LIB_CODEGEN_CPU_LOWERKERNELS_H
+#define TRAINC_LIB_CODEGEN_CPU_LOWERKERNELS_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include <string>
+#include <vector>
+
+namespace trainc::codegen {
+
+/// Lowers the functions of a module to the LLVM dialect, in place.
+llvm::LogicalResult lowerToLLVMDialect(mlir::ModuleOp module);
+/// LLVM bitcode of a module in the LLVM dialect.
+mlir::FailureOr<std::string> translateToBitcode(mlir::ModuleOp module);
+/// LLVM assembly of a module in the LLVM dialect.
+mlir::FailureOr<std::string> translateToText(mlir::ModuleOp module);
+/// Optimises bitcode for a CPU and emits an object file; on failure returns nothing and sets `error`.
+/// Works without MLIR and shares nothing: safe on any thread.
+std::vector<char> compileBitcode(llvm::StringRef bitcode, llvm::StringRef cpu, std::string &error);
+/// Links object files into a shared object with lld; on failure returns nothing and sets `error`.
+std::vector<char> linkShared(llvm::ArrayRef<std::vector<char>> objects, std::string &error);
+
+} // namespace trainc::codegen
+
+#endif // TRAINC_LIB_CODEGEN_CPU_LOWERKERNELS_H

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: trainc-opt %s --split-input-file --verify-diagnostics
+
+func.func @reduce_axis(%x: tensor<4x8xf32>) {
+  // expected-error@+1 {{'train.reduce' op expected axes below the rank 2, got 2}}
+  %0 = train.reduce sum %x axes = [2] : tensor<4x8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_order(%x: tensor<4x8xf32>) {
+  // expected-error@+1 {{expected the axes in ascending order, each once}}
+  %0 = train.reduce sum %x axes = [1, 0] : tensor<4x8xf32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @reduce_result(%x: tensor<4x?xf32, #train.dims<4, n>>) {
+  // expected-error@+1 {{expected a result of type 'tensor<?xf32, #train.dims<n>>', got 'tensor<4xf32>'}}
+  %0 = train.reduce sum %x axes = [0] : tensor<4x?xf32, #train.dims<4, n>> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_booleans(%x: tensor<4xi1>) {
+  // expected-error@+1 {{expected numbers for sum; booleans have max (any) and min (all)}}
+  %0 = train.reduce sum %x axes = [0] : tensor<4xi1> -> tensor<i1>
+  return
+}
+
+// -----
+
+func.func @matmul_rank(%x: tensor<4xf32>, %y: tensor<4xf32>) {
+  // expected-error@+1 {{expected operands of one rank of at least 2, got 1 and 1}}
+  %0 = train.matmul %x, %y : tensor<4xf32>, tensor<4xf32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @matmul_batch(%x: tensor<2x4x4xf32>, %y: tensor<?x4x4xf32, #train.dims<n, 4, 4>>) {
+  // expected-error@+1 {{expected equal batch axes, got 2 and n on axis 0}}
+  %0 = train.matmul %x, %y : tensor<2x4x4xf32>, tensor<?x4x4xf32, #train.dims<n, 4, 4>> -> tensor<2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_inner(%x: tensor<4x3xf32>, %y: tensor<4x3xf32>) {
+  // expected-error@+1 {{expected equal inner axes, got 3 and 4}}
+  %0 = train.matmul %x, %y : tensor<4x3xf32>, tensor<4x3xf32> -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_result(%x: tensor<4x3xf32>, %y: tensor<5x3xf32>) {
+  // expected-error@+1 {{expected a result of type 'tensor<4x5xf32>', got 'tensor<5x4xf32>'}}
+  %0 = train.matmul %x, %y transposed : tensor<4x3xf32>, tensor<5x3xf32> -> tensor<5x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_types(%x: tensor<4x4xf32>, %y: tensor<4x4xf16>) {
+  // expected-error@+1 {{expected operands of one element type, got 'f32' and 'f16'}}
+  %0 = train.matmul %x, %y : tensor<4x4xf32>, tensor<4x4xf16> -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_axis(%x: tensor<4x8xf32>) {
+  // expected-error@+1 {{expected an axis below the rank 2, got 2}}
+  %0 = train.softmax %x axis = 2 : tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_scale(%x: tensor<4x8xf32>, %s: tensor<4xf32>) {
+  // expected-error@+1 {{expected scale and bias of shape [8], got [4]}}
+  %0, %m, %r = train.layer_norm %x, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64}
+      : (tensor<4x8xf32>, tensor<4xf32>) -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @layer_norm_mean(%x: tensor<4x8xf32>, %s: tensor<8xf32>) {
+  // expected-error@+1 {{expected mean of type 'tensor<4xf32>', got 'tensor<8xf32>'}}
+  %0, %m, %r = train.layer_norm %x, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64}
+      : (tensor<4x8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @cross_entropy_labels(%x: tensor<4x8xf32>, %y: tensor<8xi64>) {
+  // expected-error@+1 {{expected integer labels of shape [4], got 'tensor<8xi64>'}}
+  %0, %lse = train.cross_entropy %x, %y : (tensor<4x8xf32>, tensor<8xi64>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @sgd_velocity(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error@+1 {{expected a velocity where momentum is not 0}}
+  %0 = train.sgd %p, %p, %lr, %lr, %t {momentum = 0.9 : f64}
+      : (tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i64>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @adam_shape(%p: tensor<4xf32>, %g: tensor<5xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error@+1 {{expected gradient of the parameter's shape [4], got [5]}}
+  %0, %1, %2 = train.adam %p, %g, %p, %p, %lr, %lr, %t {beta1 = 0.9 : f64, beta2 = 0.9 : f64, epsilon = 1.0e-8 : f64}
+      : (tensor<4xf32>, tensor<5xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i64>)
+      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @lamb_betas(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error@+1 {{expected betas in [0, 1), got 1}}
+  %0, %1, %2 = train.lamb %p, %p, %p, %p, %lr, %lr, %t {beta1 = 1.0 : f64, beta2 = 0.9 : f64, epsilon = 1.0e-8 : f64}
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i64>)
+      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
