@@ -55,6 +55,10 @@ struct ElementIndex {
   bool isUniform() const { return !vector && stride == 0; }
 };
 
+/// Unit attribute that a code generator may put on the op that makes a vector coordinate of buildScalar: the
+/// lanes are n, n + 1, n + 2, ... with n a multiple of 4. Formulas may use it, never need it.
+inline constexpr llvm::StringLiteral kAlignedLanesAttr = "train.aligned_lanes";
+
 /// What buildElement works with; implemented by the code generator.
 class ElementBuilder {
 public:

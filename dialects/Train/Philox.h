@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Philox4x32-10 in plain C++ (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
-// SC 2011), and the two rules that the train dialect builds on it: keys of nodes and dropout's mask. The
-// reference evaluator runs these; code generation emits the same arithmetic as MLIR.
+// Philox4x32-10 in plain C++ (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1,
+// 2, 3", SC 2011), and the two rules that the train dialect builds on it: keys of nodes and
+// dropout's mask. The reference evaluator runs these; code generation emits the same arithmetic as
+// MLIR.
 #ifndef TRAINC_DIALECTS_TRAIN_PHILOX_H
 #define TRAINC_DIALECTS_TRAIN_PHILOX_H
 
@@ -37,14 +38,13 @@ inline constexpr uint32_t kKeyHighMask = 0x1FFFFFu;
 /// Key of a node (`train.rng_key`).
 constexpr uint64_t nodeKey(uint64_t seed, uint64_t step, uint64_t microBatch, uint64_t rank,
                            uint64_t node) {
-  Counter words = philox4x32(
-      {uint32_t(step), uint32_t(microBatch), uint32_t(rank), uint32_t(node)},
-      {uint32_t(seed) ^ uint32_t(node >> 32), uint32_t(seed >> 32)});
+  Counter words = philox4x32({uint32_t(step), uint32_t(microBatch), uint32_t(rank), uint32_t(node)},
+                             {uint32_t(seed) ^ uint32_t(node >> 32), uint32_t(seed >> 32)});
   return uint64_t(words[0]) | (uint64_t(words[1] & kKeyHighMask) << 32);
 }
 
-/// Factor of the n-th outer coordinate (the fourth innermost axis is n = 0) in the last counter word. All are
-/// odd, so that no bit of a coordinate is lost.
+/// Factor of the n-th outer coordinate (the fourth innermost axis is n = 0) in the last counter
+/// word. All are odd, so that no bit of a coordinate is lost.
 constexpr uint32_t outerFactor(unsigned n) {
   uint32_t factor = n == 0 ? 1u : 0x9E3779B1u;
   for (unsigned i = 1; i < n; ++i)

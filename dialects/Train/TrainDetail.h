@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Helpers in double that the formulas of the pointwise ops (the `evaluate` code in the .td files) call.
-// Written apart from the generated code on purpose: each is the other's test.
+// Helpers in double that the formulas of the pointwise ops (the `evaluate` code in the .td files)
+// call. Written apart from the generated code on purpose: each is the other's test.
 #ifndef TRAINC_DIALECTS_TRAIN_TRAINDETAIL_H
 #define TRAINC_DIALECTS_TRAIN_TRAINDETAIL_H
 
@@ -12,15 +12,16 @@ namespace trainc::train::detail {
 double divide(double x, double y, mlir::Type type);
 /// The larger one; NaN if one is NaN.
 double maximum(double x, double y);
-/// x - floor(x / y) * y, with the sign of y (0 where y is 0 and both are integers is left to the caller).
+/// x - floor(x / y) * y, with the sign of y (0 where y is 0 and both are integers is left to the
+/// caller).
 double floorMod(double x, double y);
 /// 1 or 0; with a NaN only `ne` holds.
 double compare(ComparePredicate predicate, double x, double y);
-/// Conversion to the element type of `type`: to integers truncates, to i1 is x != 0. Floats keep all bits of
-/// the double (the evaluator works in double whatever the type).
+/// Conversion to the element type of `type`: to integers truncates, to i1 is x != 0. Floats keep
+/// all bits of the double (the evaluator works in double whatever the type).
 double castValue(double x, mlir::Type type);
-/// Brings a computed value into the range of the element type: integers wrap around, booleans are 0 or 1,
-/// floats stay.
+/// Brings a computed value into the range of the element type: integers wrap around, booleans are 0
+/// or 1, floats stay.
 double wrapValue(double x, mlir::Type type);
 /// Value of an IntegerAttr (i1: 0 or 1), FloatAttr or BoolAttr.
 double attrValue(mlir::Attribute attr);

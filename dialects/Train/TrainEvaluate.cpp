@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reference evaluation of the ops that are neither pointwise nor reductions: plain loops in double, straight
-// from each op's definition. Nothing here may share code with decompositions, gradients or code generation,
-// whose tests compare with it.
+// Reference evaluation of the ops that are neither pointwise nor reductions: plain loops in double,
+// straight from each op's definition. Nothing here may share code with decompositions, gradients or
+// code generation, whose tests compare with it.
 #include "dialects/Train/TrainDetail.h"
 #include "dialects/Train/TrainDialect.h"
 #include <cmath>
@@ -81,7 +81,8 @@ FailureOr<SmallVector<int64_t>> evaluateDims(DimsAttr dims, const SymbolValues &
 }
 
 /// Calls `fn` with the positions of the elements of each row along `axis`.
-void forEachRow(ArrayRef<int64_t> shape, int64_t axis, llvm::function_ref<void(ArrayRef<int64_t>)> fn) {
+void forEachRow(ArrayRef<int64_t> shape, int64_t axis,
+                llvm::function_ref<void(ArrayRef<int64_t>)> fn) {
   SmallVector<int64_t> outer(shape);
   outer[axis] = 1;
   forEach(outer, [&](ArrayRef<int64_t> index) {
@@ -92,8 +93,8 @@ void forEachRow(ArrayRef<int64_t> shape, int64_t axis, llvm::function_ref<void(A
   });
 }
 
-/// The largest element of a row (NaN wins), and the sum of e^(x - largest). Kept apart: largest + log(sum)
-/// loses the sum where the row is masked by the type's minimum.
+/// The largest element of a row (NaN wins), and the sum of e^(x - largest). Kept apart: largest +
+/// log(sum) loses the sum where the row is masked by the type's minimum.
 struct RowSum {
   double largest = -kInfinity, sum = 0;
   /// log(sum e^x); -inf for a row of -inf.
@@ -480,7 +481,8 @@ LogicalResult LambOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues
     parameterNorm += p * p;
     directionNorm += direction[i] * direction[i];
   }
-  double ratio = parameterNorm > 0 && directionNorm > 0 ? std::sqrt(parameterNorm / directionNorm) : 1;
+  double ratio =
+      parameterNorm > 0 && directionNorm > 0 ? std::sqrt(parameterNorm / directionNorm) : 1;
   for (int64_t i = 0; i < size; ++i)
     results[0].data[i] = operands[0].data[i] - lr * ratio * direction[i];
   return success();

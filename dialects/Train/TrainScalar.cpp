@@ -3,6 +3,7 @@
 
 #include "dialects/Train/TrainScalar.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
 
@@ -262,30 +263,36 @@ Value iota(OpBuilder &b, Location loc, Value coordinate, Type type) {
 // Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011)
 //===----------------------------------------------------------------------===//
 
-/// High and low words of a 32 x 32 bit product with a constant.
-static std::pair<Value, Value> mulWide(OpBuilder &b, Location loc, Value x, uint32_t factor) {
-  Type wide = sameShape(x.getType(), b.getI64Type());
-  Value product = arith::MulIOp::create(b, loc, arith::ExtUIOp::create(b, loc, wide, x),
-                                        intConstant(b, loc, wide, factor));
-  Value low = arith::TruncIOp::create(b, loc, x.getType(), product);
-  Value high = arith::TruncIOp::create(
-      b, loc, x.getType(),
-      arith::ShRUIOp::create(b, loc, product, intConstant(b, loc, wide, 32)));
-  return {high, low};
-}
+/// Ten rounds. The words stay in lanes of 64 bits all along: a product needs them there, and only the low
+/// half of a lane counts.
 static void philox(OpBuilder &b, Location loc, Value counter[4], Value key0, Value key1) {
+  Type word = counter[0].getType(), wide = sameShape(word, b.getI64Type());
+  auto widen = [&](Value x) -> Value { return arith::ExtUIOp::create(b, loc, wide, x); };
+  Value low = intConstant(b, loc, wide, 0xFFFFFFFFu), half = intConstant(b, loc, wide, 32);
+  auto product = [&](Value x, uint32_t factor) -> Value {
+    return arith::MulIOp::create(b, loc, arith::AndIOp::create(b, loc, x, low),
+                                 intConstant(b, loc, wide, factor));
+  };
+  auto mix = [&](Value x, Value y, Value z) -> Value {
+    return arith::XOrIOp::create(
+        b, loc, arith::ShRUIOp::create(b, loc, x, half),
+        arith::XOrIOp::create(b, loc, y, z));
+  };
+  for (int i = 0; i < 4; ++i)
+    counter[i] = widen(counter[i]);
+  key0 = widen(key0);
+  key1 = widen(key1);
   for (int round = 0; round < 10; ++round) {
-    auto [high0, low0] = mulWide(b, loc, counter[0], 0xD2511F53u);
-    auto [high1, low1] = mulWide(b, loc, counter[2], 0xCD9E8D57u);
-    Value c0 = arith::XOrIOp::create(b, loc, arith::XOrIOp::create(b, loc, high1, counter[1]), key0);
-    Value c2 = arith::XOrIOp::create(b, loc, arith::XOrIOp::create(b, loc, high0, counter[3]), key1);
-    counter[0] = c0;
-    counter[1] = low1;
-    counter[2] = c2;
-    counter[3] = low0;
-    key0 = arith::AddIOp::create(b, loc, key0, intConstant(b, loc, key0.getType(), 0x9E3779B9u));
-    key1 = arith::AddIOp::create(b, loc, key1, intConstant(b, loc, key1.getType(), 0xBB67AE85u));
+    Value product0 = product(counter[0], 0xD2511F53u), product1 = product(counter[2], 0xCD9E8D57u);
+    counter[0] = mix(product1, counter[1], key0);
+    counter[2] = mix(product0, counter[3], key1);
+    counter[1] = product1;
+    counter[3] = product0;
+    key0 = arith::AddIOp::create(b, loc, key0, intConstant(b, loc, wide, 0x9E3779B9u));
+    key1 = arith::AddIOp::create(b, loc, key1, intConstant(b, loc, wide, 0xBB67AE85u));
   }
+  for (int i = 0; i < 4; ++i)
+    counter[i] = arith::TruncIOp::create(b, loc, word, counter[i]);
 }
 static Value lowWord(OpBuilder &b, Location loc, Value x) {
   return arith::TruncIOp::create(b, loc, sameShape(x.getType(), b.getI32Type()), x);
@@ -311,23 +318,86 @@ Value rngKey(OpBuilder &b, Location loc, ValueRange words, int64_t node) {
       b, loc, low, arith::ShLIOp::create(b, loc, high, intConstant(b, loc, wide, 32)));
 }
 
-Value dropout(OpBuilder &b, Location loc, Value x, Value key, ValueRange index, double ratio) {
-  if (ratio == 0)
+/// The scalar that all lanes of `x` hold, or null.
+static Value uniformValue(OpBuilder &b, Location loc, Value x) {
+  if (!isa<VectorType>(x.getType()))
     return x;
-  Type word = sameShape(x.getType(), b.getI32Type());
+  if (auto broadcast = x.getDefiningOp<vector::BroadcastOp>())
+    return broadcast.getSource();
+  DenseElementsAttr constant;
+  if (matchPattern(x, m_Constant(&constant)) && constant.isSplat())
+    return arith::ConstantOp::create(b, loc, cast<TypedAttr>(constant.getSplatValue<Attribute>()));
+  return {};
+}
+
+/// Counter words of the elements: [i0 / 4, i1, i2, sum of the outer coordinates], i0 being `inner`.
+static void setCounter(OpBuilder &b, Location loc, Value block, ValueRange index, Value counter[4]) {
+  Type word = block.getType();
   auto coordinate = [&](int64_t fromInner) -> Value {
     if (fromInner >= int64_t(index.size()))
       return intConstant(b, loc, word, 0);
     Value i = index[index.size() - 1 - fromInner];
-    return arith::IndexCastOp::create(b, loc, sameShape(i.getType(), b.getI32Type()), i);
+    Type type = sameShape(i.getType(), b.getI32Type());
+    i = arith::IndexCastOp::create(b, loc, type, i);
+    return type == word ? i : Value(vector::BroadcastOp::create(b, loc, word, i));
   };
-  Value inner = coordinate(0);
   Value outer = coordinate(3);
   uint32_t factor = 0x9E3779B1u;
   for (int64_t axis = 4; axis < int64_t(index.size()); ++axis, factor *= 0x85EBCA77u)
     outer = add(b, loc, outer, mul(b, loc, coordinate(axis), intConstant(b, loc, word, factor)));
-  Value counter[4] = {arith::ShRUIOp::create(b, loc, inner, intConstant(b, loc, word, 2)),
-                      coordinate(1), coordinate(2), outer};
+  counter[0] = block;
+  counter[1] = coordinate(1);
+  counter[2] = coordinate(2);
+  counter[3] = outer;
+}
+
+/// Random words of lanes that run along the innermost axis from a multiple of 4: each Philox block is
+/// computed once for its four elements. Null where the lanes are not known to be such.
+static Value randomOfRow(OpBuilder &b, Location loc, Value key, ValueRange index) {
+  if (index.empty() || !index.back().getDefiningOp() ||
+      !index.back().getDefiningOp()->hasAttr(kAlignedLanesAttr))
+    return {};
+  int64_t lanes = cast<VectorType>(index.back().getType()).getNumElements(), blocks = lanes / 4;
+  Value keyScalar = uniformValue(b, loc, key);
+  SmallVector<Value> scalars;
+  for (Value i : index.drop_back())
+    scalars.push_back(uniformValue(b, loc, i));
+  if (lanes % 4 != 0 || !keyScalar || llvm::is_contained(scalars, Value()))
+    return {};
+  Value first = vector::ExtractOp::create(b, loc, index.back(), ArrayRef<int64_t>{0});
+  scalars.push_back(first);
+  auto words = VectorType::get(blocks, b.getI32Type());
+  Value block = arith::ShRUIOp::create(
+      b, loc, arith::IndexCastOp::create(b, loc, b.getI32Type(), first),
+      arith::ConstantIntOp::create(b, loc, 2, 32));
+  SmallVector<Attribute> steps;
+  for (int64_t i = 0; i < blocks; ++i)
+    steps.push_back(b.getI32IntegerAttr(i));
+  Value step = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(words, steps));
+  block = add(b, loc, vector::BroadcastOp::create(b, loc, words, block), step);
+  Value counter[4];
+  setCounter(b, loc, block, scalars, counter);
+  auto keyWord = [&](Value word) { return vector::BroadcastOp::create(b, loc, words, word); };
+  philox(b, loc, counter, keyWord(lowWord(b, loc, keyScalar)), keyWord(highWord(b, loc, keyScalar)));
+  // Lane 4 k + w is word w of block k.
+  SmallVector<int64_t> pairs, all;
+  for (int64_t k = 0; k < blocks; ++k) {
+    pairs.append({k, blocks + k});
+    all.append({2 * k, 2 * k + 1, 2 * blocks + 2 * k, 2 * blocks + 2 * k + 1});
+  }
+  Value low = vector::ShuffleOp::create(b, loc, counter[0], counter[1], pairs);
+  Value high = vector::ShuffleOp::create(b, loc, counter[2], counter[3], pairs);
+  return vector::ShuffleOp::create(b, loc, low, high, all);
+}
+
+static Value randomOfElement(OpBuilder &b, Location loc, Value x, Value key, ValueRange index) {
+  Type word = sameShape(x.getType(), b.getI32Type());
+  Value inner = intConstant(b, loc, word, 0);
+  if (!index.empty())
+    inner = arith::IndexCastOp::create(b, loc, word, index.back());
+  Value counter[4];
+  setCounter(b, loc, arith::ShRUIOp::create(b, loc, inner, intConstant(b, loc, word, 2)), index,
+             counter);
   philox(b, loc, counter, lowWord(b, loc, key), highWord(b, loc, key));
   Value lane = arith::AndIOp::create(b, loc, inner, intConstant(b, loc, word, 3));
   Value random = counter[3];
@@ -336,6 +406,16 @@ Value dropout(OpBuilder &b, Location loc, Value x, Value key, ValueRange index, 
                                      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lane,
                                                            intConstant(b, loc, word, i)),
                                      counter[i], random);
+  return random;
+}
+
+Value dropout(OpBuilder &b, Location loc, Value x, Value key, ValueRange index, double ratio) {
+  if (ratio == 0)
+    return x;
+  Type word = sameShape(x.getType(), b.getI32Type());
+  Value random = randomOfRow(b, loc, key, index);
+  if (!random)
+    random = randomOfElement(b, loc, x, key, index);
   double threshold = std::min(std::ceil(ratio * 4294967296.0), 4294967295.0);
   Value keep = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, random,
                                      intConstant(b, loc, word, uint32_t(threshold)));

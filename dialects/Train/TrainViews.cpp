@@ -33,6 +33,20 @@ std::optional<StridedLayout> ReshapeOp::getStridedView(const StridedLayout &oper
   StridedLayout layout{operand.offset, {}};
   DimAttr one = DimAttr::constant(getContext(), 1);
   layout.strides.assign(to.size(), one);
+  // A row-major buffer is read row-major, whatever divides what.
+  auto rowMajor = [&](ArrayRef<DimAttr> dims) {
+    SmallVector<DimAttr> strides(dims.size());
+    DimAttr run = one;
+    for (int64_t axis = int64_t(dims.size()) - 1; axis >= 0; --axis) {
+      strides[axis] = run;
+      run = run * dims[axis];
+    }
+    return strides;
+  };
+  if (operand.strides == rowMajor(from)) {
+    layout.strides = rowMajor(to);
+    return layout;
+  }
   // From the inside out: smallest groups of axes with equal products; a group's axes must lie in one run.
   int64_t i = from.size() - 1, j = to.size() - 1;
   while (i >= 0 || j >= 0) {

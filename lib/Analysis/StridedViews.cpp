@@ -48,7 +48,10 @@ bool trainc::acceptsStrides(Value value, const StridedLayout &layout,
     if (!view || (role != FusionRole::View && role != FusionRole::Access))
       return false;
     std::optional<StridedLayout> next = view.getStridedView(layout);
-    if (!next || !acceptsStrides(user->getResult(0), *next, ignore))
+    // A kernel computes access ops itself, but reads what stands behind another view from memory.
+    auto none = [](Operation *) { return false; };
+    if (!next || !(role == FusionRole::View ? acceptsStrides(user->getResult(0), *next, none)
+                                            : acceptsStrides(user->getResult(0), *next, ignore)))
       return false;
   }
   return true;

@@ -131,6 +131,8 @@ private:
     for (func::FuncOp function : functions)
       if (failed(convertTrainToPlan(function, source)))
         return failure();
+    if (!options.saveIR.empty())
+      saveText("5-kernels.mlir", [&](raw_ostream &out) { codegen.getModule().print(out); });
     SmallVector<StringRef> targets(options.targets.begin(), options.targets.end());
     FailureOr<std::vector<std::vector<char>>> objects = codegen.emitSharedObjects(targets);
     if (failed(objects))
@@ -146,7 +148,7 @@ private:
     contents.embedWeights = options.embedWeights;
     if (options.embedIR) {
       llvm::raw_string_ostream stream(contents.ir);
-      module->print(stream, OpPrintingFlags().enableDebugInfo().elideLargeElementsAttrs(64));
+      printIR(stream);
     }
     contents.options =
         llvm::json::Object{{"command", options.commandLine}, {"accumulate", options.accumulate}};
@@ -213,32 +215,37 @@ private:
     static constexpr StringLiteral phases[] = {"import", "legalize", "graph", "schedule",
                                                "codegen"};
     if (!options.saveIR.empty()) {
-      llvm::sys::fs::create_directories(options.saveIR);
-      llvm::SmallString<256> path(options.saveIR);
       size_t number = llvm::find(phases, phase) - std::begin(phases) + 1;
-      llvm::sys::path::append(path, std::to_string(number) + "-" + phase + ".mlir");
-      writeIR(path);
+      saveText(std::to_string(number) + "-" + phase.str() + ".mlir",
+               [&](raw_ostream &out) { printIR(out); });
     }
     if (options.stopAfter != phase)
       return false;
     llvm::errs() << "trainc: stopped after " << phase << "\n";
     return true;
   }
-  void writeIR(StringRef path) {
+  /// A file of --save-ir.
+  void saveText(StringRef name, llvm::function_ref<void(raw_ostream &)> print) {
+    llvm::sys::fs::create_directories(options.saveIR);
+    llvm::SmallString<256> path(options.saveIR);
+    llvm::sys::path::append(path, name);
     std::error_code error;
     llvm::raw_fd_ostream file(path, error);
-    if (error) {
-      llvm::errs() << "trainc: cannot write '" << path << "': " << error.message() << "\n";
-      return;
-    }
-    module->print(file, OpPrintingFlags().enableDebugInfo().elideLargeElementsAttrs(64));
+    if (error)
+      llvm::errs() << "trainc: warning: cannot write '" << path << "': " << error.message() << "\n";
+    else
+      print(file);
+  }
+  /// The module with its locations, which are ONNX nodes, without large constants.
+  void printIR(raw_ostream &out) {
+    module->print(out, OpPrintingFlags().enableDebugInfo().elideLargeElementsAttrs(64));
   }
 
   /// Keeps the IR before the phases that have no excuse to fail.
   void checkpointIR() {
     reproducer.clear();
     llvm::raw_string_ostream stream(reproducer);
-    module->print(stream, OpPrintingFlags().enableDebugInfo().elideLargeElementsAttrs(64));
+    printIR(stream);
   }
   int internalError(StringRef phase) {
     llvm::SmallString<256> path(llvm::sys::path::filename(options.model));

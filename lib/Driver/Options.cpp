@@ -105,7 +105,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   std::string target = "auto", betas, dropout, lrScale;
   std::vector<std::string> dims;
-  bool noOptimization = false, hoist = true, noHoist = false;
+  std::string level = "1";
+  bool hoist = true, noHoist = false;
   double weightDecay = NAN;
   app.add_option("model", options.model, "MODEL.onnx")->required();
   app.add_option("-o,--output", options.output, "package to write (default: MODEL.tpk)");
@@ -140,7 +141,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
       ->check(CLI::IsMember({"on", "off"}));
   app.add_flag("--hoist-slices", hoist, "compute only what a later selection keeps (default)");
   app.add_flag("--no-hoist-slices", noHoist, "");
-  app.add_flag("-O0", noOptimization, "the exact baseline: no pass that changes what is computed");
+  app.add_option("-O", level, "-O0: the exact baseline, no pass that changes what is computed")
+      ->check(CLI::IsMember({"0", "1"}));
   app.add_flag("--explain", options.explain, "say what each pass did, and why not");
   app.add_option("--save-ir", options.saveIR, "folder for the IR after each phase");
   app.add_option("--stop-after", options.stopAfter, "import|legalize|graph|schedule|codegen")
@@ -181,7 +183,7 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   else if (dropout == "off")
     options.legalize.dropout = DropoutMode::Off;
   options.graph.inference = options.legalize.inference;
-  options.graph.hoistSlices = hoist && !noHoist && !noOptimization;
+  options.graph.hoistSlices = hoist && !noHoist && level != "0";
   options.graph.clip = options.clipNorm > 0;
   options.weightDecay = !std::isnan(weightDecay)             ? weightDecay
                         : options.graph.optimizer == "adamw" ? 0.01

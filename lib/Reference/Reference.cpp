@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Evaluation of train ops in double. Knows interfaces, no ops: a dialect whose ops implement them is
-// evaluated too. Integers are doubles that wrap around like their type; floats keep the double's bits.
+// Evaluation of train ops in double. Knows interfaces, no ops: a dialect whose ops implement them
+// is evaluated too. Integers are doubles that wrap around like their type; floats keep the double's
+// bits.
 #include "trainc/Reference.h"
 
 #include "dialects/Train/TrainDetail.h"
@@ -91,8 +92,8 @@ static LogicalResult evaluateReduction(ReductionOpInterface op, const HostTensor
   return success();
 }
 
-/// The one block of an op that only wraps ops: its arguments are the operands, its terminator gives the
-/// results.
+/// The one block of an op that only wraps ops: its arguments are the operands, its terminator gives
+/// the results.
 static Block *getWrappedBlock(Operation *op) {
   if (op->getNumRegions() != 1 || !op->getRegion(0).hasOneBlock())
     return nullptr;
@@ -108,9 +109,8 @@ bool reference::isEvaluable(Operation *op) {
   if (isa<PointwiseOpInterface, ReductionOpInterface, ReferenceOpInterface>(op))
     return true;
   Block *block = getWrappedBlock(op);
-  return block && llvm::all_of(block->without_terminator(), [](Operation &inner) {
-           return reference::isEvaluable(&inner);
-         });
+  return block && llvm::all_of(block->without_terminator(),
+                               [](Operation &inner) { return reference::isEvaluable(&inner); });
 }
 
 FailureOr<HostTensors> reference::evaluateOp(Operation *op, ArrayRef<HostTensor> operands,
@@ -168,8 +168,9 @@ FailureOr<HostTensors> reference::evaluateBlock(Block &block, ArrayRef<HostTenso
       return operands;
     auto results = evaluateOp(&op, operands, symbols);
     if (failed(results))
-      return op.emitError("reference evaluation failed: an index is out of range, a size is unknown, or "
-                          "the op cannot be evaluated");
+      return op.emitError(
+          "reference evaluation failed: an index is out of range, a size is unknown, or "
+          "the op cannot be evaluated");
     for (auto [result, tensor] : llvm::zip_equal(op.getResults(), *results))
       if (!result.use_empty())
         values[result] = std::move(tensor);

@@ -34,7 +34,7 @@ class Cases:
     def run(self, command, code, *patterns):
         """Runs; expects the exit code, and every pattern (any case) on standard error."""
         command = [str(c) for c in command]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=120)
         text = done.stderr
         shown = " ".join(command)
         if done.returncode != code:
@@ -100,7 +100,7 @@ class Cases:
                 broken[position] ^= int(rng.integers(1, 256))
             path = self.write("flipped.onnx", bytes(broken))
             command = [self.arguments.trainc, path, "-o", self.folder / "flipped.tpk"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=120)
             if done.returncode not in (0, 1):
                 kept = pathlib.Path(tempfile.gettempdir()) / "trainc-flipped.onnx"
                 kept.write_bytes(bytes(broken))

@@ -26,6 +26,11 @@ KernelEmitter::KernelEmitter(FusionOp fusion, const Structure &structure,
   scopes.push_back({entry, nullptr, {}});
   buffers.resize(fusion.getInputs().size() + fusion.getNumResults());
   uses.resize(buffers.size());
+  for (Operation &op : fusion.getBody().front())
+    if (isa<ReductionOpInterface>(op) || llvm::any_of(op.getOperands(), [&](Value operand) {
+          return afterReduction.contains(operand);
+        }))
+      afterReduction.insert(op.result_begin(), op.result_end());
   moveTo(0);
 }
 
@@ -135,6 +140,9 @@ Value KernelEmitter::evaluate(Value value, ArrayRef<ElementIndex> index) {
   unsigned depth = std::max(depthOf(guard.scalar), depthOf(guard.lanes));
   if (!uniform)
     depth = std::max(depth, depthOf(guard.tail));
+  // What follows from a reduction exists only inside the work item, even where no coordinate says so.
+  if (afterReduction.contains(value))
+    depth = std::max<unsigned>(depth, std::min<size_t>(1, scopes.size() - 1));
   for (const ElementIndex &i : index) {
     key.insert(key.end(), {word(i.base), intptr_t(i.stride), word(i.vector)});
     depth = std::max(depth, depthOf(i));
@@ -338,6 +346,30 @@ Value KernelEmitter::laneConstants(Type element, int64_t stride) {
   return arith::ConstantOp::create(b, location, DenseElementsAttr::get(type, steps));
 }
 
+/// Whether an index scalar is a multiple of `factor` by the way it is made.
+static bool isMultipleOf(Value value, int64_t factor) {
+  if (auto constant = getConstantIntValue(value))
+    return *constant % factor == 0;
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp());
+    return loop && argument == loop.getInductionVar() &&
+           isMultipleOf(loop.getLowerBound(), factor) && isMultipleOf(loop.getStep(), factor);
+  }
+  Operation *op = value.getDefiningOp();
+  if (isa<arith::MulIOp>(op))
+    return isMultipleOf(op->getOperand(0), factor) || isMultipleOf(op->getOperand(1), factor);
+  if (auto difference = dyn_cast<arith::SubIOp>(op)) {
+    // x - x mod c
+    auto remainder = difference.getRhs().getDefiningOp<arith::RemUIOp>();
+    if (remainder && remainder.getLhs() == difference.getLhs() &&
+        isMultipleOf(remainder.getRhs(), factor))
+      return true;
+  }
+  if (isa<arith::AddIOp, arith::SubIOp>(op))
+    return isMultipleOf(op->getOperand(0), factor) && isMultipleOf(op->getOperand(1), factor);
+  return false;
+}
+
 Value KernelEmitter::asVector(const ElementIndex &index) {
   if (index.vector)
     return index.vector;
@@ -345,7 +377,10 @@ Value KernelEmitter::asVector(const ElementIndex &index) {
     return toLanes(index.base);
   return once(depthOf(index.base), {kVector, word(index.base), intptr_t(index.stride), vectorLanes}, [&] {
     Value steps = laneConstants(b.getIndexType(), index.stride);
-    return arith::AddIOp::create(b, location, toLanes(index.base), steps).getResult();
+    auto lanes = arith::AddIOp::create(b, location, toLanes(index.base), steps);
+    if (index.stride == 1 && isMultipleOf(index.base, 4))
+      lanes->setAttr(kAlignedLanesAttr, b.getUnitAttr());
+    return lanes.getResult();
   });
 }
 

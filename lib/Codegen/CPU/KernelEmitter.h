@@ -171,6 +171,8 @@ private:
   Guard guard;
   bool failed = false;
 
+  /// Values that a reduction of the fusion goes into.
+  llvm::DenseSet<mlir::Value> afterReduction;
   std::map<int64_t, mlir::Value> constants;
   llvm::DenseMap<train::DimAttr, mlir::Value> dimValues;
   llvm::SmallVector<mlir::Value> buffers;

@@ -129,8 +129,9 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
     break;
   }
   }
-  // About 10 microseconds of work for a task, from a rough cost of an element.
-  double count = double(elements.getConstant().value_or(512));
+  // About 10 microseconds of work for a task, from a rough cost of an element. A column of unknown length
+  // is taken for a long one.
+  double count = double(elements.getConstant().value_or(s.kind == Template::Column ? 32768 : 512));
   double nanoseconds = std::max(1.0, count) * (0.5 + s.cost / 60.0);
   launch.grain = std::max<int64_t>(1, int64_t(10000.0 / nanoseconds));
   return launch;

@@ -164,7 +164,7 @@ static Value sineF32(Formula &f, Value x, uint64_t quarters) {
   Value n = f.sub(shifted, f.f64(kRound64));
   Value r = f.fma(n, f.f64(-1.5707963267948966), wide);
   r = f.fma(n, f.f64(-6.123233995736766e-17), r);
-  r = f.clamp(r, f.f64(-0.8), f.f64(0.8));
+  r = f.clamp(r, f.f64(-1.0), f.f64(1.0));
   Value q = f.mul(r, r);
   Value sine = f.polynomial(q, {-1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0});
   sine = f.mul(sine, r);

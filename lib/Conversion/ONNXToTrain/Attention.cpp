@@ -49,6 +49,8 @@ static LogicalResult attention(NodeContext &c) {
   for (int64_t output = 1; output < c.numOutputs(); ++output)
     if (c.used(output))
       return c.fail("only its first output is supported");
+  if (!c.needFloat(0) || c.element(1) != c.element(0) || c.element(2) != c.element(0))
+    return c.fail("it needs floats of one type");
   if (c.attr("softcap", 0.0) != 0)
     return c.fail("softcap is not supported");
   TrainBuilder &tb = c.tb;
@@ -105,6 +107,6 @@ static LogicalResult attention(NodeContext &c) {
   return c.set(y);
 }
 
-void registerAttention(HandlerTable &table) { table.add("Attention", attention, 23); }
+void registerAttention(HandlerTable &table) { table.add("Attention", attention, 3, 23); }
 
 } // namespace trainc::legalize

@@ -10,6 +10,8 @@ using trainc::train::TrainBuilder;
 namespace trainc::legalize {
 
 static LogicalResult gather(NodeContext &c) {
+  if (!c.needInteger(1))
+    return failure();
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
   if (!axis)
     return failure();
@@ -37,12 +39,19 @@ static LogicalResult gather(NodeContext &c) {
     dims.insert(dims.begin() + *axis, index->rank(), c.dim(1));
     return c.set(tb.reshape(x, dims));
   }
+  // A table of positions bounds the size that they run over.
+  if (size && c.in(1).tensor)
+    if (std::optional<int64_t> position = positionAxis(c.in(1).tensor))
+      if (DimAttr run = c.dims(1)[*position]; !c.state.bounds.atMost(run, c.dim(*size)))
+        c.state.bounds.demandAtMost(run, *size);
   return c.set(tb.gather(c.tensor(0), c.tensor(1), *axis));
 }
 
 static LogicalResult gatherElements(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
   if (!axis)
+    return failure();
+  if (!c.needInteger(1))
     return failure();
   if (c.rank(1) != c.rank(0))
     return c.fail("its data and indices have different ranks");
@@ -54,6 +63,8 @@ static LogicalResult gatherElements(NodeContext &c) {
 }
 
 static LogicalResult gatherNd(NodeContext &c) {
+  if (!c.needInteger(1))
+    return failure();
   int64_t batch = c.attr("batch_dims", int64_t(0));
   const Dims &data = c.dims(0), &indices = c.dims(1);
   auto depth = indices.empty() ? std::nullopt : indices.back().getConstant();
@@ -76,12 +87,14 @@ static LogicalResult gatherNd(NodeContext &c) {
 
 static LogicalResult oneHot(NodeContext &c) {
   auto depth = c.sizes(1, "depth");
-  if (!depth || depth->size() != 1)
+  if (!depth || depth->size() != 1 || !c.needInteger(0) || !c.needSizes(*depth))
     return failure();
+  if (c.dims(2).size() != 1 || !c.dims(2)[0].isConstant(2))
+    return c.fail("its values are not a pair");
   int64_t rank = c.rank(0) + 1;
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(-1)), rank);
-  if (!axis || !isa<IntegerType>(c.element(0)))
-    return c.fail("its indices are not integers");
+  if (!axis)
+    return failure();
   TrainBuilder &tb = c.tb;
   Dims dims = c.dims(0), kept;
   dims.insert(dims.begin() + *axis, (*depth)[0]);
@@ -103,6 +116,8 @@ static LogicalResult argExtreme(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
   if (!axis)
     return failure();
+  if (c.element(0).isInteger(1))
+    return c.fail("it is not supported on booleans");
   TrainBuilder &tb = c.tb;
   using train::ReduceKind;
   Value x = c.tensor(0);
@@ -129,6 +144,8 @@ static LogicalResult cumSum(NodeContext &c) {
   std::optional<int64_t> axis = c.axis((*at)[0], c.rank(0));
   if (!axis)
     return failure();
+  if (c.element(0).isInteger(1))
+    return c.fail("it is not supported on booleans");
   Value x = c.tensor(0);
   return c.set(train::CumsumOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, *axis,
                                        c.attr("exclusive", int64_t(0)) != 0,
@@ -136,13 +153,13 @@ static LogicalResult cumSum(NodeContext &c) {
 }
 
 void registerIndex(HandlerTable &table) {
-  table.add("Gather", gather);
-  table.add("GatherElements", gatherElements);
-  table.add("GatherND", gatherNd);
-  table.add("OneHot", oneHot);
+  table.add("Gather", gather, 2);
+  table.add("GatherElements", gatherElements, 2);
+  table.add("GatherND", gatherNd, 2);
+  table.add("OneHot", oneHot, 3);
   table.add("ArgMax", argExtreme);
   table.add("ArgMin", argExtreme);
-  table.add("CumSum", cumSum);
+  table.add("CumSum", cumSum, 2);
 }
 
 } // namespace trainc::legalize

@@ -4,6 +4,7 @@
 
 #include "Legalizer.h"
 
+#include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -208,6 +209,24 @@ void Legalizer::addProblem(onnx::NodeOp node, const Twine &reason) {
   }
 }
 
+std::string Legalizer::checkInputs(onnx::NodeOp node, const HandlerTable::Entry &entry) {
+  int64_t inputs = node.getInputs().size();
+  if (inputs < entry.required || (entry.exact && inputs > entry.required) ||
+      node.getOutputs().empty())
+    return "it has the wrong number of inputs or outputs";
+  for (int64_t i = 0; i < inputs; ++i) {
+    Value input = node.getInputs()[i];
+    if (isa<NoneType>(input.getType())) {
+      if (i < entry.required || entry.variadic)
+        return "its input " + std::to_string(i) + " is missing";
+    } else if (valueOf(input).isSequence != (entry.sequence && i == 0)) {
+      return "its input " + std::to_string(i) +
+             (valueOf(input).isSequence ? " is a sequence" : " is not a sequence");
+    }
+  }
+  return {};
+}
+
 void Legalizer::legalizeNode(onnx::NodeOp node) {
   bool blocked =
       llvm::any_of(node.getInputs(), [&](Value input) { return poisoned.contains(input); });
@@ -229,6 +248,10 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
   }
   if (blocked)
     return poison();
+  if (std::string problem = checkInputs(node, it->second); !problem.empty()) {
+    addProblem(node, problem);
+    return poison();
+  }
   NodeContext context(node, *this, builder);
   if (failed(it->second.handler(context))) {
     addProblem(node, context.reason.empty() ? Twine("it is malformed") : Twine(context.reason));
@@ -379,6 +402,8 @@ LogicalResult Legalizer::finish() {
                             info.max ? builder.getI64IntegerAttr(*info.max) : IntegerAttr(),
                             builder.getI64IntegerAttr(1), builder.getStringAttr(info.input),
                             builder.getI64IntegerAttr(info.axis));
+  if (failed(verify(function)))
+    return failure();
   result.ops = body.getOperations().size() - 1;
   if (anyActiveDropout)
     result.inactiveDropouts = inactiveDropouts;

@@ -51,6 +51,8 @@ private:
   llvm::LogicalResult addInitializers();
   llvm::LogicalResult addInputs();
   DimAttr declareDim(llvm::StringRef name, llvm::StringRef input, int64_t axis);
+  /// What is wrong with the number or kind of a node's inputs, or "".
+  std::string checkInputs(onnx::NodeOp node, const HandlerTable::Entry &entry);
   void legalizeNode(onnx::NodeOp node);
   void addProblem(onnx::NodeOp node, const llvm::Twine &reason);
   llvm::LogicalResult reportProblems();

@@ -77,8 +77,9 @@ static LogicalResult matmul(NodeContext &c) {
 }
 
 static LogicalResult gemm(NodeContext &c) {
-  if (c.rank(0) != 2 || c.rank(1) != 2 || !isa<FloatType>(c.element(0)))
-    return c.fail("it needs two float matrices");
+  if (c.rank(0) != 2 || c.rank(1) != 2 || !isa<FloatType>(c.element(0)) ||
+      c.element(1) != c.element(0) || (c.has(2) && c.element(2) != c.element(0)))
+    return c.fail("it needs two float matrices, and a bias of their type");
   TrainBuilder &tb = c.tb;
   bool transA = c.attr("transA", int64_t(0)), transB = c.attr("transB", int64_t(0));
   if (c.dims(0)[transA ? 0 : 1] != c.dims(1)[transB ? 1 : 0])
@@ -107,8 +108,8 @@ static LogicalResult gemm(NodeContext &c) {
 }
 
 void registerLinear(HandlerTable &table) {
-  table.add("MatMul", matmul);
-  table.add("Gemm", gemm);
+  table.add("MatMul", matmul, 2);
+  table.add("Gemm", gemm, 2);
 }
 
 } // namespace trainc::legalize

@@ -32,6 +32,10 @@ static LogicalResult loss(NodeContext &c) {
     return c.fail("it needs scores [N, C, ...] and labels [N, ...]");
   if (!isa<FloatType>(c.element(0)) || !isa<IntegerType>(c.element(1)))
     return c.fail("it needs float scores and integer labels");
+  if (c.has(2) && (c.element(2) != c.element(0) || c.rank(2) != 1))
+    return c.fail("its weights need one number a class, of the scores' type");
+  if (c.element(1).isInteger(1))
+    return c.fail("its labels are booleans");
   Dims expected = c.dims(0);
   expected.erase(expected.begin() + 1);
   for (auto [have, want] : llvm::zip(c.dims(1), expected))
@@ -97,8 +101,8 @@ static LogicalResult loss(NodeContext &c) {
 }
 
 void registerLoss(HandlerTable &table) {
-  table.add("SoftmaxCrossEntropyLoss", loss);
-  table.add("NegativeLogLikelihoodLoss", loss);
+  table.add("SoftmaxCrossEntropyLoss", loss, 2);
+  table.add("NegativeLogLikelihoodLoss", loss, 2);
 }
 
 } // namespace trainc::legalize

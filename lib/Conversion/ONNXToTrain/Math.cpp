@@ -204,6 +204,8 @@ static LogicalResult unary(NodeContext &c) {
 }
 
 static LogicalResult gelu(NodeContext &c) {
+  if (!c.needFloat(0))
+    return failure();
   StringRef form = c.attr("approximate", "none");
   if (form != "none" && form != "tanh")
     return c.fail("approximate = '" + form + "' is unknown");
@@ -211,9 +213,13 @@ static LogicalResult gelu(NodeContext &c) {
   return c.set(train::GeluOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, form == "tanh"));
 }
 
-static LogicalResult isNan(NodeContext &c) { return c.set(c.tb.isNan(c.tensor(0))); }
+static LogicalResult isNan(NodeContext &c) {
+  return c.needFloat(0) ? c.set(c.tb.isNan(c.tensor(0))) : failure();
+}
 
 static LogicalResult isInf(NodeContext &c) {
+  if (!c.needFloat(0))
+    return failure();
   Value x = c.tensor(0), y = c.tb.isInf(x), zero = c.tb.scalarLike(x, 0);
   if (!c.attr("detect_negative", int64_t(1)))
     y = c.tb.logicalAnd(y, c.tb.compare("gt", x, zero));
@@ -223,6 +229,8 @@ static LogicalResult isInf(NodeContext &c) {
 }
 
 static LogicalResult logicalNot(NodeContext &c) {
+  if (!c.element(0).isInteger(1))
+    return c.fail("its input is not boolean");
   if (tryEvaluate(c, c.element(0)))
     return success();
   return c.set(c.tb.logicalNot(c.tensor(0)));
@@ -262,6 +270,14 @@ static LogicalResult binary(NodeContext &c) {
                         .Cases({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}, true)
                         .Default(false);
   Type resultElement = comparison ? Type(c.tb.b().getI1Type()) : c.element(0);
+  if (name != "Pow")
+    for (int64_t i = 1; i < c.numInputs(); ++i)
+      if (c.element(i) != c.element(0))
+        return c.fail("its inputs have different element types");
+  bool boolean = c.element(0).isInteger(1);
+  bool logical = name == "And" || name == "Or" || name == "Xor";
+  if (logical != boolean && (logical || (!comparison && name != "Max" && name != "Min")))
+    return c.fail(logical ? "its inputs are not boolean" : "it is not supported on booleans");
   if (name != "Pow" || c.element(0) == c.element(1))
     if (tryEvaluate(c, resultElement))
       return success();
@@ -281,10 +297,6 @@ static LogicalResult binary(NodeContext &c) {
       return failure();
     return c.set(c.tb.full(*common, resultElement, *truth));
   }
-  if (name != "Pow")
-    for (int64_t i = 1; i < c.numInputs(); ++i)
-      if (c.element(i) != c.element(0))
-        return c.fail("its inputs have different element types");
   std::optional<SmallVector<Value>> inputs = broadcastInputs(c);
   if (!inputs)
     return failure();
@@ -305,7 +317,6 @@ static LogicalResult binary(NodeContext &c) {
     return c.fail("fmod = 1 is not supported");
   if (Value result = throughTranspose(tb, name, x, (*inputs)[1]))
     return c.set(result);
-  bool boolean = c.element(0).isInteger(1);
   for (Value y : ArrayRef<Value>(*inputs).drop_front()) {
     if (name == "Add" || name == "Sum" || name == "Mean")
       x = tb.add(x, y);
@@ -344,7 +355,12 @@ static LogicalResult clip(NodeContext &c) {
   for (int64_t input : {1, 2}) {
     if (!c.has(input))
       continue;
-    Value bound = c.broadcastTo(c.tensor(input), train::getDims(x));
+    if (c.element(input) != c.element(0) || c.element(0).isInteger(1))
+      return c.fail("its bounds have another element type");
+    std::optional<Dims> common = c.broadcastDims({c.dims(0), c.dims(input)});
+    if (!common || *common != c.dims(0))
+      return c.fail("its bounds do not fit its input");
+    Value bound = c.broadcastTo(c.tensor(input), *common);
     x = tb.select(tb.compare(input == 1 ? "lt" : "gt", x, bound), bound, x);
   }
   return c.set(x);
@@ -393,10 +409,10 @@ static LogicalResult cast(NodeContext &c) {
 static LogicalResult castLike(NodeContext &c) { return castTo(c, c.element(1)); }
 
 static LogicalResult where(NodeContext &c) {
+  if (c.element(1) != c.element(2) || !c.element(0).isInteger(1))
+    return c.fail("it needs a boolean condition and two inputs of one element type");
   if (tryEvaluate(c, c.element(1)))
     return success();
-  if (c.element(1) != c.element(2))
-    return c.fail("its inputs have different element types");
   TrainBuilder &tb = c.tb;
   // Exporters guard softmax against rows of -inf by Where(IsNaN(softmax), 0, softmax). One guarded
   // softmax has a backward without 0 * NaN.
@@ -427,20 +443,21 @@ void registerMath(HandlerTable &table) {
                          "LeakyRelu",  "Elu",
                          "Selu",       "HardSigmoid",
                          "HardSwish",  "ThresholdedRelu"})
-    table.add(name, unary);
-  for (StringRef name :
-       {"Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "Sum", "Mean", "And", "Or", "Xor",
-        "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "PRelu"})
-    table.add(name, binary);
-  table.add("Not", logicalNot);
+    table.addExact(name, unary, 1);
+  for (StringRef name : {"Add", "Sub", "Mul", "Div", "Pow", "Mod", "And", "Or", "Xor", "Equal",
+                         "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "PRelu"})
+    table.addExact(name, binary, 2);
+  for (StringRef name : {"Max", "Min", "Sum", "Mean"})
+    table.addVariadic(name, binary);
+  table.addExact("Not", logicalNot, 1);
   table.add("Gelu", gelu);
   table.add("com.microsoft::Gelu", gelu);
   table.add("IsNaN", isNan);
   table.add("IsInf", isInf);
   table.add("Clip", clip);
   table.add("Cast", cast);
-  table.add("CastLike", castLike);
-  table.add("Where", where);
+  table.add("CastLike", castLike, 2);
+  table.addExact("Where", where, 3);
 }
 
 } // namespace trainc::legalize

@@ -16,6 +16,33 @@ bool NodeContext::has(int64_t input) {
   return input < numInputs() && !isa<NoneType>(op.getInputs()[input].getType());
 }
 
+bool NodeContext::needFloat(int64_t input) {
+  if (isa<FloatType>(element(input)))
+    return true;
+  (void)fail("its input " + Twine(input) + " is not a float tensor");
+  return false;
+}
+
+bool NodeContext::needInteger(int64_t input) {
+  if (isa<IntegerType>(element(input)) && !element(input).isInteger(1))
+    return true;
+  (void)fail("its input " + Twine(input) + " is not an integer tensor");
+  return false;
+}
+
+bool NodeContext::needSizes(ArrayRef<DimAttr> dims) {
+  for (DimAttr size : dims) {
+    // A product of sizes is far from overflow below this.
+    constexpr int64_t most = int64_t(1) << 40;
+    std::optional<int64_t> constant = size.getConstant();
+    if (constant && (*constant < 0 || *constant > most)) {
+      (void)fail("the size " + Twine(*constant) + " is out of range");
+      return false;
+    }
+  }
+  return true;
+}
+
 std::optional<Dims> NodeContext::sizes(int64_t input, StringRef what) {
   const Content *known = content(input);
   std::optional<Dims> result = known ? known->dims() : std::nullopt;

@@ -79,6 +79,12 @@ public:
   std::optional<llvm::SmallVector<int64_t>> constants(int64_t input, llvm::StringRef what);
   std::optional<double> realConstant(int64_t input, llvm::StringRef what);
 
+  /// Checks with a reason: a float input, an integer (not boolean) input, sizes that are not
+  /// negative.
+  bool needFloat(int64_t input);
+  bool needInteger(int64_t input);
+  bool needSizes(llvm::ArrayRef<DimAttr> dims);
+
   // Attributes, with the operator's default.
   int64_t attr(llvm::StringRef name, int64_t otherwise);
   double attr(llvm::StringRef name, double otherwise);
@@ -108,15 +114,29 @@ public:
 };
 
 using Handler = llvm::LogicalResult (*)(NodeContext &);
-/// Handlers by operator name ("Add", "com.microsoft::Gelu"), each from an opset on.
+/// Handlers by operator name ("Add", "com.microsoft::Gelu"), with what they may rely on.
 struct HandlerTable {
   struct Entry {
     Handler handler = nullptr;
+    /// The first `required` inputs are there; `variadic`: all are; `exact`: there are no others.
+    int64_t required = 1;
+    bool variadic = false;
+    bool exact = false;
+    /// Input 0 may be a sequence (every other input is a tensor).
+    bool sequence = false;
+    /// The first opset whose meaning the handler implements.
     int64_t since = 1;
   };
   llvm::StringMap<Entry> entries;
-  void add(llvm::StringRef name, Handler handler, int64_t since = 1) {
-    entries[name] = {handler, since};
+  void add(llvm::StringRef name, Handler handler, int64_t required = 1, int64_t since = 1) {
+    entries[name] = {handler, required, false, false, false, since};
+  }
+  void addExact(llvm::StringRef name, Handler handler, int64_t inputs) {
+    entries[name] = {handler, inputs, true, true};
+  }
+  void addVariadic(llvm::StringRef name, Handler handler) { entries[name] = {handler, 1, true}; }
+  void addSequence(llvm::StringRef name, Handler handler, int64_t required = 1) {
+    entries[name] = {handler, required, false, false, true};
   }
 };
 

@@ -10,7 +10,7 @@ namespace trainc::legalize {
 
 static LogicalResult softmax(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(-1)), c.rank(0));
-  if (!axis)
+  if (!axis || !c.needFloat(0))
     return failure();
   Value x = c.tensor(0);
   if (c.op.getOpType() == "LogSoftmax")
@@ -21,12 +21,16 @@ static LogicalResult softmax(NodeContext &c) {
 
 static LogicalResult layerNorm(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(-1)), c.rank(0));
-  if (!axis)
+  if (!axis || !c.needFloat(0))
     return failure();
   TrainBuilder &tb = c.tb;
   const Dims &dims = c.dims(0);
   Dims rows(dims.begin(), dims.begin() + *axis), normal(dims.begin() + *axis, dims.end());
   auto fit = [&](int64_t input) -> Value {
+    if (c.element(input) != c.element(0)) {
+      (void)c.fail("its scale or bias has another element type");
+      return {};
+    }
     std::optional<Dims> common = c.broadcastDims({normal, c.dims(input)});
     if (!common)
       return {};
@@ -57,8 +61,10 @@ static LogicalResult layerNorm(NodeContext &c) {
 
 static LogicalResult rmsNorm(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(-1)), c.rank(0));
-  if (!axis)
+  if (!axis || !c.needFloat(0))
     return failure();
+  if (c.element(1) != c.element(0))
+    return c.fail("its scale has another element type");
   TrainBuilder &tb = c.tb;
   Value x = c.tensor(0);
   const Dims &dims = c.dims(0);
@@ -75,11 +81,11 @@ static LogicalResult rmsNorm(NodeContext &c) {
 }
 
 void registerNorm(HandlerTable &table) {
-  table.add("Softmax", softmax, 13);
-  table.add("LogSoftmax", softmax, 13);
-  table.add("LayerNormalization", layerNorm);
-  table.add("RMSNormalization", rmsNorm);
-  table.add("SimplifiedLayerNormalization", rmsNorm);
+  table.add("Softmax", softmax, 1, 13);
+  table.add("LogSoftmax", softmax, 1, 13);
+  table.add("LayerNormalization", layerNorm, 2);
+  table.add("RMSNormalization", rmsNorm, 2);
+  table.add("SimplifiedLayerNormalization", rmsNorm, 2);
 }
 
 } // namespace trainc::legalize

@@ -17,6 +17,8 @@ static uint64_t hashName(StringRef name) {
 }
 
 static LogicalResult dropout(NodeContext &c) {
+  if (!c.needFloat(0))
+    return failure();
   TrainBuilder &tb = c.tb;
   double ratio = 0.5;
   if (c.has(1)) {

@@ -61,6 +61,8 @@ static LogicalResult reduce(NodeContext &c) {
     if (std::optional<Scalar> total = reduceContent(c, name, *known))
       return c.set(Content{known->element, SmallVector<int64_t>(keep ? rank : 0, 1), {*total}});
 
+  if (c.element(0).isInteger(1) && name != "ReduceMax" && name != "ReduceMin")
+    return c.fail("it is not supported on booleans");
   TrainBuilder &tb = c.tb;
   Dims dims = c.dims(0);
   Value x = c.tensor(0), y;

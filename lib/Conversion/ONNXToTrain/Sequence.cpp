@@ -11,6 +11,9 @@ namespace trainc::legalize {
 /// Sizes of parts of `chunk` along an axis of static size, the last one smaller.
 static Dims chunks(NodeContext &c, int64_t size, int64_t chunk) {
   Dims sizes;
+  constexpr int64_t most = 4096; // parts; more is no model
+  if (chunk <= 0 || size / chunk > most)
+    return sizes;
   for (int64_t at = 0; at < size; at += chunk)
     sizes.push_back(c.dim(std::min(chunk, size - at)));
   return sizes;
@@ -36,6 +39,8 @@ static LogicalResult split(NodeContext &c) {
   DimAttr sum = c.dim(0);
   for (DimAttr part : sizes)
     sum = sum + part;
+  if (!c.needSizes(sizes))
+    return failure();
   if (int64_t(sizes.size()) != c.numOutputs() || sum != size)
     return c.fail("its parts do not add up to its axis of size '" + size.str() + "'");
   if (sizes.size() == 1)
@@ -76,7 +81,9 @@ static LogicalResult splitToSequence(NodeContext &c) {
   DimAttr sum = c.dim(0);
   for (DimAttr part : sizes)
     sum = sum + part;
-  if (sum != size)
+  if (!c.needSizes(sizes))
+    return failure();
+  if (sizes.empty() || sum != size)
     return c.fail("its parts do not add up to its axis of size '" + size.str() + "'");
   LegalValue &result = c.state.valueOf(c.op.getOutputs()[0]);
   result.isSequence = true;
@@ -148,16 +155,19 @@ static LogicalResult concatFromSequence(NodeContext &c) {
     }
     parts.push_back(part);
   }
+  for (LegalValue *element : sequence.sequence)
+    if (element->element != sequence.sequence[0]->element)
+      return c.fail("the elements of its sequence have different element types");
   return c.set(c.tb.concat(parts, *axis));
 }
 
 void registerSequence(HandlerTable &table) {
-  table.add("Split", split, 13);
+  table.add("Split", split, 1, 13);
   table.add("SplitToSequence", splitToSequence);
-  table.add("SequenceAt", sequenceAt);
-  table.add("SequenceConstruct", sequenceConstruct);
-  table.add("SequenceLength", sequenceLength);
-  table.add("ConcatFromSequence", concatFromSequence);
+  table.addSequence("SequenceAt", sequenceAt, 2);
+  table.addVariadic("SequenceConstruct", sequenceConstruct);
+  table.addSequence("SequenceLength", sequenceLength);
+  table.addSequence("ConcatFromSequence", concatFromSequence);
 }
 
 } // namespace trainc::legalize

@@ -118,7 +118,7 @@ static LogicalResult fill(NodeContext &c, ArrayRef<DimAttr> dims, Type element, 
 
 static LogicalResult constantOfShape(NodeContext &c) {
   std::optional<Dims> dims = c.sizes(0, "shape");
-  if (!dims)
+  if (!dims || !c.needSizes(*dims))
     return failure();
   Type element = c.tb.b().getF32Type();
   Scalar value;
@@ -148,17 +148,22 @@ static LogicalResult range(NodeContext &c) {
     Value x = tb.iota(dims, element, 0);
     return c.set(tb.add(tb.mul(x, tb.scalarLike(x, *delta)), tb.scalarLike(x, *start)));
   }
+  if (!c.needInteger(0) || !c.needInteger(1) || !c.needInteger(2))
+    return failure();
   auto start = c.sizes(0, "start"), limit = c.sizes(1, "limit");
   auto delta = c.constants(2, "delta");
   if (!start || !limit || !delta)
     return failure();
-  if (start->size() != 1 || limit->size() != 1 || delta->size() != 1 || (*delta)[0] == 0)
+  if (start->size() != 1 || limit->size() != 1 || delta->size() != 1 || (*delta)[0] == 0 ||
+      (*delta)[0] == INT64_MIN)
     return c.fail("its start, limit and delta have to be scalars, delta not 0");
   int64_t step = (*delta)[0];
   DimAttr first = (*start)[0], span = step > 0 ? (*limit)[0] - first : first - (*limit)[0];
   int64_t stride = std::abs(step);
   DimAttr count = stride == 1 ? span : train::floorDiv(span + c.dim(stride - 1), c.dim(stride));
   count = c.state.bounds.max(count, c.dim(0));
+  if (!c.needSizes({count}))
+    return failure();
   auto known = count.getConstant();
   if (known && *known <= kMaxContent) {
     Content content{element, {*known}, {}};
@@ -212,6 +217,8 @@ static LogicalResult reshape(NodeContext &c) {
       dims.push_back(size);
     }
   }
+  if (!c.needSizes(dims))
+    return failure();
   DimAttr total = train::product(c.context(), from), rest = train::product(c.context(), dims);
   if (inferred) {
     DimAttr quotient = train::divideExactly(total, rest);
@@ -275,7 +282,7 @@ static LogicalResult squeeze(NodeContext &c) {
 
 static LogicalResult expand(NodeContext &c) {
   std::optional<Dims> wanted = c.sizes(1, "shape");
-  if (!wanted)
+  if (!wanted || !c.needSizes(*wanted))
     return failure();
   std::optional<Dims> dims = c.broadcastDims({c.dims(0), *wanted});
   if (!dims)
@@ -293,7 +300,7 @@ static LogicalResult expand(NodeContext &c) {
 
 static LogicalResult tile(NodeContext &c) {
   std::optional<Dims> repeats = c.sizes(1, "repeats");
-  if (!repeats)
+  if (!repeats || !c.needSizes(*repeats))
     return failure();
   Dims from = c.dims(0);
   if (repeats->size() != from.size())
@@ -482,6 +489,8 @@ static LogicalResult pad(NodeContext &c) {
     low[axis] = (*pads)[i];
     dims[axis] = dims[axis] + (*pads)[i] + (*pads)[i + axes.size()];
   }
+  if (!c.needSizes(dims))
+    return failure();
   if (dims == c.dims(0) && llvm::all_of(low, [](DimAttr size) { return size.isConstant(0); }))
     return c.alias(c.in(0));
   return c.set(c.tb.pad(c.tensor(0), value, low, dims));
@@ -508,22 +517,22 @@ static LogicalResult trilu(NodeContext &c) {
 }
 
 void registerShape(HandlerTable &table) {
-  table.add("Constant", constant);
+  table.add("Constant", constant, 0);
   table.add("Identity", identity);
   table.add("ConstantOfShape", constantOfShape);
-  table.add("Range", range);
+  table.add("Range", range, 3);
   table.add("Shape", shape);
   table.add("Size", size);
-  table.add("Reshape", reshape);
+  table.add("Reshape", reshape, 2);
   table.add("Flatten", flatten);
-  table.add("Unsqueeze", unsqueeze, 13);
-  table.add("Squeeze", squeeze, 13);
-  table.add("Expand", expand);
-  table.add("Tile", tile);
+  table.add("Unsqueeze", unsqueeze, 2, 13);
+  table.add("Squeeze", squeeze, 1, 13);
+  table.add("Expand", expand, 2);
+  table.add("Tile", tile, 2);
   table.add("Transpose", transpose);
-  table.add("Slice", slice);
-  table.add("Concat", concat);
-  table.add("Pad", pad);
+  table.add("Slice", slice, 3);
+  table.addVariadic("Concat", concat);
+  table.add("Pad", pad, 2);
   table.add("Trilu", trilu);
 }
 

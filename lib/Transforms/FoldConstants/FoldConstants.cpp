@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Constant folding through the reference evaluator: every op that it can evaluate folds, with no folder of
-// its own.
+// Constant folding through the reference evaluator: every op that it can evaluate folds, with no
+// folder of its own.
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
 
 #include "dialects/Train/TrainDetail.h"
@@ -60,9 +60,8 @@ private:
                        .function(getOperation().getName());
     if (!isSmall(op)) {
       if (!operands.empty())
-        remark::missed(op->getLoc(), options)
-            << remark::reason("the result has more than {0} elements or a symbolic size",
-                              int64_t(maxElements));
+        remark::missed(op->getLoc(), options) << remark::reason(
+            "the result has more than {0} elements or a symbolic size", int64_t(maxElements));
       return;
     }
     FailureOr<HostTensors> results = trainc::reference::evaluateOp(op, operands, {});
@@ -80,8 +79,8 @@ private:
       OpBuilder builder(op);
       SmallVector<Operation *> constants;
       for (auto [value, attribute] : llvm::zip_equal(values, attributes)) {
-        Operation *constant =
-            op->getDialect()->materializeConstant(builder, attribute, value.getType(), op->getLoc());
+        Operation *constant = op->getDialect()->materializeConstant(builder, attribute,
+                                                                    value.getType(), op->getLoc());
         if (!constant) {
           for (Operation *made : constants)
             made->erase();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass `test-evaluate`: runs functions by the reference evaluator and prints their results, so that text
-// tests can state values. An argument's value is its attribute `testdialect.value`; without one it is filled
-// with 0.5, -1, 1.5, -2, ... (floats) or 0, 1, 2, ... (integers), symbols being 2.
+// The pass `test-evaluate`: runs functions by the reference evaluator and prints their results, so
+// that text tests can state values. An argument's value is its attribute `testdialect.value`;
+// without one it is filled with 0.5, -1, 1.5, -2, ... (floats) or 0, 1, 2, ... (integers), symbols
+// being 2.
 #include "test/lib/TestPasses/TestPasses.h"
 
 #include "dialects/Train/TrainDetail.h"
@@ -32,7 +33,8 @@ struct TestEvaluate : PassWrapper<TestEvaluate, OperationPass<func::FuncOp>> {
     for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
       if (auto value = function.getArgAttrOfType<ElementsAttr>(i, "testdialect.value")) {
         arguments.push_back(reference::makeTensor(cast<ShapedType>(value.getType()).getShape()));
-        for (auto [slot, element] : llvm::zip_equal(arguments.back().data, value.getValues<Attribute>()))
+        for (auto [slot, element] :
+             llvm::zip_equal(arguments.back().data, value.getValues<Attribute>()))
           slot = train::detail::attrValue(element);
         (void)reference::bindSymbols(type, arguments.back().shape, symbols);
         continue;

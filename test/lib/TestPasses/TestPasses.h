@@ -6,6 +6,8 @@
 namespace trainc::testdialect {
 /// `test-evaluate`: prints what functions return, by the reference evaluator.
 void registerTestEvaluatePass();
+/// `test-codegen`: makes the CPU kernels of fusions.
+void registerTestCodegenPass();
 } // namespace trainc::testdialect
 
 #endif // TRAINC_TEST_LIB_TESTPASSES_H

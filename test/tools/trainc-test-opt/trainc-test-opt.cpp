@@ -12,6 +12,7 @@ int main(int argc, char **argv) {
   trainc::registerAllDialects(registry);
   registry.insert<trainc::testdialect::TestDialect>();
   trainc::registerAllPasses();
+  trainc::testdialect::registerTestCodegenPass();
   trainc::testdialect::registerTestEvaluatePass();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "trainc's optimizer driver, for tests\n", registry));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A parallel loop promises that the op on a part of its operands gives that part of its results. Every op
-// that names one is cut along it and compared.
+// A parallel loop promises that the op on a part of its operands gives that part of its results.
+// Every op that names one is cut along it and compared.
 #include "Samples.h"
 
 using namespace mlir;
@@ -47,7 +47,8 @@ protected:
     ASSERT_TRUE(succeeded(results)) << what;
     for (auto [result, tensor, axes] : llvm::zip_equal(*results, whole, map.results)) {
       int64_t axis = axisOf(axes, loop);
-      expectEqual(result, axis < 0 ? tensor : properties::slice(tensor, axis, start, extent), 1e-12, what);
+      expectEqual(result, axis < 0 ? tensor : properties::slice(tensor, axis, start, extent), 1e-12,
+                  what);
     }
     clone->dropAllReferences();
   }

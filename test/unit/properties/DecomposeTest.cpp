@@ -33,7 +33,8 @@ TEST_P(Decompositions, equalTheOp) {
   bool kernels = true;
   for (Operation &op : instance.function.getBody().front().without_terminator()) {
     auto fusion = dyn_cast<FusionOpInterface>(op);
-    kernels &= fusion && (fusion.getFusionRole() != FusionRole::None || isa<DecomposableOpInterface>(op));
+    kernels &=
+        fusion && (fusion.getFusionRole() != FusionRole::None || isa<DecomposableOpInterface>(op));
   }
   EXPECT_TRUE(kernels) << "a part is neither a kernel's nor decomposable";
   auto actual = instance.evaluate(values);

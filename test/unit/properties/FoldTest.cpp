@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Canonicalization keeps values: on arguments, on constants, and with each operand filled with 0, 1 or -1,
-// where folders have their special cases.
+// Canonicalization keeps values: on arguments, on constants, and with each operand filled with 0, 1
+// or -1, where folders have their special cases.
 #include "Samples.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/Pass/PassManager.h"
@@ -44,8 +44,8 @@ protected:
       return; // not a valid instance, such as an index out of range
     Block &block = instance.function.getBody().front();
     block.getTerminator()->setOperands(instance.op->getResults());
-    instance.function.setFunctionType(FunctionType::get(context.get(), block.getArgumentTypes(),
-                                                        instance.op->getResultTypes()));
+    instance.function.setFunctionType(
+        FunctionType::get(context.get(), block.getArgumentTypes(), instance.op->getResultTypes()));
     PassManager passes(context.get());
     passes.addPass(createCanonicalizerPass());
     ASSERT_TRUE(succeeded(passes.run(*instance.module))) << what.str();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Vector-Jacobian products against central differences of the reference evaluation, in double, for random
-// cotangents of all results together and of each alone.
+// Vector-Jacobian products against central differences of the reference evaluation, in double, for
+// random cotangents of all results together and of each alone.
 #include "Samples.h"
 #include "dialects/Train/TrainBuilder.h"
 #include <cmath>
@@ -17,7 +17,8 @@ bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.get
 class Gradients : public properties::SampleTest {
 protected:
   /// <cotangents, op(operands)>
-  double project(Instance &instance, ArrayRef<HostTensor> operands, ArrayRef<HostTensor> cotangents) {
+  double project(Instance &instance, ArrayRef<HostTensor> operands,
+                 ArrayRef<HostTensor> cotangents) {
     auto results = reference::evaluateOp(instance.op, operands, instance.symbols);
     EXPECT_TRUE(succeeded(results));
     double sum = 0;
@@ -62,8 +63,8 @@ protected:
     }
     // A use, so that the verifier looks at what was built.
     block.getTerminator()->setOperands(values);
-    instance.function.setFunctionType(FunctionType::get(
-        context.get(), block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));
+    instance.function.setFunctionType(FunctionType::get(context.get(), block.getArgumentTypes(),
+                                                        block.getTerminator()->getOperandTypes()));
     ASSERT_TRUE(succeeded(verify(*instance.module)));
     auto evaluated = reference::evaluateBlock(block, arguments, instance.symbols);
     ASSERT_TRUE(succeeded(evaluated));
@@ -87,7 +88,8 @@ protected:
         operands[i].data[e] = x;
         expected.data[e] = (above - below) / (2 * h);
       }
-      HostTensor actual = gradients[i] ? (*evaluated)[next++] : reference::makeTensor(operands[i].shape);
+      HostTensor actual =
+          gradients[i] ? (*evaluated)[next++] : reference::makeTensor(operands[i].shape);
       expectEqual(actual, expected, 1e-6, "gradient of operand " + std::to_string(i));
     }
   }

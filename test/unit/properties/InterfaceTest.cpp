@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What holds for every op: it has samples, its interfaces agree with each other, costs can be evaluated,
-// selections select, evaluation mode keeps shapes.
+// What holds for every op: it has samples, its interfaces agree with each other, costs can be
+// evaluated, selections select, evaluation mode keeps shapes.
 #include "Samples.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/raw_ostream.h"
 #include <set>
 
 using namespace mlir;
@@ -21,12 +23,13 @@ TEST(Registry, everyOpHasSamples) {
     StringRef dialect = name.getDialectNamespace();
     if (dialect != TrainDialect::getDialectNamespace() && dialect != "testdialect")
       continue;
-    bool speaks = name.hasInterface<AxisMapOpInterface>() || name.hasInterface<PointwiseOpInterface>() ||
-                  name.hasInterface<ReductionOpInterface>() || name.hasInterface<ReferenceOpInterface>() ||
-                  name.hasInterface<ElementAccessOpInterface>() ||
-                  name.hasInterface<DecomposableOpInterface>() ||
-                  name.hasInterface<DifferentiableOpInterface>() ||
-                  name.hasInterface<FusionOpInterface>() || name.hasInterface<SliceOpInterface>();
+    bool speaks =
+        name.hasInterface<AxisMapOpInterface>() || name.hasInterface<PointwiseOpInterface>() ||
+        name.hasInterface<ReductionOpInterface>() || name.hasInterface<ReferenceOpInterface>() ||
+        name.hasInterface<ElementAccessOpInterface>() ||
+        name.hasInterface<DecomposableOpInterface>() ||
+        name.hasInterface<DifferentiableOpInterface>() || name.hasInterface<FusionOpInterface>() ||
+        name.hasInterface<SliceOpInterface>();
     EXPECT_TRUE(!speaks || sampled.count(name.getStringRef().str()))
         << name.getStringRef().str() << " has no sample in SampleTable.cpp";
   }
@@ -61,6 +64,22 @@ TEST_P(Interfaces, areConsistent) {
   case FusionRole::View:
   case FusionRole::Library:
     break;
+  }
+}
+
+TEST_P(Interfaces, printAsTheyParse) {
+  Instance instance(*context, sample());
+  ASSERT_TRUE(instance.op);
+  std::string text, generic;
+  llvm::raw_string_ostream(text) << *instance.module;
+  llvm::raw_string_ostream stream(generic);
+  instance.module->print(stream, OpPrintingFlags().printGenericOpForm());
+  for (const std::string &printed : {text, generic}) {
+    auto again = parseSourceString<ModuleOp>(printed, context.get());
+    ASSERT_TRUE(again) << printed;
+    std::string second;
+    llvm::raw_string_ostream(second) << *again;
+    EXPECT_EQ(second, text);
   }
 }
 
@@ -135,7 +154,8 @@ TEST_P(Interfaces, reductionsHaveANeutralElement) {
     EXPECT_EQ(reduction.evaluateCombine(reduction.evaluateIdentity(), x), x);
     EXPECT_EQ(reduction.evaluateCombine(x, reduction.evaluateIdentity()), x);
   }
-  EXPECT_EQ(reduction.getIdentity(getElementTypeOrSelf(type)).getType(), getElementTypeOrSelf(type));
+  EXPECT_EQ(reduction.getIdentity(getElementTypeOrSelf(type)).getType(),
+            getElementTypeOrSelf(type));
 }
 
 TRAINC_FOR_EACH_SAMPLE(Interfaces);

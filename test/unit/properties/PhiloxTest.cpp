@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Philox4x32-10 against the known answers of Random123 (its file kat_vectors), and what dropout builds on it.
+// Philox4x32-10 against the known answers of Random123 (its file kat_vectors), and what dropout
+// builds on it.
 #include "dialects/Train/Philox.h"
 #include "dialects/Train/TrainDetail.h"
 #include "gtest/gtest.h"

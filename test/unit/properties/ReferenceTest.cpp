@@ -71,7 +71,8 @@ TEST_F(Reference, maskedRows) {
 
 TEST_F(Reference, reportsWhatDoesNotFit) {
   std::string message;
-  ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) { message = diagnostic.str(); });
+  ScopedDiagnosticHandler handler(context.get(),
+                                  [&](Diagnostic &diagnostic) { message = diagnostic.str(); });
   auto function = parse(R"(
     func.func @f(%d: tensor<2xf32>, %i: tensor<?xi64, #train.dims<n>>) -> tensor<?xf32, #train.dims<n>> {
       %0 = train.gather %d, %i axis = 0 : tensor<2xf32>, tensor<?xi64, #train.dims<n>> -> tensor<?xf32, #train.dims<n>>

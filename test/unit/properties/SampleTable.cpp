@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The samples. Elements are f64 where an op takes any float, so that only the formula is tested and not
-// rounding; sizes differ from axis to axis, so that no two are mixed up by luck.
+// The samples. Elements are f64 where an op takes any float, so that only the formula is tested and
+// not rounding; sizes differ from axis to axis, so that no two are mixed up by luck.
 #include "Samples.h"
 
 namespace trainc::properties {
 namespace {
 
-#define UNARY(op, fills) {"train." op, "%x: tensor<2x3xf64>", "%0 = train." op " %x : tensor<2x3xf64>", fills}
+#define UNARY(op, fills)                                                                           \
+  {"train." op, "%x: tensor<2x3xf64>", "%0 = train." op " %x : tensor<2x3xf64>", fills}
 #define BINARY(op, fills)                                                                          \
   {"train." op, "%x: tensor<2x3xf64>, %y: tensor<2x3xf64>",                                        \
    "%0 = train." op " %x, %y : tensor<2x3xf64>", fills}
@@ -14,7 +15,8 @@ namespace {
   {"train." op, "%x: tensor<2x3xi64>, %y: tensor<2x3xi64>",                                        \
    "%0 = train." op " %x, %y : tensor<2x3xi64>", fills}
 #define LOGICAL(op)                                                                                \
-  {"train." op, "%x: tensor<4x3xi1>, %y: tensor<4x3xi1>", "%0 = train." op " %x, %y : tensor<4x3xi1>", "b b"}
+  {"train." op, "%x: tensor<4x3xi1>, %y: tensor<4x3xi1>",                                          \
+   "%0 = train." op " %x, %y : tensor<4x3xi1>", "b b"}
 #define COMPARE(predicate)                                                                         \
   {"train.compare", "%x: tensor<2x9xi64>, %y: tensor<2x9xi64>",                                    \
    "%0 = train.compare " predicate " %x, %y : tensor<2x9xi64> -> tensor<2x9xi1>", "i:0:3 i:0:3"}
@@ -42,7 +44,8 @@ const Sample samples[] = {
     UNARY("gelu", "n"),
     {"train.gelu", "%x: tensor<2x3xf64>", "%0 = train.gelu %x tanh : tensor<2x3xf64>", "n"},
     UNARY("gelu_grad", "n"),
-    {"train.gelu_grad", "%x: tensor<2x3xf64>", "%0 = train.gelu_grad %x tanh : tensor<2x3xf64>", "n"},
+    {"train.gelu_grad", "%x: tensor<2x3xf64>", "%0 = train.gelu_grad %x tanh : tensor<2x3xf64>",
+     "n"},
     {"train.neg", "%x: " BS, "%0 = train.neg %x : " BS, "n"},
     BINARY("add", "n n"),
     BINARY("sub", "n n"),
@@ -65,8 +68,10 @@ const Sample samples[] = {
     LOGICAL("or"),
     LOGICAL("xor"),
     {"train.not", "%x: tensor<2x3xi1>", "%0 = train.not %x : tensor<2x3xi1>", "b"},
-    {"train.is_nan", "%x: tensor<2x3xf64>", "%0 = train.is_nan %x : tensor<2x3xf64> -> tensor<2x3xi1>", "m"},
-    {"train.is_inf", "%x: tensor<2x3xf64>", "%0 = train.is_inf %x : tensor<2x3xf64> -> tensor<2x3xi1>", "m"},
+    {"train.is_nan", "%x: tensor<2x3xf64>",
+     "%0 = train.is_nan %x : tensor<2x3xf64> -> tensor<2x3xi1>", "m"},
+    {"train.is_inf", "%x: tensor<2x3xf64>",
+     "%0 = train.is_inf %x : tensor<2x3xf64> -> tensor<2x3xi1>", "m"},
     COMPARE("eq"),
     COMPARE("ne"),
     COMPARE("lt"),
@@ -75,10 +80,14 @@ const Sample samples[] = {
     COMPARE("ge"),
     {"train.select", "%c: tensor<2x3xi1>, %x: tensor<2x3xf64>, %y: tensor<2x3xf64>",
      "%0 = train.select %c, %x, %y : tensor<2x3xi1>, tensor<2x3xf64>", "b n n"},
-    {"train.cast", "%x: tensor<2x3xf64>", "%0 = train.cast %x : tensor<2x3xf64> -> tensor<2x3xf32>", "n"},
-    {"train.cast", "%x: tensor<2x3xf64>", "%0 = train.cast %x : tensor<2x3xf64> -> tensor<2x3xi32>", "n"},
-    {"train.cast", "%x: tensor<2x3xi64>", "%0 = train.cast %x : tensor<2x3xi64> -> tensor<2x3xi1>", "i:-1:2"},
-    {"train.cast", "%x: tensor<2x3xi1>", "%0 = train.cast %x : tensor<2x3xi1> -> tensor<2x3xf64>", "b"},
+    {"train.cast", "%x: tensor<2x3xf64>", "%0 = train.cast %x : tensor<2x3xf64> -> tensor<2x3xf32>",
+     "n"},
+    {"train.cast", "%x: tensor<2x3xf64>", "%0 = train.cast %x : tensor<2x3xf64> -> tensor<2x3xi32>",
+     "n"},
+    {"train.cast", "%x: tensor<2x3xi64>", "%0 = train.cast %x : tensor<2x3xi64> -> tensor<2x3xi1>",
+     "i:-1:2"},
+    {"train.cast", "%x: tensor<2x3xi1>", "%0 = train.cast %x : tensor<2x3xi1> -> tensor<2x3xf64>",
+     "b"},
     {"train.full", "", "%0 = train.full 0.5 : f64 : tensor<2x3xf64>", ""},
     {"train.full", "", "%0 = train.full -3 : i64 : tensor<2xi64>", ""},
     {"train.dim", "", "%0 = train.dim <batch * seq + 1> : tensor<i64>", ""},
@@ -92,133 +101,260 @@ const Sample samples[] = {
      "%0 = train.dropout %x, %k {ratio = 0.5 : f64} : tensor<2x2x3x2x5xf64>, tensor<i64>", "n k"},
 
     // Shapes.
-    {"train.constant", "", "%0 = train.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf64>", ""},
+    {"train.constant", "", "%0 = train.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf64>",
+     ""},
     {"train.constant", "", "%0 = train.constant dense<[true, false]> : tensor<2xi1>", ""},
     {"train.iota", "", "%0 = train.iota 1 : tensor<2x3xi64>", ""},
     {"train.iota", "", "%0 = train.iota 0 : tensor<?x4xf64, #train.dims<batch, 4>>", ""},
-    {"train.broadcast", "%x: tensor<3xf64>", "%0 = train.broadcast %x axes = [1] : tensor<3xf64> -> tensor<2x3x4xf64>", "n"},
-    {"train.broadcast", "%x: tensor<f64>", "%0 = train.broadcast %x axes = [] : tensor<f64> -> tensor<2x3xf64>", "n"},
+    {"train.broadcast", "%x: tensor<3xf64>",
+     "%0 = train.broadcast %x axes = [1] : tensor<3xf64> -> tensor<2x3x4xf64>", "n"},
+    {"train.broadcast", "%x: tensor<f64>",
+     "%0 = train.broadcast %x axes = [] : tensor<f64> -> tensor<2x3xf64>", "n"},
     {"train.broadcast", "%x: tensor<?x4xf64, #train.dims<batch, 4>>",
      "%0 = train.broadcast %x axes = [0, 2] : tensor<?x4xf64, #train.dims<batch, 4>> -> " BS, "n"},
-    {"train.broadcast", "%x: tensor<2x3xf64>", "%0 = train.broadcast %x axes = [0, 1] : tensor<2x3xf64> -> tensor<2x3xf64>", "n"},
-    {"train.reshape", "%x: tensor<2x3x4xf64>", "%0 = train.reshape %x : tensor<2x3x4xf64> -> tensor<2x12xf64>", "n"},
-    {"train.reshape", "%x: " BS, "%0 = train.reshape %x : " BS " -> tensor<?x4xf64, #train.dims<batch * seq, 4>>", "n"},
-    {"train.reshape", "%x: " BS, "%0 = train.reshape %x : " BS " -> tensor<?x?x2x2xf64, #train.dims<batch, seq, 2, 2>>", "n"},
-    {"train.reshape", "%x: tensor<2x3xf64>", "%0 = train.reshape %x : tensor<2x3xf64> -> tensor<2x1x3xf64>", "n"},
-    {"train.reshape", "%x: tensor<2x3xf64>", "%0 = train.reshape %x : tensor<2x3xf64> -> tensor<3x2xf64>", "n"},
+    {"train.broadcast", "%x: tensor<2x3xf64>",
+     "%0 = train.broadcast %x axes = [0, 1] : tensor<2x3xf64> -> tensor<2x3xf64>", "n"},
+    {"train.reshape", "%x: tensor<2x3x4xf64>",
+     "%0 = train.reshape %x : tensor<2x3x4xf64> -> tensor<2x12xf64>", "n"},
+    {"train.reshape", "%x: " BS,
+     "%0 = train.reshape %x : " BS " -> tensor<?x4xf64, #train.dims<batch * seq, 4>>", "n"},
+    {"train.reshape", "%x: " BS,
+     "%0 = train.reshape %x : " BS " -> tensor<?x?x2x2xf64, #train.dims<batch, seq, 2, 2>>", "n"},
+    {"train.reshape", "%x: tensor<2x3xf64>",
+     "%0 = train.reshape %x : tensor<2x3xf64> -> tensor<2x1x3xf64>", "n"},
+    {"train.reshape", "%x: tensor<2x3xf64>",
+     "%0 = train.reshape %x : tensor<2x3xf64> -> tensor<3x2xf64>", "n"},
     {"train.transpose", "%x: tensor<2x3x4xf64>",
-     "%0 = train.transpose %x permutation = [2, 0, 1] : tensor<2x3x4xf64> -> tensor<4x2x3xf64>", "n"},
+     "%0 = train.transpose %x permutation = [2, 0, 1] : tensor<2x3x4xf64> -> tensor<4x2x3xf64>",
+     "n"},
     {"train.transpose", "%x: " BS,
-     "%0 = train.transpose %x permutation = [1, 0, 2] : " BS " -> tensor<?x?x4xf64, #train.dims<seq, batch, 4>>", "n"},
+     "%0 = train.transpose %x permutation = [1, 0, 2] : " BS
+     " -> tensor<?x?x4xf64, #train.dims<seq, batch, 4>>",
+     "n"},
     {"train.slice", "%x: tensor<4x5xf64>",
-     "%0 = train.slice %x starts = <1, 4> steps = [1, -2] : tensor<4x5xf64> -> tensor<2x3xf64>", "n"},
+     "%0 = train.slice %x starts = <1, 4> steps = [1, -2] : tensor<4x5xf64> -> tensor<2x3xf64>",
+     "n"},
     {"train.slice", "%x: tensor<4x5xf64>",
-     "%0 = train.slice %x starts = <0, 2> steps = [1, 1] : tensor<4x5xf64> -> tensor<4x2xf64>", "n"},
+     "%0 = train.slice %x starts = <0, 2> steps = [1, 1] : tensor<4x5xf64> -> tensor<4x2xf64>",
+     "n"},
     {"train.slice", "%x: " BS,
-     "%0 = train.slice %x starts = <0, seq - 1, 0> steps = [1, 1, 1] : " BS " -> tensor<?x1x4xf64, #train.dims<batch, 1, 4>>", "n"},
+     "%0 = train.slice %x starts = <0, seq - 1, 0> steps = [1, 1, 1] : " BS
+     " -> tensor<?x1x4xf64, #train.dims<batch, 1, 4>>",
+     "n"},
     {"train.pad", "%x: tensor<2x3xf64>",
      "%0 = train.pad %x value = 0.5 : f64 low = <1, 0> : tensor<2x3xf64> -> tensor<4x3xf64>", "n"},
     {"train.pad", "%x: tensor<2x5xf64>",
      "%0 = train.pad %x value = 0.0 : f64 low = <0, -1> : tensor<2x5xf64> -> tensor<2x3xf64>", "n"},
     {"train.pad", "%x: " BS,
-     "%0 = train.pad %x value = 1.0 : f64 low = <0, seq, 0> : " BS " -> tensor<?x?x4xf64, #train.dims<batch, 2 * seq, 4>>", "n"},
+     "%0 = train.pad %x value = 1.0 : f64 low = <0, seq, 0> : " BS
+     " -> tensor<?x?x4xf64, #train.dims<batch, 2 * seq, 4>>",
+     "n"},
     {"train.concat", "%x: tensor<2x3xf64>, %y: tensor<2x1xf64>, %z: tensor<2x2xf64>",
-     "%0 = train.concat %x, %y, %z axis = 1 : (tensor<2x3xf64>, tensor<2x1xf64>, tensor<2x2xf64>) -> tensor<2x6xf64>", "n n n"},
+     "%0 = train.concat %x, %y, %z axis = 1 : (tensor<2x3xf64>, tensor<2x1xf64>, tensor<2x2xf64>) "
+     "-> tensor<2x6xf64>",
+     "n n n"},
     {"train.concat", "%x: " BS ", %y: tensor<2x3x4xf64>",
-     "%1 = train.slice %y starts = <0, 0, 0> steps = [1, 1, 1] : tensor<2x3x4xf64> -> tensor<?x1x4xf64, #train.dims<batch, 1, 4>>\n"
-     "%0 = train.concat %x, %1 axis = 1 : (" BS ", tensor<?x1x4xf64, #train.dims<batch, 1, 4>>) -> tensor<?x?x4xf64, #train.dims<batch, seq + 1, 4>>", "n n"},
+     "%1 = train.slice %y starts = <0, 0, 0> steps = [1, 1, 1] : tensor<2x3x4xf64> -> "
+     "tensor<?x1x4xf64, #train.dims<batch, 1, 4>>\n"
+     "%0 = train.concat %x, %1 axis = 1 : (" BS ", tensor<?x1x4xf64, #train.dims<batch, 1, 4>>) -> "
+     "tensor<?x?x4xf64, #train.dims<batch, seq + 1, 4>>",
+     "n n"},
     {"train.split", "%x: tensor<2x6xf64>",
-     "%0:3 = train.split %x axis = 1 : (tensor<2x6xf64>) -> (tensor<2x3xf64>, tensor<2x1xf64>, tensor<2x2xf64>)", "n"},
+     "%0:3 = train.split %x axis = 1 : (tensor<2x6xf64>) -> (tensor<2x3xf64>, tensor<2x1xf64>, "
+     "tensor<2x2xf64>)",
+     "n"},
     {"train.gather", "%d: tensor<5x3xf64>, %i: tensor<2x4xi64>",
-     "%0 = train.gather %d, %i axis = 0 : tensor<5x3xf64>, tensor<2x4xi64> -> tensor<2x4x3xf64>", "n i:-5:5"},
+     "%0 = train.gather %d, %i axis = 0 : tensor<5x3xf64>, tensor<2x4xi64> -> tensor<2x4x3xf64>",
+     "n i:-5:5"},
     {"train.gather", "%d: tensor<2x5x3xf64>, %i: tensor<4xi32>",
-     "%0 = train.gather %d, %i axis = 1 : tensor<2x5x3xf64>, tensor<4xi32> -> tensor<2x4x3xf64>", "n i:-5:5"},
+     "%0 = train.gather %d, %i axis = 1 : tensor<2x5x3xf64>, tensor<4xi32> -> tensor<2x4x3xf64>",
+     "n i:-5:5"},
     {"train.gather", "%d: tensor<2x5x3xf64>, %i: tensor<i64>",
-     "%0 = train.gather %d, %i axis = 1 : tensor<2x5x3xf64>, tensor<i64> -> tensor<2x3xf64>", "n i:-5:5"},
+     "%0 = train.gather %d, %i axis = 1 : tensor<2x5x3xf64>, tensor<i64> -> tensor<2x3xf64>",
+     "n i:-5:5"},
     {"train.gather", "%d: " BS ", %i: tensor<2xi64>",
-     "%0 = train.gather %d, %i axis = 1 : " BS ", tensor<2xi64> -> tensor<?x2x4xf64, #train.dims<batch, 2, 4>>", "n i:-3:3"},
+     "%0 = train.gather %d, %i axis = 1 : " BS
+     ", tensor<2xi64> -> tensor<?x2x4xf64, #train.dims<batch, 2, 4>>",
+     "n i:-3:3"},
     {"train.gather_elements", "%d: tensor<2x5xf64>, %i: tensor<2x3xi64>",
-     "%0 = train.gather_elements %d, %i axis = 1 : tensor<2x5xf64>, tensor<2x3xi64> -> tensor<2x3xf64>", "n i:-5:5"},
+     "%0 = train.gather_elements %d, %i axis = 1 : tensor<2x5xf64>, tensor<2x3xi64> -> "
+     "tensor<2x3xf64>",
+     "n i:-5:5"},
     {"train.gather_elements", "%d: tensor<4x2x3xf64>, %i: tensor<2x2x3xi64>",
-     "%0 = train.gather_elements %d, %i axis = 0 : tensor<4x2x3xf64>, tensor<2x2x3xi64> -> tensor<2x2x3xf64>", "n i:-4:4"},
+     "%0 = train.gather_elements %d, %i axis = 0 : tensor<4x2x3xf64>, tensor<2x2x3xi64> -> "
+     "tensor<2x2x3xf64>",
+     "n i:-4:4"},
     {"train.gather_nd", "%d: tensor<3x4x2xf64>, %i: tensor<5x2xi64>",
-     "%0 = train.gather_nd %d, %i batch_dims = 0 : tensor<3x4x2xf64>, tensor<5x2xi64> -> tensor<5x2xf64>", "n i:-3:3"},
+     "%0 = train.gather_nd %d, %i batch_dims = 0 : tensor<3x4x2xf64>, tensor<5x2xi64> -> "
+     "tensor<5x2xf64>",
+     "n i:-3:3"},
     {"train.gather_nd", "%d: tensor<3x4x2xf64>, %i: tensor<3x5x1xi64>",
-     "%0 = train.gather_nd %d, %i batch_dims = 1 : tensor<3x4x2xf64>, tensor<3x5x1xi64> -> tensor<3x5x2xf64>", "n i:-4:4"},
+     "%0 = train.gather_nd %d, %i batch_dims = 1 : tensor<3x4x2xf64>, tensor<3x5x1xi64> -> "
+     "tensor<3x5x2xf64>",
+     "n i:-4:4"},
     {"train.gather_nd", "%d: tensor<3x4xf64>, %i: tensor<5x2xi64>",
-     "%0 = train.gather_nd %d, %i batch_dims = 0 : tensor<3x4xf64>, tensor<5x2xi64> -> tensor<5xf64>", "n i:-3:3"},
+     "%0 = train.gather_nd %d, %i batch_dims = 0 : tensor<3x4xf64>, tensor<5x2xi64> -> "
+     "tensor<5xf64>",
+     "n i:-3:3"},
     {"train.scatter_add", "%i: tensor<2x4xi64>, %u: tensor<2x4x3xf64>",
-     "%0 = train.scatter_add %i, %u axis = 0 : tensor<2x4xi64>, tensor<2x4x3xf64> -> tensor<5x3xf64>", "i:-5:5 n"},
+     "%0 = train.scatter_add %i, %u axis = 0 : tensor<2x4xi64>, tensor<2x4x3xf64> -> "
+     "tensor<5x3xf64>",
+     "i:-5:5 n"},
     {"train.scatter_add", "%i: tensor<4xi64>, %u: tensor<2x4x3xf64>",
-     "%0 = train.scatter_add %i, %u axis = 1 : tensor<4xi64>, tensor<2x4x3xf64> -> tensor<2x5x3xf64>", "i:-5:5 n"},
+     "%0 = train.scatter_add %i, %u axis = 1 : tensor<4xi64>, tensor<2x4x3xf64> -> "
+     "tensor<2x5x3xf64>",
+     "i:-5:5 n"},
     {"train.scatter_elements_add", "%i: tensor<2x3xi64>, %u: tensor<2x3xf64>",
-     "%0 = train.scatter_elements_add %i, %u axis = 1 : tensor<2x3xi64>, tensor<2x3xf64> -> tensor<2x5xf64>", "i:-5:5 n"},
-    {"train.cumsum", "%x: tensor<2x5x3xf64>", "%0 = train.cumsum %x axis = 1 : tensor<2x5x3xf64>", "n"},
-    {"train.cumsum", "%x: tensor<2x5xf64>", "%0 = train.cumsum %x axis = 1 exclusive : tensor<2x5xf64>", "n"},
-    {"train.cumsum", "%x: tensor<2x5xf64>", "%0 = train.cumsum %x axis = 0 reverse : tensor<2x5xf64>", "n"},
-    {"train.cumsum", "%x: tensor<2x5xi64>", "%0 = train.cumsum %x axis = 1 exclusive reverse : tensor<2x5xi64>", "i:0:9"},
+     "%0 = train.scatter_elements_add %i, %u axis = 1 : tensor<2x3xi64>, tensor<2x3xf64> -> "
+     "tensor<2x5xf64>",
+     "i:-5:5 n"},
+    {"train.cumsum", "%x: tensor<2x5x3xf64>", "%0 = train.cumsum %x axis = 1 : tensor<2x5x3xf64>",
+     "n"},
+    {"train.cumsum", "%x: tensor<2x5xf64>",
+     "%0 = train.cumsum %x axis = 1 exclusive : tensor<2x5xf64>", "n"},
+    {"train.cumsum", "%x: tensor<2x5xf64>",
+     "%0 = train.cumsum %x axis = 0 reverse : tensor<2x5xf64>", "n"},
+    {"train.cumsum", "%x: tensor<2x5xi64>",
+     "%0 = train.cumsum %x axis = 1 exclusive reverse : tensor<2x5xi64>", "i:0:9"},
 
     // Reductions and products.
-    {"train.reduce", "%x: tensor<2x3x4xf64>", "%0 = train.reduce sum %x axes = [0, 2] : tensor<2x3x4xf64> -> tensor<3xf64>", "n"},
-    {"train.reduce", "%x: tensor<2x3x4xf64>", "%0 = train.reduce sum %x axes = [0, 1, 2] : tensor<2x3x4xf64> -> tensor<f64>", "n"},
-    {"train.reduce", "%x: " BS, "%0 = train.reduce sum %x axes = [1] : " BS " -> tensor<?x4xf64, #train.dims<batch, 4>>", "n"},
-    {"train.reduce", "%x: tensor<2x3x4xf64>", "%0 = train.reduce max %x axes = [2] : tensor<2x3x4xf64> -> tensor<2x3xf64>", "n"},
-    {"train.reduce", "%x: tensor<2x3x4xf64>", "%0 = train.reduce min %x axes = [1] : tensor<2x3x4xf64> -> tensor<2x4xf64>", "n"},
-    {"train.reduce", "%x: tensor<2x3x4xf64>", "%0 = train.reduce prod %x axes = [1] : tensor<2x3x4xf64> -> tensor<2x4xf64>", "p"},
-    {"train.reduce", "%x: tensor<2x4xi64>", "%0 = train.reduce max %x axes = [1] : tensor<2x4xi64> -> tensor<2xi64>", "i:-9:9"},
-    {"train.reduce", "%x: tensor<3x4xi1>", "%0 = train.reduce max %x axes = [1] : tensor<3x4xi1> -> tensor<3xi1>", "b"},
-    {"train.reduce", "%x: tensor<3x4xi1>", "%0 = train.reduce min %x axes = [0] : tensor<3x4xi1> -> tensor<4xi1>", "b"},
+    {"train.reduce", "%x: tensor<2x3x4xf64>",
+     "%0 = train.reduce sum %x axes = [0, 2] : tensor<2x3x4xf64> -> tensor<3xf64>", "n"},
+    {"train.reduce", "%x: tensor<2x3x4xf64>",
+     "%0 = train.reduce sum %x axes = [0, 1, 2] : tensor<2x3x4xf64> -> tensor<f64>", "n"},
+    {"train.reduce", "%x: " BS,
+     "%0 = train.reduce sum %x axes = [1] : " BS " -> tensor<?x4xf64, #train.dims<batch, 4>>", "n"},
+    {"train.reduce", "%x: tensor<2x3x4xf64>",
+     "%0 = train.reduce max %x axes = [2] : tensor<2x3x4xf64> -> tensor<2x3xf64>", "n"},
+    {"train.reduce", "%x: tensor<2x3x4xf64>",
+     "%0 = train.reduce min %x axes = [1] : tensor<2x3x4xf64> -> tensor<2x4xf64>", "n"},
+    {"train.reduce", "%x: tensor<2x3x4xf64>",
+     "%0 = train.reduce prod %x axes = [1] : tensor<2x3x4xf64> -> tensor<2x4xf64>", "p"},
+    {"train.reduce", "%x: tensor<2x4xi64>",
+     "%0 = train.reduce max %x axes = [1] : tensor<2x4xi64> -> tensor<2xi64>", "i:-9:9"},
+    {"train.reduce", "%x: tensor<3x4xi1>",
+     "%0 = train.reduce max %x axes = [1] : tensor<3x4xi1> -> tensor<3xi1>", "b"},
+    {"train.reduce", "%x: tensor<3x4xi1>",
+     "%0 = train.reduce min %x axes = [0] : tensor<3x4xi1> -> tensor<4xi1>", "b"},
     {"train.matmul", "%a: tensor<2x3xf64>, %b: tensor<3x4xf64>",
      "%0 = train.matmul %a, %b : tensor<2x3xf64>, tensor<3x4xf64> -> tensor<2x4xf64>", "n n"},
     {"train.matmul", "%a: tensor<5x3x2xf64>, %b: tensor<5x3x4xf64>",
-     "%0 = train.matmul %a transposed, %b : tensor<5x3x2xf64>, tensor<5x3x4xf64> -> tensor<5x2x4xf64>", "n n"},
+     "%0 = train.matmul %a transposed, %b : tensor<5x3x2xf64>, tensor<5x3x4xf64> -> "
+     "tensor<5x2x4xf64>",
+     "n n"},
     {"train.matmul", "%a: tensor<2x3xf64>, %b: tensor<4x3xf64>",
-     "%0 = train.matmul %a, %b transposed : tensor<2x3xf64>, tensor<4x3xf64> -> tensor<2x4xf64>", "n n"},
+     "%0 = train.matmul %a, %b transposed : tensor<2x3xf64>, tensor<4x3xf64> -> tensor<2x4xf64>",
+     "n n"},
     {"train.matmul", "%a: tensor<3x2xf64>, %b: tensor<4x3xf64>",
-     "%0 = train.matmul %a transposed, %b transposed : tensor<3x2xf64>, tensor<4x3xf64> -> tensor<2x4xf64>", "n n"},
+     "%0 = train.matmul %a transposed, %b transposed : tensor<3x2xf64>, tensor<4x3xf64> -> "
+     "tensor<2x4xf64>",
+     "n n"},
     {"train.matmul", "%a: " BS ", %b: tensor<?x4x5xf64, #train.dims<batch, 4, 5>>",
-     "%0 = train.matmul %a, %b : " BS ", tensor<?x4x5xf64, #train.dims<batch, 4, 5>> -> tensor<?x?x5xf64, #train.dims<batch, seq, 5>>", "n n"},
+     "%0 = train.matmul %a, %b : " BS ", tensor<?x4x5xf64, #train.dims<batch, 4, 5>> -> "
+     "tensor<?x?x5xf64, #train.dims<batch, seq, 5>>",
+     "n n"},
 
     // Composites.
-    {"train.softmax", "%x: tensor<2x3x4xf64>", "%0 = train.softmax %x axis = 2 : tensor<2x3x4xf64>", "n"},
-    {"train.softmax", "%x: tensor<2x3x4xf64>", "%0 = train.softmax %x axis = 1 : tensor<2x3x4xf64>", "m"},
-    {"train.softmax", "%x: tensor<3x4xf64>", "%0 = train.softmax %x axis = 1 guarded : tensor<3x4xf64>", "r"},
+    {"train.softmax", "%x: tensor<2x3x4xf64>", "%0 = train.softmax %x axis = 2 : tensor<2x3x4xf64>",
+     "n"},
+    {"train.softmax", "%x: tensor<2x3x4xf64>", "%0 = train.softmax %x axis = 1 : tensor<2x3x4xf64>",
+     "m"},
+    {"train.softmax", "%x: tensor<3x4xf64>",
+     "%0 = train.softmax %x axis = 1 guarded : tensor<3x4xf64>", "r"},
     {"train.softmax", "%x: " BS, "%0 = train.softmax %x axis = 1 guarded : " BS, "n"},
-    {"train.log_softmax", "%x: tensor<2x3x4xf64>", "%0 = train.log_softmax %x axis = 2 : tensor<2x3x4xf64>", "n"},
+    {"train.log_softmax", "%x: tensor<2x3x4xf64>",
+     "%0 = train.log_softmax %x axis = 2 : tensor<2x3x4xf64>", "n"},
     {"train.log_softmax", "%x: " BS, "%0 = train.log_softmax %x axis = 1 : " BS, "n"},
     {"train.layer_norm", "%x: tensor<2x3x4xf64>, %s: tensor<4xf64>, %b: tensor<4xf64>",
-     "%0:3 = train.layer_norm %x, %s, %b {axis = 2 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x3x4xf64>, tensor<4xf64>, tensor<4xf64>) -> (tensor<2x3x4xf64>, tensor<2x3xf64>, tensor<2x3xf64>)", "n n n"},
+     "%0:3 = train.layer_norm %x, %s, %b {axis = 2 : i64, epsilon = 1.0e-5 : f64} : "
+     "(tensor<2x3x4xf64>, tensor<4xf64>, tensor<4xf64>) -> (tensor<2x3x4xf64>, tensor<2x3xf64>, "
+     "tensor<2x3xf64>)",
+     "n n n"},
     {"train.layer_norm", "%x: " BS ", %s: tensor<4xf64>",
-     "%0:3 = train.layer_norm %x, %s {axis = 2 : i64, epsilon = 1.0e-3 : f64} : (" BS ", tensor<4xf64>) -> (" BS ", tensor<?x?xf64, #train.dims<batch, seq>>, tensor<?x?xf64, #train.dims<batch, seq>>)", "n n"},
+     "%0:3 = train.layer_norm %x, %s {axis = 2 : i64, epsilon = 1.0e-3 : f64} : (" BS
+     ", tensor<4xf64>) -> (" BS
+     ", tensor<?x?xf64, #train.dims<batch, seq>>, tensor<?x?xf64, #train.dims<batch, seq>>)",
+     "n n"},
     {"train.layer_norm", "%x: tensor<2x3x4xf64>, %s: tensor<3x4xf64>, %b: tensor<3x4xf64>",
-     "%0:3 = train.layer_norm %x, %s, %b {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>) -> (tensor<2x3x4xf64>, tensor<2xf64>, tensor<2xf64>)", "n n n"},
+     "%0:3 = train.layer_norm %x, %s, %b {axis = 1 : i64, epsilon = 1.0e-5 : f64} : "
+     "(tensor<2x3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>) -> (tensor<2x3x4xf64>, tensor<2xf64>, "
+     "tensor<2xf64>)",
+     "n n n"},
     {"train.cross_entropy", "%x: tensor<6x5xf64>, %l: tensor<6xi64>",
-     "%0:2 = train.cross_entropy %x, %l : (tensor<6x5xf64>, tensor<6xi64>) -> (tensor<6xf64>, tensor<6xf64>)", "n i:0:5"},
+     "%0:2 = train.cross_entropy %x, %l : (tensor<6x5xf64>, tensor<6xi64>) -> (tensor<6xf64>, "
+     "tensor<6xf64>)",
+     "n i:0:5"},
     {"train.cross_entropy", "%x: tensor<2x4x3xf64>, %l: tensor<2x4xi64>",
-     "%0:2 = train.cross_entropy %x, %l {ignore_index = -1 : i64} : (tensor<2x4x3xf64>, tensor<2x4xi64>) -> (tensor<2x4xf64>, tensor<2x4xf64>)", "n i:-1:3"},
+     "%0:2 = train.cross_entropy %x, %l {ignore_index = -1 : i64} : (tensor<2x4x3xf64>, "
+     "tensor<2x4xi64>) -> (tensor<2x4xf64>, tensor<2x4xf64>)",
+     "n i:-1:3"},
     {"train.cross_entropy", "%x: " BS ", %l: tensor<?x?xi64, #train.dims<batch, seq>>",
-     "%0:2 = train.cross_entropy %x, %l {ignore_index = 1 : i64} : (" BS ", tensor<?x?xi64, #train.dims<batch, seq>>) -> (tensor<?x?xf64, #train.dims<batch, seq>>, tensor<?x?xf64, #train.dims<batch, seq>>)", "n i:0:4"},
+     "%0:2 = train.cross_entropy %x, %l {ignore_index = 1 : i64} : (" BS
+     ", tensor<?x?xi64, #train.dims<batch, seq>>) -> (tensor<?x?xf64, #train.dims<batch, seq>>, "
+     "tensor<?x?xf64, #train.dims<batch, seq>>)",
+     "n i:0:4"},
 
     // Optimizers.
-    {"train.sgd", "%p: tensor<2x3xf64>, %g: tensor<2x3xf64>, %lr: tensor<f64>, %wd: tensor<f64>, %t: tensor<i64>",
-     "%0 = train.sgd %p, %g, %lr, %wd, %t {momentum = 0.0 : f64, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1>} : (tensor<2x3xf64>, tensor<2x3xf64>, tensor<f64>, tensor<f64>, tensor<i64>) -> tensor<2x3xf64>", "n n =0.1 =0.01 =3"},
-    {"train.sgd", "%p: tensor<2x3xf64>, %g: tensor<2x3xf64>, %v: tensor<2x3xf64>, %lr: tensor<f64>, %wd: tensor<f64>, %t: tensor<i64>",
-     "%0:2 = train.sgd %p, %g, %v, %lr, %wd, %t {momentum = 0.9 : f64, nesterov} : (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<2x3xf64>, tensor<2x3xf64>)", "n n n =0.1 =0.01 =3"},
-    {"train.sgd", "%p: tensor<2x3xf64>, %g: tensor<2x3xf64>, %v: tensor<2x3xf64>, %lr: tensor<f64>, %wd: tensor<f64>, %t: tensor<i64>",
-     "%0:2 = train.sgd %p, %g, %v, %lr, %wd, %t {momentum = 0.9 : f64} : (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<2x3xf64>, tensor<2x3xf64>)", "n n n =0.1 =0.01 =1"},
-    {"train.adam", "%p: tensor<2x3xf64>, %g: tensor<2x3xf64>, %m: tensor<2x3xf64>, %v: tensor<2x3xf64>, %lr: tensor<f64>, %wd: tensor<f64>, %t: tensor<i64>",
-     "%0:3 = train.adam %p, %g, %m, %v, %lr, %wd, %t {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64} : (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>)", "n n n p =0.01 =0.1 =2"},
-    {"train.adam", "%p: tensor<2x3xf64>, %g: tensor<2x3xf64>, %m: tensor<2x3xf64>, %v: tensor<2x3xf64>, %lr: tensor<f64>, %wd: tensor<f64>, %t: tensor<i64>",
-     "%0:3 = train.adam %p, %g, %m, %v, %lr, %wd, %t {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, decoupled} : (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>)", "n n n p =0.01 =0.1 =1"},
-    {"train.lamb", "%p: tensor<2x3xf64>, %g: tensor<2x3xf64>, %m: tensor<2x3xf64>, %v: tensor<2x3xf64>, %lr: tensor<f64>, %wd: tensor<f64>, %t: tensor<i64>",
-     "%0:3 = train.lamb %p, %g, %m, %v, %lr, %wd, %t {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-6 : f64} : (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>)", "n n n p =0.01 =0.1 =2"},
-    {"train.lamb", "%p: tensor<4xf64>, %g: tensor<4xf64>, %m: tensor<4xf64>, %v: tensor<4xf64>, %lr: tensor<f64>, %wd: tensor<f64>, %t: tensor<i64>",
-     "%0:3 = train.lamb %p, %g, %m, %v, %lr, %wd, %t {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-6 : f64} : (tensor<4xf64>, tensor<4xf64>, tensor<4xf64>, tensor<4xf64>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf64>, tensor<4xf64>, tensor<4xf64>)", "=0 n n p =0.01 =0.1 =2"},
+    {"train.sgd",
+     "%p: tensor<2x3xf64>, %g: tensor<2x3xf64>, %lr: tensor<f64>, %wd: tensor<f64>, %t: "
+     "tensor<i64>",
+     "%0 = train.sgd %p, %g, %lr, %wd, %t {momentum = 0.0 : f64, operandSegmentSizes = array<i32: "
+     "1, 1, 0, 1, 1, 1>} : (tensor<2x3xf64>, tensor<2x3xf64>, tensor<f64>, tensor<f64>, "
+     "tensor<i64>) -> tensor<2x3xf64>",
+     "n n =0.1 =0.01 =3"},
+    {"train.sgd",
+     "%p: tensor<2x3xf64>, %g: tensor<2x3xf64>, %v: tensor<2x3xf64>, %lr: tensor<f64>, %wd: "
+     "tensor<f64>, %t: tensor<i64>",
+     "%0:2 = train.sgd %p, %g, %v, %lr, %wd, %t {momentum = 0.9 : f64, nesterov} : "
+     "(tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>, tensor<f64>, tensor<f64>, tensor<i64>) "
+     "-> (tensor<2x3xf64>, tensor<2x3xf64>)",
+     "n n n =0.1 =0.01 =3"},
+    {"train.sgd",
+     "%p: tensor<2x3xf64>, %g: tensor<2x3xf64>, %v: tensor<2x3xf64>, %lr: tensor<f64>, %wd: "
+     "tensor<f64>, %t: tensor<i64>",
+     "%0:2 = train.sgd %p, %g, %v, %lr, %wd, %t {momentum = 0.9 : f64} : (tensor<2x3xf64>, "
+     "tensor<2x3xf64>, tensor<2x3xf64>, tensor<f64>, tensor<f64>, tensor<i64>) -> "
+     "(tensor<2x3xf64>, tensor<2x3xf64>)",
+     "n n n =0.1 =0.01 =1"},
+    {"train.adam",
+     "%p: tensor<2x3xf64>, %g: tensor<2x3xf64>, %m: tensor<2x3xf64>, %v: tensor<2x3xf64>, %lr: "
+     "tensor<f64>, %wd: tensor<f64>, %t: tensor<i64>",
+     "%0:3 = train.adam %p, %g, %m, %v, %lr, %wd, %t {beta1 = 0.9 : f64, beta2 = 0.999 : f64, "
+     "epsilon = 1.0e-8 : f64} : (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>, "
+     "tensor<2x3xf64>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<2x3xf64>, "
+     "tensor<2x3xf64>, tensor<2x3xf64>)",
+     "n n n p =0.01 =0.1 =2"},
+    {"train.adam",
+     "%p: tensor<2x3xf64>, %g: tensor<2x3xf64>, %m: tensor<2x3xf64>, %v: tensor<2x3xf64>, %lr: "
+     "tensor<f64>, %wd: tensor<f64>, %t: tensor<i64>",
+     "%0:3 = train.adam %p, %g, %m, %v, %lr, %wd, %t {beta1 = 0.9 : f64, beta2 = 0.999 : f64, "
+     "epsilon = 1.0e-8 : f64, decoupled} : (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>, "
+     "tensor<2x3xf64>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<2x3xf64>, "
+     "tensor<2x3xf64>, tensor<2x3xf64>)",
+     "n n n p =0.01 =0.1 =1"},
+    {"train.lamb",
+     "%p: tensor<2x3xf64>, %g: tensor<2x3xf64>, %m: tensor<2x3xf64>, %v: tensor<2x3xf64>, %lr: "
+     "tensor<f64>, %wd: tensor<f64>, %t: tensor<i64>",
+     "%0:3 = train.lamb %p, %g, %m, %v, %lr, %wd, %t {beta1 = 0.9 : f64, beta2 = 0.999 : f64, "
+     "epsilon = 1.0e-6 : f64} : (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3xf64>, "
+     "tensor<2x3xf64>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<2x3xf64>, "
+     "tensor<2x3xf64>, tensor<2x3xf64>)",
+     "n n n p =0.01 =0.1 =2"},
+    {"train.lamb",
+     "%p: tensor<4xf64>, %g: tensor<4xf64>, %m: tensor<4xf64>, %v: tensor<4xf64>, %lr: "
+     "tensor<f64>, %wd: tensor<f64>, %t: tensor<i64>",
+     "%0:3 = train.lamb %p, %g, %m, %v, %lr, %wd, %t {beta1 = 0.9 : f64, beta2 = 0.999 : f64, "
+     "epsilon = 1.0e-6 : f64} : (tensor<4xf64>, tensor<4xf64>, tensor<4xf64>, tensor<4xf64>, "
+     "tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf64>, tensor<4xf64>, tensor<4xf64>)",
+     "=0 n n p =0.01 =0.1 =2"},
 
     // Ops that the compiler does not know.
-    {"testdialect.squareplus", "%x: tensor<2x3xf64>", "%0 = testdialect.squareplus %x {b = 4.0 : f64} : tensor<2x3xf64>", "n"},
-    {"testdialect.squareplus", "%x: " BS, "%0 = testdialect.squareplus %x {b = 1.0 : f64} : " BS, "n"},
-    {"testdialect.sum_squares", "%x: tensor<2x3x4xf64>", "%0 = testdialect.sum_squares %x : tensor<2x3x4xf64> -> tensor<2x3xf64>", "n"},
+    {"testdialect.squareplus", "%x: tensor<2x3xf64>",
+     "%0 = testdialect.squareplus %x {b = 4.0 : f64} : tensor<2x3xf64>", "n"},
+    {"testdialect.squareplus", "%x: " BS, "%0 = testdialect.squareplus %x {b = 1.0 : f64} : " BS,
+     "n"},
+    {"testdialect.sum_squares", "%x: tensor<2x3x4xf64>",
+     "%0 = testdialect.sum_squares %x : tensor<2x3x4xf64> -> tensor<2x3xf64>", "n"},
 
     // Structure.
     {"train.fusion", "%x: tensor<2x3xf64>",
@@ -227,7 +363,8 @@ const Sample samples[] = {
      "  %1 = train.exp %a : tensor<2x3xf64>\n"
      "  %2 = train.reduce sum %1 axes = [1] : tensor<2x3xf64> -> tensor<2xf64>\n"
      "  train.yield %2 : tensor<2xf64>\n"
-     "}", "n"},
+     "}",
+     "n"},
 };
 } // namespace
 

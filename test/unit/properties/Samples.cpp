@@ -30,8 +30,8 @@ std::string sampleName(const ::testing::TestParamInfo<unsigned> &info) {
 
 std::unique_ptr<MLIRContext> makeContext() {
   DialectRegistry registry;
-  registry.insert<func::FuncDialect, arith::ArithDialect, math::MathDialect, testdialect::TestDialect,
-                  train::TrainDialect>();
+  registry.insert<func::FuncDialect, arith::ArithDialect, math::MathDialect,
+                  testdialect::TestDialect, train::TrainDialect>();
   auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
   return context;
@@ -86,9 +86,9 @@ HostTensor fill(ArrayRef<int64_t> shape, StringRef how, std::mt19937_64 &random)
   return tensor;
 }
 
-Instance::Instance(MLIRContext &context, const Sample &sample) {
-  std::string text = std::string("func.func @sample(") + sample.arguments + ") {\n  " + sample.body +
-                     "\n  return\n}\n";
+Instance::Instance(MLIRContext &context, const Sample &sample, const train::SymbolValues *sizes) {
+  std::string text = std::string("func.func @sample(") + sample.arguments + ") {\n  " +
+                     sample.body + "\n  return\n}\n";
   module = parseSourceString<ModuleOp>(text, &context);
   if (!module) {
     ADD_FAILURE() << "cannot parse\n" << text;
@@ -96,7 +96,10 @@ Instance::Instance(MLIRContext &context, const Sample &sample) {
   }
   function = *module->getOps<func::FuncOp>().begin();
   Block &block = function.getBody().front();
-  symbols.values = {{"batch", 2}, {"seq", 3}};
+  if (sizes)
+    symbols = *sizes;
+  else
+    symbols.values = {{"batch", 2}, {"seq", 3}};
 
   std::mt19937_64 random(20260101);
   SmallVector<StringRef> fills;

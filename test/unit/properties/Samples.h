@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Sample instances of every op of the train dialect, written as text, with operands to evaluate them on. The
-// property tests run over all of them; a registered op without samples is a failure.
+// Sample instances of every op of the train dialect, written as text, with operands to evaluate
+// them on. The property tests run over all of them; a registered op without samples is a failure.
 #ifndef TRAINC_TEST_PROPERTIES_SAMPLES_H
 #define TRAINC_TEST_PROPERTIES_SAMPLES_H
 
@@ -32,13 +32,16 @@ struct Sample {
   std::string name() const;
 };
 
-/// All samples, of the train dialect and of the test dialect (which proves that the tests ask interfaces).
+/// All samples, of the train dialect and of the test dialect (which proves that the tests ask
+/// interfaces).
 llvm::ArrayRef<Sample> getSamples();
 
 /// A parsed sample: `@sample(arguments)` around the op.
 struct Instance {
-  /// Parses in `context`; op is null if it is not valid.
-  Instance(mlir::MLIRContext &context, const Sample &sample);
+  /// Parses in `context`; op is null if it is not valid. Symbols are batch = 2, seq = 3 if not
+  /// given.
+  Instance(mlir::MLIRContext &context, const Sample &sample,
+           const train::SymbolValues *sizes = nullptr);
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp function;
   mlir::Operation *op = nullptr;
@@ -58,11 +61,12 @@ std::unique_ptr<mlir::MLIRContext> makeContext();
 
 /// Fails the test where shapes differ or an element differs by more than `tolerance` times
 /// max(1, |expected|). NaN equals NaN, infinities equal themselves.
-void expectEqual(const train::HostTensor &actual, const train::HostTensor &expected, double tolerance,
-                 llvm::StringRef what);
+void expectEqual(const train::HostTensor &actual, const train::HostTensor &expected,
+                 double tolerance, llvm::StringRef what);
 
 /// The part [start, start + extent) along one axis.
-train::HostTensor slice(const train::HostTensor &tensor, int64_t axis, int64_t start, int64_t extent);
+train::HostTensor slice(const train::HostTensor &tensor, int64_t axis, int64_t start,
+                        int64_t extent);
 
 /// A tensor of this shape and element type, filled as Sample::fills describes.
 train::HostTensor fill(llvm::ArrayRef<int64_t> shape, llvm::StringRef how, std::mt19937_64 &random);
@@ -78,9 +82,9 @@ protected:
 std::string sampleName(const ::testing::TestParamInfo<unsigned> &info);
 
 #define TRAINC_FOR_EACH_SAMPLE(test)                                                               \
-  INSTANTIATE_TEST_SUITE_P(Ops, test,                                                              \
-                           ::testing::Range(0u, unsigned(trainc::properties::getSamples().size())),   \
-                           trainc::properties::sampleName)
+  INSTANTIATE_TEST_SUITE_P(                                                                        \
+      Ops, test, ::testing::Range(0u, unsigned(trainc::properties::getSamples().size())),          \
+      trainc::properties::sampleName)
 
 } // namespace trainc::properties
 

@@ -174,3 +174,19 @@ TEST(Package, RandomDamageToTheProgramNeverCrashes) {
       }
     }
 }
+
+TEST(Package, RandomDamageToTheManifestNeverCrashes) {
+  // Resealed, so that only the checks of the fields stand in the way.
+  TemporaryFolder folder;
+  writeTinyPackage(folder / "m.tpk");
+  std::shared_ptr<const Package> package;
+  ASSERT_TRUE(Package::open(folder / "m.tpk", package).ok());
+  const std::string good = package->manifestText();
+  for (size_t i = 0; i < good.size(); ++i)
+    for (const char *other : {"0", "-", "[", "{", "\"", "null", ""}) {
+      std::string text = good.substr(0, i) + other + good.substr(i + 1);
+      sealManifest(text);
+      Manifest manifest;
+      (void)readManifest(text, manifest);
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which fusions share a kernel, and how a kernel's launch is described.
+
+#include "FusionHarness.h"
+
+using namespace trainc::test;
+using namespace trainc::train;
+
+static Values scaled(TrainBuilder &tb, mlir::ValueRange x) {
+  return {tb.mul(x[0], tb.broadcast(x[1], getDims(x[0]), {1}))};
+}
+
+TEST(Sharing, SymbolsAreRenamed) {
+  FusionHarness h;
+  trainc::codegen::CpuCodegen codegen(h.context);
+  auto first = codegen.add(h.build({{"b, n"}, {"n"}}, scaled));
+  auto second = codegen.add(h.build({{"rows, columns"}, {"columns"}}, scaled));
+  ASSERT_TRUE(mlir::succeeded(first) && mlir::succeeded(second));
+  EXPECT_EQ(codegen.size(), 1u);
+  EXPECT_EQ(first->name, second->name);
+  ASSERT_EQ(second->dims.size(), 2u);
+  EXPECT_EQ(second->dims[0].str(), "rows");
+  EXPECT_EQ(second->dims[1].str(), "columns");
+  // The same symbol twice, and static sizes, are other kernels.
+  auto square = codegen.add(h.build({{"b, b"}, {"b"}}, scaled));
+  auto fixed = codegen.add(h.build({{"b, 8"}, {"8"}}, scaled));
+  ASSERT_TRUE(mlir::succeeded(square) && mlir::succeeded(fixed));
+  EXPECT_EQ(codegen.size(), 3u);
+}
+
+TEST(Sharing, AttributesAndTypesDiffer) {
+  FusionHarness h;
+  trainc::codegen::CpuCodegen codegen(h.context);
+  auto plus = [](double value) {
+    return [value](TrainBuilder &tb, mlir::ValueRange x) { return Values{tb.add(x[0], tb.scalarLike(x[0], value))}; };
+  };
+  ASSERT_TRUE(mlir::succeeded(codegen.add(h.build({{"b"}}, plus(1)))));
+  ASSERT_TRUE(mlir::succeeded(codegen.add(h.build({{"b"}}, plus(2)))));
+  ASSERT_TRUE(mlir::succeeded(codegen.add(h.build({{"b", "f64"}}, plus(1)))));
+  EXPECT_EQ(codegen.size(), 3u);
+  ASSERT_TRUE(mlir::succeeded(codegen.add(h.build({{"c"}}, plus(1)))));
+  EXPECT_EQ(codegen.size(), 3u);
+}
+
+TEST(Sharing, InPlacePairs) {
+  FusionHarness h;
+  trainc::codegen::CpuCodegen codegen(h.context);
+  using Pairs = llvm::SmallVector<std::pair<unsigned, unsigned>>;
+  auto update = codegen.add(h.build({{"b"}, {"b"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
+    return Values{tb.sub(x[0], x[1])};
+  }));
+  EXPECT_EQ(update->inPlace, (Pairs{{0, 0}, {1, 0}}));
+  // A transposed read meets elements that another work item has written.
+  auto transposed = codegen.add(h.build({{"b, b"}, {"b, b"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
+    return Values{tb.add(x[0], tb.transpose(x[1], {1, 0}))};
+  }));
+  EXPECT_EQ(transposed->inPlace, (Pairs{{0, 0}}));
+  // The first result is stored in the pass before the last read of the input.
+  auto norm = codegen.add(h.build({{"b, c"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
+    Value top = tb.reduce(ReduceKind::max, x[0], {1});
+    return Values{tb.add(x[0], x[0]), tb.sub(x[0], tb.broadcastAlong(top, getDims(x[0]), {1}))};
+  }));
+  EXPECT_EQ(norm->inPlace, (Pairs{{0, 1}}));
+}
+
+TEST(Sharing, WhatDoesNotFitIsAnError) {
+  FusionHarness h;
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(&h.context, [&](mlir::Diagnostic &d) { message = d.str(); });
+  trainc::codegen::CpuCodegen codegen(h.context);
+  EXPECT_TRUE(mlir::failed(codegen.add(h.build({{"b, c"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
+    return Values{tb.sum(x[0], {0}), tb.sum(x[0], {1})};
+  }))));
+  EXPECT_NE(message.find("reduces other axes"), std::string::npos) << message;
+  EXPECT_TRUE(mlir::failed(codegen.add(h.build({{"b"}, {"c"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
+    return Values{tb.exp(x[0]), tb.exp(x[1])};
+  }))));
+  EXPECT_NE(message.find("belongs neither"), std::string::npos) << message;
+  EXPECT_TRUE(mlir::failed(codegen.add(h.build({{"b, b"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
+    Value sums = tb.broadcastAlong(tb.sum(x[0], {1}), getDims(x[0]), {1});
+    return Values{tb.transpose(sums, {1, 0})};
+  }))));
+  EXPECT_NE(message.find("another position"), std::string::npos) << message;
+  EXPECT_EQ(codegen.size(), 0u);
+}
