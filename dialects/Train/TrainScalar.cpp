@@ -87,8 +87,8 @@ Value gelu(OpBuilder &b, Location loc, Value x, bool tanh) {
   if (tanh)
     inner = math::TanhOp::create(b, loc, geluInner(b, loc, x));
   else
-    inner = math::ErfOp::create(b, loc,
-                                mul(b, loc, x, constantLike(b, loc, x, 0.7071067811865476)));
+    inner =
+        math::ErfOp::create(b, loc, mul(b, loc, x, constantLike(b, loc, x, 0.7071067811865476)));
   return mul(b, loc, half, add(b, loc, one, inner));
 }
 Value geluGrad(OpBuilder &b, Location loc, Value x, bool tanh) {
@@ -194,8 +194,7 @@ Value isNan(OpBuilder &b, Location loc, Value x) {
   return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
 }
 Value isInf(OpBuilder &b, Location loc, Value x) {
-  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                               math::AbsFOp::create(b, loc, x),
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, math::AbsFOp::create(b, loc, x),
                                constantLike(b, loc, x, INFINITY));
 }
 Value compare(OpBuilder &b, Location loc, ComparePredicate predicate, Value x, Value y) {
@@ -263,8 +262,8 @@ Value iota(OpBuilder &b, Location loc, Value coordinate, Type type) {
 // Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011)
 //===----------------------------------------------------------------------===//
 
-/// Ten rounds. The words stay in lanes of 64 bits all along: a product needs them there, and only the low
-/// half of a lane counts.
+/// Ten rounds. The words stay in lanes of 64 bits all along: a product needs them there, and only
+/// the low half of a lane counts.
 static void philox(OpBuilder &b, Location loc, Value counter[4], Value key0, Value key1) {
   Type word = counter[0].getType(), wide = sameShape(word, b.getI64Type());
   auto widen = [&](Value x) -> Value { return arith::ExtUIOp::create(b, loc, wide, x); };
@@ -274,9 +273,8 @@ static void philox(OpBuilder &b, Location loc, Value counter[4], Value key0, Val
                                  intConstant(b, loc, wide, factor));
   };
   auto mix = [&](Value x, Value y, Value z) -> Value {
-    return arith::XOrIOp::create(
-        b, loc, arith::ShRUIOp::create(b, loc, x, half),
-        arith::XOrIOp::create(b, loc, y, z));
+    return arith::XOrIOp::create(b, loc, arith::ShRUIOp::create(b, loc, x, half),
+                                 arith::XOrIOp::create(b, loc, y, z));
   };
   for (int i = 0; i < 4; ++i)
     counter[i] = widen(counter[i]);
@@ -303,8 +301,8 @@ static Value highWord(OpBuilder &b, Location loc, Value x) {
 
 Value rngKey(OpBuilder &b, Location loc, ValueRange words, int64_t node) {
   Value seed = words[0];
-  Value counter[4] = {lowWord(b, loc, words[1]), lowWord(b, loc, words[2]),
-                      lowWord(b, loc, words[3]), {}};
+  Value counter[4] = {
+      lowWord(b, loc, words[1]), lowWord(b, loc, words[2]), lowWord(b, loc, words[3]), {}};
   Type word = counter[0].getType();
   counter[3] = intConstant(b, loc, word, uint32_t(uint64_t(node)));
   Value key0 = arith::XOrIOp::create(b, loc, lowWord(b, loc, seed),
@@ -314,8 +312,8 @@ Value rngKey(OpBuilder &b, Location loc, ValueRange words, int64_t node) {
   Value low = arith::ExtUIOp::create(b, loc, wide, counter[0]);
   Value high = arith::AndIOp::create(b, loc, arith::ExtUIOp::create(b, loc, wide, counter[1]),
                                      intConstant(b, loc, wide, 0x1FFFFF));
-  return arith::OrIOp::create(
-      b, loc, low, arith::ShLIOp::create(b, loc, high, intConstant(b, loc, wide, 32)));
+  return arith::OrIOp::create(b, loc, low,
+                              arith::ShLIOp::create(b, loc, high, intConstant(b, loc, wide, 32)));
 }
 
 /// The scalar that all lanes of `x` hold, or null.
@@ -331,7 +329,8 @@ static Value uniformValue(OpBuilder &b, Location loc, Value x) {
 }
 
 /// Counter words of the elements: [i0 / 4, i1, i2, sum of the outer coordinates], i0 being `inner`.
-static void setCounter(OpBuilder &b, Location loc, Value block, ValueRange index, Value counter[4]) {
+static void setCounter(OpBuilder &b, Location loc, Value block, ValueRange index,
+                       Value counter[4]) {
   Type word = block.getType();
   auto coordinate = [&](int64_t fromInner) -> Value {
     if (fromInner >= int64_t(index.size()))
@@ -351,8 +350,8 @@ static void setCounter(OpBuilder &b, Location loc, Value block, ValueRange index
   counter[3] = outer;
 }
 
-/// Random words of lanes that run along the innermost axis from a multiple of 4: each Philox block is
-/// computed once for its four elements. Null where the lanes are not known to be such.
+/// Random words of lanes that run along the innermost axis from a multiple of 4: each Philox block
+/// is computed once for its four elements. Null where the lanes are not known to be such.
 static Value randomOfRow(OpBuilder &b, Location loc, Value key, ValueRange index) {
   if (index.empty() || !index.back().getDefiningOp() ||
       !index.back().getDefiningOp()->hasAttr(kAlignedLanesAttr))
@@ -367,9 +366,9 @@ static Value randomOfRow(OpBuilder &b, Location loc, Value key, ValueRange index
   Value first = vector::ExtractOp::create(b, loc, index.back(), ArrayRef<int64_t>{0});
   scalars.push_back(first);
   auto words = VectorType::get(blocks, b.getI32Type());
-  Value block = arith::ShRUIOp::create(
-      b, loc, arith::IndexCastOp::create(b, loc, b.getI32Type(), first),
-      arith::ConstantIntOp::create(b, loc, 2, 32));
+  Value block =
+      arith::ShRUIOp::create(b, loc, arith::IndexCastOp::create(b, loc, b.getI32Type(), first),
+                             arith::ConstantIntOp::create(b, loc, 2, 32));
   SmallVector<Attribute> steps;
   for (int64_t i = 0; i < blocks; ++i)
     steps.push_back(b.getI32IntegerAttr(i));
@@ -378,7 +377,8 @@ static Value randomOfRow(OpBuilder &b, Location loc, Value key, ValueRange index
   Value counter[4];
   setCounter(b, loc, block, scalars, counter);
   auto keyWord = [&](Value word) { return vector::BroadcastOp::create(b, loc, words, word); };
-  philox(b, loc, counter, keyWord(lowWord(b, loc, keyScalar)), keyWord(highWord(b, loc, keyScalar)));
+  philox(b, loc, counter, keyWord(lowWord(b, loc, keyScalar)),
+         keyWord(highWord(b, loc, keyScalar)));
   // Lane 4 k + w is word w of block k.
   SmallVector<int64_t> pairs, all;
   for (int64_t k = 0; k < blocks; ++k) {
@@ -402,10 +402,10 @@ static Value randomOfElement(OpBuilder &b, Location loc, Value x, Value key, Val
   Value lane = arith::AndIOp::create(b, loc, inner, intConstant(b, loc, word, 3));
   Value random = counter[3];
   for (int i = 2; i >= 0; --i)
-    random = arith::SelectOp::create(b, loc,
-                                     arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lane,
-                                                           intConstant(b, loc, word, i)),
-                                     counter[i], random);
+    random = arith::SelectOp::create(
+        b, loc,
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lane, intConstant(b, loc, word, i)),
+        counter[i], random);
   return random;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Index arithmetic of the ops that move elements: which operand element a result element is. Written
-// against ElementBuilder only, so that the same code serves every loop template and every target.
+// Index arithmetic of the ops that move elements: which operand element a result element is.
+// Written against ElementBuilder only, so that the same code serves every loop template and every
+// target.
 
 #include "dialects/Train/TrainDialect.h"
 
@@ -166,8 +167,7 @@ Value GatherNdOp::buildElement(ElementBuilder &eb, unsigned, ArrayRef<ElementInd
   for (int64_t i = 0; i < tuple; ++i) {
     position.back() = eb.constant(i);
     Value chosen = eb.element(indices, position);
-    dataIndex.push_back(
-        eb.checkedIndex(getOperation(), chosen, getDim(data.get(), batch + i)));
+    dataIndex.push_back(eb.checkedIndex(getOperation(), chosen, getDim(data.get(), batch + i)));
   }
   dataIndex.append(index.begin() + (indexRank - 1), index.end());
   return eb.element(data, dataIndex);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The key by which equal fusions find each other: the body as text, with every non-constant size replaced
-// by the number of its first use.
+// The key by which equal fusions find each other: the body as text, with every non-constant size
+// replaced by the number of its first use.
 
 #include "Structure.h"
 #include "mlir/IR/AttrTypeSubElements.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Template selection: asks the ops through their interfaces what the body reduces and in which order, and
-// splits the work into passes over the reduced positions.
+// Template selection: asks the ops through their interfaces what the body reduces and in which
+// order, and splits the work into passes over the reduced positions.
 
 #include "Structure.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -12,9 +12,11 @@ namespace trainc::codegen {
 
 namespace {
 
-/// Recomputing a value that costs more than this is slower than a store and a load in the first cache.
+/// Recomputing a value that costs more than this is slower than a store and a load in the first
+/// cache.
 constexpr unsigned kStashCost = 12;
-/// Scratch for the positions of one work item is kept below this many elements where nothing bounds it.
+/// Scratch for the positions of one work item is kept below this many elements where nothing bounds
+/// it.
 constexpr int64_t kLargestStash = 65536;
 
 class Analysis {
@@ -150,10 +152,9 @@ LogicalResult Analysis::formPasses() {
     else if (!reductions.empty() && isKept(value))
       result.keptResults.push_back(number);
     else
-      return yield->emitOpError("result ")
-             << number << " of shape " << dimsToString(getDims(value))
-             << " belongs neither to the kernel's space " << dimsToString(result.space)
-             << " nor to its kept axes";
+      return yield->emitOpError("result ") << number << " of shape " << dimsToString(getDims(value))
+                                           << " belongs neither to the kernel's space "
+                                           << dimsToString(result.space) << " nor to its kept axes";
   }
   return success();
 }
@@ -226,8 +227,8 @@ void Analysis::chooseStashes() {
     positions = positions * result.space[axis];
   // One row for the whole tensor and of unknown size would want scratch without bound.
   std::optional<int64_t> size = positions.getConstant();
-  bool scratch = result.kind == Template::Row &&
-                 (size ? *size <= kLargestStash : !result.kept.empty());
+  bool scratch =
+      result.kind == Template::Row && (size ? *size <= kLargestStash : !result.kept.empty());
 
   Operation *yield = body.getTerminator();
   llvm::DenseMap<Value, unsigned> computedIn;

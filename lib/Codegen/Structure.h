@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The loop template of a fusion: iteration space, passes over it, and which values each pass computes,
-// keeps and stores. Nothing here knows the processor; the mappings read it.
+// The loop template of a fusion: iteration space, passes over it, and which values each pass
+// computes, keeps and stores. Nothing here knows the processor; the mappings read it.
 #ifndef TRAINC_LIB_CODEGEN_STRUCTURE_H
 #define TRAINC_LIB_CODEGEN_STRUCTURE_H
 
@@ -36,7 +36,8 @@ struct Structure {
   /// Sizes of the space; reduced and kept axes in ascending order. Without reductions all are kept.
   llvm::SmallVector<train::DimAttr> space;
   llvm::SmallVector<int64_t> reduced, kept;
-  /// The innermost axis that is not of size 1: lanes run along it. -1 where the space is one element.
+  /// The innermost axis that is not of size 1: lanes run along it. -1 where the space is one
+  /// element.
   int64_t vectorAxis = -1;
   /// All values have the space's shape or rank 0 and no op looks at coordinates: one axis will do.
   bool flat = false;
@@ -57,8 +58,8 @@ mlir::FailureOr<Structure> analyzeFusion(train::FusionOp fusion);
 /// Whether the formula of a pointwise op reads coordinates.
 bool usesCoordinates(train::PointwiseOpInterface op);
 
-/// Identity of a fusion up to locations and names of symbols, and the non-constant sizes in it in the
-/// order of their first use. Equal keys have corresponding `dims`.
+/// Identity of a fusion up to locations and names of symbols, and the non-constant sizes in it in
+/// the order of their first use. Equal keys have corresponding `dims`.
 struct StructuralKey {
   std::string text;
   llvm::SmallVector<train::DimAttr> dims;

@@ -204,8 +204,7 @@ FailureOr<std::string> CpuCodegen::getLLVMText() {
   return translateToText(*copy);
 }
 
-FailureOr<std::vector<std::vector<char>>>
-CpuCodegen::emitSharedObjects(ArrayRef<StringRef> cpus) {
+FailureOr<std::vector<std::vector<char>>> CpuCodegen::emitSharedObjects(ArrayRef<StringRef> cpus) {
   if (failed(impl->lower()))
     return failure();
   size_t chunks = impl->bitcode.size(), tasks = chunks * cpus.size();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Elements by demand, and the loops around them.
 //
-// A value at an index is emitted in the loop body that defines its innermost coordinate: what does not
-// depend on the inner loop comes before it, without a pass that would have to prove that loads may move.
+// A value at an index is emitted in the loop body that defines its innermost coordinate: what does
+// not depend on the inner loop comes before it, without a pass that would have to prove that loads
+// may move.
 
 #include "KernelEmitter.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -18,10 +19,10 @@ enum KeyKind : intptr_t { kElement, kSplat, kVector, kLess, kMask, kBinary };
 
 static intptr_t word(Value value) { return reinterpret_cast<intptr_t>(value.getAsOpaquePointer()); }
 
-KernelEmitter::KernelEmitter(FusionOp fusion, const Structure &structure,
-                             LLVM::LLVMFuncOp function, SmallVectorImpl<DimAttr> &dims)
-    : structure(structure), fusion(fusion), function(function), dims(dims),
-      b(fusion.getContext()), location(fusion.getLoc()) {
+KernelEmitter::KernelEmitter(FusionOp fusion, const Structure &structure, LLVM::LLVMFuncOp function,
+                             SmallVectorImpl<DimAttr> &dims)
+    : structure(structure), fusion(fusion), function(function), dims(dims), b(fusion.getContext()),
+      location(fusion.getLoc()) {
   entry = function.addEntryBlock(b);
   scopes.push_back({entry, nullptr, {}});
   buffers.resize(fusion.getInputs().size() + fusion.getNumResults());
@@ -135,12 +136,17 @@ Value KernelEmitter::fail(Operation *op, Type element, const Twine &message) {
 Value KernelEmitter::evaluate(Value value, ArrayRef<ElementIndex> index) {
   bool uniform =
       vectorLanes == 1 || llvm::all_of(index, [](const ElementIndex &i) { return i.isUniform(); });
-  Key key = {kElement, word(value), word(guard.scalar), word(guard.lanes),
-             uniform ? 0 : word(guard.tail), uniform ? 1 : vectorLanes};
+  Key key = {kElement,
+             word(value),
+             word(guard.scalar),
+             word(guard.lanes),
+             uniform ? 0 : word(guard.tail),
+             uniform ? 1 : vectorLanes};
   unsigned depth = std::max(depthOf(guard.scalar), depthOf(guard.lanes));
   if (!uniform)
     depth = std::max(depth, depthOf(guard.tail));
-  // What follows from a reduction exists only inside the work item, even where no coordinate says so.
+  // What follows from a reduction exists only inside the work item, even where no coordinate says
+  // so.
   if (afterReduction.contains(value))
     depth = std::max<unsigned>(depth, std::min<size_t>(1, scopes.size() - 1));
   for (const ElementIndex &i : index) {
@@ -270,12 +276,12 @@ Value KernelEmitter::anyLane(Value mask) {
 Value KernelEmitter::constantIndex(int64_t value) {
   Value &constant = constants[value];
   if (!constant)
-    constant = atEntry([&] { return arith::ConstantIndexOp::create(b, location, value).getResult(); });
+    constant =
+        atEntry([&] { return arith::ConstantIndexOp::create(b, location, value).getResult(); });
   return constant;
 }
 
-template <typename OpTy>
-static Value makeIndexOp(OpBuilder &b, Location loc, Value x, Value y) {
+template <typename OpTy> static Value makeIndexOp(OpBuilder &b, Location loc, Value x, Value y) {
   return OpTy::create(b, loc, x, y);
 }
 
@@ -375,13 +381,14 @@ Value KernelEmitter::asVector(const ElementIndex &index) {
     return index.vector;
   if (index.stride == 0)
     return toLanes(index.base);
-  return once(depthOf(index.base), {kVector, word(index.base), intptr_t(index.stride), vectorLanes}, [&] {
-    Value steps = laneConstants(b.getIndexType(), index.stride);
-    auto lanes = arith::AddIOp::create(b, location, toLanes(index.base), steps);
-    if (index.stride == 1 && isMultipleOf(index.base, 4))
-      lanes->setAttr(kAlignedLanesAttr, b.getUnitAttr());
-    return lanes.getResult();
-  });
+  return once(depthOf(index.base), {kVector, word(index.base), intptr_t(index.stride), vectorLanes},
+              [&] {
+                Value steps = laneConstants(b.getIndexType(), index.stride);
+                auto lanes = arith::AddIOp::create(b, location, toLanes(index.base), steps);
+                if (index.stride == 1 && isMultipleOf(index.base, 4))
+                  lanes->setAttr(kAlignedLanesAttr, b.getUnitAttr());
+                return lanes.getResult();
+              });
 }
 
 Value KernelEmitter::indexValue(const ElementIndex &index) {

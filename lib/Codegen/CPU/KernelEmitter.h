@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Emission of one kernel for the CPU: elements by demand, each at the outermost loop that its coordinates
-// allow and once there. Loops run over scalars or lanes; the last, partial vector of a row runs masked.
+// Emission of one kernel for the CPU: elements by demand, each at the outermost loop that its
+// coordinates allow and once there. Loops run over scalars or lanes; the last, partial vector of a
+// row runs masked.
 //
-// Memory is raw pointers with the alignment of one element; booleans take a byte there and are i1 in
-// code. No fast-math flag is ever set: an op's formula gives the same bits in every kernel.
+// Memory is raw pointers with the alignment of one element; booleans take a byte there and are i1
+// in code. No fast-math flag is ever set: an op's formula gives the same bits in every kernel.
 #ifndef TRAINC_LIB_CODEGEN_CPU_KERNELEMITTER_H
 #define TRAINC_LIB_CODEGEN_CPU_KERNELEMITTER_H
 
@@ -35,8 +36,8 @@ struct BufferUse {
 
 class KernelEmitter final : public train::ElementBuilder {
 public:
-  /// `function` has the kernel ABI and an empty body. `dims` are the sizes passed at run time; sizes
-  /// beyond them are appended.
+  /// `function` has the kernel ABI and an empty body. `dims` are the sizes passed at run time;
+  /// sizes beyond them are appended.
   KernelEmitter(train::FusionOp fusion, const Structure &structure, mlir::LLVM::LLVMFuncOp function,
                 llvm::SmallVectorImpl<train::DimAttr> &dims);
 
@@ -147,7 +148,8 @@ private:
   /// Emits in the entry block, before everything else.
   mlir::Value atEntry(llvm::function_ref<mlir::Value()> make);
   mlir::Value compute(mlir::Value value, llvm::ArrayRef<train::ElementIndex> index);
-  mlir::Value computeOp(mlir::Operation *op, unsigned result, llvm::ArrayRef<train::ElementIndex> index);
+  mlir::Value computeOp(mlir::Operation *op, unsigned result,
+                        llvm::ArrayRef<train::ElementIndex> index);
   mlir::Value toLanes(mlir::Value scalar);
   mlir::Value asVector(const train::ElementIndex &index);
   mlir::Value indexValue(const train::ElementIndex &index);
@@ -214,8 +216,8 @@ inline constexpr int64_t kColumnBlock = 64;
 /// Elements of a work item in pointwise kernels.
 inline constexpr int64_t kPointwiseBlock = 2048;
 
-/// Calls `body(i, mask)` for the vectors of [lower, upper), the last one masked; `size` is upper - lower
-/// where it is known.
+/// Calls `body(i, mask)` for the vectors of [lower, upper), the last one masked; `size` is upper -
+/// lower where it is known.
 void forEachVector(KernelEmitter &emitter, mlir::Value lower, mlir::Value upper,
                    std::optional<int64_t> size,
                    llvm::function_ref<void(const train::ElementIndex &)> body);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Memory of a kernel: buffers, loads that a mask may turn off, stores, indices that data holds.
 //
-// A load becomes a scalar load, a vector load or a gather by the stride of its lanes. Where a scalar
-// condition turns a load off, it reads a block of zeros instead: no branch.
+// A load becomes a scalar load, a vector load or a gather by the stride of its lanes. Where a
+// scalar condition turns a load off, it reads a block of zeros instead: no branch.
 
 #include "KernelEmitter.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -49,8 +49,9 @@ Value KernelEmitter::dim(DimAttr size) {
   if (it == dims.end())
     dims.push_back(size);
   value = atEntry([&]() -> Value {
-    Value slot = LLVM::GEPOp::create(b, location, pointerType(b), b.getI64Type(),
-                                     entry->getArgument(1), ArrayRef<LLVM::GEPArg>{int32_t(number)});
+    Value slot =
+        LLVM::GEPOp::create(b, location, pointerType(b), b.getI64Type(), entry->getArgument(1),
+                            ArrayRef<LLVM::GEPArg>{int32_t(number)});
     Value loaded = LLVM::LoadOp::create(b, location, b.getI64Type(), slot, 8);
     return arith::IndexCastOp::create(b, location, b.getIndexType(), loaded);
   });
@@ -59,8 +60,7 @@ Value KernelEmitter::dim(DimAttr size) {
 
 static Value contextField(OpBuilder &b, Location location, Value context, int32_t field) {
   auto type = LLVM::LLVMPointerType::get(b.getContext());
-  Value slot =
-      LLVM::GEPOp::create(b, location, type, type, context, ArrayRef<LLVM::GEPArg>{field});
+  Value slot = LLVM::GEPOp::create(b, location, type, type, context, ArrayRef<LLVM::GEPArg>{field});
   return LLVM::LoadOp::create(b, location, type, slot, 8);
 }
 
@@ -177,8 +177,8 @@ Value KernelEmitter::loadFrom(Value pointer, Type element, const ElementIndex &o
     }
   }
   if (element.isInteger(1)) {
-    Value none = arith::ConstantOp::create(b, location,
-                                           cast<TypedAttr>(b.getZeroAttr(loaded.getType())));
+    Value none =
+        arith::ConstantOp::create(b, location, cast<TypedAttr>(b.getZeroAttr(loaded.getType())));
     loaded = arith::CmpIOp::create(b, location, arith::CmpIPredicate::ne, loaded, none);
   }
   return loaded;
@@ -243,8 +243,7 @@ void KernelEmitter::reportIndex(Value bad, Value data) {
     auto type = VectorType::get(int64_t(vectorLanes), i32);
     Value last = arith::ConstantOp::create(
         b, location, DenseElementsAttr::get(type, b.getI32IntegerAttr(vectorLanes - 1)));
-    Value numbers =
-        arith::SelectOp::create(b, location, bad, laneConstants(i32, 1), last);
+    Value numbers = arith::SelectOp::create(b, location, bad, laneConstants(i32, 1), last);
     Value smallest =
         vector::ReductionOp::create(b, location, vector::CombiningKind::MINUI, numbers);
     lane = arith::IndexCastOp::create(b, location, b.getIndexType(), smallest);
@@ -268,7 +267,8 @@ void KernelEmitter::reportIndex(Value bad, Value data) {
   LLVM::StoreOp::create(b, location, value, slot(2), 8);
   LLVM::StoreOp::create(b, location, place, slot(1), 8);
   // The runtime knows which command runs; anything but 0 says that it failed.
-  LLVM::StoreOp::create(b, location, arith::ConstantIntOp::create(b, location, 1, 64), errorBase, 8);
+  LLVM::StoreOp::create(b, location, arith::ConstantIntOp::create(b, location, 1, 64), errorBase,
+                        8);
 }
 
 ElementIndex KernelEmitter::checkedIndex(Operation *op, Value data, DimAttr extent) {

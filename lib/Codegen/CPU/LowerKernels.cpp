@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Lowering: scf, vector and arith to the LLVM dialect in one conversion, LLVM's O2 pipeline without its
-// vectorizers (loops are vectors already), object code, lld.
+// Lowering: scf, vector and arith to the LLVM dialect in one conversion, LLVM's O2 pipeline without
+// its vectorizers (loops are vectors already), object code, lld.
 
 #include "LowerKernels.h"
 #include "trainc/Codegen.h"
@@ -248,20 +248,23 @@ std::vector<char> linkShared(ArrayRef<std::vector<char>> objects, std::string &e
     return cleanUp(), result;
   std::string messages = files.back();
 
-  SmallVector<StringRef> arguments = {linker,      "-shared", "-nostdlib", "--build-id=none",
-                                      "--strip-all", "-z", "noexecstack", "-o", output};
+  SmallVector<StringRef> arguments = {linker,        "-shared", "-nostdlib",   "--build-id=none",
+                                      "--strip-all", "-z",      "noexecstack", "-o",
+                                      output};
   for (const std::string &input : inputs)
     arguments.push_back(input);
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(messages), StringRef(messages)};
   std::string failureText;
-  int code = llvm::sys::ExecuteAndWait(linker, arguments, std::nullopt, redirects, 0, 0, &failureText);
+  int code =
+      llvm::sys::ExecuteAndWait(linker, arguments, std::nullopt, redirects, 0, 0, &failureText);
   if (code != 0) {
     error = "ld.lld failed: " + failureText;
     if (auto text = llvm::MemoryBuffer::getFile(messages))
       error += (*text)->getBuffer().str();
     return cleanUp(), result;
   }
-  if (auto bytes = llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false))
+  if (auto bytes =
+          llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false))
     result.assign((*bytes)->getBufferStart(), (*bytes)->getBufferEnd());
   else
     error = "cannot read " + output;

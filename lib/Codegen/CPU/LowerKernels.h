@@ -15,8 +15,8 @@ llvm::LogicalResult lowerToLLVMDialect(mlir::ModuleOp module);
 mlir::FailureOr<std::string> translateToBitcode(mlir::ModuleOp module);
 /// LLVM assembly of a module in the LLVM dialect.
 mlir::FailureOr<std::string> translateToText(mlir::ModuleOp module);
-/// Optimises bitcode for a CPU and emits an object file; on failure returns nothing and sets `error`.
-/// Works without MLIR and shares nothing: safe on any thread.
+/// Optimises bitcode for a CPU and emits an object file; on failure returns nothing and sets
+/// `error`. Works without MLIR and shares nothing: safe on any thread.
 std::vector<char> compileBitcode(llvm::StringRef bitcode, llvm::StringRef cpu, std::string &error);
 /// Links object files into a shared object with lld; on failure returns nothing and sets `error`.
 std::vector<char> linkShared(llvm::ArrayRef<std::vector<char>> objects, std::string &error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pointwise template on the CPU, how templates cut their space into work items, and the vector loop
-// that all templates use.
+// The pointwise template on the CPU, how templates cut their space into work items, and the vector
+// loop that all templates use.
 
 #include "KernelEmitter.h"
 
@@ -86,8 +86,8 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
     if (s.flat || s.vectorAxis < 0) {
       elements = product(context, space);
       launch.work = s.vectorAxis < 0 ? one : blockCount(elements, kPointwiseBlock);
-      elements = constant(std::min<int64_t>(elements.getConstant().value_or(kPointwiseBlock),
-                                            kPointwiseBlock));
+      elements = constant(
+          std::min<int64_t>(elements.getConstant().value_or(kPointwiseBlock), kPointwiseBlock));
     } else {
       elements = space[s.vectorAxis];
       space[s.vectorAxis] = isOneBlock(elements) ? one : blockCount(elements, kPointwiseBlock);
@@ -129,8 +129,8 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
     break;
   }
   }
-  // About 10 microseconds of work for a task, from a rough cost of an element. A column of unknown length
-  // is taken for a long one.
+  // About 10 microseconds of work for a task, from a rough cost of an element. A column of unknown
+  // length is taken for a long one.
   double count = double(elements.getConstant().value_or(s.kind == Template::Column ? 32768 : 512));
   double nanoseconds = std::max(1.0, count) * (0.5 + s.cost / 60.0);
   launch.grain = std::max<int64_t>(1, int64_t(10000.0 / nanoseconds));

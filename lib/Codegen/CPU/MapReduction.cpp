@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The row and column templates on the CPU.
 //
-// Accuracy and determinism: sums run in a cascade of short blocks, whose shape depends on the sizes only.
-// A row keeps its accumulators in registers; a block of columns keeps them in scratch, which lets one
-// loop body serve any number of columns and reductions.
+// Accuracy and determinism: sums run in a cascade of short blocks, whose shape depends on the sizes
+// only. A row keeps its accumulators in registers; a block of columns keeps them in scratch, which
+// lets one loop body serve any number of columns and reductions.
 
 #include "KernelEmitter.h"
 
@@ -62,8 +62,7 @@ protected:
     Values mapped, results, stashes;
     for (Operation *op : pass.reductions) {
       Value element = e.evaluateLanes(op->getOperand(0), e.spaceIndex);
-      mapped.push_back(
-          cast<ReductionOpInterface>(op).buildMap(e.builder(), op->getLoc(), element));
+      mapped.push_back(cast<ReductionOpInterface>(op).buildMap(e.builder(), op->getLoc(), element));
     }
     for (unsigned number : pass.results)
       results.push_back(e.evaluateLanes(yield->getOperand(number), e.spaceIndex));
@@ -158,8 +157,7 @@ Values RowMap::leaf(const Pass &pass, ArrayRef<ElementIndex> outer, Value i, Val
   setSpaceIndex(outer, {i, e.getLanes() == 1 ? 0 : 1, {}});
   e.setTail(mask);
   Values mapped = emitRoots(pass), result;
-  for (auto [op, value, accumulator] :
-       llvm::zip_equal(pass.reductions, mapped, accumulators)) {
+  for (auto [op, value, accumulator] : llvm::zip_equal(pass.reductions, mapped, accumulators)) {
     if (mask)
       value = arith::SelectOp::create(e.builder(), op->getLoc(), mask, value,
                                       e.identity(op, e.getLanes()));
@@ -200,10 +198,10 @@ Values RowMap::vectors(const Pass &pass, ArrayRef<ElementIndex> outer, ValueRang
                    : e.subIndex(upper, e.remIndex(upper, e.constantIndex(lanes)));
   Values values(accumulators);
   if (!size || *size >= lanes)
-    values = cascade(pass, zero, end, lanes,
-                     size ? std::optional<int64_t>(*size / lanes) : std::nullopt,
-                     {kBlock, kUpperBlock}, values,
-                     [&](Value i, ValueRange acc) { return leaf(pass, outer, i, {}, acc); });
+    values =
+        cascade(pass, zero, end, lanes, size ? std::optional<int64_t>(*size / lanes) : std::nullopt,
+                {kBlock, kUpperBlock}, values,
+                [&](Value i, ValueRange acc) { return leaf(pass, outer, i, {}, acc); });
   if (lanes > 1 && (!size || *size % lanes != 0)) {
     auto loop = e.openLoop(end, upper, e.constantIndex(lanes), values);
     Value i = loop.getInductionVar();
@@ -290,7 +288,9 @@ private:
     const ElementIndex &column = e.keptIndex[vectorPosition];
     return {e.subIndex(column.base, lower), column.stride, {}};
   }
-  Value loadArray(const Array &array) { return e.loadFrom(array.pointer, array.element, inBlock()); }
+  Value loadArray(const Array &array) {
+    return e.loadFrom(array.pointer, array.element, inBlock());
+  }
   void storeArray(const Array &array, Value value) {
     e.storeTo(array.pointer, array.element, inBlock(), value);
   }

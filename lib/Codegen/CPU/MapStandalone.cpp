@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Scatter and scan on the CPU. Both are sequential along one axis and parallel over the others, so the
-// order of additions is that of the definition whatever the number of threads.
+// Scatter and scan on the CPU. Both are sequential along one axis and parallel over the others, so
+// the order of additions is that of the definition whatever the number of threads.
 
 #include "KernelEmitter.h"
 
@@ -11,8 +11,8 @@ namespace trainc::codegen {
 
 namespace {
 
-/// Work items of a standalone op: a position of all axes of the space but `serial`, where the last axis
-/// (if it is not the serial one and `blocked`) is cut into blocks of columns.
+/// Work items of a standalone op: a position of all axes of the space but `serial`, where the last
+/// axis (if it is not the serial one and `blocked`) is cut into blocks of columns.
 struct Items {
   Items(KernelEmitter &e, int64_t serial, bool blocked);
 

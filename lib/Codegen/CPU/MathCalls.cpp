@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Calls of the C library for the math ops that have no expansion: f64, and rare functions of f32. The
-// shared object leaves them undefined; the process that loads it has libm.
+// Calls of the C library for the math ops that have no expansion: f64, and rare functions of f32.
+// The shared object leaves them undefined; the process that loads it has libm.
 
 #include "MathExpansion.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Elementary functions on f32 as straight-line arithmetic, for scalars and vectors alike.
 //
-// exp, log, tanh and erf are minimax polynomials in f32 with fused steps, after N. Juffa's published
-// approximations (below 1, 1, 2 and 1 ulp, measured over all floats). The rarer functions go through f64,
-// where a plain series is exact enough to round almost always correctly. Fused multiply-adds are explicit
-// and only here: formulas of ops are never contracted.
+// exp, log, tanh and erf are minimax polynomials in f32 with fused steps, after N. Juffa's
+// published approximations (below 1, 1, 2 and 1 ulp, measured over all floats). The rarer functions
+// go through f64, where a plain series is exact enough to round almost always correctly. Fused
+// multiply-adds are explicit and only here: formulas of ops are never contracted.
 
 #include "MathExpansion.h"
 #include "trainc/Codegen.h"
@@ -69,8 +69,8 @@ static Value tanhF32(Formula &f, Value x) {
   Value magnitude = f.abs(x), s = f.mul(x, x);
   Value e = expF32(f, f.add(magnitude, magnitude));
   Value large = f.fma(f.f32(-2.0), f.div(f.f32(1.0), f.add(e, f.f32(1.0))), f.f32(1.0));
-  Value small = f.polynomial(
-      s, {1.57394409e-2f, -5.23025580e-2f, 1.33152470e-1f, -3.33327681e-1f, 0.0});
+  Value small =
+      f.polynomial(s, {1.57394409e-2f, -5.23025580e-2f, 1.33152470e-1f, -3.33327681e-1f, 0.0});
   small = f.fma(small, x, x);
   return f.select(f.less(magnitude, f.f32(0.599609375)), small, f.copysign(large, x));
 }
@@ -106,7 +106,8 @@ static Value logF64(Formula &f, Value x) {
   Value e = f.intToFloat(f.shiftRight(exponent, f.i64(52)), f.b.getF64Type());
   // log m = 2 artanh((m - 1) / (m + 1))
   Value s = f.div(f.sub(m, f.f64(1.0)), f.add(m, f.f64(1.0))), q = f.mul(s, s);
-  Value series = f.polynomial(q, {2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0});
+  Value series =
+      f.polynomial(q, {2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0});
   return f.fma(e, f.f64(M_LN2), f.mul(series, s));
 }
 
@@ -166,7 +167,8 @@ static Value sineF32(Formula &f, Value x, uint64_t quarters) {
   r = f.fma(n, f.f64(-6.123233995736766e-17), r);
   r = f.clamp(r, f.f64(-1.0), f.f64(1.0));
   Value q = f.mul(r, r);
-  Value sine = f.polynomial(q, {-1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0});
+  Value sine =
+      f.polynomial(q, {-1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0});
   sine = f.mul(sine, r);
   Value cosine = f.polynomial(
       q, {1.0 / 479001600, -1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24, -0.5, 1.0});
@@ -198,7 +200,8 @@ static Value powF32(Formula &f, Value x, Value y) {
   Value isInteger = f.equal(f.floor(y), y);
   Value half = f.mul(y, f.f32(0.5));
   Value isEven = f.equal(f.floor(half), half);
-  Value negative = arith::CmpIOp::create(f.b, f.loc, arith::CmpIPredicate::slt, f.toBits(x), f.i32(0));
+  Value negative =
+      arith::CmpIOp::create(f.b, f.loc, arith::CmpIPredicate::slt, f.toBits(x), f.i32(0));
   auto both = [&](Value a, Value b) { return f.bitAnd(a, b); };
   Value odd = both(isInteger, f.select(isEven, f.less(one, zero), f.equal(y, y)));
   r = f.select(both(negative, odd), f.neg(r), r);
@@ -227,7 +230,8 @@ static Value powInt(Formula &f, Value x, Value y) {
   };
   Value zero = number(0), one = number(1);
   Value negative = compare(arith::CmpIPredicate::slt, y, zero);
-  // Beyond 63 only the parity matters: the powers of 0, 1 and -1 repeat, the others have overflowed.
+  // Beyond 63 only the parity matters: the powers of 0, 1 and -1 repeat, the others have
+  // overflowed.
   Value exponent = f.select(negative, f.subInt(zero, y), y);
   Value large = compare(arith::CmpIPredicate::sgt, exponent, number(63));
   exponent = f.select(large, f.bitOr(number(62), f.bitAnd(exponent, one)), exponent);
@@ -260,9 +264,8 @@ Value expandFloat(Formula &f, Operation *op) {
       .Case<math::SinOp>([&](auto) { return sineF32(f, x(), 0); })
       .Case<math::CosOp>([&](auto) { return sineF32(f, x(), 1); })
       .Case<math::PowFOp>([&](auto) { return powF32(f, x(), x(1)); })
-      .Case<math::RsqrtOp>([&](auto) {
-        return f.div(f.f32(1.0), math::SqrtOp::create(f.b, f.loc, x()));
-      })
+      .Case<math::RsqrtOp>(
+          [&](auto) { return f.div(f.f32(1.0), math::SqrtOp::create(f.b, f.loc, x())); })
       .Default([](Operation *) { return Value(); });
 }
 

@@ -24,9 +24,9 @@ public:
   Value constant(mlir::TypedAttr value) {
     if (auto vector = mlir::dyn_cast<mlir::VectorType>(like))
       return mlir::arith::ConstantOp::create(
-          b, loc, mlir::DenseElementsAttr::get(
-                      mlir::VectorType::get(vector.getShape(), value.getType()),
-                      mlir::Attribute(value)));
+          b, loc,
+          mlir::DenseElementsAttr::get(mlir::VectorType::get(vector.getShape(), value.getType()),
+                                       mlir::Attribute(value)));
     return mlir::arith::ConstantOp::create(b, loc, value);
   }
   Value f32(double value) { return constant(b.getF32FloatAttr(float(value))); }

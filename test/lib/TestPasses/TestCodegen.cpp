@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass `test-codegen`: makes the CPU kernel of every fusion and remarks how it is launched; with
-// `print`, the module becomes the module of kernels, with `compile` they are compiled and linked.
+// The pass `test-codegen`: makes the CPU kernel of every fusion and remarks how it is launched;
+// with `print`, the module becomes the module of kernels, with `compile` they are compiled and
+// linked.
 #include "test/lib/TestPasses/TestPasses.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"

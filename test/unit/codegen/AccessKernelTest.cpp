@@ -6,113 +6,160 @@
 using namespace trainc::test;
 using namespace trainc::train;
 
-static const std::vector<Symbols> kSizes = {
-    {{"b", 1}, {"n", 1}}, {{"b", 2}, {"n", 7}}, {{"b", 5}, {"n", 16}}, {{"b", 17}, {"n", 33}}, {{"b", 20}, {"n", 70}}};
+static const std::vector<Symbols> kSizes = {{{"b", 1}, {"n", 1}},
+                                            {{"b", 2}, {"n", 7}},
+                                            {{"b", 5}, {"n", 16}},
+                                            {{"b", 17}, {"n", 33}},
+                                            {{"b", 20}, {"n", 70}}};
 
 TEST(AccessKernel, Transpose) {
-  std::vector<std::vector<int64_t>> permutations = {{0, 2, 1}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}};
+  std::vector<std::vector<int64_t>> permutations = {
+      {0, 2, 1}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}};
   for (auto &p : permutations)
-    checkFusion({{"b, 3, n"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-      return Values{tb.exp(tb.transpose(x[0], p))};
-    }, kSizes);
+    checkFusion(
+        {{"b, 3, n"}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) { return Values{tb.exp(tb.transpose(x[0], p))}; },
+        kSizes);
 }
 
 TEST(AccessKernel, SoftmaxOfTranspose) {
-  checkFusion({{"n, b"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-    Value t = tb.transpose(x[0], {1, 0});
-    auto dims = getDims(t);
-    Value e = tb.exp(tb.sub(t, tb.broadcastAlong(tb.reduce(ReduceKind::max, t, {1}), dims, {1})));
-    return Values{tb.div(e, tb.broadcastAlong(tb.sum(e, {1}), dims, {1}))};
-  }, kSizes);
+  checkFusion(
+      {{"n, b"}},
+      [&](TrainBuilder &tb, mlir::ValueRange x) {
+        Value t = tb.transpose(x[0], {1, 0});
+        auto dims = getDims(t);
+        Value e =
+            tb.exp(tb.sub(t, tb.broadcastAlong(tb.reduce(ReduceKind::max, t, {1}), dims, {1})));
+        return Values{tb.div(e, tb.broadcastAlong(tb.sum(e, {1}), dims, {1}))};
+      },
+      kSizes);
 }
 
 TEST(AccessKernel, Slice) {
-  checkFusion({{"b, 20"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    auto d = [&](int64_t v) { return tb.dimAttr(v); };
-    DimAttr b = getDim(x[0], 0);
-    return Values{tb.slice(x[0], {d(0), d(3)}, {b, d(8)}), tb.slice(x[0], {d(0), d(1)}, {b, d(8)}, {1, 2}),
-                  tb.slice(x[0], {d(0), d(19)}, {b, d(8)}, {1, -1})};
-  }, kSizes);
-  checkFusion({{"b, n"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.sliceAxis(x[0], 0, getDim(x[0], 0) - tb.dimAttr(1), tb.dimAttr(1))};
-  }, kSizes);
+  checkFusion(
+      {{"b, 20"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        auto d = [&](int64_t v) { return tb.dimAttr(v); };
+        DimAttr b = getDim(x[0], 0);
+        return Values{tb.slice(x[0], {d(0), d(3)}, {b, d(8)}),
+                      tb.slice(x[0], {d(0), d(1)}, {b, d(8)}, {1, 2}),
+                      tb.slice(x[0], {d(0), d(19)}, {b, d(8)}, {1, -1})};
+      },
+      kSizes);
+  checkFusion(
+      {{"b, n"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        return Values{tb.sliceAxis(x[0], 0, getDim(x[0], 0) - tb.dimAttr(1), tb.dimAttr(1))};
+      },
+      kSizes);
 }
 
 TEST(AccessKernel, Pad) {
-  checkFusion({{"b, n"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    auto d = [&](int64_t v) { return tb.dimAttr(v); };
-    return Values{tb.exp(tb.pad(x[0], 0.5, {d(1), d(2)}, {getDim(x[0], 0) + d(3), getDim(x[0], 1) + d(4)}))};
-  }, kSizes);
-  checkFusion({{"b, n"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    auto d = [&](int64_t v) { return tb.dimAttr(v); };
-    return Values{tb.pad(x[0], -1, {d(2), d(0)}, {getDim(x[0], 0) + d(2), getDim(x[0], 1)})};
-  }, kSizes);
-  checkFusion({{"5, 9", "i1"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    auto d = [&](int64_t v) { return tb.dimAttr(v); };
-    return Values{tb.pad(x[0], 1, {d(-1), d(2)}, {d(6), d(10)})};
-  }, {{}});
+  checkFusion(
+      {{"b, n"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        auto d = [&](int64_t v) { return tb.dimAttr(v); };
+        return Values{tb.exp(
+            tb.pad(x[0], 0.5, {d(1), d(2)}, {getDim(x[0], 0) + d(3), getDim(x[0], 1) + d(4)}))};
+      },
+      kSizes);
+  checkFusion(
+      {{"b, n"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        auto d = [&](int64_t v) { return tb.dimAttr(v); };
+        return Values{tb.pad(x[0], -1, {d(2), d(0)}, {getDim(x[0], 0) + d(2), getDim(x[0], 1)})};
+      },
+      kSizes);
+  checkFusion({{"5, 9", "i1"}},
+              [](TrainBuilder &tb, mlir::ValueRange x) {
+                auto d = [&](int64_t v) { return tb.dimAttr(v); };
+                return Values{tb.pad(x[0], 1, {d(-1), d(2)}, {d(6), d(10)})};
+              },
+              {{}});
 }
 
 TEST(AccessKernel, Concat) {
   for (int64_t axis : {0, 1})
-    checkFusion({{"b, n"}, {"b, n"}, {"b, n"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-      return Values{tb.concat({tb.exp(x[0]), x[1], tb.mul(x[2], x[2])}, axis)};
-    }, kSizes);
-  checkFusion({{"b, 3"}, {"b, n"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-    Value y = tb.concat({x[0], x[1]}, 1);
-    return Values{tb.sum(y, {1}), tb.add(y, y)};
-  }, kSizes);
+    checkFusion(
+        {{"b, n"}, {"b, n"}, {"b, n"}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) {
+          return Values{tb.concat({tb.exp(x[0]), x[1], tb.mul(x[2], x[2])}, axis)};
+        },
+        kSizes);
+  checkFusion(
+      {{"b, 3"}, {"b, n"}},
+      [&](TrainBuilder &tb, mlir::ValueRange x) {
+        Value y = tb.concat({x[0], x[1]}, 1);
+        return Values{tb.sum(y, {1}), tb.add(y, y)};
+      },
+      kSizes);
 }
 
 TEST(AccessKernel, Split) {
-  checkFusion({{"b, n, 48"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    auto parts = tb.split(x[0], 2, {tb.dimAttr(16), tb.dimAttr(16), tb.dimAttr(16)});
-    return Values{tb.transpose(parts[0], {1, 0, 2}), tb.transpose(tb.mul(parts[1], parts[2]), {1, 0, 2})};
-  }, kSizes);
+  checkFusion(
+      {{"b, n, 48"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        auto parts = tb.split(x[0], 2, {tb.dimAttr(16), tb.dimAttr(16), tb.dimAttr(16)});
+        return Values{tb.transpose(parts[0], {1, 0, 2}),
+                      tb.transpose(tb.mul(parts[1], parts[2]), {1, 0, 2})};
+      },
+      kSizes);
 }
 
 TEST(AccessKernel, Gather) {
   for (const char *type : {"i64", "i32"})
     for (int64_t axis : {0, 1, 2})
-      checkFusion({{"4, 5, n"}, {"b, 2", type, axis == 2 ? -1.0 : -4.0, axis == 2 ? 0.0 : 3.0}},
-                  [&](TrainBuilder &tb, mlir::ValueRange x) {
-        return Values{tb.exp(tb.gather(x[0], x[1], axis))};
-      }, kSizes);
+      checkFusion(
+          {{"4, 5, n"}, {"b, 2", type, axis == 2 ? -1.0 : -4.0, axis == 2 ? 0.0 : 3.0}},
+          [&](TrainBuilder &tb, mlir::ValueRange x) {
+            return Values{tb.exp(tb.gather(x[0], x[1], axis))};
+          },
+          kSizes);
 }
 
 TEST(AccessKernel, GatherByScalar) {
-  checkFusion({{"b, 6, n"}, {"", "i64", 0, 5}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.gather(x[0], x[1], 1)};
-  }, kSizes);
+  checkFusion(
+      {{"b, 6, n"}, {"", "i64", 0, 5}},
+      [&](TrainBuilder &tb, mlir::ValueRange x) { return Values{tb.gather(x[0], x[1], 1)}; },
+      kSizes);
 }
 
 TEST(AccessKernel, EmbeddingAndPosition) {
-  checkFusion({{"50, 40"}, {"70, 40"}, {"b, n", "i64", 0, 49}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-    Value words = tb.gather(x[0], x[2], 0);
-    Value places = tb.sliceAxis(x[1], 0, tb.dimAttr(0), getDim(words, 1));
-    return Values{tb.add(words, tb.broadcast(places, getDims(words), {1, 2}))};
-  }, kSizes);
+  checkFusion(
+      {{"50, 40"}, {"70, 40"}, {"b, n", "i64", 0, 49}},
+      [&](TrainBuilder &tb, mlir::ValueRange x) {
+        Value words = tb.gather(x[0], x[2], 0);
+        Value places = tb.sliceAxis(x[1], 0, tb.dimAttr(0), getDim(words, 1));
+        return Values{tb.add(words, tb.broadcast(places, getDims(words), {1, 2}))};
+      },
+      kSizes);
 }
 
 TEST(AccessKernel, GatherElements) {
   for (int64_t axis : {0, 1})
-    checkFusion({{"b, n"}, {"b, n", "i64", -1, 0}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-      return Values{tb.gatherElements(x[0], x[1], axis)};
-    }, kSizes);
+    checkFusion(
+        {{"b, n"}, {"b, n", "i64", -1, 0}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) {
+          return Values{tb.gatherElements(x[0], x[1], axis)};
+        },
+        kSizes);
 }
 
 TEST(AccessKernel, CrossEntropyParts) {
-  checkFusion({{"b, 40"}, {"b", "i64", 0, 39}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-    auto dims = getDims(x[0]);
-    Value top = tb.reduce(ReduceKind::max, x[0], {1});
-    Value sum = tb.sum(tb.exp(tb.sub(x[0], tb.broadcastAlong(top, dims, {1}))), {1});
-    Value lse = tb.add(top, tb.log(sum));
-    Value classes = tb.iota(dims, tb.b().getI64Type(), 1);
-    Value hit = tb.compare("eq", classes, tb.broadcast(x[1], dims, {0}));
-    Value chosen = tb.sum(tb.select(hit, x[0], tb.scalarLike(x[0], 0)), {1});
-    Value p = tb.exp(tb.sub(x[0], tb.broadcastAlong(lse, dims, {1})));
-    return Values{tb.sub(lse, chosen), tb.sub(p, tb.cast(hit, p.getType()))};
-  }, kSizes);
+  checkFusion(
+      {{"b, 40"}, {"b", "i64", 0, 39}},
+      [&](TrainBuilder &tb, mlir::ValueRange x) {
+        auto dims = getDims(x[0]);
+        Value top = tb.reduce(ReduceKind::max, x[0], {1});
+        Value sum = tb.sum(tb.exp(tb.sub(x[0], tb.broadcastAlong(top, dims, {1}))), {1});
+        Value lse = tb.add(top, tb.log(sum));
+        Value classes = tb.iota(dims, tb.b().getI64Type(), 1);
+        Value hit = tb.compare("eq", classes, tb.broadcast(x[1], dims, {0}));
+        Value chosen = tb.sum(tb.select(hit, x[0], tb.scalarLike(x[0], 0)), {1});
+        Value p = tb.exp(tb.sub(x[0], tb.broadcastAlong(lse, dims, {1})));
+        return Values{tb.sub(lse, chosen), tb.sub(p, tb.cast(hit, p.getType()))};
+      },
+      kSizes);
 }
 
 TEST(AccessKernel, IndexOutOfRangeIsReported) {
@@ -133,7 +180,10 @@ TEST(AccessKernel, IndexOutOfRangeIsReported) {
     std::vector<float> data(100, 1.0f), out(60);
     std::vector<int64_t> indices = {4, -5, 7};
     int64_t error[3] = {};
-    struct { void *scratch; int64_t *error; } context{nullptr, error};
+    struct {
+      void *scratch;
+      int64_t *error;
+    } context{nullptr, error};
     void *args[] = {data.data(), indices.data(), out.data()};
     reinterpret_cast<Kernel *>(loaded.find(info->name))(args, nullptr, 0, 3, &context);
     EXPECT_EQ(error[0], 1);

@@ -49,8 +49,9 @@ FusionOp FusionHarness::build(ArrayRef<Input> inputs, const Body &body) {
   for (const Input &input : inputs)
     types.push_back(getTensorType(dims(input.shape), elementType(input.type)));
   OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
-  auto function = func::FuncOp::create(b, loc, "f" + std::to_string(module->getBody()->getOperations().size()),
-                                       b.getFunctionType(types, {}));
+  auto function =
+      func::FuncOp::create(b, loc, "f" + std::to_string(module->getBody()->getOperations().size()),
+                           b.getFunctionType(types, {}));
   Block *entry = function.addEntryBlock();
   // The body first, in a block of its own, as the result types come out of it.
   auto block = std::make_unique<Block>();
@@ -229,8 +230,8 @@ public:
     std::vector<std::vector<char>> results;
     for (auto [number, value] : llvm::enumerate(fusion.getResults())) {
       char *begin = static_cast<char *>(pointers[inputs + number]);
-      results.emplace_back(begin, begin + expected[number].data.size() *
-                                              bytesOf(getElementType(value)));
+      results.emplace_back(begin,
+                           begin + expected[number].data.size() * bytesOf(getElementType(value)));
     }
     return results;
   }

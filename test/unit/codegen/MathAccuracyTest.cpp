@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Accuracy of the elementary functions against double, in units of the last place of the f32 result, over
-// floats of every exponent and the special values.
+// Accuracy of the elementary functions against double, in units of the last place of the f32
+// result, over floats of every exponent and the special values.
 
 #include "FusionHarness.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
 #include <cstring>
 
@@ -34,7 +34,8 @@ std::vector<float> samples(uint32_t step) {
     std::memcpy(&value, &word, 4);
     result.push_back(value);
   }
-  for (float value : {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, 1e-45f, 3.4e38f, 88.72284f, -103.97f})
+  for (float value :
+       {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, 1e-45f, 3.4e38f, 88.72284f, -103.97f})
     result.push_back(value);
   return result;
 }
@@ -46,7 +47,8 @@ double worst(const Make &make, const std::vector<std::vector<float>> &inputs,
   FusionHarness h;
   trainc::codegen::CpuCodegen codegen(h.context);
   std::vector<Input> types(inputs.size(), Input{"n"});
-  auto info = codegen.add(h.build(types, [&](TrainBuilder &tb, mlir::ValueRange x) { return Values{make(tb, x)}; }));
+  auto info = codegen.add(
+      h.build(types, [&](TrainBuilder &tb, mlir::ValueRange x) { return Values{make(tb, x)}; }));
   EXPECT_TRUE(mlir::succeeded(info));
   auto object = codegen.emitSharedObject(cpuLevels().back());
   EXPECT_TRUE(mlir::succeeded(object));
@@ -58,7 +60,8 @@ double worst(const Make &make, const std::vector<std::vector<float>> &inputs,
     args.push_back(const_cast<float *>(input.data()));
   args.push_back(out.data());
   int64_t dims[] = {int64_t(n)};
-  reinterpret_cast<Kernel *>(loaded.find(info->name))(args.data(), dims, 0, (n + 2047) / 2048, nullptr);
+  reinterpret_cast<Kernel *>(loaded.find(info->name))(args.data(), dims, 0, (n + 2047) / 2048,
+                                                      nullptr);
   double most = 0;
   for (size_t i = 0; i < n; ++i) {
     double x[2] = {inputs[0][i], inputs.size() > 1 ? inputs[1][i] : 0.0f};
@@ -80,10 +83,18 @@ void check(const char *name, const Make &make, double (*exact)(double), double b
 
 } // namespace
 
-TEST(MathAccuracy, Exp) { check("exp", [](TrainBuilder &tb, mlir::ValueRange x) { return tb.exp(x[0]); }, std::exp, 1.0); }
-TEST(MathAccuracy, Log) { check("log", [](TrainBuilder &tb, mlir::ValueRange x) { return tb.log(x[0]); }, std::log, 1.0); }
-TEST(MathAccuracy, Tanh) { check("tanh", [](TrainBuilder &tb, mlir::ValueRange x) { return tb.tanh(x[0]); }, std::tanh, 2.0); }
-TEST(MathAccuracy, Erf) { check("erf", [](TrainBuilder &tb, mlir::ValueRange x) { return tb.erf(x[0]); }, std::erf, 1.0); }
+TEST(MathAccuracy, Exp) {
+  check("exp", [](TrainBuilder &tb, mlir::ValueRange x) { return tb.exp(x[0]); }, std::exp, 1.0);
+}
+TEST(MathAccuracy, Log) {
+  check("log", [](TrainBuilder &tb, mlir::ValueRange x) { return tb.log(x[0]); }, std::log, 1.0);
+}
+TEST(MathAccuracy, Tanh) {
+  check("tanh", [](TrainBuilder &tb, mlir::ValueRange x) { return tb.tanh(x[0]); }, std::tanh, 2.0);
+}
+TEST(MathAccuracy, Erf) {
+  check("erf", [](TrainBuilder &tb, mlir::ValueRange x) { return tb.erf(x[0]); }, std::erf, 1.0);
+}
 
 static double sine(double x) { return std::fabs(x) < 1e15 ? std::sin(x) : NAN; }
 static double cosine(double x) { return std::fabs(x) < 1e15 ? std::cos(x) : NAN; }
@@ -103,8 +114,9 @@ TEST(MathAccuracy, SinAndCos) {
 }
 
 TEST(MathAccuracy, Pow) {
-  std::vector<float> x, y, special = {0.0f, -0.0f, 1.0f, -1.0f, 2.0f, -2.0f, 3.0f, -3.0f, 0.5f, -0.5f, 2.5f, -1e10f,
-                                      1e38f, 1e-40f, INFINITY, -INFINITY, NAN, 16777217.0f, 1e-10f};
+  std::vector<float> x, y,
+      special = {0.0f, -0.0f,  1.0f,  -1.0f,  2.0f,     -2.0f,     3.0f, -3.0f,       0.5f,  -0.5f,
+                 2.5f, -1e10f, 1e38f, 1e-40f, INFINITY, -INFINITY, NAN,  16777217.0f, 1e-10f};
   for (float a : special)
     for (float b : special) {
       x.push_back(a);
@@ -120,7 +132,7 @@ TEST(MathAccuracy, Pow) {
     y.push_back(float((uniform() - 0.5) * 20));
   }
   float at = 0;
-  double error = worst([](TrainBuilder &tb, mlir::ValueRange v) { return tb.pow(v[0], v[1]); }, {x, y},
-                       [](const double *v) { return std::pow(v[0], v[1]); }, &at);
+  double error = worst([](TrainBuilder &tb, mlir::ValueRange v) { return tb.pow(v[0], v[1]); },
+                       {x, y}, [](const double *v) { return std::pow(v[0], v[1]); }, &at);
   EXPECT_LE(error, 0.6) << at;
 }

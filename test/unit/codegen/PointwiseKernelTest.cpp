@@ -14,28 +14,36 @@ static std::vector<Symbols> lengths(std::initializer_list<int64_t> values) {
 }
 
 TEST(PointwiseKernel, FlatTails) {
-  checkFusion({{"n"}, {"n"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.add(tb.mul(x[0], x[1]), x[0]), tb.exp(x[1])};
-  }, lengths({1, 7, 15, 16, 17, 33, 2047, 2048, 2049, 5000}));
+  checkFusion(
+      {{"n"}, {"n"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        return Values{tb.add(tb.mul(x[0], x[1]), x[0]), tb.exp(x[1])};
+      },
+      lengths({1, 7, 15, 16, 17, 33, 2047, 2048, 2049, 5000}));
 }
 
 TEST(PointwiseKernel, FlatOfHigherRank) {
-  checkFusion({{"b, s, 3"}, {""}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.mul(x[0], tb.splat(x[1], x[0]))};
-  }, {{{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 5}}, {{"b", 40}, {"s", 41}}});
+  checkFusion({{"b, s, 3"}, {""}},
+              [](TrainBuilder &tb, mlir::ValueRange x) {
+                return Values{tb.mul(x[0], tb.splat(x[1], x[0]))};
+              },
+              {{{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 5}}, {{"b", 40}, {"s", 41}}});
 }
 
 TEST(PointwiseKernel, StaticSizes) {
-  for (const char *shape : {"1", "2", "3", "7", "16", "48", "100", "2048", "4096", "5000", "2, 3", "1, 1"})
-    checkFusion({{shape}, {shape}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-      return Values{tb.sub(x[0], x[1])};
-    }, {{}});
+  for (const char *shape :
+       {"1", "2", "3", "7", "16", "48", "100", "2048", "4096", "5000", "2, 3", "1, 1"})
+    checkFusion({{shape}, {shape}},
+                [](TrainBuilder &tb, mlir::ValueRange x) { return Values{tb.sub(x[0], x[1])}; },
+                {{}});
 }
 
 TEST(PointwiseKernel, Scalars) {
-  checkFusion({{""}, {""}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.div(x[0], tb.add(x[1], tb.scalarLike(x[1], 5))), tb.exp(x[0])};
-  }, {{}});
+  checkFusion({{""}, {""}},
+              [](TrainBuilder &tb, mlir::ValueRange x) {
+                return Values{tb.div(x[0], tb.add(x[1], tb.scalarLike(x[1], 5))), tb.exp(x[0])};
+              },
+              {{}});
 }
 
 TEST(PointwiseKernel, BroadcastAtEveryPosition) {
@@ -45,56 +53,90 @@ TEST(PointwiseKernel, BroadcastAtEveryPosition) {
       std::string shape;
       auto parts = h.dims(space);
       shape = parts[axis].str();
-      checkFusion({{space}, {shape}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-        return Values{tb.add(x[0], tb.broadcast(x[1], getDims(x[0]), {axis}))};
-      }, {{{"b", 1}, {"s", 1}, {"n", 1}}, {{"b", 2}, {"s", 3}, {"n", 17}}, {{"b", 3}, {"s", 2}, {"n", 5000}}});
+      checkFusion({{space}, {shape}},
+                  [&](TrainBuilder &tb, mlir::ValueRange x) {
+                    return Values{tb.add(x[0], tb.broadcast(x[1], getDims(x[0]), {axis}))};
+                  },
+                  {{{"b", 1}, {"s", 1}, {"n", 1}},
+                   {{"b", 2}, {"s", 3}, {"n", 17}},
+                   {{"b", 3}, {"s", 2}, {"n", 5000}}});
     }
 }
 
 TEST(PointwiseKernel, BroadcastOfTwoAxes) {
   for (std::pair<int64_t, int64_t> axes : {std::pair(0, 1), std::pair(0, 2), std::pair(1, 2)})
-    checkFusion({{"b, b, b"}, {"b, b"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-      return Values{tb.mul(x[0], tb.broadcast(x[1], getDims(x[0]), {axes.first, axes.second}))};
-    }, {{{"b", 1}}, {{"b", 5}}, {{"b", 18}}});
+    checkFusion({{"b, b, b"}, {"b, b"}},
+                [&](TrainBuilder &tb, mlir::ValueRange x) {
+                  return Values{
+                      tb.mul(x[0], tb.broadcast(x[1], getDims(x[0]), {axes.first, axes.second}))};
+                },
+                {{{"b", 1}}, {{"b", 5}}, {{"b", 18}}});
 }
 
 TEST(PointwiseKernel, Types) {
-  checkFusion({{"n", "i64", -9, 9}, {"n", "i32", -9, 9}, {"n", "i8", -9, 9}, {"n", "i1"}, {"n", "f64"}},
-              [](TrainBuilder &tb, mlir::ValueRange x) {
-    Value wide = tb.cast(x[1], x[0].getType());
-    Value sum = tb.add(x[0], wide);
-    return Values{sum, tb.select(x[3], sum, tb.cast(x[2], sum.getType())),
-                  tb.compare("lt", x[0], wide), tb.logicalNot(x[3]),
-                  tb.exp(x[4]), tb.cast(x[3], x[1].getType()), tb.cast(x[4], tb.b().getF32Type()),
-                  tb.cast(x[2], x[2].getType())};
-  }, lengths({1, 16, 45}));
+  checkFusion(
+      {{"n", "i64", -9, 9}, {"n", "i32", -9, 9}, {"n", "i8", -9, 9}, {"n", "i1"}, {"n", "f64"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        Value wide = tb.cast(x[1], x[0].getType());
+        Value sum = tb.add(x[0], wide);
+        return Values{sum,
+                      tb.select(x[3], sum, tb.cast(x[2], sum.getType())),
+                      tb.compare("lt", x[0], wide),
+                      tb.logicalNot(x[3]),
+                      tb.exp(x[4]),
+                      tb.cast(x[3], x[1].getType()),
+                      tb.cast(x[4], tb.b().getF32Type()),
+                      tb.cast(x[2], x[2].getType())};
+      },
+      lengths({1, 16, 45}));
 }
 
 TEST(PointwiseKernel, Iota) {
-  checkFusion({{"b, n"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    Value rows = tb.iota(getDims(x[0]), tb.b().getI64Type(), 0);
-    Value columns = tb.iota(getDims(x[0]), tb.b().getI64Type(), 1);
-    return Values{tb.select(tb.compare("le", columns, rows), x[0], tb.scalarLike(x[0], -100))};
-  }, {{{"b", 1}, {"n", 1}}, {{"b", 20}, {"n", 20}}, {{"b", 3}, {"n", 2100}}});
+  checkFusion({{"b, n"}},
+              [](TrainBuilder &tb, mlir::ValueRange x) {
+                Value rows = tb.iota(getDims(x[0]), tb.b().getI64Type(), 0);
+                Value columns = tb.iota(getDims(x[0]), tb.b().getI64Type(), 1);
+                return Values{
+                    tb.select(tb.compare("le", columns, rows), x[0], tb.scalarLike(x[0], -100))};
+              },
+              {{{"b", 1}, {"n", 1}}, {{"b", 20}, {"n", 20}}, {{"b", 3}, {"n", 2100}}});
 }
 
 TEST(PointwiseKernel, Dropout) {
-  checkFusion({{"b, s, n"}, {"", "i64", 0, 1e9}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.dropout(x[0], x[1], tb.b().getF64FloatAttr(0.3))};
-  }, {{{"b", 2}, {"s", 3}, {"n", 33}}, {{"b", 1}, {"s", 2}, {"n", 2500}}});
+  checkFusion({{"b, s, n"}, {"", "i64", 0, 1e9}},
+              [](TrainBuilder &tb, mlir::ValueRange x) {
+                return Values{tb.dropout(x[0], x[1], tb.b().getF64FloatAttr(0.3))};
+              },
+              {{{"b", 2}, {"s", 3}, {"n", 33}}, {{"b", 1}, {"s", 2}, {"n", 2500}}});
 }
 
 TEST(PointwiseKernel, DimAsValue) {
-  checkFusion({{"b, n"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    Value count = tb.dim(getDim(x[0], 0) * getDim(x[0], 1), tb.b().getF32Type());
-    return Values{tb.div(x[0], tb.splat(count, x[0]))};
-  }, {{{"b", 3}, {"n", 4}}, {{"b", 5}, {"n", 21}}});
+  checkFusion({{"b, n"}},
+              [](TrainBuilder &tb, mlir::ValueRange x) {
+                Value count = tb.dim(getDim(x[0], 0) * getDim(x[0], 1), tb.b().getF32Type());
+                return Values{tb.div(x[0], tb.splat(count, x[0]))};
+              },
+              {{{"b", 3}, {"n", 4}}, {{"b", 5}, {"n", 21}}});
 }
 
 TEST(PointwiseKernel, Functions) {
-  checkFusion({{"n"}, {"n", "f32", 0.01, 5}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.tanh(x[0]), tb.erf(x[0]), tb.log(x[1]), tb.sin(x[0]), tb.cos(x[0]),
-                  tb.pow(x[1], x[0]), tb.sigmoid(x[0]), tb.rsqrt(x[1]), tb.geluGrad(x[0], false),
-                  tb.geluGrad(x[0], true), tb.sign(x[0]), tb.floor(x[0]), tb.max(x[0], x[1]), tb.relu(x[0])};
-  }, lengths({16, 50}));
+  checkFusion(
+      {{"n"}, {"n", "f32", 0.01, 5}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        return Values{tb.tanh(x[0]),
+                      tb.erf(x[0]),
+                      tb.log(x[1]),
+                      tb.sin(x[0]),
+                      tb.cos(x[0]),
+                      tb.pow(x[1], x[0]),
+                      tb.sigmoid(x[0]),
+                      tb.rsqrt(x[1]),
+                      tb.geluGrad(x[0], false),
+                      tb.geluGrad(x[0], true),
+                      tb.sign(x[0]),
+                      tb.floor(x[0]),
+                      tb.max(x[0], x[1]),
+                      tb.relu(x[0])};
+      },
+      lengths({16, 50}));
 }

@@ -6,9 +6,10 @@
 using namespace trainc::test;
 using namespace trainc::train;
 
-static const std::vector<Symbols> kSizes = {{{"a", 1}, {"b", 1}, {"c", 1}},  {{"a", 2}, {"b", 3}, {"c", 5}},
-                                            {{"a", 3}, {"b", 17}, {"c", 16}}, {{"a", 7}, {"b", 40}, {"c", 33}},
-                                            {{"a", 2}, {"b", 70}, {"c", 130}}, {{"a", 33}, {"b", 2}, {"c", 1100}}};
+static const std::vector<Symbols> kSizes = {
+    {{"a", 1}, {"b", 1}, {"c", 1}},    {{"a", 2}, {"b", 3}, {"c", 5}},
+    {{"a", 3}, {"b", 17}, {"c", 16}},  {{"a", 7}, {"b", 40}, {"c", 33}},
+    {{"a", 2}, {"b", 70}, {"c", 130}}, {{"a", 33}, {"b", 2}, {"c", 1100}}};
 
 TEST(ReductionKernel, EveryAxisSubset) {
   for (unsigned mask = 1; mask < 8; ++mask) {
@@ -17,27 +18,31 @@ TEST(ReductionKernel, EveryAxisSubset) {
       if (mask >> axis & 1)
         axes.push_back(axis);
     SCOPED_TRACE(mask);
-    checkFusion({{"a, b, c"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-      return Values{tb.sum(x[0], axes), tb.reduce(ReduceKind::max, x[0], axes)};
-    }, kSizes, 1e-5);
+    checkFusion(
+        {{"a, b, c"}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) {
+          return Values{tb.sum(x[0], axes), tb.reduce(ReduceKind::max, x[0], axes)};
+        },
+        kSizes, 1e-5);
   }
 }
 
 TEST(ReductionKernel, StaticShapes) {
-  for (const char *shape : {"1, 1", "2, 1", "1, 2", "5, 1", "3, 7", "7, 16", "1000, 2", "2, 1000", "64, 64",
-                            "100, 384", "1, 40000", "40000, 1", "2100, 20"})
+  for (const char *shape : {"1, 1", "2, 1", "1, 2", "5, 1", "3, 7", "7, 16", "1000, 2", "2, 1000",
+                            "64, 64", "100, 384", "1, 40000", "40000, 1", "2100, 20"})
     for (int64_t axis : {0, 1}) {
       SCOPED_TRACE(shape);
-      checkFusion({{shape}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-        return Values{tb.sum(x[0], {axis})};
-      }, {{}});
+      checkFusion(
+          {{shape}},
+          [&](TrainBuilder &tb, mlir::ValueRange x) { return Values{tb.sum(x[0], {axis})}; }, {{}});
     }
 }
 
 TEST(ReductionKernel, FullReductionOfManyElements) {
-  checkFusion({{"n"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.sumAll(tb.mul(x[0], x[0]))};
-  }, {{{"n", 1}}, {{"n", 1000003}}}, 2e-7);
+  checkFusion(
+      {{"n"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) { return Values{tb.sumAll(tb.mul(x[0], x[0]))}; },
+      {{{"n", 1}}, {{"n", 1000003}}}, 2e-7);
 }
 
 static Values softmax(TrainBuilder &tb, Value x, int64_t axis) {
@@ -50,12 +55,13 @@ static Values softmax(TrainBuilder &tb, Value x, int64_t axis) {
 
 TEST(ReductionKernel, SoftmaxAlongEveryAxis) {
   for (int64_t axis : {0, 1, 2})
-    checkFusion({{"a, b, c"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-      return softmax(tb, x[0], axis);
-    }, kSizes);
+    checkFusion(
+        {{"a, b, c"}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) { return softmax(tb, x[0], axis); }, kSizes);
 }
 
-static Values layerNorm(TrainBuilder &tb, mlir::ValueRange x, std::vector<int64_t> axes, int64_t parameterAxis) {
+static Values layerNorm(TrainBuilder &tb, mlir::ValueRange x, std::vector<int64_t> axes,
+                        int64_t parameterAxis) {
   auto dims = getDims(x[0]);
   Value sum = tb.add(x[0], x[1]);
   Value mean = tb.mean(sum, axes);
@@ -63,61 +69,80 @@ static Values layerNorm(TrainBuilder &tb, mlir::ValueRange x, std::vector<int64_
   Value variance = tb.mean(tb.mul(centred, centred), axes);
   Value rstd = tb.rsqrt(tb.add(variance, tb.scalarLike(variance, 1e-5)));
   Value y = tb.mul(centred, tb.broadcastAlong(rstd, dims, axes));
-  y = tb.add(tb.mul(y, tb.broadcast(x[2], dims, {parameterAxis})), tb.broadcast(x[3], dims, {parameterAxis}));
+  y = tb.add(tb.mul(y, tb.broadcast(x[2], dims, {parameterAxis})),
+             tb.broadcast(x[3], dims, {parameterAxis}));
   return {y, sum, mean, rstd};
 }
 
 TEST(ReductionKernel, LayerNormWithResidual) {
-  checkFusion({{"a, b, c"}, {"a, b, c"}, {"c"}, {"c"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return layerNorm(tb, x, {2}, 2);
-  }, kSizes, 1e-5);
-  checkFusion({{"a, b, 48"}, {"a, b, 48"}, {"48"}, {"48"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return layerNorm(tb, x, {2}, 2);
-  }, kSizes, 1e-5);
+  checkFusion(
+      {{"a, b, c"}, {"a, b, c"}, {"c"}, {"c"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) { return layerNorm(tb, x, {2}, 2); }, kSizes, 1e-5);
+  checkFusion(
+      {{"a, b, 48"}, {"a, b, 48"}, {"48"}, {"48"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) { return layerNorm(tb, x, {2}, 2); }, kSizes, 1e-5);
 }
 TEST(ReductionKernel, NormOverLeadingAxes) {
-  checkFusion({{"a, b, c"}, {"a, b, c"}, {"c"}, {"c"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return layerNorm(tb, x, {0, 1}, 2);
-  }, kSizes, 1e-5);
+  checkFusion(
+      {{"a, b, c"}, {"a, b, c"}, {"c"}, {"c"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) { return layerNorm(tb, x, {0, 1}, 2); }, kSizes,
+      1e-5);
 }
 TEST(ReductionKernel, NormOverTwoAxes) {
-  checkFusion({{"a, b, c"}, {"a, b, c"}, {"c"}, {"c"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return layerNorm(tb, x, {1, 2}, 2);
-  }, kSizes, 1e-5);
+  checkFusion(
+      {{"a, b, c"}, {"a, b, c"}, {"c"}, {"c"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) { return layerNorm(tb, x, {1, 2}, 2); }, kSizes,
+      1e-5);
 }
 
 TEST(ReductionKernel, KindsAndTypes) {
-  checkFusion({{"a, c", "i64", -50, 50}, {"a, c", "i1"}, {"a, c", "f64"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.sum(x[0], {1}), tb.reduce(ReduceKind::min, x[0], {1}),
-                  tb.reduce(ReduceKind::max, x[1], {1}), tb.reduce(ReduceKind::min, x[1], {1}), tb.sum(x[2], {1})};
-  }, kSizes);
-  checkFusion({{"a, c", "i64", -50, 50}, {"a, c", "i1"}, {"a, c", "f64"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.sum(x[0], {0}), tb.reduce(ReduceKind::min, x[0], {0}),
-                  tb.reduce(ReduceKind::max, x[1], {0}), tb.reduce(ReduceKind::min, x[1], {0}), tb.sum(x[2], {0})};
-  }, kSizes);
-  checkFusion({{"3, 5", "f32", 0.5, 1.5}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.reduce(ReduceKind::prod, x[0], {1})};
-  }, {{}});
+  checkFusion(
+      {{"a, c", "i64", -50, 50}, {"a, c", "i1"}, {"a, c", "f64"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        return Values{tb.sum(x[0], {1}), tb.reduce(ReduceKind::min, x[0], {1}),
+                      tb.reduce(ReduceKind::max, x[1], {1}), tb.reduce(ReduceKind::min, x[1], {1}),
+                      tb.sum(x[2], {1})};
+      },
+      kSizes);
+  checkFusion(
+      {{"a, c", "i64", -50, 50}, {"a, c", "i1"}, {"a, c", "f64"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        return Values{tb.sum(x[0], {0}), tb.reduce(ReduceKind::min, x[0], {0}),
+                      tb.reduce(ReduceKind::max, x[1], {0}), tb.reduce(ReduceKind::min, x[1], {0}),
+                      tb.sum(x[2], {0})};
+      },
+      kSizes);
+  checkFusion({{"3, 5", "f32", 0.5, 1.5}},
+              [](TrainBuilder &tb, mlir::ValueRange x) {
+                return Values{tb.reduce(ReduceKind::prod, x[0], {1})};
+              },
+              {{}});
 }
 
 TEST(ReductionKernel, GradientAccumulation) {
-  checkFusion({{"a, b, c"}, {"c"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.add(x[1], tb.sum(x[0], {0, 1}))};
-  }, kSizes);
+  checkFusion(
+      {{"a, b, c"}, {"c"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        return Values{tb.add(x[1], tb.sum(x[0], {0, 1}))};
+      },
+      kSizes);
 }
 
 TEST(ReductionKernel, ReductionOfGather) {
-  checkFusion({{"a, c"}, {"a, b", "i64", 0, 0}, {"c"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    Value rows = tb.gather(x[0], x[1], 0);
-    auto dims = getDims(rows);
-    Value scaled = tb.mul(rows, tb.broadcast(x[2], dims, {2}));
-    Value mean = tb.mean(scaled, {2});
-    return Values{tb.sub(scaled, tb.broadcastAlong(mean, dims, {2}))};
-  }, kSizes, 1e-5);
+  checkFusion(
+      {{"a, c"}, {"a, b", "i64", 0, 0}, {"c"}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        Value rows = tb.gather(x[0], x[1], 0);
+        auto dims = getDims(rows);
+        Value scaled = tb.mul(rows, tb.broadcast(x[2], dims, {2}));
+        Value mean = tb.mean(scaled, {2});
+        return Values{tb.sub(scaled, tb.broadcastAlong(mean, dims, {2}))};
+      },
+      kSizes, 1e-5);
 }
 
 TEST(ReductionKernel, EmptyReduction) {
-  checkFusion({{"a, b"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.sum(x[0], {1})};
-  }, {{{"a", 3}, {"b", 0}}, {{"a", 0}, {"b", 3}}});
+  checkFusion({{"a, b"}},
+              [](TrainBuilder &tb, mlir::ValueRange x) { return Values{tb.sum(x[0], {1})}; },
+              {{{"a", 3}, {"b", 0}}, {{"a", 0}, {"b", 3}}});
 }

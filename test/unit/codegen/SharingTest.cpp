@@ -32,7 +32,9 @@ TEST(Sharing, AttributesAndTypesDiffer) {
   FusionHarness h;
   trainc::codegen::CpuCodegen codegen(h.context);
   auto plus = [](double value) {
-    return [value](TrainBuilder &tb, mlir::ValueRange x) { return Values{tb.add(x[0], tb.scalarLike(x[0], value))}; };
+    return [value](TrainBuilder &tb, mlir::ValueRange x) {
+      return Values{tb.add(x[0], tb.scalarLike(x[0], value))};
+    };
   };
   ASSERT_TRUE(mlir::succeeded(codegen.add(h.build({{"b"}}, plus(1)))));
   ASSERT_TRUE(mlir::succeeded(codegen.add(h.build({{"b"}}, plus(2)))));
@@ -51,9 +53,10 @@ TEST(Sharing, InPlacePairs) {
   }));
   EXPECT_EQ(update->inPlace, (Pairs{{0, 0}, {1, 0}}));
   // A transposed read meets elements that another work item has written.
-  auto transposed = codegen.add(h.build({{"b, b"}, {"b, b"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.add(x[0], tb.transpose(x[1], {1, 0}))};
-  }));
+  auto transposed =
+      codegen.add(h.build({{"b, b"}, {"b, b"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
+        return Values{tb.add(x[0], tb.transpose(x[1], {1, 0}))};
+      }));
   EXPECT_EQ(transposed->inPlace, (Pairs{{0, 0}}));
   // The first result is stored in the pass before the last read of the input.
   auto norm = codegen.add(h.build({{"b, c"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
@@ -66,20 +69,24 @@ TEST(Sharing, InPlacePairs) {
 TEST(Sharing, WhatDoesNotFitIsAnError) {
   FusionHarness h;
   std::string message;
-  mlir::ScopedDiagnosticHandler handler(&h.context, [&](mlir::Diagnostic &d) { message = d.str(); });
+  mlir::ScopedDiagnosticHandler handler(&h.context,
+                                        [&](mlir::Diagnostic &d) { message = d.str(); });
   trainc::codegen::CpuCodegen codegen(h.context);
-  EXPECT_TRUE(mlir::failed(codegen.add(h.build({{"b, c"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.sum(x[0], {0}), tb.sum(x[0], {1})};
-  }))));
+  EXPECT_TRUE(
+      mlir::failed(codegen.add(h.build({{"b, c"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
+        return Values{tb.sum(x[0], {0}), tb.sum(x[0], {1})};
+      }))));
   EXPECT_NE(message.find("reduces other axes"), std::string::npos) << message;
-  EXPECT_TRUE(mlir::failed(codegen.add(h.build({{"b"}, {"c"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    return Values{tb.exp(x[0]), tb.exp(x[1])};
-  }))));
+  EXPECT_TRUE(
+      mlir::failed(codegen.add(h.build({{"b"}, {"c"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
+        return Values{tb.exp(x[0]), tb.exp(x[1])};
+      }))));
   EXPECT_NE(message.find("belongs neither"), std::string::npos) << message;
-  EXPECT_TRUE(mlir::failed(codegen.add(h.build({{"b, b"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
-    Value sums = tb.broadcastAlong(tb.sum(x[0], {1}), getDims(x[0]), {1});
-    return Values{tb.transpose(sums, {1, 0})};
-  }))));
+  EXPECT_TRUE(
+      mlir::failed(codegen.add(h.build({{"b, b"}}, [](TrainBuilder &tb, mlir::ValueRange x) {
+        Value sums = tb.broadcastAlong(tb.sum(x[0], {1}), getDims(x[0]), {1});
+        return Values{tb.transpose(sums, {1, 0})};
+      }))));
   EXPECT_NE(message.find("another position"), std::string::npos) << message;
   EXPECT_EQ(codegen.size(), 0u);
 }

@@ -6,51 +6,79 @@
 using namespace trainc::test;
 using namespace trainc::train;
 
-static const std::vector<Symbols> kSizes = {
-    {{"b", 1}, {"n", 1}}, {{"b", 2}, {"n", 7}}, {{"b", 5}, {"n", 16}}, {{"b", 17}, {"n", 33}}, {{"b", 6}, {"n", 130}}};
+static const std::vector<Symbols> kSizes = {{{"b", 1}, {"n", 1}},
+                                            {{"b", 2}, {"n", 7}},
+                                            {{"b", 5}, {"n", 16}},
+                                            {{"b", 17}, {"n", 33}},
+                                            {{"b", 6}, {"n", 130}}};
 
 TEST(StandaloneKernel, ScatterRows) {
   FusionHarness h;
-  checkFusion({{"b, 3", "i64", -10, 9}, {"b, 3, n"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-    auto type = getTensorType({tb.dimAttr(10), getDim(x[1], 2)}, tb.b().getF32Type());
-    return Values{tb.scatterAdd(x[0], tb.mul(x[1], x[1]), 0, type)};
-  }, kSizes);
+  checkFusion(
+      {{"b, 3", "i64", -10, 9}, {"b, 3, n"}},
+      [&](TrainBuilder &tb, mlir::ValueRange x) {
+        auto type = getTensorType({tb.dimAttr(10), getDim(x[1], 2)}, tb.b().getF32Type());
+        return Values{tb.scatterAdd(x[0], tb.mul(x[1], x[1]), 0, type)};
+      },
+      kSizes);
 }
 
 TEST(StandaloneKernel, ScatterInTheMiddleAndAtTheEnd) {
-  checkFusion({{"3", "i32", 0, 4}, {"b, 3, n"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-    auto type = getTensorType({getDim(x[1], 0), tb.dimAttr(5), getDim(x[1], 2)}, tb.b().getF32Type());
-    return Values{tb.scatterAdd(x[0], x[1], 1, type)};
-  }, kSizes);
-  checkFusion({{"n", "i64", 0, 4}, {"b, n"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-    auto type = getTensorType({getDim(x[1], 0), tb.dimAttr(5)}, tb.b().getF32Type());
-    return Values{tb.scatterAdd(x[0], x[1], 1, type)};
-  }, kSizes);
-  checkFusion({{"", "i64", 0, 4}, {"b, n"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-    auto type = getTensorType({tb.dimAttr(5), getDim(x[1], 0), getDim(x[1], 1)}, tb.b().getF32Type());
-    return Values{tb.scatterAdd(x[0], x[1], 0, type)};
-  }, kSizes);
+  checkFusion(
+      {{"3", "i32", 0, 4}, {"b, 3, n"}},
+      [&](TrainBuilder &tb, mlir::ValueRange x) {
+        auto type =
+            getTensorType({getDim(x[1], 0), tb.dimAttr(5), getDim(x[1], 2)}, tb.b().getF32Type());
+        return Values{tb.scatterAdd(x[0], x[1], 1, type)};
+      },
+      kSizes);
+  checkFusion(
+      {{"n", "i64", 0, 4}, {"b, n"}},
+      [&](TrainBuilder &tb, mlir::ValueRange x) {
+        auto type = getTensorType({getDim(x[1], 0), tb.dimAttr(5)}, tb.b().getF32Type());
+        return Values{tb.scatterAdd(x[0], x[1], 1, type)};
+      },
+      kSizes);
+  checkFusion(
+      {{"", "i64", 0, 4}, {"b, n"}},
+      [&](TrainBuilder &tb, mlir::ValueRange x) {
+        auto type =
+            getTensorType({tb.dimAttr(5), getDim(x[1], 0), getDim(x[1], 1)}, tb.b().getF32Type());
+        return Values{tb.scatterAdd(x[0], x[1], 0, type)};
+      },
+      kSizes);
 }
 
 TEST(StandaloneKernel, ScatterElements) {
   for (int64_t axis : {0, 1})
-    checkFusion({{"b, n", "i64", 0, 8}, {"b, n"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-      auto dims = getDims(x[1]);
-      dims[axis] = tb.dimAttr(9);
-      return Values{ScatterElementsAddOp::create(tb.b(), tb.loc(), getTensorType(dims, tb.b().getF32Type()), x[0],
-                                                 x[1], axis)};
-    }, kSizes);
+    checkFusion(
+        {{"b, n", "i64", 0, 8}, {"b, n"}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) {
+          auto dims = getDims(x[1]);
+          dims[axis] = tb.dimAttr(9);
+          return Values{ScatterElementsAddOp::create(
+              tb.b(), tb.loc(), getTensorType(dims, tb.b().getF32Type()), x[0], x[1], axis)};
+        },
+        kSizes);
 }
 
 TEST(StandaloneKernel, Cumsum) {
   for (int64_t axis : {0, 1, 2})
     for (bool exclusive : {false, true})
       for (bool reverse : {false, true})
-        checkFusion({{"b, 3, n"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-          return Values{CumsumOp::create(tb.b(), tb.loc(), x[0].getType(), tb.exp(x[0]), axis, exclusive, reverse)};
-        }, kSizes, 1e-5);
-  checkFusion({{"b, n", "i1"}}, [&](TrainBuilder &tb, mlir::ValueRange x) {
-    Value counts = tb.cast(x[0], tb.b().getI64Type());
-    return Values{CumsumOp::create(tb.b(), tb.loc(), counts.getType(), counts, 1, false, false)};
-  }, kSizes);
+        checkFusion(
+            {{"b, 3, n"}},
+            [&](TrainBuilder &tb, mlir::ValueRange x) {
+              return Values{CumsumOp::create(tb.b(), tb.loc(), x[0].getType(), tb.exp(x[0]), axis,
+                                             exclusive, reverse)};
+            },
+            kSizes, 1e-5);
+  checkFusion(
+      {{"b, n", "i1"}},
+      [&](TrainBuilder &tb, mlir::ValueRange x) {
+        Value counts = tb.cast(x[0], tb.b().getI64Type());
+        return Values{
+            CumsumOp::create(tb.b(), tb.loc(), counts.getType(), counts, 1, false, false)};
+      },
+      kSizes);
 }

@@ -1,0 +1,63 @@
+// What no template takes.
+// RUN: trainc-test-opt %s --split-input-file --test-codegen --verify-diagnostics
+
+func.func @two_axes(%x: tensor<4x8xf32>) {
+  %0:2 = train.fusion(%x) : (tensor<4x8xf32>) -> (tensor<4xf32>, tensor<8xf32>) {
+  ^bb0(%a: tensor<4x8xf32>):
+    %1 = train.reduce sum %a axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
+    // expected-error @below {{reduces other axes than the first reduction of its kernel}}
+    %2 = train.reduce sum %a axes = [0] : tensor<4x8xf32> -> tensor<8xf32>
+    train.yield %1, %2 : tensor<4xf32>, tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @two_spaces(%x: tensor<4xf32>, %y: tensor<8xf32>) {
+  %0:2 = train.fusion(%x, %y) : (tensor<4xf32>, tensor<8xf32>) -> (tensor<4xf32>, tensor<8xf32>) {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<8xf32>):
+    %1 = train.exp %a : tensor<4xf32>
+    %2 = train.exp %b : tensor<8xf32>
+    // expected-error @below {{result 1 of shape [8] belongs neither to the kernel's space [4] nor to its kept axes}}
+    train.yield %1, %2 : tensor<4xf32>, tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @elsewhere(%x: tensor<8x8xf32>) {
+  %0 = train.fusion(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a: tensor<8x8xf32>):
+    // expected-error @below {{is read at another position than its own in the kernel}}
+    %1 = train.reduce sum %a axes = [1] : tensor<8x8xf32> -> tensor<8xf32>
+    %2 = train.broadcast %1 axes = [1] : tensor<8xf32> -> tensor<8x8xf32>
+    train.yield %2 : tensor<8x8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @half(%x: tensor<8xf16>) {
+  // expected-error @below {{has a buffer of element type 'f16', which CPU kernels do not read or write}}
+  %0 = train.fusion(%x) : (tensor<8xf16>) -> tensor<8xf16> {
+  ^bb0(%a: tensor<8xf16>):
+    %1 = train.neg %a : tensor<8xf16>
+    train.yield %1 : tensor<8xf16>
+  }
+  return
+}
+
+// -----
+
+func.func @not_elementwise(%x: tensor<8x8xf32>) {
+  %0 = train.fusion(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a: tensor<8x8xf32>):
+    // expected-error @below {{has no element-wise form and cannot be part of a kernel}}
+    %1 = train.matmul %a, %a : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+    train.yield %1 : tensor<8x8xf32>
+  }
+  return
+}
