@@ -30,11 +30,6 @@ target_link_libraries(trainc_compiler_options INTERFACE MLIR LLVM)
 # trainc_library(NAME SOURCES... [LINK libs...] [DEPENDS targets...]): a static library of the compiler.
 function(trainc_library name)
   cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
-  foreach(f ${ARG_UNPARSED_ARGUMENTS}) # DEVHACK
-    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${f}) # DEVHACK
-      file(TOUCH ${CMAKE_CURRENT_SOURCE_DIR}/${f}) # DEVHACK
-    endif() # DEVHACK
-  endforeach() # DEVHACK
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC trainc_compiler_options ${ARG_LINK})
   if(ARG_DEPENDS)

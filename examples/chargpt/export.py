@@ -23,8 +23,8 @@ def main():
     path = pathlib.Path(__file__).parent / "chargpt.onnx"
     torch.manual_seed(1)
     model = CharGPT(len(vocabulary)).train()
-    ids = torch.randint(0, len(vocabulary), (2, 16))
-    batch = {"input_ids": ids, "labels": ids}
+    # Two different tensors: the exporter takes one tensor given twice for one input used twice.
+    batch = {name: torch.randint(0, len(vocabulary), (2, 16)) for name in ("input_ids", "labels")}
     program = torch.onnx.export(
         model,
         (),

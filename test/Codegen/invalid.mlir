@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What no template takes.
 // RUN: trainc-test-opt %s --split-input-file --test-codegen --verify-diagnostics
 
@@ -46,18 +47,6 @@ func.func @half(%x: tensor<8xf16>) {
   ^bb0(%a: tensor<8xf16>):
     %1 = train.neg %a : tensor<8xf16>
     train.yield %1 : tensor<8xf16>
-  }
-  return
-}
-
-// -----
-
-func.func @not_elementwise(%x: tensor<8x8xf32>) {
-  %0 = train.fusion(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
-  ^bb0(%a: tensor<8x8xf32>):
-    // expected-error @below {{has no element-wise form and cannot be part of a kernel}}
-    %1 = train.matmul %a, %a : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
-    train.yield %1 : tensor<8x8xf32>
   }
   return
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What kernels look like before lowering.
 // RUN: trainc-test-opt %s --split-input-file --test-codegen="print remarks=false" | FileCheck %s
 

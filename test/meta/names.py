@@ -77,7 +77,7 @@ def check_name(path):
 def check_text(path, lines):
     # The licence is in the first line, or the second after "#!".
     head = lines[1:2] if lines and lines[0].startswith("#!") else lines[:1]
-    if path.suffix in SOURCE or path.suffix == ".mlir" or path.parts[0] in ("scripts", ".ci"):
+    if path.suffix in SOURCE or path.parts[0] in ("scripts", ".ci"):
         if not any("SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception" in h for h in head):
             finding(path, 1, "no SPDX-License-Identifier line")
     if path.suffix in SOURCE and len(lines) > LONG.get(str(path), LINE_LIMIT):

@@ -126,7 +126,8 @@ private:
 
   static bool isView(Operation *op) {
     auto fusion = dyn_cast<FusionOpInterface>(op);
-    return fusion && fusion.getFusionRole() == FusionRole::View;
+    // Constant data is a view too, of nothing.
+    return fusion && fusion.getFusionRole() == FusionRole::View && op->getNumOperands() == 1;
   }
 
   /// The axis of a view's operand that `axis` of its result is a part of, or -1; fills the route's

@@ -57,3 +57,11 @@ func.func @merged(%x: tensor<4x8xf32>) -> tensor<1xf32> {
   %1 = train.slice %0 starts = <5> steps = [1] : tensor<32xf32> -> tensor<1xf32>
   return %1 : tensor<1xf32>
 }
+
+// Data of the package has no operand to look through.
+// CHECK: [Missed] NotHoisted {{.*}} Function=constant_data {{.*}}"train.constant does not say how its axes map"
+func.func @constant_data() -> tensor<2xi64> {
+  %0 = train.constant dense<[1, 2, 3, 4]> : tensor<4xi64>
+  %1 = train.slice %0 starts = <1> steps = [1] : tensor<4xi64> -> tensor<2xi64>
+  return %1 : tensor<2xi64>
+}
