@@ -49,13 +49,16 @@ public:
   /// Number of different kernels.
   size_t size() const;
 
-  /// Lowers all kernels for a CPU level ("x86-64-v3", "x86-64-v4", "native") and links them; the
+  /// Lowers all kernels for a CPU level ("x86-64-v3", "x86-64-v4") and links them; the
   /// bytes of a shared object. Kernels may not be added afterwards. Several threads may call it at
   /// once.
   mlir::FailureOr<std::vector<char>> emitSharedObject(llvm::StringRef cpu);
   /// The same for several levels, spread over the threads of the machine.
   mlir::FailureOr<std::vector<std::vector<char>>>
   emitSharedObjects(llvm::ArrayRef<llvm::StringRef> cpus);
+
+  /// Whether the last failure to emit was the machine's: no linker, no room for temporary files.
+  bool lacksTools() const;
 
   /// The kernels as `llvm.func` with scf, vector and arith bodies, before lowering.
   mlir::ModuleOp getModule();
@@ -66,6 +69,10 @@ private:
   struct Impl;
   std::unique_ptr<Impl> impl;
 };
+
+/// The best CPU level that this machine runs ("x86-64-v4"), under the name that the runtime matches;
+/// "" if it runs none.
+llvm::StringRef getHostLevel();
 
 /// Replaces the math ops in `root` that the machine has no instruction for: f32 by arith ops
 /// (accurate to 2 ulp, no branches, scalars and vectors of any length), f64 by calls of the C

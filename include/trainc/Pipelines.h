@@ -27,6 +27,8 @@ struct GraphOptions {
 void buildGraphPipeline(mlir::OpPassManager &pm, const GraphOptions &options);
 /// `schedule`: functions of kernels, library calls and views, in order.
 void buildSchedulePipeline(mlir::OpPassManager &pm);
+/// Makes both available to trainc-opt, as --graph (with the default options) and --schedule.
+void registerPipelines();
 
 } // namespace trainc
 

@@ -75,7 +75,7 @@ public:
       return ExitSuccess;
     PackageContents contents;
     if (failed(generateCode(codegen, contents)))
-      return internalError("codegen");
+      return codegen.lacksTools() ? ExitInput : internalError("codegen");
     if (phaseDone("codegen"))
       return ExitSuccess;
     FailureOr<std::vector<char>> program = writeProgram(*module, *interface);

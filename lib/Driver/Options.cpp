@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The command line of trainc. The one file of the compiler with exceptions, which CLI11 needs.
 
+#include "trainc/Codegen.h"
 #include "trainc/Driver.h"
 #include "trainc/Regex.h"
 #include <CLI/CLI.hpp>
@@ -87,7 +88,14 @@ std::vector<std::string> parseTargets(const std::string &text) {
     return {"x86-64-v3", "x86-64-v4"};
   if (text.rfind("cuda", 0) == 0)
     throw CLI::ValidationError("--target", "'" + text + "': this version compiles for cpu only");
-  static const std::string levels[] = {"x86-64-v3", "x86-64-v4", "native"};
+  if (text == "cpu:native") {
+    llvm::StringRef level = codegen::getHostLevel();
+    if (level.empty())
+      throw CLI::ValidationError("--target", "'" + text + "': kernels need x86-64-v3 or better, "
+                                                          "which this machine is not");
+    return {level.str()};
+  }
+  static const std::string levels[] = {"x86-64-v3", "x86-64-v4"};
   if (text.rfind("cpu:", 0) == 0)
     for (const std::string &level : levels)
       if (text.substr(4) == level)

@@ -30,11 +30,8 @@ public:
       : module(module), interface(interface), model(model), contents(contents), path(path) {}
 
   LogicalResult run() {
-    llvm::SmallString<256> packageFolder(path);
-    llvm::sys::fs::make_absolute(packageFolder);
-    llvm::sys::path::remove_dots(packageFolder, /*remove_dot_dot=*/true);
-    llvm::sys::path::remove_filename(packageFolder);
-    folder = packageFolder.str().str();
+    folder = realFolder(llvm::sys::path::parent_path(path));
+    modelFolder = realFolder(model.folder);
     if (failed(gatherWeights()))
       return failure();
     std::string manifest = writeManifest();
@@ -61,12 +58,21 @@ private:
     return module.emitError("cannot write '") << path << "': " << status.message();
   }
 
+  /// Without links: ".." leads from a folder to its real parent.
+  static std::string realFolder(StringRef folder) {
+    llvm::SmallString<256> real;
+    if (!llvm::sys::fs::real_path(folder.empty() ? "." : folder, real))
+      return real.str().str();
+    real = folder;
+    llvm::sys::fs::make_absolute(real);
+    return real.str().str();
+  }
+
   /// Path of a file of the model as seen from the package's folder.
   std::string relativePath(StringRef file) {
-    llvm::SmallString<256> absolute(model.folder);
+    llvm::SmallString<256> absolute(modelFolder);
     llvm::sys::path::append(absolute, file);
-    llvm::sys::fs::make_absolute(absolute);
-    llvm::sys::path::remove_dots(absolute, /*remove_dot_dot=*/true);
+    llvm::sys::path::remove_dots(absolute, /*remove_dot_dot=*/false);
     auto from = llvm::sys::path::begin(folder), fromEnd = llvm::sys::path::end(folder);
     auto to = llvm::sys::path::begin(absolute), toEnd = llvm::sys::path::end(absolute);
     while (from != fromEnd && to != toEnd && *from == *to)
@@ -77,13 +83,6 @@ private:
     for (; to != toEnd; ++to)
       llvm::sys::path::append(relative, *to);
     return relative.str().str();
-  }
-
-  /// The path in the manifest: that of a file that is neither embedded nor in the package's folder
-  /// (so it is absent) is where it would be looked for.
-  std::string listedPath(StringRef file) {
-    std::string relative = relativePath(file);
-    return trainrt::staysInside(relative) ? relative : file.str();
   }
 
   std::shared_ptr<const trainrt::MappedFile> open(StringRef file) {
@@ -113,9 +112,7 @@ private:
         entry.data = model.blobs[weight.getOffset()].data();
       } else {
         auto mapping = weight.getAbsent() ? nullptr : open(file);
-        // A runtime refuses to read outside of the package's folder: such weights go inside.
-        bool inside = trainrt::staysInside(relativePath(file));
-        if ((!contents.embedWeights && inside) || !mapping) {
+        if (!contents.embedWeights || !mapping) {
           usedFiles.try_emplace(file.str(), weight.getAbsent());
           continue;
         }
@@ -203,7 +200,7 @@ private:
                                          {"offset", it->second.offset},
                                          {"length", it->second.length}};
       } else if (WeightAttr weight = parameter.weight) {
-        object["weights"] = json::Object{{"file", listedPath(weight.getFile().getValue())},
+        object["weights"] = json::Object{{"file", relativePath(weight.getFile().getValue())},
                                          {"offset", weight.getOffset()},
                                          {"length", weight.getLength()}};
       }
@@ -218,12 +215,12 @@ private:
     for (auto &[file, absent] : usedFiles) {
       auto mapping = absent ? nullptr : open(file);
       if (!mapping) {
-        result.push_back(json::Object{{"path", listedPath(file)}, {"absent", true}});
+        result.push_back(json::Object{{"path", relativePath(file)}, {"absent", true}});
         continue;
       }
       size_t part = std::min<size_t>(mapping->size(), mebibyte);
       result.push_back(json::Object{
-          {"path", listedPath(file)},
+          {"path", relativePath(file)},
           {"size", int64_t(mapping->size())},
           {"head_fnv1a64", trainrt::hex64(trainrt::fnv1a64(mapping->data(), part))},
           {"tail_fnv1a64",
@@ -297,7 +294,8 @@ private:
   const ImportedModel &model;
   const PackageContents &contents;
   StringRef path;
-  std::string folder;
+  /// Real paths of the package's folder and of the model's.
+  std::string folder, modelFolder;
   std::map<std::string, std::shared_ptr<const trainrt::MappedFile>> files;
   /// Files that stay outside; true: absent.
   std::map<std::string, bool> usedFiles;

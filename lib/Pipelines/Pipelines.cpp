@@ -10,6 +10,7 @@
 #include "lib/Transforms/FormSteps/FormSteps.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -46,4 +47,12 @@ void trainc::buildSchedulePipeline(OpPassManager &pm) {
   addCleanup(pm);
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
   pm.addNestedPass<func::FuncOp>(createFormKernelsPass());
+}
+
+void trainc::registerPipelines() {
+  static PassPipelineRegistration<> graph(
+      "graph", "@forward -> @step, @micro, @update, @eval with AdamW",
+      [](OpPassManager &pm) { buildGraphPipeline(pm, GraphOptions()); });
+  static PassPipelineRegistration<> schedule(
+      "schedule", "functions of kernels, library calls and views, in order", buildSchedulePipeline);
 }

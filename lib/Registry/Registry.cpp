@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/Passes.h"
 #include "trainc/Legalize.h"
+#include "trainc/Pipelines.h"
 
 using namespace mlir;
 
@@ -40,4 +41,5 @@ void trainc::registerAllPasses() {
   registerFormStepsPasses();
   registerHoistSlicesPasses();
   registerLegalizePasses();
+  registerPipelines();
 }

@@ -44,6 +44,7 @@ struct CpuCodegen::Impl {
   size_t count = 0;
   std::mutex mutex;
   bool lowered = false;
+  std::atomic<bool> lacksTools{false};
   std::vector<std::string> bitcode;
 };
 
@@ -63,6 +64,7 @@ CpuCodegen::CpuCodegen(MLIRContext &context) {
 CpuCodegen::~CpuCodegen() = default;
 
 size_t CpuCodegen::size() const { return impl->count; }
+bool CpuCodegen::lacksTools() const { return impl->lacksTools; }
 ModuleOp CpuCodegen::getModule() { return *impl->module; }
 
 /// Element types that kernels read and write.
@@ -232,7 +234,7 @@ FailureOr<std::vector<std::vector<char>>> CpuCodegen::emitSharedObjects(ArrayRef
   for (auto &level : objects) {
     std::string error;
     result.push_back(linkShared(level, error));
-    if (!error.empty())
+    if ((impl->lacksTools = !error.empty()))
       return mlir::emitError(impl->module->getLoc()) << error;
   }
   return result;

@@ -117,24 +117,28 @@ static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(StringRef cpu, std
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;
-  std::string features, name = cpu.str();
-  if (cpu == "native") {
-    name = llvm::sys::getHostCPUName().str();
-    for (auto &feature : llvm::sys::getHostCPUFeatures())
-      features += (features.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") +
-                  feature.first().str();
-  }
   llvm::TargetOptions options;
   // Rounding of an op must not depend on what it is fused with.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   auto machine = std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, name, features, options, llvm::Reloc::PIC_, std::nullopt,
+      target->createTargetMachine(triple, cpu, /*Features=*/"", options, llvm::Reloc::PIC_, std::nullopt,
                                   llvm::CodeGenOptLevel::Default));
-  if (!machine || !machine->getMCSubtargetInfo()->isCPUStringValid(name)) {
+  if (!machine || !machine->getMCSubtargetInfo()->isCPUStringValid(cpu)) {
     error = "unknown CPU '" + cpu.str() + "'";
     return nullptr;
   }
   return machine;
+}
+
+StringRef getHostLevel() {
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  auto have = [&](std::initializer_list<StringRef> names) {
+    return llvm::all_of(names, [&](StringRef name) { return features.lookup(name); });
+  };
+  if (!have({"sse4.2", "popcnt", "avx2", "fma", "bmi", "bmi2"}))
+    return "";
+  return have({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) ? "x86-64-v4"
+                                                                           : "x86-64-v3";
 }
 
 std::vector<char> compileBitcode(StringRef bitcode, StringRef cpu, std::string &error) {
@@ -209,7 +213,8 @@ static std::string findLinker() {
 std::vector<char> linkShared(ArrayRef<std::vector<char>> objects, std::string &error) {
   std::string linker = findLinker();
   if (linker.empty()) {
-    error = "ld.lld not found; install lld-22";
+    error = "ld.lld, which links the kernels, was not found on PATH or in /usr/lib/llvm-22/bin; "
+            "install it: apt install lld-22";
     return {};
   }
   SmallVector<std::string> files;

@@ -126,9 +126,9 @@ Status readWeights(const Fields &fields, Manifest::Tensor &tensor) {
   TRAINRT_TRY(weights.count("offset", tensor.offset));
   TRAINRT_TRY(weights.count("length", tensor.length));
   TRAINRT_TRY(weights.flag("embedded", tensor.embedded));
-  if (!staysInside(tensor.file))
+  if (!isRelativePath(tensor.file))
     return bad("field '", weights.at("file"), "': '", tensor.file,
-               "' leaves the package's folder (absolute path or '..'), which is refused");
+               "' is no path relative to the package");
   return {};
 }
 
@@ -178,9 +178,9 @@ Status readFiles(const Fields &root, std::vector<Manifest::File> &files) {
   for (const Fields &fields : items) {
     Manifest::File file;
     TRAINRT_TRY(fields.text("path", file.path));
-    if (!staysInside(file.path))
+    if (!isRelativePath(file.path))
       return bad("field '", fields.at("path"), "': '", file.path,
-                 "' leaves the package's folder (absolute path or '..'), which is refused");
+                 "' is no path relative to the package");
     TRAINRT_TRY(fields.flag("absent", file.absent));
     if (!file.absent) {
       TRAINRT_TRY(fields.count("size", file.size));

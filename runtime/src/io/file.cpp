@@ -139,17 +139,8 @@ std::string directoryOf(const std::string &path) {
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
-bool staysInside(std::string_view path) {
-  if (path.empty() || path.front() == '/' || path.find('\0') != path.npos)
-    return false;
-  while (true) {
-    size_t slash = path.find('/');
-    if (path.substr(0, slash) == "..")
-      return false;
-    if (slash == path.npos)
-      return true;
-    path.remove_prefix(slash + 1);
-  }
+bool isRelativePath(std::string_view path) {
+  return !path.empty() && path.front() != '/' && path.find('\0') == path.npos;
 }
 
 } // namespace trainrt

@@ -49,11 +49,11 @@ TEST(Hash, KnownAnswers) {
   EXPECT_EQ(hex64(0x1f), "000000000000001f");
 }
 
-TEST(Paths, StaysInside) {
-  for (const char *good : {"a", "a/b", "..a/b", "a../b", "a/b..", "./a"})
-    EXPECT_TRUE(staysInside(good)) << good;
-  for (const char *bad : {"", "/a", "..", "../a", "a/..", "a/../b"})
-    EXPECT_FALSE(staysInside(bad)) << bad;
+TEST(Paths, RelativePaths) {
+  for (const char *good : {"a", "a/b", "./a", "../a", "../../a/b", "a/../b"})
+    EXPECT_TRUE(isRelativePath(good)) << good;
+  for (std::string_view bad : {std::string_view(""), std::string_view("/a"), std::string_view("a\0b", 3)})
+    EXPECT_FALSE(isRelativePath(bad)) << bad;
 }
 
 TEST(Zip, RoundTripIsAlignedAndDeterministic) {

@@ -297,7 +297,7 @@ void writeTinyPackage(const std::string &path, const TinyOptions &options) {
   if (options.embedded)
     require(zip.add("weights.bin", weights.data(), weights.size()));
   require(zip.finish());
-  if (!options.embedded && !options.absent && staysInside(options.weightsFile))
+  if (!options.embedded && !options.absent && isRelativePath(options.weightsFile))
     writeBytes(directoryOf(path) + options.weightsFile, weights);
 }
 
