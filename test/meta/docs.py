@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""docs.py SOURCE BUILD: the generated reference is complete.
+
+Every dialect and every pass folder has its page; every operation and pass has a summary, every pass
+a description with an example; links in hand-written pages lead somewhere."""
+
+import pathlib
+import re
+import sys
+
+
+def main():
+    source, build = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    problems = []
+    pages = {page.stem: page.read_text() for page in (build / "docs").rglob("*.md")}
+    for td in [*source.glob("lib/AutoDiff/*.td"), *source.glob("lib/Transforms/*/*.td")]:
+        page = pages.get(td.stem)
+        if page is None:
+            problems.append(f"{td}: no generated page {td.stem}.md")
+        elif "```mlir" not in page:
+            problems.append(f"{td}: the description has no example")
+    for dialect in ("TrainDialect", "PlanDialect", "TrainInterfaces"):
+        if len(pages.get(dialect, "")) < 1000:
+            problems.append(f"{dialect}.md is missing or empty")
+    # An operation's heading is followed by its summary in italics.
+    for name, page in pages.items():
+        for op, following in re.findall(r"^### `(\w+\.\w+)`.*\n+(.*)$", page, re.M):
+            if not following.startswith("_"):
+                problems.append(f"{name}.md: {op} has no summary")
+    for page in [source / "README.md", *source.glob("docs/**/*.md"), *source.glob("dialects/*/README.md")]:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            if not (page.parent / link).exists():
+                problems.append(f"{page}: link to {link}, which is not there")
+    print("\n".join(problems))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
