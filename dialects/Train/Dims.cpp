@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Size expressions: polynomials in canonical form. Terms are kept in a std::map while computing, keyed by
-// their factors' text, so that the order (and with it uniquing) never depends on pointers.
+// Size expressions: polynomials in canonical form. Terms are kept in a std::map while computing,
+// keyed by their factors' text, so that the order (and with it uniquing) never depends on pointers.
 
 #include "dialects/Train/TrainDialect.h"
 #include "llvm/ADT/SmallString.h"
@@ -331,7 +331,8 @@ LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
   for (auto [axis, dim] : llvm::enumerate(getDims())) {
     std::optional<int64_t> size = dim.getConstant();
     if (size ? shape[axis] != *size : !ShapedType::isDynamic(shape[axis]))
-      return emitError() << "dim " << dim.str() << " does not fit axis " << axis << " of the tensor";
+      return emitError() << "dim " << dim.str() << " does not fit axis " << axis
+                         << " of the tensor";
   }
   return success();
 }

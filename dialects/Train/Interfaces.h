@@ -13,12 +13,12 @@ namespace trainc::train {
 
 class TrainBuilder;
 
-/// What runs over an axis. Positional: parallel, but the coordinate itself enters the value (iota, dropout's
-/// counter), so only a selection that keeps coordinates commutes with the op.
+/// What runs over an axis. Positional: parallel, but the coordinate itself enters the value (iota,
+/// dropout's counter), so only a selection that keeps coordinates commutes with the op.
 enum class LoopKind { Parallel, Positional, Reduction, Opaque };
 
-/// Axes of operands and results as loops. `operands[i][a]` is the loop of axis `a` of operand `i`, or
-/// -1 where no loop runs over it (the axis has size 1, or any index may be read).
+/// Axes of operands and results as loops. `operands[i][a]` is the loop of axis `a` of operand `i`,
+/// or -1 where no loop runs over it (the axis has size 1, or any index may be read).
 struct AxisMap {
   llvm::SmallVector<LoopKind> loops;
   llvm::SmallVector<llvm::SmallVector<int>> operands;
@@ -43,11 +43,12 @@ enum class RecomputeClass { Free, Cheap, Costly, Never };
 /// How an op takes part in kernels.
 ///   Pointwise, Access: inlined into any kernel;  Reduction: decides the kernel's template
 ///   View: no code at all (the buffer is read through other strides)
-///   Library: a call (matmul);  Standalone: a kernel of its own (scatter, scan);  None: cannot be compiled
+///   Library: a call (matmul);  Standalone: a kernel of its own (scatter, scan);  None: cannot be
+///   compiled
 enum class FusionRole { None, Pointwise, Access, Reduction, View, Library, Standalone };
 
-/// One coordinate of an element, for all lanes of a vector: `base + lane * stride`, or, where that does
-/// not hold, `vector` (a vector of index). `lanes` is 1 for scalar code.
+/// One coordinate of an element, for all lanes of a vector: `base + lane * stride`, or, where that
+/// does not hold, `vector` (a vector of index). `lanes` is 1 for scalar code.
 struct ElementIndex {
   mlir::Value base;
   int64_t stride = 0;
@@ -55,8 +56,9 @@ struct ElementIndex {
   bool isUniform() const { return !vector && stride == 0; }
 };
 
-/// Unit attribute that a code generator may put on the op that makes a vector coordinate of buildScalar: the
-/// lanes are n, n + 1, n + 2, ... with n a multiple of 4. Formulas may use it, never need it.
+/// Unit attribute that a code generator may put on the op that makes a vector coordinate of
+/// buildScalar: the lanes are n, n + 1, n + 2, ... with n a multiple of 4. Formulas may use it,
+/// never need it.
 inline constexpr llvm::StringLiteral kAlignedLanesAttr = "train.aligned_lanes";
 
 /// What buildElement works with; implemented by the code generator.
@@ -67,7 +69,8 @@ public:
   virtual mlir::Location loc() = 0;
   /// Element of an operand (a scalar or a vector of lanes()).
   virtual mlir::Value element(mlir::OpOperand &operand, llvm::ArrayRef<ElementIndex> index) = 0;
-  /// As element, but where `mask` (i1, scalar or lanes) is false nothing is read and `other` is the value.
+  /// As element, but where `mask` (i1, scalar or lanes) is false nothing is read and `other` is the
+  /// value.
   virtual mlir::Value elementIf(mlir::OpOperand &operand, llvm::ArrayRef<ElementIndex> index,
                                 mlir::Value mask, mlir::Value other) = 0;
   virtual unsigned lanes() = 0;
@@ -80,8 +83,8 @@ public:
   virtual ElementIndex dimIndex(DimAttr dim) = 0;
   /// a < b, i1 scalar (both uniform) or vector of lanes().
   virtual mlir::Value lessThan(const ElementIndex &a, const ElementIndex &b) = 0;
-  /// An index that data holds (i32/i64 scalar or lanes). Negative ones count from `extent`; one out of
-  /// range is reported at run time with the op's node, and 0 is used instead.
+  /// An index that data holds (i32/i64 scalar or lanes). Negative ones count from `extent`; one out
+  /// of range is reported at run time with the op's node, and 0 is used instead.
   virtual ElementIndex checkedIndex(mlir::Operation *op, mlir::Value data, DimAttr extent) = 0;
   /// The coordinate itself as i64, scalar or lanes.
   virtual mlir::Value asInteger(const ElementIndex &index) = 0;

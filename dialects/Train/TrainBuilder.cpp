@@ -14,10 +14,14 @@ Value TrainBuilder::exp(Value x) { return ExpOp::create(builder, location, x.get
 Value TrainBuilder::log(Value x) { return LogOp::create(builder, location, x.getType(), x); }
 Value TrainBuilder::sqrt(Value x) { return SqrtOp::create(builder, location, x.getType(), x); }
 Value TrainBuilder::rsqrt(Value x) { return RsqrtOp::create(builder, location, x.getType(), x); }
-Value TrainBuilder::reciprocal(Value x) { return ReciprocalOp::create(builder, location, x.getType(), x); }
+Value TrainBuilder::reciprocal(Value x) {
+  return ReciprocalOp::create(builder, location, x.getType(), x);
+}
 Value TrainBuilder::tanh(Value x) { return TanhOp::create(builder, location, x.getType(), x); }
 Value TrainBuilder::erf(Value x) { return ErfOp::create(builder, location, x.getType(), x); }
-Value TrainBuilder::sigmoid(Value x) { return SigmoidOp::create(builder, location, x.getType(), x); }
+Value TrainBuilder::sigmoid(Value x) {
+  return SigmoidOp::create(builder, location, x.getType(), x);
+}
 Value TrainBuilder::relu(Value x) { return ReluOp::create(builder, location, x.getType(), x); }
 Value TrainBuilder::floor(Value x) { return FloorOp::create(builder, location, x.getType(), x); }
 Value TrainBuilder::sin(Value x) { return SinOp::create(builder, location, x.getType(), x); }
@@ -112,8 +116,7 @@ Value TrainBuilder::broadcast(Value x, ArrayRef<DimAttr> dims, ArrayRef<int64_t>
   return builder.createOrFold<BroadcastOp>(location, getTensorType(dims, getElementType(x)), x,
                                            axes);
 }
-Value TrainBuilder::broadcastAlong(Value x, ArrayRef<DimAttr> dims,
-                                   ArrayRef<int64_t> reducedAxes) {
+Value TrainBuilder::broadcastAlong(Value x, ArrayRef<DimAttr> dims, ArrayRef<int64_t> reducedAxes) {
   SmallVector<int64_t> axes;
   for (int64_t axis = 0; axis < int64_t(dims.size()); ++axis)
     if (!llvm::is_contained(reducedAxes, axis))

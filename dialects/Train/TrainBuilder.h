@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Shorthand for building train ops: infers result types, keeps one location. Trivial cases are folded
-// (adding to null, multiplying by a splat one), so that gradients come out small.
+// Shorthand for building train ops: infers result types, keeps one location. Trivial cases are
+// folded (adding to null, multiplying by a splat one), so that gradients come out small.
 #ifndef TRAINC_DIALECTS_TRAIN_TRAINBUILDER_H
 #define TRAINC_DIALECTS_TRAIN_TRAINBUILDER_H
 
@@ -67,7 +67,8 @@ public:
   /// Axis i of x becomes axis axes[i] of the result of shape `dims`.
   mlir::Value broadcast(mlir::Value x, llvm::ArrayRef<DimAttr> dims, llvm::ArrayRef<int64_t> axes);
   /// Puts back axes that a reduction dropped: x repeated along `reducedAxes` of `dims`.
-  mlir::Value broadcastAlong(mlir::Value x, llvm::ArrayRef<DimAttr> dims, llvm::ArrayRef<int64_t> reducedAxes);
+  mlir::Value broadcastAlong(mlir::Value x, llvm::ArrayRef<DimAttr> dims,
+                             llvm::ArrayRef<int64_t> reducedAxes);
   /// A rank-0 value repeated to the shape of `like`.
   mlir::Value splat(mlir::Value scalar, mlir::Value like);
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<DimAttr> dims);
@@ -76,19 +77,24 @@ public:
                     llvm::ArrayRef<int64_t> steps = {});
   /// One axis only.
   mlir::Value sliceAxis(mlir::Value x, int64_t axis, DimAttr start, DimAttr size, int64_t step = 1);
-  mlir::Value pad(mlir::Value x, double value, llvm::ArrayRef<DimAttr> low, llvm::ArrayRef<DimAttr> dims);
+  mlir::Value pad(mlir::Value x, double value, llvm::ArrayRef<DimAttr> low,
+                  llvm::ArrayRef<DimAttr> dims);
   mlir::Value concat(mlir::ValueRange operands, int64_t axis);
   mlir::ResultRange split(mlir::Value x, int64_t axis, llvm::ArrayRef<DimAttr> sizes);
   mlir::Value gather(mlir::Value data, mlir::Value indices, int64_t axis);
   mlir::Value gatherElements(mlir::Value data, mlir::Value indices, int64_t axis);
-  mlir::Value scatterAdd(mlir::Value indices, mlir::Value updates, int64_t axis, mlir::Type resultType);
+  mlir::Value scatterAdd(mlir::Value indices, mlir::Value updates, int64_t axis,
+                         mlir::Type resultType);
 
   // Reductions and products. Reduced axes are dropped.
   mlir::Value reduce(ReduceKind kind, mlir::Value x, llvm::ArrayRef<int64_t> axes);
-  mlir::Value sum(mlir::Value x, llvm::ArrayRef<int64_t> axes) { return reduce(ReduceKind::sum, x, axes); }
+  mlir::Value sum(mlir::Value x, llvm::ArrayRef<int64_t> axes) {
+    return reduce(ReduceKind::sum, x, axes);
+  }
   mlir::Value mean(mlir::Value x, llvm::ArrayRef<int64_t> axes);
   mlir::Value sumAll(mlir::Value x);
-  mlir::Value matmul(mlir::Value lhs, mlir::Value rhs, bool transposeLhs = false, bool transposeRhs = false);
+  mlir::Value matmul(mlir::Value lhs, mlir::Value rhs, bool transposeLhs = false,
+                     bool transposeRhs = false);
 
   DimAttr dimAttr(int64_t value) { return DimAttr::constant(context(), value); }
 

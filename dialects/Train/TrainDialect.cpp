@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Registration of the train dialect, its attributes and interfaces, and the rules for function arguments.
+// Registration of the train dialect, its attributes and interfaces, and the rules for function
+// arguments.
 
 #include "dialects/Train/TrainDialect.h"
 #include "dialects/Train/TrainBuilder.h"
@@ -68,8 +69,9 @@ LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, un
   return success();
 }
 
-Operation *trainc::train::detail::defaultCloneRestricted(Operation *op, OpBuilder &builder, ValueRange operands,
-                                          unsigned loop, DimAttr extent) {
+Operation *trainc::train::detail::defaultCloneRestricted(Operation *op, OpBuilder &builder,
+                                                         ValueRange operands, unsigned loop,
+                                                         DimAttr extent) {
   AxisMap map = cast<AxisMapOpInterface>(op).getAxisMap();
   IRMapping mapping;
   mapping.map(op->getOperands(), operands);

@@ -29,10 +29,12 @@ inline constexpr llvm::StringLiteral kNameAttr = "train.name";
 inline constexpr llvm::StringLiteral kWeightAttr = "train.weight";
 inline constexpr llvm::StringLiteral kTrainableAttr = "train.trainable";
 inline constexpr llvm::StringLiteral kUpdatesAttr = "train.updates";
-/// Per-parameter multipliers of weight decay and learning rate (f64), set from --no-decay, --lr-scale.
+/// Per-parameter multipliers of weight decay and learning rate (f64), set from --no-decay,
+/// --lr-scale.
 inline constexpr llvm::StringLiteral kDecayScaleAttr = "train.decay_scale";
 inline constexpr llvm::StringLiteral kLrScaleAttr = "train.lr_scale";
-/// On a gradient (unit): the loss does not depend on the parameter, so that no optimizer touches it.
+/// On a gradient (unit): the loss does not depend on the parameter, so that no optimizer touches
+/// it.
 inline constexpr llvm::StringLiteral kUnusedAttr = "train.unused";
 
 } // namespace trainc::train

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The generated definitions of all operations, with the formulas of the pointwise ops inlined into them.
+// The generated definitions of all operations, with the formulas of the pointwise ops inlined into
+// them.
 
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"

@@ -37,12 +37,15 @@ void trainc::train::detail::extremumVJP(TrainBuilder &tb, StringRef wins, Value 
 }
 
 Value trainc::train::detail::geluSecondDerivative(TrainBuilder &tb, Value x, bool tanhForm) {
-  auto scaled = [&](Value value, double factor) { return tb.mul(value, tb.scalarLike(value, factor)); };
+  auto scaled = [&](Value value, double factor) {
+    return tb.mul(value, tb.scalarLike(value, factor));
+  };
   auto plus = [&](Value value, double term) { return tb.add(value, tb.scalarLike(value, term)); };
   Value square = tb.mul(x, x);
   // Density of the normal distribution times (2 - x^2).
   if (!tanhForm)
-    return tb.mul(scaled(tb.exp(scaled(square, -0.5)), 0.3989422804014327), plus(tb.neg(square), 2));
+    return tb.mul(scaled(tb.exp(scaled(square, -0.5)), 0.3989422804014327),
+                  plus(tb.neg(square), 2));
   // With t = tanh u, u = k (x + c x^3): (1 - t^2) (u' - x t u'^2 + x u'' / 2).
   constexpr double k = 0.7978845608028654, c = 0.044715;
   Value t = tb.tanh(tb.mul(x, plus(scaled(square, k * c), k)));
@@ -65,8 +68,8 @@ void trainc::train::detail::powVJP(TrainBuilder &tb, Value g, Value x, Value y, 
     if (value && value.getValueAsDouble() == 0) {
       dx[0] = tb.scalarLike(g, 0);
     } else {
-      Value less = value ? tb.scalarLike(y, value.getValueAsDouble() - 1)
-                         : tb.sub(y, tb.scalarLike(y, 1));
+      Value less =
+          value ? tb.scalarLike(y, value.getValueAsDouble() - 1) : tb.sub(y, tb.scalarLike(y, 1));
       Value power = value && value.getValueAsDouble() == 2 ? x : tb.pow(x, less);
       dx[0] = tb.mul(g, tb.mul(y, power));
     }
@@ -109,7 +112,8 @@ void DropoutOp::buildEvalMode(TrainBuilder &, SmallVectorImpl<Value> &results) {
 }
 
 //===----------------------------------------------------------------------===//
-// Folders: identities that hold exactly in floating point (x + 0 only for negative zero's sake not).
+// Folders: identities that hold exactly in floating point (x + 0 only for negative zero's sake
+// not).
 //===----------------------------------------------------------------------===//
 
 /// Value of a splat constant or train.full.

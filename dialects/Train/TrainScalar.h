@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Generated code of one element: what the `scalar` formulas of the pointwise ops call. Everything works on
-// scalars and on vectors alike and picks the arith op by the element type.
+// Generated code of one element: what the `scalar` formulas of the pointwise ops call. Everything
+// works on scalars and on vectors alike and picks the arith op by the element type.
 #ifndef TRAINC_DIALECTS_TRAIN_TRAINSCALAR_H
 #define TRAINC_DIALECTS_TRAIN_TRAINSCALAR_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Operations that move elements: verifiers, folders and axis maps. Gradients are in TrainShapeVJP.cpp,
-// generated element accesses in TrainShapeAccess.cpp.
+// Operations that move elements: verifiers, folders and axis maps. Gradients are in
+// TrainShapeVJP.cpp, generated element accesses in TrainShapeAccess.cpp.
 
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/IR/Matchers.h"
@@ -38,9 +38,8 @@ static LogicalResult checkDims(Operation *op, StringRef what, ArrayRef<DimAttr> 
                                Value value) {
   if (ArrayRef<DimAttr>(getDims(value)) == expected)
     return success();
-  return op->emitOpError("expected ")
-         << what << " of shape " << dimsToString(expected) << ", got "
-         << dimsToString(getDims(value));
+  return op->emitOpError("expected ") << what << " of shape " << dimsToString(expected) << ", got "
+                                      << dimsToString(getDims(value));
 }
 
 //===----------------------------------------------------------------------===//
@@ -242,7 +241,8 @@ bool SliceOp::isPrefix() {
 DimAttr SliceOp::getSlicedExtent() { return getDim(getResult(), getSlicedAxis()); }
 Value SliceOp::buildSliced(TrainBuilder &tb, Value value, int64_t axis) {
   int64_t from = getSlicedAxis();
-  return tb.sliceAxis(value, axis, getStarts().getDims()[from], getSlicedExtent(), getSteps()[from]);
+  return tb.sliceAxis(value, axis, getStarts().getDims()[from], getSlicedExtent(),
+                      getSteps()[from]);
 }
 
 //===----------------------------------------------------------------------===//
@@ -312,7 +312,8 @@ static SmallVector<DimAttr> gatheredDims(Value data, Value indices, int64_t axis
   dims.append(from.begin() + axis + 1, from.end());
   return dims;
 }
-/// Loops of gather and of scatter_add: `data` is the indexed tensor, `rows` the one with the indices' axes.
+/// Loops of gather and of scatter_add: `data` is the indexed tensor, `rows` the one with the
+/// indices' axes.
 static AxisMap gatherAxisMap(int64_t dataRank, int64_t indexRank, int64_t axis, LoopKind indexKind,
                              SmallVector<int> &data, SmallVector<int> &indices,
                              SmallVector<int> &rows) {
@@ -486,7 +487,8 @@ AxisMap ScatterElementsAddOp::getAxisMap() {
   AxisMap map;
   SmallVector<int> updates, result;
   for (int64_t axis = 0; axis < getRank(getResult()); ++axis) {
-    bool same = axis != int64_t(getAxis()) && getDim(getUpdates(), axis) == getDim(getResult(), axis);
+    bool same =
+        axis != int64_t(getAxis()) && getDim(getUpdates(), axis) == getDim(getResult(), axis);
     map.loops.push_back(same ? LoopKind::Parallel : LoopKind::Reduction);
     updates.push_back(axis);
     result.push_back(axis);

@@ -110,7 +110,6 @@ Value ConcatOp::buildElement(ElementBuilder &eb, unsigned, ArrayRef<ElementIndex
   int64_t axis = getAxis();
   Type type = getElementTypeOrSelf(getResult().getType());
   Value value = eb.splat(eb.builder().getZeroAttr(type));
-  DimAttr begin = DimAttr::constant(getContext(), 0);
   unsigned count = getOperation()->getNumOperands();
   ElementIndex offset = index[axis];
   for (OpOperand &operand : getOperation()->getOpOperands()) {

@@ -104,15 +104,16 @@ void GatherNdOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef
     column = tb.reshape(column, tuples);
     DimAttr extent = data[batch + i];
     Value size = tb.broadcast(tb.dim(extent, integer), tuples, {});
-    column = tb.select(tb.compare("lt", column, tb.scalarLike(column, 0)), tb.add(column, size), column);
+    column =
+        tb.select(tb.compare("lt", column, tb.scalarLike(column, 0)), tb.add(column, size), column);
     advance(column, extent);
   }
   SmallVector<DimAttr> rows(data.begin() + batch + depth, data.end());
   SmallVector<DimAttr> leading(data.begin(), data.begin() + batch + depth);
   SmallVector<DimAttr> flat{product(tb.context(), leading)};
   llvm::append_range(flat, rows);
-  Value scattered = tb.scatterAdd(position, cotangents[0], 0,
-                                  getTensorType(flat, getElementType(cotangents[0])));
+  Value scattered =
+      tb.scatterAdd(position, cotangents[0], 0, getTensorType(flat, getElementType(cotangents[0])));
   gradients[0] = tb.reshape(scattered, data);
 }
 void ScatterAddOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,

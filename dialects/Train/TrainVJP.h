@@ -10,8 +10,8 @@ namespace trainc::train::detail {
 /// One parallel loop an axis; rank-0 operands address none.
 AxisMap pointwiseAxisMap(mlir::Operation *op);
 /// max ("gt") and min ("lt"): the winner takes the gradient, equal ones half each.
-void extremumVJP(TrainBuilder &tb, llvm::StringRef wins, mlir::Value g, mlir::Value x, mlir::Value y,
-                 llvm::ArrayRef<bool> needed, llvm::MutableArrayRef<mlir::Value> dx);
+void extremumVJP(TrainBuilder &tb, llvm::StringRef wins, mlir::Value g, mlir::Value x,
+                 mlir::Value y, llvm::ArrayRef<bool> needed, llvm::MutableArrayRef<mlir::Value> dx);
 /// x^y: g * y * x^(y-1) and g * x^y * log(x) (0 where x <= 0).
 void powVJP(TrainBuilder &tb, mlir::Value g, mlir::Value x, mlir::Value y, mlir::Value result,
             llvm::ArrayRef<bool> needed, llvm::MutableArrayRef<mlir::Value> dx);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What needs no code of its own: results that are the operand's buffer read through other strides, the rules
-// for index operands, and the fusion op, which groups code.
+// What needs no code of its own: results that are the operand's buffer read through other strides,
+// the rules for index operands, and the fusion op, which groups code.
 
 #include "dialects/Train/TrainBuilder.h"
 
@@ -47,7 +47,8 @@ std::optional<StridedLayout> ReshapeOp::getStridedView(const StridedLayout &oper
     layout.strides = rowMajor(to);
     return layout;
   }
-  // From the inside out: smallest groups of axes with equal products; a group's axes must lie in one run.
+  // From the inside out: smallest groups of axes with equal products; a group's axes must lie in
+  // one run.
   int64_t i = from.size() - 1, j = to.size() - 1;
   while (i >= 0 || j >= 0) {
     if (i >= 0 && from[i].isConstant(1)) {

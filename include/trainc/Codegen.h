@@ -70,7 +70,8 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-/// The best CPU level that this machine runs ("x86-64-v4"), under the name that the runtime matches;
+/// The best CPU level that this machine runs ("x86-64-v4"), under the name that the runtime
+/// matches;
 /// "" if it runs none.
 llvm::StringRef getHostLevel();
 

@@ -29,8 +29,8 @@ struct ImportedModel {
 };
 
 /// Imports the ONNX model at `path` into a new module with one `onnx.graph`. Returns null after at
-/// least one error diagnostic; its location names the model, its message the node where there is one:
-/// "node 'x' (Op, opset 18): ...". Locations of ops are NameLoc(node name) over
+/// least one error diagnostic; its location names the model, its message the node where there is
+/// one: "node 'x' (Op, opset 18): ...". Locations of ops are NameLoc(node name) over
 /// FileLineColLoc("<model>:nodes", index in the file, 0). Loads the `onnx` dialect.
 mlir::OwningOpRef<mlir::ModuleOp> importONNX(llvm::StringRef path, mlir::MLIRContext &context,
                                              ImportedModel &out);

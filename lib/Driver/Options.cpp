@@ -91,8 +91,9 @@ std::vector<std::string> parseTargets(const std::string &text) {
   if (text == "cpu:native") {
     llvm::StringRef level = codegen::getHostLevel();
     if (level.empty())
-      throw CLI::ValidationError("--target", "'" + text + "': kernels need x86-64-v3 or better, "
-                                                          "which this machine is not");
+      throw CLI::ValidationError("--target", "'" + text +
+                                                 "': kernels need x86-64-v3 or better, "
+                                                 "which this machine is not");
     return {level.str()};
   }
   static const std::string levels[] = {"x86-64-v3", "x86-64-v4"};

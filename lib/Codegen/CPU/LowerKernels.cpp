@@ -121,8 +121,8 @@ static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(StringRef cpu, std
   // Rounding of an op must not depend on what it is fused with.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   auto machine = std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, cpu, /*Features=*/"", options, llvm::Reloc::PIC_, std::nullopt,
-                                  llvm::CodeGenOptLevel::Default));
+      target->createTargetMachine(triple, cpu, /*Features=*/"", options, llvm::Reloc::PIC_,
+                                  std::nullopt, llvm::CodeGenOptLevel::Default));
   if (!machine || !machine->getMCSubtargetInfo()->isCPUStringValid(cpu)) {
     error = "unknown CPU '" + cpu.str() + "'";
     return nullptr;

@@ -64,8 +64,8 @@ Status syncDirectory(const std::string &path);
 /// The folder part of `path` with its trailing slash; "" if it has none.
 std::string directoryOf(const std::string &path);
 
-/// Whether a package may refer to a file beside it by `path`: not empty, not absolute, no zero byte.
-/// It may lead out of the package's folder ("../models/model.onnx").
+/// Whether a package may refer to a file beside it by `path`: not empty, not absolute, no zero
+/// byte. It may lead out of the package's folder ("../models/model.onnx").
 bool isRelativePath(std::string_view path);
 
 } // namespace trainrt

@@ -52,7 +52,8 @@ TEST(Hash, KnownAnswers) {
 TEST(Paths, RelativePaths) {
   for (const char *good : {"a", "a/b", "./a", "../a", "../../a/b", "a/../b"})
     EXPECT_TRUE(isRelativePath(good)) << good;
-  for (std::string_view bad : {std::string_view(""), std::string_view("/a"), std::string_view("a\0b", 3)})
+  for (std::string_view bad :
+       {std::string_view(""), std::string_view("/a"), std::string_view("a\0b", 3)})
     EXPECT_FALSE(isRelativePath(bad)) << bad;
 }
 

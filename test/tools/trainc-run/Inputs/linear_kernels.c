@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The kernels of the hand-made package of make_package.py, in the package's kernel ABI: a linear model
-// with a bias per class, loss mean((x w + b[ids] - y)^2), SGD with momentum 0.9.
+// The kernels of the hand-made package of make_package.py, in the package's kernel ABI: a linear
+// model with a bias per class, loss mean((x w + b[ids] - y)^2), SGD with momentum 0.9.
 #include <math.h>
 #include <stdint.h>
 
@@ -68,7 +68,8 @@ void linear_update(void *const *args, const int64_t *dims, int64_t begin, int64_
     }
 }
 
-/// x, ids, y, w, b, mw, mb, lr, nonfinite, loss; dims: batch. linear_micro and linear_update in one.
+/// x, ids, y, w, b, mw, mb, lr, nonfinite, loss; dims: batch. linear_micro and linear_update in
+/// one.
 void linear_step(void *const *args, const int64_t *dims, int64_t begin, int64_t end,
                  const context *ctx) {
   float gw[features] = {0}, gb[classes] = {0}, one = 1;
