@@ -40,6 +40,8 @@ public:
 
   int run() {
     start = Clock::now();
+    if (int code = checkOutput())
+      return code;
     // Loads the dialects of code generation, which must happen outside of pass managers.
     codegen::CpuCodegen codegen(context);
     if (int code = import())
@@ -91,6 +93,19 @@ public:
   }
 
 private:
+  /// Whether the package can be written, before time is spent on it.
+  int checkOutput() {
+    std::string output = outputPath();
+    StringRef folder = llvm::sys::path::parent_path(output);
+    std::error_code code =
+        llvm::sys::fs::access(folder.empty() ? "." : folder, llvm::sys::fs::AccessMode::Write);
+    if (!options.stopAfter.empty() || !code)
+      return ExitSuccess;
+    llvm::errs() << options.model << ": error: cannot create '" << output << "': '" << folder
+                 << "': " << code.message() << "; -o names another place\n";
+    return ExitInput;
+  }
+
   int import() {
     if (!llvm::sys::fs::exists(options.model)) {
       llvm::errs() << options.model << ": error: no such file\n";

@@ -43,7 +43,21 @@ int64_t parseInteger(const std::string &option, const std::string &text) {
 void checkRegex(const std::string &option, const std::string &pattern) {
   Regex regex;
   if (std::string problem = regex.compile(pattern); !problem.empty())
-    throw CLI::ValidationError(option, "'" + pattern + "' is not a regular expression: " + problem);
+    throw CLI::ValidationError(option, problem);
+}
+
+/// Accepts finite numbers of at least 0; without `zero`, above 0.
+CLI::Validator number(bool zero) {
+  return CLI::Validator(
+      [zero](std::string &text) -> std::string {
+        const char *start = text.c_str();
+        char *end = nullptr;
+        double value = std::strtod(start, &end);
+        if (end != start && !*end && std::isfinite(value) && (zero ? value >= 0 : value > 0))
+          return {};
+        return "'" + text + "' is not a number " + (zero ? "of at least 0" : "above 0");
+      },
+      "F");
 }
 
 /// NAME=N or NAME=MIN..MAX
@@ -125,31 +139,31 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
                  "output that is minimised (default: 'loss', else the only scalar float output)");
   app.add_option("--optimizer", options.graph.optimizer, "sgd|adam|adamw|lamb (default adamw)")
       ->check(CLI::IsMember({"sgd", "adam", "adamw", "lamb"}));
-  app.add_option("--lr", options.lr, "learning rate (default 0.001)")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--lr", options.lr, "learning rate (default 0.001)")->check(number(/*zero=*/true));
   app.add_option("--betas", betas, "F,F (default 0.9,0.999)");
   app.add_option("--eps", options.graph.epsilon, "default 1e-8 (lamb: 1e-6)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number(/*zero=*/true));
   app.add_option("--weight-decay", weightDecay, "default: adamw 0.01, others 0")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number(/*zero=*/true));
   app.add_option("--momentum", options.graph.momentum, "of sgd (default 0)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number(/*zero=*/true));
   app.add_flag("--nesterov", options.graph.nesterov, "Nesterov momentum (sgd)");
   app.add_option("--clip-norm", options.clipNorm, "clip the global gradient norm")
-      ->check(CLI::PositiveNumber);
+      ->check(number(/*zero=*/false));
   app.add_option("--no-decay", options.noDecay, "REGEX of parameters without weight decay");
   app.add_option("--lr-scale", lrScale, "REGEX=FACTOR,... of the learning rate");
   app.add_option("--accumulate", options.accumulate,
                  "micro-batches a step unless trainc-run says otherwise")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--trainable", options.legalize.trainable, "REGEX of parameters to train");
   app.add_option("--freeze", options.legalize.freeze, "REGEX of parameters to leave alone");
   app.add_option("--dim", dims, "NAME=N or NAME=MIN..MAX")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--dropout", dropout, "on|off (default: as the graph says)")
       ->check(CLI::IsMember({"on", "off"}));
-  app.add_flag("--hoist-slices", hoist, "compute only what a later selection keeps (default)");
-  app.add_flag("--no-hoist-slices", noHoist, "");
+  CLI::Option *hoistOption =
+      app.add_flag("--hoist-slices", hoist, "compute only what a later selection keeps (default)");
+  app.add_flag("--no-hoist-slices", noHoist, "")->excludes(hoistOption);
   app.add_option("-O", level, "-O0: the exact baseline, no pass that changes what is computed")
       ->check(CLI::IsMember({"0", "1"}));
   app.add_flag("--explain", options.explain, "say what each pass did, and why not");
@@ -159,8 +173,46 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   app.add_flag("--print-pipeline", options.printPipeline, "print the passes and compile");
   app.add_flag("--embed-ir", options.embedIR, "keep the IR in the package");
   app.add_flag("--embed-weights", options.embedWeights, "copy all weights into the package");
+  // Options of the interface that this version lacks: refused by name, and not in the help.
+  std::string refused;
+  for (const char *name : {"--batchnorm",
+                           "--fetch",
+                           "--precision",
+                           "--recompute",
+                           "--memory-budget",
+                           "--offload",
+                           "--optimizer-state",
+                           "--exploit-label-sparsity",
+                           "--no-exploit-label-sparsity",
+                           "--eliminate-padding",
+                           "--no-eliminate-padding",
+                           "--pad-token",
+                           "--token-bucket",
+                           "--attention-dropout",
+                           "--lora",
+                           "--quantize",
+                           "--fuse-lora",
+                           "--no-fuse-lora",
+                           "--report",
+                           "--tune",
+                           "--tuning-file",
+                           "--cache-dir",
+                           "--log-level"}) {
+    auto note = [&refused, name](const std::vector<std::string> &) {
+      refused = name;
+      return true;
+    };
+    app.add_option(name, CLI::callback_t(note))->group("")->expected(0, 1);
+  }
+  // --inference has no loss and no optimizer.
+  for (const char *name : {"--loss", "--optimizer", "--lr", "--betas", "--eps", "--weight-decay",
+                           "--momentum", "--nesterov", "--clip-norm", "--no-decay", "--lr-scale",
+                           "--accumulate", "--trainable", "--freeze"})
+    app.get_option("--inference")->excludes(app.get_option(name));
   try {
     app.parse(argc, argv);
+    if (!refused.empty())
+      throw CLI::ValidationError(refused, "is not available in this version");
     options.targets = parseTargets(target);
     if (!betas.empty())
       options.graph.betas = parseNumbers("--betas", betas, 2);

@@ -55,7 +55,7 @@ private:
   LogicalResult check(const trainrt::Status &status) {
     if (status.ok())
       return success();
-    return module.emitError("cannot write '") << path << "': " << status.message();
+    return module.emitError(status.message());
   }
 
   /// Without links: ".." leads from a folder to its real parent.

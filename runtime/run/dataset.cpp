@@ -128,6 +128,10 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
     reporter.warning(file + ": " + join(extra, ", ") +
                      (extra.size() == 1 ? " is no input of the model and is ignored"
                                         : " are no inputs of the model and are ignored"));
+  if (!renamed.empty())
+    reporter.warning(file + ": " + join(renamed, ", ") + (renamed.size() == 1 ? " has" : " have") +
+                     " another name than '" + package.info.batch_symbol +
+                     "' for the first axis, but the data's rows: taken as one of each row");
   if (!lackingNames.empty()) {
     lacking = true;
     reporter.warning(file + ": " + join(lackingNames, ", ") +
@@ -172,11 +176,30 @@ void Dataset::findBatchAxes(const Package &package, std::vector<std::string> &pr
   if (!first)
     return;
   rowCount = first->array.shape[first->axis];
+  if (symbol >= 0)
+    for (Entry &entry : entries)
+      if (entry.axis < 0 && hasRowsOfOtherName(entry)) {
+        entry.axis = 0;
+        renamed.push_back(quoted(entry.input->name));
+      }
   for (const Entry &entry : entries)
     if (entry.axis >= 0 && entry.array.shape[entry.axis] != rowCount)
       problems.push_back("the inputs' rows disagree: " + quoted(first->input->name) + " has " +
                          std::to_string(rowCount) + ", " + quoted(entry.input->name) + " has " +
                          std::to_string(entry.array.shape[entry.axis]));
+}
+
+bool Dataset::hasRowsOfOtherName(const Entry &entry) const {
+  if (entry.input->rank == 0 || entry.array.shape[0] != rowCount)
+    return false;
+  const int32_t symbol = entry.input->dims[0].symbol;
+  if (symbol < 0)
+    return false;
+  for (const Entry &other : entries)
+    for (int32_t i = 1; i < other.input->rank; ++i)
+      if (other.input->dims[i].symbol == symbol)
+        return false;
+  return true;
 }
 
 void Dataset::checkShapes(const Package &package, std::vector<std::string> &problems) const {
@@ -214,7 +237,8 @@ std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows) const {
     for (const Entry &entry : entries)
       if (symbol.input && std::strcmp(symbol.input, entry.input->name) == 0 && symbol.axis >= 0 &&
           symbol.axis < entry.array.rank)
-        values.push_back({symbol.name, entry.array.shape[symbol.axis]});
+        values.push_back(
+            {symbol.name, symbol.axis == entry.axis ? rows : entry.array.shape[symbol.axis]});
   }
   return values;
 }

@@ -65,11 +65,16 @@ private:
     int32_t axis; ///< that the batch runs along; -1: the same in every batch
   };
   void findBatchAxes(const Package &package, std::vector<std::string> &problems);
+  /// The input's first axis has a symbol of its own, used nowhere else, and as many rows as the
+  /// data. Exports with automatic dims name the same batch differently where only broadcasting or
+  /// indexing ties two inputs.
+  bool hasRowsOfOtherName(const Entry &entry) const;
   void checkShapes(const Package &package, std::vector<std::string> &problems) const;
 
   std::string file;
   FileHandle handle;
   std::vector<Entry> entries;
+  std::vector<std::string> renamed; ///< quoted inputs that are cut although they are named apart
   const Package &package;
   int64_t rowCount = 1, batch = 1;
   bool isStatic = false, lacking = false;

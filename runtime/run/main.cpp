@@ -16,9 +16,19 @@ namespace trainrt::run {
 
 namespace {
 
+/// Throws where a result could not be written, before hours of training are spent on it.
+void checkOutputs(const Options &options) {
+  for (const std::string &file : {options.exportPath, options.dumpGradients, options.output})
+    if (!file.empty())
+      checkOutputFile(file);
+  if (!options.save.empty())
+    checkOutputFolder(options.save);
+}
+
 void runWith(const Options &options) {
   std::unique_ptr<Reporter> reporter = makeReporter(options.json);
   Package package(options.package);
+  checkOutputs(options);
   const bool training = !options.data.empty();
   std::unique_ptr<Dataset> data, evalData;
   if (training) {
@@ -55,6 +65,8 @@ void runWith(const Options &options) {
     error.check(trainrt_session_memory(session.get(), &memory, error));
     reporter->memory(memory);
   }
+  if (std::string lost = reporter->lost(); !lost.empty())
+    throw Failure(exitInput, lost);
 }
 
 int fail(int code, const std::string &message) {

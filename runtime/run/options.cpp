@@ -10,19 +10,23 @@
 #include <CLI/CLI.hpp>
 
 #include <cmath>
+#include <limits>
 
 namespace trainrt::run {
 
 namespace {
 
-/// Accepts numbers of at least `least`.
-CLI::Validator integer(int64_t least) {
+/// Accepts whole numbers from `least` to `most`.
+CLI::Validator integer(int64_t least, int64_t most = std::numeric_limits<int64_t>::max()) {
   return CLI::Validator(
-      [least](std::string &text) -> std::string {
+      [=](std::string &text) -> std::string {
         std::optional<int64_t> value = parseInteger(text);
-        if (value && *value >= least)
+        if (value && *value >= least && *value <= most)
           return {};
-        return "'" + text + "' is not a whole number of at least " + std::to_string(least);
+        std::string range = most == std::numeric_limits<int64_t>::max()
+                                ? "of at least " + std::to_string(least)
+                                : std::to_string(least) + " to " + std::to_string(most);
+        return "'" + text + "' is not a whole number " + range;
       },
       "N");
 }
@@ -113,10 +117,11 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->check(integer(1))
       ->group(group);
   app.add_option("--seed", o.seed, "key of dropout, --init and --shuffle (default 0)")
+      ->check(integer(std::numeric_limits<int64_t>::min()))
       ->group(group);
   app.add_flag("--shuffle", o.shuffle, "another order of the rows every epoch")->group(group);
   app.add_option("--accumulate", o.accumulate, "micro-batches of a step (default 1)")
-      ->check(integer(1))
+      ->check(integer(1, 1 << 20))
       ->group(group);
 
   group = "Weights and checkpoints";
@@ -180,7 +185,7 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_flag("--memory-stats", o.memoryStats, "report the memory held, by category, at the end")
       ->group(group);
   app.add_option("--threads", o.threads, "default: all cores; results never depend on it")
-      ->check(integer(1))
+      ->check(integer(1, 1024))
       ->group(group);
 
   // Known but not available yet: empty group, so that the help is silent about them.

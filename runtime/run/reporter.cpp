@@ -7,35 +7,52 @@
 #include "run/format.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <unistd.h>
 
 namespace trainrt::run {
 
 namespace {
 
-void print(FILE *to, const std::string &text) {
-  std::fwrite(text.data(), 1, text.size(), to);
-  std::fflush(to);
+/// False, with errno set, where the text got lost.
+bool print(FILE *to, const std::string &text) {
+  bool written = std::fwrite(text.data(), 1, text.size(), to) == text.size();
+  return std::fflush(to) == 0 && written;
 }
 
-class JsonReporter : public Reporter {
+/// What both reporters have: standard output, which may be a full disk or a closed pipe.
+class OutputReporter : public Reporter {
+public:
+  std::string lost() const override { return reason; }
+
+protected:
+  void output(const std::string &text) {
+    if (!print(stdout, text) && reason.empty())
+      reason = std::string("cannot write the log to standard output: ") + std::strerror(errno);
+  }
+
+private:
+  std::string reason;
+};
+
+class JsonReporter : public OutputReporter {
 public:
   void fact(const std::string &, const std::string &) override {}
   void begin(int64_t, int64_t) override {}
   void step(const StepRecord &r) override {
-    print(stdout, "{\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) +
-                      ",\"lr\":" + shortest(r.lr) + ",\"step_ms\":" + fixed(r.milliseconds, 3) +
-                      ",\"samples_per_s\":" + fixed(r.samplesPerSecond, 2) +
-                      ",\"peak_bytes\":" + std::to_string(r.peakBytes) + "}\n");
+    output("{\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) +
+           ",\"lr\":" + shortest(r.lr) + ",\"step_ms\":" + fixed(r.milliseconds, 3) +
+           ",\"samples_per_s\":" + fixed(r.samplesPerSecond, 2) +
+           ",\"peak_bytes\":" + std::to_string(r.peakBytes) + "}\n");
   }
   void eval(const EvalRecord &r) override {
-    print(stdout, "{\"event\":\"eval\",\"step\":" + std::to_string(r.step) +
-                      jsonLoss("loss", r.loss) + ",\"samples\":" + std::to_string(r.samples) +
-                      ",\"eval_ms\":" + fixed(r.milliseconds, 3) +
-                      ",\"peak_bytes\":" + std::to_string(r.peakBytes) + "}\n");
+    output("{\"event\":\"eval\",\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) +
+           ",\"samples\":" + std::to_string(r.samples) + ",\"eval_ms\":" +
+           fixed(r.milliseconds, 3) + ",\"peak_bytes\":" + std::to_string(r.peakBytes) + "}\n");
   }
   void memory(const trainrt_memory &m) override {
     const std::pair<const char *, uint64_t> fields[] = {
@@ -47,17 +64,17 @@ public:
     std::string text = "{\"event\":\"memory\"";
     for (auto [name, bytes] : fields)
       text += ",\"" + std::string(name) + "\":" + std::to_string(bytes);
-    print(stdout, text + "}\n");
+    output(text + "}\n");
   }
   void note(const std::string &) override {}
   void warning(const std::string &text) override {
     print(stderr, "trainc-run: warning: " + text + "\n");
-    print(stdout, "{\"event\":\"warning\",\"message\":" + jsonString(text) + "}\n");
+    output("{\"event\":\"warning\",\"message\":" + jsonString(text) + "}\n");
   }
   void end() override {}
 };
 
-class TextReporter : public Reporter {
+class TextReporter : public OutputReporter {
 public:
   using Clock = std::chrono::steady_clock;
 
@@ -107,10 +124,9 @@ public:
 
   void eval(const EvalRecord &r) override {
     clear();
-    print(stdout, "evaluation after step " + std::to_string(r.step) + ": loss " +
-                      (std::isfinite(r.loss) ? fixed(r.loss, 6) : precise(r.loss)) + " over " +
-                      grouped(r.samples) + " samples in " + fixed(r.milliseconds / 1000, 2) +
-                      " s\n");
+    output("evaluation after step " + std::to_string(r.step) + ": loss " +
+           (std::isfinite(r.loss) ? fixed(r.loss, 6) : precise(r.loss)) + " over " +
+           grouped(r.samples) + " samples in " + fixed(r.milliseconds / 1000, 2) + " s\n");
   }
 
   void memory(const trainrt_memory &m) override {

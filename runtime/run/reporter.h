@@ -45,6 +45,8 @@ public:
   virtual void warning(const std::string &text) = 0;
   /// No more steps follow: leaves the progress bar.
   virtual void end() = 0;
+  /// Why standard output no longer takes the log; "" while it does.
+  virtual std::string lost() const = 0;
 };
 
 std::unique_ptr<Reporter> makeReporter(bool json);

@@ -111,6 +111,7 @@ extern "C" void onSignal(int signal) {
 void catchSignals() {
   std::signal(SIGINT, onSignal);
   std::signal(SIGTERM, onSignal);
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 const char *interruption() {

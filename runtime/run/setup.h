@@ -41,7 +41,8 @@ Session openSession(const Options &options, const Package &package, bool inferen
 /// Passes the session's warnings on.
 void reportWarnings(trainrt_session *session, Reporter &reporter);
 
-/// From now on SIGINT and SIGTERM only set a flag; a second one ends the process as usual.
+/// From now on SIGINT and SIGTERM only set a flag; a second one ends the process as usual. A closed
+/// pipe is an error of the write, not a signal.
 void catchSignals();
 /// The name of the signal that came, or nullptr.
 const char *interruption();

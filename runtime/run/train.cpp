@@ -197,11 +197,12 @@ void Trainer::run() {
   while (!finished()) {
     const int64_t epoch = order.position().epoch;
     step();
-    if (const char *signal = interruption()) {
+    const char *signal = interruption();
+    if (std::string lost = reporter.lost(); signal || !lost.empty()) {
       reporter.end();
       save(order.position());
-      throw Failure(exitInput, std::string("interrupted by ") + signal + " after step " +
-                                   std::to_string(stepsDone()) +
+      throw Failure(exitInput, (signal ? std::string("interrupted by ") + signal : lost) +
+                                   " after step " + std::to_string(stepsDone()) +
                                    (options.save.empty()
                                         ? "; nothing was saved (--save DIR)"
                                         : "; --resume " + options.save + " continues from there"));

@@ -8,8 +8,10 @@ Every case is a method `case_*`; each says what the message must name. Needs num
 """
 
 import argparse
+import os
 import pathlib
 import re
+import stat
 import struct
 import subprocess
 import sys
@@ -31,10 +33,18 @@ class Cases:
         self.folder = scratch
         self.problems = []
 
-    def run(self, command, code, *patterns):
+    def run(self, command, code, *patterns, environment=None):
         """Runs; expects the exit code, and every pattern (any case) on standard error."""
         command = [str(c) for c in command]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=120)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=120,
+            env=environment,
+        )
         text = done.stderr
         shown = " ".join(command)
         if done.returncode != code:
@@ -171,6 +181,64 @@ class Cases:
         data = self.npz(**arrays)
         self.train(package, data, 2, "--steps", "--epochs", flags=("--steps", "1", "--epochs", "1"))
         self.train(package, data, 2, flags=("--learning-speed", "1"))
+
+    def case_usage_of_trainc(self):
+        """Numbers that are none, options that exclude each other, options of later versions."""
+        path = self.write("m.onnx", mo.classifier())
+        for flags, pattern in (
+            (["--lr", "nan"], "'nan' is not a number of at least 0"),
+            (["--weight-decay", "inf"], "'inf' is not a number"),
+            (["--clip-norm", "0"], "above 0"),
+            (["--inference", "--loss", "loss"], "--inference.*--loss|--loss.*--inference"),
+            (["--inference", "--optimizer", "sgd"], "--optimizer"),
+            (["--hoist-slices", "--no-hoist-slices"], "hoist-slices"),
+            (["--precision", "bf16"], "--precision.*not available in this version"),
+            (["--report"], "--report.*not available in this version"),
+            (["--trainable", "("], r"--trainable: '\('"),
+        ):
+            self.trainc(path, 2, pattern, flags=flags)
+
+    def case_model_is_no_file(self):
+        self.trainc(self.folder, 1, "folder")
+        pipe = self.folder / "pipe.onnx"
+        os.mkfifo(pipe)
+        self.trainc(pipe, 1, "not a regular file")
+
+    def case_output_cannot_be_written(self):
+        path = self.write("m.onnx", mo.classifier())
+        device = self.folder / "device"
+        os.mkfifo(device)  # stands for a device, which takes root to make
+        for out in (self.folder / "none" / "m.tpk", device, self.folder):
+            command = [self.arguments.trainc, path, "-o", out]
+            self.run(command, 1, re.escape(str(out)))
+        if not stat.S_ISFIFO(device.stat().st_mode):
+            self.problems.append("a file was put in the place of a device")
+
+    def case_no_linker_output(self):
+        """No room for temporary files: the machine's fault, not the compiler's."""
+        path = self.write("m.onnx", mo.classifier())
+        environment = {**os.environ, "TMPDIR": str(self.folder / "nowhere")}
+        command = [self.arguments.trainc, path, "-o", self.folder / "x.tpk"]
+        self.run(command, 1, "temporary file", environment=environment)
+
+    def case_package_in_another_folder(self):
+        """Weights stay where they are, also seen through a link; a moved package says what it lacks."""
+        path = self.write("models/m.onnx", mo.classifier())
+        _, arrays = self.good()
+        data = self.npz(**arrays)
+        (self.folder / "a" / "b").mkdir(parents=True)
+        (self.folder / "link").symlink_to(self.folder / "a" / "b")
+        for folder in ("a", "link"):
+            package = self.folder / folder / "m.tpk"
+            self.run([self.arguments.trainc, path, "-o", package, "--target", "cpu:native"], 0)
+            self.train(package, data, 0)
+        self.train(self.folder / "a" / "b" / "m.tpk", data, 0)
+        if b"weights.bin" in (self.folder / "a" / "m.tpk").read_bytes():
+            self.problems.append("weights were copied into the package unasked")
+        moved = self.write("x/y/z/m.tpk", (self.folder / "a" / "m.tpk").read_bytes())
+        self.train(moved, data, 1, r"m\.onnx", "--weights")
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+        self.train(self.folder / "a" / "m.tpk", data, 1, "has changed", "--weights")
 
     # Data.
 

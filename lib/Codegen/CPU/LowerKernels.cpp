@@ -240,7 +240,8 @@ std::vector<char> linkShared(ArrayRef<std::vector<char>> objects, std::string &e
     os.write(object.data(), object.size());
     os.close();
     if (code || os.has_error()) {
-      error = "cannot write " + files.back();
+      error = "cannot write the temporary file '" + files.back() +
+              "': " + (code ? code : os.error()).message() + "; TMPDIR names another folder";
       os.clear_error();
       return cleanUp(), result;
     }

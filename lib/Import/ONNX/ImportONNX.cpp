@@ -11,6 +11,7 @@
 #include "dialects/ONNX/ONNXDialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <climits>
@@ -74,6 +75,13 @@ private:
 };
 
 LogicalResult Importer::load() {
+  // Packages refer to the weights in the file, so a pipe is of no use (and might never end).
+  llvm::sys::fs::file_status status;
+  if (std::error_code code = llvm::sys::fs::status(path, status))
+    return error("cannot read '" + path + "': " + code.message());
+  if (!llvm::sys::fs::is_regular_file(status))
+    return error("cannot read '" + path + "': it is " +
+                 (llvm::sys::fs::is_directory(status) ? "a folder" : "not a regular file"));
   auto buffer =
       llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer)

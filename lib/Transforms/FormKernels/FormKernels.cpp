@@ -397,41 +397,78 @@ private:
         });
       if (!outside)
         continue;
-      unsigned cost = 0, tensors = 0;
-      llvm::DenseSet<Operation *> seen;
+      Recomputation again;
       if (kernelsOnly && getFusionRole(&op) == FusionRole::Pointwise &&
-          getRank(op.getResult(0)) > 0 && recomputable(&op, it->second, cost, tensors, seen) &&
-          tensors <= 2)
-        recomputed.insert(seen.begin(), seen.end());
+          getRank(op.getResult(0)) > 0 && recomputable(&op, again) && pays(&op, again))
+        recomputed.insert(again.ops.begin(), again.ops.end());
       else
         stored.insert(&op);
     }
   }
-  /// Whether `op` can be computed in another kernel from values that are stored anyway.
-  bool recomputable(Operation *op, int own, unsigned &cost, unsigned &tensors,
-                    llvm::DenseSet<Operation *> &seen) {
-    if (!seen.insert(op).second)
+
+  /// What computing a value in another kernel takes.
+  struct Recomputation {
+    llvm::SmallSetVector<Operation *, 8> ops;
+    /// Tensors as large as the value that are read for it.
+    llvm::SmallSetVector<Value, 4> tensors;
+    unsigned cost = 0;
+  };
+
+  /// Whether `op` can be computed in another kernel, cheaply and from values that are stored
+  /// anyway.
+  bool recomputable(Operation *op, Recomputation &again) {
+    if (!again.ops.insert(op))
       return true;
     if (auto model = dyn_cast<CostOpInterface>(op))
-      cost += model.getElementCost();
-    if (cost > recomputeCost)
+      again.cost += model.getElementCost();
+    if (again.cost > recomputeCost)
       return false;
     for (Value operand : op->getOperands()) {
-      bool possible = true;
+      bool possible = !readsByIndex(operand);
       forEachLeaf(operand, [&](Value leaf) {
         Operation *def = leaf.getDefiningOp();
         int g = groupOfValue(leaf);
         if (!def || g < 0 || groups[g].closed || stored.contains(def)) {
-          tensors += getRank(leaf) >= getRank(op->getResult(0));
+          if (getRank(leaf) >= getRank(op->getResult(0)))
+            again.tensors.insert(leaf);
           return;
         }
-        possible = possible && getFusionRole(def) == FusionRole::Pointwise &&
-                   recomputable(def, own, cost, tensors, seen);
+        possible =
+            possible && getFusionRole(def) == FusionRole::Pointwise && recomputable(def, again);
       });
       if (!possible)
         return false;
     }
     return true;
+  }
+  /// Whether an inline producer reads where data says (an embedding): not cheap.
+  bool readsByIndex(Value value) {
+    Operation *def = value.getDefiningOp();
+    if (!def || !isInline(def))
+      return false;
+    return isa<IndexOperandOpInterface>(def) ||
+           llvm::any_of(def->getOperands(), [&](Value operand) { return readsByIndex(operand); });
+  }
+
+  /// Computing again pays where it reads few tensors and keeps at most one of them longer than
+  /// needed otherwise: then it takes no more memory than the value itself would.
+  bool pays(Operation *op, const Recomputation &again) {
+    if (again.tensors.size() > 2)
+      return false;
+    unsigned last = lastReader(op->getResult(0));
+    return llvm::count_if(again.tensors, [&](Value leaf) {
+             return leaf.getDefiningOp() && lastReader(leaf) < last;
+           }) <= 1;
+  }
+  unsigned lastReader(Value value) {
+    unsigned last = 0;
+    for (Operation *user : value.getUsers()) {
+      last = std::max(last, position[user]);
+      if (isInline(user))
+        for (Value result : user->getResults())
+          last = std::max(last, lastReader(result));
+    }
+    return last;
   }
 
   //===--------------------------------------------------------------------===//
@@ -501,22 +538,35 @@ private:
     }
   }
 
-  /// Groups that read `value`, views of it looked through.
-  void forEachReadingGroup(Value value, llvm::function_ref<void(int)> fn) {
+  /// The groups that read each value.
+  using ReaderMap = DenseMap<Value, SmallVector<int>>;
+  ReaderMap collectReaders() {
+    ReaderMap map;
     for (auto [g, group] : llvm::enumerate(groups))
       for (Operation *op : group.members) {
-        bool reads = false;
-        auto check = [&](Value leaf) { reads = reads || leaf == value; };
+        auto add = [&](Value leaf) {
+          SmallVector<int> &list = map[leaf];
+          if (list.empty() || list.back() != int(g))
+            list.push_back(g);
+        };
         if (group.closed && getFusionRole(op) != FusionRole::Standalone)
-          llvm::for_each(op->getOperands(), check);
+          llvm::for_each(op->getOperands(), add);
         else
-          forEachInput(op, g, check);
-        if (!reads)
-          continue;
-        fn(g);
-        if (group.closed && isa<StridedViewOpInterface>(op))
-          forEachReadingGroup(op->getResult(0), fn);
+          forEachInput(op, g, add);
       }
+    return map;
+  }
+  /// Groups that read `value`, views of it looked through.
+  void forEachReadingGroup(const ReaderMap &map, Value value, llvm::function_ref<void(int)> fn) {
+    auto it = map.find(value);
+    if (it == map.end())
+      return;
+    for (int g : it->second) {
+      fn(g);
+      Operation *op = groups[g].members.front();
+      if (groups[g].closed && isa<StridedViewOpInterface>(op))
+        forEachReadingGroup(map, op->getResult(0), fn);
+    }
   }
 
   /// An update runs once nobody needs the old value any more, so that it happens in place, and then
@@ -534,6 +584,7 @@ private:
       arguments[{text(function.getArgAttr(i, kRoleAttr)),
                  text(function.getArgAttr(i, kNameAttr))}] = function.getArgument(i);
     Operation *terminator = block.getTerminator();
+    ReaderMap map = collectReaders();
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
       if (text(function.getResultAttr(index, kRoleAttr)) != "update")
         continue;
@@ -542,7 +593,7 @@ private:
       int updater = groupOfValue(value);
       if (!target || updater < 0)
         continue;
-      forEachReadingGroup(target, [&](int reader) {
+      forEachReadingGroup(map, target, [&](int reader) {
         llvm::DenseSet<int> visited;
         if (reader == updater || dependsOn(reader, updater, visited))
           return;

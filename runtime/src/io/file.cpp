@@ -67,6 +67,11 @@ AtomicFile::~AtomicFile() {
 
 Status AtomicFile::create(const std::string &path) {
   target = path;
+  // The rename at the end would put a file in the place of a device ("/dev/null").
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    return fail(Code::IoError, "cannot write '", path, "': it is ",
+                S_ISDIR(info.st_mode) ? "a folder" : "not a regular file");
   // Not mkstemp: its mode 0600 would stay, and reading the umask to mend that is not thread safe.
   for (int attempt = 0; attempt < 100; ++attempt) {
     uint64_t random = 0;

@@ -42,6 +42,7 @@ public:
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
 
+  /// IoError also where `path` is there and no regular file.
   Status create(const std::string &path);
   /// Appends.
   Status write(const void *data, uint64_t size);

@@ -320,6 +320,38 @@ class Cases:
             whole, resumed = self.losses(*more), self.losses(*more, "--resume", folder)
             expect(whole[last:] == resumed, whole[last:], resumed)
 
+    def case_log_is_lost(self):
+        """A full disk or a closed pipe under the log: saved, exit code 1, and resumed."""
+        flags = ["--data", self.folder / "good.npz", "--batch-size", 6, "--steps", 10**9]
+        command = [self.arguments.trainc_run, self.folder / "linear.tpk", *flags]
+        command = [str(c) for c in [*command, "--log-format", "json", "--save"]]
+        folder = self.scratch()
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([*command, str(folder)], stdout=full, stderr=subprocess.PIPE)
+        expect(done.returncode == 1 and b"No space left" in done.stderr, done)
+        expect(self.saved(folder) == [1], self.saved(folder))
+        folder, pipes = self.scratch(), {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen([*command, str(folder)], **pipes) as process:
+            process.stdout.readline()
+            process.stdout.close()
+            error = process.stderr.read()
+        expect(process.returncode == 1 and b"Broken pipe" in error, process.returncode, error)
+        expect(len(self.saved(folder)) == 1, self.saved(folder))
+
+    def case_outputs_are_checked_first(self):
+        """Not after hours of training: no step runs."""
+        nowhere = self.folder / "nowhere" / "x.safetensors"
+        data = self.folder / "good.npz"
+        for flags in (
+            ["--export", nowhere],
+            ["--dump-gradients", nowhere],
+            ["--predict", data, "-o", nowhere],
+            ["--save", data],
+            ["--dump-gradients", self.folder],
+        ):
+            out, err = self.run("--data", data, "--log-format", "json", *flags, code=1)
+            expect(not out and "cannot create" in err, out, err)
+
     # What goes wrong.
 
     def refused(self, file, *patterns, flags=()):

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Inputs whose batch axes have different names: `batch_names.py TRAINC TRAINC_RUN`.
+
+Exports with automatic dims name the batch once per input where only indexing ties them. Batches
+have to be cut out of all of these inputs, or later batches see the first one's rows.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+from mini_onnx import FLOAT, INT64, model, node, tensor, value_info
+
+
+def main():
+    trainc, trainc_run = sys.argv[1:]
+    rng = np.random.default_rng(3)
+    data = {
+        "row": np.array([0, 1, 2, 0, 1, 2]),
+        "u": rng.standard_normal((6, 4)).astype(np.float32),
+        "labels": np.array([0, 2, 1, 1, 0, 2]),
+    }
+    nodes = [
+        node("Gather", ["u", "row"], ["x"], "pick"),
+        node("MatMul", ["x", "w"], ["logits"], "project"),
+        node("SoftmaxCrossEntropyLoss", ["logits", "labels"], ["loss"], "criterion"),
+    ]
+    inputs = [
+        value_info("row", INT64, ["batch"]),
+        value_info("u", FLOAT, ["s1", 4]),
+        value_info("labels", INT64, ["batch"]),
+    ]
+    weights = [tensor("w", [4, 3], [0.1 * i * i for i in range(12)])]
+    with tempfile.TemporaryDirectory(prefix="trainc-names-") as scratch:
+        base = pathlib.Path(scratch)
+        path, package = base / "m.onnx", base / "m.tpk"
+        path.write_bytes(model(nodes, inputs, [value_info("loss", FLOAT, [])], weights))
+        subprocess.run([trainc, path, "-o", package, "--target", "cpu"], check=True)
+
+        def losses(arrays, steps):
+            np.savez(base / "d.npz", **arrays)
+            flags = ["--data", base / "d.npz", "--batch-size", "3", "--steps", str(steps), "--lr", "0"]
+            done = subprocess.run(
+                [trainc_run, package, *flags, "--log-format", "json"],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            log = [json.loads(line) for line in done.stdout.splitlines()]
+            return [entry["loss"] for entry in log if "loss" in entry], done.stdout
+
+        both, warnings = losses(data, 2)
+        second, _ = losses({k: v[3:] for k, v in data.items()}, 1)
+        print("losses", both, "the second batch alone", second)
+        if both[1] != second[0]:
+            sys.exit("the second batch is not cut out of every input")
+        if "'u' has another name" not in warnings:
+            sys.exit(f"no warning: {warnings}")
+
+
+if __name__ == "__main__":
+    main()
