@@ -40,6 +40,14 @@ std::vector<InputRule> trainc::collectInputRules(func::FuncOp function) {
       auto argument = dyn_cast<BlockArgument>(value);
       if (!argument)
         continue;
+      // ONNX counts negative indices from the end. Rows of a parameter have no end to count from:
+      // there a negative id is a mark for padding that the model was not made for.
+      auto table = dyn_cast<BlockArgument>(op->getOperand(0));
+      auto tableRole = table
+                           ? function.getArgAttrOfType<StringAttr>(table.getArgNumber(), kRoleAttr)
+                           : StringAttr();
+      if (tableRole && tableRole == "parameter")
+        rule->min = DimAttr::constant(function.getContext(), 0);
       auto role = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kRoleAttr);
       auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr);
       if (role && role == "input")
