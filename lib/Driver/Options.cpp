@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The command line of trainc. The one file of the compiler with exceptions, which CLI11 needs.
 
+#include "dialects/Train/Optimizer.h"
 #include "trainc/Codegen.h"
 #include "trainc/Driver.h"
 #include "trainc/Regex.h"
@@ -130,16 +131,19 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   std::vector<std::string> dims;
   std::string level = "1";
   bool hoist = true, noHoist = false;
-  double weightDecay = NAN;
+  double lr = NAN, weightDecay = NAN;
   app.add_option("model", options.model, "MODEL.onnx")->required();
   app.add_option("-o,--output", options.output, "package to write (default: MODEL.tpk)");
   app.add_option("--target", target, "auto|cpu[:x86-64-v3|x86-64-v4|native] (auto: cpu)");
   app.add_flag("--inference", options.legalize.inference, "no loss: predictions only");
   app.add_option("--loss", options.legalize.loss,
                  "output that is minimised (default: 'loss', else the only scalar float output)");
+  std::vector<std::string> optimizerNames;
+  for (const train::OptimizerSpec &optimizer : train::getOptimizers())
+    optimizerNames.push_back(optimizer.name.str());
   app.add_option("--optimizer", options.graph.optimizer, "sgd|adam|adamw|lamb (default adamw)")
-      ->check(CLI::IsMember({"sgd", "adam", "adamw", "lamb"}));
-  app.add_option("--lr", options.lr, "learning rate (default 0.001)")->check(number(/*zero=*/true));
+      ->check(CLI::IsMember(optimizerNames));
+  app.add_option("--lr", lr, "learning rate (default 0.001)")->check(number(/*zero=*/true));
   app.add_option("--betas", betas, "F,F (default 0.9,0.999)");
   app.add_option("--eps", options.graph.epsilon, "default 1e-8 (lamb: 1e-6)")
       ->check(number(/*zero=*/true));
@@ -246,11 +250,11 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   options.graph.inference = options.legalize.inference;
   options.graph.hoistSlices = hoist && !noHoist && level != "0";
   options.graph.clip = options.clipNorm > 0;
-  options.weightDecay = !std::isnan(weightDecay)             ? weightDecay
-                        : options.graph.optimizer == "adamw" ? 0.01
-                                                             : 0.0;
+  const train::OptimizerSpec &optimizer = *train::findOptimizer(options.graph.optimizer);
+  options.lr = std::isnan(lr) ? optimizer.defaultLr : lr;
+  options.weightDecay = std::isnan(weightDecay) ? optimizer.defaultWeightDecay : weightDecay;
   if (options.graph.epsilon < 0)
-    options.graph.epsilon = options.graph.optimizer == "lamb" ? 1e-6 : 1e-8;
+    options.graph.epsilon = optimizer.defaultEpsilon;
   if (options.graph.betas.empty())
     options.graph.betas = {0.9, 0.999};
   for (int i = 0; i < argc; ++i)
