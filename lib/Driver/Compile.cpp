@@ -165,8 +165,7 @@ private:
       llvm::raw_string_ostream stream(contents.ir);
       printIR(stream);
     }
-    contents.options =
-        llvm::json::Object{{"command", options.commandLine}, {"accumulate", options.accumulate}};
+    contents.options = llvm::json::Object{{"command", options.commandLine}};
     if (options.legalize.inference)
       return;
     const GraphOptions &graph = options.graph;
@@ -179,7 +178,8 @@ private:
                            {"clip_norm", graph.clip ? llvm::json::Value(options.clipNorm)
                                                     : llvm::json::Value(nullptr)},
                            {"momentum", graph.momentum},
-                           {"nesterov", graph.nesterov}};
+                           {"nesterov", graph.nesterov},
+                           {"accumulate", options.accumulate}};
   }
 
   std::string outputPath() const {

@@ -25,9 +25,11 @@ void checkOutputs(const Options &options) {
     checkOutputFolder(options.save);
 }
 
-void runWith(const Options &options) {
+void runWith(Options options) {
   std::unique_ptr<Reporter> reporter = makeReporter(options.json);
   Package package(options.package);
+  if (options.accumulate == 0)
+    options.accumulate = package.info.accumulate;
   checkOutputs(options);
   const bool training = !options.data.empty();
   std::unique_ptr<Dataset> data, evalData;

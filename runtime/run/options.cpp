@@ -79,7 +79,7 @@ std::string findConflict(const Options &o) {
   const std::pair<bool, const char *> needData[] = {{o.steps.has_value(), "--steps"},
                                                     {o.epochs.has_value(), "--epochs"},
                                                     {o.shuffle, "--shuffle"},
-                                                    {o.accumulate != 1, "--accumulate"},
+                                                    {o.accumulate != 0, "--accumulate"},
                                                     {!o.save.empty(), "--save"},
                                                     {o.lr.has_value(), "--lr"},
                                                     {o.weightDecay.has_value(), "--weight-decay"},
@@ -120,7 +120,7 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->check(integer(std::numeric_limits<int64_t>::min()))
       ->group(group);
   app.add_flag("--shuffle", o.shuffle, "another order of the rows every epoch")->group(group);
-  app.add_option("--accumulate", o.accumulate, "micro-batches of a step (default 1)")
+  app.add_option("--accumulate", o.accumulate, "micro-batches of a step (default: the package's)")
       ->check(integer(1, 1 << 20))
       ->group(group);
 

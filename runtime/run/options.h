@@ -19,7 +19,7 @@ struct Options {
   std::string data;
   std::optional<int64_t> batchSize, steps, epochs, seed;
   bool shuffle = false;
-  int64_t accumulate = 1;
+  int64_t accumulate = 0; ///< 0: as the package asks
 
   std::string weights;
   std::optional<double> initStd;

@@ -168,7 +168,8 @@ typedef struct trainrt_package_info {
   const char *optimizer; /* "adamw", ...; NULL for an inference package */
   double lr;             /* compiled-in defaults of the hyper-parameters; NaN: has none */
   double weight_decay;
-  double clip_norm; /* NaN: compiled without clipping */
+  double clip_norm;   /* NaN: compiled without clipping */
+  int64_t accumulate; /* micro-batches of a step that the package asks for, 1 or more */
 } trainrt_package_info;
 
 static inline trainrt_package_info trainrt_package_info_default(void) {

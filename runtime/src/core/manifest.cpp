@@ -277,6 +277,9 @@ Status readManifest(std::string_view text, Manifest &manifest) {
     TRAINRT_TRY(optimizer.number("lr", manifest.lr));
     TRAINRT_TRY(optimizer.number("weight_decay", manifest.weightDecay));
     TRAINRT_TRY(optimizer.number("clip_norm", manifest.clipNorm));
+    TRAINRT_TRY(optimizer.number("accumulate", manifest.accumulate));
+    if (!(manifest.accumulate >= 1 && manifest.accumulate <= 1 << 20))
+      return bad("field 'optimizer.accumulate' is not between 1 and 1048576");
   }
   return {};
 }

@@ -47,6 +47,8 @@ struct Manifest {
   std::vector<Tensor> inputs, outputs, parameters, state;
   std::vector<File> files;
   double lr = NAN, weightDecay = NAN, clipNorm = NAN;
+  /// Micro-batches of a step unless the caller says otherwise.
+  double accumulate = 1;
   std::map<std::string, uint64_t> checksums;
 };
 

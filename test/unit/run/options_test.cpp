@@ -28,7 +28,7 @@ TEST(Options, Defaults) {
   EXPECT_EQ(o.package, "m.tpk");
   EXPECT_EQ(o.data, "d.npz");
   EXPECT_FALSE(o.batchSize || o.steps || o.epochs || o.seed || o.lr || o.threads || o.initStd);
-  EXPECT_EQ(o.accumulate, 1);
+  EXPECT_EQ(o.accumulate, 0);
   EXPECT_FALSE(o.json || o.shuffle || o.allowNonfinite || o.memoryStats);
 }
 
