@@ -311,11 +311,13 @@ class Cases:
                     if json.loads(line)["step"] >= 100:
                         break
                 process.send_signal(number)
-                out, err = process.communicate()
+                # Not communicate(), which would miss what the loop has read ahead.
+                log = [line, *process.stdout.read().splitlines()]
+                err = process.stderr.read()
             expect(process.returncode == 1, f"exit {process.returncode}: {err}")
             expect("interrupted" in err and "--resume" in err, err)
             (last,) = self.saved(folder)
-            expect(last >= 100 and json.loads(out.splitlines()[-1])["step"] == last, last)
+            expect(last >= 100 and json.loads(log[-1])["step"] == last, last)
             more = ["--batch-size", 6, "--steps", last + 5]
             whole, resumed = self.losses(*more), self.losses(*more, "--resume", folder)
             expect(whole[last:] == resumed, whole[last:], resumed)
