@@ -2,6 +2,14 @@
 # Finds LLVM and MLIR 22 and defines the two helpers that every compiler folder uses.
 # Only the two shared libraries are ever linked: mixing them with the static archives would register
 # every dialect twice.
+# MLIR finds a trait's TypeID by the text that the compiler gives its type. Clang and GCC write that
+# text differently, and Debian's libMLIR is built by Clang: a compiler built by GCC links, and then does
+# not recognise upstream traits (a module is no symbol table). The runtime has no such tie.
+if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  message(FATAL_ERROR "the compiler must be built with clang, as Debian's libMLIR is; "
+                      "with ${CMAKE_CXX_COMPILER_ID} build the runtime: -DTRAINC_BUILD_COMPILER=OFF")
+endif()
+
 list(APPEND CMAKE_PREFIX_PATH /usr/lib/llvm-22)
 find_package(LLVM 22.1 REQUIRED CONFIG)
 find_package(MLIR 22.1 REQUIRED CONFIG)
