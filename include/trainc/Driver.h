@@ -30,7 +30,6 @@ struct CompileOptions {
   int64_t accumulate = 1;
   bool explain = false;
   bool printPipeline = false;
-  bool verbose = false;
   bool embedIR = false, embedWeights = false;
   /// Phase after which to stop: import legalize graph schedule codegen; "": none.
   std::string stopAfter;

@@ -88,7 +88,7 @@ public:
     std::string output = outputPath();
     if (failed(writePackage(*module, *interface, model, contents, output)))
       return ExitInput;
-    reportPackage(output, *interface, codegen.size());
+    reportPackage(output, codegen.size());
     return ExitSuccess;
   }
 
@@ -218,7 +218,7 @@ private:
                    << "'); --dropout on activates them, --dropout off silences this\n";
   }
 
-  void reportPackage(StringRef output, const PackageInterface &interface, size_t kernels) {
+  void reportPackage(StringRef output, size_t kernels) {
     uint64_t size = 0;
     (void)llvm::sys::fs::file_size(output, size);
     llvm::errs() << "trainc: wrote " << output << " (" << kernels << " kernels, " << size / 1024
