@@ -73,12 +73,36 @@ def Plan_GemmOp : Plan_Op<"gemm"> {
   }];
   let arguments = (ins Plan_BufferType:$a, Plan_BufferType:$b, Plan_BufferType:$c, Train_DimsAttr:$batch,
                        Train_DimsAttr:$sizes, Train_DimsAttr:$a_strides, Train_DimsAttr:$b_strides,
-                       Train_DimsAttr:$c_strides, Train_DimsAttr:$offsets, TypeAttr:$element_type);
+                       Train_DimsAttr:$c_strides, Train_DimsAttr:$offsets, TypeAttr:$element_type,
+                       UnitAttr:$tf32);
   let assemblyFormat = [{
     $a `,` $b `,` $c `batch` $batch `sizes` $sizes `strides` $a_strides `,` $b_strides `,` $c_strides
-    `offsets` $offsets `:` $element_type attr-dict
+    `offsets` $offsets (`tf32` $tf32^)? `:` $element_type attr-dict
   }];
   let hasVerifier = 1;
+}
+
+def Plan_AttentionOp : Plan_Op<"attention", [AttrSizedOperandSegments]> {
+  let summary = "fused attention, or its gradient where d_o is given";
+  let description = [{
+    `sizes`: batch, heads of q, heads of k and v, rows of q, rows of k, columns of q, columns of v. `strides`
+    and `offsets` in elements, for each operand that is there: of batch, head, row; of the bias: of batch,
+    head, row of q, row of k.
+  }];
+  let arguments = (ins Plan_BufferType:$q, Plan_BufferType:$k, Plan_BufferType:$v, Plan_BufferType:$o,
+                       Plan_BufferType:$stats, Optional<Plan_BufferType>:$bias, Optional<Plan_BufferType>:$seed,
+                       Optional<Plan_BufferType>:$d_o, Optional<Plan_BufferType>:$d_q,
+                       Optional<Plan_BufferType>:$d_k, Optional<Plan_BufferType>:$d_v,
+                       Train_DimsAttr:$sizes, Train_DimsAttr:$offsets, Train_DimsAttr:$q_strides,
+                       Train_DimsAttr:$k_strides, Train_DimsAttr:$v_strides, Train_DimsAttr:$o_strides,
+                       OptionalAttr<Train_DimsAttr>:$bias_strides, OptionalAttr<Train_DimsAttr>:$d_o_strides,
+                       OptionalAttr<Train_DimsAttr>:$d_q_strides, OptionalAttr<Train_DimsAttr>:$d_k_strides,
+                       OptionalAttr<Train_DimsAttr>:$d_v_strides, TypeAttr:$element_type,
+                       OptionalAttr<TypeAttr>:$bias_type, F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `,` $o `,` $stats (`bias` $bias^)? (`seed` $seed^)?
+    (`gradients` $d_o^ `,` $d_q `,` $d_k `,` $d_v)? `:` $element_type attr-dict
+  }];
 }
 
 def Plan_CopyOp : Plan_Op<"copy"> {

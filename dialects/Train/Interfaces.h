@@ -81,6 +81,9 @@ public:
   virtual ElementIndex sub(const ElementIndex &a, const ElementIndex &b) = 0;
   virtual ElementIndex mul(const ElementIndex &a, int64_t factor) = 0;
   virtual ElementIndex dimIndex(DimAttr dim) = 0;
+  /// Position of a coordinate tuple in row-major order.
+  virtual ElementIndex linearize(llvm::ArrayRef<ElementIndex> index,
+                                 llvm::ArrayRef<DimAttr> dims) = 0;
   /// a < b, i1 scalar (both uniform) or vector of lanes().
   virtual mlir::Value lessThan(const ElementIndex &a, const ElementIndex &b) = 0;
   /// An index that data holds (i32/i64 scalar or lanes). Negative ones count from `extent`; one out

@@ -78,7 +78,7 @@ Value TrainBuilder::cast(Value x, Type type) {
   Type element = getElementTypeOrSelf(type);
   if (getElementType(x) == element)
     return x;
-  return CastOp::create(builder, location, withElementType(x.getType(), element), x);
+  return builder.createOrFold<CastOp>(location, withElementType(x.getType(), element), x);
 }
 Value TrainBuilder::dropout(Value x, Value key, FloatAttr ratio) {
   return DropoutOp::create(builder, location, x.getType(), x, key, ratio);

@@ -91,6 +91,8 @@ def ElementAccessOpInterface : Train_Interface<"ElementAccessOpInterface"> {
       "::mlir::Value", "buildElement",
       (ins "::trainc::train::ElementBuilder &":$eb, "unsigned":$result,
            "::llvm::ArrayRef<::trainc::train::ElementIndex>":$index)>,
+    InterfaceMethod<"whether buildElement can do it, for the shapes at hand",
+      "bool", "hasElements", (ins), [{}], [{ return true; }]>,
   ];
 }
 
@@ -122,6 +124,10 @@ def DifferentiableOpInterface : Train_Interface<"DifferentiableOpInterface"> {
       "bool", "isDifferentiable", (ins "unsigned":$operand), [{}],
       [{ return ::mlir::isa<::mlir::FloatType>(
              ::mlir::getElementTypeOrSelf($_op->getOperand(operand).getType())); }]>,
+    InterfaceMethod<"whether a gradient comes back through this result (not for what only gradients read)",
+      "bool", "isDifferentiableResult", (ins "unsigned":$result), [{}],
+      [{ return ::mlir::isa<::mlir::FloatType>(
+             ::mlir::getElementTypeOrSelf($_op->getResult(result).getType())); }]>,
   ];
 }
 
@@ -142,6 +148,27 @@ def FusionOpInterface : Train_Interface<"FusionOpInterface"> {
   let description = [{How the op takes part in forming kernels.}];
   let methods = [
     InterfaceMethod<"role", "::trainc::train::FusionRole", "getFusionRole">,
+    InterfaceMethod<"whether a library call can read an operand that lies like this",
+      "bool", "acceptsOperandLayout",
+      (ins "unsigned":$operand, "const ::trainc::train::StridedLayout &":$layout), [{}], [{ return true; }]>,
+    InterfaceMethod<"whether a library call can write a result that lies like this",
+      "bool", "acceptsResultLayout",
+      (ins "unsigned":$result, "const ::trainc::train::StridedLayout &":$layout), [{}], [{ return true; }]>,
+  ];
+}
+
+def LowPrecisionOpInterface : Train_Interface<"LowPrecisionOpInterface"> {
+  let description = [{
+    The op gains from reading and writing a 16-bit float type and sums in f32 all the same: what
+    mixed-precision puts casts around.
+  }];
+  let methods = [
+    InterfaceMethod<"whether this operand may be of the low type", "bool", "takesLowPrecision",
+      (ins "unsigned":$operand), [{}],
+      [{ return ::mlir::isa<::mlir::FloatType>(
+             ::mlir::getElementTypeOrSelf($_op->getOperand(operand).getType())); }]>,
+    InterfaceMethod<"whether this result is of the low type where the operands are", "bool",
+      "givesLowPrecision", (ins "unsigned":$result), [{}], [{ return true; }]>,
   ];
 }
 

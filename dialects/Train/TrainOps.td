@@ -79,7 +79,7 @@ def Train_ReduceOp : Train_Op<"reduce", [
 def Train_MatmulOp : Train_Op<"matmul", [
     DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<FusionOpInterface>,
-    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>]> {
+    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>, LowPrecisionOpInterface]> {
   let summary = "batched matrix product, either operand transposed";
   let description = [{
     lhs [batch..., m, k] (transposed: [batch..., k, m]), rhs [batch..., k, n] (transposed: [batch..., n, k]),
@@ -91,6 +91,60 @@ def Train_MatmulOp : Train_Op<"matmul", [
   let assemblyFormat = [{
     $lhs (`transposed` $transposeLhs^)? `,` $rhs (`transposed` $transposeRhs^)? attr-dict `:` type($lhs)
     `,` type($rhs) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+def Train_AttentionOp : Train_Op<"attention", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface, ["isDifferentiable", "isDifferentiableResult"]>,
+    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout"]>,
+    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>,
+    DeclareOpInterfaceMethods<EvalModeOpInterface>,
+    DeclareOpInterfaceMethods<LowPrecisionOpInterface, ["givesLowPrecision"]>]> {
+  let summary = "scaled dot product attention in one call (Vaswani et al. 2017; Dao et al. 2022)";
+  let description = [{
+    q [batch, heads, rows, depth], k [batch, key heads, columns, depth], v [batch, key heads, columns, width];
+    the key heads divide the heads, and neighbouring heads share one.
+    `s = q k^T * scale + bias`, with `causal` -inf where column > row + columns - rows;
+    `result = dropout(softmax(s)) v` [batch, heads, rows, width], `stats = log sum e^s` [batch, heads, rows] in f32
+    (f64 for f64), saved for the gradient: nothing differentiates through it. A row of -inf gives zeros.
+    `bias` [batch or 1, heads or 1, rows or 1, columns] has no gradient. `seed` (i64, two elements) is the key and
+    the offset of the dropout's random numbers. The mask is the library's: only the reference evaluator uses
+    that of `train.dropout` with this key.
+  }];
+  let arguments = (ins Train_FloatTensor:$q, Train_FloatTensor:$k, Train_FloatTensor:$v,
+                       Optional<Train_FloatTensor>:$bias, Optional<Train_IntTensor>:$seed,
+                       F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$stats);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v (`bias` $bias^)? (`seed` $seed^)? (`causal` $causal^)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Train_AttentionGradOp : Train_Op<"attention_grad", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
+    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout"]>,
+    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>]> {
+  let summary = "gradient of attention";
+  let description = [{
+    Operands of `train.attention`, its results and the gradient of its first one; results are the gradients of
+    q, k and v.
+  }];
+  let arguments = (ins Train_FloatTensor:$q, Train_FloatTensor:$k, Train_FloatTensor:$v,
+                       Train_FloatTensor:$output, Train_FloatTensor:$stats, Train_FloatTensor:$cotangent,
+                       Optional<Train_FloatTensor>:$bias, Optional<Train_IntTensor>:$seed,
+                       F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal);
+  let results = (outs Train_FloatTensor:$dq, Train_FloatTensor:$dk, Train_FloatTensor:$dv);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `,` $output `,` $stats `,` $cotangent (`bias` $bias^)? (`seed` $seed^)? (`causal` $causal^)?
+    attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

@@ -160,8 +160,32 @@ OpFoldResult DivOp::fold(FoldAdaptor) {
     return getLhs();
   return {};
 }
+/// Whether every value of type `from` is one of type `to`.
+static bool holdsExactly(Type from, Type to) {
+  auto bits = [](Type type) { return type.getIntOrFloatBitWidth(); };
+  auto floatFrom = dyn_cast<FloatType>(from), floatTo = dyn_cast<FloatType>(to);
+  if (floatFrom && floatTo) {
+    const llvm::fltSemantics &a = floatFrom.getFloatSemantics(), &b = floatTo.getFloatSemantics();
+    using llvm::APFloat;
+    return APFloat::semanticsPrecision(a) <= APFloat::semanticsPrecision(b) &&
+           APFloat::semanticsMaxExponent(a) <= APFloat::semanticsMaxExponent(b) &&
+           APFloat::semanticsMinExponent(a) >= APFloat::semanticsMinExponent(b);
+  }
+  // A boolean is 0 or 1, other integers have a sign.
+  if (floatTo)
+    return bits(from) == 1 || bits(from) - 1 <= floatTo.getFPMantissaWidth();
+  return !floatFrom && bits(from) <= bits(to);
+}
 OpFoldResult CastOp::fold(FoldAdaptor) {
   if (getOperand().getType() == getResult().getType())
     return getOperand();
+  // A cast on the way that loses nothing is left out.
+  if (auto inner = getOperand().getDefiningOp<CastOp>())
+    if (holdsExactly(getElementType(inner.getOperand()), getElementType(inner.getResult()))) {
+      if (inner.getOperand().getType() == getResult().getType())
+        return inner.getOperand();
+      getOperandMutable().assign(inner.getOperand());
+      return getResult();
+    }
   return {};
 }

@@ -74,6 +74,39 @@ Value BroadcastOp::buildElement(ElementBuilder &eb, unsigned, ArrayRef<ElementIn
   return eb.element(getOperation()->getOpOperand(0), operandIndex);
 }
 
+/// For each axis of `from` the axes of `to` that it is split into, as the end of their range; fails
+/// where axes are merged, whose coordinates would take divisions.
+static std::optional<SmallVector<size_t>> splitAxes(ArrayRef<DimAttr> from, ArrayRef<DimAttr> to) {
+  SmallVector<size_t> ends;
+  size_t next = 0;
+  for (DimAttr dim : from) {
+    DimAttr run = DimAttr::constant(dim.getContext(), 1);
+    while (run != dim && next < to.size())
+      run = run * to[next++];
+    if (run != dim)
+      return std::nullopt;
+    ends.push_back(next);
+  }
+  while (next < to.size() && to[next].isConstant(1))
+    ++next;
+  return next == to.size() ? std::optional(ends) : std::nullopt;
+}
+bool ReshapeOp::hasElements() {
+  return splitAxes(getDims(getOperand()), getDims(getResult())).has_value();
+}
+Value ReshapeOp::buildElement(ElementBuilder &eb, unsigned, ArrayRef<ElementIndex> index) {
+  SmallVector<DimAttr> to = getDims(getResult());
+  Index source;
+  size_t begin = 0;
+  for (size_t end : *splitAxes(getDims(getOperand()), to)) {
+    size_t count = end - begin;
+    source.push_back(
+        eb.linearize(index.slice(begin, count), ArrayRef<DimAttr>(to).slice(begin, count)));
+    begin = end;
+  }
+  return eb.element(getOperandMutable(), source);
+}
+
 Value TransposeOp::buildElement(ElementBuilder &eb, unsigned, ArrayRef<ElementIndex> index) {
   Index operandIndex(index.size());
   for (auto [axis, source] : llvm::enumerate(getPermutation()))

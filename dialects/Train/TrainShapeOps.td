@@ -60,6 +60,7 @@ def Train_BroadcastOp : Train_AccessOp<"broadcast", [DeclareOpInterfaceMethods<S
 
 def Train_ReshapeOp : Train_Op<"reshape", [DeclareOpInterfaceMethods<StridedViewOpInterface>,
     DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
+    DeclareOpInterfaceMethods<ElementAccessOpInterface, ["hasElements"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<FusionOpInterface>]> {
   let summary = "same elements in row-major order, other shape";
   let description = [{

@@ -137,6 +137,11 @@ LogicalResult FusionOp::verify() {
     case FusionRole::Reduction:
     case FusionRole::Standalone:
       break;
+    case FusionRole::View:
+      // A view whose elements can be had one by one.
+      if (auto access = dyn_cast<ElementAccessOpInterface>(op); access && access.hasElements())
+        break;
+      return op.emitOpError("cannot be part of a kernel");
     default:
       return op.emitOpError("cannot be part of a kernel");
     }

@@ -14,40 +14,75 @@
 
 namespace trainc::codegen {
 
-/// How a plan launches a kernel. Expressions are in the symbols of the fusion asked about.
-struct KernelInfo {
+/// One launch of a kernel.
+struct KernelStage {
   /// Exported name of the function.
   std::string name;
-  /// Values that the launch passes as `dims`, in order.
-  llvm::SmallVector<train::DimAttr> dims;
-  /// Number of work items.
+  /// CPU: number of work items. GPU: number of thread blocks.
   train::DimAttr work;
-  /// Work items that a task should have at least, so that starting it pays.
+  /// CPU: work items that a task should have at least, so that starting it pays. GPU: threads of a
+  /// block.
   int64_t grain = 1;
-  /// Scratch memory of a thread in bytes.
+  /// CPU: scratch memory of a thread in bytes. GPU: dynamic shared memory of a block in bytes.
   train::DimAttr scratchBytes;
+};
+
+/// How a plan launches a kernel. Expressions are in the symbols of the fusion asked about.
+struct KernelInfo {
+  /// Launches, in order, all with the same arguments. The CPU's kernels have one.
+  llvm::SmallVector<KernelStage> stages;
+  /// Values that the launches pass as `dims`, in order.
+  llvm::SmallVector<train::DimAttr> dims;
+  /// Bytes of a buffer that the stages share, passed behind the results; null: none.
+  train::DimAttr temporaryBytes;
   /// Pairs (input, result) that may be one buffer: every element of the input is last read by the
   /// work item that writes the same element of the result, before it does. Any other overlap of a
   /// result with an input or another result is wrong.
   llvm::SmallVector<std::pair<unsigned, unsigned>> inPlace;
 };
 
-/// The kernels of one package for x86-64.
-class CpuCodegen {
+/// A file of kernels for the package.
+struct KernelObject {
+  /// Name of the entry below "kernels/".
+  std::string name;
+  std::vector<char> bytes;
+};
+
+/// The kernels of one package, for one kind of processor.
+class KernelCodegen {
 public:
-  /// Loads the dialects that kernels are made of: not to be called while a pass manager runs.
-  explicit CpuCodegen(mlir::MLIRContext &context);
-  ~CpuCodegen();
-  CpuCodegen(const CpuCodegen &) = delete;
-  CpuCodegen &operator=(const CpuCodegen &) = delete;
+  virtual ~KernelCodegen() = default;
 
   /// Adds the kernel of a fusion, or finds the equal one. Two fusions are equal when they have the
   /// same ops, attributes, element types and static sizes, with symbolic sizes compared up to
   /// renaming. Fails with a diagnostic at the op that no template can take.
-  mlir::FailureOr<KernelInfo> add(train::FusionOp fusion);
-
+  virtual mlir::FailureOr<KernelInfo> add(train::FusionOp fusion) = 0;
   /// Number of different kernels.
-  size_t size() const;
+  virtual size_t size() const = 0;
+  /// Lowers all kernels and makes the files. Kernels may not be added afterwards.
+  virtual mlir::FailureOr<std::vector<KernelObject>> emitObjects() = 0;
+  /// Whether the last failure to emit was the machine's: a tool is missing, no room for temporary
+  /// files.
+  virtual bool lacksTools() const = 0;
+  /// The kernels as functions of the LLVM dialect with scf, vector and arith bodies.
+  virtual mlir::ModuleOp getModule() = 0;
+};
+
+/// Kernels for x86-64.
+class CpuCodegen final : public KernelCodegen {
+public:
+  /// Loads the dialects that kernels are made of: not to be called while a pass manager runs.
+  /// `levels`: what emitObjects compiles for ("x86-64-v3", "x86-64-v4").
+  explicit CpuCodegen(mlir::MLIRContext &context, llvm::ArrayRef<std::string> levels = {});
+  ~CpuCodegen() override;
+  CpuCodegen(const CpuCodegen &) = delete;
+  CpuCodegen &operator=(const CpuCodegen &) = delete;
+
+  mlir::FailureOr<KernelInfo> add(train::FusionOp fusion) override;
+  size_t size() const override;
+  mlir::FailureOr<std::vector<KernelObject>> emitObjects() override;
+  bool lacksTools() const override;
+  mlir::ModuleOp getModule() override;
 
   /// Lowers all kernels for a CPU level ("x86-64-v3", "x86-64-v4") and links them; the
   /// bytes of a shared object. Kernels may not be added afterwards. Several threads may call it at
@@ -57,13 +92,38 @@ public:
   mlir::FailureOr<std::vector<std::vector<char>>>
   emitSharedObjects(llvm::ArrayRef<llvm::StringRef> cpus);
 
-  /// Whether the last failure to emit was the machine's: no linker, no room for temporary files.
-  bool lacksTools() const;
-
-  /// The kernels as `llvm.func` with scf, vector and arith bodies, before lowering.
-  mlir::ModuleOp getModule();
   /// LLVM assembly of all kernels (before optimisation), for inspection.
   mlir::FailureOr<std::string> getLLVMText();
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+struct GpuOptions {
+  /// Architectures as the CUDA toolkit names them: "sm_90".
+  std::vector<std::string> architectures = {"sm_90"};
+  /// Folder of the CUDA toolkit or of the wheel nvidia-cuda-nvcc; "": looked for.
+  std::string cudaPath;
+};
+
+/// Kernels for NVIDIA GPUs: PTX, and cubins by ptxas. See docs/design/cuda.md.
+class GpuCodegen final : public KernelCodegen {
+public:
+  /// Loads the dialects that kernels are made of: not to be called while a pass manager runs.
+  GpuCodegen(mlir::MLIRContext &context, GpuOptions options);
+  ~GpuCodegen() override;
+  GpuCodegen(const GpuCodegen &) = delete;
+  GpuCodegen &operator=(const GpuCodegen &) = delete;
+
+  mlir::FailureOr<KernelInfo> add(train::FusionOp fusion) override;
+  size_t size() const override;
+  mlir::FailureOr<std::vector<KernelObject>> emitObjects() override;
+  bool lacksTools() const override;
+  mlir::ModuleOp getModule() override;
+
+  /// PTX of all kernels, for inspection.
+  mlir::FailureOr<std::string> getPTX();
 
 private:
   struct Impl;

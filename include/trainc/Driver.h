@@ -19,8 +19,11 @@ struct CompileOptions {
   std::string output;
   LegalizeOptions legalize;
   GraphOptions graph;
-  /// CPU levels to generate code for.
+  /// What code is generated for: CPU levels ("x86-64-v4"), or GPU architectures ("sm_90").
+  bool cuda = false;
   std::vector<std::string> targets = {"x86-64-v3", "x86-64-v4"};
+  /// Folder of the CUDA toolkit; "": looked for.
+  std::string cudaPath;
   /// ECMAScript; parameters without weight decay.
   std::string noDecay;
   /// Pairs of an expression and a factor of the learning rate; the first match counts.

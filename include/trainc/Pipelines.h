@@ -9,7 +9,20 @@
 
 namespace trainc {
 
+/// How values are represented (docs/design/cuda.md).
+enum class Precision {
+  /// The graph's own types; never TF32.
+  Graph,
+  TF32,
+  BF16,
+  FP16,
+  PureBF16
+};
+
 struct GraphOptions {
+  Precision precision = Precision::Graph;
+  /// The target has a fused kernel for attention in 16-bit types.
+  bool fusedAttention = false;
   /// No loss: only @eval.
   bool inference = false;
   bool hoistSlices = true;
@@ -26,7 +39,8 @@ struct GraphOptions {
 /// `graph`: @forward -> @step, @micro, @update, @eval.
 void buildGraphPipeline(mlir::OpPassManager &pm, const GraphOptions &options);
 /// `schedule`: functions of kernels, library calls and views, in order.
-void buildSchedulePipeline(mlir::OpPassManager &pm);
+/// `cuda`: for a GPU, where arithmetic is cheap beside memory; else for the CPU.
+void buildSchedulePipeline(mlir::OpPassManager &pm, bool cuda = false);
 /// Makes both available to trainc-opt, as --graph (with the default options) and --schedule.
 void registerPipelines();
 

@@ -36,14 +36,49 @@ FusionRole trainc::getFusionRole(Operation *op) {
   return fusion ? fusion.getFusionRole() : FusionRole::None;
 }
 
+/// Libraries want the elements of rows or of columns side by side: one of the axes that are not
+/// those of a batch must have stride 1. `axes` are the loops of the value's axes.
+static bool hasUnitStride(const AxisMap &map, ArrayRef<int> axes, ArrayRef<DimAttr> dims,
+                          const StridedLayout &layout) {
+  auto isBatch = [&](int loop) {
+    return llvm::all_of(map.operands,
+                        [&](ArrayRef<int> operand) { return llvm::is_contained(operand, loop); }) &&
+           llvm::is_contained(map.results[0], loop);
+  };
+  bool anyLong = false;
+  for (auto [axis, loop] : llvm::enumerate(axes)) {
+    if (isBatch(loop) || dims[axis].isConstant(1))
+      continue;
+    if (layout.strides[axis].isConstant(1))
+      return true;
+    anyLong = true;
+  }
+  return !anyLong;
+}
+
+static bool libraryReads(Operation *library, Value value, const StridedLayout &layout) {
+  auto mapped = dyn_cast<AxisMapOpInterface>(library);
+  if (!mapped)
+    return false;
+  AxisMap map = mapped.getAxisMap();
+  for (OpOperand &operand : library->getOpOperands())
+    if (operand.get() == value &&
+        !hasUnitStride(map, map.operands[operand.getOperandNumber()], getDims(value), layout))
+      return false;
+  return true;
+}
+
 bool trainc::acceptsStrides(Value value, const StridedLayout &layout,
                             llvm::function_ref<bool(Operation *)> ignore) {
   for (Operation *user : value.getUsers()) {
     if (ignore(user))
       continue;
     FusionRole role = getFusionRole(user);
-    if (role == FusionRole::Library)
+    if (role == FusionRole::Library) {
+      if (!libraryReads(user, value, layout))
+        return false;
       continue;
+    }
     auto view = dyn_cast<StridedViewOpInterface>(user);
     if (!view || (role != FusionRole::View && role != FusionRole::Access))
       return false;
@@ -89,6 +124,13 @@ bool trainc::isAbsorbedByProducer(Operation *view) {
     return false;
   Value operand = view->getOperand(0);
   Operation *producer = operand.getDefiningOp();
-  return producer && getFusionRole(producer) == FusionRole::Library && operand.hasOneUse() &&
-         layoutForContiguousResult(view).has_value();
+  if (!producer || getFusionRole(producer) != FusionRole::Library || !operand.hasOneUse())
+    return false;
+  std::optional<StridedLayout> layout = layoutForContiguousResult(view);
+  auto mapped = dyn_cast<AxisMapOpInterface>(producer);
+  if (!layout || !mapped)
+    return false;
+  AxisMap map = mapped.getAxisMap();
+  unsigned result = cast<OpResult>(operand).getResultNumber();
+  return hasUnitStride(map, map.results[result], getDims(operand), *layout);
 }

@@ -25,7 +25,11 @@ static bool isDifferentiable(OpOperand &operand) {
   return isa<FloatType>(getElementTypeOrSelf(operand.get().getType()));
 }
 
-static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
+static bool isDifferentiable(OpResult result) {
+  if (auto op = dyn_cast<DifferentiableOpInterface>(result.getOwner()))
+    return op.isDifferentiableResult(result.getResultNumber());
+  return isa<FloatType>(getElementTypeOrSelf(result.getType()));
+}
 
 FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value of, Value seed,
                                                       ValueRange wanted) {
@@ -39,8 +43,8 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
       return varied.contains(operand.get()) && isDifferentiable(operand);
     });
     if (any)
-      for (Value result : op.getResults())
-        if (isFloat(result))
+      for (OpResult result : op.getResults())
+        if (isDifferentiable(result))
           varied.insert(result);
   }
 

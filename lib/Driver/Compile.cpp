@@ -43,7 +43,12 @@ public:
     if (int code = checkOutput())
       return code;
     // Loads the dialects of code generation, which must happen outside of pass managers.
-    codegen::CpuCodegen codegen(context);
+    std::unique_ptr<codegen::KernelCodegen> codegen;
+    if (options.cuda)
+      codegen = std::make_unique<codegen::GpuCodegen>(
+          context, codegen::GpuOptions{options.targets, options.cudaPath});
+    else
+      codegen = std::make_unique<codegen::CpuCodegen>(context, options.targets);
     if (int code = import())
       return code;
     if (phaseDone("import"))
@@ -56,7 +61,7 @@ public:
       return ExitSuccess;
     PassManager graph(&context), schedule(&context);
     buildGraphPipeline(graph, options.graph);
-    buildSchedulePipeline(schedule);
+    buildSchedulePipeline(schedule, options.cuda);
     if (options.printPipeline) {
       for (PassManager *pm : {&graph, &schedule}) {
         pm->printAsTextualPipeline(llvm::errs());
@@ -76,11 +81,11 @@ public:
     if (phaseDone("schedule"))
       return ExitSuccess;
     PackageContents contents;
-    if (failed(generateCode(codegen, contents)))
-      return codegen.lacksTools() ? ExitInput : internalError("codegen");
+    if (failed(generateCode(*codegen, contents)))
+      return codegen->lacksTools() ? ExitInput : internalError("codegen");
     if (phaseDone("codegen"))
       return ExitSuccess;
-    FailureOr<std::vector<char>> program = writeProgram(*module, *interface);
+    FailureOr<std::vector<char>> program = writeProgram(*module, *interface, options.cuda);
     if (failed(program))
       return internalError("package");
     contents.program = std::move(*program);
@@ -88,7 +93,7 @@ public:
     std::string output = outputPath();
     if (failed(writePackage(*module, *interface, model, contents, output)))
       return ExitInput;
-    reportPackage(output, codegen.size());
+    reportPackage(output, codegen->size());
     return ExitSuccess;
   }
 
@@ -140,20 +145,20 @@ private:
     }
   }
 
-  LogicalResult generateCode(codegen::CpuCodegen &codegen, PackageContents &contents) {
+  LogicalResult generateCode(codegen::KernelCodegen &codegen, PackageContents &contents) {
     auto source = [&](train::FusionOp fusion) { return codegen.add(fusion); };
     SmallVector<func::FuncOp> functions(module->getOps<func::FuncOp>());
     for (func::FuncOp function : functions)
-      if (failed(convertTrainToPlan(function, source)))
+      if (failed(convertTrainToPlan(function, source, options.graph.precision == Precision::TF32)))
         return failure();
     if (!options.saveIR.empty())
       saveText("5-kernels.mlir", [&](raw_ostream &out) { codegen.getModule().print(out); });
-    SmallVector<StringRef> targets(options.targets.begin(), options.targets.end());
-    FailureOr<std::vector<std::vector<char>>> objects = codegen.emitSharedObjects(targets);
+    FailureOr<std::vector<codegen::KernelObject>> objects = codegen.emitObjects();
     if (failed(objects))
       return failure();
-    for (auto [target, object] : llvm::zip(options.targets, *objects))
-      contents.kernels.emplace_back(target, std::move(object));
+    contents.kernels = std::move(*objects);
+    for (const std::string &target : options.targets)
+      contents.targets.push_back((options.cuda ? "cuda:" : "cpu:") + target);
     return success();
   }
 
@@ -201,7 +206,7 @@ private:
     for (const ParameterChoice &choice : legalized.trained)
       elements += choice.elements;
     llvm::errs() << "trainc: " << options.model << ": " << legalized.nodes << " nodes -> "
-                 << legalized.ops << " ops; target cpu";
+                 << legalized.ops << " ops; target " << (options.cuda ? "cuda" : "cpu");
     for (const std::string &target : options.targets)
       llvm::errs() << " " << target;
     llvm::errs() << "\n";

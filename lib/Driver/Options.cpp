@@ -2,6 +2,7 @@
 // The command line of trainc. The one file of the compiler with exceptions, which CLI11 needs.
 
 #include "dialects/Train/Optimizer.h"
+#include "lib/Driver/CudaDevice.h"
 #include "trainc/Codegen.h"
 #include "trainc/Driver.h"
 #include "trainc/Regex.h"
@@ -98,27 +99,63 @@ std::vector<std::pair<std::string, double>> parseLrScale(const std::string &text
   return scales;
 }
 
-std::vector<std::string> parseTargets(const std::string &text) {
+void parseTargets(const std::string &text, CompileOptions &options) {
+  auto invalid = [&](const std::string &why) {
+    return CLI::ValidationError("--target", "'" + text + "': " + why);
+  };
+  if (text.rfind("cuda", 0) == 0 || text == "auto") {
+    std::string device = findCudaDevice();
+    options.cuda = text != "auto" || !device.empty();
+    if (options.cuda)
+      options.targets.clear();
+    if (text == "cuda" && device.empty())
+      throw invalid("no CUDA device here to take the architecture from; name it: cuda:sm_90");
+    if (options.cuda && text.rfind("cuda:", 0) != 0) {
+      options.targets = {device};
+      return;
+    }
+  }
   if (text == "auto" || text == "cpu")
-    return {"x86-64-v3", "x86-64-v4"};
-  if (text.rfind("cuda", 0) == 0)
-    throw CLI::ValidationError("--target", "'" + text + "': this version compiles for cpu only");
+    return;
+  if (text.rfind("cuda:", 0) == 0) {
+    std::stringstream stream(text.substr(5));
+    std::string part;
+    while (std::getline(stream, part, ',')) {
+      int number = part.rfind("sm_", 0) == 0 ? int(parseInteger("--target", part.substr(3))) : 0;
+      if (number < 80)
+        throw invalid("expected architectures from sm_80 on, such as cuda:sm_80,sm_90");
+      options.targets.push_back(part);
+    }
+    if (!options.targets.empty())
+      return;
+  }
   if (text == "cpu:native") {
     llvm::StringRef level = codegen::getHostLevel();
     if (level.empty())
-      throw CLI::ValidationError("--target", "'" + text +
-                                                 "': kernels need x86-64-v3 or better, "
-                                                 "which this machine is not");
-    return {level.str()};
+      throw invalid("kernels need x86-64-v3 or better, which this machine is not");
+    options.targets = {level.str()};
+    return;
   }
-  static const std::string levels[] = {"x86-64-v3", "x86-64-v4"};
-  if (text.rfind("cpu:", 0) == 0)
-    for (const std::string &level : levels)
-      if (text.substr(4) == level)
-        return {level};
-  throw CLI::ValidationError(
-      "--target",
-      "expected auto, cpu, cpu:x86-64-v3, cpu:x86-64-v4 or cpu:native, got '" + text + "'");
+  for (const char *level : {"x86-64-v3", "x86-64-v4"})
+    if (text == std::string("cpu:") + level) {
+      options.targets = {level};
+      return;
+    }
+  throw invalid("expected auto, cpu, cpu:x86-64-v3, cpu:x86-64-v4, cpu:native, cuda or "
+                "cuda:sm_NN[,sm_NN...]");
+}
+
+Precision parsePrecision(const std::string &text, bool cuda) {
+  if (text == "fp32")
+    return Precision::Graph;
+  if (!cuda)
+    throw CLI::ValidationError("--precision", "'" + text +
+                                                  "' needs --target cuda; on the CPU models train "
+                                                  "in the graph's own types");
+  return text == "tf32"   ? Precision::TF32
+         : text == "bf16" ? Precision::BF16
+         : text == "fp16" ? Precision::FP16
+                          : Precision::PureBF16;
 }
 } // namespace
 
@@ -129,12 +166,16 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   std::string target = "auto", betas, dropout, lrScale;
   std::vector<std::string> dims;
-  std::string level = "1";
+  std::string level = "1", precision = "fp32";
   bool hoist = true, noHoist = false;
   double lr = NAN, weightDecay = NAN;
   app.add_option("model", options.model, "MODEL.onnx")->required();
   app.add_option("-o,--output", options.output, "package to write (default: MODEL.tpk)");
-  app.add_option("--target", target, "auto|cpu[:x86-64-v3|x86-64-v4|native] (auto: cpu)");
+  app.add_option("--target", target,
+                 "auto|cpu[:x86-64-v3|x86-64-v4|native]|cuda[:sm_NN,...] (auto: cuda where there "
+                 "is a device, else cpu)");
+  app.add_option("--cuda-path", options.cudaPath,
+                 "folder of the CUDA toolkit (default: looked for)");
   app.add_flag("--inference", options.legalize.inference, "no loss: predictions only");
   app.add_option("--loss", options.legalize.loss,
                  "output that is minimised (default: 'loss', else the only scalar float output)");
@@ -165,6 +206,10 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--dropout", dropout, "on|off (default: as the graph says)")
       ->check(CLI::IsMember({"on", "off"}));
+  app.add_option(
+         "--precision", precision,
+         "fp32|tf32|bf16|fp16|pure-bf16 (default: the graph's own types); all but fp32: cuda")
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "pure-bf16"}));
   CLI::Option *hoistOption =
       app.add_flag("--hoist-slices", hoist, "compute only what a later selection keeps (default)");
   app.add_flag("--no-hoist-slices", noHoist, "")->excludes(hoistOption);
@@ -181,7 +226,6 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   std::string refused;
   for (const char *name : {"--batchnorm",
                            "--fetch",
-                           "--precision",
                            "--recompute",
                            "--memory-budget",
                            "--offload",
@@ -217,7 +261,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
     app.parse(argc, argv);
     if (!refused.empty())
       throw CLI::ValidationError(refused, "is not available in this version");
-    options.targets = parseTargets(target);
+    parseTargets(target, options);
+    options.graph.precision = parsePrecision(precision, options.cuda);
     if (!betas.empty())
       options.graph.betas = parseNumbers("--betas", betas, 2);
     for (double beta : options.graph.betas)
@@ -250,6 +295,7 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   options.graph.inference = options.legalize.inference;
   options.graph.hoistSlices = hoist && !noHoist && level != "0";
   options.graph.clip = options.clipNorm > 0;
+  options.graph.fusedAttention = options.cuda;
   const train::OptimizerSpec &optimizer = *train::findOptimizer(options.graph.optimizer);
   options.lr = std::isnan(lr) ? optimizer.defaultLr : lr;
   options.weightDecay = std::isnan(weightDecay) ? optimizer.defaultWeightDecay : weightDecay;

@@ -211,6 +211,32 @@ private:
           << expression(gemm->b_n()) << " c " << expression(gemm->c_m()) << ","
           << expression(gemm->c_n());
       expressions("batch", gemm->batch());
+      if (gemm->tf32())
+        out << " tf32";
+    } else if (const fb::Attention *attention = command.op_as_Attention()) {
+      out << "attention" << (attention->backward() ? " backward " : " ")
+          << fb::EnumNameDType(attention->dtype());
+      for (auto &[name, ref, strides] : {std::tuple("q", attention->q(), attention->q_strides()),
+                                         {"k", attention->k(), attention->k_strides()},
+                                         {"v", attention->v(), attention->v_strides()},
+                                         {"o", attention->o(), attention->o_strides()},
+                                         {"stats", attention->stats(), nullptr},
+                                         {"bias", attention->bias(), attention->bias_strides()},
+                                         {"seed", attention->seed(), nullptr},
+                                         {"d_o", attention->d_o(), attention->d_o_strides()},
+                                         {"d_q", attention->d_q(), attention->d_q_strides()},
+                                         {"d_k", attention->d_k(), attention->d_k_strides()},
+                                         {"d_v", attention->d_v(), attention->d_v_strides()}})
+        if (ref) {
+          out << " " << name << " " << place(ref);
+          expressions("strides", strides);
+        }
+      expressions("sizes", attention->sizes());
+      out << " scale " << attention->scale();
+      if (attention->dropout() != 0)
+        out << " dropout " << attention->dropout();
+      if (attention->causal())
+        out << " causal";
     } else if (const fb::Copy *copy = command.op_as_Copy()) {
       out << "copy " << place(copy->to()) << " = " << place(copy->from()) << " "
           << expression(copy->bytes()) << " bytes";

@@ -40,8 +40,9 @@ public:
         failed(check(zip.add("manifest.json", manifest.data(), manifest.size()))) ||
         failed(check(zip.add("program.fb", contents.program.data(), contents.program.size()))))
       return failure();
-    for (auto &[target, object] : contents.kernels)
-      if (failed(check(zip.add("kernels/cpu-" + target + ".so", object.data(), object.size()))))
+    for (const codegen::KernelObject &object : contents.kernels)
+      if (failed(
+              check(zip.add("kernels/" + object.name, object.bytes.data(), object.bytes.size()))))
         return failure();
     if (!embedded.empty() && failed(writeWeights(zip)))
       return failure();
@@ -251,10 +252,10 @@ private:
       state.push_back(tensor(entry));
     json::Object checksums{{"manifest", std::string(16, '0')},
                            {"program.fb", hash(contents.program)}};
-    for (auto &[target, object] : contents.kernels) {
-      targets.push_back("cpu:" + target);
-      checksums["kernels/cpu-" + target + ".so"] = hash(object);
-    }
+    for (const std::string &target : contents.targets)
+      targets.push_back(target);
+    for (const codegen::KernelObject &object : contents.kernels)
+      checksums["kernels/" + object.name] = hash(object.bytes);
     if (!embedded.empty())
       checksums["weights.bin"] = trainrt::hex64(weightsHash());
     if (!contents.ir.empty())

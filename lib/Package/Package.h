@@ -5,6 +5,7 @@
 #define TRAINC_LIB_PACKAGE_PACKAGE_H
 
 #include "lib/Package/Interface.h"
+#include "trainc/Codegen.h"
 #include "trainc/Import.h"
 #include "llvm/Support/JSON.h"
 
@@ -15,8 +16,9 @@ struct PackageContents {
   std::string kind;
   std::string loss;
   llvm::json::Object optimizer, options;
-  /// Target ("x86-64-v4") and the shared object with its kernels.
-  std::vector<std::pair<std::string, std::vector<char>>> kernels;
+  /// Targets ("cpu:x86-64-v4", "cuda:sm_90"), and the files with their kernels.
+  std::vector<std::string> targets;
+  std::vector<codegen::KernelObject> kernels;
   std::vector<char> program;
   /// Text of the IR, for --embed-ir; "" for none.
   std::string ir;

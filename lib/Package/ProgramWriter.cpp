@@ -42,8 +42,8 @@ StringRef trainc::getDTypeName(Type elementType) {
 namespace {
 class Writer {
 public:
-  Writer(ModuleOp module, const PackageInterface &interface)
-      : module(module), interface(interface) {
+  Writer(ModuleOp module, const PackageInterface &interface, bool cuda)
+      : module(module), interface(interface), cuda(cuda) {
     for (auto symbol : module.getOps<SymbolOp>())
       symbolIndex[symbol.getSymName()] = symbols.size(), symbols.push_back(symbol);
   }
@@ -107,7 +107,8 @@ public:
     auto sizeRules = out.CreateVector(std::vector<Offset<fb::SizeRule>>());
     out.Finish(fb::CreateProgram(out, 1, 0, symbolVector, exprVector, parameters, state, inputs,
                                  hypers, outputs, constantVector, kernelVector, nodeVector,
-                                 functionVector, ruleVector, sizeRules),
+                                 functionVector, ruleVector, sizeRules,
+                                 cuda ? fb::Target::cuda : fb::Target::cpu),
                fb::ProgramIdentifier());
     auto *data = reinterpret_cast<const char *>(out.GetBufferPointer());
     return std::vector<char>(data, data + out.GetSize());
@@ -304,6 +305,9 @@ private:
     } else if (auto gemm = dyn_cast<plan::GemmOp>(op)) {
       kind = fb::Op::Gemm;
       body = gemmTable(gemm, ref).Union();
+    } else if (auto attention = dyn_cast<plan::AttentionOp>(op)) {
+      kind = fb::Op::Attention;
+      body = attentionTable(attention, ref).Union();
     } else {
       auto copy = cast<plan::CopyOp>(op);
       fb::Ref from = ref(copy.getFrom(), constant(0)), to = ref(copy.getTo(), constant(0));
@@ -332,11 +336,49 @@ private:
          cBatch = head(cs);
     return fb::CreateGemm(out, *dtypeOf(gemm.getElementType()), &a, &b, &c, sizes[0], sizes[1],
                           sizes[2], as[n], as[n + 1], bs[n], bs[n + 1], cs[n], cs[n + 1],
-                          batchVector, aBatch, bBatch, cBatch, 1.0f, 0.0f);
+                          batchVector, aBatch, bBatch, cBatch, 1.0f, 0.0f, gemm.getTf32());
+  }
+
+  Offset<fb::Attention> attentionTable(plan::AttentionOp op,
+                                       llvm::function_ref<fb::Ref(Value, uint32_t)> ref) {
+    ArrayRef<DimAttr> offsets = op.getOffsets().getDims();
+    // Places of the operands that are there, in the op's order.
+    std::vector<fb::Ref> places;
+    auto place = [&](Value buffer, Type element) -> int {
+      if (!buffer)
+        return -1;
+      DimAttr size = DimAttr::constant(op.getContext(), element.getIntOrFloatBitWidth() / 8);
+      places.push_back(ref(buffer, expression(offsets[places.size()] * size)));
+      return places.size() - 1;
+    };
+    Type element = op.getElementType(), f32 = Float32Type::get(op.getContext()),
+         i64 = IntegerType::get(op.getContext(), 64);
+    Type biasType = op.getBiasType().value_or(element);
+    int q = place(op.getQ(), element), k = place(op.getK(), element), v = place(op.getV(), element),
+        o = place(op.getO(), element), stats = place(op.getStats(), f32),
+        bias = place(op.getBias(), biasType), seed = place(op.getSeed(), i64),
+        dO = place(op.getDO(), element), dQ = place(op.getDQ(), element),
+        dK = place(op.getDK(), element), dV = place(op.getDV(), element);
+    auto at = [&](int index) { return index < 0 ? nullptr : &places[index]; };
+    auto strides = [&](std::optional<DimsAttr> list) {
+      return list ? out.CreateVector(expressions(*list)) : Offset<flatbuffers::Vector<uint32_t>>();
+    };
+    auto sizes = out.CreateVector(expressions(op.getSizes()));
+    auto qStrides = strides(op.getQStrides()), kStrides = strides(op.getKStrides()),
+         vStrides = strides(op.getVStrides()), oStrides = strides(op.getOStrides()),
+         biasStrides = strides(op.getBiasStrides()), dOStrides = strides(op.getDOStrides()),
+         dQStrides = strides(op.getDQStrides()), dKStrides = strides(op.getDKStrides()),
+         dVStrides = strides(op.getDVStrides());
+    return fb::CreateAttention(
+        out, dO >= 0, *dtypeOf(element), sizes, at(q), at(k), at(v), at(o), at(stats), at(bias),
+        at(seed), at(dO), at(dQ), at(dK), at(dV), qStrides, kStrides, vStrides, oStrides,
+        biasStrides, dOStrides, dQStrides, dKStrides, dVStrides, *dtypeOf(biasType),
+        op.getScale().convertToDouble(), op.getDropout().convertToDouble(), op.getCausal());
   }
 
   ModuleOp module;
   const PackageInterface &interface;
+  bool cuda;
   flatbuffers::FlatBufferBuilder out;
   SmallVector<SymbolOp> symbols;
   llvm::StringMap<int> symbolIndex;
@@ -352,6 +394,6 @@ private:
 } // namespace
 
 FailureOr<std::vector<char>> trainc::writeProgram(ModuleOp module,
-                                                  const PackageInterface &interface) {
-  return Writer(module, interface).run();
+                                                  const PackageInterface &interface, bool cuda) {
+  return Writer(module, interface, cuda).run();
 }

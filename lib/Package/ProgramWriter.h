@@ -12,9 +12,9 @@ namespace trainc {
 /// it.
 llvm::StringRef getDTypeName(mlir::Type elementType);
 
-/// The FlatBuffer of all plan functions of the module.
+/// The FlatBuffer of all plan functions of the module; `cuda`: for a GPU, else for the CPU.
 mlir::FailureOr<std::vector<char>> writeProgram(mlir::ModuleOp module,
-                                                const PackageInterface &interface);
+                                                const PackageInterface &interface, bool cuda);
 
 } // namespace trainc
 

@@ -3,21 +3,36 @@
 
 #include "trainc/Pipelines.h"
 #include "lib/AutoDiff/AutoDiff.h"
+#include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
 #include "lib/Transforms/Decompose/Decompose.h"
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
 #include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Transforms/FormSteps/FormSteps.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
+#include "lib/Transforms/MixedPrecision/MixedPrecision.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
+using namespace trainc;
 
 static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+}
+
+/// Before autodiff, so that the backward pass inherits it.
+static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
+  if (options.precision == Precision::Graph || options.precision == Precision::TF32)
+    return;
+  MixedPrecisionPassOptions mixed;
+  mixed.type = options.precision == Precision::FP16 ? "f16" : "bf16";
+  mixed.parameters = options.precision == Precision::PureBF16;
+  pm.addNestedPass<func::FuncOp>(createMixedPrecisionPass(mixed));
+  pm.addNestedPass<func::FuncOp>(createAlignMatmulsPass());
+  addCleanup(pm);
 }
 
 void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) {
@@ -27,6 +42,7 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
     pm.addNestedPass<func::FuncOp>(createHoistSlicesPass());
     addCleanup(pm);
   }
+  addPrecision(pm, options);
   if (!options.inference) {
     pm.addPass(createAutoDiffPass());
     AttachOptimizerPassOptions attach;
@@ -42,11 +58,14 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
   addCleanup(pm);
 }
 
-void trainc::buildSchedulePipeline(OpPassManager &pm) {
+void trainc::buildSchedulePipeline(OpPassManager &pm, bool cuda) {
   pm.addPass(createDecomposePass());
   addCleanup(pm);
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
-  pm.addNestedPass<func::FuncOp>(createFormKernelsPass());
+  FormKernelsPassOptions form;
+  if (cuda)
+    form.recomputeCost = 80;
+  pm.addNestedPass<func::FuncOp>(createFormKernelsPass(form));
 }
 
 void trainc::registerPipelines() {
@@ -54,5 +73,9 @@ void trainc::registerPipelines() {
       "graph", "@forward -> @step, @micro, @update, @eval with AdamW",
       [](OpPassManager &pm) { buildGraphPipeline(pm, GraphOptions()); });
   static PassPipelineRegistration<> schedule(
-      "schedule", "functions of kernels, library calls and views, in order", buildSchedulePipeline);
+      "schedule", "functions of kernels, library calls and views, in order",
+      [](OpPassManager &pm) { buildSchedulePipeline(pm); });
+  static PassPipelineRegistration<> scheduleCuda(
+      "schedule-cuda", "the same for a GPU",
+      [](OpPassManager &pm) { buildSchedulePipeline(pm, /*cuda=*/true); });
 }

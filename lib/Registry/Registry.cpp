@@ -7,12 +7,15 @@
 #include "dialects/Plan/PlanDialect.h"
 #include "dialects/Train/TrainDialect.h"
 #include "lib/AutoDiff/AutoDiff.h"
+#include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
 #include "lib/Transforms/Decompose/Decompose.h"
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
 #include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Transforms/FormSteps/FormSteps.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
+#include "lib/Transforms/MixedPrecision/MixedPrecision.h"
+#include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -33,6 +36,7 @@ void trainc::registerAllPasses() {
   registerStripDebugInfoPass();
   registerSymbolDCEPass();
 
+  registerAlignMatmulsPasses();
   registerAttachOptimizerPasses();
   registerAutoDiffPasses();
   registerDecomposePasses();
@@ -41,5 +45,7 @@ void trainc::registerAllPasses() {
   registerFormStepsPasses();
   registerHoistSlicesPasses();
   registerLegalizePasses();
+  registerMixedPrecisionPasses();
   registerPipelines();
+  registerRaiseAttentionPasses();
 }

@@ -10,6 +10,7 @@ ExitCode exitCodeOf(trainrt_status status) {
   case TRAINRT_OK:
     return exitSuccess;
   case TRAINRT_OUT_OF_MEMORY:
+  case TRAINRT_DEVICE_ERROR:
     return exitResources;
   case TRAINRT_INVALID_ARGUMENT:
   case TRAINRT_INTERNAL:

@@ -187,6 +187,12 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_option("--threads", o.threads, "default: all cores; results never depend on it")
       ->check(integer(1, 1024))
       ->group(group);
+  app.add_option("--device", o.device, "which GPU, for packages of one (default 0)")
+      ->check(integer(0, 1023))
+      ->group(group);
+  app.add_flag("--sync", o.synchronous,
+               "wait for every GPU kernel, so that an error names the one at fault; slow")
+      ->group(group);
 
   // Known but not available yet: empty group, so that the help is silent about them.
   std::string refused;

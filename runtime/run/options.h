@@ -40,6 +40,8 @@ struct Options {
   bool memoryStats = false;
   bool allowNonfinite = false;
   std::optional<int64_t> threads;
+  int64_t device = 0;
+  bool synchronous = false;
 };
 
 /// Either options, or text to print and the code to exit with (0: help or version on standard

@@ -45,6 +45,8 @@ Session openSession(const Options &options, const Package &package, bool inferen
   settings.threads = uint32_t(options.threads.value_or(0));
   settings.inference = inference;
   settings.seed = options.seed.value_or(0);
+  settings.device = int32_t(options.device);
+  settings.synchronous = options.synchronous;
   if (!options.weights.empty()) {
     settings.weights = TRAINRT_WEIGHTS_FILE;
     settings.weights_path = options.weights.c_str();

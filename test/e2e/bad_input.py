@@ -192,7 +192,7 @@ class Cases:
             (["--inference", "--loss", "loss"], "--inference.*--loss|--loss.*--inference"),
             (["--inference", "--optimizer", "sgd"], "--optimizer"),
             (["--hoist-slices", "--no-hoist-slices"], "hoist-slices"),
-            (["--precision", "bf16"], "--precision.*not available in this version"),
+            (["--target", "cpu", "--precision", "bf16"], "--precision: .bf16. needs --target cuda"),
             (["--report"], "--report.*not available in this version"),
             (["--trainable", "("], r"--trainable: '\('"),
         ):

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The kernels of a package: finds equal fusions, emits the others, compiles them in chunks.
 
-#include "KernelEmitter.h"
+#include "../LowerToLLVM.h"
+#include "CpuEmitter.h"
 #include "LowerKernels.h"
 #include "trainc/Codegen.h"
 
@@ -33,12 +34,13 @@ struct Entry {
 } // namespace
 
 struct CpuCodegen::Impl {
-  explicit Impl(MLIRContext &context)
-      : module(ModuleOp::create(UnknownLoc::get(&context), "kernels")) {}
+  Impl(MLIRContext &context, ArrayRef<std::string> levels)
+      : levels(levels), module(ModuleOp::create(UnknownLoc::get(&context), "kernels")) {}
 
   FailureOr<Entry> emit(FusionOp fusion, const Structure &structure, const StructuralKey &key);
   LogicalResult lower();
 
+  std::vector<std::string> levels;
   OwningOpRef<ModuleOp> module;
   std::map<std::string, SmallVector<Entry>> entries;
   size_t count = 0;
@@ -48,10 +50,10 @@ struct CpuCodegen::Impl {
   std::vector<std::string> bitcode;
 };
 
-CpuCodegen::CpuCodegen(MLIRContext &context) {
+CpuCodegen::CpuCodegen(MLIRContext &context, ArrayRef<std::string> levels) {
   context.loadDialect<TrainDialect, LLVM::LLVMDialect, scf::SCFDialect, cf::ControlFlowDialect,
                       arith::ArithDialect, math::MathDialect, vector::VectorDialect>();
-  impl = std::make_unique<Impl>(context);
+  impl = std::make_unique<Impl>(context, levels);
   // What loads read that a condition turns off.
   OpBuilder b = OpBuilder::atBlockBegin(impl->module->getBody());
   auto type = LLVM::LLVMArrayType::get(b.getI8Type(), kZerosBytes);
@@ -96,7 +98,7 @@ FailureOr<Entry> CpuCodegen::Impl::emit(FusionOp fusion, const Structure &struct
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
                                           {pointer, pointer, integer, integer, pointer});
   auto function = LLVM::LLVMFuncOp::create(b, fusion.getLoc(), entry.name, type);
-  KernelEmitter emitter(fusion, structure, function, entry.dims);
+  CpuEmitter emitter(fusion, structure, function, entry.dims);
   switch (structure.kind) {
   case Template::Pointwise:
     mapPointwise(emitter);
@@ -118,7 +120,7 @@ FailureOr<Entry> CpuCodegen::Impl::emit(FusionOp fusion, const Structure &struct
     function.erase();
     return failure();
   }
-  entry.inPlace = emitter.inPlacePairs();
+  entry.inPlace = inPlacePairs(fusion, structure, emitter.getUses());
   ++count;
   return entry;
 }
@@ -149,10 +151,7 @@ FailureOr<KernelInfo> CpuCodegen::add(FusionOp fusion) {
     info.dims.append(found->dims.begin() + key.dims.size(), found->dims.end());
   }
   Launch launch = planLaunch(fusion, *structure);
-  info.name = found->name;
-  info.work = launch.work;
-  info.grain = launch.grain;
-  info.scratchBytes = launch.scratchBytes;
+  info.stages = {{found->name, launch.work, launch.grain, launch.scratchBytes}};
   info.inPlace = found->inPlace;
   return info;
 }
@@ -161,35 +160,14 @@ FailureOr<KernelInfo> CpuCodegen::add(FusionOp fusion) {
 // Compilation
 //===----------------------------------------------------------------------===//
 
-/// Splits the module's kernels into modules of kChunk; declarations and the zeros go into each.
-static SmallVector<OwningOpRef<ModuleOp>> splitModule(ModuleOp module) {
-  SmallVector<Operation *> shared, kernels;
-  for (Operation &op : *module.getBody()) {
-    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
-    (function && !function.isExternal() ? kernels : shared).push_back(&op);
-  }
-  SmallVector<OwningOpRef<ModuleOp>> chunks;
-  for (size_t begin = 0; begin < kernels.size(); begin += kChunk) {
-    OwningOpRef<ModuleOp> chunk = ModuleOp::create(module.getLoc());
-    for (Operation *op : shared)
-      chunk->push_back(op->clone());
-    for (Operation *op : ArrayRef(kernels).slice(begin).take_front(kChunk)) {
-      op->remove();
-      chunk->push_back(op);
-    }
-    chunks.push_back(std::move(chunk));
-  }
-  return chunks;
-}
-
 LogicalResult CpuCodegen::Impl::lower() {
   std::lock_guard<std::mutex> lock(mutex);
   if (lowered)
     return success();
   OwningOpRef<ModuleOp> copy = module->clone();
-  if (failed(lowerToLLVMDialect(*copy)))
+  if (failed(lowerToLLVMDialect(*copy, /*mathPrefix=*/"")))
     return failure();
-  for (OwningOpRef<ModuleOp> &chunk : splitModule(*copy)) {
+  for (OwningOpRef<ModuleOp> &chunk : splitModule(*copy, kChunk)) {
     FailureOr<std::string> text = translateToBitcode(*chunk);
     if (failed(text))
       return failure();
@@ -201,7 +179,7 @@ LogicalResult CpuCodegen::Impl::lower() {
 
 FailureOr<std::string> CpuCodegen::getLLVMText() {
   OwningOpRef<ModuleOp> copy = impl->module->clone();
-  if (failed(lowerToLLVMDialect(*copy)))
+  if (failed(lowerToLLVMDialect(*copy, /*mathPrefix=*/"")))
     return failure();
   return translateToText(*copy);
 }
@@ -237,6 +215,17 @@ FailureOr<std::vector<std::vector<char>>> CpuCodegen::emitSharedObjects(ArrayRef
     if ((impl->lacksTools = !error.empty()))
       return mlir::emitError(impl->module->getLoc()) << error;
   }
+  return result;
+}
+
+FailureOr<std::vector<KernelObject>> CpuCodegen::emitObjects() {
+  SmallVector<StringRef> cpus(impl->levels.begin(), impl->levels.end());
+  auto objects = emitSharedObjects(cpus);
+  if (failed(objects))
+    return failure();
+  std::vector<KernelObject> result;
+  for (auto [level, object] : llvm::zip_equal(impl->levels, *objects))
+    result.push_back({"cpu-" + level + ".so", std::move(object)});
   return result;
 }
 

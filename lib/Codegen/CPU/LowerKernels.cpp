@@ -5,25 +5,7 @@
 #include "LowerKernels.h"
 #include "trainc/Codegen.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Threading.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
-#include "mlir/Transforms/DialectConversion.h"
 #include "llvm/Bitcode/BitcodeReader.h"
-#include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -44,62 +26,6 @@ using namespace mlir;
 namespace trainc::codegen {
 
 static constexpr llvm::StringLiteral kTriple = "x86_64-unknown-linux-gnu";
-
-LogicalResult lowerToLLVMDialect(ModuleOp module) {
-  MLIRContext *context = module.getContext();
-  // Adds declarations to the module: before the functions are lowered in parallel.
-  expandMath(module);
-
-  LowerToLLVMOptions options(context);
-  LLVMTypeConverter converter(context, options);
-  RewritePatternSet patterns(context);
-  populateSCFToControlFlowConversionPatterns(patterns);
-  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
-  arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  populateMathToLLVMConversionPatterns(converter, patterns);
-  populateVectorToLLVMConversionPatterns(converter, patterns);
-  FrozenRewritePatternSet frozen(std::move(patterns));
-
-  SmallVector<LLVM::LLVMFuncOp> functions;
-  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-    if (!function.isExternal())
-      functions.push_back(function);
-  return failableParallelForEach(context, functions, [&](LLVM::LLVMFuncOp function) {
-    ConversionTarget target(*context);
-    target.addLegalDialect<LLVM::LLVMDialect>();
-    target.addIllegalDialect<scf::SCFDialect, cf::ControlFlowDialect, arith::ArithDialect,
-                             math::MathDialect, vector::VectorDialect>();
-    return applyPartialConversion(function, target, frozen);
-  });
-}
-
-static std::unique_ptr<llvm::Module> translate(ModuleOp module, llvm::LLVMContext &context) {
-  registerBuiltinDialectTranslation(*module.getContext());
-  registerLLVMDialectTranslation(*module.getContext());
-  return translateModuleToLLVMIR(module, context, "kernels");
-}
-
-FailureOr<std::string> translateToBitcode(ModuleOp module) {
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> translated = translate(module, context);
-  if (!translated)
-    return failure();
-  std::string bitcode;
-  llvm::raw_string_ostream os(bitcode);
-  llvm::WriteBitcodeToFile(*translated, os);
-  return bitcode;
-}
-
-FailureOr<std::string> translateToText(ModuleOp module) {
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> translated = translate(module, context);
-  if (!translated)
-    return failure();
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  translated->print(os, nullptr);
-  return text;
-}
 
 //===----------------------------------------------------------------------===//
 // Object code

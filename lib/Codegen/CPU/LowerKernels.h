@@ -9,12 +9,6 @@
 
 namespace trainc::codegen {
 
-/// Lowers the functions of a module to the LLVM dialect, in place.
-llvm::LogicalResult lowerToLLVMDialect(mlir::ModuleOp module);
-/// LLVM bitcode of a module in the LLVM dialect.
-mlir::FailureOr<std::string> translateToBitcode(mlir::ModuleOp module);
-/// LLVM assembly of a module in the LLVM dialect.
-mlir::FailureOr<std::string> translateToText(mlir::ModuleOp module);
 /// Optimises bitcode for a CPU and emits an object file; on failure returns nothing and sets
 /// `error`. Works without MLIR and shares nothing: safe on any thread.
 std::vector<char> compileBitcode(llvm::StringRef bitcode, llvm::StringRef cpu, std::string &error);

@@ -2,7 +2,7 @@
 // The pointwise template on the CPU, how templates cut their space into work items, and the vector
 // loop that all templates use.
 
-#include "KernelEmitter.h"
+#include "CpuEmitter.h"
 
 using namespace mlir;
 using namespace trainc::train;
@@ -19,7 +19,7 @@ unsigned lanesFor(DimAttr size) {
   return lanes;
 }
 
-void forEachVector(KernelEmitter &emitter, Value lower, Value upper, std::optional<int64_t> size,
+void forEachVector(CpuEmitter &emitter, Value lower, Value upper, std::optional<int64_t> size,
                    llvm::function_ref<void(const ElementIndex &)> body) {
   int64_t lanes = emitter.getLanes();
   if (lanes == 1) {
@@ -137,7 +137,7 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
   return launch;
 }
 
-void mapPointwise(KernelEmitter &e) {
+void mapPointwise(CpuEmitter &e) {
   const Structure &s = e.structure;
   Operation *yield = e.fusion.getBody().front().getTerminator();
   auto body = [&] {

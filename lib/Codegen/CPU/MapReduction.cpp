@@ -5,7 +5,7 @@
 // only. A row keeps its accumulators in registers; a block of columns keeps them in scratch, which
 // lets one loop body serve any number of columns and reductions.
 
-#include "KernelEmitter.h"
+#include "CpuEmitter.h"
 
 using namespace mlir;
 using namespace trainc::train;
@@ -21,7 +21,7 @@ constexpr int64_t kUpperBlock = 64;
 /// What both templates share: coordinates, and the passes' roots.
 class ReductionMap {
 public:
-  explicit ReductionMap(KernelEmitter &e)
+  explicit ReductionMap(CpuEmitter &e)
       : e(e), s(e.structure), yield(e.fusion.getBody().front().getTerminator()) {
     for (int64_t axis : s.reduced)
       if (axis != s.vectorAxis) {
@@ -60,10 +60,8 @@ protected:
   /// Mapped operands of the pass's reductions; stores the pass's results and stashes.
   Values emitRoots(const Pass &pass) {
     Values mapped, results, stashes;
-    for (Operation *op : pass.reductions) {
-      Value element = e.evaluateLanes(op->getOperand(0), e.spaceIndex);
-      mapped.push_back(cast<ReductionOpInterface>(op).buildMap(e.builder(), op->getLoc(), element));
-    }
+    for (Operation *op : pass.reductions)
+      mapped.push_back(e.mappedOperand(op, e.spaceIndex));
     for (unsigned number : pass.results)
       results.push_back(e.evaluateLanes(yield->getOperand(number), e.spaceIndex));
     for (Value value : pass.stashes)
@@ -77,7 +75,7 @@ protected:
   virtual void storeStash(Value, Value) {}
   virtual ~ReductionMap() = default;
 
-  KernelEmitter &e;
+  CpuEmitter &e;
   const Structure &s;
   Operation *yield;
   SmallVector<int64_t> outerReduced;
@@ -258,7 +256,7 @@ void RowMap::run() {
   e.closeItems();
 }
 
-void mapRow(KernelEmitter &emitter) { RowMap(emitter).run(); }
+void mapRow(CpuEmitter &emitter) { RowMap(emitter).run(); }
 
 //===----------------------------------------------------------------------===//
 // Column
@@ -437,6 +435,6 @@ void ColumnMap::run() {
   e.closeItems();
 }
 
-void mapColumn(KernelEmitter &emitter) { ColumnMap(emitter).run(); }
+void mapColumn(CpuEmitter &emitter) { ColumnMap(emitter).run(); }
 
 } // namespace trainc::codegen

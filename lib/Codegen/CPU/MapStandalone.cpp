@@ -2,7 +2,7 @@
 // Scatter and scan on the CPU. Both are sequential along one axis and parallel over the others, so
 // the order of additions is that of the definition whatever the number of threads.
 
-#include "KernelEmitter.h"
+#include "CpuEmitter.h"
 
 using namespace mlir;
 using namespace trainc::train;
@@ -14,10 +14,10 @@ namespace {
 /// Work items of a standalone op: a position of all axes of the space but `serial`, where the last
 /// axis (if it is not the serial one and `blocked`) is cut into blocks of columns.
 struct Items {
-  Items(KernelEmitter &e, int64_t serial, bool blocked);
+  Items(CpuEmitter &e, int64_t serial, bool blocked);
 
   /// Calls `body` for the lanes of the block, with `index` complete but for the serial axis.
-  void forEachColumn(KernelEmitter &e, llvm::function_ref<void()> body);
+  void forEachColumn(CpuEmitter &e, llvm::function_ref<void()> body);
 
   /// Coordinates in the space; that of the serial axis is for the template to set.
   Index index;
@@ -29,7 +29,7 @@ struct Items {
 
 } // namespace
 
-Items::Items(KernelEmitter &e, int64_t serial, bool blocked)
+Items::Items(CpuEmitter &e, int64_t serial, bool blocked)
     : serial(serial), last(int64_t(e.structure.space.size()) - 1),
       blocked(blocked && serial != last) {
   SmallVector<DimAttr> sizes = e.structure.space;
@@ -49,7 +49,7 @@ Items::Items(KernelEmitter &e, int64_t serial, bool blocked)
   upper = e.minIndex(e.addIndex(lower, block), size);
 }
 
-void Items::forEachColumn(KernelEmitter &e, llvm::function_ref<void()> body) {
+void Items::forEachColumn(CpuEmitter &e, llvm::function_ref<void()> body) {
   if (!blocked)
     return body();
   std::optional<int64_t> size = lastSize.getConstant();
@@ -69,7 +69,7 @@ namespace {
 
 class ScatterMap {
 public:
-  explicit ScatterMap(KernelEmitter &e)
+  explicit ScatterMap(CpuEmitter &e)
       : e(e), op(e.structure.standalone), scatter(cast<ScatterOpInterface>(op)),
         axis(scatter.getScatterAxis()), indices(scatter.getScatterIndices().get()),
         updates(scatter.getScatterUpdates().get()), resultType(op->getResult(0).getType()) {}
@@ -83,7 +83,7 @@ private:
   /// result[index] += update
   void accumulate(ArrayRef<ElementIndex> index, Value update);
 
-  KernelEmitter &e;
+  CpuEmitter &e;
   Operation *op;
   ScatterOpInterface scatter;
   int64_t axis;
@@ -170,13 +170,13 @@ void ScatterMap::elements() {
   e.closeItems();
 }
 
-void mapScatter(KernelEmitter &emitter) { ScatterMap(emitter).run(); }
+void mapScatter(CpuEmitter &emitter) { ScatterMap(emitter).run(); }
 
 //===----------------------------------------------------------------------===//
 // Scan
 //===----------------------------------------------------------------------===//
 
-void mapScan(KernelEmitter &e) {
+void mapScan(CpuEmitter &e) {
   Operation *op = e.structure.standalone;
   auto scan = cast<ScanOpInterface>(op);
   int64_t axis = scan.getScanAxis();

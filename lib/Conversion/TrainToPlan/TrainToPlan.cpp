@@ -19,8 +19,8 @@ struct Place {
 
 class Converter {
 public:
-  Converter(func::FuncOp function, KernelSource kernels)
-      : function(function), kernels(kernels), builder(function) {}
+  Converter(func::FuncOp function, KernelSource kernels, bool tf32)
+      : function(function), kernels(kernels), tf32(tf32), builder(function) {}
 
   LogicalResult run() {
     auto plan = plan::FunctionOp::create(builder, function.getLoc(), function.getName());
@@ -132,7 +132,7 @@ private:
     LogicalResult done = success();
     switch (getFusionRole(op)) {
     case FusionRole::Library:
-      done = convertGemm(op);
+      done = convertLibrary(op);
       break;
     case FusionRole::View:
     case FusionRole::Access:
@@ -201,10 +201,15 @@ private:
       buffers.push_back(buffer);
     }
     MLIRContext *context = builder.getContext();
-    plan::LaunchOp::create(builder, fusion.getLoc(), builder.getStringAttr(kernel->name), buffers,
-                           builder.getI64IntegerAttr(fusion.getInputs().size()),
-                           DimsAttr::get(context, kernel->dims), kernel->work,
-                           builder.getI64IntegerAttr(kernel->grain), kernel->scratchBytes);
+    if (kernel->temporaryBytes) {
+      Type bytes = getTensorType({kernel->temporaryBytes}, builder.getI8Type());
+      buffers.push_back(declare(plan::Space::arena, "", bytes, fusion.getLoc()));
+    }
+    for (const codegen::KernelStage &stage : kernel->stages)
+      plan::LaunchOp::create(builder, fusion.getLoc(), builder.getStringAttr(stage.name), buffers,
+                             builder.getI64IntegerAttr(fusion.getInputs().size()),
+                             DimsAttr::get(context, kernel->dims), stage.work,
+                             builder.getI64IntegerAttr(stage.grain), stage.scratchBytes);
     return success();
   }
 
@@ -228,20 +233,94 @@ private:
     return {};
   }
 
+  LogicalResult convertLibrary(Operation *op) {
+    if (auto attention = dyn_cast<AttentionOp>(op))
+      return convertAttention(attention);
+    if (auto gradient = dyn_cast<AttentionGradOp>(op))
+      return convertAttentionGrad(gradient);
+    return convertGemm(op);
+  }
+
+  /// The place of a library call's result: a permuted reader that nobody shares decides the layout.
+  Place placeResult(Value value) {
+    Operation *reader = value.hasOneUse() ? *value.getUsers().begin() : nullptr;
+    Place place;
+    if (reader && isAbsorbedByProducer(reader))
+      place = {newBuffer(reader->getResult(0)), *layoutForContiguousResult(reader)};
+    else
+      place = {newBuffer(value), contiguousLayout(value.getType())};
+    return places[value] = place;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Attention
+  //===--------------------------------------------------------------------===//
+
+  /// Strides of the first `count` axes; the axes of length 1 of a bias are repeated.
+  DimsAttr leadingStrides(Value value, unsigned count) {
+    SmallVector<DimAttr> strides(ArrayRef(places[value].layout.strides).take_front(count));
+    return DimsAttr::get(builder.getContext(), strides);
+  }
+  DimsAttr biasStrides(Value bias) {
+    SmallVector<DimAttr> strides = places[bias].layout.strides;
+    for (auto [stride, size] : llvm::zip_equal(strides, getDims(bias)))
+      if (size.isConstant(1))
+        stride = DimAttr::constant(builder.getContext(), 0);
+    return DimsAttr::get(builder.getContext(), strides);
+  }
+  DimsAttr offsetsOf(ValueRange values) {
+    SmallVector<DimAttr> offsets;
+    for (Value value : values)
+      if (value)
+        offsets.push_back(places[value].layout.offset);
+    return DimsAttr::get(builder.getContext(), offsets);
+  }
+  /// batch, heads, key heads, rows, key rows, columns, value columns
+  DimsAttr attentionSizes(Value q, Value k, Value v) {
+    SmallVector<DimAttr> dims = getDims(q), keys = getDims(k), values = getDims(v);
+    return DimsAttr::get(builder.getContext(),
+                         {dims[0], dims[1], keys[1], dims[2], keys[2], dims[3], values[3]});
+  }
+  Value bufferOf(Value value) { return value ? places[value].buffer : Value(); }
+
+  LogicalResult convertAttention(AttentionOp op) {
+    Value q = op.getQ(), k = op.getK(), v = op.getV(), bias = op.getBias(), seed = op.getSeed();
+    Value o = op.getResult(), stats = op.getStats();
+    placeResult(o);
+    placeResult(stats);
+    plan::AttentionOp::create(
+        builder, op.getLoc(), bufferOf(q), bufferOf(k), bufferOf(v), bufferOf(o), bufferOf(stats),
+        bufferOf(bias), bufferOf(seed), Value(), Value(), Value(), Value(), attentionSizes(q, k, v),
+        offsetsOf({q, k, v, o, stats, bias, seed}), leadingStrides(q, 3), leadingStrides(k, 3),
+        leadingStrides(v, 3), leadingStrides(o, 3), bias ? biasStrides(bias) : DimsAttr(),
+        DimsAttr(), DimsAttr(), DimsAttr(), DimsAttr(), TypeAttr::get(getElementType(q)),
+        bias ? TypeAttr::get(getElementType(bias)) : TypeAttr(), op.getScaleAttr(),
+        op.getDropoutAttr(), op.getCausalAttr());
+    return success();
+  }
+
+  LogicalResult convertAttentionGrad(AttentionGradOp op) {
+    Value q = op.getQ(), k = op.getK(), v = op.getV(), bias = op.getBias(), seed = op.getSeed();
+    Value o = op.getOutput(), stats = op.getStats(), dO = op.getCotangent();
+    Value dQ = op.getDq(), dK = op.getDk(), dV = op.getDv();
+    for (Value result : {dQ, dK, dV})
+      placeResult(result);
+    plan::AttentionOp::create(
+        builder, op.getLoc(), bufferOf(q), bufferOf(k), bufferOf(v), bufferOf(o), bufferOf(stats),
+        bufferOf(bias), bufferOf(seed), bufferOf(dO), bufferOf(dQ), bufferOf(dK), bufferOf(dV),
+        attentionSizes(q, k, v), offsetsOf({q, k, v, o, stats, bias, seed, dO, dQ, dK, dV}),
+        leadingStrides(q, 3), leadingStrides(k, 3), leadingStrides(v, 3), leadingStrides(o, 3),
+        bias ? biasStrides(bias) : DimsAttr(), leadingStrides(dO, 3), leadingStrides(dQ, 3),
+        leadingStrides(dK, 3), leadingStrides(dV, 3), TypeAttr::get(getElementType(q)),
+        bias ? TypeAttr::get(getElementType(bias)) : TypeAttr(), op.getScaleAttr(),
+        op.getDropoutAttr(), op.getCausalAttr());
+    return success();
+  }
+
   LogicalResult convertGemm(Operation *op) {
     AxisMap map = cast<AxisMapOpInterface>(op).getAxisMap();
     Value a = op->getOperand(0), b = op->getOperand(1), c = op->getResult(0);
-    // A permuted reader that nobody shares decides the layout.
-    StridedLayout layout = contiguousLayout(c.getType());
-    Operation *reader = c.hasOneUse() ? *c.getUsers().begin() : nullptr;
-    Value buffer;
-    if (reader && isAbsorbedByProducer(reader)) {
-      layout = *layoutForContiguousResult(reader);
-      buffer = newBuffer(reader->getResult(0));
-    } else {
-      buffer = newBuffer(c);
-    }
-    places[c] = {buffer, layout};
+    const auto [buffer, layout] = placeResult(c);
     auto strideOf = [&](Value value, ArrayRef<int> axes, int loop) {
       DimAttr stride = DimAttr::constant(op->getContext(), 0);
       for (auto [axis, l] : llvm::enumerate(axes))
@@ -286,12 +365,13 @@ private:
     plan::GemmOp::create(builder, op->getLoc(), places[a].buffer, places[b].buffer, buffer,
                          dims(batch), dims(sizes), dims(aStrides), dims(bStrides), dims(cStrides),
                          dims({places[a].layout.offset, places[b].layout.offset, layout.offset}),
-                         getElementType(c));
+                         getElementType(c), tf32 && getElementType(c).isF32());
     return success();
   }
 
   func::FuncOp function;
   KernelSource kernels;
+  bool tf32;
   OpBuilder builder;
   DenseMap<Value, Place> places;
   DenseMap<std::pair<StringRef, StringRef>, Value> argumentOf;
@@ -305,6 +385,6 @@ private:
 };
 } // namespace
 
-LogicalResult trainc::convertTrainToPlan(func::FuncOp function, KernelSource kernels) {
-  return Converter(function, kernels).run();
+LogicalResult trainc::convertTrainToPlan(func::FuncOp function, KernelSource kernels, bool tf32) {
+  return Converter(function, kernels, tf32).run();
 }

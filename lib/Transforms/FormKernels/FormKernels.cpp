@@ -67,6 +67,8 @@ private:
     if (materialized.contains(op))
       return false;
     FusionRole role = getFusionRole(op);
+    if (role == FusionRole::View)
+      return lookedThrough.contains(op);
     return role == FusionRole::Access ||
            (role == FusionRole::Pointwise && op->getNumOperands() == 0);
   }
@@ -251,6 +253,8 @@ private:
     switch (role) {
     case FusionRole::Access:
       return assignAccess(op);
+    case FusionRole::View:
+      return assignView(op);
     case FusionRole::Pointwise:
     case FusionRole::Reduction:
       break;
@@ -284,6 +288,14 @@ private:
               if (groups[it->second].reduced == space.reduced)
                 candidates.insert(it->second);
       });
+    // Scalars share kernels of their own, related or not: a sum over many tensors would otherwise
+    // be a chain of their reductions.
+    bool scalar = space.full.empty();
+    if (scalar) {
+      candidates.remove_if([&](int g) { return !groups[g].space.empty(); });
+      if (scalarGroup >= 0)
+        candidates.insert(scalarGroup);
+    }
     // The latest one first: it has most of the operands.
     SmallVector<int> order(candidates.begin(), candidates.end());
     llvm::sort(order, [&](int a, int b) { return groups[a].maxPosition > groups[b].maxPosition; });
@@ -305,6 +317,8 @@ private:
     }
     if (joined < 0)
       joined = newGroup(op, /*closed=*/false);
+    if (scalar)
+      scalarGroup = joined;
     for (int g : order)
       if (g != joined && !groups[g].members.empty())
         tryMerge(joined, g);
@@ -320,6 +334,24 @@ private:
     return llvm::all_of(group.members, [&](Operation *member) {
       return getDims(member->getResult(0)) == group.space;
     });
+  }
+
+  /// A view of a value that its readers can compute again is index arithmetic in them; any other
+  /// costs nothing as a view.
+  void assignView(Operation *op) {
+    auto access = dyn_cast<ElementAccessOpInterface>(op);
+    Operation *def = op->getOperand(0).getDefiningOp();
+    bool inside = access && access.hasElements() && def && groupOf.contains(def) &&
+                  getFusionRole(def) == FusionRole::Pointwise &&
+                  llvm::all_of(op->getUsers(), [&](Operation *user) {
+                    FusionRole role = getFusionRole(user);
+                    return role == FusionRole::Pointwise || role == FusionRole::Reduction;
+                  });
+    Recomputation again;
+    if (inside && recomputable(def, again) && again.tensors.size() <= 2)
+      lookedThrough.insert(op);
+    else
+      newGroup(op, /*closed=*/true);
   }
 
   void assignAccess(Operation *op) {
@@ -399,9 +431,11 @@ private:
         continue;
       Recomputation again;
       if (kernelsOnly && getFusionRole(&op) == FusionRole::Pointwise &&
-          getRank(op.getResult(0)) > 0 && recomputable(&op, again) && pays(&op, again))
+          getRank(op.getResult(0)) > 0 && recomputable(&op, again) && pays(&op, again)) {
         recomputed.insert(again.ops.begin(), again.ops.end());
-      else
+        stored.insert(again.statistics.begin(), again.statistics.end());
+        promoted.insert(again.statistics.begin(), again.statistics.end());
+      } else
         stored.insert(&op);
     }
   }
@@ -409,6 +443,8 @@ private:
   /// What computing a value in another kernel takes.
   struct Recomputation {
     llvm::SmallSetVector<Operation *, 8> ops;
+    /// Values of smaller rank, such as a row's mean, that have to be stored for it.
+    llvm::SmallSetVector<Operation *, 4> statistics;
     /// Tensors as large as the value that are read for it.
     llvm::SmallSetVector<Value, 4> tensors;
     unsigned cost = 0;
@@ -431,6 +467,12 @@ private:
         if (!def || g < 0 || groups[g].closed || stored.contains(def)) {
           if (getRank(leaf) >= getRank(op->getResult(0)))
             again.tensors.insert(leaf);
+          return;
+        }
+        if (!groups[g].reduced.empty() && getRank(leaf) > 0 &&
+            getRank(leaf) < getRank(op->getResult(0)) &&
+            getRank(leaf) == int64_t(groups[g].keptAxes().size())) {
+          again.statistics.insert(def);
           return;
         }
         possible =
@@ -652,7 +694,7 @@ private:
       locations.push_back(op->getLoc());
       bool isStored = group.closed || stored.contains(op);
       for (Value result : op->getResults()) {
-        bool read = false;
+        bool read = promoted.contains(op);
         forEachOutsideReader(result, g, [&](int) { read = true; });
         if (isStored && read) {
           results.push_back(result);
@@ -677,9 +719,15 @@ private:
   DenseMap<Operation *, unsigned> position;
   SmallVector<Group> groups;
   DenseMap<Operation *, int> groupOf;
+  /// The group that the last scalar went to.
+  int scalarGroup = -1;
   /// Access ops with a buffer of their own; access ops that library calls read through strides.
   llvm::DenseSet<Operation *> materialized, views;
+  /// Views that are index arithmetic inside their readers.
+  llvm::DenseSet<Operation *> lookedThrough;
   llvm::DenseSet<Operation *> stored, recomputed, emitted;
+  /// Stored for the sake of values that are computed again.
+  llvm::DenseSet<Operation *> promoted;
   /// Smaller runs earlier among the groups that are ready.
   SmallVector<unsigned> priority;
   IRMapping replacement;

@@ -36,7 +36,7 @@ extern "C" {
 #endif
 
 #define TRAINRT_VERSION_MAJOR 1
-#define TRAINRT_VERSION_MINOR 0
+#define TRAINRT_VERSION_MINOR 1
 #define TRAINRT_VERSION ((TRAINRT_VERSION_MAJOR << 16) | TRAINRT_VERSION_MINOR)
 
 /* Version of the library that is loaded, `major << 16 | minor`. Same major: compatible if minor is
@@ -70,6 +70,8 @@ typedef enum trainrt_status {
   TRAINRT_UNSUPPORTED = 10,
   /* a bug in the runtime or the compiler: please report it with the message */
   TRAINRT_INTERNAL = 11,
+  /* there is no GPU or driver for this package, or the GPU failed: the message says which */
+  TRAINRT_DEVICE_ERROR = 12,
   /* not a status: makes the enum as wide as an int, in C++ too */
   TRAINRT_STATUS_INT_ = 0x7fffffff
 } trainrt_status;
@@ -109,8 +111,10 @@ TRAINRT_API size_t trainrt_dtype_size(trainrt_dtype dtype);
 /* "f32", "i64", "bool8", ... as in the manifest; "?" for an unknown dtype. */
 TRAINRT_API const char *trainrt_dtype_name(trainrt_dtype dtype);
 
-/* A dense row-major array in host memory, borrowed: `shape` has `rank` entries (may be NULL when
- * rank is 0). `data` must be aligned to the element size. */
+/* A dense row-major array, borrowed: `shape` has `rank` entries (may be NULL when rank is 0).
+ * `data` must be aligned to the element size. It is in host memory, but the inputs of a session on
+ * a GPU may lie in that GPU's memory: they are then read in the order of the session's stream, have
+ * the input's own dtype, and their values are not checked before the run. */
 typedef struct trainrt_tensor {
   void *data;
   trainrt_dtype dtype;
@@ -128,7 +132,8 @@ TRAINRT_API int64_t trainrt_tensor_elements(const trainrt_tensor *tensor);
 
 /* DLPack (https://dmlc.github.io/dlpack), zero copy; include its own header for the struct.
  *
- * from: a CPU tensor, dense row-major; `tensor` borrows the data, the shape and `managed` itself.
+ * from: a dense row-major tensor of the CPU, or of a CUDA GPU (see trainrt_tensor); `tensor`
+ * borrows the data, the shape and `managed` itself.
  *
  * to: `*managed` borrows `tensor->data`, which must outlive it; free it with its own `deleter`. */
 struct DLManagedTensor;
@@ -144,7 +149,8 @@ TRAINRT_API trainrt_status trainrt_tensor_to_dlpack(const trainrt_tensor *tensor
 typedef struct trainrt_package trainrt_package;
 
 /* Opens, maps and verifies a package: zip structure, manifest, checksums, program, kernels for this
- * CPU. BAD_PACKAGE names the entry and the field; NOT_FOUND / IO_ERROR name the path. */
+ * CPU (those of a GPU when a session is created). BAD_PACKAGE names the entry and the field;
+ * NOT_FOUND / IO_ERROR name the path. */
 TRAINRT_API trainrt_status trainrt_package_open(const char *path, trainrt_package **package,
                                                 trainrt_error **error);
 /* NULL is allowed. Sessions keep what they need: a package may be freed before them. */
@@ -157,7 +163,7 @@ typedef struct trainrt_package_info {
   size_t size;
   const char *producer;       /* "trainc 0.1.0" */
   const char *model;          /* file name of the ONNX model */
-  const char *target;         /* kernels in use: "cpu:x86-64-v3" */
+  const char *target;         /* kernels in use: "cpu:x86-64-v3"; GPU: compiled for: "cuda:sm_90" */
   const char *loss;           /* name of the loss output; NULL without one */
   const char *batch_symbol;   /* NULL: the batch is static or there is none */
   int32_t batch_symbol_index; /* index for `trainrt_package_symbol`; -1: none */
@@ -259,8 +265,8 @@ TRAINRT_API trainrt_status trainrt_package_find(const trainrt_package *package, 
 
 /*===- memory --------------------------------------------------------------------------===*/
 
-/* Bytes the runtime holds, by category. `total` is what `peak_bytes` means everywhere: all but
- * `mapped`. */
+/* Bytes the runtime holds, by category: on a GPU, bytes of its memory. `total` is what `peak_bytes`
+ * means everywhere: all but `mapped`. */
 typedef struct trainrt_memory {
   size_t size;
   uint64_t total;
@@ -269,9 +275,10 @@ typedef struct trainrt_memory {
   uint64_t gradients;  /* accumulators: only with several micro-batches or `trainrt_gradients` */
   uint64_t arena;      /* activations and temporaries */
   uint64_t arena_lower_bound; /* most bytes live at once: no plan can do better */
-  uint64_t inputs;            /* converted copies of inputs */
+  uint64_t inputs;            /* converted copies of inputs; GPU: all of them */
   uint64_t outputs;
-  uint64_t scratch; /* kernels' scratch, all threads; a session adds what matrix products pack */
+  uint64_t scratch; /* kernels' scratch, all threads; a session adds what matrix products pack; GPU:
+                       constants, and the workspace of matrix products and attention */
   uint64_t mapped;  /* frozen parameters and constants mapped from files: shared, evictable, not in
                        total */
 } trainrt_memory;
@@ -341,6 +348,14 @@ typedef struct trainrt_session_options {
   trainrt_allocator allocator; /* zeros: the default */
   trainrt_progress progress;   /* NULL: none */
   void *progress_user;
+  /* since 1.1, for packages of a GPU */
+  int32_t device; /* as CUDA numbers them: among those that CUDA_VISIBLE_DEVICES leaves */
+  /* 1: every kernel is started by itself and waited for, so that an error names the one at fault;
+     slow */
+  int32_t synchronous;
+  /* a CUstream (or cudaStream_t) of the device's primary context that all work is enqueued on,
+     which must outlive the session; NULL: one of the session's own */
+  void *stream;
 } trainrt_session_options;
 
 static inline trainrt_session_options trainrt_session_options_default(void) {
@@ -390,7 +405,11 @@ typedef struct trainrt_batch {
 
 enum {
   /* go on after a loss that is not finite; the bad step itself changes nothing */
-  TRAINRT_STEP_ALLOW_NONFINITE = 1
+  TRAINRT_STEP_ALLOW_NONFINITE = 1,
+  /* since 1.1: return the result of the step before this one, made with this flag, too, so that a
+     GPU need not wait for the host between steps. `trainrt_session_finish` returns the last one's.
+     If it is NONFINITE, this step is not made */
+  TRAINRT_STEP_LAG = 2
 };
 
 typedef struct trainrt_step_options {
@@ -413,7 +432,7 @@ static inline trainrt_step_options trainrt_step_options_default(void) {
 
 typedef struct trainrt_step_result {
   size_t size;
-  int64_t step;        /* number of this step, from 1 */
+  int64_t step;        /* number of this step, from 1; 0: there is none (TRAINRT_STEP_LAG) */
   double loss;         /* before the update: mean (or weighted sum) of the micro-batches' losses */
   double lr;           /* used in this step */
   double milliseconds; /* of this call */
@@ -435,6 +454,14 @@ static inline trainrt_step_result trainrt_step_result_default(void) {
 TRAINRT_API trainrt_status trainrt_step(trainrt_session *session, const trainrt_batch *batches,
                                         size_t batch_count, const trainrt_step_options *options,
                                         trainrt_step_result *result, trainrt_error **error);
+
+/* Since 1.1: waits for a step made with TRAINRT_STEP_LAG whose result has not been returned, and
+ * returns it, as trainrt_step without that flag would have; `result->step` is 0 if there is none.
+ * Other calls on the session wait for it first, too, and leave its result to this one;
+ * `trainrt_session_step` counts only steps that have been waited for. `result` may be NULL. */
+TRAINRT_API trainrt_status trainrt_session_finish(trainrt_session *session,
+                                                  trainrt_step_result *result,
+                                                  trainrt_error **error);
 
 /* Forward and backward only, as the next step would run them: the gradients stay readable through
  * `trainrt_session_gradient` until the next step. No parameter, state or step count changes. */
@@ -483,11 +510,11 @@ TRAINRT_API trainrt_status trainrt_eval(trainrt_session *session, const trainrt_
 
 /*===- reading and writing values ------------------------------------------------------===*/
 
-/* Views into the session, read-only: parameters, state and gradients are valid until the session's
- * next call that changes them; outputs (of the last `trainrt_eval`, or those a step computes) until
- * its next step or evaluation. NOT_FOUND: no such name, or (gradient, output) not computed yet.
- * Gradients exist for trainable parameters, fp32 (f64 for f64 parameters), in the parameter's
- * shape, zeros if unused. */
+/* Views into the session (copies on the host, if it is on a GPU), read-only: parameters, state and
+ * gradients are valid until the session's next call that changes them; outputs (of the last
+ * `trainrt_eval`, or those a step computes) until its next step or evaluation. NOT_FOUND: no such
+ * name, or (gradient, output) not computed yet. Gradients exist for trainable parameters, fp32 (f64
+ * for f64 parameters), in the parameter's shape, zeros if unused. */
 TRAINRT_API trainrt_status trainrt_session_parameter(const trainrt_session *session,
                                                      const char *name, trainrt_tensor *tensor,
                                                      trainrt_error **error);

@@ -4,6 +4,7 @@
 #include "capi/internal.h"
 
 static_assert(int(TRAINRT_INTERNAL) == int(trainrt::Code::Internal));
+static_assert(int(TRAINRT_DEVICE_ERROR) == int(trainrt::Code::DeviceError));
 static_assert(int(TRAINRT_CANCELLED) == int(trainrt::Code::Cancelled));
 static_assert(int(TRAINRT_MISSING_WEIGHTS) == int(trainrt::Code::MissingWeights));
 static_assert(int(TRAINRT_BOOL) == int(trainrt::DType::Bool));
@@ -56,7 +57,7 @@ const char *trainrt_status_name(trainrt_status status) {
   static constexpr const char *names[] = {
       "ok",          "invalid_argument", "bad_package", "bad_data",  "missing_weights",
       "not_found",   "out_of_memory",    "io_error",    "nonfinite", "cancelled",
-      "unsupported", "internal"};
+      "unsupported", "internal",         "device_error"};
   return size_t(status) < std::size(names) ? names[size_t(status)] : "unknown";
 }
 
@@ -101,7 +102,7 @@ struct DLTensor {
   int64_t *strides;
   uint64_t byteOffset;
 };
-constexpr int32_t deviceCpu = 1, deviceCudaHost = 3;
+constexpr int32_t deviceCpu = 1, deviceCuda = 2, deviceCudaHost = 3, deviceCudaManaged = 13;
 enum DLCode : uint8_t { DLInt = 0, DLUInt = 1, DLFloat = 2, DLBfloat = 4, DLBool = 6 };
 
 DLDataType toDLPack(DType dtype) {
@@ -128,7 +129,8 @@ trainrt_status trainrt_tensor_from_dlpack(const struct DLManagedTensor *managed,
     if (!managed || !tensor)
       return nullArgument(managed ? "tensor" : "managed");
     const DLTensor &from = managed->tensor;
-    if (from.deviceType != deviceCpu && from.deviceType != deviceCudaHost)
+    if (from.deviceType != deviceCpu && from.deviceType != deviceCuda &&
+        from.deviceType != deviceCudaHost && from.deviceType != deviceCudaManaged)
       return fail(Code::InvalidArgument, "DLPack tensor: it is on device type ", from.deviceType,
                   "; copy it to the CPU first");
     int dtype = 0;

@@ -34,11 +34,28 @@ Status readBatch(const trainrt_batch &from, Batch &to) {
   return {};
 }
 
+/// Returns `status`.
+Status writeResult(const trainrt_session &session, const Status &status, const StepResult &done,
+                   const Timer &timer, trainrt_step_result *result) {
+  if (status.ok() || status.code() == Code::Nonfinite) {
+    trainrt_step_result filled = trainrt_step_result_default();
+    filled.step = done.step;
+    filled.loss = done.loss;
+    filled.lr = done.lr;
+    filled.milliseconds = timer.milliseconds();
+    filled.peak_bytes = uint64_t(session.impl->peakBytes());
+    filled.nonfinite = done.nonfinite;
+    TRAINRT_TRY(writeStruct(filled, "result", result));
+  }
+  return status;
+}
+
 /// What `trainrt_step` and `trainrt_gradients` share.
+/// `flags`: those it knows beside TRAINRT_STEP_ALLOW_NONFINITE.
 template <typename Run>
 trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, size_t count,
                        const trainrt_step_options *options, trainrt_step_result *result,
-                       trainrt_error **error, const Run &run) {
+                       trainrt_error **error, uint32_t flags, const Run &run) {
   return guard(error, [&]() -> Status {
     Timer timer;
     if (!session || (count && !batches))
@@ -46,7 +63,7 @@ trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, s
     trainrt_step_options chosen = trainrt_step_options_default();
     TRAINRT_TRY(readStruct(options, "options", chosen));
     TRAINRT_TRY(checkStruct(result, "result"));
-    if (chosen.flags & ~uint32_t(TRAINRT_STEP_ALLOW_NONFINITE))
+    if (chosen.flags & ~uint32_t(TRAINRT_STEP_ALLOW_NONFINITE | flags))
       return fail(Code::InvalidArgument, "options->flags: ", chosen.flags, " has unknown bits");
     std::vector<Batch> read(count);
     for (size_t i = 0; i < count; ++i)
@@ -57,20 +74,11 @@ trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, s
     stepOptions.clipNorm = chosen.clip_norm;
     stepOptions.weights = chosen.weights;
     stepOptions.allowNonfinite = chosen.flags & TRAINRT_STEP_ALLOW_NONFINITE;
+    stepOptions.lag = chosen.flags & TRAINRT_STEP_LAG;
     session->impl->warnings().clear();
     StepResult done;
     Status status = run(read, stepOptions, done);
-    if (status.ok() || status.code() == Code::Nonfinite) {
-      trainrt_step_result filled = trainrt_step_result_default();
-      filled.step = done.step;
-      filled.loss = done.loss;
-      filled.lr = done.lr;
-      filled.milliseconds = timer.milliseconds();
-      filled.peak_bytes = uint64_t(session->impl->peakBytes());
-      filled.nonfinite = done.nonfinite;
-      TRAINRT_TRY(writeStruct(filled, "result", result));
-    }
-    return status;
+    return writeResult(*session, status, done, timer, result);
   });
 }
 
@@ -135,6 +143,9 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
     chosen.allocator = {given.allocator.user, given.allocator.allocate, given.allocator.deallocate};
     chosen.progress = given.progress;
     chosen.progressUser = given.progress_user;
+    chosen.device = given.device;
+    chosen.stream = given.stream;
+    chosen.synchronous = given.synchronous != 0;
     auto result = std::make_unique<trainrt_session>();
     TRAINRT_TRY(Session::create(package->impl, chosen, result->impl));
     *session = result.release();
@@ -189,16 +200,29 @@ void trainrt_session_cancel(trainrt_session *session) {
 trainrt_status trainrt_step(trainrt_session *session, const trainrt_batch *batches,
                             size_t batch_count, const trainrt_step_options *options,
                             trainrt_step_result *result, trainrt_error **error) {
-  return runStep(session, batches, batch_count, options, result, error,
+  return runStep(session, batches, batch_count, options, result, error, TRAINRT_STEP_LAG,
                  [&](const auto &read, const auto &chosen, auto &done) {
                    return session->impl->step(read, chosen, done);
                  });
 }
 
+trainrt_status trainrt_session_finish(trainrt_session *session, trainrt_step_result *result,
+                                      trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    Timer timer;
+    if (!session)
+      return nullArgument("session");
+    TRAINRT_TRY(checkStruct(result, "result"));
+    StepResult done;
+    Status status = session->impl->finish(done);
+    return writeResult(*session, status, done, timer, result);
+  });
+}
+
 trainrt_status trainrt_gradients(trainrt_session *session, const trainrt_batch *batches,
                                  size_t batch_count, const trainrt_step_options *options,
                                  trainrt_step_result *result, trainrt_error **error) {
-  return runStep(session, batches, batch_count, options, result, error,
+  return runStep(session, batches, batch_count, options, result, error, 0,
                  [&](const auto &read, const auto &chosen, auto &done) {
                    return session->impl->gradients(read, chosen, done);
                  });

@@ -126,6 +126,7 @@ Status matches(const std::string &path, const SafetensorsReader &reader,
 
 Status saveCheckpoint(Session &session, const std::string &directory, unsigned keep,
                       const std::string &dataPosition, CheckpointInfo &info) {
+  session.settle();
   const Program &program = session.package().program();
   if (session.isInference())
     return fail(Code::Unsupported, "the session is for evaluation only, it has no state to save");

@@ -84,6 +84,7 @@ struct ArrayView {
   DType dtype = DType::F32;
   std::vector<int64_t> shape;
   int64_t bytes = 0;
+  bool onDevice = false; ///< in the memory of the session's GPU, not the host's
 };
 
 } // namespace trainrt

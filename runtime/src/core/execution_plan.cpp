@@ -17,12 +17,16 @@ int64_t gradientBytes(const TensorDecl &parameter) {
   return elements * int64_t(sizeOf(gradientType(parameter)));
 }
 
+int64_t alignmentOf(Target target) {
+  return target == Target::Cuda ? cudaPlanAlignment : planAlignment;
+}
+
 namespace {
 
 class Planner {
 public:
   Planner(const Program &program, const Function &function, ExecutionPlan &plan)
-      : program(program), function(function), plan(plan) {}
+      : program(program), function(function), plan(plan), alignment(alignmentOf(program.target)) {}
 
   Status run(const std::vector<int64_t> &symbols) {
     plan.function = &function;
@@ -79,8 +83,7 @@ private:
           result.bytes > INT64_MAX / 4)
         return fail(Code::BadData, "output '", program.outputs[output].name, "' of shape ",
                     shapeText(result.shape), " is impossible");
-      if (__builtin_add_overflow(plan.outputBytes,
-                                 (result.bytes + planAlignment - 1) / planAlignment * planAlignment,
+      if (__builtin_add_overflow(plan.outputBytes, padded(result.bytes, alignment),
                                  &plan.outputBytes))
         return fail(Code::BadData, "the outputs are too large (", symbolText(), ")");
       plan.outputs.push_back(std::move(result));
@@ -131,7 +134,7 @@ private:
       if (bytes > limit)
         return bad("buffer ", i, " has ", bytes, " bytes, its tensor ", limit);
     }
-    Plan memory = planMemory(lifetimes);
+    Plan memory = planMemory(lifetimes, alignment);
     plan.arenaBytes = memory.peak;
     plan.arenaLowerBound = memory.lowerBound;
     plan.bufferOffsets = std::move(memory.offsets);
@@ -152,6 +155,14 @@ private:
     return {};
   }
 
+  /// The lowest and highest element that an axis adds to what is touched.
+  static void reach(int64_t extent, int64_t stride, __int128 &low, __int128 &high) {
+    // Clamped far beyond any buffer, so that sums of these cannot overflow.
+    constexpr __int128 far = __int128(1) << 80;
+    __int128 end = std::clamp(__int128(extent - 1) * stride, -far, far);
+    (end < 0 ? low : high) += end;
+  }
+
   Status add(const Launch &op) {
     for (const Ref &arg : op.args)
       TRAINRT_TRY(place(arg, 0, 0));
@@ -163,12 +174,14 @@ private:
     plan.values.push_back(std::max<int64_t>(value(op.grain), 1));
     for (ExprId dim : op.dims)
       plan.values.push_back(value(dim));
+    plan.values.push_back(scratch);
     return {};
   }
 
   Status add(const Gemm &op) {
     int64_t m = value(op.m), n = value(op.n), k = value(op.k);
     bool empty = false, emptyProduct = k <= 0;
+    const __int128 size = __int128(sizeOf(op.dtype));
     for (int64_t extent : {m, n, k})
       if (extent < 0)
         return bad("command ", number, " has an extent of ", extent);
@@ -178,23 +191,16 @@ private:
         return bad("command ", number, " has an extent of ", value(batch));
       empty |= value(batch) == 0;
     }
-    // The lowest and highest element that each operand touches.
     auto operand = [&](const Ref &ref, int64_t extent0, ExprId stride0, int64_t extent1,
                        ExprId stride1, const std::vector<ExprId> &strides, bool unused) {
       __int128 low = 0, high = 0;
-      auto axis = [&](int64_t extent, int64_t stride) {
-        // Clamped far beyond any buffer, so that sums of these cannot overflow.
-        constexpr __int128 far = __int128(1) << 80;
-        __int128 reach = std::clamp(__int128(extent - 1) * stride, -far, far);
-        (reach < 0 ? low : high) += reach;
-      };
       if (unused)
         return place(ref, 0, 0);
-      axis(extent0, value(stride0));
-      axis(extent1, value(stride1));
+      reach(extent0, value(stride0), low, high);
+      reach(extent1, value(stride1), low, high);
       for (size_t i = 0; i < strides.size(); ++i)
-        axis(value(op.batch[i]), value(strides[i]));
-      return place(ref, low * 4, (high + 1) * 4);
+        reach(value(op.batch[i]), value(strides[i]), low, high);
+      return place(ref, low * size, (high + 1) * size);
     };
     TRAINRT_TRY(operand(op.a, m, op.aM, k, op.aK, op.aBatch, empty || emptyProduct));
     TRAINRT_TRY(operand(op.b, k, op.bK, n, op.bN, op.bBatch, empty || emptyProduct));
@@ -204,6 +210,64 @@ private:
     for (const auto *list : {&op.batch, &op.aBatch, &op.bBatch, &op.cBatch})
       for (ExprId id : *list)
         plan.values.push_back(value(id));
+    return {};
+  }
+
+  Status add(const Attention &op) {
+    int64_t sizes[7];
+    bool empty = false;
+    for (size_t i = 0; i < 7; ++i) {
+      sizes[i] = value(op.sizes[i]);
+      if (sizes[i] < 0)
+        return bad("command ", number, " has an extent of ", sizes[i]);
+      empty |= sizes[i] == 0;
+    }
+    if (!empty && sizes[1] % sizes[2] != 0)
+      return bad("command ", number, " has ", sizes[1], " heads of q over ", sizes[2]);
+    auto [batch, heads, kvHeads, rows, keys, columns, valueColumns] = sizes;
+    using Which = AttentionOperand;
+    for (size_t i = 0; i < numAttentionOperands; ++i) {
+      const Attention::Operand &operand = op.operands[i];
+      if (!operand.present) {
+        plan.places.push_back({ExecutionPlan::Place::none, 0});
+        continue;
+      }
+      const auto which = static_cast<Which>(i);
+      const bool ofKeys =
+          which == Which::K || which == Which::V || which == Which::DK || which == Which::DV;
+      const bool ofValues =
+          which == Which::V || which == Which::O || which == Which::DO || which == Which::DV;
+      __int128 low = 0, high = 0, size = sizeOf(op.dtype);
+      auto stride = [&](size_t axis) { return value(operand.strides[axis]); };
+      if (which == Which::Stats) {
+        size = 4;
+        high = std::min(__int128(batch) * heads, __int128(1) << 62) * rows - 1;
+      } else if (which == Which::Seed) {
+        size = 8;
+        high = 1;
+      } else {
+        reach(batch, stride(0), low, high);
+        reach(ofKeys ? kvHeads : heads, stride(1), low, high);
+        reach(ofKeys ? keys : rows, stride(2), low, high);
+        if (which == Which::Bias) {
+          size = sizeOf(op.biasDtype);
+          reach(keys, stride(3), low, high);
+        } else {
+          reach(ofValues ? valueColumns : columns, 1, low, high);
+        }
+      }
+      TRAINRT_TRY(empty ? place(operand.ref, 0, 0)
+                        : place(operand.ref, low * size, (high + 1) * size));
+    }
+    plan.values.insert(plan.values.end(), sizes, sizes + 7);
+    for (size_t i = 0; i < numAttentionOperands; ++i) {
+      const auto which = static_cast<Which>(i);
+      if (which == Which::Stats || which == Which::Seed)
+        continue;
+      const Attention::Operand &operand = op.operands[i];
+      for (size_t axis = 0; axis < (which == Which::Bias ? 4u : 3u); ++axis)
+        plan.values.push_back(operand.present ? value(operand.strides[axis]) : 0);
+    }
     return {};
   }
 
@@ -229,6 +293,7 @@ private:
   const Program &program;
   const Function &function;
   ExecutionPlan &plan;
+  const int64_t alignment;
   std::vector<int64_t> exprs;
   size_t number = 0;
 };

@@ -13,16 +13,25 @@
 
 namespace trainrt {
 
+/// What a device has made of a plan (a captured graph, for instance).
+class CompiledPlan {
+public:
+  virtual ~CompiledPlan() = default;
+};
+
 struct ExecutionPlan {
   /// A place: `offset` bytes into buffer `buffer` of the function.
   struct Place {
     uint32_t buffer;
     int64_t offset;
+    static constexpr uint32_t none = UINT32_MAX;
   };
   /// One command. Its places and values begin at these indices, in the order
-  ///   Launch: args | work, grain, dims...
+  ///   Launch: args | work, grain, dims..., scratch
   ///   Gemm:   a, b, c | m, n, k, a_m, a_k, b_k, b_n, c_m, c_n, batch..., a_batch..., b..., c...
   ///   Copy:   from, to | bytes        Fill: to | bytes
+  ///   Attention: the operands, by AttentionOperand (absent ones have no buffer) |
+  ///           sizes, strides of q, k, v, o, bias, d_o, d_q, d_k, d_v (absent ones are 0)
   struct Step {
     const Command *command;
     uint32_t firstPlace, firstValue;
@@ -45,7 +54,12 @@ struct ExecutionPlan {
   int64_t arenaBytes = 0, arenaLowerBound = 0, outputBytes = 0;
   /// A thread.
   int64_t scratchBytes = 0;
+  /// Made by the device when the plan first runs; null on the CPU.
+  mutable std::unique_ptr<CompiledPlan> compiled;
 };
+
+/// Alignment of buffers for a target.
+int64_t alignmentOf(Target target);
 
 /// `symbols`: a value for each symbol of the program (only those the function needs are used; they
 /// satisfy their bounds). BadData if the sizes overflow; BadPackage if the program contradicts

@@ -20,8 +20,9 @@ struct alignas(64) WorkerError {
 constexpr int64_t copyGrain = 1 << 18;
 } // namespace
 
-Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator) {
-  int64_t stride = (plan.scratchBytes + planAlignment - 1) / planAlignment * planAlignment;
+Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator,
+                     std::array<int64_t, 3> &badIndex) {
+  int64_t stride = padded(plan.scratchBytes);
   if (stride > scratchStride) {
     scratchStride = 0;
     TRAINRT_TRY(
@@ -40,7 +41,8 @@ Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator 
     const int64_t *values = plan.values.data() + step.firstValue;
     const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
     if (auto *launchOp = std::get_if<Launch>(&op)) {
-      TRAINRT_TRY(launch(*launchOp, step, plan, run));
+      if (!launch(*launchOp, step, plan, run, badIndex))
+        return {};
     } else if (auto *gemmOp = std::get_if<Gemm>(&op)) {
       gemm(*gemmOp, step, plan, run);
     } else if (std::holds_alternative<Copy>(op)) {
@@ -60,8 +62,8 @@ Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator 
   return {};
 }
 
-Status Executor::launch(const Launch &op, const ExecutionPlan::Step &step,
-                        const ExecutionPlan &plan, const Run &run) {
+bool Executor::launch(const Launch &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
+                      const Run &run, std::array<int64_t, 3> &badIndex) {
   const int64_t *values = plan.values.data() + step.firstValue;
   const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
   arguments.resize(op.args.size());
@@ -99,12 +101,9 @@ Status Executor::launch(const Launch &op, const ExecutionPlan::Step &step,
       first = fields;
   }
   if (!first)
-    return {};
-  uint64_t node = uint64_t(first[0] - 1);
-  std::string name = node < run.program.nodes.size() ? "node '" + run.program.nodes[node] + "'"
-                                                     : std::string("an unknown node");
-  return fail(Code::BadData, name, ": index ", first[2], " at position ", first[1],
-              " of its indices is out of range");
+    return true;
+  badIndex = {first[0], first[1], first[2]};
+  return false;
 }
 
 void Executor::gemm(const Gemm &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,

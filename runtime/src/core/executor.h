@@ -8,18 +8,17 @@
 #include "core/memory.h"
 #include "cpu/thread_pool.h"
 
-#include <atomic>
+#include <array>
 #include <functional>
 
 namespace trainrt {
 
 class Executor {
 public:
-  explicit Executor(unsigned threads) : pool(threads) {}
+  explicit Executor(ThreadPool &pool) : pool(pool) {}
 
   /// What a run needs beside its plan.
   struct Run {
-    const Program &program;
     const KernelLibrary *kernels;
     /// The address of each buffer of the function.
     std::vector<void *> buffers;
@@ -27,20 +26,22 @@ public:
     std::function<bool(int64_t done, int64_t total)> stop;
   };
 
-  /// BadData with the node, position and value when a kernel meets a bad index.
-  Status run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator);
+  /// When a kernel meets a bad index: stops, and `badIndex` has node + 1, position and value of its
+  /// error slot.
+  Status run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator,
+             std::array<int64_t, 3> &badIndex);
 
-  ThreadPool &threads() { return pool; }
   /// Scratch of kernels and of the matrix multiplication.
   int64_t scratchBytes() const { return scratch.size() + int64_t(pool.scratchBytes()); }
 
 private:
-  Status launch(const Launch &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
-                const Run &run);
+  /// False when the kernel met a bad index.
+  bool launch(const Launch &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
+              const Run &run, std::array<int64_t, 3> &badIndex);
   void gemm(const Gemm &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
             const Run &run);
 
-  ThreadPool pool;
+  ThreadPool &pool;
   Memory scratch;
   int64_t scratchStride = 0;
   std::vector<void *> arguments;

@@ -13,8 +13,10 @@ namespace {
 
 class Binder {
 public:
-  Binder(const Program &program, const Function &function, bool fillMissing, BoundBatch &bound)
-      : program(program), function(function), fillMissing(fillMissing), bound(bound) {}
+  Binder(const Program &program, const Function &function, bool fillMissing,
+         const std::function<Status(ArrayView &)> &locate, BoundBatch &bound)
+      : program(program), function(function), fillMissing(fillMissing), locate(locate),
+        bound(bound) {}
 
   Status run(const Batch &batch) {
     bound.arrays.assign(program.inputs.size(), {});
@@ -59,6 +61,8 @@ private:
       });
       if (given != batch.end()) {
         bound.arrays[input] = given->array;
+        if (locate)
+          TRAINRT_TRY(locate(bound.arrays[input]));
         TRAINRT_TRY(checkType(input));
       } else if (fillMissing) {
         bound.filled[input] = bound.anyFilled = true;
@@ -91,6 +95,9 @@ private:
                   ", got ", numpyName(array.dtype),
                   ", which may lose information; convert it yourself with ", "data['", decl.name,
                   "'].astype(numpy.", numpyName(decl.dtype), ")");
+    if (array.onDevice && array.dtype != decl.dtype)
+      return fail(Code::BadData, "input '", decl.name, "': an array in GPU memory must be ",
+                  numpyName(decl.dtype), ", got ", numpyName(array.dtype));
     int64_t elements;
     if (!countElements(array.shape.data(), array.shape.size(), elements))
       return fail(Code::InvalidArgument, "input '", decl.name, "': shape ", shapeText(array.shape),
@@ -211,7 +218,7 @@ private:
       return {};
     const ArrayView &array = bound.arrays[rule.input];
     int64_t max, count, bad = -1;
-    if (!array.data || !valueOf(rule.max, max) ||
+    if (!array.data || array.onDevice || !valueOf(rule.max, max) ||
         !countElements(array.shape.data(), array.shape.size(), count))
       return {};
     auto check = [&]<typename T>(T) { bad = firstBad<T>(array.data, count, rule.min, max, rule); };
@@ -271,6 +278,7 @@ private:
   const Program &program;
   const Function &function;
   bool fillMissing;
+  const std::function<Status(ArrayView &)> &locate;
   BoundBatch &bound;
   std::vector<bool> known;
   std::vector<int64_t> shownBy;
@@ -291,8 +299,9 @@ bool allowedValue(const Symbol &symbol, int64_t value, std::string &reason) {
 }
 
 Status bindBatch(const Package &package, const Function &function, const Batch &batch,
-                 bool fillMissing, BoundBatch &bound) {
-  return Binder(package.program(), function, fillMissing, bound).run(batch);
+                 bool fillMissing, const std::function<Status(ArrayView &)> &locate,
+                 BoundBatch &bound) {
+  return Binder(package.program(), function, fillMissing, locate, bound).run(batch);
 }
 
 } // namespace trainrt

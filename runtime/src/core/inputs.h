@@ -6,6 +6,7 @@
 
 #include "core/package.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,10 @@ struct BoundBatch {
 
 /// `fillMissing`: inputs that are not there are taken as zeros. Errors are BadData and name the
 /// input, the axis or the position, what was expected and, for values, the node that needs it.
+/// `locate`, unless empty, sets `onDevice` of an array; values there are not checked.
 Status bindBatch(const Package &package, const Function &function, const Batch &batch,
-                 bool fillMissing, BoundBatch &bound);
+                 bool fillMissing, const std::function<Status(ArrayView &)> &locate,
+                 BoundBatch &bound);
 
 /// Whether `value` may be the value of `symbol`; else the reason ("is below the minimum 1").
 bool allowedValue(const Symbol &symbol, int64_t value, std::string &reason);

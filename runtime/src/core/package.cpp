@@ -64,6 +64,16 @@ Status Package::checkEntry(const ZipEntry &entry) const {
 }
 
 Status Package::loadKernels() {
+  if (code.target == Target::Cuda) {
+    // The device chooses among its kernels when a session begins.
+    for (const std::string &listed : description.targets)
+      targetName += (targetName.empty() ? "" : ", ") + listed;
+    for (const ZipEntry &entry : archive.entries())
+      if (entry.name.starts_with("kernels/") && !description.checksums.count(entry.name))
+        return fail(Code::BadPackage, "manifest.json: field 'checksums.", entry.name,
+                    "' is missing");
+    return {};
+  }
   if (code.kernels.empty()) {
     targetName = "cpu";
     return {};

@@ -23,9 +23,9 @@ public:
   const std::string &manifestText() const { return text; }
   const Manifest &manifest() const { return description; }
   const Program &program() const { return code; }
-  /// Null if the program has no kernels.
+  /// Of the CPU; null if the program has no such kernels.
   const KernelLibrary *kernels() const { return library.get(); }
-  /// "cpu:x86-64-v3"
+  /// "cpu:x86-64-v3": what is in use; "cuda:sm_90": what it was compiled for.
   const std::string &target() const { return targetName; }
   const ZipReader &zip() const { return archive; }
 

@@ -16,34 +16,44 @@
 namespace trainrt {
 
 namespace {
-int64_t padded(int64_t bytes) {
-  return (bytes + planAlignment - 1) / planAlignment * planAlignment;
+
+/// Bytes that a thread should copy at least.
+constexpr int64_t copyGrain = 1 << 20;
+
+/// The value as it lies at `data`.
+Device::Source copyOf(const void *data, ThreadPool &pool) {
+  auto *from = static_cast<const unsigned char *>(data);
+  return [from, &pool](unsigned char *to, int64_t begin, int64_t end) {
+    pool.parallelFor(end - begin, copyGrain, [=](unsigned, int64_t first, int64_t last) {
+      std::memcpy(to + first, from + begin + first, size_t(last - first));
+    });
+  };
 }
+
 } // namespace
 
-int64_t ParameterStore::trainableBytes(const Package &package) {
-  int64_t bytes = 0;
-  for (size_t i = 0; i < package.program().parameters.size(); ++i)
-    if (package.parameter(i).trainable)
-      bytes += padded(package.program().parameters[i].staticBytes);
-  return bytes;
+bool ParameterStore::inBlock(size_t index, bool readOnly) const {
+  return !device->isHost() || (!readOnly && package->parameter(index).trainable);
 }
 
-Status ParameterStore::create(std::shared_ptr<const Package> source, const Allocator &memory,
-                              bool readOnly) {
+Status ParameterStore::create(std::shared_ptr<const Package> source, Device &where, bool readOnly) {
   package = std::move(source);
-  allocator = memory;
+  device = &where;
   slots.resize(package->program().parameters.size());
-  if (readOnly)
-    return {};
-  TRAINRT_TRY(block.allocate(allocator, trainableBytes(*package), "parameters", false));
-  held = block.size();
-  int64_t offset = 0;
+  const int64_t alignment = alignmentOf(package->program().target);
+  std::vector<int64_t> offsets(slots.size());
+  int64_t end = 0;
   for (size_t i = 0; i < slots.size(); ++i)
-    if (package->parameter(i).trainable) {
-      slots[i].data = block.data() + offset;
+    if (inBlock(i, readOnly)) {
+      offsets[i] = end;
+      end += padded(package->program().parameters[i].staticBytes, alignment);
+    }
+  TRAINRT_TRY(device->allocate(end, "parameters", false, block));
+  held = block.size();
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (inBlock(i, readOnly)) {
+      slots[i].data = block.data() + offsets[i];
       slots[i].own = true;
-      offset += padded(package->program().parameters[i].staticBytes);
     }
   return {};
 }
@@ -53,8 +63,8 @@ Status ParameterStore::own(size_t index) {
   if (slot.own)
     return {};
   const TensorDecl &decl = package->program().parameters[index];
-  Memory memory;
-  TRAINRT_TRY(memory.allocate(allocator, decl.staticBytes, "parameters", true));
+  DeviceMemory memory;
+  TRAINRT_TRY(device->allocate(decl.staticBytes, "parameters", true, memory));
   if (slot.valid)
     mapped -= decl.staticBytes;
   held += memory.size();
@@ -64,17 +74,21 @@ Status ParameterStore::own(size_t index) {
   return {};
 }
 
+Status ParameterStore::store(size_t index, const Device::Source &source) {
+  TRAINRT_TRY(own(index));
+  TRAINRT_TRY(
+      device->write(slots[index].data, package->program().parameters[index].staticBytes, source));
+  slots[index].valid = true;
+  return {};
+}
+
 Status ParameterStore::set(size_t index, const void *data) {
   int64_t bytes = package->program().parameters[index].staticBytes;
   // A checkpoint holds the frozen ones, too: these stay mapped.
   const Slot &slot = slots[index];
   if (slot.valid && !slot.own && (!bytes || std::memcmp(slot.data, data, size_t(bytes)) == 0))
     return {};
-  TRAINRT_TRY(own(index));
-  if (bytes)
-    std::memcpy(slots[index].data, data, size_t(bytes));
-  slots[index].valid = true;
-  return {};
+  return store(index, copyOf(data, device->threads()));
 }
 
 void ParameterStore::useMapped(size_t index, const unsigned char *data,
@@ -195,10 +209,12 @@ Status ParameterStore::loadFile(const std::string &path, std::string &warnings) 
     } else if (array.dtype == decl.dtype && isMapped && !slots[i].own) {
       useMapped(i, static_cast<const unsigned char *>(array.data), file.mapping());
     } else {
-      TRAINRT_TRY(own(i));
-      int64_t elements = decl.staticBytes / int64_t(sizeOf(decl.dtype));
-      convertElements(array.data, array.dtype, slots[i].data, decl.dtype, elements);
-      slots[i].valid = true;
+      TRAINRT_TRY(store(i, [&](unsigned char *to, int64_t begin, int64_t end) {
+        int64_t size = int64_t(sizeOf(decl.dtype)), from = begin / size;
+        convertElements(static_cast<const unsigned char *>(array.data) +
+                            from * int64_t(sizeOf(array.dtype)),
+                        array.dtype, to, decl.dtype, (end - begin) / size);
+      }));
     }
   }
   if (numProblems > 20)
@@ -228,56 +244,45 @@ void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t resul
   result[3] = c3;
 }
 
-Status ParameterStore::randomize(int64_t seed, double std, ThreadPool &pool,
-                                 std::string &warnings) {
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const TensorDecl &decl = package->program().parameters[i];
-    bool trainable = package->parameter(i).trainable;
-    // Frozen values are no weights but tables and masks of the graph: only their own will do.
-    if (!trainable && fromPackage(i).ok())
-      continue;
-    if (!trainable)
-      warnings += "frozen parameter '" + decl.name + "' is not available and is initialized, too\n";
-    TRAINRT_TRY(own(i));
-    slots[i].valid = true;
-    unsigned char *target = slots[i].data;
-    int64_t elements = decl.staticBytes / int64_t(sizeOf(decl.dtype));
-    bool isNorm = decl.staticShape.size() == 1 && decl.name.ends_with("weight");
-    if (!isFloat(decl.dtype) || decl.name.ends_with("bias")) {
-      std::memset(target, 0, size_t(decl.staticBytes));
-      continue;
-    }
-    uint64_t hash = fnv1a64(decl.name.data(), decl.name.size());
-    DType dtype = decl.dtype;
-    auto store = [=](int64_t index, double value) {
-      float single = static_cast<float>(value);
-      uint32_t bits;
-      std::memcpy(&bits, &single, 4);
-      if (dtype == DType::F32) {
-        std::memcpy(target + index * 4, &single, 4);
-      } else if (dtype == DType::F64) {
-        std::memcpy(target + index * 8, &value, 8);
-      } else if (dtype == DType::BF16) {
-        auto rounded = uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-        std::memcpy(target + index * 2, &rounded, 2);
-      } else {
-        // f16, round to nearest: scaled by 2^-112, a float has f16's exponent; initial values are
-        // far from its overflow.
-        float magnitude = std::min(std::fabs(single), 65504.0f) * 0x1p-112f;
-        uint32_t small;
-        std::memcpy(&small, &magnitude, 4);
-        auto rounded =
-            uint16_t(((small + 0xfff + ((small >> 13) & 1)) >> 13) | (single < 0 ? 0x8000 : 0));
-        std::memcpy(target + index * 2, &rounded, 2);
-      }
-    };
-    pool.parallelFor((elements + 3) / 4, 4096, [&](unsigned, int64_t begin, int64_t end) {
-      for (int64_t group = begin; group < end; ++group) {
+namespace {
+
+/// Element `index` of memory for `dtype` becomes `value`, rounded to nearest.
+void storeElement(unsigned char *target, DType dtype, int64_t index, double value) {
+  float single = static_cast<float>(value);
+  uint32_t bits;
+  std::memcpy(&bits, &single, 4);
+  if (dtype == DType::F32) {
+    std::memcpy(target + index * 4, &single, 4);
+  } else if (dtype == DType::F64) {
+    std::memcpy(target + index * 8, &value, 8);
+  } else if (dtype == DType::BF16) {
+    auto rounded = uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+    std::memcpy(target + index * 2, &rounded, 2);
+  } else {
+    // f16: scaled by 2^-112, a float has f16's exponent; initial values are far from its overflow.
+    float magnitude = std::min(std::fabs(single), 65504.0f) * 0x1p-112f;
+    uint32_t small;
+    std::memcpy(&small, &magnitude, 4);
+    auto rounded =
+        uint16_t(((small + 0xfff + ((small >> 13) & 1)) >> 13) | (single < 0 ? 0x8000 : 0));
+    std::memcpy(target + index * 2, &rounded, 2);
+  }
+}
+
+/// Normally distributed elements keyed on (seed, hash), or ones.
+Device::Source randomValues(DType dtype, bool ones, uint64_t seed, uint64_t hash, double std,
+                            ThreadPool &pool) {
+  return [=, &pool](unsigned char *to, int64_t beginByte, int64_t endByte) {
+    // Four elements share one call of the generator; `beginByte` is a multiple of 64.
+    const int64_t size = int64_t(sizeOf(dtype)), first = beginByte / size, last = endByte / size;
+    const int64_t firstGroup = first / 4;
+    pool.parallelFor((last - first + 3) / 4, 4096, [&](unsigned, int64_t begin, int64_t end) {
+      for (int64_t group = firstGroup + begin; group < firstGroup + end; ++group) {
         double values[4] = {1, 1, 1, 1};
-        if (!isNorm) {
+        if (!ones) {
           uint32_t counter[4] = {uint32_t(group), uint32_t(group >> 32), uint32_t(hash),
                                  uint32_t(hash >> 32)};
-          uint32_t key[2] = {uint32_t(seed), uint32_t(uint64_t(seed) >> 32)}, words[4];
+          uint32_t key[2] = {uint32_t(seed), uint32_t(seed >> 32)}, words[4];
           philox4x32(counter, key, words);
           for (int pair = 0; pair < 4; pair += 2) { // Box and Muller
             double radius = std::sqrt(-2 * std::log((words[pair] + 1.0) * 0x1p-32));
@@ -286,10 +291,34 @@ Status ParameterStore::randomize(int64_t seed, double std, ThreadPool &pool,
             values[pair + 1] = std * radius * std::sin(angle);
           }
         }
-        for (int64_t i = group * 4; i < std::min(elements, group * 4 + 4); ++i)
-          store(i, values[i - group * 4]);
+        for (int64_t i = group * 4; i < std::min(last, group * 4 + 4); ++i)
+          storeElement(to, dtype, i - first, values[i - group * 4]);
       }
     });
+  };
+}
+
+} // namespace
+
+Status ParameterStore::randomize(int64_t seed, double std, std::string &warnings) {
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const TensorDecl &decl = package->program().parameters[i];
+    bool trainable = package->parameter(i).trainable;
+    // Frozen values are no weights but tables and masks of the graph: only their own will do.
+    if (!trainable && fromPackage(i).ok())
+      continue;
+    if (!trainable)
+      warnings += "frozen parameter '" + decl.name + "' is not available and is initialized, too\n";
+    bool isNorm = decl.staticShape.size() == 1 && decl.name.ends_with("weight");
+    if (!isFloat(decl.dtype) || decl.name.ends_with("bias")) {
+      TRAINRT_TRY(store(i, [](unsigned char *to, int64_t begin, int64_t end) {
+        std::memset(to, 0, size_t(end - begin));
+      }));
+      continue;
+    }
+    uint64_t hash = fnv1a64(decl.name.data(), decl.name.size());
+    TRAINRT_TRY(
+        store(i, randomValues(decl.dtype, isNorm, uint64_t(seed), hash, std, device->threads())));
   }
   return {};
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The parameters of a session: trained ones in memory of their own, frozen ones mapped from the
-// files that hold them wherever their alignment allows it.
+// The parameters of a session. On the host, trained ones are in memory of their own, frozen ones
+// mapped from the files that hold them wherever their alignment allows it; another device has all
+// of them in its memory.
 #ifndef TRAINRT_CORE_PARAMETERS_H
 #define TRAINRT_CORE_PARAMETERS_H
 
-#include "core/memory.h"
-#include "core/package.h"
-#include "cpu/thread_pool.h"
+#include "core/device.h"
 
 #include <map>
 #include <memory>
@@ -20,7 +19,7 @@ class ArrayFile;
 class ParameterStore {
 public:
   /// Memory for the trainable parameters, or for none if `readOnly`. No parameter has a value yet.
-  Status create(std::shared_ptr<const Package> package, const Allocator &allocator, bool readOnly);
+  Status create(std::shared_ptr<const Package> package, Device &device, bool readOnly);
 
   /// Values from where the manifest says. MissingWeights names the file, if it is absent or has
   /// another identity than when the package was made.
@@ -29,11 +28,12 @@ public:
   /// package. BadData lists all parameters that are missing or misfit.
   Status loadFile(const std::string &path, std::string &warnings);
   /// See TRAINRT_WEIGHTS_RANDOM.
-  Status randomize(int64_t seed, double std, ThreadPool &pool, std::string &warnings);
+  Status randomize(int64_t seed, double std, std::string &warnings);
   /// Replaces the value of parameter `index` by `bytes` bytes of its type.
   Status set(size_t index, const void *data);
 
-  /// Null without a value. Only trainable parameters' memory may be written (not if `readOnly`).
+  /// Its address on the device; null without a value. Only trainable parameters' memory may be
+  /// written (not if `readOnly`).
   unsigned char *data(size_t index) const {
     return slots[index].valid ? slots[index].data : nullptr;
   }
@@ -41,9 +41,6 @@ public:
   std::string missing() const;
   int64_t heldBytes() const { return held; }
   int64_t mappedBytes() const { return mapped; }
-
-  /// Bytes of the trainable parameters with their padding.
-  static int64_t trainableBytes(const Package &package);
 
 private:
   struct Slot {
@@ -54,14 +51,18 @@ private:
 
   Status fromPackage(size_t index);
   Status openFile(const std::string &path, std::shared_ptr<const MappedFile> &file);
+  /// Whether parameter `index` gets memory in `block`.
+  bool inBlock(size_t index, bool readOnly) const;
   Status own(size_t index);
+  /// Makes memory for the parameter if it has none, and stores its value.
+  Status store(size_t index, const Device::Source &source);
   void useMapped(size_t index, const unsigned char *data, std::shared_ptr<const MappedFile> file);
 
   std::shared_ptr<const Package> package;
-  Allocator allocator;
-  Memory block;
+  Device *device = nullptr;
+  DeviceMemory block;
   std::vector<Slot> slots;
-  std::vector<Memory> copies;
+  std::vector<DeviceMemory> copies;
   std::map<std::string, std::shared_ptr<const MappedFile>> opened;
   std::vector<std::shared_ptr<const MappedFile>> mappings;
   int64_t held = 0, mapped = 0;

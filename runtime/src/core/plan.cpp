@@ -70,13 +70,13 @@ int64_t lowerBoundOf(const std::vector<PlanBuffer> &buffers, const std::vector<i
 
 } // namespace
 
-Plan planMemory(const std::vector<PlanBuffer> &buffers) {
+Plan planMemory(const std::vector<PlanBuffer> &buffers, int64_t alignment) {
   Plan plan;
   std::vector<int64_t> sizes(buffers.size());
   std::vector<uint32_t> bySize;
   for (size_t i = 0; i < buffers.size(); ++i) {
     int64_t bytes = std::max<int64_t>(buffers[i].bytes, 0);
-    sizes[i] = (bytes + planAlignment - 1) / planAlignment * planAlignment;
+    sizes[i] = padded(bytes, alignment);
     if (sizes[i])
       bySize.push_back(static_cast<uint32_t>(i));
   }

@@ -9,8 +9,14 @@
 
 namespace trainrt {
 
-/// Alignment of every offset, in bytes.
+/// Alignment of every offset of the CPU target, in bytes; that of the CUDA target is larger.
 inline constexpr int64_t planAlignment = 64;
+inline constexpr int64_t cudaPlanAlignment = 256;
+
+/// The next multiple of `alignment`.
+inline constexpr int64_t padded(int64_t bytes, int64_t alignment = planAlignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
 
 /// A buffer of `bytes` (>= 0) that is live in commands `first`..`last`, inclusive.
 struct PlanBuffer {
@@ -20,7 +26,7 @@ struct PlanBuffer {
 };
 
 struct Plan {
-  /// One per buffer, multiples of `planAlignment`. Buffers of no bytes are at 0.
+  /// One per buffer, multiples of the alignment. Buffers of no bytes are at 0.
   std::vector<int64_t> offsets;
   /// Bytes of the arena.
   int64_t peak = 0;
@@ -30,7 +36,7 @@ struct Plan {
 
 /// Buffers whose lifetimes share a command never share a byte. Deterministic: depends on `buffers`
 /// only. Quadratic in the number of buffers in the worst case.
-Plan planMemory(const std::vector<PlanBuffer> &buffers);
+Plan planMemory(const std::vector<PlanBuffer> &buffers, int64_t alignment = planAlignment);
 
 } // namespace trainrt
 

@@ -75,6 +75,8 @@ struct Launch {
 };
 
 struct Gemm {
+  DType dtype = DType::F32;
+  bool tf32 = false;
   Ref a, b, c;
   ExprId m = 0, n = 0, k = 0, aM = 0, aK = 0, bK = 0, bN = 0, cM = 0, cN = 0;
   std::vector<ExprId> batch, aBatch, bBatch, cBatch;
@@ -92,8 +94,27 @@ struct Fill {
   uint8_t value = 0;
 };
 
+/// The operands of an Attention, in the order of its places and strides in a plan.
+enum class AttentionOperand { Q, K, V, O, Stats, Bias, Seed, DO, DQ, DK, DV };
+inline constexpr size_t numAttentionOperands = 11;
+
+/// See program.fbs.
+struct Attention {
+  bool backward = false, causal = false;
+  DType dtype = DType::BF16, biasDtype = DType::F32;
+  float scale = 1, dropout = 0;
+  /// Batch, heads of q, heads of k and v, rows of q, rows of k, columns of q and k, columns of v.
+  std::vector<ExprId> sizes;
+  /// By AttentionOperand.
+  struct Operand {
+    bool present = false;
+    Ref ref;
+    std::vector<ExprId> strides; ///< none for stats and seed
+  } operands[numAttentionOperands];
+};
+
 struct Command {
-  std::variant<Launch, Gemm, Copy, Fill> op;
+  std::variant<Launch, Gemm, Copy, Fill, Attention> op;
   std::vector<uint32_t> nodes;
 };
 
@@ -130,7 +151,11 @@ struct SizeRule {
   uint32_t node = 0;
 };
 
+/// What the commands are for.
+enum class Target : uint8_t { Cpu, Cuda };
+
 struct Program {
+  Target target = Target::Cpu;
   std::vector<Symbol> symbols;
   std::vector<Expr> exprs;
   std::vector<TensorDecl> parameters, state, inputs, hypers, outputs;

@@ -17,6 +17,9 @@ public:
   Reader(const fb::Program &source, Program &program) : source(source), program(program) {}
 
   Status read() {
+    if (source.target() > fb::Target::MAX)
+      return bad("target ", int(source.target()), " is unknown");
+    program.target = static_cast<Target>(source.target());
     TRAINRT_TRY(readExprs());
     TRAINRT_TRY(readTensors("inputs", source.inputs(), program.inputs, false));
     TRAINRT_TRY(readSymbols());
@@ -284,6 +287,13 @@ private:
         all(op->aBatch);
         all(op->bBatch);
         all(op->cBatch);
+      } else if (auto *op = std::get_if<Attention>(&command.op)) {
+        all(op->sizes);
+        for (const Attention::Operand &operand : op->operands) {
+          if (operand.present)
+            collect(operand.ref.offset);
+          all(operand.strides);
+        }
       } else if (auto *op = std::get_if<Copy>(&command.op)) {
         all({op->from.offset, op->to.offset, op->bytes});
       } else if (auto *op = std::get_if<Fill>(&command.op)) {
@@ -368,8 +378,12 @@ private:
       to.op = std::move(op);
     } else if (auto *gemm = from.op_as_Gemm()) {
       Gemm op;
-      if (gemm->dtype() != fb::DType::f32)
-        return bad(where, ".dtype: this runtime multiplies f32 matrices only");
+      if (gemm->dtype() > fb::DType::bf16)
+        return bad(where, ".dtype ", int(gemm->dtype()), " is none of matrix products");
+      op.dtype = static_cast<DType>(gemm->dtype());
+      op.tf32 = gemm->tf32();
+      if (op.dtype != DType::F32 && program.target == Target::Cpu)
+        return bad(where, ".dtype: this runtime multiplies f32 matrices only on the CPU");
       TRAINRT_TRY(ref("a", gemm->a(), false, op.a));
       TRAINRT_TRY(ref("b", gemm->b(), false, op.b));
       TRAINRT_TRY(ref("c", gemm->c(), true, op.c));
@@ -408,10 +422,71 @@ private:
       op.value = fill->value();
       TRAINRT_TRY(expr(where + ".bytes", op.bytes));
       to.op = op;
+    } else if (auto *attention = from.op_as_Attention()) {
+      Attention op;
+      TRAINRT_TRY(readAttention(where, *attention, number, function, op));
+      to.op = std::move(op);
     } else {
       return bad(where, ".op is of an unknown kind");
     }
     function.commands.push_back(std::move(to));
+    return {};
+  }
+
+  Status readAttention(const std::string &where, const fb::Attention &from, int32_t number,
+                       const Function &function, Attention &op) {
+    if (program.target != Target::Cuda)
+      return bad(where, ": attention is a command of CUDA packages only");
+    op.backward = from.backward();
+    op.causal = from.causal();
+    op.scale = from.scale();
+    op.dropout = from.dropout();
+    if (!(op.dropout >= 0 && op.dropout < 1))
+      return bad(where, ".dropout is ", op.dropout);
+    if ((from.dtype() != fb::DType::f16 && from.dtype() != fb::DType::bf16) ||
+        from.bias_dtype() > fb::DType::bf16)
+      return bad(where, ".dtype is none of attention");
+    op.dtype = static_cast<DType>(from.dtype());
+    op.biasDtype = static_cast<DType>(from.bias_dtype());
+    TRAINRT_TRY(exprs(where + ".sizes", from.sizes(), op.sizes));
+    if (op.sizes.size() != 7)
+      return bad(where, ".sizes has ", op.sizes.size(), " entries, not 7");
+    using Which = AttentionOperand;
+    const bool forward = !op.backward;
+    const struct {
+      Which which;
+      const char *name;
+      const fb::Ref *ref;
+      const flatbuffers::Vector<uint32_t> *strides;
+      size_t rank;
+      bool needed, written;
+    } fields[] = {
+        {Which::Q, "q", from.q(), from.q_strides(), 3, true, false},
+        {Which::K, "k", from.k(), from.k_strides(), 3, true, false},
+        {Which::V, "v", from.v(), from.v_strides(), 3, true, false},
+        {Which::O, "o", from.o(), from.o_strides(), 3, true, forward},
+        // An evaluation has no use for them.
+        {Which::Stats, "stats", from.stats(), nullptr, 0, op.backward, forward},
+        {Which::Bias, "bias", from.bias(), from.bias_strides(), 4, false, false},
+        {Which::Seed, "seed", from.seed(), nullptr, 0, op.dropout > 0, false},
+        {Which::DO, "d_o", from.d_o(), from.d_o_strides(), 3, op.backward, false},
+        {Which::DQ, "d_q", from.d_q(), from.d_q_strides(), 3, op.backward, true},
+        {Which::DK, "d_k", from.d_k(), from.d_k_strides(), 3, op.backward, true},
+        {Which::DV, "d_v", from.d_v(), from.d_v_strides(), 3, op.backward, true},
+    };
+    for (const auto &field : fields) {
+      Attention::Operand &operand = op.operands[size_t(field.which)];
+      if (!field.ref && !field.needed)
+        continue;
+      operand.present = true;
+      TRAINRT_TRY(readRef(where + "." + field.name, field.ref, function, number, field.written,
+                          operand.ref));
+      if (field.strides)
+        TRAINRT_TRY(exprs(where + "." + field.name + "_strides", field.strides, operand.strides));
+      if (operand.strides.size() != field.rank)
+        return bad(where, ".", field.name, "_strides has ", operand.strides.size(),
+                   " entries, not ", field.rank);
+    }
     return {};
   }
 

@@ -3,31 +3,28 @@
 // checked and all memory is there before the first command runs; only then is anything changed.
 
 #include "core/session.h"
-#include "core/convert.h"
 #include "core/plan.h"
+#include "cuda/device.h"
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <new>
+#include <functional>
 #include <sched.h>
 #include <thread>
+#include <utility>
 
 namespace trainrt {
 
 namespace {
 
-int64_t padded(int64_t bytes) {
-  return (bytes + planAlignment - 1) / planAlignment * planAlignment;
-}
-
 /// Offsets of blocks of these sizes behind each other; returns the end.
 template <typename Size>
-int64_t layOut(size_t count, std::vector<int64_t> &offsets, const Size &size) {
+int64_t layOut(const Program &program, size_t count, std::vector<int64_t> &offsets,
+               const Size &size) {
   int64_t end = 0;
   for (size_t i = 0; i < count; ++i) {
     offsets.push_back(end);
-    end += padded(size(i));
+    end += padded(size(i), alignmentOf(program.target));
   }
   return end;
 }
@@ -35,19 +32,20 @@ int64_t layOut(size_t count, std::vector<int64_t> &offsets, const Size &size) {
 /// Gradient accumulators: one for each trainable parameter.
 int64_t layOutGradients(const Package &package, std::vector<int64_t> &offsets) {
   const auto &parameters = package.program().parameters;
-  return layOut(parameters.size(), offsets, [&](size_t i) {
+  return layOut(package.program(), parameters.size(), offsets, [&](size_t i) {
     return package.parameter(i).trainable ? gradientBytes(parameters[i]) : int64_t(0);
   });
 }
 
 int64_t layOutState(const Program &program, std::vector<int64_t> &offsets) {
-  return layOut(program.state.size(), offsets,
+  return layOut(program, program.state.size(), offsets,
                 [&](size_t i) { return program.state[i].staticBytes; });
 }
 
-ArrayView view(const TensorDecl &decl, DType dtype, const void *data) {
+/// Without its data.
+ArrayView view(const TensorDecl &decl, DType dtype) {
   int64_t elements = decl.staticBytes / int64_t(sizeOf(decl.dtype));
-  return {data, dtype, decl.staticShape, elements * int64_t(sizeOf(dtype))};
+  return {nullptr, dtype, decl.staticShape, elements * int64_t(sizeOf(dtype))};
 }
 
 } // namespace
@@ -79,6 +77,7 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   }
   if (microBatches)
     use.state = layOutState(program, ignored);
+  const bool cuda = program.target == Target::Cuda;
   bool usesGradients = false;
   int64_t scratch = 0;
   for (const Function *function : functions) {
@@ -87,19 +86,24 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
     use.arena = std::max(use.arena, plan.arenaBytes);
     use.arenaLowerBound = std::max(use.arenaLowerBound, plan.arenaLowerBound);
     use.outputs = std::max(use.outputs, plan.outputBytes);
-    scratch = std::max(scratch, padded(plan.scratchBytes));
+    if (cuda)
+      cuda::addEstimate(program, plan, use);
+    else
+      scratch = std::max(scratch, padded(plan.scratchBytes));
     usesGradients |= function->usesGradients;
   }
   if (usesGradients)
     use.gradients = layOutGradients(package, ignored);
-  use.scratch = scratch * int64_t(threads ? threads : availableCores());
+  use.scratch += scratch * int64_t(threads ? threads : availableCores());
   for (size_t i = 0; i < program.parameters.size(); ++i) {
-    bool copied = microBatches && package.parameter(i).trainable;
+    bool copied = cuda || (microBatches && package.parameter(i).trainable);
     int64_t bytes = program.parameters[i].staticBytes;
-    (copied ? use.parameters : use.mapped) += copied ? padded(bytes) : bytes;
+    (copied ? use.parameters : use.mapped) +=
+        copied ? padded(bytes, alignmentOf(program.target)) : bytes;
   }
-  for (const Constant &constant : program.constants)
-    use.mapped += int64_t(constant.data.size());
+  if (!cuda)
+    for (const Constant &constant : program.constants)
+      use.mapped += int64_t(constant.data.size());
   return {};
 }
 
@@ -114,7 +118,6 @@ Status Session::create(std::shared_ptr<const Package> package, const SessionOpti
 
 Status Session::start(const SessionOptions &options) {
   const Program &program = source->program();
-  allocator = options.allocator;
   progress = options.progress;
   progressUser = options.progressUser;
   key = options.seed;
@@ -122,17 +125,18 @@ Status Session::start(const SessionOptions &options) {
   unsigned threads = options.threads ? options.threads : availableCores();
   if (threads > 1024)
     return fail(Code::InvalidArgument, "threads: ", threads, " are too many (at most 1024)");
-  executor = std::make_unique<Executor>(threads);
-  staging.resize(program.inputs.size());
+  TRAINRT_TRY(Device::create(
+      source, {threads, options.allocator, options.device, options.stream, options.synchronous},
+      [this](Space space, uint32_t index) { return addressOf(space, index); }, device));
   hypers.resize(program.hypers.size());
-  TRAINRT_TRY(parameters.create(source, allocator, inference));
+  TRAINRT_TRY(parameters.create(source, *device, inference));
   bool needsState = !inference;
   if (inference && source->eval())
     for (const Buffer &buffer : source->eval()->buffers)
       needsState |= buffer.space == Space::State; // running statistics
   if (needsState) {
     int64_t bytes = layOutState(program, stateOffsets);
-    TRAINRT_TRY(stateBlock.allocate(allocator, bytes, "optimizer state", true));
+    TRAINRT_TRY(device->allocate(bytes, "optimizer state", true, stateBlock));
   }
   switch (options.weights) {
   case SessionOptions::Weights::Package:
@@ -145,7 +149,7 @@ Status Session::start(const SessionOptions &options) {
     if (!(options.initStd >= 0) || !std::isfinite(options.initStd))
       return fail(Code::InvalidArgument, "init_std: ", options.initStd,
                   " is no standard deviation");
-    TRAINRT_TRY(parameters.randomize(key, options.initStd, executor->threads(), notes));
+    TRAINRT_TRY(parameters.randomize(key, options.initStd, notes));
     break;
   case SessionOptions::Weights::None:
     break;
@@ -158,16 +162,9 @@ MemoryUse Session::memory() const {
   MemoryUse use;
   use.parameters = parameters.heldBytes();
   use.mapped = parameters.mappedBytes();
-  for (const Constant &constant : source->program().constants)
-    use.mapped += int64_t(constant.data.size());
-  use.state = stateBlock.size();
+  use.state = stateBlock.size() + savedStates.size();
   use.gradients = gradientBlock.size();
-  use.arena = arena.size();
-  use.arenaLowerBound = lastArenaLowerBound;
-  for (const Memory &memory : staging)
-    use.inputs += memory.size();
-  use.outputs = outputBlock.size();
-  use.scratch = executor->scratchBytes();
+  device->addMemory(use);
   return use;
 }
 
@@ -184,21 +181,29 @@ Status Session::usable() const {
   return {};
 }
 
-Status Session::prepare(const Function &function, const std::vector<int64_t> &symbols) {
-  const ExecutionPlan *plan;
-  TRAINRT_TRY(plans.get(source->program(), function, symbols, plan));
-  if (plan->arenaBytes >= arena.size())
-    lastArenaLowerBound = plan->arenaLowerBound;
-  if (plan->arenaBytes > arena.size())
-    TRAINRT_TRY(arena.allocate(allocator, plan->arenaBytes, "activations", false));
-  if (plan->outputBytes > outputBlock.size()) {
-    outputs.clear();
-    TRAINRT_TRY(outputBlock.allocate(allocator, plan->outputBytes, "outputs", false));
+void *Session::addressOf(Space space, uint32_t index) const {
+  switch (space) {
+  case Space::Parameter:
+    return parameters.data(index);
+  case Space::State:
+    return stateBlock.data() + stateOffsets[index];
+  case Space::Gradient:
+    return gradientBlock.data() + gradientOffsets[index];
+  default:
+    return nullptr;
   }
+}
+
+Status Session::prepare(const Function &function, const std::vector<int64_t> &symbols,
+                        const ExecutionPlan *&plan) {
+  TRAINRT_TRY(plans.get(source->program(), function, symbols, plan));
   if (function.usesGradients)
     TRAINRT_TRY(prepareGradients());
+  if (plan->outputBytes > device->outputCapacity())
+    outputs.clear();
+  Status status = device->prepare(*plan);
   measure();
-  return {};
+  return status;
 }
 
 Status Session::prepareGradients() {
@@ -206,81 +211,20 @@ Status Session::prepareGradients() {
     return {};
   std::vector<int64_t> offsets;
   int64_t bytes = layOutGradients(*source, offsets);
-  TRAINRT_TRY(gradientBlock.allocate(allocator, bytes, "gradient accumulators", true));
+  TRAINRT_TRY(device->allocate(bytes, "gradient accumulators", true, gradientBlock));
   gradientOffsets = std::move(offsets);
   gradientsDirty = false;
   return {};
 }
 
-Status Session::stageInput(uint32_t input, const ArrayView &array, const void *&data) {
-  const TensorDecl &decl = source->program().inputs[input];
-  if (array.data && array.dtype == decl.dtype) {
-    data = array.data;
-    return {};
-  }
-  int64_t count, bytes;
-  if (!countElements(array.shape.data(), array.shape.size(), count) ||
-      !countBytes(decl.dtype, array.shape.data(), array.shape.size(), bytes))
-    return fail(Code::BadData, "input '", decl.name, "' is too large");
-  Memory &memory = staging[input];
-  if (bytes > memory.size())
-    TRAINRT_TRY(memory.allocate(allocator, bytes, "inputs", false));
-  data = memory.data();
-  if (array.data)
-    convertElements(array.data, array.dtype, memory.data(), decl.dtype, count);
-  else if (bytes)
-    std::memset(memory.data(), 0, size_t(bytes));
-  return {};
-}
-
-Status Session::execute(const Function &function, const BoundBatch *batch, bool cancellable) {
-  const Program &program = source->program();
+Status Session::enqueue(const Function &function, const BoundBatch *batch, bool cancellable,
+                        Device::Ticket &ticket) {
   began = false;
-  std::vector<int64_t> symbols(program.symbols.size());
-  if (batch)
-    symbols = batch->symbols;
-  TRAINRT_TRY(prepare(function, symbols));
   const ExecutionPlan *plan;
-  TRAINRT_TRY(plans.get(program, function, symbols, plan));
-
-  std::vector<const void *> inputs(program.inputs.size());
-  if (batch)
-    for (uint32_t input : function.inputs)
-      TRAINRT_TRY(stageInput(input, batch->arrays[input], inputs[input]));
-  measure();
-
-  Executor::Run run{program, source->kernels(), {}, {}};
-  for (size_t i = 0; i < function.buffers.size(); ++i) {
-    const Buffer &buffer = function.buffers[i];
-    const void *address = nullptr;
-    switch (buffer.space) {
-    case Space::Arena:
-      address = arena.data() + plan->bufferOffsets[i];
-      break;
-    case Space::Parameter:
-      address = parameters.data(buffer.index);
-      break;
-    case Space::State:
-      address = stateBlock.data() + stateOffsets[buffer.index];
-      break;
-    case Space::Gradient:
-      address = gradientBlock.data() + gradientOffsets[buffer.index];
-      break;
-    case Space::Input:
-      address = inputs[buffer.index];
-      break;
-    case Space::Hyper:
-      address = hypers[buffer.index].data();
-      break;
-    case Space::Constant:
-      address = program.constants[buffer.index].data.data();
-      break;
-    case Space::Output:
-      address = outputBlock.data() + plan->bufferOffsets[i];
-      break;
-    }
-    run.buffers.push_back(const_cast<void *>(address));
-  }
+  TRAINRT_TRY(prepare(
+      function, batch ? batch->symbols : std::vector<int64_t>(source->program().symbols.size()),
+      plan));
+  Device::Run run{*plan, batch, hypers, {}};
   if (cancellable || progress)
     run.stop = [this, cancellable](int64_t done, int64_t total) {
       if (progress && progress(progressUser, done, total) != 0)
@@ -288,18 +232,17 @@ Status Session::execute(const Function &function, const BoundBatch *batch, bool 
       return cancellable && cancelled.load();
     };
   outputs = plan->outputs;
-  began = true;
-  Status status;
-  try {
-    status = executor->run(*plan, run, allocator);
-  } catch (const std::bad_alloc &) {
-    status = Status(Code::OutOfMemory, "no memory for a kernel's scratch; use a smaller batch");
-  } catch (const std::exception &error) {
-    status =
-        Status(Code::Internal, std::string("function '") + function.name + "': " + error.what());
-  }
+  Status status = device->enqueue(run, ticket);
+  began = run.began;
   measure();
   return status;
+}
+
+Status Session::execute(const Function &function, const BoundBatch *batch, bool cancellable,
+                        Device::Result &result) {
+  Device::Ticket ticket;
+  TRAINRT_TRY(enqueue(function, batch, cancellable, ticket));
+  return device->wait(ticket, result);
 }
 
 void Session::setHyper(const char *name, double value) {
@@ -316,7 +259,7 @@ void Session::setHyper(const char *name, int64_t value) {
       std::memcpy(hypers[i].data(), &value, 8);
 }
 
-Status Session::setHypers(const StepOptions &options, StepResult &result) {
+Status Session::setHypers(const StepOptions &options, int64_t step, StepResult &result) {
   const Manifest &manifest = source->manifest();
   auto has = [&](const char *name) {
     return std::any_of(source->program().hypers.begin(), source->program().hypers.end(),
@@ -347,58 +290,52 @@ Status Session::setHypers(const StepOptions &options, StepResult &result) {
     setHyper(name, value);
   }
   setHyper("grad_scale", 1.0);
-  setHyper("step", steps + 1);
+  setHyper("step", step);
   setHyper("seed", key);
   setHyper("micro_batch", int64_t(0));
   setHyper("rank", int64_t(0));
   return {};
 }
 
-double Session::lossValue() const {
-  for (const ExecutionPlan::Output &output : outputs) {
-    if (int32_t(output.index) != source->lossOutput())
-      continue;
-    const unsigned char *data = outputBlock.data() + output.offset;
-    DType dtype = source->program().outputs[output.index].dtype;
-    if (!isFloat(dtype) || output.bytes < int64_t(sizeOf(dtype)))
-      return NAN;
-    double value;
-    convertElements(data, dtype, &value, DType::F64, 1);
-    return value;
-  }
-  return NAN;
+Status Session::clearNonfinite() {
+  if (source->nonfiniteState() < 0)
+    return {};
+  return device->clear(addressOf(Space::State, uint32_t(source->nonfiniteState())), 4);
 }
 
-bool Session::takeNonfinite(double loss) {
-  // The flag is sticky for devices that run ahead; here the host looks after every step, so it is
-  // cleared: the state is that before the bad step.
-  int32_t flag = 0;
-  if (source->nonfiniteState() >= 0) {
-    unsigned char *state = stateBlock.data() + stateOffsets[size_t(source->nonfiniteState())];
-    std::memcpy(&flag, state, 4);
-    std::memset(state, 0, 4);
-  }
-  return flag != 0 || !std::isfinite(loss);
-}
-
-std::vector<unsigned char> Session::saveStates(const Function &function) const {
-  std::vector<unsigned char> saved;
+namespace {
+/// Calls `visit` for every state of the function but `nonfinite`, with its place among these.
+template <typename Visit>
+Status forEachState(const Package &package, const Function &function, const Visit &visit) {
+  int64_t offset = 0;
   for (const Buffer &buffer : function.buffers)
-    if (buffer.space == Space::State) {
-      const unsigned char *data = stateBlock.data() + stateOffsets[buffer.index];
-      saved.insert(saved.end(), data, data + source->program().state[buffer.index].staticBytes);
+    if (buffer.space == Space::State && int32_t(buffer.index) != package.nonfiniteState()) {
+      int64_t bytes = package.program().state[buffer.index].staticBytes;
+      TRAINRT_TRY(visit(buffer.index, offset, bytes));
+      offset += padded(bytes, alignmentOf(package.program().target));
     }
-  return saved;
+  return {};
+}
+} // namespace
+
+Status Session::saveStates(const Function &function) {
+  int64_t end = 0;
+  TRAINRT_TRY(forEachState(*source, function, [&](uint32_t, int64_t offset, int64_t bytes) {
+    end = offset + bytes;
+    return Status();
+  }));
+  if (end > savedStates.size())
+    TRAINRT_TRY(device->allocate(end, "saved state", false, savedStates));
+  return forEachState(*source, function, [&](uint32_t index, int64_t offset, int64_t bytes) {
+    return device->copy(savedStates.data() + offset, addressOf(Space::State, index), bytes);
+  });
 }
 
-void Session::restoreStates(const Function &function, const std::vector<unsigned char> &saved) {
-  const unsigned char *from = saved.data();
-  for (const Buffer &buffer : function.buffers)
-    if (buffer.space == Space::State) {
-      int64_t bytes = source->program().state[buffer.index].staticBytes;
-      std::memcpy(stateBlock.data() + stateOffsets[buffer.index], from, size_t(bytes));
-      from += bytes;
-    }
+Status Session::restoreStates(const Function &function) {
+  TRAINRT_TRY(forEachState(*source, function, [&](uint32_t index, int64_t offset, int64_t bytes) {
+    return device->copy(addressOf(Space::State, index), savedStates.data() + offset, bytes);
+  }));
+  return clearNonfinite();
 }
 
 Status Session::initializeState() {
@@ -407,11 +344,20 @@ Status Session::initializeState() {
   TRAINRT_TRY(usable());
   if (source->init()) {
     StepResult ignored;
-    TRAINRT_TRY(setHypers({}, ignored));
-    TRAINRT_TRY(execute(*source->init(), nullptr, false));
+    Device::Result nothing;
+    TRAINRT_TRY(setHypers({}, steps + 1, ignored));
+    TRAINRT_TRY(execute(*source->init(), nullptr, false, nothing));
   }
   initialized = true;
   return {};
+}
+
+Status Session::bind(const Function &function, const Batch &batch, bool fillMissing,
+                     BoundBatch &bound) {
+  std::function<Status(ArrayView &)> locate;
+  if (!device->isHost())
+    locate = [this](ArrayView &array) { return device->locate(array.data, array.onDevice); };
+  return bindBatch(*source, function, batch, fillMissing, locate, bound);
 }
 
 Status Session::bindAll(const Function &function, const std::vector<Batch> &batches,
@@ -424,33 +370,42 @@ Status Session::bindAll(const Function &function, const std::vector<Batch> &batc
   TRAINRT_TRY(usable());
   bound.resize(batches.size());
   for (size_t i = 0; i < batches.size(); ++i) {
-    Status status = bindBatch(*source, function, batches[i], false, bound[i]);
+    Status status = bind(function, batches[i], false, bound[i]);
     if (!status.ok())
       return batches.size() == 1 ? status
                                  : status.within("micro-batch " + std::to_string(i) + ": ");
   }
   // All memory is there before anything changes.
+  const ExecutionPlan *plan;
   for (const BoundBatch &batch : bound)
-    TRAINRT_TRY(prepare(function, batch.symbols));
+    TRAINRT_TRY(prepare(function, batch.symbols, plan));
   return {};
 }
 
 Status Session::accumulate(const std::vector<BoundBatch> &bound, const StepOptions &options,
-                           double &loss) {
+                           double &loss, bool &flagged) {
   TRAINRT_TRY(prepareGradients());
   if (gradientsDirty)
-    executor->threads().parallelFor(
-        gradientBlock.size(), 1 << 18, [this](unsigned, int64_t begin, int64_t end) {
-          std::memset(gradientBlock.data() + begin, 0, size_t(end - begin));
-        });
+    TRAINRT_TRY(device->clear(gradientBlock.data(), gradientBlock.size()));
   gradientsDirty = haveGradients = true;
   loss = 0;
-  double count = double(bound.size());
-  for (size_t i = 0; i < bound.size(); ++i) {
-    setHyper("micro_batch", int64_t(i));
-    setHyper("grad_scale", options.weights ? options.weights[i] : 1 / count);
-    TRAINRT_TRY(execute(*source->micro(), &bound[i], true));
-    loss += options.weights ? options.weights[i] * lossValue() : lossValue();
+  flagged = false;
+  const double count = double(bound.size());
+  // A device that runs ahead gets the next micro-batch before the last one is waited for.
+  const size_t ahead = device->runsAhead() ? 1 : 0;
+  Device::Ticket tickets[2];
+  for (size_t i = 0; i < bound.size() + ahead; ++i) {
+    if (i < bound.size()) {
+      setHyper("micro_batch", int64_t(i));
+      setHyper("grad_scale", options.weights ? options.weights[i] : 1 / count);
+      TRAINRT_TRY(enqueue(*source->micro(), &bound[i], true, tickets[i % 2]));
+    }
+    if (i < ahead)
+      continue;
+    Device::Result result;
+    TRAINRT_TRY(device->wait(tickets[(i - ahead) % 2], result));
+    loss += options.weights ? options.weights[i - ahead] * result.loss : result.loss;
+    flagged |= result.nonfinite;
   }
   if (!options.weights)
     loss /= count;
@@ -471,60 +426,159 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
   std::vector<BoundBatch> bound;
   if (inference)
     return bindAll(source->program().functions.front(), {}, bound);
+  // Without the flag, a step would not know that the one before it must not have happened.
+  const bool ahead = options.lag && fused && device->runsAhead() && source->nonfiniteState() >= 0;
+  if (!ahead)
+    settle();
+  if (options.lag && finished.present && !finished.status.ok())
+    return finish(result);
   TRAINRT_TRY(bindAll(*first, batches, bound));
-  if (!fused)
-    TRAINRT_TRY(prepare(*source->update(), std::vector<int64_t>(source->program().symbols.size())));
-  TRAINRT_TRY(initializeState());
-  TRAINRT_TRY(setHypers(options, result));
-  if (cancelled.exchange(false))
-    return Status(Code::Cancelled, "cancelled before the step began");
-
-  if (fused) {
-    Status status = execute(*first, &bound[0], false);
-    if (!status.ok()) {
-      broken = began;
-      return status;
-    }
-    result.loss = lossValue();
-    result.nonfinite = takeNonfinite(result.loss);
-  } else {
-    // Running statistics and the like, which a micro-batch may change before the step is decided.
-    std::vector<unsigned char> saved = saveStates(*first);
-    Status status = accumulate(bound, options, result.loss);
-    if (!status.ok()) {
-      restoreStates(*first, saved);
-      cancelled.store(false);
-      return status;
-    }
-    std::vector<ExecutionPlan::Output> microOutputs = outputs;
-    if (cancelled.exchange(false)) {
-      restoreStates(*first, saved);
-      return Status(Code::Cancelled, "cancelled before the update");
-    }
-    // The update sees the flag and leaves everything as it is; ours to leave out entirely, if the
-    // program has no such flag.
-    bool bad = !std::isfinite(result.loss);
-    if (!bad || source->nonfiniteState() >= 0) {
-      status = execute(*source->update(), nullptr, false);
-      if (!status.ok()) {
-        broken = began;
-        return status;
-      }
-    }
-    outputs = std::move(microOutputs);
-    result.nonfinite = takeNonfinite(result.loss);
-    if (result.nonfinite) {
-      restoreStates(*first, saved);
-      takeNonfinite(result.loss);
-    }
+  if (!fused) {
+    const ExecutionPlan *plan;
+    TRAINRT_TRY(
+        prepare(*source->update(), std::vector<int64_t>(source->program().symbols.size()), plan));
   }
-  result.step = steps + 1;
-  if (result.nonfinite && !options.allowNonfinite)
+  TRAINRT_TRY(initializeState());
+  if (ahead)
+    return stepAhead(*first, bound[0], options, result);
+  if (!options.lag)
+    return stepNow(*first, fused, bound, options, result);
+  StepResult made;
+  Status status = stepNow(*first, fused, bound, options, made);
+  if (!status.ok() && status.code() != Code::Nonfinite)
+    return status;
+  Status previous = finish(result);
+  finished = {made, std::move(status), true};
+  return previous;
+}
+
+Status Session::decide(bool allowNonfinite, StepResult &result) {
+  result.nonfinite |= !std::isfinite(result.loss);
+  // The flag is sticky for steps that run ahead; now that the host knows, it is cleared: the state
+  // is that before the bad step.
+  if (result.nonfinite)
+    TRAINRT_TRY(clearNonfinite());
+  if (result.nonfinite && !allowNonfinite)
     return fail(Code::Nonfinite, "step ", result.step,
                 std::isfinite(result.loss) ? ": a gradient" : ": the loss",
                 " is not finite; parameters and state are those before the step");
   steps = result.step;
   return {};
+}
+
+Status Session::stepNow(const Function &first, bool fused, const std::vector<BoundBatch> &bound,
+                        const StepOptions &options, StepResult &result) {
+  TRAINRT_TRY(setHypers(options, steps + 1, result));
+  result.step = steps + 1;
+  if (cancelled.exchange(false))
+    return Status(Code::Cancelled, "cancelled before the step began");
+  Device::Result done;
+  if (fused) {
+    Status status = execute(first, &bound[0], false, done);
+    if (!status.ok()) {
+      broken = began;
+      return status;
+    }
+    result.loss = done.loss;
+    result.nonfinite = done.nonfinite;
+    return decide(options.allowNonfinite, result);
+  }
+  // Running statistics and the like, which a micro-batch may change before the step is decided.
+  TRAINRT_TRY(saveStates(first));
+  bool flagged;
+  Status status = accumulate(bound, options, result.loss, flagged);
+  if (!status.ok()) {
+    TRAINRT_TRY(restoreStates(first));
+    cancelled.store(false);
+    return status;
+  }
+  std::vector<ExecutionPlan::Output> microOutputs = outputs;
+  if (cancelled.exchange(false)) {
+    TRAINRT_TRY(restoreStates(first));
+    return Status(Code::Cancelled, "cancelled before the update");
+  }
+  // The update sees the flag and leaves everything as it is; ours to leave out entirely, if the
+  // program has no such flag.
+  if (std::isfinite(result.loss) || source->nonfiniteState() >= 0) {
+    status = execute(*source->update(), nullptr, false, done);
+    if (!status.ok()) {
+      broken = began;
+      return status;
+    }
+  }
+  outputs = std::move(microOutputs);
+  result.nonfinite = flagged || done.nonfinite || !std::isfinite(result.loss);
+  if (result.nonfinite)
+    TRAINRT_TRY(restoreStates(first));
+  return decide(options.allowNonfinite, result);
+}
+
+Status Session::stepAhead(const Function &function, const BoundBatch &bound,
+                          const StepOptions &options, StepResult &result) {
+  Pending next;
+  next.allowNonfinite = options.allowNonfinite;
+  next.result.step = (pending.active ? pending.result.step : steps) + 1;
+  TRAINRT_TRY(setHypers(options, next.result.step, next.result));
+  if (cancelled.exchange(false))
+    return Status(Code::Cancelled, "cancelled before the step began");
+  Status status = enqueue(function, &bound, false, next.ticket);
+  if (!status.ok()) {
+    broken |= began;
+    return status;
+  }
+  next.active = true;
+  if (!pending.active) {
+    pending = next;
+    return finish(result, /*wait=*/false);
+  }
+  status = complete(pending, result);
+  Device::Result ignored;
+  if (!status.ok()) {
+    // It saw the flag and changed nothing.
+    Status dropped = device->wait(next.ticket, ignored);
+    if (status.code() != Code::Nonfinite || dropped.ok())
+      return status;
+    broken = true;
+    return dropped;
+  }
+  pending = next;
+  if (result.nonfinite) {
+    // The flag has been cleared behind it, so now it can be made.
+    TRAINRT_TRY(device->wait(pending.ticket, ignored));
+    TRAINRT_TRY(device->repeat(pending.ticket));
+  }
+  return {};
+}
+
+Status Session::complete(Pending &step, StepResult &result) {
+  step.active = false;
+  result = step.result;
+  Device::Result done;
+  if (Status status = device->wait(step.ticket, done); !status.ok()) {
+    broken = true;
+    return status;
+  }
+  result.loss = done.loss;
+  result.nonfinite = done.nonfinite;
+  return decide(step.allowNonfinite, result);
+}
+
+void Session::settle() {
+  if (!pending.active)
+    return;
+  finished.status = complete(pending, finished.result);
+  finished.present = true;
+}
+
+Status Session::finish(StepResult &result, bool wait) {
+  if (wait)
+    settle();
+  if (!std::exchange(finished.present, false)) {
+    result = {};
+    return {};
+  }
+  result = finished.result;
+  return std::exchange(finished.status, Status());
 }
 
 Status Session::gradients(const std::vector<Batch> &batches, const StepOptions &options,
@@ -536,13 +590,15 @@ Status Session::gradients(const std::vector<Batch> &batches, const StepOptions &
     return bindAll(source->program().functions.front(), {}, bound);
   if (!source->micro())
     return fail(Code::Unsupported, "the package has no function 'micro'; compile it again");
+  settle();
   TRAINRT_TRY(bindAll(*source->micro(), batches, bound));
-  TRAINRT_TRY(setHypers(options, result));
+  TRAINRT_TRY(setHypers(options, steps + 1, result));
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before it began");
-  std::vector<unsigned char> saved = saveStates(*source->micro());
-  Status status = accumulate(bound, options, result.loss);
-  restoreStates(*source->micro(), saved);
+  TRAINRT_TRY(saveStates(*source->micro()));
+  bool flagged;
+  Status status = accumulate(bound, options, result.loss, flagged);
+  TRAINRT_TRY(restoreStates(*source->micro()));
   cancelled.store(false);
   TRAINRT_TRY(status);
   result.step = steps + 1;
@@ -554,19 +610,21 @@ Status Session::eval(const Batch &batch, bool fillMissing, double &loss) {
   const Function *function = source->eval();
   if (!function)
     return fail(Code::Unsupported, "the package has no evaluation function");
+  settle();
   TRAINRT_TRY(usable());
   BoundBatch bound;
-  TRAINRT_TRY(bindBatch(*source, *function, batch, fillMissing, bound));
+  TRAINRT_TRY(bind(*function, batch, fillMissing, bound));
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before it began");
   StepResult ignored;
   StepOptions options;
   options.lr = 0; // not used by an evaluation, which may come from a package without one
-  TRAINRT_TRY(setHypers(options, ignored));
-  Status status = execute(*function, &bound, true);
+  TRAINRT_TRY(setHypers(options, steps + 1, ignored));
+  Device::Result result;
+  Status status = execute(*function, &bound, true, result);
   cancelled.store(false);
   TRAINRT_TRY(status);
-  loss = bound.anyFilled ? NAN : lossValue();
+  loss = bound.anyFilled ? NAN : result.loss;
   return {};
 }
 
@@ -574,16 +632,16 @@ Status Session::parameter(size_t index, ArrayView &array) const {
   const TensorDecl &decl = source->program().parameters[index];
   if (!parameters.data(index) && decl.staticBytes)
     return fail(Code::NotFound, "parameter '", decl.name, "' has no value yet");
-  array = view(decl, decl.dtype, parameters.data(index));
-  return {};
+  array = view(decl, decl.dtype);
+  return device->view(parameters.data(index), array.bytes, array.data);
 }
 
 Status Session::state(size_t index, ArrayView &array) const {
   const TensorDecl &decl = source->program().state[index];
   if (!hasState())
     return fail(Code::NotFound, "state '", decl.name, "': this session is for evaluation only");
-  array = view(decl, decl.dtype, stateBlock.data() + stateOffsets[index]);
-  return {};
+  array = view(decl, decl.dtype);
+  return device->view(addressOf(Space::State, uint32_t(index)), array.bytes, array.data);
 }
 
 Status Session::gradient(size_t index, ArrayView &array) const {
@@ -592,16 +650,16 @@ Status Session::gradient(size_t index, ArrayView &array) const {
     return fail(Code::NotFound, "parameter '", decl.name, "' is frozen, it has no gradient");
   if (!haveGradients)
     return fail(Code::NotFound, "no gradients have been computed yet");
-  array = view(decl, gradientType(decl), gradientBlock.data() + gradientOffsets[index]);
-  return {};
+  array = view(decl, gradientType(decl));
+  return device->view(addressOf(Space::Gradient, uint32_t(index)), array.bytes, array.data);
 }
 
 Status Session::output(size_t index, ArrayView &array) const {
   const TensorDecl &decl = source->program().outputs[index];
   for (const ExecutionPlan::Output &output : outputs)
     if (output.index == index) {
-      array = {outputBlock.data() + output.offset, decl.dtype, output.shape, output.bytes};
-      return {};
+      array = {nullptr, decl.dtype, output.shape, output.bytes};
+      return device->view(device->outputs() + output.offset, output.bytes, array.data);
     }
   return fail(Code::NotFound, "output '", decl.name, "' was not computed by the last call");
 }
@@ -627,6 +685,7 @@ Status checkSame(const char *kind, const TensorDecl &decl, const ArrayView &arra
 
 Status Session::setParameter(size_t index, const ArrayView &array) {
   TRAINRT_TRY(checkSame("parameter", source->program().parameters[index], array));
+  settle();
   Status status = parameters.set(index, array.data);
   measure();
   return status;
@@ -640,12 +699,17 @@ Status Session::setState(size_t index, const ArrayView &array) {
   // `init` must not come later and overwrite it.
   if (parameters.missing().empty())
     TRAINRT_TRY(initializeState());
-  if (decl.staticBytes)
-    std::memcpy(stateBlock.data() + stateOffsets[index], array.data, size_t(decl.staticBytes));
-  return {};
+  settle();
+  auto *from = static_cast<const unsigned char *>(array.data);
+  return device->write(addressOf(Space::State, uint32_t(index)), decl.staticBytes,
+                       [from](unsigned char *to, int64_t begin, int64_t end) {
+                         std::memcpy(to, from + begin, size_t(end - begin));
+                       });
 }
 
 void Session::restored(int64_t step, int64_t seed) {
+  settle();
+  finished = {};
   steps = step;
   key = seed;
   initialized = true;

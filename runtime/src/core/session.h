@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A training run in memory: parameters, state, accumulators, arena, and the functions of the
-// package over them. Not thread safe, but for `cancel`.
+// A training run in memory: parameters, state and accumulators on a device, and the functions of
+// the package over them. Not thread safe, but for `cancel`.
 #ifndef TRAINRT_CORE_SESSION_H
 #define TRAINRT_CORE_SESSION_H
 
-#include "core/executor.h"
+#include "core/device.h"
 #include "core/inputs.h"
 #include "core/package.h"
 #include "core/parameters.h"
 
-#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -28,27 +27,24 @@ struct SessionOptions {
   Allocator allocator;
   int (*progress)(void *user, int64_t done, int64_t total) = nullptr;
   void *progressUser = nullptr;
+  // See DeviceOptions.
+  int device = 0;
+  void *stream = nullptr;
+  bool synchronous = false;
 };
 
 struct StepOptions {
   double lr = NAN, weightDecay = NAN, clipNorm = NAN; ///< NaN: the package's
   const double *weights = nullptr;                    ///< a factor for each micro-batch, or null
   bool allowNonfinite = false;
+  /// Return the result of the step before, so that a device need not wait for the host.
+  bool lag = false;
 };
 
 struct StepResult {
-  int64_t step = 0;
+  int64_t step = 0; ///< 0: there is none
   double loss = NAN, lr = NAN;
   bool nonfinite = false;
-};
-
-/// Bytes by category, see `trainrt_memory`.
-struct MemoryUse {
-  int64_t parameters = 0, state = 0, gradients = 0, arena = 0, arenaLowerBound = 0, inputs = 0;
-  int64_t outputs = 0, scratch = 0, mapped = 0;
-  int64_t total() const {
-    return parameters + state + gradients + arena + inputs + outputs + scratch;
-  }
 };
 
 /// What a session would hold for these symbol values; `microBatches` 0: evaluation only.
@@ -63,7 +59,14 @@ public:
   static Status create(std::shared_ptr<const Package> package, const SessionOptions &options,
                        std::unique_ptr<Session> &session);
 
+  /// With `lag`, `result` and an error that comes from running are those of the step before (step 0
+  /// if there is none); when that one was not finite and this is an error, this step is not made.
   Status step(const std::vector<Batch> &batches, const StepOptions &options, StepResult &result);
+  /// The result of a step with `lag` that has not been returned yet; step 0 if there is none.
+  Status finish(StepResult &result) { return finish(result, true); }
+  /// Waits for such a step, whose result is kept for `finish`. Whatever reads the step count or
+  /// changes values does this first.
+  void settle();
   /// Forward and backward only; nothing but the accumulators and outputs changes.
   Status gradients(const std::vector<Batch> &batches, const StepOptions &options,
                    StepResult &result);
@@ -74,7 +77,7 @@ public:
   const Package &package() const { return *source; }
   int64_t stepCount() const { return steps; }
   int64_t seed() const { return key; }
-  unsigned threads() const { return executor->threads().size(); }
+  unsigned threads() const { return device->threads().size(); }
   bool isInference() const { return inference; }
   /// Sessions for evaluation have state only if the model's `eval` reads it.
   bool hasState() const { return !stateOffsets.empty(); }
@@ -100,48 +103,79 @@ public:
   void restored(int64_t step, int64_t seed);
 
 private:
+  /// A step that the device may still be running.
+  struct Pending {
+    Device::Ticket ticket = 0;
+    StepResult result;
+    bool allowNonfinite = false;
+    bool active = false;
+  };
+  /// A step whose outcome nobody has been told.
+  struct Finished {
+    StepResult result;
+    Status status;
+    bool present = false;
+  };
+
   Session() = default;
   Status start(const SessionOptions &options);
   Status usable() const;
+  void *addressOf(Space space, uint32_t index) const;
+  Status bind(const Function &function, const Batch &batch, bool fillMissing, BoundBatch &bound);
   Status bindAll(const Function &function, const std::vector<Batch> &batches,
                  std::vector<BoundBatch> &bound);
   /// Gets all memory that the function needs with these symbols.
-  Status prepare(const Function &function, const std::vector<int64_t> &symbols);
-  /// Stages the inputs and runs. `cancellable`: may stop between commands.
-  Status execute(const Function &function, const BoundBatch *batch, bool cancellable);
+  Status prepare(const Function &function, const std::vector<int64_t> &symbols,
+                 const ExecutionPlan *&plan);
+  /// Stages the inputs and starts a run. `cancellable`: may stop between commands.
+  Status enqueue(const Function &function, const BoundBatch *batch, bool cancellable,
+                 Device::Ticket &ticket);
+  /// The same, and waits for it.
+  Status execute(const Function &function, const BoundBatch *batch, bool cancellable,
+                 Device::Result &result);
   Status prepareGradients();
-  /// The micro-batches, into cleared accumulators; the weighted loss.
-  Status accumulate(const std::vector<BoundBatch> &bound, const StepOptions &options, double &loss);
-  Status stageInput(uint32_t input, const ArrayView &array, const void *&data);
-  /// States that a function has access to, so that a run that must not change them can be undone.
-  std::vector<unsigned char> saveStates(const Function &function) const;
-  void restoreStates(const Function &function, const std::vector<unsigned char> &saved);
+  /// The micro-batches, into cleared accumulators; the weighted loss, and whether one of them set
+  /// the flag `nonfinite`.
+  Status accumulate(const std::vector<BoundBatch> &bound, const StepOptions &options, double &loss,
+                    bool &flagged);
+  Status stepNow(const Function &first, bool fused, const std::vector<BoundBatch> &bound,
+                 const StepOptions &options, StepResult &result);
+  Status stepAhead(const Function &function, const BoundBatch &bound, const StepOptions &options,
+                   StepResult &result);
+  /// What the outcome of a step means: the flag is cleared, the step counted or refused.
+  Status decide(bool allowNonfinite, StepResult &result);
+  Status complete(Pending &step, StepResult &result);
+  Status finish(StepResult &result, bool wait);
+  /// States that a function has access to, but for `nonfinite`, so that a run that must not change
+  /// them can be undone.
+  Status saveStates(const Function &function);
+  Status restoreStates(const Function &function);
+  Status clearNonfinite();
   void setHyper(const char *name, double value);
   void setHyper(const char *name, int64_t value);
-  Status setHypers(const StepOptions &options, StepResult &result);
-  double lossValue() const;
-  bool takeNonfinite(double loss);
+  Status setHypers(const StepOptions &options, int64_t step, StepResult &result);
   void measure();
 
   std::shared_ptr<const Package> source;
-  std::unique_ptr<Executor> executor;
+  std::unique_ptr<Device> device;
   ParameterStore parameters;
-  Allocator allocator;
-  Memory stateBlock, gradientBlock, arena, outputBlock;
-  std::vector<Memory> staging;
+  DeviceMemory stateBlock, gradientBlock, savedStates;
   std::vector<int64_t> stateOffsets, gradientOffsets;
-  std::vector<std::array<unsigned char, 8>> hypers;
+  Hypers hypers;
+  /// On a GPU, every plan has a captured graph, which is large.
   PlanCache plans{64};
   std::vector<ExecutionPlan::Output> outputs;
   int (*progress)(void *, int64_t, int64_t) = nullptr;
   void *progressUser = nullptr;
   std::atomic<bool> cancelled{false};
   std::string notes;
-  int64_t steps = 0, key = 0, peak = 0, lastArenaLowerBound = 0;
+  Pending pending;
+  Finished finished;
+  int64_t steps = 0, key = 0, peak = 0;
   bool inference = false, initialized = false, gradientsDirty = false, haveGradients = false;
   /// A step was cut off while it was updating.
   bool broken = false;
-  /// The last `execute` got as far as running commands.
+  /// The last `enqueue` got as far as running commands.
   bool began = false;
 };
 

@@ -25,7 +25,8 @@ enum class Code : int32_t {
   Nonfinite = 8,
   Cancelled = 9,
   Unsupported = 10,
-  Internal = 11
+  Internal = 11,
+  DeviceError = 12
 };
 
 /// Success, or a code with a message for a person.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass `test-codegen`: makes the CPU kernel of every fusion and remarks how it is launched;
-// with `print`, the module becomes the module of kernels, with `compile` they are compiled and
-// linked.
+// The pass `test-codegen`: makes the kernel of every fusion for a target and remarks how it is
+// launched; with `print`, the module becomes the module of kernels, with `print-ptx` their PTX is
+// printed, with `compile` they are compiled and linked.
 #include "test/lib/TestPasses/TestPasses.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -32,51 +32,104 @@ struct TestCodegen : PassWrapper<TestCodegen, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() override {
-    codegen::CpuCodegen codegen(getContext());
+    std::unique_ptr<codegen::KernelCodegen> codegen;
+    codegen::GpuCodegen *gpu = nullptr;
+    if (target == "cuda") {
+      auto made = std::make_unique<codegen::GpuCodegen>(getContext(), codegen::GpuOptions());
+      gpu = made.get();
+      codegen = std::move(made);
+    } else if (target == "cpu") {
+      std::string levels[] = {"x86-64-v3", "x86-64-v4"};
+      codegen = std::make_unique<codegen::CpuCodegen>(getContext(), levels);
+    } else {
+      getOperation().emitError("unknown target '") << target << "': cpu and cuda are known";
+      return signalPassFailure();
+    }
     bool failedAny = false;
     getOperation().walk([&](train::FusionOp fusion) {
-      FailureOr<codegen::KernelInfo> info = codegen.add(fusion);
-      if (failed(info)) {
+      FailureOr<codegen::KernelInfo> info = codegen->add(fusion);
+      if (failed(info))
         failedAny = true;
-        return;
-      }
-      std::string text;
-      llvm::raw_string_ostream os(text);
-      os << info->name << " dims " << train::dimsToString(info->dims) << " work "
-         << info->work.str() << " grain " << info->grain << " scratch " << info->scratchBytes.str()
-         << " in place [";
-      llvm::interleaveComma(info->inPlace, os,
-                            [&](auto pair) { os << pair.first << "->" << pair.second; });
-      os << "]";
-      if (remarks)
-        fusion.emitRemark(text);
+      else if (remarks)
+        fusion.emitRemark(describe(*info));
     });
     if (failedAny)
       return signalPassFailure();
     if (compile) {
       auto begin = std::chrono::steady_clock::now();
-      auto objects = codegen.emitSharedObjects({"x86-64-v3", "x86-64-v4"});
+      auto objects = codegen->emitObjects();
       if (failed(objects))
         return signalPassFailure();
       std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
-      llvm::outs() << codegen.size() << " kernels";
-      for (auto &object : *objects)
-        llvm::outs() << ", " << object.size() / 1024 << " KiB";
+      llvm::outs() << codegen->size() << " kernels";
+      for (const codegen::KernelObject &object : *objects)
+        llvm::outs() << ", " << object.name << " " << object.bytes.size() / 1024 << " KiB";
       llvm::outs() << "\n";
       llvm::errs() << int(time.count()) << " ms\n";
+      for (const codegen::KernelObject &object : *objects)
+        if (!folder.empty())
+          write(object);
+    }
+    if (printPtx) {
+      FailureOr<std::string> text = failure();
+      if (gpu)
+        text = gpu->getPTX();
+      if (failed(text))
+        return signalPassFailure();
+      llvm::outs() << *text;
     }
     if (print) {
       getOperation().getBody()->clear();
-      for (Operation &op : *codegen.getModule().getBody())
+      for (Operation &op : *codegen->getModule().getBody())
         getOperation().push_back(op.clone());
     }
   }
 
+  static std::string describe(const codegen::KernelInfo &info) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    auto stage = [&](const codegen::KernelStage &stage) {
+      os << " work " << stage.work.str() << " grain " << stage.grain << " scratch "
+         << stage.scratchBytes.str();
+    };
+    bool single = info.stages.size() == 1;
+    if (single)
+      os << info.stages[0].name << ' ';
+    os << "dims " << train::dimsToString(info.dims);
+    if (single)
+      stage(info.stages[0]);
+    else
+      for (const codegen::KernelStage &each : info.stages) {
+        os << ' ' << each.name;
+        stage(each);
+      }
+    if (info.temporaryBytes)
+      os << " temporary " << info.temporaryBytes.str();
+    os << " in place [";
+    llvm::interleaveComma(info.inPlace, os,
+                          [&](auto pair) { os << pair.first << "->" << pair.second; });
+    os << "]";
+    return text;
+  }
+
+  void write(const codegen::KernelObject &object) {
+    std::error_code code;
+    llvm::raw_fd_ostream os(folder + "/" + object.name, code);
+    os.write(object.bytes.data(), object.bytes.size());
+    if (code)
+      getOperation().emitError("cannot write ") << object.name << ": " << code.message();
+  }
+
+  Option<std::string> target{*this, "target", llvm::cl::desc("cpu or cuda"), llvm::cl::init("cpu")};
   Option<bool> print{*this, "print", llvm::cl::desc("leave the kernels"), llvm::cl::init(false)};
   Option<bool> remarks{*this, "remarks", llvm::cl::desc("say how kernels are launched"),
                        llvm::cl::init(true)};
-  Option<bool> compile{*this, "compile", llvm::cl::desc("compile for x86-64-v3 and v4"),
+  Option<bool> printPtx{*this, "print-ptx", llvm::cl::desc("print the PTX of the kernels"),
+                        llvm::cl::init(false)};
+  Option<bool> compile{*this, "compile", llvm::cl::desc("compile for all levels"),
                        llvm::cl::init(false)};
+  Option<std::string> folder{*this, "output", llvm::cl::desc("folder for the compiled files"),
+                             llvm::cl::init("")};
 };
 } // namespace
 

@@ -185,7 +185,7 @@ TEST(AccessKernel, IndexOutOfRangeIsReported) {
       int64_t *error;
     } context{nullptr, error};
     void *args[] = {data.data(), indices.data(), out.data()};
-    reinterpret_cast<Kernel *>(loaded.find(info->name))(args, nullptr, 0, 3, &context);
+    reinterpret_cast<Kernel *>(loaded.find(info->stages[0].name))(args, nullptr, 0, 3, &context);
     EXPECT_EQ(error[0], 1);
     EXPECT_EQ(error[1], 2);
     EXPECT_EQ(error[2], 7);

@@ -212,8 +212,8 @@ public:
     std::vector<int64_t> dims;
     for (DimAttr dim : info.dims)
       dims.push_back(evaluate(dim));
-    int64_t work = evaluate(info.work);
-    size_t bytes = evaluate(info.scratchBytes);
+    int64_t work = evaluate(info.stages[0].work);
+    size_t bytes = evaluate(info.stages[0].scratchBytes);
     // The runtime's scratch is aligned to 64 bytes and so not always flush with the page.
     GuardedBuffer scratch((bytes + 63) / 64 * 64);
     int64_t error[3] = {0, 0, 0};
@@ -276,7 +276,7 @@ void checkFusion(ArrayRef<Input> inputs, const FusionHarness::Body &body, ArrayR
   ASSERT_TRUE(succeeded(objects));
   for (auto [level, object] : llvm::zip_equal(levels, *objects)) {
     LoadedKernels loaded(object);
-    auto *kernel = reinterpret_cast<Kernel *>(loaded.find(info->name));
+    auto *kernel = reinterpret_cast<Kernel *>(loaded.find(info->stages[0].name));
     ASSERT_TRUE(kernel);
     unsigned seed = 1;
     for (const Symbols &values : sizes) {

@@ -17,7 +17,7 @@ TEST(Sharing, SymbolsAreRenamed) {
   auto second = codegen.add(h.build({{"rows, columns"}, {"columns"}}, scaled));
   ASSERT_TRUE(mlir::succeeded(first) && mlir::succeeded(second));
   EXPECT_EQ(codegen.size(), 1u);
-  EXPECT_EQ(first->name, second->name);
+  EXPECT_EQ(first->stages[0].name, second->stages[0].name);
   ASSERT_EQ(second->dims.size(), 2u);
   EXPECT_EQ(second->dims[0].str(), "rows");
   EXPECT_EQ(second->dims[1].str(), "columns");

@@ -104,19 +104,19 @@ FailureOr<SmallVector<HostTensor>> KernelRunner::launch(train::FusionOp fusion,
                                                         ArrayRef<HostTensor> inputs,
                                                         const train::SymbolValues &symbols) {
   const codegen::KernelInfo &info = kernels[fusion];
-  auto kernel = reinterpret_cast<Kernel>(dlsym(library, info.name.c_str()));
+  auto kernel = reinterpret_cast<Kernel>(dlsym(library, info.stages[0].name.c_str()));
   if (!kernel) {
-    ADD_FAILURE() << "no kernel " << info.name;
+    ADD_FAILURE() << "no kernel " << info.stages[0].name;
     return failure();
   }
   SmallVector<int64_t> dims;
   for (train::DimAttr dim : info.dims)
     dims.push_back(symbols.evaluate(dim).value_or(-1));
-  int64_t work = symbols.evaluate(info.work).value_or(-1);
-  int64_t scratchBytes = symbols.evaluate(info.scratchBytes).value_or(-1);
+  int64_t work = symbols.evaluate(info.stages[0].work).value_or(-1);
+  int64_t scratchBytes = symbols.evaluate(info.stages[0].scratchBytes).value_or(-1);
   EXPECT_GE(work, 0);
   EXPECT_GE(scratchBytes, 0);
-  EXPECT_GE(info.grain, 1);
+  EXPECT_GE(info.stages[0].grain, 1);
 
   // The second time one work item a call, with other garbage in scratch and results.
   std::vector<std::vector<char>> first;

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Memory of a kernel: buffers, loads that a mask may turn off, stores, indices that data holds.
+// Arguments and memory of a CPU kernel: buffers, loads that a mask may turn off, stores, the report
+// of a bad index.
 //
 // A load becomes a scalar load, a vector load or a gather by the stride of its lanes. Where a
 // scalar condition turns a load off, it reads a block of zeros instead: no branch.
 
-#include "KernelEmitter.h"
+#include "CpuEmitter.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace trainc::train;
 
 namespace trainc::codegen {
-
-Type memoryType(Type element) {
-  return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element;
-}
-int64_t memoryBytes(Type element) {
-  return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8;
-}
 
 static LLVM::LLVMPointerType pointerType(OpBuilder &b) {
   return LLVM::LLVMPointerType::get(b.getContext());
@@ -27,7 +21,7 @@ static LLVM::LLVMPointerType pointerType(OpBuilder &b) {
 // Arguments of the function
 //===----------------------------------------------------------------------===//
 
-Value KernelEmitter::buffer(unsigned number) {
+Value CpuEmitter::buffer(unsigned number) {
   if (!buffers[number])
     buffers[number] = atEntry([&]() -> Value {
       auto type = pointerType(b);
@@ -38,24 +32,11 @@ Value KernelEmitter::buffer(unsigned number) {
   return buffers[number];
 }
 
-Value KernelEmitter::dim(DimAttr size) {
-  if (auto value = size.getConstant())
-    return constantIndex(*value);
-  Value &value = dimValues[size];
-  if (value)
-    return value;
-  auto it = llvm::find(dims, size);
-  unsigned number = it - dims.begin();
-  if (it == dims.end())
-    dims.push_back(size);
-  value = atEntry([&]() -> Value {
-    Value slot =
-        LLVM::GEPOp::create(b, location, pointerType(b), b.getI64Type(), entry->getArgument(1),
-                            ArrayRef<LLVM::GEPArg>{int32_t(number)});
-    Value loaded = LLVM::LoadOp::create(b, location, b.getI64Type(), slot, 8);
-    return arith::IndexCastOp::create(b, location, b.getIndexType(), loaded);
-  });
-  return value;
+Value CpuEmitter::makeDim(unsigned number) {
+  Value slot = LLVM::GEPOp::create(b, location, pointerType(b), b.getI64Type(),
+                                   entry->getArgument(1), ArrayRef<LLVM::GEPArg>{int32_t(number)});
+  Value loaded = LLVM::LoadOp::create(b, location, b.getI64Type(), slot, 8);
+  return arith::IndexCastOp::create(b, location, b.getIndexType(), loaded);
 }
 
 static Value contextField(OpBuilder &b, Location location, Value context, int32_t field) {
@@ -64,74 +45,52 @@ static Value contextField(OpBuilder &b, Location location, Value context, int32_
   return LLVM::LoadOp::create(b, location, type, slot, 8);
 }
 
-Value KernelEmitter::scratch(Value byteOffset) {
+Value CpuEmitter::scratch(Value byteOffset) {
   if (!scratchBase)
     scratchBase = atEntry([&] { return contextField(b, location, entry->getArgument(4), 0); });
   return elementPointer(scratchBase, b.getI8Type(), byteOffset);
 }
 
-Value KernelEmitter::elementPointer(Value pointer, Type memory, Value offset) {
-  Type integer = b.getI64Type();
-  Type result = pointerType(b);
-  if (auto vector = dyn_cast<VectorType>(offset.getType())) {
-    integer = VectorType::get(vector.getShape(), integer);
-    result = VectorType::get(vector.getShape(), result);
-  }
-  Value cast = arith::IndexCastOp::create(b, location, integer, offset);
-  return LLVM::GEPOp::create(b, location, result, memory, pointer, ValueRange{cast});
-}
-
 //===----------------------------------------------------------------------===//
-// Offsets
+// Work items
 //===----------------------------------------------------------------------===//
 
-ElementIndex KernelEmitter::linearize(ArrayRef<ElementIndex> index, ArrayRef<DimAttr> sizes) {
-  if (structure.flat && index.size() == 1)
-    return index[0];
-  std::optional<ElementIndex> offset;
-  for (auto [coordinate, size] : llvm::zip_equal(index, sizes)) {
-    if (size.isConstant(1))
-      continue; // The only coordinate is 0.
-    if (!offset) {
-      offset = coordinate;
-      continue;
-    }
-    if (offset->isUniform() && coordinate.isUniform()) {
-      auto division = divisions.find(offset->base);
-      if (division != divisions.end() && division->second.remainder == coordinate.base &&
-          division->second.divisor == size) {
-        offset = ElementIndex{division->second.dividend, 0, {}};
-        continue;
-      }
-    }
-    if (auto constant = size.getConstant())
-      offset = mul(*offset, *constant);
-    else if (offset->isUniform())
-      offset = ElementIndex{mulIndex(offset->base, dim(size)), 0, {}};
-    else
-      offset = ElementIndex{{}, 0, mulIndex(asVector(*offset), toLanes(dim(size)))};
-    offset = add(*offset, coordinate);
-  }
-  return offset ? *offset : constant(0);
+Value CpuEmitter::openItems() {
+  auto bound = [&](unsigned argument) {
+    return arith::IndexCastOp::create(b, location, b.getIndexType(), entry->getArgument(argument))
+        .getResult();
+  };
+  Value begin = bound(2), end = bound(3);
+  return openLoop(begin, end, constantIndex(1)).getInductionVar();
 }
 
-void KernelEmitter::noteRead(unsigned argument, ArrayRef<ElementIndex> index) {
-  BufferUse &use = uses[argument];
-  SmallVector<DimAttr> sizes = getDims(fusion.getBody().getArgument(argument));
-  use.onlySpace &= sizes == structure.space && same(index, spaceIndex);
-  SmallVector<DimAttr> keptSizes;
-  for (int64_t axis : structure.kept)
-    keptSizes.push_back(structure.space[axis]);
-  use.onlyKept &= sizes == keptSizes && same(index, keptIndex);
-  use.used = true;
-  use.pass = std::max(use.pass, pass);
+void CpuEmitter::closeItems() {
+  while (scopes.size() > 1)
+    closeLoop(cast<scf::ForOp>(scopes.back().op));
+  LLVM::ReturnOp::create(b, location, ValueRange());
+}
+
+Value CpuEmitter::tailMask(Value count) {
+  if (vectorLanes == 1)
+    return {};
+  // Behind the kinds of keys that the base has.
+  constexpr intptr_t tailKey = -1;
+  return once(depthOf(count),
+              {tailKey, reinterpret_cast<intptr_t>(count.getAsOpaquePointer()), vectorLanes}, [&] {
+                Value small = arith::IndexCastOp::create(b, location, b.getI32Type(), count);
+                auto type = VectorType::get(int64_t(vectorLanes), b.getI32Type());
+                Value limit = vector::BroadcastOp::create(b, location, type, small);
+                return arith::CmpIOp::create(b, location, arith::CmpIPredicate::slt,
+                                             laneConstants(b.getI32Type(), 1), limit)
+                    .getResult();
+              });
 }
 
 //===----------------------------------------------------------------------===//
 // Loads and stores
 //===----------------------------------------------------------------------===//
 
-Value KernelEmitter::guardedPointer(Value pointer, Value condition) {
+Value CpuEmitter::guardedPointer(Value pointer, Value condition) {
   if (!condition)
     return pointer;
   if (!zerosBase)
@@ -141,7 +100,7 @@ Value KernelEmitter::guardedPointer(Value pointer, Value condition) {
   return LLVM::SelectOp::create(b, location, condition, pointer, zerosBase);
 }
 
-Value KernelEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offset) {
+Value CpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offset) {
   Type memory = memoryType(element);
   unsigned alignment = memoryBytes(element);
   Value loaded;
@@ -184,7 +143,7 @@ Value KernelEmitter::loadFrom(Value pointer, Type element, const ElementIndex &o
   return loaded;
 }
 
-void KernelEmitter::storeTo(Value pointer, Type element, const ElementIndex &offset, Value value) {
+void CpuEmitter::storeTo(Value pointer, Type element, const ElementIndex &offset, Value value) {
   Type memory = memoryType(element);
   unsigned alignment = memoryBytes(element);
   if (vectorLanes > 1 && !offset.isUniform())
@@ -203,26 +162,11 @@ void KernelEmitter::storeTo(Value pointer, Type element, const ElementIndex &off
     LLVM::StoreOp::create(b, location, value, address, alignment);
 }
 
-Value KernelEmitter::load(unsigned number, Type tensor, ArrayRef<ElementIndex> index) {
-  ElementIndex offset = linearize(index, getDims(tensor));
-  Value value = loadFrom(buffer(number), getElementTypeOrSelf(tensor), offset);
-  loadedFrom[value] = offset;
-  return value;
-}
-
-void KernelEmitter::store(unsigned result, ArrayRef<ElementIndex> index, Value value) {
-  Type tensor = fusion.getResult(result).getType();
-  unsigned number = fusion.getInputs().size() + result;
-  uses[number].used = true;
-  uses[number].pass = pass;
-  storeTo(buffer(number), getElementTypeOrSelf(tensor), linearize(index, getDims(tensor)), value);
-}
-
 //===----------------------------------------------------------------------===//
 // Indices that data holds
 //===----------------------------------------------------------------------===//
 
-void KernelEmitter::reportIndex(Value bad, Value data) {
+void CpuEmitter::reportIndex(Value bad, Value data) {
   OpBuilder::InsertionGuard restore(b);
   auto loaded = loadedFrom.find(data);
   Value any = anyLane(bad);
@@ -269,41 +213,6 @@ void KernelEmitter::reportIndex(Value bad, Value data) {
   // The runtime knows which command runs; anything but 0 says that it failed.
   LLVM::StoreOp::create(b, location, arith::ConstantIntOp::create(b, location, 1, 64), errorBase,
                         8);
-}
-
-ElementIndex KernelEmitter::checkedIndex(Operation *op, Value data, DimAttr extent) {
-  if (auto source = splatSource.find(data); source != splatSource.end())
-    data = source->second;
-  bool isVector = isa<VectorType>(data.getType());
-  Type index = b.getIndexType();
-  if (isVector)
-    index = VectorType::get(int64_t(vectorLanes), index);
-  Value limit = dim(extent), nothing = constantIndex(0);
-  if (isVector) {
-    limit = toLanes(limit);
-    nothing = toLanes(nothing);
-  }
-  using Predicate = arith::CmpIPredicate;
-  Value raw = arith::IndexCastOp::create(b, location, index, data);
-  Value negative = arith::CmpIOp::create(b, location, Predicate::slt, raw, nothing);
-  Value fromEnd = arith::AddIOp::create(b, location, raw, limit);
-  Value wrapped = arith::SelectOp::create(b, location, negative, fromEnd, raw);
-  Value outside = arith::CmpIOp::create(b, location, Predicate::uge, wrapped, limit);
-  Value safe = arith::SelectOp::create(b, location, outside, nothing, wrapped);
-  // Lanes that the code around does not want may hold anything.
-  Value bad = outside;
-  if (isVector) {
-    bad = conjunction(bad, conjunction(guard.tail, guard.lanes));
-    bad = conjunction(bad, guard.scalar);
-  } else {
-    bad = conjunction(bad, guard.scalar);
-    if (guard.lanes)
-      bad = conjunction(bad, anyLane(guard.lanes));
-  }
-  reportIndex(bad, data);
-  if (isVector)
-    return {{}, 0, safe};
-  return {safe, 0, {}};
 }
 
 } // namespace trainc::codegen

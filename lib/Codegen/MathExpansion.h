@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Shorthand for formulas on scalars or vectors of one length, used by the expansions of math ops.
-#ifndef TRAINC_LIB_CODEGEN_CPU_MATHEXPANSION_H
-#define TRAINC_LIB_CODEGEN_CPU_MATHEXPANSION_H
+#ifndef TRAINC_LIB_CODEGEN_MATHEXPANSION_H
+#define TRAINC_LIB_CODEGEN_MATHEXPANSION_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -96,9 +96,12 @@ public:
 
 /// The f32 formula of a math op on f32 scalars or vectors, or null where there is none.
 mlir::Value expandFloat(Formula &f, mlir::Operation *op);
-/// Replaces a math op by calls of the C library, one a lane. False where there is no such function.
-bool callLibrary(mlir::OpBuilder &b, mlir::Operation *op);
+/// Replaces a math op by calls, one a lane, of the function whose name is `prefix` and the C
+/// library's name. False where there is no such function.
+bool callLibrary(mlir::OpBuilder &b, mlir::Operation *op, llvm::StringRef prefix);
+/// expandMath with another library than C's.
+void expandMath(mlir::Operation *root, llvm::StringRef libraryPrefix);
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_CPU_MATHEXPANSION_H
+#endif // TRAINC_LIB_CODEGEN_MATHEXPANSION_H

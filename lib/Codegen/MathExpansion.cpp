@@ -269,7 +269,9 @@ Value expandFloat(Formula &f, Operation *op) {
       .Default([](Operation *) { return Value(); });
 }
 
-void expandMath(Operation *root) {
+void expandMath(Operation *root) { expandMath(root, ""); }
+
+void expandMath(Operation *root, StringRef libraryPrefix) {
   SmallVector<Operation *> ops;
   root->walk([&](Operation *op) {
     if (isa<math::MathDialect>(op->getDialect()))
@@ -288,7 +290,7 @@ void expandMath(Operation *root) {
       op->getResult(0).replaceAllUsesWith(replacement);
       op->erase();
     } else if (isa<FloatType>(element)) {
-      callLibrary(b, op);
+      callLibrary(b, op, libraryPrefix);
     }
   }
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Emission of one kernel for the CPU: elements by demand, each at the outermost loop that its
-// coordinates allow and once there. Loops run over scalars or lanes; the last, partial vector of a
-// row runs masked.
+// Emission of one kernel, whatever the processor: elements by demand, each at the outermost loop
+// that its coordinates allow and once there; index arithmetic; reductions' steps. Where arguments
+// come from and how memory is accessed is the processor's emitter's.
 //
-// Memory is raw pointers with the alignment of one element; booleans take a byte there and are i1
-// in code. No fast-math flag is ever set: an op's formula gives the same bits in every kernel.
-#ifndef TRAINC_LIB_CODEGEN_CPU_KERNELEMITTER_H
-#define TRAINC_LIB_CODEGEN_CPU_KERNELEMITTER_H
+// Memory is raw pointers; booleans take a byte there and are i1 in code. No fast-math flag is ever
+// set: an op's formula gives the same bits in every kernel. 16-bit floats are storage types:
+// formulas see f32, and every op's result is rounded.
+#ifndef TRAINC_LIB_CODEGEN_KERNELEMITTER_H
+#define TRAINC_LIB_CODEGEN_KERNELEMITTER_H
 
-#include "../Structure.h"
+#include "Structure.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include <functional>
@@ -19,12 +20,6 @@ namespace trainc::codegen {
 using Index = llvm::SmallVector<train::ElementIndex>;
 using Values = llvm::SmallVector<mlir::Value>;
 
-/// Lanes of the vectors in loops: one 512-bit or two 256-bit registers of f32.
-inline constexpr unsigned kLanes = 16;
-/// Bytes of readable zeros at the global of this name, for reads that a mask turns off.
-inline constexpr llvm::StringLiteral kZerosName = "trainc_zeros";
-inline constexpr unsigned kZerosBytes = kLanes * 8;
-
 /// Which accesses of an input or result allow it to share a buffer.
 struct BufferUse {
   bool used = false;
@@ -34,21 +29,17 @@ struct BufferUse {
   unsigned pass = 0;
 };
 
-class KernelEmitter final : public train::ElementBuilder {
+class KernelEmitter : public train::ElementBuilder {
 public:
-  /// `function` has the kernel ABI and an empty body. `dims` are the sizes passed at run time;
-  /// sizes beyond them are appended.
-  KernelEmitter(train::FusionOp fusion, const Structure &structure, mlir::LLVM::LLVMFuncOp function,
-                llvm::SmallVectorImpl<train::DimAttr> &dims);
-
-  // Loops. The body is emitted between openLoop and closeLoop.
+  // Loops and conditions. The body is emitted between open and close.
   mlir::scf::ForOp openLoop(mlir::Value lower, mlir::Value upper, mlir::Value step,
                             mlir::ValueRange init = {});
   /// Ends the innermost loop; returns its results.
   Values closeLoop(mlir::scf::ForOp loop, mlir::ValueRange yielded = {});
-  /// The loop over the work items of the call; returns the item's number.
-  mlir::Value openItems();
-  void closeItems();
+  /// Code where `condition` (i1) holds. Elements asked for inside are read inside, unless they were
+  /// at hand before.
+  void openIf(mlir::Value condition);
+  void closeIf();
 
   // Evaluation.
   /// Element of `value`: scalar where the index is uniform, else lanes.
@@ -61,16 +52,15 @@ public:
   Index delinearize(mlir::Value position, llvm::ArrayRef<train::DimAttr> dims);
   /// Position of a coordinate tuple in row-major order.
   train::ElementIndex linearize(llvm::ArrayRef<train::ElementIndex> index,
-                                llvm::ArrayRef<train::DimAttr> dims);
+                                llvm::ArrayRef<train::DimAttr> dims) override;
 
   // Memory with an element type; offsets in elements.
-  mlir::Value loadFrom(mlir::Value pointer, mlir::Type element, const train::ElementIndex &offset);
-  void storeTo(mlir::Value pointer, mlir::Type element, const train::ElementIndex &offset,
-               mlir::Value value);
-  /// The thread's scratch memory from a byte on.
-  mlir::Value scratch(mlir::Value byteOffset);
+  virtual mlir::Value loadFrom(mlir::Value pointer, mlir::Type element,
+                               const train::ElementIndex &offset) = 0;
+  virtual void storeTo(mlir::Value pointer, mlir::Type element, const train::ElementIndex &offset,
+                       mlir::Value value) = 0;
   /// Pointer of an input or, from inputs on, of a result.
-  mlir::Value buffer(unsigned number);
+  virtual mlir::Value buffer(unsigned number) = 0;
 
   // Index arithmetic, at the outermost loop possible.
   mlir::Value constantIndex(int64_t value);
@@ -80,9 +70,14 @@ public:
   mlir::Value minIndex(mlir::Value a, mlir::Value b);
   mlir::Value divIndex(mlir::Value a, mlir::Value b);
   mlir::Value remIndex(mlir::Value a, mlir::Value b);
+  /// a < b, i1.
+  mlir::Value lessIndex(mlir::Value a, mlir::Value b);
+  mlir::Value selectIndex(mlir::Value condition, mlir::Value a, mlir::Value b);
   mlir::Value productOf(llvm::ArrayRef<train::DimAttr> dims);
-  /// All lanes below `count` (an index scalar); null where there is one lane.
-  mlir::Value tailMask(mlir::Value count);
+  /// Whether an index scalar is a multiple of `factor` by the way it is made, or by assumption.
+  bool isMultipleOf(mlir::Value value, int64_t factor);
+  /// Code that is emitted from now on runs only where `value` is a multiple of `factor`; 1 ends it.
+  void assumeMultiple(mlir::Value value, int64_t factor) { assumed[value] = factor; }
 
   // ElementBuilder.
   mlir::OpBuilder &builder() override { return b; }
@@ -104,40 +99,60 @@ public:
   mlir::Value splat(mlir::TypedAttr value) override;
   mlir::Value splatValue(mlir::Value scalar) override;
 
+  // Reductions run in f32 where the elements are 16-bit floats.
+  /// The operand of a reduction at an index, mapped, in lanes.
+  mlir::Value mappedOperand(mlir::Operation *reduction, llvm::ArrayRef<train::ElementIndex> index);
   mlir::Value combine(mlir::Operation *reduction, mlir::Value a, mlir::Value b);
   /// Neutral element of a reduction in `width` lanes.
   mlir::Value identity(mlir::Operation *reduction, unsigned width);
   /// Combines the lanes in a fixed tree.
   mlir::Value combineLanes(mlir::Operation *reduction, mlir::Value value);
+  /// The reduction's result from what its steps have made.
+  mlir::Value finishReduction(mlir::Operation *reduction, mlir::Value total);
   mlir::Value zero(mlir::Type element);
 
   void setLanes(unsigned count) { vectorLanes = currentLanes = count; }
   unsigned getLanes() const { return vectorLanes; }
-  /// Lanes that the current code may read and write; null: all.
-  void setTail(mlir::Value mask) { guard.tail = mask; }
 
   /// Current position, by which in-place use is recognised; set by the templates.
   Index spaceIndex, keptIndex;
+  /// The position's number in row-major order of the space, where the template has it at hand.
+  std::optional<train::ElementIndex> spaceOffset;
   unsigned pass = 0;
   /// Values that the template has at hand for this index, or null.
   std::function<mlir::Value(mlir::Value, llvm::ArrayRef<train::ElementIndex>)> resident;
 
   static bool same(llvm::ArrayRef<train::ElementIndex> a, llvm::ArrayRef<train::ElementIndex> b);
-  /// Pairs (input, result) that may share a buffer, after emission.
-  llvm::SmallVector<std::pair<unsigned, unsigned>> inPlacePairs();
   bool hasFailed() const { return failed; }
+  llvm::ArrayRef<BufferUse> getUses() const { return uses; }
   const Structure &structure;
   train::FusionOp fusion;
 
-private:
+protected:
+  /// `function` has the processor's ABI and an empty body. `dims` are the sizes passed at run time;
+  /// sizes beyond them are appended.
+  KernelEmitter(train::FusionOp fusion, const Structure &structure, mlir::LLVM::LLVMFuncOp function,
+                llvm::SmallVectorImpl<train::DimAttr> &dims);
+
+  /// The value of the size with this number, as index; emitted in the entry block.
+  virtual mlir::Value makeDim(unsigned number) = 0;
+  /// Emits that the processor remembers the first of `bad` (i1, scalar or lanes) indices in `data`.
+  virtual void reportIndex(mlir::Value bad, mlir::Value data) = 0;
+  /// x / y or x % y of index scalars that are not negative.
+  virtual mlir::Value makeDivision(mlir::Value x, mlir::Value y, bool remainder);
+
   using Key = std::vector<intptr_t>;
   struct Scope {
     mlir::Block *block;
     mlir::Operation *op;
     std::map<Key, mlir::Value> memo;
+    /// Whether reads may not move in front of it.
+    bool guards = false;
   };
+  /// What must hold for an element to be wanted. `tail`: lanes that the code may read and write;
+  /// `active`: whether the thread's results count at all, though it may read. Null: all.
   struct Guard {
-    mlir::Value scalar, lanes, tail;
+    mlir::Value scalar, lanes, tail, active;
   };
 
   unsigned depthOf(mlir::Value value);
@@ -155,10 +170,9 @@ private:
   mlir::Value indexValue(const train::ElementIndex &index);
   mlir::Value conjunction(mlir::Value a, mlir::Value b);
   mlir::Value anyLane(mlir::Value mask);
-  mlir::Value guardedPointer(mlir::Value pointer, mlir::Value condition);
+  /// Pointer to elements `offset` (index, scalar or lanes) behind `pointer`.
   mlir::Value elementPointer(mlir::Value pointer, mlir::Type memory, mlir::Value offset);
   mlir::Value laneConstants(mlir::Type element, int64_t stride);
-  void reportIndex(mlir::Value bad, mlir::Value data);
   mlir::Value fail(mlir::Operation *op, mlir::Type element, const llvm::Twine &message);
   void noteRead(unsigned argument, llvm::ArrayRef<train::ElementIndex> index);
 
@@ -173,13 +187,14 @@ private:
   Guard guard;
   bool failed = false;
 
-  /// Values that a reduction of the fusion goes into.
+  /// Values that a reduction of the fusion goes into, and the loop inside which they exist even
+  /// where no coordinate says so.
+  unsigned workDepth = 0;
   llvm::DenseSet<mlir::Value> afterReduction;
   std::map<int64_t, mlir::Value> constants;
   llvm::DenseMap<train::DimAttr, mlir::Value> dimValues;
-  llvm::SmallVector<mlir::Value> buffers;
+  llvm::DenseMap<mlir::Value, int64_t> assumed;
   llvm::SmallVector<BufferUse> uses;
-  mlir::Value scratchBase, errorBase, zerosBase;
   /// quotient -> (dividend, remainder, divisor): lets linearize undo delinearize.
   struct Division {
     mlir::Value dividend, remainder;
@@ -194,34 +209,13 @@ private:
 mlir::Type memoryType(mlir::Type element);
 /// Bytes of an element in memory.
 int64_t memoryBytes(mlir::Type element);
-/// Lanes worth using along an axis.
-unsigned lanesFor(train::DimAttr size);
+/// Type that formulas compute in: f32 for 16-bit floats, else the element type.
+mlir::Type computeType(mlir::Type element);
 
-/// What the launch of a kernel needs to know; a function of the structure only.
-struct Launch {
-  train::DimAttr work, scratchBytes;
-  int64_t grain = 1;
-};
-Launch planLaunch(train::FusionOp fusion, const Structure &structure);
-
-// The templates. Each emits the whole body of the function.
-void mapPointwise(KernelEmitter &emitter);
-void mapRow(KernelEmitter &emitter);
-void mapColumn(KernelEmitter &emitter);
-void mapScatter(KernelEmitter &emitter);
-void mapScan(KernelEmitter &emitter);
-
-/// Columns of a work item in the templates whose vector axis is kept.
-inline constexpr int64_t kColumnBlock = 64;
-/// Elements of a work item in pointwise kernels.
-inline constexpr int64_t kPointwiseBlock = 2048;
-
-/// Calls `body(i, mask)` for the vectors of [lower, upper), the last one masked; `size` is upper -
-/// lower where it is known.
-void forEachVector(KernelEmitter &emitter, mlir::Value lower, mlir::Value upper,
-                   std::optional<int64_t> size,
-                   llvm::function_ref<void(const train::ElementIndex &)> body);
+/// Pairs (input, result) that may share a buffer, from the uses in all emitted code.
+llvm::SmallVector<std::pair<unsigned, unsigned>>
+inPlacePairs(train::FusionOp fusion, const Structure &structure, llvm::ArrayRef<BufferUse> uses);
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_CPU_KERNELEMITTER_H
+#endif // TRAINC_LIB_CODEGEN_KERNELEMITTER_H

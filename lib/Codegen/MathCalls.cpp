@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Calls of the C library for the math ops that have no expansion: f64, and rare functions of f32.
-// The shared object leaves them undefined; the process that loads it has libm.
+// Calls of a library for the math ops that have no expansion: f64, and rare functions of f32. On
+// the CPU it is libm, which the process that loads the kernels has; on the GPU libdevice, whose
+// names are libm's behind a prefix.
 
 #include "MathExpansion.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -42,13 +43,13 @@ static StringRef libraryName(StringRef op) {
       .Default("");
 }
 
-bool callLibrary(OpBuilder &b, Operation *op) {
+bool callLibrary(OpBuilder &b, Operation *op, StringRef prefix) {
   StringRef name = libraryName(op->getName().getStringRef());
   Type type = op->getResult(0).getType(), element = getElementTypeOrSelf(type);
   auto module = op->getParentOfType<ModuleOp>();
   if (name.empty() || !module || !(element.isF32() || element.isF64()))
     return false;
-  std::string symbol = element.isF32() ? (name + "f").str() : name.str();
+  std::string symbol = (prefix + name + (element.isF32() ? "f" : "")).str();
   SmallVector<Type> inputs(op->getNumOperands(), element);
   auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(symbol);
   if (!function) {

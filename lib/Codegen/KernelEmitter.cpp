@@ -15,7 +15,7 @@ using namespace trainc::train;
 namespace trainc::codegen {
 
 /// First words of memo keys.
-enum KeyKind : intptr_t { kElement, kSplat, kVector, kLess, kMask, kBinary };
+enum KeyKind : intptr_t { kElement, kSplat, kVector, kLess, kBinary, kSelect };
 
 static intptr_t word(Value value) { return reinterpret_cast<intptr_t>(value.getAsOpaquePointer()); }
 
@@ -24,9 +24,8 @@ KernelEmitter::KernelEmitter(FusionOp fusion, const Structure &structure, LLVM::
     : structure(structure), fusion(fusion), function(function), dims(dims), b(fusion.getContext()),
       location(fusion.getLoc()) {
   entry = function.addEntryBlock(b);
-  scopes.push_back({entry, nullptr, {}});
-  buffers.resize(fusion.getInputs().size() + fusion.getNumResults());
-  uses.resize(buffers.size());
+  scopes.push_back({entry, nullptr, {}, /*guards=*/false});
+  uses.resize(fusion.getInputs().size() + fusion.getNumResults());
   for (Operation &op : fusion.getBody().front())
     if (isa<ReductionOpInterface>(op) || llvm::any_of(op.getOperands(), [&](Value operand) {
           return afterReduction.contains(operand);
@@ -86,7 +85,7 @@ Value KernelEmitter::atEntry(llvm::function_ref<Value()> make) {
 scf::ForOp KernelEmitter::openLoop(Value lower, Value upper, Value step, ValueRange init) {
   moveTo(scopes.size() - 1);
   auto loop = scf::ForOp::create(b, location, lower, upper, step, init);
-  scopes.push_back({loop.getBody(), loop, {}});
+  scopes.push_back({loop.getBody(), loop, {}, /*guards=*/false});
   moveTo(scopes.size() - 1);
   return loop;
 }
@@ -100,19 +99,16 @@ Values KernelEmitter::closeLoop(scf::ForOp loop, ValueRange yielded) {
   return Values(loop.getResults());
 }
 
-Value KernelEmitter::openItems() {
-  auto bound = [&](unsigned argument) {
-    return arith::IndexCastOp::create(b, location, b.getIndexType(), entry->getArgument(argument))
-        .getResult();
-  };
-  Value begin = bound(2), end = bound(3);
-  return openLoop(begin, end, constantIndex(1)).getInductionVar();
+void KernelEmitter::openIf(Value condition) {
+  moveTo(scopes.size() - 1);
+  auto op = scf::IfOp::create(b, location, condition, /*withElseRegion=*/false);
+  scopes.push_back({op.thenBlock(), op, {}, /*guards=*/true});
+  moveTo(scopes.size() - 1);
 }
 
-void KernelEmitter::closeItems() {
-  while (scopes.size() > 1)
-    closeLoop(cast<scf::ForOp>(scopes.back().op));
-  LLVM::ReturnOp::create(b, location, ValueRange());
+void KernelEmitter::closeIf() {
+  scopes.pop_back();
+  moveTo(scopes.size() - 1);
 }
 
 //===----------------------------------------------------------------------===//
@@ -133,6 +129,19 @@ Value KernelEmitter::fail(Operation *op, Type element, const Twine &message) {
   return splat(cast<TypedAttr>(b.getZeroAttr(element)));
 }
 
+/// Floats as another float type; other values are left alone.
+static Value convertFloat(OpBuilder &b, Location loc, Value value, Type element) {
+  Type from = getElementTypeOrSelf(value.getType());
+  if (from == element || !isa<FloatType>(from) || !isa<FloatType>(element))
+    return value;
+  Type type = element;
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    type = VectorType::get(vector.getShape(), element);
+  if (element.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth())
+    return arith::ExtFOp::create(b, loc, type, value);
+  return arith::TruncFOp::create(b, loc, type, value);
+}
+
 Value KernelEmitter::evaluate(Value value, ArrayRef<ElementIndex> index) {
   bool uniform =
       vectorLanes == 1 || llvm::all_of(index, [](const ElementIndex &i) { return i.isUniform(); });
@@ -145,10 +154,12 @@ Value KernelEmitter::evaluate(Value value, ArrayRef<ElementIndex> index) {
   unsigned depth = std::max(depthOf(guard.scalar), depthOf(guard.lanes));
   if (!uniform)
     depth = std::max(depth, depthOf(guard.tail));
-  // What follows from a reduction exists only inside the work item, even where no coordinate says
-  // so.
+  for (unsigned scope = scopes.size(); scope-- > depth + 1;)
+    if (scopes[scope].guards)
+      depth = scope;
+  // What follows from a reduction exists only inside the work item.
   if (afterReduction.contains(value))
-    depth = std::max<unsigned>(depth, std::min<size_t>(1, scopes.size() - 1));
+    depth = std::max<unsigned>(depth, std::min<size_t>(workDepth, scopes.size() - 1));
   for (const ElementIndex &i : index) {
     key.insert(key.end(), {word(i.base), intptr_t(i.stride), word(i.vector)});
     depth = std::max(depth, depthOf(i));
@@ -192,7 +203,11 @@ Value KernelEmitter::computeOp(Operation *op, unsigned number, ArrayRef<ElementI
     }
     for (const ElementIndex &i : index)
       coordinates.push_back(indexValue(i));
-    return pointwise.buildScalar(b, location, elements, coordinates);
+    for (Value &operand : elements)
+      operand =
+          convertFloat(b, location, operand, computeType(getElementTypeOrSelf(operand.getType())));
+    return convertFloat(b, location, pointwise.buildScalar(b, location, elements, coordinates),
+                        element);
   }
   if (auto access = dyn_cast<ElementAccessOpInterface>(op)) {
     if (Value result = access.buildElement(*this, number, index))
@@ -281,6 +296,12 @@ Value KernelEmitter::constantIndex(int64_t value) {
   return constant;
 }
 
+Value KernelEmitter::makeDivision(Value x, Value y, bool remainder) {
+  if (remainder)
+    return arith::RemUIOp::create(b, location, x, y);
+  return arith::DivUIOp::create(b, location, x, y);
+}
+
 template <typename OpTy> static Value makeIndexOp(OpBuilder &b, Location loc, Value x, Value y) {
   return OpTy::create(b, loc, x, y);
 }
@@ -332,7 +353,7 @@ Value KernelEmitter::divIndex(Value x, Value y) {
   if (cx && cy && *cy > 0)
     return constantIndex(*cx / *cy);
   return once(std::max(depthOf(x), depthOf(y)), {kBinary, 4, word(x), word(y)},
-              [&] { return makeIndexOp<arith::DivUIOp>(b, location, x, y); });
+              [&] { return makeDivision(x, y, /*remainder=*/false); });
 }
 Value KernelEmitter::remIndex(Value x, Value y) {
   auto cx = getConstantIntValue(x), cy = getConstantIntValue(y);
@@ -341,7 +362,17 @@ Value KernelEmitter::remIndex(Value x, Value y) {
   if (cx && cy && *cy > 0)
     return constantIndex(*cx % *cy);
   return once(std::max(depthOf(x), depthOf(y)), {kBinary, 5, word(x), word(y)},
-              [&] { return makeIndexOp<arith::RemUIOp>(b, location, x, y); });
+              [&] { return makeDivision(x, y, /*remainder=*/true); });
+}
+Value KernelEmitter::lessIndex(Value x, Value y) {
+  return once(std::max(depthOf(x), depthOf(y)), {kLess, word(x), word(y)}, [&] {
+    return arith::CmpIOp::create(b, location, arith::CmpIPredicate::slt, x, y).getResult();
+  });
+}
+Value KernelEmitter::selectIndex(Value condition, Value x, Value y) {
+  return once(std::max({depthOf(condition), depthOf(x), depthOf(y)}),
+              {kSelect, word(condition), word(x), word(y)},
+              [&] { return arith::SelectOp::create(b, location, condition, x, y).getResult(); });
 }
 
 Value KernelEmitter::laneConstants(Type element, int64_t stride) {
@@ -352,8 +383,9 @@ Value KernelEmitter::laneConstants(Type element, int64_t stride) {
   return arith::ConstantOp::create(b, location, DenseElementsAttr::get(type, steps));
 }
 
-/// Whether an index scalar is a multiple of `factor` by the way it is made.
-static bool isMultipleOf(Value value, int64_t factor) {
+bool KernelEmitter::isMultipleOf(Value value, int64_t factor) {
+  if (auto known = assumed.find(value); known != assumed.end() && known->second % factor == 0)
+    return true;
   if (auto constant = getConstantIntValue(value))
     return *constant % factor == 0;
   if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -429,19 +461,6 @@ Value KernelEmitter::asInteger(const ElementIndex &index) {
   return arith::IndexCastOp::create(b, location, type, value);
 }
 
-Value KernelEmitter::tailMask(Value count) {
-  if (vectorLanes == 1)
-    return {};
-  return once(depthOf(count), {kMask, word(count), vectorLanes}, [&] {
-    Value small = arith::IndexCastOp::create(b, location, b.getI32Type(), count);
-    auto type = VectorType::get(int64_t(vectorLanes), b.getI32Type());
-    Value limit = vector::BroadcastOp::create(b, location, type, small);
-    return arith::CmpIOp::create(b, location, arith::CmpIPredicate::slt,
-                                 laneConstants(b.getI32Type(), 1), limit)
-        .getResult();
-  });
-}
-
 Index KernelEmitter::delinearize(Value flat, ArrayRef<DimAttr> sizes) {
   Index index(sizes.size(), constant(0));
   // The outermost axis longer than 1 takes what is left.
@@ -479,8 +498,19 @@ Value KernelEmitter::combine(Operation *reduction, Value x, Value y) {
   return cast<ReductionOpInterface>(reduction).buildCombine(b, reduction->getLoc(), x, y);
 }
 
+Value KernelEmitter::mappedOperand(Operation *reduction, ArrayRef<ElementIndex> index) {
+  Value element = evaluateLanes(reduction->getOperand(0), index);
+  element =
+      convertFloat(b, location, element, computeType(getElementTypeOrSelf(element.getType())));
+  return cast<ReductionOpInterface>(reduction).buildMap(b, reduction->getLoc(), element);
+}
+
+Value KernelEmitter::finishReduction(Operation *reduction, Value total) {
+  return convertFloat(b, location, total, getElementType(reduction->getResult(0)));
+}
+
 Value KernelEmitter::identity(Operation *reduction, unsigned width) {
-  Type element = getElementType(reduction->getResult(0));
+  Type element = computeType(getElementType(reduction->getResult(0)));
   TypedAttr value = cast<ReductionOpInterface>(reduction).getIdentity(element);
   if (width == 1)
     return arith::ConstantOp::create(b, location, value);
@@ -505,7 +535,8 @@ Value KernelEmitter::combineLanes(Operation *reduction, Value value) {
   return vector::ExtractOp::create(b, location, value, ArrayRef<int64_t>{0});
 }
 
-SmallVector<std::pair<unsigned, unsigned>> KernelEmitter::inPlacePairs() {
+SmallVector<std::pair<unsigned, unsigned>> inPlacePairs(FusionOp fusion, const Structure &structure,
+                                                        ArrayRef<BufferUse> uses) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
   unsigned inputs = fusion.getInputs().size();
   bool plain = !structure.standalone;

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Attention as one op and its gradient: verifiers, axis maps, layouts, cost. Library calls compute
+// both, so there are no parts to decompose into.
+
+#include "dialects/Train/TrainBuilder.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace {
+/// Sizes of an attention. Attention and its gradient have their first operands in common.
+struct Sizes {
+  DimAttr batch, heads, keyHeads, rows, columns, depth, width;
+};
+} // namespace
+
+static FailureOr<Sizes> verifySizes(Operation *op, Value q, Value k, Value v) {
+  SmallVector<DimAttr> query = getDims(q), key = getDims(k), value = getDims(v);
+  if (query.size() != 4 || key.size() != 4 || value.size() != 4)
+    return op->emitOpError("expected q, k and v of rank 4, got ")
+           << query.size() << ", " << key.size() << " and " << value.size();
+  if (key != SmallVector<DimAttr>{query[0], key[1], key[2], query[3]})
+    return op->emitOpError("expected k of shape ")
+           << dimsToString({query[0], key[1], key[2], query[3]}) << ", got " << dimsToString(key);
+  if (value != SmallVector<DimAttr>{query[0], key[1], key[2], value[3]})
+    return op->emitOpError("expected v of shape ")
+           << dimsToString({query[0], key[1], key[2], value[3]}) << ", got " << dimsToString(value);
+  if (!divideExactly(query[1], key[1]))
+    return op->emitOpError("expected a number of heads that the key heads divide, got ")
+           << query[1].str() << " and " << key[1].str();
+  if (getElementType(k) != getElementType(q) || getElementType(v) != getElementType(q))
+    return op->emitOpError("expected q, k and v of one element type");
+  return Sizes{query[0], query[1], key[1], query[2], key[2], query[3], value[3]};
+}
+
+static LogicalResult verifyShape(Operation *op, StringRef name, Value value,
+                                 ArrayRef<DimAttr> dims) {
+  if (getDims(value) != dims)
+    return op->emitOpError("expected ") << name << " of shape " << dimsToString(dims) << ", got "
+                                        << dimsToString(getDims(value));
+  return success();
+}
+
+static LogicalResult verifyStatistics(Operation *op, Value stats, Value q, const Sizes &sizes) {
+  Type element =
+      getElementType(q).isF64() ? getElementType(q) : Type(Float32Type::get(op->getContext()));
+  if (getElementType(stats) != element)
+    return op->emitOpError("expected stats of element type ")
+           << element << ", got " << getElementType(stats);
+  return verifyShape(op, "stats", stats, {sizes.batch, sizes.heads, sizes.rows});
+}
+
+/// Bias, seed and the ratio, which attention and its gradient have in common.
+static LogicalResult verifyExtras(Operation *op, Value bias, Value seed, double ratio,
+                                  const Sizes &sizes) {
+  if (bias) {
+    SmallVector<DimAttr> dims = getDims(bias);
+    DimAttr full[] = {sizes.batch, sizes.heads, sizes.rows, sizes.columns};
+    bool fits = dims.size() == 4 && dims[3] == full[3];
+    for (int axis = 0; fits && axis < 3; ++axis)
+      fits = dims[axis] == full[axis] || dims[axis].isConstant(1);
+    if (!fits)
+      return op->emitOpError("expected a bias of shape ")
+             << dimsToString(full) << ", any of the first three being 1, got "
+             << dimsToString(dims);
+  }
+  if (!(ratio >= 0 && ratio < 1))
+    return op->emitOpError("expected a dropout in [0, 1), got ") << ratio;
+  if ((ratio > 0) != bool(seed))
+    return op->emitOpError("expected a seed if and only if there is dropout");
+  if (seed && seed.getType() != RankedTensorType::get({2}, IntegerType::get(op->getContext(), 64)))
+    return op->emitOpError("expected the seed to be tensor<2xi64>, got ") << seed.getType();
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  FailureOr<Sizes> sizes = verifySizes(*this, getQ(), getK(), getV());
+  if (failed(sizes))
+    return failure();
+  Type expected = getTensorType({sizes->batch, sizes->heads, sizes->rows, sizes->width},
+                                getElementType(getQ()));
+  if (getResult().getType() != expected)
+    return emitOpError("expected a result of type ")
+           << expected << ", got " << getResult().getType();
+  if (failed(verifyStatistics(*this, getStats(), getQ(), *sizes)))
+    return failure();
+  return verifyExtras(*this, getBias(), getSeed(), getDropout().convertToDouble(), *sizes);
+}
+
+LogicalResult AttentionGradOp::verify() {
+  FailureOr<Sizes> sizes = verifySizes(*this, getQ(), getK(), getV());
+  if (failed(sizes))
+    return failure();
+  SmallVector<DimAttr> output = {sizes->batch, sizes->heads, sizes->rows, sizes->width};
+  for (auto [name, value] : {std::pair("output", getOutput()), {"cotangent", getCotangent()}})
+    if (failed(verifyShape(*this, name, value, output)))
+      return failure();
+  for (auto [gradient, operand] : llvm::zip(getResults(), getOperands()))
+    if (gradient.getType() != operand.getType())
+      return emitOpError("expected a gradient of type ")
+             << operand.getType() << ", got " << gradient.getType();
+  if (failed(verifyStatistics(*this, getStats(), getQ(), *sizes)))
+    return failure();
+  return verifyExtras(*this, getBias(), getSeed(), getDropout().convertToDouble(), *sizes);
+}
+
+//===----------------------------------------------------------------------===//
+// Axis maps
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Numbers of the loops. `group` stands for the key heads where neighbouring heads share one.
+enum Loop : int { batchLoop, headLoop, rowLoop, columnLoop, depthLoop, widthLoop, keyHeadLoop };
+} // namespace
+
+/// Loops of the operands and results, found by what each value is. `gradient`: rows are summed over
+/// as well.
+template <typename OpTy> static AxisMap attentionAxisMap(OpTy op, bool gradient) {
+  bool shared = getDim(op.getQ(), 1) != getDim(op.getK(), 1);
+  // Coordinates enter the mask of the dropout.
+  LoopKind kind = op.getSeed() ? LoopKind::Positional : LoopKind::Parallel;
+  AxisMap map;
+  map.loops.assign(shared ? 7 : 6, LoopKind::Opaque);
+  map.loops[batchLoop] = kind;
+  if (!shared)
+    map.loops[headLoop] = kind;
+  // A part of the rows would move the diagonal.
+  if (!gradient && !op.getCausal())
+    map.loops[rowLoop] = kind;
+  int keyHead = shared ? keyHeadLoop : headLoop;
+  auto loopsOf = [&](Value value) -> SmallVector<int> {
+    if (value == op.getBias()) {
+      SmallVector<int> loops = {batchLoop, headLoop, rowLoop, columnLoop};
+      for (int axis = 0; axis < 3; ++axis)
+        if (getDim(value, axis).isConstant(1))
+          loops[axis] = -1;
+      return loops;
+    }
+    return {-1}; // the seed
+  };
+  SmallVector<int> q = {batchLoop, headLoop, rowLoop, depthLoop};
+  SmallVector<int> k = {batchLoop, keyHead, columnLoop, depthLoop};
+  SmallVector<int> v = {batchLoop, keyHead, columnLoop, widthLoop};
+  SmallVector<int> output = {batchLoop, headLoop, rowLoop, widthLoop};
+  SmallVector<int> stats = {batchLoop, headLoop, rowLoop};
+  map.operands = {q, k, v};
+  if (gradient)
+    map.operands.append({output, stats, output});
+  for (Value extra : {op.getBias(), op.getSeed()})
+    if (extra)
+      map.operands.push_back(loopsOf(extra));
+  if (gradient)
+    map.results = {q, k, v};
+  else
+    map.results = {output, stats};
+  return map;
+}
+
+AxisMap AttentionOp::getAxisMap() { return attentionAxisMap(*this, /*gradient=*/false); }
+AxisMap AttentionGradOp::getAxisMap() { return attentionAxisMap(*this, /*gradient=*/true); }
+
+//===----------------------------------------------------------------------===//
+// Gradient and evaluation mode
+//===----------------------------------------------------------------------===//
+
+bool AttentionOp::isDifferentiable(unsigned operand) { return operand < 3; }
+bool AttentionOp::isDifferentiableResult(unsigned result) { return result == 0; }
+bool AttentionOp::givesLowPrecision(unsigned result) { return result == 0; }
+
+void AttentionOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                           MutableArrayRef<Value> gradients) {
+  if (!cotangents[0])
+    return;
+  auto gradient = AttentionGradOp::create(tb.b(), tb.loc(), getQ().getType(), getK().getType(),
+                                          getV().getType(), getQ(), getK(), getV(), getResult(),
+                                          getStats(), cotangents[0], getBias(), getSeed(),
+                                          getScaleAttr(), getDropoutAttr(), getCausalAttr());
+  for (auto [to, from] : llvm::zip(gradients, gradient.getResults()))
+    to = from;
+}
+
+void AttentionOp::buildEvalMode(TrainBuilder &tb, SmallVectorImpl<Value> &results) {
+  auto op = AttentionOp::create(tb.b(), tb.loc(), getResultTypes(), getQ(), getK(), getV(),
+                                getBias(), Value(), getScale(), APFloat(0.0), getCausal());
+  llvm::append_range(results, op->getResults());
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels and cost
+//===----------------------------------------------------------------------===//
+
+FusionRole AttentionOp::getFusionRole() { return FusionRole::Library; }
+FusionRole AttentionGradOp::getFusionRole() { return FusionRole::Library; }
+
+/// Columns of a matrix lie side by side; statistics and seeds are row major.
+static bool acceptsLayout(Value value, const StridedLayout &layout) {
+  SmallVector<DimAttr> dims = getDims(value);
+  if (dims.size() == 4)
+    return dims.back().isConstant(1) || layout.strides.back().isConstant(1);
+  DimAttr stride = DimAttr::constant(value.getContext(), 1);
+  for (size_t axis = dims.size(); axis-- > 0; stride = stride * dims[axis])
+    if (!dims[axis].isConstant(1) && layout.strides[axis] != stride)
+      return false;
+  return layout.offset.isConstant(0);
+}
+bool AttentionOp::acceptsOperandLayout(unsigned operand, const StridedLayout &layout) {
+  return acceptsLayout(getOperand(operand), layout);
+}
+bool AttentionOp::acceptsResultLayout(unsigned result, const StridedLayout &layout) {
+  return acceptsLayout(getOperation()->getResult(result), layout);
+}
+bool AttentionGradOp::acceptsOperandLayout(unsigned operand, const StridedLayout &layout) {
+  return acceptsLayout(getOperand(operand), layout);
+}
+bool AttentionGradOp::acceptsResultLayout(unsigned result, const StridedLayout &layout) {
+  return acceptsLayout(getOperation()->getResult(result), layout);
+}
+
+RecomputeClass AttentionOp::getRecomputeClass() { return RecomputeClass::Costly; }
+RecomputeClass AttentionGradOp::getRecomputeClass() { return RecomputeClass::Costly; }
+
+/// 2 a multiply and add; a causal mask is not taken off, so that costs stay polynomials.
+static DimAttr productFlops(Value q, Value v, int64_t ofDepth, int64_t ofWidth) {
+  SmallVector<DimAttr> query = getDims(q), value = getDims(v);
+  auto number = [&](int64_t n) { return DimAttr::constant(q.getContext(), n); };
+  return query[0] * query[1] * query[2] * value[2] *
+         (number(2 * ofDepth) * query[3] + number(2 * ofWidth) * value[3]);
+}
+DimAttr AttentionOp::getFlops() { return productFlops(getQ(), getV(), 1, 1); }
+// The scores again, dq and dk; the gradient of the weights and dv.
+DimAttr AttentionGradOp::getFlops() { return productFlops(getQ(), getV(), 3, 2); }

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The GPU kernels of a package: finds equal fusions, chooses mappings, emits kernels, compiles them
+// in chunks.
+
+#include "../LowerToLLVM.h"
+#include "GpuEmitter.h"
+#include "LowerToPTX.h"
+#include "trainc/Codegen.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <atomic>
+#include <thread>
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+namespace {
+
+/// Kernels compiled together. Fixed, so that the result does not depend on the machine.
+constexpr unsigned kChunk = 12;
+
+struct Entry {
+  std::string name;
+  /// Sizes of the fusion that the kernel was emitted for, and the kernel's, which begin with them.
+  SmallVector<DimAttr> keyDims, dims;
+  SmallVector<std::pair<unsigned, unsigned>> inPlace;
+};
+
+} // namespace
+
+struct GpuCodegen::Impl {
+  Impl(MLIRContext &context, GpuOptions options)
+      : options(std::move(options)),
+        module(ModuleOp::create(UnknownLoc::get(&context), "kernels")) {}
+
+  FailureOr<Entry> emit(FusionOp fusion, const Structure &structure, const GpuPlan &plan,
+                        const StructuralKey &key);
+  LogicalResult compile();
+  InFlightDiagnostic emitError() { return mlir::emitError(module->getLoc()); }
+
+  GpuOptions options;
+  OwningOpRef<ModuleOp> module;
+  std::map<std::string, SmallVector<Entry>> entries;
+  size_t count = 0;
+  bool lacksTools = false;
+  /// PTX of each chunk, once compiled.
+  std::vector<std::string> ptx;
+};
+
+GpuCodegen::GpuCodegen(MLIRContext &context, GpuOptions options) {
+  context.loadDialect<TrainDialect, LLVM::LLVMDialect, NVVM::NVVMDialect, scf::SCFDialect,
+                      cf::ControlFlowDialect, arith::ArithDialect, math::MathDialect,
+                      vector::VectorDialect>();
+  impl = std::make_unique<Impl>(context, std::move(options));
+}
+GpuCodegen::~GpuCodegen() = default;
+
+size_t GpuCodegen::size() const { return impl->count; }
+bool GpuCodegen::lacksTools() const { return impl->lacksTools; }
+ModuleOp GpuCodegen::getModule() { return *impl->module; }
+
+//===----------------------------------------------------------------------===//
+// Mapping
+//===----------------------------------------------------------------------===//
+
+/// Element types that kernels read and write.
+static LogicalResult checkBuffers(FusionOp fusion) {
+  for (Type type :
+       llvm::concat<const Type>(fusion.getInputs().getTypes(), fusion.getResultTypes())) {
+    Type element = getElementTypeOrSelf(type);
+    if (element.isF32() || element.isF64() || element.isF16() || element.isBF16() ||
+        element.isInteger(1) || element.isInteger(8) || element.isInteger(16) ||
+        element.isInteger(32) || element.isInteger(64))
+      continue;
+    return fusion.emitOpError("has a buffer of element type ")
+           << element << ", which GPU kernels do not read or write";
+  }
+  return success();
+}
+
+Mapping chooseMapping(const Structure &structure) {
+  switch (structure.kind) {
+  case Template::Pointwise:
+    return Mapping::Pointwise;
+  case Template::Row:
+    return Mapping::Row;
+  case Template::Column:
+    return Mapping::Column;
+  case Template::Scatter:
+    return Mapping::Scatter;
+  case Template::Scan:
+    return Mapping::Scan;
+  }
+  llvm_unreachable("unknown template");
+}
+
+GpuPlan planKernel(FusionOp fusion, const Structure &structure) {
+  GpuPlan plan;
+  plan.mapping = chooseMapping(structure);
+  switch (plan.mapping) {
+  case Mapping::Pointwise:
+    planPointwise(fusion, structure, plan);
+    break;
+  case Mapping::Row:
+    planRow(fusion, structure, plan);
+    break;
+  default:
+    break;
+  }
+  return plan;
+}
+
+static void mapKernel(GpuKernel &kernel) {
+  switch (kernel.plan.mapping) {
+  case Mapping::Pointwise:
+    return mapPointwise(kernel);
+  case Mapping::Row:
+    return mapRow(kernel);
+  default:
+    return;
+  }
+}
+
+FailureOr<Entry> GpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure,
+                                        const GpuPlan &plan, const StructuralKey &key) {
+  static constexpr const char *names[] = {"pointwise", "row", "split", "column", "scatter", "scan"};
+  Entry entry;
+  entry.name = "kernel_" + std::to_string(count) + "_" + names[unsigned(plan.mapping)];
+  entry.keyDims = entry.dims = key.dims;
+  GpuKernel kernel(*module, entry.name, fusion, structure, plan, entry.dims);
+  mapKernel(kernel);
+  auto inPlace = kernel.finish();
+  if (!inPlace)
+    return failure();
+  entry.inPlace = std::move(*inPlace);
+  ++count;
+  return entry;
+}
+
+FailureOr<KernelInfo> GpuCodegen::add(FusionOp fusion) {
+  if (failed(checkBuffers(fusion)))
+    return failure();
+  FailureOr<Structure> structure = analyzeFusion(fusion);
+  if (failed(structure))
+    return failure();
+  StructuralKey key = getStructuralKey(fusion);
+  GpuPlan plan = planKernel(fusion, *structure);
+
+  SmallVector<Entry> &candidates = impl->entries[key.text];
+  // Sizes beyond the key's were made of the first fusion's: only the same sizes may share it then.
+  const Entry *found = llvm::find_if(candidates, [&](const Entry &entry) {
+    return entry.dims.size() == key.dims.size() || entry.keyDims == key.dims;
+  });
+  KernelInfo info;
+  if (found == candidates.end()) {
+    FailureOr<Entry> entry = impl->emit(fusion, *structure, plan, key);
+    if (failed(entry))
+      return failure();
+    candidates.push_back(std::move(*entry));
+    found = &candidates.back();
+    info.dims = found->dims;
+  } else {
+    info.dims = key.dims;
+    info.dims.append(found->dims.begin() + key.dims.size(), found->dims.end());
+  }
+  DimAttr none = DimAttr::constant(fusion.getContext(), 0);
+  for (const GpuStage &stage : plan.stages)
+    info.stages.push_back({found->name + stage.suffix.str(), stage.blocks, stage.threads, none});
+  info.temporaryBytes = plan.temporaryBytes;
+  info.inPlace = found->inPlace;
+  return info;
+}
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
+
+/// Runs `work` for the numbers below `count` on the machine's threads.
+static void inParallel(size_t count, llvm::function_ref<void(size_t)> work) {
+  std::atomic<size_t> next{0};
+  auto run = [&] {
+    for (size_t number; (number = next++) < count;)
+      work(number);
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min<size_t>(count, std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back(run);
+  run();
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+/// The oldest architecture: its PTX is good for all of them.
+static std::string oldest(ArrayRef<std::string> architectures) {
+  auto number = [](StringRef name) {
+    unsigned value = 0;
+    name.drop_front(std::min<size_t>(3, name.size())).consumeInteger(10, value);
+    return value;
+  };
+  return *llvm::min_element(architectures,
+                            [&](StringRef a, StringRef b) { return number(a) < number(b); });
+}
+
+LogicalResult GpuCodegen::Impl::compile() {
+  if (!ptx.empty() || count == 0)
+    return success();
+  OwningOpRef<ModuleOp> copy = module->clone();
+  if (failed(lowerToLLVMDialect(*copy, kLibdevicePrefix)))
+    return failure();
+  std::vector<std::string> bitcode;
+  for (OwningOpRef<ModuleOp> &chunk : splitModule(*copy, kChunk)) {
+    FailureOr<std::string> text = translateToBitcode(*chunk);
+    if (failed(text))
+      return failure();
+    bitcode.push_back(std::move(*text));
+  }
+  CudaTools tools = findCudaTools(options.cudaPath);
+  std::string architecture = oldest(options.architectures);
+  std::vector<std::string> texts(bitcode.size()), errors(bitcode.size());
+  inParallel(bitcode.size(), [&](size_t chunk) {
+    texts[chunk] = compileToPTX(bitcode[chunk], architecture, tools.libdevice,
+                                "_" + std::to_string(chunk), errors[chunk]);
+  });
+  for (const std::string &error : errors)
+    if (!error.empty())
+      return emitError() << error;
+  ptx = std::move(texts);
+  return success();
+}
+
+FailureOr<std::string> GpuCodegen::getPTX() {
+  if (failed(impl->compile()))
+    return failure();
+  return joinPTX(impl->ptx);
+}
+
+FailureOr<std::vector<KernelObject>> GpuCodegen::emitObjects() {
+  CudaTools tools = findCudaTools(impl->options.cudaPath);
+  if ((impl->lacksTools = tools.ptxas.empty()))
+    return impl->emitError() << tools.message;
+  if (failed(impl->compile()))
+    return failure();
+  ArrayRef<std::string> architectures = impl->options.architectures;
+  size_t chunks = impl->ptx.size();
+  std::vector<KernelObject> objects(chunks * architectures.size());
+  std::vector<std::string> errors(objects.size());
+  inParallel(objects.size(), [&](size_t task) {
+    const std::string &architecture = architectures[task / chunks];
+    size_t chunk = task % chunks;
+    objects[task].name = "cuda-" + architecture + "-" + std::to_string(chunk) + ".cubin";
+    objects[task].bytes = assemblePTX(impl->ptx[chunk], architecture, tools.ptxas, errors[task]);
+  });
+  for (const std::string &error : errors)
+    if ((impl->lacksTools = !error.empty()))
+      return impl->emitError() << error;
+  std::string joined = joinPTX(impl->ptx);
+  objects.push_back({"cuda.ptx", std::vector<char>(joined.begin(), joined.end())});
+  return objects;
+}
+
+} // namespace trainc::codegen

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Meeting of the threads of a warp or block: barriers, exchange of values, reductions in a fixed
+// tree whose result every thread gets.
+
+#include "GpuEmitter.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+void GpuEmitter::syncBlock() { NVVM::Barrier0Op::create(b, location); }
+
+void GpuEmitter::syncWarp() {
+  Value all = arith::ConstantIntOp::create(b, location, -1, 32);
+  NVVM::SyncWarpOp::create(b, location, all);
+}
+
+Value GpuEmitter::shuffle(Value value, int32_t mask) {
+  Type type = value.getType(), i32 = b.getI32Type(), i64 = b.getI64Type();
+  auto number = [&](int64_t n) -> Value {
+    return arith::ConstantIntOp::create(b, location, n, 32);
+  };
+  auto exchange = [&](Value word) -> Value {
+    return NVVM::ShflOp::create(b, location, word.getType(), number(-1), word, number(mask),
+                                number(kWarp - 1), NVVM::ShflKind::bfly, UnitAttr());
+  };
+  unsigned width = type.getIntOrFloatBitWidth();
+  if (width == 32)
+    return exchange(value);
+  Value bits = value;
+  if (isa<FloatType>(type))
+    bits = arith::BitcastOp::create(b, location, b.getIntegerType(width), value);
+  if (width == 64) {
+    Value low = arith::TruncIOp::create(b, location, i32, bits);
+    Value half = arith::ConstantIntOp::create(b, location, 32, 64);
+    Value high =
+        arith::TruncIOp::create(b, location, i32, arith::ShRUIOp::create(b, location, bits, half));
+    low = arith::ExtUIOp::create(b, location, i64, exchange(low));
+    high = arith::ExtUIOp::create(b, location, i64, exchange(high));
+    bits = arith::OrIOp::create(b, location, low, arith::ShLIOp::create(b, location, high, half));
+  } else {
+    bits = arith::TruncIOp::create(b, location, b.getIntegerType(width),
+                                   exchange(arith::ExtUIOp::create(b, location, i32, bits)));
+  }
+  if (isa<FloatType>(type))
+    bits = arith::BitcastOp::create(b, location, type, bits);
+  return bits;
+}
+
+Value GpuEmitter::combineWarp(Operation *reduction, Value value, int64_t width) {
+  for (int64_t mask = width / 2; mask >= 1; mask /= 2)
+    value = combine(reduction, value, shuffle(value, mask));
+  return value;
+}
+
+Values GpuEmitter::combineBlock(ArrayRef<Operation *> reductions, ValueRange values) {
+  Values totals, arrays;
+  for (auto [op, value] : llvm::zip_equal(reductions, values))
+    totals.push_back(combineWarp(op, value, std::min(blockThreads, kWarp)));
+  int64_t warps = blockThreads / kWarp;
+  if (warps <= 1 || reductions.empty())
+    return totals;
+  Value warp = constantIndex(kWarp);
+  for (Value total : totals)
+    arrays.push_back(shared(total.getType(), warps));
+  openIf(lessIndex(remIndex(thread(), warp), constantIndex(1)));
+  for (auto [array, total] : llvm::zip_equal(arrays, totals))
+    storeTo(array, total.getType(), {divIndex(thread(), warp), 0, {}}, total);
+  closeIf();
+  syncBlock();
+  ElementIndex slot{remIndex(thread(), constantIndex(warps)), 0, {}};
+  for (auto [op, array, total] : llvm::zip_equal(reductions, arrays, totals))
+    total = combineWarp(op, loadFrom(array, total.getType(), slot), warps);
+  return totals;
+}
+
+} // namespace trainc::codegen

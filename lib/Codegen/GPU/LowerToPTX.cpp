@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Lowering of GPU kernels outside MLIR: LLVM IR, optimised without vectorisers and without
+// contraction, to PTX in process; PTX to cubins by ptxas as a subprocess.
+
+#include "LowerToPTX.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/IPO/Internalize.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/Scalarizer.h"
+#include <cstdlib>
+#include <mutex>
+
+namespace trainc::codegen {
+
+//===----------------------------------------------------------------------===//
+// Tools
+//===----------------------------------------------------------------------===//
+
+static bool isFile(const llvm::Twine &path) { return llvm::sys::fs::is_regular_file(path); }
+
+/// Takes what a folder of the toolkit or of the wheel has.
+static bool lookInto(llvm::StringRef folder, CudaTools &tools) {
+  llvm::SmallString<128> ptxas(folder), libdevice(folder);
+  llvm::sys::path::append(ptxas, "bin", "ptxas");
+  llvm::sys::path::append(libdevice, "nvvm", "libdevice", "libdevice.10.bc");
+  if (!isFile(ptxas))
+    return false;
+  tools.ptxas = ptxas.str();
+  if (isFile(libdevice))
+    tools.libdevice = libdevice.str();
+  return true;
+}
+
+/// Folders of the wheel in the Python environments that the process's environment names.
+static std::vector<std::string> wheelFolders() {
+  std::vector<std::string> folders;
+  auto lookBelow = [&](const char *root, llvm::StringRef below) {
+    if (!root)
+      return;
+    llvm::SmallString<128> lib(root);
+    llvm::sys::path::append(lib, below, "lib");
+    std::error_code code;
+    for (llvm::sys::fs::directory_iterator it(lib, code), end; !code && it != end;
+         it.increment(code)) {
+      if (!llvm::sys::path::filename(it->path()).starts_with("python3"))
+        continue;
+      for (const char *package : {"nvidia/cu13", "nvidia/cuda_nvcc"}) {
+        llvm::SmallString<128> folder(it->path());
+        llvm::sys::path::append(folder, "site-packages", package);
+        folders.push_back(std::string(folder));
+      }
+    }
+  };
+  lookBelow(std::getenv("VIRTUAL_ENV"), "");
+  lookBelow(std::getenv("CONDA_PREFIX"), "");
+  lookBelow(std::getenv("HOME"), ".local");
+  // Versions in a fixed order, not in that of the directory.
+  std::sort(folders.rbegin(), folders.rend());
+  return folders;
+}
+
+CudaTools findCudaTools(llvm::StringRef path) {
+  CudaTools tools;
+  if (!path.empty()) {
+    if (!lookInto(path, tools))
+      tools.message = "there is no bin/ptxas in '" + path.str() +
+                      "', the folder given for the CUDA toolkit or the wheel nvidia-cuda-nvcc";
+    return tools;
+  }
+  for (const char *variable : {"CUDA_HOME", "CUDA_ROOT"})
+    if (const char *folder = std::getenv(variable); folder && lookInto(folder, tools))
+      return tools;
+  if (lookInto("/usr/local/cuda", tools))
+    return tools;
+  if (auto found = llvm::sys::findProgramByName("ptxas")) {
+    llvm::SmallString<128> real;
+    if (!llvm::sys::fs::real_path(*found, real) &&
+        lookInto(llvm::sys::path::parent_path(llvm::sys::path::parent_path(real)), tools))
+      return tools;
+    tools.ptxas = *found;
+    return tools;
+  }
+  for (const std::string &folder : wheelFolders())
+    if (lookInto(folder, tools))
+      return tools;
+  tools.message = "ptxas, which assembles GPU kernels, was not found in CUDA_HOME, CUDA_ROOT, "
+                  "/usr/local/cuda, on PATH or in the Python environment; install it: pip install "
+                  "nvidia-cuda-nvcc, or name its folder with --cuda-path";
+  return tools;
+}
+
+//===----------------------------------------------------------------------===//
+// PTX
+//===----------------------------------------------------------------------===//
+
+static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(llvm::StringRef architecture,
+                                                              std::string &error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  llvm::TargetOptions options;
+  // Rounding of an op must not depend on what it is fused with.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, architecture, /*Features=*/"", options, std::nullopt,
+                                  std::nullopt, llvm::CodeGenOptLevel::Default));
+}
+
+/// Links what the module uses of libdevice.
+static bool linkLibdevice(llvm::Module &module, llvm::StringRef path, std::string &error) {
+  auto isNeeded = [](const llvm::Function &function) {
+    return function.isDeclaration() && function.getName().starts_with(kLibdevicePrefix);
+  };
+  if (llvm::none_of(module, isNeeded))
+    return true;
+  if (path.empty()) {
+    error = "a kernel needs a function of libdevice.10.bc, which was not found beside ptxas; "
+            "install it: pip install nvidia-nvvm, or name the CUDA toolkit's folder with "
+            "--cuda-path";
+    return false;
+  }
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer) {
+    error = "cannot read " + path.str() + ": " + buffer.getError().message();
+    return false;
+  }
+  auto library = llvm::getOwningLazyBitcodeModule(std::move(*buffer), module.getContext());
+  if (!library) {
+    error = "cannot read " + path.str() + ": " + llvm::toString(library.takeError());
+    return false;
+  }
+  (*library)->setTargetTriple(module.getTargetTriple());
+  (*library)->setDataLayout(module.getDataLayout());
+  if (llvm::Linker::linkModules(module, std::move(*library), llvm::Linker::LinkOnlyNeeded)) {
+    error = "cannot link " + path.str();
+    return false;
+  }
+  // Denormals are kept.
+  module.addModuleFlag(llvm::Module::Override, "nvvm-reflect-ftz", uint32_t(0));
+  return true;
+}
+
+std::string compileToPTX(llvm::StringRef bitcode, llvm::StringRef architecture,
+                         llvm::StringRef libdevice, llvm::StringRef suffix, std::string &error) {
+  std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(architecture, error);
+  if (!machine)
+    return {};
+  llvm::LLVMContext context;
+  auto parsed = llvm::parseBitcodeFile(llvm::MemoryBufferRef(bitcode, "kernels"), context);
+  if (!parsed) {
+    error = llvm::toString(parsed.takeError());
+    return {};
+  }
+  llvm::Module &module = **parsed;
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+  if (!linkLibdevice(module, libdevice, error))
+    return {};
+  auto isKernel = [](const llvm::GlobalValue &value) {
+    auto *function = llvm::dyn_cast<llvm::Function>(&value);
+    return function && function->getCallingConv() == llvm::CallingConv::PTX_Kernel;
+  };
+  llvm::internalizeModule(module, isKernel);
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      function.setDoesNotThrow();
+
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(machine.get(), tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager cgscc;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(cgscc);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, cgscc, modules);
+  // There are vectors in memory only.
+  llvm::ModulePassManager passes;
+  llvm::FunctionPassManager early;
+  early.addPass(llvm::ScalarizerPass());
+  early.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(early)));
+  passes.addPass(builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2));
+  passes.run(module, modules);
+  for (llvm::GlobalValue &value : module.global_values())
+    if (!value.isDeclaration() && value.hasLocalLinkage())
+      value.setName(value.getName() + suffix);
+
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream os(text);
+  llvm::legacy::PassManager emission;
+  if (machine->addPassesToEmitFile(emission, os, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
+    error = "no PTX emission for this target";
+    return {};
+  }
+  emission.run(module);
+  return std::string(text);
+}
+
+std::string joinPTX(llvm::ArrayRef<std::string> parts) {
+  std::string joined;
+  for (auto [number, part] : llvm::enumerate(parts)) {
+    if (number == 0) {
+      joined = part;
+      continue;
+    }
+    // Behind the directives of the head, the last of which is the address size.
+    size_t head = part.find(".address_size");
+    joined += part.substr(part.find('\n', head) + 1);
+  }
+  return joined;
+}
+
+//===----------------------------------------------------------------------===//
+// Cubins
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Temporary files that go with the object.
+class TemporaryFiles {
+public:
+  ~TemporaryFiles() {
+    for (const std::string &file : files)
+      llvm::sys::fs::remove(file);
+  }
+  /// "" on failure.
+  std::string add(llvm::StringRef suffix, std::string &error) {
+    llvm::SmallString<128> path;
+    if (std::error_code code = llvm::sys::fs::createTemporaryFile("trainc", suffix, path)) {
+      error = "cannot make a temporary file: " + code.message();
+      return {};
+    }
+    return files.emplace_back(path);
+  }
+
+private:
+  std::vector<std::string> files;
+};
+
+} // namespace
+
+std::vector<char> assemblePTX(llvm::StringRef ptx, llvm::StringRef architecture,
+                              llvm::StringRef ptxas, std::string &error) {
+  TemporaryFiles files;
+  std::string input = files.add("ptx", error), output = files.add("cubin", error),
+              messages = files.add("txt", error);
+  if (!error.empty())
+    return {};
+  {
+    std::error_code code;
+    llvm::raw_fd_ostream os(input, code);
+    os << ptx;
+    os.close();
+    if (code || os.has_error()) {
+      error = "cannot write the temporary file '" + input +
+              "': " + (code ? code : os.error()).message() + "; TMPDIR names another folder";
+      os.clear_error();
+      return {};
+    }
+  }
+  std::string arch = "-arch=" + architecture.str();
+  llvm::StringRef arguments[] = {ptxas, arch, "--fmad=false", input, "-o", output};
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(messages),
+                                                llvm::StringRef(messages)};
+  std::string failure;
+  if (llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, 0, 0, &failure) != 0) {
+    error = "ptxas failed: " + failure;
+    if (auto text = llvm::MemoryBuffer::getFile(messages))
+      error += (*text)->getBuffer().str();
+    return {};
+  }
+  auto bytes =
+      llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!bytes) {
+    error = "cannot read " + output;
+    return {};
+  }
+  return std::vector<char>((*bytes)->getBufferStart(), (*bytes)->getBufferEnd());
+}
+
+} // namespace trainc::codegen

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From LLVM bitcode to PTX and cubins.
+#ifndef TRAINC_LIB_CODEGEN_GPU_LOWERTOPTX_H
+#define TRAINC_LIB_CODEGEN_GPU_LOWERTOPTX_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <string>
+#include <vector>
+
+namespace trainc::codegen {
+
+/// Where the tools are; empty: not found.
+struct CudaTools {
+  std::string ptxas, libdevice;
+  /// What is missing and how it is installed.
+  std::string message;
+};
+/// Looks in `path` if it is given, else in the usual places.
+CudaTools findCudaTools(llvm::StringRef path);
+
+/// Optimises bitcode and emits PTX; on failure returns "" and sets `error`. `suffix` makes the
+/// names of local symbols unique among the parts that one PTX text is put together from. Works
+/// without MLIR and shares nothing: safe on any thread.
+std::string compileToPTX(llvm::StringRef bitcode, llvm::StringRef architecture,
+                         llvm::StringRef libdevice, llvm::StringRef suffix, std::string &error);
+/// One PTX text of several for the same architecture.
+std::string joinPTX(llvm::ArrayRef<std::string> parts);
+/// Runs ptxas; on failure returns nothing and sets `error`.
+std::vector<char> assemblePTX(llvm::StringRef ptx, llvm::StringRef architecture,
+                              llvm::StringRef ptxas, std::string &error);
+
+/// Prefix of libdevice's functions.
+inline constexpr llvm::StringLiteral kLibdevicePrefix = "__nv_";
+
+} // namespace trainc::codegen
+
+#endif // TRAINC_LIB_CODEGEN_GPU_LOWERTOPTX_H

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The column template on the GPU: the vector axis is kept.
+//
+// Few rows: a thread does a vector of columns from the first row to the last, in all passes. Many
+// rows: a block is a tile of columns and rows, and several blocks share the rows of a tile of
+// columns (StagedReduction.h).
+//
+// The order of a reduction: a thread's rows, in rounds of a few; the rows of the tile in a tree;
+// then the parts, in the same way.
+
+#include "StagedReduction.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+namespace {
+
+/// Rows that a thread does alone, and those where there are many columns.
+constexpr int64_t kFewRows = 64, kManyColumns = 32768, kSomeRows = 1024;
+/// Rows of a part, at least: partial results are little beside what they come from.
+constexpr int64_t kPartRows = 128;
+/// Columns of a tile, in vectors: a warp reads 512 bytes of a row. Totals are made of little data
+/// in many blocks.
+constexpr int64_t kSweepColumns = 32, kTotalColumns = 8;
+
+struct ColumnShape {
+  ColumnShape(FusionOp fusion, const Structure &s);
+
+  unsigned lanes;
+  /// Rows; vectors of the vector axis; positions of the other kept axes.
+  DimAttr rows, vectors, outer;
+  bool serial;
+  Tile sweep, total;
+  /// Blocks that share the rows, and how many rows each has.
+  DimAttr parts, partRows;
+
+  DimAttr blocks(const Tile &tile) const { return outer * ceilDim(vectors, tile.columns); }
+};
+
+} // namespace
+
+ColumnShape::ColumnShape(FusionOp fusion, const Structure &s) {
+  MLIRContext *context = fusion.getContext();
+  DimAttr columns = s.space[s.vectorAxis];
+  lanes = columns.getConstant() ? chooseLanes(fusion, s, columns) : 1;
+  vectors = ceilDim(columns, lanes);
+  rows = productOf(context, s.space, s.reduced);
+  SmallVector<int64_t> others;
+  for (int64_t axis : s.kept)
+    if (axis != s.vectorAxis)
+      others.push_back(axis);
+  outer = productOf(context, s.space, others);
+
+  auto known = rows.getConstant(), threads = (outer * vectors).getConstant();
+  serial = known && (*known <= kFewRows ||
+                     (*known <= kSomeRows && threads && *threads >= kManyColumns));
+  sweep = Tile::forColumns(vectors, kSweepColumns);
+  total = Tile::forColumns(vectors, kTotalColumns);
+  DimAttr most = ceilDim(DimAttr::constant(context, kTileBlocks), atLeastOne(blocks(sweep)));
+  parts = atLeastOne(minDim(ceilDim(rows, std::max(kPartRows, 8 * sweep.rows)), most));
+  partRows = ceilDim(rows, parts);
+}
+
+void planColumn(FusionOp fusion, const Structure &s, GpuPlan &plan) {
+  ColumnShape shape(fusion, s);
+  plan.lanes = shape.lanes;
+  plan.unroll = chooseUnroll(fusion, s, shape.lanes);
+  if (shape.serial) {
+    plan.stages = {{"", ceilDim(shape.outer * shape.vectors, kTileThreads), kTileThreads}};
+    return;
+  }
+  ReductionStages(fusion, s, shape.parts)
+      .plan(fusion, shape.blocks(shape.sweep) * shape.parts, shape.blocks(shape.total), plan);
+}
+
+namespace {
+
+class ColumnMap final : StagedReduction {
+public:
+  explicit ColumnMap(GpuKernel &kernel, const ColumnShape &shape)
+      : StagedReduction(kernel, shape.parts), shape(shape) {
+    for (int64_t axis : s.kept)
+      if (axis < s.vectorAxis)
+        outerSizes.push_back(s.space[axis]);
+  }
+  void run() { shape.serial ? runSerial() : runStages(); }
+
+private:
+  void runSerial();
+  void runStages();
+  /// The thread's columns: `vector` of the vector axis at the position `outer` of the other kept
+  /// axes.
+  void setColumns(Value outer, Value vector);
+  /// The same from the block's number. Returns the number of the part.
+  Value setTile(const Tile &tile, Value parts);
+  void moveToRow(Value row) {
+    setSpaceIndex(e->delinearize(row, outerReducedSizes), e->keptIndex[outerSizes.size()]);
+  }
+  /// A thread's share of the partial results.
+  Values combineParts(const Pass &pass, Value row, Value parts, const Tile &tile);
+  Values combineTile(const Pass &pass, const Tile &tile, Values values);
+  ElementIndex partialOffset(Value part) {
+    ElementIndex place = e->linearize(e->keptIndex, keptSizes);
+    return e->add(place, {e->mulIndex(part, e->productOf(keptSizes)), 0, {}});
+  }
+
+  const ColumnShape &shape;
+  SmallVector<DimAttr> outerSizes;
+  /// Whether the thread has columns of its own; null: all do.
+  Value active;
+  llvm::DenseMap<Type, Value> arrays;
+};
+
+} // namespace
+
+void ColumnMap::setColumns(Value outer, Value vector) {
+  e->keptIndex = e->delinearize(outer, outerSizes);
+  e->keptIndex.push_back(vectorAt(*e, vector, shape.lanes));
+  e->keptIndex.resize(s.kept.size(), e->constant(0));
+}
+
+void ColumnMap::runSerial() {
+  begin(0);
+  e->setLanes(shape.lanes);
+  Value one = e->constantIndex(1), rows = e->dim(shape.rows), vectors = e->dim(shape.vectors);
+  Value number = e->addIndex(e->mulIndex(e->block(), e->constantIndex(kTileThreads)), e->thread());
+  DimAttr count = shape.outer * shape.vectors;
+  if (auto known = count.getConstant(); !known || *known % kTileThreads != 0) {
+    Value end = e->mulIndex(e->productOf(outerSizes), vectors);
+    active = e->lessIndex(number, end);
+    number = e->minIndex(number, e->subIndex(end, one));
+    rows = e->selectIndex(active, rows, e->constantIndex(0));
+    e->setActive(active);
+  }
+  setColumns(e->divIndex(number, vectors), e->remIndex(number, vectors));
+  unsigned unroll = kernel.plan.unroll;
+  while (unroll > 1 && unroll > *shape.rows.getConstant())
+    unroll /= 2;
+  for (auto [index, pass] : llvm::enumerate(s.passes)) {
+    e->pass = index;
+    setTotals(pass, sweep(pass, e->constantIndex(0), rows, 1, unroll,
+                          [&](Value row) { moveToRow(row); }));
+  }
+  e->pass = s.passes.size();
+  if (active)
+    e->openIf(active);
+  storeKept();
+  if (active)
+    e->closeIf();
+  e->finish();
+}
+
+Value ColumnMap::setTile(const Tile &tile, Value parts) {
+  Value columns = e->constantIndex(tile.columns), vectors = e->dim(shape.vectors);
+  Value blocks = e->dim(ceilDim(shape.vectors, tile.columns));
+  Value rest = e->divIndex(e->block(), blocks), block = e->remIndex(e->block(), blocks);
+  Value vector = e->addIndex(e->mulIndex(block, columns), e->remIndex(e->thread(), columns));
+  active = {};
+  if (auto known = shape.vectors.getConstant(); !known || *known % tile.columns != 0) {
+    active = e->lessIndex(vector, vectors);
+    vector = e->minIndex(vector, e->subIndex(vectors, e->constantIndex(1)));
+    e->setActive(active);
+  }
+  setColumns(e->divIndex(rest, parts), vector);
+  return e->remIndex(rest, parts);
+}
+
+Values ColumnMap::combineTile(const Pass &pass, const Tile &tile, Values values) {
+  for (auto [op, value] : llvm::zip_equal(pass.reductions, values)) {
+    Type type = stepType(op);
+    Value &array = arrays[type];
+    if (!array)
+      array = e->shared(type, kTileThreads * shape.lanes);
+    value = combineRows(*e, tile, array, type, value,
+                        [&, op = op](Value x, Value y) { return e->combine(op, x, y); });
+  }
+  return values;
+}
+
+Values ColumnMap::combineParts(const Pass &pass, Value row, Value parts, const Tile &tile) {
+  auto body = [&](ArrayRef<Value> at, ValueRange sums) {
+    SmallVector<Values> loaded(at.size());
+    for (auto [position, list] : llvm::zip_equal(at, loaded))
+      for (Operation *op : pass.reductions)
+        list.push_back(loadPartial(op, partialOffset(position)));
+    Values result(sums);
+    for (const Values &list : loaded)
+      result = combineAll(pass, result, list);
+    return result;
+  };
+  return stridedLoop(*e, row, parts, tile.rows, 4, identities(pass), body);
+}
+
+void ColumnMap::runStages() {
+  for (const ReductionStages::Stage &stage : layout.stages) {
+    const Pass &pass = s.passes[stage.pass];
+    begin(stage.pass);
+    arrays.clear();
+    e->setLanes(shape.lanes);
+    const Tile &tile = stage.sweeps ? shape.sweep : shape.total;
+    Value parts = e->dim(shape.parts), zero = e->constantIndex(0), one = e->constantIndex(1);
+    Value part = setTile(tile, stage.sweeps ? parts : one);
+    Value row = e->divIndex(e->thread(), e->constantIndex(tile.columns)), end;
+    Values values;
+    if (stage.sweeps) {
+      Value rows = e->dim(shape.rows), count = e->dim(shape.partRows);
+      Value first = e->mulIndex(part, count);
+      end = e->minIndex(e->addIndex(first, count), rows);
+      if (active)
+        end = e->selectIndex(active, end, zero);
+      values = sweep(pass, e->addIndex(first, row), end, tile.rows, kernel.plan.unroll,
+                     [&](Value at) { moveToRow(at); });
+    } else {
+      values = combineParts(pass, row, parts, tile);
+    }
+    values = combineTile(pass, tile, values);
+    if (!pass.reductions.empty()) {
+      setTotals(pass, values);
+      Value mine = e->lessIndex(row, one);
+      e->openIf(active ? e->selectIndex(mine, active, mine) : mine);
+      if (!stage.totals)
+        for (auto [op, value] : llvm::zip_equal(pass.reductions, values))
+          storePartial(op, partialOffset(part), value);
+      else
+        storeTotals(stage.pass, values);
+      if (stage.totals && stage.pass == layout.lastReducing)
+        storeKept();
+      e->closeIf();
+    }
+    e->finish();
+  }
+}
+
+void mapColumn(GpuKernel &kernel) {
+  ColumnShape shape(kernel.fusion, kernel.structure);
+  ColumnMap(kernel, shape).run();
+}
+
+} // namespace trainc::codegen

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pointwise template on the GPU, and what the plans of all templates share. A thread computes a
+// few vectors that lie a block's width apart: all their loads come before the first store.
+
+#include "GpuEmitter.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+static constexpr int64_t kThreads = 256;
+/// Blocks that fill the machine; smaller problems get less work a thread.
+static constexpr int64_t kManyBlocks = 264;
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+DimAttr ceilDim(DimAttr size, int64_t block) {
+  MLIRContext *context = size.getContext();
+  if (block == 1)
+    return size;
+  if (auto value = size.getConstant())
+    return DimAttr::constant(context, (*value + block - 1) / block);
+  return floorDiv(size + DimAttr::constant(context, block - 1), DimAttr::constant(context, block));
+}
+
+DimAttr productOf(MLIRContext *context, ArrayRef<DimAttr> space, ArrayRef<int64_t> axes) {
+  SmallVector<DimAttr> sizes;
+  for (int64_t axis : axes)
+    sizes.push_back(space[axis]);
+  return product(context, sizes);
+}
+
+unsigned chooseLanes(FusionOp fusion, const Structure &s, DimAttr axis) {
+  int64_t narrowest = 16;
+  auto look = [&](Type type) {
+    int64_t bytes = memoryBytes(getElementTypeOrSelf(type));
+    // Booleans and bytes go along with whatever is wider.
+    if (bytes > 1)
+      narrowest = std::min(narrowest, bytes);
+  };
+  for (Type type : fusion.getInputs().getTypes())
+    if (getDims(type) == s.space)
+      look(type);
+  for (Type type : fusion.getResultTypes())
+    if (getDims(type) == s.space)
+      look(type);
+  unsigned lanes = narrowest == 16 ? 4 : unsigned(16 / narrowest);
+  if (auto size = axis.getConstant())
+    while (*size % lanes != 0)
+      lanes /= 2;
+  return lanes;
+}
+
+unsigned countSpaceInputs(FusionOp fusion, const Structure &s) {
+  return llvm::count_if(fusion.getInputs().getTypes(),
+                        [&](Type type) { return getDims(type) == s.space; });
+}
+
+void planPointwise(FusionOp fusion, const Structure &s, GpuPlan &plan) {
+  MLIRContext *context = fusion.getContext();
+  if (s.vectorAxis < 0) {
+    plan.stages = {{"", DimAttr::constant(context, 1), kWarp}};
+    return;
+  }
+  DimAttr elements = product(context, s.space);
+  // A flat kernel leaves what is behind the last whole vector to scalar code.
+  DimAttr axis = s.flat ? DimAttr::constant(context, 16) : s.space[s.vectorAxis];
+  plan.lanes = chooseLanes(fusion, s, axis);
+  int64_t inputs = std::max(1u, countSpaceInputs(fusion, s)), cost = std::max(1u, s.cost);
+  auto isTooMuch = [&](int64_t unroll) {
+    int64_t values = unroll * plan.lanes;
+    auto known = elements.getConstant();
+    return values > 16 || values * inputs > 32 || values * cost > 512 ||
+           (known && *known < values * kThreads * kManyBlocks);
+  };
+  plan.unroll = plan.lanes == 1 ? 8 : 4;
+  while (plan.unroll > 1 && isTooMuch(plan.unroll))
+    plan.unroll /= 2;
+  plan.stages = {{"", ceilDim(elements, kThreads * plan.lanes * plan.unroll), kThreads}};
+}
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class PointwiseMap {
+public:
+  explicit PointwiseMap(GpuKernel &kernel)
+      : e(kernel.nextStage()), s(kernel.structure), plan(kernel.plan),
+        yield(kernel.fusion.getBody().front().getTerminator()) {}
+
+  void run();
+
+private:
+  Values results() {
+    Values values;
+    for (Value value : yield->getOperands())
+      values.push_back(e.evaluateLanes(value, e.spaceIndex));
+    return values;
+  }
+  void store(ArrayRef<Value> values) {
+    for (auto [number, value] : llvm::enumerate(values))
+      e.store(number, e.spaceIndex, value);
+  }
+  void setPosition(Value vector, unsigned lanes, Value axisVectors);
+  void vectors(Value first, Value count, std::optional<int64_t> known, unsigned lanes,
+               unsigned unroll);
+
+  GpuEmitter &e;
+  const Structure &s;
+  const GpuPlan &plan;
+  Operation *yield;
+};
+
+} // namespace
+
+/// The position of a vector by its number in the space. `axisVectors`: vectors of the vector axis.
+void PointwiseMap::setPosition(Value vector, unsigned lanes, Value axisVectors) {
+  ElementIndex offset{e.mulIndex(vector, e.constantIndex(lanes)), lanes == 1 ? 0 : 1, {}};
+  if (s.flat) {
+    e.spaceIndex = {offset};
+    return;
+  }
+  auto outer = ArrayRef<DimAttr>(s.space).take_front(s.vectorAxis);
+  ElementIndex place = offset;
+  if (llvm::all_of(outer, [](DimAttr size) { return size.isConstant(1); })) {
+    e.spaceIndex.assign(outer.size(), e.constant(0));
+  } else {
+    Value column = e.remIndex(vector, axisVectors);
+    e.spaceIndex = e.delinearize(e.divIndex(vector, axisVectors), outer);
+    place.base = e.mulIndex(column, e.constantIndex(lanes));
+  }
+  e.spaceIndex.push_back(place);
+  e.spaceIndex.resize(s.space.size(), e.constant(0));
+  e.spaceOffset = offset;
+}
+
+/// The thread's vectors first + thread, first + threads + thread, ... below `count`. Threads beyond
+/// it do the last vector as well and store nothing.
+void PointwiseMap::vectors(Value first, Value count, std::optional<int64_t> known, unsigned lanes,
+                           unsigned unroll) {
+  bool whole = known && *known % (kThreads * unroll) == 0;
+  e.setLanes(lanes);
+  Value axisVectors;
+  if (!s.flat)
+    axisVectors = e.divIndex(e.dim(s.space[s.vectorAxis]), e.constantIndex(lanes));
+  if (!whole)
+    e.openIf(e.lessIndex(first, count));
+  SmallVector<Values> values;
+  SmallVector<Index> indices;
+  SmallVector<std::optional<ElementIndex>> offsets;
+  Values active;
+  for (unsigned u = 0; u < unroll; ++u) {
+    Value number = e.addIndex(e.addIndex(first, e.thread()), e.constantIndex(u * kThreads));
+    if (!whole) {
+      active.push_back(e.lessIndex(number, count));
+      number = e.minIndex(number, e.subIndex(count, e.constantIndex(1)));
+      e.setActive(active.back());
+    }
+    setPosition(number, lanes, axisVectors);
+    indices.push_back(e.spaceIndex);
+    offsets.push_back(e.spaceOffset);
+    values.push_back(results());
+  }
+  e.setActive({});
+  for (unsigned u = 0; u < unroll; ++u) {
+    e.spaceIndex = indices[u];
+    e.spaceOffset = offsets[u];
+    if (!whole)
+      e.openIf(active[u]);
+    store(values[u]);
+    if (!whole)
+      e.closeIf();
+  }
+  if (!whole)
+    e.closeIf();
+}
+
+void PointwiseMap::run() {
+  if (s.vectorAxis < 0) {
+    e.openIf(e.lessIndex(e.thread(), e.constantIndex(1)));
+    e.spaceIndex.assign(s.space.size(), e.constant(0));
+    store(results());
+    e.closeIf();
+    e.finish();
+    return;
+  }
+  unsigned lanes = plan.lanes, unroll = plan.unroll;
+  DimAttr elements = product(e.fusion.getContext(), s.space);
+  std::optional<int64_t> known = elements.getConstant();
+  Value size = e.productOf(s.space), width = e.constantIndex(lanes);
+  auto knownVectors = known ? std::optional<int64_t>(*known / lanes) : std::nullopt;
+  Value first = e.mulIndex(e.block(), e.constantIndex(kThreads * unroll));
+  Value count = e.divIndex(size, width);
+  if (s.flat) {
+    vectors(first, count, knownVectors, lanes, unroll);
+    if (lanes > 1 && (!known || *known % lanes != 0)) {
+      Value begin = e.mulIndex(count, width), rest = e.subIndex(size, begin);
+      Value number = e.addIndex(first, e.thread());
+      e.setLanes(1);
+      e.openIf(e.lessIndex(number, rest));
+      e.spaceIndex = {{e.addIndex(begin, number), 0, {}}};
+      store(results());
+      e.closeIf();
+    }
+  } else if (s.space[s.vectorAxis].getConstant() || lanes == 1) {
+    vectors(first, count, knownVectors, lanes, unroll);
+  } else {
+    Value axis = e.dim(s.space[s.vectorAxis]), rest = e.remIndex(axis, width);
+    Value one = e.constantIndex(1), zero = e.constantIndex(0);
+    e.openIf(e.lessIndex(rest, one));
+    e.assumeMultiple(axis, lanes);
+    vectors(first, count, std::nullopt, lanes, unroll);
+    e.assumeMultiple(axis, 1);
+    e.closeIf();
+
+    e.openIf(e.lessIndex(zero, rest));
+    unsigned scalars = lanes * unroll, together = std::min(4u, scalars);
+    auto loop = e.openLoop(zero, e.constantIndex(scalars / together), one);
+    Value begin = e.mulIndex(first, width);
+    begin =
+        e.addIndex(begin, e.mulIndex(loop.getInductionVar(), e.constantIndex(kThreads * together)));
+    vectors(begin, size, std::nullopt, 1, together);
+    e.closeLoop(loop);
+    e.closeIf();
+  }
+  e.finish();
+}
+
+void mapPointwise(GpuKernel &kernel) { PointwiseMap(kernel).run(); }
+
+} // namespace trainc::codegen

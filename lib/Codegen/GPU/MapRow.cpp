@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The row template on the GPU. Threads of a warp, or the block, share a row. Where the row is short
+// enough, a thread's part of it is straight-line code: what one pass has read or computed is in
+// registers in the next. Longer rows are loops, and later passes read again.
+//
+// The order of a reduction: the thread's vectors one after the other, lanes, threads of a warp,
+// warps; a function of the row's length.
+
+#include "GpuEmitter.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+/// Vectors of a thread that are kept in registers, at most.
+static constexpr int64_t kLargestVectors = 8;
+/// Elements of one input that a thread keeps in registers, over all inputs.
+static constexpr int64_t kRegisterElements = 32;
+static constexpr int64_t kLargestBlock = 1024, kRowBlock = 128;
+
+void planRow(FusionOp fusion, const Structure &s, GpuPlan &plan) {
+  MLIRContext *context = fusion.getContext();
+  DimAttr rows = productOf(context, s.space, s.kept);
+  DimAttr length = productOf(context, s.space, s.reduced);
+  plan.lanes = chooseLanes(fusion, s, s.space[s.vectorAxis]);
+  int64_t lanes = plan.lanes, inputs = std::max(1u, countSpaceInputs(fusion, s));
+  int64_t limit = std::clamp<int64_t>(kRegisterElements / (lanes * inputs), 1, kLargestVectors);
+  // Long formulas in many copies take long to compile.
+  while (limit > 1 && limit * lanes * std::max(1u, s.cost) > 2048)
+    limit /= 2;
+  if (auto known = length.getConstant()) {
+    int64_t count = *known / lanes, threads = 1;
+    while (threads < kWarp && threads < count)
+      threads *= 2;
+    // Rather more rows in a warp than idle threads.
+    for (int64_t fewer = threads; fewer >= 8; fewer /= 2)
+      if (count % fewer == 0 && count / fewer <= limit) {
+        threads = fewer;
+        break;
+      }
+    auto vectors = [&] { return (count + threads - 1) / threads; };
+    while (threads < kLargestBlock && vectors() > limit)
+      threads *= 2;
+    plan.rowThreads = threads;
+    if (vectors() <= limit) {
+      plan.vectors = vectors();
+    } else {
+      plan.rowThreads = 512;
+    }
+  } else {
+    plan.rowThreads = 256;
+  }
+  if (plan.vectors == 0)
+    plan.unroll = std::min<int64_t>(4, limit);
+  plan.blockRows = std::max<int64_t>(1, plan.rowThreads > kWarp ? 1 : kRowBlock / plan.rowThreads);
+  plan.stages = {{"", ceilDim(rows, plan.blockRows), plan.rowThreads * plan.blockRows}};
+}
+
+namespace {
+
+class RowMap {
+public:
+  explicit RowMap(GpuKernel &kernel);
+  void run();
+
+private:
+  /// A thread's vector of the row.
+  struct Place {
+    Index space;
+    std::optional<ElementIndex> offset;
+    /// Null: always.
+    Value active;
+  };
+  Place place(Value vector, unsigned lanes);
+  void moveTo(const Place &place) {
+    e.spaceIndex = place.space;
+    e.spaceOffset = place.offset;
+    e.setActive(both(activeRow, place.active));
+  }
+  Value both(Value x, Value y) {
+    if (!x || !y)
+      return x ? x : y;
+    return e.selectIndex(x, y, x);
+  }
+  /// One pass at some places: the reductions' operands combined place after place into
+  /// `accumulators` (empty: there are none yet); stores the pass's results.
+  void visit(const Pass &pass, ArrayRef<Place> places, Values &accumulators);
+  Values loops(const Pass &pass, Value count, unsigned lanes, unsigned unroll);
+  Values sweep(const Pass &pass);
+  Value lookUp(Value value, ArrayRef<ElementIndex> index);
+  void storeKept();
+
+  GpuEmitter &e;
+  const Structure &s;
+  const GpuPlan &plan;
+  Operation *yield;
+  SmallVector<int64_t> outerReduced;
+  SmallVector<DimAttr> outerReducedSizes;
+  bool oneSegment = false, contiguous = false;
+  Value row, lane, activeRow, outerCount;
+  llvm::DenseMap<Value, Value> totals;
+  llvm::DenseMap<Value, std::pair<unsigned, unsigned>> storedIn;
+};
+
+} // namespace
+
+RowMap::RowMap(GpuKernel &kernel)
+    : e(kernel.nextStage()), s(kernel.structure), plan(kernel.plan),
+      yield(kernel.fusion.getBody().front().getTerminator()) {
+  for (int64_t axis : s.reduced)
+    if (axis != s.vectorAxis) {
+      outerReduced.push_back(axis);
+      outerReducedSizes.push_back(s.space[axis]);
+    }
+  oneSegment = product(e.fusion.getContext(), outerReducedSizes).isConstant(1);
+  outerCount = e.productOf(outerReducedSizes);
+  // Whether the row is one piece of the space.
+  int64_t firstReduced = s.space.size();
+  for (int64_t axis : llvm::reverse(s.reduced))
+    if (!s.space[axis].isConstant(1))
+      firstReduced = axis;
+  contiguous = llvm::all_of(
+      s.kept, [&](int64_t axis) { return axis < firstReduced || s.space[axis].isConstant(1); });
+  for (auto [number, pass] : llvm::enumerate(s.passes))
+    for (unsigned result : pass.results)
+      storedIn.try_emplace(yield->getOperand(result), unsigned(number), result);
+}
+
+Value RowMap::lookUp(Value value, ArrayRef<ElementIndex> index) {
+  if (Value total = totals.lookup(value); total && KernelEmitter::same(index, e.keptIndex))
+    return total;
+  // Registers have what straight-line code has stored.
+  auto stored = storedIn.find(value);
+  if (plan.vectors != 0 || stored == storedIn.end() || stored->second.first >= e.pass ||
+      isa<BlockArgument>(value) || !KernelEmitter::same(index, e.spaceIndex))
+    return {};
+  return e.load(e.fusion.getInputs().size() + stored->second.second, value.getType(), index);
+}
+
+RowMap::Place RowMap::place(Value vector, unsigned lanes) {
+  Value width = e.constantIndex(lanes);
+  Value axisVectors = e.divIndex(e.dim(s.space[s.vectorAxis]), width);
+  Place result;
+  Value column = vector;
+  Index outer(outerReduced.size(), e.constant(0));
+  if (!oneSegment) {
+    column = e.remIndex(vector, axisVectors);
+    outer = e.delinearize(e.divIndex(vector, axisVectors), outerReducedSizes);
+  }
+  result.space.assign(s.space.size(), e.constant(0));
+  for (auto [axis, index] : llvm::zip_equal(s.kept, e.keptIndex))
+    result.space[axis] = index;
+  for (auto [axis, index] : llvm::zip_equal(outerReduced, outer))
+    result.space[axis] = index;
+  int64_t stride = lanes == 1 ? 0 : 1;
+  result.space[s.vectorAxis] = {e.mulIndex(column, width), stride, {}};
+  if (contiguous) {
+    Value length = e.mulIndex(outerCount, e.dim(s.space[s.vectorAxis]));
+    result.offset =
+        ElementIndex{e.addIndex(e.mulIndex(row, length), e.mulIndex(vector, width)), stride, {}};
+  }
+  return result;
+}
+
+void RowMap::visit(const Pass &pass, ArrayRef<Place> places, Values &accumulators) {
+  SmallVector<Values> results;
+  OpBuilder &b = e.builder();
+  for (const Place &place : places) {
+    moveTo(place);
+    Values mapped;
+    for (Operation *op : pass.reductions) {
+      Value value = e.mappedOperand(op, e.spaceIndex);
+      if (place.active)
+        value = arith::SelectOp::create(b, op->getLoc(), place.active, value,
+                                        e.identity(op, e.getLanes()));
+      mapped.push_back(value);
+    }
+    if (accumulators.empty())
+      accumulators = mapped;
+    else
+      for (auto [op, sum, value] : llvm::zip_equal(pass.reductions, accumulators, mapped))
+        sum = e.combine(op, sum, value);
+    Values &values = results.emplace_back();
+    for (unsigned number : pass.results)
+      values.push_back(e.evaluateLanes(yield->getOperand(number), e.spaceIndex));
+  }
+  for (auto [place, values] : llvm::zip_equal(places, results)) {
+    if (values.empty())
+      continue;
+    moveTo(place);
+    Value condition = both(activeRow, place.active);
+    if (condition)
+      e.openIf(condition);
+    for (auto [number, value] : llvm::zip_equal(pass.results, values))
+      e.store(number, e.spaceIndex, value);
+    if (condition)
+      e.closeIf();
+  }
+  e.setActive({});
+}
+
+/// A pass over the vectors [0, count) of the row in loops; one scalar a reduction.
+Values RowMap::loops(const Pass &pass, Value count, unsigned lanes, unsigned unroll) {
+  e.setLanes(lanes);
+  int64_t threads = plan.rowThreads;
+  Value chunk = e.constantIndex(threads * unroll), zero = e.constantIndex(0);
+  Value whole = e.subIndex(count, e.remIndex(count, chunk));
+  size_t reductions = pass.reductions.size();
+  // One sum for each of the loads in flight.
+  Values sums;
+  for (unsigned u = 0; u < unroll; ++u)
+    for (Operation *op : pass.reductions)
+      sums.push_back(e.identity(op, lanes));
+  auto main = e.openLoop(zero, whole, chunk, sums);
+  SmallVector<Place> places;
+  for (unsigned u = 0; u < unroll; ++u) {
+    Value first = e.addIndex(lane, e.constantIndex(u * threads));
+    places.push_back(place(e.addIndex(main.getInductionVar(), first), lanes));
+  }
+  Values next;
+  // Reads of all places come before the sums that wait for them.
+  for (const Place &each : places) {
+    moveTo(each);
+    for (Operation *op : pass.reductions)
+      e.evaluateLanes(op->getOperand(0), e.spaceIndex);
+  }
+  Pass reductionsOnly = pass;
+  reductionsOnly.results.clear();
+  for (unsigned u = 0; u < unroll; ++u) {
+    Values part(main.getRegionIterArgs().slice(u * reductions, reductions));
+    if (reductions != 0)
+      visit(reductionsOnly, places[u], part);
+    next.append(part);
+  }
+  if (!pass.results.empty()) {
+    Pass resultsOnly = pass;
+    resultsOnly.reductions.clear();
+    Values none;
+    visit(resultsOnly, places, none);
+  }
+  Values all = e.closeLoop(main, next);
+  Values total(ArrayRef<Value>(all).take_front(reductions));
+  for (unsigned u = 1; u < unroll; ++u)
+    for (auto [i, op] : llvm::enumerate(pass.reductions))
+      total[i] = e.combine(op, total[i], all[u * reductions + i]);
+
+  auto rest = e.openLoop(e.addIndex(whole, lane), count, e.constantIndex(threads), total);
+  Values part(rest.getRegionIterArgs());
+  visit(pass, place(rest.getInductionVar(), lanes), part);
+  total = e.closeLoop(rest, part);
+  for (auto [i, op] : llvm::enumerate(pass.reductions))
+    total[i] = e.combineLanes(op, total[i]);
+  return total;
+}
+
+/// All of a pass; what the thread's part of the reductions comes to.
+Values RowMap::sweep(const Pass &pass) {
+  unsigned lanes = plan.lanes;
+  DimAttr axis = s.space[s.vectorAxis];
+  Value width = e.constantIndex(lanes), size = e.dim(axis);
+  if (plan.vectors != 0) {
+    e.setLanes(lanes);
+    int64_t count = *productOf(e.fusion.getContext(), s.space, s.reduced).getConstant() / lanes;
+    SmallVector<Place> places;
+    for (int64_t k = 0; k < plan.vectors; ++k) {
+      Value vector = e.addIndex(lane, e.constantIndex(k * plan.rowThreads)), active;
+      if ((k + 1) * plan.rowThreads > count) {
+        active = e.lessIndex(vector, e.constantIndex(count));
+        vector = e.minIndex(vector, e.constantIndex(count - 1));
+      }
+      places.push_back(place(vector, lanes));
+      places.back().active = active;
+    }
+    Values values;
+    visit(pass, places, values);
+    for (auto [op, value] : llvm::zip_equal(pass.reductions, values))
+      value = e.combineLanes(op, value);
+    return values;
+  }
+  Value vectors = e.mulIndex(outerCount, e.divIndex(size, width));
+  if (axis.getConstant() || lanes == 1)
+    return loops(pass, vectors, lanes, plan.unroll);
+  // One of the two loops is empty.
+  Value one = e.constantIndex(1), zero = e.constantIndex(0);
+  Value divides = e.lessIndex(e.remIndex(size, width), one);
+  e.assumeMultiple(size, lanes);
+  Values wide = loops(pass, e.selectIndex(divides, vectors, zero), lanes, plan.unroll);
+  e.assumeMultiple(size, 1);
+  Value scalars = e.selectIndex(divides, zero, e.mulIndex(outerCount, size));
+  Values narrow = loops(pass, scalars, 1, plan.unroll);
+  for (auto [op, x, y] : llvm::zip_equal(pass.reductions, wide, narrow))
+    x = e.combine(op, x, y);
+  return wide;
+}
+
+void RowMap::storeKept() {
+  if (s.keptResults.empty())
+    return;
+  e.pass = s.passes.size();
+  e.setLanes(1);
+  e.spaceIndex.clear();
+  e.spaceOffset.reset();
+  e.setActive(activeRow);
+  Values values;
+  for (unsigned number : s.keptResults)
+    values.push_back(e.evaluate(yield->getOperand(number), e.keptIndex));
+  e.setActive({});
+  // All threads of the row have read an input that a result may replace.
+  bool replaces = llvm::any_of(s.keptResults, [&](unsigned number) {
+    return llvm::is_contained(e.fusion.getInputs().getTypes(),
+                              e.fusion.getResult(number).getType());
+  });
+  if (replaces && plan.rowThreads > kWarp)
+    e.syncBlock();
+  else if (replaces)
+    e.syncWarp();
+  e.openIf(both(activeRow, e.lessIndex(lane, e.constantIndex(1))));
+  for (auto [number, value] : llvm::zip_equal(s.keptResults, values))
+    e.store(number, e.keptIndex, value);
+  e.closeIf();
+}
+
+void RowMap::run() {
+  e.resident = [this](Value value, ArrayRef<ElementIndex> index) { return lookUp(value, index); };
+  SmallVector<DimAttr> keptSizes;
+  for (int64_t axis : s.kept)
+    keptSizes.push_back(s.space[axis]);
+  row = e.block();
+  lane = e.thread();
+  if (plan.blockRows > 1) {
+    Value threads = e.constantIndex(plan.rowThreads), rows = e.productOf(keptSizes);
+    lane = e.remIndex(e.thread(), threads);
+    row = e.addIndex(e.mulIndex(e.block(), e.constantIndex(plan.blockRows)),
+                     e.divIndex(e.thread(), threads));
+    std::optional<int64_t> known = product(e.fusion.getContext(), keptSizes).getConstant();
+    if (!known || *known % plan.blockRows != 0) {
+      activeRow = e.lessIndex(row, rows);
+      row = e.minIndex(row, e.subIndex(rows, e.constantIndex(1)));
+    }
+  }
+  e.keptIndex = e.delinearize(row, keptSizes);
+  for (auto [number, pass] : llvm::enumerate(s.passes)) {
+    e.pass = number;
+    Values values = sweep(pass);
+    if (pass.reductions.empty())
+      continue;
+    if (plan.rowThreads > kWarp) {
+      values = e.combineBlock(pass.reductions, values);
+    } else {
+      for (auto [op, value] : llvm::zip_equal(pass.reductions, values))
+        value = e.combineWarp(op, value, plan.rowThreads);
+    }
+    for (auto [op, value] : llvm::zip_equal(pass.reductions, values))
+      totals[op->getResult(0)] = e.finishReduction(op, value);
+  }
+  storeKept();
+  e.finish();
+}
+
+void mapRow(GpuKernel &kernel) { RowMap(kernel).run(); }
+
+} // namespace trainc::codegen

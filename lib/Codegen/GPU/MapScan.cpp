@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Scan on the GPU. Along an outer axis, or a short one, a thread does a line from end to end; along
+// the innermost axis a block does a line, a piece at a time, in log steps through shared memory.
+
+#include "Tiles.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+/// Elements of a line that one thread does though its neighbours' lie far away.
+static constexpr int64_t kShortLine = 16;
+
+namespace {
+
+struct ScanShape {
+  ScanShape(FusionOp fusion, const Structure &s);
+
+  int64_t axis;
+  /// Whether a block does a line.
+  bool blocks;
+  unsigned lanes = 1;
+  /// All axes but the scanned one, which has size 1; the last in vectors.
+  SmallVector<DimAttr> lineSizes;
+};
+
+} // namespace
+
+ScanShape::ScanShape(FusionOp fusion, const Structure &s)
+    : axis(cast<ScanOpInterface>(s.standalone).getScanAxis()), lineSizes(s.space) {
+  auto behind = ArrayRef<DimAttr>(s.space).drop_front(axis + 1);
+  bool innermost = llvm::all_of(behind, [](DimAttr size) { return size.isConstant(1); });
+  auto size = s.space[axis].getConstant();
+  blocks = innermost && (!size || *size > kShortLine);
+  lineSizes[axis] = DimAttr::constant(fusion.getContext(), 1);
+  if (auto last = s.space.back().getConstant(); last && !innermost) {
+    lanes = 16 / memoryBytes(getElementType(s.standalone->getResult(0)));
+    while (*last % lanes != 0)
+      lanes /= 2;
+    lineSizes.back() = ceilDim(lineSizes.back(), lanes);
+  }
+}
+
+void planScan(FusionOp fusion, const Structure &s, GpuPlan &plan) {
+  ScanShape shape(fusion, s);
+  plan.lanes = shape.lanes;
+  DimAttr lines = product(fusion.getContext(), shape.lineSizes);
+  plan.stages = {{"", shape.blocks ? lines : ceilDim(lines, kTileThreads), kTileThreads}};
+}
+
+namespace {
+
+class ScanMap {
+public:
+  explicit ScanMap(GpuKernel &kernel)
+      : s(kernel.structure), op(s.standalone), scan(cast<ScanOpInterface>(op)),
+        shape(kernel.fusion, s), e(kernel.nextStage()), element(getElementType(op->getResult(0))),
+        step(computeType(element)) {}
+
+  void run() {
+    e.setLanes(shape.lanes);
+    size = e.dim(s.space[shape.axis]);
+    shape.blocks ? lineOfBlock() : linesOfThreads();
+    e.finish();
+  }
+
+private:
+  void lineOfBlock();
+  void linesOfThreads();
+  /// Coordinate on the axis of the step with this number.
+  void setPlace(Value number) {
+    if (scan.isReverse())
+      number = e.subIndex(e.subIndex(size, e.constantIndex(1)), number);
+    index[shape.axis] = {number, 0, {}};
+  }
+  Value operand() { return e.convertFloat(e.evaluateLanes(op->getOperand(0), index), step); }
+  Value combine(Value x, Value y) {
+    return scan.buildScanCombine(e.builder(), op->getLoc(), x, y);
+  }
+  void store(Value value) { e.store(0, index, e.convertFloat(value, element)); }
+
+  const Structure &s;
+  Operation *op;
+  ScanOpInterface scan;
+  ScanShape shape;
+  GpuEmitter &e;
+  Type element, step;
+  Value size;
+  Index index;
+};
+
+} // namespace
+
+void ScanMap::linesOfThreads() {
+  Value count = e.productOf(shape.lineSizes), one = e.constantIndex(1);
+  Value line = e.addIndex(e.mulIndex(e.block(), e.constantIndex(kTileThreads)), e.thread());
+  Value active = e.lessIndex(line, count);
+  e.setActive(active);
+  index = e.delinearize(e.minIndex(line, e.subIndex(count, one)), shape.lineSizes);
+  if (shape.lanes > 1)
+    index.back() = vectorAt(e, index.back().base, shape.lanes);
+  Value zero = e.constantIndex(0), end = e.selectIndex(active, size, zero);
+  Value identity = e.splat(scan.getScanIdentity(step));
+  auto body = [&](ArrayRef<Value> numbers, ValueRange carried) -> Values {
+    Values values;
+    for (Value number : numbers) {
+      setPlace(number);
+      values.push_back(operand());
+    }
+    Value before = carried[0];
+    for (auto [number, value] : llvm::zip_equal(numbers, values)) {
+      Value after = combine(before, value);
+      setPlace(number);
+      store(scan.isExclusive() ? before : after);
+      before = after;
+    }
+    return {before};
+  };
+  stridedLoop(e, zero, end, 1, 4, identity, body);
+}
+
+void ScanMap::lineOfBlock() {
+  OpBuilder &b = e.builder();
+  index = e.delinearize(e.block(), shape.lineSizes);
+  Value zero = e.constantIndex(0), one = e.constantIndex(1);
+  Value identity = e.splat(scan.getScanIdentity(step));
+  Value arrays[] = {e.shared(step, kTileThreads), e.shared(step, kTileThreads)};
+  auto select = [&](Value condition, Value x, Value y) -> Value {
+    return arith::SelectOp::create(b, op->getLoc(), condition, x, y);
+  };
+  /// What the thread `distance` before has left in the array; threads that have none read the
+  /// first one's.
+  auto earlier = [&](Value array, int64_t distance) {
+    Value isFirst = e.lessIndex(e.thread(), e.constantIndex(distance));
+    Value from = e.selectIndex(isFirst, zero, e.subIndex(e.thread(), e.constantIndex(distance)));
+    return std::make_pair(isFirst, e.loadFrom(array, step, {from, 0, {}}));
+  };
+  auto loop = e.openLoop(zero, size, e.constantIndex(kTileThreads), identity);
+  Value number = e.addIndex(loop.getInductionVar(), e.thread());
+  Value isElement = e.lessIndex(number, size);
+  e.setActive(isElement);
+  setPlace(e.minIndex(number, e.subIndex(size, one)));
+  Value value = select(isElement, operand(), identity);
+  // Nobody may still read what the last piece has left.
+  e.syncBlock();
+  unsigned side = 0;
+  for (int64_t distance = 1; distance < kTileThreads; distance *= 2) {
+    e.storeTo(arrays[side], step, {e.thread(), 0, {}}, value);
+    e.syncBlock();
+    auto [isFirst, other] = earlier(arrays[side], distance);
+    value = select(isFirst, value, combine(other, value));
+    side ^= 1;
+  }
+  e.storeTo(arrays[side], step, {e.thread(), 0, {}}, value);
+  e.syncBlock();
+  Value before = loop.getRegionIterArgs()[0];
+  Value result = combine(before, value);
+  if (scan.isExclusive()) {
+    auto [isFirst, other] = earlier(arrays[side], 1);
+    result = select(isFirst, before, combine(before, other));
+  }
+  Value all = e.loadFrom(arrays[side], step, {e.constantIndex(kTileThreads - 1), 0, {}});
+  e.openIf(isElement);
+  store(result);
+  e.closeIf();
+  e.closeLoop(loop, combine(before, all));
+  e.setActive({});
+}
+
+void mapScan(GpuKernel &kernel) { ScanMap(kernel).run(); }
+
+} // namespace trainc::codegen

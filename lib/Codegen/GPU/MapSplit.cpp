@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Few rows on many blocks: a block sweeps a part of the reduced positions of a row, and the parts'
+// results are combined by one block a row (StagedReduction.h).
+//
+// The order of a reduction: a thread's vectors, in rounds of a few; the lanes; the threads of the
+// block; then the parts, in the same way.
+
+#include "StagedReduction.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+namespace {
+
+/// Vectors of a part, at least, and what it is a multiple of.
+constexpr int64_t kPartVectors = 2048;
+/// Blocks of all rows together, at most.
+constexpr int64_t kSplitBlocks = 2 * kTileBlocks;
+
+struct SplitShape {
+  SplitShape(FusionOp fusion, const Structure &s);
+
+  unsigned lanes;
+  /// Rows; vectors of a row, and of the vector axis.
+  DimAttr rows, vectors, axisVectors;
+  /// Blocks that share a row, and how many vectors each has.
+  DimAttr parts, partVectors;
+};
+
+} // namespace
+
+SplitShape::SplitShape(FusionOp fusion, const Structure &s) {
+  MLIRContext *context = fusion.getContext();
+  DimAttr axis = s.space[s.vectorAxis];
+  lanes = axis.getConstant() ? chooseLanes(fusion, s, axis) : 1;
+  axisVectors = ceilDim(axis, lanes);
+  rows = productOf(context, s.space, s.kept);
+  vectors = axisVectors;
+  for (int64_t reduced : s.reduced)
+    if (reduced != s.vectorAxis)
+      vectors = vectors * s.space[reduced];
+  DimAttr most = ceilDim(DimAttr::constant(context, kSplitBlocks), atLeastOne(rows));
+  parts = atLeastOne(minDim(ceilDim(vectors, kPartVectors), most));
+  // Threads of a block begin at the same place of a line of memory.
+  DimAttr threads = DimAttr::constant(context, kTileThreads);
+  partVectors = ceilDim(ceilDim(vectors, parts), kTileThreads) * threads;
+}
+
+void planSplit(FusionOp fusion, const Structure &s, GpuPlan &plan) {
+  SplitShape shape(fusion, s);
+  plan.lanes = shape.lanes;
+  plan.unroll = chooseUnroll(fusion, s, shape.lanes);
+  ReductionStages(fusion, s, shape.parts).plan(fusion, shape.rows * shape.parts, shape.rows, plan);
+}
+
+namespace {
+
+class SplitMap final : StagedReduction {
+public:
+  explicit SplitMap(GpuKernel &kernel, const SplitShape &shape)
+      : StagedReduction(kernel, shape.parts), shape(shape) {}
+  void run();
+
+private:
+  void moveToVector(Value vector);
+  Values sweepPart(const Pass &pass, Value row, Value part);
+  Values combineParts(const Pass &pass, Value row);
+
+  const SplitShape &shape;
+};
+
+} // namespace
+
+void SplitMap::moveToVector(Value vector) {
+  Value axis = e->dim(shape.axisVectors);
+  Value column = vector;
+  Index outer(outerReduced.size(), e->constant(0));
+  if (shape.axisVectors != shape.vectors) {
+    column = e->remIndex(vector, axis);
+    outer = e->delinearize(e->divIndex(vector, axis), outerReducedSizes);
+  }
+  setSpaceIndex(outer, vectorAt(*e, column, shape.lanes));
+  // One row is the whole space.
+  if (shape.rows.isConstant(1))
+    e->spaceOffset = vectorAt(*e, vector, shape.lanes);
+}
+
+Values SplitMap::sweepPart(const Pass &pass, Value row, Value part) {
+  e->setLanes(shape.lanes);
+  e->keptIndex = e->delinearize(row, keptSizes);
+  Value count = e->dim(shape.partVectors), first = e->mulIndex(part, count);
+  Value end = e->minIndex(e->addIndex(first, count), e->dim(shape.vectors));
+  Values values = sweep(pass, e->addIndex(first, e->thread()), end, kTileThreads,
+                        kernel.plan.unroll, [&](Value vector) { moveToVector(vector); });
+  for (auto [op, value] : llvm::zip_equal(pass.reductions, values))
+    value = e->combineLanes(op, value);
+  return values;
+}
+
+Values SplitMap::combineParts(const Pass &pass, Value row) {
+  e->setLanes(1);
+  e->keptIndex = e->delinearize(row, keptSizes);
+  Value parts = e->dim(shape.parts), first = e->mulIndex(row, parts);
+  auto body = [&](ArrayRef<Value> at, ValueRange sums) {
+    SmallVector<Values> loaded(at.size());
+    for (auto [position, list] : llvm::zip_equal(at, loaded))
+      for (Operation *op : pass.reductions)
+        list.push_back(loadPartial(op, {e->addIndex(first, position), 0, {}}));
+    Values result(sums);
+    for (const Values &list : loaded)
+      result = combineAll(pass, result, list);
+    return result;
+  };
+  return stridedLoop(*e, e->thread(), parts, kTileThreads, 4, identities(pass), body);
+}
+
+void SplitMap::run() {
+  for (const ReductionStages::Stage &stage : layout.stages) {
+    const Pass &pass = s.passes[stage.pass];
+    begin(stage.pass);
+    Value row = e->block(), part = e->constantIndex(0);
+    if (stage.sweeps) {
+      Value parts = e->dim(shape.parts);
+      row = e->divIndex(e->block(), parts);
+      part = e->remIndex(e->block(), parts);
+    }
+    Values values = stage.sweeps ? sweepPart(pass, row, part) : combineParts(pass, row);
+    if (!pass.reductions.empty()) {
+      values = e->combineBlock(pass.reductions, values);
+      e->setLanes(1);
+      setTotals(pass, values);
+      e->openIf(e->lessIndex(e->thread(), e->constantIndex(1)));
+      if (!stage.totals) {
+        Value place = e->addIndex(e->mulIndex(row, e->dim(shape.parts)), part);
+        for (auto [op, value] : llvm::zip_equal(pass.reductions, values))
+          storePartial(op, {place, 0, {}}, value);
+      } else {
+        storeTotals(stage.pass, values);
+      }
+      if (stage.totals && stage.pass == layout.lastReducing)
+        storeKept();
+      e->closeIf();
+    }
+    e->finish();
+  }
+}
+
+void mapSplit(GpuKernel &kernel) {
+  SplitShape shape(kernel.fusion, kernel.structure);
+  SplitMap(kernel, shape).run();
+}
+
+} // namespace trainc::codegen

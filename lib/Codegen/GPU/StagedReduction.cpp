@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Stages, temporary results and roots of reductions that many blocks share.
+
+#include "StagedReduction.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+ReductionStages::ReductionStages(FusionOp fusion, const Structure &s, DimAttr parts) {
+  DimAttr kept = productOf(fusion.getContext(), s.space, s.kept);
+  bool split = !parts.isConstant(1);
+  for (auto [number, pass] : llvm::enumerate(s.passes)) {
+    bool reduces = !pass.reductions.empty();
+    stages.push_back({unsigned(number), /*sweeps=*/true, reduces && !split});
+    if (!reduces)
+      continue;
+    lastReducing = number;
+    if (split)
+      stages.push_back({unsigned(number), /*sweeps=*/false, /*totals=*/true});
+    for (Operation *op : pass.reductions) {
+      Type type = computeType(getElementType(op->getResult(0)));
+      if (split)
+        partials[op] = temporary.add(parts * kept, type);
+      if (number + 1 < s.passes.size())
+        totals[op] = temporary.add(kept, type);
+    }
+  }
+}
+
+void ReductionStages::plan(FusionOp fusion, DimAttr sweepBlocks, DimAttr totalBlocks,
+                           GpuPlan &plan) const {
+  for (const Stage &stage : stages) {
+    std::string suffix;
+    if (stages.size() > 1)
+      suffix = (stage.sweeps ? "_pass" : "_totals") + std::to_string(stage.pass);
+    plan.stages.push_back({StringAttr::get(fusion.getContext(), suffix).getValue(),
+                           stage.sweeps ? sweepBlocks : totalBlocks, kTileThreads});
+  }
+  plan.temporaryBytes = temporary.bytes;
+}
+
+unsigned chooseUnroll(FusionOp fusion, const Structure &s, unsigned lanes) {
+  unsigned inputs = std::max(1u, countSpaceInputs(fusion, s));
+  unsigned unroll = 8;
+  // Registers for what is in flight, and code that does not grow without bound.
+  while (unroll > 1 && (unroll * inputs > 8 || unroll * inputs * lanes > 32 ||
+                        unroll * lanes * std::max(1u, s.cost) > 512))
+    unroll /= 2;
+  return unroll;
+}
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+StagedReduction::StagedReduction(GpuKernel &kernel, DimAttr parts)
+    : kernel(kernel), s(kernel.structure), layout(kernel.fusion, kernel.structure, parts),
+      yield(kernel.fusion.getBody().front().getTerminator()) {
+  for (int64_t axis : s.kept)
+    keptSizes.push_back(s.space[axis]);
+  for (int64_t axis : s.reduced)
+    if (axis != s.vectorAxis) {
+      outerReduced.push_back(axis);
+      outerReducedSizes.push_back(s.space[axis]);
+    }
+  for (auto [number, pass] : llvm::enumerate(s.passes)) {
+    for (Operation *op : pass.reductions)
+      reducedIn[op->getResult(0)] = number;
+    for (unsigned result : pass.results)
+      storedIn.try_emplace(yield->getOperand(result), unsigned(number), result);
+  }
+}
+
+void StagedReduction::begin(unsigned pass) {
+  e = &kernel.nextStage();
+  e->pass = pass;
+  e->resident = [this](Value value, ArrayRef<ElementIndex> index) { return lookUp(value, index); };
+  current.clear();
+}
+
+Type StagedReduction::stepType(Operation *op) {
+  return computeType(getElementType(op->getResult(0)));
+}
+
+void StagedReduction::setSpaceIndex(ArrayRef<ElementIndex> outer, const ElementIndex &vector) {
+  e->spaceIndex.assign(s.space.size(), e->constant(0));
+  for (auto [axis, index] : llvm::zip_equal(s.kept, e->keptIndex))
+    e->spaceIndex[axis] = index;
+  for (auto [axis, index] : llvm::zip_equal(outerReduced, outer))
+    e->spaceIndex[axis] = index;
+  e->spaceIndex[s.vectorAxis] = vector;
+}
+
+Value StagedReduction::lookUp(Value value, ArrayRef<ElementIndex> index) {
+  if (auto reduced = reducedIn.find(value);
+      reduced != reducedIn.end() && KernelEmitter::same(index, e->keptIndex)) {
+    if (Value total = current.lookup(value))
+      return total;
+    if (reduced->second >= e->pass)
+      return {};
+    Operation *op = value.getDefiningOp();
+    Value total = e->loadFrom(temporaryAt(*e, layout.totals.lookup(op)), stepType(op),
+                              e->linearize(e->keptIndex, keptSizes));
+    return e->finishReduction(op, total);
+  }
+  auto stored = storedIn.find(value);
+  if (stored == storedIn.end() || stored->second.first >= e->pass || isa<BlockArgument>(value) ||
+      !KernelEmitter::same(index, e->spaceIndex))
+    return {};
+  return e->load(e->fusion.getInputs().size() + stored->second.second, value.getType(), index);
+}
+
+Values StagedReduction::identities(const Pass &pass) {
+  Values values;
+  for (Operation *op : pass.reductions)
+    values.push_back(e->identity(op, e->getLanes()));
+  return values;
+}
+
+Values StagedReduction::combineAll(const Pass &pass, ValueRange a, ValueRange b) {
+  Values values;
+  for (auto [op, x, y] : llvm::zip_equal(pass.reductions, a, b))
+    values.push_back(e->combine(op, x, y));
+  return values;
+}
+
+Values StagedReduction::sweep(const Pass &pass, Value lower, Value upper, int64_t step,
+                              unsigned unroll, llvm::function_ref<void(Value)> moveTo) {
+  auto body = [&](ArrayRef<Value> positions, ValueRange sums) {
+    SmallVector<Values> mapped, results;
+    for (Value position : positions) {
+      moveTo(position);
+      for (Operation *op : pass.reductions)
+        e->evaluateLanes(op->getOperand(0), e->spaceIndex);
+    }
+    for (Value position : positions) {
+      moveTo(position);
+      Values &operands = mapped.emplace_back(), &stores = results.emplace_back();
+      for (Operation *op : pass.reductions)
+        operands.push_back(e->mappedOperand(op, e->spaceIndex));
+      for (unsigned number : pass.results)
+        stores.push_back(e->evaluateLanes(yield->getOperand(number), e->spaceIndex));
+    }
+    for (auto [position, values] : llvm::zip_equal(positions, results)) {
+      moveTo(position);
+      for (auto [number, value] : llvm::zip_equal(pass.results, values))
+        e->store(number, e->spaceIndex, value);
+    }
+    // The round's values in a tree, then one step of the sum.
+    for (; mapped.size() > 1; mapped.resize(mapped.size() / 2))
+      for (size_t i = 0, half = mapped.size() / 2; i < half; ++i)
+        mapped[i] = combineAll(pass, mapped[i], mapped[i + half]);
+    return combineAll(pass, sums, mapped.front());
+  };
+  return stridedLoop(*e, lower, upper, step, unroll, identities(pass), body);
+}
+
+void StagedReduction::setTotals(const Pass &pass, ValueRange values) {
+  for (auto [op, value] : llvm::zip_equal(pass.reductions, values))
+    current[op->getResult(0)] = e->finishReduction(op, value);
+}
+
+Value StagedReduction::loadPartial(Operation *op, const ElementIndex &offset) {
+  return e->loadFrom(temporaryAt(*e, layout.partials.lookup(op)), stepType(op), offset);
+}
+
+void StagedReduction::storePartial(Operation *op, const ElementIndex &offset, Value value) {
+  e->storeTo(temporaryAt(*e, layout.partials.lookup(op)), stepType(op), offset, value);
+}
+
+void StagedReduction::storeTotals(unsigned pass, ValueRange values) {
+  for (auto [op, value] : llvm::zip_equal(s.passes[pass].reductions, values))
+    if (auto place = layout.totals.find(op); place != layout.totals.end())
+      e->storeTo(temporaryAt(*e, place->second), stepType(op),
+                 e->linearize(e->keptIndex, keptSizes), value);
+}
+
+void StagedReduction::storeKept() {
+  e->spaceIndex.clear();
+  e->spaceOffset.reset();
+  Values values;
+  for (unsigned number : s.keptResults)
+    values.push_back(e->evaluateLanes(yield->getOperand(number), e->keptIndex));
+  for (auto [number, value] : llvm::zip_equal(s.keptResults, values))
+    e->store(number, e->keptIndex, value);
+}
+
+} // namespace trainc::codegen

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reductions that many blocks share. For each pass one stage sweeps the space, block by block, and
+// leaves partial results in the temporary buffer; a second one combines them in order. Later passes
+// read the totals from there. Where one block does all of it, the first stage has the totals.
+#ifndef TRAINC_LIB_CODEGEN_GPU_STAGEDREDUCTION_H
+#define TRAINC_LIB_CODEGEN_GPU_STAGEDREDUCTION_H
+
+#include "Tiles.h"
+
+namespace trainc::codegen {
+
+/// The launches of a staged reduction and what they leave for each other.
+struct ReductionStages {
+  struct Stage {
+    unsigned pass;
+    /// Reads the space; makes totals.
+    bool sweeps, totals;
+  };
+  /// `parts`: blocks that share the reduced positions.
+  ReductionStages(train::FusionOp fusion, const Structure &structure, train::DimAttr parts);
+
+  /// Sets the plan's stages and temporary buffer.
+  void plan(train::FusionOp fusion, train::DimAttr sweepBlocks, train::DimAttr totalBlocks,
+            GpuPlan &plan) const;
+  llvm::SmallVector<Stage> stages;
+  /// Byte offsets of the partial results and the totals of a reduction.
+  llvm::DenseMap<mlir::Operation *, train::DimAttr> partials, totals;
+  /// The last pass with reductions: what comes after it can have the kept results.
+  unsigned lastReducing = 0;
+  TemporaryLayout temporary;
+};
+
+/// What the mappings share: coordinates, and the roots of the passes.
+class StagedReduction {
+protected:
+  StagedReduction(GpuKernel &kernel, train::DimAttr parts);
+
+  /// Begins the next stage of the kernel.
+  void begin(unsigned pass);
+  /// Position in the space from the outer reduced coordinates and that on the vector axis.
+  void setSpaceIndex(llvm::ArrayRef<train::ElementIndex> outer, const train::ElementIndex &vector);
+  /// The pass at the positions lower, lower + step, ... below upper, which `moveTo` makes the
+  /// current ones of the space: combines the reductions' operands, stores the results.
+  Values sweep(const Pass &pass, mlir::Value lower, mlir::Value upper, int64_t step,
+               unsigned unroll, llvm::function_ref<void(mlir::Value)> moveTo);
+  /// Neutral elements of the pass's reductions in the current number of lanes.
+  Values identities(const Pass &pass);
+  Values combineAll(const Pass &pass, mlir::ValueRange a, mlir::ValueRange b);
+  /// Takes the totals of a pass for what is evaluated from now on.
+  void setTotals(const Pass &pass, mlir::ValueRange values);
+  /// Writes the totals that later passes read, and the kept results after the last reduction;
+  /// for the threads that have them.
+  void storeTotals(unsigned pass, mlir::ValueRange values);
+  void storeKept();
+
+  /// Partial results of a reduction; in elements from their begin.
+  mlir::Value loadPartial(mlir::Operation *op, const train::ElementIndex &offset);
+  void storePartial(mlir::Operation *op, const train::ElementIndex &offset, mlir::Value value);
+  /// The type that a reduction's steps have.
+  static mlir::Type stepType(mlir::Operation *op);
+
+  GpuKernel &kernel;
+  const Structure &s;
+  ReductionStages layout;
+  GpuEmitter *e = nullptr;
+  mlir::Operation *yield;
+  llvm::SmallVector<int64_t> outerReduced;
+  llvm::SmallVector<train::DimAttr> outerReducedSizes, keptSizes;
+
+private:
+  mlir::Value lookUp(mlir::Value value, llvm::ArrayRef<train::ElementIndex> index);
+
+  /// Totals that the thread has at hand.
+  llvm::DenseMap<mlir::Value, mlir::Value> current;
+  llvm::DenseMap<mlir::Value, unsigned> reducedIn;
+  /// Results of the space, by the pass that stores them.
+  llvm::DenseMap<mlir::Value, std::pair<unsigned, unsigned>> storedIn;
+};
+
+/// Vectors whose loads should be in flight together in a thread that reads the space.
+unsigned chooseUnroll(train::FusionOp fusion, const Structure &structure, unsigned lanes);
+
+} // namespace trainc::codegen
+
+#endif // TRAINC_LIB_CODEGEN_GPU_STAGEDREDUCTION_H

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Loops and combinations of threads that several mappings share.
+
+#include "Tiles.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+Tile Tile::forColumns(DimAttr columns, int64_t limit) {
+  Tile tile;
+  tile.columns = limit;
+  if (auto known = columns.getConstant())
+    while (tile.columns > 1 && tile.columns / 2 >= *known)
+      tile.columns /= 2;
+  tile.rows = kTileThreads / tile.columns;
+  return tile;
+}
+
+Values stridedLoop(GpuEmitter &e, Value lower, Value upper, int64_t step, unsigned unroll,
+                   ValueRange init, llvm::function_ref<Values(ArrayRef<Value>, ValueRange)> body) {
+  Values carried(init);
+  Value stride = e.constantIndex(step), begin = lower;
+  if (unroll > 1) {
+    // Whole rounds from `begin` to `middle`; the range may be empty or turned around.
+    begin = e.minIndex(lower, upper);
+    Value length = e.addIndex(e.subIndex(upper, begin), e.constantIndex(step - 1));
+    Value rounds = e.divIndex(length, e.constantIndex(step * unroll));
+    Value round = e.constantIndex(step * unroll);
+    Value middle = e.addIndex(begin, e.mulIndex(rounds, round));
+    auto loop = e.openLoop(begin, middle, round, carried);
+    Values positions;
+    for (unsigned i = 0; i < unroll; ++i)
+      positions.push_back(e.addIndex(loop.getInductionVar(), e.constantIndex(i * step)));
+    carried = e.closeLoop(loop, body(positions, loop.getRegionIterArgs()));
+    begin = middle;
+  }
+  auto loop = e.openLoop(begin, upper, stride, carried);
+  Value position = loop.getInductionVar();
+  return e.closeLoop(loop, body(position, loop.getRegionIterArgs()));
+}
+
+Value combineRows(GpuEmitter &e, const Tile &tile, Value array, Type element, Value value,
+                  llvm::function_ref<Value(Value, Value)> combine) {
+  if (tile.rows == 1)
+    return value;
+  unsigned lanes = e.getLanes();
+  Value row = e.divIndex(e.thread(), e.constantIndex(tile.columns));
+  ElementIndex mine = vectorAt(e, e.thread(), lanes);
+  e.syncBlock();
+  e.storeTo(array, element, mine, value);
+  for (int64_t half = tile.rows / 2; half >= 1; half /= 2) {
+    e.syncBlock();
+    e.openIf(e.lessIndex(row, e.constantIndex(half)));
+    ElementIndex other = e.add(mine, e.constant(half * tile.columns * lanes));
+    Value x = e.loadFrom(array, element, mine), y = e.loadFrom(array, element, other);
+    e.storeTo(array, element, mine, combine(x, y));
+    e.closeIf();
+  }
+  return e.loadFrom(array, element, mine);
+}
+
+DimAttr TemporaryLayout::add(DimAttr count, Type element) {
+  constexpr int64_t kAlignment = 256;
+  MLIRContext *context = count.getContext();
+  DimAttr place = bytes ? bytes : DimAttr::constant(context, 0);
+  DimAttr size = count * DimAttr::constant(context, memoryBytes(element));
+  bytes = place + ceilDim(size, kAlignment) * DimAttr::constant(context, kAlignment);
+  return place;
+}
+
+Value temporaryAt(GpuEmitter &e, DimAttr byteOffset) {
+  OpBuilder &b = e.builder();
+  Value base = e.temporary();
+  if (byteOffset.isConstant(0))
+    return base;
+  Value offset = arith::IndexCastOp::create(b, e.loc(), b.getI64Type(), e.dim(byteOffset));
+  return LLVM::GEPOp::create(b, e.loc(), base.getType(), b.getI8Type(), base, ValueRange{offset});
+}
+
+DimAttr atLeastOne(DimAttr size) { return maxDim(size, DimAttr::constant(size.getContext(), 1)); }
+
+DimAttr ceilDim(DimAttr a, DimAttr b) {
+  return floorDiv(a + b - DimAttr::constant(a.getContext(), 1), b);
+}
+
+} // namespace trainc::codegen

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Memory of a kernel, as far as the processor does not matter: sizes, offsets, which accesses allow
+// work in place, indices that data holds.
+
+#include "KernelEmitter.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+Type memoryType(Type element) {
+  return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element;
+}
+int64_t memoryBytes(Type element) {
+  return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8;
+}
+
+Type computeType(Type element) {
+  bool narrow = isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
+  return narrow ? Type(Float32Type::get(element.getContext())) : element;
+}
+
+Value KernelEmitter::dim(DimAttr size) {
+  if (auto value = size.getConstant())
+    return constantIndex(*value);
+  Value &value = dimValues[size];
+  if (value)
+    return value;
+  auto it = llvm::find(dims, size);
+  unsigned number = it - dims.begin();
+  if (it == dims.end())
+    dims.push_back(size);
+  value = atEntry([&] { return makeDim(number); });
+  return value;
+}
+
+Value KernelEmitter::elementPointer(Value pointer, Type memory, Value offset) {
+  Type integer = b.getI64Type();
+  Type result = pointer.getType();
+  if (auto vector = dyn_cast<VectorType>(offset.getType())) {
+    integer = VectorType::get(vector.getShape(), integer);
+    result = VectorType::get(vector.getShape(), result);
+  }
+  Value cast = arith::IndexCastOp::create(b, location, integer, offset);
+  return LLVM::GEPOp::create(b, location, result, memory, pointer, ValueRange{cast});
+}
+
+//===----------------------------------------------------------------------===//
+// Offsets
+//===----------------------------------------------------------------------===//
+
+ElementIndex KernelEmitter::linearize(ArrayRef<ElementIndex> index, ArrayRef<DimAttr> sizes) {
+  if (structure.flat && index.size() == 1)
+    return index[0];
+  if (spaceOffset && sizes == ArrayRef<DimAttr>(structure.space) && same(index, spaceIndex))
+    return *spaceOffset;
+  std::optional<ElementIndex> offset;
+  for (auto [coordinate, size] : llvm::zip_equal(index, sizes)) {
+    if (size.isConstant(1))
+      continue; // The only coordinate is 0.
+    if (!offset) {
+      offset = coordinate;
+      continue;
+    }
+    if (offset->isUniform() && coordinate.isUniform()) {
+      auto division = divisions.find(offset->base);
+      if (division != divisions.end() && division->second.remainder == coordinate.base &&
+          division->second.divisor == size) {
+        offset = ElementIndex{division->second.dividend, 0, {}};
+        continue;
+      }
+    }
+    if (auto constant = size.getConstant())
+      offset = mul(*offset, *constant);
+    else if (offset->isUniform())
+      offset = ElementIndex{mulIndex(offset->base, dim(size)), 0, {}};
+    else
+      offset = ElementIndex{{}, 0, mulIndex(asVector(*offset), toLanes(dim(size)))};
+    offset = add(*offset, coordinate);
+  }
+  return offset ? *offset : constant(0);
+}
+
+void KernelEmitter::noteRead(unsigned argument, ArrayRef<ElementIndex> index) {
+  BufferUse &use = uses[argument];
+  SmallVector<DimAttr> sizes = getDims(fusion.getBody().getArgument(argument));
+  use.onlySpace &= sizes == structure.space && same(index, spaceIndex);
+  SmallVector<DimAttr> keptSizes;
+  for (int64_t axis : structure.kept)
+    keptSizes.push_back(structure.space[axis]);
+  use.onlyKept &= sizes == keptSizes && same(index, keptIndex);
+  use.used = true;
+  use.pass = std::max(use.pass, pass);
+}
+
+//===----------------------------------------------------------------------===//
+// Loads and stores
+//===----------------------------------------------------------------------===//
+
+Value KernelEmitter::load(unsigned number, Type tensor, ArrayRef<ElementIndex> index) {
+  ElementIndex offset = linearize(index, getDims(tensor));
+  Value value = loadFrom(buffer(number), getElementTypeOrSelf(tensor), offset);
+  loadedFrom[value] = offset;
+  return value;
+}
+
+void KernelEmitter::store(unsigned result, ArrayRef<ElementIndex> index, Value value) {
+  Type tensor = fusion.getResult(result).getType();
+  unsigned number = fusion.getInputs().size() + result;
+  uses[number].used = true;
+  uses[number].pass = pass;
+  storeTo(buffer(number), getElementTypeOrSelf(tensor), linearize(index, getDims(tensor)), value);
+}
+
+//===----------------------------------------------------------------------===//
+// Indices that data holds
+//===----------------------------------------------------------------------===//
+
+ElementIndex KernelEmitter::checkedIndex(Operation *op, Value data, DimAttr extent) {
+  if (auto source = splatSource.find(data); source != splatSource.end())
+    data = source->second;
+  bool isVector = isa<VectorType>(data.getType());
+  Type index = b.getIndexType();
+  if (isVector)
+    index = VectorType::get(int64_t(vectorLanes), index);
+  Value limit = dim(extent), nothing = constantIndex(0);
+  if (isVector) {
+    limit = toLanes(limit);
+    nothing = toLanes(nothing);
+  }
+  using Predicate = arith::CmpIPredicate;
+  Value raw = arith::IndexCastOp::create(b, location, index, data);
+  Value negative = arith::CmpIOp::create(b, location, Predicate::slt, raw, nothing);
+  Value fromEnd = arith::AddIOp::create(b, location, raw, limit);
+  Value wrapped = arith::SelectOp::create(b, location, negative, fromEnd, raw);
+  Value outside = arith::CmpIOp::create(b, location, Predicate::uge, wrapped, limit);
+  Value safe = arith::SelectOp::create(b, location, outside, nothing, wrapped);
+  // Lanes that the code around does not want may hold anything.
+  Value bad = outside;
+  if (isVector) {
+    bad = conjunction(bad, conjunction(guard.tail, guard.lanes));
+    bad = conjunction(bad, guard.scalar);
+  } else {
+    bad = conjunction(bad, guard.scalar);
+    if (guard.lanes)
+      bad = conjunction(bad, anyLane(guard.lanes));
+  }
+  bad = conjunction(bad, guard.active);
+  reportIndex(bad, data);
+  if (isVector)
+    return {{}, 0, safe};
+  return {safe, 0, {}};
+}
+
+} // namespace trainc::codegen

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Lowering that does not depend on the processor: structured loops, vectors and formulas to the
+// LLVM dialect, function by function in parallel, and on to LLVM IR.
+
+#include "LowerToLLVM.h"
+#include "MathExpansion.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Threading.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace trainc::codegen {
+
+LogicalResult lowerToLLVMDialect(ModuleOp module, StringRef mathPrefix) {
+  MLIRContext *context = module.getContext();
+  // Adds declarations to the module: before the functions are lowered in parallel.
+  expandMath(module, mathPrefix);
+
+  LowerToLLVMOptions options(context);
+  LLVMTypeConverter converter(context, options);
+  RewritePatternSet patterns(context);
+  populateSCFToControlFlowConversionPatterns(patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  FrozenRewritePatternSet frozen(std::move(patterns));
+
+  SmallVector<LLVM::LLVMFuncOp> functions;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal())
+      functions.push_back(function);
+  return failableParallelForEach(context, functions, [&](LLVM::LLVMFuncOp function) {
+    ConversionTarget target(*context);
+    target.addLegalDialect<LLVM::LLVMDialect, NVVM::NVVMDialect>();
+    target.addIllegalDialect<scf::SCFDialect, cf::ControlFlowDialect, arith::ArithDialect,
+                             math::MathDialect, vector::VectorDialect>();
+    return applyPartialConversion(function, target, frozen);
+  });
+}
+
+SmallVector<OwningOpRef<ModuleOp>> splitModule(ModuleOp module, unsigned count) {
+  SymbolTable symbols(module);
+  SmallVector<Operation *> declarations;
+  SmallVector<LLVM::LLVMFuncOp> kernels;
+  for (Operation &op : *module.getBody()) {
+    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+    if (function && !function.isExternal())
+      kernels.push_back(function);
+    else if (function)
+      declarations.push_back(function);
+  }
+  SmallVector<OwningOpRef<ModuleOp>> chunks;
+  for (size_t begin = 0; begin < kernels.size(); begin += count) {
+    OwningOpRef<ModuleOp> chunk = ModuleOp::create(module.getLoc());
+    for (Operation *op : declarations)
+      chunk->push_back(op->clone());
+    llvm::SetVector<Operation *> globals;
+    auto functions = ArrayRef(kernels).slice(begin).take_front(count);
+    for (LLVM::LLVMFuncOp function : functions)
+      function.walk([&](LLVM::AddressOfOp address) {
+        globals.insert(symbols.lookup(address.getGlobalName()));
+      });
+    for (Operation *global : globals)
+      chunk->push_back(global->clone());
+    for (LLVM::LLVMFuncOp function : functions) {
+      function->remove();
+      chunk->push_back(function);
+    }
+    chunks.push_back(std::move(chunk));
+  }
+  return chunks;
+}
+
+static std::unique_ptr<llvm::Module> translate(ModuleOp module, llvm::LLVMContext &context) {
+  registerBuiltinDialectTranslation(*module.getContext());
+  registerLLVMDialectTranslation(*module.getContext());
+  registerNVVMDialectTranslation(*module.getContext());
+  return translateModuleToLLVMIR(module, context, "kernels");
+}
+
+FailureOr<std::string> translateToBitcode(ModuleOp module) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> translated = translate(module, context);
+  if (!translated)
+    return failure();
+  std::string bitcode;
+  llvm::raw_string_ostream os(bitcode);
+  llvm::WriteBitcodeToFile(*translated, os);
+  return bitcode;
+}
+
+FailureOr<std::string> translateToText(ModuleOp module) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> translated = translate(module, context);
+  if (!translated)
+    return failure();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  translated->print(os, nullptr);
+  return text;
+}
+
+} // namespace trainc::codegen

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From kernels in MLIR to LLVM IR, the same for all processors.
+#ifndef TRAINC_LIB_CODEGEN_LOWERTOLLVM_H
+#define TRAINC_LIB_CODEGEN_LOWERTOLLVM_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include <string>
+
+namespace trainc::codegen {
+
+/// Lowers the functions of a module to the LLVM dialect, in place. `mathPrefix` begins the names of
+/// the library that has the functions without an expansion.
+llvm::LogicalResult lowerToLLVMDialect(mlir::ModuleOp module, llvm::StringRef mathPrefix);
+/// Splits the module's kernels into modules of `count`; declarations go into each, globals into
+/// those that use them.
+llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> splitModule(mlir::ModuleOp module,
+                                                                 unsigned count);
+/// LLVM bitcode of a module in the LLVM dialect.
+mlir::FailureOr<std::string> translateToBitcode(mlir::ModuleOp module);
+/// LLVM assembly of a module in the LLVM dialect.
+mlir::FailureOr<std::string> translateToText(mlir::ModuleOp module);
+
+} // namespace trainc::codegen
+
+#endif // TRAINC_LIB_CODEGEN_LOWERTOLLVM_H

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Asks the driver, if there is one. Needs no CUDA to be built.
+
+#include "lib/Driver/CudaDevice.h"
+#include <dlfcn.h>
+
+std::string trainc::findCudaDevice() {
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!driver)
+    return {};
+  auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
+  auto attribute =
+      reinterpret_cast<int (*)(int *, int, int)>(dlsym(driver, "cuDeviceGetAttribute"));
+  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR of device 0.
+  int major = 0, minor = 0;
+  bool found = init && attribute && init(0) == 0 && attribute(&major, 75, 0) == 0 &&
+               attribute(&minor, 76, 0) == 0;
+  dlclose(driver);
+  return found ? "sm_" + std::to_string(major) + std::to_string(minor) : std::string();
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Whether this machine has a GPU to compile for.
+#ifndef TRAINC_LIB_DRIVER_CUDADEVICE_H
+#define TRAINC_LIB_DRIVER_CUDADEVICE_H
+
+#include <string>
+
+namespace trainc {
+
+/// Architecture of the first CUDA device ("sm_90"); "" without a driver or a device.
+std::string findCudaDevice();
+
+} // namespace trainc
+
+#endif // TRAINC_LIB_DRIVER_CUDADEVICE_H

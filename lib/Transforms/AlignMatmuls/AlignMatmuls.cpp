@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `align-matmuls`: pad, multiply, slice.
+
+#include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
+
+#include "dialects/Train/TrainBuilder.h"
+#include "mlir/IR/Remarks.h"
+#include "trainc/Location.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_ALIGNMATMULSPASS
+#include "lib/Transforms/AlignMatmuls/AlignMatmuls.h.inc"
+} // namespace trainc
+
+namespace {
+
+/// Below this the product takes no time worth a kernel.
+constexpr int64_t kSmallest = 64;
+
+/// The extent to pad to; the extent itself where it is fine or not known.
+DimAttr aligned(DimAttr extent) {
+  std::optional<int64_t> value = extent.getConstant();
+  if (!value || *value < kSmallest)
+    return extent;
+  int64_t multiple = *value < 1024 ? 8 : 64;
+  if (*value % 8 == 0)
+    return extent;
+  return DimAttr::constant(extent.getContext(), (*value + multiple - 1) / multiple * multiple);
+}
+
+Value padTo(TrainBuilder &tb, Value value, int64_t axis, DimAttr extent) {
+  SmallVector<DimAttr> dims = getDims(value);
+  if (dims[axis] == extent)
+    return value;
+  dims[axis] = extent;
+  SmallVector<DimAttr> low(dims.size(), DimAttr::constant(tb.context(), 0));
+  return tb.pad(value, 0, low, dims);
+}
+
+void align(MatmulOp op) {
+  Value lhs = op.getLhs(), rhs = op.getRhs();
+  SmallVector<DimAttr> dims = getDims(op.getResult());
+  int64_t rank = dims.size();
+  int64_t inner = op.getTransposeLhs() ? rank - 2 : rank - 1;
+  DimAttr k = getDims(lhs)[inner], m = dims[rank - 2], n = dims[rank - 1];
+  // Rows are not contiguous in the result: they matter where the lhs is transposed.
+  DimAttr newM = op.getTransposeLhs() ? aligned(m) : m, newN = aligned(n);
+  DimAttr newK = !op.getTransposeLhs() || op.getTransposeRhs() ? aligned(k) : k;
+  if (newM == m && newN == n && newK == k)
+    return;
+  OpBuilder builder(op);
+  TrainBuilder tb(builder, op.getLoc());
+  lhs = padTo(tb, padTo(tb, lhs, inner, newK), op.getTransposeLhs() ? rank - 1 : rank - 2, newM);
+  int64_t rhsInner = op.getTransposeRhs() ? rank - 1 : rank - 2;
+  int64_t rhsColumns = op.getTransposeRhs() ? rank - 2 : rank - 1;
+  rhs = padTo(tb, padTo(tb, rhs, rhsInner, newK), rhsColumns, newN);
+  Value product = tb.matmul(lhs, rhs, op.getTransposeLhs(), op.getTransposeRhs());
+  SmallVector<DimAttr> starts(rank, DimAttr::constant(op.getContext(), 0));
+  Value result = product;
+  if (product.getType() != op.getResult().getType())
+    result = tb.slice(product, starts, dims);
+  remark::passed(op->getLoc(), remark::RemarkOpts::name("Padded").category("align-matmuls"))
+      << remark::add("{0}: m, n, k {1}, {2}, {3} padded to {4}, {5}, {6}", describeOp(op), m.str(),
+                     n.str(), k.str(), newM.str(), newN.str(), newK.str());
+  op.getResult().replaceAllUsesWith(result);
+  op.erase();
+}
+
+struct AlignMatmulsPass : trainc::impl::AlignMatmulsPassBase<AlignMatmulsPass> {
+  using AlignMatmulsPassBase::AlignMatmulsPassBase;
+
+  void runOnOperation() override {
+    SmallVector<MatmulOp> ops;
+    getOperation()->walk([&](MatmulOp op) {
+      if (getElementType(op.getResult()).getIntOrFloatBitWidth() == 16)
+        ops.push_back(op);
+    });
+    llvm::for_each(ops, align);
+  }
+};
+} // namespace

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `align-matmuls`.
+#ifndef TRAINC_TRANSFORMS_ALIGNMATMULS_TD
+#define TRAINC_TRANSFORMS_ALIGNMATMULS_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AlignMatmulsPass : Pass<"align-matmuls", "::mlir::func::FuncOp"> {
+  let summary = "pads matrix products of 16-bit types to extents that tensor cores load at full width";
+  let description = [{
+    A row of 50257 elements of 2 bytes begins at an odd multiple of 2 bytes, and a product that reads or writes
+    such rows runs at a fraction of the speed. Static extents of at least 64 that lie contiguous in an operand
+    or in the result are padded with zeros to a multiple of 8 (of 64 from 1024 on), and the result is sliced.
+    Kernels around the product do both on the way: a weight is padded where it is rounded, a slice is an offset.
+    Zeros add nothing, so the values are those of the product before. Run it before autodiff, so that the
+    backward products are aligned too.
+
+    ```mlir
+    %0 = train.matmul %x, %w : tensor<4x64xbf16>, tensor<64x67xbf16> -> tensor<4x67xbf16>
+    // becomes
+    %0 = train.pad %w value = 0.0 : bf16 low = <0, 0> : tensor<64x67xbf16> -> tensor<64x72xbf16>
+    %1 = train.matmul %x, %0 : tensor<4x64xbf16>, tensor<64x72xbf16> -> tensor<4x72xbf16>
+    %2 = train.slice %1 starts = <0, 0> steps = [1, 1] : tensor<4x72xbf16> -> tensor<4x67xbf16>
+    ```
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+}
+
+#endif // TRAINC_TRANSFORMS_ALIGNMATMULS_TD

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `mixed-precision`: decides for each op that can run in the low type, then puts the casts
+// where the values are computed.
+
+#include "lib/Transforms/MixedPrecision/MixedPrecision.h"
+
+#include "dialects/Train/TrainBuilder.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Remarks.h"
+#include "trainc/Location.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_MIXEDPRECISIONPASS
+#include "lib/Transforms/MixedPrecision/MixedPrecision.h.inc"
+} // namespace trainc
+
+namespace {
+class MixedPrecision {
+public:
+  MixedPrecision(func::FuncOp function, FloatType low)
+      : function(function), low(low), builder(function.getContext()) {}
+
+  void lowerParameters() {
+    Block &block = function.getBody().front();
+    builder.setInsertionPointToStart(&block);
+    for (BlockArgument argument : block.getArguments()) {
+      unsigned number = argument.getArgNumber();
+      auto role = function.getArgAttrOfType<StringAttr>(number, kRoleAttr);
+      bool trained = bool(function.getArgAttr(number, kTrainableAttr));
+      if (!role || role.getValue() != "parameter" || !isF32(argument) ||
+          !(trained || getRank(argument) >= 2))
+        continue;
+      argument.setType(withElementType(argument.getType(), low));
+      Value wide = TrainBuilder(builder, argument.getLoc()).cast(argument, builder.getF32Type());
+      argument.replaceAllUsesExcept(wide, wide.getDefiningOp());
+    }
+    function.setFunctionType(
+        builder.getFunctionType(block.getArgumentTypes(), function.getResultTypes()));
+  }
+
+  void lowerOps() {
+    findOrigins();
+    SmallVector<LowPrecisionOpInterface> ops;
+    function.walk([&](LowPrecisionOpInterface op) { ops.push_back(op); });
+    for (LowPrecisionOpInterface op : ops) {
+      auto takes = [&](OpOperand &operand) {
+        return op.takesLowPrecision(operand.getOperandNumber()) && isF32(operand.get());
+      };
+      if (llvm::none_of(op->getOpOperands(), takes))
+        continue;
+      bool integers = llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
+        Origin origin = origins.lookup(operand.get());
+        return takes(operand) && origin.integers && !origin.data;
+      });
+      if (integers) {
+        remark::missed(op->getLoc(), options("NotLowered"))
+            << remark::add("{0} stays in f32", describeOp(op))
+            << remark::reason("an operand is made of integers, which {0} does not hold exactly",
+                              typeName());
+        continue;
+      }
+      remark::passed(op->getLoc(), options("Lowered"))
+          << remark::add("{0} runs in {1}", describeOp(op), typeName());
+      lower(op);
+    }
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+private:
+  static bool isF32(Value value) { return getElementTypeOrSelf(value.getType()).isF32(); }
+  std::string typeName() const { return low.isBF16() ? "bf16" : "f16"; }
+  remark::RemarkOpts options(StringRef name) {
+    return remark::RemarkOpts::name(name).category("mixed-precision").function(function.getName());
+  }
+
+  /// What a value is computed from.
+  struct Origin {
+    /// A float argument.
+    bool data = false;
+    /// An integer argument or a coordinate.
+    bool integers = false;
+  };
+  void findOrigins() {
+    for (BlockArgument argument : function.getArguments()) {
+      Origin &origin = origins[argument];
+      bool isFloat = isa<FloatType>(getElementTypeOrSelf(argument.getType()));
+      (isFloat ? origin.data : origin.integers) = true;
+    }
+    for (Operation &op : function.getBody().front()) {
+      Origin origin;
+      for (Value operand : op.getOperands()) {
+        Origin from = origins.lookup(operand);
+        origin.data |= from.data;
+        origin.integers |= from.integers;
+      }
+      if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
+        for (int64_t axis = 0; axis < getRank(op.getResult(0)); ++axis)
+          origin.integers |= pointwise.dependsOnIndex(axis);
+      for (Value result : op.getResults())
+        origins[result] = origin;
+    }
+  }
+
+  /// Whether the op only moves elements, each to at most one place: rounding before it or behind it
+  /// is the same, and so it is for the gradient.
+  static bool onlyMoves(Operation *op) {
+    if (!op || !isa<StridedViewOpInterface, ElementAccessOpInterface>(op) ||
+        op->getNumOperands() != 1)
+      return false;
+    if (isa<SliceOpInterface>(op))
+      return true;
+    DimAttr total = DimAttr::constant(op->getContext(), 0);
+    for (Type type : op->getResultTypes())
+      total = total + getNumElements(type);
+    return total == getNumElements(op->getOperand(0).getType());
+  }
+
+  /// The op on an operand of the low type, behind both.
+  Operation *cloneLow(Operation *op, Value operand) {
+    Operation *def = operand.getDefiningOp();
+    builder.setInsertionPointAfter(def && op->isBeforeInBlock(def) ? def : op);
+    IRMapping mapping;
+    mapping.map(op->getOperand(0), operand);
+    Operation *clone = builder.clone(*op, mapping);
+    for (Value result : clone->getResults())
+      if (isF32(result))
+        result.setType(withElementType(result.getType(), low));
+    return clone;
+  }
+
+  /// The value in the low type, for one use by `user`.
+  Value toLow(Value value, Operation *user) {
+    Operation *def = value.getDefiningOp();
+    if (!onlyMoves(def)) {
+      // A parameter's cast belongs where it is needed first; any other, where the value is made.
+      if (def)
+        builder.setInsertionPointAfter(def);
+      else
+        builder.setInsertionPoint(user);
+      Location loc = def ? def->getLoc() : user->getLoc();
+      return TrainBuilder(builder, loc).cast(value, low);
+    }
+    // The parts of a split stay parts of one.
+    if (def->getNumResults() > 1) {
+      Operation *&clone = lowParts[def];
+      if (!clone)
+        clone = cloneLow(def, toLow(def->getOperand(0), def));
+      return clone->getResult(cast<OpResult>(value).getResultNumber());
+    }
+    return cloneLow(def, toLow(def->getOperand(0), user))->getResult(0);
+  }
+
+  /// Replaces an f32 value by one of the low type.
+  void fromLow(Value value, Value lowered) {
+    Operation *user = value.hasOneUse() ? *value.getUsers().begin() : nullptr;
+    if (onlyMoves(user)) {
+      Operation *clone = cloneLow(user, lowered);
+      for (auto [from, to] : llvm::zip(user->getResults(), clone->getResults()))
+        fromLow(from, to);
+      return;
+    }
+    builder.setInsertionPointAfterValue(lowered);
+    value.replaceAllUsesWith(
+        TrainBuilder(builder, value.getLoc()).cast(lowered, builder.getF32Type()));
+  }
+
+  void lower(LowPrecisionOpInterface op) {
+    SmallVector<Value> operands;
+    for (OpOperand &operand : op->getOpOperands()) {
+      bool takes = op.takesLowPrecision(operand.getOperandNumber()) && isF32(operand.get());
+      operands.push_back(takes ? toLow(operand.get(), op) : operand.get());
+    }
+    builder.setInsertionPoint(op);
+    IRMapping mapping;
+    mapping.map(op->getOperands(), operands);
+    Operation *clone = builder.clone(*op, mapping);
+    for (unsigned i = 0; i < op->getNumResults(); ++i) {
+      Value from = op->getResult(i), to = clone->getResult(i);
+      if (!op.givesLowPrecision(i) || !isF32(from)) {
+        from.replaceAllUsesWith(to);
+        continue;
+      }
+      to.setType(withElementType(to.getType(), low));
+      fromLow(from, to);
+    }
+  }
+
+  func::FuncOp function;
+  FloatType low;
+  OpBuilder builder;
+  DenseMap<Value, Origin> origins;
+  DenseMap<Operation *, Operation *> lowParts;
+};
+
+struct MixedPrecisionPass : trainc::impl::MixedPrecisionPassBase<MixedPrecisionPass> {
+  using MixedPrecisionPassBase::MixedPrecisionPassBase;
+
+  void runOnOperation() override {
+    Builder builder(&getContext());
+    if (type != "bf16" && type != "f16") {
+      getOperation().emitError("mixed-precision: expected the type bf16 or f16, got '")
+          << type << "'";
+      return signalPassFailure();
+    }
+    MixedPrecision pass(getOperation(),
+                        type == "bf16" ? FloatType(builder.getBF16Type()) : builder.getF16Type());
+    if (parameters)
+      pass.lowerParameters();
+    pass.lowerOps();
+  }
+};
+} // namespace

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `mixed-precision`.
+#ifndef TRAINC_TRANSFORMS_MIXEDPRECISION_TD
+#define TRAINC_TRANSFORMS_MIXEDPRECISION_TD
+
+include "mlir/Pass/PassBase.td"
+
+def MixedPrecisionPass : Pass<"mixed-precision", "::mlir::func::FuncOp"> {
+  let summary = "ops that gain from it read and write a 16-bit float type, everything else stays in f32";
+  let description = [{
+    Ops with `LowPrecisionOpInterface` (matrix products, attention) get casts around them: their f32 operands
+    are rounded to the low type, and what they give in it is widened to f32. Run it before autodiff: the
+    gradients of the casts are casts, so that the backward products follow, and every use has a cast of its
+    own, so that gradients of one value are summed in f32. CSE then leaves one cast a value.
+
+    A cast stands at the op that computes the value: it moves over ops that only move elements (reshape,
+    transpose, slice, split), so that the kernel which computes the value writes the low one.
+
+    Declines where an operand is made of integers only, as the positions of a rotary embedding are: bf16 holds
+    integers up to 256, f16 up to 2048. Operands of f64 stay.
+
+    ```mlir
+    %0 = train.matmul %x, %w : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>
+    // becomes
+    %0 = train.cast %x : tensor<4x8xf32> -> tensor<4x8xbf16>
+    %1 = train.cast %w : tensor<8x2xf32> -> tensor<8x2xbf16>
+    %2 = train.matmul %0, %1 : tensor<4x8xbf16>, tensor<8x2xbf16> -> tensor<4x2xbf16>
+    %3 = train.cast %2 : tensor<4x2xbf16> -> tensor<4x2xf32>
+    ```
+
+    With `parameters`, arguments with the role of a parameter become arguments of the low type as well, and
+    with them gradients and optimizer state, which take a parameter's type. Parameters that are not trained
+    and have rank 0 or 1 (frequencies, buffers) stay.
+
+    Remarks, of category `mixed-precision`: `Lowered` for every op, `NotLowered` with the reason.
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+  let options = [
+    Option<"type", "type", "std::string", "\"bf16\"", "the low type: bf16 or f16">,
+    Option<"parameters", "parameters", "bool", "false", "parameters are of the low type, too">,
+  ];
+}
+
+#endif // TRAINC_TRANSFORMS_MIXEDPRECISION_TD

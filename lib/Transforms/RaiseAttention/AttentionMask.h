@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The mask of an attention, taken apart: which columns a row sees as a list of conditions that all
+// must hold, each at the shape that it depends on, and floats that are added to the scores.
+#ifndef TRAINC_TRANSFORMS_ATTENTIONMASK_H
+#define TRAINC_TRANSFORMS_ATTENTIONMASK_H
+
+#include "dialects/Train/TrainBuilder.h"
+
+namespace trainc {
+
+/// The one value of all elements, if that is known.
+std::optional<double> getSplatValue(mlir::Value value);
+
+/// A value at the coordinates (batch, head, row, column) of the scores: `axes[a]` is the coordinate
+/// that axis `a` runs along, -1 where the axis has size 1.
+struct CoordinateView {
+  mlir::Value value;
+  llvm::SmallVector<int> axes;
+};
+
+class AttentionMask {
+public:
+  /// `dims`: sizes of the scores' four coordinates.
+  explicit AttentionMask(llvm::ArrayRef<train::DimAttr> dims) : dims(dims) {}
+
+  /// A column is visible where `condition` (or its negation) holds. `masked` is what the scores are
+  /// elsewhere. False if that is no large negative number.
+  bool addCondition(CoordinateView condition, bool negated, double masked);
+  /// A float is added to the scores.
+  void addBias(CoordinateView bias);
+
+  /// The row of the same number is the last column that is seen.
+  bool isCausal() const { return causal; }
+  bool isEmpty() const { return conditions.empty() && biases.empty(); }
+  /// Whether rows that see nothing may have the model's own value of this kind: all -inf, or all
+  /// the least float.
+  bool mayBeInfinite() const { return infinite || !biases.empty(); }
+  bool isFinite() const { return finite; }
+  llvm::ArrayRef<CoordinateView> getBiases() const { return biases; }
+
+  /// What is added to the scores besides the causal mask, in f32, no less than `least`: a value of
+  /// four axes, the first three of size 1 where it does not depend on them.
+  mlir::Value buildBias(train::TrainBuilder &tb, double least) const;
+  /// Rows that see no column: [batch or 1, heads or 1, rows or 1].
+  mlir::Value buildDeadRows(train::TrainBuilder &tb) const;
+
+private:
+  struct Condition {
+    CoordinateView view;
+    bool negated;
+  };
+  void add(CoordinateView view, bool negated);
+  bool isCausalCondition(const CoordinateView &view, bool negated) const;
+  /// Sizes of the coordinates that the mask depends on, 1 for the others.
+  llvm::SmallVector<train::DimAttr> getDims(bool withCausal) const;
+  mlir::Value buildConditions(train::TrainBuilder &tb, llvm::ArrayRef<train::DimAttr> shape) const;
+  mlir::Value buildSum(train::TrainBuilder &tb, llvm::ArrayRef<train::DimAttr> shape,
+                       double least) const;
+
+  llvm::SmallVector<train::DimAttr> dims;
+  llvm::SmallVector<Condition> conditions;
+  llvm::SmallVector<CoordinateView> biases;
+  bool causal = false, infinite = false, finite = false;
+};
+
+} // namespace trainc
+
+#endif // TRAINC_TRANSFORMS_ATTENTIONMASK_H

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `raise-attention`: matches a softmax between two matrix products, then builds the op,
+// its bias, and what rows without a visible column give.
+
+#include "lib/Transforms/RaiseAttention/RaiseAttention.h"
+
+#include "lib/Transforms/RaiseAttention/AttentionMask.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Remarks.h"
+#include "trainc/Location.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_RAISEATTENTIONPASS
+#include "lib/Transforms/RaiseAttention/RaiseAttention.h.inc"
+} // namespace trainc
+
+namespace {
+constexpr int64_t kMaxHeadSize = 256, kHeadSizeMultiple = 8;
+
+/// The parts of one attention.
+struct Parts {
+  explicit Parts(SoftmaxOp softmax, ArrayRef<DimAttr> dims) : softmax(softmax), mask(dims) {}
+  SoftmaxOp softmax;
+  MatmulOp scores, output;
+  DropoutOp dropout;
+  AttentionMask mask;
+  double scale = 1;
+};
+
+class RaiseAttention {
+public:
+  RaiseAttention(func::FuncOp function, FloatType lowered, bool exactDropout)
+      : function(function), lowered(lowered), exactDropout(exactDropout) {}
+
+  void run() {
+    findVaried();
+    SmallVector<SoftmaxOp> softmaxes;
+    function.walk([&](SoftmaxOp op) { softmaxes.push_back(op); });
+    for (SoftmaxOp softmax : softmaxes)
+      raise(softmax);
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+private:
+  /// Values that a gradient goes through.
+  void findVaried() {
+    for (BlockArgument argument : function.getArguments())
+      if (function.getArgAttr(argument.getArgNumber(), kTrainableAttr))
+        varied.insert(argument);
+    for (Operation &op : function.getBody().front()) {
+      auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+      bool any = llvm::any_of(op.getOpOperands(), [&](OpOperand &operand) {
+        return varied.contains(operand.get()) &&
+               (!differentiable || differentiable.isDifferentiable(operand.getOperandNumber()));
+      });
+      if (any)
+        varied.insert(op.result_begin(), op.result_end());
+    }
+  }
+
+  remark::RemarkOpts options(StringRef name) {
+    return remark::RemarkOpts::name(name).category("raise-attention").function(function.getName());
+  }
+
+  void raise(SoftmaxOp softmax) {
+    SmallVector<DimAttr> dims = getDims(softmax.getResult());
+    if ((dims.size() != 3 && dims.size() != 4) ||
+        int64_t(softmax.getAxis()) != int64_t(dims.size()) - 1)
+      return;
+    if (dims.size() == 3)
+      dims.insert(dims.begin() + 1, DimAttr::constant(softmax.getContext(), 1));
+    Parts parts(softmax, dims);
+    // Without both products it is no attention and needs no reason.
+    std::string shared, masks;
+    if (!findOutput(parts, shared) || !findScores(softmax.getOperand(), parts, shared, masks))
+      return;
+    std::string reason = !shared.empty() ? shared : !masks.empty() ? masks : whyNot(parts);
+    if (!reason.empty()) {
+      remark::missed(softmax.getLoc(), options("NotRaised"))
+          << remark::add("attention of {0} stays in parts", describeOp(softmax))
+          << remark::reason("{0}", reason);
+      return;
+    }
+    build(parts);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Matching
+  //===--------------------------------------------------------------------===//
+
+  static bool isFloatCast(Operation *op) {
+    auto cast = dyn_cast_or_null<CastOp>(op);
+    return cast && isa<FloatType>(getElementType(cast.getOperand())) &&
+           isa<FloatType>(getElementType(cast.getResult()));
+  }
+
+  /// From the softmax to the product with v.
+  bool findOutput(Parts &parts, std::string &shared) {
+    Value value = parts.softmax.getResult();
+    while (true) {
+      Operation *next = nullptr;
+      for (Operation *user : value.getUsers())
+        if (isa<DropoutOp, MatmulOp>(user) || isFloatCast(user))
+          next = user;
+      if (!next)
+        return false;
+      if (!value.hasOneUse())
+        shared = "its weights are read elsewhere";
+      if (auto product = dyn_cast<MatmulOp>(next)) {
+        parts.output = product;
+        return product.getLhs() == value && !product.getTransposeLhs();
+      }
+      if (auto dropout = dyn_cast<DropoutOp>(next)) {
+        if (parts.dropout)
+          return false;
+        parts.dropout = dropout;
+      }
+      value = next->getResult(0);
+    }
+  }
+
+  /// Coordinates of a value of the scores' shape.
+  static CoordinateView atScores(Value value) {
+    if (getRank(value) == 3)
+      return {value, {0, 2, 3}};
+    return {value, {0, 1, 2, 3}};
+  }
+
+  /// Whether the scores' product is above `value`, along ops that factors and masks are made of.
+  static bool leadsToProduct(Value value) {
+    while (Operation *def = value.getDefiningOp()) {
+      if (isa<MatmulOp>(def))
+        return true;
+      if (isFloatCast(def) || isa<DivOp>(def))
+        value = def->getOperand(0);
+      else if (isa<SelectOp>(def))
+        value = def->getOperand(getSplatValue(def->getOperand(1)) ? 2 : 1);
+      else if (isa<AddOp, MulOp>(def))
+        value = def->getOperand(leadsToProduct(def->getOperand(0)) ? 0 : 1);
+      else
+        return false;
+    }
+    return false;
+  }
+
+  /// From the softmax up to the product of q and k. `masks`: why a mask on the way does not fit.
+  bool findScores(Value value, Parts &parts, std::string &shared, std::string &masks) {
+    bool scaled = false;
+    while (Operation *def = value.getDefiningOp()) {
+      if (!value.hasOneUse())
+        shared = "its scores are read elsewhere";
+      if (auto product = dyn_cast<MatmulOp>(def)) {
+        parts.scores = product;
+        return true;
+      }
+      if (isFloatCast(def)) {
+        value = def->getOperand(0);
+      } else if (isa<MulOp, DivOp>(def)) {
+        bool left = isa<MulOp>(def) && getSplatValue(def->getOperand(0)).has_value();
+        std::optional<double> factor = getSplatValue(def->getOperand(left ? 0 : 1));
+        if (!factor)
+          return false;
+        parts.scale *= isa<MulOp>(def) ? *factor : 1 / *factor;
+        scaled = true;
+        value = def->getOperand(left ? 1 : 0);
+      } else if (isa<SelectOp>(def)) {
+        std::optional<double> onTrue = getSplatValue(def->getOperand(1)),
+                              onFalse = getSplatValue(def->getOperand(2));
+        if (!onTrue && !onFalse)
+          return false;
+        if (scaled || !parts.mask.addCondition(atScores(def->getOperand(0)), bool(onTrue),
+                                               onTrue ? *onTrue : *onFalse))
+          masks = "a mask selects a number that is not far below the scores";
+        value = def->getOperand(onTrue ? 2 : 1);
+      } else if (isa<AddOp>(def)) {
+        bool left = leadsToProduct(def->getOperand(0));
+        if (scaled)
+          masks = "its mask is scaled with the scores";
+        else
+          parts.mask.addBias(atScores(def->getOperand(left ? 1 : 0)));
+        value = def->getOperand(left ? 0 : 1);
+      } else {
+        return false;
+      }
+    }
+    return false;
+  }
+
+  /// Why the parts cannot become one op; empty if they can.
+  std::string whyNot(Parts &parts) {
+    for (const CoordinateView &bias : parts.mask.getBiases())
+      if (varied.contains(bias.value))
+        return "its bias needs a gradient";
+    if (parts.mask.isFinite() && parts.mask.mayBeInfinite())
+      return "its masks are of -inf and of finite numbers";
+    if (!(parts.scale > 0))
+      return "its scale is not positive";
+    if (parts.dropout && exactDropout)
+      return "it has dropout, which is to have the same mask on every target";
+    SmallVector<DimAttr> q = getDims(parts.scores.getLhs()), v = getDims(parts.output.getRhs());
+    std::optional<int64_t> depth =
+                               q[q.size() - (parts.scores.getTransposeLhs() ? 2 : 1)].getConstant(),
+                           width =
+                               v[v.size() - (parts.output.getTransposeRhs() ? 2 : 1)].getConstant();
+    for (std::optional<int64_t> size : {depth, width})
+      if (!size || *size > kMaxHeadSize || *size % kHeadSizeMultiple != 0)
+        return "its head size " + (size ? std::to_string(*size) : "is not known and") +
+               " is above 256 or no multiple of 8";
+    Type type = getElementType(parts.scores.getLhs());
+    if (type != getElementType(parts.output.getRhs()))
+      return "its products have different types";
+    if (!type.isBF16() && !type.isF16() && !(type.isF32() && lowered))
+      return "no fused kernel computes it in " + llvm::formatv("{0}", type).str();
+    return "";
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Building
+  //===--------------------------------------------------------------------===//
+
+  /// An operand of a product as [batch, heads, rows, depth].
+  static Value asMatrix(TrainBuilder &tb, Value value, bool transposed) {
+    SmallVector<int64_t> permutation = {0, 1, 2, 3};
+    if (getRank(value) == 3)
+      permutation.pop_back();
+    if (transposed)
+      std::swap(permutation.back(), permutation[permutation.size() - 2]);
+    value = tb.transpose(value, permutation);
+    if (permutation.size() == 4)
+      return value;
+    SmallVector<DimAttr> dims = getDims(value);
+    dims.insert(dims.begin() + 1, tb.dimAttr(1));
+    return tb.reshape(value, dims);
+  }
+
+  /// The value before it was multiplied by a number; the factor goes to `scale`.
+  static Value stripScale(OpBuilder &builder, Value value, double &scale) {
+    Operation *def = value.getDefiningOp();
+    if (isa_and_nonnull<MulOp, DivOp>(def)) {
+      bool left = isa<MulOp>(def) && getSplatValue(def->getOperand(0)).has_value();
+      std::optional<double> factor = getSplatValue(def->getOperand(left ? 0 : 1));
+      if (!factor || !(*factor > 0))
+        return value;
+      scale *= isa<MulOp>(def) ? *factor : 1 / *factor;
+      return stripScale(builder, def->getOperand(left ? 1 : 0), scale);
+    }
+    if (!isa_and_nonnull<ReshapeOp, TransposeOp>(def))
+      return value;
+    Value inner = stripScale(builder, def->getOperand(0), scale);
+    if (inner == def->getOperand(0))
+      return value;
+    IRMapping mapping;
+    mapping.map(def->getOperand(0), inner);
+    return builder.clone(*def, mapping)->getResult(0);
+  }
+
+  /// Keys or values before they were repeated for the heads of a group; the value itself where they
+  /// were not.
+  static Value stripRepetition(Value value) {
+    auto reshape = value.getDefiningOp<ReshapeOp>();
+    auto broadcast = reshape ? reshape.getOperand().getDefiningOp<BroadcastOp>() : BroadcastOp();
+    if (!broadcast || broadcast.getAxes() != ArrayRef<int64_t>{0, 1, 3, 4} ||
+        getRank(broadcast.getResult()) != 5)
+      return value;
+    SmallVector<DimAttr> from = getDims(broadcast.getResult()), to = getDims(value);
+    bool grouped =
+        to.size() == 4 && to == SmallVector<DimAttr>{from[0], from[1] * from[2], from[3], from[4]};
+    return grouped ? broadcast.getOperand() : value;
+  }
+
+  /// The random numbers' key and offset.
+  static Value buildSeed(TrainBuilder &tb, Value key) {
+    Value offset = tb.full({tb.dimAttr(1)}, tb.b().getI64Type(), 0);
+    return tb.concat({tb.reshape(key, {tb.dimAttr(1)}), offset}, 0);
+  }
+
+  void build(Parts &parts) {
+    MatmulOp output = parts.output;
+    OpBuilder builder(output);
+    TrainBuilder tb(builder, output.getLoc());
+    Value q = asMatrix(tb, stripScale(builder, parts.scores.getLhs(), parts.scale),
+                       parts.scores.getTransposeLhs());
+    Value k = asMatrix(tb, stripScale(builder, parts.scores.getRhs(), parts.scale),
+                       !parts.scores.getTransposeRhs());
+    Value v = asMatrix(tb, output.getRhs(), output.getTransposeRhs());
+    Value keys = stripRepetition(k), values = stripRepetition(v);
+    if (getDim(keys, 1) != getDim(values, 1))
+      keys = k, values = v;
+
+    Type type = getElementType(q);
+    FloatType low = type.isF32() ? lowered : cast<FloatType>(type);
+    double least =
+        APFloat::getLargest(low.getFloatSemantics(), /*Negative=*/true).convertToDouble();
+    Value bias;
+    if (!parts.mask.isEmpty())
+      bias = tb.cast(parts.mask.buildBias(tb, least), type);
+    Value seed = parts.dropout ? buildSeed(tb, parts.dropout.getKey()) : Value();
+    APFloat ratio = parts.dropout ? parts.dropout.getRatio() : APFloat(0.0);
+    SmallVector<DimAttr> dims = getDims(q);
+    Type stats = getTensorType(ArrayRef(dims).drop_back(), builder.getF32Type());
+    dims.back() = getDims(v).back();
+    auto attention =
+        AttentionOp::create(builder, output.getLoc(), getTensorType(dims, type), stats, q, keys,
+                            values, bias, seed, APFloat(parts.scale), ratio, parts.mask.isCausal());
+    Value result = restoreDeadRows(tb, parts, attention.getResult(), v, low);
+    result = tb.reshape(result, getDims(output.getResult()));
+    remark::passed(output.getLoc(), options("Raised")) << remark::add(
+        "attention of {0}: {1}{2}{3}{4}", describeOp(parts.softmax),
+        parts.mask.isCausal() ? "causal" : "all columns", bias ? ", bias" : "",
+        seed ? ", dropout with the library's mask" : "", keys != k ? ", heads in groups" : "");
+    output.replaceAllUsesWith(result);
+  }
+
+  /// Gives rows that see no column what the model gives: the library sees a row of the least number
+  /// instead, causal or not.
+  static Value restoreDeadRows(TrainBuilder &tb, Parts &parts, Value result, Value v,
+                               FloatType low) {
+    const AttentionMask &mask = parts.mask;
+    if (mask.isEmpty())
+      return result;
+    bool zeros = mask.mayBeInfinite() && parts.softmax.getGuarded();
+    // All weights are equal where the least float of f32 absorbs the scores. So they are here, but
+    // not over the same columns, and not in the small range of f16.
+    bool mean = mask.isFinite() && (mask.isCausal() || low.isF16());
+    if (!zeros && !mean)
+      return result;
+    // Rows in front of heads, as most models go on: both transposes are free.
+    Value rows = tb.transpose(result, {0, 2, 1, 3});
+    SmallVector<DimAttr> dims = getDims(rows);
+    Value dead = mask.buildDeadRows(tb), other = tb.scalarLike(rows, 0);
+    SmallVector<int64_t> axes;
+    SmallVector<DimAttr> kept;
+    for (auto [axis, to] : {std::pair<int64_t, int64_t>{0, 0}, {2, 1}, {1, 2}})
+      if (getDim(dead, axis) == dims[to])
+        kept.push_back(dims[to]), axes.push_back(to);
+    SmallVector<int64_t> permutation = {0, 2, 1};
+    dead = tb.broadcast(tb.reshape(tb.transpose(dead, permutation), kept), dims, axes);
+    if (mean)
+      other = tb.broadcast(tb.cast(tb.mean(tb.cast(v, tb.b().getF32Type()), 2), rows.getType()),
+                           dims, {0, 2, 3});
+    return tb.transpose(tb.select(dead, other, rows), {0, 2, 1, 3});
+  }
+
+  func::FuncOp function;
+  FloatType lowered;
+  bool exactDropout;
+  llvm::DenseSet<Value> varied;
+};
+
+struct RaiseAttentionPass : trainc::impl::RaiseAttentionPassBase<RaiseAttentionPass> {
+  using RaiseAttentionPassBase::RaiseAttentionPassBase;
+
+  void runOnOperation() override {
+    Builder builder(&getContext());
+    FloatType lowered;
+    if (type == "bf16")
+      lowered = builder.getBF16Type();
+    else if (type == "f16")
+      lowered = builder.getF16Type();
+    else if (!type.empty()) {
+      getOperation().emitError("raise-attention: expected the type bf16 or f16, got '")
+          << type << "'";
+      return signalPassFailure();
+    }
+    RaiseAttention(getOperation(), lowered, exactDropout).run();
+  }
+};
+} // namespace

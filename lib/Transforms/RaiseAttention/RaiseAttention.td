@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `raise-attention`.
+#ifndef TRAINC_TRANSFORMS_RAISEATTENTION_TD
+#define TRAINC_TRANSFORMS_RAISEATTENTION_TD
+
+include "mlir/Pass/PassBase.td"
+
+def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
+  let summary = "softmax(q k^T * scale + mask) v becomes one op where a fused kernel can run it";
+  let description = [{
+    Matches what exporters write for scaled dot product attention: a softmax over the last axis, its operand a
+    matrix product with factors, masks and casts behind it, its result (with or without dropout) the left side
+    of another matrix product, neither read by anything else. Factors are found before the product, on either
+    side, and behind it. Keys and values that are repeated for groups of heads are taken from before the
+    repetition.
+
+    A mask is added (a float, 0 where a column is visible) or selects (a boolean, the other side -inf or the
+    least float). It is taken apart into what all must hold. "column <= row + columns - rows", made of
+    coordinates or a constant triangle, becomes the op's `causal`; the rest becomes its `bias`, computed once
+    at the smallest shape that it depends on, with the low type's least finite value for -inf. So no row is
+    all -inf in the library, and where the model's own value of a fully masked row differs, it is put back:
+    zeros for a guarded softmax, the mean of v for a mask of the least float. A row of NaN (unguarded, -inf)
+    is not: it becomes finite.
+
+    ```mlir
+    %s = train.matmul %q, %k transposed : ... -> tensor<2x4x16x16xf32>
+    %m = train.mul %s, %eighth : tensor<2x4x16x16xf32>
+    %p = train.softmax %m axis = 3 : tensor<2x4x16x16xf32>
+    %o = train.matmul %p, %v : ... -> tensor<2x4x16x64xf32>
+    // becomes
+    %o, %stats = train.attention %q, %k, %v {dropout = 0.0 : f64, scale = 0.125 : f64} : ...
+    ```
+
+    Run it before autodiff and before mixed-precision, after canonicalization. Declines where the scores or
+    weights are read elsewhere, a mask needs a gradient, the head size is above 256 or no multiple of 8, or
+    the type is none that the fused kernel has. The dropout's mask is the library's, not that of
+    `train.dropout`; `exact-dropout` declines instead.
+
+    Remarks, of category `raise-attention`: `Raised` with what was found, `NotRaised` with the reason.
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+  let options = [
+    Option<"type", "type", "std::string", "\"\"",
+           "what f32 is going to be lowered to (bf16, f16); empty: f32 stays f32, which no fused kernel takes">,
+    Option<"exactDropout", "exact-dropout", "bool", "false",
+           "leave attention with dropout in parts, whose masks are the same on every target">,
+  ];
+}
+
+#endif // TRAINC_TRANSFORMS_RAISEATTENTION_TD

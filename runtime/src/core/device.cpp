@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What all devices share, and the choice of one.
+
+#include "core/device.h"
+#include "core/host_device.h"
+#include "cuda/device.h"
+
+#include <utility>
+
+namespace trainrt {
+
+DeviceMemory &DeviceMemory::operator=(DeviceMemory &&other) noexcept {
+  std::swap(device, other.device);
+  std::swap(bytes, other.bytes);
+  std::swap(length, other.length);
+  return *this;
+}
+
+void DeviceMemory::release() {
+  if (bytes)
+    device->releaseBytes(bytes, length);
+  bytes = nullptr;
+  length = 0;
+}
+
+Device::Device(std::shared_ptr<const Package> package, unsigned threads, AddressOf addressOf)
+    : package(std::move(package)), pool(std::make_unique<ThreadPool>(threads)),
+      addressOf(std::move(addressOf)) {}
+
+Status Device::create(std::shared_ptr<const Package> package, const DeviceOptions &options,
+                      AddressOf addressOf, std::unique_ptr<Device> &device) {
+  if (package->program().target == Target::Cuda)
+    return cuda::createDevice(std::move(package), options, std::move(addressOf), device);
+  device = std::make_unique<HostDevice>(std::move(package), options, std::move(addressOf));
+  return {};
+}
+
+Status Device::allocate(int64_t bytes, const char *what, bool zeroed, DeviceMemory &memory) {
+  memory.release();
+  if (bytes <= 0)
+    return {};
+  TRAINRT_TRY(allocateBytes(bytes, what, zeroed, memory.bytes));
+  memory.device = this;
+  memory.length = bytes;
+  return {};
+}
+
+Status Device::badIndex(const int64_t *fields) const {
+  uint64_t node = uint64_t(fields[0] - 1);
+  const std::vector<std::string> &nodes = package->program().nodes;
+  std::string name =
+      node < nodes.size() ? "node '" + nodes[node] + "'" : std::string("an unknown node");
+  return fail(Code::BadData, name, ": index ", fields[2], " at position ", fields[1],
+              " of its indices is out of range");
+}
+
+} // namespace trainrt

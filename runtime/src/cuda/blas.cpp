@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// cuBLASLt: descriptors, heuristics, the cache of choices, and the calls.
+
+#include "cuda/blas.h"
+
+#include "cuda/blas_layout.h"
+#include "cuda/cublaslt_api.h"
+#include "cuda/driver.h"
+#include "cuda/library_search.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+namespace trainrt::cuda {
+
+namespace {
+
+struct Choice {
+  lt::Algo algo = {};
+  uint64_t workspaceBytes = 0;
+};
+
+bool hasAux(GemmEpilogue epilogue) {
+  return epilogue != GemmEpilogue::None && epilogue != GemmEpilogue::Bias;
+}
+bool hasBias(GemmEpilogue epilogue) {
+  return epilogue == GemmEpilogue::Bias || epilogue == GemmEpilogue::GeluAuxBias ||
+         epilogue == GemmEpilogue::DGeluBGrad;
+}
+
+lt::Epilogue epilogueOf(GemmEpilogue epilogue) {
+  switch (epilogue) {
+  case GemmEpilogue::None:
+    return lt::Epilogue_Default;
+  case GemmEpilogue::Bias:
+    return lt::Epilogue_Bias;
+  case GemmEpilogue::GeluAux:
+    return lt::Epilogue_GeluAux;
+  case GemmEpilogue::GeluAuxBias:
+    return lt::Epilogue_GeluAuxBias;
+  case GemmEpilogue::DGelu:
+    return lt::Epilogue_DGelu;
+  case GemmEpilogue::DGeluBGrad:
+    return lt::Epilogue_DGeluBGrad;
+  }
+  return lt::Epilogue_Default;
+}
+
+lt::DataType dataTypeOf(DType dtype) {
+  return dtype == DType::F64    ? lt::R_64F
+         : dtype == DType::F16  ? lt::R_16F
+         : dtype == DType::BF16 ? lt::R_16BF
+                                : lt::R_32F;
+}
+
+/// The largest power of two, at most 256, that divides the address and every distance.
+uint32_t alignmentOf(DeviceAddress address, std::initializer_list<int64_t> distances) {
+  uint64_t bits = address | 256;
+  for (int64_t distance : distances)
+    bits |= static_cast<uint64_t>(distance);
+  return static_cast<uint32_t>(bits & -bits);
+}
+
+std::string describe(const GemmCall &call) {
+  std::string text = std::string(nameOf(call.dtype)) + (call.tf32 ? " (TF32)" : "") + " m " +
+                     std::to_string(call.m) + ", n " + std::to_string(call.n) + ", k " +
+                     std::to_string(call.k);
+  if (!call.batch.empty())
+    text += ", batch " + shapeText(call.batch);
+  return text;
+}
+
+} // namespace
+
+/// The library and what has been chosen so far; plans keep it alive.
+struct BlasImpl {
+  lt::Api api = {};
+  const Driver *driver = nullptr;
+  lt::Handle handle = nullptr;
+  std::string libraryPath;
+  /// "VERSION DEVICE, N SMs": what tuned choices are valid for.
+  std::string identity;
+  std::mutex mutex;
+  std::map<std::string, Choice> choices, tuned;
+
+  ~BlasImpl() {
+    if (handle)
+      api.Destroy(handle);
+  }
+
+  Status failed(const char *what, lt::Status status) const {
+    return fail(Code::DeviceError, "cuBLASLt (", libraryPath, "): ", what, ": ",
+                api.GetStatusName(status));
+  }
+};
+
+/// The library's descriptors of one call.
+struct GemmDescriptors {
+  const lt::Api &api;
+  lt::MatmulDesc op = nullptr;
+  lt::MatrixLayout x = nullptr, y = nullptr, d = nullptr;
+  lt::Preference preference = nullptr;
+
+  explicit GemmDescriptors(const lt::Api &api) : api(api) {}
+  GemmDescriptors(const GemmDescriptors &) = delete;
+  GemmDescriptors &operator=(const GemmDescriptors &) = delete;
+  ~GemmDescriptors() {
+    if (op)
+      api.MatmulDescDestroy(op);
+    for (lt::MatrixLayout layout : {x, y, d})
+      if (layout)
+        api.MatrixLayoutDestroy(layout);
+    if (preference)
+      api.MatmulPreferenceDestroy(preference);
+  }
+};
+
+namespace {
+
+class LtPlan final : public GemmPlan {
+public:
+  LtPlan(std::shared_ptr<BlasImpl> library, const GemmCall &call)
+      : library(std::move(library)), descriptors(this->library->api), call(call),
+        elementBytes(int64_t(sizeOf(call.dtype))) {}
+
+  Status make();
+  uint64_t workspaceBytes() const override { return choice.workspaceBytes; }
+  Status enqueue(StreamHandle stream, DeviceAddress a, DeviceAddress b, DeviceAddress c,
+                 Workspace workspace) const override;
+
+  /// Up to `count` algorithms, the library's favourite first.
+  Status candidates(int count, std::vector<Choice> &found) const;
+  /// What decides the choice, as text.
+  const std::string &key() const { return choiceKey; }
+
+  Choice choice;
+
+private:
+  Status makeDescriptors();
+  Status makePreference();
+  void makeKey();
+  Status fillZero(StreamHandle stream, DeviceAddress c) const;
+  template <typename Body> Status forEachLoop(Body body) const;
+
+  std::shared_ptr<BlasImpl> library;
+  GemmDescriptors descriptors;
+  GemmCall call;
+  GemmLayout layout;
+  int64_t elementBytes;
+  uint32_t alignX = 0, alignY = 0, alignD = 0;
+  std::string choiceKey;
+};
+
+Status LtPlan::makeDescriptors() {
+  const lt::Api &api = library->api;
+  bool isDouble = call.dtype == DType::F64;
+  int type = dataTypeOf(call.dtype);
+  int compute = isDouble                                ? lt::Compute_64F
+                : call.dtype == DType::F32 && call.tf32 ? lt::Compute_32F_FastTF32
+                                                        : lt::Compute_32F;
+  lt::Status status = lt::statusSuccess;
+  auto check = [&](lt::Status next) {
+    if (status == lt::statusSuccess)
+      status = next;
+    return status == lt::statusSuccess;
+  };
+  auto describeMatrix = [&](lt::MatrixLayout &matrix, int64_t rows, int64_t columns, int64_t ld,
+                            int64_t stride) {
+    check(api.MatrixLayoutCreate(&matrix, type, uint64_t(rows), uint64_t(columns), ld));
+    if (status != lt::statusSuccess || layout.batch.extent == 1)
+      return;
+    int32_t count = int32_t(layout.batch.extent);
+    check(api.MatrixLayoutSetAttribute(matrix, lt::Layout_BatchCount, &count, sizeof count));
+    check(api.MatrixLayoutSetAttribute(matrix, lt::Layout_StridedBatchOffset, &stride,
+                                       sizeof stride));
+  };
+  bool tx = layout.transposeX, ty = layout.transposeY;
+  int64_t rows = layout.rows, columns = layout.columns, k = layout.k;
+  int64_t batchX = layout.swapped ? layout.batch.b : layout.batch.a;
+  int64_t batchY = layout.swapped ? layout.batch.a : layout.batch.b;
+  describeMatrix(descriptors.x, tx ? k : rows, tx ? rows : k, layout.ldX, batchX);
+  describeMatrix(descriptors.y, ty ? columns : k, ty ? k : columns, layout.ldY, batchY);
+  describeMatrix(descriptors.d, rows, columns, layout.ldD, layout.batch.c);
+
+  if (!check(api.MatmulDescCreate(&descriptors.op, compute, isDouble ? lt::R_64F : lt::R_32F)))
+    return library->failed("a descriptor", status);
+  auto set = [&](int attribute, auto value) {
+    check(api.MatmulDescSetAttribute(descriptors.op, attribute, &value, sizeof value));
+  };
+  set(lt::Desc_TransA, tx ? lt::Op_T : lt::Op_N);
+  set(lt::Desc_TransB, ty ? lt::Op_T : lt::Op_N);
+  if (call.epilogue != GemmEpilogue::None) {
+    set(lt::Desc_Epilogue, epilogueOf(call.epilogue));
+    if (hasBias(call.epilogue))
+      set(lt::Desc_BiasPointer, call.bias);
+    if (hasAux(call.epilogue)) {
+      set(lt::Desc_AuxPointer, call.aux);
+      set(lt::Desc_AuxLd, layout.ldD);
+      if (layout.batch.extent > 1)
+        set(lt::Desc_AuxBatchStride, layout.batch.c);
+    }
+  }
+  return status == lt::statusSuccess ? Status() : library->failed("a descriptor", status);
+}
+
+Status LtPlan::makePreference() {
+  const lt::Api &api = library->api;
+  lt::Status status = api.MatmulPreferenceCreate(&descriptors.preference);
+  auto set = [&](int attribute, auto value) {
+    if (status == lt::statusSuccess)
+      status =
+          api.MatmulPreferenceSetAttribute(descriptors.preference, attribute, &value, sizeof value);
+  };
+  set(lt::Pref_MaxWorkspaceBytes, gemmWorkspaceLimit);
+  set(lt::Pref_ReductionSchemeMask, uint32_t(lt::Reduction_ComputeType));
+  set(lt::Pref_MinAlignmentA, alignX);
+  set(lt::Pref_MinAlignmentB, alignY);
+  set(lt::Pref_MinAlignmentC, alignD);
+  set(lt::Pref_MinAlignmentD, alignD);
+  return status == lt::statusSuccess ? Status() : library->failed("a preference", status);
+}
+
+void LtPlan::makeKey() {
+  // An algorithm is picked once for all of the calls that the loops make.
+  auto distances = [&](auto member, DeviceAddress address) {
+    uint64_t bits = 0;
+    for (const BatchAxis &axis : layout.loops)
+      bits |= uint64_t(axis.*member * elementBytes);
+    return alignmentOf(address, {int64_t(bits), layout.batch.*member * elementBytes});
+  };
+  alignX = layout.swapped ? distances(&BatchAxis::b, call.b) : distances(&BatchAxis::a, call.a);
+  alignY = layout.swapped ? distances(&BatchAxis::a, call.a) : distances(&BatchAxis::b, call.b);
+  alignD = distances(&BatchAxis::c, call.c);
+  int64_t batchX = layout.swapped ? layout.batch.b : layout.batch.a;
+  int64_t batchY = layout.swapped ? layout.batch.a : layout.batch.b;
+  uint32_t alignEpilogue = alignmentOf(call.bias | call.aux, {});
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "%s%s %c%c %" PRId64 "x%" PRId64 "x%" PRId64 " ld %" PRId64 ",%" PRId64 ",%" PRId64
+                " batch %" PRId64 ":%" PRId64 ",%" PRId64 ",%" PRId64
+                " align %u,%u,%u epilogue %d:%u",
+                nameOf(call.dtype), call.tf32 ? "-tf32" : "", layout.transposeX ? 'T' : 'N',
+                layout.transposeY ? 'T' : 'N', layout.rows, layout.columns, layout.k, layout.ldX,
+                layout.ldY, layout.ldD, layout.batch.extent, batchX, batchY, layout.batch.c, alignX,
+                alignY, alignD, int(call.epilogue), alignEpilogue);
+  choiceKey = text;
+}
+
+Status LtPlan::candidates(int count, std::vector<Choice> &found) const {
+  std::vector<lt::HeuristicResult> results(static_cast<size_t>(count));
+  int returned = 0;
+  lt::Status status = library->api.MatmulAlgoGetHeuristic(
+      library->handle, descriptors.op, descriptors.x, descriptors.y, descriptors.d, descriptors.d,
+      descriptors.preference, count, results.data(), &returned);
+  if (status != lt::statusSuccess && status != lt::statusNotSupported)
+    return library->failed("the heuristic", status);
+  for (int i = 0; i < returned; ++i) {
+    const lt::HeuristicResult &result = results[size_t(i)];
+    uint32_t reduction = lt::Reduction_None;
+    size_t written = 0;
+    // The mask has kept the others out already; this does not depend on the library for it.
+    lt::Status known = library->api.MatmulAlgoConfigGetAttribute(
+        &result.algo, lt::Config_ReductionScheme, &reduction, sizeof reduction, &written);
+    if (result.state == lt::statusSuccess && known == lt::statusSuccess &&
+        (reduction == lt::Reduction_None || reduction == lt::Reduction_ComputeType) &&
+        result.workspaceSize <= gemmWorkspaceLimit)
+      found.push_back({result.algo, result.workspaceSize});
+  }
+  if (found.empty())
+    return fail(Code::Unsupported, "cuBLASLt has no algorithm for a matrix product of ",
+                describe(call), call.epilogue == GemmEpilogue::None ? "" : " with this epilogue",
+                "; compile with another precision");
+  return {};
+}
+
+Status LtPlan::make() {
+  if (!isFloat(call.dtype))
+    return fail(Code::Unsupported, "matrix products of ", nameOf(call.dtype), " on CUDA");
+  TRAINRT_TRY(layoutGemm(call, layout));
+  if (call.k == 0) {
+    if (call.epilogue != GemmEpilogue::None || (call.beta != 0 && call.beta != 1))
+      return fail(Code::Unsupported,
+                  "a matrix product with k = 0 that scales C or has an epilogue");
+    return {};
+  }
+  if (hasAux(call.epilogue) &&
+      (!layout.loops.empty() ||
+       (call.epilogue == GemmEpilogue::DGeluBGrad && layout.batch.extent > 1)))
+    return fail(Code::Unsupported, "a matrix product of ", describe(call),
+                " with this epilogue: its batch is not one axis");
+  makeKey();
+  TRAINRT_TRY(makeDescriptors());
+  TRAINRT_TRY(makePreference());
+  std::lock_guard<std::mutex> lock(library->mutex);
+  auto known = library->choices.find(choiceKey);
+  if (known != library->choices.end()) {
+    choice = known->second;
+    return {};
+  }
+  auto tuned = library->tuned.find(choiceKey);
+  if (tuned != library->tuned.end()) {
+    lt::HeuristicResult result = {};
+    lt::Status status =
+        library->api.MatmulAlgoCheck(library->handle, descriptors.op, descriptors.x, descriptors.y,
+                                     descriptors.d, descriptors.d, &tuned->second.algo, &result);
+    if (status != lt::statusSuccess)
+      return library->failed("a tuned choice cannot be used here, tune again", status);
+    choice = {tuned->second.algo, result.workspaceSize};
+  } else {
+    std::vector<Choice> found;
+    TRAINRT_TRY(candidates(8, found));
+    choice = found.front();
+  }
+  library->choices[choiceKey] = choice;
+  return {};
+}
+
+/// Calls `body(a, b, c)` with the offsets in bytes of each combination of the loops.
+template <typename Body> Status LtPlan::forEachLoop(Body body) const {
+  std::vector<int64_t> index(layout.loops.size(), 0);
+  for (;;) {
+    int64_t a = 0, b = 0, c = 0;
+    for (size_t i = 0; i < index.size(); ++i) {
+      a += index[i] * layout.loops[i].a;
+      b += index[i] * layout.loops[i].b;
+      c += index[i] * layout.loops[i].c;
+    }
+    TRAINRT_TRY(body(a * elementBytes, b * elementBytes, c * elementBytes));
+    size_t axis = index.size();
+    while (axis > 0 && ++index[axis - 1] == layout.loops[axis - 1].extent)
+      index[--axis] = 0;
+    if (axis == 0)
+      return {};
+  }
+}
+
+Status LtPlan::fillZero(StreamHandle stream, DeviceAddress c) const {
+  return forEachLoop([&](int64_t, int64_t, int64_t loop) {
+    bool dense = layout.ldD == layout.rows;
+    int64_t fills = dense ? 1 : layout.columns;
+    int64_t elements = dense ? layout.rows * layout.columns : layout.rows;
+    for (int64_t i = 0; i < layout.batch.extent; ++i)
+      for (int64_t j = 0; j < fills; ++j)
+        TRAINRT_TRY(library->driver->check(
+            library->driver->cuMemsetD8Async(
+                c + uint64_t(loop + (i * layout.batch.c + j * layout.ldD) * elementBytes), 0,
+                size_t(elements * elementBytes), static_cast<CUstream>(stream)),
+            "cannot fill a matrix with zeros"));
+    return Status();
+  });
+}
+
+Status LtPlan::enqueue(StreamHandle stream, DeviceAddress a, DeviceAddress b, DeviceAddress c,
+                       Workspace workspace) const {
+  if (call.k == 0)
+    return call.beta == 0 ? fillZero(stream, c) : Status();
+  if (workspace.bytes < choice.workspaceBytes)
+    return fail(Code::Internal, "a matrix product needs ", choice.workspaceBytes,
+                " bytes of workspace and got ", workspace.bytes);
+  double alphaDouble = call.alpha, betaDouble = call.beta;
+  bool isDouble = call.dtype == DType::F64;
+  const void *alpha = isDouble ? static_cast<const void *>(&alphaDouble) : &call.alpha;
+  const void *beta = isDouble ? static_cast<const void *>(&betaDouble) : &call.beta;
+  auto pointer = [](DeviceAddress base, int64_t offset) {
+    return reinterpret_cast<void *>(base + uint64_t(offset));
+  };
+  return forEachLoop([&](int64_t offsetA, int64_t offsetB, int64_t offsetC) {
+    void *first = pointer(a, offsetA), *second = pointer(b, offsetB), *to = pointer(c, offsetC);
+    if (layout.swapped)
+      std::swap(first, second);
+    lt::Status status =
+        library->api.Matmul(library->handle, descriptors.op, alpha, first, descriptors.x, second,
+                            descriptors.y, beta, to, descriptors.d, to, descriptors.d, &choice.algo,
+                            pointer(workspace.address, 0), choice.workspaceBytes, stream);
+    return status == lt::statusSuccess ? Status() : library->failed(describe(call).c_str(), status);
+  });
+}
+
+const char *const tunedHeader = "matrix products tuned for cuBLASLt ";
+
+} // namespace
+
+CublasLt::CublasLt(std::shared_ptr<BlasImpl> impl) : impl(std::move(impl)) {}
+CublasLt::~CublasLt() = default;
+
+Status Blas::load(std::unique_ptr<Blas> &blas) {
+  std::unique_ptr<CublasLt> loaded;
+  TRAINRT_TRY(CublasLt::load(loaded));
+  blas = std::move(loaded);
+  return {};
+}
+
+Status CublasLt::load(std::unique_ptr<CublasLt> &blas) {
+  auto impl = std::make_shared<BlasImpl>();
+  SharedLibrary library;
+  TRAINRT_TRY(Driver::load(impl->driver));
+  // The version of the runtime's own CUDA does not matter to the library: only the driver's.
+  TRAINRT_TRY(loadLibrary({"libcublasLt.so.13", "libcublasLt.so.12"},
+                          "it is part of the CUDA toolkit and of the wheel nvidia-cublas", library)
+                  .as(Code::DeviceError));
+  impl->libraryPath = library.path;
+  const char *missing = nullptr;
+  auto resolve = [&](auto &function, const char *name) {
+    if (!library.resolve(function, name) && !missing)
+      missing = name;
+  };
+  lt::Api &api = impl->api;
+  resolve(api.GetVersion, "cublasLtGetVersion");
+  resolve(api.GetStatusName, "cublasLtGetStatusName");
+  resolve(api.Create, "cublasLtCreate");
+  resolve(api.Destroy, "cublasLtDestroy");
+  resolve(api.MatmulDescCreate, "cublasLtMatmulDescCreate");
+  resolve(api.MatmulDescDestroy, "cublasLtMatmulDescDestroy");
+  resolve(api.MatmulDescSetAttribute, "cublasLtMatmulDescSetAttribute");
+  resolve(api.MatrixLayoutCreate, "cublasLtMatrixLayoutCreate");
+  resolve(api.MatrixLayoutDestroy, "cublasLtMatrixLayoutDestroy");
+  resolve(api.MatrixLayoutSetAttribute, "cublasLtMatrixLayoutSetAttribute");
+  resolve(api.MatmulPreferenceCreate, "cublasLtMatmulPreferenceCreate");
+  resolve(api.MatmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy");
+  resolve(api.MatmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute");
+  resolve(api.MatmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic");
+  resolve(api.MatmulAlgoCheck, "cublasLtMatmulAlgoCheck");
+  resolve(api.MatmulAlgoConfigGetAttribute, "cublasLtMatmulAlgoConfigGetAttribute");
+  resolve(api.Matmul, "cublasLtMatmul");
+  if (missing)
+    return fail(Code::DeviceError, library.path, " has no function ", missing,
+                ": CUDA 12 or newer is needed");
+  lt::Status status = api.Create(&impl->handle);
+  if (status != lt::statusSuccess)
+    return impl->failed("cublasLtCreate", status);
+  std::string device;
+  TRAINRT_TRY(deviceIdentity(*impl->driver, device));
+  impl->identity = std::to_string(api.GetVersion()) + " " + device;
+  blas.reset(new CublasLt(std::move(impl)));
+  return {};
+}
+
+Status CublasLt::prepare(const GemmCall &call, std::shared_ptr<const GemmPlan> &plan) {
+  auto made = std::make_shared<LtPlan>(impl, call);
+  TRAINRT_TRY(made->make());
+  plan = std::move(made);
+  return {};
+}
+
+Status CublasLt::tune(const GemmCall &call, StreamHandle stream, Workspace workspace,
+                      int candidates) {
+  LtPlan plan(impl, call);
+  TRAINRT_TRY(plan.make());
+  if (call.k == 0)
+    return {};
+  std::vector<Choice> found;
+  TRAINRT_TRY(plan.candidates(candidates, found));
+
+  const Driver &driver = *impl->driver;
+  CUstream queue = static_cast<CUstream>(stream);
+  struct Events {
+    const Driver &driver;
+    CUevent begin = nullptr, end = nullptr;
+    ~Events() {
+      for (CUevent event : {begin, end})
+        if (event)
+          driver.cuEventDestroy(event);
+    }
+  } events{driver};
+  CUresult result = driver.cuEventCreate(&events.begin, CU_EVENT_DEFAULT);
+  if (result == CUDA_SUCCESS)
+    result = driver.cuEventCreate(&events.end, CU_EVENT_DEFAULT);
+
+  constexpr int warmups = 2, repetitions = 10;
+  float quickest = 0;
+  Choice best;
+  for (const Choice &candidate : found) {
+    plan.choice = candidate;
+    for (int i = 0; i < warmups + repetitions && result == CUDA_SUCCESS; ++i) {
+      if (i == warmups)
+        result = driver.cuEventRecord(events.begin, queue);
+      TRAINRT_TRY(plan.enqueue(stream, call.a, call.b, call.c, workspace));
+    }
+    float elapsed = 0;
+    if (result == CUDA_SUCCESS)
+      result = driver.cuEventRecord(events.end, queue);
+    if (result == CUDA_SUCCESS)
+      result = driver.cuEventSynchronize(events.end);
+    if (result == CUDA_SUCCESS)
+      result = driver.cuEventElapsedTime(&elapsed, events.begin, events.end);
+    TRAINRT_TRY(driver.check(result, "cannot time a matrix product"));
+    if (quickest == 0 || elapsed < quickest) {
+      quickest = elapsed;
+      best = candidate;
+    }
+  }
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  impl->tuned[plan.key()] = impl->choices[plan.key()] = best;
+  return {};
+}
+
+std::string CublasLt::tunedChoices() const {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  std::string text = tunedHeader + impl->identity + "\n";
+  for (const auto &[key, choice] : impl->tuned) {
+    text += key + " =";
+    for (uint64_t word : choice.algo.data) {
+      char hex[20];
+      std::snprintf(hex, sizeof hex, " %016" PRIx64, word);
+      text += hex;
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+Status CublasLt::addTunedChoices(std::string_view text) {
+  std::map<std::string, Choice> read;
+  std::string expected = tunedHeader + impl->identity;
+  for (size_t number = 1, begin = 0; begin < text.size(); ++number) {
+    size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line(text.substr(begin, end - begin));
+    begin = end + 1;
+    if (number == 1) {
+      if (line != expected)
+        return fail(Code::Unsupported, "'", line, "': the library and device here are '", expected,
+                    "'; tune again");
+      continue;
+    }
+    Choice choice;
+    size_t split = line.find(" = ");
+    const char *at = split == std::string::npos ? nullptr : line.c_str() + split + 3;
+    for (uint64_t &word : choice.algo.data) {
+      int length = 0;
+      if (!at || std::sscanf(at, "%16" SCNx64 "%n", &word, &length) != 1)
+        return fail(Code::BadData, "line ", number, " of the tuned matrix products is damaged");
+      at += length;
+    }
+    read[line.substr(0, split)] = choice;
+  }
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  for (auto &[key, choice] : read) {
+    impl->choices.erase(key);
+    impl->tuned[key] = choice;
+  }
+  return {};
+}
+
+} // namespace trainrt::cuda

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From a plan's steps to what is enqueued.
+
+#include "cuda/commands.h"
+
+#include <algorithm>
+#include <climits>
+#include <exception>
+
+namespace trainrt::cuda {
+
+Status Libraries::blas(Blas *&library) {
+  std::lock_guard lock(mutex);
+  if (!loadedBlas)
+    TRAINRT_TRY(Blas::load(loadedBlas));
+  library = loadedBlas.get();
+  return {};
+}
+
+Status Libraries::dnn(Dnn *&library) {
+  std::lock_guard lock(mutex);
+  if (!loadedDnn)
+    TRAINRT_TRY(Dnn::load(loadedDnn));
+  library = loadedDnn.get();
+  return {};
+}
+
+Status Commands::prepare(Kernels &kernels, Libraries &libraries, ThreadPool &pool) {
+  for (const ExecutionPlan::Step &step : plan.steps)
+    TRAINRT_TRY(add(step, kernels));
+  parameterPointers.resize(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i)
+    parameterPointers[i] = &parameters[i];
+  return prepareLibraries(libraries, pool);
+}
+
+Status Commands::add(const ExecutionPlan::Step &step, Kernels &kernels) {
+  const auto &op = step.command->op;
+  const int64_t *values = plan.values.data() + step.firstValue;
+  Item item;
+  item.step = &step;
+  if (auto *launch = std::get_if<Launch>(&op)) {
+    const int64_t work = values[0], block = values[1], shared = values[2 + launch->dims.size()];
+    if (work == 0)
+      return {};
+    const Kernels::Function &function = kernels.function(launch->kernel);
+    const std::string &name = program.kernels[launch->kernel].name;
+    if (work > INT_MAX)
+      return fail(Code::Unsupported, "kernel '", name, "' needs ", work,
+                  " blocks, more than a GPU can start at once; use a smaller batch");
+    if (block > function.maxThreads)
+      return fail(Code::BadPackage, "kernel '", name, "' is to run with ", block,
+                  " threads a block, but can have ", function.maxThreads);
+    TRAINRT_TRY(kernels.allowShared(launch->kernel, shared));
+    item.function = function.handle;
+    item.grid = unsigned(work);
+    item.block = unsigned(block);
+    item.shared = unsigned(shared);
+    item.firstParameter = parameters.size();
+    parameters.resize(parameters.size() + launch->args.size());
+    for (size_t i = 0; i < launch->dims.size(); ++i)
+      parameters.push_back(uint64_t(values[2 + i]));
+    parameters.push_back(0); // the error slot
+    item.numParameters = parameters.size() - item.firstParameter;
+  } else if (std::holds_alternative<Gemm>(op)) {
+    const size_t rank = std::get<Gemm>(op).batch.size();
+    if (values[0] == 0 || values[1] == 0 ||
+        std::find(values + 9, values + 9 + rank, 0) != values + 9 + rank)
+      return {};
+  } else if (std::holds_alternative<Attention>(op)) {
+    if (std::find(values, values + 7, 0) != values + 7)
+      return {};
+  } else if (values[0] == 0) {
+    return {};
+  }
+  items.push_back(std::move(item));
+  return {};
+}
+
+GemmCall Commands::gemmCall(const ExecutionPlan::Step &step) const {
+  const Gemm &op = std::get<Gemm>(step.command->op);
+  const int64_t *values = plan.values.data() + step.firstValue;
+  const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
+  GemmCall call;
+  call.dtype = op.dtype;
+  call.tf32 = op.tf32;
+  for (int64_t *value :
+       {&call.m, &call.n, &call.k, &call.aM, &call.aK, &call.bK, &call.bN, &call.cM, &call.cN})
+    *value = *values++;
+  for (auto *list : {&call.batch, &call.aBatch, &call.bBatch, &call.cBatch}) {
+    list->assign(values, values + op.batch.size());
+    values += op.batch.size();
+  }
+  call.alpha = op.alpha;
+  call.beta = op.beta;
+  // Buffers begin at multiples of 256: this is all that is known of addresses for good, and equal
+  // products of several layers become equal calls.
+  call.a = DeviceAddress(places[0].offset) % 256;
+  call.b = DeviceAddress(places[1].offset) % 256;
+  call.c = DeviceAddress(places[2].offset) % 256;
+  return call;
+}
+
+AttentionCall Commands::attentionCall(const ExecutionPlan::Step &step) const {
+  const Attention &op = std::get<Attention>(step.command->op);
+  const int64_t *values = plan.values.data() + step.firstValue;
+  AttentionCall call;
+  call.backward = op.backward;
+  call.dtype = op.dtype;
+  for (int64_t *size : {&call.batch, &call.heads, &call.kvHeads, &call.queryRows, &call.keyRows,
+                        &call.keyColumns, &call.valueColumns})
+    *size = *values++;
+  for (auto *strides : {&call.q, &call.k, &call.v, &call.o}) {
+    std::copy(values, values + 3, *strides);
+    values += 3;
+  }
+  std::copy(values, values + 4, call.bias);
+  values += 4;
+  for (auto *strides : {&call.dO, &call.dQ, &call.dK, &call.dV}) {
+    std::copy(values, values + 3, *strides);
+    values += 3;
+  }
+  call.hasBias = op.operands[size_t(AttentionOperand::Bias)].present;
+  call.biasDtype = op.biasDtype;
+  call.scale = op.scale;
+  call.dropout = op.dropout;
+  call.causal = op.causal;
+  return call;
+}
+
+Status Commands::prepareLibraries(Libraries &libraries, ThreadPool &pool) {
+  // One call for all equal ones.
+  std::vector<std::pair<GemmCall, std::shared_ptr<const GemmPlan>>> gemms;
+  std::vector<std::pair<AttentionCall, std::shared_ptr<const AttentionPlan>>> attentions;
+  std::vector<size_t> use(items.size());
+  auto find = [](auto &list, auto call) {
+    auto at = std::find_if(list.begin(), list.end(),
+                           [&](const auto &entry) { return entry.first == call; });
+    size_t index = size_t(at - list.begin());
+    if (at == list.end())
+      list.emplace_back(std::move(call), nullptr);
+    return index;
+  };
+  for (size_t i = 0; i < items.size(); ++i) {
+    const auto &op = items[i].step->command->op;
+    if (std::holds_alternative<Gemm>(op))
+      use[i] = find(gemms, gemmCall(*items[i].step));
+    else if (std::holds_alternative<Attention>(op))
+      use[i] = find(attentions, attentionCall(*items[i].step));
+  }
+  Blas *blas = nullptr;
+  Dnn *dnn = nullptr;
+  if (!gemms.empty())
+    TRAINRT_TRY(libraries.blas(blas));
+  if (!attentions.empty())
+    TRAINRT_TRY(libraries.dnn(dnn));
+  std::vector<Status> statuses(gemms.size() + attentions.size());
+  pool.parallelFor(int64_t(statuses.size()), 1, [&](unsigned, int64_t begin, int64_t end) {
+    CurrentContext current = context.makeCurrent();
+    for (size_t i = size_t(begin); i < size_t(end); ++i)
+      statuses[i] = i < gemms.size() ? blas->prepare(gemms[i].first, gemms[i].second)
+                                     : dnn->prepare(attentions[i - gemms.size()].first,
+                                                    attentions[i - gemms.size()].second);
+  });
+  for (size_t i = 0; i < items.size(); ++i) {
+    const auto &op = items[i].step->command->op;
+    const bool isGemm = std::holds_alternative<Gemm>(op);
+    if (!isGemm && !std::holds_alternative<Attention>(op))
+      continue;
+    TRAINRT_TRY(statuses[isGemm ? use[i] : gemms.size() + use[i]].within(describe(i) + ": "));
+    if (isGemm)
+      items[i].gemm = gemms[use[i]].second;
+    else
+      items[i].attention = attentions[use[i]].second;
+    workspaceNeed = std::max(workspaceNeed, isGemm ? items[i].gemm->workspaceBytes()
+                                                   : items[i].attention->workspaceBytes());
+  }
+  return {};
+}
+
+void Commands::resolve(const BufferAddress &address, DeviceAddress error, Workspace space) {
+  workspace = space;
+  for (Item &item : items) {
+    const ExecutionPlan::Place *places = plan.places.data() + item.step->firstPlace;
+    auto resolved = [&](size_t i) {
+      return places[i].buffer == ExecutionPlan::Place::none
+                 ? DeviceAddress(0)
+                 : address(places[i].buffer) + DeviceAddress(places[i].offset);
+    };
+    const auto &op = item.step->command->op;
+    if (auto *launch = std::get_if<Launch>(&op)) {
+      for (size_t i = 0; i < launch->args.size(); ++i)
+        parameters[item.firstParameter + i] = resolved(i);
+      parameters[item.firstParameter + item.numParameters - 1] = error;
+    } else if (std::holds_alternative<Attention>(op)) {
+      AttentionOperands &o = item.operands;
+      size_t i = 0;
+      for (DeviceAddress *operand :
+           {&o.q, &o.k, &o.v, &o.o, &o.stats, &o.bias, &o.seed, &o.dO, &o.dQ, &o.dK, &o.dV})
+        *operand = resolved(i++);
+    } else {
+      const size_t count = std::holds_alternative<Gemm>(op)   ? 3
+                           : std::holds_alternative<Copy>(op) ? 2
+                                                              : 1;
+      for (size_t i = 0; i < count; ++i)
+        item.places[i] = resolved(i);
+    }
+  }
+}
+
+Status Commands::enqueue(size_t index, CUstream stream) const {
+  const Item &item = items[index];
+  const Driver &driver = context.driver();
+  const int64_t *values = plan.values.data() + item.step->firstValue;
+  CUresult result = CUDA_SUCCESS;
+  if (item.function)
+    result = driver.cuLaunchKernel(item.function, item.grid, 1, 1, item.block, 1, 1, item.shared,
+                                   stream, parameterPointers.data() + item.firstParameter, nullptr);
+  else if (item.gemm)
+    return item.gemm->enqueue(stream, item.places[0], item.places[1], item.places[2], workspace);
+  else if (item.attention)
+    return item.attention->enqueue(stream, item.operands, workspace);
+  else if (auto *fill = std::get_if<Fill>(&item.step->command->op))
+    result = driver.cuMemsetD8Async(item.places[0], fill->value, size_t(values[0]), stream);
+  else if (item.places[0] != item.places[1])
+    result = driver.cuMemcpyDtoDAsync(item.places[1], item.places[0], size_t(values[0]), stream);
+  return driver.check(result, "cannot be started");
+}
+
+std::string Commands::describe(size_t index) const {
+  const Command &what = command(index);
+  std::string text = "a fill";
+  if (auto *launch = std::get_if<Launch>(&what.op))
+    text = "kernel '" + program.kernels[launch->kernel].name + "'";
+  else if (std::holds_alternative<Gemm>(what.op))
+    text = "a matrix product";
+  else if (std::holds_alternative<Attention>(what.op))
+    text = std::get<Attention>(what.op).backward ? "an attention's backward" : "an attention";
+  else if (std::holds_alternative<Copy>(what.op))
+    text = "a copy";
+  for (size_t i = 0; i < what.nodes.size(); ++i) {
+    text += i ? ", " : what.nodes.size() == 1 ? " (node " : " (nodes ";
+    if (i == 4) {
+      text += "and " + std::to_string(what.nodes.size() - i) + " more";
+      break;
+    }
+    text += "'" + program.nodes[what.nodes[i]] + "'";
+  }
+  return what.nodes.empty() ? text : text + ")";
+}
+
+} // namespace trainrt::cuda

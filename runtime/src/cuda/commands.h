@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The commands of a plan, ready to be enqueued on a stream: kernels looked up, library calls
+// decided, addresses resolved.
+#ifndef TRAINRT_CUDA_COMMANDS_H
+#define TRAINRT_CUDA_COMMANDS_H
+
+#include "core/execution_plan.h"
+#include "cpu/thread_pool.h"
+#include "cuda/kernels.h"
+#include "cuda/libraries.h"
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace trainrt::cuda {
+
+/// The libraries, each loaded when it is first needed.
+class Libraries {
+public:
+  Status blas(Blas *&library);
+  Status dnn(Dnn *&library);
+
+private:
+  std::mutex mutex;
+  std::unique_ptr<Blas> loadedBlas;
+  std::unique_ptr<Dnn> loadedDnn;
+};
+
+class Commands {
+public:
+  /// Where buffer `index` of the function begins; its low eight bits never change.
+  using BufferAddress = std::function<DeviceAddress(uint32_t index)>;
+
+  Commands(const Context &context, const Program &program, const ExecutionPlan &plan)
+      : context(context), program(program), plan(plan) {}
+
+  /// Decides everything but addresses. Slow the first time; uses `pool` for the libraries.
+  Status prepare(Kernels &kernels, Libraries &libraries, ThreadPool &pool);
+  /// Most that a library call needs.
+  uint64_t workspaceBytes() const { return workspaceNeed; }
+  /// Sets all addresses; again when memory has moved. `error`: the kernels' error slot.
+  void resolve(const BufferAddress &address, DeviceAddress error, Workspace workspace);
+
+  size_t size() const { return items.size(); }
+  Status enqueue(size_t index, CUstream stream) const;
+  /// "kernel 'softmax_3' (nodes '/a/Softmax')": for messages.
+  std::string describe(size_t index) const;
+
+  const Command &command(size_t index) const { return *items[index].step->command; }
+  const ExecutionPlan::Step &step(size_t index) const { return *items[index].step; }
+
+private:
+  struct Item {
+    const ExecutionPlan::Step *step = nullptr;
+    CUfunction function = nullptr;
+    unsigned grid = 0, block = 0, shared = 0;
+    size_t firstParameter = 0, numParameters = 0;
+    std::shared_ptr<const GemmPlan> gemm;
+    std::shared_ptr<const AttentionPlan> attention;
+    AttentionOperands operands;
+    /// Of library calls, copies and fills.
+    DeviceAddress places[3] = {};
+  };
+  Status add(const ExecutionPlan::Step &step, Kernels &kernels);
+  Status prepareLibraries(Libraries &libraries, ThreadPool &pool);
+  GemmCall gemmCall(const ExecutionPlan::Step &step) const;
+  AttentionCall attentionCall(const ExecutionPlan::Step &step) const;
+
+  const Context &context;
+  const Program &program;
+  const ExecutionPlan &plan;
+  std::vector<Item> items;
+  /// Kernel arguments, eight bytes each, and pointers to them as launches take them.
+  std::vector<uint64_t> parameters;
+  mutable std::vector<void *> parameterPointers;
+  Workspace workspace;
+  uint64_t workspaceNeed = 0;
+};
+
+} // namespace trainrt::cuda
+
+#endif // TRAINRT_CUDA_COMMANDS_H

@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Memory, graphs and runs of a GPU.
+
+#include "cuda/cuda_device.h"
+#include "core/convert.h"
+#include "core/plan.h"
+#include "cuda/device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace trainrt::cuda {
+
+namespace {
+constexpr int64_t alignment = cudaPlanAlignment;
+/// Bytes that one thread copies into a pinned block faster than a pool would start.
+constexpr int64_t copyGrain = 1 << 20;
+} // namespace
+
+/// A plan's commands, and the graph of them.
+class CudaDevice::Compiled final : public CompiledPlan {
+public:
+  Compiled(const CudaDevice &device, const ExecutionPlan &plan)
+      : commands(*device.context, device.package->program(), plan),
+        layout(layOutStaging(device.package->program(), plan)), device(device) {}
+  ~Compiled() override { dropGraph(); }
+  void dropGraph() {
+    if (!graph)
+      return;
+    CurrentContext current = device.context->makeCurrent();
+    device.driver.cuGraphExecDestroy(graph); // one that is running is let end
+    graph = nullptr;
+  }
+
+  Commands commands;
+  const StagingLayout layout;
+  uint64_t generation = 0; ///< of the addresses in it; 0: none yet
+  CUgraphExec graph = nullptr;
+
+private:
+  const CudaDevice &device;
+};
+
+StagingLayout layOutStaging(const Program &program, const ExecutionPlan &plan) {
+  StagingLayout layout;
+  for (const TensorDecl &hyper : program.hypers) {
+    layout.hypers.push_back(layout.bytes);
+    layout.bytes += padded(hyper.staticBytes, alignment);
+  }
+  layout.inputs.resize(program.inputs.size());
+  layout.staged.resize(program.inputs.size());
+  for (size_t i = 0; i < plan.function->buffers.size(); ++i) {
+    const Buffer &buffer = plan.function->buffers[i];
+    if (buffer.space != Space::Input || layout.staged[buffer.index])
+      continue;
+    layout.staged[buffer.index] = true;
+    layout.inputs[buffer.index] = layout.bytes;
+    layout.bytes += padded(plan.bufferBytes[i], alignment);
+  }
+  return layout;
+}
+
+void addEstimate(const Program &program, const ExecutionPlan &plan, MemoryUse &use) {
+  use.inputs = std::max(use.inputs, layOutStaging(program, plan).bytes);
+  int64_t scratch = alignment; // the error slot
+  for (const Constant &constant : program.constants)
+    scratch += padded(int64_t(constant.data.size()), alignment);
+  bool usesLibraries = false;
+  for (const Command &command : plan.function->commands)
+    usesLibraries |= std::holds_alternative<Gemm>(command.op);
+  use.scratch = std::max(use.scratch, scratch + (usesLibraries ? int64_t(gemmWorkspaceLimit) : 0));
+}
+
+Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
+                    Device::AddressOf addressOf, std::unique_ptr<Device> &device) {
+  std::unique_ptr<Context> context;
+  TRAINRT_TRY(Context::open(options.ordinal, context));
+  auto created = std::make_unique<CudaDevice>(std::move(package), options, std::move(addressOf),
+                                              std::move(context));
+  TRAINRT_TRY(created->start());
+  device = std::move(created);
+  return {};
+}
+
+CudaDevice::CudaDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
+                       AddressOf addressOf, std::unique_ptr<Context> opened)
+    : Device(std::move(package), options.threads, std::move(addressOf)), context(std::move(opened)),
+      driver(context->driver()), synchronous(options.synchronous),
+      stream(static_cast<CUstream>(options.stream)), transfers(*context, *pool) {}
+
+Status CudaDevice::start() {
+  CurrentContext current = context->makeCurrent();
+  TRAINRT_TRY(Kernels::load(*context, *package, kernels));
+  if (!stream) {
+    TRAINRT_TRY(driver.check(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING),
+                             "cannot make a stream"));
+    ownStream = true;
+  }
+  // A caller's stream may be the default one, which cannot be captured.
+  TRAINRT_TRY(driver.check(driver.cuStreamCreate(&captureStream, CU_STREAM_NON_BLOCKING),
+                           "cannot make a stream"));
+  TRAINRT_TRY(reports.allocate(*context, int64_t(numReports * sizeof(Report)), "results"));
+  std::memset(reports.data(), 0, size_t(reports.size()));
+  for (Underway &run : underway)
+    TRAINRT_TRY(run.done.create(*context, CU_EVENT_DISABLE_TIMING));
+  for (Upload &upload : uploads)
+    TRAINRT_TRY(upload.done.create(*context, CU_EVENT_DISABLE_TIMING));
+  TRAINRT_TRY(allocate(alignment, "error slot", true, errorSlot));
+
+  int64_t bytes = 0;
+  const std::vector<Constant> &list = package->program().constants;
+  for (const Constant &constant : list) {
+    constantOffsets.push_back(bytes);
+    bytes += padded(int64_t(constant.data.size()), alignment);
+  }
+  TRAINRT_TRY(allocate(bytes, "constants", false, constants));
+  for (size_t i = 0; i < list.size(); ++i)
+    TRAINRT_TRY(write(constants.data() + constantOffsets[i], int64_t(list[i].data.size()),
+                      [&](unsigned char *to, int64_t begin, int64_t end) {
+                        std::memcpy(to, list[i].data.data() + begin, size_t(end - begin));
+                      }));
+  return {};
+}
+
+CudaDevice::~CudaDevice() {
+  CurrentContext current = context->makeCurrent();
+  if (stream)
+    driver.cuStreamSynchronize(stream);
+  if (ownStream)
+    driver.cuStreamDestroy(stream);
+  if (captureStream)
+    driver.cuStreamDestroy(captureStream);
+  // Within the context; the members' own destructors find nothing left to do there.
+  kernels.reset();
+  transfers.release();
+  reports.release();
+  for (Upload &upload : uploads)
+    upload = {};
+  for (Underway &run : underway)
+    run = {};
+  for (DeviceMemory *block : {&arena, &outputBlock, &staging, &workspace, &constants, &errorSlot})
+    block->release();
+}
+
+Status CudaDevice::locate(const void *data, bool &here) const {
+  here = false;
+  if (!data)
+    return {};
+  CurrentContext current = context->makeCurrent();
+  unsigned type = 0;
+  // Memory that the driver does not know is the host's.
+  if (driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at(data)) !=
+          CUDA_SUCCESS ||
+      type != CU_MEMORYTYPE_DEVICE)
+    return {};
+  int ordinal = -1;
+  TRAINRT_TRY(driver.check(
+      driver.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at(data)),
+      "cannot ask where an array lies"));
+  if (ordinal != context->ordinal())
+    return fail(Code::InvalidArgument, "an array of the batch lies on GPU ", ordinal,
+                ", the session is on ", context->name());
+  here = true;
+  return {};
+}
+
+//===- memory -----------------------------------------------------------------===//
+
+Status CudaDevice::outOfMemory(const std::string &what) const {
+  size_t free = 0, total = 0;
+  driver.cuMemGetInfo(&free, &total);
+  std::string sizes;
+  for (const auto &[name, bytes] : held)
+    if (bytes)
+      sizes += (sizes.empty() ? "" : ", ") + name + " " + bytesText(uint64_t(bytes));
+  return fail(
+      Code::OutOfMemory, context->name(), " has no memory for ", what, ": ", bytesText(free),
+      " of ", bytesText(total), " are free", sizes.empty() ? "" : "; held so far: " + sizes,
+      "\nuse a smaller --batch-size with --accumulate, or shorter sequences; compiling with "
+      "--recompute or --precision bf16 needs less, too; `nvidia-smi` shows other processes "
+      "on the GPU");
+}
+
+Status CudaDevice::checkRoom(int64_t more, const std::string &what) const {
+  size_t free = 0, total = 0;
+  TRAINRT_TRY(driver.check(driver.cuMemGetInfo(&free, &total), "cannot ask for free memory"));
+  return more <= 0 || size_t(more) <= free ? Status() : outOfMemory(what);
+}
+
+Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
+                                 unsigned char *&data) {
+  CurrentContext current = context->makeCurrent();
+  CUdeviceptr memory = 0;
+  CUresult result = driver.cuMemAlloc(&memory, size_t(bytes));
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    return outOfMemory("the " + std::string(what) + " (" + bytesText(uint64_t(bytes)) + ")");
+  TRAINRT_TRY(driver.check(result, "cannot get memory"));
+  data = reinterpret_cast<unsigned char *>(memory);
+  if (zeroed) {
+    Status status = clear(data, bytes);
+    if (!status.ok()) {
+      driver.cuMemFree(memory);
+      return status;
+    }
+  }
+  held[what] += bytes;
+  names[data] = what;
+  return {};
+}
+
+void CudaDevice::releaseBytes(unsigned char *data, int64_t bytes) {
+  CurrentContext current = context->makeCurrent();
+  driver.cuStreamSynchronize(stream);
+  driver.cuMemFree(at(data));
+  auto name = names.find(data);
+  held[name->second] -= bytes;
+  names.erase(name);
+}
+
+Status CudaDevice::grow(DeviceMemory &block, int64_t bytes, const char *what) {
+  if (bytes <= block.size())
+    return {};
+  ++generation;
+  return allocate(bytes, what, false, block);
+}
+
+Status CudaDevice::write(void *to, int64_t bytes, const Source &source) {
+  CurrentContext current = context->makeCurrent();
+  transfers.forget();
+  return transfers.upload(at(to), bytes, source, stream);
+}
+
+Status CudaDevice::copy(void *to, const void *from, int64_t bytes) {
+  CurrentContext current = context->makeCurrent();
+  transfers.forget();
+  return bytes == 0
+             ? Status()
+             : driver.check(driver.cuMemcpyDtoDAsync(at(to), at(from), size_t(bytes), stream),
+                            "cannot copy within the GPU");
+}
+
+Status CudaDevice::clear(void *to, int64_t bytes) {
+  CurrentContext current = context->makeCurrent();
+  transfers.forget();
+  return bytes == 0 ? Status()
+                    : driver.check(driver.cuMemsetD8Async(at(to), 0, size_t(bytes), stream),
+                                   "cannot clear memory");
+}
+
+Status CudaDevice::view(const void *from, int64_t bytes, const void *&host) {
+  CurrentContext current = context->makeCurrent();
+  return transfers.view(at(from), bytes, stream, host);
+}
+
+void CudaDevice::addMemory(MemoryUse &use) const {
+  use.arena += arena.size();
+  use.arenaLowerBound = arenaLowerBound;
+  use.inputs += staging.size();
+  use.outputs += outputBlock.size();
+  use.scratch += workspace.size() + constants.size() + errorSlot.size();
+}
+
+//===- plans ------------------------------------------------------------------===//
+
+Status CudaDevice::prepare(const ExecutionPlan &plan) {
+  auto *compiled = static_cast<Compiled *>(plan.compiled.get());
+  if (compiled && compiled->generation == generation)
+    return {};
+  CurrentContext current = context->makeCurrent();
+  if (!compiled) {
+    auto made = std::make_unique<Compiled>(*this, plan);
+    TRAINRT_TRY(made->commands.prepare(*kernels, libraries, *pool)
+                    .within("function '" + plan.function->name + "', "));
+    compiled = made.get();
+    plan.compiled = std::move(made);
+  }
+  return ready(*compiled, plan);
+}
+
+Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
+  const int64_t workspaceBytes = int64_t(compiled.commands.workspaceBytes());
+  // All of it is asked for at once, so that the message says what the step needs.
+  int64_t more = 0;
+  std::string needs;
+  for (auto [block, bytes, name] : {std::tuple{&arena, plan.arenaBytes, "activations"},
+                                    std::tuple{&outputBlock, plan.outputBytes, "outputs"},
+                                    std::tuple{&staging, compiled.layout.bytes, "inputs"},
+                                    std::tuple{&workspace, workspaceBytes, "workspace"}}) {
+    more += std::max<int64_t>(0, bytes - block->size());
+    needs += (needs.empty() ? "" : ", ") + std::string(name) + " " + bytesText(uint64_t(bytes));
+  }
+  TRAINRT_TRY(checkRoom(more, "function '" + plan.function->name + "' (" + needs + ")"));
+  if (plan.arenaBytes >= arena.size())
+    arenaLowerBound = plan.arenaLowerBound;
+  TRAINRT_TRY(grow(arena, plan.arenaBytes, "activations"));
+  TRAINRT_TRY(grow(outputBlock, plan.outputBytes, "outputs"));
+  TRAINRT_TRY(grow(staging, compiled.layout.bytes, "inputs"));
+  TRAINRT_TRY(grow(workspace, workspaceBytes, "workspace"));
+  compiled.commands.resolve([&](uint32_t index) { return addressOfBuffer(compiled, plan, index); },
+                            at(errorSlot.data()),
+                            {at(workspace.data()), uint64_t(workspace.size())});
+  if (!synchronous)
+    TRAINRT_TRY(capture(compiled, plan));
+  compiled.generation = generation;
+  return {};
+}
+
+DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan,
+                                          uint32_t index) const {
+  const Buffer &buffer = plan.function->buffers[index];
+  switch (buffer.space) {
+  case Space::Arena:
+    return at(arena.data()) + DeviceAddress(plan.bufferOffsets[index]);
+  case Space::Output:
+    return at(outputBlock.data()) + DeviceAddress(plan.bufferOffsets[index]);
+  case Space::Input:
+    return at(staging.data()) + DeviceAddress(compiled.layout.inputs[buffer.index]);
+  case Space::Hyper:
+    return at(staging.data()) + DeviceAddress(compiled.layout.hypers[buffer.index]);
+  case Space::Constant:
+    return at(constants.data()) + DeviceAddress(constantOffsets[buffer.index]);
+  default:
+    return at(addressOf(buffer.space, buffer.index));
+  }
+}
+
+Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan) {
+  compiled.dropGraph();
+  if (compiled.commands.size() == 0)
+    return {};
+  const std::string where = "function '" + plan.function->name + "'";
+  TRAINRT_TRY(
+      driver.check(driver.cuStreamBeginCapture(captureStream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                   "cannot capture a graph"));
+  Status status;
+  for (size_t i = 0; status.ok() && i < compiled.commands.size(); ++i)
+    status = compiled.commands.enqueue(i, captureStream)
+                 .within(where + ", " + compiled.commands.describe(i) + ": ");
+  CUgraph graph = nullptr;
+  CUresult ended = driver.cuStreamEndCapture(captureStream, &graph);
+  if (status.ok())
+    status = driver.check(ended, ("cannot capture " + where).c_str());
+  if (status.ok())
+    status = driver.check(driver.cuGraphInstantiate(&compiled.graph, graph, 0),
+                          ("cannot make a graph of " + where).c_str());
+  if (graph)
+    driver.cuGraphDestroy(graph);
+  // The first launch then costs no more than later ones.
+  if (status.ok())
+    status = driver.check(driver.cuGraphUpload(compiled.graph, stream),
+                          ("cannot load the graph of " + where).c_str());
+  return status;
+}
+
+//===- runs -------------------------------------------------------------------===//
+
+Status CudaDevice::fillStaging(const Run &run, const Compiled &compiled, unsigned char *block) {
+  const Program &program = package->program();
+  for (size_t i = 0; i < program.hypers.size(); ++i)
+    std::memcpy(block + compiled.layout.hypers[i], run.hypers[i].data(),
+                size_t(program.hypers[i].staticBytes));
+  if (!run.batch)
+    return {};
+  for (uint32_t input : run.plan.function->inputs) {
+    const ArrayView &array = run.batch->arrays[input];
+    if (!compiled.layout.staged[input] || array.onDevice)
+      continue;
+    const DType dtype = program.inputs[input].dtype;
+    unsigned char *to = block + compiled.layout.inputs[input];
+    int64_t count, bytes;
+    if (!countElements(array.shape.data(), array.shape.size(), count) ||
+        !countBytes(dtype, array.shape.data(), array.shape.size(), bytes))
+      return fail(Code::BadData, "input '", program.inputs[input].name, "' is too large");
+    if (!bytes)
+      continue;
+    if (!array.data)
+      std::memset(to, 0, size_t(bytes));
+    else if (array.dtype != dtype)
+      convertElements(array.data, array.dtype, to, dtype, count);
+    else if (bytes <= copyGrain)
+      std::memcpy(to, array.data, size_t(bytes));
+    else
+      pool->parallelFor(bytes, copyGrain,
+                        [to, from = static_cast<const unsigned char *>(array.data)](
+                            unsigned, int64_t begin, int64_t end) {
+                          std::memcpy(to + begin, from + begin, size_t(end - begin));
+                        });
+  }
+  return {};
+}
+
+Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
+  const ExecutionPlan &plan = run.plan;
+  const Function &function = *plan.function;
+  const auto &compiled = static_cast<const Compiled &>(*plan.compiled);
+  const int64_t total = int64_t(plan.steps.size());
+  if (run.stop && run.stop(0, total))
+    return Status(Code::Cancelled, "cancelled");
+  CurrentContext current = context->makeCurrent();
+  transfers.forget();
+  // Kernels of the run before may be busy, but copies into this block are done.
+  Upload &upload = uploads[nextUpload++ % 2];
+  if (std::exchange(upload.busy, false))
+    TRAINRT_TRY(fault(driver.check(driver.cuEventSynchronize(upload.done.get()),
+                                   "the batch could not be copied to the GPU"),
+                      function));
+  const int64_t bytes = compiled.layout.bytes;
+  if (bytes > upload.memory.size())
+    TRAINRT_TRY(upload.memory.allocate(*context, bytes, "inputs"));
+  TRAINRT_TRY(fillStaging(run, compiled, upload.memory.data()));
+  run.began = true;
+  if (bytes) {
+    TRAINRT_TRY(
+        fault(driver.check(driver.cuMemcpyHtoDAsync(at(staging.data()), upload.memory.data(),
+                                                    size_t(bytes), stream),
+                           "cannot copy the batch"),
+              function));
+    TRAINRT_TRY(
+        driver.check(driver.cuEventRecord(upload.done.get(), stream), "cannot record an event"));
+    upload.busy = true;
+  }
+  for (uint32_t input : function.inputs)
+    if (run.batch && run.batch->arrays[input].onDevice && compiled.layout.staged[input])
+      TRAINRT_TRY(
+          driver.check(driver.cuMemcpyDtoDAsync(at(staging.data() + compiled.layout.inputs[input]),
+                                                at(run.batch->arrays[input].data),
+                                                size_t(run.batch->arrays[input].bytes), stream),
+                       "cannot copy the batch"));
+  TRAINRT_TRY(launch(plan, compiled, ticket));
+  if (run.stop && run.stop(total, total))
+    return Status(Code::Cancelled, "cancelled");
+  return {};
+}
+
+Status CudaDevice::repeat(Ticket &ticket) {
+  CurrentContext current = context->makeCurrent();
+  return launch(*lastPlan, static_cast<const Compiled &>(*lastPlan->compiled), ticket);
+}
+
+Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, Ticket &ticket) {
+  const Program &program = package->program();
+  const Function &function = *plan.function;
+  lastPlan = &plan;
+  if (synchronous) {
+    for (size_t i = 0; i < compiled.commands.size(); ++i) {
+      Status status = compiled.commands.enqueue(i, stream);
+      if (status.ok())
+        status = driver.check(driver.cuStreamSynchronize(stream), "failed");
+      TRAINRT_TRY(status.within(context->name() + ", function '" + function.name + "', " +
+                                compiled.commands.describe(i) + ": "));
+    }
+  } else if (compiled.graph) {
+    TRAINRT_TRY(
+        fault(driver.check(driver.cuGraphLaunch(compiled.graph, stream), "cannot launch its graph"),
+              function));
+  }
+
+  ticket = nextTicket++;
+  Underway &run = underway[ticket % numReports];
+  Report *report = reinterpret_cast<Report *>(reports.data()) + ticket % numReports;
+  run.function = &function;
+  run.hasLoss = run.hasFlag = false;
+  auto fetch = [&](void *to, const void *from, size_t size) {
+    return driver.check(driver.cuMemcpyDtoHAsync(to, at(from), size, stream),
+                        "cannot copy the results");
+  };
+  for (const ExecutionPlan::Output &output : plan.outputs) {
+    run.lossType = program.outputs[output.index].dtype;
+    if (int32_t(output.index) != package->lossOutput() || !isFloat(run.lossType) ||
+        output.bytes < int64_t(sizeOf(run.lossType)))
+      continue;
+    TRAINRT_TRY(fetch(report->loss, outputBlock.data() + output.offset, sizeOf(run.lossType)));
+    run.hasLoss = true;
+    break;
+  }
+  for (const Buffer &buffer : function.buffers)
+    if (buffer.space == Space::State && int32_t(buffer.index) == package->nonfiniteState()) {
+      TRAINRT_TRY(fetch(&report->nonfinite, addressOf(buffer.space, buffer.index), 4));
+      run.hasFlag = true;
+      break;
+    }
+  TRAINRT_TRY(fetch(report->error, errorSlot.data(), sizeof report->error));
+  return driver.check(driver.cuEventRecord(run.done.get(), stream), "cannot record an event");
+}
+
+Status CudaDevice::wait(Ticket ticket, Result &result) {
+  result = {};
+  const Underway &run = underway[ticket % numReports];
+  CurrentContext current = context->makeCurrent();
+  TRAINRT_TRY(fault(driver.check(driver.cuEventSynchronize(run.done.get()), "it did not end"),
+                    *run.function));
+  const Report *report = reinterpret_cast<const Report *>(reports.data()) + ticket % numReports;
+  if (report->error[0]) {
+    Status status = badIndex(report->error);
+    TRAINRT_TRY(clear(errorSlot.data(), errorSlot.size()));
+    return status;
+  }
+  if (run.hasLoss)
+    convertElements(report->loss, run.lossType, &result.loss, DType::F64, 1);
+  result.nonfinite = run.hasFlag && report->nonfinite != 0;
+  return {};
+}
+
+Status CudaDevice::fault(const Status &status, const Function &function) const {
+  if (status.code() != Code::DeviceError)
+    return status;
+  return fail(Code::DeviceError, context->name(), ", function '", function.name,
+              "': ", status.message(),
+              synchronous ? ""
+                          : "\nthe session cannot go on; running it again with --sync (in the C "
+                            "API: `synchronous`) tells which kernel it was");
+}
+
+} // namespace trainrt::cuda

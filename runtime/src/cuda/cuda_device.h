@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs on a GPU. Everything that a captured graph refers to is at an address that moves only when
+// it grows; graphs of before are then captured again. A run is: its batch and hyper-parameters
+// copied in one piece, one graph launched, its loss, flag and error slot copied back.
+#ifndef TRAINRT_CUDA_CUDA_DEVICE_H
+#define TRAINRT_CUDA_CUDA_DEVICE_H
+
+#include "core/device.h"
+#include "cuda/commands.h"
+#include "cuda/context.h"
+#include "cuda/kernels.h"
+#include "cuda/transfers.h"
+
+#include <map>
+#include <string>
+
+namespace trainrt::cuda {
+
+/// Where the hyper-parameters and inputs of a run lie, in the pinned block and in the device's
+/// alike.
+struct StagingLayout {
+  std::vector<int64_t> hypers;
+  /// By index in Program::inputs; only those that have a buffer are staged.
+  std::vector<int64_t> inputs;
+  std::vector<bool> staged;
+  int64_t bytes = 0;
+};
+StagingLayout layOutStaging(const Program &program, const ExecutionPlan &plan);
+
+class CudaDevice final : public Device {
+public:
+  CudaDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
+             AddressOf addressOf, std::unique_ptr<Context> context);
+  ~CudaDevice() override;
+  Status start();
+
+  bool runsAhead() const override { return true; }
+  bool isHost() const override { return false; }
+  Status locate(const void *data, bool &here) const override;
+  Status write(void *to, int64_t bytes, const Source &source) override;
+  Status copy(void *to, const void *from, int64_t bytes) override;
+  Status clear(void *to, int64_t bytes) override;
+  Status view(const void *from, int64_t bytes, const void *&host) override;
+  Status prepare(const ExecutionPlan &plan) override;
+  int64_t outputCapacity() const override { return outputBlock.size(); }
+  const unsigned char *outputs() const override { return outputBlock.data(); }
+  Status enqueue(Run &run, Ticket &ticket) override;
+  Status repeat(Ticket &ticket) override;
+  Status wait(Ticket ticket, Result &result) override;
+  void addMemory(MemoryUse &use) const override;
+
+private:
+  class Compiled;
+  /// What a run leaves in pinned memory.
+  struct Report {
+    unsigned char loss[8];
+    int32_t nonfinite, padding;
+    int64_t error[4];
+  };
+  struct Upload {
+    PinnedMemory memory;
+    Event done;
+    bool busy = false;
+  };
+  /// A run that may be under way.
+  struct Underway {
+    Event done;
+    const Function *function = nullptr;
+    DType lossType = DType::F32;
+    bool hasLoss = false, hasFlag = false;
+  };
+
+  Status allocateBytes(int64_t bytes, const char *what, bool zeroed, unsigned char *&data) override;
+  void releaseBytes(unsigned char *data, int64_t bytes) override;
+  /// OutOfMemory with what is held, what is needed and what is free, unless `more` bytes are.
+  Status checkRoom(int64_t more, const std::string &what) const;
+  Status outOfMemory(const std::string &what) const;
+  /// Lets `block` have at least `bytes`; what depends on its address is made again.
+  Status grow(DeviceMemory &block, int64_t bytes, const char *what);
+  Status ready(Compiled &compiled, const ExecutionPlan &plan);
+  Status capture(Compiled &compiled, const ExecutionPlan &plan);
+  DeviceAddress addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan,
+                                uint32_t index) const;
+  Status fillStaging(const Run &run, const Compiled &compiled, unsigned char *block);
+  Status launch(const ExecutionPlan &plan, const Compiled &compiled, Ticket &ticket);
+  Status fault(const Status &status, const Function &function) const;
+  DeviceAddress at(const void *data) const { return reinterpret_cast<DeviceAddress>(data); }
+
+  // In this order: what is later may use what is before it until the end.
+  std::unique_ptr<Context> context;
+  const Driver &driver;
+  const bool synchronous;
+  CUstream stream = nullptr, captureStream = nullptr;
+  bool ownStream = false;
+  std::unique_ptr<Kernels> kernels;
+  Libraries libraries;
+  Transfers transfers;
+  /// What is allocated, by its name in messages.
+  std::map<std::string, int64_t> held;
+  std::map<const unsigned char *, std::string> names;
+  DeviceMemory arena, outputBlock, staging, workspace, constants, errorSlot;
+  std::vector<int64_t> constantOffsets;
+  int64_t arenaLowerBound = 0;
+  /// Counts the moves of memory that graphs refer to.
+  uint64_t generation = 1;
+  Upload uploads[2];
+  PinnedMemory reports;
+  static constexpr size_t numReports = 4;
+  Underway underway[numReports];
+  Ticket nextTicket = 0;
+  size_t nextUpload = 0;
+  const ExecutionPlan *lastPlan = nullptr;
+};
+
+} // namespace trainrt::cuda
+
+#endif // TRAINRT_CUDA_CUDA_DEVICE_H

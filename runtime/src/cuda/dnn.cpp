@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The runtime's side of the cuDNN plugin.
+
+#include "cuda/dnn.h"
+
+#include "cuda/cudnn_plugin.h"
+#include "cuda/driver.h"
+#include "cuda/library_search.h"
+#include "io/file.h"
+#include "io/hash.h"
+
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+namespace trainrt::cuda {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void appendTo(void *to, const void *bytes, size_t size) {
+  static_cast<std::string *>(to)->append(static_cast<const char *>(bytes), size);
+}
+TrainrtCudnnSink sink(std::string &text) { return {appendTo, &text}; }
+
+constexpr size_t checksumDigits = 16;
+
+void copyStrides(int64_t (&to)[3], const int64_t (&from)[3]) { std::copy(from, from + 3, to); }
+
+/// The call in the plugin's terms. Its bytes identify it, so what it does not use is 0.
+TrainrtCudnnAttention translate(const AttentionCall &call) {
+  TrainrtCudnnAttention out;
+  std::memset(&out, 0, sizeof out);
+  out.backward = call.backward;
+  out.bf16 = call.dtype == DType::BF16;
+  out.batch = call.batch;
+  out.heads = call.heads;
+  out.kvHeads = call.kvHeads;
+  out.queryRows = call.queryRows;
+  out.keyRows = call.keyRows;
+  out.keyColumns = call.keyColumns;
+  out.valueColumns = call.valueColumns;
+  copyStrides(out.q, call.q);
+  copyStrides(out.k, call.k);
+  copyStrides(out.v, call.v);
+  copyStrides(out.o, call.o);
+  if (call.backward) {
+    copyStrides(out.dO, call.dO);
+    copyStrides(out.dQ, call.dQ);
+    copyStrides(out.dK, call.dK);
+    copyStrides(out.dV, call.dV);
+  }
+  if (call.hasBias) {
+    std::copy(call.bias, call.bias + 4, out.bias);
+    out.biasType = call.biasDtype == DType::F32 ? 1 : 2;
+  }
+  out.causal = call.causal;
+  out.scale = call.scale;
+  out.dropout = call.dropout;
+  return out;
+}
+
+std::string describe(const AttentionCall &call) {
+  std::string text = std::string(call.backward ? "backward" : "forward") + ", " +
+                     nameOf(call.dtype) + ", batch " + std::to_string(call.batch) + ", heads " +
+                     std::to_string(call.heads);
+  if (call.kvHeads != call.heads)
+    text += " (" + std::to_string(call.kvHeads) + " of k and v)";
+  text += ", rows " + std::to_string(call.queryRows) + " x " + std::to_string(call.keyRows) +
+          ", columns " + std::to_string(call.keyColumns);
+  if (call.valueColumns != call.keyColumns)
+    text += " (" + std::to_string(call.valueColumns) + " of v)";
+  if (call.causal)
+    text += ", causal";
+  if (call.hasBias)
+    text += std::string(", bias of ") + nameOf(call.biasDtype);
+  if (call.dropout > 0)
+    text += ", dropout " + std::to_string(call.dropout);
+  return text;
+}
+
+Status unsupported(const AttentionCall &call, const std::string &why) {
+  return fail(Code::Unsupported, "cuDNN cannot do this attention (", describe(call), "): ", why,
+              ". Compile without fused attention");
+}
+
+/// Limits that are known without asking the library.
+Status check(const AttentionCall &call) {
+  if (call.dtype != DType::BF16 && call.dtype != DType::F16)
+    return unsupported(call, "operands have to be bf16 or f16");
+  if (call.hasBias && call.biasDtype != DType::F32 && call.biasDtype != call.dtype)
+    return unsupported(call, "the bias has to be f32 or of the operands' type");
+  if (call.hasBias && call.bias[3] != 1 && !(call.keyRows == 1 || call.bias[3] == 0))
+    return unsupported(call, "the bias of a row does not lie side by side");
+  if (call.causal && call.queryRows > call.keyRows)
+    return unsupported(call, "with a causal mask the first rows would see nothing");
+  for (int64_t extent : {call.batch, call.heads, call.kvHeads, call.queryRows, call.keyRows,
+                         call.keyColumns, call.valueColumns})
+    if (extent <= 0)
+      return unsupported(call, "a size is 0");
+  return {};
+}
+
+class Plan final : public AttentionPlan {
+public:
+  Plan(const TrainrtCudnnPlugin &plugin, TrainrtCudnnPlan *plan) : plugin(plugin), plan(plan) {}
+  ~Plan() override { plugin.destroy(plan); }
+  Plan(const Plan &) = delete;
+  Plan &operator=(const Plan &) = delete;
+
+  uint64_t workspaceBytes() const override { return plugin.workspaceBytes(plan); }
+  Status enqueue(StreamHandle stream, const AttentionOperands &operands,
+                 Workspace workspace) const override {
+    if (workspace.bytes < workspaceBytes())
+      return fail(Code::Internal, "an attention needs ", workspaceBytes(),
+                  " bytes of workspace and got ", workspace.bytes);
+    auto pointer = [](DeviceAddress address) { return reinterpret_cast<void *>(address); };
+    TrainrtCudnnOperands pointers = {
+        pointer(operands.q),    pointer(operands.k),     pointer(operands.v),
+        pointer(operands.o),    pointer(operands.stats), pointer(operands.bias),
+        pointer(operands.seed), pointer(operands.dO),    pointer(operands.dQ),
+        pointer(operands.dK),   pointer(operands.dV)};
+    std::string why;
+    if (plugin.enqueue(plan, stream, &pointers, pointer(workspace.address), sink(why)))
+      return fail(Code::DeviceError, "cuDNN: ", why);
+    return {};
+  }
+
+private:
+  const TrainrtCudnnPlugin &plugin;
+  TrainrtCudnnPlan *plan;
+};
+
+/// What stands before a stored plan, after which follow 16 digits, the plan's checksum: what it is
+/// a plan of.
+std::string storedHeader(const std::string &identity, const TrainrtCudnnAttention &attention) {
+  std::string header = "trainrt attention plan 1\n" + identity + "\n";
+  header.append(reinterpret_cast<const char *>(&attention), sizeof attention);
+  return header;
+}
+
+} // namespace
+
+struct DnnImpl {
+  const TrainrtCudnnPlugin *plugin = nullptr;
+  /// Versions and device, which decide what a stored plan is good for.
+  std::string identity;
+  std::string folder;
+
+  std::mutex mutex;
+  std::condition_variable finished;
+  /// By the bytes of a description; null while a thread builds it.
+  std::map<std::string, std::shared_ptr<const AttentionPlan>> plans;
+  Cudnn::Counts counts;
+
+  Status make(const AttentionCall &call, const TrainrtCudnnAttention &attention,
+              std::shared_ptr<const AttentionPlan> &plan);
+  bool restore(const std::string &path, const std::string &header,
+               const TrainrtCudnnAttention &attention, TrainrtCudnnPlan *&plan);
+  void store(const std::string &path, const std::string &header, const TrainrtCudnnPlan *plan);
+};
+
+/// False if there is no such file or it is not usable: then the plan is built, and stored again.
+bool DnnImpl::restore(const std::string &path, const std::string &header,
+                      const TrainrtCudnnAttention &attention, TrainrtCudnnPlan *&plan) {
+  std::shared_ptr<const MappedFile> file;
+  size_t begin = header.size() + checksumDigits;
+  if (!MappedFile::open(path, file).ok() || file->size() <= begin ||
+      std::memcmp(file->data(), header.data(), header.size()) != 0)
+    return false;
+  const unsigned char *stored = file->data() + begin;
+  size_t size = size_t(file->size()) - begin;
+  std::string checksum = hex64(fnv1a64(stored, size)), ignored;
+  return std::memcmp(stored - checksumDigits, checksum.data(), checksumDigits) == 0 &&
+         plugin->restore(&attention, stored, size, &plan, sink(ignored)) == 0;
+}
+
+/// A store that cannot be written only costs time, now and at the next start.
+void DnnImpl::store(const std::string &path, const std::string &header,
+                    const TrainrtCudnnPlan *plan) {
+  std::string bytes, ignored;
+  if (plugin->store(plan, sink(bytes), sink(ignored)))
+    return;
+  std::string checksum = hex64(fnv1a64(bytes.data(), bytes.size()));
+  std::error_code error;
+  fs::create_directories(folder, error);
+  AtomicFile file;
+  if (!error && file.create(path).ok() && file.write(header.data(), header.size()).ok() &&
+      file.write(checksum.data(), checksumDigits).ok() &&
+      file.write(bytes.data(), bytes.size()).ok())
+    (void)file.commit().ok();
+}
+
+Status DnnImpl::make(const AttentionCall &call, const TrainrtCudnnAttention &attention,
+                     std::shared_ptr<const AttentionPlan> &plan) {
+  std::string header = storedHeader(identity, attention), path;
+  if (!folder.empty())
+    path = folder + "/attention-" + hex64(fnv1a64(header.data(), header.size())) + ".plan";
+  TrainrtCudnnPlan *made = nullptr;
+  bool restored = !path.empty() && restore(path, header, attention, made);
+  if (!restored) {
+    std::string why;
+    if (plugin->build(&attention, &made, sink(why)))
+      return unsupported(call, why);
+    if (!path.empty())
+      store(path, header, made);
+  }
+  plan = std::make_shared<Plan>(*plugin, made);
+  std::lock_guard<std::mutex> lock(mutex);
+  ++(restored ? counts.restored : counts.built);
+  return {};
+}
+
+std::string planCacheFolder() {
+  auto environment = [](const char *name) -> std::string {
+    const char *value = std::getenv(name);
+    return value ? value : "";
+  };
+  std::string chosen = environment("TRAINRT_CACHE");
+  if (chosen == "off")
+    return "";
+  if (!chosen.empty())
+    return chosen;
+  std::string cache = environment("XDG_CACHE_HOME");
+  // The XDG specification: a relative path is to be ignored.
+  if (!cache.empty() && cache[0] == '/')
+    return cache + "/trainrt";
+  std::string home = environment("HOME");
+  return home.empty() ? "" : home + "/.cache/trainrt";
+}
+
+Cudnn::Cudnn(std::shared_ptr<DnnImpl> impl) : impl(std::move(impl)) {}
+Cudnn::~Cudnn() = default;
+
+Status Dnn::load(std::unique_ptr<Dnn> &dnn) {
+  std::unique_ptr<Cudnn> loaded;
+  TRAINRT_TRY(Cudnn::load(loaded));
+  dnn = std::move(loaded);
+  return {};
+}
+
+Status Cudnn::load(std::unique_ptr<Cudnn> &dnn) {
+  auto impl = std::make_shared<DnnImpl>();
+  const Driver *driver = nullptr;
+  TRAINRT_TRY(Driver::load(driver));
+
+  SharedLibrary library;
+  const char *named = std::getenv("TRAINRT_CUDNN_PLUGIN");
+  Status found = named && *named
+                     ? loadLibraryAt(named, library)
+                     : loadLibrary({"libtrainrt-cudnn.so"},
+                                   "the plugin for fused attention, which is built beside "
+                                   "libtrainrt.so where cuDNN's headers are; TRAINRT_CUDNN_PLUGIN "
+                                   "names another place",
+                                   library);
+  TRAINRT_TRY(found.as(Code::DeviceError));
+  TrainrtCudnnEntry entry = nullptr;
+  impl->plugin = library.resolve(entry, TRAINRT_CUDNN_PLUGIN_ENTRY) ? entry() : nullptr;
+  if (!impl->plugin || impl->plugin->abi != TRAINRT_CUDNN_PLUGIN_ABI)
+    return fail(Code::DeviceError, library.path,
+                " belongs to another version of libtrainrt; install the two together");
+
+  // cuDNN opens these by name when it needs them; being loaded, they are found wherever they were.
+  SharedLibrary cudnn, cudart, optional;
+  TRAINRT_TRY(loadLibrary({"libcudart.so.13", "libcudart.so.12"},
+                          "it is part of the CUDA toolkit and of the wheel nvidia-cuda-runtime",
+                          cudart)
+                  .as(Code::DeviceError));
+  (void)loadLibrary({"libnvrtc.so.13", "libnvrtc.so.12"}, "", optional).ok();
+  (void)loadLibrary({"libcublasLt.so.13", "libcublasLt.so.12"}, "", optional).ok();
+  TRAINRT_TRY(loadLibrary({"libcudnn.so.9"},
+                          "it is part of cuDNN and of the wheel nvidia-cudnn-cu13", cudnn)
+                  .as(Code::DeviceError));
+  int64_t version = 0;
+  std::string why, device;
+  if (impl->plugin->open(cudnn.handle, cudart.path.c_str(), &version, sink(why)))
+    return fail(Code::DeviceError, cudnn.path, ": ", why);
+  TRAINRT_TRY(deviceIdentity(*driver, device));
+  impl->identity =
+      "cuDNN " + std::to_string(version) + ", " + impl->plugin->version + ", " + device;
+  impl->folder = planCacheFolder();
+  dnn.reset(new Cudnn(std::move(impl)));
+  return {};
+}
+
+Status Cudnn::prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan) {
+  TRAINRT_TRY(check(call));
+  TrainrtCudnnAttention attention = translate(call);
+  std::string key(reinterpret_cast<const char *>(&attention), sizeof attention);
+  {
+    std::unique_lock<std::mutex> lock(impl->mutex);
+    for (;;) {
+      auto [it, first] = impl->plans.try_emplace(key, nullptr);
+      if (first)
+        break;
+      if (it->second) {
+        plan = it->second;
+        return {};
+      }
+      impl->finished.wait(lock);
+    }
+  }
+  Status made = impl->make(call, attention, plan);
+  {
+    std::lock_guard<std::mutex> lock(impl->mutex);
+    if (made.ok())
+      impl->plans[key] = plan;
+    else
+      impl->plans.erase(key); // a thread that waited tries itself, and reports the same
+  }
+  impl->finished.notify_all();
+  return made;
+}
+
+Cudnn::Counts Cudnn::counts() const {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  return impl->counts;
+}
+
+} // namespace trainrt::cuda

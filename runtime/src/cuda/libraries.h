@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the CUDA device asks of cuBLASLt and cuDNN: calls that are decided once, when a plan is
+// made, and only enqueued later, so that they can be captured into a graph. Neither library is
+// linked; both are loaded when a plan first has a command for them.
+#ifndef TRAINRT_CUDA_LIBRARIES_H
+#define TRAINRT_CUDA_LIBRARIES_H
+
+#include "core/dtype.h"
+#include "core/status.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace trainrt::cuda {
+
+/// A CUstream, which is also a cudaStream_t.
+using StreamHandle = void *;
+/// A CUdeviceptr.
+using DeviceAddress = uint64_t;
+
+/// What is done with the elements of a matrix product before they are stored. `bias` has n elements, one
+/// a column of C; `aux` is laid out as C; both are of C's dtype. GELU is its tanh form.
+///   Bias         C = product + bias
+///   GeluAux      aux = product; C = gelu(aux)
+///   GeluAuxBias  aux = product + bias; C = gelu(aux)
+///   DGelu        C = product * gelu'(aux)
+///   DGeluBGrad   the same, and bias = sums of C over m
+enum class GemmEpilogue : uint8_t { None, Bias, GeluAux, GeluAuxBias, DGelu, DGeluBGrad };
+
+/// C[batch..., m, n] = alpha * A[batch..., m, k] * B[batch..., k, n] + beta * C, sums in f32 (f64
+/// for f64). All strides are in elements of `dtype`, any of them may be 0, 1 or anything else, and
+/// an extent of 1 makes its stride meaningless. k may be 0 (C = beta * C); m, n and batch are not.
+struct GemmCall {
+  DType dtype = DType::F32; ///< of A, B and C: f32, f64, f16, bf16
+  bool tf32 = false;        ///< f32 only: operands may be rounded to TF32
+  int64_t m = 0, n = 0, k = 0;
+  int64_t aM = 0, aK = 0, bK = 0, bN = 0, cM = 0, cN = 0;
+  /// Extents, and the strides of each operand. One length, at most 16.
+  std::vector<int64_t> batch, aBatch, bBatch, cBatch;
+  float alpha = 1, beta = 0;
+  /// Where the operands will be. Equal to those of `enqueue` as far as alignment goes: it may
+  /// decide the algorithm. (Buffers begin at multiples of 256, so that is a function of shapes
+  /// only.)
+  DeviceAddress a = 0, b = 0, c = 0;
+  /// The epilogue's operands stay at these addresses.
+  GemmEpilogue epilogue = GemmEpilogue::None;
+  DeviceAddress bias = 0, aux = 0;
+  bool operator==(const GemmCall &) const = default;
+};
+
+/// See the table Attention in program.fbs.
+struct AttentionCall {
+  bool backward = false;
+  DType dtype = DType::BF16;
+  int64_t batch = 0, heads = 0, kvHeads = 0, queryRows = 0, keyRows = 0, keyColumns = 0,
+          valueColumns = 0;
+  /// Strides in elements of batch, head, row. The d* ones are those of the gradients (backward).
+  int64_t q[3] = {}, k[3] = {}, v[3] = {}, o[3] = {}, dO[3] = {}, dQ[3] = {}, dK[3] = {},
+          dV[3] = {};
+  /// Of batch, head, row of q, row of k; 0 where it is repeated.
+  int64_t bias[4] = {};
+  bool hasBias = false;
+  DType biasDtype = DType::F32;
+  float scale = 1, dropout = 0;
+  bool causal = false;
+  bool operator==(const AttentionCall &) const = default;
+};
+
+/// Addresses of an AttentionCall's operands; 0 where it has none. `stats` and `seed` as in
+/// program.fbs.
+struct AttentionOperands {
+  DeviceAddress q = 0, k = 0, v = 0, o = 0, stats = 0, bias = 0, seed = 0;
+  DeviceAddress dO = 0, dQ = 0, dK = 0, dV = 0;
+};
+
+/// Device memory for the length of one call, undefined before and after. 256-byte aligned.
+struct Workspace {
+  DeviceAddress address = 0;
+  uint64_t bytes = 0;
+};
+
+/// Most that a matrix product may ask for.
+inline constexpr uint64_t gemmWorkspaceLimit = uint64_t(32) << 20;
+
+// In all of these the device's primary context is current on the calling thread, which is the one
+// whose memory the addresses are of. Errors: DeviceError for the library itself (absent: what was
+// looked for and where; a status of its own: the name of that status), Unsupported for a call that
+// it cannot do (with the shapes, and what to compile differently).
+
+/// A matrix product with everything decided.
+class GemmPlan {
+public:
+  virtual ~GemmPlan() = default;
+  virtual uint64_t workspaceBytes() const = 0;
+  /// Only enqueues work on `stream`; may be captured.
+  virtual Status enqueue(StreamHandle stream, DeviceAddress a, DeviceAddress b, DeviceAddress c,
+                         Workspace workspace) const = 0;
+};
+
+/// An attention with everything decided.
+class AttentionPlan {
+public:
+  virtual ~AttentionPlan() = default;
+  virtual uint64_t workspaceBytes() const = 0;
+  /// Only enqueues work on `stream`; may be captured.
+  virtual Status enqueue(StreamHandle stream, const AttentionOperands &operands,
+                         Workspace workspace) const = 0;
+};
+
+/// cuBLASLt.
+class Blas {
+public:
+  /// Defined in blas.cpp.
+  static Status load(std::unique_ptr<Blas> &blas);
+  virtual ~Blas() = default;
+  /// Several threads may call it at once. The result depends on nothing but `call` and the device;
+  /// equal calls may share a plan.
+  virtual Status prepare(const GemmCall &call, std::shared_ptr<const GemmPlan> &plan) = 0;
+};
+
+/// cuDNN.
+class Dnn {
+public:
+  /// Defined in dnn.cpp.
+  static Status load(std::unique_ptr<Dnn> &dnn);
+  virtual ~Dnn() = default;
+  /// Several threads may call it at once (it may serialize them). The result depends on nothing but
+  /// `call` and the device; equal calls may share a plan.
+  virtual Status prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan) = 0;
+};
+
+} // namespace trainrt::cuda
+
+#endif // TRAINRT_CUDA_LIBRARIES_H

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: trainc-opt %s --align-matmuls | FileCheck %s
+
+// The vocabulary of a head: columns of the result.
+// CHECK-LABEL: func.func @columns
+// CHECK: %[[W:.*]] = train.pad %arg1 value = 0.000000e+00 : bf16 low = <0, 0> : tensor<1003x64xbf16> -> tensor<1008x64xbf16>
+// CHECK: %[[Y:.*]] = train.matmul %arg0, %[[W]] transposed : tensor<4x64xbf16>, tensor<1008x64xbf16> -> tensor<4x1008xbf16>
+// CHECK: train.slice %[[Y]] starts = <0, 0> steps = [1, 1] : tensor<4x1008xbf16> -> tensor<4x1003xbf16>
+func.func @columns(%x: tensor<4x64xbf16>, %w: tensor<1003x64xbf16>) -> tensor<4x1003xbf16> {
+  %0 = train.matmul %x, %w transposed : tensor<4x64xbf16>, tensor<1003x64xbf16> -> tensor<4x1003xbf16>
+  return %0 : tensor<4x1003xbf16>
+}
+
+// From 1024 on to whole tiles; the sum's extent on both sides, without a slice.
+// CHECK-LABEL: func.func @inner
+// CHECK: train.pad %arg0 {{.*}} -> tensor<8x1088xbf16>
+// CHECK: train.pad %arg1 {{.*}} -> tensor<1088x64xbf16>
+// CHECK: %[[Y:.*]] = train.matmul
+// CHECK: return %[[Y]]
+func.func @inner(%x: tensor<8x1025xbf16>, %w: tensor<1025x64xbf16>) -> tensor<8x64xbf16> {
+  %0 = train.matmul %x, %w : tensor<8x1025xbf16>, tensor<1025x64xbf16> -> tensor<8x64xbf16>
+  return %0 : tensor<8x64xbf16>
+}
+
+// Rows of the result lie contiguous in a transposed lhs.
+// CHECK-LABEL: func.func @rows
+// CHECK: train.pad %arg0 {{.*}} : tensor<8x67xbf16> -> tensor<8x72xbf16>
+// CHECK: train.slice {{.*}} : tensor<72x64xbf16> -> tensor<67x64xbf16>
+func.func @rows(%x: tensor<8x67xbf16>, %w: tensor<8x64xbf16>) -> tensor<67x64xbf16> {
+  %0 = train.matmul %x transposed, %w : tensor<8x67xbf16>, tensor<8x64xbf16> -> tensor<67x64xbf16>
+  return %0 : tensor<67x64xbf16>
+}
+
+// Near misses: rows of the result alone, small extents, f32, extents that are not known.
+// CHECK-LABEL: func.func @declined
+// CHECK-NOT: train.pad
+func.func @declined(%x: tensor<67x64xbf16>, %w: tensor<64x63xbf16>, %f: tensor<4x67xf32>,
+                    %s: tensor<?x64xbf16, #train.dims<n, 64>>)
+    -> (tensor<67x63xbf16>, tensor<4x4xf32>, tensor<64x64xbf16>) {
+  %0 = train.matmul %x, %w : tensor<67x64xbf16>, tensor<64x63xbf16> -> tensor<67x63xbf16>
+  %1 = train.matmul %f, %f transposed : tensor<4x67xf32>, tensor<4x67xf32> -> tensor<4x4xf32>
+  %2 = train.matmul %s transposed, %s : tensor<?x64xbf16, #train.dims<n, 64>>, tensor<?x64xbf16, #train.dims<n, 64>> -> tensor<64x64xbf16>
+  return %0, %1, %2 : tensor<67x63xbf16>, tensor<4x4xf32>, tensor<64x64xbf16>
+}

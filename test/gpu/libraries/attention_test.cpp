@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Fused attention on the device against its definition in f64: masks, biases, groups of heads,
+// strides, dropout (whose mask is read back through the device's own results), and the store of
+// plans.
+
+#include "cuda/dnn.h"
+#include "device.h"
+#include "tests.h"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <thread>
+
+namespace trainrt::cuda::test {
+
+namespace {
+
+enum class Bias { None, Full, Keys, Rows, Heads };
+enum class Strides { HeadMajor, RowMajor, Packed };
+
+struct Case {
+  std::string name;
+  int64_t batch = 2, heads = 3, kvHeads = 3, queryRows = 128, keyRows = 128, columns = 64;
+  DType dtype = DType::BF16;
+  bool causal = false;
+  Bias bias = Bias::None;
+  DType biasDtype = DType::BF16;
+  double dropout = 0;
+  Strides strides = Strides::RowMajor;
+  double scale = 0.125;
+};
+
+/// A tensor [batch, heads, rows, columns] somewhere in an array.
+struct Tensor {
+  Tensor(Device &device, const Case &test, int64_t heads, int64_t rows)
+      : batch(test.batch), heads(heads), rows(rows), columns(test.columns),
+        array(device, test.dtype, size_t(setStrides(test.strides))) {}
+
+  int64_t setStrides(Strides kind) {
+    int64_t row = heads * columns * (kind == Strides::Packed ? 3 : 1);
+    if (kind == Strides::HeadMajor)
+      stride[0] = heads * rows * columns, stride[1] = rows * columns, stride[2] = columns;
+    else
+      stride[0] = rows * row, stride[1] = columns, stride[2] = row;
+    return stride[0] * batch;
+  }
+  size_t at(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    return size_t(b * stride[0] + h * stride[1] + i * stride[2] + j);
+  }
+  double &operator()(int64_t b, int64_t h, int64_t i, int64_t j) {
+    return array.values[at(b, h, i, j)];
+  }
+
+  int64_t batch, heads, rows, columns;
+  int64_t stride[3] = {};
+  Array array;
+};
+
+/// The operands and the reference's results of a case.
+struct Problem {
+  Problem(Device &device, const Case &test)
+      : device(device), test(test), q(device, test, test.heads, test.queryRows),
+        k(device, test, test.kvHeads, test.keyRows), v(device, test, test.kvHeads, test.keyRows),
+        o(device, test, test.heads, test.queryRows), dO(device, test, test.heads, test.queryRows),
+        dQ(device, test, test.heads, test.queryRows), dK(device, test, test.kvHeads, test.keyRows),
+        dV(device, test, test.kvHeads, test.keyRows),
+        stats(device, DType::F32, size_t(test.batch * test.heads * test.queryRows)),
+        seed(device, DType::I64, 2), bias(device, test.biasDtype, size_t(biasSize())) {}
+
+  int64_t biasSize() {
+    int64_t rows = test.queryRows, keys = test.keyRows, heads = test.heads;
+    switch (test.bias) {
+    case Bias::None:
+      return 1;
+    case Bias::Full:
+      biasStride[0] = heads * rows * keys, biasStride[1] = rows * keys, biasStride[2] = keys;
+      biasStride[3] = 1;
+      return test.batch * heads * rows * keys;
+    case Bias::Keys:
+      biasStride[0] = keys, biasStride[3] = 1;
+      return test.batch * keys;
+    case Bias::Rows:
+      biasStride[2] = keys, biasStride[3] = 1;
+      return rows * keys;
+    case Bias::Heads:
+      biasStride[1] = rows * keys, biasStride[2] = keys, biasStride[3] = 1;
+      return heads * rows * keys;
+    }
+    return 1;
+  }
+
+  AttentionCall call(bool backward) const {
+    AttentionCall result;
+    result.backward = backward;
+    result.dtype = test.dtype;
+    result.batch = test.batch, result.heads = test.heads, result.kvHeads = test.kvHeads;
+    result.queryRows = test.queryRows, result.keyRows = test.keyRows;
+    result.keyColumns = result.valueColumns = test.columns;
+    auto copy = [](int64_t (&to)[3], const Tensor &from) {
+      std::copy(from.stride, from.stride + 3, to);
+    };
+    copy(result.q, q), copy(result.k, k), copy(result.v, v), copy(result.o, o);
+    if (backward)
+      copy(result.dO, dO), copy(result.dQ, dQ), copy(result.dK, dK), copy(result.dV, dV);
+    result.hasBias = test.bias != Bias::None;
+    result.biasDtype = test.biasDtype;
+    if (result.hasBias)
+      std::copy(biasStride, biasStride + 4, result.bias);
+    result.scale = float(test.scale);
+    result.dropout = float(test.dropout);
+    result.causal = test.causal;
+    return result;
+  }
+
+  AttentionOperands operands() const {
+    AttentionOperands result;
+    result.q = q.array.address(), result.k = k.array.address(), result.v = v.array.address();
+    result.o = o.array.address(), result.stats = stats.address();
+    result.bias = test.bias == Bias::None ? 0 : bias.address();
+    result.seed = test.dropout > 0 ? seed.address() : 0;
+    result.dO = dO.array.address(), result.dQ = dQ.array.address();
+    result.dK = dK.array.address(), result.dV = dV.array.address();
+    return result;
+  }
+
+  void fill() {
+    std::mt19937 random(unsigned(test.queryRows * 7 + test.columns));
+    for (Tensor *tensor : {&q, &k, &v, &dO}) {
+      tensor->array.fill(random);
+      tensor->array.toDevice();
+    }
+    if (test.bias == Bias::Keys) {
+      // As exported models mask padding: the lowest value on the last third of the keys.
+      double lowest = test.biasDtype == DType::F16 ? -65504 : -3.3895313892515355e38;
+      for (int64_t b = 0; b < test.batch; ++b)
+        for (int64_t j = 0; j < test.keyRows; ++j)
+          bias.values[size_t(b * test.keyRows + j)] =
+              j < test.keyRows - (b + 1) * test.keyRows / 3 ? 0 : lowest;
+    } else if (test.bias != Bias::None) {
+      bias.fill(random);
+    }
+    bias.toDevice();
+    setSeed(11, 5);
+  }
+
+  void setSeed(int64_t key, int64_t offset) {
+    seed.values = {double(key), double(offset)};
+    seed.toDevice();
+  }
+
+  /// o, stats and the gradients by definition; `keep` is dropout's mask or empty.
+  struct Reference {
+    std::vector<double> o, stats, dQ, dK, dV;
+  };
+  Reference reference(const std::vector<bool> &keep) {
+    Reference result;
+    result.o.resize(o.array.values.size());
+    result.stats.resize(stats.values.size());
+    result.dQ.resize(dQ.array.values.size());
+    result.dK.resize(dK.array.values.size());
+    result.dV.resize(dV.array.values.size());
+    int64_t keys = test.keyRows, columns = test.columns, group = test.heads / test.kvHeads;
+    double kept = 1 / (1 - test.dropout);
+    std::vector<double> p(static_cast<size_t>(keys)), dP(p.size());
+    for (int64_t b = 0; b < test.batch; ++b)
+      for (int64_t h = 0; h < test.heads; ++h)
+        for (int64_t i = 0; i < test.queryRows; ++i) {
+          int64_t hk = h / group;
+          int64_t visible = test.causal ? std::min(keys, i + keys - test.queryRows + 1) : keys;
+          double highest = -INFINITY, sum = 0, dot = 0;
+          for (int64_t j = 0; j < visible; ++j) {
+            double score = 0;
+            for (int64_t c = 0; c < columns; ++c)
+              score += q(b, h, i, c) * k(b, hk, j, c);
+            score *= test.scale;
+            if (test.bias != Bias::None)
+              score += bias.values[size_t(b * biasStride[0] + h * biasStride[1] +
+                                          i * biasStride[2] + j * biasStride[3])];
+            p[size_t(j)] = score;
+            highest = std::max(highest, score);
+          }
+          for (int64_t j = 0; j < visible; ++j)
+            sum += p[size_t(j)] = std::exp(p[size_t(j)] - highest);
+          size_t row = size_t((b * test.heads + h) * test.queryRows + i);
+          result.stats[row] = highest + std::log(sum);
+          for (int64_t j = 0; j < visible; ++j) {
+            double &probability = p[size_t(j)];
+            probability /= sum;
+            double factor = keep.empty() ? 1 : keep[row * size_t(keys) + size_t(j)] ? kept : 0;
+            double slope = 0;
+            for (int64_t c = 0; c < columns; ++c) {
+              result.o[o.at(b, h, i, c)] += probability * factor * v(b, hk, j, c);
+              result.dV[dV.at(b, hk, j, c)] += probability * factor * dO(b, h, i, c);
+              slope += dO(b, h, i, c) * v(b, hk, j, c);
+            }
+            dP[size_t(j)] = slope * factor;
+            dot += probability * dP[size_t(j)];
+          }
+          for (int64_t j = 0; j < visible; ++j) {
+            double dS = p[size_t(j)] * (dP[size_t(j)] - dot) * test.scale;
+            for (int64_t c = 0; c < columns; ++c) {
+              result.dQ[dQ.at(b, h, i, c)] += dS * k(b, hk, j, c);
+              result.dK[dK.at(b, hk, j, c)] += dS * q(b, h, i, c);
+            }
+          }
+        }
+    return result;
+  }
+
+  Device &device;
+  const Case &test;
+  Tensor q, k, v, o, dO, dQ, dK, dV;
+  Array stats, seed;
+  int64_t biasStride[4] = {};
+  Array bias;
+};
+
+/// Compares a tensor with the reference by the size of the error, in units of the type's roundoff:
+/// of its root mean square and of its maximum.
+void compare(const std::string &name, Tensor &tensor, const std::vector<double> &expected,
+             double unit, double meanLimit, double maximumLimit) {
+  std::vector<double> found = tensor.array.fromDevice();
+  double errors = 0, squares = 0, worst = 0, largest = 0;
+  for (int64_t b = 0; b < tensor.batch; ++b)
+    for (int64_t h = 0; h < tensor.heads; ++h)
+      for (int64_t i = 0; i < tensor.rows; ++i)
+        for (int64_t c = 0; c < tensor.columns; ++c) {
+          size_t at = tensor.at(b, h, i, c);
+          double error = std::fabs(found[at] - expected[at]);
+          worst = error <= worst ? worst : error; // also takes NaN
+          errors += error * error;
+          squares += expected[at] * expected[at];
+          largest = std::max(largest, std::fabs(expected[at]));
+        }
+  double mean = std::sqrt(errors / squares) / unit, maximum = worst / largest / unit;
+  check(mean <= meanLimit && maximum <= maximumLimit, name,
+        "error of " + std::to_string(mean) + " roundoffs (mean; limit " +
+            std::to_string(meanLimit) + "), " + std::to_string(maximum) + " (maximum; limit " +
+            std::to_string(maximumLimit) + ")");
+}
+
+struct Plans {
+  std::shared_ptr<const AttentionPlan> forward, backward;
+  Status status;
+};
+
+Status enqueue(Device &device, const AttentionPlan &plan, const AttentionOperands &operands) {
+  Scratch scratch(device, plan.workspaceBytes());
+  return device.capture(
+      [&] { return plan.enqueue(device.stream(), operands, scratch.workspace()); });
+}
+
+/// Dropout's mask, through values that are columns of the identity: o is then the probabilities.
+std::vector<bool> dropoutMask(Device &device, Problem &problem, const Plans &plans) {
+  const Case &test = problem.test;
+  std::vector<bool> keep(size_t(test.batch * test.heads * test.queryRows * test.keyRows));
+  std::vector<double> values = problem.v.array.values;
+  size_t kept = 0, visible = 0;
+  for (int64_t begin = 0; begin < test.keyRows; begin += test.columns) {
+    std::fill(problem.v.array.values.begin(), problem.v.array.values.end(), 0);
+    for (int64_t b = 0; b < test.batch; ++b)
+      for (int64_t h = 0; h < test.kvHeads; ++h)
+        for (int64_t c = 0; c < test.columns && begin + c < test.keyRows; ++c)
+          problem.v(b, h, begin + c, c) = 1;
+    problem.v.array.toDevice();
+    if (!check(enqueue(device, *plans.forward, problem.operands()), test.name + ", mask"))
+      break;
+    std::vector<double> found = problem.o.array.fromDevice();
+    for (int64_t b = 0; b < test.batch; ++b)
+      for (int64_t h = 0; h < test.heads; ++h)
+        for (int64_t i = 0; i < test.queryRows; ++i)
+          for (int64_t c = 0; c < test.columns && begin + c < test.keyRows; ++c) {
+            if (test.causal && begin + c > i + test.keyRows - test.queryRows)
+              continue;
+            bool here = found[problem.o.at(b, h, i, c)] != 0;
+            keep[size_t(((b * test.heads + h) * test.queryRows + i) * test.keyRows + begin + c)] =
+                here;
+            kept += here;
+            ++visible;
+          }
+  }
+  problem.v.array.values = values;
+  problem.v.array.toDevice();
+  double share = double(kept) / double(visible), expected = 1 - test.dropout;
+  double deviation = std::sqrt(expected * test.dropout / double(visible));
+  check(std::fabs(share - expected) < 5 * deviation, test.name,
+        "dropout kept " + std::to_string(share) + " of " + std::to_string(visible));
+  return keep;
+}
+
+void run(Device &device, const Case &test, const Plans &plans) {
+  if (!check(plans.status, test.name))
+    return;
+  Problem problem(device, test);
+  problem.fill();
+  AttentionOperands operands = problem.operands();
+  std::vector<bool> keep;
+  if (test.dropout > 0)
+    keep = dropoutMask(device, problem, plans);
+  Problem::Reference expected = problem.reference(keep);
+
+  if (!check(enqueue(device, *plans.forward, operands), test.name + ", forward"))
+    return;
+  double unit = unitRoundoff(test.dtype);
+  compare(test.name + ", o", problem.o, expected.o, unit, 2, 4);
+  std::vector<double> stats = problem.stats.fromDevice();
+  double worst = 0;
+  for (size_t i = 0; i < stats.size(); ++i)
+    worst = std::max(worst,
+                     std::fabs(stats[i] - expected.stats[i]) / (1 + std::fabs(expected.stats[i])));
+  check(worst < 1e-4, test.name + ", stats", "error of " + std::to_string(worst));
+
+  if (!check(enqueue(device, *plans.backward, operands), test.name + ", backward"))
+    return;
+  compare(test.name + ", d_q", problem.dQ, expected.dQ, unit, 4, 8);
+  compare(test.name + ", d_k", problem.dK, expected.dK, unit, 4, 8);
+  compare(test.name + ", d_v", problem.dV, expected.dV, unit, 4, 8);
+
+  std::vector<std::vector<uint8_t>> bits;
+  Array *outputs[] = {&problem.o.array, &problem.stats, &problem.dQ.array, &problem.dK.array,
+                      &problem.dV.array};
+  for (Array *array : outputs)
+    bits.push_back(array->bits());
+  bool same = true;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    if (!check(enqueue(device, *plans.forward, operands), test.name + ", again") ||
+        !check(enqueue(device, *plans.backward, operands), test.name + ", again"))
+      return;
+    for (size_t i = 0; i < bits.size(); ++i)
+      same &= outputs[i]->bits() == bits[i];
+  }
+  check(same, test.name, "other bits in a second run");
+  if (test.dropout > 0)
+    for (int64_t offset : {5, 6}) {
+      problem.setSeed(offset == 5 ? 12 : 11, offset);
+      if (check(enqueue(device, *plans.forward, operands), test.name + ", another seed"))
+        check(problem.o.array.bits() != bits[0], test.name,
+              "another seed or offset gave the same bits");
+    }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  auto add = [&](const char *name) -> Case & {
+    all.emplace_back();
+    all.back().name = std::string("attention ") + name;
+    return all.back();
+  };
+  for (int64_t columns : {32, 64, 128})
+    for (bool causal : {false, true})
+      for (DType dtype : {DType::BF16, DType::F16}) {
+        Case &test =
+            add(("columns " + std::to_string(columns) + (causal ? " causal " : " ") + nameOf(dtype))
+                    .c_str());
+        test.columns = columns, test.causal = causal, test.dtype = dtype;
+        test.scale = 1 / std::sqrt(double(columns));
+        test.queryRows = test.keyRows = 192;
+      }
+  for (int64_t rows : {2, 7, 77, 129, 250})
+    for (bool causal : {false, true}) {
+      Case &test = add((std::to_string(rows) + " rows" + (causal ? " causal" : "")).c_str());
+      test.queryRows = test.keyRows = rows, test.causal = causal;
+    }
+  add("head major").strides = Strides::HeadMajor;
+  add("packed").strides = Strides::Packed;
+  {
+    Case &test = add("packed causal");
+    test.strides = Strides::Packed, test.causal = true;
+  }
+  for (bool causal : {false, true})
+    for (int64_t rows : {1, 50}) {
+      Case &test = add((std::to_string(rows) + " rows of 120" + (causal ? " causal" : "")).c_str());
+      test.queryRows = rows, test.keyRows = 120, test.causal = causal;
+    }
+  for (bool causal : {false, true})
+    for (int64_t kvHeads : {1, 2}) {
+      Case &test =
+          add(("6 heads on " + std::to_string(kvHeads) + (causal ? " causal" : "")).c_str());
+      test.heads = 6, test.kvHeads = kvHeads, test.causal = causal;
+    }
+  const std::pair<Bias, const char *> biases[] = {{Bias::Full, "full bias"},
+                                                  {Bias::Keys, "padding mask"},
+                                                  {Bias::Rows, "bias of rows"},
+                                                  {Bias::Heads, "bias of heads"}};
+  for (auto [bias, name] : biases)
+    for (DType type : {DType::BF16, DType::F32})
+      for (int64_t rows : {128, 90}) {
+        Case &test =
+            add((std::string(name) + " " + nameOf(type) + " " + std::to_string(rows) + " rows")
+                    .c_str());
+        test.bias = bias, test.biasDtype = type;
+        test.queryRows = test.keyRows = rows;
+      }
+  {
+    Case &test = add("causal with bias");
+    test.bias = Bias::Full, test.causal = true;
+  }
+  {
+    Case &test = add("50 rows of 120 causal with bias");
+    test.bias = Bias::Full, test.causal = true, test.queryRows = 50, test.keyRows = 120;
+  }
+  for (bool causal : {false, true})
+    for (int64_t rows : {64, 128, 100}) {
+      Case &test =
+          add(("dropout " + std::to_string(rows) + " rows" + (causal ? " causal" : "")).c_str());
+      test.dropout = 0.1, test.causal = causal;
+      test.queryRows = test.keyRows = rows;
+    }
+  {
+    Case &test = add("dropout with padding mask");
+    test.dropout = 0.25, test.bias = Bias::Keys;
+  }
+  {
+    Case &test = add("dropout with bias, causal");
+    test.dropout = 0.5, test.bias = Bias::Heads, test.causal = true;
+  }
+  return all;
+}
+
+double secondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Prepares everything in several threads.
+std::vector<Plans> prepare(Device &device, Dnn &dnn, const std::vector<Case> &all) {
+  std::vector<Plans> plans(all.size());
+  std::vector<std::pair<AttentionCall, AttentionCall>> calls;
+  for (const Case &test : all) {
+    Problem problem(device, test);
+    calls.emplace_back(problem.call(false), problem.call(true));
+  }
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    CurrentContext current(device.driver(), device.context());
+    for (size_t i; (i = next++) < all.size();) {
+      plans[i].status = dnn.prepare(calls[i].first, plans[i].forward);
+      if (plans[i].status.ok())
+        plans[i].status = dnn.prepare(calls[i].second, plans[i].backward);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < std::min(8u, std::max(1u, std::thread::hardware_concurrency())); ++i)
+    threads.emplace_back(work);
+  for (std::thread &thread : threads)
+    thread.join();
+  return plans;
+}
+
+void testRefusals(Device &device, Dnn &dnn) {
+  auto refuses = [&](const Case &test, bool backward = false) {
+    Problem problem(device, test);
+    std::shared_ptr<const AttentionPlan> plan;
+    Status status = dnn.prepare(problem.call(backward), plan);
+    check(status.code() == Code::Unsupported, test.name, "not refused: " + status.message());
+  };
+  Case test;
+  test.name = "attention of f32";
+  test.dtype = DType::F32;
+  refuses(test);
+  test = Case();
+  test.name = "attention whose first rows see nothing";
+  test.queryRows = 130, test.causal = true;
+  refuses(test);
+  test = Case();
+  test.name = "attention with 20 columns";
+  test.columns = 20;
+  refuses(test);
+  test = Case();
+  test.name = "attention of one row, backward";
+  test.queryRows = test.keyRows = 1;
+  refuses(test, true);
+}
+
+/// A folder for stored plans that is empty at first and removed in the end.
+struct PlanFolder {
+  PlanFolder() {
+    char pattern[] = "/tmp/trainrt-plans-XXXXXX";
+    path = mkdtemp(pattern);
+    setenv("TRAINRT_CACHE", path.c_str(), 1);
+  }
+  ~PlanFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::string path;
+};
+
+void timeAttention(Device &device, Dnn &dnn, const Case &test) {
+  Problem problem(device, test);
+  problem.fill();
+  double products = 4.0 *
+                    double(test.batch * test.heads * test.queryRows * test.keyRows * test.columns) *
+                    1e-12 * (test.causal ? 0.5 : 1);
+  for (bool backward : {false, true}) {
+    std::shared_ptr<const AttentionPlan> plan;
+    auto begin = std::chrono::steady_clock::now();
+    if (!check(dnn.prepare(problem.call(backward), plan), test.name))
+      return;
+    double preparing = secondsSince(begin), seconds = 0;
+    Scratch scratch(device, plan->workspaceBytes());
+    if (!check(device.time(
+                   [&] {
+                     return plan->enqueue(device.stream(), problem.operands(), scratch.workspace());
+                   },
+                   seconds),
+               test.name))
+      return;
+    std::printf("%-40s %8.1f us %6.1f TFLOP/s, workspace %7.1f MiB, plan in %.2f s\n",
+                (test.name + (backward ? " backward" : " forward")).c_str(), seconds * 1e6,
+                products * (backward ? 2.5 : 1) / seconds,
+                double(plan->workspaceBytes()) / (1 << 20), preparing);
+    std::fflush(stdout);
+  }
+}
+
+} // namespace
+
+void testAttention(Device &device) {
+  PlanFolder folder;
+  std::vector<Case> all = cases();
+  std::vector<Plans> plans;
+  std::unique_ptr<Cudnn> dnn;
+  if (!check(Cudnn::load(dnn), "cuDNN"))
+    return;
+  auto begin = std::chrono::steady_clock::now();
+  plans = prepare(device, *dnn, all);
+  std::printf("%d attention plans built in %.1f s\n", dnn->counts().built, secondsSince(begin));
+  for (size_t i = 0; i < all.size(); ++i)
+    run(device, all[i], plans[i]);
+  testRefusals(device, *dnn);
+  check(dnn->counts().restored == 0, "a first start", "plans came from an empty store");
+
+  std::unique_ptr<Cudnn> second;
+  if (!check(Cudnn::load(second), "cuDNN again"))
+    return;
+  begin = std::chrono::steady_clock::now();
+  plans = prepare(device, *second, all);
+  std::printf("%d attention plans restored in %.1f s\n", second->counts().restored,
+              secondsSince(begin));
+  check(second->counts().restored == dnn->counts().built && second->counts().built == 0,
+        "a second start",
+        std::to_string(second->counts().built) + " plans were built, " +
+            std::to_string(second->counts().restored) + " restored");
+  // Restored plans compute the same; some of each sort are enough.
+  for (size_t i = 0; i < all.size(); i += 5)
+    run(device, all[i], plans[i]);
+
+  setenv("TRAINRT_CACHE", "off", 1);
+  check(planCacheFolder().empty(), "the store switched off");
+}
+
+void timeAttentions(Device &device) {
+  PlanFolder folder;
+  std::unique_ptr<Cudnn> dnn;
+  if (!check(Cudnn::load(dnn), "cuDNN"))
+    return;
+  Case test;
+  test.name = "attention 16x12x1024x64 causal";
+  test.batch = 16, test.heads = test.kvHeads = 12, test.queryRows = test.keyRows = 1024;
+  test.causal = true;
+  timeAttention(device, *dnn, test);
+  test.name = "attention 16x12x1024x64 causal dropout";
+  test.dropout = 0.1;
+  timeAttention(device, *dnn, test);
+  test = Case();
+  test.name = "attention 64x16x128x64";
+  test.batch = 64, test.heads = test.kvHeads = 16;
+  timeAttention(device, *dnn, test);
+  test.name = "attention 64x16x128x64 dropout mask";
+  test.dropout = 0.1, test.bias = Bias::Keys;
+  timeAttention(device, *dnn, test);
+  test = Case();
+  test.name = "attention 4x32/8x2048x64 causal";
+  test.batch = 4, test.heads = 32, test.kvHeads = 8, test.queryRows = test.keyRows = 2048;
+  test.causal = true;
+  timeAttention(device, *dnn, test);
+}
+
+} // namespace trainrt::cuda::test

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// gpu-libraries-test [gemm|attention] [test|time]: the runtime's use of cuBLASLt and cuDNN on a
+// device. All parts by default. Ends with "N passed, N failed".
+
+#include "device.h"
+#include "tests.h"
+
+#include <cstdio>
+#include <cstring>
+
+int main(int argc, char **argv) {
+  using namespace trainrt::cuda::test;
+  bool gemm = true, attention = true, test = true, time = true;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "gemm") == 0)
+      attention = false;
+    else if (std::strcmp(argv[i], "attention") == 0)
+      gemm = false;
+    else if (std::strcmp(argv[i], "test") == 0)
+      time = false;
+    else if (std::strcmp(argv[i], "time") == 0)
+      test = false;
+    else {
+      std::fprintf(stderr, "usage: %s [gemm|attention] [test|time]\n", argv[0]);
+      return 2;
+    }
+  }
+  Device device;
+  std::printf("%s\n", device.name().c_str());
+  if (gemm && test)
+    testGemm(device);
+  if (attention && test)
+    testAttention(device);
+  if (gemm && time)
+    timeGemms(device);
+  if (attention && time)
+    timeAttentions(device);
+  std::printf("%d passed, %d failed\n", passedChecks(), failedChecks());
+  return failedChecks() ? 1 : 0;
+}

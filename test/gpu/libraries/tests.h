@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The parts of the device test of CUDA's libraries.
+#ifndef TRAINC_TEST_GPU_TESTS_H
+#define TRAINC_TEST_GPU_TESTS_H
+
+namespace trainrt::cuda::test {
+
+class Device;
+
+void testGemm(Device &device);
+void timeGemms(Device &device);
+void testAttention(Device &device);
+void timeAttentions(Device &device);
+
+} // namespace trainrt::cuda::test
+
+#endif // TRAINC_TEST_GPU_TESTS_H
