@@ -77,14 +77,14 @@ def main():
     parser.add_argument("--option", action="append", default=[], help="one more for trainc")
     arguments = parser.parse_args()
     arguments.packages.mkdir(parents=True, exist_ok=True)
-    cases = arguments.cases or [
-        name for name, case in models.CASES.items() if (arguments.graphs / f"{case.graph}.onnx").exists()
-    ]
+    exported = {path.stem for path in arguments.graphs.glob("*.onnx")}
+    cases = arguments.cases or [n for n, case in models.CASES.items() if case.graph in exported]
     failed = 0
     with open(arguments.packages / "compile.jsonl", "a", encoding="utf-8") as log:
         for name in cases:
             case = models.CASES[name]
-            line = compile_case(case, arguments.precision or case.precision, arguments)
+            own = "fp32" if arguments.target == "cpu" else case.precision
+            line = compile_case(case, arguments.precision or own, arguments)
             failed |= "error" in line
             print(json.dumps(line), flush=True)
             log.write(json.dumps(line) + "\n")

@@ -5,14 +5,12 @@
 Modules are built from fake tensors, so that the graph of an 8-billion-parameter model takes a few
 hundred megabytes to export and its file a few hundred kilobytes. Initializers are external data in
 a file that is never written; trainc compiles such a model, and trainc-run then wants --weights or
---init. Only small buffers (positions, frequencies) are real. `--weights` builds real modules and
-writes their weights, for comparisons of numbers.
+--init. Only small buffers (positions, frequencies) are real.
 
 Needs torch, transformers, onnx and onnxscript; runs on a CPU.
 """
 
 import argparse
-import contextlib
 import dataclasses
 import json
 import logging
@@ -77,16 +75,11 @@ def trainable_names(model, names):
     return [next(n for n, _ in uses if n in names) for uses in aliases.values() if uses[0][1]]
 
 
-def export(case, path, real):
+def export(case, path):
     import onnx
     import onnx_ir
-    import torch
 
-    if real:
-        torch.manual_seed(1)
-        model, mode = models.build(case, "eager"), contextlib.nullcontext()
-    else:
-        model, mode, torch = build_fake(case)
+    model, mode, torch = build_fake(case)
     batch = make_batch(case, torch)
     axes = models.axes(case)
     with mode, torch.no_grad():
@@ -113,24 +106,20 @@ def export(case, path, real):
     for value in list(proto.graph.value_info) + list(proto.graph.input):
         del value.metadata_props[:]
     del proto.graph.metadata_props[:]
-    if real:
-        onnx.save(proto, path)
-    else:
-        path.write_bytes(proto.SerializeToString())
+    path.write_bytes(proto.SerializeToString())
     return len(proto.graph.node), size
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help="default: all but small ones")
-    parser.add_argument("--weights", action="store_true", help="with random weights, for small ones")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="default: all")
     parser.add_argument("--force", action="store_true", help="also graphs that are there")
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    names = arguments.cases or [n for n in models.CASES if not n.startswith("small")]
+    names = arguments.cases or list(models.CASES)
     done = set()
     for name in names:
         case = models.CASES[name]
@@ -139,7 +128,7 @@ def main():
             continue
         done.add(path)
         begin = time.monotonic()
-        nodes, size = export(case, path, arguments.weights)
+        nodes, size = export(case, path)
         print(
             json.dumps(
                 {

@@ -11,7 +11,9 @@ import dataclasses
 import numpy as np
 
 IGNORE = -100
-#: Bandwidth and matrix speed that limits are computed with: a device copy, an 8192 cubed product.
+#: Speeds that limits are computed with. The first two were measured on an H200: a device copy, an
+#: 8192 cubed product. The third is an assumption, between what fused attention reaches at short and
+#: at long sequences; no measurement stands behind it yet.
 COPY_BYTES_PER_S = 4.28e12
 GEMM_FLOPS = 770e12
 ATTENTION_FLOPS = 300e12
@@ -61,6 +63,12 @@ def _gpt2(name, batch, seq, hidden, layers, heads, dropout):
     )  # fmt: skip
 
 
+def _small(name, family, dropout, labelled):
+    return Case(
+        name, family, 8, 64, 128, 2, 2, 512, 1024, positions=64, dropout=dropout, labelled=labelled
+    )
+
+
 def _llama(name, batch, seq, hidden, layers, heads, kv_heads, inter):
     return Case(
         name, "llama", batch, seq, hidden, layers, heads, inter, 128256, kv_heads=kv_heads,
@@ -87,9 +95,11 @@ CASES = {
         _gpt2("gpt2-xl-nodropout", 8, 1024, 1600, 48, 25, 0.0),
         _llama("llama-1b", 4, 2048, 2048, 16, 32, 8, 8192),
         _llama("llama-8b", 1, 2048, 4096, 32, 32, 8, 14336),
-        # Small ones for comparisons of numbers, with weights.
-        Case("small-bert", "bert-mlm", 8, 64, 128, 2, 2, 512, 1024, labelled=0.15),
-        Case("small-gpt2", "gpt2", 4, 64, 128, 2, 4, 512, 1024, positions=64),
+        # Small ones for comparisons of numbers.
+        _small("small-bert", "bert-mlm", 0.1, 0.15),
+        _small("small-bert-nodropout", "bert-mlm", 0.0, 0.15),
+        _small("small-gpt2", "gpt2", 0.1, 1.0),
+        _small("small-gpt2-nodropout", "gpt2", 0.0, 1.0),
     ]
 }  # fmt: skip
 

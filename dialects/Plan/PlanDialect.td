@@ -57,11 +57,16 @@ def Plan_BufferOp : Plan_Op<"buffer"> {
 
 def Plan_LaunchOp : Plan_Op<"launch"> {
   let summary = "runs a kernel over `work` items";
+  let description = [{
+    With `group`, the work of each member, it is several launches of a kernel at once: `buffers` and `dims`
+    are those of the members behind each other, `work` is their sum.
+  }];
   let arguments = (ins StrAttr:$kernel, Variadic<Plan_BufferType>:$buffers, I64Attr:$num_inputs,
-                       Train_DimsAttr:$dims, Train_DimAttr:$work, I64Attr:$grain, Train_DimAttr:$scratch);
+                       Train_DimsAttr:$dims, Train_DimAttr:$work, I64Attr:$grain, Train_DimAttr:$scratch,
+                       OptionalAttr<Train_DimsAttr>:$group);
   let assemblyFormat = [{
     $kernel `(` $buffers `)` `inputs` $num_inputs `dims` $dims `work` $work `grain` $grain `scratch` $scratch
-    attr-dict
+    (`group` $group^)? attr-dict
   }];
   let hasVerifier = 1;
 }

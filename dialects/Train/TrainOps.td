@@ -78,7 +78,8 @@ def Train_ReduceOp : Train_Op<"reduce", [
 
 def Train_MatmulOp : Train_Op<"matmul", [
     DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
-    DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<FusionOpInterface>,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout"]>,
     DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>, LowPrecisionOpInterface]> {
   let summary = "batched matrix product, either operand transposed";
   let description = [{

@@ -243,6 +243,25 @@ void MatmulOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<b
 }
 
 FusionRole MatmulOp::getFusionRole() { return FusionRole::Library; }
+/// Libraries want the elements of rows or of columns side by side.
+static bool hasUnitStride(Value matrix, const StridedLayout &layout) {
+  SmallVector<DimAttr> dims = getDims(matrix);
+  bool anyLong = false;
+  for (size_t axis : {dims.size() - 2, dims.size() - 1}) {
+    if (dims[axis].isConstant(1))
+      continue;
+    if (layout.strides[axis].isConstant(1))
+      return true;
+    anyLong = true;
+  }
+  return !anyLong;
+}
+bool MatmulOp::acceptsOperandLayout(unsigned operand, const StridedLayout &layout) {
+  return hasUnitStride(getOperand(operand), layout);
+}
+bool MatmulOp::acceptsResultLayout(unsigned, const StridedLayout &layout) {
+  return hasUnitStride(getResult(), layout);
+}
 RecomputeClass MatmulOp::getRecomputeClass() { return RecomputeClass::Costly; }
 DimAttr MatmulOp::getFlops() {
   SmallVector<DimAttr> lhs = getDims(getLhs());

@@ -57,6 +57,9 @@ public:
   /// same ops, attributes, element types and static sizes, with symbolic sizes compared up to
   /// renaming. Fails with a diagnostic at the op that no template can take.
   virtual mlir::FailureOr<KernelInfo> add(train::FusionOp fusion) = 0;
+  /// Makes a kernel that does several launches of a stage at once, and returns its name; "" where
+  /// the processor gains nothing from it.
+  virtual std::string addGrouped(llvm::StringRef stage) { return {}; }
   /// Number of different kernels.
   virtual size_t size() const = 0;
   /// Lowers all kernels and makes the files. Kernels may not be added afterwards.
@@ -121,6 +124,8 @@ public:
   mlir::FailureOr<std::vector<KernelObject>> emitObjects() override;
   bool lacksTools() const override;
   mlir::ModuleOp getModule() override;
+
+  std::string addGrouped(llvm::StringRef kernel) override;
 
   /// PTX of all kernels, for inspection.
   mlir::FailureOr<std::string> getPTX();

@@ -36,36 +36,13 @@ FusionRole trainc::getFusionRole(Operation *op) {
   return fusion ? fusion.getFusionRole() : FusionRole::None;
 }
 
-/// Libraries want the elements of rows or of columns side by side: one of the axes that are not
-/// those of a batch must have stride 1. `axes` are the loops of the value's axes.
-static bool hasUnitStride(const AxisMap &map, ArrayRef<int> axes, ArrayRef<DimAttr> dims,
-                          const StridedLayout &layout) {
-  auto isBatch = [&](int loop) {
-    return llvm::all_of(map.operands,
-                        [&](ArrayRef<int> operand) { return llvm::is_contained(operand, loop); }) &&
-           llvm::is_contained(map.results[0], loop);
-  };
-  bool anyLong = false;
-  for (auto [axis, loop] : llvm::enumerate(axes)) {
-    if (isBatch(loop) || dims[axis].isConstant(1))
-      continue;
-    if (layout.strides[axis].isConstant(1))
-      return true;
-    anyLong = true;
-  }
-  return !anyLong;
-}
-
+/// Whether a library call takes `value`, wherever it reads it, in this layout.
 static bool libraryReads(Operation *library, Value value, const StridedLayout &layout) {
-  auto mapped = dyn_cast<AxisMapOpInterface>(library);
-  if (!mapped)
-    return false;
-  AxisMap map = mapped.getAxisMap();
-  for (OpOperand &operand : library->getOpOperands())
-    if (operand.get() == value &&
-        !hasUnitStride(map, map.operands[operand.getOperandNumber()], getDims(value), layout))
-      return false;
-  return true;
+  auto fusion = cast<FusionOpInterface>(library);
+  return llvm::all_of(library->getOpOperands(), [&](OpOperand &operand) {
+    return operand.get() != value ||
+           fusion.acceptsOperandLayout(operand.getOperandNumber(), layout);
+  });
 }
 
 bool trainc::acceptsStrides(Value value, const StridedLayout &layout,
@@ -113,24 +90,39 @@ std::optional<StridedLayout> trainc::layoutForContiguousResult(Operation *view) 
 std::optional<StridedLayout> trainc::getLayout(Value value) {
   Operation *def = value.getDefiningOp();
   auto view = dyn_cast_or_null<StridedViewOpInterface>(def);
-  if (!view)
-    return contiguousLayout(value.getType());
+  if (!view) {
+    Operation *absorbed = getAbsorbedView(value);
+    return absorbed ? layoutForContiguousResult(absorbed) : contiguousLayout(value.getType());
+  }
   std::optional<StridedLayout> operand = getLayout(def->getOperand(0));
   return operand ? view.getStridedView(*operand) : std::nullopt;
 }
 
-bool trainc::isAbsorbedByProducer(Operation *view) {
-  if (!isa<StridedViewOpInterface>(view))
-    return false;
-  Value operand = view->getOperand(0);
-  Operation *producer = operand.getDefiningOp();
-  if (!producer || getFusionRole(producer) != FusionRole::Library || !operand.hasOneUse())
-    return false;
+Operation *trainc::getAbsorbedView(Value value) {
+  auto result = dyn_cast<OpResult>(value);
+  if (!result || getFusionRole(result.getOwner()) != FusionRole::Library)
+    return nullptr;
+  // One reader that is no library call decides.
+  Operation *view = nullptr;
+  for (Operation *user : value.getUsers()) {
+    if (getFusionRole(user) == FusionRole::Library)
+      continue;
+    if (view && view != user)
+      return nullptr;
+    view = user;
+  }
+  if (!isa_and_nonnull<StridedViewOpInterface>(view))
+    return nullptr;
   std::optional<StridedLayout> layout = layoutForContiguousResult(view);
-  auto mapped = dyn_cast<AxisMapOpInterface>(producer);
-  if (!layout || !mapped)
-    return false;
-  AxisMap map = mapped.getAxisMap();
-  unsigned result = cast<OpResult>(operand).getResultNumber();
-  return hasUnitStride(map, map.results[result], getDims(operand), *layout);
+  auto producer = cast<FusionOpInterface>(result.getOwner());
+  if (!layout || !producer.acceptsResultLayout(result.getResultNumber(), *layout))
+    return nullptr;
+  bool others = llvm::all_of(value.getUsers(), [&](Operation *user) {
+    return user == view || libraryReads(user, value, *layout);
+  });
+  return others ? view : nullptr;
+}
+
+bool trainc::isAbsorbedByProducer(Operation *view) {
+  return isa<StridedViewOpInterface>(view) && getAbsorbedView(view->getOperand(0)) == view;
 }

@@ -24,11 +24,15 @@ bool acceptsStrides(mlir::Value value, const train::StridedLayout &layout,
 /// nothing.
 std::optional<train::StridedLayout> layoutForContiguousResult(mlir::Operation *view);
 
-/// Layout in which library calls and views read `value`: row major for anything that is computed.
+/// Layout in which library calls and views read `value`: row major for anything that is computed,
+/// unless a view of it is absorbed.
 std::optional<train::StridedLayout> getLayout(mlir::Value value);
 
-/// Whether the library call that makes the operand of `view` can write the view's result directly:
-/// it has no other reader.
+/// The permutation of axes whose result the library call that makes `value` writes directly, row
+/// major: all others that read `value` are library calls that take its layout then. Null if there
+/// is none.
+mlir::Operation *getAbsorbedView(mlir::Value value);
+/// Whether `view` is that of its operand.
 bool isAbsorbedByProducer(mlir::Operation *view);
 
 } // namespace trainc

@@ -51,11 +51,16 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
   DenseMap<Value, Value> cotangents;
   if (varied.contains(of))
     cotangents[of] = seed;
+  // Gradients of one value of a 16-bit type are summed in f32.
+  auto cotangentOf = [&](Value value) {
+    Value sum = cotangents.lookup(value);
+    return sum ? TrainBuilder(builder, sum.getLoc()).cast(sum, value.getType()) : sum;
+  };
   for (Operation *op : llvm::reverse(ops)) {
     SmallVector<Value> incoming;
     bool any = false;
     for (Value result : op->getResults()) {
-      incoming.push_back(cotangents.lookup(result));
+      incoming.push_back(cotangentOf(result));
       any |= bool(incoming.back());
     }
     if (!any)
@@ -79,12 +84,15 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
                                << gradient.getType() << " for an operand of type "
                                << operand.getType();
       Value &sum = cotangents[operand];
-      sum = tb.add(sum, gradient);
+      if (sum && getElementType(operand).getIntOrFloatBitWidth() < 32)
+        sum = tb.add(tb.cast(sum, builder.getF32Type()), tb.cast(gradient, builder.getF32Type()));
+      else
+        sum = tb.add(sum, gradient);
     }
   }
   SmallVector<Value> result;
   for (Value value : wanted)
-    result.push_back(cotangents.lookup(value));
+    result.push_back(cotangentOf(value));
   return result;
 }
 

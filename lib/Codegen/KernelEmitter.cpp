@@ -129,8 +129,7 @@ Value KernelEmitter::fail(Operation *op, Type element, const Twine &message) {
   return splat(cast<TypedAttr>(b.getZeroAttr(element)));
 }
 
-/// Floats as another float type; other values are left alone.
-static Value convertFloat(OpBuilder &b, Location loc, Value value, Type element) {
+Value KernelEmitter::convertFloat(Value value, Type element) {
   Type from = getElementTypeOrSelf(value.getType());
   if (from == element || !isa<FloatType>(from) || !isa<FloatType>(element))
     return value;
@@ -138,8 +137,8 @@ static Value convertFloat(OpBuilder &b, Location loc, Value value, Type element)
   if (auto vector = dyn_cast<VectorType>(value.getType()))
     type = VectorType::get(vector.getShape(), element);
   if (element.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth())
-    return arith::ExtFOp::create(b, loc, type, value);
-  return arith::TruncFOp::create(b, loc, type, value);
+    return arith::ExtFOp::create(b, location, type, value);
+  return arith::TruncFOp::create(b, location, type, value);
 }
 
 Value KernelEmitter::evaluate(Value value, ArrayRef<ElementIndex> index) {
@@ -205,8 +204,8 @@ Value KernelEmitter::computeOp(Operation *op, unsigned number, ArrayRef<ElementI
       coordinates.push_back(indexValue(i));
     for (Value &operand : elements)
       operand =
-          convertFloat(b, location, operand, computeType(getElementTypeOrSelf(operand.getType())));
-    return convertFloat(b, location, pointwise.buildScalar(b, location, elements, coordinates),
+          convertFloat(operand, computeType(getElementTypeOrSelf(operand.getType())));
+    return convertFloat(pointwise.buildScalar(b, location, elements, coordinates),
                         element);
   }
   if (auto access = dyn_cast<ElementAccessOpInterface>(op)) {
@@ -501,12 +500,12 @@ Value KernelEmitter::combine(Operation *reduction, Value x, Value y) {
 Value KernelEmitter::mappedOperand(Operation *reduction, ArrayRef<ElementIndex> index) {
   Value element = evaluateLanes(reduction->getOperand(0), index);
   element =
-      convertFloat(b, location, element, computeType(getElementTypeOrSelf(element.getType())));
+      convertFloat(element, computeType(getElementTypeOrSelf(element.getType())));
   return cast<ReductionOpInterface>(reduction).buildMap(b, reduction->getLoc(), element);
 }
 
 Value KernelEmitter::finishReduction(Operation *reduction, Value total) {
-  return convertFloat(b, location, total, getElementType(reduction->getResult(0)));
+  return convertFloat(total, getElementType(reduction->getResult(0)));
 }
 
 Value KernelEmitter::identity(Operation *reduction, unsigned width) {

@@ -110,6 +110,8 @@ public:
   /// The reduction's result from what its steps have made.
   mlir::Value finishReduction(mlir::Operation *reduction, mlir::Value total);
   mlir::Value zero(mlir::Type element);
+  /// Floats (scalar or lanes) as another float type; other values are left alone.
+  mlir::Value convertFloat(mlir::Value value, mlir::Type element);
 
   void setLanes(unsigned count) { vectorLanes = currentLanes = count; }
   unsigned getLanes() const { return vectorLanes; }

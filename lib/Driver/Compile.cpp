@@ -3,6 +3,7 @@
 
 #include "dialects/ONNX/ONNXDialect.h"
 #include "dialects/Plan/PlanDialect.h"
+#include "lib/Conversion/TrainToPlan/GroupLaunches.h"
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
 #include "lib/Driver/Diagnostics.h"
 #include "lib/Package/Package.h"
@@ -151,6 +152,10 @@ private:
     for (func::FuncOp function : functions)
       if (failed(convertTrainToPlan(function, source, options.graph.precision == Precision::TF32)))
         return failure();
+    auto grouped = [&](StringRef kernel) { return codegen.addGrouped(kernel); };
+    if (options.cuda)
+      for (auto function : module->getOps<plan::FunctionOp>())
+        groupLaunches(function, grouped);
     if (!options.saveIR.empty())
       saveText("5-kernels.mlir", [&](raw_ostream &out) { codegen.getModule().print(out); });
     FailureOr<std::vector<codegen::KernelObject>> objects = codegen.emitObjects();

@@ -200,6 +200,7 @@ private:
       out << " work " << expression(launch->work()) << " grain " << expression(launch->grain());
       if (expression(launch->scratch()) != "0")
         out << " scratch " << expression(launch->scratch());
+      expressions("group", launch->group());
     } else if (const fb::Gemm *gemm = command.op_as_Gemm()) {
       out << "gemm " << fb::EnumNameDType(gemm->dtype()) << " " << place(gemm->c()) << " = "
           << gemm->alpha() << " * " << place(gemm->a()) << " * " << place(gemm->b());

@@ -292,15 +292,20 @@ private:
       std::vector<fb::Ref> args;
       for (Value buffer : launch.getBuffers())
         args.push_back(ref(buffer, constant(0)));
+      unsigned members = launch.getGroup() ? launch.getGroup()->getDims().size() : 1;
       auto it = kernels
                     .insert({launch.getKernel().str(),
-                             {unsigned(args.size()), unsigned(launch.getDims().getDims().size())}})
+                             {unsigned(args.size()) / members,
+                              unsigned(launch.getDims().getDims().size()) / members}})
                     .first;
+      auto group = launch.getGroup()
+                       ? out.CreateVector(expressions(*launch.getGroup()))
+                       : Offset<flatbuffers::Vector<uint32_t>>();
       kind = fb::Op::Launch;
       body = fb::CreateLaunch(out, it - kernels.begin(), out.CreateVectorOfStructs(args),
                               out.CreateVector(expressions(launch.getDims())),
                               expression(launch.getWork()), constant(launch.getGrain()),
-                              expression(launch.getScratch()))
+                              expression(launch.getScratch()), group)
                  .Union();
     } else if (auto gemm = dyn_cast<plan::GemmOp>(op)) {
       kind = fb::Op::Gemm;

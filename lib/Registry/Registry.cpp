@@ -16,6 +16,7 @@
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
+#include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -48,4 +49,5 @@ void trainc::registerAllPasses() {
   registerMixedPrecisionPasses();
   registerPipelines();
   registerRaiseAttentionPasses();
+  registerRaiseIdiomsPasses();
 }

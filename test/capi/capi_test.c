@@ -314,6 +314,16 @@ static void dlpack(void) {
   managed->tensor.device_type = 2;
   CHECK_ERROR(trainrt_tensor_from_dlpack(managed, &back, &error), TRAINRT_INVALID_ARGUMENT,
               "device");
+  int32_t gpu = 0;
+  managed->tensor.device_id = 3;
+  CHECK_OK(trainrt_tensor_from_dlpack_device(managed, &back, &gpu, &error));
+  CHECK(back.data == values && gpu == 3);
+  managed->tensor.device_type = 1;
+  CHECK_OK(trainrt_tensor_from_dlpack_device(managed, &back, &gpu, &error));
+  CHECK(gpu == -1);
+  managed->tensor.device_type = 7;
+  CHECK_ERROR(trainrt_tensor_from_dlpack_device(managed, &back, &gpu, &error),
+              TRAINRT_INVALID_ARGUMENT, "neither a CPU nor a CUDA GPU");
   managed->deleter(managed);
 }
 

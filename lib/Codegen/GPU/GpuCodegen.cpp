@@ -4,6 +4,7 @@
 
 #include "../LowerToLLVM.h"
 #include "GpuEmitter.h"
+#include "GroupedKernel.h"
 #include "LowerToPTX.h"
 #include "trainc/Codegen.h"
 
@@ -12,6 +13,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <atomic>
+#include <set>
 #include <thread>
 
 using namespace mlir;
@@ -48,6 +50,8 @@ struct GpuCodegen::Impl {
   std::map<std::string, SmallVector<Entry>> entries;
   size_t count = 0;
   bool lacksTools = false;
+  /// Stages that are launched in groups, too.
+  std::set<std::string> grouped;
   /// PTX of each chunk, once compiled.
   std::vector<std::string> ptx;
 };
@@ -88,7 +92,7 @@ Mapping chooseMapping(const Structure &structure) {
   case Template::Pointwise:
     return Mapping::Pointwise;
   case Template::Row:
-    return Mapping::Row;
+    return isFewLongRows(structure) ? Mapping::Split : Mapping::Row;
   case Template::Column:
     return Mapping::Column;
   case Template::Scatter:
@@ -109,7 +113,17 @@ GpuPlan planKernel(FusionOp fusion, const Structure &structure) {
   case Mapping::Row:
     planRow(fusion, structure, plan);
     break;
-  default:
+  case Mapping::Split:
+    planSplit(fusion, structure, plan);
+    break;
+  case Mapping::Column:
+    planColumn(fusion, structure, plan);
+    break;
+  case Mapping::Scatter:
+    planScatter(fusion, structure, plan);
+    break;
+  case Mapping::Scan:
+    planScan(fusion, structure, plan);
     break;
   }
   return plan;
@@ -121,8 +135,14 @@ static void mapKernel(GpuKernel &kernel) {
     return mapPointwise(kernel);
   case Mapping::Row:
     return mapRow(kernel);
-  default:
-    return;
+  case Mapping::Split:
+    return mapSplit(kernel);
+  case Mapping::Column:
+    return mapColumn(kernel);
+  case Mapping::Scatter:
+    return mapScatter(kernel);
+  case Mapping::Scan:
+    return mapScan(kernel);
   }
 }
 
@@ -176,6 +196,11 @@ FailureOr<KernelInfo> GpuCodegen::add(FusionOp fusion) {
   return info;
 }
 
+std::string GpuCodegen::addGrouped(StringRef stage) {
+  impl->grouped.insert(stage.str());
+  return groupedName(stage);
+}
+
 //===----------------------------------------------------------------------===//
 // Compilation
 //===----------------------------------------------------------------------===//
@@ -210,6 +235,8 @@ LogicalResult GpuCodegen::Impl::compile() {
   if (!ptx.empty() || count == 0)
     return success();
   OwningOpRef<ModuleOp> copy = module->clone();
+  for (const std::string &stage : grouped)
+    addGroupedKernel(copy->lookupSymbol<LLVM::LLVMFuncOp>(stage));
   if (failed(lowerToLLVMDialect(*copy, kLibdevicePrefix)))
     return failure();
   std::vector<std::string> bitcode;

@@ -151,6 +151,8 @@ void planPointwise(train::FusionOp fusion, const Structure &structure, GpuPlan &
 void mapPointwise(GpuKernel &kernel);
 void planRow(train::FusionOp fusion, const Structure &structure, GpuPlan &plan);
 void mapRow(GpuKernel &kernel);
+/// Whether there are fewer rows than the machine has processors, and much to do in each.
+bool isFewLongRows(const Structure &structure);
 void planSplit(train::FusionOp fusion, const Structure &structure, GpuPlan &plan);
 void mapSplit(GpuKernel &kernel);
 void planColumn(train::FusionOp fusion, const Structure &structure, GpuPlan &plan);

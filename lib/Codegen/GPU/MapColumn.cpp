@@ -54,8 +54,8 @@ ColumnShape::ColumnShape(FusionOp fusion, const Structure &s) {
   outer = productOf(context, s.space, others);
 
   auto known = rows.getConstant(), threads = (outer * vectors).getConstant();
-  serial = known && (*known <= kFewRows ||
-                     (*known <= kSomeRows && threads && *threads >= kManyColumns));
+  serial =
+      known && (*known <= kFewRows || (*known <= kSomeRows && threads && *threads >= kManyColumns));
   sweep = Tile::forColumns(vectors, kSweepColumns);
   total = Tile::forColumns(vectors, kTotalColumns);
   DimAttr most = ceilDim(DimAttr::constant(context, kTileBlocks), atLeastOne(blocks(sweep)));

@@ -20,8 +20,7 @@ struct ScanShape {
   int64_t axis;
   /// Whether a block does a line.
   bool blocks;
-  unsigned lanes = 1;
-  /// All axes but the scanned one, which has size 1; the last in vectors.
+  /// All axes but the scanned one, which has size 1.
   SmallVector<DimAttr> lineSizes;
 };
 
@@ -34,17 +33,10 @@ ScanShape::ScanShape(FusionOp fusion, const Structure &s)
   auto size = s.space[axis].getConstant();
   blocks = innermost && (!size || *size > kShortLine);
   lineSizes[axis] = DimAttr::constant(fusion.getContext(), 1);
-  if (auto last = s.space.back().getConstant(); last && !innermost) {
-    lanes = 16 / memoryBytes(getElementType(s.standalone->getResult(0)));
-    while (*last % lanes != 0)
-      lanes /= 2;
-    lineSizes.back() = ceilDim(lineSizes.back(), lanes);
-  }
 }
 
 void planScan(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   ScanShape shape(fusion, s);
-  plan.lanes = shape.lanes;
   DimAttr lines = product(fusion.getContext(), shape.lineSizes);
   plan.stages = {{"", shape.blocks ? lines : ceilDim(lines, kTileThreads), kTileThreads}};
 }
@@ -59,7 +51,6 @@ public:
         step(computeType(element)) {}
 
   void run() {
-    e.setLanes(shape.lanes);
     size = e.dim(s.space[shape.axis]);
     shape.blocks ? lineOfBlock() : linesOfThreads();
     e.finish();
@@ -75,9 +66,7 @@ private:
     index[shape.axis] = {number, 0, {}};
   }
   Value operand() { return e.convertFloat(e.evaluateLanes(op->getOperand(0), index), step); }
-  Value combine(Value x, Value y) {
-    return scan.buildScanCombine(e.builder(), op->getLoc(), x, y);
-  }
+  Value combine(Value x, Value y) { return scan.buildScanCombine(e.builder(), op->getLoc(), x, y); }
   void store(Value value) { e.store(0, index, e.convertFloat(value, element)); }
 
   const Structure &s;
@@ -98,8 +87,6 @@ void ScanMap::linesOfThreads() {
   Value active = e.lessIndex(line, count);
   e.setActive(active);
   index = e.delinearize(e.minIndex(line, e.subIndex(count, one)), shape.lineSizes);
-  if (shape.lanes > 1)
-    index.back() = vectorAt(e, index.back().base, shape.lanes);
   Value zero = e.constantIndex(0), end = e.selectIndex(active, size, zero);
   Value identity = e.splat(scan.getScanIdentity(step));
   auto body = [&](ArrayRef<Value> numbers, ValueRange carried) -> Values {

@@ -209,14 +209,12 @@ private:
       return x ? x : y;
     return arith::AndIOp::create(e->builder(), e->loc(), x, y);
   }
-  Value add(Value x, Value y) {
-    return arith::AddFOp::create(e->builder(), op->getLoc(), x, y);
-  }
+  Value add(Value x, Value y) { return arith::AddFOp::create(e->builder(), op->getLoc(), x, y); }
   Value select(Value condition, Value x, Value y) {
     return arith::SelectOp::create(e->builder(), e->loc(), condition, x, y);
   }
   Value countBelow(Value chunk, Value limit);
-  void begin() {
+  void nextStage() {
     e = &kernel.nextStage();
     e->setLanes(shape.lanes);
     active = {};
@@ -236,13 +234,12 @@ private:
 } // namespace
 
 void RowScatter::sort() {
-  begin();
+  nextStage();
   clearResult(*e, e->mulIndex(e->dim(s.space[axis]), e->productOf(shape.columnSizes)), shape.lanes);
   OpBuilder &b = e->builder();
   e->openIf(e->lessIndex(e->block(), e->dim(shape.chunks)));
   Value count = e->dim(shape.updates);
-  Value update =
-      e->addIndex(e->mulIndex(e->block(), e->constantIndex(kChunk)), e->thread());
+  Value update = e->addIndex(e->mulIndex(e->block(), e->constantIndex(kChunk)), e->thread());
   Value isUpdate = e->lessIndex(update, count);
   Value at = e->minIndex(update, e->subIndex(count, e->constantIndex(1)));
   e->setActive(isUpdate);
@@ -271,8 +268,8 @@ void RowScatter::sort() {
     Value place = arith::AddIOp::create(b, e->loc(), first, constant(i));
     Value limit = select(compare(arith::CmpIPredicate::slt, place, me), next, key);
     Value less = compare(arith::CmpIPredicate::slt, other, limit);
-    before = arith::AddIOp::create(b, e->loc(), before,
-                                   arith::ExtUIOp::create(b, e->loc(), i32, less));
+    before =
+        arith::AddIOp::create(b, e->loc(), before, arith::ExtUIOp::create(b, e->loc(), i32, less));
   }
   Value rank = toIndex(e->closeLoop(loop, before)[0]);
   Value place = e->addIndex(e->mulIndex(e->block(), e->constantIndex(kChunk)), rank);
@@ -286,8 +283,8 @@ void RowScatter::sort() {
 Value RowScatter::countBelow(Value chunk, Value limit) {
   Value base = e->mulIndex(chunk, e->constantIndex(kChunk)), found = e->constantIndex(0);
   auto isLess = [&](Value place) {
-    return compare(arith::CmpIPredicate::slt,
-                   number(shape.chunkKeys, e->addIndex(base, place)), limit);
+    return compare(arith::CmpIPredicate::slt, number(shape.chunkKeys, e->addIndex(base, place)),
+                   limit);
   };
   for (int64_t step = kChunk / 2; step >= 1; step /= 2) {
     Value further = e->addIndex(found, e->constantIndex(step));
@@ -297,24 +294,24 @@ Value RowScatter::countBelow(Value chunk, Value limit) {
 }
 
 void RowScatter::merge() {
-  begin();
+  nextStage();
   Value zero = e->constantIndex(0), one = e->constantIndex(1);
   Value mine = e->addIndex(e->mulIndex(e->block(), e->constantIndex(kChunk)), e->thread());
   Value key = number(shape.chunkKeys, mine);
   Value next = arith::AddIOp::create(e->builder(), e->loc(), key, constant(1));
-  Values place = stridedLoop(
-      *e, zero, e->dim(shape.chunks), 1, 4, zero,
-      [&](ArrayRef<Value> chunks, ValueRange carried) -> Values {
-        Value sum = carried[0];
-        for (Value chunk : chunks) {
-          // Equal keys in earlier chunks come first, those in later ones behind.
-          Value isEarlier = e->lessIndex(chunk, e->block());
-          Value count = countBelow(chunk, select(isEarlier, next, key));
-          Value isOwn = compare(arith::CmpIPredicate::eq, chunk, e->block());
-          sum = e->addIndex(sum, select(isOwn, e->thread(), count));
-        }
-        return {sum};
-      });
+  Values place = stridedLoop(*e, zero, e->dim(shape.chunks), 1, 4, zero,
+                             [&](ArrayRef<Value> chunks, ValueRange carried) -> Values {
+                               Value sum = carried[0];
+                               for (Value chunk : chunks) {
+                                 // Equal keys in earlier chunks come first, those in later ones
+                                 // behind.
+                                 Value isEarlier = e->lessIndex(chunk, e->block());
+                                 Value count = countBelow(chunk, select(isEarlier, next, key));
+                                 Value isOwn = compare(arith::CmpIPredicate::eq, chunk, e->block());
+                                 sum = e->addIndex(sum, select(isOwn, e->thread(), count));
+                               }
+                               return {sum};
+                             });
   e->openIf(compare(arith::CmpIPredicate::ne, key, constant(kNoKey)));
   setNumber(shape.keys, e->addIndex(place[0], one), key);
   setNumber(shape.order, place[0], number(shape.chunkUpdates, mine));
@@ -355,17 +352,17 @@ ElementIndex RowScatter::partialOffset(Value slot) {
 }
 
 void RowScatter::sum() {
-  begin();
+  nextStage();
   const Tile &tile = shape.sumTile;
   Value blocks = e->dim(ceilDim(shape.columns, tile.columns)), count = e->dim(shape.updates);
   setColumns(tile, e->remIndex(e->block(), blocks));
-  Value segment = e->addIndex(
-      e->mulIndex(e->divIndex(e->block(), blocks), e->constantIndex(tile.rows)),
-      e->divIndex(e->thread(), e->constantIndex(tile.columns)));
-  Value begin = e->minIndex(e->mulIndex(segment, e->constantIndex(kSegment)), count);
-  Value end = e->minIndex(e->addIndex(begin, e->constantIndex(kSegment)), count);
+  Value segment =
+      e->addIndex(e->mulIndex(e->divIndex(e->block(), blocks), e->constantIndex(tile.rows)),
+                  e->divIndex(e->thread(), e->constantIndex(tile.columns)));
+  Value lower = e->minIndex(e->mulIndex(segment, e->constantIndex(kSegment)), count);
+  Value upper = e->minIndex(e->addIndex(lower, e->constantIndex(kSegment)), count);
   if (active)
-    end = e->selectIndex(active, end, begin);
+    upper = e->selectIndex(active, upper, lower);
   e->setActive(active);
 
   using Predicate = arith::CmpIPredicate;
@@ -373,9 +370,9 @@ void RowScatter::sum() {
   Value partials = temporaryAt(*e, shape.partials);
   Value head = e->mulIndex(segment, e->constantIndex(2));
   // Whether the run at hand began in this segment.
-  Value own = compare(Predicate::ne, keyAt(begin, -1), keyAt(begin));
+  Value own = compare(Predicate::ne, keyAt(lower, -1), keyAt(lower));
   Values carried = stridedLoop(
-      *e, begin, end, 1, 4, ValueRange{zero, own},
+      *e, lower, upper, 1, 4, ValueRange{zero, own},
       [&](ArrayRef<Value> positions, ValueRange values) -> Values {
         Values updates, keys, ends;
         for (Value position : positions) {
@@ -395,9 +392,9 @@ void RowScatter::sum() {
           e->openIf(own);
           storeRow(key, total);
           e->closeIf();
-          Value isOther = arith::XOrIOp::create(
-              e->builder(), e->loc(), own,
-              arith::ConstantIntOp::create(e->builder(), e->loc(), 1, 1));
+          Value isOther =
+              arith::XOrIOp::create(e->builder(), e->loc(), own,
+                                    arith::ConstantIntOp::create(e->builder(), e->loc(), 1, 1));
           e->openIf(isOther);
           e->storeTo(partials, shape.sum, partialOffset(head), total);
           e->closeIf();
@@ -408,8 +405,8 @@ void RowScatter::sum() {
         return {total, own};
       });
   // What goes on in the next segment.
-  Value last = e->subIndex(end, e->constantIndex(1));
-  e->openIf(e->lessIndex(begin, end));
+  Value last = e->subIndex(upper, e->constantIndex(1));
+  e->openIf(e->lessIndex(lower, upper));
   e->openIf(compare(Predicate::eq, keyAt(last), keyAt(last, 1)));
   Value slot = select(carried[1], e->addIndex(head, e->constantIndex(1)), head);
   e->storeTo(partials, shape.sum, partialOffset(slot), carried[0]);
@@ -419,22 +416,22 @@ void RowScatter::sum() {
 }
 
 void RowScatter::join() {
-  begin();
+  nextStage();
   const Tile &tile = shape.joinTile;
   Value blocks = e->dim(ceilDim(shape.columns, tile.columns)), count = e->dim(shape.updates);
   Value segment = e->divIndex(e->block(), blocks), segments = e->dim(shape.segments);
   Value one = e->constantIndex(1), zero = e->constantIndex(0);
-  Value begin = e->mulIndex(segment, e->constantIndex(kSegment));
-  Value end = e->minIndex(e->addIndex(begin, e->constantIndex(kSegment)), count);
-  Value last = e->subIndex(end, one);
+  Value lower = e->mulIndex(segment, e->constantIndex(kSegment));
+  Value upper = e->minIndex(e->addIndex(lower, e->constantIndex(kSegment)), count);
+  Value last = e->subIndex(upper, one);
   using Predicate = arith::CmpIPredicate;
   Value key = keyAt(last);
   Value goesOn = compare(Predicate::eq, keyAt(last, 1), key);
-  Value beganHere = compare(Predicate::ne, keyAt(begin, -1), key);
+  Value beganHere = compare(Predicate::ne, keyAt(lower, -1), key);
   e->openIf(both(goesOn, beganHere));
   setColumns(tile, e->remIndex(e->block(), blocks));
 
-  // The number of segments behind this one that begin with the key, a bit at a time from the top.
+  // The number of segments behind this ones that begin with the key, a bit at a time from the top.
   OpBuilder &b = e->builder();
   Type i64 = b.getI64Type();
   Value size = arith::IndexCastOp::create(b, e->loc(), i64, segments);
@@ -454,22 +451,23 @@ void RowScatter::join() {
   Value row = e->divIndex(e->thread(), e->constantIndex(tile.columns));
   Value partials = temporaryAt(*e, shape.partials);
   Value none = e->convertFloat(e->zero(shape.element), shape.sum);
-  Values total = stridedLoop(
-      *e, row, e->addIndex(more, one), tile.rows, 4, none,
-      [&](ArrayRef<Value> parts, ValueRange carried) -> Values {
-        Values loaded;
-        for (Value part : parts) {
-          // The run's begin is the second part of this segment, the rest the first ones.
-          Value slot = e->mulIndex(e->addIndex(segment, part), e->constantIndex(2));
-          Value isFirst = e->lessIndex(part, one);
-          slot = select(isFirst, e->addIndex(slot, one), slot);
-          loaded.push_back(e->loadFrom(partials, shape.sum, partialOffset(slot)));
-        }
-        Value sum = carried[0];
-        for (Value value : loaded)
-          sum = add(sum, value);
-        return {sum};
-      });
+  Values total =
+      stridedLoop(*e, row, e->addIndex(more, one), tile.rows, 4, none,
+                  [&](ArrayRef<Value> parts, ValueRange carried) -> Values {
+                    Values loaded;
+                    for (Value part : parts) {
+                      // The run's begin is the second part of this segment, the rest the first
+                      // ones.
+                      Value slot = e->mulIndex(e->addIndex(segment, part), e->constantIndex(2));
+                      Value isFirst = e->lessIndex(part, one);
+                      slot = select(isFirst, e->addIndex(slot, one), slot);
+                      loaded.push_back(e->loadFrom(partials, shape.sum, partialOffset(slot)));
+                    }
+                    Value sum = carried[0];
+                    for (Value value : loaded)
+                      sum = add(sum, value);
+                    return {sum};
+                  });
   Value array = e->shared(shape.sum, kTileThreads * shape.lanes);
   Value all = combineRows(*e, tile, array, shape.sum, total[0],
                           [&](Value x, Value y) { return add(x, y); });
@@ -502,9 +500,7 @@ private:
   Index position(ArrayRef<DimAttr> sizes);
   /// Updates that the position's line has: they may cover only a corner of the other axes.
   Value countUpdates(ArrayRef<ElementIndex> index);
-  Value add(Value x, Value y) {
-    return arith::AddFOp::create(e->builder(), op->getLoc(), x, y);
-  }
+  Value add(Value x, Value y) { return arith::AddFOp::create(e->builder(), op->getLoc(), x, y); }
 
   GpuKernel &kernel;
   const Structure &s;

@@ -12,6 +12,14 @@ using namespace trainc::train;
 
 namespace trainc::codegen {
 
+bool isFewLongRows(const Structure &s) {
+  constexpr int64_t kFewRows = 132, kLongRow = 32768;
+  MLIRContext *context = s.space.front().getContext();
+  auto rows = productOf(context, s.space, s.kept).getConstant();
+  auto length = productOf(context, s.space, s.reduced).getConstant();
+  return rows && *rows < kFewRows && (!length || *length >= kLongRow);
+}
+
 namespace {
 
 /// Vectors of a part, at least, and what it is a multiple of.

@@ -209,7 +209,7 @@ private:
       plan::LaunchOp::create(builder, fusion.getLoc(), builder.getStringAttr(stage.name), buffers,
                              builder.getI64IntegerAttr(fusion.getInputs().size()),
                              DimsAttr::get(context, kernel->dims), stage.work,
-                             builder.getI64IntegerAttr(stage.grain), stage.scratchBytes);
+                             builder.getI64IntegerAttr(stage.grain), stage.scratchBytes, DimsAttr());
     return success();
   }
 
@@ -241,11 +241,10 @@ private:
     return convertGemm(op);
   }
 
-  /// The place of a library call's result: a permuted reader that nobody shares decides the layout.
+  /// The place of a library call's result: a permuted reader may decide the layout.
   Place placeResult(Value value) {
-    Operation *reader = value.hasOneUse() ? *value.getUsers().begin() : nullptr;
     Place place;
-    if (reader && isAbsorbedByProducer(reader))
+    if (Operation *reader = getAbsorbedView(value))
       place = {newBuffer(reader->getResult(0)), *layoutForContiguousResult(reader)};
     else
       place = {newBuffer(value), contiguousLayout(value.getType())};

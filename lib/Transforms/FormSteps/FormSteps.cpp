@@ -4,7 +4,7 @@
 
 #include "lib/Transforms/FormSteps/FormSteps.h"
 
-#include "lib/Transforms/Support/StepBuilder.h"
+#include "lib/Transforms/FormSteps/LossScale.h"
 #include "trainc/Location.h"
 
 using namespace mlir;
@@ -33,18 +33,28 @@ public:
     Value bad = tb.logicalOr(tb.isNan(loss), tb.isInf(loss));
     flag = tb.select(bad, tb.scalarLike(argument, 1), argument);
   }
-  /// `updated`, or `old` while the flag is set.
-  Value select(Value old, Value updated) {
-    TrainBuilder tb = step.at(updated.getLoc());
+  /// Whether the flag is set.
+  Value getFlag() {
+    TrainBuilder tb = step.at(flag.getLoc());
     if (!isSet)
       isSet = tb.compare("ne", flag, tb.scalarLike(flag, 0));
-    return tb.select(tb.splat(isSet, old), old, updated);
+    return isSet;
+  }
+  /// Leaves this step out where `condition` holds, without setting the flag.
+  void skipWhere(Value condition) {
+    skip = step.at(condition.getLoc()).logicalOr(getFlag(), condition);
+  }
+  /// `updated`, or `old` where this step is left out.
+  Value select(Value old, Value updated) {
+    TrainBuilder tb = step.at(updated.getLoc());
+    Value condition = skip ? skip : getFlag();
+    return tb.select(tb.splat(condition, old), old, updated);
   }
   void finish() { step.update("state", kNonfinite, flag); }
 
 private:
   StepBuilder &step;
-  Value argument, flag, isSet;
+  Value argument, flag, isSet, skip;
 };
 
 struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
@@ -92,10 +102,11 @@ private:
     step.argumentsLike(gradients, "input");
     step.argumentsLike(update, "state");
     Guard guard(step, gradients.getLoc());
+    std::optional<LossScale> scale = makeScale(step, gradients.getLoc(), /*changes=*/true);
     step.argumentsLike(gradients, "hyper");
     step.argumentsLike(update, "hyper");
 
-    SmallVector<Value> computed = step.inlineBody(gradients);
+    SmallVector<Value> computed = inlineGradients(step, gradients, scale);
     llvm::StringMap<Value> byName;
     for (unsigned i = 0; i < gradients.getNumResults(); ++i) {
       if (getResultRole(gradients, i) == "loss") {
@@ -109,9 +120,32 @@ private:
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
       if (getArgRole(update, i) == "gradient")
         mapping.map(update.getArgument(i), byName.lookup(getArgName(update, i)));
-    addUpdates(step, guard, update, mapping);
+    addUpdates(step, guard, update, mapping, scale);
     guard.finish();
     step.finish();
+  }
+
+  std::optional<LossScale> makeScale(StepBuilder &step, Location loc, bool changes) {
+    return lossScaling ? std::optional<LossScale>(std::in_place, step, loc, changes) : std::nullopt;
+  }
+
+  /// The body of `gradients`, for the scaled loss where there is a scale; the gradients are those
+  /// of the loss.
+  SmallVector<Value> inlineGradients(StepBuilder &step, func::FuncOp gradients,
+                                     std::optional<LossScale> &scale) {
+    if (!scale)
+      return step.inlineBody(gradients);
+    IRMapping mapping;
+    for (unsigned i = 0; i < gradients.getNumArguments(); ++i)
+      if (getArgName(gradients, i) == "grad_scale" && getArgRole(gradients, i) == "hyper")
+        mapping.map(
+            gradients.getArgument(i),
+            step.at(gradients.getLoc()).mul(step.argumentLike(gradients, i), scale->getScale()));
+    SmallVector<Value> computed = step.inlineBody(gradients, mapping);
+    for (unsigned i = 0; i < gradients.getNumResults(); ++i)
+      if (getResultRole(gradients, i) == "gradient")
+        computed[i] = scale->unscale(computed[i]);
+    return computed;
   }
 
   void formMicro(ModuleOp module, func::FuncOp gradients) {
@@ -119,13 +153,14 @@ private:
     step.argumentsLike(gradients, "parameter");
     step.argumentsLike(gradients, "input");
     Guard guard(step, gradients.getLoc());
+    std::optional<LossScale> scale = makeScale(step, gradients.getLoc(), /*changes=*/false);
     for (unsigned i = 0; i < gradients.getNumResults(); ++i)
       if (getResultRole(gradients, i) == "gradient")
         step.argument("gradient", getResultName(gradients, i), gradients.getResultTypes()[i],
                       gradients.getLoc());
     step.argumentsLike(gradients, "hyper");
 
-    SmallVector<Value> computed = step.inlineBody(gradients);
+    SmallVector<Value> computed = inlineGradients(step, gradients, scale);
     for (unsigned i = 0; i < gradients.getNumResults(); ++i)
       if (getResultRole(gradients, i) == "loss") {
         step.result(computed[i], gradients.getResultAttrDict(i));
@@ -151,15 +186,30 @@ private:
     for (StringRef role : {"parameter", "gradient", "state"})
       step.argumentsLike(update, role);
     Guard guard(step, update.getLoc());
+    std::optional<LossScale> scale = makeScale(step, update.getLoc(), /*changes=*/true);
     step.argumentsLike(update, "hyper");
-    addUpdates(step, guard, update, {});
+    IRMapping mapping;
+    for (unsigned i = 0; i < update.getNumArguments(); ++i)
+      if (getArgRole(update, i) == "gradient")
+        mapping.map(update.getArgument(i), step.argumentLike(update, i));
+    addUpdates(step, guard, update, mapping, scale);
     func::FuncOp guarded = step.finish();
     guarded->setDiscardableAttrs(update->getDiscardableAttrDictionary());
     update.erase();
   }
 
-  /// The body of `update` and its results, guarded.
-  void addUpdates(StepBuilder &step, Guard &guard, func::FuncOp update, const IRMapping &mapping) {
+  /// The body of `update` and its results, guarded. `mapping` has the gradients.
+  void addUpdates(StepBuilder &step, Guard &guard, func::FuncOp update, IRMapping mapping,
+                  std::optional<LossScale> &scale) {
+    for (unsigned i = 0; scale && i < update.getNumArguments(); ++i) {
+      BlockArgument argument = update.getArgument(i);
+      if (getArgRole(update, i) == "gradient")
+        scale->check(mapping.lookup(argument));
+      else if (getArgRole(update, i) == "hyper" && getArgName(update, i) == "step")
+        mapping.map(argument, scale->countUpdates(step.argumentLike(update, i)));
+    }
+    if (scale && scale->getOverflow())
+      guard.skipWhere(scale->getOverflow());
     SmallVector<Value> updated = step.inlineBody(update, mapping);
     for (unsigned i = 0; i < update.getNumResults(); ++i) {
       StringRef role = cast<StringAttr>(update.getResultAttr(i, kUpdatesAttr)).getValue();
@@ -167,6 +217,8 @@ private:
       Value old = step.argument(role, name, updated[i].getType(), update.getLoc());
       step.update(role, name, guard.select(old, updated[i]));
     }
+    if (scale)
+      scale->finish(guard.getFlag());
   }
 
   LogicalResult formEval(ModuleOp module, func::FuncOp forward) {

@@ -17,6 +17,12 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
     A loss that is not finite sets the state `nonfinite` (i32) to 1. While it is set, every update of `@step`,
     `@micro` and `@update` returns its argument unchanged.
 
+    With `loss-scaling`, for f16, the loss is multiplied by the state `loss_scale` (0 at first, which stands for
+    65536) before the gradients are taken, and these are divided by it again before they are clipped, added or
+    used. Where one of an update's gradients is not finite, `@step` and `@update` leave parameters and optimizer
+    state as they are and halve the scale, without setting `nonfinite`; after 2000 updates in a row they double
+    it (`growth_count`). `skipped_steps` are not counted in the optimizer's step number.
+
     Without `@gradients` only `@eval` is made (inference); without `@update` no `@step`.
 
     ```mlir
@@ -31,6 +37,8 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
   let options = [
     Option<"micro", "micro", "bool", "true", "make @micro and keep @update, for gradient accumulation">,
     Option<"eval", "eval", "bool", "true", "make @eval">,
+    Option<"lossScaling", "loss-scaling", "bool", "false",
+           "multiply the loss by a power of two that follows what the gradients' type can hold">,
   ];
 }
 

@@ -4,7 +4,7 @@
 
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
 
-#include "dialects/Train/TrainBuilder.h"
+#include "lib/Transforms/Support/LowPrecisionCasts.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
@@ -22,7 +22,7 @@ namespace {
 class MixedPrecision {
 public:
   MixedPrecision(func::FuncOp function, FloatType low)
-      : function(function), low(low), builder(function.getContext()) {}
+      : function(function), low(low), builder(function.getContext()), casts(builder, low) {}
 
   void lowerParameters() {
     Block &block = function.getBody().front();
@@ -52,9 +52,12 @@ public:
       };
       if (llvm::none_of(op->getOpOperands(), takes))
         continue;
+      // A mask, which has no gradient, may be made of anything.
+      auto differentiable = dyn_cast<DifferentiableOpInterface>(*op);
       bool integers = llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
         Origin origin = origins.lookup(operand.get());
-        return takes(operand) && origin.integers && !origin.data;
+        return takes(operand) && origin.integers && !origin.data &&
+               !(differentiable && !differentiable.isDifferentiable(operand.getOperandNumber()));
       });
       if (integers) {
         remark::missed(op->getLoc(), options("NotLowered"))
@@ -97,7 +100,8 @@ private:
       for (Value operand : op.getOperands()) {
         Origin from = origins.lookup(operand);
         origin.data |= from.data;
-        origin.integers |= from.integers;
+        // Of what is only chosen by integers, no number is one.
+        origin.integers |= from.integers && !getElementTypeOrSelf(operand.getType()).isInteger(1);
       }
       if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
         for (int64_t axis = 0; axis < getRank(op.getResult(0)); ++axis)
@@ -107,74 +111,11 @@ private:
     }
   }
 
-  /// Whether the op only moves elements, each to at most one place: rounding before it or behind it
-  /// is the same, and so it is for the gradient.
-  static bool onlyMoves(Operation *op) {
-    if (!op || !isa<StridedViewOpInterface, ElementAccessOpInterface>(op) ||
-        op->getNumOperands() != 1)
-      return false;
-    if (isa<SliceOpInterface>(op))
-      return true;
-    DimAttr total = DimAttr::constant(op->getContext(), 0);
-    for (Type type : op->getResultTypes())
-      total = total + getNumElements(type);
-    return total == getNumElements(op->getOperand(0).getType());
-  }
-
-  /// The op on an operand of the low type, behind both.
-  Operation *cloneLow(Operation *op, Value operand) {
-    Operation *def = operand.getDefiningOp();
-    builder.setInsertionPointAfter(def && op->isBeforeInBlock(def) ? def : op);
-    IRMapping mapping;
-    mapping.map(op->getOperand(0), operand);
-    Operation *clone = builder.clone(*op, mapping);
-    for (Value result : clone->getResults())
-      if (isF32(result))
-        result.setType(withElementType(result.getType(), low));
-    return clone;
-  }
-
-  /// The value in the low type, for one use by `user`.
-  Value toLow(Value value, Operation *user) {
-    Operation *def = value.getDefiningOp();
-    if (!onlyMoves(def)) {
-      // A parameter's cast belongs where it is needed first; any other, where the value is made.
-      if (def)
-        builder.setInsertionPointAfter(def);
-      else
-        builder.setInsertionPoint(user);
-      Location loc = def ? def->getLoc() : user->getLoc();
-      return TrainBuilder(builder, loc).cast(value, low);
-    }
-    // The parts of a split stay parts of one.
-    if (def->getNumResults() > 1) {
-      Operation *&clone = lowParts[def];
-      if (!clone)
-        clone = cloneLow(def, toLow(def->getOperand(0), def));
-      return clone->getResult(cast<OpResult>(value).getResultNumber());
-    }
-    return cloneLow(def, toLow(def->getOperand(0), user))->getResult(0);
-  }
-
-  /// Replaces an f32 value by one of the low type.
-  void fromLow(Value value, Value lowered) {
-    Operation *user = value.hasOneUse() ? *value.getUsers().begin() : nullptr;
-    if (onlyMoves(user)) {
-      Operation *clone = cloneLow(user, lowered);
-      for (auto [from, to] : llvm::zip(user->getResults(), clone->getResults()))
-        fromLow(from, to);
-      return;
-    }
-    builder.setInsertionPointAfterValue(lowered);
-    value.replaceAllUsesWith(
-        TrainBuilder(builder, value.getLoc()).cast(lowered, builder.getF32Type()));
-  }
-
   void lower(LowPrecisionOpInterface op) {
     SmallVector<Value> operands;
     for (OpOperand &operand : op->getOpOperands()) {
       bool takes = op.takesLowPrecision(operand.getOperandNumber()) && isF32(operand.get());
-      operands.push_back(takes ? toLow(operand.get(), op) : operand.get());
+      operands.push_back(takes ? casts.toLow(operand.get(), op) : operand.get());
     }
     builder.setInsertionPoint(op);
     IRMapping mapping;
@@ -187,15 +128,15 @@ private:
         continue;
       }
       to.setType(withElementType(to.getType(), low));
-      fromLow(from, to);
+      casts.fromLow(from, to);
     }
   }
 
   func::FuncOp function;
   FloatType low;
   OpBuilder builder;
+  LowPrecisionCasts casts;
   DenseMap<Value, Origin> origins;
-  DenseMap<Operation *, Operation *> lowParts;
 };
 
 struct MixedPrecisionPass : trainc::impl::MixedPrecisionPassBase<MixedPrecisionPass> {

@@ -17,7 +17,7 @@ def MixedPrecisionPass : Pass<"mixed-precision", "::mlir::func::FuncOp"> {
     transpose, slice, split), so that the kernel which computes the value writes the low one.
 
     Declines where an operand is made of integers only, as the positions of a rotary embedding are: bf16 holds
-    integers up to 256, f16 up to 2048. Operands of f64 stay.
+    integers up to 256, f16 up to 2048. (Masks, which have no gradient, may be.) Operands of f64 stay.
 
     ```mlir
     %0 = train.matmul %x, %w : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>

@@ -5,6 +5,7 @@
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 
 #include "lib/Transforms/RaiseAttention/AttentionMask.h"
+#include "lib/Transforms/Support/LowPrecisionCasts.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
@@ -35,7 +36,8 @@ struct Parts {
 class RaiseAttention {
 public:
   RaiseAttention(func::FuncOp function, FloatType lowered, bool exactDropout)
-      : function(function), lowered(lowered), exactDropout(exactDropout) {}
+      : function(function), lowered(lowered), exactDropout(exactDropout),
+        builder(function.getContext()), casts(builder, lowered) {}
 
   void run() {
     findVaried();
@@ -283,7 +285,7 @@ private:
 
   void build(Parts &parts) {
     MatmulOp output = parts.output;
-    OpBuilder builder(output);
+    builder.setInsertionPoint(output);
     TrainBuilder tb(builder, output.getLoc());
     Value q = asMatrix(tb, stripScale(builder, parts.scores.getLhs(), parts.scale),
                        parts.scores.getTransposeLhs());
@@ -291,44 +293,52 @@ private:
                        !parts.scores.getTransposeRhs());
     Value v = asMatrix(tb, output.getRhs(), output.getTransposeRhs());
     Value keys = stripRepetition(k), values = stripRepetition(v);
-    if (getDim(keys, 1) != getDim(values, 1))
+    bool grouped = keys != k && values != v && getDim(keys, 1) == getDim(values, 1);
+    if (!grouped)
       keys = k, values = v;
 
-    Type type = getElementType(q);
-    FloatType low = type.isF32() ? lowered : cast<FloatType>(type);
+    bool isLow = !getElementType(q).isF32();
+    FloatType low = isLow ? cast<FloatType>(getElementType(q)) : lowered;
+    if (!isLow)
+      for (Value *operand : {&q, &keys, &values})
+        *operand = casts.toLow(*operand, output);
+    builder.setInsertionPoint(output);
     double least =
         APFloat::getLargest(low.getFloatSemantics(), /*Negative=*/true).convertToDouble();
     Value bias;
     if (!parts.mask.isEmpty())
-      bias = tb.cast(parts.mask.buildBias(tb, least), type);
+      bias = tb.cast(parts.mask.buildBias(tb, least), low);
     Value seed = parts.dropout ? buildSeed(tb, parts.dropout.getKey()) : Value();
     APFloat ratio = parts.dropout ? parts.dropout.getRatio() : APFloat(0.0);
     SmallVector<DimAttr> dims = getDims(q);
     Type stats = getTensorType(ArrayRef(dims).drop_back(), builder.getF32Type());
-    dims.back() = getDims(v).back();
+    dims.back() = getDims(values).back();
     auto attention =
-        AttentionOp::create(builder, output.getLoc(), getTensorType(dims, type), stats, q, keys,
+        AttentionOp::create(builder, output.getLoc(), getTensorType(dims, low), stats, q, keys,
                             values, bias, seed, APFloat(parts.scale), ratio, parts.mask.isCausal());
-    Value result = restoreDeadRows(tb, parts, attention.getResult(), v, low);
+    Value result = restoreDeadRows(tb, parts, attention);
     result = tb.reshape(result, getDims(output.getResult()));
     remark::passed(output.getLoc(), options("Raised")) << remark::add(
         "attention of {0}: {1}{2}{3}{4}", describeOp(parts.softmax),
         parts.mask.isCausal() ? "causal" : "all columns", bias ? ", bias" : "",
-        seed ? ", dropout with the library's mask" : "", keys != k ? ", heads in groups" : "");
-    output.replaceAllUsesWith(result);
+        seed ? ", dropout with the library's mask" : "", grouped ? ", heads in groups" : "");
+    if (isLow)
+      output.replaceAllUsesWith(result);
+    else
+      casts.fromLow(output.getResult(), result);
   }
 
   /// Gives rows that see no column what the model gives: the library sees a row of the least number
   /// instead, causal or not.
-  static Value restoreDeadRows(TrainBuilder &tb, Parts &parts, Value result, Value v,
-                               FloatType low) {
+  static Value restoreDeadRows(TrainBuilder &tb, Parts &parts, AttentionOp attention) {
     const AttentionMask &mask = parts.mask;
+    Value result = attention.getResult();
     if (mask.isEmpty())
       return result;
     bool zeros = mask.mayBeInfinite() && parts.softmax.getGuarded();
     // All weights are equal where the least float of f32 absorbs the scores. So they are here, but
     // not over the same columns, and not in the small range of f16.
-    bool mean = mask.isFinite() && (mask.isCausal() || low.isF16());
+    bool mean = mask.isFinite() && (mask.isCausal() || getElementType(result).isF16());
     if (!zeros && !mean)
       return result;
     // Rows in front of heads, as most models go on: both transposes are free.
@@ -342,15 +352,27 @@ private:
         kept.push_back(dims[to]), axes.push_back(to);
     SmallVector<int64_t> permutation = {0, 2, 1};
     dead = tb.broadcast(tb.reshape(tb.transpose(dead, permutation), kept), dims, axes);
-    if (mean)
-      other = tb.broadcast(tb.cast(tb.mean(tb.cast(v, tb.b().getF32Type()), 2), rows.getType()),
-                           dims, {0, 2, 3});
+    if (mean) {
+      Value v = attention.getV();
+      Value average = tb.cast(tb.mean(tb.cast(v, tb.b().getF32Type()), 2), result.getType());
+      // Every head of a group has the same.
+      DimAttr keyHeads = getDim(v, 1);
+      if (keyHeads != dims[2]) {
+        SmallVector<DimAttr> grouped = {dims[0], keyHeads, divideExactly(dims[2], keyHeads),
+                                        dims[3]};
+        average = tb.broadcast(average, grouped, {0, 1, 3});
+        average = tb.reshape(average, {dims[0], dims[2], dims[3]});
+      }
+      other = tb.broadcast(average, dims, {0, 2, 3});
+    }
     return tb.transpose(tb.select(dead, other, rows), {0, 2, 1, 3});
   }
 
   func::FuncOp function;
   FloatType lowered;
   bool exactDropout;
+  OpBuilder builder;
+  LowPrecisionCasts casts;
   llvm::DenseSet<Value> varied;
 };
 

@@ -19,15 +19,16 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
     coordinates or a constant triangle, becomes the op's `causal`; the rest becomes its `bias`, computed once
     at the smallest shape that it depends on, with the low type's least finite value for -inf. So no row is
     all -inf in the library, and where the model's own value of a fully masked row differs, it is put back:
-    zeros for a guarded softmax, the mean of v for a mask of the least float. A row of NaN (unguarded, -inf)
-    is not: it becomes finite.
+    zeros for a guarded softmax, the mean of v for a mask of the least float. Two things differ there: a row
+    of NaN (unguarded, -inf) becomes finite, and beside a causal mask, or in f16, no gradient reaches q and k
+    from a row whose scores the least float has absorbed.
 
     ```mlir
     %s = train.matmul %q, %k transposed : ... -> tensor<2x4x16x16xf32>
     %m = train.mul %s, %eighth : tensor<2x4x16x16xf32>
     %p = train.softmax %m axis = 3 : tensor<2x4x16x16xf32>
     %o = train.matmul %p, %v : ... -> tensor<2x4x16x64xf32>
-    // becomes
+    // becomes, where q, k and v are of f16 or bf16 or are rounded to it
     %o, %stats = train.attention %q, %k, %v {dropout = 0.0 : f64, scale = 0.125 : f64} : ...
     ```
 
@@ -41,7 +42,7 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::trainc::train::TrainDialect"];
   let options = [
     Option<"type", "type", "std::string", "\"\"",
-           "what f32 is going to be lowered to (bf16, f16); empty: f32 stays f32, which no fused kernel takes">,
+           "what attention of f32 is rounded to (bf16, f16); empty: it stays in parts">,
     Option<"exactDropout", "exact-dropout", "bool", "false",
            "leave attention with dropout in parts, whose masks are the same on every target">,
   ];

@@ -132,14 +132,19 @@ TRAINRT_API int64_t trainrt_tensor_elements(const trainrt_tensor *tensor);
 
 /* DLPack (https://dmlc.github.io/dlpack), zero copy; include its own header for the struct.
  *
- * from: a dense row-major tensor of the CPU, or of a CUDA GPU (see trainrt_tensor); `tensor`
- * borrows the data, the shape and `managed` itself.
+ * from: a CPU tensor, dense row-major; `tensor` borrows the data, the shape and `managed` itself.
+ *
+ * from, device (since 1.1): also one in a CUDA GPU's memory; `*gpu` is its number, -1 for a CPU's.
+ * Only for inputs of sessions on that GPU.
  *
  * to: `*managed` borrows `tensor->data`, which must outlive it; free it with its own `deleter`. */
 struct DLManagedTensor;
 TRAINRT_API trainrt_status trainrt_tensor_from_dlpack(const struct DLManagedTensor *managed,
                                                       trainrt_tensor *tensor,
                                                       trainrt_error **error);
+TRAINRT_API trainrt_status trainrt_tensor_from_dlpack_device(const struct DLManagedTensor *managed,
+                                                             trainrt_tensor *tensor, int32_t *gpu,
+                                                             trainrt_error **error);
 TRAINRT_API trainrt_status trainrt_tensor_to_dlpack(const trainrt_tensor *tensor,
                                                     struct DLManagedTensor **managed,
                                                     trainrt_error **error);

@@ -121,40 +121,62 @@ struct DLManagedTensor {
   void (*deleter)(DLManagedTensor *self);
 };
 
+namespace {
+Status readDLPack(const DLManagedTensor *managed, trainrt_tensor *tensor, int32_t &gpu) {
+  if (!managed || !tensor)
+    return nullArgument(managed ? "tensor" : "managed");
+  const DLTensor &from = managed->tensor;
+  if (from.deviceType != deviceCpu && from.deviceType != deviceCuda &&
+      from.deviceType != deviceCudaHost && from.deviceType != deviceCudaManaged)
+    return fail(Code::InvalidArgument, "DLPack tensor: it is on device type ", from.deviceType,
+                ", neither a CPU nor a CUDA GPU; copy it to the CPU first");
+  int dtype = 0;
+  for (; dtype < numDTypes; ++dtype) {
+    DLDataType candidate = toDLPack(static_cast<DType>(dtype));
+    if (candidate.code == from.dtype.code && candidate.bits == from.dtype.bits &&
+        from.dtype.lanes == 1)
+      break;
+  }
+  if (dtype == numDTypes)
+    return fail(Code::InvalidArgument, "DLPack tensor: element type (code ", int(from.dtype.code),
+                ", ", int(from.dtype.bits), " bits) is not supported");
+  if (from.ndim < 0 || (from.ndim && !from.shape))
+    return fail(Code::InvalidArgument, "DLPack tensor: it has no shape");
+  int64_t dense = 1;
+  for (int32_t axis = from.ndim; from.strides && axis-- > 0;) {
+    if (from.shape[axis] > 1 && from.strides[axis] != dense)
+      return fail(Code::InvalidArgument,
+                  "DLPack tensor: it is not dense row-major; make it contiguous first");
+    dense *= from.shape[axis];
+  }
+  *tensor = {static_cast<char *>(from.data) + from.byteOffset, static_cast<trainrt_dtype>(dtype),
+             from.ndim, from.shape};
+  gpu = from.deviceType == deviceCuda || from.deviceType == deviceCudaManaged ? from.deviceId : -1;
+  return {};
+}
+} // namespace
+
 extern "C" {
 
 trainrt_status trainrt_tensor_from_dlpack(const struct DLManagedTensor *managed,
                                           trainrt_tensor *tensor, trainrt_error **error) {
   return guard(error, [&]() -> Status {
-    if (!managed || !tensor)
-      return nullArgument(managed ? "tensor" : "managed");
-    const DLTensor &from = managed->tensor;
-    if (from.deviceType != deviceCpu && from.deviceType != deviceCuda &&
-        from.deviceType != deviceCudaHost && from.deviceType != deviceCudaManaged)
-      return fail(Code::InvalidArgument, "DLPack tensor: it is on device type ", from.deviceType,
-                  "; copy it to the CPU first");
-    int dtype = 0;
-    for (; dtype < numDTypes; ++dtype) {
-      DLDataType candidate = toDLPack(static_cast<DType>(dtype));
-      if (candidate.code == from.dtype.code && candidate.bits == from.dtype.bits &&
-          from.dtype.lanes == 1)
-        break;
-    }
-    if (dtype == numDTypes)
-      return fail(Code::InvalidArgument, "DLPack tensor: element type (code ", int(from.dtype.code),
-                  ", ", int(from.dtype.bits), " bits) is not supported");
-    if (from.ndim < 0 || (from.ndim && !from.shape))
-      return fail(Code::InvalidArgument, "DLPack tensor: it has no shape");
-    int64_t dense = 1;
-    for (int32_t axis = from.ndim; from.strides && axis-- > 0;) {
-      if (from.shape[axis] > 1 && from.strides[axis] != dense)
-        return fail(Code::InvalidArgument,
-                    "DLPack tensor: it is not dense row-major; make it contiguous first");
-      dense *= from.shape[axis];
-    }
-    *tensor = {static_cast<char *>(from.data) + from.byteOffset, static_cast<trainrt_dtype>(dtype),
-               from.ndim, from.shape};
+    int32_t gpu = -1;
+    trainrt_tensor read;
+    TRAINRT_TRY(readDLPack(managed, tensor ? &read : nullptr, gpu));
+    if (gpu >= 0)
+      return fail(Code::InvalidArgument, "DLPack tensor: it is on device type ",
+                  managed->tensor.deviceType, "; copy it to the CPU first");
+    *tensor = read;
     return {};
+  });
+}
+
+trainrt_status trainrt_tensor_from_dlpack_device(const struct DLManagedTensor *managed,
+                                                 trainrt_tensor *tensor, int32_t *gpu,
+                                                 trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    return gpu ? readDLPack(managed, tensor, *gpu) : nullArgument("gpu");
   });
 }
 

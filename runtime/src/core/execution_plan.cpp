@@ -175,6 +175,14 @@ private:
     for (ExprId dim : op.dims)
       plan.values.push_back(value(dim));
     plan.values.push_back(scratch);
+    int64_t members = 0;
+    for (ExprId member : op.group) {
+      plan.values.push_back(value(member));
+      if (value(member) < 0 || __builtin_add_overflow(members, value(member), &members))
+        return bad("command ", number, " has a member with impossible work");
+    }
+    if (!op.group.empty() && members != work)
+      return bad("command ", number, " has work ", work, ", its members ", members);
     return {};
   }
 

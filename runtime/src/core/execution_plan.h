@@ -27,7 +27,7 @@ struct ExecutionPlan {
     static constexpr uint32_t none = UINT32_MAX;
   };
   /// One command. Its places and values begin at these indices, in the order
-  ///   Launch: args | work, grain, dims..., scratch
+  ///   Launch: args | work, grain, dims..., scratch, group...
   ///   Gemm:   a, b, c | m, n, k, a_m, a_k, b_k, b_n, c_m, c_n, batch..., a_batch..., b..., c...
   ///   Copy:   from, to | bytes        Fill: to | bytes
   ///   Attention: the operands, by AttentionOperand (absent ones have no buffer) |
@@ -78,6 +78,7 @@ public:
   /// The plan is valid until `capacity` others have been asked for.
   Status get(const Program &program, const Function &function, const std::vector<int64_t> &symbols,
              const ExecutionPlan *&plan);
+  void setCapacity(size_t most) { capacity = most; }
   size_t size() const { return plans.size(); }
 
 private:

@@ -72,6 +72,8 @@ struct Launch {
   std::vector<Ref> args;
   std::vector<ExprId> dims;
   ExprId work = 0, grain = 0, scratch = 0;
+  /// Work of each member of a group, whose arguments and dims lie behind each other; empty: none.
+  std::vector<ExprId> group;
 };
 
 struct Gemm {

@@ -280,6 +280,7 @@ private:
           collect(ref.offset);
         all(op->dims);
         all({op->work, op->grain, op->scratch});
+        all(op->group);
       } else if (auto *op = std::get_if<Gemm>(&command.op)) {
         all({op->a.offset, op->b.offset, op->c.offset, op->m, op->n, op->k, op->aM, op->aK, op->bK,
              op->bN, op->cM, op->cN});
@@ -367,9 +368,14 @@ private:
       for (uint32_t i = 0; launch->args() && i < launch->args()->size(); ++i)
         TRAINRT_TRY(ref("args", launch->args()->Get(i), false, op.args.emplace_back()));
       TRAINRT_TRY(exprs(where + ".dims", launch->dims(), op.dims));
-      if (op.args.size() != kernel.args || op.dims.size() != kernel.dims)
+      TRAINRT_TRY(exprs(where + ".group", launch->group(), op.group));
+      if (!op.group.empty() && program.target != Target::Cuda)
+        return bad(where, ".group: only kernels for cuda are launched in groups");
+      const size_t members = std::max<size_t>(op.group.size(), 1);
+      if (op.args.size() != members * kernel.args || op.dims.size() != members * kernel.dims)
         return bad(where, ": kernel '", kernel.name, "' takes ", kernel.args, " arguments and ",
-                   kernel.dims, " dims, not ", op.args.size(), " and ", op.dims.size());
+                   kernel.dims, " dims for each of ", members, ", not ", op.args.size(), " and ",
+                   op.dims.size());
       op.work = launch->work();
       op.grain = launch->grain();
       op.scratch = launch->scratch();

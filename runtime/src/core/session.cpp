@@ -128,6 +128,8 @@ Status Session::start(const SessionOptions &options) {
   TRAINRT_TRY(Device::create(
       source, {threads, options.allocator, options.device, options.stream, options.synchronous},
       [this](Space space, uint32_t index) { return addressOf(space, index); }, device));
+  if (!device->isHost())
+    plans.setCapacity(32);
   hypers.resize(program.hypers.size());
   TRAINRT_TRY(parameters.create(source, *device, inference));
   bool needsState = !inference;

@@ -162,7 +162,7 @@ private:
   DeviceMemory stateBlock, gradientBlock, savedStates;
   std::vector<int64_t> stateOffsets, gradientOffsets;
   Hypers hypers;
-  /// On a GPU, every plan has a captured graph, which is large.
+  /// On a GPU, every plan has a captured graph, which is large: there are fewer.
   PlanCache plans{64};
   std::vector<ExecutionPlan::Output> outputs;
   int (*progress)(void *, int64_t, int64_t) = nullptr;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
 #include <exception>
 
 namespace trainrt::cuda {
@@ -57,6 +58,11 @@ Status Commands::add(const ExecutionPlan::Step &step, Kernels &kernels) {
     item.block = unsigned(block);
     item.shared = unsigned(shared);
     item.firstParameter = parameters.size();
+    if (!launch->group.empty()) {
+      addGroup(*launch, values, item);
+      items.push_back(std::move(item));
+      return {};
+    }
     parameters.resize(parameters.size() + launch->args.size());
     for (size_t i = 0; i < launch->dims.size(); ++i)
       parameters.push_back(uint64_t(values[2 + i]));
@@ -75,6 +81,32 @@ Status Commands::add(const ExecutionPlan::Step &step, Kernels &kernels) {
   }
   items.push_back(std::move(item));
   return {};
+}
+
+/// Member and number of every block, then the members' arguments: the dims now, the addresses when
+/// they are known.
+void Commands::addGroup(const Launch &launch, const int64_t *values, Item &item) {
+  const size_t members = launch.group.size(), args = launch.args.size() / members,
+               dims = launch.dims.size() / members;
+  const int64_t *work = values + 3 + launch.dims.size();
+  auto append = [&](const void *data, size_t bytes) {
+    auto *from = static_cast<const unsigned char *>(data);
+    tables.insert(tables.end(), from, from + bytes);
+  };
+  item.blocksOffset = tables.size();
+  for (size_t member = 0; member < members; ++member)
+    for (int64_t block = 0; block < work[member]; ++block) {
+      const uint32_t place[2] = {uint32_t(member), uint32_t(block)};
+      append(place, sizeof place);
+    }
+  item.argumentsOffset = tables.size();
+  for (size_t member = 0; member < members; ++member) {
+    tables.resize(tables.size() + args * 8);
+    append(values + 2 + member * dims, dims * 8);
+  }
+  tables.resize((tables.size() + 255) / 256 * 256);
+  item.numParameters = 3;
+  parameters.resize(parameters.size() + 3);
 }
 
 GemmCall Commands::gemmCall(const ExecutionPlan::Step &step) const {
@@ -178,7 +210,8 @@ Status Commands::prepareLibraries(Libraries &libraries, ThreadPool &pool) {
   return {};
 }
 
-void Commands::resolve(const BufferAddress &address, DeviceAddress error, Workspace space) {
+void Commands::resolve(const BufferAddress &address, DeviceAddress error, Workspace space,
+                       DeviceAddress tableAddress) {
   workspace = space;
   for (Item &item : items) {
     const ExecutionPlan::Place *places = plan.places.data() + item.step->firstPlace;
@@ -189,6 +222,19 @@ void Commands::resolve(const BufferAddress &address, DeviceAddress error, Worksp
     };
     const auto &op = item.step->command->op;
     if (auto *launch = std::get_if<Launch>(&op)) {
+      if (const size_t members = launch->group.size()) {
+        const size_t args = launch->args.size() / members, dims = launch->dims.size() / members;
+        for (size_t i = 0; i < launch->args.size(); ++i) {
+          const DeviceAddress place = resolved(i);
+          std::memcpy(tables.data() + item.argumentsOffset +
+                          (i / args * (args + dims) + i % args) * 8,
+                      &place, sizeof place);
+        }
+        parameters[item.firstParameter] = tableAddress + item.blocksOffset;
+        parameters[item.firstParameter + 1] = tableAddress + item.argumentsOffset;
+        parameters[item.firstParameter + 2] = error;
+        continue;
+      }
       for (size_t i = 0; i < launch->args.size(); ++i)
         parameters[item.firstParameter + i] = resolved(i);
       parameters[item.firstParameter + item.numParameters - 1] = error;

@@ -41,7 +41,10 @@ public:
   /// Most that a library call needs.
   uint64_t workspaceBytes() const { return workspaceNeed; }
   /// Sets all addresses; again when memory has moved. `error`: the kernels' error slot.
-  void resolve(const BufferAddress &address, DeviceAddress error, Workspace workspace);
+  void resolve(const BufferAddress &address, DeviceAddress error, Workspace workspace,
+               DeviceAddress tables);
+  /// What groups of launches read: to be copied to `tables` after every resolve.
+  const std::vector<unsigned char> &groupTables() const { return tables; }
 
   size_t size() const { return items.size(); }
   Status enqueue(size_t index, CUstream stream) const;
@@ -57,6 +60,8 @@ private:
     CUfunction function = nullptr;
     unsigned grid = 0, block = 0, shared = 0;
     size_t firstParameter = 0, numParameters = 0;
+    /// Of a group, within the tables.
+    size_t blocksOffset = 0, argumentsOffset = 0;
     std::shared_ptr<const GemmPlan> gemm;
     std::shared_ptr<const AttentionPlan> attention;
     AttentionOperands operands;
@@ -64,6 +69,7 @@ private:
     DeviceAddress places[3] = {};
   };
   Status add(const ExecutionPlan::Step &step, Kernels &kernels);
+  void addGroup(const Launch &launch, const int64_t *values, Item &item);
   Status prepareLibraries(Libraries &libraries, ThreadPool &pool);
   GemmCall gemmCall(const ExecutionPlan::Step &step) const;
   AttentionCall attentionCall(const ExecutionPlan::Step &step) const;
@@ -75,6 +81,7 @@ private:
   /// Kernel arguments, eight bytes each, and pointers to them as launches take them.
   std::vector<uint64_t> parameters;
   mutable std::vector<void *> parameterPointers;
+  std::vector<unsigned char> tables;
   Workspace workspace;
   uint64_t workspaceNeed = 0;
 };

@@ -35,6 +35,8 @@ public:
 
   Commands commands;
   const StagingLayout layout;
+  /// What the commands' groups read.
+  DeviceMemory tables;
   uint64_t generation = 0; ///< of the addresses in it; 0: none yet
   CUgraphExec graph = nullptr;
 
@@ -297,9 +299,18 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   TRAINRT_TRY(grow(outputBlock, plan.outputBytes, "outputs"));
   TRAINRT_TRY(grow(staging, compiled.layout.bytes, "inputs"));
   TRAINRT_TRY(grow(workspace, workspaceBytes, "workspace"));
+  const std::vector<unsigned char> &tables = compiled.commands.groupTables();
+  if (compiled.tables.size() < int64_t(tables.size()))
+    TRAINRT_TRY(allocate(int64_t(tables.size()), "launch tables", false, compiled.tables));
   compiled.commands.resolve([&](uint32_t index) { return addressOfBuffer(compiled, plan, index); },
                             at(errorSlot.data()),
-                            {at(workspace.data()), uint64_t(workspace.size())});
+                            {at(workspace.data()), uint64_t(workspace.size())},
+                            at(compiled.tables.data()));
+  if (!tables.empty())
+    TRAINRT_TRY(write(compiled.tables.data(), int64_t(tables.size()),
+                      [&](unsigned char *to, int64_t begin, int64_t end) {
+                        std::memcpy(to, tables.data() + begin, size_t(end - begin));
+                      }));
   if (!synchronous)
     TRAINRT_TRY(capture(compiled, plan));
   compiled.generation = generation;

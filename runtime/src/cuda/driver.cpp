@@ -5,23 +5,21 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <map>
 #include <mutex>
 
 namespace trainrt::cuda {
 
 namespace {
 
-Status loadFunctions(Driver &driver) {
-  // A driver outside of the loader's path (some containers), or a substitute.
-  const char *named = std::getenv("TRAINRT_CUDA_DRIVER");
-  const char *library = named && *named ? named : "libcuda.so.1";
+Status loadFunctions(const char *library, bool named, Driver &driver) {
   void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char *reason = dlerror();
     return fail(Code::DeviceError, "this package needs an NVIDIA GPU, and the driver's library ",
                 library, " cannot be loaded",
-                named && *named ? " (TRAINRT_CUDA_DRIVER names it)" : " from the loader's path",
-                ": ", reason ? reason : "unknown reason",
+                named ? " (TRAINRT_CUDA_DRIVER names it)" : " from the loader's path", ": ",
+                reason ? reason : "unknown reason",
                 "; install the NVIDIA driver, or compile the model for the CPU (trainc --target "
                 "cpu)");
   }
@@ -45,16 +43,19 @@ Status loadFunctions(Driver &driver) {
 Status Driver::load(const Driver *&driver) {
   // Never unloaded: other parts of the process may use the driver, too.
   static std::mutex mutex;
-  static Driver loaded;
-  static bool done = false;
+  static std::map<std::string, Driver> loaded;
   std::lock_guard lock(mutex);
-  if (!done) {
+  // A driver outside of the loader's path (some containers), or a substitute.
+  const char *variable = std::getenv("TRAINRT_CUDA_DRIVER");
+  const bool named = variable && *variable;
+  const std::string library = named ? variable : "libcuda.so.1";
+  auto known = loaded.find(library);
+  if (known == loaded.end()) {
     Driver fresh;
-    TRAINRT_TRY(loadFunctions(fresh));
-    loaded = fresh;
-    done = true;
+    TRAINRT_TRY(loadFunctions(library.c_str(), named, fresh));
+    known = loaded.emplace(library, fresh).first;
   }
-  driver = &loaded;
+  driver = &known->second;
   return {};
 }
 

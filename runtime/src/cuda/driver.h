@@ -114,7 +114,7 @@ struct Driver {
   TRAINRT_CUDA_FUNCTIONS(TRAINRT_CUDA_DECLARE)
 #undef TRAINRT_CUDA_DECLARE
 
-  /// Loads and initializes libcuda.so.1, or what TRAINRT_CUDA_DRIVER names, once a process (a
+  /// Loads and initializes libcuda.so.1, or what TRAINRT_CUDA_DRIVER names, once (a
   /// failure is tried again). DeviceError where there is none, or no device.
   static Status load(const Driver *&driver);
 

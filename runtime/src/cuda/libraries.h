@@ -19,8 +19,9 @@ using StreamHandle = void *;
 /// A CUdeviceptr.
 using DeviceAddress = uint64_t;
 
-/// What is done with the elements of a matrix product before they are stored. `bias` has n elements, one
-/// a column of C; `aux` is laid out as C; both are of C's dtype. GELU is its tanh form.
+/// What is done with the elements of a matrix product before they are stored. `bias` has n
+/// elements, one a column of C; `aux` is laid out as C; both are of C's dtype. GELU is its tanh
+/// form.
 ///   Bias         C = product + bias
 ///   GeluAux      aux = product; C = gelu(aux)
 ///   GeluAuxBias  aux = product + bias; C = gelu(aux)

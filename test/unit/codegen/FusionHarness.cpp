@@ -2,6 +2,7 @@
 // Compiles, loads and runs fusions on random data.
 
 #include "FusionHarness.h"
+#include "GpuEmulation.h"
 #include "dialects/Train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <cmath>
@@ -94,28 +95,29 @@ std::vector<StringRef> cpuLevels() {
 
 namespace {
 
-/// Memory that ends at an unmapped page: a read or write past the end stops the test.
+/// Memory that ends at an unmapped page: a read or write past the end stops the test, unless the
+/// alignment leaves a gap.
 class GuardedBuffer {
 public:
-  explicit GuardedBuffer(size_t bytes) : bytes(bytes) {
+  explicit GuardedBuffer(size_t bytes, size_t alignment = 1)
+      : bytes(bytes), gap((alignment - bytes % alignment) % alignment) {
     size_t page = sysconf(_SC_PAGESIZE);
-    mapped = (bytes + 64 + page - 1) / page * page + page;
+    mapped = (bytes + gap + 64 + page - 1) / page * page + page;
     base = static_cast<char *>(
         mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     mprotect(base + mapped - page, page, PROT_NONE);
-    begin = base + mapped - page - bytes;
+    begin = base + mapped - page - gap - bytes;
     std::memset(base, 0x5A, mapped - page);
   }
   ~GuardedBuffer() { munmap(base, mapped); }
   GuardedBuffer(const GuardedBuffer &) = delete;
-  /// Whether the bytes before the buffer still have their pattern.
+  /// Whether the bytes before and behind the buffer still have their pattern.
   bool isIntact() const {
-    for (const char *p = begin - 64; p < begin; ++p)
-      if (*p != 0x5A)
-        return false;
-    return true;
+    auto isPattern = [](char byte) { return byte == 0x5A; };
+    return std::all_of(begin - 64, begin, isPattern) &&
+           std::all_of(begin + bytes, begin + bytes + gap, isPattern);
   }
-  size_t bytes, mapped;
+  size_t bytes, gap, mapped;
   char *base, *begin;
 };
 
@@ -187,28 +189,51 @@ public:
     return succeeded(value) ? *value : 0;
   }
 
-  /// Bytes of every result. `shared` puts a result into an input's buffer.
-  std::vector<std::vector<char>> run(Kernel *kernel, const codegen::KernelInfo &info, int split,
-                                     std::optional<std::pair<unsigned, unsigned>> shared = {}) {
+  /// Inputs, results and what the kernel's buffers are; `shared` puts a result into an input's
+  /// buffer.
+  struct Memory {
     std::vector<std::unique_ptr<GuardedBuffer>> buffers;
     std::vector<void *> pointers;
+  };
+  Memory allocate(std::optional<std::pair<unsigned, unsigned>> shared, size_t alignment) {
+    Memory memory;
+    auto &[buffers, pointers] = memory;
     for (auto [tensor, value] : llvm::zip_equal(arguments, fusion.getInputs())) {
       Type element = getElementType(value);
-      buffers.push_back(std::make_unique<GuardedBuffer>(tensor.data.size() * bytesOf(element)));
+      buffers.push_back(
+          std::make_unique<GuardedBuffer>(tensor.data.size() * bytesOf(element), alignment));
       for (size_t i = 0; i < tensor.data.size(); ++i)
         put(buffers.back()->begin, element, i, tensor.data[i]);
       pointers.push_back(buffers.back()->begin);
     }
-    size_t inputs = pointers.size();
     for (auto [number, value] : llvm::enumerate(fusion.getResults())) {
       if (shared && shared->second == number) {
         pointers.push_back(pointers[shared->first]);
         continue;
       }
-      buffers.push_back(std::make_unique<GuardedBuffer>(expected[number].data.size() *
-                                                        bytesOf(getElementType(value))));
+      buffers.push_back(std::make_unique<GuardedBuffer>(
+          expected[number].data.size() * bytesOf(getElementType(value)), alignment));
       pointers.push_back(buffers.back()->begin);
     }
+    return memory;
+  }
+  /// Bytes of every result, after a run.
+  std::vector<std::vector<char>> collect(const Memory &memory, const int64_t *error) {
+    EXPECT_EQ(error[0], 0);
+    for (auto &buffer : memory.buffers)
+      EXPECT_TRUE(buffer->isIntact());
+    std::vector<std::vector<char>> results;
+    for (auto [number, value] : llvm::enumerate(fusion.getResults())) {
+      char *begin = static_cast<char *>(memory.pointers[arguments.size() + number]);
+      results.emplace_back(begin,
+                           begin + expected[number].data.size() * bytesOf(getElementType(value)));
+    }
+    return results;
+  }
+
+  std::vector<std::vector<char>> run(Kernel *kernel, const codegen::KernelInfo &info, int split,
+                                     std::optional<std::pair<unsigned, unsigned>> shared = {}) {
+    Memory memory = allocate(shared, /*alignment=*/1);
     std::vector<int64_t> dims;
     for (DimAttr dim : info.dims)
       dims.push_back(evaluate(dim));
@@ -219,21 +244,36 @@ public:
     int64_t error[3] = {0, 0, 0};
     Context context{scratch.begin, error};
     if (split == 0) {
-      kernel(pointers.data(), dims.data(), 0, work, &context);
+      kernel(memory.pointers.data(), dims.data(), 0, work, &context);
     } else {
       for (int64_t end = work; end > 0; end -= split)
-        kernel(pointers.data(), dims.data(), std::max<int64_t>(0, end - split), end, &context);
+        kernel(memory.pointers.data(), dims.data(), std::max<int64_t>(0, end - split), end,
+               &context);
     }
-    EXPECT_EQ(error[0], 0);
-    for (auto &buffer : buffers)
-      EXPECT_TRUE(buffer->isIntact());
-    std::vector<std::vector<char>> results;
-    for (auto [number, value] : llvm::enumerate(fusion.getResults())) {
-      char *begin = static_cast<char *>(pointers[inputs + number]);
-      results.emplace_back(begin,
-                           begin + expected[number].data.size() * bytesOf(getElementType(value)));
+    return collect(memory, error);
+  }
+
+  std::vector<std::vector<char>>
+  runOnGpu(EmulatedKernels &kernels, const codegen::KernelInfo &info, bool backwards,
+           std::optional<std::pair<unsigned, unsigned>> shared = {}) {
+    constexpr size_t kAlignment = 256;
+    Memory memory = allocate(shared, kAlignment);
+    std::vector<int64_t> parameters;
+    auto pass = [&](void *pointer) { parameters.push_back(reinterpret_cast<intptr_t>(pointer)); };
+    for (void *pointer : memory.pointers)
+      pass(pointer);
+    if (info.temporaryBytes) {
+      memory.buffers.push_back(
+          std::make_unique<GuardedBuffer>(evaluate(info.temporaryBytes), kAlignment));
+      pass(memory.buffers.back()->begin);
     }
-    return results;
+    for (DimAttr dim : info.dims)
+      parameters.push_back(evaluate(dim));
+    int64_t error[4] = {0, 0, 0, 0};
+    pass(error);
+    for (const codegen::KernelStage &stage : info.stages)
+      kernels.launch(stage.name, evaluate(stage.work), stage.grain, parameters, backwards);
+    return collect(memory, error);
   }
 
   void compare(const std::vector<std::vector<char>> &results, double tolerance) {
@@ -261,12 +301,26 @@ public:
 
 } // namespace
 
-void checkFusion(ArrayRef<Input> inputs, const FusionHarness::Body &body, ArrayRef<Symbols> sizes,
-                 double tolerance) {
-  FusionHarness harness;
+/// Calls `check` with a trial for each of `sizes`, until one has failed.
+static void forEachTrial(FusionOp fusion, ArrayRef<Input> inputs, ArrayRef<Symbols> sizes,
+                         const std::string &machine, llvm::function_ref<void(Trial &)> check) {
+  unsigned seed = 1;
+  for (const Symbols &values : sizes) {
+    std::string trace = machine;
+    for (auto &[name, value] : values)
+      trace += " " + name + "=" + std::to_string(value);
+    SCOPED_TRACE(trace);
+    Trial trial(fusion, inputs, values, seed++);
+    if (!testing::Test::HasFailure())
+      check(trial);
+    if (testing::Test::HasFailure())
+      return;
+  }
+}
+
+static void checkOnCpu(FusionHarness &harness, FusionOp fusion, ArrayRef<Input> inputs,
+                       ArrayRef<Symbols> sizes, double tolerance) {
   codegen::CpuCodegen codegen(harness.context);
-  FusionOp fusion = harness.build(inputs, body);
-  ASSERT_TRUE(succeeded(fusion.verify()));
   FailureOr<codegen::KernelInfo> info = codegen.add(fusion);
   ASSERT_TRUE(succeeded(info));
   if (getenv("TRAINC_TEST_PRINT"))
@@ -278,15 +332,7 @@ void checkFusion(ArrayRef<Input> inputs, const FusionHarness::Body &body, ArrayR
     LoadedKernels loaded(object);
     auto *kernel = reinterpret_cast<Kernel *>(loaded.find(info->stages[0].name));
     ASSERT_TRUE(kernel);
-    unsigned seed = 1;
-    for (const Symbols &values : sizes) {
-      std::string trace = level.str();
-      for (auto &[name, value] : values)
-        trace += " " + name + "=" + std::to_string(value);
-      SCOPED_TRACE(trace);
-      Trial trial(fusion, inputs, values, seed++);
-      if (testing::Test::HasFailure())
-        return;
+    forEachTrial(fusion, inputs, sizes, level.str(), [&](Trial &trial) {
       auto results = trial.run(kernel, *info, 0);
       trial.compare(results, tolerance);
       for (int split : {1, 3})
@@ -294,10 +340,38 @@ void checkFusion(ArrayRef<Input> inputs, const FusionHarness::Body &body, ArrayR
       for (auto pair : info->inPlace)
         EXPECT_TRUE(trial.run(kernel, *info, 1, pair)[pair.second] == results[pair.second])
             << "result " << pair.second << " in place of input " << pair.first;
-      if (testing::Test::HasFailure())
-        return;
-    }
+    });
   }
+}
+
+static void checkOnGpu(FusionHarness &harness, FusionOp fusion, ArrayRef<Input> inputs,
+                       ArrayRef<Symbols> sizes, double tolerance) {
+  codegen::GpuCodegen codegen(harness.context, {});
+  FailureOr<codegen::KernelInfo> info = codegen.add(fusion);
+  ASSERT_TRUE(succeeded(info));
+  if (getenv("TRAINC_TEST_PRINT"))
+    codegen.getModule().dump();
+  EmulatedKernels kernels(codegen.getModule());
+  if (testing::Test::HasFailure())
+    return;
+  forEachTrial(fusion, inputs, sizes, "cuda", [&](Trial &trial) {
+    auto results = trial.runOnGpu(kernels, *info, /*backwards=*/false);
+    trial.compare(results, tolerance);
+    EXPECT_TRUE(trial.runOnGpu(kernels, *info, /*backwards=*/true) == results) << "backwards";
+    for (auto pair : info->inPlace)
+      EXPECT_TRUE(trial.runOnGpu(kernels, *info, false, pair)[pair.second] == results[pair.second])
+          << "result " << pair.second << " in place of input " << pair.first;
+  });
+}
+
+void checkFusion(ArrayRef<Input> inputs, const FusionHarness::Body &body, ArrayRef<Symbols> sizes,
+                 double tolerance) {
+  FusionHarness harness;
+  FusionOp fusion = harness.build(inputs, body);
+  ASSERT_TRUE(succeeded(fusion.verify()));
+  checkOnCpu(harness, fusion, inputs, sizes, tolerance);
+  if (!testing::Test::HasFailure())
+    checkOnGpu(harness, fusion, inputs, sizes, tolerance);
 }
 
 } // namespace trainc::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Builds a fusion, compiles it for every CPU level that this machine has, runs it in buffers that
-// end at an unmapped page, and compares with the reference evaluator.
+// Builds a fusion, compiles it for every CPU level that this machine has and for an emulated GPU,
+// runs it in buffers that end at an unmapped page, and compares with the reference evaluator.
 #ifndef TRAINC_TEST_UNIT_CODEGEN_FUSIONHARNESS_H
 #define TRAINC_TEST_UNIT_CODEGEN_FUSIONHARNESS_H
 
@@ -57,8 +57,9 @@ using Kernel = void(void *const *, const int64_t *, int64_t, int64_t, const void
 
 /// Compiles the fusion and runs it for each of `sizes`. Fails the test where a result differs from
 /// the reference by more than `tolerance` * (1 + magnitude of the reference), where the split into
-/// work items changes a bit, or where `sharing` is not the number of (input, result) pairs that may
-/// share a buffer. With each such pair, the kernel runs again in place and must give the same bits.
+/// work items or the order of blocks and threads changes a bit, or where `sharing` is not the
+/// number of (input, result) pairs that may share a buffer. With each such pair, the kernel runs
+/// again in place and must give the same bits.
 void checkFusion(llvm::ArrayRef<Input> inputs, const FusionHarness::Body &body,
                  llvm::ArrayRef<Symbols> sizes, double tolerance = 2e-6);
 

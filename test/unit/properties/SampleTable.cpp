@@ -348,6 +348,38 @@ const Sample samples[] = {
      "tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf64>, tensor<4xf64>, tensor<4xf64>)",
      "=0 n n p =0.01 =0.1 =2"},
 
+    // Attention.
+    {"train.attention", "%q: tensor<2x2x3x5xf64>, %k: tensor<2x2x4x5xf64>, %v: tensor<2x2x4x6xf64>",
+     "%0:2 = train.attention %q, %k, %v {scale = 0.4 : f64, dropout = 0.0 : f64} : "
+     "(tensor<2x2x3x5xf64>, tensor<2x2x4x5xf64>, tensor<2x2x4x6xf64>) -> "
+     "(tensor<2x2x3x6xf64>, tensor<2x2x3xf64>)",
+     "n n n"},
+    {"train.attention",
+     "%q: tensor<2x4x3x5xf64>, %k: tensor<2x2x3x5xf64>, %v: tensor<2x2x3x6xf64>, "
+     "%b: tensor<2x1x1x3xf64>, %s: tensor<2xi64>",
+     "%0:2 = train.attention %q, %k, %v bias %b seed %s causal {scale = 0.4 : f64, dropout = 0.3 : "
+     "f64} : (tensor<2x4x3x5xf64>, tensor<2x2x3x5xf64>, tensor<2x2x3x6xf64>, "
+     "tensor<2x1x1x3xf64>, tensor<2xi64>) -> (tensor<2x4x3x6xf64>, tensor<2x4x3xf64>)",
+     "n n n n k"},
+    {"train.attention",
+     "%q: tensor<2x3x5x4xf64>, %k: tensor<2x3x2x4xf64>, %v: tensor<2x3x2x4xf64>, "
+     "%b: tensor<1x3x5x2xf64>",
+     "%0:2 = train.attention %q, %k, %v bias %b {scale = 1.0 : f64, dropout = 0.0 : f64} : "
+     "(tensor<2x3x5x4xf64>, tensor<2x3x2x4xf64>, tensor<2x3x2x4xf64>, tensor<1x3x5x2xf64>) -> "
+     "(tensor<2x3x5x4xf64>, tensor<2x3x5xf64>)",
+     "n n n r"},
+    {"train.attention_grad",
+     "%q: tensor<2x2x3x5xf64>, %k: tensor<2x2x3x5xf64>, %v: tensor<2x2x3x6xf64>, "
+     "%b: tensor<2x1x3x3xf64>, %g: tensor<2x2x3x6xf64>, %s: tensor<2xi64>",
+     "%0:2 = train.attention %q, %k, %v bias %b seed %s {scale = 0.4 : f64, dropout = 0.3 : f64} : "
+     "(tensor<2x2x3x5xf64>, tensor<2x2x3x5xf64>, tensor<2x2x3x6xf64>, tensor<2x1x3x3xf64>, "
+     "tensor<2xi64>) -> (tensor<2x2x3x6xf64>, tensor<2x2x3xf64>)\n"
+     "  %1:3 = train.attention_grad %q, %k, %v, %0#0, %0#1, %g bias %b seed %s {scale = 0.4 : f64, "
+     "dropout = 0.3 : f64} : (tensor<2x2x3x5xf64>, tensor<2x2x3x5xf64>, tensor<2x2x3x6xf64>, "
+     "tensor<2x2x3x6xf64>, tensor<2x2x3xf64>, tensor<2x2x3x6xf64>, tensor<2x1x3x3xf64>, "
+     "tensor<2xi64>) -> (tensor<2x2x3x5xf64>, tensor<2x2x3x5xf64>, tensor<2x2x3x6xf64>)",
+     "n n n n n k"},
+
     // Ops that the compiler does not know.
     {"testdialect.squareplus", "%x: tensor<2x3xf64>",
      "%0 = testdialect.squareplus %x {b = 4.0 : f64} : tensor<2x3xf64>", "n"},

@@ -61,6 +61,8 @@ public:
     kernel("loss_and_gradient", 6, 1);
     kernel("loss_only", 3, 1);
     kernel("update", 5, 0);
+    if (options.cuda)
+      kernel("gradient", 3, 1);
 
     // Buffers are numbered alike in "step" and "micro".
     enum { X, Id, Y, W, Table, Loss, Nonfinite, Scale, Lr, ExpAvg, Gradient, Pred, GPred };
@@ -95,6 +97,8 @@ public:
       return launch(1, {Pred, Y, GPred, Loss, Nonfinite, Scale}, {batch}, constant(1), 1, 0);
     };
     auto gradientGemm = [&](float beta) { // gradient[3, 1] = x^T gpred
+      if (options.cuda)                   // needs no library
+        return launch(4, {X, GPred, Gradient}, {batch}, constant(1), 1, 0);
       fb::Ref a(X, zero()), b(GPred, zero()), c(Gradient, zero());
       auto gemm = fb::CreateGemm(builder, fb::DType::f32, &a, &b, &c, three, constant(1), batch,
                                  constant(1), three, constant(1), constant(1), constant(1),
@@ -172,7 +176,7 @@ public:
         vectorOf({loss, pred}), builder.CreateVector(&rowsConstant, 1),
         builder.CreateVector(kernels), builder.CreateVectorOfStrings({"/model/Gather"}),
         builder.CreateVector(functions), builder.CreateVector(valueRules),
-        builder.CreateVector(&sizeRule, 1));
+        builder.CreateVector(&sizeRule, 1), options.cuda ? fb::Target::cuda : fb::Target::cpu);
     fb::FinishProgramBuffer(builder, program);
     return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
   }
@@ -221,7 +225,7 @@ void replaceAll(std::string &text, const std::string &from, const std::string &t
 
 constexpr const char *manifestTemplate = R"({
   "format": {"major": @MAJOR@, "minor": 0}, "producer": "test", "model": "tiny.onnx",
-  "kind": "training", "targets": ["cpu:x86-64"], "loss": "loss", "batch_symbol": "batch",
+  "kind": "training", "targets": ["@TARGET@"], "loss": "loss", "batch_symbol": "batch",
   "symbols": [{"name": "batch", "min": 1, "max": 1000, "divisor": 1, "input": "x", "axis": 0}],
   "inputs": [{"name": "x", "dtype": "f32", "shape": ["batch", 3], "used_in": ["train", "eval"]},
              {"name": "id", "dtype": "i64", "shape": ["batch"], "used_in": ["train", "eval"]},
@@ -237,7 +241,7 @@ constexpr const char *manifestTemplate = R"({
   "files": [@FILES@],
   "optimizer": {"name": "sgd", "lr": 0.1, "weight_decay": 0.0, "clip_norm": null},
   "options": {},
-  "checksums": {"program.fb": "@PROGRAM@", "kernels/cpu-x86-64.so": "@KERNELS@",
+  "checksums": {"program.fb": "@PROGRAM@", "@ENTRY@": "@KERNELS@",
                 "manifest": "0000000000000000"}
 })";
 
@@ -268,13 +272,17 @@ void sealManifest(std::string &manifest) {
 
 void writeTinyPackage(const std::string &path, const TinyOptions &options) {
   std::vector<unsigned char> program = ProgramBuilder(options).build();
-  std::vector<unsigned char> kernels = readBytes(TRAINRT_TEST_KERNELS);
+  std::vector<unsigned char> kernels =
+      readBytes(options.cuda ? TRAINRT_TEST_CUDA_KERNELS : TRAINRT_TEST_KERNELS);
+  const std::string entryName = options.cuda ? options.cudaKernels : "kernels/cpu-x86-64.so";
   std::vector<unsigned char> weights(sizeof initialW + sizeof table);
   std::memcpy(weights.data(), initialW, sizeof initialW);
   std::memcpy(weights.data() + sizeof initialW, table, sizeof table);
   std::string hash = hex64(fnv1a64(weights.data(), weights.size()));
 
   std::string manifest = manifestTemplate;
+  replaceAll(manifest, "@TARGET@", options.cuda ? "cuda:sm_90" : "cpu:x86-64");
+  replaceAll(manifest, "@ENTRY@", entryName);
   replaceAll(manifest, "@MAJOR@", std::to_string(options.formatMajor));
   replaceAll(manifest, "@FILE@", options.embedded ? "weights.bin" : options.weightsFile);
   replaceAll(manifest, "@EMBEDDED@", options.embedded ? "true" : "false");
@@ -293,7 +301,7 @@ void writeTinyPackage(const std::string &path, const TinyOptions &options) {
   require(zip.create(path));
   require(zip.add("manifest.json", manifest.data(), manifest.size()));
   require(zip.add("program.fb", program.data(), program.size()));
-  require(zip.add("kernels/cpu-x86-64.so", kernels.data(), kernels.size()));
+  require(zip.add(entryName, kernels.data(), kernels.size()));
   if (options.embedded)
     require(zip.add("weights.bin", weights.data(), weights.size()));
   require(zip.finish());

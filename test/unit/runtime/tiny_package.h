@@ -20,6 +20,8 @@ struct TinyOptions {
   std::string weightsFile = "weights.raw"; ///< beside the package, holds w and table
   bool embedded = false;
   bool absent = false;
+  bool cuda = false;                                      ///< for a GPU, see cuda/fake_driver.h
+  std::string cudaKernels = "kernels/cuda-sm_90-0.cubin"; ///< the entry's name
   bool valueRule = true; ///< without it the kernel itself meets bad ids
   uint32_t forwardKernel = 0;
   int32_t lastUse = 3;                                     ///< of `pred`'s gradient in "step"

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One sweep over the commands with the groups that can still grow. A kernel with several stages is
+// one unit: its launches follow each other with the same buffers.
+
+#include "lib/Conversion/TrainToPlan/GroupLaunches.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace {
+
+/// What the arena may hold longer for the sake of a group, in bytes.
+constexpr int64_t kDelayedBytes = 1 << 20;
+constexpr unsigned kMostMembers = 1024;
+
+/// The launches of one kernel's stages.
+using Unit = SmallVector<plan::LaunchOp, 2>;
+
+struct Group {
+  SmallVector<Unit> units;
+  llvm::DenseSet<Value> reads, writes;
+  /// Arena bytes of the units; negative where they are not known.
+  int64_t bytes = 0;
+};
+
+std::string keyOf(const Unit &unit) {
+  std::string key;
+  for (plan::LaunchOp launch : unit)
+    key += launch.getKernel().str() + "/" + std::to_string(launch.getGrain()) + "/" +
+           launch.getScratch().str() + ";";
+  return key;
+}
+
+int64_t arenaBytes(plan::LaunchOp launch) {
+  int64_t sum = 0;
+  for (Value value : launch.getBuffers()) {
+    auto buffer = value.getDefiningOp<plan::BufferOp>();
+    if (buffer.getSpace() != plan::Space::arena)
+      continue;
+    std::optional<int64_t> bytes = plan::getBytes(buffer.getType()).getConstant();
+    if (!bytes)
+      return kDelayedBytes + 1;
+    sum += *bytes;
+  }
+  return sum;
+}
+
+class Grouper {
+public:
+  Grouper(plan::FunctionOp function, GroupedKernelSource grouped)
+      : function(function), grouped(grouped) {}
+
+  void run() {
+    SmallVector<Operation *> commands;
+    for (Operation &op : function.getBody().front())
+      if (!isa<plan::BufferOp>(op))
+        commands.push_back(&op);
+    for (size_t i = 0; i < commands.size();) {
+      auto launch = dyn_cast<plan::LaunchOp>(commands[i]);
+      if (!launch) {
+        closeConflicts(commands[i]);
+        ++i;
+        continue;
+      }
+      Unit unit;
+      for (; i < commands.size(); ++i) {
+        auto next = dyn_cast<plan::LaunchOp>(commands[i]);
+        if (!next || next.getBuffers() != launch.getBuffers())
+          break;
+        unit.push_back(next);
+      }
+      add(unit);
+    }
+    while (!open.empty())
+      close(open.begin()->first);
+  }
+
+private:
+  ValueRange inputs(plan::LaunchOp launch) {
+    return launch.getBuffers().take_front(launch.getNumInputs());
+  }
+  ValueRange outputs(plan::LaunchOp launch) {
+    return launch.getBuffers().drop_front(launch.getNumInputs());
+  }
+
+  bool conflicts(const Group &group, plan::LaunchOp launch) {
+    auto in = [](const llvm::DenseSet<Value> &set) {
+      return [&set](Value value) { return set.contains(value); };
+    };
+    return llvm::any_of(launch.getBuffers(), in(group.writes)) ||
+           llvm::any_of(outputs(launch), in(group.reads));
+  }
+
+  /// A command that is no launch: all of its buffers may be written.
+  void closeConflicts(Operation *op) {
+    SmallVector<std::string> closing;
+    bool library = !isa<plan::CopyOp>(op);
+    for (auto &[key, group] : open) {
+      bool touches = llvm::any_of(op->getOperands(), [&](Value value) {
+        return group.reads.contains(value) || group.writes.contains(value);
+      });
+      // Readers of the same value do not matter.
+      if (touches || (library && group.bytes > kDelayedBytes))
+        closing.push_back(key);
+    }
+    llvm::for_each(closing, [&](const std::string &key) { close(key); });
+  }
+
+  void add(const Unit &unit) {
+    std::string key = keyOf(unit);
+    SmallVector<std::string> closing;
+    for (auto &[other, group] : open)
+      if (conflicts(group, unit.front()))
+        closing.push_back(other);
+    llvm::for_each(closing, [&](const std::string &key) { close(key); });
+    Group &group = open[key];
+    group.units.push_back(unit);
+    group.reads.insert_range(inputs(unit.front()));
+    group.writes.insert_range(outputs(unit.front()));
+    group.bytes += arenaBytes(unit.front());
+    if (group.units.size() == kMostMembers)
+      close(key);
+  }
+
+  void close(std::string key) {
+    Group group = std::move(open[key]);
+    open.erase(key);
+    if (group.units.size() < 2)
+      return;
+    Unit last = group.units.back();
+    OpBuilder builder(last.front());
+    for (size_t stage = 0; stage < last.size(); ++stage) {
+      std::string kernel = grouped(last[stage].getKernel());
+      if (kernel.empty())
+        return;
+      SmallVector<Value> buffers;
+      SmallVector<DimAttr> dims, work;
+      SmallVector<Location> locations;
+      DimAttr total = DimAttr::constant(builder.getContext(), 0);
+      for (const Unit &unit : group.units) {
+        plan::LaunchOp member = unit[stage];
+        llvm::append_range(buffers, member.getBuffers());
+        llvm::append_range(dims, member.getDims().getDims());
+        work.push_back(member.getWork());
+        total = total + member.getWork();
+        locations.push_back(member.getLoc());
+      }
+      plan::LaunchOp::create(builder, builder.getFusedLoc(locations),
+                             builder.getStringAttr(kernel), buffers,
+                             last[stage].getNumInputsAttr(),
+                             DimsAttr::get(builder.getContext(), dims), total,
+                             last[stage].getGrainAttr(), last[stage].getScratch(),
+                             DimsAttr::get(builder.getContext(), work));
+    }
+    for (Unit &unit : group.units)
+      for (plan::LaunchOp launch : unit)
+        launch.erase();
+  }
+
+  plan::FunctionOp function;
+  GroupedKernelSource grouped;
+  llvm::MapVector<std::string, Group, std::map<std::string, unsigned>> open;
+};
+
+} // namespace
+
+void trainc::groupLaunches(plan::FunctionOp function, GroupedKernelSource grouped) {
+  Grouper(function, grouped).run();
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `raise-idioms`. Whether ops compute a formula is asked of the polynomial that they
+// compute.
+
+#include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
+
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/Remarks.h"
+#include "trainc/Location.h"
+#include "llvm/ADT/SetVector.h"
+#include <cmath>
+#include <map>
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_RAISEIDIOMSPASS
+#include "lib/Transforms/RaiseIdioms/RaiseIdioms.h.inc"
+} // namespace trainc
+
+namespace {
+/// Coefficients by the powers of x and of t.
+using Polynomial = std::map<std::pair<int, int>, double>;
+
+constexpr int kMaxPower = 4;
+/// Ops between an erf or tanh and the end of its formula, and values of its argument's formula.
+constexpr size_t kMaxFormula = 16;
+
+std::optional<double> splatOf(Value value) {
+  SplatElementsAttr splat;
+  if (auto full = value.getDefiningOp<FullOp>()) {
+    if (auto number = dyn_cast<FloatAttr>(full.getValue()))
+      return number.getValueAsDouble();
+  } else if (value.getDefiningOp() && matchPattern(value, m_Constant(&splat))) {
+    if (auto number = dyn_cast<FloatAttr>(splat.getSplatValue<Attribute>()))
+      return number.getValueAsDouble();
+  }
+  return std::nullopt;
+}
+
+Polynomial times(const Polynomial &a, const Polynomial &b) {
+  Polynomial result;
+  for (auto [m, x] : a)
+    for (auto [n, y] : b)
+      result[{m.first + n.first, m.second + n.second}] += x * y;
+  return result;
+}
+
+/// The polynomial in `x` and `t` that `value` is, of a small degree.
+std::optional<Polynomial> polynomialOf(Value value, Value x, Value t) {
+  if (value == x)
+    return Polynomial{{{1, 0}, 1.0}};
+  if (value == t)
+    return Polynomial{{{0, 1}, 1.0}};
+  if (std::optional<double> splat = splatOf(value))
+    return Polynomial{{{0, 0}, *splat}};
+  Operation *def = value.getDefiningOp();
+  if (!isa_and_nonnull<AddOp, SubOp, MulOp, DivOp, PowOp>(def))
+    return std::nullopt;
+  std::optional<Polynomial> lhs = polynomialOf(def->getOperand(0), x, t);
+  if (!lhs)
+    return std::nullopt;
+  std::optional<double> number = splatOf(def->getOperand(1));
+  if (isa<DivOp>(def))
+    return number ? std::optional(times(*lhs, {{{0, 0}, 1 / *number}})) : std::nullopt;
+  if (isa<PowOp>(def)) {
+    if (!number || (*number != 2 && *number != 3))
+      return std::nullopt;
+    Polynomial square = times(*lhs, *lhs), power = *number == 2 ? square : times(square, *lhs);
+    return power.rbegin()->first.first <= kMaxPower ? std::optional(power) : std::nullopt;
+  }
+  std::optional<Polynomial> rhs = polynomialOf(def->getOperand(1), x, t);
+  if (!rhs)
+    return std::nullopt;
+  if (isa<MulOp>(def)) {
+    Polynomial product = times(*lhs, *rhs);
+    return product.rbegin()->first.first <= kMaxPower ? std::optional(product) : std::nullopt;
+  }
+  for (auto [power, coefficient] : *rhs)
+    (*lhs)[power] += isa<AddOp>(def) ? coefficient : -coefficient;
+  return lhs;
+}
+
+bool agree(const std::optional<Polynomial> &actual, const Polynomial &expected, double tolerance) {
+  if (!actual)
+    return false;
+  for (auto [power, coefficient] : *actual)
+    if (!expected.count(power) && coefficient != 0)
+      return false;
+  return llvm::all_of(expected, [&](const auto &term) {
+    auto it = actual->find(term.first);
+    return it != actual->end() &&
+           std::fabs(it->second - term.second) <= tolerance * std::fabs(term.second);
+  });
+}
+
+/// How far a number may be from what it stands for, once it was written in this type and multiplied
+/// with others.
+double toleranceOf(Value value) {
+  auto type = cast<FloatType>(getElementType(value));
+  return std::ldexp(4.0, -int(APFloat::semanticsPrecision(type.getFloatSemantics())));
+}
+
+/// Values that the argument may be a polynomial of, nearest first.
+SmallVector<Value> candidates(Value argument) {
+  llvm::SmallSetVector<Value, kMaxFormula> seen;
+  seen.insert(argument);
+  for (size_t i = 0; i < seen.size() && seen.size() < kMaxFormula; ++i)
+    if (Operation *def = seen[i].getDefiningOp())
+      if (isa<AddOp, SubOp, MulOp, DivOp, PowOp>(def))
+        for (Value operand : def->getOperands())
+          if (!splatOf(operand))
+            seen.insert(operand);
+  return seen.takeVector();
+}
+
+/// The op that ends the formula around this erf or tanh, and its x.
+std::optional<std::pair<Operation *, Value>> matchGelu(Operation *inner) {
+  const double slope = std::sqrt(2 / M_PI);
+  bool isTanh = isa<TanhOp>(inner);
+  Polynomial argument = isTanh ? Polynomial{{{1, 0}, slope}, {{3, 0}, 0.044715 * slope}}
+                               : Polynomial{{{1, 0}, std::sqrt(0.5)}};
+  const Polynomial whole = {{{1, 0}, 0.5}, {{1, 1}, 0.5}};
+  double tolerance = toleranceOf(inner->getResult(0));
+  for (Value x : candidates(inner->getOperand(0))) {
+    if (!agree(polynomialOf(inner->getOperand(0), x, Value()), argument, tolerance))
+      continue;
+    llvm::SmallSetVector<Operation *, kMaxFormula> formula;
+    formula.insert(inner);
+    for (size_t i = 0; i < formula.size() && formula.size() < kMaxFormula; ++i)
+      for (Operation *user : formula[i]->getUsers()) {
+        if (!isa<AddOp, SubOp, MulOp, DivOp>(user) || !formula.insert(user))
+          continue;
+        if (agree(polynomialOf(user->getResult(0), x, inner->getResult(0)), whole, tolerance))
+          return std::pair(user, x);
+      }
+  }
+  return std::nullopt;
+}
+
+struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
+  using RaiseIdiomsPassBase::RaiseIdiomsPassBase;
+
+  void runOnOperation() override {
+    SmallVector<Operation *> inner;
+    getOperation().walk([&](Operation *op) {
+      if (isa<ErfOp, TanhOp>(op))
+        inner.push_back(op);
+    });
+    for (Operation *op : inner) {
+      auto found = matchGelu(op);
+      if (!found)
+        continue;
+      auto [end, x] = *found;
+      OpBuilder builder(end);
+      auto gelu = GeluOp::create(builder, end->getLoc(), x.getType(), x, isa<TanhOp>(op));
+      remark::passed(end->getLoc(), remark::RemarkOpts::name("Raised")
+                                        .category("raise-idioms")
+                                        .function(getOperation().getName()))
+          << remark::add("{0} ends a GELU{1}", describeOp(end),
+                         isa<TanhOp>(op) ? " (tanh form)" : "");
+      end->replaceAllUsesWith(gelu);
+    }
+    for (Operation &op :
+         llvm::make_early_inc_range(llvm::reverse(getOperation().getBody().front())))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+};
+} // namespace

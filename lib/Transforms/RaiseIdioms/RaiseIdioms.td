@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `raise-idioms`.
+#ifndef TRAINC_TRANSFORMS_RAISEIDIOMS_TD
+#define TRAINC_TRANSFORMS_RAISEIDIOMS_TD
+
+include "mlir/Pass/PassBase.td"
+
+def RaiseIdiomsPass : Pass<"raise-idioms", "::mlir::func::FuncOp"> {
+  let summary = "activations that exporters write out in parts become one op again";
+  let description = [{
+    GELU and its tanh approximation: one op has one gradient op, which is computed again from the operand,
+    where the gradient of the parts keeps several of them.
+
+      0.5 * x * (1 + erf(x / sqrt(2)))
+      0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
+
+    The parts are read as polynomials, in x and in the erf or tanh, so that the order of sums and products, where
+    the half stands and how the cube is written (products or pow) do not matter. Coefficients are compared with
+    the precision of the element type, in which they were written.
+
+    ```mlir
+    %0 = train.mul %x, %half : tensor<8xf32>
+    %1 = train.div %x, %sqrt2 : tensor<8xf32>
+    %2 = train.erf %1 : tensor<8xf32>
+    %3 = train.add %2, %one : tensor<8xf32>
+    %4 = train.mul %0, %3 : tensor<8xf32>
+    // becomes
+    %4 = train.gelu %x : tensor<8xf32>
+    ```
+
+    Remarks, of category `raise-idioms`: `Raised` for every op made.
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+}
+
+#endif // TRAINC_TRANSFORMS_RAISEIDIOMS_TD

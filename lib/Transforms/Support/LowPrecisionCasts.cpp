@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Casts that move over ops which only move elements.
+
+#include "lib/Transforms/Support/LowPrecisionCasts.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+/// Whether the op only moves elements, each to at most one place: rounding before it or behind it
+/// is the same, and so it is for the gradient.
+static bool onlyMoves(Operation *op) {
+  if (!op || !isa<StridedViewOpInterface, ElementAccessOpInterface>(op) ||
+      op->getNumOperands() != 1)
+    return false;
+  if (isa<SliceOpInterface>(op))
+    return true;
+  DimAttr total = DimAttr::constant(op->getContext(), 0);
+  for (Type type : op->getResultTypes())
+    total = total + getNumElements(type);
+  return total == getNumElements(op->getOperand(0).getType());
+}
+
+/// The op on an operand of the low type, behind both.
+Operation *LowPrecisionCasts::cloneLow(Operation *op, Value operand) {
+  Operation *def = operand.getDefiningOp();
+  builder.setInsertionPointAfter(def && op->isBeforeInBlock(def) ? def : op);
+  IRMapping mapping;
+  mapping.map(op->getOperand(0), operand);
+  Operation *clone = builder.clone(*op, mapping);
+  for (Value result : clone->getResults())
+    result.setType(withElementType(result.getType(), low));
+  return clone;
+}
+
+Value LowPrecisionCasts::toLow(Value value, Operation *user) {
+  Operation *def = value.getDefiningOp();
+  if (!onlyMoves(def)) {
+    // A parameter's cast belongs where it is needed first; any other, where the value is made.
+    if (def)
+      builder.setInsertionPointAfter(def);
+    else
+      builder.setInsertionPoint(user);
+    Location loc = def ? def->getLoc() : user->getLoc();
+    return TrainBuilder(builder, loc).cast(value, low);
+  }
+  // The parts of a split stay parts of one.
+  if (def->getNumResults() > 1) {
+    Operation *&clone = lowParts[def];
+    if (!clone)
+      clone = cloneLow(def, toLow(def->getOperand(0), def));
+    return clone->getResult(cast<OpResult>(value).getResultNumber());
+  }
+  return cloneLow(def, toLow(def->getOperand(0), user))->getResult(0);
+}
+
+void LowPrecisionCasts::fromLow(Value value, Value lowered) {
+  Operation *user = value.hasOneUse() ? *value.getUsers().begin() : nullptr;
+  if (onlyMoves(user)) {
+    Operation *clone = cloneLow(user, lowered);
+    for (auto [from, to] : llvm::zip(user->getResults(), clone->getResults()))
+      fromLow(from, to);
+    return;
+  }
+  builder.setInsertionPointAfterValue(lowered);
+  value.replaceAllUsesWith(
+      TrainBuilder(builder, value.getLoc()).cast(lowered, builder.getF32Type()));
+}

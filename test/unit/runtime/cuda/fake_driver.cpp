@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The fake CUDA driver: streams are queues of closures that run when somebody waits for them.
+
+#include "fake_driver.h"
+#include "cuda/driver.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <dlfcn.h>
+#include <elf.h>
+#include <functional>
+#include <map>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+using namespace trainrt::cuda;
+
+namespace {
+
+constexpr CUresult illegalAddress = 700, notFound = 500, invalidValue = 1, invalidImage = 200;
+
+struct Kernel {
+  void (*run)(const uint64_t *parameters, unsigned blocks, unsigned threads);
+  std::string name;
+  size_t parameters = 0;
+};
+
+using Work = std::function<void()>;
+
+struct Stream {
+  std::deque<Work> queue;
+  bool capturing = false;
+  std::vector<Work> captured;
+};
+
+struct Event {
+  Stream *stream = nullptr;
+  bool done = true;
+};
+
+FakeCuda state{9, 0, 1, size_t(1) << 30, nullptr, 0, 0, 0, 0, 0, 0, 0};
+std::map<uint64_t, size_t> blocks;
+std::vector<Stream *> streams;
+CUresult sticky = CUDA_SUCCESS;
+
+Stream *get(CUstream stream) {
+  static Stream defaultStream;
+  return stream ? reinterpret_cast<Stream *>(stream) : &defaultStream;
+}
+
+void enqueue(CUstream handle, Work work) {
+  Stream *stream = get(handle);
+  if (stream->capturing)
+    stream->captured.push_back(std::move(work));
+  else
+    stream->queue.push_back(std::move(work));
+}
+
+void runAll(Stream *stream) {
+  if (!stream->queue.empty())
+    ++state.waits;
+  while (!stream->queue.empty()) {
+    Work work = std::move(stream->queue.front());
+    stream->queue.pop_front();
+    if (sticky == CUDA_SUCCESS)
+      work();
+  }
+}
+
+} // namespace
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT FakeCuda *fakeCuda() { return &state; }
+
+EXPORT CUresult cuInit(unsigned) { return state.devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE; }
+EXPORT CUresult cuDriverGetVersion(int *version) {
+  *version = 13000;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuGetErrorName(CUresult error, const char **text) {
+  *text = error == illegalAddress             ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == CUDA_ERROR_NO_DEVICE     ? "CUDA_ERROR_NO_DEVICE"
+                                              : "CUDA_ERROR_OTHER";
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuGetErrorString(CUresult, const char **text) {
+  *text = "in the words of the fake driver";
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuDeviceGetCount(int *count) {
+  *count = state.devices;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice) {
+  std::strncpy(name, "Fake GPU", size_t(length));
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
+  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? state.major
+           : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? state.minor
+                                                                       : 4;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  sticky = CUDA_SUCCESS;
+  *context = reinterpret_cast<CUcontext>(uintptr_t(device) + 1);
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) { return CUDA_SUCCESS; }
+EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
+  *device = 0;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuCtxPushCurrent_v2(CUcontext) { return CUDA_SUCCESS; }
+EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context) {
+  *context = nullptr;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
+  *free = state.memory - state.allocated;
+  *total = state.memory;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
+  if (bytes > state.memory - state.allocated)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  void *block = nullptr;
+  if (posix_memalign(&block, 512, bytes))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  std::memset(block, 0xcd, bytes); // what is not written is not zero
+  *memory = reinterpret_cast<CUdeviceptr>(block);
+  blocks[*memory] = bytes;
+  state.allocated += bytes;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
+  for (Stream *stream : streams)
+    state.usedWhileBusy += !stream->queue.empty();
+  auto at = blocks.find(memory);
+  if (at == blocks.end())
+    return invalidValue;
+  state.allocated -= at->second;
+  std::memset(reinterpret_cast<void *>(memory), 0xdd, at->second);
+  std::free(reinterpret_cast<void *>(memory));
+  blocks.erase(at);
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  return posix_memalign(memory, 512, bytes) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemFreeHost(void *memory) {
+  std::free(memory);
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
+                                     CUstream stream) {
+  enqueue(stream, [=] { std::memcpy(reinterpret_cast<void *>(to), from, bytes); });
+  return sticky;
+}
+EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  enqueue(stream, [=] { std::memcpy(to, reinterpret_cast<const void *>(from), bytes); });
+  return sticky;
+}
+EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                     CUstream stream) {
+  enqueue(stream, [=] {
+    std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<const void *>(from), bytes);
+  });
+  return sticky;
+}
+EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes,
+                                CUstream stream) {
+  enqueue(stream, [=] { std::memset(reinterpret_cast<void *>(to), value, bytes); });
+  return sticky;
+}
+EXPORT CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr where) {
+  auto at = blocks.upper_bound(where);
+  if (at == blocks.begin() || where >= std::prev(at)->first + std::prev(at)->second)
+    return invalidValue;
+  *static_cast<unsigned *>(value) =
+      attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ? CU_MEMORYTYPE_DEVICE : 0;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned) {
+  streams.push_back(new Stream());
+  *stream = reinterpret_cast<CUstream>(streams.back());
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
+  Stream *stream = get(handle);
+  std::erase(streams, stream);
+  delete stream;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuStreamSynchronize(CUstream stream) {
+  runAll(get(stream));
+  return sticky;
+}
+EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
+  get(stream)->capturing = true;
+  return sticky;
+}
+EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
+  Stream *stream = get(handle);
+  stream->capturing = false;
+  *graph = reinterpret_cast<CUgraph>(new std::vector<Work>(std::move(stream->captured)));
+  stream->captured.clear();
+  return sticky;
+}
+EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph,
+                                            unsigned long long) {
+  ++state.captures;
+  ++state.liveGraphs;
+  *executable = reinterpret_cast<CUgraphExec>(
+      new std::vector<Work>(*reinterpret_cast<std::vector<Work> *>(graph)));
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuGraphDestroy(CUgraph graph) {
+  delete reinterpret_cast<std::vector<Work> *>(graph);
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuGraphExecDestroy(CUgraphExec executable) {
+  --state.liveGraphs;
+  delete reinterpret_cast<std::vector<Work> *>(executable);
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuGraphUpload(CUgraphExec, CUstream) { return CUDA_SUCCESS; }
+EXPORT CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
+  ++state.graphRuns;
+  for (const Work &work : *reinterpret_cast<std::vector<Work> *>(executable))
+    enqueue(stream, work);
+  return sticky;
+}
+
+EXPORT CUresult cuEventCreate(CUevent *event, unsigned) {
+  *event = reinterpret_cast<CUevent>(new Event());
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuEventDestroy_v2(CUevent event) {
+  delete reinterpret_cast<Event *>(event);
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream) {
+  Event *event = reinterpret_cast<Event *>(handle);
+  event->stream = get(stream);
+  event->done = false;
+  enqueue(stream, [event] { event->done = true; });
+  return sticky;
+}
+EXPORT CUresult cuEventSynchronize(CUevent handle) {
+  Event *event = reinterpret_cast<Event *>(handle);
+  state.waits += !event->done;
+  while (!event->done && !event->stream->queue.empty() && sticky == CUDA_SUCCESS) {
+    Work work = std::move(event->stream->queue.front());
+    event->stream->queue.pop_front();
+    work();
+  }
+  return sticky;
+}
+EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent, CUevent) {
+  *milliseconds = 0.5f;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned, int *, void **) {
+  // Where the section table ends, so does the object.
+  Elf64_Ehdr header;
+  std::memcpy(&header, image, sizeof header);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return invalidImage;
+  size_t size = header.e_shoff + size_t(header.e_shnum) * header.e_shentsize;
+  int descriptor = memfd_create("fake-cubin", 0);
+  if (write(descriptor, image, size) != ssize_t(size))
+    return invalidImage;
+  // The descriptor stays open: a reused number would name this object again.
+  void *handle = dlopen(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), RTLD_NOW);
+  *module = static_cast<CUmodule>(handle);
+  return handle ? CUDA_SUCCESS : invalidImage;
+}
+EXPORT CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
+EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  void *symbol = dlsym(module, name);
+  auto *count =
+      static_cast<const int *>(dlsym(module, (std::string(name) + "_parameters").c_str()));
+  if (!symbol || !count)
+    return notFound;
+  *function = reinterpret_cast<CUfunction>(
+      new Kernel{reinterpret_cast<decltype(Kernel::run)>(symbol), name, size_t(*count)});
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuFuncGetAttribute(int *value, int, CUfunction) {
+  *value = 1024;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuFuncSetAttribute(CUfunction, int, int) { return CUDA_SUCCESS; }
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned, unsigned,
+                               unsigned blockX, unsigned, unsigned, unsigned, CUstream stream,
+                               void **parameters, void **) {
+  ++state.launches;
+  const Kernel *kernel = reinterpret_cast<const Kernel *>(function);
+  std::vector<uint64_t> values;
+  for (size_t i = 0; i < kernel->parameters; ++i)
+    values.push_back(*static_cast<const uint64_t *>(parameters[i]));
+  enqueue(stream, [=] {
+    if (state.faultingKernel && kernel->name == state.faultingKernel)
+      sticky = illegalAddress;
+    else
+      kernel->run(values.data(), gridX, blockX);
+  });
+  return sticky;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* What tests ask of the fake CUDA driver beside the driver's own functions. It emulates one GPU
+ * with the host's memory: work on a stream is not done when it is enqueued but when somebody waits,
+ * so that whoever reuses memory too early gets wrong numbers. Kernels are functions of a shared
+ * object in place of a cubin, void NAME(const uint64_t *parameters, unsigned blocks, unsigned
+ * threads). */
+#ifndef TRAINRT_TEST_FAKE_DRIVER_H
+#define TRAINRT_TEST_FAKE_DRIVER_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct FakeCuda {
+  /* Compute capability, number of GPUs, and bytes of memory of the next one that is opened. */
+  int major, minor, devices;
+  size_t memory;
+  /* Kernel of this name faults when it runs; NULL: none. */
+  const char *faultingKernel;
+  /* Counts since the last reset. */
+  int launches; /* kernels that were enqueued or captured */
+  int captures; /* graphs that were instantiated */
+  int graphRuns;
+  int liveGraphs;    /* not destroyed; not reset */
+  int waits;         /* for an event or a stream with work that was not done */
+  int usedWhileBusy; /* memory freed that enqueued work still uses */
+  size_t allocated;  /* bytes now; not reset */
+};
+
+/* The one instance; found with dlsym. */
+struct FakeCuda *fakeCuda(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TRAINRT_TEST_FAKE_DRIVER_H */

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Sessions on a GPU, with a driver that is none: values travel, graphs are captured once a shape,
+// results come late but are those of the CPU, and what can be missing is named.
+
+#include "core/checkpoint.h"
+#include "cuda/fake_driver.h"
+#include "tiny_package.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+using namespace trainrt;
+using namespace trainrt::test;
+
+namespace {
+
+class CudaTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    setenv("TRAINRT_CUDA_DRIVER", TRAINRT_FAKE_CUDA, 1);
+    void *library = dlopen(TRAINRT_FAKE_CUDA, RTLD_NOW);
+    ASSERT_TRUE(library) << dlerror();
+    fake = reinterpret_cast<FakeCuda *(*)()>(dlsym(library, "fakeCuda"))();
+    fake->major = 9;
+    fake->minor = 0;
+    fake->devices = 1;
+    fake->memory = size_t(1) << 30;
+    fake->faultingKernel = nullptr;
+    fake->launches = fake->captures = fake->graphRuns = fake->waits = fake->usedWhileBusy = 0;
+    open({});
+  }
+  void TearDown() override {
+    EXPECT_EQ(fake->allocated, 0u);
+    EXPECT_EQ(fake->liveGraphs, 0);
+    EXPECT_EQ(fake->usedWhileBusy, 0);
+    unsetenv("TRAINRT_CUDA_DRIVER");
+  }
+
+  void open(TinyOptions options) {
+    options.cuda = true;
+    writeTinyPackage(folder / "m.tpk", options);
+    Status status = Package::open(folder / "m.tpk", package);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+
+  std::unique_ptr<Session> make(SessionOptions options = {}) {
+    options.threads = 2;
+    std::unique_ptr<Session> session;
+    Status status = Session::create(package, options, session);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return session;
+  }
+
+  /// The same model for the CPU.
+  std::unique_ptr<Session> makeCpu() {
+    writeTinyPackage(folder / "cpu.tpk");
+    std::shared_ptr<const Package> cpu;
+    EXPECT_TRUE(Package::open(folder / "cpu.tpk", cpu).ok());
+    std::unique_ptr<Session> session;
+    EXPECT_TRUE(Session::create(cpu, {}, session).ok());
+    return session;
+  }
+
+  static std::vector<float> values(const Session &session, bool state = false) {
+    ArrayView array;
+    Status status = state ? session.state(0, array) : session.parameter(0, array);
+    EXPECT_TRUE(status.ok()) << status.message();
+    auto *data = static_cast<const float *>(array.data);
+    return {data, data + array.bytes / 4};
+  }
+  static void expectNear(const std::vector<float> &a, const std::vector<float> &b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i)
+      EXPECT_NEAR(a[i], b[i], 1e-5f) << i;
+  }
+  static TinyBatch bad(int64_t rows) {
+    TinyBatch batch(rows);
+    batch.y[0] = INFINITY;
+    return batch;
+  }
+
+  FakeCuda *fake = nullptr;
+  TemporaryFolder folder;
+  std::shared_ptr<const Package> package;
+};
+
+} // namespace
+
+TEST_F(CudaTest, TrainsAsTheCpuDoes) {
+  EXPECT_EQ(package->target(), "cuda:sm_90");
+  auto gpu = make(), cpu = makeCpu();
+  for (int i = 0; i < 5; ++i) {
+    TinyBatch batch(16, unsigned(i));
+    StepResult a, b;
+    Status status = gpu->step({batch.batch()}, {}, a);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_TRUE(cpu->step({batch.batch()}, {}, b).ok());
+    EXPECT_NEAR(a.loss, b.loss, 1e-5);
+    EXPECT_EQ(a.step, i + 1);
+  }
+  expectNear(values(*gpu), values(*cpu));
+  expectNear(values(*gpu, true), values(*cpu, true));
+  // Micro-batches of two shapes, gradients, evaluation.
+  TinyBatch one(3, 7), two(5, 8);
+  StepResult a, b;
+  ASSERT_TRUE(gpu->step({one.batch(), two.batch()}, {}, a).ok());
+  ASSERT_TRUE(cpu->step({one.batch(), two.batch()}, {}, b).ok());
+  EXPECT_NEAR(a.loss, b.loss, 1e-5);
+  expectNear(values(*gpu), values(*cpu));
+  ASSERT_TRUE(gpu->gradients({one.batch()}, {}, a).ok());
+  ASSERT_TRUE(cpu->gradients({one.batch()}, {}, b).ok());
+  ArrayView gradientA, gradientB;
+  ASSERT_TRUE(gpu->gradient(0, gradientA).ok());
+  ASSERT_TRUE(cpu->gradient(0, gradientB).ok());
+  for (int i = 0; i < 3; ++i)
+    EXPECT_NEAR(static_cast<const float *>(gradientA.data)[i],
+                static_cast<const float *>(gradientB.data)[i], 1e-5f);
+  double lossA, lossB;
+  ASSERT_TRUE(gpu->eval(two.batch(), false, lossA).ok());
+  ASSERT_TRUE(cpu->eval(two.batch(), false, lossB).ok());
+  EXPECT_NEAR(lossA, lossB, 1e-5);
+  ASSERT_TRUE(gpu->output(1, gradientA).ok());
+  ASSERT_TRUE(cpu->output(1, gradientB).ok());
+  EXPECT_EQ(gradientA.shape, std::vector<int64_t>{5});
+  for (int i = 0; i < 5; ++i)
+    EXPECT_NEAR(static_cast<const float *>(gradientA.data)[i],
+                static_cast<const float *>(gradientB.data)[i], 1e-5f);
+}
+
+TEST_F(CudaTest, ValuesTravelUnchanged) {
+  auto session = make();
+  EXPECT_EQ(values(*session), std::vector<float>(initialW, initialW + 3));
+  ArrayView frozen;
+  ASSERT_TRUE(session->parameter(1, frozen).ok());
+  EXPECT_EQ(std::memcmp(frozen.data, table, sizeof table), 0);
+  float w[] = {1, 2, 3}, average[] = {4, 5, 6};
+  ASSERT_TRUE(session->setParameter(0, {w, DType::F32, {3}, 12}).ok());
+  ASSERT_TRUE(session->setState(0, {average, DType::F32, {3}, 12}).ok());
+  EXPECT_EQ(values(*session), std::vector<float>(w, w + 3));
+  EXPECT_EQ(values(*session, true), std::vector<float>(average, average + 3));
+}
+
+TEST_F(CudaTest, RandomWeightsAreTheCpus) {
+  SessionOptions options;
+  options.weights = SessionOptions::Weights::Random;
+  options.seed = 12;
+  auto gpu = make(options);
+  auto cpu = makeCpu();
+  std::unique_ptr<Session> random;
+  ASSERT_TRUE(
+      Session::create(std::shared_ptr<const Package>(std::shared_ptr<void>(), &cpu->package()),
+                      options, random)
+          .ok());
+  EXPECT_EQ(values(*gpu), values(*random));
+}
+
+TEST_F(CudaTest, OneGraphForEachFunctionAndShape) {
+  auto session = make();
+  auto step = [&](int64_t rows) {
+    TinyBatch batch(rows);
+    StepResult result;
+    ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+  };
+  step(16); // with the initialization
+  EXPECT_EQ(fake->captures, 2);
+  int launches = fake->launches;
+  for (int i = 0; i < 10; ++i)
+    step(16);
+  EXPECT_EQ(fake->captures, 2);
+  EXPECT_EQ(fake->launches, launches);
+  EXPECT_EQ(fake->graphRuns, 12);
+  step(8); // smaller: nothing moves
+  EXPECT_EQ(fake->captures, 3);
+  step(16);
+  EXPECT_EQ(fake->captures, 3);
+  step(200); // memory grows: all graphs are made again when they are needed
+  EXPECT_EQ(fake->captures, 4);
+  step(16);
+  EXPECT_EQ(fake->captures, 5);
+  step(200);
+  EXPECT_EQ(fake->captures, 5);
+  // The 32 most recently used are kept.
+  for (int64_t rows = 20; rows < 60; ++rows)
+    step(rows);
+  EXPECT_EQ(fake->liveGraphs, 32);
+  fake->captures = 0;
+  step(59);
+  EXPECT_EQ(fake->captures, 0);
+  step(200);
+  EXPECT_EQ(fake->captures, 1);
+}
+
+TEST_F(CudaTest, LagReturnsTheSameOneStepLater) {
+  auto through = make(), late = make();
+  StepOptions lag;
+  lag.lag = true;
+  std::vector<double> expected, losses;
+  for (int i = 0; i < 6; ++i) {
+    StepResult result;
+    // The batch is gone when the step runs.
+    ASSERT_TRUE(through->step({TinyBatch(16, unsigned(i)).batch()}, {}, result).ok());
+    expected.push_back(result.loss);
+  }
+  for (int i = 0; i < 6; ++i) {
+    StepResult result;
+    TinyBatch batch(16, unsigned(i));
+    ASSERT_TRUE(late->step({batch.batch()}, lag, result).ok());
+    EXPECT_EQ(result.step, i);
+    EXPECT_EQ(late->stepCount(), i);
+    std::fill(batch.x.begin(), batch.x.end(), NAN);
+    if (i)
+      losses.push_back(result.loss);
+  }
+  StepResult last;
+  ASSERT_TRUE(late->finish(last).ok());
+  EXPECT_EQ(last.step, 6);
+  losses.push_back(last.loss);
+  EXPECT_EQ(losses, expected);
+  EXPECT_EQ(values(*late), values(*through));
+  EXPECT_EQ(late->stepCount(), 6);
+  ASSERT_TRUE(late->finish(last).ok());
+  EXPECT_EQ(last.step, 0);
+}
+
+TEST_F(CudaTest, LagDoesNotWaitForTheStepItStarts) {
+  auto session = make();
+  StepOptions lag;
+  lag.lag = true;
+  StepResult result;
+  TinyBatch batch(16);
+  ASSERT_TRUE(session->step({batch.batch()}, lag, result).ok());
+  fake->waits = 0;
+  ASSERT_TRUE(session->step({batch.batch()}, lag, result).ok());
+  int waits = fake->waits;
+  EXPECT_LE(waits, 2); // for a staging block, and for the step before
+  ASSERT_TRUE(session->finish(result).ok());
+  EXPECT_GT(fake->waits, waits);
+}
+
+TEST_F(CudaTest, LagAndANonfiniteLoss) {
+  StepOptions lag;
+  lag.lag = true;
+  auto session = make(), reference = make();
+  StepResult result;
+  auto run = [&](Session &on, const TinyBatch &batch, const StepOptions &options) {
+    return on.step({batch.batch()}, options, result);
+  };
+  ASSERT_TRUE(run(*reference, TinyBatch(16, 1), {}).ok());
+  ASSERT_TRUE(run(*session, TinyBatch(16, 1), lag).ok());
+  ASSERT_TRUE(run(*session, bad(16), lag).ok());
+  Status status = run(*session, TinyBatch(16, 2), lag);
+  EXPECT_EQ(status.code(), Code::Nonfinite);
+  EXPECT_EQ(result.step, 2);
+  EXPECT_TRUE(result.nonfinite);
+  EXPECT_EQ(session->stepCount(), 1);
+  // Neither the bad step nor the one enqueued behind it has happened.
+  EXPECT_EQ(values(*session), values(*reference));
+  ASSERT_TRUE(session->finish(result).ok());
+  EXPECT_EQ(result.step, 0);
+  ASSERT_TRUE(run(*session, TinyBatch(16, 3), {}).ok());
+  ASSERT_TRUE(run(*reference, TinyBatch(16, 3), {}).ok());
+  EXPECT_EQ(values(*session), values(*reference));
+}
+
+TEST_F(CudaTest, LagAndAllowedNonfiniteLosses) {
+  auto late = make(), through = make();
+  std::vector<TinyBatch> batches = {TinyBatch(16, 1), bad(16),          TinyBatch(16, 2), bad(16),
+                                    bad(16),          TinyBatch(16, 3), bad(16)};
+  StepOptions allow, lag;
+  allow.allowNonfinite = lag.allowNonfinite = lag.lag = true;
+  std::vector<StepResult> expected, results;
+  StepResult result;
+  for (const TinyBatch &batch : batches) {
+    ASSERT_TRUE(through->step({batch.batch()}, allow, result).ok());
+    expected.push_back(result);
+    ASSERT_TRUE(late->step({batch.batch()}, lag, result).ok());
+    results.push_back(result);
+  }
+  ASSERT_TRUE(late->finish(result).ok());
+  results.push_back(result);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(results[i + 1].step, expected[i].step);
+    EXPECT_EQ(results[i + 1].nonfinite, expected[i].nonfinite) << i;
+    if (!expected[i].nonfinite)
+      EXPECT_EQ(results[i + 1].loss, expected[i].loss) << i;
+  }
+  EXPECT_EQ(values(*late), values(*through));
+  EXPECT_EQ(late->stepCount(), through->stepCount());
+}
+
+TEST_F(CudaTest, LagWithMicroBatches) {
+  auto late = make(), through = make();
+  StepOptions lag;
+  lag.lag = true;
+  StepResult result;
+  TinyBatch one(4, 1), two(6, 2);
+  double expected[2];
+  for (double &loss : expected) {
+    ASSERT_TRUE(through->step({one.batch(), two.batch()}, {}, result).ok());
+    loss = result.loss;
+  }
+  ASSERT_TRUE(late->step({one.batch(), two.batch()}, lag, result).ok());
+  EXPECT_EQ(result.step, 0);
+  ASSERT_TRUE(late->step({one.batch(), two.batch()}, lag, result).ok());
+  EXPECT_EQ(result.loss, expected[0]);
+  ASSERT_TRUE(late->finish(result).ok());
+  EXPECT_EQ(result.loss, expected[1]);
+  EXPECT_EQ(values(*late), values(*through));
+}
+
+TEST_F(CudaTest, CheckpointsWaitForTheStepUnderWay) {
+  auto session = make();
+  StepOptions lag;
+  lag.lag = true;
+  StepResult result;
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(session->step({TinyBatch(16, unsigned(i)).batch()}, lag, result).ok());
+  CheckpointInfo info;
+  ASSERT_TRUE(saveCheckpoint(*session, folder / "ck", 0, "", info).ok());
+  EXPECT_EQ(info.step, 3);
+  ASSERT_TRUE(session->finish(result).ok());
+  EXPECT_EQ(result.step, 3);
+  // A CPU session goes on from it.
+  auto cpu = makeCpu();
+  Status status = loadCheckpoint(*cpu, folder / "ck", info);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(values(*cpu), values(*session));
+  auto other = make();
+  ASSERT_TRUE(loadCheckpoint(*other, folder / "ck", info).ok());
+  EXPECT_EQ(values(*other), values(*session));
+  EXPECT_EQ(values(*other, true), values(*session, true));
+  EXPECT_EQ(other->stepCount(), 3);
+}
+
+TEST_F(CudaTest, InputsInGpuMemory) {
+  auto session = make(), reference = make();
+  TinyBatch batch(16, 4);
+  // Memory of that GPU which is not the session's.
+  std::unique_ptr<Device> device;
+  ASSERT_TRUE(Device::create(package, {}, [](Space, uint32_t) { return nullptr; }, device).ok());
+  DeviceMemory x;
+  ASSERT_TRUE(device->allocate(16 * 12, "x", false, x).ok());
+  std::memcpy(x.data(), batch.x.data(), 16 * 12);
+  Batch inputs = batch.batch();
+  inputs[0].array.data = x.data();
+  StepResult a, b;
+  Status status = session->step({inputs}, {}, a);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_TRUE(reference->step({batch.batch()}, {}, b).ok());
+  EXPECT_EQ(a.loss, b.loss);
+  inputs[0].array.dtype = DType::BF16;
+  EXPECT_EQ(session->step({inputs}, {}, a).code(), Code::BadData);
+  x.release();
+}
+
+TEST_F(CudaTest, BadIndexNamesTheNode) {
+  TinyOptions options;
+  options.valueRule = false;
+  open(options);
+  auto session = make();
+  TinyBatch batch(16);
+  batch.id[3] = 9;
+  double loss;
+  Status status = session->eval(batch.batch(), false, loss);
+  EXPECT_EQ(status.code(), Code::BadData);
+  EXPECT_EQ(status.message(),
+            "node '/model/Gather': index 9 at position 3 of its indices is out of range");
+  batch.id[3] = 0;
+  EXPECT_TRUE(session->eval(batch.batch(), false, loss).ok());
+}
+
+TEST_F(CudaTest, OutOfMemory) {
+  fake->memory = fake->allocated + 100;
+  std::unique_ptr<Session> session;
+  Status status = Session::create(package, {}, session);
+  EXPECT_EQ(status.code(), Code::OutOfMemory);
+  fake->memory = fake->allocated + 6000;
+  session = make();
+  StepResult result;
+  status = session->step({TinyBatch(500).batch()}, {}, result);
+  EXPECT_EQ(status.code(), Code::OutOfMemory);
+  for (const char *part : {"GPU 0 (Fake GPU)", "function 'step'", "activations", "are free",
+                           "parameters 512 bytes", "--batch-size"})
+    EXPECT_NE(status.message().find(part), std::string::npos) << part << "\n" << status.message();
+  // It is as before.
+  EXPECT_TRUE(session->step({TinyBatch(4).batch()}, {}, result).ok());
+  EXPECT_EQ(result.step, 1);
+}
+
+TEST_F(CudaTest, FaultsNameTheKernelWhenAsked) {
+  fake->faultingKernel = "loss_and_gradient";
+  StepResult result;
+  {
+    auto session = make();
+    Status status = session->step({TinyBatch(4).batch()}, {}, result);
+    EXPECT_EQ(status.code(), Code::DeviceError);
+    for (const char *part : {"function 'step'", "CUDA_ERROR_ILLEGAL_ADDRESS", "--sync"})
+      EXPECT_NE(status.message().find(part), std::string::npos) << part << "\n" << status.message();
+  }
+  SessionOptions options;
+  options.synchronous = true;
+  auto session = make(options);
+  Status status = session->step({TinyBatch(4).batch()}, {}, result);
+  EXPECT_EQ(status.code(), Code::DeviceError);
+  for (const char *part : {"kernel 'loss_and_gradient'", "'/model/Gather'", "ILLEGAL_ADDRESS"})
+    EXPECT_NE(status.message().find(part), std::string::npos) << part << "\n" << status.message();
+  fake->faultingKernel = nullptr;
+}
+
+TEST_F(CudaTest, SynchronousSessionsTrainAlike) {
+  SessionOptions options;
+  options.synchronous = true;
+  auto session = make(options), reference = make();
+  StepResult a, b;
+  for (unsigned i = 0; i < 3; ++i) {
+    ASSERT_TRUE(session->step({TinyBatch(16, i).batch()}, {}, a).ok());
+    ASSERT_TRUE(reference->step({TinyBatch(16, i).batch()}, {}, b).ok());
+    EXPECT_EQ(a.loss, b.loss);
+  }
+  EXPECT_EQ(values(*session), values(*reference));
+}
+
+TEST_F(CudaTest, MissingDriver) {
+  setenv("TRAINRT_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
+  std::unique_ptr<Session> session;
+  Status status = Session::create(package, {}, session);
+  EXPECT_EQ(status.code(), Code::DeviceError);
+  for (const char *part : {"needs an NVIDIA GPU", "/nowhere/libcuda.so.1", "--target cpu"})
+    EXPECT_NE(status.message().find(part), std::string::npos) << part << "\n" << status.message();
+}
+
+TEST_F(CudaTest, MissingDevice) {
+  fake->devices = 0;
+  std::unique_ptr<Session> session;
+  EXPECT_EQ(Session::create(package, {}, session).code(), Code::DeviceError);
+  fake->devices = 1;
+  SessionOptions options;
+  options.device = 1;
+  Status status = Session::create(package, options, session);
+  EXPECT_EQ(status.code(), Code::DeviceError);
+  EXPECT_NE(status.message().find("there is no GPU 1: this process sees 1"), std::string::npos)
+      << status.message();
+}
+
+TEST_F(CudaTest, KernelsOfAnotherArchitecture) {
+  std::unique_ptr<Session> session;
+  fake->major = 8;
+  Status status = Session::create(package, {}, session);
+  EXPECT_EQ(status.code(), Code::BadPackage);
+  for (const char *part : {"cuda:sm_90", "sm_80", "--target cuda:sm_80"})
+    EXPECT_NE(status.message().find(part), std::string::npos) << part << "\n" << status.message();
+  fake->major = 10;
+  EXPECT_EQ(Session::create(package, {}, session).code(), Code::BadPackage);
+  // A later minor version runs them.
+  fake->major = 9;
+  fake->minor = 1;
+  make();
+  TinyOptions options;
+  options.cudaKernels = "kernels/cuda-sm_90a-0.cubin";
+  open(options);
+  EXPECT_EQ(Session::create(package, {}, session).code(), Code::BadPackage);
+  fake->minor = 0;
+  make();
+}
