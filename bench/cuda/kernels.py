@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Speed of single kernels, as a fraction of the device's copy speed.
 
-  kernels.py compile FOLDER [CASE...]    writes graphs, packages and their programs as text
-  kernels.py run FOLDER [CASE...]        on the GPU: trains a few steps with --profile
+  kernels.py compile FOLDER [CASE...]    writes graphs, data and packages
+  kernels.py run FOLDER [CASE...]        on the GPU: trains a few steps with trainc-run --profile
 
-Each case is a small graph around one kind of kernel, with activations far beyond the cache. A
-kernel's bytes are those of its buffers, each counted as often as it is an operand or a result: what
-it must move at least. Kernels that move less than 100 MB are left out. `compile` needs onnx, `run`
-numpy; both together need no PyTorch, which only measures the copy speed (--copy gives it instead).
+Each case is a small graph around one kind of kernel, with activations far beyond the cache. Bytes
+are what the kernel's buffers take, the copy speed is what the runtime measures. Kernels that move
+less than 100 MB are left out. `compile` needs onnx and numpy; `run` only numpy, trainc-run and what
+`compile` has written.
 """
 
 import argparse
@@ -21,8 +21,7 @@ import tempfile
 
 import numpy as np
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROWS, WIDTH, NARROW = 32768, 4096, 64
 SMALLEST = 100e6
 
@@ -30,12 +29,12 @@ SMALLEST = 100e6
 class Graph:
     """An ONNX graph under construction: float parameters without values, one input x."""
 
-    def __init__(self, rows, narrow):
+    def __init__(self, *shape):
         from onnx import TensorProto, helper
 
         self.helper, self.proto = helper, TensorProto
         self.nodes, self.weights, self.offset = [], [], 0
-        self.inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, narrow])]
+        self.inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
 
     def parameter(self, name, *shape):
         tensor = self.proto(name=name, data_type=self.proto.FLOAT, dims=shape)
@@ -111,12 +110,40 @@ def adamw():
     return g
 
 
-def cross_entropy():
-    g = Graph(8192, NARROW)
-    g.inputs.append(g.helper.make_tensor_value_info("labels", g.proto.INT64, [8192]))
-    logits = g.linear("logits", "x", NARROW, 128256)
-    g.node("loss", "SoftmaxCrossEntropyLoss", logits, "labels", ignore_index=-100)
-    return g
+def cross_entropy(rows, classes):
+    def build():
+        g = Graph(rows, NARROW)
+        g.inputs.append(g.helper.make_tensor_value_info("labels", g.proto.INT64, [rows]))
+        logits = g.linear("logits", "x", NARROW, classes)
+        g.node("loss", "SoftmaxCrossEntropyLoss", logits, "labels", ignore_index=-100)
+        return g
+
+    return build
+
+
+def short_rows(columns):
+    """Softmax of short rows: as many of them as fill the space of the other cases."""
+
+    def build():
+        g = Graph(ROWS * WIDTH // columns, NARROW)
+        h = g.linear("product", "x", NARROW, columns)
+        g.mean_square(g.linear("out", g.node("softmax", "Softmax", h, axis=-1), columns, NARROW))
+        return g
+
+    return build
+
+
+def transpose(*permutation):
+    """x [32, 1024, 64] -> product -> transpose -> gelu, which keeps the transpose from the product."""
+
+    def build():
+        g = Graph(32, 1024, NARROW)
+        h = g.node("gelu", "Gelu", g.linear("product", "x", NARROW, WIDTH))
+        h = g.node("transpose", "Transpose", h, perm=permutation)
+        g.mean_square(g.node("gelu2", "Gelu", h))
+        return g
+
+    return build
 
 
 CASES = {
@@ -124,19 +151,31 @@ CASES = {
     "layernorm": between_products("layernorm"),
     "residual": between_products("residual"),
     "softmax": between_products("softmax"),
+    "softmax-512": short_rows(512),
+    "softmax-1000": short_rows(1000),
+    "transpose-outer": transpose(1, 0, 2),
+    "transpose-inner": transpose(0, 2, 1),
     "adamw": adamw,
-    "cross-entropy": cross_entropy,
+    "cross-entropy": cross_entropy(8192, 128256),
+    "cross-entropy-odd": cross_entropy(16384, 50257),
 }
 
 
 def make_data(name):
     rng = np.random.default_rng(1)
-    rows, columns = {"adamw": (NARROW, 16384), "cross-entropy": (8192, NARROW)}.get(
-        name, (ROWS, NARROW)
-    )
-    data = {"x": rng.standard_normal((rows, columns), dtype=np.float32)}
-    if name == "cross-entropy":
-        data["labels"] = rng.integers(0, 128256, rows)
+    shapes = {
+        "adamw": (NARROW, 16384),
+        "cross-entropy": (8192, NARROW),
+        "cross-entropy-odd": (16384, NARROW),
+        "softmax-512": (ROWS * WIDTH // 512, NARROW),
+        "softmax-1000": (ROWS * WIDTH // 1000, NARROW),
+        "transpose-outer": (32, 1024, NARROW),
+        "transpose-inner": (32, 1024, NARROW),
+    }
+    data = {"x": rng.standard_normal(shapes.get(name, (ROWS, NARROW)), dtype=np.float32)}
+    classes = {"cross-entropy": 128256, "cross-entropy-odd": 50257}.get(name)
+    if classes:
+        data["labels"] = rng.integers(0, classes, shapes[name][0])
     return data
 
 
@@ -150,96 +189,63 @@ def compile_all(arguments):
         if arguments.target != "cpu":
             command += ["--precision", arguments.precision]
         subprocess.run([str(part) for part in command], check=True, stderr=subprocess.DEVNULL)
-        command = [arguments.trainc.parent / "trainc-translate", "--dump-package", package]
-        text = subprocess.run(
-            [str(p) for p in command], check=True, stdout=subprocess.PIPE, text=True
-        )
-        program = text.stdout[text.stdout.index("\nprogram ") + 1 :]
-        (arguments.folder / f"{name}.txt").write_text(program)
         print(f"{package}: {package.stat().st_size} bytes")
 
 
-STAGE = re.compile(r"_(pass|totals)\d+$")
+STAGE = re.compile(r"_(pass|totals|sort|merge|sum|join|clear|add)\d*$")
 
 
-def read_launches(path):
-    """{command number of the function step: (kernel, operands, nodes, bytes it must move)}.
-
-    Stages of a kernel are launches with the same operands, the last of which is their own.
-    """
-    text = path.read_text()
-    step = text[text.index("\nfunction step\n") + 15 :].split("\nfunction ")[0]
-    sizes, launches = {}, {}
-    for line in step.splitlines():
-        buffer = re.match(r"  (b\d+): .*?(\d+) bytes", line)
-        if buffer:
-            sizes[buffer[1]] = int(buffer[2])
-        launch = re.match(r"  (\d+): launch (\w+)\(([^)]*)\).*?(?:# (.*))?$", line)
-        if launch:
-            operands = re.findall(r"b\d+", launch[3])
-            staged = bool(STAGE.search(launch[2]))
-            count = sum(sizes[operand] for operand in (operands[:-1] if staged else operands))
-            kernel = STAGE.sub("", launch[2])
-            launches[int(launch[1])] = (kernel, launch[3], launch[4] or "", count)
-    return launches
-
-
-def copy_speed(arguments):
-    if arguments.copy:
-        return arguments.copy * 1e12
-    command = [arguments.torch_python, HERE / "machine.py"]
-    out = subprocess.run([str(p) for p in command], check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(out.stdout.splitlines()[-1])["copy_bytes_per_s"]
-
-
-def run_case(name, arguments, copy):
-    """One line for each large kernel; --profile writes a line a command with its median time."""
-    launches = read_launches(arguments.folder / f"{name}.txt")
+def run_case(name, arguments):
+    """(launches of large kernels, copy speed): a launch is [kernel, nodes, bytes, milliseconds]."""
     with tempfile.TemporaryDirectory() as folder:
-        data = pathlib.Path(folder) / "data.npz"
+        data, profile = pathlib.Path(folder) / "data.npz", pathlib.Path(folder) / "profile.json"
         np.savez(data, **make_data(name))
         command = [arguments.trainc_run, arguments.folder / f"{name}.tpk", "--data", data]
         command += ["--init", "normal:0.02", "--steps", arguments.steps, "--log-format", "json"]
-        profile = pathlib.Path(folder) / "profile.json"
         command += ["--profile", profile]
-        subprocess.run([str(p) for p in command], check=True, stdout=subprocess.DEVNULL)
+        done = subprocess.run(
+            [str(p) for p in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        if done.returncode:
+            print(f"{name}: trainc-run gave {done.returncode}: {done.stderr.strip()[-500:]}")
+            return [], 0.0
         rows = [json.loads(line) for line in profile.read_text().splitlines()]
-    times = {}
-    for row in rows:
-        if row["function"] == "step" and row["command"] in launches:
-            kernel = launches[row["command"]]
-            times[kernel] = times.get(kernel, 0.0) + row["ms"]
-    found = []
-    for (kernel, _, nodes, count), milliseconds in times.items():
-        if count >= SMALLEST:
-            speed = count / (milliseconds * 1e-3)
-            found.append(
-                {
-                    "case": name,
-                    "kernel": re.sub(r"kernel_\d+_", "", kernel),
-                    "nodes": nodes,
-                    "bytes": count,
-                    "ms": milliseconds,
-                    "speed": speed,
-                    "of_copy": speed / copy,
-                }
-            )
-    return found
+    launches, copy = [], 0.0
+    for row in sorted(rows, key=lambda row: row["command"]):
+        if row["function"] != "step" or "kernel_" not in row["name"]:
+            continue
+        if row["of_copy"] > 0.01:
+            copy = row["bytes"] / (row["ms"] * 1e-3) / row["of_copy"]
+        kernel, staged = STAGE.subn("", row["name"])
+        # Stages of a kernel follow one another and have the same buffers.
+        if staged and launches and launches[-1][0] == kernel:
+            launches[-1][2] = max(launches[-1][2], row["bytes"])
+            launches[-1][3] += row["ms"]
+        else:
+            launches.append([kernel, ", ".join(row["nodes"]), row["bytes"], row["ms"]])
+    return [launch for launch in launches if launch[2] >= SMALLEST], copy
 
 
 def run_all(arguments):
-    copy = copy_speed(arguments)
-    print(f"copy {copy / 1e12:.2f} TB/s")
-    print(f"{'case':14}{'kernel':18}{'MB':>7}{'ms':>8}{'TB/s':>7}{'of copy':>9}  nodes")
+    print(f"{'case':19}{'kernel':14}{'MB':>7}{'ms':>8}{'TB/s':>7}{'of copy':>9}  nodes")
+    copy, failed = 0.0, 0
     with open(arguments.results, "a", encoding="utf-8") as log:
         for name in arguments.cases:
-            for line in run_case(name, arguments, copy):
-                log.write(json.dumps({"kind": "kernel", **line}) + "\n")
+            launches, speed = run_case(name, arguments)
+            copy, failed = speed or copy, failed + (not launches)
+            for kernel, nodes, count, milliseconds in launches:
+                speed = count / (milliseconds * 1e-3)
+                line = {"kind": "kernel", "case": name, "kernel": kernel, "nodes": nodes}
+                line |= {"bytes": count, "ms": milliseconds, "speed": speed}
+                line |= {"of_copy": speed / copy if copy else 0.0}
+                log.write(json.dumps(line) + "\n")
                 print(
-                    f"{name:14}{line['kernel']:18}{line['bytes'] / 1e6:7.0f}{line['ms']:8.3f}"
-                    f"{line['speed'] / 1e12:7.2f}{line['of_copy']:9.2f}  {line['nodes']}",
+                    f"{name:19}{re.sub('kernel_[0-9]+_', '', kernel):14}{count / 1e6:7.0f}"
+                    f"{milliseconds:8.3f}{speed / 1e12:7.2f}{line['of_copy']:9.2f}  {nodes}",
                     flush=True,
                 )
+    print(f"copy {copy / 1e12:.2f} TB/s; {failed} of {len(arguments.cases)} cases gave no numbers")
+    return 1 if failed else 0
 
 
 def main():
@@ -250,11 +256,9 @@ def main():
     parser.add_argument("--target", default="cuda:sm_90")
     parser.add_argument("--precision", default="bf16")
     parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--copy", type=float, help="copy speed in TB/s")
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results.jsonl"))
     parser.add_argument("--trainc", type=pathlib.Path, default=ROOT / "build/bin/trainc")
     parser.add_argument("--trainc-run", type=pathlib.Path, default=ROOT / "build/bin/trainc-run")
-    parser.add_argument("--torch-python", default=sys.executable)
     arguments = parser.parse_args()
     arguments.trainc = arguments.trainc.resolve()
     arguments.trainc_run = arguments.trainc_run.resolve()
@@ -264,9 +268,9 @@ def main():
             parser.error(f"unknown case {name}; there are {', '.join(CASES)}")
     if arguments.action == "compile":
         compile_all(arguments)
-    else:
-        run_all(arguments)
+        return 0
+    return run_all(arguments)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

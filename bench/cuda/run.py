@@ -224,6 +224,8 @@ def print_line(line):
         return
     memory = line.get("peak_bytes", line.get("peak_reserved"))
     wall = f", by the clock {line['wall_ms']:.3f}" if "wall_ms" in line else ""
+    host = line.get("summary", {}).get("host_us")
+    wall += f", on the host {host:.0f} us" if host is not None else ""
     print(
         f"  {line['who']:19}{line['step_ms']:9.3f} ms"
         f" ({line['p10']:.3f} - {line['p90']:.3f}{wall}),"

@@ -46,6 +46,13 @@ LogicalResult GemmOp::verify() {
       return emitOpError("expected ") << rank << " strides, got " << strides.getDims().size();
   if (getSizes().getDims().size() != 3 || getOffsets().getDims().size() != 3)
     return emitOpError("expected sizes [m, n, k] and offsets [a, b, c]");
+  using train::Epilogue;
+  std::optional<Epilogue> epilogue = getEpilogue();
+  bool bias = epilogue && *epilogue != Epilogue::gelu_aux && *epilogue != Epilogue::dgelu;
+  bool aux = epilogue && *epilogue != Epilogue::bias;
+  if (bias != bool(getBias()) || aux != bool(getAux()))
+    return emitOpError("expected ") << (bias ? "a" : "no") << " bias and " << (aux ? "an" : "no")
+                                    << " aux with this epilogue";
   return success();
 }
 

@@ -127,6 +127,8 @@ mlir::Operation *defaultCloneRestricted(mlir::Operation *op, mlir::OpBuilder &bu
                                         mlir::ValueRange operands, unsigned loop, DimAttr extent);
 /// Number of elements of the largest result.
 DimAttr elementCount(mlir::Operation *op);
+/// Whether a value that lies like this is row major and begins where its buffer does.
+bool isRowMajor(mlir::Value value, const StridedLayout &layout);
 } // namespace detail
 } // namespace trainc::train
 

@@ -197,11 +197,7 @@ static bool acceptsLayout(Value value, const StridedLayout &layout) {
   SmallVector<DimAttr> dims = getDims(value);
   if (dims.size() == 4)
     return dims.back().isConstant(1) || layout.strides.back().isConstant(1);
-  DimAttr stride = DimAttr::constant(value.getContext(), 1);
-  for (size_t axis = dims.size(); axis-- > 0; stride = stride * dims[axis])
-    if (!dims[axis].isConstant(1) && layout.strides[axis] != stride)
-      return false;
-  return layout.offset.isConstant(0);
+  return trainc::train::detail::isRowMajor(value, layout);
 }
 bool AttentionOp::acceptsOperandLayout(unsigned operand, const StridedLayout &layout) {
   return acceptsLayout(getOperand(operand), layout);

@@ -92,3 +92,12 @@ DimAttr trainc::train::detail::elementCount(Operation *op) {
     count = count + getNumElements(result.getType());
   return count;
 }
+
+bool trainc::train::detail::isRowMajor(Value value, const StridedLayout &layout) {
+  SmallVector<DimAttr> dims = getDims(value);
+  DimAttr stride = DimAttr::constant(value.getContext(), 1);
+  for (size_t axis = dims.size(); axis-- > 0; stride = stride * dims[axis])
+    if (!dims[axis].isConstant(1) && layout.strides[axis] != stride)
+      return false;
+  return layout.offset.isConstant(0);
+}

@@ -326,23 +326,59 @@ LogicalResult CumsumOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValu
 // Products and composites
 //===----------------------------------------------------------------------===//
 
+/// Element `index` of a product of batched matrices.
+static double productElement(const HostTensor &lhs, bool transposeLhs, const HostTensor &rhs,
+                             bool transposeRhs, ArrayRef<int64_t> index) {
+  size_t rank = lhs.shape.size();
+  int64_t inner = lhs.shape[rank - (transposeLhs ? 2 : 1)];
+  SmallVector<int64_t> left(index), right(index);
+  int64_t m = index[rank - 2], n = index[rank - 1];
+  double sum = 0;
+  for (int64_t k = 0; k < inner; ++k) {
+    left[rank - 2] = transposeLhs ? k : m;
+    left[rank - 1] = transposeLhs ? m : k;
+    right[rank - 2] = transposeRhs ? n : k;
+    right[rank - 1] = transposeRhs ? k : n;
+    sum += at(lhs, left) * at(rhs, right);
+  }
+  return sum;
+}
+
 LogicalResult MatmulOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues &,
                                  MutableArrayRef<HostTensor> results) {
-  const HostTensor &lhs = operands[0], &rhs = operands[1];
-  size_t rank = lhs.shape.size();
-  int64_t inner = lhs.shape[rank - (getTransposeLhs() ? 2 : 1)];
   forEach(results[0].shape, [&](ArrayRef<int64_t> index) {
-    SmallVector<int64_t> left(index), right(index);
-    int64_t m = index[rank - 2], n = index[rank - 1];
-    double sum = 0;
-    for (int64_t k = 0; k < inner; ++k) {
-      left[rank - 2] = getTransposeLhs() ? k : m;
-      left[rank - 1] = getTransposeLhs() ? m : k;
-      right[rank - 2] = getTransposeRhs() ? n : k;
-      right[rank - 1] = getTransposeRhs() ? k : n;
-      sum += at(lhs, left) * at(rhs, right);
+    at(results[0], index) =
+        productElement(operands[0], getTransposeLhs(), operands[1], getTransposeRhs(), index);
+  });
+  return success();
+}
+
+LogicalResult FusedMatmulOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues &,
+                                      MutableArrayRef<HostTensor> results) {
+  auto gelu = [](double x) {
+    return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+  };
+  forEach(results[0].shape, [&](ArrayRef<int64_t> index) {
+    double p =
+        productElement(operands[0], getTransposeLhs(), operands[1], getTransposeRhs(), index);
+    double &result = at(results[0], index);
+    switch (getEpilogue()) {
+    case Epilogue::bias:
+      result = p + operands[2].data[index[1]];
+      break;
+    case Epilogue::gelu_aux_bias:
+      p += operands[2].data[index[1]];
+      [[fallthrough]];
+    case Epilogue::gelu_aux:
+      result = gelu(p);
+      at(results[1], index) = p;
+      break;
+    case Epilogue::dgelu:
+    case Epilogue::dgelu_bgrad:
+      result = p * trainc::train::detail::geluGrad(at(operands[2], index), /*tanh=*/true);
+      if (getEpilogue() == Epilogue::dgelu_bgrad)
+        results[1].data[index[1]] += result;
     }
-    at(results[0], index) = sum;
   });
   return success();
 }

@@ -96,6 +96,35 @@ def Train_MatmulOp : Train_Op<"matmul", [
   let hasVerifier = 1;
 }
 
+def Train_FusedMatmulOp : Train_Op<"fused_matmul", [
+    DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
+    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout"]>,
+    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>]> {
+  let summary = "matrix product and what follows it in one call";
+  let description = [{
+    With p the product [m, n] of lhs and rhs as in `train.matmul`, the GELU in its tanh form, `operand` the optional
+    third operand and `extra` the optional second result, all of one element type:
+
+    | epilogue        | operand           | result          | extra            |
+    |-----------------|-------------------|-----------------|------------------|
+    | `bias`          | bias [n]          | p + bias        |                  |
+    | `gelu_aux`      |                   | gelu(p)         | p                |
+    | `gelu_aux_bias` | bias [n]          | gelu(p + bias)  | p + bias         |
+    | `dgelu`         | aux [m, n]        | p * gelu'(aux)  |                  |
+    | `dgelu_bgrad`   | aux [m, n]        | p * gelu'(aux)  | its sum over m   |
+
+    Made by `fuse-epilogues`, which comes after autodiff: it has no gradient.
+  }];
+  let arguments = (ins Train_EpilogueAttr:$epilogue, Train_FloatTensor:$lhs, Train_FloatTensor:$rhs,
+                       Optional<Train_FloatTensor>:$operand, UnitAttr:$transposeLhs, UnitAttr:$transposeRhs);
+  let results = (outs Train_FloatTensor:$result, Optional<Train_FloatTensor>:$extra);
+  let assemblyFormat = [{
+    `` $epilogue $lhs (`transposed` $transposeLhs^)? `,` $rhs (`transposed` $transposeRhs^)? (`with` $operand^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//

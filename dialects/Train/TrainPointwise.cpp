@@ -3,6 +3,8 @@
 
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainVJP.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -176,6 +178,24 @@ static bool holdsExactly(Type from, Type to) {
     return bits(from) == 1 || bits(from) - 1 <= floatTo.getFPMantissaWidth();
   return !floatFrom && bits(from) <= bits(to);
 }
+/// Rounding to a smaller type happens before elements are moved: where the value is made, so that
+/// its kernel stores the smaller one.
+LogicalResult CastOp::canonicalize(CastOp op, PatternRewriter &rewriter) {
+  Type from = getElementType(op.getOperand()), to = getElementType(op.getResult());
+  Operation *move = op.getOperand().getDefiningOp();
+  if (!isa_and_nonnull<ReshapeOp, TransposeOp>(move) || !isa<FloatType>(from) ||
+      !isa<FloatType>(to) || to.getIntOrFloatBitWidth() >= from.getIntOrFloatBitWidth())
+    return failure();
+  Value source = move->getOperand(0);
+  Value cast = CastOp::create(rewriter, op.getLoc(), withElementType(source.getType(), to), source);
+  IRMapping mapping;
+  mapping.map(source, cast);
+  Operation *moved = rewriter.clone(*move, mapping);
+  moved->getResult(0).setType(op.getResult().getType());
+  rewriter.replaceOp(op, moved->getResults());
+  return success();
+}
+
 OpFoldResult CastOp::fold(FoldAdaptor) {
   if (getOperand().getType() == getResult().getType())
     return getOperand();

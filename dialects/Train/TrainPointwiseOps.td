@@ -191,6 +191,7 @@ def Train_CastOp : Train_PointwiseOp<"cast", "scalar::cast(b, loc, x[0], getResu
   let results = (outs Train_AnyTensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
   let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Train_FullOp : Train_PointwiseOp<"full", "scalar::constant(b, loc, getValue(), i)", "detail::attrValue(getValue())", "", 0> {

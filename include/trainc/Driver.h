@@ -19,6 +19,7 @@ struct CompileOptions {
   std::string output;
   LegalizeOptions legalize;
   GraphOptions graph;
+  ScheduleOptions schedule;
   /// What code is generated for: CPU levels ("x86-64-v4"), or GPU architectures ("sm_90").
   bool cuda = false;
   std::vector<std::string> targets = {"x86-64-v3", "x86-64-v4"};

@@ -36,11 +36,17 @@ struct GraphOptions {
   bool clip = false;
 };
 
+struct ScheduleOptions {
+  /// For a GPU, where arithmetic is cheap beside memory; else for the CPU.
+  bool cuda = false;
+  /// Biases and GELUs in matrix products, where the target's library can do it.
+  bool fuseEpilogues = true;
+};
+
 /// `graph`: @forward -> @step, @micro, @update, @eval.
 void buildGraphPipeline(mlir::OpPassManager &pm, const GraphOptions &options);
 /// `schedule`: functions of kernels, library calls and views, in order.
-/// `cuda`: for a GPU, where arithmetic is cheap beside memory; else for the CPU.
-void buildSchedulePipeline(mlir::OpPassManager &pm, bool cuda = false);
+void buildSchedulePipeline(mlir::OpPassManager &pm, const ScheduleOptions &options);
 /// Makes both available to trainc-opt, as --graph (with the default options) and --schedule.
 void registerPipelines();
 

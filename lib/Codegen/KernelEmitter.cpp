@@ -203,10 +203,8 @@ Value KernelEmitter::computeOp(Operation *op, unsigned number, ArrayRef<ElementI
     for (const ElementIndex &i : index)
       coordinates.push_back(indexValue(i));
     for (Value &operand : elements)
-      operand =
-          convertFloat(operand, computeType(getElementTypeOrSelf(operand.getType())));
-    return convertFloat(pointwise.buildScalar(b, location, elements, coordinates),
-                        element);
+      operand = convertFloat(operand, computeType(getElementTypeOrSelf(operand.getType())));
+    return convertFloat(pointwise.buildScalar(b, location, elements, coordinates), element);
   }
   if (auto access = dyn_cast<ElementAccessOpInterface>(op)) {
     if (Value result = access.buildElement(*this, number, index))
@@ -499,8 +497,7 @@ Value KernelEmitter::combine(Operation *reduction, Value x, Value y) {
 
 Value KernelEmitter::mappedOperand(Operation *reduction, ArrayRef<ElementIndex> index) {
   Value element = evaluateLanes(reduction->getOperand(0), index);
-  element =
-      convertFloat(element, computeType(getElementTypeOrSelf(element.getType())));
+  element = convertFloat(element, computeType(getElementTypeOrSelf(element.getType())));
   return cast<ReductionOpInterface>(reduction).buildMap(b, reduction->getLoc(), element);
 }
 

@@ -62,7 +62,7 @@ public:
       return ExitSuccess;
     PassManager graph(&context), schedule(&context);
     buildGraphPipeline(graph, options.graph);
-    buildSchedulePipeline(schedule, options.cuda);
+    buildSchedulePipeline(schedule, options.schedule);
     if (options.printPipeline) {
       for (PassManager *pm : {&graph, &schedule}) {
         pm->printAsTextualPipeline(llvm::errs());

@@ -48,14 +48,22 @@ DiagnosticPrinter::~DiagnosticPrinter() { context.getDiagEngine().eraseHandler(i
 namespace {
 struct RemarkPrinter : remark::detail::MLIRRemarkStreamerBase {
   void streamOptimizationRemark(const remark::detail::Remark &remark) override {
-    llvm::errs() << remark.getMsg() << "\n";
+    raw_ostream &out = llvm::errs();
+    out << remark.getCategoryName() << ": ";
+    StringRef node = getNodeName(remark.getLocation());
+    if (!node.empty())
+      out << "node '" << node << "': ";
+    llvm::interleave(
+        remark.getArgs(), out, [&](const auto &arg) { out << arg.val; }, "; ");
+    out << "\n";
   }
 };
 } // namespace
 
 void trainc::explainDecisions(MLIRContext &context) {
+  // Each kind by itself: `all` only joins the filters of kinds that have one.
   remark::RemarkCategories categories;
-  categories.all = ".*";
+  categories.passed = categories.missed = categories.analysis = categories.failed = ".*";
   (void)remark::enableOptimizationRemarks(context, std::make_unique<RemarkPrinter>(),
                                           std::make_unique<remark::RemarkEmittingPolicyAll>(),
                                           categories);

@@ -296,6 +296,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   options.graph.hoistSlices = hoist && !noHoist && level != "0";
   options.graph.clip = options.clipNorm > 0;
   options.graph.fusedAttention = options.cuda;
+  options.schedule.cuda = options.cuda;
+  options.schedule.fuseEpilogues = level != "0";
   const train::OptimizerSpec &optimizer = *train::findOptimizer(options.graph.optimizer);
   options.lr = std::isnan(lr) ? optimizer.defaultLr : lr;
   options.weightDecay = std::isnan(weightDecay) ? optimizer.defaultWeightDecay : weightDecay;

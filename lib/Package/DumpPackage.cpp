@@ -214,6 +214,12 @@ private:
       expressions("batch", gemm->batch());
       if (gemm->tf32())
         out << " tf32";
+      if (gemm->epilogue() != fb::GemmEpilogue::none)
+        out << " epilogue " << fb::EnumNameGemmEpilogue(gemm->epilogue());
+      if (gemm->bias())
+        out << " bias " << place(gemm->bias());
+      if (gemm->aux())
+        out << " aux " << place(gemm->aux());
     } else if (const fb::Attention *attention = command.op_as_Attention()) {
       out << "attention" << (attention->backward() ? " backward " : " ")
           << fb::EnumNameDType(attention->dtype());

@@ -235,7 +235,8 @@ private:
       bufferTable.push_back(fb::CreateBuffer(
           out, fb::Space(unsigned(buffer.getSpace())), *index,
           expression(plan::getBytes(buffer.getType())), std::max(lifetime.first, 0),
-          std::max(lifetime.second, 0), out.CreateString(getNodeName(buffer.getLoc()).str())));
+          std::max(lifetime.second, 0), out.CreateString(getNodeName(buffer.getLoc()).str()),
+          int8_t(dtypeOf(getElementTypeOrSelf(buffer.getType())).value_or(fb::DType(-1)))));
     }
     functions.push_back(fb::CreateFunction(
         out, out.CreateString(function.getSymName().str()), out.CreateVector(bufferTable),
@@ -298,15 +299,15 @@ private:
                              {unsigned(args.size()) / members,
                               unsigned(launch.getDims().getDims().size()) / members}})
                     .first;
-      auto group = launch.getGroup()
-                       ? out.CreateVector(expressions(*launch.getGroup()))
-                       : Offset<flatbuffers::Vector<uint32_t>>();
+      auto group = launch.getGroup() ? out.CreateVector(expressions(*launch.getGroup()))
+                                     : Offset<flatbuffers::Vector<uint32_t>>();
       kind = fb::Op::Launch;
-      body = fb::CreateLaunch(out, it - kernels.begin(), out.CreateVectorOfStructs(args),
-                              out.CreateVector(expressions(launch.getDims())),
-                              expression(launch.getWork()), constant(launch.getGrain()),
-                              expression(launch.getScratch()), group)
-                 .Union();
+      body =
+          fb::CreateLaunch(out, it - kernels.begin(), out.CreateVectorOfStructs(args),
+                           out.CreateVector(expressions(launch.getDims())),
+                           expression(launch.getWork()), constant(launch.getGrain()),
+                           expression(launch.getScratch()), group, int32_t(launch.getNumInputs()))
+              .Union();
     } else if (auto gemm = dyn_cast<plan::GemmOp>(op)) {
       kind = fb::Op::Gemm;
       body = gemmTable(gemm, ref).Union();
@@ -339,9 +340,18 @@ private:
     auto head = [&](std::vector<uint32_t> &strides) { return out.CreateVector(strides.data(), n); };
     auto batchVector = out.CreateVector(batch), aBatch = head(as), bBatch = head(bs),
          cBatch = head(cs);
+    // The enums agree: train's has no case for "none", which is 0.
+    auto epilogue =
+        gemm.getEpilogue() ? fb::GemmEpilogue(*gemm.getEpilogue()) : fb::GemmEpilogue::none;
+    fb::Ref bias, aux;
+    if (gemm.getBias())
+      bias = ref(gemm.getBias(), constant(0));
+    if (gemm.getAux())
+      aux = ref(gemm.getAux(), constant(0));
     return fb::CreateGemm(out, *dtypeOf(gemm.getElementType()), &a, &b, &c, sizes[0], sizes[1],
                           sizes[2], as[n], as[n + 1], bs[n], bs[n + 1], cs[n], cs[n + 1],
-                          batchVector, aBatch, bBatch, cBatch, 1.0f, 0.0f, gemm.getTf32());
+                          batchVector, aBatch, bBatch, cBatch, 1.0f, 0.0f, gemm.getTf32(), epilogue,
+                          gemm.getBias() ? &bias : nullptr, gemm.getAux() ? &aux : nullptr);
   }
 
   Offset<fb::Attention> attentionTable(plan::AttentionOp op,

@@ -9,8 +9,11 @@
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
 #include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Transforms/FormSteps/FormSteps.h"
+#include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
+#include "lib/Transforms/RaiseAttention/RaiseAttention.h"
+#include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -29,6 +32,11 @@ static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
     return;
   MixedPrecisionPassOptions mixed;
   mixed.type = options.precision == Precision::FP16 ? "f16" : "bf16";
+  if (options.fusedAttention) {
+    RaiseAttentionPassOptions attention;
+    attention.type = mixed.type;
+    pm.addNestedPass<func::FuncOp>(createRaiseAttentionPass(attention));
+  }
   mixed.parameters = options.precision == Precision::PureBF16;
   pm.addNestedPass<func::FuncOp>(createMixedPrecisionPass(mixed));
   pm.addNestedPass<func::FuncOp>(createAlignMatmulsPass());
@@ -38,6 +46,7 @@ static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
 void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) {
   addCleanup(pm);
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
+  pm.addNestedPass<func::FuncOp>(createRaiseIdiomsPass());
   if (options.hoistSlices) {
     pm.addNestedPass<func::FuncOp>(createHoistSlicesPass());
     addCleanup(pm);
@@ -54,16 +63,22 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
     attach.clip = options.clip;
     pm.addPass(createAttachOptimizerPass(attach));
   }
-  pm.addPass(createFormStepsPass());
+  FormStepsPassOptions form;
+  form.lossScaling = options.precision == Precision::FP16;
+  pm.addPass(createFormStepsPass(form));
   addCleanup(pm);
 }
 
-void trainc::buildSchedulePipeline(OpPassManager &pm, bool cuda) {
+void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &options) {
   pm.addPass(createDecomposePass());
   addCleanup(pm);
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
+  if (options.cuda && options.fuseEpilogues) {
+    pm.addNestedPass<func::FuncOp>(createFuseEpiloguesPass());
+    addCleanup(pm);
+  }
   FormKernelsPassOptions form;
-  if (cuda)
+  if (options.cuda)
     form.recomputeCost = 80;
   pm.addNestedPass<func::FuncOp>(createFormKernelsPass(form));
 }
@@ -74,8 +89,8 @@ void trainc::registerPipelines() {
       [](OpPassManager &pm) { buildGraphPipeline(pm, GraphOptions()); });
   static PassPipelineRegistration<> schedule(
       "schedule", "functions of kernels, library calls and views, in order",
-      [](OpPassManager &pm) { buildSchedulePipeline(pm); });
+      [](OpPassManager &pm) { buildSchedulePipeline(pm, ScheduleOptions()); });
   static PassPipelineRegistration<> scheduleCuda(
       "schedule-cuda", "the same for a GPU",
-      [](OpPassManager &pm) { buildSchedulePipeline(pm, /*cuda=*/true); });
+      [](OpPassManager &pm) { buildSchedulePipeline(pm, {/*cuda=*/true}); });
 }

@@ -13,6 +13,7 @@
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
 #include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Transforms/FormSteps/FormSteps.h"
+#include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
@@ -44,6 +45,7 @@ void trainc::registerAllPasses() {
   registerFoldConstantsPasses();
   registerFormKernelsPasses();
   registerFormStepsPasses();
+  registerFuseEpiloguesPasses();
   registerHoistSlicesPasses();
   registerLegalizePasses();
   registerMixedPrecisionPasses();

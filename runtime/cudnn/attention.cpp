@@ -202,7 +202,9 @@ private:
     if (call.biasType) {
       std::vector<int64_t> extents = {call.batch, call.heads, call.queryRows, call.keyRows};
       std::vector<int64_t> strides(std::begin(call.bias), std::end(call.bias));
-      for (size_t i = 0; i < extents.size(); ++i)
+      // Batches and heads are repeated where their extent is 1. Rows are not: the backward graph
+      // would take a bias of one row for the first row's alone. They are all there, on one place.
+      for (size_t i : {0, 1})
         if (strides[i] == 0)
           extents[i] = 1;
       fe::graph::Tensor_attributes bias = describe("bias", Bias, extents, strides);

@@ -18,7 +18,8 @@ namespace {
 
 /// Throws where a result could not be written, before hours of training are spent on it.
 void checkOutputs(const Options &options) {
-  for (const std::string &file : {options.exportPath, options.dumpGradients, options.output})
+  for (const std::string &file :
+       {options.exportPath, options.dumpGradients, options.output, options.profile})
     if (!file.empty())
       checkOutputFile(file);
   if (!options.save.empty())
@@ -51,7 +52,9 @@ void runWith(Options options) {
                                          options.batchSize, *reporter);
   }
 
-  Session session = openSession(options, package, !training, *reporter);
+  Profile profile;
+  Session session = openSession(options, package, !training,
+                                options.profile.empty() ? nullptr : &profile, *reporter);
   introduce(options, package, session, data.get(), *reporter);
   if (training)
     train(options, package, session, *data, evalData.get(), *reporter);
@@ -61,6 +64,10 @@ void runWith(Options options) {
     predict(options, package, session.get(), *reporter);
   if (!options.exportPath.empty())
     exportParameters(package, session.get(), options.exportPath, *reporter);
+  if (!options.profile.empty()) {
+    profile.write(options.profile);
+    reporter->table(profile.table());
+  }
   if (options.memoryStats) {
     trainrt_memory memory = trainrt_memory_default();
     ErrorSlot error;

@@ -68,6 +68,8 @@ std::string findConflict(const Options &o) {
     return "--export to an .onnx file is not available in this version: export a .safetensors file";
   if (!o.exportPath.empty() && !endsWith(o.exportPath, ".safetensors"))
     return "--export writes .safetensors files: '" + o.exportPath + "' is none";
+  if (!o.profile.empty() && o.checkNumerics)
+    return "--profile and --check-numerics exclude each other";
   if (!o.dumpGradients.empty() &&
       (!o.save.empty() || !o.eval.empty() || !o.predict.empty() || !o.exportPath.empty()))
     return "--dump-gradients goes with none of --save, --eval, --predict, --export";
@@ -194,6 +196,16 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
                "wait for every GPU kernel, so that an error names the one at fault; slow")
       ->group(group);
 
+  app.add_option("--profile", o.profile,
+                 "time every command of the steps: a table, a JSON object a command in this file, "
+                 "and FILE.trace.json for Chrome's trace viewer; steps are slower")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_flag("--check-numerics", o.checkNumerics,
+               "look at all that commands write, and name the first one that made a NaN or an "
+               "infinity where the loss or a gradient is not finite; very slow")
+      ->group(group);
+
   // Known but not available yet: empty group, so that the help is silent about them.
   std::string refused;
   auto refuse = [&](const char *name, bool takesValue) {
@@ -209,8 +221,6 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   refuse("--accumulate-by", true);
   refuse("--merge-adapter", true);
   refuse("--density", false);
-  refuse("--profile", true);
-  refuse("--check-numerics", false);
 
   auto usage = [](const std::string &text) {
     return ParsedOptions{std::nullopt, "trainc-run: error: " + text + "\ntry trainc-run --help\n",

@@ -42,6 +42,8 @@ struct Options {
   std::optional<int64_t> threads;
   int64_t device = 0;
   bool synchronous = false;
+  std::string profile;
+  bool checkNumerics = false;
 };
 
 /// Either options, or text to print and the code to exit with (0: help or version on standard

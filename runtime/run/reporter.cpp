@@ -54,18 +54,26 @@ public:
            ",\"samples\":" + std::to_string(r.samples) + ",\"eval_ms\":" +
            fixed(r.milliseconds, 3) + ",\"peak_bytes\":" + std::to_string(r.peakBytes) + "}\n");
   }
+  void summary(const SummaryRecord &r) override {
+    output("{\"event\":\"summary\",\"steps\":" + std::to_string(r.steps) +
+           ",\"step_ms\":" + fixed(r.milliseconds, 4) +
+           ",\"host_us\":" + (r.hostMicroseconds ? fixed(*r.hostMicroseconds, 2) : "null") +
+           ",\"peak_bytes\":" + std::to_string(r.peakBytes) + "}\n");
+  }
   void memory(const trainrt_memory &m) override {
     const std::pair<const char *, uint64_t> fields[] = {
         {"total", m.total},     {"parameters", m.parameters},
         {"state", m.state},     {"gradients", m.gradients},
         {"arena", m.arena},     {"arena_lower_bound", m.arena_lower_bound},
         {"inputs", m.inputs},   {"outputs", m.outputs},
-        {"scratch", m.scratch}, {"mapped", m.mapped}};
+        {"scratch", m.scratch}, {"mapped", m.mapped},
+        {"driver", m.driver}};
     std::string text = "{\"event\":\"memory\"";
     for (auto [name, bytes] : fields)
       text += ",\"" + std::string(name) + "\":" + std::to_string(bytes);
     output(text + "}\n");
   }
+  void table(const std::string &) override {}
   void note(const std::string &) override {}
   void warning(const std::string &text) override {
     print(stderr, "trainc-run: warning: " + text + "\n");
@@ -129,15 +137,25 @@ public:
            grouped(r.samples) + " samples in " + fixed(r.milliseconds / 1000, 2) + " s\n");
   }
 
+  void summary(const SummaryRecord &r) override {
+    fact("summary",
+         grouped(r.steps) + (r.steps == 1 ? " step" : " steps") + ", median " +
+             fixed(r.milliseconds, 3) + " ms a step" +
+             (r.hostMicroseconds ? " (" + fixed(*r.hostMicroseconds, 1) + " us of it on the host)"
+                                 : "") +
+             ", peak memory " + byteSize(r.peakBytes));
+  }
   void memory(const trainrt_memory &m) override {
-    fact("memory held", byteSize(m.total) + ": parameters " + byteSize(m.parameters) +
-                            ", optimizer state " + byteSize(m.state) + ", gradients " +
-                            byteSize(m.gradients) + ", activations " + byteSize(m.arena) +
-                            " (at least " + byteSize(m.arena_lower_bound) + "), inputs " +
-                            byteSize(m.inputs) + ", outputs " + byteSize(m.outputs) + ", scratch " +
-                            byteSize(m.scratch) + "; mapped " + byteSize(m.mapped));
+    fact("memory held",
+         byteSize(m.total) + ": parameters " + byteSize(m.parameters) + ", optimizer state " +
+             byteSize(m.state) + ", gradients " + byteSize(m.gradients) + ", activations " +
+             byteSize(m.arena) + " (at least " + byteSize(m.arena_lower_bound) + "), inputs " +
+             byteSize(m.inputs) + ", outputs " + byteSize(m.outputs) + ", scratch " +
+             byteSize(m.scratch) + (m.driver ? ", driver " + byteSize(m.driver) : "") +
+             "; mapped " + byteSize(m.mapped));
   }
 
+  void table(const std::string &text) override { output(text); }
   void note(const std::string &text) override { say(text); }
   void warning(const std::string &text) override { say("trainc-run: warning: " + text); }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace trainrt::run {
@@ -30,6 +31,14 @@ struct EvalRecord {
   uint64_t peakBytes;
 };
 
+/// What a run was like.
+struct SummaryRecord {
+  int64_t steps;
+  double milliseconds;                    ///< median of the steps' StepRecord::milliseconds
+  std::optional<double> hostMicroseconds; ///< GPU: median time that a step keeps the host busy
+  uint64_t peakBytes;                     ///< most memory that the runtime has held
+};
+
 class Reporter {
 public:
   virtual ~Reporter() = default;
@@ -39,6 +48,9 @@ public:
   virtual void begin(int64_t first, int64_t last) = 0;
   virtual void step(const StepRecord &record) = 0;
   virtual void eval(const EvalRecord &record) = 0;
+  virtual void summary(const SummaryRecord &record) = 0;
+  /// For people only: programs find the same in a file.
+  virtual void table(const std::string &text) = 0;
   virtual void memory(const trainrt_memory &memory) = 0;
   /// Something that went well and a person likes to know: a checkpoint, a written file.
   virtual void note(const std::string &text) = 0;

@@ -40,13 +40,16 @@ std::optional<DataState> DataState::fromJson(const std::string &text) {
 }
 
 Session openSession(const Options &options, const Package &package, bool inference,
-                    Reporter &reporter) {
+                    Profile *profile, Reporter &reporter) {
   trainrt_session_options settings = trainrt_session_options_default();
   settings.threads = uint32_t(options.threads.value_or(0));
   settings.inference = inference;
   settings.seed = options.seed.value_or(0);
   settings.device = int32_t(options.device);
   settings.synchronous = options.synchronous;
+  settings.check_numerics = options.checkNumerics;
+  if (profile)
+    profile->attach(settings);
   if (!options.weights.empty()) {
     settings.weights = TRAINRT_WEIGHTS_FILE;
     settings.weights_path = options.weights.c_str();
@@ -72,6 +75,12 @@ Session openSession(const Options &options, const Package &package, bool inferen
   }
   session.handle.reset(created);
   reportWarnings(created, reporter);
+  if (profile) {
+    double speed = 0;
+    ErrorSlot error;
+    error.check(trainrt_session_copy_speed(created, &speed, error));
+    profile->setCopySpeed(speed);
+  }
 
   if (!options.resume.empty()) {
     trainrt_checkpoint_info info = trainrt_checkpoint_info_default();

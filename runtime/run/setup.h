@@ -8,6 +8,7 @@
 #include "run/data_order.h"
 #include "run/handles.h"
 #include "run/options.h"
+#include "run/profile.h"
 #include "run/reporter.h"
 
 #include <optional>
@@ -34,9 +35,9 @@ struct Session {
   trainrt_session *get() const { return handle.get(); }
 };
 
-/// Throws Failure. `inference`: nothing will be trained.
+/// Throws Failure. `inference`: nothing will be trained. `profile` may be null.
 Session openSession(const Options &options, const Package &package, bool inference,
-                    Reporter &reporter);
+                    Profile *profile, Reporter &reporter);
 
 /// Passes the session's warnings on.
 void reportWarnings(trainrt_session *session, Reporter &reporter);

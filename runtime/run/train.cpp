@@ -8,15 +8,32 @@
 #include "run/export.h"
 #include "run/failure.h"
 #include "run/format.h"
+#include "run/loader.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 namespace trainrt::run {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// A step that has been given to the session.
+struct Given {
+  std::unique_ptr<StepData> data;
+  double lr = 0;
+  Clock::time_point start; ///< before its data was asked for
+};
 
 class Trainer {
 public:
@@ -25,19 +42,25 @@ public:
       : options(options), package(package), session(session.get()), data(data), evalData(evalData),
         reporter(reporter), order(data.rows(), data.batchSize(), options.shuffle,
                                   uint64_t(trainrt_session_seed(session.get()))),
-        schedule(options.schedule) {
+        schedule(options.schedule),
+        lag(onGpu(package) && !options.synchronous && options.dumpGradients.empty() &&
+            options.profile.empty() && !options.checkNumerics) {
     if (session.resumed)
       resume(*session.resumed);
+    position = order.position();
+    stepsGiven = stepsDone();
     baseLr = options.lr.value_or(package.info.lr);
     if (!schedule.total)
       schedule.total = lastStep();
-    batches.resize(size_t(options.accumulate));
   }
 
   void run();
   void dumpGradients();
 
 private:
+  static bool onGpu(const Package &package) {
+    return std::string(package.info.target).rfind("cuda:", 0) == 0;
+  }
   int64_t stepsDone() const { return trainrt_session_step(session); }
   int64_t stepsPerEpoch() const {
     int64_t count = order.batchesPerEpoch(data.staticBatch());
@@ -47,19 +70,20 @@ private:
   int64_t lastStep() const {
     return options.steps ? *options.steps : options.epochs.value_or(1) * stepsPerEpoch();
   }
-  bool finished() const {
-    return options.steps ? stepsDone() >= *options.steps
-                         : order.position().epoch >= options.epochs.value_or(1);
-  }
 
   void resume(const DataState &state);
-  /// Loads the next step's micro-batches; returns their rows.
-  int64_t loadBatches();
+  StepLoader::Settings loading() const;
   trainrt_step_options stepOptions(double lr) const;
-  /// The outcome of a call that ran a step: logged, or thrown. `rows`: of all micro-batches.
+  /// The outcome of a step: logged, or thrown.
   void report(trainrt_status status, const ErrorSlot &error, const trainrt_step_result &result,
-              double lr, int64_t rows, Clock::time_point start);
-  void step();
+              const Given &step);
+  /// The same, and what follows from it: the position, or the end of the run.
+  void settle(trainrt_status status, const ErrorSlot &error, const trainrt_step_result &result,
+              Given step, StepLoader &loader);
+  /// Starts a step; its outcome comes at once or, with `lag`, while the next one is started.
+  void give(std::unique_ptr<StepData> data, Clock::time_point start, StepLoader &loader);
+  /// Waits for the step under way.
+  void drain(StepLoader &loader);
   void save(DataOrder::Position position);
   void evaluateNow() {
     if (!evalData || evaluatedAt == stepsDone())
@@ -74,12 +98,21 @@ private:
   const Dataset &data;
   const Dataset *evalData;
   Reporter &reporter;
-  DataOrder order;
+  DataOrder order; ///< as the run begins
+  /// Steps done, and the one under way.
+  int64_t stepsGiven = 0;
+  /// Behind the last step whose outcome is known.
+  DataOrder::Position position;
   LrSchedule schedule;
   double baseLr;
-  std::vector<Batch> batches;
-  std::vector<trainrt_batch> views;
+  /// A GPU gets the next step before the outcome of the last one is known.
+  const bool lag;
+  std::optional<Given> underway;
+  Clock::time_point reported = Clock::time_point::min();
   int64_t savedAt = -1, evaluatedAt = -1;
+  /// Of every step: wall time, and time within trainrt_step but for waiting for the GPU.
+  std::vector<double> stepMilliseconds, hostMicroseconds;
+  uint64_t peakBytes = 0;
 };
 
 void Trainer::resume(const DataState &state) {
@@ -100,19 +133,14 @@ void Trainer::resume(const DataState &state) {
     reporter.warning("the run does not continue as it began: " + join(changes, ", "));
 }
 
-int64_t Trainer::loadBatches() {
-  const bool wrap = options.steps.has_value();
-  const int64_t epoch = order.position().epoch;
-  int64_t rows = 0;
-  views.clear();
-  for (Batch &batch : batches) {
-    data.load(order.next(wrap, data.staticBatch()), batch);
-    views.push_back(batch.view());
-    rows += int64_t(batch.rows.size());
-    if (!wrap && order.position().epoch != epoch)
-      break; // an epoch's last step may have fewer micro-batches
-  }
-  return rows;
+StepLoader::Settings Trainer::loading() const {
+  StepLoader::Settings settings;
+  settings.microBatches = options.accumulate;
+  if (options.steps)
+    settings.steps = *options.steps - stepsDone();
+  settings.epochs = options.epochs.value_or(1);
+  settings.ahead = lag;
+  return settings;
 }
 
 trainrt_step_options Trainer::stepOptions(double lr) const {
@@ -124,43 +152,46 @@ trainrt_step_options Trainer::stepOptions(double lr) const {
     settings.clip_norm = *options.clipNorm;
   if (options.allowNonfinite)
     settings.flags |= TRAINRT_STEP_ALLOW_NONFINITE;
+  if (lag)
+    settings.flags |= TRAINRT_STEP_LAG;
   return settings;
 }
 
 void Trainer::report(trainrt_status status, const ErrorSlot &error,
-                     const trainrt_step_result &result, double lr, int64_t rows,
-                     Clock::time_point start) {
+                     const trainrt_step_result &result, const Given &step) {
+  const std::vector<Batch> &batches = step.data->batches;
+  const size_t count = step.data->views.size();
   if (status != TRAINRT_OK && status != TRAINRT_NONFINITE) {
     std::string context;
     const std::string message = error.message(status);
-    for (size_t i = 0; status == TRAINRT_BAD_DATA && i < views.size(); ++i) {
+    for (size_t i = 0; status == TRAINRT_BAD_DATA && i < count; ++i) {
       const std::string number = "micro-batch " + std::to_string(i) + ": ";
-      if (views.size() == 1)
+      if (count == 1)
         context = data.where(batches[i], message);
       else if (message.find(number) != std::string::npos)
         context = number + data.where(batches[i], message);
     }
     error.check(status, context);
   }
-  const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  reporter.step({result.step, result.loss, std::isnan(lr) ? result.lr : lr, ms,
-                 double(rows) / ms * 1000, result.peak_bytes});
+  // Steps that overlap: from the end of the one before.
+  const Clock::time_point now = Clock::now();
+  const double ms =
+      std::chrono::duration<double, std::milli>(now - std::max(step.start, reported)).count();
+  reported = now;
+  stepMilliseconds.push_back(ms);
+  peakBytes = result.peak_bytes;
+  reporter.step({result.step, result.loss, std::isnan(step.lr) ? result.lr : step.lr, ms,
+                 double(step.data->rows) / ms * 1000, result.peak_bytes});
 }
 
-void Trainer::step() {
-  const Clock::time_point start = Clock::now();
-  const DataOrder::Position before = order.position();
-  const int64_t rows = loadBatches();
-  const double lr = schedule.at(stepsDone() + 1, baseLr);
-  trainrt_step_options settings = stepOptions(lr);
-  trainrt_step_result result = trainrt_step_result_default();
-  ErrorSlot error;
-  trainrt_status status =
-      trainrt_step(session, views.data(), views.size(), &settings, &result, error);
-  report(status, error, result, lr, rows, start);
+void Trainer::settle(trainrt_status status, const ErrorSlot &error,
+                     const trainrt_step_result &result, Given step, StepLoader &loader) {
+  report(status, error, result, step);
+  if (options.checkNumerics)
+    reportWarnings(session, reporter);
   if (status == TRAINRT_NONFINITE) {
     reporter.end();
-    save(before);
+    save(step.data->before);
     throw Failure(exitInput,
                   error.message(status) +
                       "\na lower --lr, a warm-up (--lr-schedule), clipping (trainc --clip-norm) or "
@@ -170,6 +201,48 @@ void Trainer::step() {
                            ? "nothing was saved: --save DIR would keep the state before that step"
                            : "the state before that step is saved in " + options.save));
   }
+  position = step.data->after;
+  loader.recycle(std::move(step.data));
+}
+
+void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
+                   StepLoader &loader) {
+  Given step{std::move(stepData), schedule.at(++stepsGiven, baseLr), start};
+  trainrt_step_options settings = stepOptions(step.lr);
+  trainrt_step_result result = trainrt_step_result_default();
+  ErrorSlot error;
+  trainrt_status status = trainrt_step(session, step.data->views.data(), step.data->views.size(),
+                                       &settings, &result, error);
+  hostMicroseconds.push_back((result.milliseconds - result.wait_milliseconds) * 1000);
+  if (!lag)
+    return settle(status, error, result, std::move(step), loader);
+  std::optional<Given> before = std::exchange(underway, std::nullopt);
+  if (status == TRAINRT_OK) {
+    underway = std::move(step);
+    if (before)
+      settle(status, error, result, std::move(*before), loader);
+    return;
+  }
+  if (before) {
+    // The error is that of the step before, unless that one's outcome is still to be had.
+    trainrt_step_result left = trainrt_step_result_default();
+    ErrorSlot leftError;
+    trainrt_status leftStatus = trainrt_session_finish(session, &left, leftError);
+    if (leftStatus == TRAINRT_OK && left.step == 0)
+      return settle(status, error, result, std::move(*before), loader);
+    settle(leftStatus, leftError, left, std::move(*before), loader);
+  }
+  settle(status, error, result, std::move(step), loader);
+}
+
+void Trainer::drain(StepLoader &loader) {
+  if (!underway)
+    return;
+  Given step = std::move(*std::exchange(underway, std::nullopt));
+  trainrt_step_result result = trainrt_step_result_default();
+  ErrorSlot error;
+  trainrt_status status = trainrt_session_finish(session, &result, error);
+  settle(status, error, result, std::move(step), loader);
 }
 
 void Trainer::save(DataOrder::Position position) {
@@ -190,46 +263,66 @@ void Trainer::run() {
     reporter.warning(data.path() + ": the last " + std::to_string(rest) +
                      " rows of an epoch are left out: the package was compiled for batches of " +
                      std::to_string(data.batchSize()));
-  if (finished())
+  StepLoader loader(data, order, loading());
+  if (options.steps ? stepsDone() >= *options.steps : position.epoch >= options.epochs.value_or(1))
     reporter.note("nothing to train: " + grouped(stepsDone()) + " steps are done already");
   evaluateNow();
   reporter.begin(stepsDone() + 1, lastStep());
-  while (!finished()) {
-    const int64_t epoch = order.position().epoch;
-    step();
+  while (true) {
+    const Clock::time_point start = Clock::now();
+    std::unique_ptr<StepData> next = loader.next();
+    if (!next)
+      break;
+    const bool epochEnds = !options.steps && next->after.epoch != next->before.epoch;
+    give(std::move(next), start, loader);
     const char *signal = interruption();
-    if (std::string lost = reporter.lost(); signal || !lost.empty()) {
+    const bool ends = signal || !reporter.lost().empty();
+    const bool saves = options.saveEvery && stepsGiven % *options.saveEvery == 0;
+    const bool evaluates =
+        evalData && ((options.evalEvery && stepsGiven % *options.evalEvery == 0) || epochEnds);
+    if (ends || saves || evaluates)
+      drain(loader);
+    if (ends) {
+      const std::string lost = reporter.lost();
       reporter.end();
-      save(order.position());
+      save(position);
       throw Failure(exitInput, (signal ? std::string("interrupted by ") + signal : lost) +
                                    " after step " + std::to_string(stepsDone()) +
                                    (options.save.empty()
                                         ? "; nothing was saved (--save DIR)"
                                         : "; --resume " + options.save + " continues from there"));
     }
-    if (options.saveEvery && stepsDone() % *options.saveEvery == 0)
-      save(order.position());
-    if ((options.evalEvery && stepsDone() % *options.evalEvery == 0) ||
-        (!options.steps && order.position().epoch != epoch))
+    if (saves)
+      save(position);
+    if (evaluates)
       evaluateNow();
   }
+  drain(loader);
   reporter.end();
-  save(order.position());
+  if (!stepMilliseconds.empty())
+    reporter.summary({int64_t(stepMilliseconds.size()), median(stepMilliseconds),
+                      lag ? std::optional(median(hostMicroseconds)) : std::nullopt, peakBytes});
+  save(position);
   evaluateNow();
 }
 
 void Trainer::dumpGradients() {
+  StepLoader::Settings settings = loading();
+  // There is one, whatever has been done before.
+  if (settings.steps)
+    settings.steps = 1;
+  settings.epochs = position.epoch + 1;
   const Clock::time_point start = Clock::now();
-  const int64_t rows = loadBatches();
-  const double lr = schedule.at(stepsDone() + 1, baseLr);
-  trainrt_step_options settings = stepOptions(lr);
+  StepLoader loader(data, order, settings);
+  Given step{loader.next(), schedule.at(stepsDone() + 1, baseLr), start};
+  trainrt_step_options stepSettings = stepOptions(step.lr);
   trainrt_step_result result = trainrt_step_result_default();
   ErrorSlot error;
-  trainrt_status status =
-      trainrt_gradients(session, views.data(), views.size(), &settings, &result, error);
+  trainrt_status status = trainrt_gradients(session, step.data->views.data(),
+                                            step.data->views.size(), &stepSettings, &result, error);
   result.step = stepsDone() + 1;
   reporter.begin(result.step, result.step);
-  report(status, error, result, lr, rows, start);
+  report(status, error, result, step);
   reporter.end();
   if (status == TRAINRT_NONFINITE)
     reporter.warning("the loss is not finite, and so are gradients");

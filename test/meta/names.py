@@ -18,7 +18,7 @@ LONG = {}
 FOLDER_LIMIT = 25  # sources in one folder
 
 SOURCE = {".cpp", ".h", ".c", ".td", ".py", ".txt", ".cmake", ".fbs", ".in", ".cu"}
-SKIPPED = re.compile(r"^(build|\.git$|\.venv$|__pycache__$|models$|third_party$)")
+SKIPPED = re.compile(r"^(build|\.git$|\.venv$|\.deps$|__pycache__$|models$|third_party$)")
 
 #: Folders whose C++ files are named UpperCamel; the runtime and the tools have snake and kebab case.
 CAMEL = re.compile(r"^(dialects|lib|include/trainc|test/lib)/")

@@ -166,6 +166,9 @@ void mapScan(GpuKernel &kernel);
 /// Elements of a thread's vector along an axis of this size: 16 bytes of the narrowest type that is
 /// read or written all over, and a divisor of the size where that is known.
 unsigned chooseLanes(train::FusionOp fusion, const Structure &structure, train::DimAttr axis);
+/// Vectors of an axis whose size they divide; 1 where the axis is shorter, so that code in a branch
+/// that is not taken never divides by 0.
+mlir::Value wholeVectors(GpuEmitter &e, train::DimAttr axis, unsigned lanes);
 /// Inputs of the shape of the space.
 unsigned countSpaceInputs(train::FusionOp fusion, const Structure &structure);
 /// ceil(size / block)

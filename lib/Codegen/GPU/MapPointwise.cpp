@@ -59,6 +59,11 @@ unsigned countSpaceInputs(FusionOp fusion, const Structure &s) {
                         [&](Type type) { return getDims(type) == s.space; });
 }
 
+Value wholeVectors(GpuEmitter &e, DimAttr axis, unsigned lanes) {
+  Value size = e.addIndex(e.dim(axis), e.constantIndex(lanes - 1));
+  return e.divIndex(size, e.constantIndex(lanes));
+}
+
 void planPointwise(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   MLIRContext *context = fusion.getContext();
   if (s.vectorAxis < 0) {
@@ -144,11 +149,13 @@ void PointwiseMap::setPosition(Value vector, unsigned lanes, Value axisVectors) 
 /// it do the last vector as well and store nothing.
 void PointwiseMap::vectors(Value first, Value count, std::optional<int64_t> known, unsigned lanes,
                            unsigned unroll) {
+  if (known == 0)
+    return;
   bool whole = known && *known % (kThreads * unroll) == 0;
   e.setLanes(lanes);
   Value axisVectors;
   if (!s.flat)
-    axisVectors = e.divIndex(e.dim(s.space[s.vectorAxis]), e.constantIndex(lanes));
+    axisVectors = wholeVectors(e, s.space[s.vectorAxis], lanes);
   if (!whole)
     e.openIf(e.lessIndex(first, count));
   SmallVector<Values> values;

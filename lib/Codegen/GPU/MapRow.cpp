@@ -140,7 +140,7 @@ Value RowMap::lookUp(Value value, ArrayRef<ElementIndex> index) {
 
 RowMap::Place RowMap::place(Value vector, unsigned lanes) {
   Value width = e.constantIndex(lanes);
-  Value axisVectors = e.divIndex(e.dim(s.space[s.vectorAxis]), width);
+  Value axisVectors = wholeVectors(e, s.space[s.vectorAxis], lanes);
   Place result;
   Value column = vector;
   Index outer(outerReduced.size(), e.constant(0));

@@ -209,7 +209,8 @@ private:
       plan::LaunchOp::create(builder, fusion.getLoc(), builder.getStringAttr(stage.name), buffers,
                              builder.getI64IntegerAttr(fusion.getInputs().size()),
                              DimsAttr::get(context, kernel->dims), stage.work,
-                             builder.getI64IntegerAttr(stage.grain), stage.scratchBytes, DimsAttr());
+                             builder.getI64IntegerAttr(stage.grain), stage.scratchBytes,
+                             DimsAttr());
     return success();
   }
 
@@ -331,8 +332,8 @@ private:
     SmallVector<DimAttr> batch, sizes(3), aStrides, bStrides, cStrides;
     int rows = -1, columns = -1, inner = -1;
     SmallVector<int> batchLoops;
-    for (auto [loop, kind] : llvm::enumerate(map.loops)) {
-      if (kind == LoopKind::Reduction)
+    for (int loop = 0; loop < int(map.loops.size()); ++loop) {
+      if (!uses(map.results[0], loop))
         inner = loop;
       else if (uses(map.operands[0], loop) && uses(map.operands[1], loop))
         batchLoops.push_back(loop);
@@ -361,10 +362,21 @@ private:
     }
     MLIRContext *context = builder.getContext();
     auto dims = [&](ArrayRef<DimAttr> list) { return DimsAttr::get(context, list); };
-    plan::GemmOp::create(builder, op->getLoc(), places[a].buffer, places[b].buffer, buffer,
-                         dims(batch), dims(sizes), dims(aStrides), dims(bStrides), dims(cStrides),
+    Value bias, aux;
+    EpilogueAttr epilogue;
+    if (auto fused = dyn_cast<FusedMatmulOp>(op)) {
+      epilogue = fused.getEpilogueAttr();
+      if (fused.getExtra())
+        placeResult(fused.getExtra());
+      for (Value value : {fused.getOperand(), fused.getExtra()})
+        if (value)
+          (getRank(value) == 1 ? bias : aux) = places[value].buffer;
+    }
+    plan::GemmOp::create(builder, op->getLoc(), places[a].buffer, places[b].buffer, buffer, bias,
+                         aux, dims(batch), dims(sizes), dims(aStrides), dims(bStrides),
+                         dims(cStrides),
                          dims({places[a].layout.offset, places[b].layout.offset, layout.offset}),
-                         getElementType(c), tf32 && getElementType(c).isF32());
+                         getElementType(c), tf32 && getElementType(c).isF32(), epilogue);
     return success();
   }
 

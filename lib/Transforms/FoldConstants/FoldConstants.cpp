@@ -4,12 +4,16 @@
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
 
 #include "dialects/Train/TrainDetail.h"
+#include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDialect.h"
+#include "lib/Analysis/AffineIntegers.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Reference.h"
 
 using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
 using trainc::reference::HostTensors;
 
 namespace trainc {
@@ -26,8 +30,11 @@ struct FoldConstants : trainc::impl::FoldConstantsPassBase<FoldConstants> {
     // Operands come before their users, so one walk is enough.
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) { ops.push_back(op); });
-    for (Operation *op : ops)
+    AffineIntegers affine;
+    for (Operation *op : ops) {
       visit(op);
+      foldUniform(op, affine);
+    }
     // What only folded ops used, constants made in between included.
     ops.clear();
     getOperation().walk([&](Operation *op) { ops.push_back(op); });
@@ -44,6 +51,29 @@ private:
     });
   }
 
+  /// Integers of any size that are the same everywhere, whatever they are made of.
+  void foldUniform(Operation *op, AffineIntegers &affine) {
+    if (op->getNumResults() != 1 || op->getNumOperands() == 0 || op->use_empty() || !isPure(op))
+      return;
+    Value value = op->getResult(0);
+    std::optional<AffineInteger> known = affine.get(value);
+    if (!known || !known->isUniform() || !known->constant.getConstant())
+      return;
+    OpBuilder builder(op);
+    TrainBuilder tb(builder, op->getLoc());
+    Value full = tb.full(getDims(value), getElementType(value), *known->constant.getConstant());
+    remark::passed(op->getLoc(), options())
+        << remark::add("folded {0}: {1} everywhere", op->getName().getStringRef(),
+                       *known->constant.getConstant());
+    value.replaceAllUsesWith(full);
+  }
+
+  remark::RemarkOpts options() {
+    return remark::RemarkOpts::name("FoldConstants")
+        .category("fold-constants")
+        .function(getOperation().getName());
+  }
+
   void visit(Operation *op) {
     if (op->getNumResults() == 0 || op->getNumRegions() != 0 || !isPure(op) ||
         !trainc::reference::isEvaluable(op))
@@ -55,12 +85,9 @@ private:
         return;
       operands.push_back(it->second);
     }
-    auto options = remark::RemarkOpts::name("FoldConstants")
-                       .category("fold-constants")
-                       .function(getOperation().getName());
     if (!isSmall(op)) {
       if (!operands.empty())
-        remark::missed(op->getLoc(), options) << remark::reason(
+        remark::missed(op->getLoc(), options()) << remark::reason(
             "the result has more than {0} elements or a symbolic size", int64_t(maxElements));
       return;
     }
@@ -88,7 +115,7 @@ private:
         }
         constants.push_back(constant);
       }
-      remark::passed(op->getLoc(), options)
+      remark::passed(op->getLoc(), options())
           << remark::add("folded {0}", op->getName().getStringRef());
       for (auto [value, constant] : llvm::zip_equal(values, constants)) {
         value.replaceAllUsesWith(constant->getResult(0));

@@ -10,7 +10,9 @@ def FoldConstantsPass : Pass<"fold-constants", "::mlir::func::FuncOp"> {
   let description = [{
     An op whose operands are all known is evaluated by the reference evaluator, in double, and rounded to
     its element type. Results of more than `max-elements` elements stay as they are: they cost more as data
-    of the package than as code. Ops without operands (`train.full`, `train.iota`) are left alone.
+    of the package than as code. Ops without operands (`train.full`, `train.iota`) are left alone. Integers
+    and booleans of any size, symbolic too, become a `train.full` where they are the same number everywhere, as
+    exporters write them with positions and segments that were never given (lib/Analysis/AffineIntegers.h).
 
     ```mlir
     %0 = train.constant dense<[1.0, 2.0]> : tensor<2xf32>

@@ -347,7 +347,7 @@ private:
                     FusionRole role = getFusionRole(user);
                     return role == FusionRole::Pointwise || role == FusionRole::Reduction;
                   });
-    Recomputation again;
+    Recomputation again(getRank(op->getOperand(0)));
     if (inside && recomputable(def, again) && again.tensors.size() <= 2)
       lookedThrough.insert(op);
     else
@@ -429,7 +429,7 @@ private:
         });
       if (!outside)
         continue;
-      Recomputation again;
+      Recomputation again(getRank(op.getResult(0)));
       if (kernelsOnly && getFusionRole(&op) == FusionRole::Pointwise &&
           getRank(op.getResult(0)) > 0 && recomputable(&op, again) && pays(&op, again)) {
         recomputed.insert(again.ops.begin(), again.ops.end());
@@ -442,6 +442,10 @@ private:
 
   /// What computing a value in another kernel takes.
   struct Recomputation {
+    explicit Recomputation(int64_t rank) : rank(rank) {}
+
+    /// Of the value.
+    int64_t rank;
     llvm::SmallSetVector<Operation *, 8> ops;
     /// Values of smaller rank, such as a row's mean, that have to be stored for it.
     llvm::SmallSetVector<Operation *, 4> statistics;
@@ -465,12 +469,12 @@ private:
         Operation *def = leaf.getDefiningOp();
         int g = groupOfValue(leaf);
         if (!def || g < 0 || groups[g].closed || stored.contains(def)) {
-          if (getRank(leaf) >= getRank(op->getResult(0)))
+          if (getRank(leaf) >= again.rank)
             again.tensors.insert(leaf);
           return;
         }
         if (!groups[g].reduced.empty() && getRank(leaf) > 0 &&
-            getRank(leaf) < getRank(op->getResult(0)) &&
+            getRank(leaf) < again.rank &&
             getRank(leaf) == int64_t(groups[g].keptAxes().size())) {
           again.statistics.insert(def);
           return;

@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/RaiseAttention/AttentionMask.h"
 
+#include "lib/Analysis/AffineIntegers.h"
 #include "mlir/IR/Matchers.h"
 #include <limits>
 
@@ -64,7 +65,7 @@ static CoordinateView operandView(const CoordinateView &view, unsigned operand) 
 }
 
 //===----------------------------------------------------------------------===//
-// Integers made of coordinates
+// The causal mask
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -75,53 +76,15 @@ struct Affine {
 };
 } // namespace
 
-static std::optional<Affine> getAffine(CoordinateView view) {
-  view = lookThrough(view);
-  Operation *def = view.value.getDefiningOp();
-  if (!def)
+static std::optional<Affine> getAffine(const CoordinateView &view) {
+  std::optional<AffineInteger> affine = AffineIntegers().get(view.value);
+  if (!affine)
     return std::nullopt;
-  auto number = [&](int64_t n) { return DimAttr::constant(def->getContext(), n); };
-  if (std::optional<double> splat = getSplatValue(view.value)) {
-    if (*splat != std::trunc(*splat) || std::fabs(*splat) > 1e9)
-      return std::nullopt;
-    return Affine{number(int64_t(*splat)), {}};
-  }
-  if (auto dim = dyn_cast<DimOp>(def))
-    return Affine{dim.getValue(), {}};
-  if (auto iota = dyn_cast<IotaOp>(def)) {
-    Affine result{number(0), {}};
-    if (int axis = view.axes[iota.getAxis()]; axis >= 0)
-      result.factors[axis] = 1;
-    return result;
-  }
-  if (auto cast = dyn_cast<CastOp>(def)) {
-    if (getElementType(cast.getOperand()).isInteger(1) || getElementType(view.value).isInteger(1))
-      return std::nullopt;
-    return getAffine({cast.getOperand(), view.axes});
-  }
-  if (auto slice = dyn_cast<SliceOp>(def)) {
-    std::optional<Affine> inner = getAffine({slice.getOperand(), view.axes});
-    if (!inner || llvm::any_of(slice.getSteps(), [](int64_t step) { return step != 1; }))
-      return std::nullopt;
-    for (auto [axis, start] : llvm::zip(view.axes, slice.getStarts().getDims())) {
-      if (axis < 0 && !start.isConstant(0))
-        return std::nullopt;
-      if (axis >= 0)
-        inner->constant = inner->constant + number(inner->factors[axis]) * start;
-    }
-    return inner;
-  }
-  if (!isa<AddOp, SubOp>(def))
-    return std::nullopt;
-  std::optional<Affine> lhs = getAffine(operandView(view, 0)),
-                        rhs = getAffine(operandView(view, 1));
-  if (!lhs || !rhs)
-    return std::nullopt;
-  int64_t sign = isa<AddOp>(def) ? 1 : -1;
-  lhs->constant = lhs->constant + number(sign) * rhs->constant;
-  for (auto [to, from] : llvm::zip(lhs->factors, rhs->factors))
-    to += sign * from;
-  return lhs;
+  Affine result{affine->constant, {}};
+  for (auto [factor, axis] : llvm::zip_equal(affine->factors, view.axes))
+    if (axis >= 0)
+      result.factors[axis] += factor;
+  return result;
 }
 
 /// A constant triangle, cut to size: element (row, column) says column <= row.

@@ -286,6 +286,8 @@ typedef struct trainrt_memory {
                        constants, and the workspace of matrix products and attention */
   uint64_t mapped;  /* frozen parameters and constants mapped from files: shared, evictable, not in
                        total */
+  /* since 1.1, GPU: kernels, libraries and graphs, by what the driver has less memory free */
+  uint64_t driver;
 } trainrt_memory;
 
 static inline trainrt_memory trainrt_memory_default(void) {
@@ -342,6 +344,22 @@ typedef struct trainrt_allocator {
  * cancel. */
 typedef int (*trainrt_progress)(void *user, int64_t done, int64_t total);
 
+/* Since 1.1: a command of one of the package's functions, which has run. */
+typedef struct trainrt_command {
+  size_t size;
+  const char *function; /* "step", "micro", "update", "eval", "init" */
+  size_t index;         /* within the function, as `trainc-translate --dump-package` numbers them */
+  const char *name;     /* of the kernel; "gemm bf16 64x768x768" and the like for the others */
+  const char *const *nodes; /* of the ONNX graph, that it computes */
+  size_t node_count;
+  double start_milliseconds; /* since the function began */
+  double milliseconds;
+  uint64_t bytes; /* that it must move at least: its operands and results, each once */
+} trainrt_command;
+
+/* `command` is valid during the call only. */
+typedef void (*trainrt_command_done)(void *user, const trainrt_command *command);
+
 typedef struct trainrt_session_options {
   size_t size;
   uint32_t threads;  /* 0: all cores this process may use. The results never depend on it */
@@ -361,6 +379,15 @@ typedef struct trainrt_session_options {
   /* a CUstream (or cudaStream_t) of the device's primary context that all work is enqueued on,
      which must outlive the session; NULL: one of the session's own */
   void *stream;
+  /* since 1.1, for debugging; both make steps slower, and TRAINRT_STEP_LAG then waits */
+  /* called on the calling thread, in order, for each command that has run; a GPU starts them one by
+     one and is timed by its own clock; NULL: none */
+  trainrt_command_done command_done;
+  void *command_user;
+  /* 1: looks at all that commands write, so that the message about a loss that is not finite (or
+     the warning, where it is no error) names the first command that made such a value; very slow.
+     Not together with `command_done` */
+  int32_t check_numerics;
 } trainrt_session_options;
 
 static inline trainrt_session_options trainrt_session_options_default(void) {
@@ -391,6 +418,12 @@ TRAINRT_API uint32_t trainrt_session_threads(const trainrt_session *session);
 /* What is held now; `total` is the largest so far. */
 TRAINRT_API trainrt_status trainrt_session_memory(const trainrt_session *session,
                                                   trainrt_memory *memory, trainrt_error **error);
+
+/* Since 1.1: how fast the session's device copies within its own memory, measured now: bytes read
+ * and written in a second, beyond the caches. What kernels can be held against. */
+TRAINRT_API trainrt_status trainrt_session_copy_speed(trainrt_session *session,
+                                                      double *bytes_per_second,
+                                                      trainrt_error **error);
 
 /* Asks the running call, or else the next one, to return CANCELLED. Safe from any thread. It takes
  * effect where nothing is lost: during an evaluation or the gradients of micro-batches at once, but
@@ -443,6 +476,8 @@ typedef struct trainrt_step_result {
   double milliseconds; /* of this call */
   uint64_t peak_bytes; /* most memory held so far, see trainrt_memory.total */
   int32_t nonfinite;   /* 1: the loss was not finite and the update was left out */
+  /* since 1.1: of `milliseconds`, those in which the call waited for the GPU */
+  double wait_milliseconds;
 } trainrt_step_result;
 
 static inline trainrt_step_result trainrt_step_result_default(void) {

@@ -26,16 +26,19 @@ trainrt_status report(const Status &status, trainrt_error **error) noexcept {
   return code;
 }
 
-Status readTensor(const trainrt_tensor &tensor, const std::string &what, ArrayView &view) {
+Status readTensor(const trainrt_tensor &tensor, const char *kind, const char *name,
+                  ArrayView &view) {
+  auto what = [&] { return name ? std::string(kind) + " '" + name + "'" : std::string(kind); };
   if (sizeOf(static_cast<DType>(tensor.dtype)) == 0)
-    return fail(Code::InvalidArgument, what, ": dtype ", int(tensor.dtype), " is unknown");
+    return fail(Code::InvalidArgument, what(), ": dtype ", int(tensor.dtype), " is unknown");
   if (tensor.rank < 0 || tensor.rank > 64 || (tensor.rank > 0 && !tensor.shape))
-    return fail(Code::InvalidArgument, what, ": rank ", tensor.rank, " or its shape is not valid");
+    return fail(Code::InvalidArgument, what(), ": rank ", tensor.rank,
+                " or its shape is not valid");
   view.data = tensor.data;
   view.dtype = static_cast<DType>(tensor.dtype);
   view.shape.assign(tensor.shape, tensor.shape + tensor.rank);
   if (!countBytes(view.dtype, view.shape.data(), view.shape.size(), view.bytes))
-    return fail(Code::InvalidArgument, what, ": shape ", shapeText(view.shape), " is impossible");
+    return fail(Code::InvalidArgument, what(), ": shape ", shapeText(view.shape), " is impossible");
   return {};
 }
 
@@ -186,7 +189,7 @@ trainrt_status trainrt_tensor_to_dlpack(const trainrt_tensor *tensor,
     if (!managed || !tensor)
       return nullArgument(managed ? "tensor" : "managed");
     ArrayView view;
-    TRAINRT_TRY(readTensor(*tensor, "tensor", view));
+    TRAINRT_TRY(readTensor(*tensor, "tensor", nullptr, view));
     struct Owned {
       DLManagedTensor managed;
       std::vector<int64_t> shape;

@@ -35,6 +35,8 @@ struct trainrt_package {
 struct trainrt_session {
   std::unique_ptr<trainrt::Session> impl;
   trainrt::CheckpointInfo checkpoint;
+  /// Of the last step: memory that the next one uses again.
+  std::vector<trainrt::Batch> batches;
 };
 
 struct trainrt_file {
@@ -107,8 +109,9 @@ template <typename Struct> Status checkStruct(const Struct *to, const char *name
   return {};
 }
 
-/// The caller's tensor as a view; InvalidArgument names `what`.
-Status readTensor(const trainrt_tensor &tensor, const std::string &what, ArrayView &view);
+/// The caller's tensor as a view; InvalidArgument says "KIND 'NAME'", or KIND without a name.
+Status readTensor(const trainrt_tensor &tensor, const char *kind, const char *name,
+                  ArrayView &view);
 /// `shape` must outlive the tensor.
 trainrt_tensor makeTensor(const ArrayView &view, const int64_t *shape);
 

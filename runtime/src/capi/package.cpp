@@ -331,8 +331,7 @@ trainrt_status trainrt_file_write(const char *path, const trainrt_named_tensor *
       if (!tensors[i].name)
         return fail(Code::InvalidArgument, "tensor ", i, " has no name");
       arrays[i].first = tensors[i].name;
-      TRAINRT_TRY(
-          readTensor(tensors[i].tensor, "tensor '" + arrays[i].first + "'", arrays[i].second));
+      TRAINRT_TRY(readTensor(tensors[i].tensor, "tensor", tensors[i].name, arrays[i].second));
       if (arrays[i].second.bytes && !arrays[i].second.data)
         return fail(Code::InvalidArgument, "tensor '", arrays[i].first, "': data is NULL");
       for (size_t j = 0; j < i; ++j)

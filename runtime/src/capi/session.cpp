@@ -29,14 +29,14 @@ Status readBatch(const trainrt_batch &from, Batch &to) {
     if (!from.inputs[i].name)
       return fail(Code::InvalidArgument, "input ", i, " of the batch has no name");
     to[i].name = from.inputs[i].name;
-    TRAINRT_TRY(readTensor(from.inputs[i].tensor, "input '" + to[i].name + "'", to[i].array));
+    TRAINRT_TRY(readTensor(from.inputs[i].tensor, "input", from.inputs[i].name, to[i].array));
   }
   return {};
 }
 
 /// Returns `status`.
 Status writeResult(const trainrt_session &session, const Status &status, const StepResult &done,
-                   const Timer &timer, trainrt_step_result *result) {
+                   const Timer &timer, double waitedBefore, trainrt_step_result *result) {
   if (status.ok() || status.code() == Code::Nonfinite) {
     trainrt_step_result filled = trainrt_step_result_default();
     filled.step = done.step;
@@ -45,6 +45,7 @@ Status writeResult(const trainrt_session &session, const Status &status, const S
     filled.milliseconds = timer.milliseconds();
     filled.peak_bytes = uint64_t(session.impl->peakBytes());
     filled.nonfinite = done.nonfinite;
+    filled.wait_milliseconds = (session.impl->waitedSeconds() - waitedBefore) * 1e3;
     TRAINRT_TRY(writeStruct(filled, "result", result));
   }
   return status;
@@ -65,7 +66,8 @@ trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, s
     TRAINRT_TRY(checkStruct(result, "result"));
     if (chosen.flags & ~uint32_t(TRAINRT_STEP_ALLOW_NONFINITE | flags))
       return fail(Code::InvalidArgument, "options->flags: ", chosen.flags, " has unknown bits");
-    std::vector<Batch> read(count);
+    std::vector<Batch> &read = session->batches;
+    read.resize(count);
     for (size_t i = 0; i < count; ++i)
       TRAINRT_TRY(readBatch(batches[i], read[i]));
     StepOptions stepOptions;
@@ -77,8 +79,9 @@ trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, s
     stepOptions.lag = chosen.flags & TRAINRT_STEP_LAG;
     session->impl->warnings().clear();
     StepResult done;
+    const double waited = session->impl->waitedSeconds();
     Status status = run(read, stepOptions, done);
-    return writeResult(*session, status, done, timer, result);
+    return writeResult(*session, status, done, timer, waited, result);
   });
 }
 
@@ -108,7 +111,7 @@ trainrt_status setTensor(trainrt_session *session, trainrt_kind kind, const char
     size_t index = 0;
     TRAINRT_TRY(findTensor(session->impl->package(), kind, name, index));
     ArrayView array;
-    TRAINRT_TRY(readTensor(*tensor, std::string("tensor '") + name + "'", array));
+    TRAINRT_TRY(readTensor(*tensor, "tensor", name, array));
     return set(index, array);
   });
 }
@@ -146,6 +149,22 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
     chosen.device = given.device;
     chosen.stream = given.stream;
     chosen.synchronous = given.synchronous != 0;
+    chosen.checkNumerics = given.check_numerics != 0;
+    if (given.command_done)
+      chosen.commandDone = [done = given.command_done,
+                            user = given.command_user](const CommandRecord &record) {
+        trainrt_command command{};
+        command.size = sizeof command;
+        command.function = record.function->name.c_str();
+        command.index = record.index;
+        command.name = record.name.c_str();
+        command.nodes = record.nodes.data();
+        command.node_count = record.nodes.size();
+        command.start_milliseconds = record.start * 1e3;
+        command.milliseconds = record.seconds * 1e3;
+        command.bytes = uint64_t(record.bytes);
+        done(user, &command);
+      };
     auto result = std::make_unique<trainrt_session>();
     TRAINRT_TRY(Session::create(package->impl, chosen, result->impl));
     *session = result.release();
@@ -188,7 +207,20 @@ trainrt_status trainrt_session_memory(const trainrt_session *session, trainrt_me
     result.outputs = uint64_t(use.outputs);
     result.scratch = uint64_t(use.scratch);
     result.mapped = uint64_t(use.mapped);
+    result.driver = uint64_t(use.driver);
     return writeStruct(result, "memory", memory);
+  });
+}
+
+trainrt_status trainrt_session_copy_speed(trainrt_session *session, double *bytes_per_second,
+                                          trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!session || !bytes_per_second)
+      return nullArgument(session ? "bytes_per_second" : "session");
+    double speed = 0;
+    TRAINRT_TRY(session->impl->measureCopySpeed(speed));
+    *bytes_per_second = speed;
+    return {};
   });
 }
 
@@ -214,8 +246,9 @@ trainrt_status trainrt_session_finish(trainrt_session *session, trainrt_step_res
       return nullArgument("session");
     TRAINRT_TRY(checkStruct(result, "result"));
     StepResult done;
+    const double waited = session->impl->waitedSeconds();
     Status status = session->impl->finish(done);
-    return writeResult(*session, status, done, timer, result);
+    return writeResult(*session, status, done, timer, waited, result);
   });
 }
 

@@ -7,6 +7,7 @@
 #include "core/execution_plan.h"
 #include "core/inputs.h"
 #include "core/memory.h"
+#include "core/observer.h"
 #include "core/package.h"
 #include "cpu/thread_pool.h"
 
@@ -21,9 +22,9 @@ namespace trainrt {
 /// Bytes by category, see `trainrt_memory`.
 struct MemoryUse {
   int64_t parameters = 0, state = 0, gradients = 0, arena = 0, arenaLowerBound = 0, inputs = 0;
-  int64_t outputs = 0, scratch = 0, mapped = 0;
+  int64_t outputs = 0, scratch = 0, mapped = 0, driver = 0;
   int64_t total() const {
-    return parameters + state + gradients + arena + inputs + outputs + scratch;
+    return parameters + state + gradients + arena + inputs + outputs + scratch + driver;
   }
 };
 
@@ -34,6 +35,8 @@ struct DeviceOptions {
   void *stream = nullptr; ///< the caller's CUstream; null: one of its own
   /// Every command by itself, waited for, so that a fault is that command's.
   bool synchronous = false;
+  /// Is told of every command of every run, if not null.
+  CommandObserver *observer = nullptr;
 };
 
 class Device;
@@ -123,6 +126,10 @@ public:
 
   /// Adds what the device itself holds.
   virtual void addMemory(MemoryUse &use) const = 0;
+  /// Bytes read and written in a second by a large copy within the device's memory.
+  virtual Status measureCopySpeed(double &bytesPerSecond) = 0;
+  /// How long the host has waited for runs so far.
+  double waitedSeconds() const { return waited; }
 
 protected:
   Device(std::shared_ptr<const Package> package, unsigned threads, AddressOf addressOf);
@@ -136,6 +143,7 @@ protected:
   const std::shared_ptr<const Package> package;
   const std::unique_ptr<ThreadPool> pool;
   const AddressOf addressOf;
+  double waited = 0;
 };
 
 } // namespace trainrt

@@ -213,6 +213,16 @@ private:
     TRAINRT_TRY(operand(op.a, m, op.aM, k, op.aK, op.aBatch, empty || emptyProduct));
     TRAINRT_TRY(operand(op.b, k, op.bK, n, op.bN, op.bBatch, empty || emptyProduct));
     TRAINRT_TRY(operand(op.c, m, op.cM, n, op.cN, op.cBatch, empty));
+    if (op.epilogue == GemmEpilogue::DGeluBGrad && empty && n > 0)
+      return bad("command ", number, " has no rows to sum a bias's gradient over");
+    if (hasBias(op.epilogue))
+      TRAINRT_TRY(place(op.bias, 0, n * size));
+    else
+      plan.places.push_back({ExecutionPlan::Place::none, 0});
+    if (hasAux(op.epilogue))
+      TRAINRT_TRY(operand(op.aux, m, op.cM, n, op.cN, op.cBatch, empty));
+    else
+      plan.places.push_back({ExecutionPlan::Place::none, 0});
     for (ExprId id : {op.m, op.n, op.k, op.aM, op.aK, op.bK, op.bN, op.cM, op.cN})
       plan.values.push_back(value(id));
     for (const auto *list : {&op.batch, &op.aBatch, &op.bBatch, &op.cBatch})

@@ -28,7 +28,8 @@ struct ExecutionPlan {
   };
   /// One command. Its places and values begin at these indices, in the order
   ///   Launch: args | work, grain, dims..., scratch, group...
-  ///   Gemm:   a, b, c | m, n, k, a_m, a_k, b_k, b_n, c_m, c_n, batch..., a_batch..., b..., c...
+  ///   Gemm:   a, b, c, bias, aux (absent ones have no buffer) |
+  ///           m, n, k, a_m, a_k, b_k, b_n, c_m, c_n, batch..., a_batch..., b..., c...
   ///   Copy:   from, to | bytes        Fill: to | bytes
   ///   Attention: the operands, by AttentionOperand (absent ones have no buffer) |
   ///           sizes, strides of q, k, v, o, bias, d_o, d_q, d_k, d_v (absent ones are 0)

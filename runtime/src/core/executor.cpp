@@ -6,6 +6,7 @@
 #include "cpu/gemm.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 namespace trainrt {
@@ -29,40 +30,63 @@ Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator 
         scratch.allocate(allocator, stride * int64_t(pool.size()), "kernels' scratch", false));
     scratchStride = stride;
   }
-  auto address = [&](const ExecutionPlan::Place &place) {
-    return static_cast<unsigned char *>(run.buffers[place.buffer]) + place.offset;
+  using Clock = std::chrono::steady_clock;
+  const CommandObserver::Read read = [&](uint32_t buffer, int64_t offset, int64_t,
+                                         const void *&host) {
+    host = static_cast<unsigned char *>(run.buffers[buffer]) + offset;
+    return Status();
   };
-  int64_t done = 0, total = int64_t(plan.steps.size());
-  for (const ExecutionPlan::Step &step : plan.steps) {
-    if (run.stop && run.stop(done, total))
+  if (run.observer)
+    TRAINRT_TRY(run.observer->begin(plan, read));
+  const Clock::time_point began = Clock::now();
+  auto since = [](Clock::time_point from, Clock::time_point to) {
+    return std::chrono::duration<double>(to - from).count();
+  };
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    if (run.stop && run.stop(int64_t(i), int64_t(plan.steps.size())))
       return Status(Code::Cancelled, "cancelled");
-    ++done;
-    const auto &op = step.command->op;
-    const int64_t *values = plan.values.data() + step.firstValue;
-    const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
-    if (auto *launchOp = std::get_if<Launch>(&op)) {
-      if (!launch(*launchOp, step, plan, run, badIndex))
-        return {};
-    } else if (auto *gemmOp = std::get_if<Gemm>(&op)) {
-      gemm(*gemmOp, step, plan, run);
-    } else if (std::holds_alternative<Copy>(op)) {
-      unsigned char *from = address(places[0]), *to = address(places[1]);
-      if (from != to)
-        pool.parallelFor(values[0], copyGrain, [=](unsigned, int64_t begin, int64_t end) {
-          std::memcpy(to + begin, from + begin, size_t(end - begin));
-        });
+    if (!run.observer) {
+      perform(plan.steps[i], plan, run, badIndex);
     } else {
-      unsigned char *to = address(places[0]);
-      int value = std::get<Fill>(op).value;
-      pool.parallelFor(values[0], copyGrain, [=](unsigned, int64_t begin, int64_t end) {
-        std::memset(to + begin, value, size_t(end - begin));
-      });
+      const Clock::time_point start = Clock::now();
+      perform(plan.steps[i], plan, run, badIndex);
+      TRAINRT_TRY(
+          run.observer->ran(plan, i, since(began, start), since(start, Clock::now()), read));
     }
+    if (badIndex[0])
+      return {};
   }
   return {};
 }
 
-bool Executor::launch(const Launch &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
+void Executor::perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
+                       std::array<int64_t, 3> &badIndex) {
+  auto address = [&](const ExecutionPlan::Place &place) {
+    return static_cast<unsigned char *>(run.buffers[place.buffer]) + place.offset;
+  };
+  const auto &op = step.command->op;
+  const int64_t *values = plan.values.data() + step.firstValue;
+  const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
+  if (auto *launchOp = std::get_if<Launch>(&op)) {
+    launch(*launchOp, step, plan, run, badIndex);
+  } else if (auto *gemmOp = std::get_if<Gemm>(&op)) {
+    gemm(*gemmOp, step, plan, run);
+  } else if (std::holds_alternative<Copy>(op)) {
+    unsigned char *from = address(places[0]), *to = address(places[1]);
+    if (from != to)
+      pool.parallelFor(values[0], copyGrain, [=](unsigned, int64_t begin, int64_t end) {
+        std::memcpy(to + begin, from + begin, size_t(end - begin));
+      });
+  } else {
+    unsigned char *to = address(places[0]);
+    int value = std::get<Fill>(op).value;
+    pool.parallelFor(values[0], copyGrain, [=](unsigned, int64_t begin, int64_t end) {
+      std::memset(to + begin, value, size_t(end - begin));
+    });
+  }
+}
+
+void Executor::launch(const Launch &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
                       const Run &run, std::array<int64_t, 3> &badIndex) {
   const int64_t *values = plan.values.data() + step.firstValue;
   const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
@@ -100,10 +124,8 @@ bool Executor::launch(const Launch &op, const ExecutionPlan::Step &step, const E
     if (fields[0] && (!first || fields[1] < first[1]))
       first = fields;
   }
-  if (!first)
-    return true;
-  badIndex = {first[0], first[1], first[2]};
-  return false;
+  if (first)
+    badIndex = {first[0], first[1], first[2]};
 }
 
 void Executor::gemm(const Gemm &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,

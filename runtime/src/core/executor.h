@@ -6,6 +6,7 @@
 #include "core/execution_plan.h"
 #include "core/kernels.h"
 #include "core/memory.h"
+#include "core/observer.h"
 #include "cpu/thread_pool.h"
 
 #include <array>
@@ -24,6 +25,7 @@ public:
     std::vector<void *> buffers;
     /// Asked between commands; true stops the run with Cancelled. Empty: never.
     std::function<bool(int64_t done, int64_t total)> stop;
+    CommandObserver *observer = nullptr;
   };
 
   /// When a kernel meets a bad index: stops, and `badIndex` has node + 1, position and value of its
@@ -35,8 +37,10 @@ public:
   int64_t scratchBytes() const { return scratch.size() + int64_t(pool.scratchBytes()); }
 
 private:
-  /// False when the kernel met a bad index.
-  bool launch(const Launch &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
+  // These set `badIndex` when a kernel meets one.
+  void perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
+               std::array<int64_t, 3> &badIndex);
+  void launch(const Launch &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
               const Run &run, std::array<int64_t, 3> &badIndex);
   void gemm(const Gemm &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
             const Run &run);

@@ -5,6 +5,7 @@
 #include "core/convert.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -14,7 +15,7 @@ namespace trainrt {
 HostDevice::HostDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
                        AddressOf addressOf)
     : Device(std::move(package), options.threads, std::move(addressOf)),
-      allocator(options.allocator), executor(*pool) {
+      allocator(options.allocator), observer(options.observer), executor(*pool) {
   staging.resize(this->package->program().inputs.size());
 }
 
@@ -100,7 +101,7 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
     for (uint32_t input : function.inputs)
       TRAINRT_TRY(stageInput(input, run.batch->arrays[input], inputs[input]));
 
-  Executor::Run work{package->kernels(), {}, std::move(run.stop)};
+  Executor::Run work{package->kernels(), {}, std::move(run.stop), observer};
   for (size_t i = 0; i < function.buffers.size(); ++i) {
     const Buffer &buffer = function.buffers[i];
     const void *address = nullptr;
@@ -163,6 +164,24 @@ Status HostDevice::repeat(Ticket &) {
 
 Status HostDevice::wait(Ticket, Result &result) {
   result = last;
+  return {};
+}
+
+Status HostDevice::measureCopySpeed(double &bytesPerSecond) {
+  // Beyond the caches.
+  constexpr int64_t bytes = int64_t(128) << 20;
+  DeviceMemory from, to;
+  TRAINRT_TRY(allocate(bytes, "the measurement of the copy speed", true, from));
+  TRAINRT_TRY(allocate(bytes, "the measurement of the copy speed", true, to));
+  bytesPerSecond = 0;
+  for (int i = 0; i < 5; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    pool->parallelFor(bytes, 1 << 20, [&](unsigned, int64_t begin, int64_t end) {
+      std::memcpy(to.data() + begin, from.data() + begin, size_t(end - begin));
+    });
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    bytesPerSecond = std::max(bytesPerSecond, 2 * double(bytes) / seconds.count());
+  }
   return {};
 }
 

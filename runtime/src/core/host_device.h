@@ -29,6 +29,7 @@ public:
   Status repeat(Ticket &ticket) override;
   Status wait(Ticket ticket, Result &result) override;
   void addMemory(MemoryUse &use) const override;
+  Status measureCopySpeed(double &bytesPerSecond) override;
 
 private:
   Status allocateBytes(int64_t bytes, const char *what, bool zeroed, unsigned char *&data) override;
@@ -36,6 +37,7 @@ private:
   Status stageInput(uint32_t input, const ArrayView &array, const void *&data);
 
   const Allocator allocator;
+  CommandObserver *const observer;
   Executor executor;
   DeviceMemory arena, outputBlock;
   std::vector<DeviceMemory> staging;

@@ -28,11 +28,22 @@ struct BoundBatch {
   bool anyFilled = false;
   /// By index in Program::symbols; those that the function needs are set.
   std::vector<int64_t> symbols;
+
+  /// What was bound: a batch of the same names, types and shapes fits as well, so that only its
+  /// values are left to check.
+  const Function *function = nullptr;
+  bool fillMissing = false;
+  Batch signature;
+  /// Index in the batch of each input of the function; -1: filled in.
+  std::vector<int32_t> sources;
+  /// By index in Program::valueRules; INT64_MIN where the function has no use for it.
+  std::vector<int64_t> ruleMax;
 };
 
 /// `fillMissing`: inputs that are not there are taken as zeros. Errors are BadData and name the
 /// input, the axis or the position, what was expected and, for values, the node that needs it.
-/// `locate`, unless empty, sets `onDevice` of an array; values there are not checked.
+/// `locate`, unless empty, sets `onDevice` of an array; values there are not checked. `bound` may
+/// be that of an earlier batch, which makes the next one of the same shapes cheap.
 Status bindBatch(const Package &package, const Function &function, const Batch &batch,
                  bool fillMissing, const std::function<Status(ArrayView &)> &locate,
                  BoundBatch &bound);

@@ -60,6 +60,9 @@ struct Buffer {
   uint32_t index = 0;
   ExprId bytes = 0;
   int32_t first = 0, last = 0;
+  /// For debugging: of an arena buffer, its DType, -1 if the program does not tell, and its node.
+  int8_t dtype = -1;
+  std::string label = {};
 };
 
 struct Ref {
@@ -74,7 +77,20 @@ struct Launch {
   ExprId work = 0, grain = 0, scratch = 0;
   /// Work of each member of a group, whose arguments and dims lie behind each other; empty: none.
   std::vector<ExprId> group;
+  /// Arguments (of a member) before the results; -1 if the program does not tell.
+  int32_t numInputs = -1;
 };
+
+/// See program.fbs.
+enum class GemmEpilogue : uint8_t { None, Bias, GeluAux, GeluAuxBias, DGelu, DGeluBGrad };
+
+inline bool hasBias(GemmEpilogue epilogue) {
+  return epilogue == GemmEpilogue::Bias || epilogue == GemmEpilogue::GeluAuxBias ||
+         epilogue == GemmEpilogue::DGeluBGrad;
+}
+inline bool hasAux(GemmEpilogue epilogue) {
+  return epilogue != GemmEpilogue::None && epilogue != GemmEpilogue::Bias;
+}
 
 struct Gemm {
   DType dtype = DType::F32;
@@ -83,6 +99,8 @@ struct Gemm {
   ExprId m = 0, n = 0, k = 0, aM = 0, aK = 0, bK = 0, bN = 0, cM = 0, cN = 0;
   std::vector<ExprId> batch, aBatch, bBatch, cBatch;
   float alpha = 1, beta = 0;
+  GemmEpilogue epilogue = GemmEpilogue::None;
+  Ref bias, aux; ///< where the epilogue has them
 };
 
 struct Copy {

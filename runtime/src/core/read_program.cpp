@@ -202,6 +202,11 @@ private:
       TRAINRT_TRY(expr(where + ".bytes", buffer->bytes()));
       Buffer result{space, static_cast<uint32_t>(buffer->index()), buffer->bytes(), buffer->first(),
                     buffer->last()};
+      result.dtype = buffer->dtype();
+      if (result.dtype < -1 || result.dtype >= numDTypes)
+        return bad(where, ".dtype ", int(result.dtype), " is unknown");
+      if (buffer->label())
+        result.label = buffer->label()->str();
       if (space == Space::Arena) {
         if (result.first < 0 || result.first > result.last || uint64_t(result.last) >= numCommands)
           return bad(where, ": lifetime [", result.first, ", ", result.last, "] is not within the ",
@@ -288,6 +293,10 @@ private:
         all(op->aBatch);
         all(op->bBatch);
         all(op->cBatch);
+        if (hasBias(op->epilogue))
+          collect(op->bias.offset);
+        if (hasAux(op->epilogue))
+          collect(op->aux.offset);
       } else if (auto *op = std::get_if<Attention>(&command.op)) {
         all(op->sizes);
         for (const Attention::Operand &operand : op->operands) {
@@ -376,6 +385,10 @@ private:
         return bad(where, ": kernel '", kernel.name, "' takes ", kernel.args, " arguments and ",
                    kernel.dims, " dims for each of ", members, ", not ", op.args.size(), " and ",
                    op.dims.size());
+      op.numInputs = launch->inputs();
+      if (op.numInputs < -1 || op.numInputs > int64_t(kernel.args))
+        return bad(where, ".inputs ", op.numInputs, ": kernel '", kernel.name, "' has ",
+                   kernel.args, " arguments");
       op.work = launch->work();
       op.grain = launch->grain();
       op.scratch = launch->scratch();
@@ -413,6 +426,18 @@ private:
         return bad(where, ": its lists of batch axes differ in length, or have more than 16");
       op.alpha = gemm->alpha();
       op.beta = gemm->beta();
+      if (gemm->epilogue() > fb::GemmEpilogue::MAX)
+        return bad(where, ".epilogue ", int(gemm->epilogue()), " is unknown");
+      op.epilogue = static_cast<GemmEpilogue>(gemm->epilogue());
+      if (op.epilogue != GemmEpilogue::None && program.target != Target::Cuda)
+        return bad(where, ".epilogue: only matrix products for cuda have one");
+      if (hasBias(op.epilogue))
+        TRAINRT_TRY(ref("bias", gemm->bias(), op.epilogue == GemmEpilogue::DGeluBGrad, op.bias));
+      if (hasAux(op.epilogue)) {
+        const bool made =
+            op.epilogue == GemmEpilogue::GeluAux || op.epilogue == GemmEpilogue::GeluAuxBias;
+        TRAINRT_TRY(ref("aux", gemm->aux(), made, op.aux));
+      }
       to.op = std::move(op);
     } else if (auto *copy = from.op_as_Copy()) {
       Copy op;

@@ -50,6 +50,35 @@ ArrayView view(const TensorDecl &decl, DType dtype) {
 
 } // namespace
 
+namespace {
+/// Passes on what commands there were and how long they took.
+class CommandTimes final : public CommandObserver {
+public:
+  CommandTimes(const Program &program, std::function<void(const CommandRecord &)> done)
+      : program(program), done(std::move(done)) {}
+  bool reads() const override { return false; }
+  Status ran(const ExecutionPlan &plan, size_t index, double start, double seconds,
+             const Read &) override {
+    CommandRecord record;
+    const Command &command = *plan.steps[index].command;
+    record.function = plan.function;
+    record.index = size_t(&command - plan.function->commands.data());
+    record.name = commandName(program, plan, index);
+    for (uint32_t node : command.nodes)
+      record.nodes.push_back(program.nodes[node].c_str());
+    record.start = start;
+    record.seconds = seconds;
+    record.bytes = commandBytes(plan, index);
+    done(record);
+    return {};
+  }
+
+private:
+  const Program &program;
+  const std::function<void(const CommandRecord &)> done;
+};
+} // namespace
+
 unsigned availableCores() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
@@ -125,12 +154,33 @@ Status Session::start(const SessionOptions &options) {
   unsigned threads = options.threads ? options.threads : availableCores();
   if (threads > 1024)
     return fail(Code::InvalidArgument, "threads: ", threads, " are too many (at most 1024)");
+  if (options.checkNumerics) {
+    if (options.commandDone)
+      return fail(Code::InvalidArgument,
+                  "check_numerics and command_done exclude each other: the check would be timed");
+    auto check = std::make_unique<NumericsCheck>(program);
+    numerics = check.get();
+    observer = std::move(check);
+  } else if (options.commandDone) {
+    observer = std::make_unique<CommandTimes>(program, options.commandDone);
+  }
   TRAINRT_TRY(Device::create(
-      source, {threads, options.allocator, options.device, options.stream, options.synchronous},
+      source,
+      {threads, options.allocator, options.device, options.stream, options.synchronous,
+       observer.get()},
       [this](Space space, uint32_t index) { return addressOf(space, index); }, device));
   if (!device->isHost())
     plans.setCapacity(32);
   hypers.resize(program.hypers.size());
+  noSymbols.resize(program.symbols.size());
+  auto find = [&](const char *name) {
+    for (size_t i = 0; i < program.hypers.size(); ++i)
+      if (program.hypers[i].name == name)
+        return int32_t(i);
+    return int32_t(-1);
+  };
+  hyper = {find("lr"),   find("weight_decay"), find("clip_norm"),   find("grad_scale"),
+           find("step"), find("seed"),         find("micro_batch"), find("rank")};
   TRAINRT_TRY(parameters.create(source, *device, inference));
   bool needsState = !inference;
   if (inference && source->eval())
@@ -223,9 +273,7 @@ Status Session::enqueue(const Function &function, const BoundBatch *batch, bool 
                         Device::Ticket &ticket) {
   began = false;
   const ExecutionPlan *plan;
-  TRAINRT_TRY(prepare(
-      function, batch ? batch->symbols : std::vector<int64_t>(source->program().symbols.size()),
-      plan));
+  TRAINRT_TRY(prepare(function, batch ? batch->symbols : noSymbols, plan));
   Device::Run run{*plan, batch, hypers, {}};
   if (cancellable || progress)
     run.stop = [this, cancellable](int64_t done, int64_t total) {
@@ -247,55 +295,51 @@ Status Session::execute(const Function &function, const BoundBatch *batch, bool 
   return device->wait(ticket, result);
 }
 
-void Session::setHyper(const char *name, double value) {
-  for (size_t i = 0; i < hypers.size(); ++i)
-    if (source->program().hypers[i].name == name) {
-      float single = static_cast<float>(value);
-      std::memcpy(hypers[i].data(), &single, 4);
-    }
+void Session::setHyper(int32_t index, double value) {
+  float single = static_cast<float>(value);
+  if (index >= 0)
+    std::memcpy(hypers[size_t(index)].data(), &single, 4);
 }
 
-void Session::setHyper(const char *name, int64_t value) {
-  for (size_t i = 0; i < hypers.size(); ++i)
-    if (source->program().hypers[i].name == name)
-      std::memcpy(hypers[i].data(), &value, 8);
+void Session::setHyper(int32_t index, int64_t value) {
+  if (index >= 0)
+    std::memcpy(hypers[size_t(index)].data(), &value, 8);
 }
 
 Status Session::setHypers(const StepOptions &options, int64_t step, StepResult &result) {
   const Manifest &manifest = source->manifest();
-  auto has = [&](const char *name) {
-    return std::any_of(source->program().hypers.begin(), source->program().hypers.end(),
-                       [&](const TensorDecl &hyper) { return hyper.name == name; });
-  };
   auto choose = [](double given, double compiled) { return std::isnan(given) ? compiled : given; };
   result.lr = choose(options.lr, manifest.lr);
   double decay = choose(options.weightDecay, manifest.weightDecay);
   double clip = choose(options.clipNorm, manifest.clipNorm);
-  if (!std::isnan(options.clipNorm) && !has("clip_norm"))
+  if (!std::isnan(options.clipNorm) && hyper.clipNorm < 0)
     return fail(
         Code::InvalidArgument,
         "clip_norm is given, but the package was compiled without clipping; compile it with "
         "--clip-norm");
-  if (!std::isnan(options.weightDecay) && !has("weight_decay"))
+  if (!std::isnan(options.weightDecay) && hyper.weightDecay < 0)
     return fail(Code::InvalidArgument,
                 "weight_decay is given, but the package's optimizer has none");
   struct {
     const char *name;
+    int32_t index;
     double value;
-  } values[] = {{"lr", result.lr}, {"weight_decay", decay}, {"clip_norm", clip}};
-  for (auto &[name, value] : values) {
-    if (!has(name))
+  } values[] = {{"lr", hyper.lr, result.lr},
+                {"weight_decay", hyper.weightDecay, decay},
+                {"clip_norm", hyper.clipNorm, clip}};
+  for (auto &[name, index, value] : values) {
+    if (index < 0)
       continue;
     if (!std::isfinite(value) || value < 0)
       return fail(Code::InvalidArgument, name, ": ", value,
                   " is no value for it (it must be finite and not negative)");
-    setHyper(name, value);
+    setHyper(index, value);
   }
-  setHyper("grad_scale", 1.0);
-  setHyper("step", step);
-  setHyper("seed", key);
-  setHyper("micro_batch", int64_t(0));
-  setHyper("rank", int64_t(0));
+  setHyper(hyper.gradScale, 1.0);
+  setHyper(hyper.step, step);
+  setHyper(hyper.seed, key);
+  setHyper(hyper.microBatch, int64_t(0));
+  setHyper(hyper.rank, int64_t(0));
   return {};
 }
 
@@ -362,8 +406,7 @@ Status Session::bind(const Function &function, const Batch &batch, bool fillMiss
   return bindBatch(*source, function, batch, fillMissing, locate, bound);
 }
 
-Status Session::bindAll(const Function &function, const std::vector<Batch> &batches,
-                        std::vector<BoundBatch> &bound) {
+Status Session::bindAll(const Function &function, const std::vector<Batch> &batches) {
   if (inference)
     return fail(Code::Unsupported,
                 source->manifest().training
@@ -384,8 +427,7 @@ Status Session::bindAll(const Function &function, const std::vector<Batch> &batc
   return {};
 }
 
-Status Session::accumulate(const std::vector<BoundBatch> &bound, const StepOptions &options,
-                           double &loss, bool &flagged) {
+Status Session::accumulate(const StepOptions &options, double &loss, bool &flagged) {
   TRAINRT_TRY(prepareGradients());
   if (gradientsDirty)
     TRAINRT_TRY(device->clear(gradientBlock.data(), gradientBlock.size()));
@@ -398,8 +440,8 @@ Status Session::accumulate(const std::vector<BoundBatch> &bound, const StepOptio
   Device::Ticket tickets[2];
   for (size_t i = 0; i < bound.size() + ahead; ++i) {
     if (i < bound.size()) {
-      setHyper("micro_batch", int64_t(i));
-      setHyper("grad_scale", options.weights ? options.weights[i] : 1 / count);
+      setHyper(hyper.microBatch, int64_t(i));
+      setHyper(hyper.gradScale, options.weights ? options.weights[i] : 1 / count);
       TRAINRT_TRY(enqueue(*source->micro(), &bound[i], true, tickets[i % 2]));
     }
     if (i < ahead)
@@ -425,28 +467,27 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
                 "the package cannot accumulate micro-batches (it has no functions "
                 "'micro' and 'update'); compile it again");
   const Function *first = fused ? source->step() : source->micro();
-  std::vector<BoundBatch> bound;
   if (inference)
-    return bindAll(source->program().functions.front(), {}, bound);
+    return bindAll(source->program().functions.front(), {});
   // Without the flag, a step would not know that the one before it must not have happened.
-  const bool ahead = options.lag && fused && device->runsAhead() && source->nonfiniteState() >= 0;
+  const bool ahead =
+      options.lag && fused && device->runsAhead() && source->nonfiniteState() >= 0 && !observer;
   if (!ahead)
     settle();
   if (options.lag && finished.present && !finished.status.ok())
     return finish(result);
-  TRAINRT_TRY(bindAll(*first, batches, bound));
+  TRAINRT_TRY(bindAll(*first, batches));
   if (!fused) {
     const ExecutionPlan *plan;
-    TRAINRT_TRY(
-        prepare(*source->update(), std::vector<int64_t>(source->program().symbols.size()), plan));
+    TRAINRT_TRY(prepare(*source->update(), noSymbols, plan));
   }
   TRAINRT_TRY(initializeState());
   if (ahead)
-    return stepAhead(*first, bound[0], options, result);
+    return stepAhead(*first, options, result);
   if (!options.lag)
-    return stepNow(*first, fused, bound, options, result);
+    return stepNow(*first, fused, options, result);
   StepResult made;
-  Status status = stepNow(*first, fused, bound, options, made);
+  Status status = stepNow(*first, fused, options, made);
   if (!status.ok() && status.code() != Code::Nonfinite)
     return status;
   Status previous = finish(result);
@@ -460,16 +501,34 @@ Status Session::decide(bool allowNonfinite, StepResult &result) {
   // is that before the bad step.
   if (result.nonfinite)
     TRAINRT_TRY(clearNonfinite());
+  Status status;
   if (result.nonfinite && !allowNonfinite)
-    return fail(Code::Nonfinite, "step ", result.step,
-                std::isfinite(result.loss) ? ": a gradient" : ": the loss",
-                " is not finite; parameters and state are those before the step");
-  steps = result.step;
-  return {};
+    status = fail(Code::Nonfinite, "step ", result.step,
+                  std::isfinite(result.loss) ? ": a gradient" : ": the loss",
+                  " is not finite; parameters and state are those before the step");
+  else
+    steps = result.step;
+  if (result.nonfinite)
+    return explained(std::move(status), "step " + std::to_string(result.step));
+  return status;
 }
 
-Status Session::stepNow(const Function &first, bool fused, const std::vector<BoundBatch> &bound,
-                        const StepOptions &options, StepResult &result) {
+Status Session::explained(Status status, const std::string &what) {
+  if (!numerics)
+    return status;
+  std::string found = numerics->found();
+  if (found.empty())
+    found = "but all that its commands wrote is finite";
+  if (!status.ok())
+    return Status(status.code(), status.message() + "\n" + found);
+  notes += what + " is not finite:\n" + found + "\n";
+  return status;
+}
+
+Status Session::stepNow(const Function &first, bool fused, const StepOptions &options,
+                        StepResult &result) {
+  if (numerics)
+    numerics->reset();
   TRAINRT_TRY(setHypers(options, steps + 1, result));
   result.step = steps + 1;
   if (cancelled.exchange(false))
@@ -488,7 +547,7 @@ Status Session::stepNow(const Function &first, bool fused, const std::vector<Bou
   // Running statistics and the like, which a micro-batch may change before the step is decided.
   TRAINRT_TRY(saveStates(first));
   bool flagged;
-  Status status = accumulate(bound, options, result.loss, flagged);
+  Status status = accumulate(options, result.loss, flagged);
   if (!status.ok()) {
     TRAINRT_TRY(restoreStates(first));
     cancelled.store(false);
@@ -515,15 +574,15 @@ Status Session::stepNow(const Function &first, bool fused, const std::vector<Bou
   return decide(options.allowNonfinite, result);
 }
 
-Status Session::stepAhead(const Function &function, const BoundBatch &bound,
-                          const StepOptions &options, StepResult &result) {
+Status Session::stepAhead(const Function &function, const StepOptions &options,
+                          StepResult &result) {
   Pending next;
   next.allowNonfinite = options.allowNonfinite;
   next.result.step = (pending.active ? pending.result.step : steps) + 1;
   TRAINRT_TRY(setHypers(options, next.result.step, next.result));
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before the step began");
-  Status status = enqueue(function, &bound, false, next.ticket);
+  Status status = enqueue(function, &bound[0], false, next.ticket);
   if (!status.ok()) {
     broken |= began;
     return status;
@@ -587,25 +646,26 @@ Status Session::gradients(const std::vector<Batch> &batches, const StepOptions &
                           StepResult &result) {
   if (batches.empty())
     return fail(Code::InvalidArgument, "gradients need at least one batch");
-  std::vector<BoundBatch> bound;
   if (inference)
-    return bindAll(source->program().functions.front(), {}, bound);
+    return bindAll(source->program().functions.front(), {});
   if (!source->micro())
     return fail(Code::Unsupported, "the package has no function 'micro'; compile it again");
   settle();
-  TRAINRT_TRY(bindAll(*source->micro(), batches, bound));
+  TRAINRT_TRY(bindAll(*source->micro(), batches));
   TRAINRT_TRY(setHypers(options, steps + 1, result));
+  if (numerics)
+    numerics->reset();
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before it began");
   TRAINRT_TRY(saveStates(*source->micro()));
   bool flagged;
-  Status status = accumulate(bound, options, result.loss, flagged);
+  Status status = accumulate(options, result.loss, flagged);
   TRAINRT_TRY(restoreStates(*source->micro()));
   cancelled.store(false);
   TRAINRT_TRY(status);
   result.step = steps + 1;
   result.nonfinite = !std::isfinite(result.loss);
-  return {};
+  return result.nonfinite ? explained({}, "the loss") : Status();
 }
 
 Status Session::eval(const Batch &batch, bool fillMissing, double &loss) {
@@ -614,20 +674,23 @@ Status Session::eval(const Batch &batch, bool fillMissing, double &loss) {
     return fail(Code::Unsupported, "the package has no evaluation function");
   settle();
   TRAINRT_TRY(usable());
-  BoundBatch bound;
-  TRAINRT_TRY(bind(*function, batch, fillMissing, bound));
+  TRAINRT_TRY(bind(*function, batch, fillMissing, evalBound));
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before it began");
   StepResult ignored;
   StepOptions options;
   options.lr = 0; // not used by an evaluation, which may come from a package without one
   TRAINRT_TRY(setHypers(options, steps + 1, ignored));
+  if (numerics)
+    numerics->reset();
   Device::Result result;
-  Status status = execute(*function, &bound, true, result);
+  Status status = execute(*function, &evalBound, true, result);
   cancelled.store(false);
   TRAINRT_TRY(status);
-  loss = bound.anyFilled ? NAN : result.loss;
-  return {};
+  loss = evalBound.anyFilled ? NAN : result.loss;
+  return std::isfinite(result.loss) || source->lossOutput() < 0
+             ? Status()
+             : explained({}, "the loss of the evaluation");
 }
 
 Status Session::parameter(size_t index, ArrayView &array) const {

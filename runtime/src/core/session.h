@@ -6,15 +6,27 @@
 
 #include "core/device.h"
 #include "core/inputs.h"
+#include "core/numerics.h"
 #include "core/package.h"
 #include "core/parameters.h"
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace trainrt {
+
+/// A command that has run.
+struct CommandRecord {
+  const Function *function = nullptr;
+  size_t index = 0; ///< of the function's commands
+  std::string name;
+  std::vector<const char *> nodes;
+  double start = 0, seconds = 0; ///< since the function began
+  int64_t bytes = 0;             ///< that it must move at least
+};
 
 struct SessionOptions {
   enum class Weights { Package, File, Random, None };
@@ -31,6 +43,10 @@ struct SessionOptions {
   int device = 0;
   void *stream = nullptr;
   bool synchronous = false;
+  /// Is told of every command; not together with `checkNumerics`.
+  std::function<void(const CommandRecord &)> commandDone;
+  /// Says where a loss or gradient that is not finite comes from. Slow.
+  bool checkNumerics = false;
 };
 
 struct StepOptions {
@@ -76,6 +92,9 @@ public:
 
   const Package &package() const { return *source; }
   int64_t stepCount() const { return steps; }
+  Status measureCopySpeed(double &bytesPerSecond) {
+    return device->measureCopySpeed(bytesPerSecond);
+  }
   int64_t seed() const { return key; }
   unsigned threads() const { return device->threads().size(); }
   bool isInference() const { return inference; }
@@ -84,6 +103,8 @@ public:
   MemoryUse memory() const;
   /// Largest total so far.
   int64_t peakBytes() const { return peak; }
+  /// How long the host has waited for the device so far.
+  double waitedSeconds() const { return device->waitedSeconds(); }
   std::string &warnings() { return notes; }
   const std::string &warnings() const { return notes; }
 
@@ -122,8 +143,8 @@ private:
   Status usable() const;
   void *addressOf(Space space, uint32_t index) const;
   Status bind(const Function &function, const Batch &batch, bool fillMissing, BoundBatch &bound);
-  Status bindAll(const Function &function, const std::vector<Batch> &batches,
-                 std::vector<BoundBatch> &bound);
+  /// Into `bound`, with all memory that the function needs for them.
+  Status bindAll(const Function &function, const std::vector<Batch> &batches);
   /// Gets all memory that the function needs with these symbols.
   Status prepare(const Function &function, const std::vector<int64_t> &symbols,
                  const ExecutionPlan *&plan);
@@ -136,12 +157,9 @@ private:
   Status prepareGradients();
   /// The micro-batches, into cleared accumulators; the weighted loss, and whether one of them set
   /// the flag `nonfinite`.
-  Status accumulate(const std::vector<BoundBatch> &bound, const StepOptions &options, double &loss,
-                    bool &flagged);
-  Status stepNow(const Function &first, bool fused, const std::vector<BoundBatch> &bound,
-                 const StepOptions &options, StepResult &result);
-  Status stepAhead(const Function &function, const BoundBatch &bound, const StepOptions &options,
-                   StepResult &result);
+  Status accumulate(const StepOptions &options, double &loss, bool &flagged);
+  Status stepNow(const Function &first, bool fused, const StepOptions &options, StepResult &result);
+  Status stepAhead(const Function &function, const StepOptions &options, StepResult &result);
   /// What the outcome of a step means: the flag is cleared, the step counted or refused.
   Status decide(bool allowNonfinite, StepResult &result);
   Status complete(Pending &step, StepResult &result);
@@ -151,17 +169,32 @@ private:
   Status saveStates(const Function &function);
   Status restoreStates(const Function &function);
   Status clearNonfinite();
-  void setHyper(const char *name, double value);
-  void setHyper(const char *name, int64_t value);
+  void setHyper(int32_t index, double value);
+  void setHyper(int32_t index, int64_t value);
   Status setHypers(const StepOptions &options, int64_t step, StepResult &result);
   void measure();
 
+  /// What the check of numbers has found since it began, added to `status` or else to the warnings.
+  Status explained(Status status, const std::string &what);
+
   std::shared_ptr<const Package> source;
+  std::unique_ptr<CommandObserver> observer;
+  /// The observer, if it is that.
+  NumericsCheck *numerics = nullptr;
   std::unique_ptr<Device> device;
   ParameterStore parameters;
   DeviceMemory stateBlock, gradientBlock, savedStates;
   std::vector<int64_t> stateOffsets, gradientOffsets;
   Hypers hypers;
+  /// Places of the hyper-parameters; -1 for those that the program lacks.
+  struct {
+    int32_t lr, weightDecay, clipNorm, gradScale, step, seed, microBatch, rank;
+  } hyper{};
+  /// For functions without inputs.
+  std::vector<int64_t> noSymbols;
+  /// Of the last step or gradients, and of the last evaluation: the next ones use them again.
+  std::vector<BoundBatch> bound;
+  BoundBatch evalBound;
   /// On a GPU, every plan has a captured graph, which is large: there are fewer.
   PlanCache plans{64};
   std::vector<ExecutionPlan::Output> outputs;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -23,14 +24,6 @@ struct Choice {
   lt::Algo algo = {};
   uint64_t workspaceBytes = 0;
 };
-
-bool hasAux(GemmEpilogue epilogue) {
-  return epilogue != GemmEpilogue::None && epilogue != GemmEpilogue::Bias;
-}
-bool hasBias(GemmEpilogue epilogue) {
-  return epilogue == GemmEpilogue::Bias || epilogue == GemmEpilogue::GeluAuxBias ||
-         epilogue == GemmEpilogue::DGeluBGrad;
-}
 
 lt::Epilogue epilogueOf(GemmEpilogue epilogue) {
   switch (epilogue) {
@@ -63,6 +56,14 @@ uint32_t alignmentOf(DeviceAddress address, std::initializer_list<int64_t> dista
   for (int64_t distance : distances)
     bits |= static_cast<uint64_t>(distance);
   return static_cast<uint32_t>(bits & -bits);
+}
+
+/// The beta that the library is given. Where it is 1 its kernels for 16-bit types round the product
+/// to the type first and let the memory system add it to C. The neighbour of 1 adds in f32, and its
+/// own error is half a unit of that sum's rounding.
+float addedUnrounded(const GemmCall &call) {
+  bool narrow = call.dtype == DType::F16 || call.dtype == DType::BF16;
+  return narrow && call.beta == 1 ? std::nextafterf(1.0f, 0.0f) : call.beta;
 }
 
 std::string describe(const GemmCall &call) {
@@ -129,7 +130,7 @@ public:
 
   Status make();
   uint64_t workspaceBytes() const override { return choice.workspaceBytes; }
-  Status enqueue(StreamHandle stream, DeviceAddress a, DeviceAddress b, DeviceAddress c,
+  Status enqueue(StreamHandle stream, const GemmOperands &operands,
                  Workspace workspace) const override;
 
   /// Up to `count` algorithms, the library's favourite first.
@@ -145,6 +146,7 @@ private:
   void makeKey();
   Status fillZero(StreamHandle stream, DeviceAddress c) const;
   template <typename Body> Status forEachLoop(Body body) const;
+  Status setAddresses(const GemmOperands &operands) const;
 
   std::shared_ptr<BlasImpl> library;
   GemmDescriptors descriptors;
@@ -153,6 +155,8 @@ private:
   int64_t elementBytes;
   uint32_t alignX = 0, alignY = 0, alignD = 0;
   std::string choiceKey;
+  /// An epilogue's addresses are in the descriptor while a product is enqueued.
+  mutable std::mutex addresses;
 };
 
 Status LtPlan::makeDescriptors() {
@@ -195,15 +199,30 @@ Status LtPlan::makeDescriptors() {
   set(lt::Desc_TransB, ty ? lt::Op_T : lt::Op_N);
   if (call.epilogue != GemmEpilogue::None) {
     set(lt::Desc_Epilogue, epilogueOf(call.epilogue));
-    if (hasBias(call.epilogue))
-      set(lt::Desc_BiasPointer, call.bias);
     if (hasAux(call.epilogue)) {
-      set(lt::Desc_AuxPointer, call.aux);
       set(lt::Desc_AuxLd, layout.ldD);
       if (layout.batch.extent > 1)
         set(lt::Desc_AuxBatchStride, layout.batch.c);
     }
   }
+  if (status != lt::statusSuccess)
+    return library->failed("a descriptor", status);
+  // The choice of an algorithm looks at how far they are aligned, and may refuse null.
+  return setAddresses(
+      {call.a, call.b, call.c, call.bias ? call.bias : 256, call.aux ? call.aux : 256});
+}
+
+Status LtPlan::setAddresses(const GemmOperands &operands) const {
+  lt::Status status = lt::statusSuccess;
+  auto set = [&](int attribute, DeviceAddress address) {
+    if (status == lt::statusSuccess)
+      status =
+          library->api.MatmulDescSetAttribute(descriptors.op, attribute, &address, sizeof address);
+  };
+  if (hasBias(call.epilogue))
+    set(lt::Desc_BiasPointer, operands.bias);
+  if (hasAux(call.epilogue))
+    set(lt::Desc_AuxPointer, operands.aux);
   return status == lt::statusSuccess ? Status() : library->failed("a descriptor", status);
 }
 
@@ -354,22 +373,29 @@ Status LtPlan::fillZero(StreamHandle stream, DeviceAddress c) const {
   });
 }
 
-Status LtPlan::enqueue(StreamHandle stream, DeviceAddress a, DeviceAddress b, DeviceAddress c,
+Status LtPlan::enqueue(StreamHandle stream, const GemmOperands &operands,
                        Workspace workspace) const {
   if (call.k == 0)
-    return call.beta == 0 ? fillZero(stream, c) : Status();
+    return call.beta == 0 ? fillZero(stream, operands.c) : Status();
   if (workspace.bytes < choice.workspaceBytes)
     return fail(Code::Internal, "a matrix product needs ", choice.workspaceBytes,
                 " bytes of workspace and got ", workspace.bytes);
   double alphaDouble = call.alpha, betaDouble = call.beta;
+  float betaFloat = addedUnrounded(call);
   bool isDouble = call.dtype == DType::F64;
   const void *alpha = isDouble ? static_cast<const void *>(&alphaDouble) : &call.alpha;
-  const void *beta = isDouble ? static_cast<const void *>(&betaDouble) : &call.beta;
+  const void *beta = isDouble ? static_cast<const void *>(&betaDouble) : &betaFloat;
   auto pointer = [](DeviceAddress base, int64_t offset) {
     return reinterpret_cast<void *>(base + uint64_t(offset));
   };
+  std::unique_lock<std::mutex> lock(addresses, std::defer_lock);
+  if (call.epilogue != GemmEpilogue::None) {
+    lock.lock();
+    TRAINRT_TRY(setAddresses(operands));
+  }
   return forEachLoop([&](int64_t offsetA, int64_t offsetB, int64_t offsetC) {
-    void *first = pointer(a, offsetA), *second = pointer(b, offsetB), *to = pointer(c, offsetC);
+    void *first = pointer(operands.a, offsetA), *second = pointer(operands.b, offsetB),
+         *to = pointer(operands.c, offsetC);
     if (layout.swapped)
       std::swap(first, second);
     lt::Status status =
@@ -478,7 +504,7 @@ Status CublasLt::tune(const GemmCall &call, StreamHandle stream, Workspace works
     for (int i = 0; i < warmups + repetitions && result == CUDA_SUCCESS; ++i) {
       if (i == warmups)
         result = driver.cuEventRecord(events.begin, queue);
-      TRAINRT_TRY(plan.enqueue(stream, call.a, call.b, call.c, workspace));
+      TRAINRT_TRY(plan.enqueue(stream, {call.a, call.b, call.c, call.bias, call.aux}, workspace));
     }
     float elapsed = 0;
     if (result == CUDA_SUCCESS)

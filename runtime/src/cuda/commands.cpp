@@ -130,6 +130,9 @@ GemmCall Commands::gemmCall(const ExecutionPlan::Step &step) const {
   call.a = DeviceAddress(places[0].offset) % 256;
   call.b = DeviceAddress(places[1].offset) % 256;
   call.c = DeviceAddress(places[2].offset) % 256;
+  call.bias = DeviceAddress(places[3].offset) % 256;
+  call.aux = DeviceAddress(places[4].offset) % 256;
+  call.epilogue = op.epilogue;
   return call;
 }
 
@@ -244,11 +247,10 @@ void Commands::resolve(const BufferAddress &address, DeviceAddress error, Worksp
       for (DeviceAddress *operand :
            {&o.q, &o.k, &o.v, &o.o, &o.stats, &o.bias, &o.seed, &o.dO, &o.dQ, &o.dK, &o.dV})
         *operand = resolved(i++);
+    } else if (std::holds_alternative<Gemm>(op)) {
+      item.gemmOperands = {resolved(0), resolved(1), resolved(2), resolved(3), resolved(4)};
     } else {
-      const size_t count = std::holds_alternative<Gemm>(op)   ? 3
-                           : std::holds_alternative<Copy>(op) ? 2
-                                                              : 1;
-      for (size_t i = 0; i < count; ++i)
+      for (size_t i = 0; i < (std::holds_alternative<Copy>(op) ? 2 : 1); ++i)
         item.places[i] = resolved(i);
     }
   }
@@ -263,7 +265,7 @@ Status Commands::enqueue(size_t index, CUstream stream) const {
     result = driver.cuLaunchKernel(item.function, item.grid, 1, 1, item.block, 1, 1, item.shared,
                                    stream, parameterPointers.data() + item.firstParameter, nullptr);
   else if (item.gemm)
-    return item.gemm->enqueue(stream, item.places[0], item.places[1], item.places[2], workspace);
+    return item.gemm->enqueue(stream, item.gemmOperands, workspace);
   else if (item.attention)
     return item.attention->enqueue(stream, item.operands, workspace);
   else if (auto *fill = std::get_if<Fill>(&item.step->command->op))

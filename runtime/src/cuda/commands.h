@@ -64,9 +64,10 @@ private:
     size_t blocksOffset = 0, argumentsOffset = 0;
     std::shared_ptr<const GemmPlan> gemm;
     std::shared_ptr<const AttentionPlan> attention;
+    GemmOperands gemmOperands;
     AttentionOperands operands;
-    /// Of library calls, copies and fills.
-    DeviceAddress places[3] = {};
+    /// Of copies and fills.
+    DeviceAddress places[2] = {};
   };
   Status add(const ExecutionPlan::Step &step, Kernels &kernels);
   void addGroup(const Launch &launch, const int64_t *values, Item &item);

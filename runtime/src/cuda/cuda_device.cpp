@@ -7,8 +7,10 @@
 #include "cuda/device.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace trainrt::cuda {
 
@@ -21,16 +23,20 @@ constexpr int64_t copyGrain = 1 << 20;
 /// A plan's commands, and the graph of them.
 class CudaDevice::Compiled final : public CompiledPlan {
 public:
-  Compiled(const CudaDevice &device, const ExecutionPlan &plan)
+  Compiled(CudaDevice &device, const ExecutionPlan &plan)
       : commands(*device.context, device.package->program(), plan),
         layout(layOutStaging(device.package->program(), plan)), device(device) {}
-  ~Compiled() override { dropGraph(); }
+  ~Compiled() override {
+    dropGraph();
+    device.tableBytes -= tables.size();
+  }
   void dropGraph() {
     if (!graph)
       return;
     CurrentContext current = device.context->makeCurrent();
     device.driver.cuGraphExecDestroy(graph); // one that is running is let end
     graph = nullptr;
+    device.graphBytes -= std::exchange(graphBytes, 0);
   }
 
   Commands commands;
@@ -39,9 +45,10 @@ public:
   DeviceMemory tables;
   uint64_t generation = 0; ///< of the addresses in it; 0: none yet
   CUgraphExec graph = nullptr;
+  int64_t graphBytes = 0; ///< that the driver took for it
 
 private:
-  const CudaDevice &device;
+  CudaDevice &device;
 };
 
 StagingLayout layOutStaging(const Program &program, const ExecutionPlan &plan) {
@@ -88,12 +95,12 @@ Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions 
 CudaDevice::CudaDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
                        AddressOf addressOf, std::unique_ptr<Context> opened)
     : Device(std::move(package), options.threads, std::move(addressOf)), context(std::move(opened)),
-      driver(context->driver()), synchronous(options.synchronous),
+      driver(context->driver()), synchronous(options.synchronous), observer(options.observer),
       stream(static_cast<CUstream>(options.stream)), transfers(*context, *pool) {}
 
 Status CudaDevice::start() {
   CurrentContext current = context->makeCurrent();
-  TRAINRT_TRY(Kernels::load(*context, *package, kernels));
+  TRAINRT_TRY(measured(codeBytes, [&] { return Kernels::load(*context, *package, kernels); }));
   if (!stream) {
     TRAINRT_TRY(driver.check(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING),
                              "cannot make a stream"));
@@ -141,6 +148,7 @@ CudaDevice::~CudaDevice() {
     upload = {};
   for (Underway &run : underway)
     run = {};
+  marks.clear();
   for (DeviceMemory *block : {&arena, &outputBlock, &staging, &workspace, &constants, &errorSlot})
     block->release();
 }
@@ -207,6 +215,7 @@ Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
     }
   }
   held[what] += bytes;
+  heldBytes += bytes;
   names[data] = what;
   return {};
 }
@@ -217,7 +226,26 @@ void CudaDevice::releaseBytes(unsigned char *data, int64_t bytes) {
   driver.cuMemFree(at(data));
   auto name = names.find(data);
   held[name->second] -= bytes;
+  heldBytes -= bytes;
   names.erase(name);
+}
+
+template <typename Make> Status CudaDevice::measured(int64_t &bytes, const Make &make) {
+  size_t before = 0, after = 0, total = 0;
+  const int64_t heldBefore = heldBytes;
+  driver.cuMemGetInfo(&before, &total);
+  Status status = make();
+  driver.cuMemGetInfo(&after, &total);
+  bytes += std::max<int64_t>(0, int64_t(before) - int64_t(after) - (heldBytes - heldBefore));
+  return status;
+}
+
+CUresult CudaDevice::await(const Event &event) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  CUresult result = driver.cuEventSynchronize(event.get());
+  waited += std::chrono::duration<double>(Clock::now() - start).count();
+  return result;
 }
 
 Status CudaDevice::grow(DeviceMemory &block, int64_t bytes, const char *what) {
@@ -260,7 +288,8 @@ void CudaDevice::addMemory(MemoryUse &use) const {
   use.arenaLowerBound = arenaLowerBound;
   use.inputs += staging.size();
   use.outputs += outputBlock.size();
-  use.scratch += workspace.size() + constants.size() + errorSlot.size();
+  use.scratch += workspace.size() + constants.size() + errorSlot.size() + tableBytes;
+  use.driver += codeBytes + graphBytes;
 }
 
 //===- plans ------------------------------------------------------------------===//
@@ -272,8 +301,9 @@ Status CudaDevice::prepare(const ExecutionPlan &plan) {
   CurrentContext current = context->makeCurrent();
   if (!compiled) {
     auto made = std::make_unique<Compiled>(*this, plan);
-    TRAINRT_TRY(made->commands.prepare(*kernels, libraries, *pool)
-                    .within("function '" + plan.function->name + "', "));
+    TRAINRT_TRY(measured(codeBytes, [&] {
+                  return made->commands.prepare(*kernels, libraries, *pool);
+                }).within("function '" + plan.function->name + "', "));
     compiled = made.get();
     plan.compiled = std::move(made);
   }
@@ -300,19 +330,23 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   TRAINRT_TRY(grow(staging, compiled.layout.bytes, "inputs"));
   TRAINRT_TRY(grow(workspace, workspaceBytes, "workspace"));
   const std::vector<unsigned char> &tables = compiled.commands.groupTables();
-  if (compiled.tables.size() < int64_t(tables.size()))
+  if (compiled.tables.size() < int64_t(tables.size())) {
     TRAINRT_TRY(allocate(int64_t(tables.size()), "launch tables", false, compiled.tables));
-  compiled.commands.resolve([&](uint32_t index) { return addressOfBuffer(compiled, plan, index); },
-                            at(errorSlot.data()),
-                            {at(workspace.data()), uint64_t(workspace.size())},
-                            at(compiled.tables.data()));
+    tableBytes += compiled.tables.size();
+  }
+  compiled.commands.resolve(
+      [&](uint32_t index) { return addressOfBuffer(compiled, plan, index); }, at(errorSlot.data()),
+      {at(workspace.data()), uint64_t(workspace.size())}, at(compiled.tables.data()));
   if (!tables.empty())
     TRAINRT_TRY(write(compiled.tables.data(), int64_t(tables.size()),
                       [&](unsigned char *to, int64_t begin, int64_t end) {
                         std::memcpy(to, tables.data() + begin, size_t(end - begin));
                       }));
-  if (!synchronous)
-    TRAINRT_TRY(capture(compiled, plan));
+  if (!synchronous && !observer) {
+    compiled.dropGraph();
+    TRAINRT_TRY(measured(compiled.graphBytes, [&] { return capture(compiled, plan); }));
+    graphBytes += compiled.graphBytes;
+  }
   compiled.generation = generation;
   return {};
 }
@@ -337,7 +371,6 @@ DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const Execut
 }
 
 Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan) {
-  compiled.dropGraph();
   if (compiled.commands.size() == 0)
     return {};
   const std::string where = "function '" + plan.function->name + "'";
@@ -413,8 +446,7 @@ Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
   // Kernels of the run before may be busy, but copies into this block are done.
   Upload &upload = uploads[nextUpload++ % 2];
   if (std::exchange(upload.busy, false))
-    TRAINRT_TRY(fault(driver.check(driver.cuEventSynchronize(upload.done.get()),
-                                   "the batch could not be copied to the GPU"),
+    TRAINRT_TRY(fault(driver.check(await(upload.done), "the batch could not be copied to the GPU"),
                       function));
   const int64_t bytes = compiled.layout.bytes;
   if (bytes > upload.memory.size())
@@ -449,18 +481,107 @@ Status CudaDevice::repeat(Ticket &ticket) {
   return launch(*lastPlan, static_cast<const Compiled &>(*lastPlan->compiled), ticket);
 }
 
+Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &compiled) {
+  using Clock = std::chrono::steady_clock;
+  auto seconds = [](Clock::duration duration) {
+    return std::chrono::duration<double>(duration).count();
+  };
+  std::vector<unsigned char> copied;
+  const CommandObserver::Read read = [&](uint32_t buffer, int64_t offset, int64_t bytes,
+                                         const void *&host) {
+    copied.resize(size_t(bytes));
+    host = copied.data();
+    return transfers.download(addressOfBuffer(compiled, plan, buffer) + DeviceAddress(offset),
+                              bytes, copied.data(), stream);
+  };
+  if (observer)
+    TRAINRT_TRY(observer->begin(plan, read));
+  const Clock::time_point began = Clock::now();
+  for (size_t i = 0; i < compiled.commands.size(); ++i) {
+    const Clock::time_point start = Clock::now();
+    Status status = compiled.commands.enqueue(i, stream);
+    if (status.ok())
+      status = driver.check(driver.cuStreamSynchronize(stream), "failed");
+    if (!status.ok())
+      return status.within(context->name() + ", function '" + plan.function->name + "', " +
+                           compiled.commands.describe(i) + ": ");
+    if (observer)
+      TRAINRT_TRY(observer->ran(plan, size_t(&compiled.commands.step(i) - plan.steps.data()),
+                                seconds(start - began), seconds(Clock::now() - start), read));
+  }
+  return {};
+}
+
+Status CudaDevice::runTimed(const ExecutionPlan &plan, const Compiled &compiled) {
+  const size_t count = compiled.commands.size();
+  while (marks.size() <= count)
+    TRAINRT_TRY(marks.emplace_back().create(*context, CU_EVENT_DEFAULT));
+  auto mark = [&](size_t i) {
+    return driver.check(driver.cuEventRecord(marks[i].get(), stream), "cannot record an event");
+  };
+  const CommandObserver::Read read = [](uint32_t, int64_t, int64_t, const void *&) {
+    return Status(Code::Internal, "values cannot be read while commands are timed");
+  };
+  TRAINRT_TRY(observer->begin(plan, read));
+  TRAINRT_TRY(mark(0));
+  for (size_t i = 0; i < count; ++i) {
+    TRAINRT_TRY(compiled.commands.enqueue(i, stream).within(
+        "function '" + plan.function->name + "', " + compiled.commands.describe(i) + ": "));
+    TRAINRT_TRY(mark(i + 1));
+  }
+  TRAINRT_TRY(fault(driver.check(await(marks[count]), "it did not end"), *plan.function));
+  auto between = [&](size_t from, size_t to, double &seconds) {
+    float milliseconds = 0;
+    TRAINRT_TRY(
+        driver.check(driver.cuEventElapsedTime(&milliseconds, marks[from].get(), marks[to].get()),
+                     "cannot read the time of an event"));
+    seconds = double(milliseconds) / 1000;
+    return Status();
+  };
+  for (size_t i = 0; i < count; ++i) {
+    double start = 0, duration = 0;
+    TRAINRT_TRY(between(0, i, start));
+    TRAINRT_TRY(between(i, i + 1, duration));
+    TRAINRT_TRY(observer->ran(plan, size_t(&compiled.commands.step(i) - plan.steps.data()), start,
+                              duration, read));
+  }
+  return {};
+}
+
+Status CudaDevice::measureCopySpeed(double &bytesPerSecond) {
+  CurrentContext current = context->makeCurrent();
+  size_t free = 0, total = 0;
+  TRAINRT_TRY(driver.check(driver.cuMemGetInfo(&free, &total), "cannot ask for free memory"));
+  // Beyond the caches; half of what is free stays so.
+  const int64_t bytes = std::min<int64_t>(int64_t(1) << 30, int64_t(free / 4));
+  DeviceMemory from, to;
+  TRAINRT_TRY(allocate(bytes, "measurement of the copy speed", true, from));
+  TRAINRT_TRY(allocate(bytes, "measurement of the copy speed", true, to));
+  constexpr int copies = 10;
+  while (marks.size() < 2)
+    TRAINRT_TRY(marks.emplace_back().create(*context, CU_EVENT_DEFAULT));
+  for (int i = -1; i < copies; ++i) { // the first one is not timed
+    if (i == 0)
+      TRAINRT_TRY(driver.check(driver.cuEventRecord(marks[0].get(), stream), "cannot record"));
+    TRAINRT_TRY(copy(to.data(), from.data(), bytes));
+  }
+  TRAINRT_TRY(driver.check(driver.cuEventRecord(marks[1].get(), stream), "cannot record"));
+  TRAINRT_TRY(driver.check(await(marks[1]), "cannot measure the copy speed"));
+  float milliseconds = 0;
+  TRAINRT_TRY(driver.check(driver.cuEventElapsedTime(&milliseconds, marks[0].get(), marks[1].get()),
+                           "cannot measure the copy speed"));
+  bytesPerSecond = 2.0 * double(bytes) * copies / (double(milliseconds) / 1000);
+  return {};
+}
+
 Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, Ticket &ticket) {
   const Program &program = package->program();
   const Function &function = *plan.function;
   lastPlan = &plan;
-  if (synchronous) {
-    for (size_t i = 0; i < compiled.commands.size(); ++i) {
-      Status status = compiled.commands.enqueue(i, stream);
-      if (status.ok())
-        status = driver.check(driver.cuStreamSynchronize(stream), "failed");
-      TRAINRT_TRY(status.within(context->name() + ", function '" + function.name + "', " +
-                                compiled.commands.describe(i) + ": "));
-    }
+  if (synchronous || (observer && observer->reads())) {
+    TRAINRT_TRY(runSynchronously(plan, compiled));
+  } else if (observer) {
+    TRAINRT_TRY(runTimed(plan, compiled));
   } else if (compiled.graph) {
     TRAINRT_TRY(
         fault(driver.check(driver.cuGraphLaunch(compiled.graph, stream), "cannot launch its graph"),
@@ -499,8 +620,7 @@ Status CudaDevice::wait(Ticket ticket, Result &result) {
   result = {};
   const Underway &run = underway[ticket % numReports];
   CurrentContext current = context->makeCurrent();
-  TRAINRT_TRY(fault(driver.check(driver.cuEventSynchronize(run.done.get()), "it did not end"),
-                    *run.function));
+  TRAINRT_TRY(fault(driver.check(await(run.done), "it did not end"), *run.function));
   const Report *report = reinterpret_cast<const Report *>(reports.data()) + ticket % numReports;
   if (report->error[0]) {
     Status status = badIndex(report->error);

@@ -48,6 +48,7 @@ public:
   Status repeat(Ticket &ticket) override;
   Status wait(Ticket ticket, Result &result) override;
   void addMemory(MemoryUse &use) const override;
+  Status measureCopySpeed(double &bytesPerSecond) override;
 
 private:
   class Compiled;
@@ -75,6 +76,10 @@ private:
   /// OutOfMemory with what is held, what is needed and what is free, unless `more` bytes are.
   Status checkRoom(int64_t more, const std::string &what) const;
   Status outOfMemory(const std::string &what) const;
+  /// Lets the driver take memory for itself in `make`, and adds how much to `bytes`.
+  template <typename Make> Status measured(int64_t &bytes, const Make &make);
+  /// Waits for the event.
+  CUresult await(const Event &event);
   /// Lets `block` have at least `bytes`; what depends on its address is made again.
   Status grow(DeviceMemory &block, int64_t bytes, const char *what);
   Status ready(Compiled &compiled, const ExecutionPlan &plan);
@@ -82,6 +87,10 @@ private:
   DeviceAddress addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan,
                                 uint32_t index) const;
   Status fillStaging(const Run &run, const Compiled &compiled, unsigned char *block);
+  /// The commands one by one, each waited for.
+  Status runSynchronously(const ExecutionPlan &plan, const Compiled &compiled);
+  /// The commands one by one, with events around them; the observer is told at the end.
+  Status runTimed(const ExecutionPlan &plan, const Compiled &compiled);
   Status launch(const ExecutionPlan &plan, const Compiled &compiled, Ticket &ticket);
   Status fault(const Status &status, const Function &function) const;
   DeviceAddress at(const void *data) const { return reinterpret_cast<DeviceAddress>(data); }
@@ -90,6 +99,7 @@ private:
   std::unique_ptr<Context> context;
   const Driver &driver;
   const bool synchronous;
+  CommandObserver *const observer;
   CUstream stream = nullptr, captureStream = nullptr;
   bool ownStream = false;
   std::unique_ptr<Kernels> kernels;
@@ -97,6 +107,9 @@ private:
   Transfers transfers;
   /// What is allocated, by its name in messages.
   std::map<std::string, int64_t> held;
+  int64_t heldBytes = 0;
+  /// Taken by the driver: for kernels and libraries; for the graphs that there are.
+  int64_t codeBytes = 0, graphBytes = 0, tableBytes = 0;
   std::map<const unsigned char *, std::string> names;
   DeviceMemory arena, outputBlock, staging, workspace, constants, errorSlot;
   std::vector<int64_t> constantOffsets;
@@ -107,6 +120,8 @@ private:
   PinnedMemory reports;
   static constexpr size_t numReports = 4;
   Underway underway[numReports];
+  /// Of runTimed: one before the first command and one after each.
+  std::vector<Event> marks;
   Ticket nextTicket = 0;
   size_t nextUpload = 0;
   const ExecutionPlan *lastPlan = nullptr;

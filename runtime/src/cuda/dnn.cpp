@@ -4,6 +4,7 @@
 #include "cuda/dnn.h"
 
 #include "cuda/cudnn_plugin.h"
+#include "cuda/cudnn_search.h"
 #include "cuda/driver.h"
 #include "cuda/library_search.h"
 #include "io/file.h"
@@ -94,7 +95,7 @@ Status check(const AttentionCall &call) {
     return unsupported(call, "operands have to be bf16 or f16");
   if (call.hasBias && call.biasDtype != DType::F32 && call.biasDtype != call.dtype)
     return unsupported(call, "the bias has to be f32 or of the operands' type");
-  if (call.hasBias && call.bias[3] != 1 && !(call.keyRows == 1 || call.bias[3] == 0))
+  if (call.hasBias && call.bias[3] != 1 && call.keyRows != 1)
     return unsupported(call, "the bias of a row does not lie side by side");
   if (call.causal && call.queryRows > call.keyRows)
     return unsupported(call, "with a causal mask the first rows would see nothing");
@@ -138,7 +139,7 @@ private:
 /// What stands before a stored plan, after which follow 16 digits, the plan's checksum: what it is
 /// a plan of.
 std::string storedHeader(const std::string &identity, const TrainrtCudnnAttention &attention) {
-  std::string header = "trainrt attention plan 1\n" + identity + "\n";
+  std::string header = "trainrt attention plan 2\n" + identity + "\n";
   header.append(reinterpret_cast<const char *>(&attention), sizeof attention);
   return header;
 }
@@ -272,13 +273,14 @@ Status Cudnn::load(std::unique_ptr<Cudnn> &dnn) {
                   .as(Code::DeviceError));
   (void)loadLibrary({"libnvrtc.so.13", "libnvrtc.so.12"}, "", optional).ok();
   (void)loadLibrary({"libcublasLt.so.13", "libcublasLt.so.12"}, "", optional).ok();
-  TRAINRT_TRY(loadLibrary({"libcudnn.so.9"},
-                          "it is part of cuDNN and of the wheel nvidia-cudnn-cu13", cudnn)
-                  .as(Code::DeviceError));
   int64_t version = 0;
-  std::string why, device;
+  std::string why, device, installed;
+  TRAINRT_TRY(loadCudnn(cudnn, installed).as(Code::DeviceError));
   if (impl->plugin->open(cudnn.handle, cudart.path.c_str(), &version, sink(why)))
-    return fail(Code::DeviceError, cudnn.path, ": ", why);
+    return fail(Code::DeviceError, cudnn.path, ": ", why,
+                ". Found: ", installed.empty() ? cudnn.path : installed,
+                ". Install the wheel nvidia-cudnn-cu13 or set TRAINRT_CUDA_PATH to a folder with a "
+                "newer one");
   TRAINRT_TRY(deviceIdentity(*driver, device));
   impl->identity =
       "cuDNN " + std::to_string(version) + ", " + impl->plugin->version + ", " + device;

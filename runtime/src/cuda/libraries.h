@@ -6,6 +6,7 @@
 #define TRAINRT_CUDA_LIBRARIES_H
 
 #include "core/dtype.h"
+#include "core/program.h"
 #include "core/status.h"
 
 #include <cstdint>
@@ -19,17 +20,8 @@ using StreamHandle = void *;
 /// A CUdeviceptr.
 using DeviceAddress = uint64_t;
 
-/// What is done with the elements of a matrix product before they are stored. `bias` has n
-/// elements, one a column of C; `aux` is laid out as C; both are of C's dtype. GELU is its tanh
-/// form.
-///   Bias         C = product + bias
-///   GeluAux      aux = product; C = gelu(aux)
-///   GeluAuxBias  aux = product + bias; C = gelu(aux)
-///   DGelu        C = product * gelu'(aux)
-///   DGeluBGrad   the same, and bias = sums of C over m
-enum class GemmEpilogue : uint8_t { None, Bias, GeluAux, GeluAuxBias, DGelu, DGeluBGrad };
-
-/// C[batch..., m, n] = alpha * A[batch..., m, k] * B[batch..., k, n] + beta * C, sums in f32 (f64
+/// C[batch..., m, n] = alpha * A[batch..., m, k] * B[batch..., k, n] + beta * C, then the epilogue
+/// (table Gemm in program.fbs); sums in f32 (f64
 /// for f64). All strides are in elements of `dtype`, any of them may be 0, 1 or anything else, and
 /// an extent of 1 makes its stride meaningless. k may be 0 (C = beta * C); m, n and batch are not.
 struct GemmCall {
@@ -43,11 +35,14 @@ struct GemmCall {
   /// Where the operands will be. Equal to those of `enqueue` as far as alignment goes: it may
   /// decide the algorithm. (Buffers begin at multiples of 256, so that is a function of shapes
   /// only.)
-  DeviceAddress a = 0, b = 0, c = 0;
-  /// The epilogue's operands stay at these addresses.
+  DeviceAddress a = 0, b = 0, c = 0, bias = 0, aux = 0;
   GemmEpilogue epilogue = GemmEpilogue::None;
-  DeviceAddress bias = 0, aux = 0;
   bool operator==(const GemmCall &) const = default;
+};
+
+/// Addresses of a GemmCall's operands; bias and aux are 0 where its epilogue has none.
+struct GemmOperands {
+  DeviceAddress a = 0, b = 0, c = 0, bias = 0, aux = 0;
 };
 
 /// See the table Attention in program.fbs.
@@ -95,7 +90,7 @@ public:
   virtual ~GemmPlan() = default;
   virtual uint64_t workspaceBytes() const = 0;
   /// Only enqueues work on `stream`; may be captured.
-  virtual Status enqueue(StreamHandle stream, DeviceAddress a, DeviceAddress b, DeviceAddress c,
+  virtual Status enqueue(StreamHandle stream, const GemmOperands &operands,
                          Workspace workspace) const = 0;
 };
 

@@ -17,9 +17,23 @@ namespace fs = std::filesystem;
 
 namespace {
 
+const char *const systemToolkit = "/usr/local/cuda/lib64";
+
 std::string environment(const char *name) {
   const char *value = std::getenv(name);
   return value ? value : "";
+}
+
+/// The parts of a list with colons between them, but empty ones.
+std::vector<std::string> splitPath(const std::string &list) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < list.size();) {
+    size_t end = std::min(list.find(':', begin), list.size());
+    if (end != begin)
+      parts.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
 }
 
 void addFolder(std::vector<std::string> &folders, const fs::path &folder) {
@@ -49,6 +63,43 @@ void addWheels(std::vector<std::string> &folders, const fs::path &sitePackages) 
     addFolder(folders, folder);
 }
 
+/// Those of the Pythons in reach: of the active environment, of PATH, of the person, of the system.
+void addInstalledWheels(std::vector<std::string> &folders) {
+  std::vector<fs::path> prefixes;
+  for (const char *name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
+    prefixes.push_back(environment(name));
+  std::error_code error;
+  for (const std::string &folder : splitPath(environment("PATH")))
+    if (fs::exists(fs::path(folder) / "python3", error))
+      prefixes.push_back(fs::path(folder).parent_path());
+  if (std::string home = environment("HOME"); !home.empty())
+    prefixes.push_back(fs::path(home) / ".local");
+  prefixes.push_back("/usr/local");
+  prefixes.push_back("/usr");
+  for (const fs::path &prefix : prefixes) {
+    if (!prefix.is_absolute())
+      continue;
+    std::vector<fs::path> pythons;
+    for (fs::directory_iterator it(prefix / "lib", error), end; !error && it != end;
+         it.increment(error))
+      if (it->path().filename().string().rfind("python3", 0) == 0)
+        pythons.push_back(it->path());
+    std::sort(pythons.begin(), pythons.end());
+    for (const fs::path &python : pythons)
+      for (const char *packages : {"site-packages", "dist-packages"})
+        addWheels(folders, python / packages);
+  }
+}
+
+/// Where the loader looks that is not in its cache alone.
+void addLoaderFolders(std::vector<std::string> &folders) {
+  for (const std::string &folder : splitPath(environment("LD_LIBRARY_PATH")))
+    addFolder(folders, folder);
+  for (const char *folder : {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+                             "/usr/lib64", "/usr/lib", "/usr/local/lib"})
+    addFolder(folders, folder);
+}
+
 } // namespace
 
 void *SharedLibrary::symbol(const char *name) const { return dlsym(handle, name); }
@@ -57,21 +108,18 @@ std::vector<std::string> librarySearchPath() {
   std::vector<std::string> folders;
   std::error_code error;
   fs::path executable = fs::read_symlink("/proc/self/exe", error);
-  if (!error)
+  if (!error) {
     addFolder(folders, executable.parent_path());
+    addFolder(folders, executable.parent_path() / ".." / "lib");
+  }
   Dl_info self;
   if (dladdr(reinterpret_cast<const void *>(&librarySearchPath), &self) && self.dli_fname) {
     fs::path library = fs::weakly_canonical(self.dli_fname, error);
     if (!error)
       addFolder(folders, library.parent_path());
   }
-  std::string named = environment("TRAINRT_CUDA_PATH");
-  for (size_t begin = 0; begin < named.size();) {
-    size_t end = std::min(named.find(':', begin), named.size());
-    fs::path folder = named.substr(begin, end - begin);
-    begin = end + 1;
-    if (folder.empty())
-      continue;
+  for (const std::string &named : splitPath(environment("TRAINRT_CUDA_PATH"))) {
+    fs::path folder = named;
     addFolder(folders, folder);
     addToolkit(folders, folder);
     addWheels(folders, folder);
@@ -81,9 +129,22 @@ std::vector<std::string> librarySearchPath() {
   return folders;
 }
 
+std::vector<std::string> findLibraries(const std::string &name) {
+  std::vector<std::string> folders = librarySearchPath(), found;
+  addLoaderFolders(folders);
+  addFolder(folders, systemToolkit);
+  addInstalledWheels(folders);
+  std::error_code ignored;
+  for (const std::string &folder : folders)
+    if (std::string path = folder + "/" + name; fs::exists(path, ignored))
+      found.push_back(path);
+  return found;
+}
+
 Status loadLibrary(const std::vector<std::string> &names, const std::string &hint,
                    SharedLibrary &library) {
-  std::vector<std::string> folders = librarySearchPath();
+  std::vector<std::string> folders = librarySearchPath(), wheels;
+  addInstalledWheels(wheels);
   std::string damaged;
   auto tryPath = [&](const std::string &path) {
     void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -102,8 +163,11 @@ Status loadLibrary(const std::vector<std::string> &names, const std::string &hin
     for (const std::string &folder : folders)
       if (tryPath(folder + "/" + name))
         return {};
-    if (tryPath(name) || tryPath("/usr/local/cuda/lib64/" + name))
+    if (tryPath(name) || tryPath(std::string(systemToolkit) + "/" + name))
       return {};
+    for (const std::string &folder : wheels)
+      if (tryPath(folder + "/" + name))
+        return {};
   }
   std::string list, places;
   for (const std::string &name : names)
@@ -114,7 +178,9 @@ Status loadLibrary(const std::vector<std::string> &names, const std::string &hin
     return fail(Code::NotFound, "cannot load ", list, ": ", damaged);
   return fail(
       Code::NotFound, "cannot find ", list, " (", hint, "); looked in ", places,
-      "the loader's path and /usr/local/cuda/lib64. Set TRAINRT_CUDA_PATH to the folder of the "
+      "the loader's path, ", systemToolkit,
+      " and NVIDIA's wheels in the Pythons of PATH. Set "
+      "TRAINRT_CUDA_PATH to the folder of the "
       "library, to a CUDA toolkit or to a Python site-packages folder with NVIDIA's wheels");
 }
 

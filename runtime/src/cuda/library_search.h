@@ -26,16 +26,23 @@ struct SharedLibrary {
   }
 };
 
-/// The folders that are searched before the loader's own path, in this order: of the executable and
-/// of libtrainrt; each folder F of TRAINRT_CUDA_PATH (colons between them) with F/lib64, F/lib and,
-/// where F is a Python site-packages folder, F/nvidia/*/lib; CUDA_HOME/lib64 and CUDA_ROOT/lib64.
+/// The folders that are searched before the loader's own path, in this order: of the executable,
+/// its
+/// ../lib and that of libtrainrt; each folder F of TRAINRT_CUDA_PATH (colons between them) with
+/// F/lib64, F/lib and, where F is a Python site-packages folder, F/nvidia/*/lib; CUDA_HOME/lib64
+/// and CUDA_ROOT/lib64.
 std::vector<std::string> librarySearchPath();
 
 /// Loads the first of `names` ("libcublasLt.so.13") that is found; all folders are tried for one
-/// name before the next, then the loader's path, then /usr/local/cuda/lib64. NotFound with the
-/// names, the folders and `hint` (what provides the library).
+/// name before the next, then the loader's path, then /usr/local/cuda/lib64, then NVIDIA's wheels
+/// in the Pythons of VIRTUAL_ENV, CONDA_PREFIX, PATH, ~/.local, /usr/local and /usr. NotFound with
+/// the names, the folders and `hint` (what provides the library).
 Status loadLibrary(const std::vector<std::string> &names, const std::string &hint,
                    SharedLibrary &library);
+
+/// All files of this name in the same places, in the same order; of the loader's path only what can
+/// be listed, LD_LIBRARY_PATH and the system's folders.
+std::vector<std::string> findLibraries(const std::string &name);
 
 /// Loads the library at `path`.
 Status loadLibraryAt(const std::string &path, SharedLibrary &library);

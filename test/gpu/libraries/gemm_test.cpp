@@ -113,12 +113,16 @@ void forEachElement(const Case &test, const std::vector<double> &a, const std::v
   }
 }
 
+GemmOperands operandsOf(const GemmCall &call) {
+  return {call.a, call.b, call.c, call.bias, call.aux};
+}
+
 Status runOnce(Device &device, Blas &blas, const GemmCall &call) {
   std::shared_ptr<const GemmPlan> plan;
   TRAINRT_TRY(blas.prepare(call, plan));
   Scratch scratch(device, plan->workspaceBytes());
   return device.capture(
-      [&] { return plan->enqueue(device.stream(), call.a, call.b, call.c, scratch.workspace()); });
+      [&] { return plan->enqueue(device.stream(), operandsOf(call), scratch.workspace()); });
 }
 
 /// Bound of the error of a product whose terms have sizes that sum to `size`.
@@ -369,9 +373,7 @@ void timeGemm(Device &device, CublasLt &blas, const std::string &name, GemmCall 
     if (!check(blas.prepare(call, plan), name))
       return;
     check(device.time(
-              [&] {
-                return plan->enqueue(device.stream(), call.a, call.b, call.c, scratch.workspace());
-              },
+              [&] { return plan->enqueue(device.stream(), operandsOf(call), scratch.workspace()); },
               seconds[tuned]),
           name);
   }

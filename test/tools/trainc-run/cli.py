@@ -123,7 +123,13 @@ class Cases:
     # The log.
 
     def case_json_log(self):
-        for number, entry in enumerate(self.log("--batch-size", 4, "--steps", 7), 1):
+        *steps, summary = self.log("--batch-size", 4, "--steps", 7)
+        expect(list(summary) == ["event", "steps", "step_ms", "host_us", "peak_bytes"], summary)
+        expect(summary["event"] == "summary" and summary["steps"] == 7, summary)
+        times = sorted(entry["step_ms"] for entry in steps)
+        expect(abs(summary["step_ms"] - times[3]) < 2e-3 and summary["host_us"] is None, summary)
+        expect(summary["peak_bytes"] == steps[-1]["peak_bytes"], summary)
+        for number, entry in enumerate(steps, 1):
             fields = ["step", "loss", "lr", "step_ms", "samples_per_s", "peak_bytes"]
             expect(list(entry) == fields, list(entry))
             expect(entry["step"] == number and entry["lr"] == 0.1, entry)
@@ -397,7 +403,7 @@ class Cases:
 
     def case_allow_nonfinite(self):
         log = self.log("--batch-size", 4, "--steps", 6, "--allow-nonfinite", data="nan.npz")
-        expect([e["loss"] is None for e in log] == [False] * 3 + [True] + [False] * 2, log)
+        expect([e["loss"] is None for e in log if "event" not in e] == [False] * 3 + [True] + [False] * 2, log)
 
 
 def main():

@@ -195,7 +195,8 @@ TEST(AccessKernel, IndexOutOfRangeIsReported) {
     indices[37] = 99;
     args[1] = indices.data();
     error[0] = 0;
-    reinterpret_cast<Kernel *>(loaded.find(lanesInfo->stages[0].name))(args, nullptr, 0, 1, &context);
+    reinterpret_cast<Kernel *>(loaded.find(lanesInfo->stages[0].name))(args, nullptr, 0, 1,
+                                                                       &context);
     EXPECT_EQ(error[0], 1);
     EXPECT_EQ(error[1], 35);
     EXPECT_EQ(error[2], -60);

@@ -41,6 +41,10 @@ Type FusionHarness::elementType(const std::string &name) {
     return b.getF32Type();
   if (name == "f64")
     return b.getF64Type();
+  if (name == "f16")
+    return b.getF16Type();
+  if (name == "bf16")
+    return b.getBF16Type();
   return b.getIntegerType(std::stoi(name.substr(1)));
 }
 
@@ -125,11 +129,23 @@ size_t bytesOf(Type element) {
   return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8;
 }
 
+bool isLow(Type element) { return element.isF16() || element.isBF16(); }
+
+llvm::APFloat rounded(Type element, double value) {
+  llvm::APFloat result(value);
+  bool inexact;
+  result.convert(cast<FloatType>(element).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
+                 &inexact);
+  return result;
+}
+
 void put(void *memory, Type element, size_t i, double value) {
   if (element.isF32())
     static_cast<float *>(memory)[i] = float(value);
   else if (element.isF64())
     static_cast<double *>(memory)[i] = value;
+  else if (isLow(element))
+    static_cast<uint16_t *>(memory)[i] = rounded(element, value).bitcastToAPInt().getZExtValue();
   else if (element.isInteger(64))
     static_cast<int64_t *>(memory)[i] = int64_t(value);
   else if (element.isInteger(32))
@@ -142,6 +158,10 @@ double get(const void *memory, Type element, size_t i) {
     return static_cast<const float *>(memory)[i];
   if (element.isF64())
     return static_cast<const double *>(memory)[i];
+  if (isLow(element)) {
+    llvm::APInt bits(16, static_cast<const uint16_t *>(memory)[i]);
+    return llvm::APFloat(cast<FloatType>(element).getFloatSemantics(), bits).convertToDouble();
+  }
   if (element.isInteger(64))
     return double(static_cast<const int64_t *>(memory)[i]);
   if (element.isInteger(32))
@@ -172,6 +192,8 @@ public:
         x = isa<FloatType>(element) ? real(random) : double(whole(random));
         if (element.isF32())
           x = float(x);
+        if (isLow(element))
+          x = rounded(element, x).convertToDouble();
         if (element.isInteger(1))
           x = random() & 1;
       }
@@ -369,7 +391,12 @@ void checkFusion(ArrayRef<Input> inputs, const FusionHarness::Body &body, ArrayR
   FusionHarness harness;
   FusionOp fusion = harness.build(inputs, body);
   ASSERT_TRUE(succeeded(fusion.verify()));
-  checkOnCpu(harness, fusion, inputs, sizes, tolerance);
+  // CPU kernels neither read nor write the narrow types.
+  bool isNarrow =
+      llvm::any_of(llvm::concat<const Type>(fusion.getInputs().getTypes(), fusion.getResultTypes()),
+                   [](Type type) { return isLow(getElementTypeOrSelf(type)); });
+  if (!isNarrow)
+    checkOnCpu(harness, fusion, inputs, sizes, tolerance);
   if (!testing::Test::HasFailure())
     checkOnGpu(harness, fusion, inputs, sizes, tolerance);
 }

@@ -4,6 +4,7 @@
 #include "GpuEmulation.h"
 #include "lib/Codegen/LowerToLLVM.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/APFloat.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -33,7 +34,8 @@ using Entry = void(const int64_t *);
 class Block {
 public:
   Block(Entry *entry, const int64_t *arguments, int64_t threads)
-      : entry(entry), arguments(arguments), threads(threads), stacks(threads * kStackBytes) {}
+      : entry(entry), arguments(arguments), threads(threads),
+        stacks(std::make_unique_for_overwrite<char[]>(threads * kStackBytes)) {}
 
   bool run(int64_t number, bool backwards);
 
@@ -96,7 +98,8 @@ private:
   Entry *entry;
   const int64_t *arguments;
   std::vector<Thread> threads;
-  std::vector<char> stacks;
+  /// Not cleared: most of it is never touched.
+  std::unique_ptr<char[]> stacks;
   std::vector<int32_t> exchanged[2];
   jmp_buf scheduler;
   int64_t current = 0, block = 0;
@@ -118,7 +121,7 @@ bool Block::run(int64_t number, bool backwards) {
     thread.exchanges = 0;
     thread.hasBegun = false;
     getcontext(&thread.context);
-    thread.context.uc_stack.ss_sp = stacks.data() + i * kStackBytes;
+    thread.context.uc_stack.ss_sp = stacks.get() + i * kStackBytes;
     thread.context.uc_stack.ss_size = kStackBytes;
     thread.context.uc_link = nullptr;
     makecontext(&thread.context, start, 0);
@@ -151,6 +154,17 @@ static int32_t exchange(int32_t, int32_t value, int32_t mask, int32_t) {
 }
 static float exchangeFloat(int32_t, float value, int32_t mask, int32_t) {
   return llvm::bit_cast<float>(Block::running->exchange(llvm::bit_cast<int32_t>(value), mask));
+}
+
+/// Conversions that processors without the instruction call; not every C library has them.
+static uint16_t roundTo(const llvm::fltSemantics &type, float value) {
+  llvm::APFloat number(value);
+  bool inexact;
+  number.convert(type, llvm::APFloat::rmNearestTiesToEven, &inexact);
+  return number.bitcastToAPInt().getZExtValue();
+}
+static __bf16 roundToBF16(float value) {
+  return llvm::bit_cast<__bf16>(roundTo(llvm::APFloat::BFloat(), value));
 }
 
 //===----------------------------------------------------------------------===//
@@ -226,6 +240,7 @@ void EmulatedKernels::compile(ModuleOp kernels) {
   define("nvvm.bar.warp.sync", meetWarp);
   define("nvvm.shfl.sync.bfly.i32", exchange);
   define("nvvm.shfl.sync.bfly.f32", exchangeFloat);
+  define("__truncsfbf2", roundToBF16);
   llvm::cantFail(library.define(llvm::orc::absoluteSymbols(std::move(symbols))));
   library.addGenerator(
       llvm::cantFail(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(

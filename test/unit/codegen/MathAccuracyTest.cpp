@@ -60,8 +60,8 @@ double worst(const Make &make, const std::vector<std::vector<float>> &inputs,
     args.push_back(const_cast<float *>(input.data()));
   args.push_back(out.data());
   int64_t dims[] = {int64_t(n)};
-  reinterpret_cast<Kernel *>(loaded.find(info->stages[0].name))(args.data(), dims, 0, (n + 2047) / 2048,
-                                                      nullptr);
+  reinterpret_cast<Kernel *>(loaded.find(info->stages[0].name))(args.data(), dims, 0,
+                                                                (n + 2047) / 2048, nullptr);
   double most = 0;
   for (size_t i = 0; i < n; ++i) {
     double x[2] = {inputs[0][i], inputs.size() > 1 ? inputs[1][i] : 0.0f};

@@ -348,6 +348,28 @@ const Sample samples[] = {
      "tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf64>, tensor<4xf64>, tensor<4xf64>)",
      "=0 n n p =0.01 =0.1 =2"},
 
+    // Products with an epilogue.
+    {"train.fused_matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>, %b: tensor<4xf64>",
+     "%0 = train.fused_matmul bias %x, %y with %b : "
+     "(tensor<2x3xf64>, tensor<3x4xf64>, tensor<4xf64>) -> tensor<2x4xf64>",
+     "n n n"},
+    {"train.fused_matmul", "%x: tensor<3x2xf64>, %y: tensor<4x3xf64>",
+     "%0:2 = train.fused_matmul gelu_aux %x transposed, %y transposed : "
+     "(tensor<3x2xf64>, tensor<4x3xf64>) -> (tensor<2x4xf64>, tensor<2x4xf64>)",
+     "n n"},
+    {"train.fused_matmul", "%x: tensor<2x3xf64>, %y: tensor<4x3xf64>, %b: tensor<4xf64>",
+     "%0:2 = train.fused_matmul gelu_aux_bias %x, %y transposed with %b : "
+     "(tensor<2x3xf64>, tensor<4x3xf64>, tensor<4xf64>) -> (tensor<2x4xf64>, tensor<2x4xf64>)",
+     "n n n"},
+    {"train.fused_matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>, %a: tensor<2x4xf64>",
+     "%0 = train.fused_matmul dgelu %x, %y with %a : "
+     "(tensor<2x3xf64>, tensor<3x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>",
+     "n n n"},
+    {"train.fused_matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>, %a: tensor<2x4xf64>",
+     "%0:2 = train.fused_matmul dgelu_bgrad %x, %y with %a : "
+     "(tensor<2x3xf64>, tensor<3x4xf64>, tensor<2x4xf64>) -> (tensor<2x4xf64>, tensor<4xf64>)",
+     "n n n"},
+
     // Attention.
     {"train.attention", "%q: tensor<2x2x3x5xf64>, %k: tensor<2x2x4x5xf64>, %v: tensor<2x2x4x6xf64>",
      "%0:2 = train.attention %q, %k, %v {scale = 0.4 : f64, dropout = 0.0 : f64} : "

@@ -126,6 +126,12 @@ TEST(Options, Conflicts) {
   refused({"m", "--data", "d", "--dump-gradients", "g", "--save", "s"}, "--dump-gradients");
 }
 
+TEST(Options, Debugging) {
+  EXPECT_EQ(good({"m", "--data", "d", "--profile", "f"}).profile, "f");
+  EXPECT_TRUE(good({"m", "--data", "d", "--check-numerics"}).checkNumerics);
+  refused({"m", "--data", "d", "--check-numerics", "--profile", "f"}, "exclude each other");
+}
+
 TEST(Options, Values) {
   for (const char *name : {"--batch-size", "--steps", "--epochs", "--accumulate", "--save-every",
                            "--keep", "--threads", "--eval-every"})
@@ -145,8 +151,6 @@ TEST(Options, Values) {
 
 TEST(Options, NotAvailableYet) {
   refused({"m", "--data", "d", "--density"}, "--density is not available");
-  refused({"m", "--data", "d", "--check-numerics"}, "--check-numerics is not available");
-  refused({"m", "--data", "d", "--profile", "f"}, "--profile is not available");
   refused({"m", "--data", "d", "--tokens-per-batch", "9"}, "--tokens-per-batch is not available");
   refused({"m", "--data", "d", "--accumulate-by", "tokens"}, "--accumulate-by is not available");
   refused({"m", "--merge-adapter", "f"}, "--merge-adapter is not available");

@@ -69,7 +69,9 @@ public:
     auto buffers = [&](bool fused) {
       std::vector<flatbuffers::Offset<fb::Buffer>> list;
       auto buffer = [&](fb::Space space, int index, uint32_t bytes, int first = 0, int last = 0) {
-        list.push_back(fb::CreateBuffer(builder, space, index, bytes, first, last));
+        const bool arena = space == fb::Space::arena;
+        list.push_back(fb::CreateBuffer(builder, space, index, bytes, first, last, 0,
+                                        arena ? int8_t(fb::DType::f32) : int8_t(-1)));
       };
       buffer(fb::Space::input, 0, mul(batch, 12));
       buffer(fb::Space::input, 1, mul(batch, 8));
@@ -206,9 +208,10 @@ private:
     std::vector<fb::Ref> refs;
     for (uint32_t buffer : buffers)
       refs.emplace_back(buffer, zero());
-    auto op =
-        fb::CreateLaunch(builder, kernel, builder.CreateVectorOfStructs(refs),
-                         builder.CreateVector(dims), work, constant(grain), constant(scratch));
+    constexpr int32_t inputs[] = {4, 2, 2, 0, 2}; // of each kernel
+    auto op = fb::CreateLaunch(builder, kernel, builder.CreateVectorOfStructs(refs),
+                               builder.CreateVector(dims), work, constant(grain), constant(scratch),
+                               0, kernel < 5 ? inputs[kernel] : 0);
     return command(fb::Op::Launch, op.Union());
   }
 

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `fuse-epilogues`: walks from every product to what ends its chain, then decides by what
+// reads that.
+
+#include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
+
+#include "dialects/Train/TrainBuilder.h"
+#include "lib/Analysis/StridedViews.h"
+#include "mlir/IR/Remarks.h"
+#include "trainc/Location.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_FUSEEPILOGUESPASS
+#include "lib/Transforms/FuseEpilogues/FuseEpilogues.h.inc"
+} // namespace trainc
+
+namespace {
+
+/// Rows of what an epilogue reads and writes begin at multiples of 16 bytes.
+constexpr int64_t kColumnMultiple = 8;
+
+unsigned width(Value value) { return getElementType(value).getIntOrFloatBitWidth(); }
+
+/// A cast of floats that loses nothing.
+bool isWidening(Operation *op) {
+  auto cast = dyn_cast_or_null<CastOp>(op);
+  return cast && isa<FloatType>(getElementType(cast.getOperand())) &&
+         isa<FloatType>(getElementType(cast.getResult())) &&
+         width(cast.getResult()) > width(cast.getOperand());
+}
+/// A reshape that leaves the last axis alone.
+bool keepsColumns(Operation *op) {
+  auto reshape = dyn_cast_or_null<ReshapeOp>(op);
+  if (!reshape)
+    return false;
+  SmallVector<DimAttr> from = getDims(reshape.getOperand()), to = getDims(reshape.getResult());
+  return !from.empty() && !to.empty() && from.back() == to.back();
+}
+
+/// What reads a value [rows..., columns] that an epilogue could make.
+struct Readers {
+  /// The value where it is rounded to the low type, or of that type itself.
+  SmallVector<Value> low;
+  SmallVector<GeluOp> gelus;
+  SmallVector<GeluGradOp> slopes;
+  /// Sums over all axes but the last.
+  SmallVector<ReduceOp> sums;
+  /// Of these ops, the reshapes among them.
+  llvm::SmallPtrSet<Operation *, 8> known;
+  bool others = false;
+
+  Readers(Value value, Type lowType) { collect(value, lowType); }
+
+private:
+  void collect(Value value, Type lowType) {
+    for (Operation *user : value.getUsers()) {
+      if (known.contains(user))
+        continue;
+      auto cast = dyn_cast<CastOp>(user);
+      auto gelu = dyn_cast<GeluOp>(user);
+      auto slope = dyn_cast<GeluGradOp>(user);
+      bool isKnown = true;
+      if (keepsColumns(user))
+        collect(user->getResult(0), lowType);
+      else if (cast && getElementType(cast.getResult()) == lowType)
+        low.push_back(cast.getResult());
+      else if (gelu && gelu.getTanh())
+        gelus.push_back(gelu);
+      else if (slope && slope.getTanh())
+        slopes.push_back(slope);
+      else if (isSumOfRows(user))
+        sums.push_back(dyn_cast<ReduceOp>(user));
+      else
+        isKnown = false;
+      if (isKnown)
+        known.insert(user);
+      else if (getElementType(value) != lowType)
+        others = true;
+      else if (!llvm::is_contained(low, value))
+        low.push_back(value);
+    }
+  }
+  static bool isSumOfRows(Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    if (!reduce || reduce.getKind() != ReduceKind::sum)
+      return false;
+    int64_t rank = getRank(reduce.getOperand());
+    return int64_t(reduce.getAxes().size()) == rank - 1 &&
+           llvm::equal(reduce.getAxes(), llvm::seq<int64_t>(0, rank - 1));
+  }
+};
+
+class FuseEpilogues {
+public:
+  explicit FuseEpilogues(func::FuncOp function) : function(function) {}
+
+  void run() {
+    SmallVector<MatmulOp> products;
+    function.walk([&](MatmulOp op) {
+      if (width(op.getResult()) == 16)
+        products.push_back(op);
+    });
+    for (MatmulOp product : products)
+      fuse(product);
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+private:
+  remark::RemarkOpts options(StringRef name) {
+    return remark::RemarkOpts::name(name).category("fuse-epilogues").function(function.getName());
+  }
+  void declined(MatmulOp product, StringRef what, StringRef reason) {
+    remark::missed(product.getLoc(), options("NotFused"))
+        << remark::add("{0}: no epilogue for {1}", describeOp(product), what)
+        << remark::reason("{0}", reason);
+  }
+  void fused(MatmulOp product, StringRef what) {
+    remark::passed(product.getLoc(), options("Fused"))
+        << remark::add("{0}: {1} in the matrix product", describeOp(product), what);
+  }
+
+  /// From the product over casts and reshapes to what is computed with it. Forward is before
+  /// backward in program order, so that a derivative finds what was stored for it.
+  void fuse(MatmulOp product) {
+    Value value = product.getResult(), bias;
+    Operation *add = nullptr;
+    while (value.hasOneUse()) {
+      Operation *user = *value.getUsers().begin();
+      if (!add)
+        if (auto sum = dyn_cast<AddOp>(user))
+          bias = biasOf(sum.getLhs() == value ? sum.getRhs() : sum.getLhs());
+      if (bias && !add)
+        add = user;
+      else if (!keepsColumns(user) && !(isWidening(user) && !add))
+        break;
+      value = user->getResult(0);
+    }
+    // The end of the chain is the sum or the last value before what reads it.
+    if (value.hasOneUse() && !add)
+      if (auto mul = dyn_cast<MulOp>(*value.getUsers().begin()))
+        if (fuseDerivative(product, value, mul))
+          return;
+    Readers readers(value, getElementType(product.getResult()));
+    if (readers.gelus.size() == 1 && readers.gelus.front()->getNumOperands() == 1)
+      fuseGelu(product, value, bias, add, readers);
+    else if (bias)
+      fuseBias(product, value, bias, add, readers);
+  }
+
+  /// The vector that is repeated along all axes but the last, or null.
+  Value biasOf(Value value) {
+    auto broadcast = value.getDefiningOp<BroadcastOp>();
+    if (!broadcast || getRank(broadcast.getOperand()) != 1 ||
+        !llvm::equal(broadcast.getAxes(), ArrayRef<int64_t>{getRank(value) - 1}) ||
+        getDims(broadcast.getOperand()).front() != getDims(value).back())
+      return {};
+    return broadcast.getOperand();
+  }
+
+  /// Why no epilogue can be had; empty if one can.
+  std::string whyNot(MatmulOp product) {
+    SmallVector<DimAttr> dims = getDims(product.getResult());
+    if (dims.size() != 2)
+      return "the product has a batch";
+    std::optional<int64_t> columns = dims.back().getConstant();
+    if (!columns)
+      return "the number of columns is not known";
+    if (*columns % kColumnMultiple)
+      return std::to_string(*columns) + " columns are no multiple of " +
+             std::to_string(kColumnMultiple);
+    return {};
+  }
+
+  /// Whether nothing but library calls read the values, through moves of elements; `known` aside.
+  bool readByLibraries(ArrayRef<Value> values, const llvm::SmallPtrSetImpl<Operation *> &known) {
+    return llvm::all_of(values, [&](Value value) {
+      return llvm::all_of(value.getUsers(), [&](Operation *user) {
+        if (known.contains(user) || getFusionRole(user) == FusionRole::Library)
+          return true;
+        return isa<StridedViewOpInterface>(user) &&
+               readByLibraries(SmallVector<Value>(user->getResults()), known);
+      });
+    });
+  }
+
+  FusedMatmulOp create(MatmulOp product, Operation *before, Epilogue epilogue, Value operand,
+                       Type extra) {
+    OpBuilder builder(before);
+    Location loc = FusedLoc::get(product.getContext(), {product.getLoc(), before->getLoc()});
+    Type low = getElementType(product.getResult());
+    if (operand)
+      operand = TrainBuilder(builder, before->getLoc()).cast(operand, low);
+    return FusedMatmulOp::create(builder, loc, product.getResult().getType(), extra, epilogue,
+                                 product.getLhs(), product.getRhs(), operand,
+                                 product.getTransposeLhs(), product.getTransposeRhs());
+  }
+  /// `from` gives way to `to`, which has the same elements.
+  void replace(Value from, Value to) {
+    OpBuilder builder(to.getContext());
+    builder.setInsertionPointAfterValue(to);
+    TrainBuilder tb(builder, to.getLoc());
+    from.replaceAllUsesWith(tb.cast(tb.reshape(to, getDims(from)), from.getType()));
+  }
+
+  void fuseBias(MatmulOp product, Value sum, Value bias, Operation *add, Readers &readers) {
+    StringRef what = "the bias";
+    if (readers.others || !readers.gelus.empty() || !readers.slopes.empty() ||
+        !readers.sums.empty() || !readByLibraries(readers.low, readers.known))
+      return declined(product, what, "a kernel that reads the sum adds it");
+    if (std::string reason = whyNot(product); !reason.empty())
+      return declined(product, what, reason);
+    auto op = create(product, add, Epilogue::bias, bias, {});
+    for (Value low : readers.low)
+      replace(low, op.getResult());
+    fused(product, what);
+  }
+
+  void fuseGelu(MatmulOp product, Value sum, Value bias, Operation *add, Readers &readers) {
+    StringRef what = bias ? "bias and GELU" : "GELU";
+    GeluOp gelu = readers.gelus.front();
+    Readers results(gelu.getResult(), getElementType(product.getResult()));
+    std::string reason = whyNot(product);
+    if (readers.others || !readers.low.empty() || !readers.sums.empty())
+      reason = "more than GELU reads its operand";
+    else if (readers.slopes.empty())
+      reason = "no gradient reads GELU's operand";
+    else if (results.others || !results.gelus.empty() || !results.slopes.empty() ||
+             !results.sums.empty() || !readByLibraries(results.low, results.known))
+      reason = "a kernel reads GELU's result";
+    if (!reason.empty())
+      return declined(product, what, reason);
+    Operation *before = add ? add : product.getOperation();
+    auto op = create(product, before, bias ? Epilogue::gelu_aux_bias : Epilogue::gelu_aux, bias,
+                     product.getResult().getType());
+    for (Value low : results.low)
+      replace(low, op.getResult());
+    for (GeluGradOp slope : readers.slopes)
+      replaceOperand(slope, op.getExtra());
+    fused(product, what);
+  }
+  /// Every derivative gets casts of its own.
+  void replaceOperand(GeluGradOp slope, Value stored) {
+    OpBuilder builder(slope);
+    TrainBuilder tb(builder, slope.getLoc());
+    Value operand = slope.getOperand();
+    slope.getOperandMutable().assign(
+        tb.cast(tb.reshape(stored, getDims(operand)), operand.getType()));
+  }
+
+  /// `value`, the product, times a derivative; false if `mul` is something else.
+  bool fuseDerivative(MatmulOp product, Value value, MulOp mul) {
+    Value other = mul.getLhs() == value ? mul.getRhs() : mul.getLhs();
+    auto slope = other.getDefiningOp<GeluGradOp>();
+    if (!slope)
+      return false;
+    StringRef what = "GELU's gradient";
+    Value stored = slope.getOperand();
+    while (isWidening(stored.getDefiningOp()) || keepsColumns(stored.getDefiningOp()))
+      stored = stored.getDefiningOp()->getOperand(0);
+    Readers readers(mul.getResult(), getElementType(product.getResult()));
+    std::string reason = whyNot(product);
+    if (!slope.getTanh())
+      reason = "libraries have its tanh form only";
+    else if (!stored.getDefiningOp<FusedMatmulOp>() ||
+             stored.getType() != product.getResult().getType())
+      reason = "no product has stored GELU's operand";
+    else if (readers.others || !readers.gelus.empty() || !readers.slopes.empty() ||
+             readers.sums.size() > 1 || readers.low.empty() ||
+             !readByLibraries(readers.low, readers.known))
+      reason = "a kernel reads the gradient";
+    if (!reason.empty()) {
+      declined(product, what, reason);
+      return true;
+    }
+    bool sum = !readers.sums.empty();
+    Type columns =
+        getTensorType({getDim(product.getResult(), 1)}, getElementType(product.getResult()));
+    auto op = create(product, mul, sum ? Epilogue::dgelu_bgrad : Epilogue::dgelu, stored,
+                     sum ? columns : Type());
+    if (sum)
+      replace(readers.sums.front().getResult(), op.getExtra());
+    for (Value low : readers.low)
+      replace(low, op.getResult());
+    fused(product, sum ? "gradients of GELU and bias" : what);
+    return true;
+  }
+
+  func::FuncOp function;
+};
+
+struct FuseEpiloguesPass : trainc::impl::FuseEpiloguesPassBase<FuseEpiloguesPass> {
+  using FuseEpiloguesPassBase::FuseEpiloguesPassBase;
+  void runOnOperation() override { FuseEpilogues(getOperation()).run(); }
+};
+} // namespace

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `fuse-epilogues`.
+#ifndef TRAINC_TRANSFORMS_FUSEEPILOGUES_TD
+#define TRAINC_TRANSFORMS_FUSEEPILOGUES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::func::FuncOp"> {
+  let summary = "biases and tanh GELUs become a part of the matrix product before them";
+  let description = [{
+    A library that multiplies matrices can add a bias, apply the tanh form of GELU and keep what it was applied to, or
+    multiply with GELU's derivative and sum that over the rows, before it stores the product. Each saves a pass over
+    memory. For products of 16-bit types, after `decompose` and before `form-kernels`; casts to and from f32 and
+    reshapes of leading axes may stand between the parts:
+
+    - the product, a bias: where nothing but library calls read the sum (as the q, k and v of an attention). A bias
+      whose sum a kernel reads costs nothing there and stays.
+    - the product, perhaps a bias, the tanh GELU: where its gradient reads the sum as well, and library calls the result.
+      The sum is stored in the low type.
+    - the product times a GELU's derivative, of a value that the second sort has stored; with the sum over the rows,
+      the bias's gradient, if there is one.
+
+    The product is no longer rounded before the bias is added; the bias and its gradient are, as weights and their
+    gradients are. Declines (remark `NotFused`, with the reason) where the columns are no known multiple of 8 or the
+    operands have a batch. Fusions are the remark `Fused`.
+
+    ```mlir
+    %0 = train.matmul %x, %w : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
+    %1 = train.cast %0 : tensor<4x8xbf16> -> tensor<4x8xf32>
+    %2 = train.broadcast %b axes = [1] : tensor<8xf32> -> tensor<4x8xf32>
+    %3 = train.add %1, %2 : tensor<4x8xf32>
+    %4 = train.cast %3 : tensor<4x8xf32> -> tensor<4x8xbf16>
+    // becomes
+    %0 = train.cast %b : tensor<8xf32> -> tensor<8xbf16>
+    %4 = train.fused_matmul bias %x, %w with %0
+        : (tensor<4x8xbf16>, tensor<8x8xbf16>, tensor<8xbf16>) -> tensor<4x8xbf16>
+    ```
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+}
+
+#endif // TRAINC_TRANSFORMS_FUSEEPILOGUES_TD

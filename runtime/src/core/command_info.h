@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Commands of a plan in the words of people: what they are called, how much they must move, and
+// which values they write.
+#ifndef TRAINRT_CORE_COMMAND_INFO_H
+#define TRAINRT_CORE_COMMAND_INFO_H
+
+#include "core/execution_plan.h"
+
+#include <string>
+#include <vector>
+
+namespace trainrt {
+
+/// The kernel's name, or "gemm bf16 8x512x1024x512" (batch, m, n, k), "attention", "copy", "fill".
+std::string commandName(const Program &program, const ExecutionPlan &plan, size_t index);
+
+/// Bytes that a step of the plan must move at least: those of what it reads and writes, each once.
+int64_t commandBytes(const ExecutionPlan &plan, size_t index);
+
+/// Elements of a buffer: `extents` and `strides` (in elements) from `offset` bytes on.
+struct Region {
+  uint32_t buffer = 0;
+  DType dtype = DType::F32;
+  int64_t offset = 0;
+  std::vector<int64_t> extents, strides;
+};
+
+/// The floating-point values that a step of the plan writes completely or for the last time: a
+/// kernel of several launches counts with the last one. BadPackage where the program does not tell.
+Status commandResults(const Program &program, const ExecutionPlan &plan, size_t index,
+                      std::vector<Region> &results);
+
+/// The element type of a buffer; false if the program does not tell.
+bool bufferType(const Program &program, const Buffer &buffer, DType &dtype);
+
+/// "parameter 'w'", "the value of node '/a/Softmax'"
+std::string bufferName(const Program &program, const Buffer &buffer);
+
+/// " (nodes 'a', 'b')"; "" without any.
+std::string nodesText(const Program &program, const Command &command);
+
+} // namespace trainrt
+
+#endif // TRAINRT_CORE_COMMAND_INFO_H

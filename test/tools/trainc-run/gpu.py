@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""trainc-run on a GPU that is emulated: steps overlap with each other and with loading their data,
+and still the log, checkpoints, signals and errors are those of the CPU. No GPU and no numpy needed.
+
+  gpu.py --trainc-run build/bin/trainc-run --driver FAKE_DRIVER.so DIR
+
+DIR holds cpu.tpk and gpu.tpk, the unit tests' tiny package for both targets.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "Inputs"))
+from make_package import save_npz  # noqa: E402
+
+ROWS = 20
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(condition, *what):
+    if not condition:
+        raise Failed(" ".join(str(w) for w in what))
+
+
+def make_data(folder):
+    source = random.Random(3)
+    x = [source.gauss(0, 1) for _ in range(3 * ROWS)]
+    y = [source.gauss(0, 1) for _ in range(ROWS)]
+    ids = [source.randrange(4) for _ in range(ROWS)]
+
+    def save(name, y=y, ids=ids):
+        arrays = {"x": ("<f4", (ROWS, 3), x), "id": ("<i8", (ROWS,), ids)}
+        save_npz(folder / name, y=("<f4", (ROWS,), y), **arrays)
+
+    save("good.npz")
+    save("nan.npz", y=[*y[:12], math.nan, *y[13:]])
+    save("badid.npz", ids=[*ids[:13], 9, *ids[14:]])
+
+
+class Cases:
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.folder = arguments.folder
+        self.serial = 0
+        make_data(self.folder)
+
+    def scratch(self):
+        self.serial += 1
+        return self.folder / f"scratch-{self.serial}-{time.time_ns()}"
+
+    def command(self, package, *flags):
+        return [str(c) for c in (self.arguments.trainc_run, self.folder / package, *flags)]
+
+    def environment(self, **more):
+        return {**os.environ, "TRAINRT_CUDA_DRIVER": str(self.arguments.driver), **more}
+
+    def run(self, package, *flags, data="good.npz", code=0, **environment):
+        command = self.command(package, "--data", self.folder / data, *flags)
+        variables = self.environment(**environment)
+        done = subprocess.run(command, capture_output=True, text=True, env=variables)
+        if done.returncode != code:
+            raise Failed(f"{command}: exit {done.returncode}, not {code}:\n{done.stderr}")
+        return done.stdout, done.stderr
+
+    def log(self, package, *flags, **more):
+        out, err = self.run(package, "--log-format", "json", *flags, **more)
+        entries = [json.loads(line) for line in out.splitlines()]
+        steps = [entry for entry in entries if "event" not in entry]
+        return steps, [entry for entry in entries if "event" in entry], err
+
+    def same(self, *flags, code=0, **more):
+        """The steps of a run on the GPU, which are those of the CPU."""
+        cpu, _, _ = self.log("cpu.tpk", *flags, code=code, **more)
+        gpu, events, err = self.log("gpu.tpk", *flags, code=code, **more)
+        expect([e["step"] for e in gpu] == [e["step"] for e in cpu], gpu, cpu)
+        for a, b in zip(gpu, cpu):
+            close = a["loss"] is b["loss"] is None or abs(a["loss"] - b["loss"]) < 1e-5
+            expect(close and a["lr"] == b["lr"], a, b)
+            expect(a["step_ms"] > 0, a)
+        return gpu, events, err
+
+    def same_checkpoints(self, one, other):
+        for name in ("parameters.safetensors", "optimizer.safetensors"):
+            expect((one / name).read_bytes() == (other / name).read_bytes(), one, other, name)
+
+    def saved(self, folder):
+        return sorted(int(path.name[5:]) for path in folder.glob("step-*"))
+
+    def case_steps(self):
+        steps, _, _ = self.same("--batch-size", 6, "--steps", 23)
+        expect([e["step"] for e in steps] == list(range(1, 24)), steps)
+        self.same("--batch-size", 6, "--steps", 1)
+        self.same("--batch-size", 6, "--epochs", 3, "--shuffle", "--seed", 4)
+        schedule = ["--lr-schedule", "linear,warmup=4", "--lr", 0.05]
+        self.same("--batch-size", 6, "--epochs", 3, "--accumulate", 2, *schedule)
+
+    def case_summary(self):
+        steps, events, _ = self.same("--batch-size", 6, "--steps", 9)
+        (summary,) = [e for e in events if e["event"] == "summary"]
+        expect(summary["steps"] == 9 and 0 < summary["host_us"] < 1e6, summary)
+        expect(summary["peak_bytes"] == steps[-1]["peak_bytes"], summary)
+
+    def case_checkpoints(self):
+        folder, whole = self.scratch(), self.scratch()
+        flags = ["--batch-size", 6, "--shuffle"]
+        steps, _, _ = self.log("gpu.tpk", "--steps", 11, "--save", whole, *flags)
+        saving = ["--save", folder, "--save-every", 4]
+        first, _, _ = self.log("gpu.tpk", "--steps", 7, *saving, *flags)
+        expect(self.saved(folder) == [4, 7], self.saved(folder))
+        resume = ["--resume", folder / "step-4"]
+        second, _, _ = self.log("gpu.tpk", "--steps", 11, "--save", folder, *resume, *flags)
+        losses = [e["loss"] for e in steps]
+        expect([e["loss"] for e in first[:4] + second] == losses, first, second, steps)
+        self.same_checkpoints(folder / "step-11", whole / "step-11")
+
+    def case_evaluations(self):
+        flags = ["--batch-size", 6, "--eval", self.folder / "good.npz"]
+        for more in (["--steps", 7, "--eval-every", 3], ["--epochs", 2]):
+            _, events, _ = self.same(*flags, *more)
+            _, expected, _ = self.log("cpu.tpk", *flags, *more)
+            losses, others = (
+                [(e["step"], e["loss"]) for e in list if e["event"] == "eval"]
+                for list in (events, expected)
+            )
+            expect([s for s, _ in losses] == [s for s, _ in others], losses, others)
+            expect(all(abs(a - b) < 1e-5 for (_, a), (_, b) in zip(losses, others)), losses)
+
+    def case_nonfinite(self):
+        """Row 12 is in step 3 of batches of 6: the step before it is saved, with its position."""
+        folder = self.scratch()
+        flags = ["--batch-size", 6, "--epochs", 2, "--save", folder]
+        steps, _, err = self.same(*flags, data="nan.npz", code=1)
+        expect([e["loss"] is None for e in steps] == [False, False, True], steps)
+        expect("step 3: the loss is not finite" in err, err)
+        expect(self.saved(folder) == [2], self.saved(folder))
+        clean = self.scratch()
+        self.log("gpu.tpk", "--batch-size", 6, "--steps", 2, "--save", clean, data="nan.npz")
+        self.same_checkpoints(folder / "step-2", clean / "step-2")
+        more = ["--batch-size", 6, "--epochs", 2, "--allow-nonfinite"]
+        self.same(*more, "--resume", folder, data="nan.npz")
+        self.same(*more, data="nan.npz")
+        # In the last step, behind which no other is started.
+        self.same("--batch-size", 6, "--steps", 3, data="nan.npz", code=1)
+
+    def case_bad_data(self):
+        """Row 13 is in step 3: the two before it are told, and the row is named."""
+        steps, _, err = self.same("--batch-size", 6, "--epochs", 1, data="badid.npz", code=1)
+        expect([e["step"] for e in steps] == [1, 2], steps)
+        expect("that is row 13 of" in err and "the batch is rows 12 to 17" in err, err)
+
+    def case_signals(self):
+        folder = self.scratch()
+        flags = ["--data", self.folder / "good.npz", "--batch-size", 6, "--steps", 10**9]
+        command = self.command("gpu.tpk", *flags, "--log-format", "json", "--save", folder)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, env=self.environment(), **pipes) as process:
+            for line in process.stdout:
+                if json.loads(line)["step"] >= 50:
+                    break
+            process.send_signal(signal.SIGINT)
+            rest = [line, *process.stdout.read().splitlines()]
+            err = process.stderr.read()
+        expect(process.returncode == 1 and "interrupted by SIGINT" in err, err)
+        (last,) = self.saved(folder)
+        expect(json.loads(rest[-1])["step"] == last, rest[-1], last)
+        more = ["--batch-size", 6, "--steps", last + 5]
+        resumed, _, _ = self.log("gpu.tpk", *more, "--resume", folder)
+        whole, _, _ = self.log("gpu.tpk", *more)
+        losses = [[e["loss"] for e in entries] for entries in (whole[last:], resumed)]
+        expect(losses[0] == losses[1], losses)
+
+    def case_gradients(self):
+        file = self.scratch()
+        self.run("gpu.tpk", "--batch-size", 6, "--dump-gradients", file)
+        expect(file.exists() and b"F32" in file.read_bytes())
+
+    def case_profile(self):
+        for package in ("cpu.tpk", "gpu.tpk"):
+            file = self.scratch()
+            flags = ["--batch-size", 6, "--steps", 8, "--profile", file]
+            out, _ = self.run(package, *flags)
+            expect("copy speed" in out and "loss_and_gradient" in out, out)
+            rows = [json.loads(line) for line in file.read_text().splitlines()]
+            steps = {row["command"]: row for row in rows if row["function"] == "step"}
+            expect(list(steps) == [0, 1, 2, 3, 4], rows)
+            forward = steps[0]
+            expect(forward["name"] == "forward" and forward["runs"] == 8, forward)
+            # x, w, table, id, pred
+            expect(forward["bytes"] == 6 * 12 + 12 + 16 + 6 * 8 + 6 * 4, forward)
+            expect(forward["nodes"] == ["/model/Gather"] and forward["ms"] > 0, forward)
+            expect(forward["of_copy"] >= 0, forward)
+            trace = json.loads((file.parent / (file.name + ".trace.json")).read_text())
+            names = [e["name"] for e in trace["traceEvents"] if e["ph"] == "X"]
+            expect("update" in names and "fill" in names, names)
+            # The log goes to standard output alone, and the numbers are as ever.
+            self.same(*flags)
+
+    def case_check_numerics(self):
+        for package in ("cpu.tpk", "gpu.tpk"):
+            flags = ["--batch-size", 6, "--steps", 9, "--check-numerics"]
+            steps, _, err = self.log(package, *flags, data="nan.npz", code=1)
+            expect(len(steps) == 3 and "step 3: the loss is not finite" in err, err)
+            expect("the first NaN is at element 0 of 6 of input 'y'" in err, err)
+            _, _, err = self.log(package, *flags, "--lr", 1e38, code=1)
+            for part in ("the first infinite value is at element", "of function 'step', ", "(node '"):
+                expect(part in err, part, err)
+            expect("from finite operands" in err, err)
+            self.log(package, *flags)
+        self.same(*flags)
+        _, events, err = self.log("gpu.tpk", *flags, "--allow-nonfinite", data="nan.npz")
+        expect("step 3 is not finite" in err, err)
+
+    def case_errors(self):
+        _, err = self.run("gpu.tpk", code=3, TRAINRT_CUDA_DRIVER="/nowhere/libcuda.so.1")
+        for part in ("needs an NVIDIA GPU", "/nowhere/libcuda.so.1", "--target cpu"):
+            expect(part in err, part, err)
+        _, err = self.run("gpu.tpk", "--device", 1, code=3)
+        expect("there is no GPU 1" in err, err)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--trainc-run", required=True)
+    parser.add_argument("--driver", type=pathlib.Path, required=True)
+    parser.add_argument("--only", help="one case, without case_")
+    arguments = parser.parse_args()
+    cases, bad = Cases(arguments), 0
+    for name in [n for n in dir(cases) if n.startswith("case_")]:
+        if arguments.only in (None, name[5:]):
+            try:
+                getattr(cases, name)()
+                print("ok    ", name[5:])
+            except Failed as failure:
+                bad += 1
+                print("FAILED", name[5:], "-", failure)
+    sys.exit(bool(bad))
+
+
+if __name__ == "__main__":
+    main()
