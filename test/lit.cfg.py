@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The lit suite: .mlir and .test files anywhere under test/; unit/ has its own suite.
 import os
+import shutil
 import sys
 
 import lit.formats
@@ -14,7 +15,7 @@ config.test_source_root = os.path.dirname(__file__)
 llvm_tools = config.llvm_tools_dir or "/usr/lib/llvm-22/bin"
 binaries = os.path.join(config.build_dir, "bin")
 config.environment["PATH"] = os.pathsep.join([binaries, llvm_tools, config.environment["PATH"]])
-for variable in ("CCACHE_DIR", "HOME", "TMPDIR"):
+for variable in ("CCACHE_DIR", "CUDA_HOME", "HOME", "TMPDIR"):
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]
 
@@ -24,6 +25,13 @@ if os.path.exists(python):
     config.available_features.add("numpy")
 else:
     python = sys.executable
+
+# Assembles GPU kernels; needs no GPU.
+toolkits = [os.path.join(f, "bin") for f in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if f]
+ptxas = shutil.which("ptxas", path=os.pathsep.join([*toolkits, os.environ["PATH"]]))
+if ptxas:
+    config.available_features.add("ptxas")
+    config.substitutions.append(("%ptxas", ptxas))
 
 e2e = os.path.join(config.test_source_root, "e2e")
 run_e2e = f"{python} {e2e}/run_e2e.py --trainc {binaries}/trainc --trainc-run {binaries}/trainc-run"

@@ -74,6 +74,7 @@ def Train_ReduceOp : Train_Op<"reduce", [
   let assemblyFormat = "`` $kind $operand `axes` `=` $axes attr-dict `:` type($operand) `->` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Train_MatmulOp : Train_Op<"matmul", [

@@ -4,8 +4,8 @@
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainVJP.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace trainc::train;

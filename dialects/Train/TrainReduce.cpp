@@ -3,6 +3,7 @@
 
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainScalar.h"
+#include "mlir/IR/PatternMatch.h"
 #include <cmath>
 #include <limits>
 
@@ -48,6 +49,33 @@ OpFoldResult ReduceOp::fold(FoldAdaptor) {
                     [&](int64_t axis) { return llvm::is_contained(broadcast.getAxes(), axis); }))
     return broadcast.getOperand();
   return {};
+}
+
+/// Over a reshape that only joins or cuts reduced axes: over those of its operand, so that the
+/// reduction runs where the value is made.
+LogicalResult ReduceOp::canonicalize(ReduceOp op, PatternRewriter &rewriter) {
+  auto reshape = op.getOperand().getDefiningOp<ReshapeOp>();
+  if (!reshape || getRank(op.getResult()) == 0)
+    return failure();
+  AxisMap map = reshape.getAxisMap();
+  SmallVector<int> kept;
+  for (auto [axis, loop] : llvm::enumerate(map.results[0]))
+    if (!llvm::is_contained(op.getAxes(), int64_t(axis)))
+      kept.push_back(loop);
+  SmallVector<int64_t> axes;
+  size_t next = 0;
+  for (auto [axis, loop] : llvm::enumerate(map.operands[0])) {
+    if (next < kept.size() && loop == kept[next] && loop >= 0 &&
+        map.loops[loop] == LoopKind::Parallel)
+      ++next;
+    else
+      axes.push_back(axis);
+  }
+  if (next != kept.size())
+    return failure();
+  rewriter.replaceOpWithNewOp<ReduceOp>(op, op.getResult().getType(), op.getKind(),
+                                        reshape.getOperand(), axes);
+  return success();
 }
 
 AxisMap ReduceOp::getAxisMap() {

@@ -203,33 +203,43 @@ std::optional<AffineInteger> AffineIntegers::component(Value indices, int64_t k)
   return result;
 }
 
+/// Whether the positions lie in [0, extent), over all coordinates of `dims`.
+static bool isInside(const AffineInteger &position, ArrayRef<DimAttr> dims, DimAttr extent) {
+  auto number = [&](int64_t n) { return DimAttr::constant(extent.getContext(), n); };
+  DimAttr last = position.constant;
+  for (auto [factor, dim] : llvm::zip(position.factors, dims)) {
+    if (factor < 0)
+      return false;
+    if (factor > 0)
+      last = last + number(factor) * (dim - number(1));
+  }
+  return position.constant.getConstant().value_or(-1) >= 0 &&
+         (extent - last).getConstant().value_or(0) > 0;
+}
+
 std::optional<AffineInteger>
-AffineIntegers::lookUp(Value data, ArrayRef<int64_t> indexed, int64_t first, int64_t indexRank,
+AffineIntegers::lookUp(Value data, ArrayRef<int64_t> indexed, ArrayRef<DimAttr> places,
                        llvm::function_ref<std::optional<AffineInteger>(int64_t)> at) {
   std::optional<AffineInteger> from = get(data);
   if (!from)
     return std::nullopt;
   AffineInteger result{from->constant, {}};
-  SmallVector<int64_t> places(indexRank, 0);
+  SmallVector<int64_t> factors(places.size(), 0);
   for (auto [k, axis] : llvm::enumerate(indexed)) {
-    int64_t factor = from->factors[axis];
-    if (factor == 0)
-      continue;
+    // One out of range ends the run, one below 0 counts from the end.
     std::optional<AffineInteger> position = at(k);
-    // A negative one would count from the end.
-    if (!position || position->constant.getConstant().value_or(-1) < 0 ||
-        llvm::any_of(position->factors, [](int64_t f) { return f < 0; }))
+    if (!position || !isInside(*position, places, getDim(data, axis)))
       return std::nullopt;
-    std::optional<AffineInteger> part = scaled(*position, factor);
+    std::optional<AffineInteger> part = scaled(*position, from->factors[axis]);
     if (!part)
       return std::nullopt;
     result.constant = result.constant + part->constant;
-    for (auto [to, f] : llvm::zip_equal(places, part->factors))
-      to += f;
+    for (auto [to, factor] : llvm::zip(factors, part->factors))
+      to += factor;
   }
   for (auto [axis, factor] : llvm::enumerate(from->factors)) {
-    if (int64_t(axis) == first)
-      result.factors.append(places);
+    if (int64_t(axis) == indexed.front())
+      result.factors.append(factors);
     if (!llvm::is_contained(indexed, int64_t(axis)))
       result.factors.push_back(factor);
   }
@@ -305,16 +315,15 @@ std::optional<AffineInteger> AffineIntegers::compute(Operation *op, Value value)
       })
       .Case([&](GatherOp gather) -> Result {
         int64_t axis = gather.getAxis();
-        return lookUp(gather.getData(), axis, axis, getRank(gather.getIndices()),
+        return lookUp(gather.getData(), axis, getDims(gather.getIndices()),
                       [&](int64_t) { return get(gather.getIndices()); });
       })
       .Case([&](GatherNdOp gather) -> Result {
-        std::optional<int64_t> tuple =
-            getDim(gather.getIndices(), getRank(gather.getIndices()) - 1).getConstant();
-        if (gather.getBatchDims() != 0 || !tuple)
+        SmallVector<DimAttr> places = getDims(gather.getIndices());
+        int64_t tuple = places.pop_back_val().getConstant().value_or(0);
+        if (gather.getBatchDims() != 0 || tuple == 0)
           return std::nullopt;
-        return lookUp(gather.getData(), llvm::to_vector(llvm::seq<int64_t>(*tuple)), 0,
-                      getRank(gather.getIndices()) - 1,
+        return lookUp(gather.getData(), llvm::to_vector(llvm::seq<int64_t>(tuple)), places,
                       [&](int64_t k) { return component(gather.getIndices(), k); });
       })
       .Case([&](CompareOp compare) {

@@ -31,10 +31,10 @@ private:
   std::optional<AffineInteger> compute(mlir::Operation *op, mlir::Value value);
   /// Component `k` of the last axis of an index tensor, without that axis.
   std::optional<AffineInteger> component(mlir::Value indices, int64_t k);
-  /// The data at affine positions. `at(axis)` is the position along each of the first `indexed`
-  /// axes, over `indexRank` axes of the result that begin at `first`.
+  /// The data at affine positions inside of it. `at(k)` is the position along axis `indexed[k]`;
+  /// axes of sizes `places` stand in the result for the indexed ones.
   std::optional<AffineInteger> lookUp(mlir::Value data, llvm::ArrayRef<int64_t> indexed,
-                                      int64_t first, int64_t indexRank,
+                                      llvm::ArrayRef<train::DimAttr> places,
                                       llvm::function_ref<std::optional<AffineInteger>(int64_t)> at);
 
   llvm::DenseMap<mlir::Value, std::optional<AffineInteger>> known;

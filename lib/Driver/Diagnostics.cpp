@@ -53,8 +53,7 @@ struct RemarkPrinter : remark::detail::MLIRRemarkStreamerBase {
     StringRef node = getNodeName(remark.getLocation());
     if (!node.empty())
       out << "node '" << node << "': ";
-    llvm::interleave(
-        remark.getArgs(), out, [&](const auto &arg) { out << arg.val; }, "; ");
+    llvm::interleave(remark.getArgs(), out, [&](const auto &arg) { out << arg.val; }, "; ");
     out << "\n";
   }
 };

@@ -79,7 +79,7 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
   }
   FormKernelsPassOptions form;
   if (options.cuda)
-    form.recomputeCost = 80;
+    form.recomputeCost = 130;
   pm.addNestedPass<func::FuncOp>(createFormKernelsPass(form));
 }
 

@@ -202,8 +202,8 @@ private:
     if (call.biasType) {
       std::vector<int64_t> extents = {call.batch, call.heads, call.queryRows, call.keyRows};
       std::vector<int64_t> strides(std::begin(call.bias), std::end(call.bias));
-      // Batches and heads are repeated where their extent is 1. Rows are not: the backward graph
-      // would take a bias of one row for the first row's alone. They are all there, on one place.
+      // Batches and heads are repeated where their extent is 1. Rows are not: the gradients would
+      // be wrong (seen with 9.19). They are all there, in one place.
       for (size_t i : {0, 1})
         if (strides[i] == 0)
           extents[i] = 1;

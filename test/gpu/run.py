@@ -36,9 +36,9 @@ MODELS = (
     "sce-none sce-sum"
 ).split()
 #: Further checks of some of them.
-CURVES = ("mlp", "gpt2", "bert-cls")
-REPEATED = ("mlp-dropout", "gpt2-dropout", "bert-cls", "nanogpt")
-MIXED = ("mlp", "bert-cls", "gpt2", "gpt2-dropout", "nanogpt", "masked-attention")
+CURVES = {"mlp": None, "gpt2": "adamw-clip-accumulate"}  # None: of every optimizer
+REPEATED = ("mlp-dropout", "gpt2-dropout")
+MIXED = ("mlp", "bert-cls", "gpt2-dropout", "masked-attention")
 PRECISIONS = {"bf16": 2e-2, "fp16": 4e-3}  # the largest relative error of the first loss
 SANITIZED = ("mlp-dropout", "gpt2", "masked-attention")
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -53,9 +53,11 @@ class Skipped(Exception):
 class Job(run_e2e.Job):
     """A model whose packages are found by their flags; compiles them where that is the action."""
 
+    done = set()
+
     def __init__(self, arguments, model, scratch):
         settings = argparse.Namespace(**vars(arguments))
-        settings.model, settings.threads, settings.curves = model, None, None
+        settings.model, settings.threads, settings.curves = model, None, CURVES.get(model)
         settings.models, settings.verbose = ROOT / "test/e2e/models", False
         super().__init__(settings, scratch)
 
@@ -64,6 +66,9 @@ class Job(run_e2e.Job):
         name = hashlib.sha256(" ".join((target, *flags)).encode()).hexdigest()[:12]
         package = self.arguments.folder / f"{self.arguments.model}-{name}.tpk"
         if self.arguments.action == "compile":
+            if package in self.done:
+                return package
+            self.done.add(package)
             command = [self.arguments.trainc, self.path("onnx"), "-o", package, "--embed-weights"]
             self.call([*command, "--target", target, *flags])
         elif not package.exists():
@@ -85,8 +90,9 @@ class Job(run_e2e.Job):
         if check in ("determinism", "resume"):
             self.compile("--clip-norm", "1.0")
         if check == "curve":
-            for curve in self.reference["curves"].values():
-                self.exact(*curve["compiler"])
+            curves = self.reference["curves"]
+            for name in (self.arguments.curves or ",".join(curves)).split(","):
+                self.exact(*curves[name]["compiler"])
         if check in PRECISIONS:
             self.compile("--precision", check)
 

@@ -17,6 +17,8 @@ namespace trainc::codegen {
 
 /// Readable zeros: the widest vector there is.
 static constexpr unsigned kZerosBytes = 128;
+/// Every buffer has whole blocks of so many bytes.
+static constexpr unsigned kWholeBytes = 256;
 
 GpuEmitter::GpuEmitter(FusionOp fusion, const Structure &structure, LLVM::LLVMFuncOp function,
                        SmallVectorImpl<DimAttr> &dims, const GpuStage &stage, bool hasTemporary)
@@ -205,6 +207,15 @@ Value GpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
     if (!offset.vector && offset.stride == 1 && !guard.lanes) {
       Value address = guardedPointer(elementPointer(pointer, memory, offset.base), guard.scalar);
       loaded = LLVM::LoadOp::create(b, location, type, address, alignmentOf(offset.base, bytes));
+    } else if (!offset.vector && offset.stride == 1 &&
+               alignmentOf(offset.base, bytes) == vectorLanes * bytes &&
+               vectorLanes * bytes <= kWholeBytes) {
+      // Lanes that are off may lie behind the buffer, but not behind what is allocated for it.
+      Value condition = conjunction(guard.scalar, anyLane(guard.lanes));
+      Value address = guardedPointer(elementPointer(pointer, memory, offset.base), condition);
+      loaded = LLVM::LoadOp::create(b, location, type, address, vectorLanes * bytes);
+      Value none = arith::ConstantOp::create(b, location, cast<TypedAttr>(b.getZeroAttr(type)));
+      loaded = arith::SelectOp::create(b, location, guard.lanes, loaded, none);
     } else {
       Values elements;
       for (unsigned lane = 0; lane < vectorLanes; ++lane) {

@@ -47,6 +47,9 @@ struct GpuPlan {
   /// Row: threads that share a row, rows of a block, and vectors of a thread where they are all in
   /// registers (0: loops).
   int64_t rowThreads = kWarp, blockRows = 1, vectors = 0;
+  /// Row: lanes of the passes that only reduce, where no vector divides the row: what is left over
+  /// goes one by one. 0: as the others.
+  unsigned reducingLanes = 0;
 };
 
 class GpuEmitter final : public KernelEmitter {

@@ -17,6 +17,7 @@ namespace trainc::codegen {
 static constexpr int64_t kLargestVectors = 8;
 /// Elements of one input that a thread keeps in registers, over all inputs.
 static constexpr int64_t kRegisterElements = 32;
+static constexpr unsigned kInsideLanes = 8;
 static constexpr int64_t kLargestBlock = 1024, kRowBlock = 128;
 
 void planRow(FusionOp fusion, const Structure &s, GpuPlan &plan) {
@@ -53,6 +54,13 @@ void planRow(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   }
   if (plan.vectors == 0)
     plan.unroll = std::min<int64_t>(4, limit);
+  // Rows inside of longer ones may begin where a vector does, though their size is none's multiple
+  // (logits of a vocabulary that was padded for the product).
+  bool inside = llvm::none_of(fusion.getInputs().getTypes(),
+                              [&](Type type) { return getDims(type) == s.space; });
+  if (plan.vectors == 0 && length.getConstant() && lanes < 4 && inside &&
+      length == s.space[s.vectorAxis])
+    plan.reducingLanes = kInsideLanes;
   plan.blockRows = std::max<int64_t>(1, plan.rowThreads > kWarp ? 1 : kRowBlock / plan.rowThreads);
   plan.stages = {{"", ceilDim(rows, plan.blockRows), plan.rowThreads * plan.blockRows}};
 }
@@ -86,7 +94,7 @@ private:
   /// One pass at some places: the reductions' operands combined place after place into
   /// `accumulators` (empty: there are none yet); stores the pass's results.
   void visit(const Pass &pass, ArrayRef<Place> places, Values &accumulators);
-  Values loops(const Pass &pass, Value count, unsigned lanes, unsigned unroll);
+  Values loops(const Pass &pass, Value count, unsigned lanes, unsigned unroll, int64_t begin = 0);
   Values sweep(const Pass &pass);
   Value lookUp(Value value, ArrayRef<ElementIndex> index);
   void storeKept();
@@ -200,8 +208,9 @@ void RowMap::visit(const Pass &pass, ArrayRef<Place> places, Values &accumulator
   e.setActive({});
 }
 
-/// A pass over the vectors [0, count) of the row in loops; one scalar a reduction.
-Values RowMap::loops(const Pass &pass, Value count, unsigned lanes, unsigned unroll) {
+/// A pass over the vectors [begin, begin + count) of the row in loops; one scalar a reduction.
+Values RowMap::loops(const Pass &pass, Value count, unsigned lanes, unsigned unroll,
+                     int64_t begin) {
   e.setLanes(lanes);
   int64_t threads = plan.rowThreads;
   Value chunk = e.constantIndex(threads * unroll), zero = e.constantIndex(0);
@@ -216,7 +225,8 @@ Values RowMap::loops(const Pass &pass, Value count, unsigned lanes, unsigned unr
   SmallVector<Place> places;
   for (unsigned u = 0; u < unroll; ++u) {
     Value first = e.addIndex(lane, e.constantIndex(u * threads));
-    places.push_back(place(e.addIndex(main.getInductionVar(), first), lanes));
+    Value number = e.addIndex(main.getInductionVar(), first);
+    places.push_back(place(e.addIndex(number, e.constantIndex(begin)), lanes));
   }
   Values next;
   // Reads of all places come before the sums that wait for them.
@@ -247,7 +257,7 @@ Values RowMap::loops(const Pass &pass, Value count, unsigned lanes, unsigned unr
 
   auto rest = e.openLoop(e.addIndex(whole, lane), count, e.constantIndex(threads), total);
   Values part(rest.getRegionIterArgs());
-  visit(pass, place(rest.getInductionVar(), lanes), part);
+  visit(pass, place(e.addIndex(rest.getInductionVar(), e.constantIndex(begin)), lanes), part);
   total = e.closeLoop(rest, part);
   for (auto [i, op] : llvm::enumerate(pass.reductions))
     total[i] = e.combineLanes(op, total[i]);
@@ -277,6 +287,14 @@ Values RowMap::sweep(const Pass &pass) {
     for (auto [op, value] : llvm::zip_equal(pass.reductions, values))
       value = e.combineLanes(op, value);
     return values;
+  }
+  if (plan.reducingLanes != 0 && pass.results.empty()) {
+    int64_t wide = plan.reducingLanes, length = *axis.getConstant(), vectors = length / wide;
+    Values sums = loops(pass, e.constantIndex(vectors), wide, /*unroll=*/2);
+    Values rest = loops(pass, e.constantIndex(length % wide), 1, 1, vectors * wide);
+    for (auto [op, x, y] : llvm::zip_equal(pass.reductions, sums, rest))
+      x = e.combine(op, x, y);
+    return sums;
   }
   Value vectors = e.mulIndex(outerCount, e.divIndex(size, width));
   if (axis.getConstant() || lanes == 1)

@@ -147,9 +147,8 @@ private:
         total = total + member.getWork();
         locations.push_back(member.getLoc());
       }
-      plan::LaunchOp::create(builder, builder.getFusedLoc(locations),
-                             builder.getStringAttr(kernel), buffers,
-                             last[stage].getNumInputsAttr(),
+      plan::LaunchOp::create(builder, builder.getFusedLoc(locations), builder.getStringAttr(kernel),
+                             buffers, last[stage].getNumInputsAttr(),
                              DimsAttr::get(builder.getContext(), dims), total,
                              last[stage].getGrainAttr(), last[stage].getScratch(),
                              DimsAttr::get(builder.getContext(), work));

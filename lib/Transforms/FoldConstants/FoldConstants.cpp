@@ -3,8 +3,8 @@
 // folder of its own.
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
 
-#include "dialects/Train/TrainDetail.h"
 #include "dialects/Train/TrainBuilder.h"
+#include "dialects/Train/TrainDetail.h"
 #include "dialects/Train/TrainDialect.h"
 #include "lib/Analysis/AffineIntegers.h"
 #include "mlir/IR/Matchers.h"
@@ -62,9 +62,8 @@ private:
     OpBuilder builder(op);
     TrainBuilder tb(builder, op->getLoc());
     Value full = tb.full(getDims(value), getElementType(value), *known->constant.getConstant());
-    remark::passed(op->getLoc(), options())
-        << remark::add("folded {0}: {1} everywhere", op->getName().getStringRef(),
-                       *known->constant.getConstant());
+    remark::passed(op->getLoc(), options()) << remark::add(
+        "folded {0}: {1} everywhere", op->getName().getStringRef(), *known->constant.getConstant());
     value.replaceAllUsesWith(full);
   }
 

@@ -45,6 +45,12 @@ struct Group {
   }
 };
 
+/// Ops that are no farther apart belong to the same few kernels.
+constexpr unsigned kNear = 48;
+constexpr size_t kMostColumnSums = 4;
+/// Of a few sums and products.
+constexpr unsigned kSmallCost = 8;
+
 class Former {
 public:
   Former(func::FuncOp function, unsigned maxOps, unsigned recomputeCost)
@@ -273,6 +279,11 @@ private:
     joinBest(op);
   }
 
+  static bool isColumnSum(const Space &space) {
+    return !space.reduced.empty() && space.reduced.front() == 0 &&
+           space.reduced.back() + 1 < int64_t(space.full.size());
+  }
+
   void joinBest(Operation *op) {
     Space space = spaceOf(op);
     llvm::SmallSetVector<int, 8> candidates;
@@ -288,6 +299,18 @@ private:
               if (groups[it->second].reduced == space.reduced)
                 candidates.insert(it->second);
       });
+    // Sums down the columns of tensors of one shape share a kernel, related or not: they may read
+    // the same ones, and each of these kernels has two passes.
+    if (isColumnSum(space))
+      for (int g = groups.size() - 1; g >= 0; --g) {
+        if (groups[g].members.empty() || groups[g].space != space.full ||
+            groups[g].reduced != space.reduced)
+          continue;
+        if (position[op] - groups[g].maxPosition <= kNear &&
+            groups[g].members.size() < kMostColumnSums)
+          candidates.insert(g);
+        break;
+      }
     // Scalars share kernels of their own, related or not: a sum over many tensors would otherwise
     // be a chain of their reductions.
     bool scalar = space.full.empty();
@@ -339,6 +362,11 @@ private:
   /// A view of a value that its readers can compute again is index arithmetic in them; any other
   /// costs nothing as a view.
   void assignView(Operation *op) {
+    // A constant is a view of nothing.
+    if (op->getNumOperands() == 0) {
+      newGroup(op, /*closed=*/true);
+      return;
+    }
     auto access = dyn_cast<ElementAccessOpInterface>(op);
     Operation *def = op->getOperand(0).getDefiningOp();
     bool inside = access && access.hasElements() && def && groupOf.contains(def) &&
@@ -421,17 +449,19 @@ private:
       auto it = groupOf.find(&op);
       if (it == groupOf.end() || groups[it->second].closed)
         continue;
-      bool outside = false, kernelsOnly = true;
+      bool kernelsOnly = true;
+      llvm::SmallSetVector<int, 4> readers;
       for (Value result : op.getResults())
         forEachOutsideReader(result, it->second, [&](int reader) {
-          outside = true;
+          readers.insert(reader);
           kernelsOnly = kernelsOnly && reader >= 0;
         });
-      if (!outside)
+      if (readers.empty())
         continue;
       Recomputation again(getRank(op.getResult(0)));
       if (kernelsOnly && getFusionRole(&op) == FusionRole::Pointwise &&
-          getRank(op.getResult(0)) > 0 && recomputable(&op, again) && pays(&op, again)) {
+          getRank(op.getResult(0)) > 0 && recomputable(&op, again) &&
+          pays(&op, again, readers.size())) {
         recomputed.insert(again.ops.begin(), again.ops.end());
         stored.insert(again.statistics.begin(), again.statistics.end());
         promoted.insert(again.statistics.begin(), again.statistics.end());
@@ -473,8 +503,7 @@ private:
             again.tensors.insert(leaf);
           return;
         }
-        if (!groups[g].reduced.empty() && getRank(leaf) > 0 &&
-            getRank(leaf) < again.rank &&
+        if (!groups[g].reduced.empty() && getRank(leaf) > 0 && getRank(leaf) < again.rank &&
             getRank(leaf) == int64_t(groups[g].keptAxes().size())) {
           again.statistics.insert(def);
           return;
@@ -496,14 +525,26 @@ private:
            llvm::any_of(def->getOperands(), [&](Value operand) { return readsByIndex(operand); });
   }
 
-  /// Computing again pays where it reads few tensors and keeps at most one of them longer than
-  /// needed otherwise: then it takes no more memory than the value itself would.
-  bool pays(Operation *op, const Recomputation &again) {
+  /// Computing a value again that `readers` kernels need pays
+  /// - soon after it was made, where that moves fewer bytes than storing and reading it (clearly
+  ///   fewer, unless next to nothing is computed);
+  /// - later, where it reads few tensors and keeps at most one of them longer than needed
+  ///   otherwise: then it takes no more memory than the value itself would.
+  bool pays(Operation *op, const Recomputation &again, unsigned readers) {
     if (again.tensors.size() > 2)
       return false;
-    unsigned last = lastReader(op->getResult(0));
+    Value result = op->getResult(0);
+    unsigned last = lastReader(result);
+    if (last <= position[op] + kNear) {
+      auto bits = [](Value value) { return getElementType(value).getIntOrFloatBitWidth(); };
+      unsigned read = 0;
+      for (Value leaf : again.tensors)
+        read += bits(leaf);
+      unsigned moved = read * readers, stored = bits(result) * (1 + readers);
+      return again.cost <= kSmallCost ? moved <= stored : 4 * moved <= 3 * stored;
+    }
     return llvm::count_if(again.tensors, [&](Value leaf) {
-             return leaf.getDefiningOp() && lastReader(leaf) < last;
+             return leaf.getDefiningOp() && lastReader(leaf) + kNear < last;
            }) <= 1;
   }
   unsigned lastReader(Value value) {
@@ -535,7 +576,7 @@ private:
   }
 
   void emit() {
-    // Kahn's algorithm; among the ready groups the one whose last op stood first.
+    // Kahn's algorithm; among the ready groups the one that is due first.
     SmallVector<llvm::SmallSetVector<int, 8>> readers(groups.size());
     SmallVector<unsigned> missing(groups.size(), 0);
     for (auto [g, group] : llvm::enumerate(groups)) {
@@ -615,13 +656,23 @@ private:
     }
   }
 
+  /// A reduction where its first one stood, so that what it reads is freed, whatever was joined to
+  /// it later; anything else where its last op stood.
+  unsigned duePosition(const Group &group) {
+    unsigned due = group.maxPosition;
+    for (Operation *op : group.members)
+      if (getFusionRole(op) == FusionRole::Reduction)
+        due = std::min(due, position[op]);
+    return due;
+  }
+
   /// An update runs once nobody needs the old value any more, so that it happens in place, and then
   /// at once, so that the gradient is freed.
   void orderUpdates(SmallVector<llvm::SmallSetVector<int, 8>> &readers,
                     SmallVector<unsigned> &missing) {
     priority.clear();
     for (const Group &group : groups)
-      priority.push_back(group.maxPosition);
+      priority.push_back(duePosition(group));
     DenseMap<std::pair<StringRef, StringRef>, Value> arguments;
     auto text = [](Attribute attr) {
       return attr ? cast<StringAttr>(attr).getValue() : StringRef();

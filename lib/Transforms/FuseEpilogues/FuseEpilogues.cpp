@@ -97,7 +97,8 @@ private:
 
 class FuseEpilogues {
 public:
-  explicit FuseEpilogues(func::FuncOp function) : function(function) {}
+  FuseEpilogues(func::FuncOp function, bool biasGradient)
+      : function(function), biasGradient(biasGradient) {}
 
   void run() {
     SmallVector<MatmulOp> products;
@@ -279,24 +280,24 @@ private:
       declined(product, what, reason);
       return true;
     }
-    bool sum = !readers.sums.empty();
+    bool sum = biasGradient && !readers.sums.empty();
     Type columns =
         getTensorType({getDim(product.getResult(), 1)}, getElementType(product.getResult()));
     auto op = create(product, mul, sum ? Epilogue::dgelu_bgrad : Epilogue::dgelu, stored,
                      sum ? columns : Type());
     if (sum)
       replace(readers.sums.front().getResult(), op.getExtra());
-    for (Value low : readers.low)
-      replace(low, op.getResult());
+    replace(mul.getResult(), op.getResult());
     fused(product, sum ? "gradients of GELU and bias" : what);
     return true;
   }
 
   func::FuncOp function;
+  bool biasGradient;
 };
 
 struct FuseEpiloguesPass : trainc::impl::FuseEpiloguesPassBase<FuseEpiloguesPass> {
   using FuseEpiloguesPassBase::FuseEpiloguesPassBase;
-  void runOnOperation() override { FuseEpilogues(getOperation()).run(); }
+  void runOnOperation() override { FuseEpilogues(getOperation(), biasGradient).run(); }
 };
 } // namespace

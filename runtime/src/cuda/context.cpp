@@ -38,7 +38,7 @@ Status Context::open(int ordinal, std::unique_ptr<Context> &context) {
 }
 
 Context::~Context() {
-  if (handle)
+  if (handle && !kept)
     api.cuDevicePrimaryCtxRelease(device);
 }
 

@@ -20,6 +20,9 @@ public:
   const Driver &driver() const { return api; }
   /// Every call of the driver that is not about an object of its own happens under this.
   [[nodiscard]] CurrentContext makeCurrent() const { return CurrentContext(api, handle); }
+  /// Leaves the primary context as it is when this is destroyed: for libraries whose own objects in
+  /// it live as long as the process.
+  void keep() { kept = true; }
   int ordinal() const { return number; }
   /// Compute capability: 90 for 9.0.
   int capability() const { return major * 10 + minor; }
@@ -30,6 +33,7 @@ public:
 
 private:
   explicit Context(const Driver &driver) : api(driver) {}
+  bool kept = false;
   const Driver &api;
   CUdevice device = 0;
   CUcontext handle = nullptr;

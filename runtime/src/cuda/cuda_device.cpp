@@ -96,7 +96,8 @@ CudaDevice::CudaDevice(std::shared_ptr<const Package> package, const DeviceOptio
                        AddressOf addressOf, std::unique_ptr<Context> opened)
     : Device(std::move(package), options.threads, std::move(addressOf)), context(std::move(opened)),
       driver(context->driver()), synchronous(options.synchronous), observer(options.observer),
-      stream(static_cast<CUstream>(options.stream)), transfers(*context, *pool) {}
+      stream(static_cast<CUstream>(options.stream)), libraries(std::make_unique<Libraries>()),
+      transfers(*context, *pool) {}
 
 Status CudaDevice::start() {
   CurrentContext current = context->makeCurrent();
@@ -136,11 +137,9 @@ CudaDevice::~CudaDevice() {
   CurrentContext current = context->makeCurrent();
   if (stream)
     driver.cuStreamSynchronize(stream);
-  if (ownStream)
-    driver.cuStreamDestroy(stream);
-  if (captureStream)
-    driver.cuStreamDestroy(captureStream);
-  // Within the context; the members' own destructors find nothing left to do there.
+  // Within the context; the members' own destructors find nothing left to do there. (Plans, whose
+  // library calls refer to the libraries, are gone.)
+  libraries.reset();
   kernels.reset();
   transfers.release();
   reports.release();
@@ -149,8 +148,13 @@ CudaDevice::~CudaDevice() {
   for (Underway &run : underway)
     run = {};
   marks.clear();
+  // Memory waits for the stream that may use it.
   for (DeviceMemory *block : {&arena, &outputBlock, &staging, &workspace, &constants, &errorSlot})
     block->release();
+  if (ownStream)
+    driver.cuStreamDestroy(stream);
+  if (captureStream)
+    driver.cuStreamDestroy(captureStream);
 }
 
 Status CudaDevice::locate(const void *data, bool &here) const {
@@ -300,9 +304,12 @@ Status CudaDevice::prepare(const ExecutionPlan &plan) {
     return {};
   CurrentContext current = context->makeCurrent();
   if (!compiled) {
+    for (const Command &command : plan.function->commands)
+      if (std::holds_alternative<Attention>(command.op))
+        context->keep(); // cuDNN's handles are never destroyed
     auto made = std::make_unique<Compiled>(*this, plan);
     TRAINRT_TRY(measured(codeBytes, [&] {
-                  return made->commands.prepare(*kernels, libraries, *pool);
+                  return made->commands.prepare(*kernels, *libraries, *pool);
                 }).within("function '" + plan.function->name + "', "));
     compiled = made.get();
     plan.compiled = std::move(made);

@@ -103,7 +103,7 @@ private:
   CUstream stream = nullptr, captureStream = nullptr;
   bool ownStream = false;
   std::unique_ptr<Kernels> kernels;
-  Libraries libraries;
+  std::unique_ptr<Libraries> libraries;
   Transfers transfers;
   /// What is allocated, by its name in messages.
   std::map<std::string, int64_t> held;

@@ -77,3 +77,35 @@ func.func @declined(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<?xf32, #train.d
   %9 = train.add %8, %6 : tensor<1xi64>
   return %1, %3, %4, %7, %9 : tensor<2xf32>, tensor<?xf32, #train.dims<n>>, tensor<2000xf32>, tensor<1xi64>, tensor<1xi64>
 }
+
+// -----
+// Segments that positions would tell apart, were they given: all tokens belong to the first. Nothing has a known
+// size, and an index that could lie outside stays.
+// CHECK-LABEL: func.func @segments
+// CHECK: train.full true : tensor<2x?x?xi1
+// CHECK: train.gather_nd
+func.func @segments(%x: tensor<2x?xf32, #train.dims<2, n>>) -> (tensor<2x?x?xi1, #train.dims<2, n, n>>, tensor<?x1xi64, #train.dims<n + 1, 1>>) {
+  %0 = train.iota 1 : tensor<2x?xi64, #train.dims<2, n>>
+  %1 = train.slice %0 starts = <0, 0> steps = [1, 1] : tensor<2x?xi64, #train.dims<2, n>> -> tensor<2x1xi64>
+  %2 = train.full 1 : i64 : tensor<2x1xi64>
+  %3 = train.sub %1, %2 : tensor<2x1xi64>
+  %4 = train.concat %3, %0 axis = 1 : (tensor<2x1xi64>, tensor<2x?xi64, #train.dims<2, n>>) -> tensor<2x?xi64, #train.dims<2, n + 1>>
+  %5 = train.slice %4 starts = <0, 0> steps = [1, 1] : tensor<2x?xi64, #train.dims<2, n + 1>> -> tensor<2x?xi64, #train.dims<2, n>>
+  %6 = train.slice %4 starts = <0, 1> steps = [1, 1] : tensor<2x?xi64, #train.dims<2, n + 1>> -> tensor<2x?xi64, #train.dims<2, n>>
+  %7 = train.sub %6, %5 : tensor<2x?xi64, #train.dims<2, n>>
+  %8 = train.full 1 : i64 : tensor<2x?xi64, #train.dims<2, n>>
+  %9 = train.compare ne %7, %8 : tensor<2x?xi64, #train.dims<2, n>> -> tensor<2x?xi1, #train.dims<2, n>>
+  %10 = train.cast %9 : tensor<2x?xi1, #train.dims<2, n>> -> tensor<2x?xi64, #train.dims<2, n>>
+  %11 = train.cumsum %10 axis = 1 : tensor<2x?xi64, #train.dims<2, n>>
+  %12 = train.iota 0 : tensor<2x?x1xi64, #train.dims<2, n, 1>>
+  %13 = train.iota 1 : tensor<2x?x1xi64, #train.dims<2, n, 1>>
+  %14 = train.concat %12, %13 axis = 2 : (tensor<2x?x1xi64, #train.dims<2, n, 1>>, tensor<2x?x1xi64, #train.dims<2, n, 1>>) -> tensor<2x?x2xi64, #train.dims<2, n, 2>>
+  %15 = train.gather_nd %11, %14 batch_dims = 0 : tensor<2x?xi64, #train.dims<2, n>>, tensor<2x?x2xi64, #train.dims<2, n, 2>> -> tensor<2x?xi64, #train.dims<2, n>>
+  %16 = train.broadcast %15 axes = [0, 1] : tensor<2x?xi64, #train.dims<2, n>> -> tensor<2x?x?xi64, #train.dims<2, n, n>>
+  %17 = train.broadcast %11 axes = [0, 2] : tensor<2x?xi64, #train.dims<2, n>> -> tensor<2x?x?xi64, #train.dims<2, n, n>>
+  %18 = train.compare eq %16, %17 : tensor<2x?x?xi64, #train.dims<2, n, n>> -> tensor<2x?x?xi1, #train.dims<2, n, n>>
+  %19 = train.iota 0 : tensor<?x1xi64, #train.dims<n + 1, 1>>
+  %20 = train.iota 0 : tensor<?x1xi64, #train.dims<n, 1>>
+  %21 = train.gather_nd %20, %19 batch_dims = 0 : tensor<?x1xi64, #train.dims<n, 1>>, tensor<?x1xi64, #train.dims<n + 1, 1>> -> tensor<?x1xi64, #train.dims<n + 1, 1>>
+  return %18, %21 : tensor<2x?x?xi1, #train.dims<2, n, n>>, tensor<?x1xi64, #train.dims<n + 1, 1>>
+}

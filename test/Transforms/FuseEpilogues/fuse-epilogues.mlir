@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: trainc-opt %s --fuse-epilogues --canonicalize --cse | FileCheck %s
+// RUN: trainc-opt %s --fuse-epilogues=bias-gradient --canonicalize --cse | FileCheck %s --check-prefix=SUM
 
 // The projections of an attention: nothing but moves and the library read the sum.
 // CHECK-LABEL: func.func @bias
@@ -27,10 +28,18 @@ func.func @bias(%x: tensor<?x8xbf16, #train.dims<2*seq, 8>>, %w: tensor<16x8xbf1
 // CHECK: %[[B:.*]] = train.cast %arg2 : tensor<16xf32> -> tensor<16xbf16>
 // CHECK: %[[Y:.*]], %[[AUX:.*]] = train.fused_matmul gelu_aux_bias %arg0, %arg1 with %[[B]]
 // CHECK: train.matmul %[[Y]], %arg3
-// CHECK: %[[D:.*]], %[[S:.*]] = train.fused_matmul dgelu_bgrad %arg4, %arg3 transposed with %[[AUX]]
-// CHECK-SAME: -> (tensor<4x16xbf16>, tensor<16xbf16>)
-// CHECK: %[[DB:.*]] = train.cast %[[S]] : tensor<16xbf16> -> tensor<16xf32>
+// CHECK: %[[D:.*]] = train.fused_matmul dgelu %arg4, %arg3 transposed with %[[AUX]]
+// CHECK-SAME: -> tensor<4x16xbf16>
+// CHECK: %[[R:.*]] = train.reshape %[[D]]
+// CHECK: %[[F:.*]] = train.cast %[[R]] : tensor<2x2x16xbf16> -> tensor<2x2x16xf32>
+// CHECK: %[[DB:.*]] = train.reduce sum %[[F]] axes = [0, 1]
 // CHECK: train.matmul %arg0 transposed, %[[D]]
+// SUM-LABEL: func.func @feed_forward
+// SUM: %[[D:.*]], %[[S:.*]] = train.fused_matmul dgelu_bgrad %arg4, %arg3 transposed with
+// SUM-SAME: -> (tensor<4x16xbf16>, tensor<16xbf16>)
+// SUM: %[[DB:.*]] = train.cast %[[S]] : tensor<16xbf16> -> tensor<16xf32>
+// SUM: train.matmul %arg0 transposed, %[[D]]
+// SUM: return {{.*}}, %[[DB]],
 // CHECK-NOT: train.gelu
 // CHECK: return {{.*}}, %[[DB]],
 func.func @feed_forward(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %b: tensor<16xf32>, %v: tensor<16x8xbf16>, %g: tensor<4x8xbf16>)

@@ -229,6 +229,37 @@ class Cases:
         _, err = self.run("gpu.tpk", "--device", 1, code=3)
         expect("there is no GPU 1" in err, err)
 
+    def case_out_of_memory(self):
+        """Before the first step: what is asked for, what is free, what is held, what to do."""
+        flags = ["--batch-size", 20, "--steps", 2]
+        for memory, parts in (
+            (
+                700,
+                [
+                    "no memory for the parameters (512 bytes): 188 bytes of 700 bytes are free",
+                    "held so far: constants 256 bytes, error slot 256 bytes",
+                ],
+            ),
+            (2000, ["no memory for function 'step' (activations", "held so far: ", "parameters 512"]),
+        ):
+            out, err = self.run("gpu.tpk", *flags, code=3, FAKE_CUDA_MEMORY=str(memory))
+            for part in (*parts, "GPU 0 (Fake GPU)", "--batch-size", "--precision bf16"):
+                expect(part in err, part, err)
+            expect(not out, out)
+
+    def case_faults(self):
+        fault = {"FAKE_CUDA_FAULT": "loss_and_gradient"}
+        flags = ["--batch-size", 6, "--steps", 5]
+        _, err = self.run("gpu.tpk", *flags, code=3, **fault)
+        for part in ("function 'step'", "CUDA_ERROR_ILLEGAL_ADDRESS", "--sync"):
+            expect(part in err, part, err)
+        for flag in ("--sync", "--check-numerics"):
+            _, err = self.run("gpu.tpk", *flags, flag, code=3, **fault)
+            for part in ("kernel 'loss_and_gradient' (node '/model/Gather')", "ILLEGAL_ADDRESS"):
+                expect(part in err, part, err)
+        _, err = self.run("gpu.tpk", *flags, "--profile", self.scratch(), code=3, **fault)
+        expect("--sync" in err, err)
+
 
 def main():
     parser = argparse.ArgumentParser()

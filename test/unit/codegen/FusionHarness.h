@@ -17,7 +17,8 @@ using train::TrainBuilder;
 using Values = llvm::SmallVector<Value>;
 using Symbols = std::map<std::string, int64_t>;
 
-/// An input: shape as "b, s, 64", type f32 f64 f16 bf16 i64 i32 i8 i1, values uniform in [low, high].
+/// An input: shape as "b, s, 64", type f32 f64 f16 bf16 i64 i32 i8 i1, values uniform in [low,
+/// high].
 struct Input {
   std::string shape;
   std::string type = "f32";

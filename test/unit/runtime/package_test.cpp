@@ -148,6 +148,11 @@ TEST(Package, BadProgramsAreRefused) {
   expectRefused(options, "outside of its lifetime [1, 2]");
   options.lastUse = 5;
   expectRefused(options, "lifetime [1, 5] is not within the 5 commands");
+  options = {};
+  options.gemmEpilogue = uint8_t(GemmEpilogue::Bias);
+  expectRefused(options, "epilogue: only matrix products for cuda have one");
+  options.gemmEpilogue = 9;
+  expectRefused(options, "epilogue 9 is unknown");
 }
 
 TEST(Package, RandomDamageToTheProgramNeverCrashes) {

@@ -102,9 +102,10 @@ public:
       if (options.cuda)                   // needs no library
         return launch(4, {X, GPred, Gradient}, {batch}, constant(1), 1, 0);
       fb::Ref a(X, zero()), b(GPred, zero()), c(Gradient, zero());
-      auto gemm = fb::CreateGemm(builder, fb::DType::f32, &a, &b, &c, three, constant(1), batch,
-                                 constant(1), three, constant(1), constant(1), constant(1),
-                                 constant(1), 0, 0, 0, 0, 1, beta);
+      auto gemm =
+          fb::CreateGemm(builder, fb::DType::f32, &a, &b, &c, three, constant(1), batch,
+                         constant(1), three, constant(1), constant(1), constant(1), constant(1), 0,
+                         0, 0, 0, 1, beta, false, fb::GemmEpilogue(options.gemmEpilogue));
       return command(fb::Op::Gemm, gemm.Union());
     };
     auto outputs = [&](std::vector<uint32_t> list) { return builder.CreateVector(list); };

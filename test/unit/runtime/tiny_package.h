@@ -25,6 +25,7 @@ struct TinyOptions {
   bool valueRule = true; ///< without it the kernel itself meets bad ids
   uint32_t forwardKernel = 0;
   int32_t lastUse = 3;                                     ///< of `pred`'s gradient in "step"
+  uint8_t gemmEpilogue = 0;                                ///< of the CPU's matrix products
   std::function<void(std::string &manifest)> editManifest; ///< before its checksum is made
 };
 

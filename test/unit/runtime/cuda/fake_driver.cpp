@@ -77,7 +77,14 @@ void runAll(Stream *stream) {
 
 EXPORT FakeCuda *fakeCuda() { return &state; }
 
-EXPORT CUresult cuInit(unsigned) { return state.devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE; }
+EXPORT CUresult cuInit(unsigned) {
+  // For processes that cannot reach `fakeCuda`.
+  if (const char *memory = std::getenv("FAKE_CUDA_MEMORY"))
+    state.memory = size_t(std::strtoull(memory, nullptr, 10));
+  if (const char *kernel = std::getenv("FAKE_CUDA_FAULT"))
+    state.faultingKernel = kernel;
+  return state.devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
 EXPORT CUresult cuDriverGetVersion(int *version) {
   *version = 13000;
   return CUDA_SUCCESS;

@@ -29,7 +29,8 @@ struct FakeCuda {
   size_t allocated;  /* bytes now; not reset */
 };
 
-/* The one instance; found with dlsym. */
+/* The one instance; found with dlsym. The environment variables FAKE_CUDA_MEMORY (bytes) and
+ * FAKE_CUDA_FAULT (a kernel's name) set its fields when the driver is loaded. */
 struct FakeCuda *fakeCuda(void);
 
 #ifdef __cplusplus

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Pointwise kernels on the GPU: a thread reads 16 bytes of the narrowest type at once, all vectors
+// before its first store.
+// RUN: trainc-test-opt %s --split-input-file --test-codegen="target=cuda print-ptx remarks=false" -o /dev/null | FileCheck %s
+
+// CHECK-LABEL: .entry kernel_0_pointwise(
+// CHECK-COUNT-4: ld.global.v4.b32
+// CHECK-COUNT-4: st.global.v4.b32
+// CHECK-NOT: .global
+// CHECK: ret;
+func.func @f32(%x: tensor<4096x1024xf32>) {
+  %0 = train.fusion(%x) : (tensor<4096x1024xf32>) -> tensor<4096x1024xf32> {
+  ^bb0(%a: tensor<4096x1024xf32>):
+    %1 = train.mul %a, %a : tensor<4096x1024xf32>
+    train.yield %1 : tensor<4096x1024xf32>
+  }
+  return
+}
+
+// -----
+
+// Eight elements a vector; sizes that are known to fit need no branch.
+// CHECK-LABEL: .entry kernel_0_pointwise(
+// CHECK-NOT: bra
+// CHECK-COUNT-2: ld.global.v4.b32
+// CHECK-NOT: bra
+// CHECK-COUNT-2: st.global.v4.b32
+// CHECK-NOT: bra
+// CHECK: ret;
+func.func @bf16(%x: tensor<4096x1024xbf16>) {
+  %0 = train.fusion(%x) : (tensor<4096x1024xbf16>) -> tensor<4096x1024xbf16> {
+  ^bb0(%a: tensor<4096x1024xbf16>):
+    %1 = train.mul %a, %a : tensor<4096x1024xbf16>
+    train.yield %1 : tensor<4096x1024xbf16>
+  }
+  return
+}
+
+// -----
+
+// Vectors first, then what is behind the last whole one.
+// CHECK-LABEL: .entry kernel_0_pointwise(
+// CHECK-COUNT-4: ld.global.v4.b32
+// CHECK-COUNT-4: st.global.v4.b32
+// CHECK: ld.global.b32
+// CHECK: st.global.b32
+// CHECK: ret;
+func.func @flat_tail(%x: tensor<?xf32, #train.dims<n>>) {
+  %0 = train.fusion(%x) : (tensor<?xf32, #train.dims<n>>) -> tensor<?xf32, #train.dims<n>> {
+  ^bb0(%a: tensor<?xf32, #train.dims<n>>):
+    %1 = train.mul %a, %a : tensor<?xf32, #train.dims<n>>
+    train.yield %1 : tensor<?xf32, #train.dims<n>>
+  }
+  return
+}
+
+// -----
+
+// Rows of a size that is not known: vectors where they divide it, else scalars.
+// CHECK-LABEL: .entry kernel_0_pointwise(
+// CHECK: ld.global.v4.b32
+// CHECK: ld.global.nc.v4.b32
+// CHECK-COUNT-2: st.global.v4.b32
+// CHECK: ld.global.b16
+// CHECK: ld.global.nc.b16
+// CHECK: st.global.b16
+// CHECK: ret;
+func.func @bias(%x: tensor<?x?xbf16, #train.dims<m, n>>, %b: tensor<?xbf16, #train.dims<n>>) {
+  %0 = train.fusion(%x, %b) : (tensor<?x?xbf16, #train.dims<m, n>>, tensor<?xbf16, #train.dims<n>>) -> tensor<?x?xbf16, #train.dims<m, n>> {
+  ^bb0(%a: tensor<?x?xbf16, #train.dims<m, n>>, %c: tensor<?xbf16, #train.dims<n>>):
+    %1 = train.broadcast %c axes = [1] : tensor<?xbf16, #train.dims<n>> -> tensor<?x?xbf16, #train.dims<m, n>>
+    %2 = train.add %a, %1 : tensor<?x?xbf16, #train.dims<m, n>>
+    train.yield %2 : tensor<?x?xbf16, #train.dims<m, n>>
+  }
+  return
+}

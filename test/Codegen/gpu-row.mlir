@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Row kernels on the GPU: threads of a warp or block share a row, what they hold is read once, and
+// partial results meet in shuffles.
+// RUN: trainc-test-opt %s --split-input-file --test-codegen="target=cuda print-ptx remarks=false" -o /dev/null | FileCheck %s
+
+// A warp a row: no shared memory.
+// CHECK-LABEL: .entry kernel_0_row(
+// CHECK-COUNT-4: ld.global.v4.b32
+// CHECK-COUNT-10: shfl.sync.bfly.b32
+// CHECK-NOT: .shared
+// CHECK-NOT: ld.global
+// CHECK-COUNT-4: st.global.v4.b32
+// CHECK: ret;
+func.func @warp_rows(%x: tensor<?x512xf32, #train.dims<rows, 512>>) {
+  %0 = train.fusion(%x) : (tensor<?x512xf32, #train.dims<rows, 512>>) -> tensor<?x512xf32, #train.dims<rows, 512>> {
+  ^bb0(%p: tensor<?x512xf32, #train.dims<rows, 512>>):
+    %1 = train.reduce max %p axes = [1] : tensor<?x512xf32, #train.dims<rows, 512>> -> tensor<?xf32, #train.dims<rows>>
+    %2 = train.broadcast %1 axes = [0] : tensor<?xf32, #train.dims<rows>> -> tensor<?x512xf32, #train.dims<rows, 512>>
+    %3 = train.sub %p, %2 : tensor<?x512xf32, #train.dims<rows, 512>>
+    %4 = train.exp %3 : tensor<?x512xf32, #train.dims<rows, 512>>
+    %5 = train.reduce sum %4 axes = [1] : tensor<?x512xf32, #train.dims<rows, 512>> -> tensor<?xf32, #train.dims<rows>>
+    %6 = train.broadcast %5 axes = [0] : tensor<?xf32, #train.dims<rows>> -> tensor<?x512xf32, #train.dims<rows, 512>>
+    %7 = train.div %4, %6 : tensor<?x512xf32, #train.dims<rows, 512>>
+    train.yield %7 : tensor<?x512xf32, #train.dims<rows, 512>>
+  }
+  return
+}
+
+// -----
+
+// A block a row: the warps meet in shared memory, once a reduction.
+// CHECK-LABEL: .entry kernel_0_row(
+// CHECK-COUNT-4: ld.global.v4.b32
+// CHECK-COUNT-5: shfl.sync.bfly.b32
+// CHECK: st.shared.b32
+// CHECK: bar.sync
+// CHECK: ld.shared.b32
+// CHECK-COUNT-7: shfl.sync.bfly.b32
+// CHECK: bar.sync
+// CHECK-NOT: bar.sync
+// CHECK-NOT: ld.global
+// CHECK-COUNT-4: st.global.v4.b32
+// CHECK: ret;
+func.func @block_rows(%x: tensor<?x4096xbf16, #train.dims<rows, 4096>>) {
+  %0 = train.fusion(%x) : (tensor<?x4096xbf16, #train.dims<rows, 4096>>) -> tensor<?x4096xbf16, #train.dims<rows, 4096>> {
+  ^bb0(%p: tensor<?x4096xbf16, #train.dims<rows, 4096>>):
+    %a = train.cast %p : tensor<?x4096xbf16, #train.dims<rows, 4096>> -> tensor<?x4096xf32, #train.dims<rows, 4096>>
+    %1 = train.reduce max %a axes = [1] : tensor<?x4096xf32, #train.dims<rows, 4096>> -> tensor<?xf32, #train.dims<rows>>
+    %2 = train.broadcast %1 axes = [0] : tensor<?xf32, #train.dims<rows>> -> tensor<?x4096xf32, #train.dims<rows, 4096>>
+    %3 = train.sub %a, %2 : tensor<?x4096xf32, #train.dims<rows, 4096>>
+    %4 = train.exp %3 : tensor<?x4096xf32, #train.dims<rows, 4096>>
+    %5 = train.reduce sum %4 axes = [1] : tensor<?x4096xf32, #train.dims<rows, 4096>> -> tensor<?xf32, #train.dims<rows>>
+    %6 = train.broadcast %5 axes = [0] : tensor<?xf32, #train.dims<rows>> -> tensor<?x4096xf32, #train.dims<rows, 4096>>
+    %7 = train.div %4, %6 : tensor<?x4096xf32, #train.dims<rows, 4096>>
+    %8 = train.cast %7 : tensor<?x4096xf32, #train.dims<rows, 4096>> -> tensor<?x4096xbf16, #train.dims<rows, 4096>>
+    train.yield %8 : tensor<?x4096xbf16, #train.dims<rows, 4096>>
+  }
+  return
+}
+
+// -----
+
+// Too long for registers: each pass reads again.
+// CHECK-LABEL: .entry kernel_0_row(
+// CHECK-COUNT-5: ld.global.v4.b32
+// CHECK: bar.sync
+// CHECK-COUNT-5: ld.global.v4.b32
+// CHECK: bar.sync
+// CHECK-COUNT-4: ld.global.v4.b32
+// CHECK-COUNT-4: st.global.v4.b32
+// CHECK-NOT: ld.global.b
+// CHECK: ret;
+func.func @loops(%x: tensor<?x50304xbf16, #train.dims<rows, 50304>>) {
+  %0 = train.fusion(%x) : (tensor<?x50304xbf16, #train.dims<rows, 50304>>) -> tensor<?x50304xbf16, #train.dims<rows, 50304>> {
+  ^bb0(%p: tensor<?x50304xbf16, #train.dims<rows, 50304>>):
+    %a = train.cast %p : tensor<?x50304xbf16, #train.dims<rows, 50304>> -> tensor<?x50304xf32, #train.dims<rows, 50304>>
+    %1 = train.reduce max %a axes = [1] : tensor<?x50304xf32, #train.dims<rows, 50304>> -> tensor<?xf32, #train.dims<rows>>
+    %2 = train.broadcast %1 axes = [0] : tensor<?xf32, #train.dims<rows>> -> tensor<?x50304xf32, #train.dims<rows, 50304>>
+    %3 = train.sub %a, %2 : tensor<?x50304xf32, #train.dims<rows, 50304>>
+    %4 = train.exp %3 : tensor<?x50304xf32, #train.dims<rows, 50304>>
+    %5 = train.reduce sum %4 axes = [1] : tensor<?x50304xf32, #train.dims<rows, 50304>> -> tensor<?xf32, #train.dims<rows>>
+    %6 = train.broadcast %5 axes = [0] : tensor<?xf32, #train.dims<rows>> -> tensor<?x50304xf32, #train.dims<rows, 50304>>
+    %7 = train.div %4, %6 : tensor<?x50304xf32, #train.dims<rows, 50304>>
+    %8 = train.cast %7 : tensor<?x50304xf32, #train.dims<rows, 50304>> -> tensor<?x50304xbf16, #train.dims<rows, 50304>>
+    train.yield %8 : tensor<?x50304xbf16, #train.dims<rows, 50304>>
+  }
+  return
+}
+
+// -----
+
+// A size that is not known: a loop of vectors where they divide it, else one of scalars.
+// CHECK-LABEL: .entry kernel_0_row(
+// CHECK: ld.global.v4.b32
+// CHECK: ld.global.b32
+// CHECK: bar.sync
+// CHECK: st.global.v4.b32
+// CHECK: st.global.b32
+// CHECK: ret;
+func.func @symbolic(%x: tensor<?x?xf32, #train.dims<rows, n>>) {
+  %0 = train.fusion(%x) : (tensor<?x?xf32, #train.dims<rows, n>>) -> tensor<?x?xf32, #train.dims<rows, n>> {
+  ^bb0(%p: tensor<?x?xf32, #train.dims<rows, n>>):
+    %1 = train.reduce max %p axes = [1] : tensor<?x?xf32, #train.dims<rows, n>> -> tensor<?xf32, #train.dims<rows>>
+    %2 = train.broadcast %1 axes = [0] : tensor<?xf32, #train.dims<rows>> -> tensor<?x?xf32, #train.dims<rows, n>>
+    %3 = train.sub %p, %2 : tensor<?x?xf32, #train.dims<rows, n>>
+    %4 = train.exp %3 : tensor<?x?xf32, #train.dims<rows, n>>
+    %5 = train.reduce sum %4 axes = [1] : tensor<?x?xf32, #train.dims<rows, n>> -> tensor<?xf32, #train.dims<rows>>
+    %6 = train.broadcast %5 axes = [0] : tensor<?xf32, #train.dims<rows>> -> tensor<?x?xf32, #train.dims<rows, n>>
+    %7 = train.div %4, %6 : tensor<?x?xf32, #train.dims<rows, n>>
+    train.yield %7 : tensor<?x?xf32, #train.dims<rows, n>>
+  }
+  return
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Launches of GPU kernels: stages, blocks, the temporary buffer, and what is said about them.
+// RUN: trainc-test-opt %s --split-input-file --test-codegen="target=cuda" --verify-diagnostics
+// RUN: trainc-test-opt %s --split-input-file --test-codegen="target=cuda print-ptx remarks=false" -o /dev/null | FileCheck %s
+
+// Few long rows are split over blocks.
+// CHECK-LABEL: .entry kernel_0_split_pass0(
+// CHECK: ld.global.nc.v4.b32
+// CHECK: shfl.sync.bfly.b32
+// CHECK-LABEL: .entry kernel_0_split_totals0(
+// CHECK: shfl.sync.bfly.b32
+// CHECK-NOT: atom
+// CHECK: ret;
+func.func @split(%x: tensor<4x1048576xf32>) {
+  // expected-remark @below {{kernel_0_split_pass0 work 512 grain 256}}
+  %0 = train.fusion(%x) : (tensor<4x1048576xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4x1048576xf32>):
+    %1 = train.reduce sum %a axes = [1] : tensor<4x1048576xf32> -> tensor<4xf32>
+    train.yield %1 : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+// Rows of an embedding's gradient: sorted, merged, summed, joined. Nothing is added atomically.
+// CHECK-LABEL: .entry kernel_0_scatter_sort(
+// CHECK-LABEL: .entry kernel_0_scatter_merge(
+// CHECK-LABEL: .entry kernel_0_scatter_sum(
+// CHECK: ld.global.nc.v4.b32
+// CHECK-LABEL: .entry kernel_0_scatter_join(
+// CHECK: st.global.v4.b32
+// CHECK-NOT: atom.global.add
+// CHECK: ret;
+func.func @scatter(%i: tensor<?xi64, #train.dims<n>>, %u: tensor<?x384xf32, #train.dims<n, 384>>) {
+  // expected-remark @below {{kernel_0_scatter_sort}}
+  %0 = train.fusion(%i, %u) : (tensor<?xi64, #train.dims<n>>, tensor<?x384xf32, #train.dims<n, 384>>) -> tensor<100x384xf32> {
+  ^bb0(%a: tensor<?xi64, #train.dims<n>>, %b: tensor<?x384xf32, #train.dims<n, 384>>):
+    %1 = train.scatter_add %a, %b axis = 0 : tensor<?xi64, #train.dims<n>>, tensor<?x384xf32, #train.dims<n, 384>> -> tensor<100x384xf32>
+    train.yield %1 : tensor<100x384xf32>
+  }
+  return
+}

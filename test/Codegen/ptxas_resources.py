@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""ptxas_resources.py PTXAS PACKAGE: no kernel of the package may spill registers or use a stack.
+
+Prints how many kernels there are and the most registers of one; exit code 1 where one spills.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+ptxas, package = sys.argv[1:]
+with zipfile.ZipFile(package) as archive, tempfile.NamedTemporaryFile(suffix=".ptx") as file:
+    file.write(archive.read("kernels/cuda.ptx"))
+    file.flush()
+    command = [ptxas, "-v", "-arch=sm_90", "--fmad=false", "-o", "/dev/null", file.name]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+if done.returncode:
+    sys.exit(done.stderr)
+kernels, bad, most = 0, 0, 0
+for part in done.stderr.split("Compiling entry function '")[1:]:
+    name = part.split("'")[0]
+    used = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", part)
+    registers = re.search(r"Used (\d+) registers", part)
+    if not used or not registers:
+        sys.exit(f"{name}: ptxas says nothing of its registers")
+    kernels, most = kernels + 1, max(most, int(registers[1]))
+    if any(int(value) for value in used.groups()):
+        bad += 1
+        print(f"{name}: {used[0]}")
+print(f"{kernels} kernels, at most {most} registers, {bad} with a stack")
+sys.exit(1 if bad or not kernels else 0)
