@@ -80,32 +80,35 @@ static Value geluInner(OpBuilder &b, Location loc, Value x) {
   Value sum = add(b, loc, x, mul(b, loc, constantLike(b, loc, x, 0.044715), cube));
   return mul(b, loc, constantLike(b, loc, x, 0.7978845608028654), sum);
 }
+/// 1 is added to the erf or tanh of a GELU: their absolute errors count.
+static constexpr auto absolute = arith::FastMathFlags::afn;
 Value gelu(OpBuilder &b, Location loc, Value x, bool tanh) {
   Value half = mul(b, loc, constantLike(b, loc, x, 0.5), x);
   Value one = constantLike(b, loc, x, 1);
   Value inner;
   if (tanh)
-    inner = math::TanhOp::create(b, loc, geluInner(b, loc, x));
+    inner = math::TanhOp::create(b, loc, geluInner(b, loc, x), absolute);
   else
-    inner =
-        math::ErfOp::create(b, loc, mul(b, loc, x, constantLike(b, loc, x, 0.7071067811865476)));
+    inner = math::ErfOp::create(b, loc, mul(b, loc, x, constantLike(b, loc, x, 0.7071067811865476)),
+                                absolute);
   return mul(b, loc, half, add(b, loc, one, inner));
 }
 Value geluGrad(OpBuilder &b, Location loc, Value x, bool tanh) {
   Value one = constantLike(b, loc, x, 1), half = constantLike(b, loc, x, 0.5);
   Value square = mul(b, loc, x, x);
   if (tanh) {
-    Value t = math::TanhOp::create(b, loc, geluInner(b, loc, x));
+    Value t = math::TanhOp::create(b, loc, geluInner(b, loc, x), absolute);
     Value slope = mul(b, loc, constantLike(b, loc, x, 0.7978845608028654),
                       add(b, loc, one, mul(b, loc, constantLike(b, loc, x, 3 * 0.044715), square)));
     Value sech2 = sub(b, loc, one, mul(b, loc, t, t));
     return add(b, loc, mul(b, loc, half, add(b, loc, one, t)),
                mul(b, loc, mul(b, loc, half, x), mul(b, loc, sech2, slope)));
   }
-  Value cdf = mul(b, loc, half,
-                  add(b, loc, one,
-                      math::ErfOp::create(
-                          b, loc, mul(b, loc, x, constantLike(b, loc, x, 0.7071067811865476)))));
+  Value cdf =
+      mul(b, loc, half,
+          add(b, loc, one,
+              math::ErfOp::create(
+                  b, loc, mul(b, loc, x, constantLike(b, loc, x, 0.7071067811865476)), absolute)));
   Value pdf = mul(b, loc, constantLike(b, loc, x, 0.3989422804014327),
                   math::ExpOp::create(b, loc, mul(b, loc, constantLike(b, loc, x, -0.5), square)));
   return add(b, loc, cdf, mul(b, loc, x, pdf));

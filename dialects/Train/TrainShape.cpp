@@ -3,7 +3,9 @@
 // TrainShapeVJP.cpp, generated element accesses in TrainShapeAccess.cpp.
 
 #include "dialects/Train/TrainBuilder.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace trainc::train;
@@ -122,6 +124,72 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
       return dense.reshape(cast<ShapedType>(getResult().getType()));
   return {};
 }
+/// Whether `value`, in the dims before the reshape, can be had in the dims after it for free.
+static bool comesReshaped(ReshapeOp reshape, Value value, const AxisMap &map, unsigned depth) {
+  Operation *def = value.getDefiningOp();
+  if (!def || depth == 0)
+    return false;
+  if (auto inner = dyn_cast<ReshapeOp>(def))
+    return getDims(inner.getOperand()) == getDims(reshape.getResult());
+  if (auto broadcast = dyn_cast<BroadcastOp>(def))
+    return llvm::all_of(broadcast.getAxes(), [&](int64_t axis) {
+      return llvm::is_contained(map.results[0], map.operands[0][axis]);
+    });
+  auto pointwise = dyn_cast<PointwiseOpInterface>(def);
+  if (!pointwise || def->getNumResults() != 1)
+    return false;
+  for (int64_t axis = 0; axis < getRank(value); ++axis)
+    if (pointwise.dependsOnIndex(axis))
+      return false;
+  return (def->getNumOperands() == 0 || value.hasOneUse()) &&
+         llvm::all_of(def->getOperands(), [&](Value operand) {
+           return getRank(operand) == 0 || comesReshaped(reshape, operand, map, depth - 1);
+         });
+}
+static Value buildReshaped(PatternRewriter &rewriter, ReshapeOp reshape, Value value,
+                           const AxisMap &map) {
+  Operation *def = value.getDefiningOp();
+  SmallVector<DimAttr> dims = getDims(reshape.getResult());
+  TrainBuilder tb(rewriter, def ? def->getLoc() : reshape.getLoc());
+  if (auto inner = dyn_cast<ReshapeOp>(def))
+    return inner.getOperand();
+  if (auto broadcast = dyn_cast<BroadcastOp>(def)) {
+    SmallVector<int64_t> axes;
+    for (int64_t axis : broadcast.getAxes())
+      axes.push_back(llvm::find(map.results[0], map.operands[0][axis]) - map.results[0].begin());
+    return tb.broadcast(broadcast.getOperand(), dims, axes);
+  }
+  IRMapping mapping;
+  for (Value operand : def->getOperands())
+    if (getRank(operand) > 0)
+      mapping.map(operand, buildReshaped(rewriter, reshape, operand, map));
+  Operation *clone = rewriter.clone(*def, mapping);
+  clone->getResult(0).setType(getTensorType(dims, getElementType(value)));
+  return clone->getResult(0);
+}
+
+/// Formulas between a reshape and its inverse are computed in the outer shape, as exporters flatten
+/// tokens for a product and for the loss, and add a bias in between.
+LogicalResult ReshapeOp::canonicalize(ReshapeOp op, PatternRewriter &rewriter) {
+  constexpr unsigned kMostSteps = 8;
+  Operation *def = op.getOperand().getDefiningOp();
+  if (!isa_and_nonnull<PointwiseOpInterface>(def) || def->getNumOperands() == 0 ||
+      getRank(op.getOperand()) == 0 || getRank(op.getResult()) == 0)
+    return failure();
+  AxisMap map = op.getAxisMap();
+  // Of axes that correspond one to one.
+  for (int &loop : map.operands[0])
+    if (loop >= 0 && map.loops[loop] != LoopKind::Parallel)
+      loop = -1;
+  for (int &loop : map.results[0])
+    if (loop < 0 || map.loops[loop] != LoopKind::Parallel)
+      loop = -2;
+  if (!comesReshaped(op, op.getOperand(), map, kMostSteps))
+    return failure();
+  rewriter.replaceOp(op, buildReshaped(rewriter, op, op.getOperand(), map));
+  return success();
+}
+
 AxisMap ReshapeOp::getAxisMap() {
   AxisMap map;
   SmallVector<DimAttr> from = getDims(getOperand()), to = getDims(getResult());

@@ -72,6 +72,7 @@ def Train_ReshapeOp : Train_Op<"reshape", [DeclareOpInterfaceMethods<StridedView
   let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Train_TransposeOp : Train_AccessOp<"transpose", [DeclareOpInterfaceMethods<StridedViewOpInterface>]> {

@@ -33,10 +33,11 @@ using namespace mlir;
 
 namespace trainc::codegen {
 
-LogicalResult lowerToLLVMDialect(ModuleOp module, StringRef mathPrefix) {
+LogicalResult lowerToLLVMDialect(ModuleOp module, StringRef mathPrefix,
+                                 const HardwareMath *hardware) {
   MLIRContext *context = module.getContext();
   // Adds declarations to the module: before the functions are lowered in parallel.
-  expandMath(module, mathPrefix);
+  expandMath(module, mathPrefix, hardware);
 
   LowerToLLVMOptions options(context);
   LLVMTypeConverter converter(context, options);

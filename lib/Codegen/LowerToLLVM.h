@@ -8,9 +8,12 @@
 
 namespace trainc::codegen {
 
+class HardwareMath;
+
 /// Lowers the functions of a module to the LLVM dialect, in place. `mathPrefix` begins the names of
 /// the library that has the functions without an expansion.
-llvm::LogicalResult lowerToLLVMDialect(mlir::ModuleOp module, llvm::StringRef mathPrefix);
+llvm::LogicalResult lowerToLLVMDialect(mlir::ModuleOp module, llvm::StringRef mathPrefix,
+                                       const HardwareMath *hardware = nullptr);
 /// Splits the module's kernels into modules of `count`; declarations go into each, globals into
 /// those that use them.
 llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> splitModule(mlir::ModuleOp module,

@@ -23,8 +23,29 @@ static constexpr double kRound64 = 6755399441055744.0;
 // In f32
 //===----------------------------------------------------------------------===//
 
+static Value expF32(Formula &f, Value x);
+
+/// e^x = 2^f 2^i with i + f = x log2(e), 3 ulp: f keeps the bits that a rounded product would lose.
+/// 2^i is halved, so that the largest results do not pass infinity on the way.
+static Value expHardware(Formula &f, Value x) {
+  x = f.clamp(x, f.f32(-104.0), f.f32(89.0));
+  Value shifted = f.fma(x, f.f32(1.442695f), f.f32(kRound32));
+  Value i = f.sub(shifted, f.f32(kRound32));
+  Value rest = f.fma(x, f.f32(1.442695f), f.neg(i));
+  rest = f.fma(x, f.f32(1.92596303e-8f), rest);
+  Value fraction = f.hardware->exp2(f, rest);
+  return f.mul(f.add(fraction, fraction), f.hardware->exp2(f, f.sub(i, f.f32(1.0))));
+}
+
+/// e^x where only its absolute error counts, for x <= 0 or a result that is divided by.
+static Value expSmall(Formula &f, Value x) {
+  return f.hardware ? f.hardware->exp2(f, f.mul(x, f.f32(M_LOG2E))) : expF32(f, x);
+}
+
 /// e^x, 0.86 ulp. x = i ln 2 + f; 2^i in two factors, so that results reach the denormals.
 static Value expF32(Formula &f, Value x) {
+  if (f.hardware)
+    return expHardware(f, x);
   x = f.clamp(x, f.f32(-104.0), f.f32(89.0));
   Value shifted = f.fma(x, f.f32(1.442695f), f.f32(kRound32));
   Value integer = f.sub(shifted, f.f32(kRound32));
@@ -64,19 +85,42 @@ static Value logF32(Formula &f, Value x) {
   return f.select(ordinary, r, f.add(x, x));
 }
 
+/// Whether an op may have the relative error of a small result wrong, as long as the absolute one
+/// is below 2 ulp of 1, and there are instructions that make this cheap.
+static bool isAbsolute(Formula &f, arith::FastMathFlags flags) {
+  return f.hardware && bitEnumContainsAll(flags, arith::FastMathFlags::afn);
+}
+
 /// tanh, 1.8 ulp.
-static Value tanhF32(Formula &f, Value x) {
-  Value magnitude = f.abs(x), s = f.mul(x, x);
-  Value e = expF32(f, f.add(magnitude, magnitude));
-  Value large = f.fma(f.f32(-2.0), f.div(f.f32(1.0), f.add(e, f.f32(1.0))), f.f32(1.0));
+static Value tanhF32(Formula &f, Value x, arith::FastMathFlags flags) {
+  Value magnitude = f.abs(x);
+  Value e = f.add(expSmall(f, f.add(magnitude, magnitude)), f.f32(1.0));
+  Value reciprocal = f.hardware ? f.hardware->reciprocal(f, e) : f.div(f.f32(1.0), e);
+  Value large = f.copysign(f.fma(f.f32(-2.0), reciprocal, f.f32(1.0)), x);
+  if (isAbsolute(f, flags))
+    return large;
+  Value s = f.mul(x, x);
   Value small =
       f.polynomial(s, {1.57394409e-2f, -5.23025580e-2f, 1.33152470e-1f, -3.33327681e-1f, 0.0});
   small = f.fma(small, x, x);
-  return f.select(f.less(magnitude, f.f32(0.599609375)), small, f.copysign(large, x));
+  return f.select(f.less(magnitude, f.f32(0.599609375)), small, large);
+}
+
+/// erf = 1 - 2^p(|x|), absolute error 6.6e-8; p is log2(erfc), fitted for |x| <= 4.
+static Value erfAbsolute(Formula &f, Value x) {
+  Value t = f.abs(x);
+  t = f.select(f.less(f.f32(4.0), t), f.f32(4.0), t);
+  Value p =
+      f.polynomial(t, {-4.535860352916643e-05f, 4.4550769962370396e-04f, -1.489441841840744e-03f,
+                       -7.746292394585907e-04f, 2.825368009507656e-02f, -1.484816074371338e-01f,
+                       -9.184163808822632e-01f, -1.6279085874557495f, 0.0});
+  return f.copysign(f.sub(f.f32(1.0), f.hardware->exp2(f, p)), x);
 }
 
 /// erf, 0.99 ulp.
-static Value erfF32(Formula &f, Value x) {
+static Value erfF32(Formula &f, Value x, arith::FastMathFlags flags) {
+  if (isAbsolute(f, flags))
+    return erfAbsolute(f, x);
   Value t = f.abs(x), s = f.mul(x, x);
   Value r = f.fma(f.f32(-1.72853470e-5f), t, f.f32(3.83197126e-4f));
   Value u = f.fma(f.f32(-3.88396438e-3f), t, f.f32(2.42546219e-2f));
@@ -87,7 +131,7 @@ static Value erfF32(Formula &f, Value x) {
   r = f.fma(r, t, f.neg(t));
   // At large |x| the formula passes infinity - infinity; there erf is 1.
   r = f.select(f.less(f.f32(8.0), t), f.f32(-104.0), r);
-  Value large = f.copysign(f.sub(f.f32(1.0), expF32(f, r)), x);
+  Value large = f.copysign(f.sub(f.f32(1.0), expSmall(f, r)), x);
   Value small = f.polynomial(s, {-5.96761703e-4f, 4.99119423e-3f, -2.67681349e-2f, 1.12819925e-1f,
                                  -3.76125336e-1f, 1.28379166e-1f});
   small = f.fma(small, x, x);
@@ -251,8 +295,8 @@ Value expandFloat(Formula &f, Operation *op) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<math::ExpOp>([&](auto) { return expF32(f, x()); })
       .Case<math::LogOp>([&](auto) { return logF32(f, x()); })
-      .Case<math::TanhOp>([&](auto) { return tanhF32(f, x()); })
-      .Case<math::ErfOp>([&](auto) { return erfF32(f, x()); })
+      .Case([&](math::TanhOp tanh) { return tanhF32(f, x(), tanh.getFastmath()); })
+      .Case([&](math::ErfOp erf) { return erfF32(f, x(), erf.getFastmath()); })
       .Case<math::Exp2Op>([&](auto) {
         Value wide = f.clamp(f.widen(x()), f.f64(-200.0), f.f64(200.0));
         return f.narrow(expF64(f, f.mul(wide, f.f64(M_LN2))));
@@ -269,9 +313,9 @@ Value expandFloat(Formula &f, Operation *op) {
       .Default([](Operation *) { return Value(); });
 }
 
-void expandMath(Operation *root) { expandMath(root, ""); }
+void expandMath(Operation *root) { expandMath(root, "", nullptr); }
 
-void expandMath(Operation *root, StringRef libraryPrefix) {
+void expandMath(Operation *root, StringRef libraryPrefix, const HardwareMath *hardware) {
   SmallVector<Operation *> ops;
   root->walk([&](Operation *op) {
     if (isa<math::MathDialect>(op->getDialect()))
@@ -280,7 +324,7 @@ void expandMath(Operation *root, StringRef libraryPrefix) {
   for (Operation *op : ops) {
     OpBuilder b(op);
     Type type = op->getResult(0).getType(), element = getElementTypeOrSelf(type);
-    Formula f(b, op->getLoc(), type);
+    Formula f(b, op->getLoc(), type, hardware);
     Value replacement;
     if (isa<math::IPowIOp>(op))
       replacement = powInt(f, op->getOperand(0), op->getOperand(1));

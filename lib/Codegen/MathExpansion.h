@@ -10,11 +10,24 @@
 
 namespace trainc::codegen {
 
+class Formula;
+
+/// Instructions that a processor has for parts of formulas on f32, accurate to 2 ulp. Only where
+/// their errors vanish beside those of the whole formula.
+class HardwareMath {
+public:
+  virtual ~HardwareMath() = default;
+  virtual mlir::Value exp2(Formula &f, mlir::Value x) const = 0;
+  virtual mlir::Value reciprocal(Formula &f, mlir::Value x) const = 0;
+};
+
 /// Builds arith ops at one place; every value has the shape (scalar or vector) of one given value.
 class Formula {
 public:
   using Value = mlir::Value;
-  Formula(mlir::OpBuilder &b, mlir::Location loc, mlir::Type like) : b(b), loc(loc), like(like) {}
+  Formula(mlir::OpBuilder &b, mlir::Location loc, mlir::Type like,
+          const HardwareMath *hardware = nullptr)
+      : b(b), loc(loc), like(like), hardware(hardware) {}
 
   mlir::Type shaped(mlir::Type element) {
     if (auto vector = mlir::dyn_cast<mlir::VectorType>(like))
@@ -92,6 +105,8 @@ public:
   mlir::OpBuilder &b;
   mlir::Location loc;
   mlir::Type like;
+  /// Null: formulas consist of sums and products.
+  const HardwareMath *hardware;
 };
 
 /// The f32 formula of a math op on f32 scalars or vectors, or null where there is none.
@@ -99,8 +114,8 @@ mlir::Value expandFloat(Formula &f, mlir::Operation *op);
 /// Replaces a math op by calls, one a lane, of the function whose name is `prefix` and the C
 /// library's name. False where there is no such function.
 bool callLibrary(mlir::OpBuilder &b, mlir::Operation *op, llvm::StringRef prefix);
-/// expandMath with another library than C's.
-void expandMath(mlir::Operation *root, llvm::StringRef libraryPrefix);
+/// expandMath with another library than C's, and perhaps a processor's instructions.
+void expandMath(mlir::Operation *root, llvm::StringRef libraryPrefix, const HardwareMath *hardware);
 
 } // namespace trainc::codegen
 

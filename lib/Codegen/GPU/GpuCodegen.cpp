@@ -5,6 +5,7 @@
 #include "../LowerToLLVM.h"
 #include "GpuEmitter.h"
 #include "GroupedKernel.h"
+#include "HardwareMath.h"
 #include "LowerToPTX.h"
 #include "trainc/Codegen.h"
 
@@ -237,7 +238,9 @@ LogicalResult GpuCodegen::Impl::compile() {
   OwningOpRef<ModuleOp> copy = module->clone();
   for (const std::string &stage : grouped)
     addGroupedKernel(copy->lookupSymbol<LLVM::LLVMFuncOp>(stage));
-  if (failed(lowerToLLVMDialect(*copy, kLibdevicePrefix)))
+  useWideProducts(*copy);
+  GpuMath hardware;
+  if (failed(lowerToLLVMDialect(*copy, kLibdevicePrefix, &hardware)))
     return failure();
   std::vector<std::string> bitcode;
   for (OwningOpRef<ModuleOp> &chunk : splitModule(*copy, kChunk)) {

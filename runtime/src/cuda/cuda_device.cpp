@@ -148,9 +148,9 @@ CudaDevice::~CudaDevice() {
   for (Underway &run : underway)
     run = {};
   marks.clear();
-  // Memory waits for the stream that may use it.
   for (DeviceMemory *block : {&arena, &outputBlock, &staging, &workspace, &constants, &errorSlot})
     block->release();
+  // Last: releasing memory waits for the stream.
   if (ownStream)
     driver.cuStreamDestroy(stream);
   if (captureStream)

@@ -30,9 +30,8 @@ func.func @bias(%x: tensor<?x8xbf16, #train.dims<2*seq, 8>>, %w: tensor<16x8xbf1
 // CHECK: train.matmul %[[Y]], %arg3
 // CHECK: %[[D:.*]] = train.fused_matmul dgelu %arg4, %arg3 transposed with %[[AUX]]
 // CHECK-SAME: -> tensor<4x16xbf16>
-// CHECK: %[[R:.*]] = train.reshape %[[D]]
-// CHECK: %[[F:.*]] = train.cast %[[R]] : tensor<2x2x16xbf16> -> tensor<2x2x16xf32>
-// CHECK: %[[DB:.*]] = train.reduce sum %[[F]] axes = [0, 1]
+// CHECK: %[[F:.*]] = train.cast %[[D]] : tensor<4x16xbf16> -> tensor<4x16xf32>
+// CHECK: %[[DB:.*]] = train.reduce sum %[[F]] axes = [0]
 // CHECK: train.matmul %arg0 transposed, %[[D]]
 // SUM-LABEL: func.func @feed_forward
 // SUM: %[[D:.*]], %[[S:.*]] = train.fused_matmul dgelu_bgrad %arg4, %arg3 transposed with

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Instructions that LLVM has as NVVM intrinsics, or not at all, one lane at a time.
+
+#include "HardwareMath.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace trainc::codegen {
+
+/// `fn` of every lane of `x`, whose results have the type `element`.
+static Value forEachLane(OpBuilder &b, Location loc, Value x, Type element,
+                         llvm::function_ref<Value(Value)> fn) {
+  auto vector = dyn_cast<VectorType>(x.getType());
+  if (!vector)
+    return fn(x);
+  auto type = VectorType::get(vector.getShape(), element);
+  Value result = arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(type)));
+  for (int64_t lane = 0; lane < vector.getNumElements(); ++lane) {
+    Value one = fn(vector::ExtractOp::create(b, loc, x, ArrayRef<int64_t>{lane}));
+    result = vector::InsertOp::create(b, loc, one, result, ArrayRef<int64_t>{lane});
+  }
+  return result;
+}
+
+static Value callIntrinsic(Formula &f, Value x, StringRef name) {
+  Type f32 = f.b.getF32Type();
+  return forEachLane(f.b, f.loc, x, f32, [&](Value lane) {
+    return LLVM::CallIntrinsicOp::create(f.b, f.loc, f32, f.b.getStringAttr(name), ValueRange{lane})
+        .getResult(0);
+  });
+}
+
+Value GpuMath::exp2(Formula &f, Value x) const {
+  return callIntrinsic(f, x, "llvm.nvvm.ex2.approx");
+}
+Value GpuMath::reciprocal(Formula &f, Value x) const {
+  return callIntrinsic(f, x, "llvm.nvvm.rcp.approx.ftz.f");
+}
+
+/// x where `value` is x & 0xffffffff, or null.
+static Value wordOf(Value value) {
+  auto mask = value.getDefiningOp<arith::AndIOp>();
+  APInt low;
+  if (!mask || !matchPattern(mask.getRhs(), m_ConstantInt(&low)) || low != 0xffffffffu)
+    return {};
+  return mask.getLhs();
+}
+
+void useWideProducts(Operation *root) {
+  root->walk([](arith::MulIOp op) {
+    APInt factor;
+    Value word = wordOf(op.getLhs());
+    if (!word || !getElementTypeOrSelf(op.getType()).isInteger(64) ||
+        !matchPattern(op.getRhs(), m_ConstantInt(&factor)) || factor.getActiveBits() > 32)
+      return;
+    OpBuilder b(op);
+    Location loc = op.getLoc();
+    Type i32 = b.getI32Type(), i64 = b.getI64Type();
+    Value constant = arith::ConstantOp::create(b, loc, b.getIntegerAttr(i32, factor.trunc(32)));
+    Value product = forEachLane(b, loc, word, i64, [&](Value lane) {
+      Value low = arith::TruncIOp::create(b, loc, i32, lane);
+      return LLVM::InlineAsmOp::create(
+                 b, loc, i64, ValueRange{low, constant}, "mul.wide.u32 $0, $1, $2;", "=l,r,n",
+                 /*has_side_effects=*/false, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                 LLVM::AsmDialectAttr(), ArrayAttr())
+          .getRes();
+    });
+    op.getResult().replaceAllUsesWith(product);
+    op.erase();
+  });
+}
+
+} // namespace trainc::codegen

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Instructions of NVIDIA GPUs that formulas of numbers are made of.
+#ifndef TRAINC_LIB_CODEGEN_GPU_HARDWAREMATH_H
+#define TRAINC_LIB_CODEGEN_GPU_HARDWAREMATH_H
+
+#include "../MathExpansion.h"
+
+namespace trainc::codegen {
+
+/// ex2.approx and rcp.approx: 2 and 1 ulp, the same bits on every run (PTX ISA, 9.7.3).
+class GpuMath final : public HardwareMath {
+public:
+  mlir::Value exp2(Formula &f, mlir::Value x) const override;
+  mlir::Value reciprocal(Formula &f, mlir::Value x) const override;
+};
+
+/// Products of two 32-bit words held in 64 bits, which random numbers consist of, become one
+/// mul.wide.u32 each. LLVM does not see that the high halves are zero and multiplies all 64 bits.
+void useWideProducts(mlir::Operation *root);
+
+} // namespace trainc::codegen
+
+#endif // TRAINC_LIB_CODEGEN_GPU_HARDWAREMATH_H
