@@ -25,21 +25,18 @@ static constexpr double kRound64 = 6755399441055744.0;
 
 static Value expF32(Formula &f, Value x);
 
-/// e^x = 2^f 2^i with i + f = x log2(e), 3 ulp: f keeps the bits that a rounded product would lose.
-/// 2^i is halved, so that the largest results do not pass infinity on the way.
+/// e^x = 2^h (1 + r) with h = x log2(e), rounded, and r what rounding has lost, times ln 2; 4 ulp.
 static Value expHardware(Formula &f, Value x) {
   x = f.clamp(x, f.f32(-104.0), f.f32(89.0));
-  Value shifted = f.fma(x, f.f32(1.442695f), f.f32(kRound32));
-  Value i = f.sub(shifted, f.f32(kRound32));
-  Value rest = f.fma(x, f.f32(1.442695f), f.neg(i));
-  rest = f.fma(x, f.f32(1.92596303e-8f), rest);
-  Value fraction = f.hardware->exp2(f, rest);
-  return f.mul(f.add(fraction, fraction), f.hardware->exp2(f, f.sub(i, f.f32(1.0))));
+  Value h = f.mul(x, f.f32(M_LOG2E));
+  Value rest = f.fma(h, f.f32(-0.693147182), x);
+  rest = f.fma(h, f.f32(1.904654e-9), rest);
+  return f.mul(f.hardware->exp2(f, h), f.add(rest, f.f32(1.0)));
 }
 
 /// e^x where only its absolute error counts, for x <= 0 or a result that is divided by.
 static Value expSmall(Formula &f, Value x) {
-  return f.hardware ? f.hardware->exp2(f, f.mul(x, f.f32(M_LOG2E))) : expF32(f, x);
+  return f.hardware ? f.hardware->exp2Normal(f, f.mul(x, f.f32(M_LOG2E))) : expF32(f, x);
 }
 
 /// e^x, 0.86 ulp. x = i ln 2 + f; 2^i in two factors, so that results reach the denormals.
@@ -114,7 +111,7 @@ static Value erfAbsolute(Formula &f, Value x) {
       f.polynomial(t, {-4.535860352916643e-05f, 4.4550769962370396e-04f, -1.489441841840744e-03f,
                        -7.746292394585907e-04f, 2.825368009507656e-02f, -1.484816074371338e-01f,
                        -9.184163808822632e-01f, -1.6279085874557495f, 0.0});
-  return f.copysign(f.sub(f.f32(1.0), f.hardware->exp2(f, p)), x);
+  return f.copysign(f.sub(f.f32(1.0), f.hardware->exp2Normal(f, p)), x);
 }
 
 /// erf, 0.99 ulp.
@@ -293,7 +290,9 @@ static Value powInt(Formula &f, Value x, Value y) {
 Value expandFloat(Formula &f, Operation *op) {
   auto x = [&](unsigned i = 0) { return op->getOperand(i); };
   return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case<math::ExpOp>([&](auto) { return expF32(f, x()); })
+      .Case([&](math::ExpOp exp) {
+        return isAbsolute(f, exp.getFastmath()) ? expSmall(f, x()) : expF32(f, x());
+      })
       .Case<math::LogOp>([&](auto) { return logF32(f, x()); })
       .Case([&](math::TanhOp tanh) { return tanhF32(f, x(), tanh.getFastmath()); })
       .Case([&](math::ErfOp erf) { return erfF32(f, x(), erf.getFastmath()); })

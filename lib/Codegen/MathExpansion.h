@@ -18,6 +18,8 @@ class HardwareMath {
 public:
   virtual ~HardwareMath() = default;
   virtual mlir::Value exp2(Formula &f, mlir::Value x) const = 0;
+  /// 0 where exp2 would be denormal: fewer instructions.
+  virtual mlir::Value exp2Normal(Formula &f, mlir::Value x) const = 0;
   virtual mlir::Value reciprocal(Formula &f, mlir::Value x) const = 0;
 };
 

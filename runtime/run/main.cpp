@@ -8,6 +8,7 @@
 #include "run/export.h"
 #include "run/failure.h"
 #include "run/train.h"
+#include "run/tune.h"
 
 #include <cstdio>
 #include <new>
@@ -36,6 +37,8 @@ void runWith(Options options) {
   std::unique_ptr<Dataset> data, evalData;
   if (training) {
     checkTrainable(options, package);
+    if (options.tune)
+      checkTunable(options, package);
     data = std::make_unique<Dataset>(package, options.data, Dataset::Use::train, options.batchSize,
                                      *reporter);
     if (!options.dumpGradients.empty() && (options.steps || options.epochs))
@@ -56,7 +59,9 @@ void runWith(Options options) {
   Session session = openSession(options, package, !training,
                                 options.profile.empty() ? nullptr : &profile, *reporter);
   introduce(options, package, session, data.get(), *reporter);
-  if (training)
+  if (options.tune)
+    tune(options, session.get(), *data, *reporter);
+  else if (training)
     train(options, package, session, *data, evalData.get(), *reporter);
   else if (evalData)
     evaluate(session.get(), *evalData, *reporter);

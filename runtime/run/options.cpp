@@ -60,8 +60,10 @@ std::string findConflict(const Options &o) {
     return "--eval-every needs --eval FILE";
   if (!o.predict.empty() && o.output.empty())
     return "--predict needs -o OUT.safetensors";
-  if (o.predict.empty() && !o.output.empty())
-    return "-o needs --predict FILE";
+  if (o.tune && o.output.empty())
+    return "--tune needs -o TUNED.tpk";
+  if (o.predict.empty() && !o.tune && !o.output.empty())
+    return "-o needs --predict FILE or --tune SECONDS";
   if (o.predict.empty() && !o.outputs.empty())
     return "--outputs needs --predict FILE";
   if (endsWith(o.exportPath, ".onnx"))
@@ -74,8 +76,20 @@ std::string findConflict(const Options &o) {
       (!o.save.empty() || !o.eval.empty() || !o.predict.empty() || !o.exportPath.empty()))
     return "--dump-gradients goes with none of --save, --eval, --predict, --export";
 
+  const std::pair<bool, const char *> notTuned[] = {
+      {o.steps.has_value(), "--steps"},    {o.epochs.has_value(), "--epochs"},
+      {!o.resume.empty(), "--resume"},     {!o.save.empty(), "--save"},
+      {!o.eval.empty(), "--eval"},         {!o.predict.empty(), "--predict"},
+      {!o.exportPath.empty(), "--export"}, {!o.dumpGradients.empty(), "--dump-gradients"},
+      {!o.profile.empty(), "--profile"},   {o.checkNumerics, "--check-numerics"}};
+  for (auto [given, name] : notTuned)
+    if (o.tune && given)
+      return std::string("--tune and ") + name + " exclude each other: --tune does not train";
+
   if (!o.data.empty())
     return {};
+  if (o.tune)
+    return "--tune needs --data FILE: it tunes for the shapes of its first step";
   if (o.predict.empty() && o.exportPath.empty() && o.eval.empty())
     return "--data FILE is missing (only --predict, --export and --eval can do without)";
   const std::pair<bool, const char *> needData[] = {{o.steps.has_value(), "--steps"},
@@ -177,7 +191,9 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_option("--outputs", o.outputs, "NAME,...: which outputs (default: all but the loss)")
       ->delimiter(',')
       ->group(group);
-  app.add_option("-o", o.output, "the .safetensors file that --predict writes")->group(group);
+  app.add_option("-o", o.output,
+                 "what is written: the .safetensors file of --predict, the package of --tune")
+      ->group(group);
 
   group = "Log and machine";
   std::string logFormat = "text";
@@ -200,6 +216,12 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
                  "time every command of the steps: a table, a JSON object a command in this file, "
                  "and FILE.trace.json for Chrome's trace viewer; steps are slower")
       ->type_name("FILE")
+      ->group(group);
+  app.add_option("--tune", o.tune,
+                 "GPU: for so long, compare algorithms for the steps that --data and --batch-size "
+                 "make, and write a package that uses the quickest, with -o; does not train")
+      ->type_name("SECONDS")
+      ->check(nonNegative())
       ->group(group);
   app.add_flag("--check-numerics", o.checkNumerics,
                "look at all that commands write, and name the first one that made a NaN or an "

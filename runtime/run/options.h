@@ -35,6 +35,7 @@ struct Options {
   std::vector<std::string> outputs;
   std::string exportPath;
   std::string dumpGradients;
+  std::optional<double> tune; ///< seconds; writes `output`
 
   bool json = false;
   bool memoryStats = false;

@@ -239,6 +239,7 @@ LogicalResult GpuCodegen::Impl::compile() {
   for (const std::string &stage : grouped)
     addGroupedKernel(copy->lookupSymbol<LLVM::LLVMFuncOp>(stage));
   useWideProducts(*copy);
+  useReciprocals(*copy);
   GpuMath hardware;
   if (failed(lowerToLLVMDialect(*copy, kLibdevicePrefix, &hardware)))
     return failure();

@@ -19,6 +19,8 @@ namespace trainc::codegen {
 static constexpr unsigned kZerosBytes = 128;
 /// Every buffer has whole blocks of so many bytes.
 static constexpr unsigned kWholeBytes = 256;
+/// First word of memo keys, beyond those of every processor's.
+static constexpr intptr_t kLanesBelow = 64;
 
 GpuEmitter::GpuEmitter(FusionOp fusion, const Structure &structure, LLVM::LLVMFuncOp function,
                        SmallVectorImpl<DimAttr> &dims, const GpuStage &stage, bool hasTemporary)
@@ -136,6 +138,37 @@ Value GpuEmitter::makeDivision(Value x, Value y, bool remainder) {
   return result;
 }
 
+/// Lanes below a limit: one 32-bit comparison each, where the numbers are small enough.
+Value GpuEmitter::lessThan(const ElementIndex &x, const ElementIndex &y) {
+  constexpr int64_t largest = std::numeric_limits<int32_t>::max();
+  if (lanes() == 1 || x.vector || y.vector || x.stride != 1 || y.stride != 0)
+    return KernelEmitter::lessThan(x, y);
+  auto left = upperBound(x.base), right = upperBound(y.base);
+  if (!left || !right || *left > largest || *right > largest)
+    return KernelEmitter::lessThan(x, y);
+  auto word = [](Value value) { return reinterpret_cast<intptr_t>(value.getAsOpaquePointer()); };
+  return once(std::max(depthOf(x.base), depthOf(y.base)),
+              {kLanesBelow, word(x.base), word(y.base), lanes()}, [&] {
+                Type i32 = b.getI32Type();
+                auto type = VectorType::get(int64_t(lanes()), i32);
+                Value from = arith::IndexCastOp::create(b, location, i32, x.base);
+                Value to = arith::IndexCastOp::create(b, location, i32, y.base);
+                Value count = arith::SubIOp::create(b, location, to, from);
+                Value zero = arith::ConstantIntOp::create(b, location, 0, 32);
+                Value counts = vector::BroadcastOp::create(b, location, type, count);
+                auto below = arith::CmpIPredicate::slt;
+                Value mask =
+                    arith::CmpIOp::create(b, location, below, laneConstants(i32, 1), counts);
+                firstLanes[mask] = arith::CmpIOp::create(b, location, below, zero, count);
+                return mask;
+              });
+}
+
+Value GpuEmitter::anyOf(Value mask) {
+  Value first = firstLanes.lookup(mask);
+  return first ? first : anyLane(mask);
+}
+
 //===----------------------------------------------------------------------===//
 // Loads and stores
 //===----------------------------------------------------------------------===//
@@ -199,7 +232,7 @@ Value GpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
   if (vectorLanes == 1 || offset.isUniform()) {
     Value condition = guard.scalar;
     if (guard.lanes)
-      condition = conjunction(condition, anyLane(guard.lanes));
+      condition = conjunction(condition, anyOf(guard.lanes));
     Value address = guardedPointer(elementPointer(pointer, memory, offset.base), condition);
     loaded = LLVM::LoadOp::create(b, location, memory, address, bytes);
   } else {
@@ -211,11 +244,10 @@ Value GpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
                alignmentOf(offset.base, bytes) == vectorLanes * bytes &&
                vectorLanes * bytes <= kWholeBytes) {
       // Lanes that are off may lie behind the buffer, but not behind what is allocated for it.
-      Value condition = conjunction(guard.scalar, anyLane(guard.lanes));
+      // What is there goes nowhere.
+      Value condition = conjunction(guard.scalar, anyOf(guard.lanes));
       Value address = guardedPointer(elementPointer(pointer, memory, offset.base), condition);
       loaded = LLVM::LoadOp::create(b, location, type, address, vectorLanes * bytes);
-      Value none = arith::ConstantOp::create(b, location, cast<TypedAttr>(b.getZeroAttr(type)));
-      loaded = arith::SelectOp::create(b, location, guard.lanes, loaded, none);
     } else {
       Values elements;
       for (unsigned lane = 0; lane < vectorLanes; ++lane) {

@@ -69,6 +69,7 @@ public:
   void storeTo(mlir::Value pointer, mlir::Type element, const train::ElementIndex &offset,
                mlir::Value value) override;
   mlir::Value buffer(unsigned number) override;
+  mlir::Value lessThan(const train::ElementIndex &a, const train::ElementIndex &b) override;
   /// The stages' common buffer, from a byte (a multiple of 16) on.
   mlir::Value temporary(int64_t byteOffset = 0);
   /// Shared memory of the block for `count` elements: a new array.
@@ -107,6 +108,8 @@ private:
   mlir::Value laneOf(mlir::Value vector, unsigned lane);
   mlir::Value laneOffset(const train::ElementIndex &offset, unsigned lane);
   void addDims(unsigned count);
+  /// Whether any lane of a guard is on.
+  mlir::Value anyOf(mlir::Value mask);
   /// Bytes that an access at `offset` is aligned to, at most a whole vector.
   unsigned alignmentOf(mlir::Value offset, int64_t elementBytes);
   /// A number that an index scalar is certainly not above.
@@ -117,6 +120,8 @@ private:
   unsigned firstDim, sharedArrays = 0;
   mlir::Value threadIndex, blockIndex, zerosBase;
   llvm::DenseMap<mlir::Value, int64_t> bounds;
+  /// Of guards whose first lane is on where any is.
+  llvm::DenseMap<mlir::Value, mlir::Value> firstLanes;
   llvm::SmallVector<mlir::Operation *> globals;
 };
 
@@ -167,8 +172,9 @@ void mapScan(GpuKernel &kernel);
 
 // Shared by the plans.
 /// Elements of a thread's vector along an axis of this size: 16 bytes of the narrowest type that is
-/// read or written all over, and a divisor of the size where that is known.
-unsigned chooseLanes(train::FusionOp fusion, const Structure &structure, train::DimAttr axis);
+/// read or written all over (or is one of `others`), and a divisor of the size where that is known.
+unsigned chooseLanes(train::FusionOp fusion, const Structure &structure, train::DimAttr axis,
+                     llvm::ArrayRef<mlir::Type> others = {});
 /// Vectors of an axis whose size they divide; 1 where the axis is shorter, so that code in a branch
 /// that is not taken never divides by 0.
 mlir::Value wholeVectors(GpuEmitter &e, train::DimAttr axis, unsigned lanes);

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -36,6 +37,9 @@ static Value callIntrinsic(Formula &f, Value x, StringRef name) {
 
 Value GpuMath::exp2(Formula &f, Value x) const {
   return callIntrinsic(f, x, "llvm.nvvm.ex2.approx");
+}
+Value GpuMath::exp2Normal(Formula &f, Value x) const {
+  return callIntrinsic(f, x, "llvm.nvvm.ex2.approx.ftz");
 }
 Value GpuMath::reciprocal(Formula &f, Value x) const {
   return callIntrinsic(f, x, "llvm.nvvm.rcp.approx.ftz.f");
@@ -70,6 +74,45 @@ void useWideProducts(Operation *root) {
           .getRes();
     });
     op.getResult().replaceAllUsesWith(product);
+    op.erase();
+  });
+}
+
+void useReciprocals(Operation *root) {
+  struct Divisor {
+    Value value, reciprocal, scale;
+  };
+  llvm::DenseMap<Value, Divisor> divisors;
+  root->walk([&](arith::DivFOp op) {
+    auto broadcast = op.getRhs().getDefiningOp<vector::BroadcastOp>();
+    if (!broadcast || !getElementTypeOrSelf(op.getType()).isF32() ||
+        isa<VectorType>(broadcast.getSourceType()))
+      return;
+    Divisor &divisor = divisors[broadcast];
+    if (!divisor.value) {
+      // Into a range where neither it nor its reciprocal comes near the limits.
+      OpBuilder b(broadcast);
+      Formula f(b, op.getLoc(), broadcast.getSourceType());
+      Value y = broadcast.getSource(), magnitude = f.abs(y);
+      Value small = f.less(magnitude, f.f32(0x1p-64)), large = f.less(f.f32(0x1p64), magnitude);
+      Value scale =
+          f.select(large, f.f32(0x1p-64), f.select(small, f.f32(0x1p64), f.f32(1.0)));
+      y = f.mul(y, scale);
+      Value reciprocal = f.div(f.f32(1.0), y);
+      // By infinity nothing remains: 0 is the quotient.
+      Value finite = f.less(magnitude, f.f32(INFINITY));
+      auto lanes = [&](Value x) -> Value {
+        return vector::BroadcastOp::create(b, op.getLoc(), op.getType(), x);
+      };
+      divisor = {lanes(f.neg(f.select(finite, y, f.f32(0.0)))), lanes(reciprocal), lanes(scale)};
+    }
+    OpBuilder b(op);
+    Formula f(b, op.getLoc(), op.getType());
+    Value x = op.getLhs(), quotient = f.mul(x, divisor.reciprocal);
+    Value rest = f.fma(quotient, divisor.value, x);
+    Value better = f.fma(rest, divisor.reciprocal, quotient);
+    Value finite = f.less(f.abs(quotient), f.f32(INFINITY));
+    op.getResult().replaceAllUsesWith(f.mul(f.select(finite, better, quotient), divisor.scale));
     op.erase();
   });
 }

@@ -11,12 +11,17 @@ namespace trainc::codegen {
 class GpuMath final : public HardwareMath {
 public:
   mlir::Value exp2(Formula &f, mlir::Value x) const override;
+  mlir::Value exp2Normal(Formula &f, mlir::Value x) const override;
   mlir::Value reciprocal(Formula &f, mlir::Value x) const override;
 };
 
 /// Products of two 32-bit words held in 64 bits, which random numbers consist of, become one
 /// mul.wide.u32 each. LLVM does not see that the high halves are zero and multiplies all 64 bits.
 void useWideProducts(mlir::Operation *root);
+
+/// Quotients of lanes by one number multiply by its reciprocal and correct the result: the bits of a
+/// division but for results whose remainder is denormal, and without its branch for special cases.
+void useReciprocals(mlir::Operation *root);
 
 } // namespace trainc::codegen
 

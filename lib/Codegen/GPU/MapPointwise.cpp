@@ -2,7 +2,7 @@
 // The pointwise template on the GPU, and what the plans of all templates share. A thread computes a
 // few vectors that lie a block's width apart: all their loads come before the first store.
 
-#include "GpuEmitter.h"
+#include "MapTransposed.h"
 
 using namespace mlir;
 using namespace trainc::train;
@@ -33,7 +33,7 @@ DimAttr productOf(MLIRContext *context, ArrayRef<DimAttr> space, ArrayRef<int64_
   return product(context, sizes);
 }
 
-unsigned chooseLanes(FusionOp fusion, const Structure &s, DimAttr axis) {
+unsigned chooseLanes(FusionOp fusion, const Structure &s, DimAttr axis, ArrayRef<Type> others) {
   int64_t narrowest = 16;
   auto look = [&](Type type) {
     int64_t bytes = memoryBytes(getElementTypeOrSelf(type));
@@ -47,6 +47,8 @@ unsigned chooseLanes(FusionOp fusion, const Structure &s, DimAttr axis) {
   for (Type type : fusion.getResultTypes())
     if (getDims(type) == s.space)
       look(type);
+  for (Type type : others)
+    look(type);
   unsigned lanes = narrowest == 16 ? 4 : unsigned(16 / narrowest);
   if (auto size = axis.getConstant())
     while (*size % lanes != 0)
@@ -68,6 +70,10 @@ void planPointwise(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   MLIRContext *context = fusion.getContext();
   if (s.vectorAxis < 0) {
     plan.stages = {{"", DimAttr::constant(context, 1), kWarp}};
+    return;
+  }
+  if (auto shape = TransposedShape::choose(fusion, s)) {
+    shape->plan(fusion, s, plan);
     return;
   }
   DimAttr elements = product(context, s.space);
@@ -239,6 +245,11 @@ void PointwiseMap::run() {
   e.finish();
 }
 
-void mapPointwise(GpuKernel &kernel) { PointwiseMap(kernel).run(); }
+void mapPointwise(GpuKernel &kernel) {
+  if (auto shape = TransposedShape::choose(kernel.fusion, kernel.structure))
+    mapTransposed(kernel, *shape);
+  else
+    PointwiseMap(kernel).run();
+}
 
 } // namespace trainc::codegen

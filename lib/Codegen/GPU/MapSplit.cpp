@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Few rows on many blocks: a block sweeps a part of the reduced positions of a row, and the parts'
-// results are combined by one block a row (StagedReduction.h).
+// results are combined by one block a row (StagedReduction.h). The positions are taken in the order
+// in which most of what is read lies in memory: a function of the kernel only.
 //
 // The order of a reduction: a thread's vectors, in rounds of a few; the lanes; the threads of the
 // block; then the parts, in the same way.
 
+#include "Accesses.h"
 #include "StagedReduction.h"
 
 using namespace mlir;
@@ -30,6 +32,9 @@ constexpr int64_t kSplitBlocks = 2 * kTileBlocks;
 struct SplitShape {
   SplitShape(FusionOp fusion, const Structure &s);
 
+  /// The reduced axes, outermost loop first; vectors lie along the last.
+  SmallVector<int64_t> order;
+  int64_t vectorAxis;
   unsigned lanes;
   /// Rows; vectors of a row, and of the vector axis.
   DimAttr rows, vectors, axisVectors;
@@ -39,15 +44,52 @@ struct SplitShape {
 
 } // namespace
 
+/// The reduced axes in the space's order, or in that of an input where more is read along its
+/// innermost axis.
+static SmallVector<int64_t> chooseOrder(FusionOp fusion, const Structure &s,
+                                        ArrayRef<InputAccess> accesses) {
+  SmallVector<int64_t> bytes(s.space.size());
+  for (const InputAccess &access : accesses)
+    bytes[access.inner] += access.bytes;
+  for (const Pass &pass : s.passes)
+    for (unsigned result : pass.results)
+      bytes[s.vectorAxis] += memoryBytes(getElementTypeOrSelf(fusion.getResultTypes()[result]));
+  const InputAccess *best = nullptr;
+  for (const InputAccess &access : accesses)
+    if (s.isReduced(access.inner) && bytes[access.inner] > bytes[best ? best->inner : s.vectorAxis])
+      best = &access;
+  SmallVector<int64_t> order;
+  auto add = [&](int64_t axis, int64_t last) {
+    if (s.isReduced(axis) && axis != last && !llvm::is_contained(order, axis))
+      order.push_back(axis);
+  };
+  int64_t last = best ? best->inner : s.vectorAxis;
+  if (best)
+    for (int64_t axis : best->axes)
+      add(axis, last);
+  // All, or those of size 1.
+  for (int64_t axis : s.reduced)
+    add(axis, last);
+  order.push_back(last);
+  return order;
+}
+
 SplitShape::SplitShape(FusionOp fusion, const Structure &s) {
   MLIRContext *context = fusion.getContext();
-  DimAttr axis = s.space[s.vectorAxis];
-  lanes = axis.getConstant() ? chooseLanes(fusion, s, axis) : 1;
+  SmallVector<InputAccess> accesses = findFullAccesses(fusion, s);
+  order = chooseOrder(fusion, s, accesses);
+  vectorAxis = order.back();
+  SmallVector<Type> types;
+  for (const InputAccess &access : accesses)
+    if (access.inner == vectorAxis)
+      types.push_back(fusion.getInputs()[access.argument].getType());
+  DimAttr axis = s.space[vectorAxis];
+  lanes = axis.getConstant() ? chooseLanes(fusion, s, axis, types) : 1;
   axisVectors = ceilDim(axis, lanes);
   rows = productOf(context, s.space, s.kept);
   vectors = axisVectors;
   for (int64_t reduced : s.reduced)
-    if (reduced != s.vectorAxis)
+    if (reduced != vectorAxis)
       vectors = vectors * s.space[reduced];
   DimAttr most = ceilDim(DimAttr::constant(context, kSplitBlocks), atLeastOne(rows));
   parts = atLeastOne(minDim(ceilDim(vectors, kPartVectors), most));
@@ -68,7 +110,7 @@ namespace {
 class SplitMap final : StagedReduction {
 public:
   explicit SplitMap(GpuKernel &kernel, const SplitShape &shape)
-      : StagedReduction(kernel, shape.parts), shape(shape) {}
+      : StagedReduction(kernel, shape.parts, shape.vectorAxis, shape.order), shape(shape) {}
   void run();
 
 private:
@@ -91,7 +133,7 @@ void SplitMap::moveToVector(Value vector) {
   }
   setSpaceIndex(outer, vectorAt(*e, column, shape.lanes));
   // One row is the whole space.
-  if (shape.rows.isConstant(1))
+  if (shape.rows.isConstant(1) && llvm::equal(shape.order, s.reduced))
     e->spaceOffset = vectorAt(*e, vector, shape.lanes);
 }
 

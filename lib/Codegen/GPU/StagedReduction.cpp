@@ -59,13 +59,14 @@ unsigned chooseUnroll(FusionOp fusion, const Structure &s, unsigned lanes) {
 // Code
 //===----------------------------------------------------------------------===//
 
-StagedReduction::StagedReduction(GpuKernel &kernel, DimAttr parts)
+StagedReduction::StagedReduction(GpuKernel &kernel, DimAttr parts, int64_t vectorAxis,
+                                 ArrayRef<int64_t> reduced)
     : kernel(kernel), s(kernel.structure), layout(kernel.fusion, kernel.structure, parts),
-      yield(kernel.fusion.getBody().front().getTerminator()) {
+      yield(kernel.fusion.getBody().front().getTerminator()), vectorAxis(vectorAxis) {
   for (int64_t axis : s.kept)
     keptSizes.push_back(s.space[axis]);
-  for (int64_t axis : s.reduced)
-    if (axis != s.vectorAxis) {
+  for (int64_t axis : reduced)
+    if (axis != vectorAxis) {
       outerReduced.push_back(axis);
       outerReducedSizes.push_back(s.space[axis]);
     }
@@ -94,7 +95,7 @@ void StagedReduction::setSpaceIndex(ArrayRef<ElementIndex> outer, const ElementI
     e->spaceIndex[axis] = index;
   for (auto [axis, index] : llvm::zip_equal(outerReduced, outer))
     e->spaceIndex[axis] = index;
-  e->spaceIndex[s.vectorAxis] = vector;
+  e->spaceIndex[vectorAxis] = vector;
 }
 
 Value StagedReduction::lookUp(Value value, ArrayRef<ElementIndex> index) {

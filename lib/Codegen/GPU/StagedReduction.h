@@ -33,7 +33,12 @@ struct ReductionStages {
 /// What the mappings share: coordinates, and the roots of the passes.
 class StagedReduction {
 protected:
-  StagedReduction(GpuKernel &kernel, train::DimAttr parts);
+  /// `vectorAxis` and `reduced`: which axis vectors lie along, and the reduced axes from the
+  /// outermost loop to the innermost; the order may be another than the space's.
+  StagedReduction(GpuKernel &kernel, train::DimAttr parts, int64_t vectorAxis,
+                  llvm::ArrayRef<int64_t> reduced);
+  StagedReduction(GpuKernel &kernel, train::DimAttr parts)
+      : StagedReduction(kernel, parts, kernel.structure.vectorAxis, kernel.structure.reduced) {}
 
   /// Begins the next stage of the kernel.
   void begin(unsigned pass);
@@ -64,6 +69,7 @@ protected:
   ReductionStages layout;
   GpuEmitter *e = nullptr;
   mlir::Operation *yield;
+  int64_t vectorAxis;
   llvm::SmallVector<int64_t> outerReduced;
   llvm::SmallVector<train::DimAttr> outerReducedSizes, keptSizes;
 

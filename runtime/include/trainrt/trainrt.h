@@ -510,6 +510,37 @@ TRAINRT_API trainrt_status trainrt_gradients(trainrt_session *session, const tra
                                              const trainrt_step_options *options,
                                              trainrt_step_result *result, trainrt_error **error);
 
+/* Since 1.1: what `trainrt_session_tune` has found. */
+typedef struct trainrt_tune_result {
+  size_t size;
+  size_t products; /* different matrix products of a step */
+  size_t reached;  /* of these, those that there was time for */
+  size_t changed;  /* of these, those that another algorithm is quicker for */
+  /* of all matrix products of a step, one after the other, before and after */
+  double before_milliseconds;
+  double after_milliseconds;
+  /* a line for each, the most expensive first; valid until the session's next tuning */
+  const char *report;
+} trainrt_tune_result;
+
+static inline trainrt_tune_result trainrt_tune_result_default(void) {
+  trainrt_tune_result result;
+  memset(&result, 0, sizeof result);
+  result.size = sizeof result;
+  return result;
+}
+
+/* Since 1.1, GPU: times the algorithms of the matrix products that a step over these micro-batches
+ * makes (only their shapes matter), the most expensive products first, for about `seconds`, and
+ * writes a package to `path` that is the session's with the quickest ones chosen. It uses them where
+ * the GPU and the version of cuBLASLt are those of now; they add in another order, so it has bits of
+ * its own, which are the same in every run. No value of the session changes, but outputs are lost.
+ * UNSUPPORTED: there is nothing to choose. `result` may be NULL. */
+TRAINRT_API trainrt_status trainrt_session_tune(trainrt_session *session,
+                                                const trainrt_batch *batches, size_t batch_count,
+                                                double seconds, const char *path,
+                                                trainrt_tune_result *result, trainrt_error **error);
+
 enum {
   /* an input that is not given (labels, when predicting) is taken as zeros; the loss then is NaN.
      Its axes must be known from the other inputs */

@@ -35,6 +35,8 @@ struct trainrt_package {
 struct trainrt_session {
   std::unique_ptr<trainrt::Session> impl;
   trainrt::CheckpointInfo checkpoint;
+  /// Of the last tuning.
+  std::string tuningReport;
   /// Of the last step: memory that the next one uses again.
   std::vector<trainrt::Batch> batches;
 };

@@ -4,6 +4,7 @@
 #include "capi/internal.h"
 
 #include <chrono>
+#include <cmath>
 
 using namespace trainrt;
 using namespace trainrt::capi;
@@ -249,6 +250,40 @@ trainrt_status trainrt_session_finish(trainrt_session *session, trainrt_step_res
     const double waited = session->impl->waitedSeconds();
     Status status = session->impl->finish(done);
     return writeResult(*session, status, done, timer, waited, result);
+  });
+}
+
+trainrt_status trainrt_session_tune(trainrt_session *session, const trainrt_batch *batches,
+                                    size_t batch_count, double seconds, const char *path,
+                                    trainrt_tune_result *result, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!session || (batch_count && !batches))
+      return nullArgument(session ? "batches" : "session");
+    if (!path)
+      return nullArgument("path");
+    if (!(seconds >= 0) || !std::isfinite(seconds))
+      return fail(Code::InvalidArgument, "seconds: ", seconds, " is no time");
+    TRAINRT_TRY(checkStruct(result, "result"));
+    std::vector<Batch> read(batch_count);
+    for (size_t i = 0; i < batch_count; ++i)
+      TRAINRT_TRY(readBatch(batches[i], read[i]));
+    session->impl->warnings().clear();
+    TuningResult found;
+    TRAINRT_TRY(session->impl->tune(read, seconds, found));
+    TRAINRT_TRY(writeTuned(session->impl->package(), found.choices, path));
+    trainrt_tune_result filled = trainrt_tune_result_default();
+    std::string &report = session->tuningReport;
+    report.clear();
+    for (const TuningResult::Line &line : found.lines) {
+      ++filled.products;
+      filled.reached += line.candidates != 0;
+      filled.changed += line.changed;
+      filled.before_milliseconds += line.before * double(line.uses) * 1e3;
+      filled.after_milliseconds += line.after * double(line.uses) * 1e3;
+      report += describe(line) + "\n";
+    }
+    filled.report = report.c_str();
+    return writeStruct(filled, "result", result);
   });
 }
 

@@ -45,6 +45,11 @@ Status Device::allocate(int64_t bytes, const char *what, bool zeroed, DeviceMemo
   return {};
 }
 
+Status Device::tune(const std::vector<const ExecutionPlan *> &, double, TuningResult &) {
+  return fail(Code::Unsupported, "there is nothing to tune: only packages for a GPU have choices "
+                                 "that are made by timing; compile with --target cuda");
+}
+
 Status Device::badIndex(const int64_t *fields) const {
   uint64_t node = uint64_t(fields[0] - 1);
   const std::vector<std::string> &nodes = package->program().nodes;

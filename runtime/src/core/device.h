@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "core/observer.h"
 #include "core/package.h"
+#include "core/tuning.h"
 #include "cpu/thread_pool.h"
 
 #include <array>
@@ -124,6 +125,13 @@ public:
   /// The end of a run. BadData with the node, position and value when a kernel met a bad index.
   virtual Status wait(Ticket ticket, Result &result) = 0;
 
+  /// Compares what there is to choose from for the commands of these plans, within `seconds`. No
+  /// parameter, state or gradient changes, but outputs are lost. Unsupported without any choice.
+  virtual Status tune(const std::vector<const ExecutionPlan *> &plans, double seconds,
+                      TuningResult &result);
+  /// What a person should know about the choices of the package; "" if nothing.
+  const std::string &note() const { return remark; }
+
   /// Adds what the device itself holds.
   virtual void addMemory(MemoryUse &use) const = 0;
   /// Bytes read and written in a second by a large copy within the device's memory.
@@ -144,6 +152,7 @@ protected:
   const std::unique_ptr<ThreadPool> pool;
   const AddressOf addressOf;
   double waited = 0;
+  std::string remark;
 };
 
 } // namespace trainrt

@@ -52,6 +52,8 @@ struct ExecutionPlan {
   /// Of the function's buffers; offsets of arena buffers within the arena.
   std::vector<int64_t> bufferBytes, bufferOffsets;
   std::vector<Output> outputs;
+  /// Of CUDA: by command, whether it belongs on the second lane (core/overlap.h).
+  std::vector<bool> aside;
   int64_t arenaBytes = 0, arenaLowerBound = 0, outputBytes = 0;
   /// A thread.
   int64_t scratchBytes = 0;

@@ -48,6 +48,11 @@ Status Package::openEntries() {
     return missing("program.fb");
   TRAINRT_TRY(readProgram(archive.data(*entry), entry->size, code));
   TRAINRT_TRY(crossCheck());
+  if (const ZipEntry *tuned = archive.find(tuningEntry))
+    TRAINRT_TRY(readTuning({reinterpret_cast<const char *>(archive.data(*tuned)), tuned->size},
+                           choices)
+                    .as(Code::BadPackage)
+                    .within(std::string("entry '") + tuningEntry + "' "));
   return loadKernels();
 }
 

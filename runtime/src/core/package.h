@@ -7,6 +7,7 @@
 #include "core/kernels.h"
 #include "core/manifest.h"
 #include "core/program.h"
+#include "core/tuning.h"
 #include "io/zip.h"
 
 #include <memory>
@@ -28,6 +29,8 @@ public:
   /// "cpu:x86-64-v3": what is in use; "cuda:sm_90": what it was compiled for.
   const std::string &target() const { return targetName; }
   const ZipReader &zip() const { return archive; }
+  /// What a tuned package chooses, by the machine that it was tuned on.
+  const Tuning &tuning() const { return choices; }
 
   /// The manifest's entry of parameter `index` of the program.
   const Manifest::Tensor &parameter(size_t index) const {
@@ -59,6 +62,7 @@ private:
   ZipReader archive;
   Manifest description;
   Program code;
+  Tuning choices;
   std::unique_ptr<KernelLibrary> library;
   std::vector<size_t> parameterEntry, inputEntry;
   int32_t loss = -1, nonfinite = -1, batch = -1;

@@ -169,6 +169,8 @@ Status Session::start(const SessionOptions &options) {
       {threads, options.allocator, options.device, options.stream, options.synchronous,
        observer.get()},
       [this](Space space, uint32_t index) { return addressOf(space, index); }, device));
+  if (!device->note().empty())
+    notes += device->note() + "\n";
   if (!device->isHost())
     plans.setCapacity(32);
   hypers.resize(program.hypers.size());
@@ -691,6 +693,33 @@ Status Session::eval(const Batch &batch, bool fillMissing, double &loss) {
   return std::isfinite(result.loss) || source->lossOutput() < 0
              ? Status()
              : explained({}, "the loss of the evaluation");
+}
+
+Status Session::tune(const std::vector<Batch> &batches, double seconds, TuningResult &result) {
+  if (batches.empty())
+    return fail(Code::InvalidArgument, "tuning needs at least one batch");
+  settle();
+  const bool fused = batches.size() == 1 && source->step();
+  if (!fused && !inference && (!source->micro() || !source->update()))
+    return fail(Code::Unsupported, "the package cannot accumulate micro-batches; compile it again");
+  const Function &first = inference ? source->program().functions.front()
+                          : fused   ? *source->step()
+                                    : *source->micro();
+  TRAINRT_TRY(bindAll(first, batches));
+  std::vector<const ExecutionPlan *> found;
+  auto add = [&](const Function &function, const std::vector<int64_t> &symbols) {
+    const ExecutionPlan *plan = nullptr;
+    Status status = prepare(function, symbols, plan);
+    if (status.ok() && std::find(found.begin(), found.end(), plan) == found.end())
+      found.push_back(plan);
+    return status;
+  };
+  for (const BoundBatch &batch : bound)
+    TRAINRT_TRY(add(first, batch.symbols));
+  if (!fused)
+    TRAINRT_TRY(add(*source->update(), noSymbols));
+  outputs.clear();
+  return device->tune(found, seconds, result);
 }
 
 Status Session::parameter(size_t index, ArrayView &array) const {

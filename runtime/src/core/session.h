@@ -92,6 +92,9 @@ public:
 
   const Package &package() const { return *source; }
   int64_t stepCount() const { return steps; }
+  /// Compares algorithms for the steps that such batches make; changes no value of the session, but
+  /// outputs are lost.
+  Status tune(const std::vector<Batch> &batches, double seconds, TuningResult &result);
   Status measureCopySpeed(double &bytesPerSecond) {
     return device->measureCopySpeed(bytesPerSecond);
   }

@@ -83,7 +83,7 @@ struct BlasImpl {
   const Driver *driver = nullptr;
   lt::Handle handle = nullptr;
   std::string libraryPath;
-  /// "VERSION DEVICE, N SMs": what tuned choices are valid for.
+  /// "cuBLASLt VERSION, DEVICE, N SMs": what tuned choices are valid for.
   std::string identity;
   std::mutex mutex;
   std::map<std::string, Choice> choices, tuned;
@@ -135,8 +135,8 @@ public:
 
   /// Up to `count` algorithms, the library's favourite first.
   Status candidates(int count, std::vector<Choice> &found) const;
-  /// What decides the choice, as text.
-  const std::string &key() const { return choiceKey; }
+  std::string key() const override { return choiceKey; }
+  std::string algorithm() const override;
 
   Choice choice;
 
@@ -338,6 +338,16 @@ Status LtPlan::make() {
   return {};
 }
 
+std::string LtPlan::algorithm() const {
+  std::string text;
+  for (uint64_t word : choice.algo.data) {
+    char hex[20];
+    std::snprintf(hex, sizeof hex, "%s%016" PRIx64, text.empty() ? "" : " ", word);
+    text += hex;
+  }
+  return text;
+}
+
 /// Calls `body(a, b, c)` with the offsets in bytes of each combination of the loops.
 template <typename Body> Status LtPlan::forEachLoop(Body body) const {
   std::vector<int64_t> index(layout.loops.size(), 0);
@@ -406,8 +416,6 @@ Status LtPlan::enqueue(StreamHandle stream, const GemmOperands &operands,
   });
 }
 
-const char *const tunedHeader = "matrix products tuned for cuBLASLt ";
-
 } // namespace
 
 CublasLt::CublasLt(std::shared_ptr<BlasImpl> impl) : impl(std::move(impl)) {}
@@ -460,7 +468,7 @@ Status CublasLt::load(std::unique_ptr<CublasLt> &blas) {
     return impl->failed("cublasLtCreate", status);
   std::string device;
   TRAINRT_TRY(deviceIdentity(*impl->driver, device));
-  impl->identity = std::to_string(api.GetVersion()) + " " + device;
+  impl->identity = "cuBLASLt " + std::to_string(api.GetVersion()) + ", " + device;
   blas.reset(new CublasLt(std::move(impl)));
   return {};
 }
@@ -472,96 +480,42 @@ Status CublasLt::prepare(const GemmCall &call, std::shared_ptr<const GemmPlan> &
   return {};
 }
 
-Status CublasLt::tune(const GemmCall &call, StreamHandle stream, Workspace workspace,
-                      int candidates) {
-  LtPlan plan(impl, call);
-  TRAINRT_TRY(plan.make());
-  if (call.k == 0)
+Status CublasLt::alternatives(const GemmCall &call, size_t count,
+                              std::vector<std::shared_ptr<const GemmPlan>> &plans) {
+  plans.clear();
+  std::shared_ptr<const GemmPlan> preferred;
+  TRAINRT_TRY(prepare(call, preferred));
+  if (preferred->key().empty() || count == 0)
     return {};
   std::vector<Choice> found;
-  TRAINRT_TRY(plan.candidates(candidates, found));
-
-  const Driver &driver = *impl->driver;
-  CUstream queue = static_cast<CUstream>(stream);
-  struct Events {
-    const Driver &driver;
-    CUevent begin = nullptr, end = nullptr;
-    ~Events() {
-      for (CUevent event : {begin, end})
-        if (event)
-          driver.cuEventDestroy(event);
-    }
-  } events{driver};
-  CUresult result = driver.cuEventCreate(&events.begin, CU_EVENT_DEFAULT);
-  if (result == CUDA_SUCCESS)
-    result = driver.cuEventCreate(&events.end, CU_EVENT_DEFAULT);
-
-  constexpr int warmups = 2, repetitions = 10;
-  float quickest = 0;
-  Choice best;
-  for (const Choice &candidate : found) {
-    plan.choice = candidate;
-    for (int i = 0; i < warmups + repetitions && result == CUDA_SUCCESS; ++i) {
-      if (i == warmups)
-        result = driver.cuEventRecord(events.begin, queue);
-      TRAINRT_TRY(plan.enqueue(stream, {call.a, call.b, call.c, call.bias, call.aux}, workspace));
-    }
-    float elapsed = 0;
-    if (result == CUDA_SUCCESS)
-      result = driver.cuEventRecord(events.end, queue);
-    if (result == CUDA_SUCCESS)
-      result = driver.cuEventSynchronize(events.end);
-    if (result == CUDA_SUCCESS)
-      result = driver.cuEventElapsedTime(&elapsed, events.begin, events.end);
-    TRAINRT_TRY(driver.check(result, "cannot time a matrix product"));
-    if (quickest == 0 || elapsed < quickest) {
-      quickest = elapsed;
-      best = candidate;
-    }
+  TRAINRT_TRY(static_cast<const LtPlan &>(*preferred).candidates(int(count), found));
+  plans.push_back(preferred);
+  for (const Choice &choice : found) {
+    auto plan = std::make_shared<LtPlan>(impl, call);
+    TRAINRT_TRY(plan->make());
+    plan->choice = choice;
+    if (plans.size() < count && plan->algorithm() != preferred->algorithm())
+      plans.push_back(std::move(plan));
   }
-  std::lock_guard<std::mutex> lock(impl->mutex);
-  impl->tuned[plan.key()] = impl->choices[plan.key()] = best;
   return {};
 }
 
-std::string CublasLt::tunedChoices() const {
-  std::lock_guard<std::mutex> lock(impl->mutex);
-  std::string text = tunedHeader + impl->identity + "\n";
-  for (const auto &[key, choice] : impl->tuned) {
-    text += key + " =";
-    for (uint64_t word : choice.algo.data) {
-      char hex[20];
-      std::snprintf(hex, sizeof hex, " %016" PRIx64, word);
-      text += hex;
-    }
-    text += "\n";
-  }
-  return text;
-}
+std::string CublasLt::machine() const { return "matrix products, " + impl->identity; }
 
-Status CublasLt::addTunedChoices(std::string_view text) {
+Status CublasLt::choose(const Choices &choices) {
   std::map<std::string, Choice> read;
-  std::string expected = tunedHeader + impl->identity;
-  for (size_t number = 1, begin = 0; begin < text.size(); ++number) {
-    size_t end = std::min(text.find('\n', begin), text.size());
-    std::string line(text.substr(begin, end - begin));
-    begin = end + 1;
-    if (number == 1) {
-      if (line != expected)
-        return fail(Code::Unsupported, "'", line, "': the library and device here are '", expected,
-                    "'; tune again");
-      continue;
-    }
+  for (const auto &[key, text] : choices) {
     Choice choice;
-    size_t split = line.find(" = ");
-    const char *at = split == std::string::npos ? nullptr : line.c_str() + split + 3;
+    const char *at = text.c_str();
     for (uint64_t &word : choice.algo.data) {
       int length = 0;
-      if (!at || std::sscanf(at, "%16" SCNx64 "%n", &word, &length) != 1)
-        return fail(Code::BadData, "line ", number, " of the tuned matrix products is damaged");
+      if (std::sscanf(at, "%16" SCNx64 "%n", &word, &length) != 1)
+        return fail(Code::BadData, "the tuned algorithm of '", key, "' is damaged");
       at += length;
     }
-    read[line.substr(0, split)] = choice;
+    if (*at)
+      return fail(Code::BadData, "the tuned algorithm of '", key, "' is damaged");
+    read[key] = choice;
   }
   std::lock_guard<std::mutex> lock(impl->mutex);
   for (auto &[key, choice] : read) {

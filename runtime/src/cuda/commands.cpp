@@ -2,6 +2,8 @@
 // From a plan's steps to what is enqueued.
 
 #include "cuda/commands.h"
+#include "core/overlap.h"
+#include "core/plan.h"
 
 #include <algorithm>
 #include <climits>
@@ -9,6 +11,10 @@
 #include <exception>
 
 namespace trainrt::cuda {
+
+static uint64_t padded(uint64_t bytes) {
+  return uint64_t(trainrt::padded(int64_t(bytes), cudaPlanAlignment));
+}
 
 Status Libraries::blas(Blas *&library) {
   std::lock_guard lock(mutex);
@@ -26,6 +32,20 @@ Status Libraries::dnn(Dnn *&library) {
   return {};
 }
 
+Status Libraries::adopt(const Tuning &tuning, std::string &remark) {
+  Blas *library = nullptr;
+  TRAINRT_TRY(blas(library));
+  auto own = tuning.find(library->machine());
+  if (own != tuning.end())
+    return library->choose(own->second).as(Code::BadPackage);
+  std::string others;
+  for (const auto &[machine, choices] : tuning)
+    others += (others.empty() ? "'" : ", '") + machine + "'";
+  remark = "the package was tuned for " + others + "; here is '" + library->machine() +
+           "', so it runs as if it were not tuned";
+  return {};
+}
+
 Status Commands::prepare(Kernels &kernels, Libraries &libraries, ThreadPool &pool) {
   for (const ExecutionPlan::Step &step : plan.steps)
     TRAINRT_TRY(add(step, kernels));
@@ -40,6 +60,7 @@ Status Commands::add(const ExecutionPlan::Step &step, Kernels &kernels) {
   const int64_t *values = plan.values.data() + step.firstValue;
   Item item;
   item.step = &step;
+  item.lane = plan.aside[size_t(&step - plan.steps.data())];
   if (auto *launch = std::get_if<Launch>(&op)) {
     const int64_t work = values[0], block = values[1], shared = values[2 + launch->dims.size()];
     if (work == 0)
@@ -207,21 +228,25 @@ Status Commands::prepareLibraries(Libraries &libraries, ThreadPool &pool) {
       items[i].gemm = gemms[use[i]].second;
     else
       items[i].attention = attentions[use[i]].second;
-    workspaceNeed = std::max(workspaceNeed, isGemm ? items[i].gemm->workspaceBytes()
-                                                   : items[i].attention->workspaceBytes());
+    uint64_t &need = workspaceNeed[items[i].lane];
+    need = std::max(need, padded(isGemm ? items[i].gemm->workspaceBytes()
+                                        : items[i].attention->workspaceBytes()));
   }
   return {};
 }
 
 void Commands::resolve(const BufferAddress &address, DeviceAddress error, Workspace space,
                        DeviceAddress tableAddress) {
-  workspace = space;
+  workspaces[0] = {space.address, workspaceNeed[0]};
+  workspaces[1] = {space.address + workspaceNeed[0], workspaceNeed[1]};
+  bufferAddresses.assign(plan.bufferBytes.size(), 0);
   for (Item &item : items) {
     const ExecutionPlan::Place *places = plan.places.data() + item.step->firstPlace;
     auto resolved = [&](size_t i) {
-      return places[i].buffer == ExecutionPlan::Place::none
-                 ? DeviceAddress(0)
-                 : address(places[i].buffer) + DeviceAddress(places[i].offset);
+      if (places[i].buffer == ExecutionPlan::Place::none)
+        return DeviceAddress(0);
+      return (bufferAddresses[places[i].buffer] = address(places[i].buffer)) +
+             DeviceAddress(places[i].offset);
     };
     const auto &op = item.step->command->op;
     if (auto *launch = std::get_if<Launch>(&op)) {
@@ -265,14 +290,49 @@ Status Commands::enqueue(size_t index, CUstream stream) const {
     result = driver.cuLaunchKernel(item.function, item.grid, 1, 1, item.block, 1, 1, item.shared,
                                    stream, parameterPointers.data() + item.firstParameter, nullptr);
   else if (item.gemm)
-    return item.gemm->enqueue(stream, item.gemmOperands, workspace);
+    return item.gemm->enqueue(stream, item.gemmOperands, workspaces[item.lane]);
   else if (item.attention)
-    return item.attention->enqueue(stream, item.operands, workspace);
+    return item.attention->enqueue(stream, item.operands, workspaces[item.lane]);
   else if (auto *fill = std::get_if<Fill>(&item.step->command->op))
     result = driver.cuMemsetD8Async(item.places[0], fill->value, size_t(values[0]), stream);
   else if (item.places[0] != item.places[1])
     result = driver.cuMemcpyDtoDAsync(item.places[1], item.places[0], size_t(values[0]), stream);
   return driver.check(result, "cannot be started");
+}
+
+std::vector<std::array<int32_t, 2>> Commands::dependencies() const {
+  std::vector<std::array<int32_t, 2>> result(items.size(), {-1, -1});
+  MemoryOrder order;
+  std::vector<MemoryOrder::Range> ranges[2];
+  for (size_t i = 0; i < items.size(); ++i) {
+    const ExecutionPlan::Place *places = plan.places.data() + items[i].step->firstPlace;
+    const Accesses accesses = accessesOf(*items[i].step->command);
+    for (bool writes : {false, true}) {
+      ranges[writes].clear();
+      for (uint32_t place : writes ? accesses.writes : accesses.reads) {
+        const uint32_t buffer = places[place].buffer;
+        if (buffer == ExecutionPlan::Place::none)
+          continue;
+        // How far a command reaches is not known; no further than its buffer does.
+        const DeviceAddress begin = bufferAddresses[buffer];
+        ranges[writes].push_back({begin, begin + uint64_t(plan.bufferBytes[buffer])});
+      }
+    }
+    order.add(ranges[0], ranges[1], [&](int32_t earlier) {
+      int32_t &last = result[i][items[size_t(earlier)].lane];
+      last = std::max(last, earlier);
+    });
+  }
+  return result;
+}
+
+const GemmPlan *Commands::product(size_t index, GemmCall &call, GemmOperands &operands) const {
+  const Item &item = items[index];
+  if (!item.gemm || item.gemm->key().empty())
+    return nullptr;
+  call = gemmCall(*item.step);
+  operands = item.gemmOperands;
+  return item.gemm.get();
 }
 
 std::string Commands::describe(size_t index) const {

@@ -9,6 +9,7 @@
 #include "cuda/kernels.h"
 #include "cuda/libraries.h"
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -21,6 +22,8 @@ class Libraries {
 public:
   Status blas(Blas *&library);
   Status dnn(Dnn *&library);
+  /// Uses what was chosen on a machine like this one; `remark` says so if there is nothing of it.
+  Status adopt(const Tuning &tuning, std::string &remark);
 
 private:
   std::mutex mutex;
@@ -38,8 +41,8 @@ public:
 
   /// Decides everything but addresses. Slow the first time; uses `pool` for the libraries.
   Status prepare(Kernels &kernels, Libraries &libraries, ThreadPool &pool);
-  /// Most that a library call needs.
-  uint64_t workspaceBytes() const { return workspaceNeed; }
+  /// What library calls need: each lane has its own part.
+  uint64_t workspaceBytes() const { return workspaceNeed[0] + workspaceNeed[1]; }
   /// Sets all addresses; again when memory has moved. `error`: the kernels' error slot.
   void resolve(const BufferAddress &address, DeviceAddress error, Workspace workspace,
                DeviceAddress tables);
@@ -48,8 +51,16 @@ public:
 
   size_t size() const { return items.size(); }
   Status enqueue(size_t index, CUstream stream) const;
+  /// 1: beside the others, on a second stream.
+  unsigned lane(size_t index) const { return items[index].lane; }
+  /// One an item: the last earlier items of both lanes that must be done before it, -1: none. For
+  /// the addresses that were set.
+  std::vector<std::array<int32_t, 2>> dependencies() const;
   /// "kernel 'softmax_3' (nodes '/a/Softmax')": for messages.
   std::string describe(size_t index) const;
+
+  /// A matrix product with something to choose, as it was prepared; null for other commands.
+  const GemmPlan *product(size_t index, GemmCall &call, GemmOperands &operands) const;
 
   const Command &command(size_t index) const { return *items[index].step->command; }
   const ExecutionPlan::Step &step(size_t index) const { return *items[index].step; }
@@ -57,6 +68,7 @@ public:
 private:
   struct Item {
     const ExecutionPlan::Step *step = nullptr;
+    unsigned lane = 0;
     CUfunction function = nullptr;
     unsigned grid = 0, block = 0, shared = 0;
     size_t firstParameter = 0, numParameters = 0;
@@ -83,8 +95,10 @@ private:
   std::vector<uint64_t> parameters;
   mutable std::vector<void *> parameterPointers;
   std::vector<unsigned char> tables;
-  Workspace workspace;
-  uint64_t workspaceNeed = 0;
+  Workspace workspaces[2];
+  uint64_t workspaceNeed[2] = {};
+  /// Of the plan's buffers, where they are used.
+  std::vector<DeviceAddress> bufferAddresses;
 };
 
 } // namespace trainrt::cuda

@@ -5,6 +5,7 @@
 #include "core/convert.h"
 #include "core/plan.h"
 #include "cuda/device.h"
+#include "cuda/gemm_tuning.h"
 
 #include <algorithm>
 #include <chrono>
@@ -31,11 +32,10 @@ public:
     device.tableBytes -= tables.size();
   }
   void dropGraph() {
-    if (!graph)
-      return;
     CurrentContext current = device.context->makeCurrent();
-    device.driver.cuGraphExecDestroy(graph); // one that is running is let end
-    graph = nullptr;
+    for (CUgraphExec &graph : graphs)
+      if (CUgraphExec dropped = std::exchange(graph, nullptr))
+        device.driver.cuGraphExecDestroy(dropped); // one that is running is let end
     device.graphBytes -= std::exchange(graphBytes, 0);
   }
 
@@ -44,7 +44,9 @@ public:
   /// What the commands' groups read.
   DeviceMemory tables;
   uint64_t generation = 0; ///< of the addresses in it; 0: none yet
-  CUgraphExec graph = nullptr;
+  /// Twice the same, launched in turn: one that is running is not launched again before its end.
+  CUgraphExec graphs[2] = {};
+  mutable unsigned turn = 0;
   int64_t graphBytes = 0; ///< that the driver took for it
 
 private:
@@ -108,8 +110,9 @@ Status CudaDevice::start() {
     ownStream = true;
   }
   // A caller's stream may be the default one, which cannot be captured.
-  TRAINRT_TRY(driver.check(driver.cuStreamCreate(&captureStream, CU_STREAM_NON_BLOCKING),
-                           "cannot make a stream"));
+  for (CUstream *captured : {&captureStream, &besideStream})
+    TRAINRT_TRY(driver.check(driver.cuStreamCreate(captured, CU_STREAM_NON_BLOCKING),
+                             "cannot make a stream"));
   TRAINRT_TRY(reports.allocate(*context, int64_t(numReports * sizeof(Report)), "results"));
   std::memset(reports.data(), 0, size_t(reports.size()));
   for (Underway &run : underway)
@@ -130,7 +133,7 @@ Status CudaDevice::start() {
                       [&](unsigned char *to, int64_t begin, int64_t end) {
                         std::memcpy(to, list[i].data.data() + begin, size_t(end - begin));
                       }));
-  return {};
+  return package->tuning().empty() ? Status() : libraries->adopt(package->tuning(), remark);
 }
 
 CudaDevice::~CudaDevice() {
@@ -153,8 +156,9 @@ CudaDevice::~CudaDevice() {
   // Last: releasing memory waits for the stream.
   if (ownStream)
     driver.cuStreamDestroy(stream);
-  if (captureStream)
-    driver.cuStreamDestroy(captureStream);
+  for (CUstream captured : {captureStream, besideStream})
+    if (captured)
+      driver.cuStreamDestroy(captured);
 }
 
 Status CudaDevice::locate(const void *data, bool &here) const {
@@ -384,24 +388,78 @@ Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan) {
   TRAINRT_TRY(
       driver.check(driver.cuStreamBeginCapture(captureStream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                    "cannot capture a graph"));
-  Status status;
-  for (size_t i = 0; status.ok() && i < compiled.commands.size(); ++i)
-    status = compiled.commands.enqueue(i, captureStream)
-                 .within(where + ", " + compiled.commands.describe(i) + ": ");
+  std::vector<Event> events;
+  Status status = enqueueLanes(compiled, where, events);
   CUgraph graph = nullptr;
   CUresult ended = driver.cuStreamEndCapture(captureStream, &graph);
   if (status.ok())
     status = driver.check(ended, ("cannot capture " + where).c_str());
   if (status.ok())
-    status = driver.check(driver.cuGraphInstantiate(&compiled.graph, graph, 0),
-                          ("cannot make a graph of " + where).c_str());
+    for (CUgraphExec &executable : compiled.graphs)
+      if (status.ok())
+        status = driver.check(driver.cuGraphInstantiate(&executable, graph, 0),
+                              ("cannot make a graph of " + where).c_str());
   if (graph)
     driver.cuGraphDestroy(graph);
   // The first launch then costs no more than later ones.
-  if (status.ok())
-    status = driver.check(driver.cuGraphUpload(compiled.graph, stream),
-                          ("cannot load the graph of " + where).c_str());
+  for (CUgraphExec executable : compiled.graphs)
+    if (status.ok())
+      status = driver.check(driver.cuGraphUpload(executable, stream),
+                            ("cannot load the graph of " + where).c_str());
   return status;
+}
+
+Status CudaDevice::enqueueLanes(const Compiled &compiled, const std::string &where,
+                                std::vector<Event> &events) {
+  const Commands &commands = compiled.commands;
+  const CUstream streams[2] = {captureStream, besideStream};
+  const std::vector<std::array<int32_t, 2>> dependencies = commands.dependencies();
+  std::vector<bool> isAwaited(commands.size());
+  /// Of each lane, up to which command of the other one it has waited.
+  int32_t waited[2] = {-1, -1};
+  std::vector<int32_t> waits(commands.size(), -1);
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const unsigned lane = commands.lane(i);
+    const int32_t other = dependencies[i][1 - lane];
+    if (other <= waited[lane])
+      continue;
+    waits[i] = waited[lane] = other;
+    isAwaited[size_t(other)] = true;
+  }
+  std::map<int32_t, CUevent> done;
+  auto mark = [&](int32_t command, CUstream on) {
+    Event event;
+    TRAINRT_TRY(event.create(*context, CU_EVENT_DISABLE_TIMING));
+    TRAINRT_TRY(driver.check(driver.cuEventRecord(event.get(), on), "cannot record an event"));
+    done[command] = event.get();
+    events.push_back(std::move(event));
+    return Status();
+  };
+  auto wait = [&](CUstream on, int32_t command) {
+    return driver.check(driver.cuStreamWaitEvent(on, done[command], 0),
+                        "cannot wait for an event");
+  };
+  bool isForked = false;
+  for (size_t i = 0; i < commands.size(); ++i)
+    isForked |= commands.lane(i) == 1;
+  if (isForked) {
+    TRAINRT_TRY(mark(-1, captureStream));
+    TRAINRT_TRY(wait(besideStream, -1));
+  }
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const unsigned lane = commands.lane(i);
+    if (waits[i] >= 0)
+      TRAINRT_TRY(wait(streams[lane], waits[i]));
+    TRAINRT_TRY(commands.enqueue(i, streams[lane])
+                    .within(where + ", " + commands.describe(i) + ": "));
+    if (isAwaited[i])
+      TRAINRT_TRY(mark(int32_t(i), streams[lane]));
+  }
+  if (isForked) {
+    TRAINRT_TRY(mark(INT32_MAX, besideStream));
+    TRAINRT_TRY(wait(captureStream, INT32_MAX));
+  }
+  return {};
 }
 
 //===- runs -------------------------------------------------------------------===//
@@ -581,6 +639,62 @@ Status CudaDevice::measureCopySpeed(double &bytesPerSecond) {
   return {};
 }
 
+Status CudaDevice::fillWithNumbers(DeviceAddress to, int64_t bytes) {
+  if (bytes <= 0)
+    return {};
+  std::vector<uint32_t> numbers(size_t(std::min<int64_t>(bytes, 1 << 20)) / 4);
+  // As bf16 and f32 between 2^-7 and 2^-5 of either sign, as f16 between 1 and 1.25.
+  uint32_t random = 1;
+  for (uint32_t &number : numbers) {
+    random = random * 1664525 + 1013904223;
+    number = ((random >> 8) & 0x80ff80ff) | 0x3c003c00;
+  }
+  int64_t done = int64_t(numbers.size()) * 4;
+  TRAINRT_TRY(write(reinterpret_cast<void *>(to), done,
+                    [&](unsigned char *block, int64_t begin, int64_t end) {
+                      std::memcpy(block, reinterpret_cast<unsigned char *>(numbers.data()) + begin,
+                                  size_t(end - begin));
+                    }));
+  while (done < bytes) {
+    const int64_t more = std::min(done, bytes - done);
+    TRAINRT_TRY(copy(reinterpret_cast<void *>(to + DeviceAddress(done)),
+                     reinterpret_cast<void *>(to), more));
+    done += more;
+  }
+  return {};
+}
+
+Status CudaDevice::tune(const std::vector<const ExecutionPlan *> &plans, double seconds,
+                        TuningResult &result) {
+  // The memory of the first may move while the others are prepared.
+  for (int pass = 0; pass < 2; ++pass)
+    for (const ExecutionPlan *plan : plans)
+      TRAINRT_TRY(prepare(*plan));
+  CurrentContext current = context->makeCurrent();
+  auto commandsOf = [](const ExecutionPlan &plan) -> const Commands & {
+    return static_cast<const Compiled &>(*plan.compiled).commands;
+  };
+  int64_t lasting = 0;
+  for (const ExecutionPlan *plan : plans)
+    lasting = std::max(lasting, lastingBytes(commandsOf(*plan), *plan));
+  DeviceMemory spare, space;
+  TRAINRT_TRY(allocate(lasting, "tuning", false, spare));
+  TRAINRT_TRY(allocate(int64_t(gemmWorkspaceLimit), "tuning", false, space));
+  TRAINRT_TRY(fillWithNumbers(at(spare.data()), spare.size()));
+  TRAINRT_TRY(fillWithNumbers(at(arena.data()), arena.size()));
+  std::vector<Product> products;
+  for (const ExecutionPlan *plan : plans)
+    addProducts(commandsOf(*plan), *plan, at(spare.data()), products);
+  if (products.empty())
+    return fail(Code::Unsupported, "there is nothing to tune: the step has no matrix products");
+  Blas *blas = nullptr;
+  TRAINRT_TRY(libraries->blas(blas));
+  GemmTuner tuner(*context, *blas, stream, captureStream,
+                  {at(space.data()), uint64_t(space.size())});
+  TRAINRT_TRY(tuner.start());
+  return tuner.tune(products, seconds, result);
+}
+
 Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, Ticket &ticket) {
   const Program &program = package->program();
   const Function &function = *plan.function;
@@ -589,10 +703,10 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, T
     TRAINRT_TRY(runSynchronously(plan, compiled));
   } else if (observer) {
     TRAINRT_TRY(runTimed(plan, compiled));
-  } else if (compiled.graph) {
-    TRAINRT_TRY(
-        fault(driver.check(driver.cuGraphLaunch(compiled.graph, stream), "cannot launch its graph"),
-              function));
+  } else if (compiled.graphs[0]) {
+    CUgraphExec graph = compiled.graphs[compiled.turn ^= 1];
+    TRAINRT_TRY(fault(
+        driver.check(driver.cuGraphLaunch(graph, stream), "cannot launch its graph"), function));
   }
 
   ticket = nextTicket++;

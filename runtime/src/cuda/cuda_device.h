@@ -47,6 +47,8 @@ public:
   Status enqueue(Run &run, Ticket &ticket) override;
   Status repeat(Ticket &ticket) override;
   Status wait(Ticket ticket, Result &result) override;
+  Status tune(const std::vector<const ExecutionPlan *> &plans, double seconds,
+              TuningResult &result) override;
   void addMemory(MemoryUse &use) const override;
   Status measureCopySpeed(double &bytesPerSecond) override;
 
@@ -82,8 +84,13 @@ private:
   CUresult await(const Event &event);
   /// Lets `block` have at least `bytes`; what depends on its address is made again.
   Status grow(DeviceMemory &block, int64_t bytes, const char *what);
+  /// Numbers as activations are, any type's, so that products take the power that they will take.
+  Status fillWithNumbers(DeviceAddress to, int64_t bytes);
   Status ready(Compiled &compiled, const ExecutionPlan &plan);
   Status capture(Compiled &compiled, const ExecutionPlan &plan);
+  /// The commands on two streams, with what they wait for.
+  Status enqueueLanes(const Compiled &compiled, const std::string &where,
+                      std::vector<Event> &events);
   DeviceAddress addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan,
                                 uint32_t index) const;
   Status fillStaging(const Run &run, const Compiled &compiled, unsigned char *block);
@@ -100,7 +107,8 @@ private:
   const Driver &driver;
   const bool synchronous;
   CommandObserver *const observer;
-  CUstream stream = nullptr, captureStream = nullptr;
+  /// The last two are captured only.
+  CUstream stream = nullptr, captureStream = nullptr, besideStream = nullptr;
   bool ownStream = false;
   std::unique_ptr<Kernels> kernels;
   std::unique_ptr<Libraries> libraries;

@@ -94,6 +94,7 @@ enum : unsigned {
   X(cuGraphLaunch, cuGraphLaunch, (CUgraphExec executable, CUstream stream))                       \
   X(cuEventCreate, cuEventCreate, (CUevent * event, unsigned flags))                               \
   X(cuEventDestroy, cuEventDestroy_v2, (CUevent event))                                            \
+  X(cuStreamWaitEvent, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))        \
   X(cuEventRecord, cuEventRecord, (CUevent event, CUstream stream))                                \
   X(cuEventSynchronize, cuEventSynchronize, (CUevent event))                                       \
   X(cuEventElapsedTime, cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end))     \

@@ -8,6 +8,7 @@
 #include "core/dtype.h"
 #include "core/program.h"
 #include "core/status.h"
+#include "core/tuning.h"
 
 #include <cstdint>
 #include <memory>
@@ -88,6 +89,9 @@ inline constexpr uint64_t gemmWorkspaceLimit = uint64_t(32) << 20;
 class GemmPlan {
 public:
   virtual ~GemmPlan() = default;
+  /// What decides the algorithm, and which one it is. One line each; "" where none is needed.
+  virtual std::string key() const = 0;
+  virtual std::string algorithm() const = 0;
   virtual uint64_t workspaceBytes() const = 0;
   /// Only enqueues work on `stream`; may be captured.
   virtual Status enqueue(StreamHandle stream, const GemmOperands &operands,
@@ -113,6 +117,15 @@ public:
   /// Several threads may call it at once. The result depends on nothing but `call` and the device;
   /// equal calls may share a plan.
   virtual Status prepare(const GemmCall &call, std::shared_ptr<const GemmPlan> &plan) = 0;
+
+  /// Up to `count` plans with different algorithms, that of `prepare` first. None if the call needs
+  /// none.
+  virtual Status alternatives(const GemmCall &call, size_t count,
+                              std::vector<std::shared_ptr<const GemmPlan>> &plans) = 0;
+  /// The kind of machine that choices are valid for: this library, this device.
+  virtual std::string machine() const = 0;
+  /// What `prepare` uses from now on: algorithms by key. BadData if one is damaged.
+  virtual Status choose(const Choices &choices) = 0;
 };
 
 /// cuDNN.

@@ -33,14 +33,20 @@ using Work = std::function<void()>;
 
 struct Stream {
   std::deque<Work> queue;
-  bool capturing = false;
+  /// The stream whose capture this one is a part of; itself where it began. Work is captured in the
+  /// order of the calls, which the events' order must allow.
+  Stream *capture = nullptr;
   std::vector<Work> captured;
+  /// Captured here since the capturing stream last waited for it.
+  bool unjoined = false;
 };
 
 struct Event {
   Stream *stream = nullptr;
   bool done = true;
 };
+
+constexpr CUresult unjoinedCapture = 904;
 
 FakeCuda state{9, 0, 1, size_t(1) << 30, nullptr, 0, 0, 0, 0, 0, 0, 0};
 std::map<uint64_t, size_t> blocks;
@@ -54,8 +60,9 @@ Stream *get(CUstream stream) {
 
 void enqueue(CUstream handle, Work work) {
   Stream *stream = get(handle);
-  if (stream->capturing)
-    stream->captured.push_back(std::move(work));
+  stream->unjoined = stream->capture && stream->capture != stream;
+  if (stream->capture)
+    stream->capture->captured.push_back(std::move(work));
   else
     stream->queue.push_back(std::move(work));
 }
@@ -216,19 +223,26 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
   return sticky;
 }
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
-  get(stream)->capturing = true;
+  get(stream)->capture = get(stream);
   return sticky;
 }
 EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
   Stream *stream = get(handle);
-  stream->capturing = false;
+  ++state.captures;
+  CUresult result = sticky;
+  for (Stream *other : streams)
+    if (other->capture == stream) {
+      if (other->unjoined)
+        result = unjoinedCapture;
+      other->capture = nullptr;
+      other->unjoined = false;
+    }
   *graph = reinterpret_cast<CUgraph>(new std::vector<Work>(std::move(stream->captured)));
   stream->captured.clear();
-  return sticky;
+  return result;
 }
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph,
                                             unsigned long long) {
-  ++state.captures;
   ++state.liveGraphs;
   *executable = reinterpret_cast<CUgraphExec>(
       new std::vector<Work>(*reinterpret_cast<std::vector<Work> *>(graph)));
@@ -262,8 +276,20 @@ EXPORT CUresult cuEventDestroy_v2(CUevent event) {
 EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream) {
   Event *event = reinterpret_cast<Event *>(handle);
   event->stream = get(stream);
+  // A mark in a graph.
+  if (event->stream->capture)
+    return sticky;
   event->done = false;
   enqueue(stream, [event] { event->done = true; });
+  return sticky;
+}
+EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
+  Stream *stream = get(handle), *from = reinterpret_cast<Event *>(event)->stream;
+  if (!from || !from->capture)
+    return invalidValue;
+  stream->capture = from->capture;
+  if (stream->capture == stream)
+    from->unjoined = false;
   return sticky;
 }
 EXPORT CUresult cuEventSynchronize(CUevent handle) {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Walks the body from the roots of the space with the axes that each value's axes are.
+
+#include "Accesses.h"
+#include "../KernelEmitter.h"
+#include <set>
+
+using namespace mlir;
+using namespace trainc::train;
+
+namespace trainc::codegen {
+
+namespace {
+
+/// -1: the axis is no axis of the space.
+using Axes = SmallVector<int64_t>;
+
+class AccessSearch {
+public:
+  AccessSearch(FusionOp fusion, const Structure &s) : fusion(fusion), s(s) {}
+
+  SmallVector<InputAccess> run() {
+    Axes all(llvm::seq<int64_t>(0, s.space.size()));
+    for (const Pass &pass : s.passes)
+      for (Operation *op : pass.reductions)
+        visit(op->getOperand(0), all);
+    for (Value value : fusion.getBody().front().getTerminator()->getOperands())
+      if (getDims(value) == s.space)
+        visit(value, all);
+    return std::move(found);
+  }
+
+private:
+  void visit(Value value, const Axes &axes) {
+    std::vector<int64_t> key(axes.begin(), axes.end());
+    key.push_back(reinterpret_cast<intptr_t>(value.getAsOpaquePointer()));
+    if (axes.empty() || !visited.insert(std::move(key)).second)
+      return;
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return note(argument, axes);
+    Operation *op = value.getDefiningOp();
+    if (isa<ReductionOpInterface>(op))
+      return;
+    if (isa<PointwiseOpInterface>(op)) {
+      for (Value operand : op->getOperands())
+        if (getRank(operand) != 0)
+          visit(operand, axes);
+      return;
+    }
+    auto mapped = dyn_cast<AxisMapOpInterface>(op);
+    if (!mapped || op->getNumOperands() == 0)
+      return;
+    AxisMap map = mapped.getAxisMap();
+    ArrayRef<int> loops = map.results[cast<OpResult>(value).getResultNumber()];
+    for (auto [operand, operandLoops] : llvm::zip_equal(op->getOperands(), map.operands)) {
+      Axes operandAxes;
+      for (int loop : operandLoops) {
+        auto axis = llvm::find(loops, loop);
+        bool known = loop >= 0 && map.loops[loop] == LoopKind::Parallel && axis != loops.end();
+        operandAxes.push_back(known ? axes[axis - loops.begin()] : -1);
+      }
+      visit(operand, operandAxes);
+    }
+  }
+
+  void note(BlockArgument argument, const Axes &axes) {
+    SmallVector<DimAttr> sizes = getDims(argument);
+    InputAccess access{argument.getArgNumber(), axes, -1, memoryBytes(getElementType(argument))};
+    for (auto [axis, size] : llvm::zip_equal(axes, sizes)) {
+      if (axis < 0 || size != s.space[axis])
+        return;
+      if (!size.isConstant(1))
+        access.inner = axis;
+    }
+    for (auto [axis, size] : llvm::enumerate(s.space))
+      if (!size.isConstant(1) && llvm::count(axes, int64_t(axis)) != 1)
+        return;
+    if (access.inner >= 0)
+      found.push_back(std::move(access));
+  }
+
+  FusionOp fusion;
+  const Structure &s;
+  SmallVector<InputAccess> found;
+  std::set<std::vector<int64_t>> visited;
+};
+
+} // namespace
+
+SmallVector<InputAccess> findFullAccesses(FusionOp fusion, const Structure &structure) {
+  return AccessSearch(fusion, structure).run();
+}
+
+} // namespace trainc::codegen
