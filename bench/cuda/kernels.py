@@ -146,6 +146,21 @@ def transpose(*permutation):
     return build
 
 
+def turned(width):
+    """x [32, 1024, 64] -> product -> relu -> transpose, times a weight -> product: kernels that read
+    along one axis and write along another."""
+
+    def build():
+        g = Graph(32, 1024, NARROW)
+        h = g.linear("product", "x", NARROW, width)
+        h = g.node("transpose", "Transpose", g.node("relu", "Relu", h), perm=(0, 2, 1))
+        h = g.node("scale", "Mul", h, g.parameter("scale.weight", width, 1024))
+        g.mean_square(g.linear("out", h, 1024, NARROW))
+        return g
+
+    return build
+
+
 CASES = {
     "gelu": between_products("gelu"),
     "layernorm": between_products("layernorm"),
@@ -155,6 +170,8 @@ CASES = {
     "softmax-1000": short_rows(1000),
     "transpose-outer": transpose(1, 0, 2),
     "transpose-inner": transpose(0, 2, 1),
+    "turned": turned(WIDTH),
+    "turned-odd": turned(WIDTH - 1),
     "adamw": adamw,
     "cross-entropy": cross_entropy(8192, 128256),
     "cross-entropy-odd": cross_entropy(16384, 50257),
@@ -171,6 +188,8 @@ def make_data(name):
         "softmax-1000": (ROWS * WIDTH // 1000, NARROW),
         "transpose-outer": (32, 1024, NARROW),
         "transpose-inner": (32, 1024, NARROW),
+        "turned": (32, 1024, NARROW),
+        "turned-odd": (32, 1024, NARROW),
     }
     data = {"x": rng.standard_normal(shapes.get(name, (ROWS, NARROW)), dtype=np.float32)}
     classes = {"cross-entropy": 128256, "cross-entropy-odd": 50257}.get(name)

@@ -20,7 +20,7 @@ public:
   AccessSearch(FusionOp fusion, const Structure &s) : fusion(fusion), s(s) {}
 
   SmallVector<InputAccess> run() {
-    Axes all(llvm::seq<int64_t>(0, s.space.size()));
+    Axes all = llvm::to_vector(llvm::seq<int64_t>(0, s.space.size()));
     for (const Pass &pass : s.passes)
       for (Operation *op : pass.reductions)
         visit(op->getOperand(0), all);
@@ -65,7 +65,8 @@ private:
 
   void note(BlockArgument argument, const Axes &axes) {
     SmallVector<DimAttr> sizes = getDims(argument);
-    InputAccess access{argument.getArgNumber(), axes, -1, memoryBytes(getElementType(argument))};
+    InputAccess access{argument.getArgNumber(), axes, -1, memoryBytes(getElementType(argument)),
+                       true};
     for (auto [axis, size] : llvm::zip_equal(axes, sizes)) {
       if (axis < 0 || size != s.space[axis])
         return;
@@ -73,8 +74,7 @@ private:
         access.inner = axis;
     }
     for (auto [axis, size] : llvm::enumerate(s.space))
-      if (!size.isConstant(1) && llvm::count(axes, int64_t(axis)) != 1)
-        return;
+      access.isFull &= size.isConstant(1) || llvm::is_contained(axes, int64_t(axis));
     if (access.inner >= 0)
       found.push_back(std::move(access));
   }
@@ -87,7 +87,7 @@ private:
 
 } // namespace
 
-SmallVector<InputAccess> findFullAccesses(FusionOp fusion, const Structure &structure) {
+SmallVector<InputAccess> findAccesses(FusionOp fusion, const Structure &structure) {
   return AccessSearch(fusion, structure).run();
 }
 

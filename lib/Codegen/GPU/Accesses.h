@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How a fusion reads its large inputs: which axis of the space an input's innermost axis is, behind
+// How a fusion reads its inputs: which axis of the space an input's innermost axis is, behind
 // the transposes of the body. Mappings choose by it along which axis threads are neighbours.
 #ifndef TRAINC_LIB_CODEGEN_GPU_ACCESSES_H
 #define TRAINC_LIB_CODEGEN_GPU_ACCESSES_H
@@ -8,19 +8,22 @@
 
 namespace trainc::codegen {
 
-/// An input that has one element for each position of the space, read in the order of `axes`.
+/// An input whose axes are axes of the space.
 struct InputAccess {
   unsigned argument;
   /// The axis of the space that each axis of the input is.
   llvm::SmallVector<int64_t> axes;
   /// The last of them that is not of size 1.
   int64_t inner;
+  /// Bytes of an element.
   int64_t bytes;
+  /// Whether it has an element of its own for each position of the space.
+  bool isFull;
 };
 
 /// The distinct accesses of this kind, in the order of the body. An input that is read at other
 /// places too, or through ops that do more than move whole axes, is not among them for those.
-llvm::SmallVector<InputAccess> findFullAccesses(train::FusionOp fusion, const Structure &structure);
+llvm::SmallVector<InputAccess> findAccesses(train::FusionOp fusion, const Structure &structure);
 
 } // namespace trainc::codegen
 

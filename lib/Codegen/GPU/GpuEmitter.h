@@ -89,6 +89,9 @@ public:
   mlir::Value combineWarp(mlir::Operation *reduction, mlir::Value value, int64_t width = kWarp);
   /// The same over all threads of the block; `reductions` and `values` go together.
   Values combineBlock(llvm::ArrayRef<mlir::Operation *> reductions, mlir::ValueRange values);
+  /// The same by `meet`, which combines values over groups of so many neighbouring threads.
+  Values combineBlock(mlir::ValueRange values,
+                      llvm::function_ref<Values(mlir::ValueRange, int64_t)> meet);
 
   /// The end of the function.
   void finish();

@@ -56,11 +56,19 @@ Value GpuEmitter::combineWarp(Operation *reduction, Value value, int64_t width) 
 }
 
 Values GpuEmitter::combineBlock(ArrayRef<Operation *> reductions, ValueRange values) {
-  Values totals, arrays;
-  for (auto [op, value] : llvm::zip_equal(reductions, values))
-    totals.push_back(combineWarp(op, value, std::min(blockThreads, kWarp)));
+  return combineBlock(values, [&](ValueRange parts, int64_t width) {
+    Values totals;
+    for (auto [op, value] : llvm::zip_equal(reductions, parts))
+      totals.push_back(combineWarp(op, value, width));
+    return totals;
+  });
+}
+
+Values GpuEmitter::combineBlock(ValueRange values,
+                                llvm::function_ref<Values(ValueRange, int64_t)> meet) {
+  Values totals = meet(values, std::min(blockThreads, kWarp)), arrays;
   int64_t warps = blockThreads / kWarp;
-  if (warps <= 1 || reductions.empty())
+  if (warps <= 1 || totals.empty())
     return totals;
   Value warp = constantIndex(kWarp);
   for (Value total : totals)
@@ -71,9 +79,9 @@ Values GpuEmitter::combineBlock(ArrayRef<Operation *> reductions, ValueRange val
   closeIf();
   syncBlock();
   ElementIndex slot{remIndex(thread(), constantIndex(warps)), 0, {}};
-  for (auto [op, array, total] : llvm::zip_equal(reductions, arrays, totals))
-    total = combineWarp(op, loadFrom(array, total.getType(), slot), warps);
-  return totals;
+  for (auto [array, total] : llvm::zip_equal(arrays, totals))
+    total = loadFrom(array, total.getType(), slot);
+  return meet(totals, warps);
 }
 
 } // namespace trainc::codegen

@@ -95,8 +95,7 @@ void useReciprocals(Operation *root) {
       Formula f(b, op.getLoc(), broadcast.getSourceType());
       Value y = broadcast.getSource(), magnitude = f.abs(y);
       Value small = f.less(magnitude, f.f32(0x1p-64)), large = f.less(f.f32(0x1p64), magnitude);
-      Value scale =
-          f.select(large, f.f32(0x1p-64), f.select(small, f.f32(0x1p64), f.f32(1.0)));
+      Value scale = f.select(large, f.f32(0x1p-64), f.select(small, f.f32(0x1p64), f.f32(1.0)));
       y = f.mul(y, scale);
       Value reciprocal = f.div(f.f32(1.0), y);
       // By infinity nothing remains: 0 is the quotient.

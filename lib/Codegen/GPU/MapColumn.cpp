@@ -19,8 +19,9 @@ namespace {
 
 /// Rows that a thread does alone, and those where there are many columns.
 constexpr int64_t kFewRows = 64, kManyColumns = 32768, kSomeRows = 1024;
-/// Rows of a part, at least: partial results are little beside what they come from.
-constexpr int64_t kPartRows = 128;
+/// Rows of a part, at least, and how many times those of a tile: where there are few columns, the
+/// GPU is full only with short parts, each of which is a chain of loads.
+constexpr int64_t kPartRows = 16, kPartRounds = 2;
 /// Columns of a tile, in vectors: a warp reads 512 bytes of a row. Totals are made of little data
 /// in many blocks.
 constexpr int64_t kSweepColumns = 32, kTotalColumns = 8;
@@ -59,7 +60,7 @@ ColumnShape::ColumnShape(FusionOp fusion, const Structure &s) {
   sweep = Tile::forColumns(vectors, kSweepColumns);
   total = Tile::forColumns(vectors, kTotalColumns);
   DimAttr most = ceilDim(DimAttr::constant(context, kTileBlocks), atLeastOne(blocks(sweep)));
-  parts = atLeastOne(minDim(ceilDim(rows, std::max(kPartRows, 8 * sweep.rows)), most));
+  parts = atLeastOne(minDim(ceilDim(rows, std::max(kPartRows, kPartRounds * sweep.rows)), most));
   partRows = ceilDim(rows, parts);
 }
 

@@ -3,10 +3,17 @@
 // enough, a thread's part of it is straight-line code: what one pass has read or computed is in
 // registers in the next. Longer rows are loops, and later passes read again.
 //
+// Where a pass reads the row again, the sum of a softmax is part of the pass that finds the
+// maximum.
+//
 // The order of a reduction: the thread's vectors one after the other, lanes, threads of a warp,
 // warps; a function of the row's length.
 
 #include "GpuEmitter.h"
+#include "RowPasses.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace trainc::train;
@@ -17,7 +24,7 @@ namespace trainc::codegen {
 static constexpr int64_t kLargestVectors = 8;
 /// Elements of one input that a thread keeps in registers, over all inputs.
 static constexpr int64_t kRegisterElements = 32;
-static constexpr unsigned kInsideLanes = 8;
+static constexpr unsigned kInsideLanes = 8, kInsideUnroll = 4;
 static constexpr int64_t kLargestBlock = 1024, kRowBlock = 128;
 
 void planRow(FusionOp fusion, const Structure &s, GpuPlan &plan) {
@@ -93,15 +100,25 @@ private:
   }
   /// One pass at some places: the reductions' operands combined place after place into
   /// `accumulators` (empty: there are none yet); stores the pass's results.
-  void visit(const Pass &pass, ArrayRef<Place> places, Values &accumulators);
-  Values loops(const Pass &pass, Value count, unsigned lanes, unsigned unroll, int64_t begin = 0);
-  Values sweep(const Pass &pass);
+  void visit(const RowPass &pass, ArrayRef<Place> places, Values &accumulators);
+  Values loops(const RowPass &pass, Value count, unsigned lanes, unsigned unroll,
+               int64_t begin = 0);
+  Values sweep(const RowPass &pass);
+  // Rescaled sums. A part of one is a maximum and the sum of exponentials below it.
+  Value reference(Value maximum);
+  Value exponential(Value x, Value reference);
+  void rescaleInto(const RescaledSum &pair, ArrayRef<Place> places, Value &maximum, Value &sum);
+  Values combineParts(const RowPass &pass, ValueRange x, ValueRange y);
+  Values meet(const RowPass &pass, ValueRange parts, int64_t width);
+  void setTotals(const RowPass &pass, ValueRange values);
   Value lookUp(Value value, ArrayRef<ElementIndex> index);
+  Value evaluatePick(Operation *op, const Pick &pick);
   void storeKept();
 
   GpuEmitter &e;
   const Structure &s;
   const GpuPlan &plan;
+  RowPasses order;
   Operation *yield;
   SmallVector<int64_t> outerReduced;
   SmallVector<DimAttr> outerReducedSizes;
@@ -115,6 +132,7 @@ private:
 
 RowMap::RowMap(GpuKernel &kernel)
     : e(kernel.nextStage()), s(kernel.structure), plan(kernel.plan),
+      order(kernel.fusion, s, /*rescale=*/plan.vectors == 0),
       yield(kernel.fusion.getBody().front().getTerminator()) {
   for (int64_t axis : s.reduced)
     if (axis != s.vectorAxis) {
@@ -130,7 +148,7 @@ RowMap::RowMap(GpuKernel &kernel)
       firstReduced = axis;
   contiguous = llvm::all_of(
       s.kept, [&](int64_t axis) { return axis < firstReduced || s.space[axis].isConstant(1); });
-  for (auto [number, pass] : llvm::enumerate(s.passes))
+  for (auto [number, pass] : llvm::enumerate(order.passes))
     for (unsigned result : pass.results)
       storedIn.try_emplace(yield->getOperand(result), unsigned(number), result);
 }
@@ -138,12 +156,32 @@ RowMap::RowMap(GpuKernel &kernel)
 Value RowMap::lookUp(Value value, ArrayRef<ElementIndex> index) {
   if (Value total = totals.lookup(value); total && KernelEmitter::same(index, e.keptIndex))
     return total;
+  if (auto pick = order.picks.find(value);
+      pick != order.picks.end() && KernelEmitter::same(index, e.keptIndex))
+    return evaluatePick(value.getDefiningOp(), pick->second);
   // Registers have what straight-line code has stored.
   auto stored = storedIn.find(value);
   if (plan.vectors != 0 || stored == storedIn.end() || stored->second.first >= e.pass ||
       isa<BlockArgument>(value) || !KernelEmitter::same(index, e.spaceIndex))
     return {};
   return e.load(e.fusion.getInputs().size() + stored->second.second, value.getType(), index);
+}
+
+/// Looks only where the index says.
+Value RowMap::evaluatePick(Operation *op, const Pick &pick) {
+  OpBuilder &b = e.builder();
+  Location loc = op->getLoc();
+  Index place(s.space.size(), e.constant(0));
+  for (auto [axis, index] : llvm::zip_equal(s.kept, e.keptIndex))
+    place[axis] = index;
+  Value column =
+      arith::IndexCastOp::create(b, loc, b.getIndexType(), e.element(*pick.index, place));
+  Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, column,
+                                       e.dim(s.space[s.vectorAxis]));
+  place[s.vectorAxis] = {column, 0, {}};
+  Value none = e.identity(op, 1);
+  // As the sum with zeros has it.
+  return e.combine(op, none, e.elementIf(*pick.element, place, inside, none));
 }
 
 RowMap::Place RowMap::place(Value vector, unsigned lanes) {
@@ -171,7 +209,7 @@ RowMap::Place RowMap::place(Value vector, unsigned lanes) {
   return result;
 }
 
-void RowMap::visit(const Pass &pass, ArrayRef<Place> places, Values &accumulators) {
+void RowMap::visit(const RowPass &pass, ArrayRef<Place> places, Values &accumulators) {
   SmallVector<Values> results;
   OpBuilder &b = e.builder();
   for (const Place &place : places) {
@@ -208,19 +246,133 @@ void RowMap::visit(const Pass &pass, ArrayRef<Place> places, Values &accumulator
   e.setActive({});
 }
 
+//===----------------------------------------------------------------------===//
+// Rescaled sums
+//===----------------------------------------------------------------------===//
+
+/// What exponents are relative to: while nothing but -infinity was seen, 0, so that there is no
+/// infinity - infinity.
+Value RowMap::reference(Value maximum) {
+  OpBuilder &b = e.builder();
+  Location loc = e.loc();
+  auto constant = [&](double x) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(x)));
+  };
+  Value nothing =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, maximum, constant(-INFINITY));
+  return arith::SelectOp::create(b, loc, nothing, constant(0), maximum);
+}
+
+/// e^(x - reference) beside the 1 that the maximum contributes: the absolute error counts.
+Value RowMap::exponential(Value x, Value reference) {
+  OpBuilder &b = e.builder();
+  if (auto type = dyn_cast<VectorType>(x.getType()))
+    reference = vector::BroadcastOp::create(b, e.loc(), type, reference);
+  Value difference = arith::SubFOp::create(b, e.loc(), x, reference);
+  return math::ExpOp::create(b, e.loc(), difference, arith::FastMathFlags::afn);
+}
+
+void RowMap::rescaleInto(const RescaledSum &pair, ArrayRef<Place> places, Value &maximum,
+                         Value &sum) {
+  OpBuilder &b = e.builder();
+  Values elements, tops, terms;
+  for (const Place &place : places) {
+    moveTo(place);
+    elements.push_back(e.mappedOperand(pair.maximum, e.spaceIndex));
+  }
+  auto inTree = [&](Operation *op, Values values) {
+    while (values.size() > 1) {
+      size_t half = (values.size() + 1) / 2;
+      for (size_t i = half; i < values.size(); ++i)
+        values[i - half] = e.combine(op, values[i - half], values[i]);
+      values.truncate(half);
+    }
+    return values.front();
+  };
+  Value top = e.combineLanes(pair.maximum, inTree(pair.maximum, elements));
+  top = e.combine(pair.maximum, maximum, top);
+  Value base = reference(top), factor = exponential(maximum, base);
+  for (Value x : elements)
+    terms.push_back(exponential(x, base));
+  if (auto type = dyn_cast<VectorType>(sum.getType()))
+    factor = vector::BroadcastOp::create(b, e.loc(), type, factor);
+  sum = arith::MulFOp::create(b, e.loc(), sum, factor);
+  sum = e.combine(pair.sum, sum, inTree(pair.sum, terms));
+  maximum = top;
+}
+
+/// Of two parts of the row: scalars.
+Values RowMap::combineParts(const RowPass &pass, ValueRange x, ValueRange y) {
+  OpBuilder &b = e.builder();
+  Values result;
+  for (Operation *op : pass.reductions)
+    result.push_back(e.combine(op, x[result.size()], y[result.size()]));
+  for (const RescaledSum &pair : pass.rescaled) {
+    size_t i = result.size();
+    Value top = e.combine(pair.maximum, x[i], y[i]), base = reference(top);
+    auto scaled = [&](Value maximum, Value sum) -> Value {
+      return arith::MulFOp::create(b, e.loc(), sum, exponential(maximum, base));
+    };
+    result.append({top, e.combine(pair.sum, scaled(x[i], x[i + 1]), scaled(y[i], y[i + 1]))});
+  }
+  return result;
+}
+
+/// The same over neighbouring threads: sums meet when they have the maximum of all.
+Values RowMap::meet(const RowPass &pass, ValueRange parts, int64_t width) {
+  Values result;
+  for (Operation *op : pass.reductions)
+    result.push_back(e.combineWarp(op, parts[result.size()], width));
+  for (const RescaledSum &pair : pass.rescaled) {
+    size_t i = result.size();
+    Value top = e.combineWarp(pair.maximum, parts[i], width);
+    Value factor = exponential(parts[i], reference(top));
+    Value sum = arith::MulFOp::create(e.builder(), e.loc(), parts[i + 1], factor);
+    result.append({top, e.combineWarp(pair.sum, sum, width)});
+  }
+  return result;
+}
+
+void RowMap::setTotals(const RowPass &pass, ValueRange values) {
+  OpBuilder &b = e.builder();
+  size_t i = 0;
+  for (Operation *op : pass.reductions)
+    totals[op->getResult(0)] = e.finishReduction(op, values[i++]);
+  for (const RescaledSum &pair : pass.rescaled) {
+    Value top = values[i++], sum = values[i++];
+    // An infinite maximum makes it NaN, as exp(infinity - infinity) does; an empty row has none.
+    Value rest = arith::SubFOp::create(b, e.loc(), top, top);
+    Value total = arith::AddFOp::create(b, e.loc(), sum, rest);
+    Value length = e.mulIndex(outerCount, e.dim(s.space[s.vectorAxis]));
+    total = e.selectIndex(e.lessIndex(e.constantIndex(0), length), total, sum);
+    totals[pair.maximum->getResult(0)] = e.finishReduction(pair.maximum, top);
+    totals[pair.sum->getResult(0)] = e.finishReduction(pair.sum, total);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Passes
+//===----------------------------------------------------------------------===//
+
 /// A pass over the vectors [begin, begin + count) of the row in loops; one scalar a reduction.
-Values RowMap::loops(const Pass &pass, Value count, unsigned lanes, unsigned unroll,
+Values RowMap::loops(const RowPass &pass, Value count, unsigned lanes, unsigned unroll,
                      int64_t begin) {
   e.setLanes(lanes);
   int64_t threads = plan.rowThreads;
   Value chunk = e.constantIndex(threads * unroll), zero = e.constantIndex(0);
   Value whole = e.subIndex(count, e.remIndex(count, chunk));
-  size_t reductions = pass.reductions.size();
+  size_t reductions = pass.reductions.size(), plain = reductions * unroll;
   // One sum for each of the loads in flight.
   Values sums;
   for (unsigned u = 0; u < unroll; ++u)
     for (Operation *op : pass.reductions)
       sums.push_back(e.identity(op, lanes));
+  for (const RescaledSum &pair : pass.rescaled)
+    sums.append({e.identity(pair.maximum, 1), e.identity(pair.sum, lanes)});
+  auto rescale = [&](ArrayRef<Place> places, MutableArrayRef<Value> parts) {
+    for (auto [i, pair] : llvm::enumerate(pass.rescaled))
+      rescaleInto(pair, places, parts[2 * i], parts[2 * i + 1]);
+  };
   auto main = e.openLoop(zero, whole, chunk, sums);
   SmallVector<Place> places;
   for (unsigned u = 0; u < unroll; ++u) {
@@ -235,7 +387,7 @@ Values RowMap::loops(const Pass &pass, Value count, unsigned lanes, unsigned unr
     for (Operation *op : pass.reductions)
       e.evaluateLanes(op->getOperand(0), e.spaceIndex);
   }
-  Pass reductionsOnly = pass;
+  RowPass reductionsOnly = pass;
   reductionsOnly.results.clear();
   for (unsigned u = 0; u < unroll; ++u) {
     Values part(main.getRegionIterArgs().slice(u * reductions, reductions));
@@ -243,9 +395,12 @@ Values RowMap::loops(const Pass &pass, Value count, unsigned lanes, unsigned unr
       visit(reductionsOnly, places[u], part);
     next.append(part);
   }
+  for (Value argument : main.getRegionIterArgs().drop_front(plain))
+    next.push_back(argument);
+  rescale(places, MutableArrayRef<Value>(next).drop_front(plain));
   if (!pass.results.empty()) {
-    Pass resultsOnly = pass;
-    resultsOnly.reductions.clear();
+    RowPass resultsOnly;
+    resultsOnly.results = pass.results;
     Values none;
     visit(resultsOnly, places, none);
   }
@@ -254,18 +409,26 @@ Values RowMap::loops(const Pass &pass, Value count, unsigned lanes, unsigned unr
   for (unsigned u = 1; u < unroll; ++u)
     for (auto [i, op] : llvm::enumerate(pass.reductions))
       total[i] = e.combine(op, total[i], all[u * reductions + i]);
+  total.append(all.begin() + plain, all.end());
 
   auto rest = e.openLoop(e.addIndex(whole, lane), count, e.constantIndex(threads), total);
-  Values part(rest.getRegionIterArgs());
-  visit(pass, place(e.addIndex(rest.getInductionVar(), e.constantIndex(begin)), lanes), part);
-  total = e.closeLoop(rest, part);
+  Place last = place(e.addIndex(rest.getInductionVar(), e.constantIndex(begin)), lanes);
+  Values parts(rest.getRegionIterArgs()), sumsOfRest(ArrayRef<Value>(parts).take_front(reductions));
+  rescale(last, MutableArrayRef<Value>(parts).drop_front(reductions));
+  visit(pass, last, sumsOfRest);
+  llvm::copy(sumsOfRest, parts.begin());
+  total = e.closeLoop(rest, parts);
   for (auto [i, op] : llvm::enumerate(pass.reductions))
     total[i] = e.combineLanes(op, total[i]);
+  for (auto [i, pair] : llvm::enumerate(pass.rescaled)) {
+    Value &sum = total[reductions + 2 * i + 1];
+    sum = e.combineLanes(pair.sum, sum);
+  }
   return total;
 }
 
 /// All of a pass; what the thread's part of the reductions comes to.
-Values RowMap::sweep(const Pass &pass) {
+Values RowMap::sweep(const RowPass &pass) {
   unsigned lanes = plan.lanes;
   DimAttr axis = s.space[s.vectorAxis];
   Value width = e.constantIndex(lanes), size = e.dim(axis);
@@ -290,11 +453,9 @@ Values RowMap::sweep(const Pass &pass) {
   }
   if (plan.reducingLanes != 0 && pass.results.empty()) {
     int64_t wide = plan.reducingLanes, length = *axis.getConstant(), vectors = length / wide;
-    Values sums = loops(pass, e.constantIndex(vectors), wide, /*unroll=*/2);
+    Values sums = loops(pass, e.constantIndex(vectors), wide, kInsideUnroll);
     Values rest = loops(pass, e.constantIndex(length % wide), 1, 1, vectors * wide);
-    for (auto [op, x, y] : llvm::zip_equal(pass.reductions, sums, rest))
-      x = e.combine(op, x, y);
-    return sums;
+    return combineParts(pass, sums, rest);
   }
   Value vectors = e.mulIndex(outerCount, e.divIndex(size, width));
   if (axis.getConstant() || lanes == 1)
@@ -307,15 +468,13 @@ Values RowMap::sweep(const Pass &pass) {
   e.assumeMultiple(size, 1);
   Value scalars = e.selectIndex(divides, zero, e.mulIndex(outerCount, size));
   Values narrow = loops(pass, scalars, 1, plan.unroll);
-  for (auto [op, x, y] : llvm::zip_equal(pass.reductions, wide, narrow))
-    x = e.combine(op, x, y);
-  return wide;
+  return combineParts(pass, wide, narrow);
 }
 
 void RowMap::storeKept() {
   if (s.keptResults.empty())
     return;
-  e.pass = s.passes.size();
+  e.pass = order.passes.size();
   e.setLanes(1);
   e.spaceIndex.clear();
   e.spaceOffset.reset();
@@ -358,19 +517,17 @@ void RowMap::run() {
     }
   }
   e.keptIndex = e.delinearize(row, keptSizes);
-  for (auto [number, pass] : llvm::enumerate(s.passes)) {
+  for (auto [number, pass] : llvm::enumerate(order.passes)) {
     e.pass = number;
     Values values = sweep(pass);
-    if (pass.reductions.empty())
+    if (!pass.reduces())
       continue;
-    if (plan.rowThreads > kWarp) {
-      values = e.combineBlock(pass.reductions, values);
-    } else {
-      for (auto [op, value] : llvm::zip_equal(pass.reductions, values))
-        value = e.combineWarp(op, value, plan.rowThreads);
-    }
-    for (auto [op, value] : llvm::zip_equal(pass.reductions, values))
-      totals[op->getResult(0)] = e.finishReduction(op, value);
+    auto combine = [&](ValueRange parts, int64_t width) { return meet(pass, parts, width); };
+    if (plan.rowThreads > kWarp)
+      values = e.combineBlock(values, combine);
+    else
+      values = combine(values, plan.rowThreads);
+    setTotals(pass, values);
   }
   storeKept();
   e.finish();

@@ -76,7 +76,8 @@ static SmallVector<int64_t> chooseOrder(FusionOp fusion, const Structure &s,
 
 SplitShape::SplitShape(FusionOp fusion, const Structure &s) {
   MLIRContext *context = fusion.getContext();
-  SmallVector<InputAccess> accesses = findFullAccesses(fusion, s);
+  SmallVector<InputAccess> accesses = findAccesses(fusion, s);
+  llvm::erase_if(accesses, [](const InputAccess &access) { return !access.isFull; });
   order = chooseOrder(fusion, s, accesses);
   vectorAxis = order.back();
   SmallVector<Type> types;
@@ -133,7 +134,7 @@ void SplitMap::moveToVector(Value vector) {
   }
   setSpaceIndex(outer, vectorAt(*e, column, shape.lanes));
   // One row is the whole space.
-  if (shape.rows.isConstant(1) && llvm::equal(shape.order, s.reduced))
+  if (shape.rows.isConstant(1) && shape.vectorAxis == s.vectorAxis)
     e->spaceOffset = vectorAt(*e, vector, shape.lanes);
 }
 

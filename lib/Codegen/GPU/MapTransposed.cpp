@@ -18,7 +18,7 @@ constexpr int64_t kShortest = 32;
 /// Bytes of the staged inputs for each position of the space, at most.
 constexpr int64_t kStagedBytes = 16;
 /// Registers of a patch, and the cost of its formulas: code that does not grow without bound.
-constexpr int64_t kPatchRegisters = 64, kPatchCost = 1024;
+constexpr int64_t kPatchRegisters = 96, kPatchCost = 1024;
 /// A thread's part of a sector, at least: four threads side by side have a whole one.
 constexpr int64_t kVectorBytes = 8;
 
@@ -32,7 +32,7 @@ constexpr int64_t kVectorBytes = 8;
 static int64_t chooseAcross(ArrayRef<InputAccess> accesses, const Structure &s) {
   SmallVector<int64_t> bytes(s.space.size());
   for (const InputAccess &access : accesses)
-    if (access.inner != s.vectorAxis)
+    if (access.isFull && access.inner != s.vectorAxis)
       bytes[access.inner] += access.bytes;
   auto most = llvm::max_element(bytes);
   return *most == 0 ? -1 : most - bytes.begin();
@@ -49,7 +49,7 @@ static int64_t dividing(DimAttr axis, int64_t lanes) {
 std::optional<TransposedShape> TransposedShape::choose(FusionOp fusion, const Structure &s) {
   if (s.kind != Template::Pointwise || s.flat || s.vectorAxis < 0)
     return std::nullopt;
-  SmallVector<InputAccess> accesses = findFullAccesses(fusion, s);
+  SmallVector<InputAccess> accesses = findAccesses(fusion, s);
   TransposedShape shape;
   shape.across = chooseAcross(accesses, s);
   shape.along = s.vectorAxis;
@@ -61,8 +61,12 @@ std::optional<TransposedShape> TransposedShape::choose(FusionOp fusion, const St
     return std::nullopt;
 
   int64_t narrowest = 16, bytes = 0;
+  // The large ones first; the others' strides cost as much.
+  std::stable_partition(accesses.begin(), accesses.end(),
+                        [](const InputAccess &access) { return access.isFull; });
   for (const InputAccess &access : accesses) {
-    if (access.inner != shape.across || bytes + access.bytes > kStagedBytes)
+    if (access.inner != shape.across || !llvm::is_contained(access.axes, shape.along) ||
+        bytes + access.bytes > kStagedBytes)
       continue;
     shape.staged.push_back(access);
     bytes += access.bytes;
@@ -244,7 +248,7 @@ void TransposedMap::patches() {
     return vector::FromElementsOp::create(b, e.loc(), type, elements);
   };
   // Loads of what is read directly are in flight for a few rows.
-  int64_t together = std::clamp<int64_t>(16 / shape.patchAlong, 1, shape.patchAcross);
+  int64_t together = std::clamp<int64_t>(32 / shape.patchAlong, 1, shape.patchAcross);
   for (int64_t first = 0; first < shape.patchAcross; first += together) {
     SmallVector<Index> indices;
     SmallVector<Values> values;
@@ -363,7 +367,7 @@ void TransposedMap::run() {
   DimAttr acrossSize = s.space[shape.across], alongSize = s.space[shape.along];
   if (!shape.hasPatches) {
     elements();
-  } else if (acrossSize.isConstant() && alongSize.isConstant()) {
+  } else if (acrossSize.getConstant() && alongSize.getConstant()) {
     patches();
   } else {
     Value rest = e.addIndex(e.remIndex(e.dim(acrossSize), e.constantIndex(shape.patchAcross)),
@@ -372,9 +376,9 @@ void TransposedMap::run() {
       // Both may be the same size; the longer vector is a multiple of the shorter.
       bool same = acrossSize == alongSize;
       int64_t both = std::max(shape.patchAcross, shape.patchAlong);
-      if (!acrossSize.isConstant())
+      if (!acrossSize.getConstant())
         e.assumeMultiple(e.dim(acrossSize), !whole ? 1 : same ? both : shape.patchAcross);
-      if (!alongSize.isConstant())
+      if (!alongSize.getConstant())
         e.assumeMultiple(e.dim(alongSize), !whole ? 1 : same ? both : shape.patchAlong);
     };
     e.openIf(e.lessIndex(rest, e.constantIndex(1)));

@@ -155,7 +155,8 @@ private:
     std::vector<int64_t> touched;
     for (const Command &command : function.commands) {
       int64_t bytes = 0;
-      forEachBuffer(command, [&](uint32_t buffer) { bytes += plan.bufferBytes[buffer]; });
+      for (uint32_t buffer : buffersOf(command))
+        bytes += plan.bufferBytes[buffer];
       touched.push_back(bytes);
     }
     if (touched.empty())
@@ -178,9 +179,8 @@ private:
       std::vector<PlanBuffer> longer = lifetimes;
       for (int32_t i = 0; i <= end; ++i)
         if (plan.aside[size_t(i)])
-          forEachBuffer(function.commands[size_t(i)], [&](uint32_t buffer) {
+          for (uint32_t buffer : buffersOf(function.commands[size_t(i)]))
             longer[buffer].last = std::max(longer[buffer].last, std::min(end, i + delay));
-          });
       Plan relaxed = planMemory(longer, alignment);
       if (relaxed.peak > memory.peak + std::max(memory.peak / 50, smallCost))
         continue;

@@ -57,22 +57,32 @@ Accesses accessesOf(const Command &command) {
   return std::move(lister.result);
 }
 
-void forEachBuffer(const Command &command, const std::function<void(uint32_t)> &fn) {
-  if (auto *launch = std::get_if<Launch>(&command.op)) {
+/// By number of the place; any for absent ones.
+static std::vector<uint32_t> buffersOfPlaces(const Command &command) {
+  if (auto *gemm = std::get_if<Gemm>(&command.op))
+    return {gemm->a.buffer, gemm->b.buffer, gemm->c.buffer, gemm->bias.buffer, gemm->aux.buffer};
+  if (auto *copy = std::get_if<Copy>(&command.op))
+    return {copy->from.buffer, copy->to.buffer};
+  if (auto *fill = std::get_if<Fill>(&command.op))
+    return {fill->to.buffer};
+  std::vector<uint32_t> buffers;
+  if (auto *launch = std::get_if<Launch>(&command.op))
     for (const Ref &ref : launch->args)
-      fn(ref.buffer);
-  } else if (auto *gemm = std::get_if<Gemm>(&command.op)) {
-    for (const Ref *ref : {&gemm->a, &gemm->b, &gemm->c, &gemm->bias, &gemm->aux})
-      fn(ref->buffer);
-  } else if (auto *attention = std::get_if<Attention>(&command.op)) {
+      buffers.push_back(ref.buffer);
+  if (auto *attention = std::get_if<Attention>(&command.op))
     for (const Attention::Operand &operand : attention->operands)
-      fn(operand.ref.buffer);
-  } else if (auto *copy = std::get_if<Copy>(&command.op)) {
-    fn(copy->from.buffer);
-    fn(copy->to.buffer);
-  } else {
-    fn(std::get<Fill>(command.op).to.buffer);
-  }
+      buffers.push_back(operand.ref.buffer);
+  return buffers;
+}
+
+std::vector<uint32_t> buffersOf(const Command &command) {
+  const std::vector<uint32_t> buffers = buffersOfPlaces(command);
+  const Accesses accesses = accessesOf(command);
+  std::vector<uint32_t> result;
+  for (const auto *places : {&accesses.reads, &accesses.writes})
+    for (uint32_t place : *places)
+      result.push_back(buffers[place]);
+  return result;
 }
 
 std::vector<bool> findAside(const Function &function) {
@@ -80,7 +90,7 @@ std::vector<bool> findAside(const Function &function) {
   std::vector<std::vector<uint32_t>> buffers(n);
   std::vector<Accesses> accesses(n);
   for (size_t i = 0; i < n; ++i) {
-    forEachBuffer(function.commands[i], [&](uint32_t buffer) { buffers[i].push_back(buffer); });
+    buffers[i] = buffersOfPlaces(function.commands[i]);
     accesses[i] = accessesOf(function.commands[i]);
   }
   // By what is computed, not by where it is stored: the planner gives those that are aside time.

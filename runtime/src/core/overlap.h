@@ -7,7 +7,6 @@
 
 #include "core/program.h"
 
-#include <functional>
 #include <map>
 #include <vector>
 
@@ -18,8 +17,8 @@ struct Accesses {
   std::vector<uint32_t> reads, writes;
 };
 Accesses accessesOf(const Command &command);
-/// Calls `fn` for the buffers of a command's places, in order; for absent ones with any.
-void forEachBuffer(const Command &command, const std::function<void(uint32_t)> &fn);
+/// The buffers of what a command reads and writes.
+std::vector<uint32_t> buffersOf(const Command &command);
 
 /// One a command: whether it can be late by several commands without delaying the last one, so
 /// that it belongs on the second lane. Depends on the function only.

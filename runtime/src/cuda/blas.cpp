@@ -257,7 +257,7 @@ void LtPlan::makeKey() {
   int64_t batchX = layout.swapped ? layout.batch.b : layout.batch.a;
   int64_t batchY = layout.swapped ? layout.batch.a : layout.batch.b;
   uint32_t alignEpilogue = alignmentOf(call.bias | call.aux, {});
-  char text[256];
+  char text[400];
   std::snprintf(text, sizeof text,
                 "%s%s %c%c %" PRId64 "x%" PRId64 "x%" PRId64 " ld %" PRId64 ",%" PRId64 ",%" PRId64
                 " batch %" PRId64 ":%" PRId64 ",%" PRId64 ",%" PRId64
@@ -267,6 +267,14 @@ void LtPlan::makeKey() {
                 layout.ldY, layout.ldD, layout.batch.extent, batchX, batchY, layout.batch.c, alignX,
                 alignY, alignD, int(call.epilogue), alignEpilogue);
   choiceKey = text;
+  // What follows decides nothing, but makes calls with equal keys equal but for their factors.
+  if (layout.swapped)
+    choiceKey += " swapped";
+  for (const BatchAxis &axis : layout.loops) {
+    std::snprintf(text, sizeof text, " loop %" PRId64 ":%" PRId64 ",%" PRId64 ",%" PRId64,
+                  axis.extent, axis.a, axis.b, axis.c);
+    choiceKey += text;
+  }
 }
 
 Status LtPlan::candidates(int count, std::vector<Choice> &found) const {

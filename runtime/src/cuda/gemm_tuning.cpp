@@ -61,7 +61,8 @@ void addProducts(const Commands &commands, const ExecutionPlan &plan, DeviceAddr
   for (size_t i = 0; i < commands.size(); ++i) {
     GemmCall call;
     GemmOperands operands;
-    if (!commands.product(i, call, operands))
+    const GemmPlan *product = commands.product(i, call, operands);
+    if (!product)
       continue;
     const ExecutionPlan::Step &step = commands.step(i);
     DeviceAddress *const written[] = {&operands.c, &operands.bias, &operands.aux};
@@ -69,15 +70,10 @@ void addProducts(const Commands &commands, const ExecutionPlan &plan, DeviceAddr
       if (outlasts(plan, step, operand))
         *written[operand - 2] =
             spare + DeviceAddress(plan.places[step.firstPlace + operand].offset);
-    // Factors do not decide the algorithm.
-    auto same = std::find_if(products.begin(), products.end(), [&](const Product &product) {
-      GemmCall other = call;
-      other.alpha = product.call.alpha;
-      other.beta = product.call.beta;
-      return product.call == other;
-    });
+    auto same = std::find_if(products.begin(), products.end(),
+                             [&](const Product &known) { return known.key == product->key(); });
     if (same == products.end())
-      same = products.insert(products.end(), Product{call, {}});
+      same = products.insert(products.end(), Product{product->key(), call, {}});
     same->uses.push_back(operands);
   }
 }
@@ -161,7 +157,6 @@ Status GemmTuner::measure(const Product &product, double &seconds) {
 }
 
 Status GemmTuner::tune(const Product &product, double seconds, TunedProduct &result) {
-  result = {};
   std::vector<std::shared_ptr<const GemmPlan>> plans;
   TRAINRT_TRY(blas.alternatives(product.call, mostCandidates, plans));
   std::vector<Candidate> candidates;
@@ -178,7 +173,6 @@ Status GemmTuner::tune(const Product &product, double seconds, TunedProduct &res
     quickest = std::min(quickest, candidate.best);
     candidates.push_back(std::move(candidate));
   }
-  result.candidates = candidates.size();
   if (candidates.empty())
     return {};
   // In turns, so that a clock that changes is all of theirs.
@@ -192,11 +186,8 @@ Status GemmTuner::tune(const Product &product, double seconds, TunedProduct &res
       best = &candidate;
   if (best->best > worthwhile * candidates.front().best)
     best = &candidates.front();
-  result.key = best->plan->key();
-  result.algorithm = best->plan->algorithm();
-  result.before = candidates.front().best;
-  result.after = best->best;
-  result.changed = best != &candidates.front();
+  result = {best->plan->algorithm(), candidates.front().best, best->best, candidates.size(),
+            best != &candidates.front()};
   return {};
 }
 
@@ -205,33 +196,28 @@ Status GemmTuner::tune(const std::vector<Product> &products, double limit, Tunin
   const Clock::time_point started = Clock::now();
   struct Measured {
     const Product *product;
-    std::string key;
     double seconds;
     double total() const { return seconds * double(product->uses.size()); }
   };
   std::vector<Measured> order;
   for (const Product &product : products) {
-    std::shared_ptr<const GemmPlan> plan;
-    TRAINRT_TRY(blas.prepare(product.call, plan));
-    Measured entry{&product, plan->key(), 0};
-    TRAINRT_TRY(measure(product, entry.seconds));
-    order.push_back(std::move(entry));
+    order.push_back({&product, 0});
+    TRAINRT_TRY(measure(product, order.back().seconds));
   }
   std::sort(order.begin(), order.end(), [](const Measured &a, const Measured &b) {
-    return a.total() != b.total() ? a.total() > b.total() : a.key < b.key;
+    return a.total() != b.total() ? a.total() > b.total() : a.product->key < b.product->key;
   });
   Choices &choices = result.choices[blas.machine()];
   for (const Measured &entry : order) {
     TuningResult::Line line;
-    line.what = entry.key;
+    line.what = entry.product->key;
     line.uses = int64_t(entry.product->uses.size());
     line.before = line.after = entry.seconds;
     const double elapsed = std::chrono::duration<double>(Clock::now() - started).count();
-    // Calls that differ in what no algorithm depends on have one key: the first one decides.
-    if (elapsed < limit && !choices.count(entry.key)) {
+    if (elapsed < limit) {
       TunedProduct tuned;
       TRAINRT_TRY(tune(*entry.product, entry.seconds, tuned));
-      choices[entry.key] = tuned.algorithm;
+      choices[entry.product->key] = tuned.algorithm;
       line.before = tuned.before;
       line.after = tuned.after;
       line.candidates = tuned.candidates;

@@ -17,6 +17,7 @@ namespace trainrt::cuda {
 
 /// A matrix product, and the places that it is made at in a step. All of them are overwritten.
 struct Product {
+  std::string key; ///< of its plans: products with one key differ in their factors at most
   GemmCall call;
   std::vector<GemmOperands> uses;
 };
@@ -30,7 +31,7 @@ void addProducts(const Commands &commands, const ExecutionPlan &plan, DeviceAddr
 
 /// How a product did.
 struct TunedProduct {
-  std::string key, algorithm;   ///< of the quickest, for Blas::choose
+  std::string algorithm;        ///< of the quickest, for Blas::choose
   double before = 0, after = 0; ///< seconds of one
   size_t candidates = 0;
   bool changed = false;

@@ -4,6 +4,7 @@
 // a sum of k products.
 
 #include "cuda/blas.h"
+#include "cuda/gemm_tuning.h"
 #include "device.h"
 #include "tests.h"
 
@@ -336,26 +337,56 @@ void testTuning(Device &device) {
   Kind kind{DType::BF16, false};
   Case test{"gemm tuned", matrices(kind, 512, 384, 256)};
   setSizes(test);
-  Array a(device, kind.dtype, test.sizeA, 1), b(device, kind.dtype, test.sizeB, 1),
+  std::mt19937 random(1);
+  Array a(device, kind.dtype, test.sizeA), b(device, kind.dtype, test.sizeB),
       c(device, kind.dtype, test.sizeC);
-  a.toDevice();
-  b.toDevice();
+  for (Array *array : {&a, &b}) {
+    array->fill(random);
+    array->toDevice();
+  }
   GemmCall &call = test.call;
   call.a = a.address(), call.b = b.address(), call.c = c.address();
-  Scratch scratch(device, gemmWorkspaceLimit);
-  if (!check(blas->tune(call, device.stream(), scratch.workspace(), 6), test.name))
+  // Whatever may be chosen gives the same bits again.
+  std::vector<std::shared_ptr<const GemmPlan>> plans;
+  if (!check(blas->alternatives(call, 32, plans), test.name + ", alternatives"))
     return;
-  std::string text = blas->tunedChoices();
-  check(std::count(text.begin(), text.end(), '\n') == 2, test.name, "one choice expected: " + text);
-  check(other->addTunedChoices(text), test.name + ", read");
-  check(other->tunedChoices() == text, test.name, "text changed in reading it");
+  check(plans.size() > 1, test.name, "there is nothing to choose");
+  for (const auto &plan : plans) {
+    Scratch scratch(device, plan->workspaceBytes());
+    std::vector<uint8_t> bits[2];
+    for (auto &each : bits) {
+      auto enqueue = [&] {
+        return plan->enqueue(device.stream(), operandsOf(call), scratch.workspace());
+      };
+      check(device.capture(enqueue), test.name + ", " + plan->algorithm());
+      each = c.bits();
+    }
+    check(bits[0] == bits[1], test.name, "other bits in a second run of " + plan->algorithm());
+  }
+  // What is chosen is used, by another instance, too.
+  const GemmPlan &last = *plans.back();
+  const Choices choices = {{last.key(), last.algorithm()}};
+  check(other->choose(choices), test.name + ", choose");
+  check(other->machine() == blas->machine(), test.name, "two names of one machine");
+  std::shared_ptr<const GemmPlan> chosen;
+  if (check(other->prepare(call, chosen), test.name + ", prepare"))
+    check(chosen->algorithm() == last.algorithm(), test.name, "another algorithm than was chosen");
   run(device, *other, test);
-  std::string foreign = text;
-  foreign.replace(foreign.find("cuBLASLt ") + 9, 1, "9");
-  check(other->addTunedChoices(foreign).code() == Code::Unsupported, test.name,
-        "took another version's");
-  std::string damaged = text.substr(0, text.size() - 20);
-  check(other->addTunedChoices(damaged).code() == Code::BadData, test.name, "took a damaged text");
+  const Choices damaged = {{last.key(), last.algorithm().substr(0, 20)}};
+  check(other->choose(damaged).code() == Code::BadData, test.name, "took a damaged text");
+}
+
+Status tuneOnce(Device &device, Blas &blas, const GemmCall &call, Workspace workspace,
+                double seconds) {
+  std::unique_ptr<Context> context;
+  TRAINRT_TRY(Context::open(0, context));
+  GemmTuner tuner(*context, blas, device.stream(), device.stream(), workspace);
+  TRAINRT_TRY(tuner.start());
+  TunedProduct best;
+  std::shared_ptr<const GemmPlan> plan;
+  TRAINRT_TRY(blas.prepare(call, plan));
+  TRAINRT_TRY(tuner.tune({plan->key(), call, {operandsOf(call)}}, seconds, best));
+  return blas.choose({{plan->key(), best.algorithm}});
 }
 
 void timeGemm(Device &device, CublasLt &blas, const std::string &name, GemmCall call) {
@@ -372,7 +403,7 @@ void timeGemm(Device &device, CublasLt &blas, const std::string &name, GemmCall 
   Scratch scratch(device, gemmWorkspaceLimit);
   double seconds[2] = {};
   for (bool tuned : {false, true}) {
-    if (tuned && !check(blas.tune(call, device.stream(), scratch.workspace(), 8), name))
+    if (tuned && !check(tuneOnce(device, blas, call, scratch.workspace(), seconds[0]), name))
       return;
     std::shared_ptr<const GemmPlan> plan;
     if (!check(blas.prepare(call, plan), name))

@@ -2,9 +2,10 @@
 """trainc-run on a GPU that is emulated: steps overlap with each other and with loading their data,
 and still the log, checkpoints, signals and errors are those of the CPU. No GPU and no numpy needed.
 
-  gpu.py --trainc-run build/bin/trainc-run --driver FAKE_DRIVER.so DIR
+  gpu.py --trainc-run build/bin/trainc-run --driver FAKE_DRIVER.so --libraries FOLDER DIR
 
-DIR holds cpu.tpk and gpu.tpk, the unit tests' tiny package for both targets.
+DIR holds cpu.tpk and gpu.tpk, the unit tests' tiny package for both targets, and gpu-gemm.tpk,
+which needs the fake cuBLASLt, too.
 """
 
 import argparse
@@ -64,7 +65,11 @@ class Cases:
         return [str(c) for c in (self.arguments.trainc_run, self.folder / package, *flags)]
 
     def environment(self, **more):
-        return {**os.environ, "TRAINRT_CUDA_DRIVER": str(self.arguments.driver), **more}
+        fakes = {
+            "TRAINRT_CUDA_DRIVER": str(self.arguments.driver),
+            "TRAINRT_CUDA_PATH": str(self.arguments.libraries),
+        }
+        return {**os.environ, **fakes, **more}
 
     def run(self, package, *flags, data="good.npz", code=0, **environment):
         command = self.command(package, "--data", self.folder / data, *flags)
@@ -229,6 +234,73 @@ class Cases:
         _, err = self.run("gpu.tpk", "--device", 1, code=3)
         expect("there is no GPU 1" in err, err)
 
+    def algorithms(self, package, batch=6, **fakes):
+        """Those of the matrix products of a short run, with what it says."""
+        log = self.scratch()
+        flags = ["--batch-size", batch, "--steps", 3]
+        _, _, err = self.log(package, *flags, FAKE_CUBLASLT_LOG=str(log), **fakes)
+        return {int(line) for line in log.read_text().split()}, err
+
+    def case_tune(self):
+        """Algorithm 2 of the fake library is the quickest of the three that may be used."""
+        tuned = self.folder / "tuned.tpk"
+        flags = ["--batch-size", 6, "--tune", 5]
+        out, err = self.run("gpu-gemm.tpk", *flags, "-o", tuned)
+        for part in ("1 x f32 ", " us -> ", "of 3 algorithms"):
+            expect(part in out, part, out)
+        expect("tuned 1 of 1 matrix products, 1 have another" in err and "wrote " in err, err)
+        expect(self.algorithms("gpu-gemm.tpk")[0] == {0})
+        used, err = self.algorithms("tuned.tpk")
+        expect(used == {2} and "tuned" not in err, used, err)
+        self.same_as_cpu("tuned.tpk")
+        # Elsewhere it runs, and says so.
+        used, err = self.algorithms("tuned.tpk", FAKE_CUBLASLT_VERSION="130200")
+        expect(used == {0} and err.count("the package was tuned for") == 1, used, err)
+        for part in ("cuBLASLt 130100, Fake GPU, 4 SMs", "cuBLASLt 130200"):
+            expect(part in err, part, err)
+        # Tuned again, over itself: for another version beside the first, and for micro-batches.
+        self.run("tuned.tpk", *flags, "-o", tuned, FAKE_CUBLASLT_VERSION="130200")
+        self.run("tuned.tpk", *flags, "--accumulate", 2, "-o", tuned)
+        for version in ("130100", "130200"):
+            used, err = self.algorithms("tuned.tpk", FAKE_CUBLASLT_VERSION=version)
+            expect(used == {2} and not err, version, used, err)
+        # Another shape is as ever.
+        used, _ = self.algorithms("tuned.tpk", batch=5)
+        expect(used == {0}, used)
+
+    def same_as_cpu(self, package):
+        cpu, _, _ = self.log("cpu.tpk", "--batch-size", 6, "--steps", 9)
+        gpu, _, _ = self.log(package, "--batch-size", 6, "--steps", 9)
+        again, _, _ = self.log(package, "--batch-size", 6, "--steps", 9)
+        expect([e["loss"] for e in gpu] == [e["loss"] for e in again], gpu, again)
+        for a, b in zip(gpu, cpu):
+            expect(abs(a["loss"] - b["loss"]) < 1e-5, a, b)
+
+    def case_tune_errors(self):
+        tuned = self.folder / "unused.tpk"
+        flags = ["--batch-size", 6, "--tune", 0]
+        _, err = self.run("gpu-gemm.tpk", *flags, "-o", tuned)
+        expect("tuned 0 of 1" in err and "time was up before the last 1 products" in err, err)
+        expect(self.algorithms("unused.tpk")[0] == {0})
+        tuned.unlink()
+        for package, output, code, part in (
+            ("cpu.tpk", tuned, 1, "nothing to tune: it is for the CPU"),
+            ("gpu.tpk", tuned, 1, "the step has no matrix products"),
+            ("gpu-gemm.tpk", "/nowhere/t.tpk", 1, "cannot create '/nowhere/t.tpk'"),
+            ("gpu-gemm.tpk", self.folder.parent / "t.tpk", 1, "write it into the same folder"),
+        ):
+            _, err = self.run(package, *flags, "-o", output, code=code)
+            expect(part in err and not tuned.exists(), part, err)
+        nothing = {"TRAINRT_CUDA_DRIVER": "/nowhere/libcuda.so.1"}
+        _, err = self.run("gpu-gemm.tpk", *flags, "-o", tuned, code=3, **nothing)
+        expect("needs an NVIDIA GPU" in err, err)
+        for more, part in (
+            ([], "--tune needs -o TUNED.tpk"),
+            (["-o", tuned, "--steps", 3], "--tune and --steps exclude each other"),
+        ):
+            _, err = self.run("gpu-gemm.tpk", *flags, *more, code=2)
+            expect(part in err, part, err)
+
     def case_out_of_memory(self):
         """Before the first step: what is asked for, what is free, what is held, what to do."""
         flags = ["--batch-size", 20, "--steps", 2]
@@ -266,6 +338,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--trainc-run", required=True)
     parser.add_argument("--driver", type=pathlib.Path, required=True)
+    parser.add_argument("--libraries", type=pathlib.Path, required=True)
     parser.add_argument("--only", help="one case, without case_")
     arguments = parser.parse_args()
     cases, bad = Cases(arguments), 0

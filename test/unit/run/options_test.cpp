@@ -126,6 +126,16 @@ TEST(Options, Conflicts) {
   refused({"m", "--data", "d", "--dump-gradients", "g", "--save", "s"}, "--dump-gradients");
 }
 
+TEST(Options, Tuning) {
+  const Options o = good({"m", "--data", "d", "--tune", "2.5", "--accumulate", "2", "-o", "t"});
+  EXPECT_EQ(o.tune, 2.5);
+  EXPECT_EQ(o.output, "t");
+  refused({"m", "--data", "d", "--tune", "1"}, "--tune needs -o");
+  refused({"m", "--tune", "1", "-o", "t"}, "--tune needs --data");
+  refused({"m", "--data", "d", "--tune", "-1", "-o", "t"}, "at least 0");
+  refused({"m", "--data", "d", "--tune", "1", "-o", "t", "--predict", "p"}, "exclude each other");
+}
+
 TEST(Options, Debugging) {
   EXPECT_EQ(good({"m", "--data", "d", "--profile", "f"}).profile, "f");
   EXPECT_TRUE(good({"m", "--data", "d", "--check-numerics"}).checkNumerics);

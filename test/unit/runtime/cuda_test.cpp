@@ -30,6 +30,7 @@ protected:
     fake->memory = size_t(1) << 30;
     fake->faultingKernel = nullptr;
     fake->launches = fake->captures = fake->graphRuns = fake->waits = fake->usedWhileBusy = 0;
+    setenv("TRAINRT_CUDA_PATH", TRAINRT_FAKE_LIBRARIES, 1);
     open({});
   }
   void TearDown() override {
@@ -37,6 +38,7 @@ protected:
     EXPECT_EQ(fake->liveGraphs, 0);
     EXPECT_EQ(fake->usedWhileBusy, 0);
     unsetenv("TRAINRT_CUDA_DRIVER");
+    unsetenv("TRAINRT_CUDA_PATH");
   }
 
   void open(TinyOptions options) {
@@ -464,4 +466,84 @@ TEST_F(CudaTest, KernelsOfAnotherArchitecture) {
   EXPECT_EQ(Session::create(package, {}, session).code(), Code::BadPackage);
   fake->minor = 0;
   make();
+}
+
+TEST_F(CudaTest, TuningChangesNoValue) {
+  TinyOptions options;
+  options.cudaGemm = true;
+  open(options);
+  TinyBatch one(6, 1), two(5, 2);
+  TuningResult found;
+  auto train = [&](bool tunes) {
+    auto session = make();
+    StepResult ignored;
+    EXPECT_TRUE(session->step({one.batch()}, {}, ignored).ok());
+    // Into accumulators, which last.
+    EXPECT_TRUE(session->gradients({two.batch()}, {}, ignored).ok());
+    ArrayView array;
+    if (tunes) {
+      Status status = session->tune({one.batch()}, 10, found);
+      EXPECT_TRUE(status.ok()) << status.message();
+      found = {};
+      status = session->tune({one.batch(), two.batch()}, 10, found);
+      EXPECT_TRUE(status.ok()) << status.message();
+      EXPECT_EQ(session->output(0, array).code(), Code::NotFound);
+    }
+    std::vector<std::vector<float>> all = {values(*session), values(*session, true)};
+    EXPECT_TRUE(session->gradient(0, array).ok());
+    auto *gradient = static_cast<const float *>(array.data);
+    all.emplace_back(gradient, gradient + 3);
+    for (int i = 0; i < 3; ++i)
+      EXPECT_TRUE(session->step({one.batch(), two.batch()}, {}, ignored).ok());
+    all.push_back(values(*session));
+    return all;
+  };
+  // The session itself goes on as it was.
+  const auto expected = train(false);
+  EXPECT_EQ(train(true), expected);
+  ASSERT_EQ(found.choices.size(), 1u);
+  EXPECT_EQ(found.choices.begin()->first, "matrix products, cuBLASLt 130100, Fake GPU, 4 SMs");
+  EXPECT_EQ(found.choices.begin()->second.size(), 2u);
+  ASSERT_EQ(found.lines.size(), 2u);
+  for (const TuningResult::Line &line : found.lines) {
+    EXPECT_EQ(line.candidates, 3u);
+    EXPECT_TRUE(line.changed);
+    EXPECT_LT(line.after, line.before);
+  }
+}
+
+TEST_F(CudaTest, ATunedPackageIsCheckedAndComplete) {
+  TinyOptions options;
+  options.cudaGemm = true;
+  open(options);
+  TinyBatch batch(6);
+  TuningResult found;
+  ASSERT_TRUE(make()->tune({batch.batch()}, 10, found).ok());
+  ASSERT_TRUE(writeTuned(*package, found.choices, folder / "tuned.tpk").ok());
+  const size_t entries = package->zip().entries().size();
+  ASSERT_TRUE(Package::open(folder / "tuned.tpk", package).ok());
+  EXPECT_EQ(package->zip().entries().size(), entries + 1);
+  EXPECT_EQ(package->tuning(), found.choices);
+  EXPECT_EQ(make()->warnings(), "");
+  // What a choice says is only looked at where it is used.
+  Tuning damaged = found.choices;
+  damaged.begin()->second.begin()->second = "12 34";
+  ASSERT_TRUE(writeTuned(*package, damaged, folder / "damaged.tpk").ok());
+  ASSERT_TRUE(Package::open(folder / "damaged.tpk", package).ok());
+  std::unique_ptr<Session> session;
+  Status status = Session::create(package, {}, session);
+  EXPECT_EQ(status.code(), Code::BadPackage);
+  EXPECT_NE(status.message().find("is damaged"), std::string::npos) << status.message();
+}
+
+TEST(Tuning, TextIsReadAsItWasWritten) {
+  const Tuning tuning = {{"a", {{"x", "1 2"}, {"y", "3"}}}, {"b", {}}};
+  Tuning read;
+  EXPECT_EQ(writeTuning(tuning), "a\nx = 1 2\ny = 3\nb\n");
+  ASSERT_TRUE(readTuning(writeTuning(tuning), read).ok());
+  EXPECT_EQ(read, tuning);
+  for (const char *bad : {"x = 1\n", "a\n\n", "a\nx = 1\nx = 2\n", "a\nb\na\n", "a\nx = 1"}) {
+    Tuning ignored;
+    EXPECT_EQ(readTuning(bad, ignored).code(), Code::BadData) << bad;
+  }
 }

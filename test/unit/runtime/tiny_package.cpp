@@ -99,7 +99,7 @@ public:
       return launch(1, {Pred, Y, GPred, Loss, Nonfinite, Scale}, {batch}, constant(1), 1, 0);
     };
     auto gradientGemm = [&](float beta) { // gradient[3, 1] = x^T gpred
-      if (options.cuda)                   // needs no library
+      if (options.cuda && !options.cudaGemm) // needs no library
         return launch(4, {X, GPred, Gradient}, {batch}, constant(1), 1, 0);
       fb::Ref a(X, zero()), b(GPred, zero()), c(Gradient, zero());
       auto gemm =

@@ -44,6 +44,7 @@ struct Stream {
 struct Event {
   Stream *stream = nullptr;
   bool done = true;
+  double time = 0;
 };
 
 constexpr CUresult unjoinedCapture = 904;
@@ -52,6 +53,8 @@ FakeCuda state{9, 0, 1, size_t(1) << 30, nullptr, 0, 0, 0, 0, 0, 0, 0};
 std::map<uint64_t, size_t> blocks;
 std::vector<Stream *> streams;
 CUresult sticky = CUDA_SUCCESS;
+/// Milliseconds that work has taken so far.
+double now = 0;
 
 Stream *get(CUstream stream) {
   static Stream defaultStream;
@@ -83,6 +86,15 @@ void runAll(Stream *stream) {
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 EXPORT FakeCuda *fakeCuda() { return &state; }
+
+/// For the fake libraries: work that takes so long.
+EXPORT void fakeCudaEnqueue(CUstream stream, double milliseconds,
+                            const std::function<void()> *work) {
+  enqueue(stream, [milliseconds, work = *work] {
+    work();
+    now += milliseconds;
+  });
+}
 
 EXPORT CUresult cuInit(unsigned) {
   // For processes that cannot reach `fakeCuda`.
@@ -280,7 +292,10 @@ EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream) {
   if (event->stream->capture)
     return sticky;
   event->done = false;
-  enqueue(stream, [event] { event->done = true; });
+  enqueue(stream, [event] {
+    event->done = true;
+    event->time = now;
+  });
   return sticky;
 }
 EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
@@ -302,8 +317,9 @@ EXPORT CUresult cuEventSynchronize(CUevent handle) {
   }
   return sticky;
 }
-EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent, CUevent) {
-  *milliseconds = 0.5f;
+EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) {
+  *milliseconds = float(0.5 + reinterpret_cast<Event *>(end)->time -
+                        reinterpret_cast<Event *>(begin)->time);
   return CUDA_SUCCESS;
 }
 
