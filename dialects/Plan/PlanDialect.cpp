@@ -37,6 +37,12 @@ LogicalResult LaunchOp::verify() {
   if (getNumInputs() > getBuffers().size())
     return emitOpError("expected at most ")
            << getBuffers().size() << " inputs, got " << getNumInputs();
+  size_t variants = getVariants() ? getVariants()->size() : 0;
+  if (variants != (getVariantWork() ? getVariantWork()->getDims().size() : 0) ||
+      variants != (getVariantGrain() ? getVariantGrain()->size() : 0))
+    return emitOpError("expected a work and a grain for each variant");
+  if (variants && getGroup())
+    return emitOpError("expected no variants of a group");
   return success();
 }
 LogicalResult GemmOp::verify() {

@@ -59,14 +59,17 @@ def Plan_LaunchOp : Plan_Op<"launch"> {
   let summary = "runs a kernel over `work` items";
   let description = [{
     With `group`, the work of each member, it is several launches of a kernel at once: `buffers` and `dims`
-    are those of the members behind each other, `work` is their sum.
+    are those of the members behind each other, `work` is their sum. `variants` are kernels that may be
+    launched instead, each with its work and grain.
   }];
   let arguments = (ins StrAttr:$kernel, Variadic<Plan_BufferType>:$buffers, I64Attr:$num_inputs,
                        Train_DimsAttr:$dims, Train_DimAttr:$work, I64Attr:$grain, Train_DimAttr:$scratch,
-                       OptionalAttr<Train_DimsAttr>:$group);
+                       OptionalAttr<Train_DimsAttr>:$group, OptionalAttr<StrArrayAttr>:$variants,
+                       OptionalAttr<Train_DimsAttr>:$variant_work,
+                       OptionalAttr<DenseI64ArrayAttr>:$variant_grain);
   let assemblyFormat = [{
     $kernel `(` $buffers `)` `inputs` $num_inputs `dims` $dims `work` $work `grain` $grain `scratch` $scratch
-    (`group` $group^)? attr-dict
+    (`group` $group^)? (`variants` $variants^ `work` $variant_work `grain` $variant_grain)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -37,6 +37,21 @@ struct StridedLayout {
   llvm::SmallVector<DimAttr> strides;
 };
 
+/// constant + sum over axes of factor * coordinate, for every element of an integer tensor.
+/// Booleans are 0 and 1.
+struct AffineInteger {
+  DimAttr constant;
+  /// One an axis; 0 along axes of size 1.
+  llvm::SmallVector<int64_t> factors;
+
+  /// The same everywhere.
+  bool isUniform() const {
+    return llvm::all_of(factors, [](int64_t factor) { return factor == 0; });
+  }
+};
+/// That of an operand, where it is known.
+using AffineLookup = llvm::function_ref<std::optional<AffineInteger>(mlir::Value)>;
+
 /// Whether a value is worth computing twice.
 enum class RecomputeClass { Free, Cheap, Costly, Never };
 

@@ -29,6 +29,8 @@ double attrValue(mlir::Attribute attr);
 double geluGrad(double x, bool tanh);
 /// `operands`: seed, step, micro-batch, rank. Key of at most 53 bits.
 double rngKey(llvm::ArrayRef<double> operands, int64_t node);
+/// Gives the ops that have it their AffineOpInterface.
+void attachAffineInterfaces(mlir::MLIRContext *context);
 /// x / (1 - ratio) or 0.
 double dropout(double x, double key, llvm::ArrayRef<int64_t> index, double ratio);
 

@@ -4,6 +4,7 @@
 
 #include "dialects/Train/TrainDialect.h"
 #include "dialects/Train/TrainBuilder.h"
+#include "dialects/Train/TrainDetail.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/IRMapping.h"
@@ -27,6 +28,7 @@ void TrainDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Train/TrainOps.cpp.inc"
       >();
+  detail::attachAffineInterfaces(getContext());
 }
 
 Operation *TrainDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,

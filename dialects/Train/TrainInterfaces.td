@@ -259,6 +259,18 @@ def SliceOpInterface : Train_Interface<"SliceOpInterface"> {
   ];
 }
 
+def AffineOpInterface : Train_Interface<"AffineOpInterface"> {
+  let description = [{
+    The op's integer result may be an affine function of its own coordinates, as positions are and the
+    masks made of them.
+  }];
+  let methods = [
+    InterfaceMethod<"the result as such a function, if its operands make it one",
+      "std::optional<::trainc::train::AffineInteger>", "getAffine",
+      (ins "::trainc::train::AffineLookup":$get)>,
+  ];
+}
+
 def EvalModeOpInterface : Train_Interface<"EvalModeOpInterface"> {
   let description = [{The op behaves differently when the model is evaluated (dropout is identity).}];
   let methods = [

@@ -25,6 +25,8 @@ struct KernelStage {
   int64_t grain = 1;
   /// CPU: scratch memory of a thread in bytes. GPU: dynamic shared memory of a block in bytes.
   train::DimAttr scratchBytes;
+  /// Kernels that may be launched instead, with the same arguments (GpuOptions::variants).
+  std::vector<KernelStage> variants = {};
 };
 
 /// How a plan launches a kernel. Expressions are in the symbols of the fusion asked about.
@@ -108,6 +110,8 @@ struct GpuOptions {
   std::vector<std::string> architectures = {"sm_90"};
   /// Folder of the CUDA toolkit or of the wheel nvidia-cuda-nvcc; "": looked for.
   std::string cudaPath;
+  /// Make each kernel in a few ways, for tuning to choose from.
+  bool variants = false;
 };
 
 /// Kernels for NVIDIA GPUs: PTX, and cubins by ptxas. See docs/design/cuda.md.

@@ -25,6 +25,8 @@ struct CompileOptions {
   std::vector<std::string> targets = {"x86-64-v3", "x86-64-v4"};
   /// Folder of the CUDA toolkit; "": looked for.
   std::string cudaPath;
+  /// Kernels in a few ways each, for `trainc-run --tune` to choose from.
+  bool variants = false;
   /// ECMAScript; parameters without weight decay.
   std::string noDecay;
   /// Pairs of an expression and a factor of the learning rate; the first match counts.

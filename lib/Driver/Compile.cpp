@@ -47,7 +47,7 @@ public:
     std::unique_ptr<codegen::KernelCodegen> codegen;
     if (options.cuda)
       codegen = std::make_unique<codegen::GpuCodegen>(
-          context, codegen::GpuOptions{options.targets, options.cudaPath});
+          context, codegen::GpuOptions{options.targets, options.cudaPath, options.variants});
     else
       codegen = std::make_unique<codegen::CpuCodegen>(context, options.targets);
     if (int code = import())

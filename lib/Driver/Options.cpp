@@ -176,6 +176,9 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
                  "is a device, else cpu)");
   app.add_option("--cuda-path", options.cudaPath,
                  "folder of the CUDA toolkit (default: looked for)");
+  app.add_flag("--tune-variants", options.variants,
+               "cuda: kernels in a few ways each, for `trainc-run --tune` to choose from; takes "
+               "several times as long");
   app.add_flag("--inference", options.legalize.inference, "no loss: predictions only");
   app.add_option("--loss", options.legalize.loss,
                  "output that is minimised (default: 'loss', else the only scalar float output)");

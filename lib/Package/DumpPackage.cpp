@@ -201,6 +201,12 @@ private:
       if (expression(launch->scratch()) != "0")
         out << " scratch " << expression(launch->scratch());
       expressions("group", launch->group());
+      for (unsigned i = 0; launch->variants() && i < launch->variants()->size(); ++i) {
+        const fb::Variant *variant = launch->variants()->Get(i);
+        const fb::Kernel *other = item(program.kernels(), variant->kernel());
+        out << " or " << (other ? other->name()->str() : "?") << " work "
+            << expression(variant->work()) << " grain " << expression(variant->grain());
+      }
     } else if (const fb::Gemm *gemm = command.op_as_Gemm()) {
       out << "gemm " << fb::EnumNameDType(gemm->dtype()) << " " << place(gemm->c()) << " = "
           << gemm->alpha() << " * " << place(gemm->a()) << " * " << place(gemm->b());

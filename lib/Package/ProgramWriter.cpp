@@ -294,19 +294,31 @@ private:
       for (Value buffer : launch.getBuffers())
         args.push_back(ref(buffer, constant(0)));
       unsigned members = launch.getGroup() ? launch.getGroup()->getDims().size() : 1;
-      auto it = kernels
-                    .insert({launch.getKernel().str(),
-                             {unsigned(args.size()) / members,
-                              unsigned(launch.getDims().getDims().size()) / members}})
-                    .first;
+      auto kernel = [&](StringRef name) -> uint32_t {
+        auto it = kernels.insert({name.str(),
+                                  {unsigned(args.size()) / members,
+                                   unsigned(launch.getDims().getDims().size()) / members}});
+        return it.first - kernels.begin();
+      };
+      uint32_t number = kernel(launch.getKernel());
+      std::vector<Offset<fb::Variant>> variants;
+      if (launch.getVariants())
+        for (auto [name, work, grain] :
+             llvm::zip_equal(launch.getVariants()->getAsValueRange<StringAttr>(),
+                             launch.getVariantWork()->getDims(), *launch.getVariantGrain()))
+          variants.push_back(
+              fb::CreateVariant(out, kernel(name), expression(work), constant(grain)));
+      auto variantVector = variants.empty() ? Offset<flatbuffers::Vector<Offset<fb::Variant>>>()
+                                            : out.CreateVector(variants);
       auto group = launch.getGroup() ? out.CreateVector(expressions(*launch.getGroup()))
                                      : Offset<flatbuffers::Vector<uint32_t>>();
       kind = fb::Op::Launch;
       body =
-          fb::CreateLaunch(out, it - kernels.begin(), out.CreateVectorOfStructs(args),
+          fb::CreateLaunch(out, number, out.CreateVectorOfStructs(args),
                            out.CreateVector(expressions(launch.getDims())),
                            expression(launch.getWork()), constant(launch.getGrain()),
-                           expression(launch.getScratch()), group, int32_t(launch.getNumInputs()))
+                           expression(launch.getScratch()), group, int32_t(launch.getNumInputs()),
+                           variantVector)
               .Union();
     } else if (auto gemm = dyn_cast<plan::GemmOp>(op)) {
       kind = fb::Op::Gemm;

@@ -44,17 +44,17 @@ void tune(const Options &options, trainrt_session *session, const Dataset &data,
   error.check(trainrt_session_tune(session, step->views.data(), step->views.size(), *options.tune,
                                    options.output.c_str(), &result, error));
   reporter.table(result.report);
-  char text[200];
+  char text[240];
   std::snprintf(text, sizeof text,
-                "tuned %zu of %zu matrix products, %zu have another algorithm: a step's take "
-                "%.3f ms, before %.3f ms",
-                result.reached, result.products, result.changed, result.after_milliseconds,
+                "tuned %zu of %zu choices, %zu changed: their parts of a step take %.3f ms, before "
+                "%.3f ms",
+                result.reached, result.choices, result.changed, result.after_milliseconds,
                 result.before_milliseconds);
   reporter.note(text);
-  if (result.reached < result.products)
+  if (result.reached < result.choices)
     reporter.warning("time was up before the last " +
-                     grouped(int64_t(result.products - result.reached)) +
-                     " products, the least expensive ones; a longer --tune reaches them");
+                     grouped(int64_t(result.choices - result.reached)) +
+                     " choices, the least expensive ones; a longer --tune reaches them");
   reporter.note("wrote " + options.output);
 }
 

@@ -30,13 +30,13 @@ func.func @bf16(%x: tensor<32x1024x4096xbf16>) {
 // CHECK-COUNT-4: st.global.v4.b32
 // CHECK-NOT: .global
 // CHECK: ret;
-func.func @mixed(%x: tensor<512x768xf32>, %y: tensor<768x512xbf16>) {
-  %0 = train.fusion(%x, %y) : (tensor<512x768xf32>, tensor<768x512xbf16>) -> tensor<768x512xbf16> {
-  ^bb0(%a: tensor<512x768xf32>, %b: tensor<768x512xbf16>):
-    %1 = train.transpose %a permutation = [1, 0] : tensor<512x768xf32> -> tensor<768x512xf32>
-    %2 = train.cast %1 : tensor<768x512xf32> -> tensor<768x512xbf16>
-    %3 = train.add %2, %b : tensor<768x512xbf16>
-    train.yield %3 : tensor<768x512xbf16>
+func.func @mixed(%x: tensor<4096x8192xf32>, %y: tensor<8192x4096xbf16>) {
+  %0 = train.fusion(%x, %y) : (tensor<4096x8192xf32>, tensor<8192x4096xbf16>) -> tensor<8192x4096xbf16> {
+  ^bb0(%a: tensor<4096x8192xf32>, %b: tensor<8192x4096xbf16>):
+    %1 = train.transpose %a permutation = [1, 0] : tensor<4096x8192xf32> -> tensor<8192x4096xf32>
+    %2 = train.cast %1 : tensor<8192x4096xf32> -> tensor<8192x4096xbf16>
+    %3 = train.add %2, %b : tensor<8192x4096xbf16>
+    train.yield %3 : tensor<8192x4096xbf16>
   }
   return
 }

@@ -32,6 +32,8 @@ struct Entry {
   /// Sizes of the fusion that the kernel was emitted for, and the kernel's, which begin with them.
   SmallVector<DimAttr> keyDims, dims;
   SmallVector<std::pair<unsigned, unsigned>> inPlace;
+  /// Names of the variants, by their number in `planVariants`; "": it needs another launch.
+  std::vector<std::string> variants;
 };
 
 } // namespace
@@ -43,6 +45,8 @@ struct GpuCodegen::Impl {
 
   FailureOr<Entry> emit(FusionOp fusion, const Structure &structure, const GpuPlan &plan,
                         const StructuralKey &key);
+  LogicalResult addVariants(FusionOp fusion, const Structure &structure, const GpuPlan &plan,
+                            Entry &entry);
   LogicalResult compile();
   InFlightDiagnostic emitError() { return mlir::emitError(module->getLoc()); }
 
@@ -160,7 +164,31 @@ FailureOr<Entry> GpuCodegen::Impl::emit(FusionOp fusion, const Structure &struct
     return failure();
   entry.inPlace = std::move(*inPlace);
   ++count;
+  if (options.variants && failed(addVariants(fusion, structure, plan, entry)))
+    return failure();
   return entry;
+}
+
+LogicalResult GpuCodegen::Impl::addVariants(FusionOp fusion, const Structure &structure,
+                                            const GpuPlan &plan, Entry &entry) {
+  for (auto [number, variant] : llvm::enumerate(planVariants(fusion, structure, plan))) {
+    std::string name = entry.name + "_v" + std::to_string(number);
+    SmallVector<DimAttr> dims = entry.dims;
+    Operation *last = &module->getBody()->back();
+    GpuKernel kernel(*module, name, fusion, structure, variant, dims);
+    mapKernel(kernel);
+    auto inPlace = kernel.finish();
+    if (!inPlace)
+      return failure();
+    if (dims.size() == entry.dims.size() && *inPlace == entry.inPlace) {
+      entry.variants.push_back(std::move(name));
+      continue;
+    }
+    while (last->getNextNode())
+      last->getNextNode()->erase();
+    entry.variants.emplace_back();
+  }
+  return success();
 }
 
 FailureOr<KernelInfo> GpuCodegen::add(FusionOp fusion) {
@@ -192,6 +220,13 @@ FailureOr<KernelInfo> GpuCodegen::add(FusionOp fusion) {
   DimAttr none = DimAttr::constant(fusion.getContext(), 0);
   for (const GpuStage &stage : plan.stages)
     info.stages.push_back({found->name + stage.suffix.str(), stage.blocks, stage.threads, none});
+  // What belongs to a name is what this fusion's sizes make of the same plan.
+  if (impl->options.variants)
+    for (auto [name, variant] :
+         llvm::zip_equal(found->variants, planVariants(fusion, *structure, plan)))
+      if (!name.empty())
+        info.stages.front().variants.push_back(
+            {name, variant.stages.front().blocks, variant.stages.front().threads, none});
   info.temporaryBytes = plan.temporaryBytes;
   info.inPlace = found->inPlace;
   return info;

@@ -132,6 +132,10 @@ private:
 Mapping chooseMapping(const Structure &structure);
 GpuPlan planKernel(train::FusionOp fusion, const Structure &structure);
 
+/// Other plans with the same mapping, for kernels of one stage: for tuning to compare.
+llvm::SmallVector<GpuPlan> planVariants(train::FusionOp fusion, const Structure &structure,
+                                        const GpuPlan &plan);
+
 /// Stages under construction.
 class GpuKernel {
 public:

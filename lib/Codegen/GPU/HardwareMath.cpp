@@ -4,6 +4,7 @@
 #include "HardwareMath.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
@@ -84,16 +85,22 @@ void useReciprocals(Operation *root) {
   };
   llvm::DenseMap<Value, Divisor> divisors;
   root->walk([&](arith::DivFOp op) {
-    auto broadcast = op.getRhs().getDefiningOp<vector::BroadcastOp>();
-    if (!broadcast || !getElementTypeOrSelf(op.getType()).isF32() ||
-        isa<VectorType>(broadcast.getSourceType()))
+    // One number for all lanes, or for all rounds of a loop.
+    Operation *source = op.getRhs().getDefiningOp();
+    auto broadcast = dyn_cast_or_null<vector::BroadcastOp>(source);
+    auto loop = op->getParentOfType<scf::ForOp>();
+    bool uniform =
+        broadcast ? !isa<VectorType>(broadcast.getSourceType())
+                  : source && loop && !isa<VectorType>(op.getType()) && !loop->isAncestor(source);
+    if (!uniform || !getElementTypeOrSelf(op.getType()).isF32())
       return;
-    Divisor &divisor = divisors[broadcast];
+    Divisor &divisor = divisors[op.getRhs()];
     if (!divisor.value) {
       // Into a range where neither it nor its reciprocal comes near the limits.
-      OpBuilder b(broadcast);
-      Formula f(b, op.getLoc(), broadcast.getSourceType());
-      Value y = broadcast.getSource(), magnitude = f.abs(y);
+      OpBuilder b(source->getContext());
+      b.setInsertionPointAfter(source);
+      Formula f(b, op.getLoc(), b.getF32Type());
+      Value y = broadcast ? broadcast.getSource() : op.getRhs(), magnitude = f.abs(y);
       Value small = f.less(magnitude, f.f32(0x1p-64)), large = f.less(f.f32(0x1p64), magnitude);
       Value scale = f.select(large, f.f32(0x1p-64), f.select(small, f.f32(0x1p64), f.f32(1.0)));
       y = f.mul(y, scale);
@@ -101,6 +108,8 @@ void useReciprocals(Operation *root) {
       // By infinity nothing remains: 0 is the quotient.
       Value finite = f.less(magnitude, f.f32(INFINITY));
       auto lanes = [&](Value x) -> Value {
+        if (!broadcast)
+          return x;
         return vector::BroadcastOp::create(b, op.getLoc(), op.getType(), x);
       };
       divisor = {lanes(f.neg(f.select(finite, y, f.f32(0.0)))), lanes(reciprocal), lanes(scale)};

@@ -157,7 +157,7 @@ void PointwiseMap::vectors(Value first, Value count, std::optional<int64_t> know
                            unsigned unroll) {
   if (known == 0)
     return;
-  bool whole = known && *known % (kThreads * unroll) == 0;
+  bool whole = known && *known % (e.threads() * unroll) == 0;
   e.setLanes(lanes);
   Value axisVectors;
   if (!s.flat)
@@ -169,7 +169,7 @@ void PointwiseMap::vectors(Value first, Value count, std::optional<int64_t> know
   SmallVector<std::optional<ElementIndex>> offsets;
   Values active;
   for (unsigned u = 0; u < unroll; ++u) {
-    Value number = e.addIndex(e.addIndex(first, e.thread()), e.constantIndex(u * kThreads));
+    Value number = e.addIndex(e.addIndex(first, e.thread()), e.constantIndex(u * e.threads()));
     if (!whole) {
       active.push_back(e.lessIndex(number, count));
       number = e.minIndex(number, e.subIndex(count, e.constantIndex(1)));
@@ -208,7 +208,7 @@ void PointwiseMap::run() {
   std::optional<int64_t> known = elements.getConstant();
   Value size = e.productOf(s.space), width = e.constantIndex(lanes);
   auto knownVectors = known ? std::optional<int64_t>(*known / lanes) : std::nullopt;
-  Value first = e.mulIndex(e.block(), e.constantIndex(kThreads * unroll));
+  Value first = e.mulIndex(e.block(), e.constantIndex(e.threads() * unroll));
   Value count = e.divIndex(size, width);
   if (s.flat) {
     vectors(first, count, knownVectors, lanes, unroll);
@@ -236,8 +236,8 @@ void PointwiseMap::run() {
     unsigned scalars = lanes * unroll, together = std::min(4u, scalars);
     auto loop = e.openLoop(zero, e.constantIndex(scalars / together), one);
     Value begin = e.mulIndex(first, width);
-    begin =
-        e.addIndex(begin, e.mulIndex(loop.getInductionVar(), e.constantIndex(kThreads * together)));
+    begin = e.addIndex(begin,
+                       e.mulIndex(loop.getInductionVar(), e.constantIndex(e.threads() * together)));
     vectors(begin, size, std::nullopt, 1, together);
     e.closeLoop(loop);
     e.closeIf();

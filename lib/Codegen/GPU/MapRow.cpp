@@ -24,6 +24,11 @@ namespace trainc::codegen {
 static constexpr int64_t kLargestVectors = 8;
 /// Elements of one input that a thread keeps in registers, over all inputs.
 static constexpr int64_t kRegisterElements = 32;
+/// Cost of a thread's straight-line code, at most: long formulas in many copies take long to
+/// compile.
+static constexpr int64_t kLargestCost = 6144;
+/// Rows that leave no processor idle where each is a small block's.
+static constexpr int64_t kManyRows = 2048;
 static constexpr unsigned kInsideLanes = 8, kInsideUnroll = 4;
 static constexpr int64_t kLargestBlock = 1024, kRowBlock = 128;
 
@@ -34,27 +39,34 @@ void planRow(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   plan.lanes = chooseLanes(fusion, s, s.space[s.vectorAxis]);
   int64_t lanes = plan.lanes, inputs = std::max(1u, countSpaceInputs(fusion, s));
   int64_t limit = std::clamp<int64_t>(kRegisterElements / (lanes * inputs), 1, kLargestVectors);
-  // Long formulas in many copies take long to compile.
-  while (limit > 1 && limit * lanes * std::max(1u, s.cost) > 2048)
-    limit /= 2;
+  // Rows of unknown size have loops of vectors and of scalars, with what is left over of each.
+  int64_t copies = length.getConstant() ? 1 : 4;
+  while (limit > 1 && copies * limit * lanes * std::max(1u, s.cost) > kLargestCost)
+    --limit;
   if (auto known = length.getConstant()) {
     int64_t count = *known / lanes, threads = 1;
     while (threads < kWarp && threads < count)
       threads *= 2;
-    // Rather more rows in a warp than idle threads.
+    // Rather more rows in a warp than idle threads. A warp alone, without barriers, may hold half
+    // as much again.
+    auto fits = [&](int64_t fewer) {
+      return count % fewer == 0 && 2 * (count / fewer) <= (fewer == kWarp ? 3 : 2) * limit;
+    };
     for (int64_t fewer = threads; fewer >= 8; fewer /= 2)
-      if (count % fewer == 0 && count / fewer <= limit) {
+      if (fits(fewer)) {
         threads = fewer;
         break;
       }
     auto vectors = [&] { return (count + threads - 1) / threads; };
-    while (threads < kLargestBlock && vectors() > limit)
+    while (threads < kLargestBlock && vectors() > limit && !fits(threads))
       threads *= 2;
     plan.rowThreads = threads;
-    if (vectors() <= limit) {
+    if (vectors() <= limit || fits(threads)) {
       plan.vectors = vectors();
     } else {
-      plan.rowThreads = 512;
+      auto count = rows.getConstant();
+      // Of many rows some always read while others come to their end.
+      plan.rowThreads = count && *count < kManyRows ? 512 : 256;
     }
   } else {
     plan.rowThreads = 256;

@@ -13,12 +13,16 @@ namespace trainc::codegen {
 namespace {
 
 constexpr int64_t kThreads = 128;
+/// Blocks that fill the machine; smaller problems get smaller patches.
+constexpr int64_t kManyBlocks = 264;
 /// Axes that are shorter are read as they come: neighbouring elements share sectors anyway.
 constexpr int64_t kShortest = 32;
+/// Matrices that are smaller are read by one block in any order.
+constexpr int64_t kSmallest = 4096;
 /// Bytes of the staged inputs for each position of the space, at most.
 constexpr int64_t kStagedBytes = 16;
 /// Registers of a patch, and the cost of its formulas: code that does not grow without bound.
-constexpr int64_t kPatchRegisters = 96, kPatchCost = 1024;
+constexpr int64_t kPatchRegisters = 64, kPatchCost = 1024;
 /// A thread's part of a sector, at least: four threads side by side have a whole one.
 constexpr int64_t kVectorBytes = 8;
 
@@ -57,7 +61,8 @@ std::optional<TransposedShape> TransposedShape::choose(FusionOp fusion, const St
     return std::nullopt;
   DimAttr across = s.space[shape.across], along = s.space[shape.along];
   auto isShort = [](DimAttr size) { return size.getConstant().value_or(kShortest) < kShortest; };
-  if (isShort(across) || isShort(along))
+  if (isShort(across) || isShort(along) ||
+      (across * along).getConstant().value_or(kSmallest) < kSmallest)
     return std::nullopt;
 
   int64_t narrowest = 16, bytes = 0;
@@ -75,9 +80,11 @@ std::optional<TransposedShape> TransposedShape::choose(FusionOp fusion, const St
   }
   shape.patchAcross = 16 / narrowest;
   shape.patchAlong = chooseLanes(fusion, s, DimAttr::constant(fusion.getContext(), 16));
+  auto size = product(fusion.getContext(), s.space).getConstant();
   auto isTooMuch = [&] {
     int64_t elements = shape.patchAcross * shape.patchAlong;
-    return elements * bytes / 4 > kPatchRegisters || elements * std::max(1u, s.cost) > kPatchCost;
+    return (size && *size < elements * kThreads * kManyBlocks) ||
+           elements * bytes / 4 > kPatchRegisters || elements * std::max(1u, s.cost) > kPatchCost;
   };
   while (isTooMuch() && std::max(shape.patchAcross, shape.patchAlong) > 4)
     (shape.patchAcross > shape.patchAlong ? shape.patchAcross : shape.patchAlong) /= 2;

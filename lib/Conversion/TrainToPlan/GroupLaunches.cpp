@@ -147,11 +147,11 @@ private:
         total = total + member.getWork();
         locations.push_back(member.getLoc());
       }
-      plan::LaunchOp::create(builder, builder.getFusedLoc(locations), builder.getStringAttr(kernel),
-                             buffers, last[stage].getNumInputsAttr(),
-                             DimsAttr::get(builder.getContext(), dims), total,
-                             last[stage].getGrainAttr(), last[stage].getScratch(),
-                             DimsAttr::get(builder.getContext(), work));
+      plan::LaunchOp::create(
+          builder, builder.getFusedLoc(locations), builder.getStringAttr(kernel), buffers,
+          last[stage].getNumInputsAttr(), DimsAttr::get(builder.getContext(), dims), total,
+          last[stage].getGrainAttr(), last[stage].getScratch(),
+          DimsAttr::get(builder.getContext(), work), ArrayAttr(), DimsAttr(), DenseI64ArrayAttr());
     }
     for (Unit &unit : group.units)
       for (plan::LaunchOp launch : unit)

@@ -205,12 +205,29 @@ private:
       Type bytes = getTensorType({kernel->temporaryBytes}, builder.getI8Type());
       buffers.push_back(declare(plan::Space::arena, "", bytes, fusion.getLoc()));
     }
-    for (const codegen::KernelStage &stage : kernel->stages)
+    for (const codegen::KernelStage &stage : kernel->stages) {
+      ArrayAttr names;
+      DimsAttr work;
+      DenseI64ArrayAttr grains;
+      if (!stage.variants.empty()) {
+        SmallVector<StringRef> list;
+        SmallVector<DimAttr> workList;
+        SmallVector<int64_t> grainList;
+        for (const codegen::KernelStage &variant : stage.variants) {
+          list.push_back(variant.name);
+          workList.push_back(variant.work);
+          grainList.push_back(variant.grain);
+        }
+        names = builder.getStrArrayAttr(list);
+        work = DimsAttr::get(context, workList);
+        grains = builder.getDenseI64ArrayAttr(grainList);
+      }
       plan::LaunchOp::create(builder, fusion.getLoc(), builder.getStringAttr(stage.name), buffers,
                              builder.getI64IntegerAttr(fusion.getInputs().size()),
                              DimsAttr::get(context, kernel->dims), stage.work,
-                             builder.getI64IntegerAttr(stage.grain), stage.scratchBytes,
-                             DimsAttr());
+                             builder.getI64IntegerAttr(stage.grain), stage.scratchBytes, DimsAttr(),
+                             names, work, grains);
+    }
     return success();
   }
 

@@ -5,6 +5,7 @@
 
 #include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Analysis/StridedViews.h"
+#include "lib/Transforms/FormKernels/Group.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/SetVector.h"
@@ -20,30 +21,6 @@ using namespace trainc;
 using namespace trainc::train;
 
 namespace {
-
-/// Ops that become one kernel, or one op that does not (closed).
-struct Group {
-  SmallVector<Operation *> members;
-  /// Iteration space; `reduced` are its reduced axes.
-  SmallVector<DimAttr> space;
-  SmallVector<int64_t> reduced;
-  bool closed = false;
-  unsigned minPosition = 0, maxPosition = 0;
-
-  SmallVector<int64_t> keptAxes() const {
-    SmallVector<int64_t> axes;
-    for (int64_t axis = 0; axis < int64_t(space.size()); ++axis)
-      if (!llvm::is_contained(reduced, axis))
-        axes.push_back(axis);
-    return axes;
-  }
-  SmallVector<DimAttr> keptSpace() const {
-    SmallVector<DimAttr> dims;
-    for (int64_t axis : keptAxes())
-      dims.push_back(space[axis]);
-    return dims;
-  }
-};
 
 /// Ops that are no farther apart belong to the same few kernels.
 constexpr unsigned kNear = 48;

@@ -513,10 +513,10 @@ TRAINRT_API trainrt_status trainrt_gradients(trainrt_session *session, const tra
 /* Since 1.1: what `trainrt_session_tune` has found. */
 typedef struct trainrt_tune_result {
   size_t size;
-  size_t products; /* different matrix products of a step */
-  size_t reached;  /* of these, those that there was time for */
-  size_t changed;  /* of these, those that another algorithm is quicker for */
-  /* of all matrix products of a step, one after the other, before and after */
+  size_t choices; /* different matrix products and kernels of a step with something to choose */
+  size_t reached; /* of these, those that there was time for */
+  size_t changed; /* of these, those that another way is quicker for */
+  /* of all that they are used for in a step, one after the other, before and after */
   double before_milliseconds;
   double after_milliseconds;
   /* a line for each, the most expensive first; valid until the session's next tuning */
@@ -531,11 +531,12 @@ static inline trainrt_tune_result trainrt_tune_result_default(void) {
 }
 
 /* Since 1.1, GPU: times the algorithms of the matrix products that a step over these micro-batches
- * makes (only their shapes matter), the most expensive products first, for about `seconds`, and
- * writes a package to `path` that is the session's with the quickest ones chosen. It uses them where
- * the GPU and the version of cuBLASLt are those of now; they add in another order, so it has bits of
- * its own, which are the same in every run. No value of the session changes, but outputs are lost.
- * UNSUPPORTED: there is nothing to choose. `result` may be NULL. */
+ * makes (only their shapes matter), and kernels that were compiled in several ways; the most
+ * expensive ones first, for about `seconds`. Writes a package to `path` that is the session's with
+ * the quickest ones chosen, which it uses where the GPU and the version of cuBLASLt are those of
+ * now. They may add in another order, so it has bits of its own, the same in every run. No value of
+ * the session changes, but outputs are lost. UNSUPPORTED: there is nothing to choose. `result` may
+ * be NULL. */
 TRAINRT_API trainrt_status trainrt_session_tune(trainrt_session *session,
                                                 const trainrt_batch *batches, size_t batch_count,
                                                 double seconds, const char *path,

@@ -275,7 +275,7 @@ trainrt_status trainrt_session_tune(trainrt_session *session, const trainrt_batc
     std::string &report = session->tuningReport;
     report.clear();
     for (const TuningResult::Line &line : found.lines) {
-      ++filled.products;
+      ++filled.choices;
       filled.reached += line.candidates != 0;
       filled.changed += line.changed;
       filled.before_milliseconds += line.before * double(line.uses) * 1e3;

@@ -227,6 +227,12 @@ private:
     }
     if (!op.group.empty() && members != work)
       return bad("command ", number, " has work ", work, ", its members ", members);
+    for (const Launch::Variant &variant : op.variants) {
+      if (value(variant.work) < 0 || (value(variant.work) == 0) != (work == 0))
+        return bad("command ", number, " has a variant with impossible work");
+      plan.values.push_back(value(variant.work));
+      plan.values.push_back(std::max<int64_t>(value(variant.grain), 1));
+    }
     return {};
   }
 

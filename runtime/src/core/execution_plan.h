@@ -27,7 +27,7 @@ struct ExecutionPlan {
     static constexpr uint32_t none = UINT32_MAX;
   };
   /// One command. Its places and values begin at these indices, in the order
-  ///   Launch: args | work, grain, dims..., scratch, group...
+  ///   Launch: args | work, grain, dims..., scratch, group..., (work, grain) of each variant
   ///   Gemm:   a, b, c, bias, aux (absent ones have no buffer) |
   ///           m, n, k, a_m, a_k, b_k, b_n, c_m, c_n, batch..., a_batch..., b..., c...
   ///   Copy:   from, to | bytes        Fill: to | bytes

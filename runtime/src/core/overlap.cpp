@@ -38,10 +38,10 @@ struct AccessLister {
       if (!op.operands[i].present)
         continue;
       const auto which = static_cast<AttentionOperand>(i);
-      const bool isResult =
-          op.backward ? which == AttentionOperand::DQ || which == AttentionOperand::DK ||
-                            which == AttentionOperand::DV
-                      : which == AttentionOperand::O || which == AttentionOperand::Stats;
+      const bool isResult = op.backward
+                                ? which == AttentionOperand::DQ || which == AttentionOperand::DK ||
+                                      which == AttentionOperand::DV
+                                : which == AttentionOperand::O || which == AttentionOperand::Stats;
       (isResult ? result.writes : result.reads).push_back(i);
     }
   }

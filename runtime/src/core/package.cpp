@@ -49,10 +49,10 @@ Status Package::openEntries() {
   TRAINRT_TRY(readProgram(archive.data(*entry), entry->size, code));
   TRAINRT_TRY(crossCheck());
   if (const ZipEntry *tuned = archive.find(tuningEntry))
-    TRAINRT_TRY(readTuning({reinterpret_cast<const char *>(archive.data(*tuned)), tuned->size},
-                           choices)
-                    .as(Code::BadPackage)
-                    .within(std::string("entry '") + tuningEntry + "' "));
+    TRAINRT_TRY(
+        readTuning({reinterpret_cast<const char *>(archive.data(*tuned)), tuned->size}, choices)
+            .as(Code::BadPackage)
+            .within(std::string("entry '") + tuningEntry + "' "));
   return loadKernels();
 }
 

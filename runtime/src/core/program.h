@@ -79,6 +79,12 @@ struct Launch {
   std::vector<ExprId> group;
   /// Arguments (of a member) before the results; -1 if the program does not tell.
   int32_t numInputs = -1;
+  /// Kernels that may be launched instead, with the same arguments and dims.
+  struct Variant {
+    uint32_t kernel = 0;
+    ExprId work = 0, grain = 0;
+  };
+  std::vector<Variant> variants;
 };
 
 /// See program.fbs.

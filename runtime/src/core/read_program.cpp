@@ -286,6 +286,8 @@ private:
         all(op->dims);
         all({op->work, op->grain, op->scratch});
         all(op->group);
+        for (const Launch::Variant &variant : op->variants)
+          all({variant.work, variant.grain});
       } else if (auto *op = std::get_if<Gemm>(&command.op)) {
         all({op->a.offset, op->b.offset, op->c.offset, op->m, op->n, op->k, op->aM, op->aK, op->bK,
              op->bN, op->cM, op->cN});
@@ -394,6 +396,21 @@ private:
       op.scratch = launch->scratch();
       for (ExprId id : {op.work, op.grain, op.scratch})
         TRAINRT_TRY(expr(where, id));
+      for (uint32_t i = 0; launch->variants() && i < launch->variants()->size(); ++i) {
+        const fb::Variant *from = launch->variants()->Get(i);
+        if (!from)
+          return bad(where, ".variants: one is missing");
+        const Launch::Variant variant{from->kernel(), from->work(), from->grain()};
+        TRAINRT_TRY(index(where + ".variants", variant.kernel, program.kernels.size()));
+        for (ExprId id : {variant.work, variant.grain})
+          TRAINRT_TRY(expr(where, id));
+        const KernelDecl &other = program.kernels[variant.kernel];
+        if (program.target != Target::Cuda || !op.group.empty() || other.args != kernel.args ||
+            other.dims != kernel.dims)
+          return bad(where, ".variants: kernel '", other.name, "' cannot replace '", kernel.name,
+                     "'");
+        op.variants.push_back(variant);
+      }
       to.op = std::move(op);
     } else if (auto *gemm = from.op_as_Gemm()) {
       Gemm op;

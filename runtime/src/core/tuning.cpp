@@ -54,10 +54,10 @@ std::string describe(const TuningResult::Line &line) {
   if (!line.candidates)
     std::snprintf(times, sizeof times, "%.2f us, not reached", line.before * 1e6);
   else if (line.changed)
-    std::snprintf(times, sizeof times, "%.2f us -> %.2f us, of %zu algorithms", line.before * 1e6,
+    std::snprintf(times, sizeof times, "%.2f us -> %.2f us, of %zu", line.before * 1e6,
                   line.after * 1e6, line.candidates);
   else
-    std::snprintf(times, sizeof times, "%.2f us, the quickest of %zu algorithms", line.before * 1e6,
+    std::snprintf(times, sizeof times, "%.2f us, the quickest of %zu", line.before * 1e6,
                   line.candidates);
   return std::to_string(line.uses) + " x " + line.what + ": " + times;
 }

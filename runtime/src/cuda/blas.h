@@ -9,7 +9,6 @@
 
 #include "cuda/libraries.h"
 
-
 namespace trainrt::cuda {
 
 struct BlasImpl;

@@ -32,18 +32,15 @@ Status Libraries::dnn(Dnn *&library) {
   return {};
 }
 
-Status Libraries::adopt(const Tuning &tuning, std::string &remark) {
+Status Libraries::adopt(const Tuning &tuning, std::string &machine) {
+  if (std::none_of(tuning.begin(), tuning.end(),
+                   [](const auto &table) { return table.first.starts_with("matrix products, "); }))
+    return {};
   Blas *library = nullptr;
   TRAINRT_TRY(blas(library));
-  auto own = tuning.find(library->machine());
-  if (own != tuning.end())
-    return library->choose(own->second).as(Code::BadPackage);
-  std::string others;
-  for (const auto &[machine, choices] : tuning)
-    others += (others.empty() ? "'" : ", '") + machine + "'";
-  remark = "the package was tuned for " + others + "; here is '" + library->machine() +
-           "', so it runs as if it were not tuned";
-  return {};
+  machine = library->machine();
+  auto own = tuning.find(machine);
+  return own == tuning.end() ? Status() : library->choose(own->second).as(Code::BadPackage);
 }
 
 Status Commands::prepare(Kernels &kernels, Libraries &libraries, ThreadPool &pool) {
@@ -62,18 +59,35 @@ Status Commands::add(const ExecutionPlan::Step &step, Kernels &kernels) {
   item.step = &step;
   item.lane = plan.aside[size_t(&step - plan.steps.data())];
   if (auto *launch = std::get_if<Launch>(&op)) {
-    const int64_t work = values[0], block = values[1], shared = values[2 + launch->dims.size()];
+    const int64_t shared = values[2 + launch->dims.size()];
+    int64_t work = values[0], block = values[1];
     if (work == 0)
       return {};
-    const Kernels::Function &function = kernels.function(launch->kernel);
-    const std::string &name = program.kernels[launch->kernel].name;
+    item.kernel = launch->kernel;
+    if (!launch->variants.empty()) {
+      const uint32_t wanted = kernels.chosen(variantKey(step), launch->kernel);
+      const int64_t *own = values + 3 + launch->dims.size();
+      for (const Launch::Variant &variant : launch->variants) {
+        if (variant.kernel == wanted) {
+          item.kernel = wanted;
+          work = own[0];
+          block = own[1];
+        }
+        own += 2;
+      }
+      if (item.kernel != wanted)
+        return fail(Code::BadPackage, "entry '", tuningEntry, "': kernel '",
+                    program.kernels[wanted].name, "' is none for ", variantKey(step));
+    }
+    const Kernels::Function &function = kernels.function(item.kernel);
+    const std::string &name = program.kernels[item.kernel].name;
     if (work > INT_MAX)
       return fail(Code::Unsupported, "kernel '", name, "' needs ", work,
                   " blocks, more than a GPU can start at once; use a smaller batch");
     if (block > function.maxThreads)
       return fail(Code::BadPackage, "kernel '", name, "' is to run with ", block,
                   " threads a block, but can have ", function.maxThreads);
-    TRAINRT_TRY(kernels.allowShared(launch->kernel, shared));
+    TRAINRT_TRY(kernels.allowShared(item.kernel, shared));
     item.function = function.handle;
     item.grid = unsigned(work);
     item.block = unsigned(block);
@@ -324,6 +338,46 @@ std::vector<std::array<int32_t, 2>> Commands::dependencies() const {
     });
   }
   return result;
+}
+
+std::string Commands::variantKey(const ExecutionPlan::Step &step) const {
+  const Launch &launch = std::get<Launch>(step.command->op);
+  const int64_t *values = plan.values.data() + step.firstValue;
+  std::string text = program.kernels[launch.kernel].name + " " + std::to_string(values[0]) +
+                     " blocks of " + std::to_string(values[1]) + " dims";
+  for (size_t i = 0; i < launch.dims.size(); ++i)
+    text += " " + std::to_string(values[2 + i]);
+  return text;
+}
+
+bool Commands::hasVariants(size_t index) const {
+  auto *launch = std::get_if<Launch>(&command(index).op);
+  // Without the number of inputs it is not known what is written.
+  return launch && !launch->variants.empty() && launch->numInputs >= 0;
+}
+
+std::vector<LaunchVariant> Commands::variants(size_t index) const {
+  const Item &item = items[index];
+  const Launch &launch = std::get<Launch>(item.step->command->op);
+  const int64_t *values = plan.values.data() + item.step->firstValue;
+  std::vector<LaunchVariant> all = {{item.kernel, item.grid, item.block}};
+  auto add = [&](uint32_t kernel, int64_t work, int64_t block) {
+    if (kernel != item.kernel && work <= INT_MAX)
+      all.push_back({kernel, unsigned(work), unsigned(block)});
+  };
+  add(launch.kernel, values[0], values[1]);
+  const int64_t *own = values + 3 + launch.dims.size();
+  for (const Launch::Variant &variant : launch.variants) {
+    add(variant.kernel, own[0], own[1]);
+    own += 2;
+  }
+  return all;
+}
+
+std::vector<uint64_t> Commands::launchParameters(size_t index) const {
+  const Item &item = items[index];
+  auto first = parameters.begin() + std::ptrdiff_t(item.firstParameter);
+  return {first, first + std::ptrdiff_t(item.numParameters)};
 }
 
 const GemmPlan *Commands::product(size_t index, GemmCall &call, GemmOperands &operands) const {

@@ -22,13 +22,20 @@ class Libraries {
 public:
   Status blas(Blas *&library);
   Status dnn(Dnn *&library);
-  /// Uses what was chosen on a machine like this one; `remark` says so if there is nothing of it.
-  Status adopt(const Tuning &tuning, std::string &remark);
+  /// Uses what was chosen for matrix products on a machine like this one. `machine` is its name, as
+  /// far as they go; empty if nothing was chosen for any.
+  Status adopt(const Tuning &tuning, std::string &machine);
 
 private:
   std::mutex mutex;
   std::unique_ptr<Blas> loadedBlas;
   std::unique_ptr<Dnn> loadedDnn;
+};
+
+/// One way to launch a command's kernel.
+struct LaunchVariant {
+  uint32_t kernel = 0;
+  unsigned grid = 0, block = 0;
 };
 
 class Commands {
@@ -61,6 +68,12 @@ public:
 
   /// A matrix product with something to choose, as it was prepared; null for other commands.
   const GemmPlan *product(size_t index, GemmCall &call, GemmOperands &operands) const;
+  /// Of launches whose kernel comes in several variants: what decides the choice, all of them with
+  /// the one in use first, and the kernel's arguments as they are resolved.
+  bool hasVariants(size_t index) const;
+  std::string variantKey(size_t index) const { return variantKey(*items[index].step); }
+  std::vector<LaunchVariant> variants(size_t index) const;
+  std::vector<uint64_t> launchParameters(size_t index) const;
 
   const Command &command(size_t index) const { return *items[index].step->command; }
   const ExecutionPlan::Step &step(size_t index) const { return *items[index].step; }
@@ -70,6 +83,7 @@ private:
     const ExecutionPlan::Step *step = nullptr;
     unsigned lane = 0;
     CUfunction function = nullptr;
+    uint32_t kernel = 0;
     unsigned grid = 0, block = 0, shared = 0;
     size_t firstParameter = 0, numParameters = 0;
     /// Of a group, within the tables.
@@ -82,6 +96,7 @@ private:
     DeviceAddress places[2] = {};
   };
   Status add(const ExecutionPlan::Step &step, Kernels &kernels);
+  std::string variantKey(const ExecutionPlan::Step &step) const;
   void addGroup(const Launch &launch, const int64_t *values, Item &item);
   Status prepareLibraries(Libraries &libraries, ThreadPool &pool);
   GemmCall gemmCall(const ExecutionPlan::Step &step) const;

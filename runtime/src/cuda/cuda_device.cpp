@@ -5,7 +5,7 @@
 #include "core/convert.h"
 #include "core/plan.h"
 #include "cuda/device.h"
-#include "cuda/gemm_tuning.h"
+#include "cuda/tuning_subjects.h"
 
 #include <algorithm>
 #include <chrono>
@@ -133,7 +133,7 @@ Status CudaDevice::start() {
                       [&](unsigned char *to, int64_t begin, int64_t end) {
                         std::memcpy(to, list[i].data.data() + begin, size_t(end - begin));
                       }));
-  return package->tuning().empty() ? Status() : libraries->adopt(package->tuning(), remark);
+  return adoptTuning();
 }
 
 CudaDevice::~CudaDevice() {
@@ -436,8 +436,7 @@ Status CudaDevice::enqueueLanes(const Compiled &compiled, const std::string &whe
     return Status();
   };
   auto wait = [&](CUstream on, int32_t command) {
-    return driver.check(driver.cuStreamWaitEvent(on, done[command], 0),
-                        "cannot wait for an event");
+    return driver.check(driver.cuStreamWaitEvent(on, done[command], 0), "cannot wait for an event");
   };
   bool isForked = false;
   for (size_t i = 0; i < commands.size(); ++i)
@@ -450,8 +449,8 @@ Status CudaDevice::enqueueLanes(const Compiled &compiled, const std::string &whe
     const unsigned lane = commands.lane(i);
     if (waits[i] >= 0)
       TRAINRT_TRY(wait(streams[lane], waits[i]));
-    TRAINRT_TRY(commands.enqueue(i, streams[lane])
-                    .within(where + ", " + commands.describe(i) + ": "));
+    TRAINRT_TRY(
+        commands.enqueue(i, streams[lane]).within(where + ", " + commands.describe(i) + ": "));
     if (isAwaited[i])
       TRAINRT_TRY(mark(int32_t(i), streams[lane]));
   }
@@ -677,22 +676,41 @@ Status CudaDevice::tune(const std::vector<const ExecutionPlan *> &plans, double 
   int64_t lasting = 0;
   for (const ExecutionPlan *plan : plans)
     lasting = std::max(lasting, lastingBytes(commandsOf(*plan), *plan));
-  DeviceMemory spare, space;
+  DeviceMemory spare, space, slot;
   TRAINRT_TRY(allocate(lasting, "tuning", false, spare));
   TRAINRT_TRY(allocate(int64_t(gemmWorkspaceLimit), "tuning", false, space));
+  TRAINRT_TRY(allocate(alignment, "tuning", true, slot));
   TRAINRT_TRY(fillWithNumbers(at(spare.data()), spare.size()));
   TRAINRT_TRY(fillWithNumbers(at(arena.data()), arena.size()));
-  std::vector<Product> products;
+  TuningSubjects found(
+      *kernels, package->program(), *libraries,
+      {at(spare.data()), at(slot.data()), {at(space.data()), uint64_t(space.size())}});
   for (const ExecutionPlan *plan : plans)
-    addProducts(commandsOf(*plan), *plan, at(spare.data()), products);
-  if (products.empty())
-    return fail(Code::Unsupported, "there is nothing to tune: the step has no matrix products");
-  Blas *blas = nullptr;
-  TRAINRT_TRY(libraries->blas(blas));
-  GemmTuner tuner(*context, *blas, stream, captureStream,
-                  {at(space.data()), uint64_t(space.size())});
+    found.add(commandsOf(*plan), *plan);
+  std::vector<Subject> subjects;
+  TRAINRT_TRY(found.get(subjects));
+  if (subjects.empty())
+    return fail(Code::Unsupported, "there is nothing to tune: the step has no matrix products, and "
+                                   "no kernels that were compiled with --tune-variants");
+  Tuner tuner(*context, stream, captureStream);
   TRAINRT_TRY(tuner.start());
-  return tuner.tune(products, seconds, result);
+  return tuner.tune(subjects, seconds, result);
+}
+
+Status CudaDevice::adoptTuning() {
+  const Tuning &tuning = package->tuning();
+  std::string products;
+  TRAINRT_TRY(libraries->adopt(tuning, products));
+  const bool usesKernels = tuning.count(kernels->machine());
+  if (tuning.empty() || tuning.count(products) || (products.empty() && usesKernels))
+    return {};
+  std::string others;
+  for (const auto &[machine, choices] : tuning)
+    others += (others.empty() ? "'" : ", '") + machine + "'";
+  remark = "the package was tuned for " + others + "; here is '" +
+           (products.empty() ? kernels->machine() : products) + "', so " +
+           (usesKernels ? "its matrix products run" : "it runs") + " as if it were not tuned";
+  return {};
 }
 
 Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, Ticket &ticket) {
@@ -705,8 +723,8 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, T
     TRAINRT_TRY(runTimed(plan, compiled));
   } else if (compiled.graphs[0]) {
     CUgraphExec graph = compiled.graphs[compiled.turn ^= 1];
-    TRAINRT_TRY(fault(
-        driver.check(driver.cuGraphLaunch(graph, stream), "cannot launch its graph"), function));
+    TRAINRT_TRY(fault(driver.check(driver.cuGraphLaunch(graph, stream), "cannot launch its graph"),
+                      function));
   }
 
   ticket = nextTicket++;

@@ -84,6 +84,8 @@ private:
   CUresult await(const Event &event);
   /// Lets `block` have at least `bytes`; what depends on its address is made again.
   Status grow(DeviceMemory &block, int64_t bytes, const char *what);
+  /// Uses the package's choices for this machine.
+  Status adoptTuning();
   /// Numbers as activations are, any type's, so that products take the power that they will take.
   Status fillWithNumbers(DeviceAddress to, int64_t bytes);
   Status ready(Compiled &compiled, const ExecutionPlan &plan);

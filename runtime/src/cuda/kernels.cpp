@@ -3,6 +3,7 @@
 // on; architectures with a letter ("sm_90a") on just that version; PTX on everything newer.
 
 #include "cuda/kernels.h"
+#include "cuda/library_search.h"
 
 #include <algorithm>
 #include <string_view>
@@ -99,8 +100,32 @@ Status Kernels::load(const Context &context, const Package &package,
     result->functions.push_back(function);
   }
   result->sharedLimits.assign(result->functions.size(), 48 << 10);
+  TRAINRT_TRY(result->readChoices(package));
   kernels = std::move(result);
   return {};
+}
+
+Status Kernels::readChoices(const Package &package) {
+  std::string device;
+  TRAINRT_TRY(deviceIdentity(context.driver(), device));
+  machineName = "kernels, " + device;
+  auto own = package.tuning().find(machineName);
+  if (own == package.tuning().end())
+    return {};
+  const std::vector<KernelDecl> &all = package.program().kernels;
+  for (const auto &[key, name] : own->second) {
+    auto kernel = std::find_if(all.begin(), all.end(),
+                               [&](const KernelDecl &decl) { return decl.name == name; });
+    if (kernel == all.end())
+      return fail(Code::BadPackage, "entry '", tuningEntry, "': there is no kernel '", name, "'");
+    choices[key] = uint32_t(kernel - all.begin());
+  }
+  return {};
+}
+
+uint32_t Kernels::chosen(const std::string &key, uint32_t otherwise) const {
+  auto found = choices.find(key);
+  return found == choices.end() ? otherwise : found->second;
 }
 
 Status Kernels::loadModule(const Package &package, const ZipEntry &entry) {

@@ -6,6 +6,8 @@
 #include "core/package.h"
 #include "cuda/context.h"
 
+#include <map>
+#include <string>
 #include <vector>
 
 namespace trainrt::cuda {
@@ -25,17 +27,25 @@ public:
     int maxThreads = 0;
   };
   const Function &function(uint32_t index) const { return functions[index]; }
+  const Driver &driver() const { return context.driver(); }
+  /// The kind of machine that choices among kernels are valid for.
+  const std::string &machine() const { return machineName; }
+  /// The number of the kernel that tuning has chosen under this key; `otherwise` without a choice.
+  uint32_t chosen(const std::string &key, uint32_t otherwise) const;
   /// Lets launches ask for `bytes` of dynamic shared memory.
   Status allowShared(uint32_t index, int64_t bytes);
 
 private:
   explicit Kernels(const Context &context) : context(context) {}
+  Status readChoices(const Package &package);
   Status loadModule(const Package &package, const ZipEntry &entry);
 
   const Context &context;
   std::vector<CUmodule> modules;
   std::vector<Function> functions;
   std::vector<int64_t> sharedLimits;
+  std::string machineName;
+  std::map<std::string, uint32_t> choices;
 };
 
 } // namespace trainrt::cuda

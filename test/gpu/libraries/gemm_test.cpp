@@ -4,7 +4,7 @@
 // a sum of k products.
 
 #include "cuda/blas.h"
-#include "cuda/gemm_tuning.h"
+#include "cuda/tuner.h"
 #include "device.h"
 #include "tests.h"
 
@@ -376,17 +376,17 @@ void testTuning(Device &device) {
   check(other->choose(damaged).code() == Code::BadData, test.name, "took a damaged text");
 }
 
-Status tuneOnce(Device &device, Blas &blas, const GemmCall &call, Workspace workspace,
-                double seconds) {
+Status tuneOnce(Device &device, Blas &blas, const GemmCall &call, Workspace workspace) {
   std::unique_ptr<Context> context;
   TRAINRT_TRY(Context::open(0, context));
-  GemmTuner tuner(*context, blas, device.stream(), device.stream(), workspace);
+  Tuner tuner(*context, device.stream(), device.stream());
   TRAINRT_TRY(tuner.start());
-  TunedProduct best;
   std::shared_ptr<const GemmPlan> plan;
   TRAINRT_TRY(blas.prepare(call, plan));
-  TRAINRT_TRY(tuner.tune({plan->key(), call, {operandsOf(call)}}, seconds, best));
-  return blas.choose({{plan->key(), best.algorithm}});
+  TuningResult result;
+  TRAINRT_TRY(tuner.tune({productSubject(blas, plan->key(), call, {operandsOf(call)}, workspace)},
+                         10, result));
+  return blas.choose(result.choices[blas.machine()]);
 }
 
 void timeGemm(Device &device, CublasLt &blas, const std::string &name, GemmCall call) {
@@ -403,7 +403,7 @@ void timeGemm(Device &device, CublasLt &blas, const std::string &name, GemmCall 
   Scratch scratch(device, gemmWorkspaceLimit);
   double seconds[2] = {};
   for (bool tuned : {false, true}) {
-    if (tuned && !check(tuneOnce(device, blas, call, scratch.workspace(), seconds[0]), name))
+    if (tuned && !check(tuneOnce(device, blas, call, scratch.workspace()), name))
       return;
     std::shared_ptr<const GemmPlan> plan;
     if (!check(blas.prepare(call, plan), name))

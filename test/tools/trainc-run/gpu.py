@@ -246,9 +246,9 @@ class Cases:
         tuned = self.folder / "tuned.tpk"
         flags = ["--batch-size", 6, "--tune", 5]
         out, err = self.run("gpu-gemm.tpk", *flags, "-o", tuned)
-        for part in ("1 x f32 ", " us -> ", "of 3 algorithms"):
+        for part in ("1 x f32 ", " us -> ", ", of 3\n"):
             expect(part in out, part, out)
-        expect("tuned 1 of 1 matrix products, 1 have another" in err and "wrote " in err, err)
+        expect("tuned 1 of 1 choices, 1 changed" in err and "wrote " in err, err)
         expect(self.algorithms("gpu-gemm.tpk")[0] == {0})
         used, err = self.algorithms("tuned.tpk")
         expect(used == {2} and "tuned" not in err, used, err)
@@ -280,7 +280,7 @@ class Cases:
         tuned = self.folder / "unused.tpk"
         flags = ["--batch-size", 6, "--tune", 0]
         _, err = self.run("gpu-gemm.tpk", *flags, "-o", tuned)
-        expect("tuned 0 of 1" in err and "time was up before the last 1 products" in err, err)
+        expect("tuned 0 of 1" in err and "time was up before the last 1 choices" in err, err)
         expect(self.algorithms("unused.tpk")[0] == {0})
         tuned.unlink()
         for package, output, code, part in (

@@ -368,7 +368,9 @@ static void checkOnCpu(FusionHarness &harness, FusionOp fusion, ArrayRef<Input> 
 
 static void checkOnGpu(FusionHarness &harness, FusionOp fusion, ArrayRef<Input> inputs,
                        ArrayRef<Symbols> sizes, double tolerance) {
-  codegen::GpuCodegen codegen(harness.context, {});
+  codegen::GpuOptions options;
+  options.variants = true;
+  codegen::GpuCodegen codegen(harness.context, options);
   FailureOr<codegen::KernelInfo> info = codegen.add(fusion);
   ASSERT_TRUE(succeeded(info));
   if (getenv("TRAINC_TEST_PRINT"))
@@ -383,6 +385,15 @@ static void checkOnGpu(FusionHarness &harness, FusionOp fusion, ArrayRef<Input> 
     for (auto pair : info->inPlace)
       EXPECT_TRUE(trial.runOnGpu(kernels, *info, false, pair)[pair.second] == results[pair.second])
           << "result " << pair.second << " in place of input " << pair.first;
+    // Their sums have another order.
+    for (const codegen::KernelStage &variant : info->stages.front().variants) {
+      SCOPED_TRACE(variant.name);
+      codegen::KernelInfo other = *info;
+      other.stages = {variant};
+      auto found = trial.runOnGpu(kernels, other, /*backwards=*/false);
+      trial.compare(found, tolerance);
+      EXPECT_TRUE(trial.runOnGpu(kernels, other, /*backwards=*/true) == found) << "backwards";
+    }
   });
 }
 

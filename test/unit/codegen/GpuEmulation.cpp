@@ -2,6 +2,7 @@
 // Threads as contexts with a stack each; barriers and exchanges within a warp give the turn away.
 
 #include "GpuEmulation.h"
+#include "lib/Codegen/GPU/HardwareMath.h"
 #include "lib/Codegen/LowerToLLVM.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/APFloat.h"
@@ -197,6 +198,7 @@ static std::string hostText(ModuleOp kernels) {
     calls += "define void @call_" + name + "(ptr %arguments) {\n" + loads + "  call void @" + name +
              "(" + values + ")\n  ret void\n}\n";
   }
+  codegen::useReciprocals(*copy);
   // Functions without an expansion are those of the C library.
   if (failed(codegen::lowerToLLVMDialect(*copy, /*mathPrefix=*/"")))
     return {};

@@ -140,3 +140,19 @@ TEST(PointwiseKernel, Functions) {
       },
       lengths({16, 50}));
 }
+
+TEST(PointwiseKernel, QuotientsByOneNumber) {
+  // Divisors and dividends of every magnitude, 0 and infinities among them.
+  for (double divisor : {0.0, 2e-38, 1e-30, 1.0, -3.0, 1e30, 3e38, 1e39})
+    for (double dividend : {0.0, 1e-30, 1.0, 1e30, 1e39}) {
+      SCOPED_TRACE(divisor);
+      SCOPED_TRACE(dividend);
+      checkFusion({{"a, 32"}, {"a", "f32", 0.5, 1}},
+                  [&](TrainBuilder &tb, mlir::ValueRange x) {
+                    Value y = tb.mul(x[1], tb.scalarLike(x[1], divisor));
+                    Value scaled = tb.mul(x[0], tb.scalarLike(x[0], dividend));
+                    return Values{tb.div(scaled, tb.broadcast(y, getDims(x[0]), {0}))};
+                  },
+                  {{{"a", 5}}});
+    }
+}

@@ -2,6 +2,7 @@
 // The row and column templates: every choice of axes, dependent passes, results on both spaces.
 
 #include "FusionHarness.h"
+#include <cmath>
 
 using namespace trainc::test;
 using namespace trainc::train;
@@ -59,6 +60,50 @@ TEST(ReductionKernel, SoftmaxAlongEveryAxis) {
     checkFusion(
         {{"a, b, c"}},
         [&](TrainBuilder &tb, mlir::ValueRange x) { return softmax(tb, x[0], axis); }, kSizes);
+}
+
+TEST(ReductionKernel, SoftmaxOfLongRowsWithInfinities) {
+  // Everything below the limit is -infinity: in one row the first elements, in one all of them.
+  for (double limit : {-1.99, 0.0, 2.0})
+    for (const char *shape : {"3, 20000", "3, n"}) {
+      SCOPED_TRACE(limit);
+      SCOPED_TRACE(shape);
+      checkFusion({{shape}},
+                  [&](TrainBuilder &tb, mlir::ValueRange x) {
+                    Value masked = tb.select(tb.compare("lt", x[0], tb.scalarLike(x[0], limit)),
+                                             tb.scalarLike(x[0], -INFINITY), x[0]);
+                    return softmax(tb, masked, 1);
+                  },
+                  {{{"n", 1}}, {{"n", 7}}, {{"n", 9000}}});
+    }
+}
+
+/// Of labels that may be out of range: their row has no element to pick.
+static Values crossEntropy(TrainBuilder &tb, Value logits, Value labels) {
+  auto dims = getDims(logits);
+  Value top = tb.reduce(ReduceKind::max, logits, {1});
+  Value below = tb.sub(logits, tb.broadcastAlong(top, dims, {1}));
+  Value logSum = tb.log(tb.sum(tb.exp(below), {1}));
+  Value classes = tb.iota(dims, getElementType(labels), 1);
+  Value isLabel = tb.compare("eq", classes, tb.broadcastAlong(labels, dims, {1}));
+  Value picked = tb.sum(tb.select(isLabel, below, tb.scalarLike(below, 0.0)), {1});
+  return {tb.sub(logSum, picked), tb.add(top, logSum)};
+}
+
+TEST(ReductionKernel, CrossEntropy) {
+  for (const char *shape : {"a, c", "a, 96", "a, 20000"})
+    checkFusion(
+        {{shape}, {"a", "i64", -20, 150}},
+        [](TrainBuilder &tb, mlir::ValueRange x) { return crossEntropy(tb, x[0], x[1]); }, kSizes,
+        1e-5);
+  // Rows inside of longer ones, whose size is no multiple of a vector's.
+  checkFusion(
+      {{"a, 9024", "bf16"}, {"a", "i32", -20, 150}},
+      [](TrainBuilder &tb, mlir::ValueRange x) {
+        Value logits = tb.sliceAxis(x[0], 1, tb.dimAttr(0), tb.dimAttr(9001));
+        return crossEntropy(tb, tb.cast(logits, tb.b().getF32Type()), x[1]);
+      },
+      kSizes, 1e-5);
 }
 
 static Values layerNorm(TrainBuilder &tb, mlir::ValueRange x, std::vector<int64_t> axes,

@@ -98,7 +98,7 @@ public:
     auto lossAndGradient = [&] {
       return launch(1, {Pred, Y, GPred, Loss, Nonfinite, Scale}, {batch}, constant(1), 1, 0);
     };
-    auto gradientGemm = [&](float beta) { // gradient[3, 1] = x^T gpred
+    auto gradientGemm = [&](float beta) {    // gradient[3, 1] = x^T gpred
       if (options.cuda && !options.cudaGemm) // needs no library
         return launch(4, {X, GPred, Gradient}, {batch}, constant(1), 1, 0);
       fb::Ref a(X, zero()), b(GPred, zero()), c(Gradient, zero());

@@ -318,8 +318,8 @@ EXPORT CUresult cuEventSynchronize(CUevent handle) {
   return sticky;
 }
 EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) {
-  *milliseconds = float(0.5 + reinterpret_cast<Event *>(end)->time -
-                        reinterpret_cast<Event *>(begin)->time);
+  *milliseconds =
+      float(0.5 + reinterpret_cast<Event *>(end)->time - reinterpret_cast<Event *>(begin)->time);
   return CUDA_SUCCESS;
 }
 

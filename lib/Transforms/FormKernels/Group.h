@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A kernel in the making.
+#ifndef TRAINC_TRANSFORMS_FORMKERNELS_GROUP_H
+#define TRAINC_TRANSFORMS_FORMKERNELS_GROUP_H
+
+#include "dialects/Train/TrainDialect.h"
+
+namespace trainc {
+
+/// Ops that become one kernel, or one op that does not (closed).
+struct Group {
+  llvm::SmallVector<mlir::Operation *> members;
+  /// Iteration space; `reduced` are its reduced axes.
+  llvm::SmallVector<train::DimAttr> space;
+  llvm::SmallVector<int64_t> reduced;
+  bool closed = false;
+  unsigned minPosition = 0, maxPosition = 0;
+
+  llvm::SmallVector<int64_t> keptAxes() const {
+    llvm::SmallVector<int64_t> axes;
+    for (int64_t axis = 0; axis < int64_t(space.size()); ++axis)
+      if (!llvm::is_contained(reduced, axis))
+        axes.push_back(axis);
+    return axes;
+  }
+  llvm::SmallVector<train::DimAttr> keptSpace() const {
+    llvm::SmallVector<train::DimAttr> dims;
+    for (int64_t axis : keptAxes())
+      dims.push_back(space[axis]);
+    return dims;
+  }
+};
+
+} // namespace trainc
+
+#endif // TRAINC_TRANSFORMS_FORMKERNELS_GROUP_H
