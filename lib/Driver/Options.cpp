@@ -265,6 +265,9 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
     if (!refused.empty())
       throw CLI::ValidationError(refused, "is not available in this version");
     parseTargets(target, options);
+    if (options.variants && !options.cuda)
+      throw CLI::ValidationError("--tune-variants", "is for --target cuda: the CPU's kernels have "
+                                                    "no variants");
     options.graph.precision = parsePrecision(precision, options.cuda);
     if (!betas.empty())
       options.graph.betas = parseNumbers("--betas", betas, 2);

@@ -352,7 +352,7 @@ private:
                     FusionRole role = getFusionRole(user);
                     return role == FusionRole::Pointwise || role == FusionRole::Reduction;
                   });
-    Recomputation again(getRank(op->getOperand(0)));
+    Recomputation again(op->getOperand(0));
     if (inside && recomputable(def, again) && again.tensors.size() <= 2)
       lookedThrough.insert(op);
     else
@@ -435,7 +435,7 @@ private:
         });
       if (readers.empty())
         continue;
-      Recomputation again(getRank(op.getResult(0)));
+      Recomputation again(op.getResult(0));
       if (kernelsOnly && getFusionRole(&op) == FusionRole::Pointwise &&
           getRank(op.getResult(0)) > 0 && recomputable(&op, again) &&
           pays(&op, again, readers.size())) {
@@ -449,10 +449,15 @@ private:
 
   /// What computing a value in another kernel takes.
   struct Recomputation {
-    explicit Recomputation(int64_t rank) : rank(rank) {}
+    explicit Recomputation(Value value)
+        : rank(getRank(value)), elements(getNumElements(value.getType())) {}
+    bool isLarge(Value leaf) const {
+      return getRank(leaf) >= rank || getNumElements(leaf.getType()) == elements;
+    }
 
     /// Of the value.
     int64_t rank;
+    DimAttr elements;
     llvm::SmallSetVector<Operation *, 8> ops;
     /// Values of smaller rank, such as a row's mean, that have to be stored for it.
     llvm::SmallSetVector<Operation *, 4> statistics;
@@ -476,7 +481,7 @@ private:
         Operation *def = leaf.getDefiningOp();
         int g = groupOfValue(leaf);
         if (!def || g < 0 || groups[g].closed || stored.contains(def)) {
-          if (getRank(leaf) >= again.rank)
+          if (again.isLarge(leaf))
             again.tensors.insert(leaf);
           return;
         }

@@ -536,6 +536,72 @@ TEST_F(CudaTest, ATunedPackageIsCheckedAndComplete) {
   EXPECT_NE(status.message().find("is damaged"), std::string::npos) << status.message();
 }
 
+TEST_F(CudaTest, TuningChoosesAmongKernels) {
+  TinyOptions options;
+  options.cudaVariants = true;
+  open(options);
+  TinyBatch batch(6);
+  TuningResult found;
+  StepResult result;
+  {
+    auto session = make();
+    ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+    const std::vector<float> before = values(*session), state = values(*session, true);
+    Status status = session->tune({batch.batch()}, 10, found);
+    ASSERT_TRUE(status.ok()) << status.message();
+    // Neither what they write nor what they meet in made up numbers is anybody's.
+    EXPECT_EQ(values(*session), before);
+    EXPECT_EQ(values(*session, true), state);
+    ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+  }
+  const std::string machine = "kernels, Fake GPU, 4 SMs";
+  EXPECT_EQ(found.choices, (Tuning{{machine,
+                                    {{"forward 6 blocks of 1 dims 4 0", "forward_fast"},
+                                     {"update 3 blocks of 1 dims", "update_fast"}}}}));
+  auto write = [&](const Tuning &choices) {
+    open(options);
+    EXPECT_TRUE(writeTuned(*package, choices, folder / "tuned.tpk").ok());
+    EXPECT_TRUE(Package::open(folder / "tuned.tpk", package).ok());
+  };
+  write(found.choices);
+  std::vector<float> tuned, untuned;
+  {
+    auto session = make();
+    EXPECT_EQ(session->warnings(), "");
+    ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+    tuned = values(*session);
+    // One that is in use is the first of those that tuning compares.
+    TuningResult again;
+    ASSERT_TRUE(session->tune({batch.batch()}, 10, again).ok());
+    EXPECT_EQ(again.choices, found.choices);
+    EXPECT_FALSE(again.lines.front().changed);
+  }
+  fake->faultingKernel = "update_fast";
+  EXPECT_EQ(make()->step({batch.batch()}, {}, result).code(), Code::DeviceError);
+  // Another machine's are not used, and that is said.
+  write({{"kernels, Other GPU, 4 SMs", found.choices[machine]}});
+  {
+    auto session = make();
+    EXPECT_NE(session->warnings().find("tuned for 'kernels, Other GPU, 4 SMs'; here is"),
+              std::string::npos)
+        << session->warnings();
+    ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+    untuned = values(*session);
+  }
+  EXPECT_EQ(tuned, untuned);
+  for (const auto &[name, part] :
+       {std::pair{"nothing", "there is no kernel 'nothing'"},
+        std::pair{"forward_fast", "'forward_fast' is none for update"}}) {
+    write({{machine, {{"update 3 blocks of 1 dims", name}}}});
+    std::unique_ptr<Session> session;
+    Status status = Session::create(package, {}, session);
+    if (status.ok())
+      status = session->step({batch.batch()}, {}, result);
+    EXPECT_EQ(status.code(), Code::BadPackage);
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  }
+}
+
 TEST(Tuning, TextIsReadAsItWasWritten) {
   const Tuning tuning = {{"a", {{"x", "1 2"}, {"y", "3"}}}, {"b", {}}};
   Tuning read;

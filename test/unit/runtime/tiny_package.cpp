@@ -63,6 +63,10 @@ public:
     kernel("update", 5, 0);
     if (options.cuda)
       kernel("gradient", 3, 1);
+    if (options.cudaVariants) {
+      kernel("forward_fast", 5, 2);
+      kernel("update_fast", 5, 0);
+    }
 
     // Buffers are numbered alike in "step" and "micro".
     enum { X, Id, Y, W, Table, Loss, Nonfinite, Scale, Lr, ExpAvg, Gradient, Pred, GPred };
@@ -210,9 +214,12 @@ private:
     for (uint32_t buffer : buffers)
       refs.emplace_back(buffer, zero());
     constexpr int32_t inputs[] = {4, 2, 2, 0, 2}; // of each kernel
+    std::vector<flatbuffers::Offset<fb::Variant>> variants;
+    if (options.cudaVariants && (kernel == 0 || kernel == 3))
+      variants.push_back(fb::CreateVariant(builder, kernel == 0 ? 5 : 6, work, constant(grain)));
     auto op = fb::CreateLaunch(builder, kernel, builder.CreateVectorOfStructs(refs),
                                builder.CreateVector(dims), work, constant(grain), constant(scratch),
-                               0, kernel < 5 ? inputs[kernel] : 0);
+                               0, kernel < 5 ? inputs[kernel] : 0, builder.CreateVector(variants));
     return command(fb::Op::Launch, op.Union());
   }
 

@@ -26,6 +26,7 @@ struct TinyOptions {
   uint32_t forwardKernel = 0;
   int32_t lastUse = 3;      ///< of `pred`'s gradient in "step"
   uint8_t gemmEpilogue = 0; ///< of matrix products
+  bool cudaVariants = false; ///< other kernels for "forward" and "update"
   bool cudaGemm = false;    ///< a matrix product for the GPU, too: needs a cuBLASLt
   std::function<void(std::string &manifest)> editManifest; ///< before its checksum is made
 };

@@ -367,6 +367,7 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned, un
       sticky = illegalAddress;
     else
       kernel->run(values.data(), gridX, blockX);
+    now += kernel->name.ends_with("_fast") ? 0.1 : 0.2;
   });
   return sticky;
 }
