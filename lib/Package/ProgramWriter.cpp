@@ -313,13 +313,12 @@ private:
       auto group = launch.getGroup() ? out.CreateVector(expressions(*launch.getGroup()))
                                      : Offset<flatbuffers::Vector<uint32_t>>();
       kind = fb::Op::Launch;
-      body =
-          fb::CreateLaunch(out, number, out.CreateVectorOfStructs(args),
-                           out.CreateVector(expressions(launch.getDims())),
-                           expression(launch.getWork()), constant(launch.getGrain()),
-                           expression(launch.getScratch()), group, int32_t(launch.getNumInputs()),
-                           variantVector)
-              .Union();
+      body = fb::CreateLaunch(out, number, out.CreateVectorOfStructs(args),
+                              out.CreateVector(expressions(launch.getDims())),
+                              expression(launch.getWork()), constant(launch.getGrain()),
+                              expression(launch.getScratch()), group,
+                              int32_t(launch.getNumInputs()), variantVector)
+                 .Union();
     } else if (auto gemm = dyn_cast<plan::GemmOp>(op)) {
       kind = fb::Op::Gemm;
       body = gemmTable(gemm, ref).Union();

@@ -7,7 +7,7 @@
 
 The models and their numbers are those of test/e2e: first loss, every gradient and curves against
 PyTorch, repeated and resumed runs bit for bit, dropout. Besides: twenty steps against the CPU's
-package, mixed precision for 50 steps, compute-sanitizer where it is installed, and
+package, mixed precision for 50 steps, tuned packages, compute-sanitizer where it is installed, and
 gpu-libraries-test where it was built. Prints a line a check and the counts; exit code 1 where a
 check failed. Needs Python 3 and numpy.
 """
@@ -40,6 +40,7 @@ CURVES = {"mlp": None, "gpt2": "adamw-clip-accumulate"}  # None: of every optimi
 REPEATED = ("mlp-dropout", "gpt2-dropout")
 MIXED = ("mlp", "bert-cls", "gpt2-dropout", "masked-attention")
 PRECISIONS = {"bf16": 2e-2, "fp16": 4e-3}  # the largest relative error of the first loss
+TUNED = ("mlp", "bert-cls", "gpt2")
 SANITIZED = ("mlp-dropout", "gpt2", "masked-attention")
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
 DRIFT = 2e-4  # of losses after some steps, between CPU and GPU
@@ -95,6 +96,8 @@ class Job(run_e2e.Job):
                 self.exact(*curves[name]["compiler"])
         if check in PRECISIONS:
             self.compile("--precision", check)
+        if check == "tune":
+            self.exact("--tune-variants")
 
 
 def check_cpu(job):
@@ -126,6 +129,25 @@ def check_precision(job, precision):
     # Dropout makes another loss of it.
     if not job.reference["dropout"] and not error <= PRECISIONS[precision]:
         raise run_e2e.Failed(f"the first loss is off by more than {PRECISIONS[precision]:g}")
+
+
+def check_tune(job):
+    """A tuned package repeats its losses bit for bit, near those of the package it comes from."""
+    package, tuned = job.exact("--tune-variants"), job.scratch / "tuned.tpk"
+    before = package.read_bytes()
+    job.run(package, "--tune", "20", "-o", tuned)
+    plain, first, again = (
+        [entry["loss"] for entry in run_e2e.steps_of(job.run(each, "--steps", "20"))]
+        for each in (package, tuned, tuned)
+    )
+    error = max(run_e2e.relative(a, b) for a, b in zip(first, plain))
+    print(f"worst difference of {len(first)} losses: {error:.1e}")
+    if len(first) != 20 or len(plain) != 20 or not error <= DRIFT:
+        raise run_e2e.Failed("losses of the tuned package differ")
+    if first != again:
+        raise run_e2e.Failed("the second run of the tuned package gives other losses")
+    if package.read_bytes() != before:
+        raise run_e2e.Failed("tuning has changed the package that it began with")
 
 
 def find_sanitizer():
@@ -169,6 +191,7 @@ def all_checks():
     checks = [(model, "curve") for model in CURVES] + sanitized + [("libraries", "libraries")]
     checks += [(model, check) for model in REPEATED for check in ("determinism", "resume", "eval")]
     checks += [(model, precision) for model in MIXED for precision in PRECISIONS]
+    checks += [(model, "tune") for model in TUNED]
     checks += [(model, "cpu") for model in MODELS]
     checks += [(model, check) for model in MODELS for check in ("loss", "gradients")]
     return checks + [("gpt2", "predict"), ("bert-cls", "predict")]
@@ -188,6 +211,8 @@ def perform(arguments, model, check):
                         job.packages_of(check)
                     elif check == "cpu":
                         check_cpu(job)
+                    elif check == "tune":
+                        check_tune(job)
                     elif check in PRECISIONS:
                         check_precision(job, check)
                     elif check in SANITIZERS:

@@ -6,17 +6,13 @@
 #define TRAINC_LIB_CODEGEN_GPU_ROWPASSES_H
 
 #include "../Structure.h"
+#include "dialects/Train/RowIdioms.h"
 
 namespace trainc::codegen {
 
 /// sum(exp(x - max x)): the sum so far is rescaled where the maximum grows.
 struct RescaledSum {
   mlir::Operation *maximum, *sum;
-};
-
-/// sum(select(iota == index, x, 0)), where the index is the same all over the row: x there, or 0.
-struct Pick {
-  mlir::OpOperand *element, *index;
 };
 
 struct RowPass {
@@ -35,7 +31,7 @@ struct RowPasses {
 
   llvm::SmallVector<RowPass> passes;
   /// By the reductions' results.
-  llvm::DenseMap<mlir::Value, Pick> picks;
+  llvm::DenseMap<mlir::Value, train::Pick> picks;
 };
 
 } // namespace trainc::codegen

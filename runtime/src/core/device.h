@@ -9,8 +9,8 @@
 #include "core/memory.h"
 #include "core/observer.h"
 #include "core/package.h"
-#include "core/tuning.h"
 #include "cpu/thread_pool.h"
+#include "tuning/tuning.h"
 
 #include <array>
 #include <cmath>

@@ -7,8 +7,8 @@
 #include "core/kernels.h"
 #include "core/manifest.h"
 #include "core/program.h"
-#include "core/tuning.h"
 #include "io/zip.h"
+#include "tuning/tuning.h"
 
 #include <memory>
 #include <string>

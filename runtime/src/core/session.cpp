@@ -695,33 +695,6 @@ Status Session::eval(const Batch &batch, bool fillMissing, double &loss) {
              : explained({}, "the loss of the evaluation");
 }
 
-Status Session::tune(const std::vector<Batch> &batches, double seconds, TuningResult &result) {
-  if (batches.empty())
-    return fail(Code::InvalidArgument, "tuning needs at least one batch");
-  settle();
-  const bool fused = batches.size() == 1 && source->step();
-  if (!fused && !inference && (!source->micro() || !source->update()))
-    return fail(Code::Unsupported, "the package cannot accumulate micro-batches; compile it again");
-  const Function &first = inference ? source->program().functions.front()
-                          : fused   ? *source->step()
-                                    : *source->micro();
-  TRAINRT_TRY(bindAll(first, batches));
-  std::vector<const ExecutionPlan *> found;
-  auto add = [&](const Function &function, const std::vector<int64_t> &symbols) {
-    const ExecutionPlan *plan = nullptr;
-    Status status = prepare(function, symbols, plan);
-    if (status.ok() && std::find(found.begin(), found.end(), plan) == found.end())
-      found.push_back(plan);
-    return status;
-  };
-  for (const BoundBatch &batch : bound)
-    TRAINRT_TRY(add(first, batch.symbols));
-  if (!fused)
-    TRAINRT_TRY(add(*source->update(), noSymbols));
-  outputs.clear();
-  return device->tune(found, seconds, result);
-}
-
 Status Session::parameter(size_t index, ArrayView &array) const {
   const TensorDecl &decl = source->program().parameters[index];
   if (!parameters.data(index) && decl.staticBytes)

@@ -8,7 +8,7 @@
 #include "core/dtype.h"
 #include "core/program.h"
 #include "core/status.h"
-#include "core/tuning.h"
+#include "tuning/tuning.h"
 
 #include <cstdint>
 #include <memory>

@@ -4,9 +4,9 @@
 #ifndef TRAINRT_CUDA_TUNER_H
 #define TRAINRT_CUDA_TUNER_H
 
-#include "core/tuning.h"
 #include "cuda/context.h"
 #include "cuda/libraries.h"
+#include "tuning/tuning.h"
 
 #include <functional>
 #include <string>
@@ -23,7 +23,7 @@ struct Alternative {
 
 /// Something with a choice.
 struct Subject {
-  std::string machine, key; ///< of the choice, see core/tuning.h
+  std::string machine, key; ///< of the choice, see tuning/tuning.h
   size_t uses = 0;          ///< places of a step
   /// All of them, or only the one in use so far, which is the first.
   std::function<Status(bool all, std::vector<Alternative> &found)> alternatives;

@@ -24,10 +24,10 @@ struct TinyOptions {
   std::string cudaKernels = "kernels/cuda-sm_90-0.cubin"; ///< the entry's name
   bool valueRule = true; ///< without it the kernel itself meets bad ids
   uint32_t forwardKernel = 0;
-  int32_t lastUse = 3;      ///< of `pred`'s gradient in "step"
-  uint8_t gemmEpilogue = 0; ///< of matrix products
+  int32_t lastUse = 3;       ///< of `pred`'s gradient in "step"
+  uint8_t gemmEpilogue = 0;  ///< of matrix products
   bool cudaVariants = false; ///< other kernels for "forward" and "update"
-  bool cudaGemm = false;    ///< a matrix product for the GPU, too: needs a cuBLASLt
+  bool cudaGemm = false;     ///< a matrix product for the GPU, too: needs a cuBLASLt
   std::function<void(std::string &manifest)> editManifest; ///< before its checksum is made
 };
 

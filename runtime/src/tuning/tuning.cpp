@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The text of choices, and packages that carry it.
+// The text of choices, packages that carry it, and the steps that a session tunes for.
 
-#include "core/tuning.h"
+#include "tuning/tuning.h"
 #include "core/package.h"
+#include "core/session.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace trainrt {
@@ -75,6 +77,33 @@ Status writeTuned(const Package &package, const Tuning &choices, const std::stri
       TRAINRT_TRY(zip.add(entry.name, package.zip().data(entry), entry.size));
   TRAINRT_TRY(zip.add(tuningEntry, text.data(), text.size()));
   return zip.finish();
+}
+
+Status Session::tune(const std::vector<Batch> &batches, double seconds, TuningResult &result) {
+  if (batches.empty())
+    return fail(Code::InvalidArgument, "tuning needs at least one batch");
+  settle();
+  const bool fused = batches.size() == 1 && source->step();
+  if (!fused && !inference && (!source->micro() || !source->update()))
+    return fail(Code::Unsupported, "the package cannot accumulate micro-batches; compile it again");
+  const Function &first = inference ? source->program().functions.front()
+                          : fused   ? *source->step()
+                                    : *source->micro();
+  TRAINRT_TRY(bindAll(first, batches));
+  std::vector<const ExecutionPlan *> found;
+  auto add = [&](const Function &function, const std::vector<int64_t> &symbols) {
+    const ExecutionPlan *plan = nullptr;
+    Status status = prepare(function, symbols, plan);
+    if (status.ok() && std::find(found.begin(), found.end(), plan) == found.end())
+      found.push_back(plan);
+    return status;
+  };
+  for (const BoundBatch &batch : bound)
+    TRAINRT_TRY(add(first, batch.symbols));
+  if (!fused)
+    TRAINRT_TRY(add(*source->update(), noSymbols));
+  outputs.clear();
+  return device->tune(found, seconds, result);
 }
 
 } // namespace trainrt

@@ -7,8 +7,8 @@
 //
 // A line without " = " begins the table of that machine. Whoever made a choice can read it; here it
 // is text. Both tables and lines are sorted.
-#ifndef TRAINRT_CORE_TUNING_H
-#define TRAINRT_CORE_TUNING_H
+#ifndef TRAINRT_TUNING_TUNING_H
+#define TRAINRT_TUNING_TUNING_H
 
 #include "core/status.h"
 
@@ -54,4 +54,4 @@ Status writeTuned(const Package &package, const Tuning &choices, const std::stri
 
 } // namespace trainrt
 
-#endif // TRAINRT_CORE_TUNING_H
+#endif // TRAINRT_TUNING_TUNING_H
