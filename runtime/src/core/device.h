@@ -7,9 +7,9 @@
 #include "core/execution_plan.h"
 #include "core/inputs.h"
 #include "core/memory.h"
-#include "core/observer.h"
 #include "core/package.h"
 #include "cpu/thread_pool.h"
+#include "inspect/observer.h"
 #include "tuning/tuning.h"
 
 #include <array>

@@ -6,8 +6,8 @@
 #include "core/execution_plan.h"
 #include "core/kernels.h"
 #include "core/memory.h"
-#include "core/observer.h"
 #include "cpu/thread_pool.h"
+#include "inspect/observer.h"
 
 #include <array>
 #include <functional>

@@ -6,9 +6,9 @@
 
 #include "core/device.h"
 #include "core/inputs.h"
-#include "core/numerics.h"
 #include "core/package.h"
 #include "core/parameters.h"
+#include "inspect/numerics.h"
 
 #include <atomic>
 #include <functional>

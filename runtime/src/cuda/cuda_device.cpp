@@ -166,16 +166,15 @@ Status CudaDevice::locate(const void *data, bool &here) const {
   if (!data)
     return {};
   CurrentContext current = context->makeCurrent();
+  // Memory that the driver does not know has type 0 and is the host's.
   unsigned type = 0;
-  // Memory that the driver does not know is the host's.
-  if (driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at(data)) !=
-          CUDA_SUCCESS ||
-      type != CU_MEMORYTYPE_DEVICE)
-    return {};
   int ordinal = -1;
-  TRAINRT_TRY(driver.check(
-      driver.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at(data)),
-      "cannot ask where an array lies"));
+  int attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  void *values[] = {&type, &ordinal};
+  TRAINRT_TRY(driver.check(driver.cuPointerGetAttributes(2, attributes, values, at(data)),
+                           "cannot ask where an array lies"));
+  if (type != CU_MEMORYTYPE_DEVICE)
+    return {};
   if (ordinal != context->ordinal())
     return fail(Code::InvalidArgument, "an array of the batch lies on GPU ", ordinal,
                 ", the session is on ", context->name());

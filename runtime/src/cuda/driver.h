@@ -80,7 +80,8 @@ enum : unsigned {
     (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                             \
   X(cuMemsetD8Async, cuMemsetD8Async,                                                              \
     (CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream))                          \
-  X(cuPointerGetAttribute, cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr where)) \
+  X(cuPointerGetAttributes, cuPointerGetAttributes,                                                \
+    (unsigned count, int *attributes, void **values, CUdeviceptr where))                           \
   X(cuStreamCreate, cuStreamCreate, (CUstream * stream, unsigned flags))                           \
   X(cuStreamDestroy, cuStreamDestroy_v2, (CUstream stream))                                        \
   X(cuStreamSynchronize, cuStreamSynchronize, (CUstream stream))                                   \

@@ -85,9 +85,13 @@ Status Kernels::load(const Context &context, const Package &package,
   const Driver &driver = context.driver();
   for (const KernelDecl &kernel : program.kernels) {
     Function function;
-    for (CUmodule module : result->modules)
-      if (driver.cuModuleGetFunction(&function.handle, module, kernel.name.c_str()) == CUDA_SUCCESS)
-        break;
+    // A cubin has a section for each of its kernels. Asking a module for a kernel of another one is
+    // an error that debugging tools report.
+    const std::string section = std::string(".text.") + kernel.name + '\0';
+    for (bool bySection : {true, false})
+      for (const Module &module : result->modules)
+        if (!function.handle && (!bySection || module.image.find(section) != std::string::npos))
+          driver.cuModuleGetFunction(&function.handle, module.handle, kernel.name.c_str());
     if (!function.handle)
       return fail(Code::BadPackage, "package '", package.path(), "': its kernels for sm_",
                   best.number, " lack '", kernel.name, "'");
@@ -99,6 +103,8 @@ Status Kernels::load(const Context &context, const Package &package,
                              ("cannot load kernel '" + kernel.name + "'").c_str()));
     result->functions.push_back(function);
   }
+  for (Module &module : result->modules)
+    module.image = {};
   result->sharedLimits.assign(result->functions.size(), 48 << 10);
   TRAINRT_TRY(result->readChoices(package));
   kernels = std::move(result);
@@ -143,13 +149,13 @@ Status Kernels::loadModule(const Package &package, const ZipEntry &entry) {
     return fail(Code::BadPackage, "package '", package.path(), "', entry '", entry.name,
                 "': ", context.name(), " cannot load it: ", driver.describe(result),
                 log[0] ? std::string("\n") + log : "");
-  modules.push_back(module);
+  modules.push_back({module, std::move(image)});
   return {};
 }
 
 Kernels::~Kernels() {
-  for (CUmodule module : modules)
-    context.driver().cuModuleUnload(module);
+  for (const Module &module : modules)
+    context.driver().cuModuleUnload(module.handle);
 }
 
 Status Kernels::allowShared(uint32_t index, int64_t bytes) {

@@ -41,7 +41,12 @@ private:
   Status loadModule(const Package &package, const ZipEntry &entry);
 
   const Context &context;
-  std::vector<CUmodule> modules;
+  struct Module {
+    CUmodule handle;
+    /// What it was loaded from, while kernels are looked for.
+    std::string image;
+  };
+  std::vector<Module> modules;
   std::vector<Function> functions;
   std::vector<int64_t> sharedLimits;
   std::string machineName;

@@ -71,6 +71,10 @@ struct Problem {
         stats(device, DType::F32, size_t(test.batch * test.heads * test.queryRows)),
         seed(device, DType::I64, 2), bias(device, test.biasDtype, size_t(biasSize())) {}
 
+  /// Whether padding hides the key from all queries.
+  bool hides(int64_t b, int64_t key) const {
+    return test.bias == Bias::Keys && bias.values[size_t(b * test.keyRows + key)] < -60000;
+  }
   int64_t biasSize() {
     int64_t rows = test.queryRows, keys = test.keyRows, heads = test.heads;
     switch (test.bias) {
@@ -275,6 +279,8 @@ std::vector<bool> dropoutMask(Device &device, Problem &problem, const Plans &pla
         for (int64_t i = 0; i < test.queryRows; ++i)
           for (int64_t c = 0; c < test.columns && begin + c < test.keyRows; ++c) {
             if (test.causal && begin + c > i + test.keyRows - test.queryRows)
+              continue;
+            if (problem.hides(b, begin + c))
               continue;
             bool here = found[problem.o.at(b, h, i, c)] != 0;
             keep[size_t(((b * test.heads + h) * test.queryRows + i) * test.keyRows + begin + c)] =

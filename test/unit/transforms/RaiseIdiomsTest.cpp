@@ -22,8 +22,8 @@ struct Form {
   NUMBER("%half", "0.5")                                                                           \
   NUMBER("%k", "0.79788458")                                                                       \
   NUMBER("%c", "0.044715")                                                                         \
-  NUMBER("%three", "3.0") NUMBER("%two", "2.0") NUMBER("%root2", "1.41421354")                     \
-      NUMBER("%inverse", "0.707106769")
+  NUMBER("%three", "3.0")                                                                          \
+  NUMBER("%two", "2.0") NUMBER("%root2", "1.41421354") NUMBER("%inverse", "0.707106769")
 
 const Form forms[] = {
     {"erfDivided",

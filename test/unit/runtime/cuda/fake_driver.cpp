@@ -210,12 +210,13 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t byte
   enqueue(stream, [=] { std::memset(reinterpret_cast<void *>(to), value, bytes); });
   return sticky;
 }
-EXPORT CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr where) {
+EXPORT CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **values,
+                                       CUdeviceptr where) {
   auto at = blocks.upper_bound(where);
-  if (at == blocks.begin() || where >= std::prev(at)->first + std::prev(at)->second)
-    return invalidValue;
-  *static_cast<unsigned *>(value) =
-      attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ? CU_MEMORYTYPE_DEVICE : 0;
+  const bool known = at != blocks.begin() && where < std::prev(at)->first + std::prev(at)->second;
+  for (unsigned i = 0; i < count; ++i)
+    *static_cast<unsigned *>(values[i]) =
+        known && attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ? CU_MEMORYTYPE_DEVICE : 0;
   return CUDA_SUCCESS;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What is read off a plan's steps, whose values are described in execution_plan.h.
 
-#include "core/command_info.h"
+#include "inspect/command_info.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Scanning values for infinities and NaN, by the bits of their exponent.
 
-#include "core/numerics.h"
+#include "inspect/numerics.h"
 
 #include <algorithm>
 #include <cstring>

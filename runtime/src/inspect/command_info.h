@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Commands of a plan in the words of people: what they are called, how much they must move, and
 // which values they write.
-#ifndef TRAINRT_CORE_COMMAND_INFO_H
-#define TRAINRT_CORE_COMMAND_INFO_H
+#ifndef TRAINRT_INSPECT_COMMAND_INFO_H
+#define TRAINRT_INSPECT_COMMAND_INFO_H
 
 #include "core/execution_plan.h"
 
@@ -41,4 +41,4 @@ std::string nodesText(const Program &program, const Command &command);
 
 } // namespace trainrt
 
-#endif // TRAINRT_CORE_COMMAND_INFO_H
+#endif // TRAINRT_INSPECT_COMMAND_INFO_H

@@ -2,11 +2,11 @@
 // --check-numerics: looks at everything that commands write, and remembers the first values of a
 // step that are not finite. An infinity may be meant (masks are made of them), so what was seen is
 // told only when something that counts, the loss or a gradient, is not finite.
-#ifndef TRAINRT_CORE_NUMERICS_H
-#define TRAINRT_CORE_NUMERICS_H
+#ifndef TRAINRT_INSPECT_NUMERICS_H
+#define TRAINRT_INSPECT_NUMERICS_H
 
-#include "core/command_info.h"
-#include "core/observer.h"
+#include "inspect/command_info.h"
+#include "inspect/observer.h"
 
 #include <string>
 #include <vector>
@@ -40,4 +40,4 @@ private:
 
 } // namespace trainrt
 
-#endif // TRAINRT_CORE_NUMERICS_H
+#endif // TRAINRT_INSPECT_NUMERICS_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Who looks at a run command by command: to time it, or to look at values. A device with an
 // observer starts commands one by one, in the plan's order, which is slower.
-#ifndef TRAINRT_CORE_OBSERVER_H
-#define TRAINRT_CORE_OBSERVER_H
+#ifndef TRAINRT_INSPECT_OBSERVER_H
+#define TRAINRT_INSPECT_OBSERVER_H
 
 #include "core/execution_plan.h"
 #include "core/status.h"
@@ -31,4 +31,4 @@ public:
 
 } // namespace trainrt
 
-#endif // TRAINRT_CORE_OBSERVER_H
+#endif // TRAINRT_INSPECT_OBSERVER_H
