@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The lit suite: .mlir and .test files anywhere under test/; unit/ has its own suite.
+import glob
 import os
 import shutil
 import sys
@@ -27,8 +28,12 @@ else:
     python = sys.executable
 
 # Assembles GPU kernels; needs no GPU.
-toolkits = [os.path.join(f, "bin") for f in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if f]
-ptxas = shutil.which("ptxas", path=os.pathsep.join([*toolkits, os.environ["PATH"]]))
+places = [os.path.join(f, "bin") for f in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if f]
+ptxas = shutil.which("ptxas", path=os.pathsep.join([*places, os.environ["PATH"]]))
+wheels = os.path.join(config.source_dir, ".venv/lib/python3*/site-packages/nvidia/cu13/bin/ptxas")
+if not ptxas and glob.glob(wheels):
+    ptxas = glob.glob(wheels)[0]
+    config.environment["CUDA_HOME"] = os.path.dirname(os.path.dirname(ptxas))
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))

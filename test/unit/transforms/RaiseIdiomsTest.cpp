@@ -31,7 +31,7 @@ const Form forms[] = {
      "%h = train.mul %x, %half " T "%y = train.mul %h, %s " T},
     {"erfHalfLast",
      "%a = train.mul %inverse, %x " T "%e = train.erf %a " T "%s = train.add %one, %e " T
-     "%p = train.mul %x, %s " T "%y = train.mul %p, %half " T},
+     "%q = train.mul %x, %s " T "%y = train.mul %q, %half " T},
     {"erfHalfInside",
      "%a = train.mul %x, %inverse " T "%e = train.erf %a " T "%h = train.mul %e, %half " T
      "%s = train.add %h, %half " T "%y = train.mul %s, %x " T},
