@@ -3,6 +3,7 @@
 // results come late but are those of the CPU, and what can be missing is named.
 
 #include "core/checkpoint.h"
+#include "cuda/driver.h"
 #include "cuda/fake_driver.h"
 #include "tiny_package.h"
 
@@ -356,6 +357,38 @@ TEST_F(CudaTest, InputsInGpuMemory) {
   inputs[0].array.dtype = DType::BF16;
   EXPECT_EQ(session->step({inputs}, {}, a).code(), Code::BadData);
   x.release();
+}
+
+TEST_F(CudaTest, CallersStream) {
+  const trainrt::cuda::Driver *driver = nullptr;
+  ASSERT_TRUE(trainrt::cuda::Driver::load(driver).ok());
+  trainrt::cuda::CUstream stream = nullptr;
+  ASSERT_EQ(driver->cuStreamCreate(&stream, 0), trainrt::cuda::CUDA_SUCCESS);
+  SessionOptions options;
+  options.stream = stream;
+  auto session = make(options), reference = make();
+  TinyBatch batch(16, 4);
+  std::unique_ptr<Device> device;
+  ASSERT_TRUE(Device::create(package, {}, [](Space, uint32_t) { return nullptr; }, device).ok());
+  DeviceMemory x;
+  ASSERT_TRUE(device->allocate(16 * 12, "x", true, x).ok());
+  Batch inputs = batch.batch();
+  inputs[0].array.data = x.data();
+  StepResult a, b;
+  for (int i = 0; i < 3; ++i) {
+    // What the caller has enqueued is done before the step reads its result.
+    driver->cuMemsetD8Async(reinterpret_cast<uintptr_t>(x.data()), 0, 16 * 12, stream);
+    driver->cuMemcpyHtoDAsync(reinterpret_cast<uintptr_t>(x.data()), batch.x.data(), 16 * 12,
+                              stream);
+    ASSERT_TRUE(session->step({inputs}, {}, a).ok());
+    ASSERT_TRUE(reference->step({batch.batch()}, {}, b).ok());
+    EXPECT_EQ(a.loss, b.loss);
+  }
+  x.release();
+  session.reset();
+  // It is still the caller's.
+  EXPECT_EQ(driver->cuStreamSynchronize(stream), trainrt::cuda::CUDA_SUCCESS);
+  driver->cuStreamDestroy(stream);
 }
 
 TEST_F(CudaTest, BadIndexNamesTheNode) {
