@@ -18,13 +18,14 @@ namespace trainc {
 
 namespace {
 
-/// Below this the product takes no time worth a kernel.
+/// Where two extents are below this, the product takes no time worth a kernel.
 constexpr int64_t kSmallest = 64;
 
-/// The extent to pad to; the extent itself where it is fine or not known.
-DimAttr aligned(DimAttr extent) {
+/// The extent to pad to, beside another one of the product; the extent itself where it is fine or
+/// not known.
+DimAttr aligned(DimAttr extent, DimAttr other) {
   std::optional<int64_t> value = extent.getConstant();
-  if (!value || *value < kSmallest)
+  if (!value || std::max(*value, other.getConstant().value_or(0)) < kSmallest)
     return extent;
   int64_t multiple = *value < 1024 ? 8 : 64;
   if (*value % 8 == 0)
@@ -48,8 +49,8 @@ void align(MatmulOp op) {
   int64_t inner = op.getTransposeLhs() ? rank - 2 : rank - 1;
   DimAttr k = getDims(lhs)[inner], m = dims[rank - 2], n = dims[rank - 1];
   // Rows are not contiguous in the result: they matter where the lhs is transposed.
-  DimAttr newM = op.getTransposeLhs() ? aligned(m) : m, newN = aligned(n);
-  DimAttr newK = !op.getTransposeLhs() || op.getTransposeRhs() ? aligned(k) : k;
+  DimAttr newM = op.getTransposeLhs() ? aligned(m, n) : m, newN = aligned(n, k);
+  DimAttr newK = !op.getTransposeLhs() || op.getTransposeRhs() ? aligned(k, n) : k;
   if (newM == m && newN == n && newK == k)
     return;
   OpBuilder builder(op);
