@@ -72,7 +72,6 @@ public:
   Value select(Value c, Value x, Value y) { return mlir::arith::SelectOp::create(b, loc, c, x, y); }
   Value bitAnd(Value x, Value y) { return mlir::arith::AndIOp::create(b, loc, x, y); }
   Value bitOr(Value x, Value y) { return mlir::arith::OrIOp::create(b, loc, x, y); }
-  Value bitXor(Value x, Value y) { return mlir::arith::XOrIOp::create(b, loc, x, y); }
   Value addInt(Value x, Value y) { return mlir::arith::AddIOp::create(b, loc, x, y); }
   Value subInt(Value x, Value y) { return mlir::arith::SubIOp::create(b, loc, x, y); }
   Value mulInt(Value x, Value y) { return mlir::arith::MulIOp::create(b, loc, x, y); }

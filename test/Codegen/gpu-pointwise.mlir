@@ -74,3 +74,31 @@ func.func @bias(%x: tensor<?x?xbf16, #train.dims<m, n>>, %b: tensor<?xbf16, #tra
   }
   return
 }
+
+// -----
+
+// Small elementwise kernels of known shapes are one kernel of any length; one that asks where an element is is not.
+// CHECK-LABEL: .entry kernel_0_pointwise(
+// CHECK-LABEL: .entry kernel_1_pointwise(
+// CHECK-NOT: .entry
+func.func @flat(%x: tensor<30x10xf32>, %y: tensor<7xf32>, %s: tensor<f32>) {
+  %0 = train.fusion(%x, %s) : (tensor<30x10xf32>, tensor<f32>) -> tensor<30x10xf32> {
+  ^bb0(%a: tensor<30x10xf32>, %b: tensor<f32>):
+    %1 = train.broadcast %b axes = [] : tensor<f32> -> tensor<30x10xf32>
+    %2 = train.mul %a, %1 : tensor<30x10xf32>
+    train.yield %2 : tensor<30x10xf32>
+  }
+  %3 = train.fusion(%y, %s) : (tensor<7xf32>, tensor<f32>) -> tensor<7xf32> {
+  ^bb0(%a: tensor<7xf32>, %b: tensor<f32>):
+    %1 = train.broadcast %b axes = [] : tensor<f32> -> tensor<7xf32>
+    %2 = train.mul %a, %1 : tensor<7xf32>
+    train.yield %2 : tensor<7xf32>
+  }
+  %4 = train.fusion(%y) : (tensor<7xf32>) -> tensor<7xf32> {
+  ^bb0(%a: tensor<7xf32>):
+    %1 = train.iota 0 : tensor<7xf32>
+    %2 = train.mul %a, %1 : tensor<7xf32>
+    train.yield %2 : tensor<7xf32>
+  }
+  return
+}

@@ -3,6 +3,7 @@
 // in chunks.
 
 #include "../LowerToLLVM.h"
+#include "FlatForm.h"
 #include "GpuEmitter.h"
 #include "GroupedKernel.h"
 #include "HardwareMath.h"
@@ -43,6 +44,7 @@ struct GpuCodegen::Impl {
       : options(std::move(options)),
         module(ModuleOp::create(UnknownLoc::get(&context), "kernels")) {}
 
+  FailureOr<KernelInfo> add(FusionOp fusion);
   FailureOr<Entry> emit(FusionOp fusion, const Structure &structure, const GpuPlan &plan,
                         const StructuralKey &key);
   LogicalResult addVariants(FusionOp fusion, const Structure &structure, const GpuPlan &plan,
@@ -194,20 +196,37 @@ LogicalResult GpuCodegen::Impl::addVariants(FusionOp fusion, const Structure &st
 FailureOr<KernelInfo> GpuCodegen::add(FusionOp fusion) {
   if (failed(checkBuffers(fusion)))
     return failure();
+  std::unique_ptr<FlatForm> flat = FlatForm::of(fusion);
+  if (!flat)
+    return impl->add(fusion);
+  FailureOr<KernelInfo> info = impl->add(flat->get());
+  if (failed(info))
+    return failure();
+  for (DimAttr &dim : info->dims)
+    dim = flat->restore(dim);
+  for (KernelStage &stage : info->stages) {
+    stage.work = flat->restore(stage.work);
+    for (auto &variant : stage.variants)
+      variant.work = flat->restore(variant.work);
+  }
+  return info;
+}
+
+FailureOr<KernelInfo> GpuCodegen::Impl::add(FusionOp fusion) {
   FailureOr<Structure> structure = analyzeFusion(fusion);
   if (failed(structure))
     return failure();
   StructuralKey key = getStructuralKey(fusion);
   GpuPlan plan = planKernel(fusion, *structure);
 
-  SmallVector<Entry> &candidates = impl->entries[key.text];
+  SmallVector<Entry> &candidates = entries[key.text];
   // Sizes beyond the key's were made of the first fusion's: only the same sizes may share it then.
   const Entry *found = llvm::find_if(candidates, [&](const Entry &entry) {
     return entry.dims.size() == key.dims.size() || entry.keyDims == key.dims;
   });
   KernelInfo info;
   if (found == candidates.end()) {
-    FailureOr<Entry> entry = impl->emit(fusion, *structure, plan, key);
+    FailureOr<Entry> entry = emit(fusion, *structure, plan, key);
     if (failed(entry))
       return failure();
     candidates.push_back(std::move(*entry));
@@ -221,7 +240,7 @@ FailureOr<KernelInfo> GpuCodegen::add(FusionOp fusion) {
   for (const GpuStage &stage : plan.stages)
     info.stages.push_back({found->name + stage.suffix.str(), stage.blocks, stage.threads, none});
   // What belongs to a name is what this fusion's sizes make of the same plan.
-  if (impl->options.variants)
+  if (options.variants)
     for (auto [name, variant] :
          llvm::zip_equal(found->variants, planVariants(fusion, *structure, plan)))
       if (!name.empty())
