@@ -82,6 +82,7 @@ public:
   Status get(const Program &program, const Function &function, const std::vector<int64_t> &symbols,
              const ExecutionPlan *&plan);
   void setCapacity(size_t most) { capacity = most; }
+  size_t mostPlans() const { return capacity; }
   size_t size() const { return plans.size(); }
 
 private:

@@ -171,8 +171,8 @@ Status HostDevice::measureCopySpeed(double &bytesPerSecond) {
   // Beyond the caches.
   constexpr int64_t bytes = int64_t(128) << 20;
   DeviceMemory from, to;
-  TRAINRT_TRY(allocate(bytes, "the measurement of the copy speed", true, from));
-  TRAINRT_TRY(allocate(bytes, "the measurement of the copy speed", true, to));
+  TRAINRT_TRY(allocate(bytes, "measurement of the copy speed", true, from));
+  TRAINRT_TRY(allocate(bytes, "measurement of the copy speed", true, to));
   bytesPerSecond = 0;
   for (int i = 0; i < 5; ++i) {
     const auto start = std::chrono::steady_clock::now();

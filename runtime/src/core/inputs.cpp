@@ -66,6 +66,7 @@ private:
   Status bindFirst(const Batch &batch) {
     bound.arrays.assign(program.inputs.size(), {});
     bound.filled.assign(program.inputs.size(), false);
+    bound.anyFilled = false;
     bound.symbols.assign(program.symbols.size(), 0);
     known.assign(program.symbols.size(), false);
     shownBy.assign(program.symbols.size(), -1);

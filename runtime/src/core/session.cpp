@@ -597,18 +597,25 @@ Status Session::stepAhead(const Function &function, const StepOptions &options,
   status = complete(pending, result);
   Device::Result ignored;
   if (!status.ok()) {
-    // It saw the flag and changed nothing.
+    // It saw the flag and changed nothing, whatever indices it met.
     Status dropped = device->wait(next.ticket, ignored);
-    if (status.code() != Code::Nonfinite || dropped.ok())
+    if (status.code() != Code::Nonfinite || dropped.ok() || dropped.code() == Code::BadData)
       return status;
     broken = true;
     return dropped;
   }
   pending = next;
   if (result.nonfinite) {
-    // The flag has been cleared behind it, so now it can be made.
-    TRAINRT_TRY(device->wait(pending.ticket, ignored));
-    TRAINRT_TRY(device->repeat(pending.ticket));
+    // The flag has been cleared behind it, so now it can be made. Whether it can is its own outcome
+    // and not that of the step before; bad indices that it met have changed nothing.
+    status = device->wait(pending.ticket, ignored);
+    if (status.ok())
+      status = device->repeat(pending.ticket);
+    if (!status.ok()) {
+      broken = status.code() != Code::BadData;
+      finished = {pending.result, std::move(status), true};
+      pending.active = false;
+    }
   }
   return {};
 }

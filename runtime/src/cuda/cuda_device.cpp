@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <new>
 #include <utility>
 
 namespace trainrt::cuda {
@@ -209,7 +208,8 @@ Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
                                  unsigned char *&data) {
   CurrentContext current = context->makeCurrent();
   CUdeviceptr memory = 0;
-  CUresult result = driver.cuMemAlloc(&memory, size_t(bytes));
+  // Kernels may read, but not use, what follows a buffer in its last block of 256 bytes.
+  CUresult result = driver.cuMemAlloc(&memory, size_t(padded(bytes, alignment)));
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     return outOfMemory("the " + std::string(what) + " (" + bytesText(uint64_t(bytes)) + ")");
   TRAINRT_TRY(driver.check(result, "cannot get memory"));
@@ -354,8 +354,12 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
                       }));
   if (!synchronous && !observer) {
     compiled.dropGraph();
-    TRAINRT_TRY(measured(compiled.graphBytes, [&] { return capture(compiled, plan); }));
+    Status status = measured(compiled.graphBytes, [&] { return capture(compiled, plan); });
     graphBytes += compiled.graphBytes;
+    if (!status.ok()) {
+      compiled.dropGraph(); // there may be one of the two
+      return status;
+    }
   }
   compiled.generation = generation;
   return {};
@@ -502,8 +506,14 @@ Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
   const Function &function = *plan.function;
   const auto &compiled = static_cast<const Compiled &>(*plan.compiled);
   const int64_t total = int64_t(plan.steps.size());
-  if (run.stop && run.stop(0, total))
+  // Nobody waits for what has been started and is given up: a bad index that it meets is no later
+  // run's.
+  auto cancelled = [&] {
+    TRAINRT_TRY(clear(errorSlot.data(), errorSlot.size()));
     return Status(Code::Cancelled, "cancelled");
+  };
+  if (run.stop && run.stop(0, total))
+    return cancelled();
   CurrentContext current = context->makeCurrent();
   transfers.forget();
   // Kernels of the run before may be busy, but copies into this block are done.
@@ -534,9 +544,7 @@ Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
                                                 size_t(run.batch->arrays[input].bytes), stream),
                        "cannot copy the batch"));
   TRAINRT_TRY(launch(plan, compiled, ticket));
-  if (run.stop && run.stop(total, total))
-    return Status(Code::Cancelled, "cancelled");
-  return {};
+  return run.stop && run.stop(total, total) ? cancelled() : Status();
 }
 
 Status CudaDevice::repeat(Ticket &ticket) {

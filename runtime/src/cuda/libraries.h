@@ -22,9 +22,9 @@ using StreamHandle = void *;
 using DeviceAddress = uint64_t;
 
 /// C[batch..., m, n] = alpha * A[batch..., m, k] * B[batch..., k, n] + beta * C, then the epilogue
-/// (table Gemm in program.fbs); sums in f32 (f64
-/// for f64). All strides are in elements of `dtype`, any of them may be 0, 1 or anything else, and
-/// an extent of 1 makes its stride meaningless. k may be 0 (C = beta * C); m, n and batch are not.
+/// (table Gemm in program.fbs); sums in f32 (f64 for f64). All strides are in elements of `dtype`,
+/// any of them may be 0, 1 or anything else, and an extent of 1 makes its stride meaningless. k may
+/// be 0 (C = beta * C); m, n and batch are not.
 struct GemmCall {
   DType dtype = DType::F32; ///< of A, B and C: f32, f64, f16, bf16
   bool tf32 = false;        ///< f32 only: operands may be rounded to TF32

@@ -30,8 +30,6 @@ public:
     if (!views.empty())
       views.clear();
   }
-  /// Pinned host memory.
-  int64_t stagingBytes() const { return slots[0].memory.size() + slots[1].memory.size(); }
 
 private:
   struct Slot {

@@ -93,10 +93,15 @@ Status Session::tune(const std::vector<Batch> &batches, double seconds, TuningRe
   std::vector<const ExecutionPlan *> found;
   auto add = [&](const Function &function, const std::vector<int64_t> &symbols) {
     const ExecutionPlan *plan = nullptr;
-    Status status = prepare(function, symbols, plan);
-    if (status.ok() && std::find(found.begin(), found.end(), plan) == found.end())
-      found.push_back(plan);
-    return status;
+    TRAINRT_TRY(prepare(function, symbols, plan));
+    if (std::find(found.begin(), found.end(), plan) != found.end())
+      return Status();
+    // Another one would take the place of the first.
+    if (found.size() + 1 == plans.mostPlans())
+      return fail(Code::Unsupported, "micro-batches of more than ", plans.mostPlans() - 2,
+                  " different shapes cannot be tuned at once; give fewer");
+    found.push_back(plan);
+    return Status();
   };
   for (const BoundBatch &batch : bound)
     TRAINRT_TRY(add(first, batch.symbols));

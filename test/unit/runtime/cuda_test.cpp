@@ -30,6 +30,8 @@ protected:
     fake->devices = 1;
     fake->memory = size_t(1) << 30;
     fake->faultingKernel = nullptr;
+    fake->failingGraph = 0;
+    fake->graphBytes = 0;
     fake->launches = fake->captures = fake->graphRuns = fake->waits = fake->usedWhileBusy = 0;
     setenv("TRAINRT_CUDA_PATH", TRAINRT_FAKE_LIBRARIES, 1);
     open({});
@@ -294,6 +296,42 @@ TEST_F(CudaTest, LagAndAllowedNonfiniteLosses) {
   EXPECT_EQ(late->stepCount(), through->stepCount());
 }
 
+TEST_F(CudaTest, LagAndABadIndexBehindANonfiniteLoss) {
+  TinyOptions options;
+  options.valueRule = false;
+  open(options);
+  TinyBatch wrong(16, 3);
+  wrong.id[3] = 9;
+  StepOptions lag;
+  lag.lag = true;
+  StepResult result;
+  {
+    auto session = make();
+    ASSERT_TRUE(session->step({TinyBatch(16, 1).batch()}, lag, result).ok());
+    ASSERT_TRUE(session->step({bad(16).batch()}, lag, result).ok());
+    const std::vector<float> before = values(*session);
+    // The first of the two is what ends the run, from a state that can go on.
+    EXPECT_EQ(session->step({wrong.batch()}, lag, result).code(), Code::Nonfinite);
+    EXPECT_EQ(result.step, 2);
+    EXPECT_EQ(values(*session), before);
+    EXPECT_TRUE(session->step({TinyBatch(16, 2).batch()}, {}, result).ok());
+    EXPECT_EQ(result.step, 2);
+  }
+  lag.allowNonfinite = true;
+  auto session = make();
+  ASSERT_TRUE(session->step({TinyBatch(16, 1).batch()}, lag, result).ok());
+  ASSERT_TRUE(session->step({bad(16).batch()}, lag, result).ok());
+  Status status = session->step({wrong.batch()}, lag, result);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(result.step, 2);
+  EXPECT_TRUE(result.nonfinite);
+  EXPECT_EQ(session->step({TinyBatch(16, 2).batch()}, lag, result).code(), Code::BadData);
+  EXPECT_EQ(result.step, 3);
+  EXPECT_EQ(session->stepCount(), 2);
+  EXPECT_TRUE(session->step({TinyBatch(16, 2).batch()}, {}, result).ok());
+  EXPECT_EQ(result.step, 3);
+}
+
 TEST_F(CudaTest, LagWithMicroBatches) {
   auto late = make(), through = make();
   StepOptions lag;
@@ -405,6 +443,58 @@ TEST_F(CudaTest, BadIndexNamesTheNode) {
             "node '/model/Gather': index 9 at position 3 of its indices is out of range");
   batch.id[3] = 0;
   EXPECT_TRUE(session->eval(batch.batch(), false, loss).ok());
+}
+
+TEST_F(CudaTest, BadIndexOfACancelledRun) {
+  TinyOptions options;
+  options.valueRule = false;
+  open(options);
+  struct Progress {
+    bool stops = true;
+    static int call(void *self, int64_t done, int64_t total) {
+      return static_cast<Progress *>(self)->stops && done == total;
+    }
+  } progress;
+  SessionOptions sessionOptions;
+  sessionOptions.progress = Progress::call;
+  sessionOptions.progressUser = &progress;
+  auto session = make(sessionOptions);
+  TinyBatch batch(16);
+  batch.id[3] = 9;
+  double loss;
+  EXPECT_EQ(session->eval(batch.batch(), false, loss).code(), Code::Cancelled);
+  progress.stops = false;
+  batch.id[3] = 0;
+  Status status = session->eval(batch.batch(), false, loss);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST_F(CudaTest, BlocksEndAtAMultipleOf256) {
+  std::unique_ptr<Device> device;
+  ASSERT_TRUE(Device::create(package, {}, [](Space, uint32_t) { return nullptr; }, device).ok());
+  const size_t before = fake->allocated;
+  DeviceMemory memory;
+  ASSERT_TRUE(device->allocate(300, "x", false, memory).ok());
+  EXPECT_EQ(fake->allocated, before + 512);
+  EXPECT_EQ(memory.size(), 300);
+  memory.release();
+}
+
+TEST_F(CudaTest, NoMemoryForAGraph) {
+  fake->graphBytes = 1000;
+  auto session = make();
+  StepResult result;
+  ASSERT_TRUE(session->step({TinyBatch(8).batch()}, {}, result).ok());
+  const int graphs = fake->liveGraphs;
+  const int64_t driver = session->memory().driver;
+  // The second one of the two.
+  fake->failingGraph = 2;
+  EXPECT_EQ(session->step({TinyBatch(6).batch()}, {}, result).code(), Code::OutOfMemory);
+  EXPECT_EQ(fake->liveGraphs, graphs);
+  EXPECT_EQ(session->memory().driver, driver);
+  ASSERT_TRUE(session->step({TinyBatch(6).batch()}, {}, result).ok());
+  EXPECT_EQ(result.step, 2);
+  EXPECT_EQ(session->memory().driver, driver + 2000);
 }
 
 TEST_F(CudaTest, OutOfMemory) {
@@ -633,6 +723,27 @@ TEST_F(CudaTest, TuningChoosesAmongKernels) {
     EXPECT_EQ(status.code(), Code::BadPackage);
     EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
   }
+}
+
+TEST_F(CudaTest, TuningForTooManyShapes) {
+  TinyOptions options;
+  options.cudaGemm = true;
+  open(options);
+  std::vector<TinyBatch> arrays;
+  std::vector<Batch> batches;
+  for (int64_t rows = 1; rows <= 31; ++rows)
+    arrays.emplace_back(rows);
+  for (const TinyBatch &batch : arrays)
+    batches.push_back(batch.batch());
+  auto session = make();
+  TuningResult found;
+  Status status = session->tune(batches, 0, found);
+  EXPECT_EQ(status.code(), Code::Unsupported);
+  EXPECT_NE(status.message().find("more than 30 different shapes"), std::string::npos)
+      << status.message();
+  batches.pop_back();
+  status = session->tune(batches, 0, found);
+  EXPECT_TRUE(status.ok()) << status.message();
 }
 
 TEST(Tuning, TextIsReadAsItWasWritten) {

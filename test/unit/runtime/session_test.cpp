@@ -170,6 +170,9 @@ TEST_F(SessionTest, EvaluatesAndPredicts) {
   EXPECT_TRUE(std::isnan(loss));
   ASSERT_TRUE(session->output(1, pred).ok());
   EXPECT_EQ(floats(pred), expected);
+  // With them again.
+  ASSERT_TRUE(session->eval(batch.batch(), true, loss).ok());
+  EXPECT_NEAR(loss, reference.step({batch}, 0), 1e-5);
   // Everything is mapped, nothing copied.
   EXPECT_EQ(session->memory().parameters, 0);
   EXPECT_EQ(session->memory().state, 0);

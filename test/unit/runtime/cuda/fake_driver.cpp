@@ -49,8 +49,9 @@ struct Event {
 
 constexpr CUresult unjoinedCapture = 904;
 
-FakeCuda state{9, 0, 1, size_t(1) << 30, nullptr, 0, 0, 0, 0, 0, 0, 0};
+FakeCuda state{9, 0, 1, size_t(1) << 30, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 std::map<uint64_t, size_t> blocks;
+std::map<CUgraphExec, size_t> graphs;
 std::vector<Stream *> streams;
 CUresult sticky = CUDA_SUCCESS;
 /// Milliseconds that work has taken so far.
@@ -256,9 +257,13 @@ EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
 }
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph,
                                             unsigned long long) {
+  if (state.failingGraph && --state.failingGraph == 0)
+    return CUDA_ERROR_OUT_OF_MEMORY;
   ++state.liveGraphs;
   *executable = reinterpret_cast<CUgraphExec>(
       new std::vector<Work>(*reinterpret_cast<std::vector<Work> *>(graph)));
+  graphs[*executable] = state.graphBytes;
+  state.allocated += state.graphBytes;
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphDestroy(CUgraph graph) {
@@ -267,6 +272,8 @@ EXPORT CUresult cuGraphDestroy(CUgraph graph) {
 }
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec executable) {
   --state.liveGraphs;
+  state.allocated -= graphs[executable];
+  graphs.erase(executable);
   delete reinterpret_cast<std::vector<Work> *>(executable);
   return CUDA_SUCCESS;
 }

@@ -27,6 +27,9 @@ struct FakeCuda {
   int waits;         /* for an event or a stream with work that was not done */
   int usedWhileBusy; /* memory freed that enqueued work still uses */
   size_t allocated;  /* bytes now; not reset */
+  /* Of the graphs made from now on, the one with this number finds no memory; 0: none. */
+  int failingGraph;
+  size_t graphBytes; /* memory that each one takes */
 };
 
 /* The one instance; found with dlsym. The environment variables FAKE_CUDA_MEMORY (bytes) and
