@@ -4,8 +4,9 @@
 // come from and how memory is accessed is the processor's emitter's.
 //
 // Memory is raw pointers; booleans take a byte there and are i1 in code. No fast-math flag is ever
-// set: an op's formula gives the same bits in every kernel. 16-bit floats are storage types:
-// formulas see f32, and every op's result is rounded.
+// set but `afn` on single calls, which chooses their formula: an op's formula gives the same bits
+// in every kernel. 16-bit floats are storage types: formulas see f32, and every op's result is
+// rounded.
 #ifndef TRAINC_LIB_CODEGEN_KERNELEMITTER_H
 #define TRAINC_LIB_CODEGEN_KERNELEMITTER_H
 

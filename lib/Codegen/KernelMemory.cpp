@@ -3,7 +3,6 @@
 // work in place, indices that data holds.
 
 #include "KernelEmitter.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace trainc::train;

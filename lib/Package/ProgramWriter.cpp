@@ -351,7 +351,12 @@ private:
     auto head = [&](std::vector<uint32_t> &strides) { return out.CreateVector(strides.data(), n); };
     auto batchVector = out.CreateVector(batch), aBatch = head(as), bBatch = head(bs),
          cBatch = head(cs);
-    // The enums agree: train's has no case for "none", which is 0.
+    // Train's enum has no case for "none", which is 0.
+    static_assert(int(Epilogue::bias) == int(fb::GemmEpilogue::bias) &&
+                  int(Epilogue::gelu_aux) == int(fb::GemmEpilogue::gelu_aux) &&
+                  int(Epilogue::gelu_aux_bias) == int(fb::GemmEpilogue::gelu_aux_bias) &&
+                  int(Epilogue::dgelu) == int(fb::GemmEpilogue::dgelu) &&
+                  int(Epilogue::dgelu_bgrad) == int(fb::GemmEpilogue::dgelu_bgrad));
     auto epilogue =
         gemm.getEpilogue() ? fb::GemmEpilogue(*gemm.getEpilogue()) : fb::GemmEpilogue::none;
     fb::Ref bias, aux;

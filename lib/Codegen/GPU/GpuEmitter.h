@@ -15,8 +15,7 @@ inline constexpr int64_t kWarp = 32;
 /// Address spaces of NVPTX.
 inline constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
 
-/// What a kernel's launch looks like and what its templates rely on: a function of the structure
-/// up to names of sizes.
+/// How a template's work is spread over threads.
 enum class Mapping {
   /// A thread computes vectors of the space.
   Pointwise,
@@ -37,6 +36,8 @@ struct GpuStage {
   int64_t threads = 256;
 };
 
+/// What a kernel's launch looks like and what its templates rely on: a function of the structure
+/// up to names of sizes.
 struct GpuPlan {
   Mapping mapping = Mapping::Pointwise;
   llvm::SmallVector<GpuStage> stages;

@@ -22,7 +22,7 @@ namespace trainc::codegen {
 
 /// Vectors of a thread that are kept in registers, at most.
 static constexpr int64_t kLargestVectors = 8;
-/// Elements of one input that a thread keeps in registers, over all inputs.
+/// Elements of all inputs that a thread keeps in registers.
 static constexpr int64_t kRegisterElements = 32;
 /// Cost of a thread's straight-line code, at most: long formulas in many copies take long to
 /// compile.

@@ -21,7 +21,7 @@ using Unit = SmallVector<plan::LaunchOp, 2>;
 struct Group {
   SmallVector<Unit> units;
   llvm::DenseSet<Value> reads, writes;
-  /// Arena bytes of the units; negative where they are not known.
+  /// Arena bytes of the units; more than kDelayedBytes where they are not known.
   int64_t bytes = 0;
 };
 
@@ -93,7 +93,8 @@ private:
            llvm::any_of(outputs(launch), in(group.reads));
   }
 
-  /// A command that is no launch: all of its buffers may be written.
+  /// A command that is no launch: all of its buffers may be written. Nor are values kept long over
+  /// a library call.
   void closeConflicts(Operation *op) {
     SmallVector<std::string> closing;
     bool library = !isa<plan::CopyOp>(op);
@@ -101,7 +102,6 @@ private:
       bool touches = llvm::any_of(op->getOperands(), [&](Value value) {
         return group.reads.contains(value) || group.writes.contains(value);
       });
-      // Readers of the same value do not matter.
       if (touches || (library && group.bytes > kDelayedBytes))
         closing.push_back(key);
     }

@@ -23,6 +23,8 @@ def AlignMatmulsPass : Pass<"align-matmuls", "::mlir::func::FuncOp"> {
     %1 = train.matmul %x, %0 : tensor<4x64xbf16>, tensor<64x72xbf16> -> tensor<4x72xbf16>
     %2 = train.slice %1 starts = <0, 0> steps = [1, 1] : tensor<4x72xbf16> -> tensor<4x67xbf16>
     ```
+
+    Remarks, of category `align-matmuls`: `Padded`, with the extents.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
 }

@@ -24,8 +24,9 @@ namespace {
 
 /// Ops that are no farther apart belong to the same few kernels.
 constexpr unsigned kNear = 48;
-constexpr size_t kMostColumnSums = 4;
-/// Of a few sums and products.
+/// A kernel of column sums with this many ops takes no more unrelated ones.
+constexpr size_t kMostColumnOps = 4;
+/// Element cost of a few sums and products: next to nothing.
 constexpr unsigned kSmallCost = 8;
 
 class Former {
@@ -99,11 +100,12 @@ private:
     return false;
   }
 
-  /// Whether inline op `op` repeats a kept value of `group` along its reduced axes.
-  bool repeatsKeptValue(Operation *op, const Group &group) {
-    auto mapped = dyn_cast<AxisMapOpInterface>(op);
-    if (!mapped || op->getNumOperands() != 1 || op->getNumResults() != 1 ||
-        getDims(op->getResult(0)) != group.space)
+  /// Whether `op` is inline and repeats `value`, a kept one of `group`, along its reduced axes.
+  bool repeatsKeptValue(Operation *op, Value value, const Group &group) {
+    auto mapped = dyn_cast_or_null<AxisMapOpInterface>(op);
+    if (!mapped || !isInline(op) || group.reduced.empty() || op->getNumOperands() != 1 ||
+        op->getOperand(0) != value || op->getNumResults() != 1 ||
+        getDims(op->getResult(0)) != group.space || getDims(value) != group.keptSpace())
       return false;
     AxisMap map = mapped.getAxisMap();
     SmallVector<int64_t> kept = group.keptAxes();
@@ -128,9 +130,7 @@ private:
         if (other < 0)
           return;
         if (other == g) {
-          allowed = allowed && isInline(def) && def->getOperands().size() == 1 &&
-                    def->getOperand(0) == leaf && repeatsKeptValue(def, group) &&
-                    getDims(leaf) == group.keptSpace() && !group.reduced.empty();
+          allowed = allowed && repeatsKeptValue(def, leaf, group);
           return;
         }
         llvm::DenseSet<int> visited;
@@ -208,11 +208,7 @@ private:
               Group merged;
               merged.space = a.space;
               merged.reduced = reduced;
-              bool direct = leaf == operand;
-              bool repeats = !reduced.empty() && def && isInline(def) &&
-                             def->getNumOperands() == 1 && def->getOperand(0) == leaf &&
-                             repeatsKeptValue(def, merged) && getDims(leaf) == merged.keptSpace();
-              blocked = blocked || !(direct || repeats);
+              blocked = blocked || !(leaf == operand || repeatsKeptValue(def, leaf, merged));
               return;
             }
             llvm::DenseSet<int> visited;
@@ -284,7 +280,7 @@ private:
             groups[g].reduced != space.reduced)
           continue;
         if (position[op] - groups[g].maxPosition <= kNear &&
-            groups[g].members.size() < kMostColumnSums)
+            groups[g].members.size() < kMostColumnOps)
           candidates.insert(g);
         break;
       }
@@ -544,7 +540,14 @@ private:
   // Emission
   //===--------------------------------------------------------------------===//
 
-  /// Values that the group reads from outside, recomputed ones looked through.
+  /// Values that a group reads for its op.
+  void forEachRead(Operation *op, int g, llvm::function_ref<void(Value)> fn) {
+    if (groups[g].closed && getFusionRole(op) != FusionRole::Standalone)
+      llvm::for_each(op->getOperands(), fn);
+    else
+      forEachInput(op, g, fn);
+  }
+  /// Those that a kernel reads from outside, recomputed ones looked through.
   void forEachInput(Operation *op, int own, llvm::function_ref<void(Value)> fn) {
     for (Value operand : op->getOperands())
       forEachLeaf(operand, [&](Value leaf) {
@@ -563,17 +566,12 @@ private:
     SmallVector<unsigned> missing(groups.size(), 0);
     for (auto [g, group] : llvm::enumerate(groups)) {
       llvm::SmallSetVector<int, 8> sources;
-      for (Operation *op : group.members) {
-        auto add = [&](Value leaf) {
+      for (Operation *op : group.members)
+        forEachRead(op, g, [&](Value leaf) {
           int source = groupOfValue(leaf);
           if (source >= 0 && source != int(g))
             sources.insert(source);
-        };
-        if (group.closed && getFusionRole(op) != FusionRole::Standalone)
-          llvm::for_each(op->getOperands(), add);
-        else
-          forEachInput(op, g, add);
-      }
+        });
       missing[g] = sources.size();
       for (int source : sources)
         readers[source].insert(g);
@@ -612,17 +610,12 @@ private:
   ReaderMap collectReaders() {
     ReaderMap map;
     for (auto [g, group] : llvm::enumerate(groups))
-      for (Operation *op : group.members) {
-        auto add = [&](Value leaf) {
+      for (Operation *op : group.members)
+        forEachRead(op, g, [&](Value leaf) {
           SmallVector<int> &list = map[leaf];
           if (list.empty() || list.back() != int(g))
             list.push_back(g);
-        };
-        if (group.closed && getFusionRole(op) != FusionRole::Standalone)
-          llvm::for_each(op->getOperands(), add);
-        else
-          forEachInput(op, g, add);
-      }
+        });
     return map;
   }
   /// Groups that read `value`, views of it looked through.

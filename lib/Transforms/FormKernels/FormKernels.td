@@ -10,10 +10,23 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
   let description = [{
     Works on roles (`FusionOpInterface`) after `decompose`. Pointwise ops join the kernel of a producer with
     the same iteration space, or with a reduction over it; reductions over the same axes of the same space
-    share a kernel; access ops (broadcast, gather, ...) are index arithmetic inside their readers. A cheap
-    value that another kernel needs is computed again there instead of being stored. Views and library calls
-    stay outside; an access op that a library call can read through strides stays a view, one whose producer
-    is a library call without another reader is written in place by that call.
+    share a kernel, those down the columns (over leading axes) of tensors of one shape also where nothing but
+    being near in program order connects them; access ops (broadcast, gather, ...) are index arithmetic inside
+    their readers. Library calls stay outside; an access op that a library call can read through strides stays
+    a view, one whose producer is a library call without another reader is written in place by that call. So do
+    views, but for those of a value that can be computed again: they are index arithmetic in its readers, where
+    their elements can be had one by one.
+
+    A value that other kernels need is computed again in them instead of being stored, if that costs at most
+    `recompute-cost` an element and reads at most two tensors as large as the value:
+    - where its readers are near, if reading these tensors there moves fewer bytes than storing the value and
+      reading it: at most as many where next to nothing is computed, else at most three quarters;
+    - where they come later, if at most one of these tensors has to be kept longer for it.
+
+    What it needs of a smaller rank from a reduction (a row's mean) is stored for it.
+
+    Kernels are emitted in the order of the function, as soon as what they read is there: a reduction where its
+    first one stood, anything else where its last op stood, an update once nobody reads the old value.
 
     Legal because ops are pure and a kernel never depends on itself through another one. Declines (remark
     `KeptApart`) to join two kernels where that would happen, or where the kernel would exceed `max-ops`.
@@ -34,7 +47,7 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
   let options = [
     Option<"maxOps", "max-ops", "unsigned", "96", "largest number of ops in a kernel">,
     Option<"recomputeCost", "recompute-cost", "unsigned", "6",
-           "element cost (an add is 1) up to which a value is computed again instead of stored">,
+           "largest element cost (an add is 1) of a value that is computed again instead of stored">,
   ];
 }
 

@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/RaiseAttention/AttentionMask.h"
 
+#include "dialects/Train/Splats.h"
 #include "lib/Analysis/AffineIntegers.h"
 #include "mlir/IR/Matchers.h"
 #include <limits>
@@ -17,26 +18,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Adding a score to a number below this gives the number, in f32.
 constexpr double kAbsorbing = -1e30;
 } // namespace
-
-std::optional<double> trainc::getSplatValue(Value value) {
-  Operation *def = value.getDefiningOp();
-  if (!def)
-    return std::nullopt;
-  Attribute attr;
-  if (auto full = dyn_cast<FullOp>(def))
-    attr = full.getValue();
-  else if (auto constant = dyn_cast<ConstantOp>(def)) {
-    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
-      attr = splat.getSplatValue<Attribute>();
-  } else if (isa<BroadcastOp, ReshapeOp, TransposeOp>(def))
-    return getSplatValue(def->getOperand(0));
-  if (auto number = dyn_cast_or_null<FloatAttr>(attr))
-    return number.getValueAsDouble();
-  if (auto number = dyn_cast_or_null<IntegerAttr>(attr))
-    return number.getType().isInteger(1) ? double(number.getValue().getBoolValue())
-                                         : double(number.getValue().getSExtValue());
-  return std::nullopt;
-}
 
 /// The same elements, before ops that only repeat and rearrange them.
 static CoordinateView lookThrough(CoordinateView view) {

@@ -8,9 +8,6 @@
 
 namespace trainc {
 
-/// The one value of all elements, if that is known.
-std::optional<double> getSplatValue(mlir::Value value);
-
 /// A value at the coordinates (batch, head, row, column) of the scores: `axes[a]` is the coordinate
 /// that axis `a` runs along, -1 where the axis has size 1.
 struct CoordinateView {

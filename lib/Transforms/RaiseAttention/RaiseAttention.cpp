@@ -4,6 +4,7 @@
 
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 
+#include "dialects/Train/Splats.h"
 #include "lib/Transforms/RaiseAttention/AttentionMask.h"
 #include "lib/Transforms/Support/LowPrecisionCasts.h"
 #include "mlir/IR/IRMapping.h"

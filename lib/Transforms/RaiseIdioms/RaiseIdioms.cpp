@@ -4,7 +4,7 @@
 
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 
-#include "mlir/IR/Matchers.h"
+#include "dialects/Train/Splats.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/SetVector.h"
@@ -28,18 +28,6 @@ constexpr int kMaxPower = 4;
 /// Ops between an erf or tanh and the end of its formula, and values of its argument's formula.
 constexpr size_t kMaxFormula = 16;
 
-std::optional<double> splatOf(Value value) {
-  SplatElementsAttr splat;
-  if (auto full = value.getDefiningOp<FullOp>()) {
-    if (auto number = dyn_cast<FloatAttr>(full.getValue()))
-      return number.getValueAsDouble();
-  } else if (value.getDefiningOp() && matchPattern(value, m_Constant(&splat))) {
-    if (auto number = dyn_cast<FloatAttr>(splat.getSplatValue<Attribute>()))
-      return number.getValueAsDouble();
-  }
-  return std::nullopt;
-}
-
 Polynomial times(const Polynomial &a, const Polynomial &b) {
   Polynomial result;
   for (auto [m, x] : a)
@@ -54,7 +42,7 @@ std::optional<Polynomial> polynomialOf(Value value, Value x, Value t) {
     return Polynomial{{{1, 0}, 1.0}};
   if (value == t)
     return Polynomial{{{0, 1}, 1.0}};
-  if (std::optional<double> splat = splatOf(value))
+  if (std::optional<double> splat = getSplatValue(value))
     return Polynomial{{{0, 0}, *splat}};
   Operation *def = value.getDefiningOp();
   if (!isa_and_nonnull<AddOp, SubOp, MulOp, DivOp, PowOp>(def))
@@ -62,7 +50,7 @@ std::optional<Polynomial> polynomialOf(Value value, Value x, Value t) {
   std::optional<Polynomial> lhs = polynomialOf(def->getOperand(0), x, t);
   if (!lhs)
     return std::nullopt;
-  std::optional<double> number = splatOf(def->getOperand(1));
+  std::optional<double> number = getSplatValue(def->getOperand(1));
   if (isa<DivOp>(def))
     return number ? std::optional(times(*lhs, {{{0, 0}, 1 / *number}})) : std::nullopt;
   if (isa<PowOp>(def)) {
@@ -111,7 +99,7 @@ SmallVector<Value> candidates(Value argument) {
     if (Operation *def = seen[i].getDefiningOp())
       if (isa<AddOp, SubOp, MulOp, DivOp, PowOp>(def))
         for (Value operand : def->getOperands())
-          if (!splatOf(operand))
+          if (!getSplatValue(operand))
             seen.insert(operand);
   return seen.takeVector();
 }

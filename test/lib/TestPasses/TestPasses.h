@@ -6,8 +6,10 @@
 namespace trainc::testdialect {
 /// `test-evaluate`: prints what functions return, by the reference evaluator.
 void registerTestEvaluatePass();
-/// `test-codegen`: makes the CPU kernels of fusions.
+/// `test-codegen`: makes the kernels of fusions.
 void registerTestCodegenPass();
+/// `test-group-launches`: makes groups of the launches of plan functions.
+void registerTestGroupLaunchesPass();
 } // namespace trainc::testdialect
 
 #endif // TRAINC_TEST_LIB_TESTPASSES_H

@@ -14,6 +14,7 @@ int main(int argc, char **argv) {
   trainc::registerAllPasses();
   trainc::testdialect::registerTestCodegenPass();
   trainc::testdialect::registerTestEvaluatePass();
+  trainc::testdialect::registerTestGroupLaunchesPass();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "trainc's optimizer driver, for tests\n", registry));
 }

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Rewrites of several ops, and what is close to them and stays.
+// RUN: trainc-opt %s --canonicalize | FileCheck %s
+
+// A bias between a reshape and its inverse is added in the outer shape.
+// CHECK-LABEL: func.func @between_reshapes(
+// CHECK-SAME: %[[X:.*]]: tensor<2x3x8xf32>, %[[B:.*]]: tensor<8xf32>
+func.func @between_reshapes(%x: tensor<2x3x8xf32>, %b: tensor<8xf32>) -> tensor<2x3x8xf32> {
+  %0 = train.reshape %x : tensor<2x3x8xf32> -> tensor<6x8xf32>
+  %1 = train.broadcast %b axes = [1] : tensor<8xf32> -> tensor<6x8xf32>
+  %2 = train.add %0, %1 : tensor<6x8xf32>
+  %3 = train.exp %2 : tensor<6x8xf32>
+  %4 = train.reshape %3 : tensor<6x8xf32> -> tensor<2x3x8xf32>
+  // CHECK-NEXT: %[[R:.*]] = train.broadcast %[[B]] axes = [2] : tensor<8xf32> -> tensor<2x3x8xf32>
+  // CHECK-NEXT: %[[S:.*]] = train.add %[[X]], %[[R]] : tensor<2x3x8xf32>
+  // CHECK-NEXT: %[[E:.*]] = train.exp %[[S]] : tensor<2x3x8xf32>
+  // CHECK-NEXT: return %[[E]]
+  return %4 : tensor<2x3x8xf32>
+}
+
+// Rows of the inner shape have no axis in the outer one.
+// CHECK-LABEL: func.func @joined_axis_repeated(
+func.func @joined_axis_repeated(%x: tensor<2x3x8xf32>, %b: tensor<6xf32>) -> tensor<2x3x8xf32> {
+  // CHECK: train.reshape
+  %0 = train.reshape %x : tensor<2x3x8xf32> -> tensor<6x8xf32>
+  // CHECK: train.broadcast %{{.*}} axes = [0] : tensor<6xf32> -> tensor<6x8xf32>
+  %1 = train.broadcast %b axes = [0] : tensor<6xf32> -> tensor<6x8xf32>
+  // CHECK: train.add {{.*}} : tensor<6x8xf32>
+  %2 = train.add %0, %1 : tensor<6x8xf32>
+  // CHECK: train.reshape
+  %3 = train.reshape %2 : tensor<6x8xf32> -> tensor<2x3x8xf32>
+  return %3 : tensor<2x3x8xf32>
+}
+
+// The sum is read in the inner shape as well: it would be computed twice.
+// CHECK-LABEL: func.func @read_in_between(
+func.func @read_in_between(%x: tensor<2x3x8xf32>) -> (tensor<2x3x8xf32>, tensor<6x8xf32>) {
+  %0 = train.reshape %x : tensor<2x3x8xf32> -> tensor<6x8xf32>
+  // CHECK: %[[E:.*]] = train.exp {{.*}} : tensor<6x8xf32>
+  %1 = train.exp %0 : tensor<6x8xf32>
+  // CHECK-NEXT: train.reshape %[[E]]
+  %2 = train.reshape %1 : tensor<6x8xf32> -> tensor<2x3x8xf32>
+  return %2, %1 : tensor<2x3x8xf32>, tensor<6x8xf32>
+}
+
+// An operand that was never of the outer shape would need a reshape of its own.
+// CHECK-LABEL: func.func @other_operand(
+func.func @other_operand(%x: tensor<2x3x8xf32>, %y: tensor<6x8xf32>) -> tensor<2x3x8xf32> {
+  %0 = train.reshape %x : tensor<2x3x8xf32> -> tensor<6x8xf32>
+  // CHECK: train.add {{.*}} : tensor<6x8xf32>
+  %1 = train.add %0, %y : tensor<6x8xf32>
+  %2 = train.reshape %1 : tensor<6x8xf32> -> tensor<2x3x8xf32>
+  return %2 : tensor<2x3x8xf32>
+}
+
+// Rounding comes before elements are moved.
+// CHECK-LABEL: func.func @rounded_before_moves(
+// CHECK-SAME: %[[X:.*]]: tensor<2x3x4xf32>
+func.func @rounded_before_moves(%x: tensor<2x3x4xf32>) -> tensor<4x6xbf16> {
+  %0 = train.reshape %x : tensor<2x3x4xf32> -> tensor<6x4xf32>
+  %1 = train.transpose %0 permutation = [1, 0] : tensor<6x4xf32> -> tensor<4x6xf32>
+  %2 = train.cast %1 : tensor<4x6xf32> -> tensor<4x6xbf16>
+  // CHECK-NEXT: %[[C:.*]] = train.cast %[[X]] : tensor<2x3x4xf32> -> tensor<2x3x4xbf16>
+  // CHECK-NEXT: %[[R:.*]] = train.reshape %[[C]] : tensor<2x3x4xbf16> -> tensor<6x4xbf16>
+  // CHECK-NEXT: %[[T:.*]] = train.transpose %[[R]] permutation = [1, 0] : tensor<6x4xbf16> -> tensor<4x6xbf16>
+  // CHECK-NEXT: return %[[T]]
+  return %2 : tensor<4x6xbf16>
+}
+
+// Widening, conversions to integers and other moves stay where they are.
+// CHECK-LABEL: func.func @casts_behind_moves(
+func.func @casts_behind_moves(%x: tensor<2x3xbf16>, %y: tensor<2x3xf32>, %z: tensor<3xf32>)
+    -> (tensor<3x2xf32>, tensor<3x2xi8>, tensor<2x3xbf16>) {
+  // CHECK: %[[A:.*]] = train.transpose {{.*}} -> tensor<3x2xbf16>
+  // CHECK: train.cast %[[A]] : tensor<3x2xbf16> -> tensor<3x2xf32>
+  %0 = train.transpose %x permutation = [1, 0] : tensor<2x3xbf16> -> tensor<3x2xbf16>
+  %1 = train.cast %0 : tensor<3x2xbf16> -> tensor<3x2xf32>
+  // CHECK: %[[B:.*]] = train.transpose {{.*}} -> tensor<3x2xf32>
+  // CHECK: train.cast %[[B]] : tensor<3x2xf32> -> tensor<3x2xi8>
+  %2 = train.transpose %y permutation = [1, 0] : tensor<2x3xf32> -> tensor<3x2xf32>
+  %3 = train.cast %2 : tensor<3x2xf32> -> tensor<3x2xi8>
+  // CHECK: %[[C:.*]] = train.broadcast {{.*}} -> tensor<2x3xf32>
+  // CHECK: train.cast %[[C]] : tensor<2x3xf32> -> tensor<2x3xbf16>
+  %4 = train.broadcast %z axes = [1] : tensor<3xf32> -> tensor<2x3xf32>
+  %5 = train.cast %4 : tensor<2x3xf32> -> tensor<2x3xbf16>
+  return %1, %3, %5 : tensor<3x2xf32>, tensor<3x2xi8>, tensor<2x3xbf16>
+}
+
+// A cast that loses nothing is left out of a chain.
+// CHECK-LABEL: func.func @exact_casts(
+// CHECK-SAME: %[[H:.*]]: tensor<4xf16>, %[[S:.*]]: tensor<4xi8>, %[[P:.*]]: tensor<4xi1>
+func.func @exact_casts(%h: tensor<4xf16>, %s: tensor<4xi8>, %p: tensor<4xi1>)
+    -> (tensor<4xf16>, tensor<4xbf16>, tensor<4xf32>, tensor<4xf32>) {
+  %0 = train.cast %h : tensor<4xf16> -> tensor<4xf32>
+  %1 = train.cast %0 : tensor<4xf32> -> tensor<4xf16>
+  // CHECK-NEXT: %[[B:.*]] = train.cast %[[H]] : tensor<4xf16> -> tensor<4xbf16>
+  %2 = train.cast %0 : tensor<4xf32> -> tensor<4xbf16>
+  // CHECK-NEXT: %[[C:.*]] = train.cast %[[S]] : tensor<4xi8> -> tensor<4xf32>
+  %3 = train.cast %s : tensor<4xi8> -> tensor<4xbf16>
+  %4 = train.cast %3 : tensor<4xbf16> -> tensor<4xf32>
+  // CHECK-NEXT: %[[D:.*]] = train.cast %[[P]] : tensor<4xi1> -> tensor<4xf32>
+  %5 = train.cast %p : tensor<4xi1> -> tensor<4xi64>
+  %6 = train.cast %5 : tensor<4xi64> -> tensor<4xf32>
+  // CHECK-NEXT: return %[[H]], %[[B]], %[[C]], %[[D]]
+  return %1, %2, %4, %6 : tensor<4xf16>, tensor<4xbf16>, tensor<4xf32>, tensor<4xf32>
+}
+
+// bf16 has fewer digits than f16 and f16 a smaller range, i32 has more digits than f32, and a number is not a
+// boolean.
+// CHECK-LABEL: func.func @lossy_casts(
+func.func @lossy_casts(%h: tensor<4xf16>, %b: tensor<4xbf16>, %i: tensor<4xi32>)
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf64>, tensor<4xi32>) {
+  // CHECK: train.cast {{.*}} : tensor<4xf16> -> tensor<4xbf16>
+  %0 = train.cast %h : tensor<4xf16> -> tensor<4xbf16>
+  // CHECK: train.cast {{.*}} : tensor<4xbf16> -> tensor<4xf32>
+  %1 = train.cast %0 : tensor<4xbf16> -> tensor<4xf32>
+  // CHECK: train.cast {{.*}} : tensor<4xbf16> -> tensor<4xf16>
+  %2 = train.cast %b : tensor<4xbf16> -> tensor<4xf16>
+  // CHECK: train.cast {{.*}} : tensor<4xf16> -> tensor<4xf32>
+  %3 = train.cast %2 : tensor<4xf16> -> tensor<4xf32>
+  // CHECK: train.cast {{.*}} : tensor<4xi32> -> tensor<4xf32>
+  %4 = train.cast %i : tensor<4xi32> -> tensor<4xf32>
+  // CHECK: train.cast {{.*}} : tensor<4xf32> -> tensor<4xf64>
+  %5 = train.cast %4 : tensor<4xf32> -> tensor<4xf64>
+  // CHECK: train.cast {{.*}} : tensor<4xi32> -> tensor<4xi1>
+  %6 = train.cast %i : tensor<4xi32> -> tensor<4xi1>
+  // CHECK: train.cast {{.*}} : tensor<4xi1> -> tensor<4xi32>
+  %7 = train.cast %6 : tensor<4xi1> -> tensor<4xi32>
+  return %1, %3, %5, %7 : tensor<4xf32>, tensor<4xf32>, tensor<4xf64>, tensor<4xi32>
+}
+
+// A reduction over axes that a reshape joined or cut is one over the axes before.
+// CHECK-LABEL: func.func @reduced_before_reshape(
+// CHECK-SAME: %[[X:.*]]: tensor<2x3x8xf32>, %[[Y:.*]]: tensor<6x8xf32>
+func.func @reduced_before_reshape(%x: tensor<2x3x8xf32>, %y: tensor<6x8xf32>) -> (tensor<8xf32>, tensor<6xf32>) {
+  // CHECK-NEXT: %[[A:.*]] = train.reduce sum %[[X]] axes = [0, 1] : tensor<2x3x8xf32> -> tensor<8xf32>
+  %0 = train.reshape %x : tensor<2x3x8xf32> -> tensor<6x8xf32>
+  %1 = train.reduce sum %0 axes = [0] : tensor<6x8xf32> -> tensor<8xf32>
+  // CHECK-NEXT: %[[B:.*]] = train.reduce max %[[Y]] axes = [1] : tensor<6x8xf32> -> tensor<6xf32>
+  %2 = train.reshape %y : tensor<6x8xf32> -> tensor<6x2x4xf32>
+  %3 = train.reduce max %2 axes = [1, 2] : tensor<6x2x4xf32> -> tensor<6xf32>
+  // CHECK-NEXT: return %[[A]], %[[B]]
+  return %1, %3 : tensor<8xf32>, tensor<6xf32>
+}
+
+// Where a part of a cut axis is kept, or a joined one, the reduction needs the reshape; a sum of all elements is
+// left as it is.
+// CHECK-LABEL: func.func @reduced_after_reshape(
+func.func @reduced_after_reshape(%x: tensor<2x3x8xf32>, %y: tensor<6x8xf32>) -> (tensor<6xf32>, tensor<6x4xf32>, tensor<f32>) {
+  // CHECK: train.reduce sum {{.*}} axes = [1] : tensor<6x8xf32> -> tensor<6xf32>
+  %0 = train.reshape %x : tensor<2x3x8xf32> -> tensor<6x8xf32>
+  %1 = train.reduce sum %0 axes = [1] : tensor<6x8xf32> -> tensor<6xf32>
+  // CHECK: train.reduce sum {{.*}} axes = [1] : tensor<6x2x4xf32> -> tensor<6x4xf32>
+  %2 = train.reshape %y : tensor<6x8xf32> -> tensor<6x2x4xf32>
+  %3 = train.reduce sum %2 axes = [1] : tensor<6x2x4xf32> -> tensor<6x4xf32>
+  // CHECK: train.reduce sum {{.*}} axes = [0, 1] : tensor<6x8xf32> -> tensor<f32>
+  %4 = train.reduce sum %0 axes = [0, 1] : tensor<6x8xf32> -> tensor<f32>
+  return %1, %3, %4 : tensor<6xf32>, tensor<6x4xf32>, tensor<f32>
+}
