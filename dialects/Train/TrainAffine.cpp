@@ -154,24 +154,9 @@ std::optional<AffineInteger> compared(CompareOp op, const AffineInteger &lhs,
   std::optional<int64_t> number = uniformNumber(difference);
   if (!number)
     return std::nullopt;
-  auto holds = [&] {
-    switch (op.getPredicate()) {
-    case ComparePredicate::eq:
-      return *number == 0;
-    case ComparePredicate::ne:
-      return *number != 0;
-    case ComparePredicate::lt:
-      return *number < 0;
-    case ComparePredicate::le:
-      return *number <= 0;
-    case ComparePredicate::gt:
-      return *number > 0;
-    case ComparePredicate::ge:
-      return *number >= 0;
-    }
-    llvm_unreachable("all predicates are handled");
-  };
-  return uniform(op.getResult(), int64_t(holds()));
+  // Small: exact in double.
+  return uniform(op.getResult(),
+                 int64_t(trainc::train::detail::compare(op.getPredicate(), double(*number), 0)));
 }
 } // namespace
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The kernels of a package: finds equal fusions, emits the others, compiles them in chunks.
 
+#include "../CompileModule.h"
 #include "../LowerToLLVM.h"
 #include "CpuEmitter.h"
 #include "LowerKernels.h"
@@ -12,7 +13,6 @@
 #include "mlir/IR/Verifier.h"
 #include <atomic>
 #include <mutex>
-#include <thread>
 
 using namespace mlir;
 using namespace trainc::train;
@@ -191,19 +191,10 @@ FailureOr<std::vector<std::vector<char>>> CpuCodegen::emitSharedObjects(ArrayRef
   std::vector<std::vector<std::vector<char>>> objects(cpus.size(),
                                                       std::vector<std::vector<char>>(chunks));
   std::vector<std::string> errors(tasks);
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t task; (task = next++) < tasks;) {
-      size_t level = task % cpus.size(), chunk = task / cpus.size();
-      objects[level][chunk] = compileBitcode(impl->bitcode[chunk], cpus[level], errors[task]);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min<size_t>(tasks, std::thread::hardware_concurrency()); ++i)
-    threads.emplace_back(work);
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
+  inParallel(tasks, [&](size_t task) {
+    size_t level = task % cpus.size(), chunk = task / cpus.size();
+    objects[level][chunk] = compileBitcode(impl->bitcode[chunk], cpus[level], errors[task]);
+  });
   for (const std::string &error : errors)
     if (!error.empty())
       return mlir::emitError(impl->module->getLoc()) << error;

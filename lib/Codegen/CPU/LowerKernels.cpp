@@ -3,15 +3,12 @@
 // its vectorizers (loops are vectors already), object code, lld.
 
 #include "LowerKernels.h"
+#include "../CompileModule.h"
 #include "trainc/Codegen.h"
 
-#include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
@@ -72,14 +69,10 @@ std::vector<char> compileBitcode(StringRef bitcode, StringRef cpu, std::string &
   if (!machine)
     return {};
   llvm::LLVMContext context;
-  auto parsed = llvm::parseBitcodeFile(llvm::MemoryBufferRef(bitcode, "kernels"), context);
-  if (!parsed) {
-    error = llvm::toString(parsed.takeError());
+  std::unique_ptr<llvm::Module> owned = readModule(bitcode, context, *machine, error);
+  if (!owned)
     return {};
-  }
-  llvm::Module &module = **parsed;
-  module.setTargetTriple(machine->getTargetTriple());
-  module.setDataLayout(machine->createDataLayout());
+  llvm::Module &module = *owned;
   for (llvm::Function &function : module) {
     if (function.isIntrinsic())
       continue;
@@ -95,30 +88,12 @@ std::vector<char> compileBitcode(StringRef bitcode, StringRef cpu, std::string &
     function.addFnAttr("min-legal-vector-width", "512");
   }
 
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  tuning.LoopInterleaving = false;
-  llvm::PassBuilder builder(machine.get(), tuning);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager cgscc;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(cgscc);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, cgscc, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
-
+  optimizeModule(module, *machine);
   llvm::SmallVector<char> object;
-  llvm::raw_svector_ostream os(object);
-  llvm::legacy::PassManager emission;
-  if (machine->addPassesToEmitFile(emission, os, nullptr, llvm::CodeGenFileType::ObjectFile)) {
+  if (!emitModule(module, *machine, llvm::CodeGenFileType::ObjectFile, object)) {
     error = "no object emission for this target";
     return {};
   }
-  emission.run(module);
   return std::vector<char>(object.begin(), object.end());
 }
 

@@ -2,6 +2,7 @@
 // The GPU kernels of a package: finds equal fusions, chooses mappings, emits kernels, compiles them
 // in chunks.
 
+#include "../CompileModule.h"
 #include "../LowerToLLVM.h"
 #include "FlatForm.h"
 #include "GpuEmitter.h"
@@ -14,9 +15,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include <atomic>
 #include <set>
-#include <thread>
 
 using namespace mlir;
 using namespace trainc::train;
@@ -259,21 +258,6 @@ std::string GpuCodegen::addGrouped(StringRef stage) {
 //===----------------------------------------------------------------------===//
 // Compilation
 //===----------------------------------------------------------------------===//
-
-/// Runs `work` for the numbers below `count` on the machine's threads.
-static void inParallel(size_t count, llvm::function_ref<void(size_t)> work) {
-  std::atomic<size_t> next{0};
-  auto run = [&] {
-    for (size_t number; (number = next++) < count;)
-      work(number);
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min<size_t>(count, std::thread::hardware_concurrency()); ++i)
-    threads.emplace_back(run);
-  run();
-  for (std::thread &thread : threads)
-    thread.join();
-}
 
 /// The oldest architecture: its PTX is good for all of them.
 static std::string oldest(ArrayRef<std::string> architectures) {

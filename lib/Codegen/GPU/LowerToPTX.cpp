@@ -3,13 +3,12 @@
 // contraction, to PTX in process; PTX to cubins by ptxas as a subprocess.
 
 #include "LowerToPTX.h"
+#include "../CompileModule.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -167,14 +166,10 @@ std::string compileToPTX(llvm::StringRef bitcode, llvm::StringRef architecture,
   if (!machine)
     return {};
   llvm::LLVMContext context;
-  auto parsed = llvm::parseBitcodeFile(llvm::MemoryBufferRef(bitcode, "kernels"), context);
-  if (!parsed) {
-    error = llvm::toString(parsed.takeError());
+  std::unique_ptr<llvm::Module> owned = readModule(bitcode, context, *machine, error);
+  if (!owned)
     return {};
-  }
-  llvm::Module &module = **parsed;
-  module.setTargetTriple(machine->getTargetTriple());
-  module.setDataLayout(machine->createDataLayout());
+  llvm::Module &module = *owned;
   if (!linkLibdevice(module, libdevice, error))
     return {};
   auto isKernel = [](const llvm::GlobalValue &value) {
@@ -186,40 +181,20 @@ std::string compileToPTX(llvm::StringRef bitcode, llvm::StringRef architecture,
     if (!function.isDeclaration())
       function.setDoesNotThrow();
 
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  tuning.LoopInterleaving = false;
-  llvm::PassBuilder builder(machine.get(), tuning);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager cgscc;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(cgscc);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, cgscc, modules);
   // There are vectors in memory only.
-  llvm::ModulePassManager passes;
   llvm::FunctionPassManager early;
   early.addPass(llvm::ScalarizerPass());
   early.addPass(llvm::EarlyCSEPass());
-  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(early)));
-  passes.addPass(builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2));
-  passes.run(module, modules);
+  optimizeModule(module, *machine, std::move(early));
   for (llvm::GlobalValue &value : module.global_values())
     if (!value.isDeclaration() && value.hasLocalLinkage())
       value.setName(value.getName() + suffix);
 
   llvm::SmallString<0> text;
-  llvm::raw_svector_ostream os(text);
-  llvm::legacy::PassManager emission;
-  if (machine->addPassesToEmitFile(emission, os, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
+  if (!emitModule(module, *machine, llvm::CodeGenFileType::AssemblyFile, text)) {
     error = "no PTX emission for this target";
     return {};
   }
-  emission.run(module);
   return std::string(text);
 }
 

@@ -4,6 +4,7 @@
 #include "lib/Transforms/RaiseAttention/AttentionMask.h"
 
 #include "dialects/Train/Splats.h"
+#include "dialects/Train/TrainDetail.h"
 #include "lib/Analysis/AffineIntegers.h"
 #include "mlir/IR/Matchers.h"
 #include <limits>
@@ -197,24 +198,6 @@ static std::optional<TwoValued> getTwoValued(CoordinateView view) {
   return std::nullopt;
 }
 
-static bool holds(ComparePredicate predicate, double x, double y) {
-  switch (predicate) {
-  case ComparePredicate::eq:
-    return x == y;
-  case ComparePredicate::ne:
-    return x != y;
-  case ComparePredicate::lt:
-    return x < y;
-  case ComparePredicate::le:
-    return x <= y;
-  case ComparePredicate::gt:
-    return x > y;
-  case ComparePredicate::ge:
-    return x >= y;
-  }
-  llvm_unreachable("all predicates are handled");
-}
-
 void AttentionMask::add(CoordinateView view, bool negated) {
   view = lookThrough(view);
   if (getSplatValue(view.value) == (negated ? 0.0 : 1.0))
@@ -239,8 +222,10 @@ void AttentionMask::add(CoordinateView view, bool negated) {
     tested = getTwoValued(operandView(view, 0));
   }
   if (tested) {
-    bool ifTrue = holds(predicate, tested->ifTrue, *with) != negated;
-    bool ifFalse = holds(predicate, tested->ifFalse, *with) != negated;
+    bool ifTrue =
+        (trainc::train::detail::compare(predicate, tested->ifTrue, *with) != 0) != negated;
+    bool ifFalse =
+        (trainc::train::detail::compare(predicate, tested->ifFalse, *with) != 0) != negated;
     if (ifTrue && ifFalse)
       return;
     if (ifTrue || ifFalse)

@@ -21,18 +21,10 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "Inputs"))
+from cases import Failed, expect, run_cases  # noqa: E402
 from make_package import save_npz  # noqa: E402
 
 ROWS = 20
-
-
-class Failed(Exception):
-    pass
-
-
-def expect(condition, *what):
-    if not condition:
-        raise Failed(" ".join(str(w) for w in what))
 
 
 def make_data(folder):
@@ -339,18 +331,7 @@ def main():
     parser.add_argument("--trainc-run", required=True)
     parser.add_argument("--driver", type=pathlib.Path, required=True)
     parser.add_argument("--libraries", type=pathlib.Path, required=True)
-    parser.add_argument("--only", help="one case, without case_")
-    arguments = parser.parse_args()
-    cases, bad = Cases(arguments), 0
-    for name in [n for n in dir(cases) if n.startswith("case_")]:
-        if arguments.only in (None, name[5:]):
-            try:
-                getattr(cases, name)()
-                print("ok    ", name[5:])
-            except Failed as failure:
-                bad += 1
-                print("FAILED", name[5:], "-", failure)
-    sys.exit(bool(bad))
+    run_cases(parser, Cases)
 
 
 if __name__ == "__main__":

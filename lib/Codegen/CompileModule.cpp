@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Bitcode to optimised code; threads.
+
+#include "CompileModule.h"
+
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include <atomic>
+#include <thread>
+
+namespace trainc::codegen {
+
+std::unique_ptr<llvm::Module> readModule(llvm::StringRef bitcode, llvm::LLVMContext &context,
+                                         llvm::TargetMachine &machine, std::string &error) {
+  auto parsed = llvm::parseBitcodeFile(llvm::MemoryBufferRef(bitcode, "kernels"), context);
+  if (!parsed) {
+    error = llvm::toString(parsed.takeError());
+    return nullptr;
+  }
+  (*parsed)->setTargetTriple(machine.getTargetTriple());
+  (*parsed)->setDataLayout(machine.createDataLayout());
+  return std::move(*parsed);
+}
+
+void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine,
+                    llvm::FunctionPassManager early) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager cgscc;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(cgscc);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, cgscc, modules);
+  llvm::ModulePassManager passes;
+  if (!early.isEmpty())
+    passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(early)));
+  passes.addPass(builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2));
+  passes.run(module, modules);
+}
+
+bool emitModule(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type,
+                llvm::SmallVectorImpl<char> &result) {
+  llvm::raw_svector_ostream os(result);
+  llvm::legacy::PassManager emission;
+  if (machine.addPassesToEmitFile(emission, os, nullptr, type))
+    return false;
+  emission.run(module);
+  return true;
+}
+
+void inParallel(size_t count, llvm::function_ref<void(size_t)> work) {
+  std::atomic<size_t> next{0};
+  auto run = [&] {
+    for (size_t number; (number = next++) < count;)
+      work(number);
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min<size_t>(count, std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back(run);
+  run();
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+} // namespace trainc::codegen
