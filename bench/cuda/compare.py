@@ -13,7 +13,9 @@ What `run` checks, for a small BERT and GPT-2, each with and without dropout:
              weights, bit for bit, in fp32 and in bf16
   gradients  bf16 against PyTorch in fp64: the error, over all parameters and for each, at most so
              much beyond that of PyTorch's own autocast (without dropout, whose masks differ)
-  curve      losses of 200 bf16 steps against PyTorch in fp64, judged in the same way
+  curve      losses of 200 bf16 steps against PyTorch in fp64, judged in the same way, as the mean
+             over several first weights, and for autocast over its fused and its plain attention: a
+             trajectory amplifies any rounding, and those two alone differ by a third
 
 Exit code 1 where one fails. Needs numpy, safetensors, torch and transformers.
 """
@@ -34,7 +36,7 @@ CASES = [name for name in models.CASES if name.startswith("small")]
 STEPS, BATCHES, LR = 50, 16, 1e-3
 LOSS_TOLERANCE = 1e-5
 #: How much worse than PyTorch's autocast: the norm of all gradients, of one, and the loss curve.
-GRADIENTS, GRADIENT, CURVE = 1.25, 2.0, 2.0
+GRADIENTS, GRADIENT, CURVE = 1.25, 2.0, 1.25
 
 
 def compile_all(arguments):
@@ -115,12 +117,12 @@ def check_bits(run, kind, check):
 class Reference:
     """The same model, weights and batches in PyTorch."""
 
-    def __init__(self, run):
+    def __init__(self, run, seed=1):
         import torch
 
         self.torch, self.run = torch, run
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        torch.manual_seed(1)
+        torch.manual_seed(seed)
         self.first = models.build(run.case, "eager").state_dict()
 
     def save_weights(self, path):
@@ -148,6 +150,12 @@ class Reference:
         self.loss(model, 0, autocast).backward()
         return {n: p.grad.double().cpu().numpy() for n, p in model.named_parameters()}
 
+    def plain_curve(self, *arguments):
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        with sdpa_kernel(SDPBackend.MATH):
+            return self.curve(*arguments)
+
     def curve(self, dtype, autocast, steps):
         model = self.model(dtype)
         optimizer = self.torch.optim.AdamW(model.parameters(), lr=LR, weight_decay=0.01)
@@ -166,10 +174,12 @@ def relative(found, expected):
     return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
 
 
-def check_gradients(run, reference, weights, check):
+def check_gradients(run, reference, check):
     from safetensors.numpy import load_file
 
     torch = reference.torch
+    weights = run.folder / "weights.safetensors"
+    reference.save_weights(weights)
     path = run.folder / "gradients.safetensors"
     run("bf16", "--weights", weights, "--dump-gradients", path)
     exact = reference.gradients(torch.float64, False)
@@ -211,18 +221,30 @@ def check_gradients(run, reference, weights, check):
     )
 
 
-def check_curve(run, reference, weights, steps, check):
-    torch = reference.torch
-    found = run("bf16", "--weights", weights, "--steps", steps)
-    ours = np.array([found[step] for step in range(1, steps + 1)])
-    exact = reference.curve(torch.float64, False, steps)
-    peer = reference.curve(torch.float32, True, steps)
-    own, theirs = (float(np.mean(np.abs(c - exact) / exact)) for c in (ours, peer))
+def check_curve(run, steps, seeds, check):
+    distances = []
+    for seed in range(1, seeds + 1):
+        reference = Reference(run, seed)
+        weights = run.folder / f"weights{seed}.safetensors"
+        reference.save_weights(weights)
+        found = run("bf16", "--weights", weights, "--steps", steps)
+        ours = np.array([found[step] for step in range(1, steps + 1)])
+        exact = reference.curve(reference.torch.float64, False, steps)
+        peers = [
+            curve(reference.torch.float32, True, steps)
+            for curve in (reference.curve, reference.plain_curve)
+        ]
+        distances.append([np.mean(np.abs(c - exact) / exact) for c in (ours, *peers)])
+        print(
+            f"       from seed {seed}: last losses {ours[-1]:.4f}, autocast's {peers[0][-1]:.4f} and"
+            f" {peers[1][-1]:.4f}, fp64 {exact[-1]:.4f}; distances"
+            f" {', '.join(f'{d:.2e}' for d in distances[-1])}"
+        )
+    own, fused, plain = np.mean(distances, axis=0)
     check(
-        f"{run.name}, {steps} bf16 steps",
-        own <= CURVE * theirs,
-        f"mean relative difference of losses {own:.2e}, autocast's {theirs:.2e},"
-        f" last losses {ours[-1]:.4f}, {peer[-1]:.4f}, fp64 {exact[-1]:.4f}",
+        f"{run.name}, {steps} bf16 steps from {seeds} seeds",
+        own <= CURVE * (fused + plain) / 2,
+        f"mean relative difference of losses {own:.2e}, autocast's {fused:.2e} and {plain:.2e}",
     )
 
 
@@ -231,16 +253,17 @@ def run_all(arguments):
     for name in CASES:
         with tempfile.TemporaryDirectory() as folder:
             run = Runner(name, arguments, pathlib.Path(folder))
-            check_losses(run, check)
-            for kind in ("fp32", "bf16"):
+            wanted = arguments.only or ("losses", "bits", "gradients", "curve")
+            if "losses" in wanted:
+                check_losses(run, check)
+            for kind in ("fp32", "bf16") if "bits" in wanted else ():
                 check_bits(run, kind, check)
             if run.case.dropout:
                 continue
-            reference = Reference(run)
-            weights = run.folder / "weights.safetensors"
-            reference.save_weights(weights)
-            check_gradients(run, reference, weights, check)
-            check_curve(run, reference, weights, arguments.curve_steps, check)
+            if "gradients" in wanted:
+                check_gradients(run, Reference(run), check)
+            if "curve" in wanted:
+                check_curve(run, arguments.curve_steps, arguments.curve_seeds, check)
     print(f"{check.failed} failed")
     return 1 if check.failed else 0
 
@@ -257,6 +280,8 @@ def main():
     running = actions.add_parser("run")
     running.add_argument("folder", type=pathlib.Path)
     running.add_argument("--curve-steps", type=int, default=200)
+    running.add_argument("--curve-seeds", type=int, default=5)
+    running.add_argument("--only", nargs="*", choices=("losses", "bits", "gradients", "curve"))
     arguments = parser.parse_args()
     if arguments.action == "compile":
         compile_all(arguments)

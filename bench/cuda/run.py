@@ -5,8 +5,8 @@
   bench/cuda/run.py PACKAGES bert-large-64x128 gpt2 --results results.jsonl --deadline 560
 
 PACKAGES is the folder that compile.py wrote. For every case: data is made, trainc-run trains with
-random first weights, PyTorch in each mode (peer_torch.py), then trainc-run again, so that a drift
-of the machine shows. Prints medians with the 10th and 90th percentile, memory as the process and as
+random first weights, PyTorch in each mode (peer_torch.py), llm.c if asked for, then trainc-run
+again, so that a drift of the machine shows. Prints medians with the 10th and 90th percentile, memory as the process and as
 the device accounts for it, ratios to the best mode of PyTorch and to the limit (models.limit), and
 appends a JSON line for each to RESULTS. Cases that would begin after DEADLINE seconds are left out
 and named; so are modes of PyTorch, except the first one asked for.
@@ -144,9 +144,12 @@ def run_ours(case, package, data, arguments, seconds):
     return result
 
 
-def run_torch(case, mode, precision, data, arguments, seconds):
-    command = [arguments.torch_python, HERE / "peer_torch.py", case.name, "--modes", mode]
-    command += ["--precision", precision, "--data", data]
+def run_peer(case, mode, precision, data, arguments, seconds):
+    if mode == "llm.c":
+        command = [arguments.torch_python, HERE / "peer_llmc.py", arguments.llmc, case.name]
+    else:
+        command = [arguments.torch_python, HERE / "peer_torch.py", case.name, "--modes", mode]
+        command += ["--precision", precision, "--data", data]
     watch = MemoryWatch()
     code, lines, errors = run_process(command, seconds)
     used = watch.stop()
@@ -192,9 +195,11 @@ class Run:
             flush=True,
         )
         plan = [("torch " + mode, mode) for mode in arguments.modes]
+        if arguments.llmc and case.family == "gpt2":
+            plan.append(("llm.c", "llm.c"))
         if not arguments.peers_only:
             plan = [("trainc", None), *plan, ("trainc", None)]
-        if not arguments.modes:
+        if len(plan) == 2 and not arguments.peers_only:
             plan = plan[:1]
         found = []
         for who, mode in plan:
@@ -205,7 +210,7 @@ class Run:
             if mode is None:
                 result = run_ours(case, package, data, arguments, seconds)
             else:
-                result = run_torch(case, mode, precision, data, arguments, seconds)
+                result = run_peer(case, mode, precision, data, arguments, seconds)
             line = self.record("step", case=case.name, who=who, precision=precision, **result)
             line["limit_ms"] = sum(limit.values())
             print_line(line)
@@ -238,7 +243,8 @@ def print_line(line):
 
 def summarize(lines, limit):
     ours = [line["step_ms"] for line in lines if line["who"] == "trainc" and "step_ms" in line]
-    peers = [line for line in lines if line["who"] != "trainc" and "step_ms" in line]
+    peers = [line for line in lines if line["who"].startswith("torch") and "step_ms" in line]
+    hand = [line["step_ms"] for line in lines if line["who"] == "llm.c" and "step_ms" in line]
     if not ours:
         return
     mean = statistics.mean(ours)
@@ -249,6 +255,7 @@ def summarize(lines, limit):
         text += (
             f", {mean / best['step_ms']:.3f}x {best['who']} ({min(ratios):.3f} - {max(ratios):.3f})"
         )
+    text += f", {mean / hand[0]:.3f}x llm.c" if hand else ""
     print(text, flush=True)
 
 
@@ -263,6 +270,7 @@ def main():
     parser.add_argument("--steps", type=int, help="of trainc-run (default: by the case)")
     parser.add_argument("--peers-only", action="store_true")
     parser.add_argument("--torch-python", default=sys.executable)
+    parser.add_argument("--llmc", metavar="BINARY", help="train_gpt2cu, beside GPT-2 cases")
     parser.add_argument("--trainc-run", default=ROOT / "build/bin/trainc-run")
     parser.add_argument("--run-option", action="append", default=[], help="one more for trainc-run")
     arguments = parser.parse_args()

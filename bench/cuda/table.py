@@ -45,7 +45,7 @@ def size(count):
 def step_row(case, precision, lines):
     ours = [line for line in lines if line["who"] == "trainc" and "step_ms" in line]
     peers = {line["who"].removeprefix("torch "): line for line in lines if line["who"] != "trainc"}
-    working = [line for line in peers.values() if "step_ms" in line]
+    working = [line for who, line in peers.items() if who != "llm.c" and "step_ms" in line]
     time = statistics.mean(line["step_ms"] for line in ours)
     low, high = min(line["p10"] for line in ours), max(line["p90"] for line in ours)
     limit = sum(models.limit(case).values())
@@ -56,7 +56,9 @@ def step_row(case, precision, lines):
         f"{milliseconds(time)} ({milliseconds(low)} - {milliseconds(high)})",
         cell(peers.get("eager")),
         cell(peers.get("compile")),
+        cell(peers.get("reduce-overhead")),
         cell(peers.get("graphs")),
+        cell(peers.get("llm.c")),
         f"{time / best['step_ms']:.3f}" if best else "-",
         f"{milliseconds(limit)}",
         f"{time / limit:.2f}",
@@ -66,7 +68,8 @@ def step_row(case, precision, lines):
 
 
 STEP_HEAD = [
-    "case", "trainc ms (p10 - p90)", "eager ms", "compile ms", "graphs ms", "ratio to the best",
+    "case", "trainc ms (p10 - p90)", "eager ms", "compile ms", "reduce-overhead ms",
+    "graphs ms", "llm.c ms", "ratio to the best",
     "limit ms", "times the limit", "our peak GB", "peak GB of the best",
 ]  # fmt: skip
 

@@ -243,10 +243,25 @@ std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows) const {
   return values;
 }
 
+char *Batch::reserve(size_t index, size_t bytes) {
+  while (buffers.size() <= index)
+    buffers.push_back({std::unique_ptr<char, Release>(nullptr, Release{session})});
+  Buffer &buffer = buffers[index];
+  if (buffer.bytes < bytes) {
+    buffer.memory.reset();
+    buffer.bytes = 0;
+    void *memory = nullptr;
+    ErrorSlot error;
+    error.check(trainrt_host_alloc(session, bytes, &memory, error));
+    buffer.memory.reset(static_cast<char *>(memory));
+    buffer.bytes = bytes;
+  }
+  return buffer.memory.get();
+}
+
 void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
   into.tensors.clear();
   into.shapes.resize(entries.size());
-  into.buffers.resize(entries.size());
   const int64_t run = firstOfRun(rows);
   for (size_t i = 0; i < entries.size(); ++i) {
     const Entry &entry = entries[i];
@@ -261,12 +276,13 @@ void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
       const size_t inner = size_t(product(shape + entry.axis + 1, shape + entry.array.rank)) *
                            trainrt_dtype_size(entry.array.dtype);
       const char *from = static_cast<const char *>(entry.array.data);
-      if (outer == 1 && run >= 0) {
+      const size_t bytes = size_t(outer) * rows.size() * inner;
+      if (outer == 1 && run >= 0 && (!into.copied || bytes == 0)) {
         tensor.data = const_cast<char *>(from) + size_t(run) * inner;
+      } else if (outer == 1 && run >= 0) {
+        tensor.data = std::memcpy(into.reserve(i, bytes), from + size_t(run) * inner, bytes);
       } else {
-        const size_t bytes = size_t(outer) * rows.size() * inner;
-        into.buffers[i].resize(bytes / sizeof(Batch::Aligned) + 1);
-        char *to = into.buffers[i].front().bytes;
+        char *to = into.reserve(i, std::max<size_t>(bytes, 1));
         tensor.data = to;
         for (int64_t o = 0; o < outer; ++o)
           for (int64_t row : rows) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A data file seen as batches of a package's inputs: which array is which input, which axis the
-// batch runs along, whether types and shapes fit; and the rows of one micro-batch, without a copy
-// where they lie next to each other.
+// batch runs along, whether types and shapes fit; and the rows of one micro-batch.
 #ifndef TRAINRT_RUN_DATASET_H
 #define TRAINRT_RUN_DATASET_H
 
@@ -10,6 +9,7 @@
 #include "run/reporter.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,17 +18,32 @@ namespace trainrt::run {
 
 /// One micro-batch, valid as long as the dataset; reusable.
 struct Batch {
+  /// Rows that lie next to each other in the data are not copied, unless `copied`: then all of them
+  /// are in the session's host memory, from which a GPU takes them by itself. The session outlives
+  /// the batch.
+  explicit Batch(trainrt_session *session, bool copied = false)
+      : session(session), copied(copied) {}
   trainrt_batch view() const { return {tensors.data(), tensors.size()}; }
   std::vector<int64_t> rows;
 
 private:
   friend class Dataset;
-  struct Aligned {
-    alignas(64) char bytes[64];
+  struct Release {
+    trainrt_session *session;
+    void operator()(char *memory) const { trainrt_host_free(session, memory); }
   };
+  struct Buffer {
+    std::unique_ptr<char, Release> memory;
+    size_t bytes = 0;
+  };
+  /// At least so many bytes, for input `index`. Throws Failure.
+  char *reserve(size_t index, size_t bytes);
+
+  trainrt_session *session;
+  bool copied;
   std::vector<trainrt_named_tensor> tensors;
   std::vector<std::vector<int64_t>> shapes;
-  std::vector<std::vector<Aligned>> buffers; ///< of inputs whose rows had to be gathered
+  std::vector<Buffer> buffers;
 };
 
 class Dataset {

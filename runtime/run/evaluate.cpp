@@ -23,7 +23,7 @@ void forEachBatch(trainrt_session *session, const Dataset &data, Visit visit) {
   trainrt_eval_options settings = trainrt_eval_options_default();
   if (data.lacksInputs())
     settings.flags |= TRAINRT_EVAL_FILL_MISSING;
-  Batch batch;
+  Batch batch(session);
   while (order.position().epoch == 0) {
     if (const char *signal = interruption())
       throw Failure(exitInput, std::string("interrupted by ") + signal);

@@ -32,7 +32,8 @@ StepLoader::~StepLoader() {
 void StepLoader::load(StepData &into) {
   const bool wrap = settings.steps.has_value();
   into.before = order.position();
-  into.batches.resize(size_t(settings.microBatches));
+  while (into.batches.size() < size_t(settings.microBatches))
+    into.batches.emplace_back(settings.session, /*copied=*/settings.ahead);
   into.views.clear();
   into.rows = 0;
   for (Batch &batch : into.batches) {

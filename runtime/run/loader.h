@@ -30,6 +30,7 @@ struct StepData {
 class StepLoader {
 public:
   struct Settings {
+    trainrt_session *session = nullptr; ///< whose host memory rows are gathered in
     int64_t microBatches = 1;
     /// How many steps there are, over data that repeats; without it: to the end of epoch `epochs`.
     std::optional<int64_t> steps;

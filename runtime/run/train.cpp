@@ -135,6 +135,7 @@ void Trainer::resume(const DataState &state) {
 
 StepLoader::Settings Trainer::loading() const {
   StepLoader::Settings settings;
+  settings.session = session;
   settings.microBatches = options.accumulate;
   if (options.steps)
     settings.steps = *options.steps - stepsDone();

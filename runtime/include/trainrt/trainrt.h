@@ -425,6 +425,15 @@ TRAINRT_API trainrt_status trainrt_session_copy_speed(trainrt_session *session,
                                                       double *bytes_per_second,
                                                       trainrt_error **error);
 
+/* Since 1.1: host memory for batches, aligned to 64 bytes, until `trainrt_host_free` or the end of
+ * the session. On a GPU it is page-locked: an array of the input's dtype in it is copied to the GPU
+ * from where it lies, while the host goes on, so it must not change before the *result* of its step
+ * has been returned (with TRAINRT_STEP_LAG that is one call later). Elsewhere it is ordinary
+ * memory. Both are safe from any thread, also while a step runs. OUT_OF_MEMORY. */
+TRAINRT_API trainrt_status trainrt_host_alloc(trainrt_session *session, size_t bytes, void **memory,
+                                              trainrt_error **error);
+TRAINRT_API void trainrt_host_free(trainrt_session *session, void *memory);
+
 /* Asks the running call, or else the next one, to return CANCELLED. Safe from any thread. It takes
  * effect where nothing is lost: during an evaluation or the gradients of micro-batches at once, but
  * never within an update, so a fused step that has begun is completed. */
@@ -433,7 +442,7 @@ TRAINRT_API void trainrt_session_cancel(trainrt_session *session);
 /*===- steps ---------------------------------------------------------------------------===*/
 
 /* One micro-batch: every input that the function needs, by name, in any order; others are ignored.
- * The arrays are only read, and only during the call. Lossless conversions are made (narrower to
+ * The arrays are only read, and only during the call (but see trainrt_host_alloc). Lossless conversions are made (narrower to
  * wider integers of a fitting sign, bool to integers, f16/bf16 to f32/f64, f32 to f64); others are
  * BAD_DATA with the `.astype` to use. */
 typedef struct trainrt_batch {

@@ -225,6 +225,22 @@ trainrt_status trainrt_session_copy_speed(trainrt_session *session, double *byte
   });
 }
 
+trainrt_status trainrt_host_alloc(trainrt_session *session, size_t bytes, void **memory,
+                                  trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!session || !memory)
+      return nullArgument(session ? "memory" : "session");
+    if (bytes == 0 || bytes > size_t(INT64_MAX))
+      return fail(Code::InvalidArgument, "bytes: ", bytes, " cannot be allocated");
+    return session->impl->allocateHost(int64_t(bytes), *memory);
+  });
+}
+
+void trainrt_host_free(trainrt_session *session, void *memory) {
+  if (session && memory)
+    session->impl->releaseHost(memory);
+}
+
 void trainrt_session_cancel(trainrt_session *session) {
   if (session)
     session->impl->cancel();

@@ -99,8 +99,12 @@ public:
   virtual bool runsAhead() const = 0;
   /// Whether the host can address this device's memory.
   virtual bool isHost() const = 0;
-  /// Whether `data`, of a caller's array, lies in this device's own memory and not the host's.
-  virtual Status locate(const void *data, bool &here) const = 0;
+  /// Sets `onDevice` and `pinned` of a caller's array.
+  virtual Status locate(ArrayView &array) const = 0;
+  /// Host memory, 64-byte aligned, from which batches reach the device without another copy.
+  /// These two may be called by any thread, also while a run is under way.
+  virtual Status allocateHost(int64_t bytes, void *&memory) = 0;
+  virtual void releaseHost(void *memory) = 0;
 
   /// Frees what `memory` held, then gets `bytes`; `what` names them in the error. The content is
   /// undefined unless `zeroed`.

@@ -85,6 +85,7 @@ struct ArrayView {
   std::vector<int64_t> shape;
   int64_t bytes = 0;
   bool onDevice = false; ///< in the memory of the session's GPU, not the host's
+  bool pinned = false;   ///< in Device::allocateHost's, from which a GPU copies by itself
 };
 
 } // namespace trainrt

@@ -19,9 +19,18 @@ HostDevice::HostDevice(std::shared_ptr<const Package> package, const DeviceOptio
   staging.resize(this->package->program().inputs.size());
 }
 
-Status HostDevice::locate(const void *, bool &here) const {
-  here = false; // it is the host's memory, where callers' arrays are expected
+Status HostDevice::allocateHost(int64_t bytes, void *&memory) {
+  Memory block;
+  TRAINRT_TRY(block.allocate(allocator, bytes, "batches", false));
+  memory = block.data();
+  std::lock_guard lock(hostMutex);
+  hostBlocks.emplace(memory, std::move(block));
   return {};
+}
+
+void HostDevice::releaseHost(void *memory) {
+  std::lock_guard lock(hostMutex);
+  hostBlocks.erase(memory);
 }
 
 Status HostDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,

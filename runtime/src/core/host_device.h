@@ -6,6 +6,8 @@
 #include "core/device.h"
 #include "core/executor.h"
 
+#include <map>
+#include <mutex>
 #include <vector>
 
 namespace trainrt {
@@ -17,7 +19,9 @@ public:
 
   bool runsAhead() const override { return false; }
   bool isHost() const override { return true; }
-  Status locate(const void *data, bool &here) const override;
+  Status locate(ArrayView &) const override { return {}; } ///< all of it is the host's
+  Status allocateHost(int64_t bytes, void *&memory) override;
+  void releaseHost(void *memory) override;
   Status write(void *to, int64_t bytes, const Source &source) override;
   Status copy(void *to, const void *from, int64_t bytes) override;
   Status clear(void *to, int64_t bytes) override;
@@ -41,6 +45,8 @@ private:
   Executor executor;
   DeviceMemory arena, outputBlock;
   std::vector<DeviceMemory> staging;
+  std::mutex hostMutex;
+  std::map<void *, Memory> hostBlocks; ///< under the mutex
   int64_t arenaLowerBound = 0;
   /// Of the last run, which is the only one that can be waited for.
   Result last;

@@ -258,13 +258,18 @@ private:
     // Whole blocks at once, without a branch an element: nearly all batches are good.
     constexpr int64_t block = 1024;
     int64_t begin = 0;
-    for (; begin + block <= count; begin += block) {
-      bool any = false;
+    const uint64_t low = static_cast<uint64_t>(min), high = static_cast<uint64_t>(max - 1);
+    for (; min >= 0 && max > 0 && begin + block <= count; begin += block) {
+      // The sign of one of the differences says so, also where one wraps around: baseline x86 has
+      // no 64-bit comparison of vectors.
+      uint64_t any = 0;
       for (int64_t i = begin; i < begin + block; ++i) {
-        const int64_t value = static_cast<int64_t>(values[i]);
-        any |= (value < min) | (value >= max) | (std::is_unsigned_v<T> & (value < 0));
+        const uint64_t value = static_cast<uint64_t>(static_cast<int64_t>(values[i]));
+        any |= (value - low) | (high - value);
+        if constexpr (std::is_unsigned_v<T>)
+          any |= value;
       }
-      if (any)
+      if (any >> 63)
         break;
     }
     // A block with a value that may be the exception: one by one from there.

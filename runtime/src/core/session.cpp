@@ -404,7 +404,7 @@ Status Session::bind(const Function &function, const Batch &batch, bool fillMiss
                      BoundBatch &bound) {
   std::function<Status(ArrayView &)> locate;
   if (!device->isHost())
-    locate = [this](ArrayView &array) { return device->locate(array.data, array.onDevice); };
+    locate = [this](ArrayView &array) { return device->locate(array); };
   return bindBatch(*source, function, batch, fillMissing, locate, bound);
 }
 

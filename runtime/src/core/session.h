@@ -95,6 +95,8 @@ public:
   /// Compares algorithms for the steps that such batches make; changes no value of the session, but
   /// outputs are lost.
   Status tune(const std::vector<Batch> &batches, double seconds, TuningResult &result);
+  Status allocateHost(int64_t bytes, void *&memory) { return device->allocateHost(bytes, memory); }
+  void releaseHost(void *memory) { device->releaseHost(memory); }
   Status measureCopySpeed(double &bytesPerSecond) {
     return device->measureCopySpeed(bytesPerSecond);
   }

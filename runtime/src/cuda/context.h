@@ -23,6 +23,7 @@ public:
   /// Leaves the primary context as it is when this is destroyed: for libraries whose own objects in
   /// it live as long as the process.
   void keep() { kept = true; }
+  CUcontext get() const { return handle; }
   int ordinal() const { return number; }
   /// Compute capability: 90 for 9.0.
   int capability() const { return major * 10 + minor; }

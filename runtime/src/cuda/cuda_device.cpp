@@ -2,9 +2,11 @@
 // Memory, graphs and runs of a GPU.
 
 #include "cuda/cuda_device.h"
+
 #include "core/convert.h"
 #include "core/plan.h"
 #include "cuda/device.h"
+#include "cuda/graph.h"
 #include "cuda/tuning_subjects.h"
 
 #include <algorithm>
@@ -16,8 +18,6 @@ namespace trainrt::cuda {
 
 namespace {
 constexpr int64_t alignment = cudaPlanAlignment;
-/// Bytes that one thread copies into a pinned block faster than a pool would start.
-constexpr int64_t copyGrain = 1 << 20;
 } // namespace
 
 /// A plan's commands, and the graph of them.
@@ -25,10 +25,15 @@ class CudaDevice::Compiled final : public CompiledPlan {
 public:
   Compiled(CudaDevice &device, const ExecutionPlan &plan)
       : commands(*device.context, device.package->program(), plan),
-        layout(layOutStaging(device.package->program(), plan)), device(device) {}
+        layout(layOutStaging(device.package->program(), plan)), device(device) {
+    for (const Buffer &buffer : plan.function->buffers)
+      hasFlag |=
+          buffer.space == Space::State && int32_t(buffer.index) == device.package->nonfiniteState();
+  }
   ~Compiled() override {
     dropGraph();
-    device.tableBytes -= tables.size();
+    for (const DeviceMemory &table : tables)
+      device.tableBytes -= table.size();
   }
   void dropGraph() {
     CurrentContext current = device.context->makeCurrent();
@@ -40,39 +45,20 @@ public:
 
   Commands commands;
   const StagingLayout layout;
-  /// What the commands' groups read.
-  DeviceMemory tables;
+  bool hasFlag = false; ///< a run may set the state `nonfinite`
+  /// By side: what the commands' groups read.
+  DeviceMemory tables[2];
   uint64_t generation = 0; ///< of the addresses in it; 0: none yet
-  /// Twice the same, launched in turn: one that is running is not launched again before its end.
+  /// By side: one that is running is not launched again before its end.
   CUgraphExec graphs[2] = {};
-  mutable unsigned turn = 0;
   int64_t graphBytes = 0; ///< that the driver took for it
 
 private:
   CudaDevice &device;
 };
 
-StagingLayout layOutStaging(const Program &program, const ExecutionPlan &plan) {
-  StagingLayout layout;
-  for (const TensorDecl &hyper : program.hypers) {
-    layout.hypers.push_back(layout.bytes);
-    layout.bytes += padded(hyper.staticBytes, alignment);
-  }
-  layout.inputs.resize(program.inputs.size());
-  layout.staged.resize(program.inputs.size());
-  for (size_t i = 0; i < plan.function->buffers.size(); ++i) {
-    const Buffer &buffer = plan.function->buffers[i];
-    if (buffer.space != Space::Input || layout.staged[buffer.index])
-      continue;
-    layout.staged[buffer.index] = true;
-    layout.inputs[buffer.index] = layout.bytes;
-    layout.bytes += padded(plan.bufferBytes[i], alignment);
-  }
-  return layout;
-}
-
 void addEstimate(const Program &program, const ExecutionPlan &plan, MemoryUse &use) {
-  use.inputs = std::max(use.inputs, layOutStaging(program, plan).bytes);
+  use.inputs = std::max(use.inputs, 2 * padded(layOutStaging(program, plan).bytes, alignment));
   int64_t scratch = alignment; // the error slot
   for (const Constant &constant : program.constants)
     scratch += padded(int64_t(constant.data.size()), alignment);
@@ -109,9 +95,9 @@ Status CudaDevice::start() {
     ownStream = true;
   }
   // A caller's stream may be the default one, which cannot be captured.
-  for (CUstream *captured : {&captureStream, &besideStream})
-    TRAINRT_TRY(driver.check(driver.cuStreamCreate(captured, CU_STREAM_NON_BLOCKING),
-                             "cannot make a stream"));
+  for (CUstream *other : {&uploadStream, &captureStream, &besideStream})
+    TRAINRT_TRY(
+        driver.check(driver.cuStreamCreate(other, CU_STREAM_NON_BLOCKING), "cannot make a stream"));
   TRAINRT_TRY(reports.allocate(*context, int64_t(numReports * sizeof(Report)), "results"));
   std::memset(reports.data(), 0, size_t(reports.size()));
   for (Underway &run : underway)
@@ -150,35 +136,50 @@ CudaDevice::~CudaDevice() {
   for (Underway &run : underway)
     run = {};
   marks.clear();
-  for (DeviceMemory *block : {&arena, &outputBlock, &staging, &workspace, &constants, &errorSlot})
+  for (DeviceMemory *block :
+       {&arena, &outputBlock, &staging[0], &staging[1], &workspace, &constants, &errorSlot})
     block->release();
   // Last: releasing memory waits for the stream.
   if (ownStream)
     driver.cuStreamDestroy(stream);
-  for (CUstream captured : {captureStream, besideStream})
-    if (captured)
-      driver.cuStreamDestroy(captured);
+  for (CUstream other : {uploadStream, captureStream, besideStream})
+    if (other)
+      driver.cuStreamDestroy(other);
 }
 
-Status CudaDevice::locate(const void *data, bool &here) const {
-  here = false;
-  if (!data)
+Status CudaDevice::locate(ArrayView &array) const {
+  array.onDevice = array.pinned = false;
+  if (!array.data)
     return {};
+  if (hostBlocks.contain(array.data, array.bytes)) {
+    array.pinned = true;
+    return {};
+  }
   CurrentContext current = context->makeCurrent();
   // Memory that the driver does not know has type 0 and is the host's.
   unsigned type = 0;
   int ordinal = -1;
   int attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   void *values[] = {&type, &ordinal};
-  TRAINRT_TRY(driver.check(driver.cuPointerGetAttributes(2, attributes, values, at(data)),
+  TRAINRT_TRY(driver.check(driver.cuPointerGetAttributes(2, attributes, values, at(array.data)),
                            "cannot ask where an array lies"));
   if (type != CU_MEMORYTYPE_DEVICE)
     return {};
   if (ordinal != context->ordinal())
     return fail(Code::InvalidArgument, "an array of the batch lies on GPU ", ordinal,
                 ", the session is on ", context->name());
-  here = true;
+  array.onDevice = true;
   return {};
+}
+
+Status CudaDevice::allocateHost(int64_t bytes, void *&memory) {
+  CurrentContext current = context->makeCurrent();
+  return hostBlocks.allocate(*context, bytes, memory);
+}
+
+void CudaDevice::releaseHost(void *memory) {
+  CurrentContext current = context->makeCurrent();
+  hostBlocks.release(memory);
 }
 
 //===- memory -----------------------------------------------------------------===//
@@ -293,7 +294,7 @@ Status CudaDevice::view(const void *from, int64_t bytes, const void *&host) {
 void CudaDevice::addMemory(MemoryUse &use) const {
   use.arena += arena.size();
   use.arenaLowerBound = arenaLowerBound;
-  use.inputs += staging.size();
+  use.inputs += staging[0].size() + staging[1].size();
   use.outputs += outputBlock.size();
   use.scratch += workspace.size() + constants.size() + errorSlot.size() + tableBytes;
   use.driver += codeBytes + graphBytes;
@@ -327,7 +328,8 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   std::string needs;
   for (auto [block, bytes, name] : {std::tuple{&arena, plan.arenaBytes, "activations"},
                                     std::tuple{&outputBlock, plan.outputBytes, "outputs"},
-                                    std::tuple{&staging, compiled.layout.bytes, "inputs"},
+                                    std::tuple{&staging[0], compiled.layout.bytes, "inputs"},
+                                    std::tuple{&staging[1], compiled.layout.bytes, "next inputs"},
                                     std::tuple{&workspace, workspaceBytes, "workspace"}}) {
     more += std::max<int64_t>(0, bytes - block->size());
     needs += (needs.empty() ? "" : ", ") + std::string(name) + " " + bytesText(uint64_t(bytes));
@@ -337,25 +339,20 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
     arenaLowerBound = plan.arenaLowerBound;
   TRAINRT_TRY(grow(arena, plan.arenaBytes, "activations"));
   TRAINRT_TRY(grow(outputBlock, plan.outputBytes, "outputs"));
-  TRAINRT_TRY(grow(staging, compiled.layout.bytes, "inputs"));
+  for (DeviceMemory &block : staging)
+    TRAINRT_TRY(grow(block, compiled.layout.bytes, "inputs"));
   TRAINRT_TRY(grow(workspace, workspaceBytes, "workspace"));
-  const std::vector<unsigned char> &tables = compiled.commands.groupTables();
-  if (compiled.tables.size() < int64_t(tables.size())) {
-    TRAINRT_TRY(allocate(int64_t(tables.size()), "launch tables", false, compiled.tables));
-    tableBytes += compiled.tables.size();
-  }
-  compiled.commands.resolve(
-      [&](uint32_t index) { return addressOfBuffer(compiled, plan, index); }, at(errorSlot.data()),
-      {at(workspace.data()), uint64_t(workspace.size())}, at(compiled.tables.data()));
-  if (!tables.empty())
-    TRAINRT_TRY(write(compiled.tables.data(), int64_t(tables.size()),
-                      [&](unsigned char *to, int64_t begin, int64_t end) {
-                        std::memcpy(to, tables.data() + begin, size_t(end - begin));
-                      }));
-  if (!synchronous && !observer) {
+  const bool captures = !synchronous && !observer;
+  if (captures)
     compiled.dropGraph();
-    Status status = measured(compiled.graphBytes, [&] { return capture(compiled, plan); });
-    graphBytes += compiled.graphBytes;
+  for (unsigned side = 0; side < (captures ? 2u : 1u); ++side) {
+    TRAINRT_TRY(resolve(compiled, plan, side));
+    if (!captures)
+      continue;
+    int64_t taken = 0;
+    Status status = measured(taken, [&] { return capture(compiled, plan, side); });
+    compiled.graphBytes += taken;
+    graphBytes += taken;
     if (!status.ok()) {
       compiled.dropGraph(); // there may be one of the two
       return status;
@@ -365,8 +362,26 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   return {};
 }
 
+Status CudaDevice::resolve(Compiled &compiled, const ExecutionPlan &plan, unsigned side) {
+  const std::vector<unsigned char> &tables = compiled.commands.groupTables();
+  DeviceMemory &block = compiled.tables[side];
+  if (block.size() < int64_t(tables.size())) {
+    TRAINRT_TRY(allocate(int64_t(tables.size()), "launch tables", false, block));
+    tableBytes += block.size();
+  }
+  compiled.commands.resolve(
+      [&](uint32_t index) { return addressOfBuffer(compiled, plan, index, side); },
+      at(errorSlot.data()), {at(workspace.data()), uint64_t(workspace.size())}, at(block.data()));
+  if (tables.empty())
+    return {};
+  return write(block.data(), int64_t(tables.size()),
+               [&](unsigned char *to, int64_t begin, int64_t end) {
+                 std::memcpy(to, tables.data() + begin, size_t(end - begin));
+               });
+}
+
 DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan,
-                                          uint32_t index) const {
+                                          uint32_t index, unsigned side) const {
   const Buffer &buffer = plan.function->buffers[index];
   switch (buffer.space) {
   case Space::Arena:
@@ -374,9 +389,9 @@ DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const Execut
   case Space::Output:
     return at(outputBlock.data()) + DeviceAddress(plan.bufferOffsets[index]);
   case Space::Input:
-    return at(staging.data()) + DeviceAddress(compiled.layout.inputs[buffer.index]);
+    return at(staging[side].data()) + DeviceAddress(compiled.layout.inputs[buffer.index]);
   case Space::Hyper:
-    return at(staging.data()) + DeviceAddress(compiled.layout.hypers[buffer.index]);
+    return at(staging[side].data()) + DeviceAddress(compiled.layout.hypers[buffer.index]);
   case Space::Constant:
     return at(constants.data()) + DeviceAddress(constantOffsets[buffer.index]);
   default:
@@ -384,7 +399,7 @@ DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const Execut
   }
 }
 
-Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan) {
+Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, unsigned side) {
   if (compiled.commands.size() == 0)
     return {};
   const std::string where = "function '" + plan.function->name + "'";
@@ -398,17 +413,14 @@ Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan) {
   if (status.ok())
     status = driver.check(ended, ("cannot capture " + where).c_str());
   if (status.ok())
-    for (CUgraphExec &executable : compiled.graphs)
-      if (status.ok())
-        status = driver.check(driver.cuGraphInstantiate(&executable, graph, 0),
-                              ("cannot make a graph of " + where).c_str());
+    status = instantiate(*context, graph, ("cannot make a graph of " + where).c_str(),
+                         compiled.graphs[side]);
   if (graph)
     driver.cuGraphDestroy(graph);
   // The first launch then costs no more than later ones.
-  for (CUgraphExec executable : compiled.graphs)
-    if (status.ok())
-      status = driver.check(driver.cuGraphUpload(executable, stream),
-                            ("cannot load the graph of " + where).c_str());
+  if (status.ok())
+    status = driver.check(driver.cuGraphUpload(compiled.graphs[side], stream),
+                          ("cannot load the graph of " + where).c_str());
   return status;
 }
 
@@ -466,39 +478,31 @@ Status CudaDevice::enqueueLanes(const Compiled &compiled, const std::string &whe
 
 //===- runs -------------------------------------------------------------------===//
 
-Status CudaDevice::fillStaging(const Run &run, const Compiled &compiled, unsigned char *block) {
+Status CudaDevice::stage(const Run &run, const Compiled &compiled) {
+  // The run before may be under way, but the one before it is done, and with it this turn's block.
+  Upload &upload = uploads[turn];
+  const StagingLayout &layout = compiled.layout;
   const Program &program = package->program();
-  for (size_t i = 0; i < program.hypers.size(); ++i)
-    std::memcpy(block + compiled.layout.hypers[i], run.hypers[i].data(),
-                size_t(program.hypers[i].staticBytes));
-  if (!run.batch)
+  if (std::exchange(upload.busy, false))
+    TRAINRT_TRY(driver.check(await(upload.done), "the batch could not be copied to the GPU"));
+  if (layout.bytes > upload.memory.size())
+    TRAINRT_TRY(upload.memory.allocate(*context, layout.bytes, "inputs"));
+  TRAINRT_TRY(fillStaging(program, layout, run, *pool, upload.memory.data()));
+  auto send = [&](const StagingLayout::Part &part) {
+    const void *from = part.from ? part.from : upload.memory.data() + part.offset;
+    return driver.check(driver.cuMemcpyHtoDAsync(at(staging[turn].data() + part.offset), from,
+                                                 size_t(part.bytes), uploadStream),
+                        "cannot copy the batch");
+  };
+  for (const StagingLayout::Part &part : partsToSend(program, layout, run))
+    TRAINRT_TRY(send(part));
+  if (!layout.bytes)
     return {};
-  for (uint32_t input : run.plan.function->inputs) {
-    const ArrayView &array = run.batch->arrays[input];
-    if (!compiled.layout.staged[input] || array.onDevice)
-      continue;
-    const DType dtype = program.inputs[input].dtype;
-    unsigned char *to = block + compiled.layout.inputs[input];
-    int64_t count, bytes;
-    if (!countElements(array.shape.data(), array.shape.size(), count) ||
-        !countBytes(dtype, array.shape.data(), array.shape.size(), bytes))
-      return fail(Code::BadData, "input '", program.inputs[input].name, "' is too large");
-    if (!bytes)
-      continue;
-    if (!array.data)
-      std::memset(to, 0, size_t(bytes));
-    else if (array.dtype != dtype)
-      convertElements(array.data, array.dtype, to, dtype, count);
-    else if (bytes <= copyGrain)
-      std::memcpy(to, array.data, size_t(bytes));
-    else
-      pool->parallelFor(bytes, copyGrain,
-                        [to, from = static_cast<const unsigned char *>(array.data)](
-                            unsigned, int64_t begin, int64_t end) {
-                          std::memcpy(to + begin, from + begin, size_t(end - begin));
-                        });
-  }
-  return {};
+  TRAINRT_TRY(driver.check(driver.cuEventRecord(upload.done.get(), uploadStream),
+                           "cannot record an event"));
+  upload.busy = true;
+  return driver.check(driver.cuStreamWaitEvent(stream, upload.done.get(), 0),
+                      "cannot wait for the batch");
 }
 
 Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
@@ -516,33 +520,17 @@ Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
     return cancelled();
   CurrentContext current = context->makeCurrent();
   transfers.forget();
-  // Kernels of the run before may be busy, but copies into this block are done.
-  Upload &upload = uploads[nextUpload++ % 2];
-  if (std::exchange(upload.busy, false))
-    TRAINRT_TRY(fault(driver.check(await(upload.done), "the batch could not be copied to the GPU"),
-                      function));
-  const int64_t bytes = compiled.layout.bytes;
-  if (bytes > upload.memory.size())
-    TRAINRT_TRY(upload.memory.allocate(*context, bytes, "inputs"));
-  TRAINRT_TRY(fillStaging(run, compiled, upload.memory.data()));
+  if (!synchronous && !observer)
+    turn ^= 1;
+  TRAINRT_TRY(fault(stage(run, compiled), function));
   run.began = true;
-  if (bytes) {
-    TRAINRT_TRY(
-        fault(driver.check(driver.cuMemcpyHtoDAsync(at(staging.data()), upload.memory.data(),
-                                                    size_t(bytes), stream),
-                           "cannot copy the batch"),
-              function));
-    TRAINRT_TRY(
-        driver.check(driver.cuEventRecord(upload.done.get(), stream), "cannot record an event"));
-    upload.busy = true;
-  }
   for (uint32_t input : function.inputs)
     if (run.batch && run.batch->arrays[input].onDevice && compiled.layout.staged[input])
-      TRAINRT_TRY(
-          driver.check(driver.cuMemcpyDtoDAsync(at(staging.data() + compiled.layout.inputs[input]),
-                                                at(run.batch->arrays[input].data),
-                                                size_t(run.batch->arrays[input].bytes), stream),
-                       "cannot copy the batch"));
+      TRAINRT_TRY(driver.check(
+          driver.cuMemcpyDtoDAsync(
+              at(staging[turn].data()) + DeviceAddress(compiled.layout.inputs[input]),
+              at(run.batch->arrays[input].data), size_t(run.batch->arrays[input].bytes), stream),
+          "cannot copy the batch"));
   TRAINRT_TRY(launch(plan, compiled, ticket));
   return run.stop && run.stop(total, total) ? cancelled() : Status();
 }
@@ -562,7 +550,7 @@ Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &c
                                          const void *&host) {
     copied.resize(size_t(bytes));
     host = copied.data();
-    return transfers.download(addressOfBuffer(compiled, plan, buffer) + DeviceAddress(offset),
+    return transfers.download(addressOfBuffer(compiled, plan, buffer, turn) + DeviceAddress(offset),
                               bytes, copied.data(), stream);
   };
   if (observer)
@@ -728,9 +716,9 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, T
     TRAINRT_TRY(runSynchronously(plan, compiled));
   } else if (observer) {
     TRAINRT_TRY(runTimed(plan, compiled));
-  } else if (compiled.graphs[0]) {
-    CUgraphExec graph = compiled.graphs[compiled.turn ^= 1];
-    TRAINRT_TRY(fault(driver.check(driver.cuGraphLaunch(graph, stream), "cannot launch its graph"),
+  } else if (compiled.graphs[turn]) {
+    TRAINRT_TRY(fault(driver.check(driver.cuGraphLaunch(compiled.graphs[turn], stream),
+                                   "cannot launch its graph"),
                       function));
   }
 
@@ -738,7 +726,7 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, T
   Underway &run = underway[ticket % numReports];
   Report *report = reinterpret_cast<Report *>(reports.data()) + ticket % numReports;
   run.function = &function;
-  run.hasLoss = run.hasFlag = false;
+  run.hasLoss = false;
   auto fetch = [&](void *to, const void *from, size_t size) {
     return driver.check(driver.cuMemcpyDtoHAsync(to, at(from), size, stream),
                         "cannot copy the results");
@@ -752,12 +740,9 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, T
     run.hasLoss = true;
     break;
   }
-  for (const Buffer &buffer : function.buffers)
-    if (buffer.space == Space::State && int32_t(buffer.index) == package->nonfiniteState()) {
-      TRAINRT_TRY(fetch(&report->nonfinite, addressOf(buffer.space, buffer.index), 4));
-      run.hasFlag = true;
-      break;
-    }
+  if ((run.hasFlag = compiled.hasFlag))
+    TRAINRT_TRY(
+        fetch(&report->nonfinite, addressOf(Space::State, uint32_t(package->nonfiniteState())), 4));
   TRAINRT_TRY(fetch(report->error, errorSlot.data(), sizeof report->error));
   return driver.check(driver.cuEventRecord(run.done.get(), stream), "cannot record an event");
 }

@@ -9,23 +9,13 @@
 #include "cuda/commands.h"
 #include "cuda/context.h"
 #include "cuda/kernels.h"
+#include "cuda/staging.h"
 #include "cuda/transfers.h"
 
 #include <map>
 #include <string>
 
 namespace trainrt::cuda {
-
-/// Where the hyper-parameters and inputs of a run lie, in the pinned block and in the device's
-/// alike.
-struct StagingLayout {
-  std::vector<int64_t> hypers;
-  /// By index in Program::inputs; only those that have a buffer are staged.
-  std::vector<int64_t> inputs;
-  std::vector<bool> staged;
-  int64_t bytes = 0;
-};
-StagingLayout layOutStaging(const Program &program, const ExecutionPlan &plan);
 
 class CudaDevice final : public Device {
 public:
@@ -36,7 +26,9 @@ public:
 
   bool runsAhead() const override { return true; }
   bool isHost() const override { return false; }
-  Status locate(const void *data, bool &here) const override;
+  Status locate(ArrayView &array) const override;
+  Status allocateHost(int64_t bytes, void *&memory) override;
+  void releaseHost(void *memory) override;
   Status write(void *to, int64_t bytes, const Source &source) override;
   Status copy(void *to, const void *from, int64_t bytes) override;
   Status clear(void *to, int64_t bytes) override;
@@ -89,13 +81,16 @@ private:
   /// Numbers as activations are, any type's, so that products take the power that they will take.
   Status fillWithNumbers(DeviceAddress to, int64_t bytes);
   Status ready(Compiled &compiled, const ExecutionPlan &plan);
-  Status capture(Compiled &compiled, const ExecutionPlan &plan);
+  /// `side`: of the staging blocks.
+  Status resolve(Compiled &compiled, const ExecutionPlan &plan, unsigned side);
+  Status capture(Compiled &compiled, const ExecutionPlan &plan, unsigned side);
   /// The commands on two streams, with what they wait for.
   Status enqueueLanes(const Compiled &compiled, const std::string &where,
                       std::vector<Event> &events);
-  DeviceAddress addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan,
-                                uint32_t index) const;
-  Status fillStaging(const Run &run, const Compiled &compiled, unsigned char *block);
+  DeviceAddress addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan, uint32_t index,
+                                unsigned side) const;
+  /// Hyper-parameters and inputs of the host to the staging block of this turn.
+  Status stage(const Run &run, const Compiled &compiled);
   /// The commands one by one, each waited for.
   Status runSynchronously(const ExecutionPlan &plan, const Compiled &compiled);
   /// The commands one by one, with events around them; the observer is told at the end.
@@ -110,18 +105,24 @@ private:
   const bool synchronous;
   CommandObserver *const observer;
   /// The last two are captured only.
-  CUstream stream = nullptr, captureStream = nullptr, besideStream = nullptr;
+  CUstream stream = nullptr, uploadStream = nullptr, captureStream = nullptr,
+           besideStream = nullptr;
   bool ownStream = false;
   std::unique_ptr<Kernels> kernels;
   std::unique_ptr<Libraries> libraries;
   Transfers transfers;
+  PinnedBlocks hostBlocks;
   /// What is allocated, by its name in messages.
   std::map<std::string, int64_t> held;
   int64_t heldBytes = 0;
   /// Taken by the driver: for kernels and libraries; for the graphs that there are.
   int64_t codeBytes = 0, graphBytes = 0, tableBytes = 0;
   std::map<const unsigned char *, std::string> names;
-  DeviceMemory arena, outputBlock, staging, workspace, constants, errorSlot;
+  DeviceMemory arena, outputBlock, workspace, constants, errorSlot;
+  /// Two sides, which runs take in turn: the inputs of the next one arrive while one reads its own.
+  /// Runs without a graph stay on the first.
+  DeviceMemory staging[2];
+  unsigned turn = 0; ///< the side of the last run
   std::vector<int64_t> constantOffsets;
   int64_t arenaLowerBound = 0;
   /// Counts the moves of memory that graphs refer to.
@@ -133,7 +134,6 @@ private:
   /// Of runTimed: one before the first command and one after each.
   std::vector<Event> marks;
   Ticket nextTicket = 0;
-  size_t nextUpload = 0;
   const ExecutionPlan *lastPlan = nullptr;
 };
 

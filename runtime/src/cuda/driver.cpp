@@ -27,7 +27,7 @@ Status loadFunctions(const char *library, bool named, Driver &driver) {
   driver.name = reinterpret_cast<decltype(driver.name)>(dlsym(handle, #symbol));                   \
   if (!driver.name)                                                                                \
     return fail(Code::DeviceError, "the NVIDIA driver's library ", library, " has no function ",   \
-                #symbol, "; a driver for CUDA 12 or newer is needed");
+                #symbol, "; a driver for CUDA 12.4 or newer is needed");
   TRAINRT_CUDA_FUNCTIONS(TRAINRT_CUDA_RESOLVE)
 #undef TRAINRT_CUDA_RESOLVE
   if (CUresult result = driver.cuInit(0); result != CUDA_SUCCESS)

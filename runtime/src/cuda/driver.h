@@ -25,6 +25,7 @@ using CUevent = struct CUevent_st *;
 using CUgraph = struct CUgraph_st *;
 using CUgraphExec = struct CUgraphExec_st *;
 using CUgraphNode = struct CUgraphNode_st *;
+using CUgraphConditionalHandle = unsigned long long;
 
 enum : CUresult {
   CUDA_SUCCESS = 0,
@@ -44,12 +45,32 @@ enum : int {
   CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+  CU_GRAPH_NODE_TYPE_CONDITIONAL = 13,
+  CU_GRAPH_COND_TYPE_IF = 0,
 };
 enum : unsigned {
   CU_STREAM_NON_BLOCKING = 1,
   CU_EVENT_DEFAULT = 0,
   CU_EVENT_DISABLE_TIMING = 2,
   CU_MEMORYTYPE_DEVICE = 2,
+  CU_GRAPH_COND_ASSIGN_DEFAULT = 1,
+};
+
+struct CUDA_CONDITIONAL_NODE_PARAMS {
+  CUgraphConditionalHandle handle;
+  int type;
+  unsigned size;
+  CUgraph *phGraph_out;
+  CUcontext ctx;
+};
+struct CUgraphNodeParams {
+  int type;
+  int reserved0[3];
+  union {
+    long long reserved1[29];
+    CUDA_CONDITIONAL_NODE_PARAMS conditional;
+  };
+  long long reserved2;
 };
 
 /// Every function as a pointer under its documented name. (X: name, exported symbol, parameters.)
@@ -89,6 +110,16 @@ enum : unsigned {
   X(cuStreamEndCapture, cuStreamEndCapture, (CUstream stream, CUgraph * graph))                    \
   X(cuGraphInstantiate, cuGraphInstantiateWithFlags,                                               \
     (CUgraphExec * executable, CUgraph graph, unsigned long long flags))                           \
+  X(cuGraphCreate, cuGraphCreate, (CUgraph * graph, unsigned flags))                               \
+  X(cuGraphConditionalHandleCreate, cuGraphConditionalHandleCreate,                                \
+    (CUgraphConditionalHandle * handle, CUgraph graph, CUcontext context, unsigned initial,        \
+     unsigned flags))                                                                              \
+  X(cuGraphAddNode, cuGraphAddNode_v2,                                                             \
+    (CUgraphNode * node, CUgraph graph, const CUgraphNode *dependencies, const void *edges,        \
+     size_t count, CUgraphNodeParams *parameters))                                                 \
+  X(cuGraphAddChildGraphNode, cuGraphAddChildGraphNode,                                            \
+    (CUgraphNode * node, CUgraph graph, const CUgraphNode *dependencies, size_t count,             \
+     CUgraph child))                                                                               \
   X(cuGraphDestroy, cuGraphDestroy, (CUgraph graph))                                               \
   X(cuGraphExecDestroy, cuGraphExecDestroy, (CUgraphExec executable))                              \
   X(cuGraphUpload, cuGraphUpload, (CUgraphExec executable, CUstream stream))                       \

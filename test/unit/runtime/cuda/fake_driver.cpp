@@ -266,6 +266,32 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph gra
   state.allocated += state.graphBytes;
   return CUDA_SUCCESS;
 }
+EXPORT CUresult cuGraphCreate(CUgraph *graph, unsigned) {
+  *graph = reinterpret_cast<CUgraph>(new std::vector<Work>());
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *handle, CUgraph, CUcontext,
+                                               unsigned initial, unsigned flags) {
+  *handle = 1;
+  return initial == 1 && flags == CU_GRAPH_COND_ASSIGN_DEFAULT ? CUDA_SUCCESS : invalidValue;
+}
+/// Of a condition that always holds: its body is the graph itself.
+EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *,
+                                  const void *, size_t, CUgraphNodeParams *parameters) {
+  static CUgraph body;
+  body = graph;
+  *node = reinterpret_cast<CUgraphNode>(graph);
+  parameters->conditional.phGraph_out = &body;
+  return parameters->type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? CUDA_SUCCESS : invalidValue;
+}
+EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *,
+                                         size_t, CUgraph child) {
+  auto &work = *reinterpret_cast<std::vector<Work> *>(graph);
+  const auto &more = *reinterpret_cast<std::vector<Work> *>(child);
+  work.insert(work.end(), more.begin(), more.end());
+  *node = reinterpret_cast<CUgraphNode>(child);
+  return CUDA_SUCCESS;
+}
 EXPORT CUresult cuGraphDestroy(CUgraph graph) {
   delete reinterpret_cast<std::vector<Work> *>(graph);
   return CUDA_SUCCESS;
@@ -306,10 +332,23 @@ EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream) {
   });
   return sticky;
 }
-EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
-  Stream *stream = get(handle), *from = reinterpret_cast<Event *>(event)->stream;
-  if (!from || !from->capture)
+/// Runs what is before the event on its stream.
+static void reach(Event *event) {
+  while (!event->done && !event->stream->queue.empty() && sticky == CUDA_SUCCESS) {
+    Work work = std::move(event->stream->queue.front());
+    event->stream->queue.pop_front();
+    work();
+  }
+}
+EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent awaited, unsigned) {
+  Event *event = reinterpret_cast<Event *>(awaited);
+  Stream *stream = get(handle), *from = event->stream;
+  if (!from)
     return invalidValue;
+  if (!from->capture) {
+    enqueue(handle, [event] { reach(event); });
+    return sticky;
+  }
   stream->capture = from->capture;
   if (stream->capture == stream)
     from->unjoined = false;
@@ -318,11 +357,7 @@ EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
 EXPORT CUresult cuEventSynchronize(CUevent handle) {
   Event *event = reinterpret_cast<Event *>(handle);
   state.waits += !event->done;
-  while (!event->done && !event->stream->queue.empty() && sticky == CUDA_SUCCESS) {
-    Work work = std::move(event->stream->queue.front());
-    event->stream->queue.pop_front();
-    work();
-  }
+  reach(event);
   return sticky;
 }
 EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) {

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Executable graphs whose launch costs the host the same, however many nodes there are.
+#ifndef TRAINRT_CUDA_GRAPH_H
+#define TRAINRT_CUDA_GRAPH_H
+
+#include "cuda/context.h"
+
+namespace trainrt::cuda {
+
+/// Makes `captured` executable as the body of one conditional node whose condition always holds:
+/// the driver keeps a body on the device and starts it there. Launched by itself, a graph of
+/// thousands of nodes, some of which are no kernels, keeps the host busy until the device has
+/// taken nearly all of them. TRAINRT_GRAPHS=plain does that all the same, for tools that cannot
+/// look into a body (compute-sanitizer takes it for a fault). The context is current; `captured`
+/// may be destroyed afterwards. `what` begins the error.
+Status instantiate(const Context &context, CUgraph captured, const char *what,
+                   CUgraphExec &executable);
+
+} // namespace trainrt::cuda
+
+#endif // TRAINRT_CUDA_GRAPH_H
