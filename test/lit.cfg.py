@@ -20,10 +20,12 @@ for variable in ("CCACHE_DIR", "CUDA_HOME", "HOME", "TMPDIR"):
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]
 
-# The project's environment has numpy; without it the tests that need numpy are unsupported.
+# The project's environment has numpy and onnx; without it the tests that need them are unsupported.
 python = os.path.join(config.source_dir, ".venv", "bin", "python3")
 if os.path.exists(python):
     config.available_features.add("numpy")
+    if glob.glob(os.path.join(config.source_dir, ".venv/lib/python3*/site-packages/onnx")):
+        config.available_features.add("onnx")
 else:
     python = sys.executable
 

@@ -69,7 +69,7 @@ def step_row(case, precision, lines):
 
 STEP_HEAD = [
     "case", "trainc ms (p10 - p90)", "eager ms", "compile ms", "reduce-overhead ms",
-    "graphs ms", "llm.c ms", "ratio to the best",
+    "graphs ms", "llm.c ms", "ratio to the best of PyTorch",
     "limit ms", "times the limit", "our peak GB", "peak GB of the best",
 ]  # fmt: skip
 

@@ -7,6 +7,7 @@
 #include "run/evaluate.h"
 #include "run/export.h"
 #include "run/failure.h"
+#include "run/onnx_export.h"
 #include "run/train.h"
 #include "run/tune.h"
 
@@ -33,6 +34,10 @@ void runWith(Options options) {
   if (options.accumulate == 0)
     options.accumulate = package.info.accumulate;
   checkOutputs(options);
+  std::unique_ptr<OnnxExport> onnx;
+  if (options.exportsOnnx())
+    onnx = std::make_unique<OnnxExport>(
+        package, OnnxExport::Settings{options.model, options.outputs}, options.exportPath);
   const bool training = !options.data.empty();
   std::unique_ptr<Dataset> data, evalData;
   if (training) {
@@ -67,7 +72,9 @@ void runWith(Options options) {
     evaluate(session.get(), *evalData, *reporter);
   if (!options.predict.empty())
     predict(options, package, session.get(), *reporter);
-  if (!options.exportPath.empty())
+  if (onnx)
+    onnx->write(session.get(), *reporter);
+  else if (!options.exportPath.empty())
     exportParameters(package, session.get(), options.exportPath, *reporter);
   if (!options.profile.empty()) {
     profile.write(options.profile);

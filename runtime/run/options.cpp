@@ -64,12 +64,12 @@ std::string findConflict(const Options &o) {
     return "--tune needs -o TUNED.tpk";
   if (o.predict.empty() && !o.tune && !o.output.empty())
     return "-o needs --predict FILE or --tune SECONDS";
-  if (o.predict.empty() && !o.outputs.empty())
-    return "--outputs needs --predict FILE";
-  if (endsWith(o.exportPath, ".onnx"))
-    return "--export to an .onnx file is not available in this version: export a .safetensors file";
-  if (!o.exportPath.empty() && !endsWith(o.exportPath, ".safetensors"))
-    return "--export writes .safetensors files: '" + o.exportPath + "' is none";
+  if (!o.exportPath.empty() && !o.exportsOnnx() && !endsWith(o.exportPath, ".safetensors"))
+    return "--export writes .onnx and .safetensors files: '" + o.exportPath + "' is neither";
+  if (o.predict.empty() && !o.exportsOnnx() && !o.outputs.empty())
+    return "--outputs needs --predict FILE or --export FILE.onnx";
+  if (!o.model.empty() && !o.exportsOnnx())
+    return "--model needs --export FILE.onnx";
   if (!o.profile.empty() && o.checkNumerics)
     return "--profile and --check-numerics exclude each other";
   if (!o.dumpGradients.empty() &&
@@ -154,7 +154,13 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_option("--keep", o.keep, "keep only the newest N checkpoints")
       ->check(integer(1))
       ->group(group);
-  app.add_option("--export", o.exportPath, "write all parameters to this .safetensors file")
+  app.add_option("--export", o.exportPath,
+                 "write all parameters to this .safetensors file, or the whole model with them to "
+                 "this .onnx file, in evaluation mode")
+      ->group(group);
+  app.add_option("--model", o.model,
+                 "the .onnx file that the package was compiled from, for --export (default: where "
+                 "it was then)")
       ->group(group);
 
   group = "Optimizer";
@@ -188,7 +194,9 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->group(group);
   app.add_option("--predict", o.predict, "write the outputs for this data (after training, if any)")
       ->group(group);
-  app.add_option("--outputs", o.outputs, "NAME,...: which outputs (default: all but the loss)")
+  app.add_option("--outputs", o.outputs,
+                 "NAME,...: which outputs --predict writes (default: all but the loss) and "
+                 "--export to .onnx leaves in the model (default: all)")
       ->delimiter(',')
       ->group(group);
   app.add_option("-o", o.output,

@@ -33,7 +33,7 @@ struct Options {
 
   std::string predict, output;
   std::vector<std::string> outputs;
-  std::string exportPath;
+  std::string exportPath, model;
   std::string dumpGradients;
   std::optional<double> tune; ///< seconds; writes `output`
 
@@ -45,6 +45,8 @@ struct Options {
   bool synchronous = false;
   std::string profile;
   bool checkNumerics = false;
+
+  bool exportsOnnx() const { return exportPath.ends_with(".onnx"); }
 };
 
 /// Either options, or text to print and the code to exit with (0: help or version on standard

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <unistd.h>
 
 namespace trainrt::run {
 
@@ -117,9 +118,25 @@ extern "C" void onSignal(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
+/// A read of a mapped file that has no such bytes any more.
+extern "C" void onBusError(int signal, siginfo_t *info, void *) {
+  if (info->si_code == BUS_ADRERR) {
+    static const char text[] =
+        "trainc-run: error: a file that was being read (data, weights, package or checkpoint) was "
+        "cut short by another program, or its disk failed\n";
+    [[maybe_unused]] ssize_t ignored = ::write(STDERR_FILENO, text, sizeof text - 1);
+    ::_exit(exitInput);
+  }
+  std::signal(signal, SIG_DFL); // comes again, and ends the process
+}
+
 } // namespace
 
 void catchSignals() {
+  struct sigaction bus{};
+  bus.sa_sigaction = onBusError;
+  bus.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &bus, nullptr);
   std::signal(SIGINT, onSignal);
   std::signal(SIGTERM, onSignal);
   std::signal(SIGPIPE, SIG_IGN);

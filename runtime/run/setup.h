@@ -43,7 +43,7 @@ Session openSession(const Options &options, const Package &package, bool inferen
 void reportWarnings(trainrt_session *session, Reporter &reporter);
 
 /// From now on SIGINT and SIGTERM only set a flag; a second one ends the process as usual. A closed
-/// pipe is an error of the write, not a signal.
+/// pipe is an error of the write, not a signal; a mapped file that becomes shorter is one of input.
 void catchSignals();
 /// The name of the signal that came, or nullptr.
 const char *interruption();

@@ -1,47 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A C11 host: opens DIR/m.tpk (pred = x . w + table[id]), trains, evaluates, saves, resumes, and
  * makes every kind of mistake. */
-#include "trainrt/trainrt.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-
-static int failures = 0;
-
-#define CHECK(condition)                                                                           \
-  do {                                                                                             \
-    if (!(condition)) {                                                                            \
-      printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                               \
-      ++failures;                                                                                  \
-    }                                                                                              \
-  } while (0)
-
-/* The call must return `expected`, with a message that contains `text`. */
-#define CHECK_ERROR(call, expected, text)                                                          \
-  do {                                                                                             \
-    error = NULL;                                                                                  \
-    trainrt_status status_ = (call);                                                               \
-    if (status_ != (expected) || trainrt_error_status(error) != (expected) ||                      \
-        !strstr(trainrt_error_message(error), text)) {                                             \
-      printf("%s:%d: got %s '%s', expected %s '%s'\n", __FILE__, __LINE__,                         \
-             trainrt_status_name(status_), trainrt_error_message(error),                           \
-             trainrt_status_name(expected), text);                                                 \
-      ++failures;                                                                                  \
-    }                                                                                              \
-    trainrt_error_free(error);                                                                     \
-    error = NULL;                                                                                  \
-  } while (0)
-
-#define CHECK_OK(call)                                                                             \
-  do {                                                                                             \
-    trainrt_status status_ = (call);                                                               \
-    if (status_ != TRAINRT_OK) {                                                                   \
-      printf("%s:%d: %s: %s\n", __FILE__, __LINE__, trainrt_status_name(status_),                  \
-             trainrt_error_message(error));                                                        \
-      trainrt_error_free(error);                                                                   \
-      exit(1);                                                                                     \
-    }                                                                                              \
-  } while (0)
+#include "check.h"
 
 enum { ROWS = 8 };
 static float x[ROWS][3], y[ROWS];

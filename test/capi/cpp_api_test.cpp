@@ -1,17 +1,170 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A C++17 host: the wrapper's handles and exceptions on DIR/m.tpk.
+// A C++ host, built as C++17 and as C++20: the wrapper's handles, tensors, callbacks and exceptions
+// on DIR/m.tpk.
 #include "trainrt/trainrt.hpp"
 
+#include <array>
+#include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <type_traits>
 
 namespace {
+
 int failures = 0;
+
 void check(bool condition, const char *what) {
   if (!condition) {
     std::printf("failed: %s\n", what);
     ++failures;
   }
 }
+
+/// `body` must throw an Exception of `status` whose message contains `text`.
+template <typename Body>
+void throws(trainrt_status status, const char *text, const char *what, Body body) {
+  try {
+    body();
+    check(false, what);
+  } catch (const trainrt::Exception &exception) {
+    if (exception.status() != status || !std::strstr(exception.what(), text))
+      std::printf("%s: %s\n", trainrt_status_name(exception.status()), exception.what());
+    check(exception.status() == status && std::strstr(exception.what(), text), what);
+  }
+}
+
+static_assert(std::is_move_constructible_v<trainrt::Session> &&
+              !std::is_copy_constructible_v<trainrt::Session>);
+static_assert(std::is_nothrow_move_assignable_v<trainrt::Package> &&
+              !std::is_copy_assignable_v<trainrt::Package>);
+static_assert(trainrt::dtypeOf<const int64_t>() == TRAINRT_I64 &&
+              trainrt::dtypeOf<unsigned long long>() == TRAINRT_U64 &&
+              trainrt::dtypeOf<signed char>() == TRAINRT_I8 &&
+              trainrt::dtypeOf<bool>() == TRAINRT_BOOL &&
+              trainrt::dtypeOf<double>() == TRAINRT_F64);
+
+struct Data {
+  std::vector<float> x = {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1};
+  std::array<float, 4> y = {1, 2, 3, 4};
+  int64_t id[4] = {0, 1, 2, 3};
+  trainrt::Batch batch() const {
+    trainrt::Batch batch;
+    batch.add("x", x, {4, 3}).add("id", id, {4}).add("y", y, {4});
+    return batch;
+  }
+};
+
+void stepsAndValues(const trainrt::Package &package, const std::string &folder) {
+  Data data;
+  trainrt::Session created(package);
+  trainrt::Session session = std::move(created);
+  const trainrt::Batch batch = data.batch();
+  double first = session.step(batch).loss;
+  const std::vector<trainrt::Batch> two = {batch, batch};
+  for (int i = 0; i < 20; ++i)
+    session.step(two);
+  check(session.eval(batch).loss < first, "the loss falls");
+  trainrt::Batch unlabelled;
+  unlabelled.add("x", data.x, {4, 3}).add("id", data.id, {4});
+  check(std::isnan(session.predict(unlabelled).loss), "no loss without labels");
+  trainrt::Tensor pred = session.output("pred");
+  check(pred.shape() == trainrt::Shape{4} && pred.values<float>().size() == 4, "prediction");
+  throws(TRAINRT_INVALID_ARGUMENT, "f32 was read as f64", "dtype", [&] { pred.values<double>(); });
+  throws(TRAINRT_INVALID_ARGUMENT, "6 elements was given 4", "shape",
+         [&] { trainrt::Batch().add("y", data.y, {2, 3}); });
+  throws(TRAINRT_BAD_DATA, "'y'", "an input is missing", [&] { session.step(unlabelled); });
+  throws(TRAINRT_NOT_FOUND, "did you mean 'w'", "no parameter", [&] { session.parameter("ww"); });
+  session.gradients(batch);
+  check(session.gradient("w").elements() == 3, "gradient");
+
+  // By name into a file, and from it into another session, which goes on with the same bits.
+  trainrt::Batch values;
+  for (const trainrt_tensor_info &info : package.tensors(TRAINRT_PARAMETER))
+    values.add(info.name, session.parameter(info.name));
+  for (const trainrt_tensor_info &info : package.tensors(TRAINRT_STATE))
+    values.add(info.name, session.state(info.name));
+  trainrt::File::write(folder + "/all.safetensors", values);
+  trainrt::File file(folder + "/all.safetensors");
+  check(file.size() == 4, "file");
+  trainrt::SessionOptions options;
+  options.weights = TRAINRT_WEIGHTS_NONE;
+  options.threads = 1;
+  trainrt::Session other(package, options);
+  check(other.threads() == 1, "threads");
+  for (bool states : {false, true})
+    for (size_t i = 0; i < file.size(); ++i) {
+      bool isState =
+          file.name(i) == "nonfinite" || file.name(i).find('/') != std::string_view::npos;
+      if (isState == states && states)
+        other.setState(file.name(i), file.tensor(i));
+      else if (isState == states)
+        other.setParameter(file.name(i), file.tensor(i));
+    }
+  other.setStep(session.stepCount());
+  check(other.step(batch).loss == session.step(batch).loss, "the same after values were set");
+
+  check(!session.tryLoad(folder + "/none"), "no checkpoint yet");
+  session.save(folder + "/cpp", 1, R"({"row":4})");
+  trainrt::Session resumed(package);
+  auto info = resumed.tryLoad(folder + "/cpp");
+  check(info && info->step == 22 && std::string(info->data_position) == R"({"row":4})", "resume");
+  check(resumed.load(folder + "/cpp").step == 22, "resume again");
+  check(resumed.step(batch).loss == session.step(batch).loss, "the same after resuming");
+}
+
+void loops(const trainrt::Package &package) {
+  Data data;
+  int64_t commands = 0;
+  trainrt::SessionOptions options;
+  options.progress = [&](int64_t, int64_t total) {
+    commands = total;
+    return true;
+  };
+  trainrt::Session session(package, std::move(options)), straight(package);
+  auto next = [&](trainrt::NextStep &step) {
+    step.batches.assign(size_t(step.step % 2 + 1), data.batch());
+    step.options.lr = 0.01;
+    return step.step <= 12;
+  };
+  std::vector<double> losses;
+  auto done = [&](const trainrt_step_result &result) {
+    losses.push_back(result.loss);
+    return result.step != 5;
+  };
+  check(session.train(next, done).step == 5 && losses.size() == 5, "done ends it");
+  check(session.train(next, done, 8).step == 8, "the last step");
+  check(session.train(next).step == 12 && losses.size() == 8, "next ends it");
+  check(commands > 0, "progress");
+  trainrt_step_options lr = trainrt_step_options_default();
+  lr.lr = 0.01;
+  for (int64_t i = 1; i <= 8; ++i)
+    check(straight.step(std::vector<trainrt::Batch>(size_t(i % 2 + 1), data.batch()), lr).loss ==
+              losses[size_t(i - 1)],
+          "the same as single steps");
+  auto thrown = [&](auto next, auto done) {
+    try {
+      session.train(next, done, 100);
+    } catch (const std::logic_error &error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  auto always = [&](trainrt::NextStep &step) {
+    step.batches.assign(1, data.batch());
+    return true;
+  };
+  auto fails = [](auto &) -> bool { throw std::logic_error("mine"); };
+  check(thrown(fails, nullptr) == "mine" && session.stepCount() == 12, "next throws");
+  check(thrown(always, fails) == "mine" && session.stepCount() == 13, "done throws");
+  throws(TRAINRT_CANCELLED, "cancelled", "cancel", [&] {
+    session.train(always, [&](const trainrt_step_result &) {
+      session.cancel();
+      return true;
+    });
+  });
+  check(session.stepCount() == 14, "goes on after a cancel");
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -23,30 +176,10 @@ int main(int argc, char **argv) {
     check(package.tensors(TRAINRT_PARAMETER).size() == 2, "parameters");
     check(package.symbols().size() == 1, "symbols");
     check(package.memory({{"batch", 8}}).arena > 0, "memory");
-
-    trainrt::Session session(package);
-    float x[4][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}}, y[4] = {1, 2, 3, 4};
-    int64_t id[4] = {0, 1, 2, 3}, shape[2] = {4, 3};
-    trainrt::Inputs inputs = {{"x", {x, TRAINRT_F32, 2, shape}},
-                              {"id", {id, TRAINRT_I64, 1, shape}},
-                              {"y", {y, TRAINRT_F32, 1, shape}}};
-    double first = session.step({inputs}).loss;
-    for (int i = 0; i < 20; ++i)
-      session.step({inputs, inputs});
-    check(session.eval(inputs).loss < first, "the loss falls");
-    inputs.pop_back();
-    session.eval(inputs, /*fillMissing=*/true);
-    check(session.output("pred").shape[0] == 4, "prediction");
-    bool thrown = false;
-    try {
-      session.step({inputs});
-    } catch (const trainrt::Exception &exception) {
-      thrown = exception.status() == TRAINRT_BAD_DATA;
-    }
-    check(thrown, "exception");
-    session.save(std::string(argv[1]) + "/cpp", 1);
-    trainrt::Session other(package);
-    check(other.load(std::string(argv[1]) + "/cpp").step == 21, "resume");
+    check(package.manifest().find("checksums") != std::string_view::npos, "manifest");
+    throws(TRAINRT_NOT_FOUND, "/no/such", "no package", [] { trainrt::Package("/no/such.tpk"); });
+    stepsAndValues(package, argv[1]);
+    loops(package);
   } catch (const std::exception &exception) {
     std::printf("unexpected: %s\n", exception.what());
     return 1;

@@ -332,8 +332,8 @@ typedef enum trainrt_weights {
   TRAINRT_WEIGHTS_INT_ = 0x7fffffff
 } trainrt_weights;
 
-/* Optional: memory for parameters, state and arena. `alignment` is a power of two. `allocate`
- * returns NULL if it cannot. */
+/* Optional: memory for parameters, state and arena in host memory; a GPU's is the driver's.
+ * `alignment` is a power of two. `allocate` returns NULL if it cannot. */
 typedef struct trainrt_allocator {
   void *user;
   void *(*allocate)(void *user, size_t bytes, size_t alignment);
@@ -434,17 +434,18 @@ TRAINRT_API trainrt_status trainrt_host_alloc(trainrt_session *session, size_t b
                                               trainrt_error **error);
 TRAINRT_API void trainrt_host_free(trainrt_session *session, void *memory);
 
-/* Asks the running call, or else the next one, to return CANCELLED. Safe from any thread. It takes
- * effect where nothing is lost: during an evaluation or the gradients of micro-batches at once, but
- * never within an update, so a fused step that has begun is completed. */
+/* Asks the running call, or else the next one, to return CANCELLED. Safe from any thread and from a
+ * signal handler. It takes effect where nothing is lost: during an evaluation or the gradients of
+ * micro-batches at once, but never within an update, so a fused step that has begun is completed.
+ */
 TRAINRT_API void trainrt_session_cancel(trainrt_session *session);
 
 /*===- steps ---------------------------------------------------------------------------===*/
 
 /* One micro-batch: every input that the function needs, by name, in any order; others are ignored.
- * The arrays are only read, and only during the call (but see trainrt_host_alloc). Lossless conversions are made (narrower to
- * wider integers of a fitting sign, bool to integers, f16/bf16 to f32/f64, f32 to f64); others are
- * BAD_DATA with the `.astype` to use. */
+ * The arrays are only read, and only during the call (but see trainrt_host_alloc). Lossless
+ * conversions are made (narrower to wider integers of a fitting sign, bool to integers, f16/bf16 to
+ * f32/f64, f32 to f64); others are BAD_DATA with the `.astype` to use. */
 typedef struct trainrt_batch {
   const trainrt_named_tensor *inputs;
   size_t count;
@@ -511,6 +512,49 @@ TRAINRT_API trainrt_status trainrt_step(trainrt_session *session, const trainrt_
 TRAINRT_API trainrt_status trainrt_session_finish(trainrt_session *session,
                                                   trainrt_step_result *result,
                                                   trainrt_error **error);
+
+/* Since 1.1: the step that `trainrt_train` is about to make. */
+typedef struct trainrt_next_step {
+  size_t size;
+  int64_t step; /* its number, from 1 */
+  /* to be set, both: the micro-batches, borrowed until the next call of the function (values in
+     memory of trainrt_host_alloc: until `done` is told of the step) */
+  const trainrt_batch *batches;
+  size_t batch_count;
+  trainrt_step_options *options; /* the defaults, to be changed where they do not fit */
+} trainrt_next_step;
+
+/* Gives the data of a step. 1: make it; 0: there is no more data, training ends; anything else
+ * ends it with CANCELLED. */
+typedef int (*trainrt_next)(void *user, trainrt_next_step *next);
+
+/* Told of every step in order, also of one that was NONFINITE. Non-zero: training ends. */
+typedef int (*trainrt_step_done)(void *user, const trainrt_step_result *result);
+
+typedef struct trainrt_train_options {
+  size_t size;
+  trainrt_next next; /* must be set */
+  void *next_user;
+  trainrt_step_done done; /* NULL: none */
+  void *done_user;
+  int64_t last_step; /* ends after the step of this number; 0: when `next` or `done` says so */
+} trainrt_train_options;
+
+static inline trainrt_train_options trainrt_train_options_default(void) {
+  trainrt_train_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  return options;
+}
+
+/* Since 1.1: steps in a row, with data from a callback. Both callbacks run on the calling thread,
+ * between steps, and may call the other functions of the session (evaluate, save a checkpoint).
+ * Where `next` sets TRAINRT_STEP_LAG, `done` is told of a step while the next one runs, and
+ * everything is waited for at the end. An error ends it as it would end `trainrt_step`. `result`:
+ * of the last step; may be NULL. */
+TRAINRT_API trainrt_status trainrt_train(trainrt_session *session,
+                                         const trainrt_train_options *options,
+                                         trainrt_step_result *result, trainrt_error **error);
 
 /* Forward and backward only, as the next step would run them: the gradients stay readable through
  * `trainrt_session_gradient` until the next step. No parameter, state or step count changes. */
@@ -614,6 +658,13 @@ TRAINRT_API trainrt_status trainrt_session_set_parameter(trainrt_session *sessio
 TRAINRT_API trainrt_status trainrt_session_set_state(trainrt_session *session, const char *name,
                                                      const trainrt_tensor *tensor,
                                                      trainrt_error **error);
+
+/* Since 1.1: for hosts that keep parameters and state in a place of their own instead of in
+ * checkpoints. After every parameter and state has been set, says how many steps they have seen:
+ * the session then continues as after `trainrt_checkpoint_load`. The seed is that of its creation.
+ */
+TRAINRT_API trainrt_status trainrt_session_set_step(trainrt_session *session, int64_t step,
+                                                    trainrt_error **error);
 
 /*===- checkpoints ---------------------------------------------------------------------===*/
 

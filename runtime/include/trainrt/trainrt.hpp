@@ -1,24 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// C++17 over the C API, header only: handles that free themselves and errors as exceptions. The ABI
-// is that of trainrt.h, so hosts of any compiler may use it.
+// C++17 over the C API, header only: handles that free themselves, tensors and batches that keep
+// their shapes and names, callbacks as functions, and errors as exceptions. The ABI is that of
+// trainrt.h, so hosts of any compiler may use it; hosts without exceptions use trainrt.h itself.
+//
+//   trainrt::Package package("model.tpk");
+//   trainrt::Session session(package);
+//   trainrt::Batch batch;
+//   batch.add("x", x, {8, 3}).add("labels", labels, {8});   // std::vector, std::span, std::array
+//   double loss = session.step(batch).loss;
+//   session.save("checkpoints");
+//   session.predict(batch);
+//   for (float logit : session.output("logits").values<float>()) ...
+//
+// Handles can be moved, not copied. Values are borrowed: what is given to a batch must live until
+// the batch has been used, what is read from a session is valid as trainrt.h says. Everything but
+// `Session::cancel` belongs to one thread at a time. After a move only assignment and destruction
+// of the source are allowed.
 #ifndef TRAINRT_TRAINRT_HPP
 #define TRAINRT_TRAINRT_HPP
 
 #include "trainrt/trainrt.h"
 
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
+#if __cplusplus >= 202002L
+#include <span>
+#endif
 
 namespace trainrt {
 
-/// Every failure of the C API, with its status.
+/// Every failure of the C API, with its status. Also what this header itself refuses
+/// (TRAINRT_INVALID_ARGUMENT).
 class Exception : public std::runtime_error {
 public:
-  Exception(trainrt_status status, const char *message)
+  Exception(trainrt_status status, const std::string &message)
       : std::runtime_error(message), code(status) {}
   trainrt_status status() const noexcept { return code; }
 
@@ -26,7 +51,103 @@ private:
   trainrt_status code;
 };
 
+#if __cplusplus >= 202002L
+template <typename T> using Span = std::span<T>;
+#else
+/// What is needed of C++20's std::span.
+template <typename T> class Span {
+public:
+  constexpr Span() = default;
+  constexpr Span(T *data, size_t size) : first(data), count(size) {}
+  template <typename Container, typename = std::enable_if_t<std::is_convertible_v<
+                                    decltype(std::declval<Container &>().data()), T *>>>
+  constexpr Span(Container &&container) : first(container.data()), count(container.size()) {}
+  template <size_t n> constexpr Span(T (&array)[n]) : first(array), count(n) {}
+  constexpr T *data() const { return first; }
+  constexpr size_t size() const { return count; }
+  constexpr bool empty() const { return count == 0; }
+  constexpr T *begin() const { return first; }
+  constexpr T *end() const { return first + count; }
+  constexpr T &operator[](size_t index) const { return first[index]; }
+
+private:
+  T *first = nullptr;
+  size_t count = 0;
+};
+#endif
+
+/// The dtype of a C++ type. f16 and bf16 have none: give those by dtype and address.
+template <typename T> constexpr trainrt_dtype dtypeOf() {
+  using Value = std::remove_cv_t<T>;
+  if constexpr (std::is_same_v<Value, bool>)
+    return TRAINRT_BOOL;
+  else if constexpr (std::is_same_v<Value, float>)
+    return TRAINRT_F32;
+  else if constexpr (std::is_same_v<Value, double>)
+    return TRAINRT_F64;
+  else {
+    static_assert(std::is_integral_v<Value> && sizeof(Value) <= 8, "no dtype has this type");
+    constexpr trainrt_dtype integers[2][4] = {{TRAINRT_U8, TRAINRT_U16, TRAINRT_U32, TRAINRT_U64},
+                                              {TRAINRT_I8, TRAINRT_I16, TRAINRT_I32, TRAINRT_I64}};
+    return integers[std::is_signed_v<Value>][sizeof(Value) == 1   ? 0
+                                             : sizeof(Value) == 2 ? 1
+                                             : sizeof(Value) == 4 ? 2
+                                                                  : 3];
+  }
+}
+
+using Shape = std::vector<int64_t>;
+
+/// Borrowed values with a shape of its own.
+class Tensor {
+public:
+  Tensor() = default;
+  Tensor(trainrt_dtype dtype, const void *data, Shape shape)
+      : address(data), type(dtype), extents(std::move(shape)) {}
+  Tensor(const trainrt_tensor &from)
+      : address(from.data), type(from.dtype), extents(from.shape, from.shape + from.rank) {}
+  /// Throws where `values` has not as many elements as `shape`.
+  template <typename T> Tensor(Span<const T> values, Shape shape) {
+    *this = Tensor(dtypeOf<T>(), values.data(), std::move(shape));
+    if (elements() != int64_t(values.size()))
+      throw Exception(TRAINRT_INVALID_ARGUMENT, "a tensor of " + std::to_string(elements()) +
+                                                    " elements was given " +
+                                                    std::to_string(values.size()) + " values");
+  }
+
+  trainrt_dtype dtype() const { return type; }
+  const Shape &shape() const { return extents; }
+  const void *data() const { return address; }
+  int64_t elements() const {
+    trainrt_tensor view = c();
+    return trainrt_tensor_elements(&view);
+  }
+  /// Throws where the dtype is another one.
+  template <typename T> Span<const T> values() const {
+    if (type != dtypeOf<T>())
+      throw Exception(TRAINRT_INVALID_ARGUMENT, std::string("a tensor of ") +
+                                                    trainrt_dtype_name(type) + " was read as " +
+                                                    trainrt_dtype_name(dtypeOf<T>()));
+    return Span<const T>(static_cast<const T *>(address), size_t(elements()));
+  }
+  /// For the C API; valid as long as this object.
+  trainrt_tensor c() const {
+    return {const_cast<void *>(address), type, int32_t(extents.size()), extents.data()};
+  }
+
+private:
+  const void *address = nullptr;
+  trainrt_dtype type = TRAINRT_F32;
+  Shape extents;
+};
+
 namespace detail {
+/// The values of a contiguous container or array.
+template <typename Values> auto valuesOf(const Values &values) {
+  using T = std::remove_cv_t<std::remove_reference_t<decltype(*std::data(values))>>;
+  return Span<const T>(std::data(values), std::size(values));
+}
+
 /// Collects the error of one call: `Call call; call.check(trainrt_...(..., call))`.
 class Call {
 public:
@@ -43,6 +164,7 @@ public:
 private:
   trainrt_error *error = nullptr;
 };
+
 struct Free {
   void operator()(trainrt_package *package) const { trainrt_package_free(package); }
   void operator()(trainrt_session *session) const { trainrt_session_free(session); }
@@ -50,9 +172,35 @@ struct Free {
 };
 } // namespace detail
 
+/// Tensors by name: one micro-batch, or the contents of a file.
+class Batch {
+public:
+  /// `values`: a std::vector, std::array, std::span or array of a type that has a dtype.
+  template <typename Values> Batch &add(std::string_view name, const Values &values, Shape shape) {
+    return add(name, Tensor(detail::valuesOf(values), std::move(shape)));
+  }
+  Batch &add(std::string_view name, Tensor tensor) {
+    entries.emplace_back(name, std::move(tensor));
+    return *this;
+  }
+  void clear() { entries.clear(); }
+  size_t size() const { return entries.size(); }
+
+  /// For the C API; valid until the batch is changed, moved or asked again.
+  trainrt_batch c() const {
+    view.clear();
+    for (const auto &[name, tensor] : entries)
+      view.push_back({name.c_str(), tensor.c()});
+    return {view.data(), view.size()};
+  }
+
+private:
+  std::vector<std::pair<std::string, Tensor>> entries;
+  mutable std::vector<trainrt_named_tensor> view;
+};
+
 class Package {
 public:
-  /// Throws Exception.
   explicit Package(const std::string &path) {
     detail::Call call;
     trainrt_package *opened = nullptr;
@@ -65,7 +213,7 @@ public:
     call.check(trainrt_package_get_info(get(), &info, call));
     return info;
   }
-  std::string manifest() const { return trainrt_package_manifest(get()); }
+  std::string_view manifest() const { return trainrt_package_manifest(get()); }
   std::vector<trainrt_tensor_info> tensors(trainrt_kind kind) const {
     std::vector<trainrt_tensor_info> list(trainrt_package_tensor_count(get(), kind),
                                           trainrt_tensor_info_default());
@@ -84,11 +232,14 @@ public:
     return list;
   }
   /// What a run with these sizes would hold; see `trainrt_package_memory`.
-  trainrt_memory memory(const std::vector<trainrt_symbol_value> &sizes, uint32_t microBatches = 1,
-                        uint32_t threads = 0) const {
+  trainrt_memory memory(const std::vector<std::pair<std::string, int64_t>> &sizes,
+                        uint32_t microBatches = 1, uint32_t threads = 0) const {
+    std::vector<trainrt_symbol_value> values;
+    for (const auto &[name, value] : sizes)
+      values.push_back({name.c_str(), value});
     detail::Call call;
     trainrt_memory memory = trainrt_memory_default();
-    call.check(trainrt_package_memory(get(), sizes.data(), sizes.size(), microBatches, threads,
+    call.check(trainrt_package_memory(get(), values.data(), values.size(), microBatches, threads,
                                       &memory, call));
     return memory;
   }
@@ -98,59 +249,123 @@ private:
   std::unique_ptr<trainrt_package, detail::Free> handle;
 };
 
-/// One micro-batch, by name; the arrays are borrowed.
-using Inputs = std::vector<trainrt_named_tensor>;
+/// `trainrt_session_options` with C++ types; what is missing here can be set in `c`.
+struct SessionOptions {
+  uint32_t threads = 0; ///< 0: all cores
+  bool inference = false;
+  int64_t seed = 0;
+  trainrt_weights weights = TRAINRT_WEIGHTS_PACKAGE;
+  std::string weightsPath;
+  /// Called between commands, `done` of `total`; false asks to cancel. Must not throw.
+  std::function<bool(int64_t done, int64_t total)> progress;
+  /// Everything else: allocator, GPU, stream, debugging. The fields above win.
+  trainrt_session_options c = trainrt_session_options_default();
+};
+
+/// What `Session::train` asks for before each step.
+struct NextStep {
+  int64_t step = 0; ///< its number, from 1
+  /// To be filled: one micro-batch, or several. They are those of the step before.
+  std::vector<Batch> batches;
+  trainrt_step_options options = trainrt_step_options_default();
+};
 
 class Session {
 public:
-  /// Throws Exception.
-  explicit Session(const Package &package,
-                   const trainrt_session_options &options = trainrt_session_options_default()) {
+  explicit Session(const Package &package, SessionOptions options = {}) {
+    trainrt_session_options given = options.c;
+    given.threads = options.threads;
+    given.inference = options.inference;
+    given.seed = options.seed;
+    given.weights = options.weights;
+    given.weights_path = options.weightsPath.c_str();
+    if (options.progress) {
+      progress = std::make_unique<Progress>(std::move(options.progress));
+      given.progress = [](void *user, int64_t done, int64_t total) -> int {
+        return !(*static_cast<Progress *>(user))(done, total);
+      };
+      given.progress_user = progress.get();
+    }
     detail::Call call;
     trainrt_session *created = nullptr;
-    call.check(trainrt_session_create(package.get(), &options, &created, call));
+    call.check(trainrt_session_create(package.get(), &given, &created, call));
     handle.reset(created);
   }
 
-  trainrt_step_result step(const std::vector<Inputs> &batches,
+  /// One optimizer step over one micro-batch, or several.
+  trainrt_step_result step(const Batch &batch,
+                           const trainrt_step_options &options = trainrt_step_options_default()) {
+    return step(Span<const Batch>(&batch, 1), options);
+  }
+  trainrt_step_result step(Span<const Batch> batches,
                            const trainrt_step_options &options = trainrt_step_options_default()) {
     return run(trainrt_step, batches, options);
   }
+  /// Of a step with TRAINRT_STEP_LAG; `step` is 0 where there is none.
+  trainrt_step_result finish() {
+    detail::Call call;
+    trainrt_step_result result = trainrt_step_result_default();
+    call.check(trainrt_session_finish(get(), &result, call));
+    return result;
+  }
   trainrt_step_result
-  gradients(const std::vector<Inputs> &batches,
+  gradients(const Batch &batch,
+            const trainrt_step_options &options = trainrt_step_options_default()) {
+    return gradients(Span<const Batch>(&batch, 1), options);
+  }
+  trainrt_step_result
+  gradients(Span<const Batch> batches,
             const trainrt_step_options &options = trainrt_step_options_default()) {
     return run(trainrt_gradients, batches, options);
   }
-  /// `fillMissing`: see TRAINRT_EVAL_FILL_MISSING.
-  trainrt_eval_result eval(const Inputs &inputs, bool fillMissing = false) {
+
+  /// Steps with data from `next` until it returns false, `done` does, or step `lastStep` (0: none)
+  /// is made. Returns the last step's result. What a callback throws ends the training and is
+  /// thrown again from here; the session stays usable.
+  trainrt_step_result train(const std::function<bool(NextStep &)> &next,
+                            const std::function<bool(const trainrt_step_result &)> &done = nullptr,
+                            int64_t lastStep = 0) {
+    Loop loop{next, done, {}, {}, nullptr};
+    trainrt_train_options options = trainrt_train_options_default();
+    options.next = [](void *user, trainrt_next_step *step) -> int {
+      return static_cast<Loop *>(user)->give(*step);
+    };
+    if (done)
+      options.done = [](void *user, const trainrt_step_result *result) -> int {
+        return static_cast<Loop *>(user)->tell(*result);
+      };
+    options.next_user = options.done_user = &loop;
+    options.last_step = lastStep;
     detail::Call call;
-    trainrt_eval_options options = trainrt_eval_options_default();
-    options.flags = fillMissing ? TRAINRT_EVAL_FILL_MISSING : 0;
-    trainrt_eval_result result = trainrt_eval_result_default();
-    trainrt_batch batch{inputs.data(), inputs.size()};
-    call.check(trainrt_eval(get(), &batch, &options, &result, call));
+    trainrt_step_result result = trainrt_step_result_default();
+    trainrt_status status = trainrt_train(get(), &options, &result, call);
+    if (loop.thrown)
+      std::rethrow_exception(loop.thrown);
+    call.check(status);
     return result;
   }
 
-  trainrt_tensor parameter(const std::string &name) const {
-    return read(trainrt_session_parameter, name);
+  trainrt_eval_result eval(const Batch &batch) { return eval(batch, 0); }
+  /// An evaluation without labels: inputs that are not given are zeros, the loss is NaN.
+  trainrt_eval_result predict(const Batch &batch) { return eval(batch, TRAINRT_EVAL_FILL_MISSING); }
+
+  Tensor parameter(std::string_view name) const { return read(trainrt_session_parameter, name); }
+  Tensor state(std::string_view name) const { return read(trainrt_session_state, name); }
+  Tensor gradient(std::string_view name) const { return read(trainrt_session_gradient, name); }
+  Tensor output(std::string_view name) const { return read(trainrt_session_output, name); }
+  void setParameter(std::string_view name, const Tensor &value) {
+    write(trainrt_session_set_parameter, name, value);
   }
-  trainrt_tensor state(const std::string &name) const { return read(trainrt_session_state, name); }
-  trainrt_tensor gradient(const std::string &name) const {
-    return read(trainrt_session_gradient, name);
+  void setState(std::string_view name, const Tensor &value) {
+    write(trainrt_session_set_state, name, value);
   }
-  trainrt_tensor output(const std::string &name) const {
-    return read(trainrt_session_output, name);
-  }
-  void setParameter(const std::string &name, const trainrt_tensor &value) {
+  /// After all parameters and state have been set; see `trainrt_session_set_step`.
+  void setStep(int64_t step) {
     detail::Call call;
-    call.check(trainrt_session_set_parameter(get(), name.c_str(), &value, call));
-  }
-  void setState(const std::string &name, const trainrt_tensor &value) {
-    detail::Call call;
-    call.check(trainrt_session_set_state(get(), name.c_str(), &value, call));
+    call.check(trainrt_session_set_step(get(), step, call));
   }
 
+  /// Keeps the newest `keep` checkpoints, 0: all. `dataPosition`: JSON text, given back by `load`.
   void save(const std::string &directory, uint32_t keep = 0,
             const std::optional<std::string> &dataPosition = std::nullopt) {
     detail::Call call;
@@ -163,6 +378,16 @@ public:
     call.check(trainrt_checkpoint_load(get(), directory.c_str(), &info, call));
     return info;
   }
+  /// The same, but nothing where there is no checkpoint yet (TRAINRT_NOT_FOUND).
+  std::optional<trainrt_checkpoint_info> tryLoad(const std::string &directory) {
+    detail::Call call;
+    trainrt_checkpoint_info info = trainrt_checkpoint_info_default();
+    trainrt_status status = trainrt_checkpoint_load(get(), directory.c_str(), &info, call);
+    if (status == TRAINRT_NOT_FOUND)
+      return std::nullopt;
+    call.check(status);
+    return info;
+  }
 
   trainrt_memory memory() const {
     detail::Call call;
@@ -172,31 +397,86 @@ public:
   }
   int64_t stepCount() const { return trainrt_session_step(get()); }
   int64_t seed() const { return trainrt_session_seed(get()); }
+  uint32_t threads() const { return trainrt_session_threads(get()); }
   std::string warnings() const { return trainrt_session_warnings(get()); }
-  /// Safe from any thread.
-  void cancel() { trainrt_session_cancel(get()); }
-  trainrt_session *get() const { return handle.get(); }
+  /// Safe from any thread and from a signal handler.
+  void cancel() noexcept { trainrt_session_cancel(get()); }
+  trainrt_session *get() const noexcept { return handle.get(); }
 
 private:
+  using Progress = std::function<bool(int64_t, int64_t)>;
+
+  /// The callbacks of one training; nothing is thrown through the C API.
+  struct Loop {
+    const std::function<bool(NextStep &)> &next;
+    const std::function<bool(const trainrt_step_result &)> &done;
+    NextStep step;
+    std::vector<trainrt_batch> views;
+    std::exception_ptr thrown;
+
+    int give(trainrt_next_step &into) noexcept {
+      try {
+        step.step = into.step;
+        step.options = *into.options;
+        if (!next(step))
+          return 0;
+        *into.options = step.options;
+        views.clear();
+        for (const Batch &batch : step.batches)
+          views.push_back(batch.c());
+        into.batches = views.data();
+        into.batch_count = views.size();
+        return 1;
+      } catch (...) {
+        thrown = std::current_exception();
+        return -1;
+      }
+    }
+    int tell(const trainrt_step_result &result) noexcept {
+      try {
+        return thrown || !done(result);
+      } catch (...) {
+        thrown = std::current_exception();
+        return 1;
+      }
+    }
+  };
+
   template <typename Function>
-  trainrt_step_result run(Function function, const std::vector<Inputs> &batches,
+  trainrt_step_result run(Function function, Span<const Batch> batches,
                           const trainrt_step_options &options) {
     detail::Call call;
-    std::vector<trainrt_batch> list;
-    for (const Inputs &inputs : batches)
-      list.push_back({inputs.data(), inputs.size()});
+    std::vector<trainrt_batch> views;
+    for (const Batch &batch : batches)
+      views.push_back(batch.c());
     trainrt_step_result result = trainrt_step_result_default();
-    call.check(function(get(), list.data(), list.size(), &options, &result, call));
+    call.check(function(get(), views.data(), views.size(), &options, &result, call));
     return result;
   }
-  template <typename Function>
-  trainrt_tensor read(Function function, const std::string &name) const {
+  trainrt_eval_result eval(const Batch &batch, uint32_t flags) {
+    detail::Call call;
+    trainrt_eval_options options = trainrt_eval_options_default();
+    options.flags = flags;
+    trainrt_eval_result result = trainrt_eval_result_default();
+    trainrt_batch view = batch.c();
+    call.check(trainrt_eval(get(), &view, &options, &result, call));
+    return result;
+  }
+  template <typename Function> Tensor read(Function function, std::string_view name) const {
     detail::Call call;
     trainrt_tensor tensor{};
-    call.check(function(get(), name.c_str(), &tensor, call));
+    call.check(function(get(), std::string(name).c_str(), &tensor, call));
     return tensor;
   }
+  template <typename Function>
+  void write(Function function, std::string_view name, const Tensor &value) {
+    detail::Call call;
+    trainrt_tensor tensor = value.c();
+    call.check(function(get(), std::string(name).c_str(), &tensor, call));
+  }
 
+  /// At a place that moving the session does not change; outlives the handle.
+  std::unique_ptr<Progress> progress;
   std::unique_ptr<trainrt_session, detail::Free> handle;
 };
 
@@ -209,14 +489,23 @@ public:
     call.check(trainrt_file_open(path.c_str(), &opened, call));
     handle.reset(opened);
   }
-  size_t size() const { return trainrt_file_count(handle.get()); }
-  std::string name(size_t index) const { return trainrt_file_name(handle.get(), index); }
-  /// Valid as long as this object.
-  trainrt_named_tensor tensor(size_t index) const {
+  /// Writes a .safetensors file, which appears when it is complete.
+  static void write(const std::string &path, const Batch &tensors) {
     detail::Call call;
-    trainrt_named_tensor result{trainrt_file_name(handle.get(), index), {}};
-    call.check(trainrt_file_tensor(handle.get(), index, &result.tensor, call));
-    return result;
+    trainrt_batch view = tensors.c();
+    call.check(trainrt_file_write(path.c_str(), view.inputs, view.count, call));
+  }
+  size_t size() const { return trainrt_file_count(handle.get()); }
+  std::string_view name(size_t index) const {
+    const char *name = trainrt_file_name(handle.get(), index);
+    return name ? name : "";
+  }
+  /// Its values live as long as this object.
+  Tensor tensor(size_t index) const {
+    detail::Call call;
+    trainrt_tensor tensor{};
+    call.check(trainrt_file_tensor(handle.get(), index, &tensor, call));
+    return tensor;
   }
 
 private:

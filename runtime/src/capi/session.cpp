@@ -388,6 +388,20 @@ trainrt_status trainrt_session_set_state(trainrt_session *session, const char *n
       [&](size_t index, const ArrayView &array) { return session->impl->setState(index, array); });
 }
 
+trainrt_status trainrt_session_set_step(trainrt_session *session, int64_t step,
+                                        trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!session)
+      return nullArgument("session");
+    if (step < 0)
+      return fail(Code::InvalidArgument, "step: ", step, " is no number of steps");
+    // Nothing is initialized later over what the caller has set.
+    TRAINRT_TRY(session->impl->initializeState());
+    session->impl->restored(step, session->impl->seed());
+    return {};
+  });
+}
+
 trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *directory,
                                        uint32_t keep, const char *data_position,
                                        trainrt_error **error) {

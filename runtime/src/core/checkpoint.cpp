@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Saving goes into a hidden temporary folder, which is synced and renamed; loading reads and checks
-// everything of a candidate before it touches the session.
+// everything of a candidate before it touches the session. Wherever a process is killed, a complete
+// checkpoint is left: an older one goes when the new one is in its place.
 
 #include "core/checkpoint.h"
 #include "io/hash.h"
 #include "io/safetensors.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -19,7 +23,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr int64_t checkpointMajor = 1;
+constexpr int64_t checkpointMajor = 1, checkpointMinor = 1;
 constexpr const char *parametersName = "parameters.safetensors";
 constexpr const char *optimizerName = "optimizer.safetensors";
 constexpr const char *stateName = "state.json";
@@ -37,6 +41,15 @@ int64_t stepOf(const std::string &name) {
   return step;
 }
 
+/// Of a checkpoint of the same step that is about to be replaced: ".step-N-old-PID".
+constexpr const char *replacedMark = "-old-";
+
+/// N of such a name; -1 for other names.
+int64_t replacedStepOf(const std::string &name) {
+  const size_t mark = name.find(replacedMark);
+  return name.starts_with(".step-") && mark != name.npos ? stepOf(name.substr(1, mark - 1)) : -1;
+}
+
 /// Steps of the folders step-N in `directory`, newest first.
 std::vector<int64_t> listSteps(const std::string &directory, std::error_code &error) {
   std::vector<int64_t> steps;
@@ -49,7 +62,37 @@ std::vector<int64_t> listSteps(const std::string &directory, std::error_code &er
   return steps;
 }
 
+/// Folders that may be checkpoints, the newest first. Those that were being replaced when a process
+/// was killed come behind the new ones of their step.
+std::vector<std::string> listCandidates(const std::string &directory) {
+  std::error_code error;
+  std::vector<std::pair<int64_t, std::string>> found;
+  for (int64_t step : listSteps(directory, error))
+    found.emplace_back(step, directory + "/step-" + std::to_string(step));
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+    if (int64_t step = replacedStepOf(it->path().filename().string()); step >= 0)
+      found.emplace_back(step, it->path().string());
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> paths;
+  for (auto &[step, path] : found)
+    paths.push_back(std::move(path));
+  return paths;
+}
+
 std::string hex32(uint32_t value) { return hex64(value).substr(8); }
+
+/// state.json holds a checksum of itself: the CRC-32 of its bytes with these digits as zeros. Where
+/// they are; npos in checkpoints of before format 1.1. Keys are sorted, so the first match is it.
+size_t checksumPlace(const std::string &text) {
+  const std::string key = "\"" + std::string(stateName) + "\": \"";
+  const size_t at = text.find(key);
+  return at == text.npos || text.size() - at < key.size() + 8 ? text.npos : at + key.size();
+}
+
+std::string stateChecksum(std::string text, size_t place) {
+  text.replace(place, 8, "00000000");
+  return hex32(crc32(text.data(), text.size()));
+}
 
 /// Removes its folder unless it was released.
 struct TemporaryFolder {
@@ -76,8 +119,8 @@ Status readCandidate(const std::string &path, Candidate &candidate) {
   std::shared_ptr<const MappedFile> file;
   std::string name = path + "/" + stateName;
   TRAINRT_TRY(MappedFile::open(name, file));
-  auto *text = reinterpret_cast<const char *>(file->data());
-  candidate.state = Json::parse(text, text + file->size(), nullptr, /*allow_exceptions=*/false);
+  const std::string text(reinterpret_cast<const char *>(file->data()), file->size());
+  candidate.state = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const Json &state = candidate.state;
   auto bad = [&](const auto &...what) { return fail(Code::BadData, "'", name, "': ", what...); };
   auto isCount = [](const Json &value) {
@@ -90,6 +133,10 @@ Status readCandidate(const std::string &path, Candidate &candidate) {
       state["format"]["major"].get<int64_t>() > checkpointMajor)
     return bad("field 'format.major' is newer than this runtime, which reads up to ",
                checkpointMajor);
+  const size_t place = checksumPlace(text);
+  const bool sealed = state["format"].contains("minor") && state["format"]["minor"] != 0;
+  if (place == text.npos ? sealed : text.substr(place, 8) != stateChecksum(text, place))
+    return bad("it is damaged: its checksum is not the one in it");
   for (const char *field : {"step", "seed"})
     if (!state.contains(field) || !state[field].is_number_integer())
       return bad("field '", field, "' is missing");
@@ -144,11 +191,12 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
     return ioError("create", directory, error);
   std::string name = "step-" + std::to_string(session.stepCount());
   std::string target = directory + "/" + name;
-  // What an earlier run left behind when it was killed while saving.
-  std::vector<fs::path> stale;
+  // What an earlier run left behind when it was killed while saving. A replaced checkpoint may be
+  // the only one: it goes when there is another.
+  std::vector<fs::path> stale, replaced;
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
-    if (it->path().filename().string().starts_with(".step-"))
-      stale.push_back(it->path());
+    if (std::string entry = it->path().filename().string(); entry.starts_with(".step-"))
+      (replacedStepOf(entry) >= 0 ? replaced : stale).push_back(it->path());
   for (const fs::path &path : stale)
     fs::remove_all(path, error);
 
@@ -171,33 +219,46 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
   }
   TRAINRT_TRY(writeSafetensors(folder.path + "/" + optimizerName, arrays, {}, &optimizerCrc));
 
-  Json state = {{"format", {{"major", checkpointMajor}, {"minor", 0}}},
+  Json state = {{"format", {{"major", checkpointMajor}, {"minor", checkpointMinor}}},
                 {"model", session.package().manifest().model},
                 {"step", session.stepCount()},
                 {"seed", session.seed()},
                 {"data_position", position},
                 {"checksums",
-                 {{parametersName, hex32(parametersCrc)}, {optimizerName, hex32(optimizerCrc)}}}};
+                 {{parametersName, hex32(parametersCrc)},
+                  {optimizerName, hex32(optimizerCrc)},
+                  {stateName, hex32(0)}}}};
   std::string text = state.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const size_t place = checksumPlace(text);
+  text.replace(place, 8, stateChecksum(text, place));
   AtomicFile file;
   TRAINRT_TRY(file.create(folder.path + "/" + stateName));
   TRAINRT_TRY(file.write(text.data(), text.size()));
   TRAINRT_TRY(file.commit());
   TRAINRT_TRY(syncDirectory(folder.path));
 
-  // A folder cannot replace one that is not empty: an older save of the same step is moved away.
+  // A folder cannot replace one that is not empty. They are exchanged; where the filesystem cannot
+  // do that, the older save of the same step is moved to a name under which it is still found.
   TemporaryFolder old;
-  if (fs::exists(target, error)) {
-    old.path = directory + "/." + name + "-old-" + std::to_string(getpid());
-    fs::rename(target, old.path, error);
+  if (fs::exists(target, error) &&
+      renameat2(AT_FDCWD, folder.path.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    old.path = std::move(folder.path);
+  } else {
+    if (fs::exists(target, error)) {
+      const std::string aside = directory + "/." + name + replacedMark + std::to_string(getpid());
+      fs::rename(target, aside, error);
+      if (error)
+        return ioError("replace", target, error);
+      replaced.push_back(aside);
+    }
+    fs::rename(folder.path, target, error);
     if (error)
-      return ioError("replace", target, error);
+      return ioError("create", target, error);
   }
-  fs::rename(folder.path, target, error);
-  if (error)
-    return ioError("create", target, error);
   folder.path.clear();
   TRAINRT_TRY(syncDirectory(directory));
+  for (const fs::path &path : replaced)
+    fs::remove_all(path, error);
 
   if (keep) {
     std::vector<int64_t> steps = listSteps(directory, error);
@@ -220,8 +281,7 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
   } else {
     if (!fs::is_directory(directory, error))
       return fail(Code::NotFound, "there is no checkpoint folder '", directory, "'");
-    for (int64_t step : listSteps(directory, error))
-      candidates.push_back(directory + "/step-" + std::to_string(step));
+    candidates = listCandidates(directory);
     if (candidates.empty())
       return fail(Code::NotFound, "there is no checkpoint (step-N) in '", directory, "'");
   }

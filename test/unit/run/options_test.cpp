@@ -121,7 +121,9 @@ TEST(Options, Conflicts) {
   refused({"m", "--predict", "p"}, "-o");
   refused({"m", "--data", "d", "-o", "p"}, "--predict");
   refused({"m", "--data", "d", "--outputs", "p"}, "--predict");
-  refused({"m", "--export", "x.onnx"}, ".onnx");
+  good({"m", "--export", "x.onnx", "--model", "m.onnx", "--outputs", "logits"});
+  refused({"m", "--export", "x.safetensors", "--model", "m.onnx"}, "--model needs");
+  refused({"m", "--export", "x.safetensors", "--outputs", "logits"}, "--outputs needs");
   refused({"m", "--export", "x.pt"}, ".safetensors");
   refused({"m", "--data", "d", "--dump-gradients", "g", "--save", "s"}, "--dump-gradients");
 }

@@ -141,6 +141,55 @@ TEST_F(CheckpointTest, DamagedOnesAreSkipped) {
   EXPECT_FALSE(fs::exists(folder / "ck/.step-7-1"));
 }
 
+TEST_F(CheckpointTest, EveryByteIsCovered) {
+  auto session = make(3);
+  train(*session, 1);
+  ASSERT_TRUE(save(*session).ok());
+  const std::vector<unsigned char> atOne = bytes(*session);
+  train(*session, 1);
+  ASSERT_TRUE(save(*session, 0, R"({"state.json": "12345678", "row": 4.5})").ok());
+  const std::vector<unsigned char> atTwo = bytes(*session);
+  auto other = make();
+  for (const char *name : {"state.json", "parameters.safetensors", "optimizer.safetensors"}) {
+    const std::string path = folder / "ck/step-2/" + name;
+    const std::vector<unsigned char> whole = readBytes(path);
+    for (size_t i = 0; i < whole.size(); ++i) {
+      std::vector<unsigned char> broken = whole;
+      broken[i] ^= 1u << i % 7;
+      writeBytes(path, broken);
+      ASSERT_TRUE(loadCheckpoint(*other, folder / "ck", info).ok()) << name << " " << i;
+      EXPECT_EQ(info.step, 1) << name << " " << i;
+      EXPECT_EQ(bytes(*other), atOne);
+      broken = whole;
+      broken.resize(i);
+      writeBytes(path, broken);
+      ASSERT_TRUE(loadCheckpoint(*other, folder / "ck", info).ok()) << name << " " << i;
+      EXPECT_EQ(info.step, 1) << name << " cut at " << i;
+    }
+    writeBytes(path, whole);
+  }
+  ASSERT_TRUE(loadCheckpoint(*other, folder / "ck", info).ok());
+  EXPECT_EQ(info.step, 2);
+  EXPECT_EQ(info.dataPosition, R"({"row":4.5,"state.json":"12345678"})");
+  EXPECT_EQ(bytes(*other), atTwo);
+}
+
+TEST_F(CheckpointTest, FoundWhileItIsReplaced) {
+  auto session = make();
+  train(*session, 1);
+  ASSERT_TRUE(save(*session).ok());
+  // Killed between the two renames of a filesystem that cannot exchange folders.
+  fs::rename(folder / "ck/step-1", folder / "ck/.step-1-old-77");
+  fs::create_directories(folder / "ck/.step-1-77");
+  auto other = make();
+  Status status = loadCheckpoint(*other, folder / "ck", info);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(info.step, 1);
+  EXPECT_EQ(bytes(*other), bytes(*session));
+  ASSERT_TRUE(save(*other, 1).ok());
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "ck"), fs::directory_iterator()), 1);
+}
+
 TEST_F(CheckpointTest, NoneOrAllDamaged) {
   auto session = make();
   EXPECT_EQ(loadCheckpoint(*session, folder / "ck", info).code(), Code::NotFound);
@@ -166,6 +215,10 @@ TEST_F(CheckpointTest, OfAnotherModel) {
   std::string checksum = json.substr(value, 8);
   value = json.find(": \"", json.find("parameters.safetensors")) + 3;
   json.replace(value, 8, checksum);
+  // As a runtime of before format 1.1 wrote it: without a checksum of its own.
+  json.replace(json.find("\"minor\": 1"), 10, "\"minor\": 0");
+  key = json.find(",\n    \"state.json\"");
+  json.erase(key, json.find('\n', key + 2) - key);
   writeBytes(path + "state.json", {json.begin(), json.end()});
   Status status = loadCheckpoint(*session, folder / "ck", info);
   EXPECT_EQ(status.code(), Code::BadData);

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""trainc-run when things break: killed at every moment of saving, a full disk at every moment, files
+that are damaged or cut short, also while they are read. Needs no compiler and no numpy.
+
+  faults.py --trainc-run build/bin/trainc-run --cc CC --schema program.fbs DIR
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "Inputs"))
+from cases import expect, run_cases  # noqa: E402
+
+#: More calls that change files than any of the runs makes.
+MOST_CALLS = 400
+
+
+class Cases:
+    def __init__(self, arguments):
+        self.arguments, self.folder = arguments, arguments.folder
+        make = [sys.executable, HERE / "Inputs" / "make_package.py", self.folder, "--cc", arguments.cc]
+        subprocess.check_call([*map(str, make), "--schema", str(arguments.schema)])
+        self.library = self.folder / "interrupt_writes.so"
+        source = HERE / "Inputs" / "interrupt_writes.c"
+        subprocess.check_call([arguments.cc, "-shared", "-fPIC", str(source), "-o", str(self.library)])
+        self.straight = self.losses("--steps", 4)
+
+    def run(self, *flags, package="linear.tpk", data="good.npz", **environment):
+        command = [self.arguments.trainc_run, self.folder / package, "--log-format", "json"]
+        command += ["--data", self.folder / data, "--batch-size", 4, *flags]
+        if environment:
+            environment = {**os.environ, "LD_PRELOAD": str(self.library), **environment}
+        command = [str(c) for c in command]
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment or None)
+
+    def losses(self, *flags):
+        done = self.run(*flags)
+        expect(done.returncode == 0, done.stderr)
+        return [e["loss"] for e in map(json.loads, done.stdout.splitlines()) if "event" not in e]
+
+    def fresh(self, origin=None):
+        """A folder, a copy of `origin`."""
+        folder = self.folder / "work"
+        shutil.rmtree(folder, ignore_errors=True)
+        if origin:
+            shutil.copytree(origin, folder)
+        return folder
+
+    def resumes(self, folder, what, *steps):
+        """The run goes on behind one of `steps` as if nothing had happened; saving tidies up."""
+        left = self.losses("--steps", 4, "--resume", folder, "--save", folder, "--keep", 1)
+        expect(4 - len(left) in steps, what, "resumed behind step", 4 - len(left))
+        expect(left == self.straight[4 - len(left) :], what, "other losses")
+        expect(sorted(os.listdir(folder)) == ["step-4"], what, os.listdir(folder))
+
+    def at_every_call(self, variable, code, origin, flags, check, **environment):
+        """Runs until the fault comes behind the last call; `check(folder, call)` after every fault."""
+        for call in range(1, MOST_CALLS):
+            folder = self.fresh(origin)
+            done = self.run(*(folder if f is None else f for f in flags), **{variable: str(call)}, **environment)
+            if done.returncode == 0:
+                expect(call > 10, "only", call, "calls")
+                return
+            expect(done.returncode == code, f"{variable}={call}: exit code {done.returncode}", done.stderr)
+            if code == 1:
+                expect("No space left on device" in done.stderr, done.stderr)
+            check(folder, f"{variable}={call}:")
+        expect(False, "it never ends")
+
+    def saved(self, steps):
+        origin = self.folder / f"saved-{steps}"
+        if not origin.exists():
+            self.losses("--steps", steps, "--save", origin)
+        return origin
+
+    #: The second save, which takes the first one away.
+    second = ("--steps", 2, "--resume", None, "--save", None, "--keep", 1)
+    #: Nothing to train: the same step is saved once more.
+    again = ("--steps", 1, "--resume", None, "--save", None)
+
+    def case_killed_while_saving(self):
+        for environment in ({}, {"NO_EXCHANGE": "1"}):
+            self.at_every_call(
+                "KILL_AT", -9, self.saved(1), self.second, lambda f, what: self.resumes(f, what, 1, 2), **environment
+            )
+            self.at_every_call(
+                "KILL_AT", -9, self.saved(1), self.again, lambda f, what: self.resumes(f, what, 1), **environment
+            )
+
+    def case_killed_twice(self):
+        """A kill in the first save, and one in the save that tidies up behind it."""
+        for first in range(2, MOST_CALLS, 7):
+            folder = self.fresh(self.saved(1))
+            flags = ["--resume", folder, "--save", folder]
+            if self.run("--steps", 1, *flags, KILL_AT=str(first), NO_EXCHANGE="1").returncode == 0:
+                break
+            once = self.folder / "once"
+            shutil.rmtree(once, ignore_errors=True)
+            shutil.copytree(folder, once)
+            self.at_every_call(
+                "KILL_AT", -9, once, self.again, lambda f, what: self.resumes(f, what, 1), NO_EXCHANGE="1"
+            )
+
+    def case_full_disk(self):
+        def check(folder, what):
+            expect(not [f for f in os.listdir(folder) if f.startswith(".")], what, os.listdir(folder))
+            self.resumes(folder, what, 1, 2)
+
+        self.at_every_call("FULL_AT", 1, self.saved(1), self.second, check)
+
+    def case_export_is_all_or_nothing(self):
+        old = self.folder / "old.safetensors"
+        new = self.folder / "new.safetensors"
+        for target, steps in ((old, 1), (new, 3)):
+            self.losses("--steps", steps, "--export", target)
+        allowed = {old.read_bytes(), new.read_bytes()}
+        origin = self.folder / "exported"
+        origin.mkdir(exist_ok=True)
+        shutil.copy(old, origin / "w.safetensors")
+        target = self.folder / "work" / "w.safetensors"
+        for variable, code in (("KILL_AT", -9), ("FULL_AT", 1)):
+            for call in range(1, MOST_CALLS):
+                self.fresh(origin)
+                done = self.run("--steps", 3, "--export", target, **{variable: str(call)})
+                expect(target.read_bytes() in allowed, variable, call, "a part of a file")
+                if done.returncode == 0:
+                    break
+                expect(done.returncode == code, variable, call, done.returncode, done.stderr)
+                if code == 1:
+                    expect(os.listdir(origin) == os.listdir(target.parent), os.listdir(target.parent))
+            expect(call > 4 and target.read_bytes() == new.read_bytes(), variable, call)
+
+    def mutilated(self, content, seed, count=60):
+        """Damaged copies: cut short, and with a few bytes changed."""
+        source = random.Random(seed)
+        for _ in range(count):
+            yield "cut", content[: source.randrange(len(content))]
+            broken = bytearray(content)
+            for at in (source.randrange(len(content)) for _ in range(source.randint(1, 3))):
+                broken[at] ^= source.randint(1, 255)
+            yield "changed", bytes(broken)
+
+    def case_damaged_package(self):
+        """Every change of a byte is found."""
+        path = self.folder / "damaged.tpk"
+        for kind, content in self.mutilated((self.folder / "linear.tpk").read_bytes(), 1):
+            path.write_bytes(content)
+            done = self.run(package=path.name)
+            if content != (self.folder / "linear.tpk").read_bytes():
+                expect(done.returncode == 1 and path.name in done.stderr, kind, done.returncode, done.stderr)
+
+    def case_damaged_data(self):
+        """No crash; a file that is cut short is refused, and named."""
+        weights = self.folder / "w.safetensors"
+        self.losses("--steps", 1, "--export", weights)
+        for name, flag in (("good.npz", "--eval"), (weights.name, "--weights")):
+            path = self.folder / f"damaged-{name}"
+            for kind, content in self.mutilated((self.folder / name).read_bytes(), 2):
+                path.write_bytes(content)
+                done = self.run("--steps", 1, flag, path, "--allow-nonfinite")
+                expect(done.returncode in (0, 1), kind, done.returncode, done.stderr)
+                if kind == "cut":
+                    expect(done.returncode == 1 and path.name in done.stderr, done.returncode, done.stderr)
+
+    def case_damaged_checkpoint(self):
+        """The one before it is taken, with a warning that names the damaged one."""
+        origin = self.fresh()
+        self.losses("--steps", 2, "--save", origin, "--save-every", 1)
+        kept = self.folder / "kept"
+        shutil.copytree(origin, kept)
+        for name in ("state.json", "parameters.safetensors", "optimizer.safetensors"):
+            whole = (kept / "step-2" / name).read_bytes()
+            for kind, content in self.mutilated(whole, 3, 20):
+                folder = self.fresh(kept)
+                (folder / "step-2" / name).write_bytes(content)
+                done = self.run("--steps", 4, "--resume", folder)
+                log = [json.loads(line) for line in done.stdout.splitlines()]
+                steps = [e["step"] for e in log if "event" not in e]
+                warned = any("step-2" in e.get("message", "") for e in log if e.get("event") == "warning")
+                intact = content == whole
+                expect(steps == ([3, 4] if intact else [2, 3, 4]), name, kind, steps, done.stderr)
+                expect(warned != intact, name, kind, "no warning", log)
+
+    def case_checkpoint_of_another_model(self):
+        """Refused, and nothing is written over it."""
+        folder = self.fresh(self.saved(1))
+        path = folder / "step-1" / "parameters.safetensors"
+        content = path.read_bytes()
+        length = int.from_bytes(content[:8], "little")
+        header = content[8 : 8 + length].replace(b'"w"', b'"v"')
+        expect(header != content[8 : 8 + length], header)
+        path.write_bytes(content[:8] + header + content[8 + length :])
+        state = json.loads((folder / "step-1" / "state.json").read_text())
+        state["format"]["minor"] = 0  # without a checksum of its own
+        del state["checksums"]["state.json"]
+        state["checksums"]["parameters.safetensors"] = f"{zlib.crc32(path.read_bytes()):08x}"
+        (folder / "step-1" / "state.json").write_text(json.dumps(state))
+        before = {f: f.read_bytes() for f in folder.rglob("*.*")}
+        done = self.run("--steps", 4, "--resume", folder, "--save", folder)
+        expect(done.returncode == 1 and "another model" in done.stderr and "'w'" in done.stderr, done.stderr)
+        expect(before == {f: f.read_bytes() for f in folder.rglob("*.*")}, "the folder was changed")
+
+    def case_cut_short_while_it_is_read(self):
+        """A mapped file that loses its end ends the run with a message, not with a signal."""
+        data = self.folder / "shrinks.npz"
+        shutil.copy(self.folder / "good.npz", data)
+        command = [self.arguments.trainc_run, self.folder / "linear.tpk", "--data", data, "--steps", 10**9]
+        command += ["--log-format", "json"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen([str(c) for c in command], **pipes) as process:
+            process.stdout.readline()
+            os.truncate(data, 0)
+            deadline = time.monotonic() + 60
+            while process.stdout.readline():
+                if time.monotonic() > deadline:
+                    process.send_signal(signal.SIGKILL)
+            text = process.stderr.read()
+        expect(process.returncode == 1 and "cut short" in text, process.returncode, text)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--trainc-run", type=pathlib.Path, required=True)
+    parser.add_argument("--cc", required=True)
+    parser.add_argument("--schema", type=pathlib.Path, required=True)
+    parser.add_argument("folder", type=pathlib.Path)
+    run_cases(parser, Cases)
+
+
+if __name__ == "__main__":
+    main()
