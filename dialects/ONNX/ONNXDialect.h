@@ -26,4 +26,10 @@
 #define GET_OP_CLASSES
 #include "dialects/ONNX/ONNXOps.h.inc"
 
+namespace trainc::onnx {
+/// Result attributes of graphs that hold gradients or updates; see the dialect's description.
+inline constexpr llvm::StringLiteral kGradientOfAttr = "onnx.gradient_of";
+inline constexpr llvm::StringLiteral kUpdatesAttr = "onnx.updates";
+} // namespace trainc::onnx
+
 #endif // DIALECTS_ONNX_ONNXDIALECT_H

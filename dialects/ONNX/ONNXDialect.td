@@ -18,7 +18,9 @@ def ONNX_Dialect : Dialect {
     what the compiler understands.
 
     Discardable attributes on graph arguments and results: `onnx.name` (the value's name in the file)
-    and `onnx.dims` (an array of strings, one an axis: the symbolic dimension's name, or "").
+    and `onnx.dims` (an array of strings, one an axis: the symbolic dimension's name, or ""). Results of
+    training graphs also have `onnx.gradient_of` (the initializer whose gradient the result is) or
+    `onnx.updates` (the initializer whose value after a step it is).
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;

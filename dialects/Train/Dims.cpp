@@ -80,7 +80,26 @@ DimAttr atomDim(Attribute atom) {
 DimAttr makeFn(DimFnKind kind, DimAttr a, DimAttr b) {
   return atomDim(DimFnAttr::get(a.getContext(), kind, a, b));
 }
-int64_t floorDivide(int64_t a, int64_t b) { return llvm::divideFloorSigned(a, b); }
+
+// A size that 64 bits do not hold is the nearest that they do: far too large for any tensor, and on
+// the right side in every comparison.
+int64_t limitOf(bool negative) { return negative ? INT64_MIN : INT64_MAX; }
+int64_t addSizes(int64_t a, int64_t b) {
+  int64_t sum;
+  return llvm::AddOverflow(a, b, sum) ? limitOf(a < 0) : sum;
+}
+int64_t subtractSizes(int64_t a, int64_t b) {
+  int64_t difference;
+  return llvm::SubOverflow(a, b, difference) ? limitOf(a < 0) : difference;
+}
+int64_t multiplySizes(int64_t a, int64_t b) {
+  int64_t product;
+  return llvm::MulOverflow(a, b, product) ? limitOf((a < 0) != (b < 0)) : product;
+}
+int64_t floorDivide(int64_t a, int64_t b) {
+  return b == -1 ? subtractSizes(0, a) : llvm::divideFloorSigned(a, b);
+}
+int64_t floorModulo(int64_t a, int64_t b) { return b == -1 ? 0 : a - floorDivide(a, b) * b; }
 
 struct DimParser {
   AsmParser &parser;
@@ -182,7 +201,7 @@ std::string DimAttr::str() const {
   std::string text;
   for (auto [c, m] : llvm::zip(getCoefficients(), getMonomials())) {
     bool first = text.empty();
-    int64_t magnitude = c < 0 ? -c : c;
+    uint64_t magnitude = c < 0 ? 0 - uint64_t(c) : uint64_t(c);
     text += first ? (c < 0 ? "-" : "") : (c < 0 ? " - " : " + ");
     bool needStar = false;
     if (magnitude != 1 || m.empty()) {
@@ -226,9 +245,7 @@ DimAttr::evaluate(llvm::function_ref<std::optional<int64_t>(StringRef)> lookup) 
         case DimFnKind::mod:
           if (*b == 0)
             return failure();
-          factor = floorDivide(*a, *b);
-          if (fn.getKind() == DimFnKind::mod)
-            factor = *a - factor * *b;
+          factor = fn.getKind() == DimFnKind::mod ? floorModulo(*a, *b) : floorDivide(*a, *b);
           break;
         case DimFnKind::max:
           factor = std::max(*a, *b);
@@ -345,21 +362,23 @@ void DimsAttr::print(AsmPrinter &printer) const {
 DimAttr operator+(DimAttr a, DimAttr b) {
   Polynomial p = toPolynomial(a);
   for (auto &[m, c] : toPolynomial(b))
-    p[m] += c;
+    p[m] = addSizes(p[m], c);
   return toDim(a.getContext(), p);
 }
 DimAttr operator-(DimAttr a, DimAttr b) {
   Polynomial p = toPolynomial(a);
   for (auto &[m, c] : toPolynomial(b))
-    p[m] -= c;
+    p[m] = subtractSizes(p[m], c);
   return toDim(a.getContext(), p);
 }
 DimAttr operator*(DimAttr a, DimAttr b) {
   Polynomial p;
   Polynomial q = toPolynomial(b);
   for (auto &[m, c] : toPolynomial(a))
-    for (auto &[n, d] : q)
-      p[multiply(m, n)] += c * d;
+    for (auto &[n, d] : q) {
+      int64_t &sum = p[multiply(m, n)];
+      sum = addSizes(sum, multiplySizes(c, d));
+    }
   return toDim(a.getContext(), p);
 }
 
@@ -372,13 +391,14 @@ DimAttr divideExactly(DimAttr a, DimAttr b) {
   for (int steps = 0; !rest.empty() && steps < 64; ++steps) {
     auto term = *rest.begin();
     std::optional<Monomial> m = divideMonomial(term.first, lead.first);
-    if (!m || term.second % lead.second != 0)
+    if (!m || floorModulo(term.second, lead.second) != 0)
       return {};
-    int64_t c = term.second / lead.second;
-    quotient[*m] += c;
+    int64_t c = floorDivide(term.second, lead.second);
+    int64_t &factor = quotient[*m];
+    factor = addSizes(factor, c);
     for (auto &[n, d] : divisor) {
       int64_t &entry = rest[multiply(*m, n)];
-      entry -= c * d;
+      entry = subtractSizes(entry, multiplySizes(c, d));
     }
     std::erase_if(rest, [](auto &entry) { return entry.second == 0; });
   }
@@ -398,8 +418,7 @@ DimAttr mod(DimAttr a, DimAttr b) {
   if (b.isConstant(1) || (!b.isConstant(0) && divideExactly(a, b)))
     return DimAttr::constant(a.getContext(), 0);
   if (a.getConstant() && b.getConstant() && *b.getConstant() != 0) {
-    int64_t x = *a.getConstant(), y = *b.getConstant();
-    return DimAttr::constant(a.getContext(), x - floorDivide(x, y) * y);
+    return DimAttr::constant(a.getContext(), floorModulo(*a.getConstant(), *b.getConstant()));
   }
   return makeFn(DimFnKind::mod, a, b);
 }

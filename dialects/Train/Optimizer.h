@@ -16,6 +16,8 @@ struct OptimizerOptions {
   double epsilon = 1e-8;
   double momentum = 0;
   bool nesterov = false;
+  /// Whether averages are corrected for having begun at zero; only adamw-hf can do without.
+  bool biasCorrection = true;
 };
 
 /// Operands of the update of one parameter. `gradient` and every element of `state` have the

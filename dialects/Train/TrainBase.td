@@ -80,8 +80,8 @@ class Train_BinaryOp<string mnemonic, code scalar, code evaluate, code vjp, int 
 
 class Train_LogicalOp<string mnemonic, code scalar, code evaluate>
     : Train_PointwiseOp<mnemonic, scalar, evaluate, "", 1, [SameOperandsAndResultType]> {
-  let arguments = (ins Train_BoolTensor:$lhs, Train_BoolTensor:$rhs);
-  let results = (outs Train_BoolTensor:$result);
+  let arguments = (ins Train_IntTensor:$lhs, Train_IntTensor:$rhs);
+  let results = (outs Train_IntTensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
 }
 

@@ -84,6 +84,13 @@ Value TrainBuilder::dropout(Value x, Value key, FloatAttr ratio) {
   return DropoutOp::create(builder, location, x.getType(), x, key, ratio);
 }
 
+/// The nearest integer of 64 bits.
+static int64_t toInteger(double value) {
+  if (value >= 0x1p63)
+    return INT64_MAX;
+  return value > -0x1p63 ? int64_t(value) : INT64_MIN;
+}
+
 Value TrainBuilder::full(ArrayRef<DimAttr> dims, Type elementType, double value) {
   TypedAttr attr;
   if (isa<FloatType>(elementType))
@@ -91,7 +98,7 @@ Value TrainBuilder::full(ArrayRef<DimAttr> dims, Type elementType, double value)
   else if (elementType.isInteger(1))
     attr = builder.getBoolAttr(value != 0);
   else
-    attr = builder.getIntegerAttr(elementType, int64_t(value));
+    attr = builder.getIntegerAttr(elementType, toInteger(value));
   return FullOp::create(builder, location, getTensorType(dims, elementType), attr);
 }
 Value TrainBuilder::scalarLike(Value x, double value) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Softmax, layer normalisation and cross entropy: what passes see as one thing. `decompose` and the
-// gradients are written in primitive ops, so that they fuse. Half-precision operands are computed
-// in f32.
+// Softmax, layer normalisation, cross entropy and in_training: what passes see as one thing.
+// `decompose` and the gradients are written in primitive ops, so that they fuse. Half-precision
+// operands are computed in f32.
 
 #include "dialects/Train/TrainBuilder.h"
 #include <limits>
@@ -334,4 +334,39 @@ void CrossEntropyOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, Arra
     dx = tb.add(dx, tb.mul(softmax, ofRows(cotangents[1])));
   if (dx)
     gradients[0] = tb.cast(dx, getLogits().getType());
+}
+
+//===----------------------------------------------------------------------===//
+// in_training
+//===----------------------------------------------------------------------===//
+
+AxisMap InTrainingOp::getAxisMap() {
+  AxisMap map;
+  int64_t rank = getRank(getResult());
+  map.loops.assign(rank, LoopKind::Parallel);
+  SmallVector<int> axes;
+  llvm::append_range(axes, llvm::seq<int>(0, rank));
+  map.operands = {axes, axes};
+  map.results = {axes};
+  return map;
+}
+
+void InTrainingOp::decompose(TrainBuilder &, SmallVectorImpl<Value> &results) {
+  results.push_back(getTraining());
+}
+
+void InTrainingOp::buildEvalMode(TrainBuilder &, SmallVectorImpl<Value> &results) {
+  results.push_back(getEvaluation());
+}
+
+void InTrainingOp::buildVJP(TrainBuilder &, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                            MutableArrayRef<Value> gradients) {
+  gradients[0] = cotangents[0];
+}
+bool InTrainingOp::isDifferentiable(unsigned operand) { return operand == 0; }
+
+LogicalResult InTrainingOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues &,
+                                     MutableArrayRef<HostTensor> results) {
+  results[0].data = operands[0].data;
+  return success();
 }

@@ -248,6 +248,19 @@ def Train_CrossEntropyOp : Train_DifferentiableCompositeOp<"cross_entropy", [Dec
   let hasVerifier = 1;
 }
 
+def Train_InTrainingOp : Train_CompositeOp<"in_training", [SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface, ["isDifferentiable"]>,
+    DeclareOpInterfaceMethods<EvalModeOpInterface>]> {
+  let summary = "one value while the model is trained, another one where it is evaluated";
+  let description = [{
+    Batch normalisation divides by the statistics of the batch in training and by the running ones in evaluation.
+    Example: `train.in_training %mean else %running : tensor<8xf32>`. No gradient flows to the second operand.
+  }];
+  let arguments = (ins Train_FloatTensor:$training, Train_FloatTensor:$evaluation);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$training `else` $evaluation attr-dict `:` type($result)";
+}
+
 // Optimizer updates: all operands have the parameter's shape except the scalars. Formulas are PyTorch's.
 def Train_SgdOp : Train_CompositeOp<"sgd"> {
   let summary = "stochastic gradient descent (torch.optim.SGD)";

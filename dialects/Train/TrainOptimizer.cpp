@@ -226,6 +226,24 @@ static SmallVector<Value> buildAdam(TrainBuilder &tb, const OptimizerOperands &i
                            decoupled);
   return op->getResults();
 }
+/// AdamW as Hugging Face's library had it, and as ONNX Runtime's artifacts have it (adam_mode 1):
+/// epsilon is added before the correction, and the updated parameter decays.
+static SmallVector<Value> buildAdamWHf(TrainBuilder &tb, const OptimizerOperands &in,
+                                       const OptimizerOptions &options) {
+  Update u(tb, in.parameter);
+  Value p = u.in(in.parameter), g = u.in(in.gradient), lr = u.f64(in.lr);
+  auto [m, v] =
+      updateMoments(u, g, u.in(in.state[0]), u.in(in.state[1]), options.beta1, options.beta2);
+  Value stepSize = lr;
+  if (options.biasCorrection)
+    stepSize = tb.div(tb.mul(lr, tb.sqrt(u.biasCorrection(options.beta2, in.step))),
+                      u.biasCorrection(options.beta1, in.step));
+  Value denominator = tb.add(tb.sqrt(v), u.constant(options.epsilon));
+  p = tb.sub(p, tb.div(tb.mul(u.everywhere(stepSize), m), denominator));
+  p = tb.sub(p, tb.mul(u.everywhere(tb.mul(lr, u.f64(in.weightDecay))), p));
+  return {tb.cast(p, in.parameter.getType()), tb.cast(m, in.state[0].getType()),
+          tb.cast(v, in.state[1].getType())};
+}
 static SmallVector<Value> buildLamb(TrainBuilder &tb, const OptimizerOperands &in,
                                     const OptimizerOptions &options) {
   Type types[] = {in.parameter.getType(), in.state[0].getType(), in.state[1].getType()};
@@ -249,6 +267,7 @@ ArrayRef<OptimizerSpec> trainc::train::getOptimizers() {
   static constexpr OptimizerSpec table[] = {
       {"adam", 1e-3, 0, 1e-8, momentNames, buildAdam<false>},
       {"adamw", 1e-3, 1e-2, 1e-8, momentNames, buildAdam<true>},
+      {"adamw-hf", 1e-3, 0, 1e-6, momentNames, buildAdamWHf},
       {"lamb", 1e-3, 0, 1e-6, momentNames, buildLamb},
       {"sgd", 1e-3, 0, 0, velocityName, buildSgd},
   };

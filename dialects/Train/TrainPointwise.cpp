@@ -38,6 +38,11 @@ void trainc::train::detail::extremumVJP(TrainBuilder &tb, StringRef wins, Value 
     dx[1] = share(y, x);
 }
 
+Value trainc::train::detail::unitCosine(TrainBuilder &tb, Value x) {
+  Value one = tb.scalarLike(x, 1);
+  return tb.sqrt(tb.mul(tb.sub(one, x), tb.add(one, x)));
+}
+
 Value trainc::train::detail::geluSecondDerivative(TrainBuilder &tb, Value x, bool tanhForm) {
   auto scaled = [&](Value value, double factor) {
     return tb.mul(value, tb.scalarLike(value, factor));

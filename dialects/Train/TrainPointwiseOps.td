@@ -74,6 +74,45 @@ def Train_CosOp : Train_UnaryOp<"cos", "::mlir::math::CosOp::create(b, loc, x[0]
   let summary = "cosine";
 }
 
+def Train_TanOp : Train_UnaryOp<"tan", "::mlir::math::TanOp::create(b, loc, x[0])", "std::tan(x[0])",
+    "dx[0] = tb.mul(g, tb.add(tb.scalarLike(y, 1.0), tb.mul(y, y)));", 40> {
+  let summary = "tangent";
+}
+def Train_AsinOp : Train_UnaryOp<"asin", "::mlir::math::AsinOp::create(b, loc, x[0])", "std::asin(x[0])",
+    "dx[0] = tb.div(g, detail::unitCosine(tb, x[0]));", 40> {
+  let summary = "inverse sine";
+}
+def Train_AcosOp : Train_UnaryOp<"acos", "::mlir::math::AcosOp::create(b, loc, x[0])", "std::acos(x[0])",
+    "dx[0] = tb.neg(tb.div(g, detail::unitCosine(tb, x[0])));", 40> {
+  let summary = "inverse cosine";
+}
+def Train_AtanOp : Train_UnaryOp<"atan", "::mlir::math::AtanOp::create(b, loc, x[0])", "std::atan(x[0])",
+    "dx[0] = tb.div(g, tb.add(tb.scalarLike(g, 1.0), tb.mul(x[0], x[0])));", 40> {
+  let summary = "inverse tangent";
+}
+def Train_SinhOp : Train_UnaryOp<"sinh", "::mlir::math::SinhOp::create(b, loc, x[0])", "std::sinh(x[0])",
+    "dx[0] = tb.mul(g, CoshOp::create(tb.b(), tb.loc(), g.getType(), x[0]));", 40> {
+  let summary = "hyperbolic sine";
+}
+def Train_CoshOp : Train_UnaryOp<"cosh", "::mlir::math::CoshOp::create(b, loc, x[0])", "std::cosh(x[0])",
+    "dx[0] = tb.mul(g, SinhOp::create(tb.b(), tb.loc(), g.getType(), x[0]));", 40> {
+  let summary = "hyperbolic cosine";
+}
+def Train_AsinhOp : Train_UnaryOp<"asinh", "::mlir::math::AsinhOp::create(b, loc, x[0])", "std::asinh(x[0])",
+    "dx[0] = tb.div(g, tb.sqrt(tb.add(tb.scalarLike(g, 1.0), tb.mul(x[0], x[0]))));", 40> {
+  let summary = "inverse hyperbolic sine";
+}
+def Train_AcoshOp : Train_UnaryOp<"acosh", "::mlir::math::AcoshOp::create(b, loc, x[0])", "std::acosh(x[0])",
+    [{::mlir::Value one = tb.scalarLike(g, 1.0);
+      dx[0] = tb.div(g, tb.mul(tb.sqrt(tb.sub(x[0], one)), tb.sqrt(tb.add(x[0], one))));}], 40> {
+  let summary = "inverse hyperbolic cosine";
+}
+def Train_AtanhOp : Train_UnaryOp<"atanh", "::mlir::math::AtanhOp::create(b, loc, x[0])", "std::atanh(x[0])",
+    [{::mlir::Value one = tb.scalarLike(g, 1.0);
+      dx[0] = tb.div(g, tb.mul(tb.sub(one, x[0]), tb.add(one, x[0])));}], 40> {
+  let summary = "inverse hyperbolic tangent";
+}
+
 def Train_GeluOp : Train_PointwiseOp<"gelu", "scalar::gelu(b, loc, x[0], getTanh())",
     [{getTanh() ? 0.5 * x[0] * (1 + std::tanh(0.7978845608028654 * (x[0] + 0.044715 * x[0] * x[0] * x[0])))
                : 0.5 * x[0] * (1 + std::erf(x[0] * 0.7071067811865476))}],
@@ -135,14 +174,14 @@ def Train_ModOp : Train_BinaryOp<"mod", "scalar::mod(b, loc, x[0], x[1])", "deta
   let summary = "x - floor(x / y) * y (sign of y, ONNX Mod with fmod = 0)";
 }
 
-def Train_AndOp : Train_LogicalOp<"and", "::mlir::arith::AndIOp::create(b, loc, x[0], x[1])", "double(x[0] != 0 && x[1] != 0)"> {
-  let summary = "logical and";
+def Train_AndOp : Train_LogicalOp<"and", "::mlir::arith::AndIOp::create(b, loc, x[0], x[1])", "double(int64_t(x[0]) & int64_t(x[1]))"> {
+  let summary = "logical and; of integers bit by bit";
 }
-def Train_OrOp : Train_LogicalOp<"or", "::mlir::arith::OrIOp::create(b, loc, x[0], x[1])", "double(x[0] != 0 || x[1] != 0)"> {
-  let summary = "logical or";
+def Train_OrOp : Train_LogicalOp<"or", "::mlir::arith::OrIOp::create(b, loc, x[0], x[1])", "double(int64_t(x[0]) | int64_t(x[1]))"> {
+  let summary = "logical or; of integers bit by bit";
 }
-def Train_XorOp : Train_LogicalOp<"xor", "::mlir::arith::XOrIOp::create(b, loc, x[0], x[1])", "double((x[0] != 0) != (x[1] != 0))"> {
-  let summary = "exclusive or";
+def Train_XorOp : Train_LogicalOp<"xor", "::mlir::arith::XOrIOp::create(b, loc, x[0], x[1])", "double(int64_t(x[0]) ^ int64_t(x[1]))"> {
+  let summary = "exclusive or; of integers bit by bit";
 }
 def Train_NotOp : Train_PointwiseOp<"not", "scalar::logicalNot(b, loc, x[0])", "double(x[0] == 0)", "", 1, [SameOperandsAndResultType]> {
   let summary = "logical not";

@@ -150,6 +150,36 @@ def Train_GatherNdOp : Train_AccessOp<"gather_nd"> {
   let hasVerifier = 1;
 }
 
+// Sliding windows along one axis: what convolutions and pools read, and its transpose.
+class Train_SlidingOp<string mnemonic, list<Trait> traits = []> : Train_AccessOp<mnemonic, traits> {
+  let arguments = (ins Train_AnyTensor:$operand, I64Attr:$axis, I64Attr:$taps, I64Attr:$stride, I64Attr:$dilation);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = [{
+    $operand `axis` `=` $axis `taps` `=` $taps `stride` `=` $stride `dilation` `=` $dilation attr-dict `:`
+    type($operand) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Train_WindowOp : Train_SlidingOp<"window", [DeclareOpInterfaceMethods<StridedViewOpInterface>]> {
+  let summary = "windows that slide along `axis`; the axis `taps` holds their taps";
+  let description = [{
+    The element at o along `axis` and at k along `taps` is the operand's at o * stride + k * dilation along `axis` and at
+    k along `taps`. Mostly of a tensor that is repeated along the taps (im2col, one axis at a time). All positions lie
+    inside the operand; pad it before.
+    Example: `train.window %x axis = 1 taps = 2 stride = 2 dilation = 1 : tensor<4x9x3xf32> -> tensor<4x4x3xf32>`.
+  }];
+}
+
+def Train_SpreadOp : Train_SlidingOp<"spread"> {
+  let summary = "puts the elements of windows back where they came from: the transpose of `train.window`";
+  let description = [{
+    The element at o * stride + k * dilation along `axis` and at k along `taps` is the operand's at o and k; 0 where no o
+    fits. Summed over the taps it is the gradient of a convolution's input, and a transposed convolution (col2im).
+    Example: `train.spread %x axis = 1 taps = 2 stride = 2 dilation = 1 : tensor<4x4x3xf32> -> tensor<4x9x3xf32>`.
+  }];
+}
+
 class Train_StandaloneOp<string mnemonic, list<Trait> traits = []>
     : Train_Op<mnemonic, !listconcat([
         DeclareOpInterfaceMethods<AxisMapOpInterface>,

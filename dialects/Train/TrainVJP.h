@@ -16,6 +16,8 @@ void extremumVJP(TrainBuilder &tb, llvm::StringRef wins, mlir::Value g, mlir::Va
 void powVJP(TrainBuilder &tb, mlir::Value g, mlir::Value x, mlir::Value y, mlir::Value result,
             llvm::ArrayRef<bool> needed, llvm::MutableArrayRef<mlir::Value> dx);
 
+/// sqrt(1 - x^2), the cosine of the angle whose sine is x; exact towards 1 and -1.
+mlir::Value unitCosine(TrainBuilder &tb, mlir::Value x);
 /// Second derivative of gelu at x.
 mlir::Value geluSecondDerivative(TrainBuilder &tb, mlir::Value x, bool tanhForm);
 

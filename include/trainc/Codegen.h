@@ -50,6 +50,14 @@ struct KernelObject {
   std::vector<char> bytes;
 };
 
+/// The code of one kernel, for people.
+struct KernelListing {
+  /// Name of the function, as launches have it.
+  std::string name;
+  /// Pairs of a file's ending ("mlir", "ll", "x86-64-v4.s", "ptx") and the text.
+  std::vector<std::pair<std::string, std::string>> texts;
+};
+
 /// The kernels of one package, for one kind of processor.
 class KernelCodegen {
 public:
@@ -66,6 +74,9 @@ public:
   virtual size_t size() const = 0;
   /// Lowers all kernels and makes the files. Kernels may not be added afterwards.
   virtual mlir::FailureOr<std::vector<KernelObject>> emitObjects() = 0;
+  /// Every kernel by itself on its way to machine code: MLIR, LLVM IR before optimisation, assembly
+  /// or PTX. The code is the one of emitObjects.
+  virtual mlir::FailureOr<std::vector<KernelListing>> emitListings() = 0;
   /// Whether the last failure to emit was the machine's: a tool is missing, no room for temporary
   /// files.
   virtual bool lacksTools() const = 0;
@@ -86,6 +97,7 @@ public:
   mlir::FailureOr<KernelInfo> add(train::FusionOp fusion) override;
   size_t size() const override;
   mlir::FailureOr<std::vector<KernelObject>> emitObjects() override;
+  mlir::FailureOr<std::vector<KernelListing>> emitListings() override;
   bool lacksTools() const override;
   mlir::ModuleOp getModule() override;
 
@@ -126,6 +138,7 @@ public:
   mlir::FailureOr<KernelInfo> add(train::FusionOp fusion) override;
   size_t size() const override;
   mlir::FailureOr<std::vector<KernelObject>> emitObjects() override;
+  mlir::FailureOr<std::vector<KernelListing>> emitListings() override;
   bool lacksTools() const override;
   mlir::ModuleOp getModule() override;
 

@@ -3,8 +3,10 @@
 #ifndef TRAINC_DRIVER_H
 #define TRAINC_DRIVER_H
 
+#include "runtime/run/log_level.h"
 #include "trainc/Legalize.h"
 #include "trainc/Pipelines.h"
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,7 +16,10 @@ namespace trainc {
 enum ExitCode { ExitSuccess = 0, ExitInput = 1, ExitUsage = 2, ExitDevice = 3, ExitInternal = 4 };
 
 struct CompileOptions {
+  /// A model, or a folder with training artifacts of ONNX Runtime.
   std::string model;
+  /// Artifacts beside a training model that is given by itself; "": none.
+  std::string optimizerModel, checkpoint;
   /// "": the model's name with .tpk.
   std::string output;
   LegalizeOptions legalize;
@@ -31,18 +36,32 @@ struct CompileOptions {
   std::string noDecay;
   /// Pairs of an expression and a factor of the learning rate; the first match counts.
   std::vector<std::pair<std::string, double>> lrScale;
+  /// NaN, and what GraphOptions has as "", negative or empty: the default, by model and optimizer.
   double lr = 1e-3, weightDecay = 0;
   double clipNorm = 0;
   int64_t accumulate = 1;
+  /// What is told on standard error (docs/inspection.md); warnings that end the compilation.
+  trainrt::run::LogLevel logLevel = trainrt::run::LogLevel::info;
+  bool warningsAsErrors = false;
+  /// Remarks of the passes on standard error, and in this file as JSON; "": none.
   bool explain = false;
+  std::string remarks;
+  /// Print the passes of the phases graph and schedule, and stop before them.
   bool printPipeline = false;
   bool embedIR = false, embedWeights = false;
   /// Phase after which to stop: import legalize graph schedule codegen; "": none.
   std::string stopAfter;
   /// Folder for the IR after each phase; "": none.
   std::string saveIR;
-  /// The command line, for the manifest.
-  std::string commandLine;
+  /// Folder for the code of each kernel; "": none.
+  std::string saveKernels;
+  /// A reproducer to run, instead of a compilation; "": none.
+  std::string replay;
+  /// The command line without the program, for the manifest and for reproducers.
+  std::vector<std::string> arguments;
+  /// Called at the beginning of each phase, with its passes where it has some: for programs that
+  /// add passes of their own. A crash in it is one of the phase.
+  std::function<void(llvm::StringRef phase, mlir::OpPassManager *passes)> onPhase;
 };
 
 /// Reads the command line. Returns an exit code where there is nothing to compile (--help: 0,

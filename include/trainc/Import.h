@@ -32,8 +32,10 @@ struct ImportedModel {
 /// least one error diagnostic; its location names the model, its message the node where there is
 /// one: "node 'x' (Op, opset 18): ...". Locations of ops are NameLoc(node name) over
 /// FileLineColLoc("<model>:nodes", index in the file, 0). Loads the `onnx` dialect.
+/// A training algorithm of the model (training_info) becomes part of the graph, with results that
+/// have `onnx.updates`, unless `algorithm` is false; then a warning says that it is left out.
 mlir::OwningOpRef<mlir::ModuleOp> importONNX(llvm::StringRef path, mlir::MLIRContext &context,
-                                             ImportedModel &out);
+                                             ImportedModel &out, bool algorithm = true);
 
 } // namespace trainc
 

@@ -25,6 +25,7 @@ struct DimBound {
 };
 
 enum class DropoutMode { AsGraph, On, Off };
+enum class BatchNormMode { AsGraph, Train, Frozen };
 
 struct LegalizeOptions {
   /// The loss output; "": the one called "loss", else the only scalar float output.
@@ -35,6 +36,7 @@ struct LegalizeOptions {
   std::string trainable;
   std::string freeze;
   DropoutMode dropout = DropoutMode::AsGraph;
+  BatchNormMode batchNorm = BatchNormMode::AsGraph;
   std::vector<DimBound> dims;
 };
 
@@ -54,8 +56,12 @@ struct LegalizeResult {
   /// Nodes of the graph, and train ops in @forward.
   int64_t nodes = 0;
   int64_t ops = 0;
-  /// Dropout nodes with ratio > 0 that the graph leaves inactive (no training_mode) while others
-  /// are active: usually attention dropout that the exporter lost; `--dropout on` activates them.
+  /// The graph computes its gradients itself (outputs grad/NAME, or accumulators of ONNX Runtime);
+  /// or also the updates (training_info), so that there is nothing left to differentiate.
+  bool ownGradients = false, ownUpdates = false;
+  /// Dropout nodes with ratio > 0 that the graph leaves inactive (no training_mode): attention
+  /// dropout, which exporters lose, or a model exported for inference; `--dropout on` activates
+  /// them.
   std::vector<std::string> inactiveDropouts;
 };
 
@@ -64,7 +70,12 @@ struct LegalizeResult {
 mlir::LogicalResult legalizeONNX(mlir::ModuleOp module, const LegalizeOptions &options,
                                  LegalizeResult &result);
 
-/// Registers the pass `--legalize-onnx` (options loss, inference, trainable, freeze, dropout).
+/// Prints the operators that legalization knows as rows of a table: name, first opset, element
+/// types of its first input, whether it has a gradient. docs/ops.md is made of it.
+void listOperators(llvm::raw_ostream &out);
+
+/// Registers the pass `--legalize-onnx` (options loss, inference, trainable, freeze, dropout,
+/// batchnorm).
 void registerLegalizePasses();
 /// The pass, with these options; `result` (if any) is filled when it runs.
 std::unique_ptr<mlir::Pass> createLegalizePass(const LegalizeOptions &options,

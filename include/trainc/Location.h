@@ -20,6 +20,18 @@ inline llvm::StringRef getNodeName(mlir::Location loc) {
   return {};
 }
 
+/// Adds the names of all ONNX nodes that `loc` stands for, each once, in their order.
+inline void collectNodeNames(mlir::Location loc, llvm::SmallVectorImpl<llvm::StringRef> &names) {
+  if (auto fused = mlir::dyn_cast<mlir::FusedLoc>(loc)) {
+    for (mlir::Location part : fused.getLocations())
+      collectNodeNames(part, names);
+    return;
+  }
+  llvm::StringRef name = getNodeName(loc);
+  if (!name.empty() && !llvm::is_contained(names, name))
+    names.push_back(name);
+}
+
 /// "train.add of node 'encoder/add_3'", or only the op's name where the node has none.
 inline std::string describeOp(mlir::Operation *op) {
   std::string text = op->getName().getStringRef().str();

@@ -25,14 +25,18 @@ struct GraphOptions {
   bool fusedAttention = false;
   /// No loss: only @eval.
   bool inference = false;
+  /// @forward returns the updates of a step too: no optimizer is attached, and micro-batches cannot
+  /// be accumulated.
+  bool ownUpdates = false;
   bool hoistSlices = true;
-  /// sgd adam adamw lamb
+  /// sgd adam adamw adamw-hf lamb
   std::string optimizer = "adamw";
   std::vector<double> betas;
   /// Negative: the optimizer's default.
   double epsilon = -1;
   double momentum = 0;
   bool nesterov = false;
+  bool biasCorrection = true;
   bool clip = false;
 };
 

@@ -68,6 +68,8 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
     SmallVector<bool> needed;
     for (OpOperand &operand : op->getOpOperands())
       needed.push_back(varied.contains(operand.get()) && isDifferentiable(operand));
+    if (llvm::none_of(needed, [](bool need) { return need; })) // it makes a wanted value
+      continue;
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
     if (!differentiable)
       return op->emitError() << describeOp(op)
@@ -168,20 +170,30 @@ private:
 
     Value lossValue = terminator->getOperand(*loss);
     OpBuilder builder(terminator);
-    Location lossLoc = lossValue.getLoc();
-    Value seed =
-        TrainBuilder(builder, lossLoc).cast(block.getArgument(scaleNumber), lossValue.getType());
+    Value scale = block.getArgument(scaleNumber);
     FailureOr<SmallVector<Value>> cotangents =
-        buildCotangents(builder, lossValue, seed, parameters);
+        hasRole(gradients, "gradient")
+            ? scaleGiven(builder, gradients, numbers, scale)
+            : buildCotangents(
+                  builder, lossValue,
+                  TrainBuilder(builder, lossValue.getLoc()).cast(scale, lossValue.getType()),
+                  parameters);
     if (failed(cotangents)) {
       gradients.erase();
       return failure();
     }
-    if (llvm::none_of(*cotangents, [](Value v) { return bool(v); }))
-      forward.emitWarning("the loss depends on no trainable parameter: nothing will be trained");
-
     SmallVector<Value> results = {lossValue};
     SmallVector<Attribute> resultAttrs = {gradients.getResultAttrDict(*loss)};
+    for (unsigned i = 0; i < gradients.getNumResults(); ++i)
+      if (isResult(gradients, i, "update")) {
+        results.push_back(terminator->getOperand(i));
+        resultAttrs.push_back(gradients.getResultAttrDict(i));
+      }
+    // Where nothing is trainable, the function's own updates are what trains.
+    bool ownUpdates = parameters.empty() && results.size() > 1;
+    if (!ownUpdates && llvm::none_of(*cotangents, [](Value v) { return bool(v); }))
+      forward.emitWarning("the loss depends on no trainable parameter: nothing will be trained");
+
     for (auto [parameter, number, cotangent] : llvm::zip(parameters, numbers, *cotangents)) {
       NamedAttrList attrs(named("gradient", gradients.getArgAttr(number, kNameAttr)));
       if (!cotangent) {
@@ -197,6 +209,53 @@ private:
     gradients.setResAttrsAttr(b.getArrayAttr(resultAttrs));
 
     // What only the other outputs needed, and what the derivatives did not use of themselves.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+    return eraseGradients(forward);
+  }
+
+  static bool isResult(func::FuncOp func, unsigned result, StringRef wanted) {
+    auto role = func.getResultAttrOfType<StringAttr>(result, kRoleAttr);
+    return role && role.getValue() == wanted;
+  }
+  static bool hasRole(func::FuncOp func, StringRef wanted) {
+    return llvm::any_of(llvm::seq(func.getNumResults()),
+                        [&](unsigned i) { return isResult(func, i, wanted); });
+  }
+
+  /// The gradients that the function returns itself, times `scale`, for the arguments `numbers`.
+  static FailureOr<SmallVector<Value>> scaleGiven(OpBuilder &builder, func::FuncOp func,
+                                                  ArrayRef<unsigned> numbers, Value scale) {
+    Operation *terminator = func.getBody().front().getTerminator();
+    llvm::StringMap<Value> given;
+    for (unsigned i = 0; i < func.getNumResults(); ++i)
+      if (isResult(func, i, "gradient"))
+        given[func.getResultAttrOfType<StringAttr>(i, kNameAttr).getValue()] =
+            terminator->getOperand(i);
+    SmallVector<Value> results;
+    for (unsigned number : numbers) {
+      StringRef name = func.getArgAttrOfType<StringAttr>(number, kNameAttr).getValue();
+      Value gradient = given.lookup(name);
+      if (!gradient)
+        return func.emitError("expected a gradient of the trainable parameter '") << name << "'";
+      TrainBuilder tb(builder, gradient.getLoc());
+      results.push_back(tb.mul(gradient, tb.splat(tb.cast(scale, gradient.getType()), gradient)));
+    }
+    return results;
+  }
+
+  /// What is left of a function whose gradients are in @gradients now.
+  static LogicalResult eraseGradients(func::FuncOp func) {
+    BitVector erased(func.getNumResults());
+    for (unsigned i = 0; i < func.getNumResults(); ++i)
+      erased[i] = isResult(func, i, "gradient");
+    if (erased.none())
+      return success();
+    Block &block = func.getBody().front();
+    block.getTerminator()->eraseOperands(erased);
+    if (failed(func.eraseResults(erased)))
+      return failure();
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isOpTriviallyDead(&op))
         op.erase();

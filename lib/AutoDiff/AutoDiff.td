@@ -18,6 +18,10 @@ def AutoDiffPass : Pass<"autodiff", "::mlir::ModuleOp"> {
     depend on gets zeros, and its result is marked `train.unused`, so that no optimizer touches it (PyTorch's
     `grad is None`).
 
+    A function that returns gradients itself (`train.role = "gradient"`, as PyTorch's joint graphs and the
+    training models of ONNX Runtime do) is not differentiated: these, times `grad_scale`, are those of
+    `@gradients`, and `@forward` loses them.
+
     Fails where the loss is missing or not a float scalar, or where an active op has no derivative: the error
     names its node. Warns where the loss depends on no trainable parameter.
 

@@ -6,9 +6,11 @@
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <atomic>
+#include <csignal>
 #include <thread>
 
 namespace trainc::codegen {
@@ -60,9 +62,16 @@ bool emitModule(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGe
 
 void inParallel(size_t count, llvm::function_ref<void(size_t)> work) {
   std::atomic<size_t> next{0};
+  std::atomic<int> crash{0};
+  // Also in this thread: the others must have ended before anybody leaves.
   auto run = [&] {
-    for (size_t number; (number = next++) < count;)
-      work(number);
+    llvm::CrashRecoveryContext recovery;
+    bool finished = recovery.RunSafely([&] {
+      for (size_t number; (number = next++) < count;)
+        work(number);
+    });
+    if (!finished)
+      crash = recovery.RetCode;
   };
   std::vector<std::thread> threads;
   for (size_t i = 1; i < std::min<size_t>(count, std::thread::hardware_concurrency()); ++i)
@@ -70,6 +79,9 @@ void inParallel(size_t count, llvm::function_ref<void(size_t)> work) {
   run();
   for (std::thread &thread : threads)
     thread.join();
+  // LLVM's code of a signal is that of a shell.
+  if (crash)
+    std::raise(crash - 128);
 }
 
 } // namespace trainc::codegen

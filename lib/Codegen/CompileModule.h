@@ -23,7 +23,9 @@ void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine,
 bool emitModule(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type,
                 llvm::SmallVectorImpl<char> &result);
 
-/// Calls `work` for 0 .. count - 1, spread over the machine's threads.
+/// Calls `work` for 0 .. count - 1, spread over the machine's threads. Where crash signals are
+/// recovered from (llvm::CrashRecoveryContext), one in a thread is raised in the caller when all
+/// threads are done.
 void inParallel(size_t count, llvm::function_ref<void(size_t)> work);
 
 } // namespace trainc::codegen

@@ -95,6 +95,10 @@ SmallVector<OwningOpRef<ModuleOp>> splitModule(ModuleOp module, unsigned count) 
   return chunks;
 }
 
+LLVM::LLVMFuncOp getKernel(ModuleOp module) {
+  return cast<LLVM::LLVMFuncOp>(module.getBody()->back());
+}
+
 static std::unique_ptr<llvm::Module> translate(ModuleOp module, llvm::LLVMContext &context) {
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());

@@ -3,6 +3,7 @@
 #ifndef TRAINC_LIB_CODEGEN_LOWERTOLLVM_H
 #define TRAINC_LIB_CODEGEN_LOWERTOLLVM_H
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <string>
 
@@ -18,6 +19,8 @@ llvm::LogicalResult lowerToLLVMDialect(mlir::ModuleOp module, llvm::StringRef ma
 /// those that use them.
 llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> splitModule(mlir::ModuleOp module,
                                                                  unsigned count);
+/// The kernel of a module that `splitModule` has made with a count of one.
+mlir::LLVM::LLVMFuncOp getKernel(mlir::ModuleOp module);
 /// LLVM bitcode of a module in the LLVM dialect.
 mlir::FailureOr<std::string> translateToBitcode(mlir::ModuleOp module);
 /// LLVM assembly of a module in the LLVM dialect.

@@ -287,6 +287,41 @@ static Value powInt(Formula &f, Value x, Value y) {
   return f.select(negative, f.select(isUnit, result, zero), result);
 }
 
+/// bf16 to f32: its bits are the upper half.
+static Value widenBF16(Formula &f, Value x) {
+  Value bits = arith::ExtUIOp::create(f.b, f.loc, f.shaped(f.b.getI32Type()), f.toBits(x));
+  return f.toFloat(f.shiftLeft(bits, f.i32(16)));
+}
+
+/// f32 to bf16, to the nearest, ties to even.
+static Value narrowBF16(Formula &f, Value x) {
+  Value bits = f.toBits(x);
+  auto upper = [&](Value y) -> Value { return arith::ShRUIOp::create(f.b, f.loc, y, f.i32(16)); };
+  Value odd = f.bitAnd(upper(bits), f.i32(1));
+  Value rounded = upper(f.addInt(bits, f.addInt(odd, f.i32(0x7fff))));
+  rounded = f.select(f.isNan(x), f.bitOr(upper(bits), f.i32(0x40)), rounded);
+  Value half = arith::TruncIOp::create(f.b, f.loc, f.shaped(f.b.getI16Type()), rounded);
+  return arith::BitcastOp::create(f.b, f.loc, f.shaped(f.b.getBF16Type()), half);
+}
+
+/// Conversions that x86 has no instructions for; null where it has. Doubles go through f32, which
+/// may round a tie of 16 bits twice.
+static Value convertNarrow(Formula &f, Operation *op) {
+  Value x = op->getOperand(0);
+  Type from = getElementTypeOrSelf(x.getType()), to = getElementTypeOrSelf(op->getResult(0));
+  if (isa<arith::ExtFOp>(op) && from.isBF16()) {
+    x = widenBF16(f, x);
+    return to.isF64() ? f.widen(x) : x;
+  }
+  if (!isa<arith::TruncFOp>(op) || to.isF32() || (to.isF16() && !from.isF64()))
+    return {};
+  if (from.isF64())
+    x = f.narrow(x);
+  if (to.isBF16())
+    return narrowBF16(f, x);
+  return arith::TruncFOp::create(f.b, f.loc, f.shaped(to), x);
+}
+
 Value expandFloat(Formula &f, Operation *op) {
   auto x = [&](unsigned i = 0) { return op->getOperand(i); };
   return llvm::TypeSwitch<Operation *, Value>(op)
@@ -317,7 +352,8 @@ void expandMath(Operation *root) { expandMath(root, "", nullptr); }
 void expandMath(Operation *root, StringRef libraryPrefix, const HardwareMath *hardware) {
   SmallVector<Operation *> ops;
   root->walk([&](Operation *op) {
-    if (isa<math::MathDialect>(op->getDialect()))
+    if (isa<math::MathDialect>(op->getDialect()) ||
+        (!hardware && isa<arith::TruncFOp, arith::ExtFOp>(op)))
       ops.push_back(op);
   });
   for (Operation *op : ops) {
@@ -325,14 +361,17 @@ void expandMath(Operation *root, StringRef libraryPrefix, const HardwareMath *ha
     Type type = op->getResult(0).getType(), element = getElementTypeOrSelf(type);
     Formula f(b, op->getLoc(), type, hardware);
     Value replacement;
-    if (isa<math::IPowIOp>(op))
+    bool conversion = isa<arith::TruncFOp, arith::ExtFOp>(op);
+    if (conversion)
+      replacement = convertNarrow(f, op);
+    else if (isa<math::IPowIOp>(op))
       replacement = powInt(f, op->getOperand(0), op->getOperand(1));
     else if (element.isF32())
       replacement = expandFloat(f, op);
     if (replacement) {
       op->getResult(0).replaceAllUsesWith(replacement);
       op->erase();
-    } else if (isa<FloatType>(element)) {
+    } else if (!conversion && isa<FloatType>(element)) {
       callLibrary(b, op, libraryPrefix);
     }
   }

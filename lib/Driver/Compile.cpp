@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One compilation: import, legalize, graph, schedule, codegen, package.
+// One compilation: import, legalize, graph, schedule, codegen, package. Or one phase of it, from a
+// reproducer.
 
 #include "dialects/ONNX/ONNXDialect.h"
 #include "dialects/Plan/PlanDialect.h"
 #include "lib/Conversion/TrainToPlan/GroupLaunches.h"
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
+#include "lib/Driver/CrashGuard.h"
 #include "lib/Driver/Diagnostics.h"
+#include "lib/Driver/OptimizerChoice.h"
+#include "lib/Driver/Remarks.h"
+#include "lib/Driver/Reproducer.h"
+#include "lib/Driver/SaveKernels.h"
+#include "lib/Driver/TextFile.h"
 #include "lib/Package/Package.h"
 #include "lib/Package/ProgramWriter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,6 +22,7 @@
 #include "mlir/IR/Verifier.h"
 #include "trainc/Driver.h"
 #include "trainc/Regex.h"
+#include "trainc/Registry.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
@@ -27,89 +35,137 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
+using BuildPipeline = llvm::function_ref<void(OpPassManager &)>;
+
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
-      : options(options), printer(context, options.model) {
+      : options(options), log(options.logLevel, options.warningsAsErrors),
+        printer(context, options.model, log) {
     context.disableMultithreading();
     context.printOpOnDiagnostic(false);
     context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect,
                         onnx::ONNXDialect, TrainDialect, plan::PlanDialect>();
-    if (options.explain)
-      explainDecisions(context);
   }
 
   int run() {
-    start = Clock::now();
-    if (int code = checkOutput())
+    if (int code = openOutputs())
       return code;
-    // Loads the dialects of code generation, which must happen outside of pass managers.
-    std::unique_ptr<codegen::KernelCodegen> codegen;
-    if (options.cuda)
-      codegen = std::make_unique<codegen::GpuCodegen>(
-          context, codegen::GpuOptions{options.targets, options.cudaPath, options.variants});
-    else
-      codegen = std::make_unique<codegen::CpuCodegen>(context, options.targets);
-    if (int code = import())
-      return code;
-    if (phaseDone("import"))
-      return ExitSuccess;
-    if (failed(legalizeONNX(*module, options.legalize, legalized)))
-      return ExitInput;
-    scaleParameters();
-    reportParameters();
-    if (phaseDone("legalize"))
-      return ExitSuccess;
-    PassManager graph(&context), schedule(&context);
-    buildGraphPipeline(graph, options.graph);
-    buildSchedulePipeline(schedule, options.schedule);
-    if (options.printPipeline) {
-      for (PassManager *pm : {&graph, &schedule}) {
-        pm->printAsTextualPipeline(llvm::errs());
-        llvm::errs() << "\n";
-      }
-    }
-    if (failed(graph.run(*module)))
-      return ExitInput;
-    if (phaseDone("graph"))
-      return ExitSuccess;
-    FailureOr<PackageInterface> interface = collectInterface(*module);
-    if (failed(interface))
-      return internalError("graph");
-    checkpointIR();
-    if (failed(schedule.run(*module)))
-      return internalError("schedule");
-    if (phaseDone("schedule"))
-      return ExitSuccess;
-    PackageContents contents;
-    if (failed(generateCode(*codegen, contents)))
-      return codegen->lacksTools() ? ExitInput : internalError("codegen");
-    if (phaseDone("codegen"))
-      return ExitSuccess;
-    FailureOr<std::vector<char>> program = writeProgram(*module, *interface, options.cuda);
-    if (failed(program))
-      return internalError("package");
-    contents.program = std::move(*program);
-    describe(contents);
-    std::string output = outputPath();
-    if (failed(writePackage(*module, *interface, model, contents, output)))
-      return ExitInput;
-    reportPackage(output, codegen->size());
-    return ExitSuccess;
+    makeCodegen();
+    int code = runPhases().value_or(ExitSuccess);
+    return closeOutputs(code);
   }
 
+  int replay(ParsedReproducer &reproducer) {
+    if (int code = openOutputs())
+      return code;
+    makeCodegen();
+    if (failed(readReproducerModule(options.replay, context, reproducer)))
+      return ExitInput;
+    module = std::move(reproducer.module);
+    return closeOutputs(replayPhase(reproducer));
+  }
+
+  /// After a crash objects must not be destroyed.
+  bool hasCrashed() const { return crashed; }
+
 private:
-  /// Whether the package can be written, before time is spent on it.
-  int checkOutput() {
-    std::string output = outputPath();
-    StringRef folder = llvm::sys::path::parent_path(output);
-    std::error_code code =
-        llvm::sys::fs::access(folder.empty() ? "." : folder, llvm::sys::fs::AccessMode::Write);
-    if (!options.stopAfter.empty() || !code)
+  //===--------------------------------------------------------------------===//
+  // Phases
+  //===--------------------------------------------------------------------===//
+
+  /// The exit code where the compilation ends early.
+  std::optional<int> runPhases() {
+    if (auto end = runPhase("import", [&] { return import(); }))
+      return end;
+    if (auto end = runPhase("legalize", [&] { return legalize(); }))
+      return end;
+    if (options.printPipeline) {
+      printPipelines();
       return ExitSuccess;
-    llvm::errs() << options.model << ": error: cannot create '" << output << "': '" << folder
-                 << "': " << code.message() << "; -o names another place\n";
-    return ExitInput;
+    }
+    if (auto end =
+            runPasses("graph", [&](OpPassManager &pm) { buildGraphPipeline(pm, options.graph); }))
+      return end;
+    if (auto end = runPasses(
+            "schedule", [&](OpPassManager &pm) { buildSchedulePipeline(pm, options.schedule); }))
+      return end;
+    if (auto end = runPhase("codegen", [&] { return generateCode(); }))
+      return end;
+    return runPhase("package", [&] { return package(); });
+  }
+
+  /// Runs a phase, which returns an exit code. Returns it where the compilation ends here.
+  std::optional<int> runPhase(StringRef phase, llvm::function_ref<int()> work,
+                              BuildPipeline build = nullptr) {
+    Clock::time_point begin = Clock::now();
+    // What a reproducer of this phase begins with; the program is written from what codegen has
+    // begun with.
+    if (module && phase != "package")
+      before = module->clone();
+    int code = ExitSuccess;
+    std::string signal = guard.run([&] {
+      if (options.onPhase && !build)
+        options.onPhase(phase, nullptr);
+      code = work();
+    });
+    if (!signal.empty()) {
+      crashed = true;
+      return reportFault(phase, "crashed (" + signal + ")", build);
+    }
+    if (code == ExitInternal)
+      return reportFault(phase, "failed", build);
+    if (code)
+      return code;
+    if (log.shows(LogLevel::debug) && module) {
+      int64_t ops = 0;
+      module->walk([&](Operation *) { ++ops; });
+      log.debug() << "phase " << phase << ": " << llvm::format("%.3f", secondsSince(begin))
+                  << " s, " << ops << " ops\n";
+    }
+    return endPhase(phase);
+  }
+
+  std::optional<int> runPasses(StringRef phase, BuildPipeline build) {
+    auto buildAll = [&](OpPassManager &pm) {
+      build(pm);
+      if (options.onPhase)
+        options.onPhase(phase, &pm);
+    };
+    return runPhase(
+        phase,
+        [&] {
+          if (phase == "schedule" && !readInterface())
+            return int(ExitInternal);
+          // Not destroyed after a crash.
+          auto *pm = new PassManager(&context, ModuleOp::getOperationName());
+          buildAll(*pm);
+          bool succeeded = mlir::succeeded(pm->run(*module));
+          delete pm;
+          return int(succeeded ? ExitSuccess : ExitInternal);
+        },
+        buildAll);
+  }
+
+  /// What the package offers, from the functions while they are functions.
+  bool readInterface() {
+    FailureOr<PackageInterface> collected = collectInterface(*module);
+    if (succeeded(collected))
+      interface = std::move(*collected);
+    return succeeded(collected);
+  }
+
+  /// After legalization, which has the last word on what the passes are to do.
+  void printPipelines() {
+    for (bool schedule : {false, true}) {
+      PassManager pm(&context, ModuleOp::getOperationName());
+      if (schedule)
+        buildSchedulePipeline(pm, options.schedule);
+      else
+        buildGraphPipeline(pm, options.graph);
+      pm.printAsTextualPipeline(llvm::outs());
+      llvm::outs() << "\n";
+    }
   }
 
   int import() {
@@ -117,8 +173,59 @@ private:
       llvm::errs() << options.model << ": error: no such file\n";
       return ExitInput;
     }
-    module = importONNX(options.model, context, model);
-    return module ? ExitSuccess : ExitInput;
+    ArtifactFiles files{options.model, options.optimizerModel, options.checkpoint};
+    if (llvm::sys::fs::is_directory(options.model))
+      if (std::string problem = findArtifacts(options.model, files); !problem.empty()) {
+        llvm::errs() << options.model << ": error: " << problem << "\n";
+        return ExitInput;
+      }
+    if (!files.optimizerModel.empty() && files.checkpoint.empty()) {
+      llvm::errs() << options.model << ": error: --optimizer-model is for a training model of ONNX "
+                   << "Runtime, which also needs --checkpoint\n";
+      return ExitInput;
+    }
+    ArtifactOptimizer optimizer;
+    if (!files.checkpoint.empty())
+      module = importArtifacts(files, context, model, optimizer);
+    else
+      module = importONNX(options.model, context, model,
+                          options.graph.optimizer.empty() && !options.legalize.inference);
+    if (!module || failed(checkOptimizer()))
+      return ExitInput;
+    chooseOptimizer(options, optimizer);
+    return ExitSuccess;
+  }
+
+  /// A model with an algorithm of its own has no use for what configures ours.
+  LogicalResult checkOptimizer() {
+    auto graph = *module->getOps<onnx::GraphOp>().begin();
+    auto updates = [&](unsigned i) {
+      return graph.getResultAttr(i, onnx::kUpdatesAttr) != nullptr;
+    };
+    if (llvm::none_of(llvm::seq(graph.getNumResults()), updates) ||
+        (std::isnan(options.lr) && std::isnan(options.weightDecay) && options.clipNorm == 0 &&
+         options.graph.betas.empty() && options.graph.epsilon < 0 && options.accumulate == 1 &&
+         options.noDecay.empty() && options.lrScale.empty() && options.legalize.freeze.empty() &&
+         options.legalize.trainable.empty()))
+      return success();
+    return emitError(graph.getLoc(),
+                     "the model's own training algorithm (training_info) decides on the learning "
+                     "rate, decay, clipping, and what is trained; name an --optimizer to train the "
+                     "model without it");
+  }
+
+  int legalize() {
+    if (failed(legalizeONNX(*module, options.legalize, legalized)))
+      return ExitInput;
+    if (legalized.ownGradients && options.graph.precision == Precision::FP16) {
+      llvm::errs() << options.model << ": error: --precision fp16 scales the loss before it is "
+                   << "differentiated, but this graph holds its gradients; use bf16\n";
+      return ExitInput;
+    }
+    options.graph.ownUpdates = legalized.ownUpdates;
+    scaleParameters();
+    reportParameters();
+    return ExitSuccess;
   }
 
   /// Sets the factors of --no-decay and --lr-scale on the parameters.
@@ -146,28 +253,73 @@ private:
     }
   }
 
-  LogicalResult generateCode(codegen::KernelCodegen &codegen, PackageContents &contents) {
-    auto source = [&](train::FusionOp fusion) { return codegen.add(fusion); };
+  int generateCode() {
+    KernelOrigins origins;
+    auto source = [&](train::FusionOp fusion) {
+      FailureOr<codegen::KernelInfo> kernel = codegen->add(fusion);
+      if (succeeded(kernel) && !options.saveKernels.empty())
+        origins.addFusion(*kernel, fusion);
+      return kernel;
+    };
     SmallVector<func::FuncOp> functions(module->getOps<func::FuncOp>());
     for (func::FuncOp function : functions)
       if (failed(convertTrainToPlan(function, source, options.graph.precision == Precision::TF32)))
-        return failure();
-    auto grouped = [&](StringRef kernel) { return codegen.addGrouped(kernel); };
+        return ExitInternal;
+    auto grouped = [&](StringRef kernel) {
+      std::string group = codegen->addGrouped(kernel);
+      origins.addGroup(kernel, group);
+      return group;
+    };
     if (options.cuda)
       for (auto function : module->getOps<plan::FunctionOp>())
         groupLaunches(function, grouped);
     if (!options.saveIR.empty())
-      saveText("5-kernels.mlir", [&](raw_ostream &out) { codegen.getModule().print(out); });
-    FailureOr<std::vector<codegen::KernelObject>> objects = codegen.emitObjects();
+      if (int code =
+              saveIR("5-kernels.mlir", [&](raw_ostream &out) { codegen->getModule().print(out); }))
+        return code;
+    if (!options.saveKernels.empty()) {
+      FailureOr<std::vector<codegen::KernelListing>> listings = codegen->emitListings();
+      if (failed(listings))
+        return codegen->lacksTools() ? ExitInput : ExitInternal;
+      origins.addLaunches(*module);
+      if (int code = checkWritten(saveKernels(*listings, origins, options.saveKernels)))
+        return code;
+      log.info() << "saved " << listings->size() << " kernels in " << options.saveKernels << "\n";
+    }
+    FailureOr<std::vector<codegen::KernelObject>> objects = codegen->emitObjects();
     if (failed(objects))
-      return failure();
+      return codegen->lacksTools() ? ExitInput : ExitInternal;
     contents.kernels = std::move(*objects);
+    for (const codegen::KernelObject &object : contents.kernels)
+      log.debug() << object.name << ": " << object.bytes.size() << " bytes\n";
     for (const std::string &target : options.targets)
       contents.targets.push_back((options.cuda ? "cuda:" : "cpu:") + target);
-    return success();
+    return ExitSuccess;
   }
 
-  void describe(PackageContents &contents) {
+  int makeProgram() {
+    FailureOr<std::vector<char>> program = writeProgram(*module, interface, options.cuda);
+    if (failed(program))
+      return ExitInternal;
+    contents.program = std::move(*program);
+    return ExitSuccess;
+  }
+
+  int package() {
+    if (int code = makeProgram())
+      return code;
+    describe();
+    std::string output = outputPath();
+    if (failed(writePackage(*module, interface, model, contents, output)))
+      return ExitInput;
+    uint64_t size = 0;
+    (void)llvm::sys::fs::file_size(output, size);
+    log.info() << "wrote " << output << " (" << codegen->size() << " kernels, " << size / 1024
+               << " KiB) in " << llvm::format("%.2f", secondsSince(start)) << " s\n";
+    return ExitSuccess;
+  }
+
+  void describe() {
     contents.kind = options.legalize.inference ? "inference" : "training";
     contents.loss = legalized.loss;
     contents.embedWeights = options.embedWeights;
@@ -175,8 +327,9 @@ private:
       llvm::raw_string_ostream stream(contents.ir);
       printIR(stream);
     }
-    contents.options = llvm::json::Object{{"command", options.commandLine}};
-    if (options.legalize.inference)
+    contents.options =
+        llvm::json::Object{{"command", "trainc " + llvm::join(options.arguments, " ")}};
+    if (options.legalize.inference || legalized.ownUpdates)
       return;
     const GraphOptions &graph = options.graph;
     contents.optimizer =
@@ -192,111 +345,306 @@ private:
                            {"accumulate", options.accumulate}};
   }
 
-  std::string outputPath() const {
-    if (!options.output.empty())
-      return options.output;
-    llvm::SmallString<256> path(options.model);
-    llvm::sys::path::replace_extension(path, "tpk");
-    return path.str().str();
+  /// Loads the dialects of code generation, which must happen outside of pass managers.
+  void makeCodegen() {
+    if (options.cuda)
+      codegen = std::make_unique<codegen::GpuCodegen>(
+          context, codegen::GpuOptions{options.targets, options.cudaPath, options.variants});
+    else
+      codegen = std::make_unique<codegen::CpuCodegen>(context, options.targets);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Faults
+  //===--------------------------------------------------------------------===//
+
+  /// Whether a model that cannot be compiled is found there: then a failure is the model's.
+  static bool mayRefuse(StringRef phase) { return phase == "graph"; }
+
+  /// A phase has failed that `build` is the pipeline of, if any: writes the reproducer.
+  int reportFault(StringRef phase, std::string fault, BuildPipeline build = nullptr) {
+    Reproducer reproducer{phase == "package" ? "codegen" : phase.str(), fault, "", {}};
+    OwningOpRef<ModuleOp> ir = std::move(before);
+    std::string pass;
+    if (build && ir) {
+      log.mute(true);
+      FailingPass found = findFailingPass(*ir, build, guard);
+      log.mute(false);
+      if (found.kind == FailingPass::Reported && printer.errors() && mayRefuse(phase))
+        return ExitInput;
+      crashed |= found.kind == FailingPass::Crashed;
+      if (found.kind == FailingPass::BrokenIR)
+        reproducer.fault = fault = "made invalid IR";
+      if (found.module) {
+        ir = std::move(found.module);
+        reproducer.pipeline = found.pipeline;
+        pass = " in " + found.pipeline;
+      } else {
+        PassManager pm(&context, ModuleOp::getOperationName());
+        build(pm);
+        llvm::raw_string_ostream text(reproducer.pipeline);
+        pm.printAsTextualPipeline(text);
+      }
+    }
+    llvm::errs() << "trainc: error: phase '" << phase << "' " << fault << pass
+                 << "; this is a fault of the compiler\n";
+    if (!ir) {
+      llvm::errs() << "trainc: note: please report it with the model: there is no IR of it yet\n";
+      return ExitInternal;
+    }
+    reproducer.arguments = options.arguments;
+    // Not the device that this machine has.
+    reproducer.arguments.push_back("--target=" + targetText());
+    std::string file = writeReproducer(reproducer, *ir);
+    if (!file.empty())
+      llvm::errs() << "trainc: note: '" << file << "' reproduces it (trainc --replay " << file
+                   << ") and holds no weights: please report it\n";
+    return ExitInternal;
+  }
+
+  /// Beside the package, else where temporary files go. Returns where, "" after a message if
+  /// nowhere.
+  std::string writeReproducer(const Reproducer &reproducer, ModuleOp ir) {
+    llvm::SmallString<256> beside(outputPath()), temporary;
+    llvm::sys::path::replace_extension(beside, "repro.mlir");
+    llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, temporary);
+    llvm::sys::path::append(temporary, llvm::sys::path::filename(beside));
+    std::string problem;
+    for (StringRef path : {beside.str(), temporary.str()}) {
+      problem = writeTextFile(
+          path, [&](raw_ostream &out) { printReproducer(reproducer, ir, path, out); });
+      if (problem.empty())
+        return path.str();
+    }
+    llvm::errs() << "trainc: note: there is no reproducer: " << problem << "\n";
+    return {};
+  }
+
+  std::string targetText() const {
+    if (options.cuda)
+      return "cuda:" + llvm::join(options.targets, ",");
+    return options.targets.size() == 1 ? "cpu:" + options.targets.front() : "cpu";
+  }
+
+  int replayPhase(ParsedReproducer &reproducer) {
+    StringRef phase = reproducer.phase;
+    int code = ExitSuccess;
+    std::string signal = guard.run([&] {
+      if (phase == "graph" || phase == "schedule") {
+        registerAllPasses();
+        auto *pm = new PassManager(&context, ModuleOp::getOperationName());
+        code = failed(reproducer.passes.apply(*pm))        ? ExitInput
+               : (phase == "schedule" && !readInterface()) ? ExitInternal
+               : failed(pm->run(*module))                  ? ExitInternal
+                                                           : ExitSuccess;
+        delete pm;
+        return;
+      }
+      if (options.onPhase)
+        options.onPhase(phase, nullptr);
+      if (phase == "legalize") {
+        code = legalize();
+      } else if (phase == "codegen") {
+        code = readInterface() ? generateCode() : ExitInternal;
+        if (!code)
+          code = makeProgram();
+      } else {
+        llvm::errs() << options.replay << ": error: there is no phase '" << phase << "'\n";
+        code = ExitInput;
+      }
+    });
+    crashed = !signal.empty();
+    if (crashed || code == ExitInternal) {
+      llvm::errs() << "trainc: error: phase '" << phase << "' "
+                   << (crashed ? "crashed (" + signal + ")" : "failed") << "\n";
+      return ExitInternal;
+    }
+    if (!code)
+      log.info() << "phase '" << phase << "' finds no fault in " << options.replay << "\n";
+    return code;
   }
 
   //===--------------------------------------------------------------------===//
   // What the user sees
   //===--------------------------------------------------------------------===//
 
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
+  std::string outputPath() const {
+    if (!options.output.empty())
+      return options.output;
+    llvm::SmallString<256> path(StringRef(options.model).rtrim('/'));
+    llvm::sys::path::replace_extension(path, "tpk");
+    return path.str().str();
+  }
+
+  static double secondsSince(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
+  /// The exit code for what writing a file has come to.
+  int checkWritten(const std::string &problem) {
+    if (problem.empty())
+      return ExitSuccess;
+    llvm::errs() << options.model << ": error: " << problem << "\n";
+    return ExitInput;
+  }
+
+  /// Whether everything that was asked for can be written, before time is spent on it.
+  int openOutputs() {
+    start = Clock::now();
+    log.debug() << "version " TRAINC_VERSION ": " << llvm::join(options.arguments, " ") << "\n";
+    std::string output = outputPath();
+    StringRef folder = llvm::sys::path::parent_path(output);
+    std::error_code code =
+        llvm::sys::fs::access(folder.empty() ? "." : folder, llvm::sys::fs::AccessMode::Write);
+    bool writes = options.stopAfter.empty() && options.replay.empty() && !options.printPipeline;
+    if (code && writes)
+      return checkWritten(("cannot create '" + output + "': '" + folder + "': " + code.message() +
+                           "; -o names another place")
+                              .str());
+    for (const std::string &wanted : {options.saveIR, options.saveKernels})
+      if (!wanted.empty())
+        if (int failed = checkWritten(prepareFolder(wanted)))
+          return failed;
+    if (!options.remarks.empty()) {
+      remarks = std::make_unique<llvm::raw_fd_ostream>(options.remarks, code);
+      if (code)
+        return checkWritten("cannot write '" + options.remarks + "': " + code.message());
+    }
+    if (options.explain || remarks)
+      enableRemarks(context, options.explain, remarks.get(), log);
+    return ExitSuccess;
+  }
+
+  /// The exit code of a compilation that ended with `code`.
+  int closeOutputs(int code) {
+    if (!remarks)
+      return code;
+    std::string problem = closeStream(*remarks);
+    if (!problem.empty())
+      problem = "cannot write '" + options.remarks + "': " + problem;
+    int written = checkWritten(problem);
+    return code ? code : written;
+  }
 
   void reportParameters() {
     int64_t elements = 0;
     for (const ParameterChoice &choice : legalized.trained)
       elements += choice.elements;
-    llvm::errs() << "trainc: " << options.model << ": " << legalized.nodes << " nodes -> "
-                 << legalized.ops << " ops; target " << (options.cuda ? "cuda" : "cpu");
-    for (const std::string &target : options.targets)
-      llvm::errs() << " " << target;
-    llvm::errs() << "\n";
-    if (!options.legalize.inference)
-      llvm::errs() << "trainc: trains " << legalized.trained.size() << " parameters (" << elements
+    log.info() << options.model << ": " << legalized.nodes << " nodes -> " << legalized.ops
+               << " ops; target " << (options.cuda ? "cuda " : "cpu ")
+               << llvm::join(options.targets, " ") << "\n";
+    if (!options.legalize.inference) {
+      if (legalized.ownUpdates)
+        log.info() << "runs the model's own training algorithm; its loss is '" << legalized.loss
+                   << "'\n";
+      else
+        log.info() << "trains " << legalized.trained.size() << " parameters (" << elements
                    << " elements) to minimise '" << legalized.loss << "'\n";
-    for (const ParameterChoice &choice : legalized.excluded)
-      if (!options.legalize.inference)
-        llvm::errs() << "trainc: not trained: " << choice.name << " (" << choice.reason << ")\n";
+      for (const ParameterChoice &choice : legalized.excluded)
+        log.info() << (legalized.ownUpdates ? "parameter: " : "not trained: ") << choice.name
+                   << " (" << choice.reason << ")\n";
+    }
     if (!legalized.inactiveDropouts.empty())
-      llvm::errs() << options.model << ": warning: " << legalized.inactiveDropouts.size()
-                   << " Dropout nodes are inactive in the export (first: '"
-                   << legalized.inactiveDropouts.front()
-                   << "'); --dropout on activates them, --dropout off silences this\n";
+      log.warning(
+          options.model,
+          llvm::Twine(legalized.inactiveDropouts.size()) +
+              " Dropout nodes have no training mode in the export and do nothing (first: '" +
+              legalized.inactiveDropouts.front() +
+              "'); --dropout on activates them, --dropout off silences this");
   }
 
-  void reportPackage(StringRef output, size_t kernels) {
-    uint64_t size = 0;
-    (void)llvm::sys::fs::file_size(output, size);
-    llvm::errs() << "trainc: wrote " << output << " (" << kernels << " kernels, " << size / 1024
-                 << " KiB) in " << llvm::format("%.2f", seconds()) << " s\n";
-  }
-
-  /// Saves the IR of a finished phase where asked for; true where the user wants to stop here.
-  bool phaseDone(StringRef phase) {
+  /// Saves the IR of a finished phase where asked for. Returns the exit code where the compilation
+  /// ends here.
+  std::optional<int> endPhase(StringRef phase) {
     static constexpr StringLiteral phases[] = {"import", "legalize", "graph", "schedule",
                                                "codegen"};
-    if (!options.saveIR.empty()) {
-      size_t number = llvm::find(phases, phase) - std::begin(phases) + 1;
-      saveText(std::to_string(number) + "-" + phase.str() + ".mlir",
-               [&](raw_ostream &out) { printIR(out); });
+    const StringLiteral *found = llvm::find(phases, phase);
+    if (!options.saveIR.empty() && found != std::end(phases))
+      if (int code = saveIR(std::to_string(found - phases + 1) + "-" + phase.str() + ".mlir",
+                            [&](raw_ostream &out) { printIR(out); }))
+        return code;
+    if (unsigned count = log.promotedWarnings()) {
+      llvm::errs() << options.model << ": error: " << count
+                   << (count == 1 ? " warning counts as an error" : " warnings count as errors")
+                   << " (--warnings-as-errors)\n";
+      return ExitInput;
     }
     if (options.stopAfter != phase)
-      return false;
-    llvm::errs() << "trainc: stopped after " << phase << "\n";
-    return true;
+      return std::nullopt;
+    log.info() << "stopped after " << phase << "\n";
+    return ExitSuccess;
   }
-  /// A file of --save-ir.
-  void saveText(StringRef name, llvm::function_ref<void(raw_ostream &)> print) {
-    llvm::sys::fs::create_directories(options.saveIR);
+
+  /// A file of --save-ir; the exit code.
+  int saveIR(StringRef name, llvm::function_ref<void(raw_ostream &)> print) {
     llvm::SmallString<256> path(options.saveIR);
     llvm::sys::path::append(path, name);
-    std::error_code error;
-    llvm::raw_fd_ostream file(path, error);
-    if (error)
-      llvm::errs() << "trainc: warning: cannot write '" << path << "': " << error.message() << "\n";
-    else
-      print(file);
+    return checkWritten(writeTextFile(path, print));
   }
+
   /// The module with its locations, which are ONNX nodes, without large constants.
   void printIR(raw_ostream &out) {
     module->print(out, OpPrintingFlags().enableDebugInfo().elideLargeElementsAttrs(64));
+    out << "\n";
   }
 
-  /// Keeps the IR before the phases that have no excuse to fail.
-  void checkpointIR() {
-    reproducer.clear();
-    llvm::raw_string_ostream stream(reproducer);
-    printIR(stream);
-  }
-  int internalError(StringRef phase) {
-    llvm::SmallString<256> path(llvm::sys::path::filename(options.model));
-    llvm::sys::path::replace_extension(path, "repro.mlir");
-    std::error_code error;
-    llvm::raw_fd_ostream file(path, error);
-    if (!error)
-      file << "// trainc " TRAINC_VERSION ": phase '" << phase
-           << "' failed on: " << options.commandLine << "\n// replay: trainc-opt --schedule "
-           << path << "\n"
-           << reproducer;
-    llvm::errs() << "trainc: error: phase '" << phase
-                 << "' failed; this is a fault of the compiler. The IR is in '" << path
-                 << "' (no weights in it): please report it\n";
-    return ExitInternal;
-  }
-
-  const CompileOptions &options;
+  CompileOptions options;
+  Log log;
+  CrashGuard guard;
   MLIRContext context;
   DiagnosticPrinter printer;
-  OwningOpRef<ModuleOp> module;
+  std::unique_ptr<llvm::raw_fd_ostream> remarks;
+  std::unique_ptr<codegen::KernelCodegen> codegen;
+  OwningOpRef<ModuleOp> module, before;
   ImportedModel model;
   LegalizeResult legalized;
-  std::string reproducer;
+  PackageInterface interface;
+  PackageContents contents;
+  bool crashed = false;
   Clock::time_point start;
 };
+
+/// A compilation that has crashed stays in memory: what it holds may be damaged.
+int runToEnd(const CompileOptions &options, llvm::function_ref<int(Compilation &)> run) {
+  auto compilation = std::make_unique<Compilation>(options);
+  int code = run(*compilation);
+  if (compilation->hasCrashed())
+    (void)compilation.release();
+  return code;
+}
+
+/// The phase of a reproducer with the options of the command line in it. How much is told, and
+/// what is saved, is what `given` says.
+int replayReproducer(const CompileOptions &given) {
+  ParsedReproducer reproducer;
+  std::string problem;
+  if (!readReproducerHeader(given.replay, reproducer, problem)) {
+    llvm::errs() << given.replay << ": error: " << problem << "\n";
+    return ExitInput;
+  }
+  std::vector<const char *> arguments = {"trainc"};
+  for (const std::string &argument : reproducer.arguments)
+    arguments.push_back(argument.c_str());
+  CompileOptions options;
+  if (std::optional<int> code = parseCommandLine(arguments.size(), arguments.data(), options)) {
+    llvm::errs() << given.replay << ": error: its command line is not understood\n";
+    return *code ? *code : ExitInput;
+  }
+  options.replay = given.replay;
+  options.logLevel = given.logLevel;
+  options.warningsAsErrors = given.warningsAsErrors;
+  options.explain = given.explain;
+  options.remarks = given.remarks;
+  options.saveIR = given.saveIR;
+  options.saveKernels = given.saveKernels;
+  options.onPhase = given.onPhase;
+  return runToEnd(options,
+                  [&](Compilation &compilation) { return compilation.replay(reproducer); });
+}
 } // namespace
 
-int trainc::compile(const CompileOptions &options) { return Compilation(options).run(); }
+int trainc::compile(const CompileOptions &options) {
+  if (!options.replay.empty())
+    return replayReproducer(options);
+  return runToEnd(options, [](Compilation &compilation) { return compilation.run(); });
+}

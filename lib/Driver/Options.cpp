@@ -164,12 +164,13 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   CLI::App app{"trainc: compiles the training step of an ONNX model into a package"};
   app.set_version_flag("--version", "trainc " TRAINC_VERSION);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  std::string target = "auto", betas, dropout, lrScale;
+  std::string target = "auto", betas, dropout, batchNorm, lrScale;
   std::vector<std::string> dims;
   std::string level = "1", precision = "fp32";
   bool hoist = true, noHoist = false;
-  double lr = NAN, weightDecay = NAN;
-  app.add_option("model", options.model, "MODEL.onnx")->required();
+  options.graph.optimizer.clear();
+  options.lr = options.weightDecay = NAN;
+  app.add_option("model", options.model, "MODEL.onnx");
   app.add_option("-o,--output", options.output, "package to write (default: MODEL.tpk)");
   app.add_option("--target", target,
                  "auto|cpu[:x86-64-v3|x86-64-v4|native]|cuda[:sm_NN,...] (auto: cuda where there "
@@ -185,13 +186,18 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   std::vector<std::string> optimizerNames;
   for (const train::OptimizerSpec &optimizer : train::getOptimizers())
     optimizerNames.push_back(optimizer.name.str());
-  app.add_option("--optimizer", options.graph.optimizer, "sgd|adam|adamw|lamb (default adamw)")
+  app.add_option("--optimizer-model", options.optimizerModel,
+                 "ONNX Runtime's optimizer_model.onnx for a training_model.onnx");
+  app.add_option("--checkpoint", options.checkpoint,
+                 "ONNX Runtime's checkpoint with the parameters of a training_model.onnx");
+  app.add_option("--optimizer", options.graph.optimizer,
+                 "sgd|adam|adamw|adamw-hf|lamb (default adamw)")
       ->check(CLI::IsMember(optimizerNames));
-  app.add_option("--lr", lr, "learning rate (default 0.001)")->check(number(/*zero=*/true));
+  app.add_option("--lr", options.lr, "learning rate (default 0.001)")->check(number(/*zero=*/true));
   app.add_option("--betas", betas, "F,F (default 0.9,0.999)");
   app.add_option("--eps", options.graph.epsilon, "default 1e-8 (lamb: 1e-6)")
       ->check(number(/*zero=*/true));
-  app.add_option("--weight-decay", weightDecay, "default: adamw 0.01, others 0")
+  app.add_option("--weight-decay", options.weightDecay, "default: adamw 0.01, others 0")
       ->check(number(/*zero=*/true));
   app.add_option("--momentum", options.graph.momentum, "of sgd (default 0)")
       ->check(number(/*zero=*/true));
@@ -209,6 +215,9 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--dropout", dropout, "on|off (default: as the graph says)")
       ->check(CLI::IsMember({"on", "off"}));
+  app.add_option("--batchnorm", batchNorm,
+                 "train|frozen: statistics of the batch, or the running ones, fixed")
+      ->check(CLI::IsMember({"train", "frozen"}));
   app.add_option(
          "--precision", precision,
          "fp32|tf32|bf16|fp16|pure-bf16 (default: the graph's own types); all but fp32: cuda")
@@ -218,17 +227,34 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   app.add_flag("--no-hoist-slices", noHoist, "")->excludes(hoistOption);
   app.add_option("-O", level, "-O0: the exact baseline, no pass that changes what is computed")
       ->check(CLI::IsMember({"0", "1"}));
-  app.add_flag("--explain", options.explain, "say what each pass did, and why not");
-  app.add_option("--save-ir", options.saveIR, "folder for the IR after each phase");
+  std::string logLevel;
+  CLI::Option *log = app.add_option("--log-level", logLevel,
+                                    "error|warning|info|debug: what is told on standard error "
+                                    "(default: TRAINC_LOG_LEVEL, else info)");
+  CLI::Option *asErrors = app.add_flag("--warnings-as-errors", options.warningsAsErrors,
+                                       "a warning ends the compilation");
+  CLI::Option *explain =
+      app.add_flag("--explain", options.explain, "say what each pass did, and why not");
+  CLI::Option *remarks = app.add_option("--remarks", options.remarks,
+                                        "file for what --explain says, a JSON object a line");
+  CLI::Option *saveIR =
+      app.add_option("--save-ir", options.saveIR, "folder for the IR after each phase");
+  CLI::Option *saveKernels =
+      app.add_option("--save-kernels", options.saveKernels,
+                     "folder for the code of each kernel: MLIR, LLVM IR, assembly or PTX");
   app.add_option("--stop-after", options.stopAfter, "import|legalize|graph|schedule|codegen")
       ->check(CLI::IsMember({"import", "legalize", "graph", "schedule", "codegen"}));
-  app.add_flag("--print-pipeline", options.printPipeline, "print the passes and compile");
+  app.add_flag("--print-pipeline", options.printPipeline,
+               "print the passes of the phases graph and schedule for this model, a line each, and "
+               "stop before them");
+  CLI::Option *replay = app.add_option(
+      "--replay", options.replay,
+      "run the phase of a reproducer (MODEL.repro.mlir, written when the compiler fails) again");
   app.add_flag("--embed-ir", options.embedIR, "keep the IR in the package");
   app.add_flag("--embed-weights", options.embedWeights, "copy all weights into the package");
   // Options of the interface that this version lacks: refused by name, and not in the help.
   std::string refused;
-  for (const char *name : {"--batchnorm",
-                           "--fetch",
+  for (const char *name : {"--fetch",
                            "--recompute",
                            "--memory-budget",
                            "--offload",
@@ -247,8 +273,7 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
                            "--report",
                            "--tune",
                            "--tuning-file",
-                           "--cache-dir",
-                           "--log-level"}) {
+                           "--cache-dir"}) {
     auto note = [&refused, name](const std::vector<std::string> &) {
       refused = name;
       return true;
@@ -264,6 +289,22 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
     app.parse(argc, argv);
     if (!refused.empty())
       throw CLI::ValidationError(refused, "is not available in this version");
+    std::string problem;
+    if (auto chosen = trainrt::run::chooseLogLevel(logLevel, "TRAINC_LOG_LEVEL", problem))
+      options.logLevel = *chosen;
+    else
+      throw CLI::ParseError(problem, ExitUsage);
+    if (*replay)
+      for (CLI::Option *option : app.get_options())
+        if (*option && !llvm::is_contained(
+                           {log, asErrors, explain, remarks, saveIR, saveKernels, replay}, option))
+          throw CLI::ParseError(option->get_name() + " does not go with --replay, which takes the "
+                                                     "command line from the file",
+                                ExitUsage);
+    if (options.model.empty() && !*replay)
+      throw CLI::RequiredError("model");
+    if (*saveKernels && !options.stopAfter.empty() && options.stopAfter != "codegen")
+      throw CLI::ValidationError("--save-kernels", "there are none yet after " + options.stopAfter);
     parseTargets(target, options);
     if (options.variants && !options.cuda)
       throw CLI::ValidationError("--tune-variants", "is for --target cuda: the CPU's kernels have "
@@ -284,8 +325,10 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
     if (!lrScale.empty())
       options.lrScale = parseLrScale(lrScale);
     if ((options.graph.momentum != 0 || options.graph.nesterov) && options.graph.optimizer != "sgd")
-      throw CLI::ValidationError("--momentum", "is for --optimizer sgd; " +
-                                                   options.graph.optimizer + " takes --betas");
+      throw CLI::ValidationError(
+          "--momentum", "is for --optimizer sgd; " +
+                            (options.graph.optimizer.empty() ? "adamw" : options.graph.optimizer) +
+                            " takes --betas");
     if (options.graph.nesterov && options.graph.momentum == 0)
       throw CLI::ValidationError("--nesterov", "needs --momentum above 0");
   } catch (const CLI::Success &done) {
@@ -298,20 +341,15 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
     options.legalize.dropout = DropoutMode::On;
   else if (dropout == "off")
     options.legalize.dropout = DropoutMode::Off;
+  if (batchNorm == "train")
+    options.legalize.batchNorm = BatchNormMode::Train;
+  else if (batchNorm == "frozen")
+    options.legalize.batchNorm = BatchNormMode::Frozen;
   options.graph.inference = options.legalize.inference;
   options.graph.hoistSlices = hoist && !noHoist && level != "0";
-  options.graph.clip = options.clipNorm > 0;
   options.graph.fusedAttention = options.cuda;
   options.schedule.cuda = options.cuda;
   options.schedule.fuseEpilogues = level != "0";
-  const train::OptimizerSpec &optimizer = *train::findOptimizer(options.graph.optimizer);
-  options.lr = std::isnan(lr) ? optimizer.defaultLr : lr;
-  options.weightDecay = std::isnan(weightDecay) ? optimizer.defaultWeightDecay : weightDecay;
-  if (options.graph.epsilon < 0)
-    options.graph.epsilon = optimizer.defaultEpsilon;
-  if (options.graph.betas.empty())
-    options.graph.betas = {0.9, 0.999};
-  for (int i = 0; i < argc; ++i)
-    options.commandLine += (i ? " " : "") + std::string(argv[i]);
+  options.arguments.assign(argv + 1, argv + argc);
   return std::nullopt;
 }

@@ -63,6 +63,12 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
             entry(interface.outputs, name.getValue(), function.getResultTypes()[i]);
         tensor.isLoss |= role == "loss";
       }
+      if (auto updates = function.getResultAttrOfType<StringAttr>(i, kUpdatesAttr);
+          updates && updates == "parameter") {
+        InterfaceTensor &tensor =
+            entry(interface.parameters, name.getValue(), function.getResultTypes()[i]);
+        tensor.updated |= !tensor.trainable;
+      }
     }
     for (InputRule &rule : collectInputRules(function)) {
       auto same = [&](const InputRule &other) {

@@ -15,6 +15,8 @@ struct InterfaceTensor {
   std::string name;
   mlir::RankedTensorType type;
   bool trainable = false;
+  /// Parameters: steps change it without a gradient (running statistics).
+  bool updated = false;
   /// Parameters: where the initial value is.
   train::WeightAttr weight;
   /// Inputs: functions that read it.

@@ -195,6 +195,8 @@ private:
     for (const InterfaceTensor &parameter : interface.parameters) {
       json::Object object = tensor(parameter);
       object["trainable"] = parameter.trainable;
+      if (parameter.updated)
+        object["updated"] = true;
       if (auto it = embedded.find(parameter.name); it != embedded.end()) {
         object["weights"] = json::Object{{"file", "weights.bin"},
                                          {"embedded", true},

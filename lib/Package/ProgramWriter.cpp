@@ -168,18 +168,13 @@ private:
   uint32_t node(StringRef name) {
     return nodes.insert({name.str(), unsigned(nodes.size())}).first->second;
   }
-  void collectNodes(Location loc, std::vector<uint32_t> &list) {
-    if (auto fused = dyn_cast<FusedLoc>(loc)) {
-      for (Location part : fused.getLocations())
-        collectNodes(part, list);
-      return;
-    }
-    StringRef name = getNodeName(loc);
-    if (name.empty())
-      return;
-    uint32_t index = node(name);
-    if (!llvm::is_contained(list, index))
-      list.push_back(index);
+  std::vector<uint32_t> nodesOf(Location loc) {
+    SmallVector<StringRef> names;
+    collectNodeNames(loc, names);
+    std::vector<uint32_t> list;
+    for (StringRef name : names)
+      list.push_back(node(name));
+    return list;
   }
 
   /// Row-major bytes of a constant; booleans take one byte.
@@ -282,8 +277,7 @@ private:
   }
 
   Offset<fb::Command> command(Operation *op, DenseMap<Value, uint32_t> &bufferIndex) {
-    std::vector<uint32_t> where;
-    collectNodes(op->getLoc(), where);
+    std::vector<uint32_t> where = nodesOf(op->getLoc());
     auto ref = [&](Value buffer, uint32_t offset) {
       return fb::Ref(bufferIndex.lookup(buffer), offset);
     };

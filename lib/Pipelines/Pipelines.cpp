@@ -14,6 +14,7 @@
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
+#include "lib/Transforms/WidenTypes/WidenTypes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -54,23 +55,29 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
   addPrecision(pm, options);
   if (!options.inference) {
     pm.addPass(createAutoDiffPass());
+  }
+  if (!options.inference && !options.ownUpdates) {
     AttachOptimizerPassOptions attach;
     attach.kind = options.optimizer;
     attach.betas.assign(options.betas.begin(), options.betas.end());
     attach.epsilon = options.epsilon;
     attach.momentum = options.momentum;
     attach.nesterov = options.nesterov;
+    attach.biasCorrection = options.biasCorrection;
     attach.clip = options.clip;
     pm.addPass(createAttachOptimizerPass(attach));
   }
   FormStepsPassOptions form;
   form.lossScaling = options.precision == Precision::FP16;
+  form.micro = !options.ownUpdates;
   pm.addPass(createFormStepsPass(form));
   addCleanup(pm);
 }
 
 void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &options) {
   pm.addPass(createDecomposePass());
+  if (!options.cuda)
+    pm.addNestedPass<func::FuncOp>(createWidenTypesPass());
   addCleanup(pm);
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
   if (options.cuda && options.fuseEpilogues) {

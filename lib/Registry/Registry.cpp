@@ -18,9 +18,15 @@
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
+#include "lib/Transforms/WidenTypes/WidenTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/Passes.h"
 #include "trainc/Legalize.h"
 #include "trainc/Pipelines.h"
@@ -30,6 +36,9 @@ using namespace mlir;
 void trainc::registerAllDialects(DialectRegistry &registry) {
   registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, onnx::ONNXDialect,
                   plan::PlanDialect, train::TrainDialect>();
+  // Of kernels.
+  registry.insert<cf::ControlFlowDialect, LLVM::LLVMDialect, NVVM::NVVMDialect, scf::SCFDialect,
+                  vector::VectorDialect>();
 }
 
 void trainc::registerAllPasses() {
@@ -39,6 +48,7 @@ void trainc::registerAllPasses() {
   registerSymbolDCEPass();
 
   registerAlignMatmulsPasses();
+  registerWidenTypesPasses();
   registerAttachOptimizerPasses();
   registerAutoDiffPasses();
   registerDecomposePasses();

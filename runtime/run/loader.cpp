@@ -44,6 +44,9 @@ void StepLoader::load(StepData &into) {
       break; // an epoch's last step may have fewer micro-batches
   }
   into.after = order.position();
+  if (settings.ahead)
+    into.status =
+        trainrt_session_check(settings.session, into.views.data(), into.views.size(), into.error);
   ++made;
 }
 

@@ -7,6 +7,7 @@
 
 #include "run/data_order.h"
 #include "run/dataset.h"
+#include "run/failure.h"
 
 #include <condition_variable>
 #include <deque>
@@ -25,6 +26,9 @@ struct StepData {
   std::vector<trainrt_batch> views;
   int64_t rows = 0; ///< of all micro-batches
   DataOrder::Position before, after;
+  /// Of trainrt_session_check, where steps are loaded ahead.
+  trainrt_status status = TRAINRT_OK;
+  ErrorSlot error;
 };
 
 class StepLoader {

@@ -7,16 +7,23 @@
 #include "run/evaluate.h"
 #include "run/export.h"
 #include "run/failure.h"
-#include "run/onnx_export.h"
+#include "run/format.h"
+#include "run/info.h"
+#include "run/onnx/onnx_export.h"
 #include "run/train.h"
 #include "run/tune.h"
 
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 namespace trainrt::run {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 /// Throws where a result could not be written, before hours of training are spent on it.
 void checkOutputs(const Options &options) {
@@ -29,8 +36,24 @@ void checkOutputs(const Options &options) {
 }
 
 void runWith(Options options) {
-  std::unique_ptr<Reporter> reporter = makeReporter(options.json);
+  std::unique_ptr<Reporter> reporter =
+      makeReporter({options.json, options.logLevel, options.warningsAsErrors});
+  auto timed = [&, last = Clock::now()](const std::string &what) mutable {
+    const Clock::time_point now = Clock::now();
+    reporter->debug(what + " took " +
+                    fixed(std::chrono::duration<double, std::milli>(now - last).count(), 3) +
+                    " ms");
+    last = now;
+  };
   Package package(options.package);
+  timed("opening " + options.package);
+  if (options.info) {
+    const std::string text = packageInfo(package, options.json);
+    if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+      throw Failure(exitInput,
+                    std::string("cannot write to standard output: ") + std::strerror(errno));
+    return;
+  }
   if (options.accumulate == 0)
     options.accumulate = package.info.accumulate;
   checkOutputs(options);
@@ -60,9 +83,12 @@ void runWith(Options options) {
                                          options.batchSize, *reporter);
   }
 
+  timed("reading the descriptions of the data");
+
   Profile profile;
   Session session = openSession(options, package, !training,
                                 options.profile.empty() ? nullptr : &profile, *reporter);
+  timed("making the session");
   introduce(options, package, session, data.get(), *reporter);
   if (options.tune)
     tune(options, session.get(), *data, *reporter);
@@ -70,6 +96,7 @@ void runWith(Options options) {
     train(options, package, session, *data, evalData.get(), *reporter);
   else if (evalData)
     evaluate(session.get(), *evalData, *reporter);
+  timed("running");
   if (!options.predict.empty())
     predict(options, package, session.get(), *reporter);
   if (onnx)

@@ -86,12 +86,20 @@ std::string findConflict(const Options &o) {
     if (o.tune && given)
       return std::string("--tune and ") + name + " exclude each other: --tune does not train";
 
-  if (!o.data.empty())
+  const std::pair<bool, const char *> notDescribed[] = {{!o.data.empty(), "--data"},
+                                                        {!o.eval.empty(), "--eval"},
+                                                        {!o.predict.empty(), "--predict"},
+                                                        {!o.exportPath.empty(), "--export"}};
+  for (auto [given, name] : notDescribed)
+    if (o.info && given)
+      return std::string("--info and ") + name + " exclude each other: --info runs nothing";
+
+  if (!o.data.empty() || o.info)
     return {};
   if (o.tune)
     return "--tune needs --data FILE: it tunes for the shapes of its first step";
   if (o.predict.empty() && o.exportPath.empty() && o.eval.empty())
-    return "--data FILE is missing (only --predict, --export and --eval can do without)";
+    return "--data FILE is missing (only --predict, --export, --eval and --info can do without)";
   const std::pair<bool, const char *> needData[] = {{o.steps.has_value(), "--steps"},
                                                     {o.epochs.has_value(), "--epochs"},
                                                     {o.shuffle, "--shuffle"},
@@ -208,6 +216,16 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_option("--log-format", logFormat, "text|json (one object a step on standard output)")
       ->check(CLI::IsMember({"text", "json"}))
       ->group(group);
+  std::string logLevel;
+  app.add_option("--log-level", logLevel,
+                 "error|warning|info|debug: what is told on standard error (default: "
+                 "TRAINRT_LOG_LEVEL, else info)")
+      ->group(group);
+  app.add_flag("--warnings-as-errors", o.warningsAsErrors, "a warning ends the run")->group(group);
+  app.add_flag("--info", o.info,
+               "only describe the package: target, inputs, outputs, parameters; with --log-format "
+               "json as one object")
+      ->group(group);
   app.add_flag("--memory-stats", o.memoryStats, "report the memory held, by category, at the end")
       ->group(group);
   app.add_option("--threads", o.threads, "default: all cores; results never depend on it")
@@ -284,6 +302,11 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
     o.schedule = *parsed;
   }
   o.json = logFormat == "json";
+  std::string problem;
+  std::optional<LogLevel> level = chooseLogLevel(logLevel, "TRAINRT_LOG_LEVEL", problem);
+  if (!level)
+    return usage(problem);
+  o.logLevel = *level;
   if (std::string conflict = findConflict(o); !conflict.empty())
     return usage(conflict);
   return {std::move(o), {}, 0};

@@ -4,6 +4,7 @@
 #ifndef TRAINRT_RUN_OPTIONS_H
 #define TRAINRT_RUN_OPTIONS_H
 
+#include "run/log_level.h"
 #include "run/schedule.h"
 
 #include <cstdint>
@@ -37,6 +38,9 @@ struct Options {
   std::string dumpGradients;
   std::optional<double> tune; ///< seconds; writes `output`
 
+  bool info = false; ///< only describe the package
+  LogLevel logLevel = LogLevel::info;
+  bool warningsAsErrors = false;
   bool json = false;
   bool memoryStats = false;
   bool allowNonfinite = false;

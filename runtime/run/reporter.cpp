@@ -4,6 +4,7 @@
 // a line about every tenth of the way.
 #include "run/reporter.h"
 
+#include "run/failure.h"
 #include "run/format.h"
 
 #include <algorithm>
@@ -24,29 +25,53 @@ bool print(FILE *to, const std::string &text) {
   return std::fflush(to) == 0 && written;
 }
 
-/// What both reporters have: standard output, which may be a full disk or a closed pipe.
+/// What both reporters have: the level, and standard output, which may be a full disk or a closed
+/// pipe.
 class OutputReporter : public Reporter {
 public:
+  explicit OutputReporter(const ReporterSettings &settings) : settings(settings) {}
+
   std::string lost() const override { return reason; }
+  void warning(const std::string &text) override {
+    if (settings.warningsAsErrors) {
+      end();
+      throw Failure(exitInput, text + " (a warning, which --warnings-as-errors makes an error)");
+    }
+    if (!shows(LogLevel::warning))
+      return;
+    say("trainc-run: warning: " + text);
+    tell("warning", text);
+  }
+  void debug(const std::string &text) override {
+    if (shows(LogLevel::debug))
+      say("trainc-run: debug: " + text);
+  }
 
 protected:
+  bool shows(LogLevel level) const { return level <= settings.level; }
+  /// A line on standard error.
+  virtual void say(const std::string &text) { print(stderr, text + "\n"); }
+  /// The same for programs.
+  virtual void tell(const char *, const std::string &) {}
   void output(const std::string &text) {
     if (!print(stdout, text) && reason.empty())
       reason = std::string("cannot write the log to standard output: ") + std::strerror(errno);
   }
 
 private:
+  const ReporterSettings settings;
   std::string reason;
 };
 
 class JsonReporter : public OutputReporter {
 public:
+  using OutputReporter::OutputReporter;
   void fact(const std::string &, const std::string &) override {}
   void begin(int64_t, int64_t) override {}
   void step(const StepRecord &r) override {
     output("{\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) +
-           ",\"lr\":" + shortest(r.lr) + ",\"step_ms\":" + fixed(r.milliseconds, 3) +
-           ",\"samples_per_s\":" + fixed(r.samplesPerSecond, 2) +
+           ",\"lr\":" + (std::isnan(r.lr) ? "null" : shortest(r.lr)) + ",\"step_ms\":" +
+           fixed(r.milliseconds, 3) + ",\"samples_per_s\":" + fixed(r.samplesPerSecond, 2) +
            ",\"peak_bytes\":" + std::to_string(r.peakBytes) + "}\n");
   }
   void eval(const EvalRecord &r) override {
@@ -75,18 +100,22 @@ public:
   }
   void table(const std::string &) override {}
   void note(const std::string &) override {}
-  void warning(const std::string &text) override {
-    print(stderr, "trainc-run: warning: " + text + "\n");
-    output("{\"event\":\"warning\",\"message\":" + jsonString(text) + "}\n");
-  }
   void end() override {}
+
+private:
+  void tell(const char *event, const std::string &text) override {
+    output("{\"event\":\"" + std::string(event) + "\",\"message\":" + jsonString(text) + "}\n");
+  }
 };
 
 class TextReporter : public OutputReporter {
 public:
   using Clock = std::chrono::steady_clock;
+  using OutputReporter::OutputReporter;
 
   void fact(const std::string &name, const std::string &value) override {
+    if (!shows(LogLevel::info))
+      return;
     say(name + std::string(name.size() < 13 ? 13 - name.size() : 1, ' ') + value);
   }
 
@@ -98,6 +127,8 @@ public:
   }
 
   void step(const StepRecord &r) override {
+    if (!shows(LogLevel::info))
+      return;
     int64_t done = r.step - firstStep + 1, all = lastStep - firstStep + 1;
     double elapsed = std::chrono::duration<double>(Clock::now() - started).count();
     // The mean of the recent steps: the first ones are slower, and machines change.
@@ -110,7 +141,7 @@ public:
         shortLr(r.lr) + "  " + fixed(smoothed, smoothed < 100 ? 1 : 0) + " samples/s  " +
         (done < all ? "ETA " + duration(left)
                     : "in " + (elapsed < 60 ? fixed(elapsed, 1) + " s" : duration(elapsed)));
-    if (terminal) {
+    if (terminal && !shows(LogLevel::debug)) {
       if (done < all && Clock::now() - drawn < std::chrono::milliseconds(100))
         return;
       drawn = Clock::now();
@@ -124,7 +155,7 @@ public:
       return;
     }
     int64_t tenth = int64_t(part * 10);
-    if (done == 1 || tenth >= nextTenth || done == all) {
+    if (shows(LogLevel::debug) || done == 1 || tenth >= nextTenth || done == all) {
       nextTenth = tenth + 1;
       print(stderr, text + " (" + fixed(part * 100, 0) + " %)" + rest + "\n");
     }
@@ -146,18 +177,19 @@ public:
              ", peak memory " + byteSize(r.peakBytes));
   }
   void memory(const trainrt_memory &m) override {
-    fact("memory held",
-         byteSize(m.total) + ": parameters " + byteSize(m.parameters) + ", optimizer state " +
-             byteSize(m.state) + ", gradients " + byteSize(m.gradients) + ", activations " +
-             byteSize(m.arena) + " (at least " + byteSize(m.arena_lower_bound) + "), inputs " +
-             byteSize(m.inputs) + ", outputs " + byteSize(m.outputs) + ", scratch " +
-             byteSize(m.scratch) + (m.driver ? ", driver " + byteSize(m.driver) : "") +
-             "; mapped " + byteSize(m.mapped));
+    output("memory held  " + byteSize(m.total) + ": parameters " + byteSize(m.parameters) +
+           ", optimizer state " + byteSize(m.state) + ", gradients " + byteSize(m.gradients) +
+           ", activations " + byteSize(m.arena) + " (at least " + byteSize(m.arena_lower_bound) +
+           "), inputs " + byteSize(m.inputs) + ", outputs " + byteSize(m.outputs) + ", scratch " +
+           byteSize(m.scratch) + (m.driver ? ", driver " + byteSize(m.driver) : "") + "; mapped " +
+           byteSize(m.mapped) + "\n");
   }
 
   void table(const std::string &text) override { output(text); }
-  void note(const std::string &text) override { say(text); }
-  void warning(const std::string &text) override { say("trainc-run: warning: " + text); }
+  void note(const std::string &text) override {
+    if (shows(LogLevel::info))
+      say(text);
+  }
 
   void end() override {
     if (barShown)
@@ -176,9 +208,9 @@ private:
       print(stderr, "\r\x1b[K");
     barShown = false;
   }
-  void say(const std::string &text) {
+  void say(const std::string &text) override {
     clear();
-    print(stderr, text + "\n");
+    OutputReporter::say(text);
   }
 
   const bool terminal = isatty(STDERR_FILENO);
@@ -190,10 +222,10 @@ private:
 
 } // namespace
 
-std::unique_ptr<Reporter> makeReporter(bool json) {
-  if (json)
-    return std::make_unique<JsonReporter>();
-  return std::make_unique<TextReporter>();
+std::unique_ptr<Reporter> makeReporter(const ReporterSettings &settings) {
+  if (settings.json)
+    return std::make_unique<JsonReporter>(settings);
+  return std::make_unique<TextReporter>(settings);
 }
 
 } // namespace trainrt::run

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What trainc-run tells: JSON objects on standard output for programs, or text with a progress bar
-// on standard error for people. Warnings and errors go to standard error in both.
+// on standard error for people. Warnings and errors go to standard error in both. The level filters
+// standard error; what goes to standard output was asked for and is always told.
 #ifndef TRAINRT_RUN_REPORTER_H
 #define TRAINRT_RUN_REPORTER_H
 
+#include "run/log_level.h"
 #include "trainrt/trainrt.h"
 
 #include <cstdint>
@@ -54,14 +56,22 @@ public:
   virtual void memory(const trainrt_memory &memory) = 0;
   /// Something that went well and a person likes to know: a checkpoint, a written file.
   virtual void note(const std::string &text) = 0;
+  /// Throws a Failure where warnings are errors.
   virtual void warning(const std::string &text) = 0;
+  /// What only somebody who looks for a fault likes to know.
+  virtual void debug(const std::string &text) = 0;
   /// No more steps follow: leaves the progress bar.
   virtual void end() = 0;
   /// Why standard output no longer takes the log; "" while it does.
   virtual std::string lost() const = 0;
 };
 
-std::unique_ptr<Reporter> makeReporter(bool json);
+struct ReporterSettings {
+  bool json = false;
+  LogLevel level = LogLevel::info;
+  bool warningsAsErrors = false;
+};
+std::unique_ptr<Reporter> makeReporter(const ReporterSettings &settings);
 
 } // namespace trainrt::run
 

@@ -8,6 +8,7 @@
 #include "run/export.h"
 #include "run/failure.h"
 #include "run/format.h"
+#include "run/info.h"
 #include "run/loader.h"
 
 #include <algorithm>
@@ -154,7 +155,7 @@ trainrt_step_options Trainer::stepOptions(double lr) const {
   if (options.allowNonfinite)
     settings.flags |= TRAINRT_STEP_ALLOW_NONFINITE;
   if (lag)
-    settings.flags |= TRAINRT_STEP_LAG;
+    settings.flags |= TRAINRT_STEP_LAG | TRAINRT_STEP_CHECKED; // by the loader
   return settings;
 }
 
@@ -211,10 +212,15 @@ void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
   Given step{std::move(stepData), schedule.at(++stepsGiven, baseLr), start};
   trainrt_step_options settings = stepOptions(step.lr);
   trainrt_step_result result = trainrt_step_result_default();
-  ErrorSlot error;
-  trainrt_status status = trainrt_step(session, step.data->views.data(), step.data->views.size(),
-                                       &settings, &result, error);
-  hostMicroseconds.push_back((result.milliseconds - result.wait_milliseconds) * 1000);
+  ErrorSlot ofStep;
+  const bool isGood = step.data->status == TRAINRT_OK;
+  const ErrorSlot &error = isGood ? ofStep : step.data->error;
+  trainrt_status status = step.data->status;
+  if (isGood) {
+    status = trainrt_step(session, step.data->views.data(), step.data->views.size(), &settings,
+                          &result, ofStep);
+    hostMicroseconds.push_back((result.milliseconds - result.wait_milliseconds) * 1000);
+  }
   if (!lag)
     return settle(status, error, result, std::move(step), loader);
   std::optional<Given> before = std::exchange(underway, std::nullopt);
@@ -341,6 +347,10 @@ void checkTrainable(const Options &options, const Package &package) {
     throw Failure(exitInput, package.path + ": the package cannot keep gradients (" +
                                  (options.accumulate > 1 ? "--accumulate" : "--dump-gradients") +
                                  "): it has no separate update");
+  if (options.lr && std::isnan(info.lr))
+    throw Failure(exitInput, package.path +
+                                 ": the model has a training algorithm of its own, which "
+                                 "decides on the learning rate; --lr is for others");
   if (options.clipNorm && std::isnan(info.clip_norm))
     throw Failure(exitInput, package.path + ": the package was compiled without gradient clipping; "
                                             "compile with --clip-norm F to make it adjustable");
@@ -353,22 +363,11 @@ void introduce(const Options &options, const Package &package, const Session &se
   const trainrt_package_info &info = package.info;
   reporter.fact("package",
                 package.path + ": " + info.model + ", by " + info.producer + ", " + info.target);
-  int64_t count = 0, trained = 0;
-  bool known = true;
-  for (const trainrt_tensor_info &parameter : package.parameters) {
-    int64_t elements = 1;
-    for (int32_t i = 0; i < parameter.rank; ++i) {
-      known &= parameter.dims[i].value >= 0;
-      elements *= parameter.dims[i].value;
-    }
-    count += elements;
-    if (parameter.flags & TRAINRT_FLAG_TRAINABLE)
-      trained += elements;
-  }
-  if (known)
-    reporter.fact("parameters", grouped(count) + " in " +
+  const ParameterCount count = countParameters(package);
+  if (count.all >= 0)
+    reporter.fact("parameters", grouped(count.all) + " in " +
                                     grouped(int64_t(package.parameters.size())) + " tensors, " +
-                                    grouped(trained) + " trained");
+                                    grouped(count.trained) + " trained");
   if (data) {
     reporter.fact("data", data->path() + ": " + grouped(data->rows()) + " rows, batches of " +
                               grouped(data->batchSize()) +

@@ -38,15 +38,3 @@ func.func @elsewhere(%x: tensor<8x8xf32>) {
   }
   return
 }
-
-// -----
-
-func.func @half(%x: tensor<8xf16>) {
-  // expected-error @below {{has a buffer of element type 'f16', which CPU kernels do not read or write}}
-  %0 = train.fusion(%x) : (tensor<8xf16>) -> tensor<8xf16> {
-  ^bb0(%a: tensor<8xf16>):
-    %1 = train.neg %a : tensor<8xf16>
-    train.yield %1 : tensor<8xf16>
-  }
-  return
-}

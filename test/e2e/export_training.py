@@ -5,6 +5,7 @@ Needs torch and onnx. `optimize=False` matters: the optimizer of the exporter me
 that happen to be equal, folds transposes into nameless copies and drops Dropout.
 """
 
+import io
 import pathlib
 
 import onnx
@@ -35,7 +36,31 @@ def export_for_training(model, batch, axes, path, opset=20, external=False, keep
         output_names=["loss", "logits"],
         dynamic_shapes={name: axes.get(name, {}) for name in batch},
     )
-    proto = program.model_proto
+    return write(program.model_proto, model, path, external, keep_traces)
+
+
+def export_by_position(model, batch, axes, path, opset=20, exporter="dynamo"):
+    """The same for `model(*batch.values())`, by the dynamo or the TorchScript exporter."""
+    model.train()
+    arguments = tuple(batch.values())
+    common = dict(opset_version=opset, input_names=list(batch), output_names=["loss", "logits"])
+    if exporter == "dynamo":
+        shapes = {"arguments": tuple(axes.get(name, {}) for name in batch)}
+        program = torch.onnx.export(
+            model, arguments, None, dynamo=True, optimize=False, verbose=False,
+            dynamic_shapes=shapes, **common,
+        )
+        return write(program.model_proto, model, pathlib.Path(path))
+    file = io.BytesIO()
+    torch.onnx.export(
+        model, arguments, file, dynamo=False, training=torch.onnx.TrainingMode.TRAINING,
+        do_constant_folding=False, dynamic_axes=axes, **common,
+    )
+    return write(onnx.load_from_string(file.getvalue()), model, pathlib.Path(path))
+
+
+def write(proto, model, path, external=False, keep_traces=False):
+    """Writes the graph with the names of what is trained in its metadata; returns these."""
     names = {tensor.name for tensor in proto.graph.initializer}
     alias = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):

@@ -24,10 +24,13 @@ import torch
 
 import corners
 import export_training
+import families
 import reference
 import zoo
 
 BATCHES = 4
+#: Curves of the families; the models of the zoo have one for every optimizer.
+FAMILY_CURVES = ("adamw",)
 
 
 def heldout_sizes(seed):
@@ -72,6 +75,15 @@ def make(spec, sizes, out):
         parameters = {n: p.detach().numpy() for n, p in model.named_parameters()}
         onnx.save(spec.graph(parameters), path)
         names = list(parameters)
+    elif isinstance(spec, families.Family):
+        names = export_training.export_by_position(
+            model,
+            {k: torch.from_numpy(v) for k, v in example.items()},
+            spec.axes,
+            path,
+            spec.opset,
+            spec.exporter,
+        )
     else:
         names = export_training.export_for_training(
             model,
@@ -86,7 +98,8 @@ def make(spec, sizes, out):
     data = {k: np.concatenate([b[k] for b in batches]) for k in batches[0]}
     np.savez_compressed(out / f"{spec.name}.npz", **data)
     np.savez(out / f"{spec.name}.other.npz", **other)  # both kinds of .npz are read
-    numbers, arrays = reference.reference(model, names, batches, other)
+    curves = FAMILY_CURVES if isinstance(spec, families.Family) else tuple(reference.CURVES)
+    numbers, arrays = reference.reference(model, names, batches, other, curves=curves)
     numbers = {"model": spec.name, "dropout": spec.dropout, **numbers}
     (out / f"{spec.name}.ref.json").write_text(json.dumps(numbers, indent=1) + "\n")
     np.savez_compressed(out / f"{spec.name}.ref.npz", **arrays)
@@ -110,7 +123,7 @@ def main():
     sizes = zoo.Sizes() if arguments.heldout is None else heldout_sizes(arguments.heldout)
     print(dataclasses.asdict(sizes))
     arguments.out.mkdir(parents=True, exist_ok=True)
-    specs = {**corners.corners(sizes), **zoo.zoo(sizes)}
+    specs = {**corners.corners(sizes), **zoo.zoo(sizes), **families.families(sizes)}
     for name in arguments.only.split(",") if arguments.only else specs:
         print(make(specs[name], sizes, arguments.out), flush=True)
     return 0

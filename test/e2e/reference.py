@@ -170,17 +170,17 @@ def without_dropout(model):
     return model
 
 
-def reference(model, names, batches, other, steps=20):
+def reference(model, names, batches, other, steps=20, curves=tuple(CURVES)):
     """All numbers of one model.
 
-    names: ONNX names, in the order of model.parameters(); batches: consecutive batches of the
+    names: ONNX names of the trained parameters, in the order of model.parameters(); batches: consecutive batches of the
     data file; other: one batch of other sizes. Returns (json dict, {npz key: array}).
     """
     model32 = without_dropout(model)
     model64 = copy.deepcopy(model32).double()
 
     def named(m):
-        return dict(zip(names, m.parameters(), strict=True))
+        return dict(zip(names, (p for p in m.parameters() if p.requires_grad), strict=True))
 
     result, arrays = {"batch_size": len(next(iter(batches[0].values())))}, {}
     for key, batch, kind in (("data", batches[0], np.float64), ("other", other, np.float32)):
@@ -191,7 +191,8 @@ def reference(model, names, batches, other, steps=20):
         if key == "other":
             arrays["other:logits"] = logits.astype(np.float32)
     result["curves"] = {}
-    for name, config in CURVES.items():
+    for name in curves:
+        config = CURVES[name]
         compiler, runner = flags(config)
         exact, rough = (
             curve(m, named(m), batches, config, steps, dtype)

@@ -28,7 +28,7 @@ KEBAB = re.compile(r"^tools/")
 #: Code that must not know any op of the train dialect, but for its structure.
 AGNOSTIC = ("lib/Transforms", "lib/AutoDiff", "lib/Analysis", "lib/Codegen")
 #: Passes that raise a formula to one op, or that are about what libraries compute, know the ops.
-RAISING = re.compile(r"^lib/Transforms/(Raise\w+|AlignMatmuls|FuseEpilogues)/")
+RAISING = re.compile(r"^lib/Transforms/(Raise\w+|AlignMatmuls|FuseEpilogues|WidenTypes)/")
 STRUCTURE = {"SymbolOp", "FusionOp", "YieldOp", "FuncOp", "ReturnOp"}
 
 #: (folder, headers that it must not include, why)

@@ -73,8 +73,9 @@ ModuleOp CpuCodegen::getModule() { return *impl->module; }
 static LogicalResult checkBuffers(FusionOp fusion) {
   auto check = [&](Type type) -> LogicalResult {
     Type element = getElementTypeOrSelf(type);
-    if (element.isF32() || element.isF64() || element.isInteger(1) || element.isInteger(8) ||
-        element.isInteger(16) || element.isInteger(32) || element.isInteger(64))
+    if (element.isF32() || element.isF64() || element.isF16() || element.isBF16() ||
+        element.isInteger(1) || element.isInteger(8) || element.isInteger(16) ||
+        element.isInteger(32) || element.isInteger(64))
       return success();
     return fusion.emitOpError("has a buffer of element type ")
            << element << ", which CPU kernels do not read or write";
@@ -210,6 +211,8 @@ FailureOr<std::vector<std::vector<char>>> CpuCodegen::emitSharedObjects(ArrayRef
 }
 
 FailureOr<std::vector<KernelObject>> CpuCodegen::emitObjects() {
+  if (size() == 0) // only copies and products: there is nothing to link
+    return std::vector<KernelObject>();
   SmallVector<StringRef> cpus(impl->levels.begin(), impl->levels.end());
   auto objects = emitSharedObjects(cpus);
   if (failed(objects))
@@ -218,6 +221,37 @@ FailureOr<std::vector<KernelObject>> CpuCodegen::emitObjects() {
   for (auto [level, object] : llvm::zip_equal(impl->levels, *objects))
     result.push_back({"cpu-" + level + ".so", std::move(object)});
   return result;
+}
+
+FailureOr<std::vector<KernelListing>> CpuCodegen::emitListings() {
+  OwningOpRef<ModuleOp> copy = impl->module->clone();
+  SmallVector<OwningOpRef<ModuleOp>> kernels = splitModule(*copy, 1);
+  std::vector<KernelListing> listings(kernels.size());
+  std::vector<std::string> bitcode(kernels.size());
+  for (auto [kernel, listing, code] : llvm::zip_equal(kernels, listings, bitcode)) {
+    listing.name = getKernel(*kernel).getName().str();
+    llvm::raw_string_ostream(listing.texts.emplace_back("mlir", "").second) << *kernel;
+    if (failed(lowerToLLVMDialect(*kernel, /*mathPrefix=*/"")))
+      return failure();
+    FailureOr<std::string> text = translateToText(*kernel), binary = translateToBitcode(*kernel);
+    if (failed(text) || failed(binary))
+      return failure();
+    listing.texts.emplace_back("ll", std::move(*text));
+    code = std::move(*binary);
+    for (const std::string &level : impl->levels)
+      listing.texts.emplace_back(level + ".s", "");
+  }
+  size_t levels = impl->levels.size();
+  std::vector<std::string> errors(kernels.size() * levels);
+  inParallel(errors.size(), [&](size_t task) {
+    size_t kernel = task / levels, level = task % levels;
+    listings[kernel].texts[2 + level].second =
+        compileToAssembly(bitcode[kernel], impl->levels[level], errors[task]);
+  });
+  for (const std::string &error : errors)
+    if (!error.empty())
+      return mlir::emitError(impl->module->getLoc()) << error;
+  return listings;
 }
 
 FailureOr<std::vector<char>> CpuCodegen::emitSharedObject(StringRef cpu) {

@@ -90,6 +90,17 @@ Value CpuEmitter::tailMask(Value count) {
 // Loads and stores
 //===----------------------------------------------------------------------===//
 
+/// What moves between registers and memory: bf16 as its bits, which x86 has no instructions for.
+static Type bitsType(Type element) {
+  return element.isBF16() ? IntegerType::get(element.getContext(), 16) : memoryType(element);
+}
+static Value bitcastTo(OpBuilder &b, Location loc, Value x, Type element) {
+  Type type = element;
+  if (auto vector = dyn_cast<VectorType>(x.getType()))
+    type = VectorType::get(vector.getShape(), element);
+  return arith::BitcastOp::create(b, loc, type, x);
+}
+
 Value CpuEmitter::guardedPointer(Value pointer, Value condition) {
   if (!condition)
     return pointer;
@@ -101,7 +112,7 @@ Value CpuEmitter::guardedPointer(Value pointer, Value condition) {
 }
 
 Value CpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offset) {
-  Type memory = memoryType(element);
+  Type memory = bitsType(element);
   unsigned alignment = memoryBytes(element);
   Value loaded;
   if (vectorLanes == 1 || offset.isUniform()) {
@@ -140,14 +151,16 @@ Value CpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
         arith::ConstantOp::create(b, location, cast<TypedAttr>(b.getZeroAttr(loaded.getType())));
     loaded = arith::CmpIOp::create(b, location, arith::CmpIPredicate::ne, loaded, none);
   }
-  return loaded;
+  return element.isBF16() ? bitcastTo(b, location, loaded, element) : loaded;
 }
 
 void CpuEmitter::storeTo(Value pointer, Type element, const ElementIndex &offset, Value value) {
-  Type memory = memoryType(element);
+  Type memory = bitsType(element);
   unsigned alignment = memoryBytes(element);
   if (vectorLanes > 1 && !offset.isUniform())
     value = toLanes(value);
+  if (element.isBF16())
+    value = bitcastTo(b, location, value, memory);
   if (element.isInteger(1)) {
     Type wide = memory;
     if (auto vector = dyn_cast<VectorType>(value.getType()))

@@ -64,7 +64,8 @@ StringRef getHostLevel() {
                                                                            : "x86-64-v3";
 }
 
-std::vector<char> compileBitcode(StringRef bitcode, StringRef cpu, std::string &error) {
+static llvm::SmallVector<char> compile(StringRef bitcode, StringRef cpu, llvm::CodeGenFileType type,
+                                       std::string &error) {
   std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(cpu, error);
   if (!machine)
     return {};
@@ -89,12 +90,20 @@ std::vector<char> compileBitcode(StringRef bitcode, StringRef cpu, std::string &
   }
 
   optimizeModule(module, *machine);
-  llvm::SmallVector<char> object;
-  if (!emitModule(module, *machine, llvm::CodeGenFileType::ObjectFile, object)) {
-    error = "no object emission for this target";
-    return {};
-  }
+  llvm::SmallVector<char> result;
+  if (!emitModule(module, *machine, type, result))
+    error = "no emission of code for this target";
+  return result;
+}
+
+std::vector<char> compileBitcode(StringRef bitcode, StringRef cpu, std::string &error) {
+  auto object = compile(bitcode, cpu, llvm::CodeGenFileType::ObjectFile, error);
   return std::vector<char>(object.begin(), object.end());
+}
+
+std::string compileToAssembly(StringRef bitcode, StringRef cpu, std::string &error) {
+  auto text = compile(bitcode, cpu, llvm::CodeGenFileType::AssemblyFile, error);
+  return std::string(text.begin(), text.end());
 }
 
 //===----------------------------------------------------------------------===//

@@ -12,6 +12,8 @@ namespace trainc::codegen {
 /// Optimises bitcode for a CPU and emits an object file; on failure returns nothing and sets
 /// `error`. Works without MLIR and shares nothing: safe on any thread.
 std::vector<char> compileBitcode(llvm::StringRef bitcode, llvm::StringRef cpu, std::string &error);
+/// The same as assembly; "" on failure.
+std::string compileToAssembly(llvm::StringRef bitcode, llvm::StringRef cpu, std::string &error);
 /// Links object files into a shared object with lld; on failure returns nothing and sets `error`.
 std::vector<char> linkShared(llvm::ArrayRef<std::vector<char>> objects, std::string &error);
 

@@ -48,6 +48,7 @@ struct GpuCodegen::Impl {
                         const StructuralKey &key);
   LogicalResult addVariants(FusionOp fusion, const Structure &structure, const GpuPlan &plan,
                             Entry &entry);
+  OwningOpRef<ModuleOp> finalKernels();
   LogicalResult compile();
   InFlightDiagnostic emitError() { return mlir::emitError(module->getLoc()); }
 
@@ -270,14 +271,20 @@ static std::string oldest(ArrayRef<std::string> architectures) {
                             [&](StringRef a, StringRef b) { return number(a) < number(b); });
 }
 
-LogicalResult GpuCodegen::Impl::compile() {
-  if (!ptx.empty() || count == 0)
-    return success();
+/// All kernels, grouped ones among them, as they are lowered.
+OwningOpRef<ModuleOp> GpuCodegen::Impl::finalKernels() {
   OwningOpRef<ModuleOp> copy = module->clone();
   for (const std::string &stage : grouped)
     addGroupedKernel(copy->lookupSymbol<LLVM::LLVMFuncOp>(stage));
   useWideProducts(*copy);
   useReciprocals(*copy);
+  return copy;
+}
+
+LogicalResult GpuCodegen::Impl::compile() {
+  if (!ptx.empty() || count == 0)
+    return success();
+  OwningOpRef<ModuleOp> copy = finalKernels();
   GpuMath hardware;
   if (failed(lowerToLLVMDialect(*copy, kLibdevicePrefix, &hardware)))
     return failure();
@@ -300,6 +307,34 @@ LogicalResult GpuCodegen::Impl::compile() {
       return emitError() << error;
   ptx = std::move(texts);
   return success();
+}
+
+FailureOr<std::vector<KernelListing>> GpuCodegen::emitListings() {
+  SmallVector<OwningOpRef<ModuleOp>> kernels = splitModule(*impl->finalKernels(), 1);
+  std::vector<KernelListing> listings(kernels.size());
+  std::vector<std::string> bitcode(kernels.size()), errors(kernels.size());
+  GpuMath hardware;
+  for (auto [kernel, listing, code] : llvm::zip_equal(kernels, listings, bitcode)) {
+    listing.name = getKernel(*kernel).getName().str();
+    llvm::raw_string_ostream(listing.texts.emplace_back("mlir", "").second) << *kernel;
+    if (failed(lowerToLLVMDialect(*kernel, kLibdevicePrefix, &hardware)))
+      return failure();
+    FailureOr<std::string> text = translateToText(*kernel), binary = translateToBitcode(*kernel);
+    if (failed(text) || failed(binary))
+      return failure();
+    listing.texts.emplace_back("ll", std::move(*text));
+    code = std::move(*binary);
+  }
+  CudaTools tools = findCudaTools(impl->options.cudaPath);
+  std::string architecture = oldest(impl->options.architectures);
+  inParallel(kernels.size(), [&](size_t kernel) {
+    listings[kernel].texts.emplace_back(
+        "ptx", compileToPTX(bitcode[kernel], architecture, tools.libdevice, "", errors[kernel]));
+  });
+  for (const std::string &error : errors)
+    if (!error.empty())
+      return impl->emitError() << error;
+  return listings;
 }
 
 FailureOr<std::string> GpuCodegen::getPTX() {

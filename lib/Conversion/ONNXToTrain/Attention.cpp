@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Attention of opset 23, written out: scaled products, bias, softmax, product. Rows without any key
-// give zeros, as in PyTorch, from which such nodes are exported.
+// Attention, written out: scaled products, cap, masks, softmax, product. Rows without any key give
+// zeros, as in PyTorch, from which such nodes are exported. And the rotation of queries and keys by
+// their positions.
 
 #include "NodeContext.h"
 
@@ -42,23 +43,126 @@ static Value repeatHeads(NodeContext &c, Value x, DimAttr heads) {
   return c.tb.reshape(x, {dims[0], heads, dims[2], dims[3]});
 }
 
+namespace {
+
+/// Scores [batch, heads, query rows, key rows] and what shuts positions off from them.
+class Scores {
+public:
+  Scores(NodeContext &c, Value scores, DimAttr past) : c(c), tb(c.tb), x(scores), past(past) {}
+
+  /// Tanh that keeps scores within +-cap.
+  void cap() {
+    double limit = c.attr("softcap", 0.0);
+    if (limit > 0)
+      x = tb.mul(tb.tanh(tb.div(x, like(limit))), like(limit));
+  }
+
+  /// Input 3: booleans say what is seen, floats are added. It may end before the last key.
+  bool mask() {
+    if (!c.has(3))
+      return true;
+    Dims dims = train::getDims(x), own = c.dims(3);
+    Value mask = c.tensor(3);
+    bool boolean = c.element(3).isInteger(1);
+    if (!own.empty() && own.back() != dims.back() && !own.back().isConstant(1)) {
+      own.back() = dims.back();
+      Dims low(own.size(), c.dim(0));
+      mask = tb.pad(mask, boolean ? 0 : -INFINITY, low, own);
+    }
+    std::optional<Dims> common = c.broadcastDims({dims, own});
+    if (!common)
+      return false;
+    if (*common != dims) {
+      (void)c.fail("its mask does not fit the scores");
+      return false;
+    }
+    mask = c.broadcastTo(mask, dims);
+    guarded = true;
+    if (boolean)
+      shutWhereNot(mask);
+    else if (c.element(3) == c.element(0))
+      x = tb.add(x, mask);
+    else
+      (void)c.fail("its mask is neither boolean nor of the type of its query");
+    return boolean || c.element(3) == c.element(0);
+  }
+
+  /// A query sees the past, and keys up to its own position.
+  void causal() {
+    if (!c.attr("is_causal", int64_t(0)))
+      return;
+    Value row = position(2), column = position(3);
+    if (!past.isConstant(0))
+      row = tb.add(row, tb.splat(tb.dim(past, tb.b().getI64Type()), row));
+    shutWhereNot(tb.compare("le", column, row));
+  }
+
+  /// Input 6: how many keys of each sample are no padding.
+  bool padding() {
+    if (!c.has(6))
+      return true;
+    Dims dims = train::getDims(x);
+    if (!c.needInteger(6) || c.rank(6) != 1 || c.dims(6)[0] != dims[0]) {
+      (void)c.fail("it needs one number of keys a sample");
+      return false;
+    }
+    guarded = true;
+    Value keys = tb.broadcast(tb.cast(c.tensor(6), tb.b().getI64Type()), dims, {0});
+    shutWhereNot(tb.compare("lt", position(3), keys));
+    return true;
+  }
+
+  Value weights(Type precision) {
+    Value wide = tb.cast(x, precision);
+    wide = train::SoftmaxOp::create(tb.b(), tb.loc(), wide.getType(), wide, 3, guarded);
+    return tb.cast(wide, x.getType());
+  }
+
+  Value get() { return x; }
+
+private:
+  Value like(double value) { return tb.scalarLike(x, value); }
+  Value position(int64_t axis) { return tb.iota(train::getDims(x), tb.b().getI64Type(), axis); }
+  void shutWhereNot(Value open) {
+    if (!shut)
+      shut = like(-INFINITY);
+    x = tb.select(open, x, shut);
+  }
+
+  NodeContext &c;
+  TrainBuilder &tb;
+  Value x, shut;
+  DimAttr past;
+  bool guarded = false;
+};
+
+} // namespace
+
+/// Keys or values of earlier steps before those of this one.
+static Value withPast(NodeContext &c, int64_t input, Value x) {
+  if (!c.has(input))
+    return x;
+  Dims dims = train::getDims(x), past = c.dims(input);
+  if (past.size() == 4 && c.element(input) == c.element(0) && past[0] == dims[0] &&
+      past[1] == dims[1] && past[3] == dims[3])
+    return c.tb.concat({c.tensor(input), x}, 2);
+  (void)c.fail("its past keys or values do not fit");
+  return {};
+}
+
 static LogicalResult attention(NodeContext &c) {
-  for (int64_t input = 4; input < c.numInputs(); ++input)
-    if (c.has(input))
-      return c.fail("past keys and values are not supported");
-  for (int64_t output = 1; output < c.numOutputs(); ++output)
-    if (c.used(output))
-      return c.fail("only its first output is supported");
   if (!c.needFloat(0) || c.element(1) != c.element(0) || c.element(2) != c.element(0))
     return c.fail("it needs floats of one type");
-  if (c.attr("softcap", 0.0) != 0)
-    return c.fail("softcap is not supported");
   TrainBuilder &tb = c.tb;
   Value q = splitHeads(c, 0, "q_num_heads");
   Value k = q ? splitHeads(c, 1, "kv_num_heads") : Value();
   Value v = k ? splitHeads(c, 2, "kv_num_heads") : Value();
+  k = v ? withPast(c, 4, k) : Value();
+  v = k ? withPast(c, 5, v) : Value();
   if (!v)
     return failure();
+  (void)c.set(k, 1);
+  (void)c.set(v, 2);
   Dims query = train::getDims(q);
   k = repeatHeads(c, k, query[1]);
   v = k ? repeatHeads(c, v, query[1]) : Value();
@@ -75,38 +179,105 @@ static LogicalResult attention(NodeContext &c) {
     scale = 1 / std::sqrt(double(*size));
   }
   double root = std::sqrt(scale);
-  Value scores =
-      tb.matmul(tb.mul(q, tb.scalarLike(q, root)), tb.mul(k, tb.scalarLike(k, root)), false, true);
-  Dims dims = train::getDims(scores);
-  Value shut = tb.scalarLike(scores, -INFINITY);
-  bool guarded = false;
-  if (c.has(3)) {
-    std::optional<Dims> common = c.broadcastDims({dims, c.dims(3)});
-    if (!common)
-      return failure();
-    if (*common != dims)
-      return c.fail("its mask does not fit the scores");
-    Value mask = c.broadcastTo(c.tensor(3), dims);
-    guarded = true;
-    if (c.element(3).isInteger(1))
-      scores = tb.select(mask, scores, shut);
-    else if (c.element(3) == c.element(0))
-      scores = tb.add(scores, mask);
-    else
-      return c.fail("its mask is neither boolean nor of the type of its query");
-  }
-  if (c.attr("is_causal", int64_t(0))) {
-    Value row = tb.iota(dims, tb.b().getI64Type(), 2);
-    Value column = tb.iota(dims, tb.b().getI64Type(), 3);
-    scores = tb.select(tb.compare("le", column, row), scores, shut);
-  }
-  Value weights = train::SoftmaxOp::create(tb.b(), tb.loc(), scores.getType(), scores, 3, guarded);
+  Type precision = c.element(0);
+  if (c.rawAttr("softmax_precision"))
+    precision = c.elementType(c.attr("softmax_precision", int64_t(0)));
+  if (!precision || !isa<FloatType>(precision))
+    return c.fail("its softmax_precision is not a supported float");
+  Scores scores(
+      c,
+      tb.matmul(tb.mul(q, tb.scalarLike(q, root)), tb.mul(k, tb.scalarLike(k, root)), false, true),
+      c.has(4) ? c.dims(4)[2] : c.dim(0));
+  Value stages[4]; // what qk_matmul_output_mode chooses from
+  stages[0] = scores.get();
+  scores.cap();
+  stages[1] = scores.get();
+  if (!scores.mask())
+    return failure();
+  scores.causal();
+  if (!scores.padding())
+    return failure();
+  stages[2] = scores.get();
+  Value weights = stages[3] = scores.weights(precision);
+  int64_t mode = c.attr("qk_matmul_output_mode", int64_t(0));
+  if (mode < 0 || mode > 3)
+    return c.fail("qk_matmul_output_mode = " + Twine(mode) + " is unknown");
+  (void)c.set(stages[mode], 3);
   Value y = tb.matmul(weights, v);
   if (c.rank(0) == 3)
     y = tb.reshape(tb.transpose(y, {0, 2, 1, 3}), {query[0], query[2], query[1] * value[3]});
   return c.set(y);
 }
 
-void registerAttention(HandlerTable &table) { table.add("Attention", attention, 3, 23); }
+//===- Rotary positions ---------------------------------------------------===//
+
+/// Su et al. 2021: pairs of elements of every head are rotated by an angle that depends on the
+/// position. A pair is two neighbours, or the same place in both halves.
+static LogicalResult rotaryEmbedding(NodeContext &c) {
+  if (!c.needFloat(0) || c.element(1) != c.element(0) || c.element(2) != c.element(0))
+    return c.fail("it needs floats of one type");
+  TrainBuilder &tb = c.tb;
+  Value x = c.tensor(0);
+  Dims dims = c.dims(0);
+  int64_t heads = c.attr("num_heads", int64_t(0));
+  // To [batch, sequence, heads, size].
+  if (dims.size() == 4) {
+    x = tb.transpose(x, {0, 2, 1, 3});
+  } else {
+    DimAttr size =
+        dims.size() == 3 && heads > 0 ? train::divideExactly(dims[2], c.dim(heads)) : DimAttr();
+    if (!size)
+      return c.fail("its input needs rank 4, or rank 3 and num_heads");
+    x = tb.reshape(x, {dims[0], dims[1], c.dim(heads), size});
+  }
+  Dims whole = train::getDims(x);
+  int64_t given = c.attr("rotary_embedding_dim", int64_t(0));
+  DimAttr rotated = given > 0 ? c.dim(given) : whole[3];
+  DimAttr half = train::divideExactly(rotated, c.dim(2));
+  if (!half || !c.state.bounds.atMost(rotated, whole[3]))
+    return c.fail("it rotates '" + rotated.str() + "' elements of heads of size '" +
+                  whole[3].str() + "'");
+  Dims pairs = {whole[0], whole[1], whole[2], half}, angles = {whole[0], whole[1], half};
+  auto angle = [&](int64_t input) -> Value {
+    Value cache = c.tensor(input);
+    if (c.has(3))
+      cache = tb.gather(cache, c.tensor(3), 0);
+    if (train::getDims(cache) == angles)
+      return tb.broadcast(cache, pairs, {0, 1, 3});
+    (void)c.fail("the shape of its caches does not fit");
+    return {};
+  };
+  if (c.has(3) && (!c.needInteger(3) || c.rank(3) != 2))
+    return c.fail("its position ids need integers of rank 2");
+  Value cosine = angle(1), sine = cosine ? angle(2) : Value();
+  if (!sine)
+    return failure();
+  bool neighbours = c.attr("interleaved", int64_t(0));
+  auto part = [&](int64_t which) {
+    return neighbours ? tb.sliceAxis(x, 3, c.dim(which), half, 2)
+                      : tb.sliceAxis(x, 3, which ? half : c.dim(0), half);
+  };
+  Value a = part(0), b = part(1);
+  Value real = tb.sub(tb.mul(cosine, a), tb.mul(sine, b));
+  Value imaginary = tb.add(tb.mul(sine, a), tb.mul(cosine, b));
+  Value y;
+  if (neighbours) {
+    Dims column = pairs, joined = whole;
+    column.push_back(c.dim(1));
+    joined[3] = rotated;
+    y = tb.concat({tb.reshape(real, column), tb.reshape(imaginary, column)}, 4);
+    y = tb.reshape(y, joined);
+  } else {
+    y = tb.concat({real, imaginary}, 3);
+  }
+  if (rotated != whole[3])
+    y = tb.concat({y, tb.sliceAxis(x, 3, rotated, whole[3] - rotated)}, 3);
+  return c.set(dims.size() == 4 ? tb.transpose(y, {0, 2, 1, 3}) : tb.reshape(y, dims));
+}
+
+void registerAttention(HandlerTable &table) {
+  table.add("Attention", attention, 3, 23);
+  table.add("RotaryEmbedding", rotaryEmbedding, 3, 23);
+}
 
 } // namespace trainc::legalize

@@ -13,10 +13,12 @@ using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
 
+/// INT64_MAX where it is larger; sizes are not negative.
 static int64_t product(ArrayRef<int64_t> shape) {
   int64_t result = 1;
   for (int64_t size : shape)
-    result *= size;
+    if (llvm::MulOverflow(result, size, result))
+      return llvm::is_contained(shape, 0) ? 0 : INT64_MAX;
   return result;
 }
 
@@ -38,6 +40,14 @@ std::optional<SmallVector<DimAttr>> Content::dims() const {
   for (const Scalar &value : values)
     result.push_back(value.dim);
   return result;
+}
+
+bool isComputed(Type element) {
+  if (isa<FloatType>(element))
+    return element.getIntOrFloatBitWidth() >= 16;
+  return element.isSignlessInteger(1) || element.isSignlessInteger(8) ||
+         element.isSignlessInteger(16) || element.isSignlessInteger(32) ||
+         element.isSignlessInteger(64);
 }
 
 double roundTo(Type element, double value) {

@@ -49,6 +49,9 @@ mlir::Value materialize(train::TrainBuilder &tb, const Content &content);
 /// A constant tensor: `full` where all elements are equal.
 mlir::Value materialize(train::TrainBuilder &tb, mlir::DenseElementsAttr value);
 
+/// Whether the train dialect has tensors of this element type.
+bool isComputed(mlir::Type element);
+
 /// The nearest value of a float type.
 double roundTo(mlir::Type element, double value);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Gathers: with constant indices they are slices or evaluated, else data-dependent reads.
+// Gathers: with constant indices they are slices or evaluated, else data-dependent reads. One-hot
+// and running sums.
 
 #include "NodeContext.h"
 #include "Positions.h"
@@ -85,9 +86,21 @@ static LogicalResult gatherNd(NodeContext &c) {
                                          c.tensor(0), c.tensor(1), batch));
 }
 
-static LogicalResult oneHot(NodeContext &c) {
+/// The depth is a scalar or one element, of any numeric type.
+static std::optional<DimAttr> oneHotDepth(NodeContext &c) {
+  if (isa<FloatType>(c.element(1))) {
+    auto real = c.realConstant(1, "depth");
+    return real ? std::optional<DimAttr>(c.dim(int64_t(*real))) : std::nullopt;
+  }
   auto depth = c.sizes(1, "depth");
-  if (!depth || depth->size() != 1 || !c.needInteger(0) || !c.needSizes(*depth))
+  if (depth && depth->size() == 1)
+    return (*depth)[0];
+  return std::nullopt;
+}
+
+static LogicalResult oneHot(NodeContext &c) {
+  auto depth = oneHotDepth(c);
+  if (!depth || !c.needSizes({*depth}))
     return failure();
   if (c.dims(2).size() != 1 || !c.dims(2)[0].isConstant(2))
     return c.fail("its values are not a pair");
@@ -97,44 +110,32 @@ static LogicalResult oneHot(NodeContext &c) {
     return failure();
   TrainBuilder &tb = c.tb;
   Dims dims = c.dims(0), kept;
-  dims.insert(dims.begin() + *axis, (*depth)[0]);
-  Value index = tb.broadcastAlong(c.tensor(0), dims, {*axis});
+  dims.insert(dims.begin() + *axis, *depth);
+  // One known position: repeats of an axis, as exporters write repeat_interleave.
+  const Content *position = c.content(0), *pair = c.content(2);
+  auto at = position ? position->constants() : std::nullopt;
+  auto length = depth->getConstant();
+  if (at && at->size() == 1 && pair && length && *length <= kMaxContent) {
+    Content result{pair->element, position->shape, {}};
+    result.shape.insert(result.shape.begin() + *axis, *length);
+    int64_t hit = (*at)[0] < 0 ? (*at)[0] + *length : (*at)[0];
+    for (int64_t i = 0; i < *length; ++i)
+      result.values.push_back(pair->values[i == hit]);
+    return c.set(std::move(result));
+  }
+  // Positions may be given as reals.
+  Type integer = tb.b().getI64Type();
+  Value index = tb.broadcastAlong(tb.cast(c.tensor(0), integer), dims, {*axis});
   Value zero = tb.scalarLike(index, 0);
-  Value size = tb.splat(tb.cast(tb.dim((*depth)[0], tb.b().getI64Type()), index.getType()), index);
+  Value size = tb.splat(tb.dim(*depth, integer), index);
   index = tb.select(tb.compare("lt", index, zero), tb.add(index, size), index);
-  Value hit = tb.compare("eq", index, tb.iota(dims, c.element(0), *axis));
+  Value hit = tb.compare("eq", index, tb.iota(dims, integer, *axis));
   Value values = c.tensor(2);
   auto pick = [&](int64_t at) {
     Value one = tb.reshape(tb.sliceAxis(values, 0, c.dim(at), c.dim(1)), {});
     return tb.splat(one, hit);
   };
   return c.set(tb.select(hit, pick(1), pick(0)));
-}
-
-/// ArgMax, ArgMin: the smallest (or largest) position whose element is the extreme one.
-static LogicalResult argExtreme(NodeContext &c) {
-  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
-  if (!axis)
-    return failure();
-  if (c.element(0).isInteger(1))
-    return c.fail("it is not supported on booleans");
-  TrainBuilder &tb = c.tb;
-  using train::ReduceKind;
-  Value x = c.tensor(0);
-  Dims dims = c.dims(0);
-  bool isMax = c.op.getOpType() == "ArgMax", last = c.attr("select_last_index", int64_t(0));
-  Value peak = tb.reduce(isMax ? ReduceKind::max : ReduceKind::min, x, {*axis});
-  Value hit = tb.compare("eq", x, tb.broadcastAlong(peak, dims, {*axis}));
-  Value position = tb.iota(dims, tb.b().getI64Type(), *axis);
-  Value none = last ? tb.scalarLike(position, 0)
-                    : tb.splat(tb.dim(dims[*axis] - c.dim(1), tb.b().getI64Type()), position);
-  Value y =
-      tb.reduce(last ? ReduceKind::max : ReduceKind::min, tb.select(hit, position, none), {*axis});
-  if (c.attr("keepdims", int64_t(1))) {
-    dims[*axis] = c.dim(1);
-    y = tb.reshape(y, dims);
-  }
-  return c.set(y);
 }
 
 static LogicalResult cumSum(NodeContext &c) {
@@ -152,14 +153,49 @@ static LogicalResult cumSum(NodeContext &c) {
                                        c.attr("reverse", int64_t(0)) != 0));
 }
 
+/// Every element's own product over the elements up to it.
+static LogicalResult cumProd(NodeContext &c) {
+  auto at = c.constants(1, "axis");
+  if (!at || at->size() != 1)
+    return failure();
+  std::optional<int64_t> axis = c.axis((*at)[0], c.rank(0));
+  if (!axis)
+    return failure();
+  if (c.element(0).isInteger(1))
+    return c.fail("it is not supported on booleans");
+  TrainBuilder &tb = c.tb;
+  Dims pairs = c.dims(0);
+  pairs.insert(pairs.begin() + *axis, pairs[*axis]);
+  // Axis `axis` is the result's position, the one after it the factor's.
+  Value self = tb.iota(pairs, tb.b().getI64Type(), *axis);
+  Value other = tb.iota(pairs, tb.b().getI64Type(), *axis + 1);
+  bool reverse = c.attr("reverse", int64_t(0)), exclusive = c.attr("exclusive", int64_t(0));
+  Value taken =
+      tb.compare(reverse ? (exclusive ? "gt" : "ge") : (exclusive ? "lt" : "le"), other, self);
+  Value factors = tb.broadcastAlong(c.tensor(0), pairs, {*axis});
+  Value one = tb.scalarLike(factors, 1);
+  return c.set(tb.reduce(train::ReduceKind::prod, tb.select(taken, factors, one), {*axis + 1}));
+}
+
+/// The number of results depends on the elements, so no memory could be planned for them.
+static LogicalResult dataDependent(NodeContext &c) {
+  return c.fail("the shape of its result depends on data");
+}
+
 void registerIndex(HandlerTable &table) {
-  table.add("Gather", gather, 2);
-  table.add("GatherElements", gatherElements, 2);
-  table.add("GatherND", gatherNd, 2);
-  table.add("OneHot", oneHot, 3);
-  table.add("ArgMax", argExtreme);
-  table.add("ArgMin", argExtreme);
-  table.add("CumSum", cumSum, 2);
+  table.add("Gather", gather, 2, 1);
+  table.add("GatherElements", gatherElements, 2, 11);
+  table.add("GatherND", gatherNd, 2, 11);
+  table.add("OneHot", oneHot, 3, 9);
+  table.add("CumSum", cumSum, 2, 11);
+  table.add("CumProd", cumProd, 2, 26);
+  for (StringRef name : {"NonZero", "Compress", "Unique", "NonMaxSuppression"})
+    table.add(name, dataDependent, 1, 1);
+  using Table = HandlerTable;
+  table.describe({"Gather", "GatherElements", "GatherND"}, Table::kAll);
+  table.describe({"OneHot"}, Table::kNumbers);
+  table.describe({"CumSum", "CumProd"}, Table::kNumbers);
+  table.describe({"NonZero", "Compress", "Unique", "NonMaxSuppression"}, 0, false);
 }
 
 } // namespace trainc::legalize

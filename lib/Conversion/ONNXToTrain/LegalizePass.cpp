@@ -40,6 +40,7 @@ struct LegalizePass : PassWrapper<LegalizePass, OperationPass<ModuleOp>> {
     trainable = given.trainable;
     freeze = given.freeze;
     dropout = given.dropout;
+    batchNorm = given.batchNorm;
   }
   LegalizePass(const LegalizePass &other)
       : PassWrapper(other), given(other.given), result(other.result) {}
@@ -59,6 +60,7 @@ struct LegalizePass : PassWrapper<LegalizePass, OperationPass<ModuleOp>> {
     options.trainable = trainable;
     options.freeze = freeze;
     options.dropout = dropout;
+    options.batchNorm = batchNorm;
     LegalizeResult local;
     if (failed(legalizeONNX(getOperation(), options, result ? *result : local)))
       signalPassFailure();
@@ -79,6 +81,12 @@ struct LegalizePass : PassWrapper<LegalizePass, OperationPass<ModuleOp>> {
       llvm::cl::values(clEnumValN(DropoutMode::AsGraph, "graph", "as the graph says"),
                        clEnumValN(DropoutMode::On, "on", "all with a ratio above 0"),
                        clEnumValN(DropoutMode::Off, "off", "none"))};
+  Option<BatchNormMode> batchNorm{
+      *this, "batchnorm", llvm::cl::desc("which statistics BatchNormalization uses"),
+      llvm::cl::init(BatchNormMode::AsGraph),
+      llvm::cl::values(clEnumValN(BatchNormMode::AsGraph, "graph", "as the graph says"),
+                       clEnumValN(BatchNormMode::Train, "train", "those of the batch"),
+                       clEnumValN(BatchNormMode::Frozen, "frozen", "the running ones, fixed"))};
 };
 
 } // namespace

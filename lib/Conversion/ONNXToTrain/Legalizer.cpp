@@ -4,8 +4,11 @@
 
 #include "Legalizer.h"
 
+#include "ExportHazards.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using trainc::train::getTensorType;
@@ -13,12 +16,16 @@ using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
 
-Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, LegalizeResult &result,
-                     Learned &learned)
-    : graph(graph), result(result), learned(learned), builder(graph) {
-  this->options = &options;
+static void registerAll(HandlerTable &table) {
   registerMath(table);
+  registerUnary(table);
   registerShape(table);
+  registerPad(table);
+  registerRearrange(table);
+  registerScatter(table);
+  registerOrder(table);
+  registerSignal(table);
+  registerControlFlow(table);
   registerIndex(table);
   registerSequence(table);
   registerLinear(table);
@@ -27,6 +34,21 @@ Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, Legali
   registerReduce(table);
   registerLoss(table);
   registerRandom(table);
+  registerBatchNorm(table);
+  registerConv(table);
+  registerPool(table);
+  registerResize(table);
+  registerRecurrent(table);
+  registerMicrosoft(table);
+  registerGradients(table);
+  registerTraining(table);
+}
+
+Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, LegalizeResult &result,
+                     Learned &learned)
+    : graph(graph), result(result), learned(learned), builder(graph) {
+  this->options = &options;
+  registerAll(table);
 }
 
 InFlightDiagnostic Legalizer::error(const Twine &message) {
@@ -82,6 +104,46 @@ Value Legalizer::rngArgument(unsigned index) {
   return rng[index];
 }
 
+Value *Legalizer::running(const LegalValue &value) {
+  for (Parameter &parameter : parameters)
+    if (parameter.isUpdated && value.tensor == function.getArgument(parameter.argument)) {
+      if (!parameter.updated)
+        parameter.updated = value.tensor;
+      return &parameter.updated;
+    }
+  return nullptr;
+}
+
+onnx::NodeOp Legalizer::makeNode(StringRef type, ArrayRef<LegalValue *> inputs,
+                                 DictionaryAttr attributes, Location loc) {
+  OpBuilder b(builder.getContext()); // inserts nowhere
+  if (!attributes)
+    attributes = b.getDictionaryAttr({});
+  auto opset = graph.getOpsetImports().getAs<IntegerAttr>("ai.onnx");
+  IntegerAttr version = b.getI64IntegerAttr(opset ? opset.getInt() : 1);
+  auto make = [&](StringRef name, ValueRange operands, TypeRange results) {
+    auto node = onnx::NodeOp::create(b, loc, results, b.getStringAttr(name), b.getStringAttr(""),
+                                     version, attributes, ArrayAttr(), operands, 0u);
+    made.emplace_back(node);
+    return node;
+  };
+  // The inputs are the results of another such node.
+  SmallVector<Type> types;
+  for (LegalValue *input : inputs)
+    types.push_back(input ? Type(onnx::AnyType::get(b.getContext())) : Type(b.getNoneType()));
+  onnx::NodeOp source = make("", {}, types);
+  for (auto [input, output] : llvm::zip_equal(inputs, source.getOutputs()))
+    if (input)
+      values[output] = input;
+  return make(type, source.getOutputs(), onnx::AnyType::get(b.getContext()));
+}
+
+LogicalResult Legalizer::legalizeWith(StringRef type, NodeContext &context) {
+  auto it = table.entries.find(type);
+  assert(it != table.entries.end() && "no such operator");
+  return it->second.handler(context);
+}
+
 //===- Arguments ----------------------------------------------------------===//
 
 void Legalizer::findLive() {
@@ -103,11 +165,81 @@ Attribute Legalizer::weightOf(onnx::WeightAttr weight) {
       blob ? weight.getBlob() : weight.getOffset(), weight.getLength(), weight.getAbsent());
 }
 
+static std::string nameOf(onnx::NodeOp node) {
+  return node.getDomain().empty() ? node.getOpType().str()
+                                  : (node.getDomain() + "::" + node.getOpType()).str();
+}
+
+const HandlerTable::Entry *Legalizer::entryOf(onnx::NodeOp node) {
+  auto it = table.entries.find(nameOf(node));
+  return it == table.entries.end() ? nullptr : &it->second;
+}
+
+/// Finds the outputs that are gradients or new values of initializers: by what the importer said of
+/// them, gradients also by their name.
+LogicalResult Legalizer::findPorts() {
+  llvm::StringSet<> initializers;
+  for (auto op : graph.getOps<onnx::InitializerOp>())
+    initializers.insert(op.getName());
+  for (unsigned i = 0; i < graph.getNumResults(); ++i) {
+    StringRef output = graph.getOutputName(i), name = output;
+    bool isUpdate = false;
+    if (auto updates = graph.getResultAttrOfType<StringAttr>(i, onnx::kUpdatesAttr)) {
+      name = updates.getValue();
+      isUpdate = true;
+    } else if (auto of = graph.getResultAttrOfType<StringAttr>(i, onnx::kGradientOfAttr)) {
+      name = of.getValue();
+    } else if (!name.consume_front("grad/")) {
+      continue;
+    }
+    if (!options->inference && !initializers.contains(name))
+      return error("the output '" + output + "' is named as the gradient of an initializer '" +
+                   name + "', which the graph does not have");
+    (isUpdate ? updateOutputs : gradientOutputs)[i] = name;
+    if (!isUpdate)
+      rule.addGradient(name);
+  }
+  // Predictions need neither: nothing is trained, so none is taken.
+  result.ownGradients = !gradientOutputs.empty() && !options->inference;
+  result.ownUpdates = !updateOutputs.empty() && !options->inference;
+  return success();
+}
+
+/// Whether a node or an output changes this initializer in a training step.
+bool Legalizer::isUpdated(onnx::InitializerOp op) {
+  if (options->inference)
+    return false;
+  for (auto &[output, name] : updateOutputs)
+    if (name == op.getName())
+      return true;
+  return llvm::any_of(op.getResult().getUses(), [&](OpOperand &use) {
+    auto node = dyn_cast<onnx::NodeOp>(use.getOwner());
+    const HandlerTable::Entry *entry = node ? entryOf(node) : nullptr;
+    return entry && llvm::is_contained(entry->updates, int64_t(use.getOperandNumber()));
+  });
+}
+
+/// Whether nodes read this initializer only to be told what to do.
+bool Legalizer::isSetting(onnx::InitializerOp op) {
+  return !op->use_empty() && llvm::all_of(op.getResult().getUses(), [&](OpOperand &use) {
+    auto node = dyn_cast<onnx::NodeOp>(use.getOwner());
+    const HandlerTable::Entry *entry = node ? entryOf(node) : nullptr;
+    return entry && llvm::is_contained(entry->settings, int64_t(use.getOperandNumber()));
+  });
+}
+
 LogicalResult Legalizer::addInitializers() {
   for (auto op : graph.getOps<onnx::InitializerOp>()) {
     Type element = cast<RankedTensorType>(op.getType()).getElementType();
     bool isFloat = isa<FloatType>(element);
     std::string reason = isFloat ? rule.reasonAgainst(op.getName()) : "not a float";
+    bool updated = isUpdated(op);
+    if (reason.empty() && rule.isDefault() && isSetting(op))
+      reason = "a setting of an operator";
+    else if (updated && reason.empty())
+      reason = result.ownUpdates ? "updated by the model's own algorithm" : "running statistics";
+    else if (result.ownUpdates && reason.empty())
+      reason = "left as it is by the model's own algorithm";
     // What the list names stays a parameter even if nothing uses it: its gradient is zero.
     bool wanted = reason.empty() && !rule.isDefault();
     if (!isLive(op) && !wanted)
@@ -117,12 +249,10 @@ LogicalResult Legalizer::addInitializers() {
     for (int64_t size : cast<RankedTensorType>(op.getType()).getShape())
       value.dims.push_back(DimAttr::constant(builder.getContext(), size));
     auto dense = dyn_cast_or_null<DenseElementsAttr>(op.getValueAttr());
-    bool supported =
-        (isFloat && element.getIntOrFloatBitWidth() >= 16) || element.isSignlessInteger();
-    if (!supported) {
-      return error("initializer '" + op.getName() + "': its element type is not supported");
-    }
-    if (dense && !reason.empty()) {
+    if (!isComputed(element))
+      return error("initializer '" + op.getName() + "': its element type ")
+             << element << " is not supported";
+    if (dense && !reason.empty() && !updated) {
       value.constant = dense;
       if (isFloat)
         result.excluded.push_back({op.getName().str(), dense.getNumElements(), reason});
@@ -130,7 +260,7 @@ LogicalResult Legalizer::addInitializers() {
     }
     NamedAttrList attrs(role("parameter", op.getName()));
     attrs.set(train::kWeightAttr, weightOf(op.getWeight()));
-    parameters.push_back({op, unsigned(argumentAttrs.size()), reason});
+    parameters.push_back({op, unsigned(argumentAttrs.size()), reason, updated});
     value.tensor =
         addArgument(op.getType(), attrs.getDictionary(builder.getContext()), op.getLoc());
   }
@@ -159,6 +289,16 @@ DimAttr Legalizer::declareDim(StringRef name, StringRef input, int64_t axis) {
   return DimAttr::symbol(builder.getContext(), own);
 }
 
+/// Even where every size that is dynamic or 0 is 1. Products of sizes, also of some of them, are
+/// far from overflow below this.
+static bool hasTooManyElements(ArrayRef<DimAttr> dims) {
+  uint64_t elements = 1;
+  for (DimAttr dim : dims)
+    elements = llvm::SaturatingMultiply<uint64_t>(
+        elements, std::max<int64_t>(dim.getConstant().value_or(1), 1));
+  return elements > uint64_t(1) << 56;
+}
+
 LogicalResult Legalizer::addInputs() {
   for (auto [i, argument] : llvm::enumerate(graph.getBody().getArguments())) {
     StringRef name = graph.getInputName(i);
@@ -166,9 +306,8 @@ LogicalResult Legalizer::addInputs() {
     if (!type)
       return error("input '" + name + "' is not a tensor of known rank");
     Type element = type.getElementType();
-    if (!(isa<FloatType>(element) && element.getIntOrFloatBitWidth() >= 16) &&
-        !element.isSignlessInteger())
-      return error("input '" + name + "': its element type is not supported");
+    if (!isComputed(element))
+      return error("input '" + name + "': its element type ") << element << " is not supported";
     LegalValue &value = valueOf(argument);
     value.element = element;
     SmallVector<StringRef> names = graph.getInputDims(i);
@@ -176,6 +315,8 @@ LogicalResult Legalizer::addInputs() {
       value.dims.push_back(ShapedType::isDynamic(size)
                                ? declareDim(names[axis], name, axis)
                                : DimAttr::constant(builder.getContext(), size));
+    if (hasTooManyElements(value.dims))
+      return error("input '" + name + "' has more elements than memory can hold");
     value.tensor = addArgument(getTensorType(value.dims, element), role("input", name),
                                NameLoc::get(builder.getStringAttr(name)));
   }
@@ -224,37 +365,64 @@ std::string Legalizer::checkInputs(onnx::NodeOp node, const HandlerTable::Entry 
              (valueOf(input).isSequence ? " is a sequence" : " is not a sequence");
     }
   }
+  if (inputs == 0 || isa<NoneType>(node.getInputs()[0].getType()) ||
+      valueOf(node.getInputs()[0]).isSequence || !entry.kinds)
+    return {};
+  Type element = valueOf(node.getInputs()[0]).element;
+  auto [kind, called] = isa<FloatType>(element) ? std::pair(HandlerTable::kReals, "floats")
+                        : element.isInteger(1)  ? std::pair(HandlerTable::kBooleans, "booleans")
+                                                : std::pair(HandlerTable::kIntegers, "integers");
+  if (!(entry.kinds & kind))
+    return std::string("it is not supported on ") + called;
   return {};
 }
 
 void Legalizer::legalizeNode(onnx::NodeOp node) {
   bool blocked =
       llvm::any_of(node.getInputs(), [&](Value input) { return poisoned.contains(input); });
-  std::string name = node.getDomain().empty() ? node.getOpType().str()
-                                              : (node.getDomain() + "::" + node.getOpType()).str();
-  auto it = table.entries.find(name);
+  const HandlerTable::Entry *entry = entryOf(node);
   auto poison = [&] {
     for (Value output : node.getOutputs())
       poisoned.insert(output);
   };
-  if (it == table.entries.end()) {
+  if (!entry) {
     addProblem(node, "the operator is not supported");
     return poison();
   }
-  if (int64_t(node.getVersion()) < it->second.since) {
+  if (int64_t(node.getVersion()) < entry->since) {
     addProblem(node, "the operator of this opset is not supported, only from opset " +
-                         Twine(it->second.since) + " on");
+                         Twine(entry->since) + " on");
     return poison();
   }
   if (blocked)
     return poison();
-  if (std::string problem = checkInputs(node, it->second); !problem.empty()) {
+  if (std::string problem = checkInputs(node, *entry); !problem.empty()) {
     addProblem(node, problem);
     return poison();
   }
   NodeContext context(node, *this, builder);
-  if (failed(it->second.handler(context))) {
-    addProblem(node, context.reason.empty() ? Twine("it is malformed") : Twine(context.reason));
+  Block &body = function.getBody().front();
+  Operation *before = body.empty() ? nullptr : &body.back();
+  bool handled = succeeded(entry->handler(context));
+  if (!context.wrongAttribute.empty()) {
+    addProblem(node, context.wrongAttribute);
+    return poison();
+  }
+  if (!handled) {
+    if (!context.subgraphFailed) // its nodes have said why
+      addProblem(node, context.reason.empty() ? Twine("it is malformed") : Twine(context.reason));
+    return poison();
+  }
+  bool tooMany = llvm::any_of(
+      node.getOutputs(), [&](Value output) { return hasTooManyElements(valueOf(output).dims); });
+  for (Operation *op = before         ? before->getNextNode()
+                       : body.empty() ? nullptr
+                                      : &body.front();
+       op && !tooMany; op = op->getNextNode())
+    tooMany = llvm::any_of(op->getResultTypes(),
+                           [](Type type) { return hasTooManyElements(train::getDims(type)); });
+  if (tooMany) {
+    addProblem(node, "it needs a tensor of more elements than memory can hold");
     return poison();
   }
   // An output that the handler left out, and that somebody uses.
@@ -266,12 +434,42 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
   }
 }
 
+bool Legalizer::legalizeSubgraph(Region &region, ArrayRef<LegalValue *> arguments,
+                                 SmallVectorImpl<LegalValue *> &results) {
+  Block &block = region.front();
+  if (block.getNumArguments() != arguments.size())
+    return false;
+  for (auto [argument, value] : llvm::zip(block.getArguments(), arguments))
+    values[argument] = value;
+  for (Operation &op : block.without_terminator()) {
+    // A body that is walked again makes new values.
+    for (Value result : op.getResults()) {
+      values.erase(result);
+      poisoned.erase(result);
+    }
+    if (auto initializer = dyn_cast<onnx::InitializerOp>(op)) {
+      LegalValue &value = valueOf(initializer.getResult());
+      auto type = cast<RankedTensorType>(initializer.getType());
+      value.element = type.getElementType();
+      for (int64_t size : type.getShape())
+        value.dims.push_back(DimAttr::constant(builder.getContext(), size));
+      value.constant = cast<DenseElementsAttr>(*initializer.getValue());
+    } else if (auto node = dyn_cast<onnx::NodeOp>(op)) {
+      legalizeNode(node);
+    }
+  }
+  for (Value output : block.getTerminator()->getOperands()) {
+    if (poisoned.contains(output))
+      return false;
+    results.push_back(&valueOf(output));
+  }
+  return true;
+}
+
 LogicalResult Legalizer::reportProblems() {
   for (auto &[key, problem] : problems) {
     onnx::NodeOp node = problem.first;
-    std::string op = node.getDomain().empty() ? node.getOpType().str()
-                                              : (node.getDomain() + "::" + node.getOpType()).str();
-    std::string name = op;
+    std::string op = nameOf(node), name = op;
     if (auto loc = dyn_cast<NameLoc>(node.getLoc()))
       name = loc.getName().str();
     InFlightDiagnostic diag =
@@ -291,6 +489,8 @@ LogicalResult Legalizer::chooseLoss() {
   Operation *ret = graph.getBody().front().getTerminator();
   auto isScalarFloat = [&](unsigned i) {
     LegalValue &value = valueOf(ret->getOperand(i));
+    if (gradientOutputs.contains(i) || updateOutputs.contains(i))
+      return false;
     return !value.isSequence && isa<FloatType>(value.element) &&
            train::product(builder.getContext(), value.dims).isConstant(1);
   };
@@ -356,6 +556,56 @@ void Legalizer::chooseTrained(Value lossTensor) {
   }
 }
 
+/// A graph with gradients has them of all that is trained, each like its parameter.
+LogicalResult Legalizer::checkGradients(const llvm::StringMap<Type> &trained) {
+  if (!result.ownGradients)
+    return success();
+  Operation *ret = graph.getBody().front().getTerminator();
+  llvm::StringSet<> found;
+  for (auto &[output, name] : gradientOutputs) {
+    found.insert(name);
+    LegalValue &gradient = valueOf(ret->getOperand(output));
+    auto wanted = trained.find(name);
+    if (wanted != trained.end() &&
+        (gradient.isSequence || tensorOf(gradient).getType() != wanted->second))
+      return error("the output '" + graph.getOutputName(output) +
+                   "' is not of the type and shape of the initializer '" + name +
+                   "', whose gradient it is");
+  }
+  SmallVector<StringRef> missing;
+  for (const ParameterChoice &choice : result.trained)
+    if (!found.contains(choice.name))
+      missing.push_back(choice.name);
+  if (missing.empty())
+    return success();
+  InFlightDiagnostic diag = error("the graph has outputs with gradients, but none for '");
+  diag << missing[0] << "' (expected an output 'grad/" << missing[0] << "')";
+  if (missing.size() > 1)
+    diag << " and " << missing.size() - 1 << " more";
+  return diag << "; export its gradient too, or leave it alone with --freeze";
+}
+
+/// The values of initializers after the step, where the graph computes them.
+LogicalResult Legalizer::takeUpdates() {
+  Operation *ret = graph.getBody().front().getTerminator();
+  for (auto &[output, name] : updateOutputs) {
+    if (options->inference)
+      break;
+    LegalValue &value = valueOf(ret->getOperand(output));
+    for (Parameter &parameter : parameters) {
+      if (parameter.op.getName() != name)
+        continue;
+      if (value.isSequence ||
+          tensorOf(value).getType() != function.getArgument(parameter.argument).getType())
+        return error("the output '" + graph.getOutputName(output) +
+                     "' is not of the type and shape of the initializer '" + name +
+                     "', whose new value it is");
+      parameter.updated = tensorOf(value);
+    }
+  }
+  return success();
+}
+
 void Legalizer::removeUnused() {
   Block &body = function.getBody().front();
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
@@ -373,22 +623,44 @@ LogicalResult Legalizer::finish() {
   SmallVector<Value> outputs;
   SmallVector<Attribute> outputAttrs;
   Value lossTensor;
+  if (lossIndex >= 0) {
+    LegalValue &value = valueOf(ret->getOperand(lossIndex));
+    lossTensor = TrainBuilder(builder, value.loc).reshape(tensorOf(value), {});
+  }
+  chooseTrained(lossTensor);
+  llvm::StringMap<Type> trained;
+  for (Parameter &parameter : parameters)
+    if (parameter.reason.empty())
+      trained[parameter.op.getName()] = function.getArgument(parameter.argument).getType();
+  if (failed(checkGradients(trained)) || failed(takeUpdates()))
+    return failure();
   for (unsigned i = 0; i < ret->getNumOperands(); ++i) {
     LegalValue &value = valueOf(ret->getOperand(i));
     if (value.isSequence)
       return error("the output '" + graph.getOutputName(i) + "' is a sequence");
-    Value tensor = tensorOf(value);
-    if (int(i) == lossIndex) {
-      tensor = TrainBuilder(builder, value.loc).reshape(tensor, {});
-      lossTensor = tensor;
+    if (updateOutputs.contains(i))
+      continue;
+    StringRef name = graph.getOutputName(i), kind = int(i) == lossIndex ? "loss" : "output";
+    if (auto gradient = gradientOutputs.find(i); gradient != gradientOutputs.end()) {
+      name = gradient->second;
+      kind = "gradient";
+      if (!trained.contains(name))
+        continue;
     }
-    outputs.push_back(tensor);
-    outputAttrs.push_back(role(int(i) == lossIndex ? "loss" : "output", graph.getOutputName(i)));
+    outputs.push_back(int(i) == lossIndex ? lossTensor : tensorOf(value));
+    outputAttrs.push_back(role(kind, name));
+  }
+  for (Parameter &parameter : parameters) {
+    if (!parameter.updated)
+      continue;
+    outputs.push_back(parameter.updated);
+    NamedAttrList attrs(role("update", parameter.op.getName()));
+    attrs.set(train::kUpdatesAttr, builder.getStringAttr("parameter"));
+    outputAttrs.push_back(attrs.getDictionary(builder.getContext()));
   }
   func::ReturnOp::create(builder, graph.getLoc(), outputs);
-  chooseTrained(lossTensor);
   removeUnused();
-  if (!options->inference && result.trained.empty())
+  if (!options->inference && result.trained.empty() && !result.ownUpdates)
     return error("nothing is trainable: no float initializer that reaches the loss is chosen; see "
                  "--trainable and --freeze");
   Block &body = function.getBody().front();
@@ -405,7 +677,7 @@ LogicalResult Legalizer::finish() {
   if (failed(verify(function)))
     return failure();
   result.ops = body.getOperations().size() - 1;
-  if (anyActiveDropout)
+  if (!options->inference)
     result.inactiveDropouts = inactiveDropouts;
   return success();
 }
@@ -427,6 +699,8 @@ Legalizer::Outcome Legalizer::run() {
     error(problem);
     return Outcome::Failed;
   }
+  if (failed(findPorts()))
+    return Outcome::Failed;
   function =
       func::FuncOp::create(builder, graph.getLoc(), "forward", builder.getFunctionType({}, {}));
   builder.setInsertionPointToEnd(function.addEntryBlock());
@@ -445,13 +719,36 @@ Legalizer::Outcome Legalizer::run() {
   }
   if (learn())
     return stop(Outcome::RunAgain);
-  for (const std::string &name : rule.unknownNames())
-    emitWarning(graph.getLoc(),
-                "the list of trainable initializers names '" + name + "', which does not exist");
-  if (failed(reportProblems()) || failed(chooseLoss()) || failed(finish()))
+  if (failed(reportProblems()) || failed(chooseLoss()))
     return stop(Outcome::Failed);
+  LogicalResult finished = finish();
+  // Also where nothing is left to train: an exporter may be why.
+  if ((!options->inference && failed(checkParameters(graph, rule, result))) || failed(finished))
+    return stop(Outcome::Failed);
+  for (auto &[loc, text] : warnings)
+    emitWarning(loc, text);
   graph.erase();
   return Outcome::Done;
 }
 
 } // namespace trainc::legalize
+
+void trainc::listOperators(llvm::raw_ostream &out) {
+  using legalize::HandlerTable;
+  HandlerTable table;
+  legalize::registerAll(table);
+  auto names = llvm::to_vector(table.entries.keys());
+  llvm::sort(names);
+  for (StringRef name : names) {
+    const HandlerTable::Entry &entry = table.entries[name];
+    SmallVector<StringRef> kinds;
+    for (auto [kind, called] :
+         {std::pair(HandlerTable::kReals, "float"), std::pair(HandlerTable::kIntegers, "integer"),
+          std::pair(HandlerTable::kBooleans, "boolean")})
+      if (entry.kinds & kind)
+        kinds.push_back(called);
+    out << "| `" << name << "` | " << entry.since << " | "
+        << (kinds.empty() ? "refused by name" : llvm::join(kinds, ", ")) << " | "
+        << (entry.gradient ? "yes" : "") << " |\n";
+  }
+}

@@ -23,6 +23,10 @@ public:
   /// are equal to seq only once its bound is known, and a graph may use them before.
   Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, LegalizeResult &result,
             Learned &learned);
+  ~Legalizer() override {
+    while (!made.empty()) // users first
+      made.pop_back();
+  }
   enum class Outcome { Done, Failed, RunAgain };
   Outcome run();
 
@@ -31,6 +35,12 @@ public:
   mlir::Value tensorOf(LegalValue &value) override;
   const Content *contentOf(LegalValue &value) override;
   mlir::Value rngArgument(unsigned index) override;
+  mlir::Value *running(const LegalValue &value) override;
+  bool legalizeSubgraph(mlir::Region &region, llvm::ArrayRef<LegalValue *> arguments,
+                        llvm::SmallVectorImpl<LegalValue *> &results) override;
+  onnx::NodeOp makeNode(llvm::StringRef type, llvm::ArrayRef<LegalValue *> inputs,
+                        mlir::DictionaryAttr attributes, mlir::Location loc) override;
+  llvm::LogicalResult legalizeWith(llvm::StringRef type, NodeContext &context) override;
 
 private:
   /// One kind of failure: reported once, at its first node.
@@ -43,11 +53,18 @@ private:
     onnx::InitializerOp op;
     unsigned argument;
     std::string reason; // why it is not trained
+    /// Where steps change it without a gradient: its newest value.
+    bool isUpdated = false;
+    mlir::Value updated = {};
   };
 
   mlir::InFlightDiagnostic error(const llvm::Twine &message);
   void findLive();
   bool isLive(mlir::Operation *op) const { return live.contains(op); }
+  const HandlerTable::Entry *entryOf(onnx::NodeOp node);
+  llvm::LogicalResult findPorts();
+  bool isUpdated(onnx::InitializerOp op);
+  bool isSetting(onnx::InitializerOp op);
   llvm::LogicalResult addInitializers();
   llvm::LogicalResult addInputs();
   DimAttr declareDim(llvm::StringRef name, llvm::StringRef input, int64_t axis);
@@ -60,6 +77,8 @@ private:
   llvm::LogicalResult chooseLoss();
   llvm::LogicalResult finish();
   void chooseTrained(mlir::Value lossTensor);
+  llvm::LogicalResult checkGradients(const llvm::StringMap<mlir::Type> &trained);
+  llvm::LogicalResult takeUpdates();
   void removeUnused();
   mlir::Attribute weightOf(onnx::WeightAttr weight);
   mlir::Value addArgument(mlir::Type type, mlir::DictionaryAttr attrs, mlir::Location loc);
@@ -74,6 +93,8 @@ private:
   TrainableRule rule;
   std::deque<LegalValue> storage;
   llvm::DenseMap<mlir::Value, LegalValue *> values;
+  /// Nodes that handlers made.
+  std::vector<mlir::OwningOpRef<onnx::NodeOp>> made;
   llvm::DenseSet<mlir::Operation *> live;
   llvm::DenseSet<mlir::Value> poisoned;
   llvm::MapVector<mlir::StringAttr, Problem> problems;
@@ -81,6 +102,8 @@ private:
   llvm::SmallVector<mlir::Attribute> argumentAttrs;
   mlir::Value rng[4];
   int lossIndex = -1;
+  /// Outputs that are the gradient of an initializer, or its value after the step, with its name.
+  llvm::MapVector<unsigned, llvm::StringRef> gradientOutputs, updateOutputs;
 };
 
 } // namespace trainc::legalize

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Matrix products. Leading axes against one matrix are folded into rows, and a transpose of the
-// last two axes becomes a flag, so that every product is one plain library call.
+// Matrix products and Einsum. Leading axes against one matrix are folded into rows, and a transpose
+// of the last two axes becomes a flag, so that every product is one plain library call.
 
 #include "NodeContext.h"
 
@@ -107,9 +107,231 @@ static LogicalResult gemm(NodeContext &c) {
   return c.set(y);
 }
 
+//===- Einsum -------------------------------------------------------------===//
+// Operands are combined from left to right. Every pair is one batched matrix product where it has
+// something to sum, else a product of elements.
+
+namespace {
+
+/// A tensor whose axes have labels: letters, and for the axes of an ellipsis numbers below 64.
+struct Labelled {
+  Value x;
+  std::string labels;
+
+  bool has(char label) const { return labels.find(label) != std::string::npos; }
+  DimAttr size(char label) const { return train::getDim(x, labels.find(label)); }
+};
+
+class Contraction {
+public:
+  explicit Contraction(NodeContext &c) : c(c), tb(c.tb) {}
+  LogicalResult run();
+
+private:
+  bool parse();
+  bool readTerm(StringRef term, int64_t rank, std::string &labels);
+  bool takeDiagonals(Labelled &operand);
+  Labelled arrange(const Labelled &operand, StringRef labels);
+  Labelled sumOut(const Labelled &operand, llvm::function_ref<bool(char)> keep);
+  bool equalSizes(Labelled &a, Labelled &b);
+  std::optional<Labelled> combine(Labelled a, Labelled b, StringRef kept);
+
+  NodeContext &c;
+  TrainBuilder &tb;
+  SmallVector<Labelled> operands;
+  std::string result;
+  int64_t ellipsis = 0; // the most axes that any "..." stands for
+};
+
+} // namespace
+
+/// Labels of one term. An ellipsis is aligned at its end, as in broadcasting.
+bool Contraction::readTerm(StringRef term, int64_t rank, std::string &labels) {
+  auto [before, after] = term.split("...");
+  bool dots = term.contains("...");
+  int64_t letters = before.size() + after.size(), hidden = rank < 0 ? ellipsis : rank - letters;
+  if (hidden < 0 || (!dots && hidden > 0) ||
+      !llvm::all_of((before + after).str(), [](char letter) { return llvm::isAlpha(letter); })) {
+    (void)c.fail("its equation does not fit its operands");
+    return false;
+  }
+  labels = before.str();
+  for (int64_t i = hidden; dots && i-- > 0;)
+    labels.push_back(char(i + 1));
+  labels += after.str();
+  ellipsis = std::max(ellipsis, dots ? hidden : 0);
+  return true;
+}
+
+bool Contraction::parse() {
+  std::string equation;
+  for (char letter : c.attr("equation", ""))
+    if (letter != ' ')
+      equation.push_back(letter);
+  auto [left, right] = StringRef(equation).split("->");
+  SmallVector<StringRef> terms;
+  left.split(terms, ',');
+  if (int64_t(terms.size()) != c.numInputs()) {
+    (void)c.fail("its equation does not have one term an operand");
+    return false;
+  }
+  for (auto [i, term] : llvm::enumerate(terms)) {
+    Labelled operand{c.tensor(i), ""};
+    if (c.element(i) != c.element(0) || c.element(0).isInteger(1)) {
+      (void)c.fail("its operands need numbers of one type");
+      return false;
+    }
+    if (!readTerm(term, c.rank(i), operand.labels) || !takeDiagonals(operand))
+      return false;
+    operands.push_back(operand);
+  }
+  if (StringRef(equation).contains("->"))
+    return readTerm(right, -1, result);
+  // Implicit: the ellipsis, then the letters that occur once, in alphabetical order.
+  for (int64_t i = ellipsis; i-- > 0;)
+    result.push_back(char(i + 1));
+  for (char letter = 'A'; letter <= 'z'; ++letter)
+    if (llvm::isAlpha(letter) && left.count(letter) == 1)
+      result.push_back(letter);
+  return true;
+}
+
+/// A label that an operand has twice means its diagonal: all else is set to zero and summed.
+bool Contraction::takeDiagonals(Labelled &operand) {
+  for (size_t i = 0; i < operand.labels.size(); ++i) {
+    size_t j = operand.labels.find(operand.labels[i], i + 1);
+    if (j == std::string::npos)
+      continue;
+    Dims dims = train::getDims(operand.x);
+    if (dims[i] != dims[j]) {
+      (void)c.fail("it takes the diagonal of sizes '" + dims[i].str() + "' and '" + dims[j].str() +
+                   "'");
+      return false;
+    }
+    Value hit = tb.compare("eq", tb.iota(dims, tb.b().getI64Type(), i),
+                           tb.iota(dims, tb.b().getI64Type(), j));
+    Value kept = tb.select(hit, operand.x, tb.scalarLike(operand.x, 0));
+    operand.x = tb.sum(kept, {int64_t(j)});
+    operand.labels.erase(j, 1);
+    --i;
+  }
+  return true;
+}
+
+/// The operand with its axes in the order of `labels`, which are all of its own.
+Labelled Contraction::arrange(const Labelled &operand, StringRef labels) {
+  SmallVector<int64_t> permutation;
+  for (char label : labels)
+    permutation.push_back(operand.labels.find(label));
+  Value x = llvm::is_sorted(permutation) ? operand.x : tb.transpose(operand.x, permutation);
+  return {x, labels.str()};
+}
+
+Labelled Contraction::sumOut(const Labelled &operand, llvm::function_ref<bool(char)> keep) {
+  SmallVector<int64_t> axes;
+  Labelled sum;
+  for (auto [axis, label] : llvm::enumerate(operand.labels)) {
+    if (keep(label))
+      sum.labels.push_back(label);
+    else
+      axes.push_back(axis);
+  }
+  sum.x = axes.empty() ? operand.x : tb.sum(operand.x, axes);
+  return sum;
+}
+
+/// Common labels have equal sizes, or one of them is 1 and is dropped there.
+bool Contraction::equalSizes(Labelled &a, Labelled &b) {
+  for (char label : std::string(a.labels)) {
+    if (!b.has(label) || a.size(label) == b.size(label))
+      continue;
+    Labelled &small = a.size(label).isConstant(1) ? a : b;
+    if (!small.size(label).isConstant(1)) {
+      (void)c.fail("sizes '" + a.size(label).str() + "' and '" + b.size(label).str() +
+                   "' of one label have to be equal");
+      return false;
+    }
+    small = sumOut(small, [&](char other) { return other != label; });
+  }
+  return true;
+}
+
+/// The product of both, summed over the labels that `kept` lacks.
+std::optional<Labelled> Contraction::combine(Labelled a, Labelled b, StringRef kept) {
+  auto isKept = [&](char label) { return kept.contains(label); };
+  a = sumOut(a, [&](char label) { return isKept(label) || b.has(label); });
+  b = sumOut(b, [&](char label) { return isKept(label) || a.has(label); });
+  if (!equalSizes(a, b))
+    return std::nullopt;
+  std::string batch, inner, rows, columns;
+  for (char label : a.labels)
+    (!b.has(label) ? rows : isKept(label) ? batch : inner).push_back(label);
+  for (char label : b.labels)
+    if (!a.has(label))
+      columns.push_back(label);
+  auto sizes = [&](const Labelled &x, StringRef labels) {
+    Dims dims;
+    for (char label : labels)
+      dims.push_back(x.size(label));
+    return dims;
+  };
+  std::string all = batch + rows + columns;
+  Dims dims = sizes(a, batch + rows);
+  dims.append(sizes(b, columns));
+  if (!inner.empty() && isa<FloatType>(c.element(0))) {
+    auto count = [&](const Labelled &x, StringRef labels) {
+      return train::product(c.context(), sizes(x, labels));
+    };
+    Dims left = sizes(a, batch), right = left;
+    left.append({count(a, rows), count(a, inner)});
+    right.append({count(b, columns), count(b, inner)});
+    Value lhs = tb.reshape(arrange(a, batch + rows + inner).x, left);
+    Value rhs = tb.reshape(arrange(b, batch + columns + inner).x, right);
+    return Labelled{tb.reshape(tb.matmul(lhs, rhs, false, true), dims), all};
+  }
+  // Elements: both are repeated along what they lack, then summed.
+  std::string space = all + inner;
+  dims.append(sizes(a, inner));
+  auto spread = [&](const Labelled &x) {
+    SmallVector<int64_t> axes;
+    std::string own;
+    for (auto [axis, label] : llvm::enumerate(space))
+      if (x.has(label)) {
+        axes.push_back(axis);
+        own.push_back(label);
+      }
+    return tb.broadcast(arrange(x, own).x, dims, axes);
+  };
+  Labelled product{tb.mul(spread(a), spread(b)), space};
+  return sumOut(product, isKept);
+}
+
+LogicalResult Contraction::run() {
+  if (!parse())
+    return failure();
+  Labelled total = operands[0];
+  for (size_t i = 1; i < operands.size(); ++i) {
+    std::string kept = result; // what the result and later operands need
+    for (const Labelled &later : ArrayRef(operands).drop_front(i + 1))
+      kept += later.labels;
+    std::optional<Labelled> next = combine(total, operands[i], kept);
+    if (!next)
+      return failure();
+    total = *next;
+  }
+  total = sumOut(total, [&](char label) { return result.find(label) != std::string::npos; });
+  if (total.labels.size() != result.size())
+    return c.fail("its equation's result has a label that no operand has");
+  return c.set(arrange(total, result).x);
+}
+
+static LogicalResult einsum(NodeContext &c) { return Contraction(c).run(); }
+
 void registerLinear(HandlerTable &table) {
-  table.add("MatMul", matmul, 2);
-  table.add("Gemm", gemm, 2);
+  table.add("MatMul", matmul, 2, 1);
+  table.add("Gemm", gemm, 2, 7);
+  table.addVariadic("Einsum", einsum, 12);
+  table.describe({"Einsum"}, HandlerTable::kNumbers);
 }
 
 } // namespace trainc::legalize

@@ -3,7 +3,7 @@
 // The mean is over the rows that count (their weights), so a batch without any is 0 / 0, as in
 // PyTorch.
 
-#include "NodeContext.h"
+#include "ExportHazards.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;
@@ -24,7 +24,7 @@ static Value classesLast(NodeContext &c, Value x) {
 
 static LogicalResult loss(NodeContext &c) {
   TrainBuilder &tb = c.tb;
-  bool fromLogits = c.op.getOpType() == "SoftmaxCrossEntropyLoss";
+  bool fromLogits = c.op.getOpType().starts_with("SoftmaxCrossEntropyLoss");
   StringRef reduction = c.attr("reduction", "mean");
   if (reduction != "mean" && reduction != "sum" && reduction != "none")
     return c.fail("reduction = '" + reduction + "' is unknown");
@@ -41,10 +41,16 @@ static LogicalResult loss(NodeContext &c) {
   for (auto [have, want] : llvm::zip(c.dims(1), expected))
     if (have != want)
       return c.fail("sizes '" + have.str() + "' of the labels and '" + want.str() +
-                    "' of the scores have to be equal; give the inputs' axes one name");
+                    "' of the scores have to be equal" + unequalSizesHint(c, have, want));
   Value scores = classesLast(c, c.tensor(0)), labels = c.tensor(1);
   Type element = c.element(0);
   auto ignoreAttr = dyn_cast_or_null<IntegerAttr>(c.rawAttr("ignore_index"));
+  if (c.has(3)) { // an input of the variant of ONNX Runtime
+    auto ignored = c.constants(3, "ignore_index");
+    if (!ignored || ignored->size() != 1)
+      return failure();
+    ignoreAttr = tb.b().getI64IntegerAttr((*ignored)[0]);
+  }
   Value counts; // rows that count
   if (ignoreAttr)
     counts = tb.compare("ne", labels, tb.scalarLike(labels, double(ignoreAttr.getInt())));
@@ -101,8 +107,8 @@ static LogicalResult loss(NodeContext &c) {
 }
 
 void registerLoss(HandlerTable &table) {
-  table.add("SoftmaxCrossEntropyLoss", loss, 2);
-  table.add("NegativeLogLikelihoodLoss", loss, 2);
+  table.add("SoftmaxCrossEntropyLoss", loss, 2, 12);
+  table.add("NegativeLogLikelihoodLoss", loss, 2, 12);
 }
 
 } // namespace trainc::legalize

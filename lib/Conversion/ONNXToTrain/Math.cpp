@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Elementwise operators: arithmetic, comparisons, logic, activations, Cast and Where. Known small
-// operands are evaluated; everything else is broadcast explicitly and becomes pointwise ops.
+// Elementwise operators of several operands: arithmetic, comparisons, logic, Clip, Cast and Where.
+// Known small operands are evaluated; everything else is broadcast explicitly and becomes pointwise
+// ops.
 
 #include "NodeContext.h"
 #include "Positions.h"
@@ -12,22 +13,6 @@ using namespace mlir;
 using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
-
-/// Evaluates the node on known operands; false if they are not all known.
-static bool tryEvaluate(NodeContext &c, Type resultElement) {
-  SmallVector<const Content *> operands;
-  for (int64_t i = 0; i < c.numInputs(); ++i) {
-    const Content *known = c.content(i);
-    if (!known)
-      return false;
-    operands.push_back(known);
-  }
-  std::optional<Content> result =
-      evaluate(c.op.getOpType(), operands, resultElement, c.state.bounds);
-  if (result)
-    (void)c.set(std::move(*result));
-  return result.has_value();
-}
 
 /// All inputs, broadcast to their common shape.
 static std::optional<SmallVector<Value>> broadcastInputs(NodeContext &c) {
@@ -100,142 +85,6 @@ static Value throughTranspose(TrainBuilder &tb, StringRef name, Value x, Value y
   return tb.transpose(inner, transpose.getPermutation());
 }
 
-//===- Unary --------------------------------------------------------------===//
-
-static Value integerUnary(TrainBuilder &tb, StringRef name, Value x) {
-  Value zero = tb.scalarLike(x, 0);
-  if (name == "Neg")
-    return tb.sub(zero, x);
-  if (name == "Abs")
-    return tb.max(x, tb.sub(zero, x));
-  if (name == "Relu")
-    return tb.max(x, zero);
-  if (name == "Sign")
-    return tb.sub(tb.cast(tb.compare("gt", x, zero), x.getType()),
-                  tb.cast(tb.compare("lt", x, zero), x.getType()));
-  return {};
-}
-
-/// log(1 + e^x) without overflow.
-static Value softplus(TrainBuilder &tb, Value x) {
-  Value tail = tb.log(tb.add(tb.scalarLike(x, 1), tb.exp(tb.neg(tb.abs(x)))));
-  return tb.add(tb.relu(x), tail);
-}
-
-static Value clampUnit(TrainBuilder &tb, Value x) {
-  Value zero = tb.scalarLike(x, 0), one = tb.scalarLike(x, 1);
-  x = tb.select(tb.compare("lt", x, zero), zero, x);
-  return tb.select(tb.compare("gt", x, one), one, x);
-}
-
-static Value floatUnary(NodeContext &c, StringRef name, Value x) {
-  TrainBuilder &tb = c.tb;
-  auto like = [&](double value) { return tb.scalarLike(x, value); };
-  auto positive = [&] { return tb.compare("gt", x, like(0)); };
-  if (name == "Neg")
-    return tb.neg(x);
-  if (name == "Abs")
-    return tb.abs(x);
-  if (name == "Sign")
-    return tb.sign(x);
-  if (name == "Exp")
-    return tb.exp(x);
-  if (name == "Log")
-    return tb.log(x);
-  if (name == "Sqrt")
-    return tb.sqrt(x);
-  if (name == "Reciprocal")
-    return tb.reciprocal(x);
-  if (name == "Tanh")
-    return tb.tanh(x);
-  if (name == "Erf")
-    return tb.erf(x);
-  if (name == "Sigmoid")
-    return tb.sigmoid(x);
-  if (name == "Relu")
-    return tb.relu(x);
-  if (name == "Floor")
-    return tb.floor(x);
-  if (name == "Ceil")
-    return train::CeilOp::create(tb.b(), tb.loc(), x.getType(), x);
-  if (name == "Round")
-    return train::RoundOp::create(tb.b(), tb.loc(), x.getType(), x);
-  if (name == "Sin")
-    return tb.sin(x);
-  if (name == "Cos")
-    return tb.cos(x);
-  if (name == "Softplus")
-    return softplus(tb, x);
-  if (name == "Mish")
-    return tb.mul(x, tb.tanh(softplus(tb, x)));
-  if (name == "Swish") {
-    double alpha = c.attr("alpha", 1.0);
-    return tb.mul(x, tb.sigmoid(alpha == 1 ? x : tb.mul(x, like(alpha))));
-  }
-  if (name == "Softsign")
-    return tb.div(x, tb.add(like(1), tb.abs(x)));
-  if (name == "LeakyRelu")
-    return tb.select(positive(), x, tb.mul(x, like(c.attr("alpha", 0.01))));
-  if (name == "Elu" || name == "Selu") {
-    bool selu = name == "Selu";
-    double alpha = c.attr("alpha", selu ? 1.67326319217681884765625 : 1.0);
-    double gamma = selu ? c.attr("gamma", 1.05070102214813232421875) : 1.0;
-    // The exponential sees no positive numbers, so that the branch not taken stays finite.
-    Value negative = tb.select(positive(), like(0), x);
-    Value y = tb.select(positive(), x, tb.mul(like(alpha), tb.sub(tb.exp(negative), like(1))));
-    return gamma == 1 ? y : tb.mul(y, like(gamma));
-  }
-  if (name == "HardSigmoid")
-    return clampUnit(tb, tb.add(tb.mul(x, like(c.attr("alpha", 0.2))), like(c.attr("beta", 0.5))));
-  if (name == "HardSwish")
-    return tb.mul(x, clampUnit(tb, tb.add(tb.mul(x, like(1.0 / 6)), like(0.5))));
-  if (name == "ThresholdedRelu")
-    return tb.select(tb.compare("gt", x, like(c.attr("alpha", 1.0))), x, like(0));
-  return {};
-}
-
-static LogicalResult unary(NodeContext &c) {
-  StringRef name = c.op.getOpType();
-  if (tryEvaluate(c, c.element(0)))
-    return success();
-  Value x = c.tensor(0);
-  Value y = isa<FloatType>(c.element(0)) ? floatUnary(c, name, x) : integerUnary(c.tb, name, x);
-  return y ? c.set(y) : c.fail("it is not supported on integers");
-}
-
-static LogicalResult gelu(NodeContext &c) {
-  if (!c.needFloat(0))
-    return failure();
-  StringRef form = c.attr("approximate", "none");
-  if (form != "none" && form != "tanh")
-    return c.fail("approximate = '" + form + "' is unknown");
-  Value x = c.tensor(0);
-  return c.set(train::GeluOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, form == "tanh"));
-}
-
-static LogicalResult isNan(NodeContext &c) {
-  return c.needFloat(0) ? c.set(c.tb.isNan(c.tensor(0))) : failure();
-}
-
-static LogicalResult isInf(NodeContext &c) {
-  if (!c.needFloat(0))
-    return failure();
-  Value x = c.tensor(0), y = c.tb.isInf(x), zero = c.tb.scalarLike(x, 0);
-  if (!c.attr("detect_negative", int64_t(1)))
-    y = c.tb.logicalAnd(y, c.tb.compare("gt", x, zero));
-  if (!c.attr("detect_positive", int64_t(1)))
-    y = c.tb.logicalAnd(y, c.tb.compare("lt", x, zero));
-  return c.set(y);
-}
-
-static LogicalResult logicalNot(NodeContext &c) {
-  if (!c.element(0).isInteger(1))
-    return c.fail("its input is not boolean");
-  if (tryEvaluate(c, c.element(0)))
-    return success();
-  return c.set(c.tb.logicalNot(c.tensor(0)));
-}
-
 //===- Binary and variadic ------------------------------------------------===//
 
 /// x ^ y as PyTorch computes it: small constant exponents are products.
@@ -261,7 +110,25 @@ static Value power(NodeContext &c, Value x, Value y) {
     if (value == -2)
       return tb.reciprocal(tb.mul(x, x));
   }
+  // An integer to a real power is computed in reals; a real to an integer power too.
+  Type real = train::getElementType(y);
+  if (isa<IntegerType>(c.element(0)) && isa<FloatType>(real))
+    return tb.cast(tb.pow(tb.cast(x, real), y), x.getType());
   return tb.pow(x, tb.cast(y, x.getType()));
+}
+
+/// x mod y with the sign of y, or as C's fmod with that of x.
+static Value modulo(NodeContext &c, Value x, Value y) {
+  TrainBuilder &tb = c.tb;
+  auto floorMod = [&](Value a, Value b) -> Value {
+    return train::ModOp::create(tb.b(), tb.loc(), a.getType(), a, b);
+  };
+  if (!c.attr("fmod", int64_t(0)))
+    return floorMod(x, y);
+  if (isa<IntegerType>(c.element(0))) // division truncates
+    return tb.sub(x, tb.mul(tb.div(x, y), y));
+  Value rest = floorMod(tb.abs(x), tb.abs(y));
+  return tb.select(tb.compare("lt", x, tb.scalarLike(x, 0)), tb.neg(rest), rest);
 }
 
 static LogicalResult binary(NodeContext &c) {
@@ -276,10 +143,12 @@ static LogicalResult binary(NodeContext &c) {
         return c.fail("its inputs have different element types");
   bool boolean = c.element(0).isInteger(1);
   bool logical = name == "And" || name == "Or" || name == "Xor";
+  if (name.starts_with("Bitwise") && !c.needInteger(0))
+    return failure();
   if (logical != boolean && (logical || (!comparison && name != "Max" && name != "Min")))
     return c.fail(logical ? "its inputs are not boolean" : "it is not supported on booleans");
   if (name != "Pow" || c.element(0) == c.element(1))
-    if (tryEvaluate(c, resultElement))
+    if (c.evaluate(resultElement))
       return success();
   if (c.numInputs() == 2)
     for (int64_t input : {1, 0})
@@ -313,8 +182,6 @@ static LogicalResult binary(NodeContext &c) {
                               .Default("ge");
     return c.set(tb.compare(predicate, x, (*inputs)[1]));
   }
-  if (name == "Mod" && c.attr("fmod", int64_t(0)))
-    return c.fail("fmod = 1 is not supported");
   if (Value result = throughTranspose(tb, name, x, (*inputs)[1]))
     return c.set(result);
   for (Value y : ArrayRef<Value>(*inputs).drop_front()) {
@@ -329,12 +196,12 @@ static LogicalResult binary(NodeContext &c) {
     else if (name == "Pow")
       x = power(c, x, y);
     else if (name == "Mod")
-      x = train::ModOp::create(tb.b(), tb.loc(), x.getType(), x, y);
-    else if (name == "And" || (name == "Min" && boolean))
+      x = modulo(c, x, y);
+    else if (name == "And" || name == "BitwiseAnd" || (name == "Min" && boolean))
       x = tb.logicalAnd(x, y);
-    else if (name == "Or" || (name == "Max" && boolean))
+    else if (name == "Or" || name == "BitwiseOr" || (name == "Max" && boolean))
       x = tb.logicalOr(x, y);
-    else if (name == "Xor")
+    else if (name == "Xor" || name == "BitwiseXor")
       x = train::XorOp::create(tb.b(), tb.loc(), x.getType(), x, y);
     else if (name == "Max")
       x = tb.max(x, y);
@@ -352,6 +219,12 @@ static LogicalResult binary(NodeContext &c) {
 static LogicalResult clip(NodeContext &c) {
   TrainBuilder &tb = c.tb;
   Value x = c.tensor(0);
+  if (c.op.getVersion() < 11) // bounds are attributes
+    for (StringRef name : {"min", "max"})
+      if (auto bound = dyn_cast_or_null<FloatAttr>(c.rawAttr(name))) {
+        Value limit = tb.scalarLike(x, bound.getValueAsDouble());
+        x = tb.select(tb.compare(name == "min" ? "lt" : "gt", x, limit), limit, x);
+      }
   for (int64_t input : {1, 2}) {
     if (!c.has(input))
       continue;
@@ -369,8 +242,11 @@ static LogicalResult clip(NodeContext &c) {
 //===- Cast, Where --------------------------------------------------------===//
 
 static LogicalResult castTo(NodeContext &c, Type element) {
-  if (!element || (!isa<FloatType>(element) && !element.isSignlessInteger()))
-    return c.fail("the element type that it casts to is not supported");
+  for (Type type : {c.element(0), element})
+    if (!type || !isComputed(type))
+      return c.fail("it casts from or to an element type that is not supported (complex numbers "
+                    "are what PyTorch's older exporter writes for attention in bfloat16: use the "
+                    "dynamo one)");
   if (c.element(0) == element)
     return c.alias(c.in(0));
   if (const Content *known = c.content(0))
@@ -380,30 +256,7 @@ static LogicalResult castTo(NodeContext &c, Type element) {
 }
 
 static LogicalResult cast(NodeContext &c) {
-  // TensorProto.DataType; unsigned types are not part of the train dialect.
-  Builder &b = c.tb.b();
-  switch (c.attr("to", int64_t(0))) {
-  case 1:
-    return castTo(c, b.getF32Type());
-  case 3:
-    return castTo(c, b.getI8Type());
-  case 5:
-    return castTo(c, b.getI16Type());
-  case 6:
-    return castTo(c, b.getI32Type());
-  case 7:
-    return castTo(c, b.getI64Type());
-  case 9:
-    return castTo(c, b.getI1Type());
-  case 10:
-    return castTo(c, b.getF16Type());
-  case 11:
-    return castTo(c, b.getF64Type());
-  case 16:
-    return castTo(c, b.getBF16Type());
-  default:
-    return castTo(c, {});
-  }
+  return castTo(c, c.elementType(c.attr("to", int64_t(0))));
 }
 
 static LogicalResult castLike(NodeContext &c) { return castTo(c, c.element(1)); }
@@ -411,7 +264,7 @@ static LogicalResult castLike(NodeContext &c) { return castTo(c, c.element(1)); 
 static LogicalResult where(NodeContext &c) {
   if (c.element(1) != c.element(2) || !c.element(0).isInteger(1))
     return c.fail("it needs a boolean condition and two inputs of one element type");
-  if (tryEvaluate(c, c.element(1)))
+  if (c.evaluate(c.element(1)))
     return success();
   TrainBuilder &tb = c.tb;
   // Exporters guard softmax against rows of -inf by Where(IsNaN(softmax), 0, softmax). One guarded
@@ -430,34 +283,30 @@ static LogicalResult where(NodeContext &c) {
 }
 
 void registerMath(HandlerTable &table) {
-  for (StringRef name : {"Neg",        "Abs",
-                         "Sign",       "Exp",
-                         "Log",        "Sqrt",
-                         "Reciprocal", "Tanh",
-                         "Erf",        "Sigmoid",
-                         "Relu",       "Floor",
-                         "Ceil",       "Round",
-                         "Sin",        "Cos",
-                         "Softplus",   "Mish",
-                         "Swish",      "Softsign",
-                         "LeakyRelu",  "Elu",
-                         "Selu",       "HardSigmoid",
-                         "HardSwish",  "ThresholdedRelu"})
-    table.addExact(name, unary, 1);
-  for (StringRef name : {"Add", "Sub", "Mul", "Div", "Pow", "Mod", "And", "Or", "Xor", "Equal",
-                         "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "PRelu"})
-    table.addExact(name, binary, 2);
+  for (StringRef name :
+       {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less", "Greater", "PRelu"})
+    table.addExact(name, binary, 2, 7);
+  for (StringRef name : {"LessOrEqual", "GreaterOrEqual"})
+    table.addExact(name, binary, 2, 12);
+  table.addExact("Mod", binary, 2, 10);
+  for (StringRef name : {"BitwiseAnd", "BitwiseOr", "BitwiseXor"})
+    table.addExact(name, binary, 2, 18);
   for (StringRef name : {"Max", "Min", "Sum", "Mean"})
-    table.addVariadic(name, binary);
-  table.addExact("Not", logicalNot, 1);
-  table.add("Gelu", gelu);
-  table.add("com.microsoft::Gelu", gelu);
-  table.add("IsNaN", isNan);
-  table.add("IsInf", isInf);
-  table.add("Clip", clip);
-  table.add("Cast", cast);
-  table.add("CastLike", castLike, 2);
-  table.addExact("Where", where, 3);
+    table.addVariadic(name, binary, 6);
+  table.add("Clip", clip, 1, 6);
+  table.entries["Clip"].settings = {1, 2};
+  table.add("Cast", cast, 1, 6);
+  table.add("CastLike", castLike, 2, 15);
+  table.addExact("Where", where, 3, 9);
+  using Table = HandlerTable;
+  table.describe({"Add", "Sub", "Mul", "Div", "Pow", "Mod", "Clip", "Sum", "Mean", "PRelu"},
+                 Table::kNumbers);
+  table.describe({"Max", "Min", "Cast", "CastLike"}, Table::kAll);
+  table.describe({"Less", "LessOrEqual", "Greater", "GreaterOrEqual"}, Table::kNumbers, false);
+  table.describe({"Equal"}, Table::kAll, false);
+  table.describe({"And", "Or", "Xor"}, Table::kBooleans, false);
+  table.describe({"Where"}, Table::kBooleans);
+  table.describe({"BitwiseAnd", "BitwiseOr", "BitwiseXor"}, Table::kIntegers, false);
 }
 
 } // namespace trainc::legalize

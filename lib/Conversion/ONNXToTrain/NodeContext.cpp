@@ -3,6 +3,8 @@
 
 #include "NodeContext.h"
 
+#include "ExportHazards.h"
+
 using namespace mlir;
 
 namespace trainc::legalize {
@@ -43,11 +45,22 @@ bool NodeContext::needSizes(ArrayRef<DimAttr> dims) {
   return true;
 }
 
+std::string NodeContext::inputHint(int64_t input) {
+  auto argument = dyn_cast<BlockArgument>(op.getInputs()[input]);
+  auto graph = argument ? dyn_cast<onnx::GraphOp>(argument.getOwner()->getParentOp()) : nullptr;
+  if (!graph)
+    return {};
+  return ("; the graph's input '" + graph.getInputName(argument.getArgNumber()) +
+          "' would have to be an initializer")
+      .str();
+}
+
 std::optional<Dims> NodeContext::sizes(int64_t input, StringRef what) {
   const Content *known = content(input);
   std::optional<Dims> result = known ? known->dims() : std::nullopt;
   if (!result)
-    (void)fail("its " + what + " depends on data; it has to be known while compiling");
+    (void)fail("its " + what + " depends on data; it has to be known while compiling" +
+               inputHint(input));
   return result;
 }
 
@@ -55,8 +68,31 @@ std::optional<SmallVector<int64_t>> NodeContext::constants(int64_t input, String
   const Content *known = content(input);
   auto result = known ? known->constants() : std::nullopt;
   if (!result)
-    (void)fail("its " + what + " is not constant");
+    (void)fail("its " + what + " is not constant" + inputHint(input));
   return result;
+}
+
+std::optional<Dims> NodeContext::sizeList(int64_t input, StringRef name) {
+  if (has(input))
+    return sizes(input, name);
+  auto values = ints(name);
+  if (!values) {
+    (void)fail("its " + name + " are missing");
+    return std::nullopt;
+  }
+  Dims result;
+  for (int64_t value : *values)
+    result.push_back(dim(value));
+  return result;
+}
+
+std::optional<SmallVector<int64_t>> NodeContext::list(int64_t input, StringRef name) {
+  if (has(input))
+    return constants(input, name);
+  auto values = ints(name);
+  if (!values)
+    (void)fail("its " + name + " are missing");
+  return values;
 }
 
 std::optional<double> NodeContext::realConstant(int64_t input, StringRef what) {
@@ -67,32 +103,81 @@ std::optional<double> NodeContext::realConstant(int64_t input, StringRef what) {
     if (auto constant = known->values[0].dim.getConstant())
       return double(*constant);
   }
-  (void)fail("its " + what + " is not a constant scalar");
+  (void)fail("its " + what + " is not a constant scalar" + inputHint(input));
   return std::nullopt;
+}
+
+bool NodeContext::evaluate(Type resultElement) {
+  SmallVector<const Content *> operands;
+  for (int64_t i = 0; i < numInputs(); ++i) {
+    const Content *known = content(i);
+    if (!known)
+      return false;
+    operands.push_back(known);
+  }
+  std::optional<Content> result =
+      legalize::evaluate(op.getOpType(), operands, resultElement, state.bounds);
+  if (result)
+    (void)set(std::move(*result));
+  return result.has_value();
 }
 
 Attribute NodeContext::rawAttr(StringRef name) { return op.getNodeAttributes().get(name); }
 
+template <typename AttrT> static AttrT typedAttr(NodeContext &c, StringRef name, StringRef kind) {
+  Attribute raw = c.rawAttr(name);
+  auto value = dyn_cast_or_null<AttrT>(raw);
+  if (raw && !value)
+    c.wrongAttribute = ("its attribute '" + name + "' is not " + kind).str();
+  return value;
+}
+
 int64_t NodeContext::attr(StringRef name, int64_t otherwise) {
-  auto value = dyn_cast_or_null<IntegerAttr>(rawAttr(name));
+  auto value = typedAttr<IntegerAttr>(*this, name, "an integer");
   return value ? value.getInt() : otherwise;
 }
 
 double NodeContext::attr(StringRef name, double otherwise) {
-  auto value = dyn_cast_or_null<FloatAttr>(rawAttr(name));
+  auto value = typedAttr<FloatAttr>(*this, name, "a float");
   return value ? value.getValueAsDouble() : otherwise;
 }
 
 StringRef NodeContext::attr(StringRef name, StringRef otherwise) {
-  auto value = dyn_cast_or_null<StringAttr>(rawAttr(name));
+  auto value = typedAttr<StringAttr>(*this, name, "a string");
   return value ? value.getValue() : otherwise;
 }
 
 std::optional<SmallVector<int64_t>> NodeContext::ints(StringRef name) {
-  auto value = dyn_cast_or_null<DenseI64ArrayAttr>(rawAttr(name));
+  auto value = typedAttr<DenseI64ArrayAttr>(*this, name, "a list of integers");
   if (!value)
     return std::nullopt;
   return SmallVector<int64_t>(value.asArrayRef());
+}
+
+Type NodeContext::elementType(int64_t dataType) {
+  Builder b(context());
+  switch (dataType) {
+  case 1:
+    return b.getF32Type();
+  case 3:
+    return b.getI8Type();
+  case 5:
+    return b.getI16Type();
+  case 6:
+    return b.getI32Type();
+  case 7:
+    return b.getI64Type();
+  case 9:
+    return b.getI1Type();
+  case 10:
+    return b.getF16Type();
+  case 11:
+    return b.getF64Type();
+  case 16:
+    return b.getBF16Type();
+  default:
+    return {};
+  }
 }
 
 std::optional<int64_t> NodeContext::axis(int64_t value, int64_t rank) {
@@ -178,8 +263,8 @@ std::optional<Dims> NodeContext::broadcastDims(ArrayRef<Dims> shapes) {
         if (gap.low && gap.high && *gap.low == 0 && *gap.high == 0)
           continue;
       }
-      (void)fail("sizes '" + have.str() + "' and '" + own.str() +
-                 "' have to be equal; give the inputs' axes one name, or fix both with --dim");
+      (void)fail("sizes '" + have.str() + "' and '" + own.str() + "' have to be equal" +
+                 unequalSizesHint(*this, have, own));
       return std::nullopt;
     }
   }

@@ -31,6 +31,8 @@ struct LegalValue {
   explicit LegalValue(mlir::Location loc) : loc(loc) {}
 };
 
+class NodeContext;
+
 /// State shared by the handlers of one legalization.
 class Legalization {
 public:
@@ -44,11 +46,24 @@ public:
   /// The i64 scalar argument (seed, step, micro_batch, rank), added to the function when first
   /// used.
   virtual mlir::Value rngArgument(unsigned index) = 0;
+  /// The newest value of an initializer that steps change without a gradient (running statistics),
+  /// to be replaced by the next; null if `value` is none, or if nothing is trained.
+  virtual mlir::Value *running(const LegalValue &value) = 0;
+  /// Legalizes the nodes of a node's subgraph, whose block arguments are bound to `arguments`, and
+  /// gives its results. False, with the reasons recorded, if a node fails.
+  virtual bool legalizeSubgraph(mlir::Region &region, llvm::ArrayRef<LegalValue *> arguments,
+                                llvm::SmallVectorImpl<LegalValue *> &results) = 0;
+  /// A node outside of the graph with one result, whose inputs are `inputs` (null: absent), for
+  /// handlers that are made of others; and the handler of the operator `type` on such a node.
+  virtual onnx::NodeOp makeNode(llvm::StringRef type, llvm::ArrayRef<LegalValue *> inputs,
+                                mlir::DictionaryAttr attributes, mlir::Location loc) = 0;
+  virtual llvm::LogicalResult legalizeWith(llvm::StringRef type, NodeContext &context) = 0;
 
   Bounds bounds;
   const LegalizeOptions *options = nullptr;
   std::vector<std::string> inactiveDropouts;
-  bool anyActiveDropout = false;
+  /// What the user should know once the graph is legalized.
+  std::vector<std::pair<mlir::Location, std::string>> warnings;
 };
 
 class NodeContext {
@@ -61,6 +76,10 @@ public:
   train::TrainBuilder tb;
   /// Why the last handler failed.
   std::string reason;
+  /// An attribute of another kind than the operator's, which was read as if it were absent.
+  std::string wrongAttribute;
+  /// It failed because a node of a subgraph did, which is reported for itself.
+  bool subgraphFailed = false;
 
   /// Records why this node cannot be legalized.
   llvm::LogicalResult fail(const llvm::Twine &why);
@@ -78,19 +97,30 @@ public:
   std::optional<Dims> sizes(int64_t input, llvm::StringRef what);
   std::optional<llvm::SmallVector<int64_t>> constants(int64_t input, llvm::StringRef what);
   std::optional<double> realConstant(int64_t input, llvm::StringRef what);
+  /// The same of an input that was an attribute, called `name`, in earlier opsets.
+  std::optional<Dims> sizeList(int64_t input, llvm::StringRef name);
+  std::optional<llvm::SmallVector<int64_t>> list(int64_t input, llvm::StringRef name);
 
+  /// What to do about an input that has to be constant and is the graph's own; "" if it is not.
+  std::string inputHint(int64_t input);
   /// Checks with a reason: a float input, an integer (not boolean) input, sizes that are not
   /// negative.
   bool needFloat(int64_t input);
   bool needInteger(int64_t input);
   bool needSizes(llvm::ArrayRef<DimAttr> dims);
 
+  /// Sets the result of an elementwise operator from known operands; false if it is not known.
+  bool evaluate(mlir::Type resultElement);
+
   // Attributes, with the operator's default.
+  int64_t version() { return op.getVersion(); }
   int64_t attr(llvm::StringRef name, int64_t otherwise);
   double attr(llvm::StringRef name, double otherwise);
   llvm::StringRef attr(llvm::StringRef name, llvm::StringRef otherwise);
   std::optional<llvm::SmallVector<int64_t>> ints(llvm::StringRef name);
   mlir::Attribute rawAttr(llvm::StringRef name);
+  /// The type that a TensorProto.DataType stands for; null where the train dialect has none.
+  mlir::Type elementType(int64_t dataType);
   /// Axis in [0, rank), or nullopt with a reason.
   std::optional<int64_t> axis(int64_t value, int64_t rank);
   std::optional<Axes> axes(llvm::ArrayRef<int64_t> values, int64_t rank);
@@ -116,6 +146,10 @@ public:
 using Handler = llvm::LogicalResult (*)(NodeContext &);
 /// Handlers by operator name ("Add", "com.microsoft::Gelu"), with what they may rely on.
 struct HandlerTable {
+  /// Where nothing else is said: most operators got their present form here or earlier.
+  static constexpr int64_t kOpset = 13;
+  enum Kind : unsigned { kReals = 1, kIntegers = 2, kBooleans = 4 };
+  static constexpr unsigned kNumbers = kReals | kIntegers, kAll = kNumbers | kBooleans;
   struct Entry {
     Handler handler = nullptr;
     /// The first `required` inputs are there; `variadic`: all are; `exact`: there are no others.
@@ -124,24 +158,50 @@ struct HandlerTable {
     bool exact = false;
     /// Input 0 may be a sequence (every other input is a tensor).
     bool sequence = false;
-    /// The first opset whose meaning the handler implements.
+    /// The first opset whose meaning the handler implements, and all later ones.
     int64_t since = 1;
+    /// Element types that its first input may have; none: the operator is only refused by name.
+    unsigned kinds = kReals;
+    /// Training goes through it: its float results have gradients.
+    bool gradient = true;
+    /// Inputs that are initializers and that a training step changes (running statistics).
+    llvm::SmallVector<int64_t> updates = {};
+    /// Inputs that say what the operator does (a ratio, bounds): no parameters, also where they are
+    /// float initializers.
+    llvm::SmallVector<int64_t> settings = {};
   };
   llvm::StringMap<Entry> entries;
-  void add(llvm::StringRef name, Handler handler, int64_t required = 1, int64_t since = 1) {
+  /// Says of operators that were added what floats with gradients, which is assumed, does not.
+  void describe(llvm::ArrayRef<llvm::StringRef> names, unsigned kinds, bool gradient = true) {
+    for (llvm::StringRef name : names) {
+      entries[name].kinds = kinds;
+      entries[name].gradient = gradient;
+    }
+  }
+  void add(llvm::StringRef name, Handler handler, int64_t required = 1, int64_t since = kOpset) {
     entries[name] = {handler, required, false, false, false, since};
   }
-  void addExact(llvm::StringRef name, Handler handler, int64_t inputs) {
-    entries[name] = {handler, inputs, true, true};
+  void addExact(llvm::StringRef name, Handler handler, int64_t inputs, int64_t since = kOpset) {
+    entries[name] = {handler, inputs, true, true, false, since};
   }
-  void addVariadic(llvm::StringRef name, Handler handler) { entries[name] = {handler, 1, true}; }
-  void addSequence(llvm::StringRef name, Handler handler, int64_t required = 1) {
-    entries[name] = {handler, required, false, false, true};
+  void addVariadic(llvm::StringRef name, Handler handler, int64_t since = kOpset) {
+    entries[name] = {handler, 1, true, false, false, since};
+  }
+  void addSequence(llvm::StringRef name, Handler handler, int64_t required = 1,
+                   int64_t since = kOpset) {
+    entries[name] = {handler, required, false, false, true, since};
   }
 };
 
 void registerMath(HandlerTable &table);
+void registerUnary(HandlerTable &table);
 void registerShape(HandlerTable &table);
+void registerPad(HandlerTable &table);
+void registerRearrange(HandlerTable &table);
+void registerScatter(HandlerTable &table);
+void registerOrder(HandlerTable &table);
+void registerSignal(HandlerTable &table);
+void registerControlFlow(HandlerTable &table);
 void registerIndex(HandlerTable &table);
 void registerSequence(HandlerTable &table);
 void registerLinear(HandlerTable &table);
@@ -150,6 +210,14 @@ void registerAttention(HandlerTable &table);
 void registerReduce(HandlerTable &table);
 void registerLoss(HandlerTable &table);
 void registerRandom(HandlerTable &table);
+void registerBatchNorm(HandlerTable &table);
+void registerConv(HandlerTable &table);
+void registerPool(HandlerTable &table);
+void registerResize(HandlerTable &table);
+void registerRecurrent(HandlerTable &table);
+void registerMicrosoft(HandlerTable &table);
+void registerGradients(HandlerTable &table);
+void registerTraining(HandlerTable &table);
 
 } // namespace trainc::legalize
 

@@ -8,15 +8,25 @@ using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
 
+/// Along one axis; before opset 13 along all axes from there on as one.
 static LogicalResult softmax(NodeContext &c) {
-  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(-1)), c.rank(0));
+  bool flat = c.version() < 13;
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(flat ? 1 : -1)), c.rank(0));
   if (!axis || !c.needFloat(0))
     return failure();
   Value x = c.tensor(0);
+  if (flat) {
+    ArrayRef<DimAttr> dims = c.dims(0);
+    x = c.tb.reshape(x, {train::product(c.context(), dims.take_front(*axis)),
+                         train::product(c.context(), dims.drop_front(*axis))});
+    axis = 1;
+  }
+  Value y;
   if (c.op.getOpType() == "LogSoftmax")
-    return c.set(train::LogSoftmaxOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, *axis));
-  return c.set(train::SoftmaxOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, *axis,
-                                        /*guarded=*/false));
+    y = train::LogSoftmaxOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, *axis);
+  else
+    y = train::SoftmaxOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, *axis, /*guarded=*/false);
+  return c.set(c.tb.reshape(y, c.dims(0)));
 }
 
 static LogicalResult layerNorm(NodeContext &c) {
@@ -77,15 +87,141 @@ static LogicalResult rmsNorm(NodeContext &c) {
   std::optional<Dims> common = c.broadcastDims({dims, c.dims(1)});
   if (!common || *common != dims)
     return c.fail("its scale does not have the shape of the normalised axes");
+  if (c.used(1)) { // of the variant of ONNX Runtime
+    Dims kept = dims;
+    for (int64_t i : axes)
+      kept[i] = c.dim(1);
+    (void)c.set(tb.reshape(rstd, kept), 1);
+  }
   return c.set(tb.mul(y, c.broadcastTo(c.tensor(1), dims)));
 }
 
+/// (x - mean) / sqrt(variance + epsilon) over `axes`; all of `x`'s shape.
+static Value standardise(TrainBuilder &tb, Value x, ArrayRef<int64_t> axes, double epsilon) {
+  Dims dims = train::getDims(x);
+  Value centred = tb.sub(x, tb.broadcastAlong(tb.mean(x, axes), dims, axes));
+  Value variance = tb.mean(tb.mul(centred, centred), axes);
+  Value rstd = tb.rsqrt(tb.add(variance, tb.scalarLike(variance, epsilon)));
+  return tb.mul(centred, tb.broadcastAlong(rstd, dims, axes));
+}
+
+/// Input `input` of one number a channel, repeated to `dims`, whose axes `axes` are its own. Null
+/// with a reason.
+static Value perChannel(NodeContext &c, int64_t input, ArrayRef<DimAttr> dims,
+                        ArrayRef<int64_t> axes) {
+  Dims own;
+  for (int64_t axis : axes)
+    own.push_back(dims[axis]);
+  if (c.element(input) == c.element(0) && c.rank(input) == 1 &&
+      c.dims(input)[0] == train::product(c.context(), own))
+    return c.tb.broadcast(c.tb.reshape(c.tensor(input), own), dims, axes);
+  (void)c.fail("its scale and bias need one number a channel, of its input's type");
+  return {};
+}
+
+/// Channels are normalised in groups; before opset 21 scale and bias have one number a group.
+static LogicalResult groupNorm(NodeContext &c) {
+  int64_t groups = c.attr("num_groups", int64_t(0));
+  if (!c.needFloat(0) || c.rank(0) < 2)
+    return c.fail("it needs floats with channels on axis 1");
+  Dims dims = c.dims(0), split = dims;
+  DimAttr channels = groups > 0 ? train::divideExactly(dims[1], c.dim(groups)) : DimAttr();
+  if (!channels)
+    return c.fail("its channels cannot be cut into num_groups groups");
+  split[1] = channels;
+  split.insert(split.begin() + 1, c.dim(groups));
+  TrainBuilder &tb = c.tb;
+  SmallVector<int64_t> axes;
+  for (size_t i = 2; i < split.size(); ++i)
+    axes.push_back(i);
+  Value y = standardise(tb, tb.reshape(c.tensor(0), split), axes, c.attr("epsilon", 1e-5));
+  SmallVector<int64_t> own = {1};
+  if (c.version() >= 21)
+    own.push_back(2);
+  Value scale = perChannel(c, 1, split, own), bias = scale ? perChannel(c, 2, split, own) : Value();
+  if (!bias)
+    return failure();
+  return c.set(tb.reshape(tb.add(tb.mul(y, scale), bias), dims));
+}
+
+static LogicalResult instanceNorm(NodeContext &c) {
+  if (!c.needFloat(0) || c.rank(0) < 3)
+    return c.fail("it needs floats with channels on axis 1 and something to normalise");
+  SmallVector<int64_t> axes;
+  for (int64_t i = 2; i < c.rank(0); ++i)
+    axes.push_back(i);
+  TrainBuilder &tb = c.tb;
+  Value y = standardise(tb, c.tensor(0), axes, c.attr("epsilon", 1e-5));
+  Value scale = perChannel(c, 1, c.dims(0), {1});
+  Value bias = scale ? perChannel(c, 2, c.dims(0), {1}) : Value();
+  return bias ? c.set(tb.add(tb.mul(y, scale), bias)) : failure();
+}
+
+static LogicalResult meanVarianceNorm(NodeContext &c) {
+  auto given = c.ints("axes").value_or(SmallVector<int64_t>{0, 2, 3});
+  std::optional<Axes> axes = c.axes(given, c.rank(0));
+  if (!axes || !c.needFloat(0))
+    return failure();
+  llvm::sort(*axes);
+  // The operator's own epsilon, which is added to the deviation.
+  TrainBuilder &tb = c.tb;
+  const Dims &dims = c.dims(0);
+  Value x = c.tensor(0);
+  Value centred = tb.sub(x, tb.broadcastAlong(tb.mean(x, *axes), dims, *axes));
+  Value deviation = tb.sqrt(tb.mean(tb.mul(centred, centred), *axes));
+  deviation = tb.add(deviation, tb.scalarLike(deviation, 1e-9));
+  return c.set(tb.div(centred, tb.broadcastAlong(deviation, dims, *axes)));
+}
+
+/// x over its 1- or 2-norm; zeros stay zeros.
+static LogicalResult lpNorm(NodeContext &c) {
+  int64_t p = c.attr("p", int64_t(2));
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(-1)), c.rank(0));
+  if (!axis || !c.needFloat(0))
+    return failure();
+  if (p != 1 && p != 2)
+    return c.fail("p = " + Twine(p) + " is not supported, 1 and 2 are");
+  TrainBuilder &tb = c.tb;
+  Value x = c.tensor(0);
+  Value sum = tb.sum(p == 1 ? tb.abs(x) : tb.mul(x, x), {*axis});
+  // The root sees no zeros, so that its gradient stays finite.
+  Value zero = tb.compare("eq", sum, tb.scalarLike(sum, 0));
+  Value norm = tb.select(zero, tb.scalarLike(sum, 1), sum);
+  if (p == 2)
+    norm = tb.sqrt(norm);
+  return c.set(tb.div(x, tb.broadcastAlong(norm, c.dims(0), {*axis})));
+}
+
+/// x / (bias + alpha / size * sum of squares of neighbouring channels)^beta
+static LogicalResult localResponseNorm(NodeContext &c) {
+  int64_t size = c.attr("size", int64_t(0));
+  if (!c.needFloat(0) || c.rank(0) < 2 || size < 1)
+    return c.fail("it needs floats with channels on axis 1, and a size");
+  TrainBuilder &tb = c.tb;
+  const Dims &dims = c.dims(0);
+  Value x = c.tensor(0), sum;
+  Dims low(dims.size(), c.dim(0)), padded = dims;
+  low[1] = c.dim((size - 1) / 2);
+  padded[1] = dims[1] + c.dim(size - 1);
+  Value squares = tb.pad(tb.mul(x, x), 0, low, padded);
+  for (int64_t i = 0; i < size; ++i)
+    sum = tb.add(sum, tb.sliceAxis(squares, 1, c.dim(i), dims[1]));
+  sum = tb.mul(sum, tb.scalarLike(x, c.attr("alpha", 1e-4) / double(size)));
+  sum = tb.add(sum, tb.scalarLike(x, c.attr("bias", 1.0)));
+  return c.set(tb.div(x, tb.pow(sum, tb.scalarLike(x, c.attr("beta", 0.75)))));
+}
+
 void registerNorm(HandlerTable &table) {
-  table.add("Softmax", softmax, 1, 13);
-  table.add("LogSoftmax", softmax, 1, 13);
-  table.add("LayerNormalization", layerNorm, 2);
-  table.add("RMSNormalization", rmsNorm, 2);
-  table.add("SimplifiedLayerNormalization", rmsNorm, 2);
+  table.add("Softmax", softmax, 1, 1);
+  table.add("LogSoftmax", softmax, 1, 1);
+  table.add("LayerNormalization", layerNorm, 2, 17);
+  table.add("RMSNormalization", rmsNorm, 2, 23);
+  table.add("SimplifiedLayerNormalization", rmsNorm, 2, 1);
+  table.add("GroupNormalization", groupNorm, 3, 18);
+  table.add("InstanceNormalization", instanceNorm, 3, 6);
+  table.add("MeanVarianceNormalization", meanVarianceNorm, 1, 9);
+  table.add("LpNormalization", lpNorm, 1, 1);
+  table.add("LRN", localResponseNorm, 1, 1);
 }
 
 } // namespace trainc::legalize

@@ -49,15 +49,14 @@ static LogicalResult reduce(NodeContext &c) {
     axes = *found;
     given = !axes.empty();
   }
-  if (!given) {
-    if (c.attr("noop_with_empty_axes", int64_t(0)))
-      return c.alias(c.in(0));
+  // Without axes the reduction itself is left out: a sum of squares is then the square.
+  if (!given && !c.attr("noop_with_empty_axes", int64_t(0))) {
     for (int64_t i = 0; i < rank; ++i)
       axes.push_back(i);
   }
   llvm::sort(axes);
   bool keep = c.attr("keepdims", int64_t(1));
-  if (const Content *known = c.content(0); known && rank <= 1)
+  if (const Content *known = c.content(0); known && rank <= 1 && int64_t(axes.size()) == rank)
     if (std::optional<Scalar> total = reduceContent(c, name, *known))
       return c.set(Content{known->element, SmallVector<int64_t>(keep ? rank : 0, 1), {*total}});
 
@@ -66,6 +65,11 @@ static LogicalResult reduce(NodeContext &c) {
   TrainBuilder &tb = c.tb;
   Dims dims = c.dims(0);
   Value x = c.tensor(0), y;
+  Type element = c.element(0);
+  bool integer = isa<IntegerType>(element);
+  // A root or logarithm of integers is computed in reals and truncated.
+  if (integer && (name == "ReduceL2" || name.starts_with("ReduceLog")))
+    x = tb.cast(x, tb.b().getF64Type());
   // A scalar has no axes: its one element is the result.
   auto apply = [&](ReduceKind kind, Value value) {
     return axes.empty() ? value : tb.reduce(kind, value, axes);
@@ -80,10 +84,8 @@ static LogicalResult reduce(NodeContext &c) {
     y = apply(ReduceKind::min, x);
   else if (name == "ReduceProd")
     y = apply(ReduceKind::prod, x);
-  else if (!isa<FloatType>(c.element(0)))
-    return c.fail("it is not supported on integers");
   else if (name == "ReduceL1")
-    y = apply(ReduceKind::sum, tb.abs(x));
+    y = apply(ReduceKind::sum, integer ? tb.max(x, tb.sub(tb.scalarLike(x, 0), x)) : tb.abs(x));
   else if (name == "ReduceL2")
     y = tb.sqrt(apply(ReduceKind::sum, tb.mul(x, x)));
   else if (name == "ReduceSumSquare")
@@ -92,9 +94,11 @@ static LogicalResult reduce(NodeContext &c) {
     y = tb.log(apply(ReduceKind::sum, x));
   else { // ReduceLogSumExp, shifted so that it never overflows
     Value peak = apply(ReduceKind::max, x);
+    peak = tb.select(tb.isInf(peak), tb.scalarLike(peak, 0), peak);
     Value shifted = axes.empty() ? tb.sub(x, peak) : tb.sub(x, tb.broadcastAlong(peak, dims, axes));
     y = tb.add(peak, tb.log(apply(ReduceKind::sum, tb.exp(shifted))));
   }
+  y = tb.cast(y, element);
   if (keep) {
     for (int64_t axis : axes)
       dims[axis] = c.dim(1);
@@ -107,7 +111,12 @@ void registerReduce(HandlerTable &table) {
   for (StringRef name :
        {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
         "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"})
-    table.add(name, reduce);
+    table.add(name, reduce, 1, 1);
+  using Table = HandlerTable;
+  table.describe({"ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2",
+                  "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"},
+                 Table::kNumbers);
+  table.describe({"ReduceMax", "ReduceMin"}, Table::kAll);
 }
 
 } // namespace trainc::legalize

@@ -26,8 +26,8 @@ static LogicalResult split(NodeContext &c) {
   DimAttr size = c.dims(0)[*axis];
   int64_t parts = c.attr("num_outputs", c.numOutputs());
   Dims sizes;
-  if (c.has(1)) {
-    auto given = c.sizes(1, "split");
+  if (c.has(1) || c.ints("split")) {
+    auto given = c.sizeList(1, "split");
     if (!given)
       return failure();
     sizes = *given;
@@ -161,13 +161,27 @@ static LogicalResult concatFromSequence(NodeContext &c) {
   return c.set(c.tb.concat(parts, *axis));
 }
 
+/// A tensor is an optional that is there.
+static LogicalResult optionalHasElement(NodeContext &c) {
+  return c.set(makeScalar(c.tb.b().getI1Type(), {c.dim(c.has(0)), 0}));
+}
+
+static LogicalResult optionalGetElement(NodeContext &c) { return c.alias(c.in(0)); }
+
 void registerSequence(HandlerTable &table) {
-  table.add("Split", split, 1, 13);
-  table.add("SplitToSequence", splitToSequence);
-  table.addSequence("SequenceAt", sequenceAt, 2);
-  table.addVariadic("SequenceConstruct", sequenceConstruct);
-  table.addSequence("SequenceLength", sequenceLength);
-  table.addSequence("ConcatFromSequence", concatFromSequence);
+  table.add("Split", split, 1, 2);
+  table.add("SplitToSequence", splitToSequence, 1, 11);
+  table.addSequence("SequenceAt", sequenceAt, 2, 11);
+  table.addVariadic("SequenceConstruct", sequenceConstruct, 11);
+  table.add("OptionalHasElement", optionalHasElement, 0, 18);
+  table.add("OptionalGetElement", optionalGetElement, 1, 18);
+  table.addSequence("SequenceLength", sequenceLength, 1, 11);
+  table.addSequence("ConcatFromSequence", concatFromSequence, 1, 11);
+  using Table = HandlerTable;
+  table.describe({"Split", "SplitToSequence", "SequenceAt", "SequenceConstruct",
+                  "ConcatFromSequence", "OptionalGetElement"},
+                 Table::kAll);
+  table.describe({"SequenceLength", "OptionalHasElement"}, Table::kAll, false);
 }
 
 } // namespace trainc::legalize

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Constants, shapes and their changes: Reshape, Expand, Slice, Concat, Transpose, Range, Pad and
+// Constants, shapes and their changes: Reshape, Expand, Slice, Concat, Transpose, Range and
 // friends. On known small tensors they are evaluated; on data they become access ops.
 
 #include "NodeContext.h"
@@ -89,8 +89,7 @@ static LogicalResult constant(NodeContext &c) {
   else if (auto array = dyn_cast<DenseF32ArrayAttr>(value))
     dense = DenseElementsAttr::get(RankedTensorType::get({array.size()}, b.getF32Type()),
                                    array.asArrayRef());
-  if (!dense ||
-      (!isa<FloatType>(dense.getElementType()) && !dense.getElementType().isSignlessInteger()))
+  if (!dense || !isComputed(dense.getElementType()))
     return c.fail("'" + entry.getName().getValue() + "' of this element type is not supported");
   LegalValue &result = c.state.valueOf(c.op.getOutputs()[0]);
   result.element = dense.getElementType();
@@ -124,8 +123,7 @@ static LogicalResult constantOfShape(NodeContext &c) {
   Scalar value;
   if (auto dense = dyn_cast_or_null<DenseElementsAttr>(c.rawAttr("value"))) {
     std::optional<Content> content = contentOf(dense);
-    if (!content || content->values.size() != 1 ||
-        (!content->isReal() && !content->element.isSignlessInteger()))
+    if (!content || content->values.size() != 1 || !isComputed(content->element))
       return c.fail("its value of this element type is not supported");
     element = content->element;
     value = content->values[0];
@@ -227,7 +225,11 @@ static LogicalResult reshape(NodeContext &c) {
                     "' for every size");
     dims[*inferred] = quotient;
   } else if (total != rest) {
-    return c.fail("its input has '" + total.str() + "' elements, its shape '" + rest.str() + "'");
+    return c.fail("its input has '" + total.str() + "' elements, its shape '" + rest.str() + "'" +
+                  (rest.getConstant()
+                       ? "; the export fixed this shape: export with the size dynamic, "
+                         "or compile for one size with --dim NAME=N"
+                       : ""));
   }
   return reshapeTo(c, dims);
 }
@@ -244,7 +246,7 @@ static LogicalResult flatten(NodeContext &c) {
 }
 
 static LogicalResult unsqueeze(NodeContext &c) {
-  auto values = c.constants(1, "axes");
+  auto values = c.list(1, "axes");
   if (!values)
     return failure();
   int64_t rank = c.rank(0) + values->size();
@@ -259,8 +261,8 @@ static LogicalResult unsqueeze(NodeContext &c) {
 
 static LogicalResult squeeze(NodeContext &c) {
   Axes axes;
-  if (c.has(1)) {
-    auto values = c.constants(1, "axes");
+  if (c.has(1) || c.ints("axes")) {
+    auto values = c.list(1, "axes");
     auto found = values ? c.axes(*values, c.rank(0)) : std::nullopt;
     if (!found)
       return failure();
@@ -317,6 +319,33 @@ static LogicalResult tile(NodeContext &c) {
   return c.set(c.tb.reshape(c.broadcastTo(x, grown), merged));
 }
 
+/// Known elements of `shape`; the one at an index is that of `x` at `from(index)`.
+static Content gatherContent(const Content &x, ArrayRef<int64_t> shape,
+                             llvm::function_ref<SmallVector<int64_t>(ArrayRef<int64_t>)> from) {
+  Content result{x.element, SmallVector<int64_t>(shape), {}};
+  int64_t count = llvm::product_of(shape);
+  SmallVector<int64_t> index(shape.size(), 0);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t position = 0;
+    for (auto [at, size] : llvm::zip(from(index), x.shape))
+      position = position * size + at;
+    result.values.push_back(x.values[position]);
+    for (int64_t axis = int64_t(shape.size()) - 1; axis >= 0; --axis) {
+      if (++index[axis] < shape[axis])
+        break;
+      index[axis] = 0;
+    }
+  }
+  return result;
+}
+
+static SmallVector<int64_t> permuted(ArrayRef<int64_t> shape, ArrayRef<int64_t> permutation) {
+  SmallVector<int64_t> result;
+  for (int64_t axis : permutation)
+    result.push_back(shape[axis]);
+  return result;
+}
+
 static LogicalResult transpose(NodeContext &c) {
   int64_t rank = c.rank(0);
   SmallVector<int64_t> permutation;
@@ -333,6 +362,14 @@ static LogicalResult transpose(NodeContext &c) {
   }
   if (llvm::is_sorted(permutation))
     return c.alias(c.in(0));
+  if (const Content *known = c.content(0))
+    return c.set(
+        gatherContent(*known, permuted(known->shape, permutation), [&](ArrayRef<int64_t> index) {
+          SmallVector<int64_t> source(index.size());
+          for (auto [i, axis] : llvm::enumerate(permutation))
+            source[axis] = index[i];
+          return source;
+        }));
   return c.set(c.tb.transpose(c.tensor(0), permutation));
 }
 
@@ -369,12 +406,12 @@ static std::optional<DimAttr> clampBound(NodeContext &c, DimAttr bound, DimAttr 
 
 static LogicalResult slice(NodeContext &c) {
   int64_t rank = c.rank(0);
-  auto starts = c.sizes(1, "starts"), ends = c.sizes(2, "ends");
+  auto starts = c.sizeList(1, "starts"), ends = c.sizeList(2, "ends");
   if (!starts || !ends)
     return failure();
   Axes axes;
-  if (c.has(3)) {
-    auto values = c.constants(3, "axes");
+  if (c.has(3) || c.ints("axes")) {
+    auto values = c.list(3, "axes");
     auto found = values ? c.axes(*values, rank) : std::nullopt;
     if (!found)
       return failure();
@@ -413,14 +450,15 @@ static LogicalResult slice(NodeContext &c) {
   }
   if (sizes == from && llvm::all_of(steps, [](int64_t step) { return step == 1; }))
     return c.alias(c.in(0));
-  if (const Content *known = c.content(0); known && rank == 1) {
-    auto first = begins[0].getConstant(), count = sizes[0].getConstant();
-    if (first && count) {
-      Content result{known->element, {*count}, {}};
-      for (int64_t i = 0; i < *count; ++i)
-        result.values.push_back(known->values[*first + i * steps[0]]);
-      return c.set(std::move(result));
-    }
+  if (const Content *known = c.content(0)) {
+    auto first = constantDims(begins), counts = constantDims(sizes);
+    if (first && counts)
+      return c.set(gatherContent(*known, *counts, [&](ArrayRef<int64_t> index) {
+        SmallVector<int64_t> source(index);
+        for (auto [i, begin, step] : llvm::zip(source, *first, steps))
+          i = begin + i * step;
+        return source;
+      }));
   }
   return c.set(c.tb.slice(c.tensor(0), begins, sizes, steps));
 }
@@ -457,83 +495,29 @@ static LogicalResult concat(NodeContext &c) {
   return c.set(c.tb.concat(parts, *axis));
 }
 
-static LogicalResult pad(NodeContext &c) {
-  if (c.attr("mode", "constant") != "constant")
-    return c.fail("mode '" + c.attr("mode", "constant") + "' is not supported, only 'constant'");
-  int64_t rank = c.rank(0);
-  auto pads = c.sizes(1, "pads");
-  if (!pads)
-    return failure();
-  double value = 0;
-  if (c.has(2)) {
-    auto given = c.realConstant(2, "padding value");
-    if (!given)
-      return failure();
-    value = *given;
-  }
-  Axes axes;
-  if (c.has(3)) {
-    auto values = c.constants(3, "axes");
-    auto found = values ? c.axes(*values, rank) : std::nullopt;
-    if (!found)
-      return failure();
-    axes = *found;
-  } else {
-    for (int64_t i = 0; i < rank; ++i)
-      axes.push_back(i);
-  }
-  if (pads->size() != 2 * axes.size())
-    return c.fail("it needs two pads an axis");
-  Dims low(rank, c.dim(0)), dims = c.dims(0);
-  for (auto [i, axis] : llvm::enumerate(axes)) {
-    low[axis] = (*pads)[i];
-    dims[axis] = dims[axis] + (*pads)[i] + (*pads)[i + axes.size()];
-  }
-  if (!c.needSizes(dims))
-    return failure();
-  if (dims == c.dims(0) && llvm::all_of(low, [](DimAttr size) { return size.isConstant(0); }))
-    return c.alias(c.in(0));
-  return c.set(c.tb.pad(c.tensor(0), value, low, dims));
-}
-
-static LogicalResult trilu(NodeContext &c) {
-  int64_t rank = c.rank(0), diagonal = 0;
-  if (rank < 2)
-    return c.fail("it needs a matrix");
-  if (c.has(1)) {
-    auto k = c.constants(1, "diagonal");
-    if (!k || k->size() != 1)
-      return c.fail("its diagonal is not a constant scalar");
-    diagonal = (*k)[0];
-  }
-  TrainBuilder &tb = c.tb;
-  Value x = c.tensor(0);
-  Value row = tb.iota(c.dims(0), tb.b().getI64Type(), rank - 2);
-  Value column = tb.iota(c.dims(0), tb.b().getI64Type(), rank - 1);
-  if (diagonal)
-    row = tb.add(row, tb.scalarLike(row, double(diagonal)));
-  Value keep = tb.compare(c.attr("upper", int64_t(1)) ? "ge" : "le", column, row);
-  return c.set(tb.select(keep, x, tb.scalarLike(x, 0)));
-}
-
 void registerShape(HandlerTable &table) {
-  table.add("Constant", constant, 0);
-  table.add("Identity", identity);
-  table.add("ConstantOfShape", constantOfShape);
-  table.add("Range", range, 3);
-  table.add("Shape", shape);
-  table.add("Size", size);
-  table.add("Reshape", reshape, 2);
-  table.add("Flatten", flatten);
-  table.add("Unsqueeze", unsqueeze, 2, 13);
-  table.add("Squeeze", squeeze, 1, 13);
-  table.add("Expand", expand, 2);
-  table.add("Tile", tile, 2);
-  table.add("Transpose", transpose);
-  table.add("Slice", slice, 3);
-  table.addVariadic("Concat", concat);
-  table.add("Pad", pad, 2);
-  table.add("Trilu", trilu);
+  table.add("Constant", constant, 0, 1);
+  table.add("Identity", identity, 1, 1);
+  table.add("ConstantOfShape", constantOfShape, 1, 9);
+  table.add("Range", range, 3, 11);
+  table.add("Shape", shape, 1, 1);
+  table.add("Size", size, 1, 1);
+  table.add("Reshape", reshape, 2, 5);
+  table.add("Flatten", flatten, 1, 1);
+  table.add("Unsqueeze", unsqueeze, 1, 1);
+  table.add("Squeeze", squeeze, 1, 1);
+  table.add("Expand", expand, 2, 8);
+  table.add("Tile", tile, 2, 6);
+  table.add("Transpose", transpose, 1, 1);
+  table.add("Slice", slice, 1, 1);
+  table.addVariadic("Concat", concat, 4);
+  using Table = HandlerTable;
+  table.describe({"Identity", "Reshape", "Flatten", "Unsqueeze", "Squeeze", "Expand", "Tile",
+                  "Transpose", "Slice", "Concat"},
+                 Table::kAll);
+  table.describe({"Constant", "Shape", "Size"}, Table::kAll, false);
+  table.describe({"Range"}, Table::kNumbers, false);
+  table.describe({"ConstantOfShape"}, Table::kIntegers, false);
 }
 
 } // namespace trainc::legalize

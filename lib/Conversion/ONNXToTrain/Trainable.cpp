@@ -11,6 +11,19 @@ using namespace mlir;
 
 namespace trainc::legalize {
 
+/// Lines such as "p_fc_weight: PARAMETER target='fc.weight'" and "b_mean: BUFFER target='mean'
+/// persistent=True" of torch.export's signature.
+static void readSignature(StringRef text,
+                          llvm::function_ref<void(StringRef kind, StringRef target)> visit) {
+  SmallVector<StringRef> lines;
+  text.split(lines, '\n', -1, /*KeepEmpty=*/false);
+  for (StringRef line : lines) {
+    auto [kind, rest] = line.split(": ").second.split(' ');
+    if (rest.consume_front("target='"))
+      visit(kind, rest.take_until([](char c) { return c == '\''; }));
+  }
+}
+
 std::string TrainableRule::init(const LegalizeOptions &options, DictionaryAttr metadata) {
   inference = options.inference;
   if (hasPattern = !options.trainable.empty(); hasPattern)
@@ -28,6 +41,15 @@ std::string TrainableRule::init(const LegalizeOptions &options, DictionaryAttr m
       if (StringRef name = line.trim(); !name.empty() && list.insert(name).second)
         listed.push_back(name.str());
   }
+  if (auto signature =
+          metadata ? metadata.getAs<StringAttr>("pkg.torch.export.ExportedProgram.graph_signature")
+                   : StringAttr())
+    readSignature(signature, [&](StringRef kind, StringRef target) {
+      if (kind == "PARAMETER" && isParameter.insert(target).second)
+        parameters.push_back(target.str());
+      else if (kind == "BUFFER")
+        isBuffer.insert(target);
+    });
   return {};
 }
 
@@ -35,6 +57,8 @@ std::string TrainableRule::init(const LegalizeOptions &options, DictionaryAttr m
 static bool isNumbered(StringRef name, StringRef prefix) {
   return name.consume_front(prefix) && !name.empty() && llvm::all_of(name, llvm::isDigit);
 }
+
+bool TrainableRule::isValueName(StringRef name) { return isNumbered(name, "val_"); }
 
 /// Buffers of the model and constants of the exporter, by the last component of the name.
 static bool isBufferName(StringRef name) {
@@ -55,7 +79,9 @@ std::string TrainableRule::reasonAgainst(StringRef name) {
   } else if (hasList) {
     if (!list.contains(name))
       return "not in the model's list of trainable initializers";
-  } else if (isBufferName(name)) {
+  } else if (isBuffer.contains(name)) {
+    return "a buffer of the exported model";
+  } else if (isBufferName(name) && !isParameter.contains(name) && !gradients.contains(name)) {
     return "a buffer by its name";
   }
   if (hasFreeze && freeze.search(name))
@@ -69,6 +95,14 @@ std::vector<std::string> TrainableRule::unknownNames() const {
     if (!seen.contains(name))
       unknown.push_back(name);
   return unknown;
+}
+
+std::vector<std::string> TrainableRule::lostParameters() const {
+  std::vector<std::string> lost;
+  for (const std::string &name : parameters)
+    if (!seen.contains(name))
+      lost.push_back(name);
+  return lost;
 }
 
 } // namespace trainc::legalize

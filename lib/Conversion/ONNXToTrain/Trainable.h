@@ -15,6 +15,8 @@ class TrainableRule {
 public:
   /// Reads options and the model's metadata; returns what is wrong with them, or "".
   std::string init(const LegalizeOptions &options, mlir::DictionaryAttr metadata);
+  /// The graph computes the gradient of `name` itself, so `name` is no buffer.
+  void addGradient(llvm::StringRef name) { gradients.insert(name); }
   /// Why the float initializer `name` is not trained; "" if it is (if it reaches the loss, by the
   /// default rule).
   std::string reasonAgainst(llvm::StringRef name);
@@ -22,11 +24,19 @@ public:
   bool isDefault() const { return !hasList && !hasPattern; }
   /// Names of the model's list that no initializer has asked about.
   std::vector<std::string> unknownNames() const;
+  /// Parameters of the exported model, by the exporter's own list, that no initializer has asked
+  /// about: tied to another one, or lost.
+  std::vector<std::string> lostParameters() const;
+  /// The name of an intermediate value of PyTorch's exporter: "val_12".
+  static bool isValueName(llvm::StringRef name);
 
 private:
   bool inference = false, hasList = false, hasPattern = false, hasFreeze = false;
-  llvm::StringSet<> list, seen;
+  llvm::StringSet<> list, seen, gradients;
   std::vector<std::string> listed;
+  /// What PyTorch's exporter says of its model: names of parameters, in order, and of buffers.
+  std::vector<std::string> parameters;
+  llvm::StringSet<> isParameter, isBuffer;
   Regex pattern, freeze;
 };
 

@@ -31,6 +31,8 @@ public:
         return failure();
     if (failed(assignResults()))
       return failure();
+    for (Value value : function.getArguments())
+      finishResults(function, value);
     for (Operation &op : function.getBody().front().without_terminator())
       if (failed(convert(&op)))
         return failure();

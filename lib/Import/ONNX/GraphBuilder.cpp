@@ -21,6 +21,8 @@ namespace trainc::detail {
 
 /// Nested functions can multiply; no real model comes near this many nodes.
 static constexpr uint64_t maxNodes = 4'000'000;
+/// Calls within calls and subgraphs: each takes a frame of the stack.
+static constexpr unsigned maxDepth = 64;
 
 /// A node of the file with the name and opset that messages and locations use.
 struct GraphBuilder::NodeRef {
@@ -41,12 +43,17 @@ static std::string functionKey(StringRef domain, StringRef name, StringRef overl
   return (normalDomain(domain) + "\x01" + name + "\x01" + overload).str();
 }
 
-GraphBuilder::GraphBuilder(const ::onnx::ModelProto &model, std::string modelName,
-                           MLIRContext *context)
+GraphBuilder::GraphBuilder(std::string modelName, MLIRContext *context)
     : modelName(std::move(modelName)), context(context),
-      nodesFile(StringAttr::get(context, this->modelName + ":nodes")) {
-  for (const FunctionProto &function : model.functions())
-    functions[functionKey(function.domain(), function.name(), function.overload())] = &function;
+      nodesFile(StringAttr::get(context, this->modelName + ":nodes")) {}
+
+LogicalResult GraphBuilder::readFunctions(const ::onnx::ModelProto &model) {
+  for (const FunctionProto &function : model.functions()) {
+    std::string key = functionKey(function.domain(), function.name(), function.overload());
+    if (!functions.try_emplace(key, &function).second)
+      return error("the model defines the function '" + function.name() + "' twice");
+  }
+  return success();
 }
 
 Location GraphBuilder::modelLoc() const {
@@ -78,11 +85,13 @@ LogicalResult GraphBuilder::readOpsets(const OpsetImports &imports, StringMap<in
   for (const auto &import : imports) {
     StringRef domain = normalDomain(import.domain());
     int64_t version = import.version();
-    if (domain.empty() && (version < 13 || version > 23))
+    if (domain.empty() && (version < 1 || version > 27))
       return error("opset " + Twine(version) +
-                   " is not supported, 13 to 23 are; export with "
+                   " is not supported, 1 to 27 are; export with "
                    "opset_version=20, or use onnx.version_converter");
-    out[domain] = version;
+    if (auto [known, added] = out.try_emplace(domain, version); !added && known->second != version)
+      return error("the model imports the opset of '" + (domain.empty() ? "ai.onnx" : domain) +
+                   "' in two versions, " + Twine(known->second) + " and " + Twine(version));
   }
   return success();
 }
@@ -111,11 +120,31 @@ Value GraphBuilder::none(OpBuilder &builder) {
 
 //===- Order --------------------------------------------------------------===//
 
+bool isGradient(const NodeProto &node) {
+  return node.op_type() == "Gradient" && node.domain() == "ai.onnx.preview.training";
+}
+
+/// Calls `visit` for the tensors that a Gradient node names, in the order xs, zs, y.
+static void eachNamedTensor(const NodeProto &node, llvm::function_ref<void(StringRef)> visit) {
+  if (!isGradient(node))
+    return;
+  for (StringRef list : {"xs", "zs", "y"})
+    for (const AttributeProto &attribute : node.attribute()) {
+      if (attribute.name() != list)
+        continue;
+      for (const std::string &name : attribute.strings())
+        visit(name);
+      if (list == "y")
+        visit(attribute.s());
+    }
+}
+
 /// Calls `visit` for every name that `node` uses, those used in its subgraphs included.
 static void eachUse(const NodeProto &node, llvm::function_ref<void(StringRef)> visit) {
   for (const std::string &input : node.input())
     if (!input.empty())
       visit(input);
+  eachNamedTensor(node, visit);
   auto visitGraph = [&](const GraphProto &graph) {
     for (const NodeProto &inner : graph.node())
       eachUse(inner, visit);
@@ -197,6 +226,18 @@ bool GraphBuilder::order(const Nodes &nodes, const Scope &scope, int64_t index,
 
 //===- Nodes --------------------------------------------------------------===//
 
+std::string GraphBuilder::uniqueName(const std::string &name) {
+  unsigned uses = usedNames[name]++;
+  if (!uses)
+    return name;
+  std::string unique;
+  do
+    unique = name + "#" + std::to_string(++uses);
+  while (!usedNames.try_emplace(unique, 1).second);
+  usedNames[name] = uses;
+  return unique;
+}
+
 LogicalResult GraphBuilder::addNodes(const Nodes &nodes, Scope &scope, OpBuilder &builder,
                                      int64_t index) {
   std::vector<int> sequence;
@@ -207,11 +248,9 @@ LogicalResult GraphBuilder::addNodes(const Nodes &nodes, Scope &scope, OpBuilder
     std::string name =
         scope.prefix +
         (proto.name().empty() ? proto.op_type() + "#" + std::to_string(i) : proto.name());
-    // Random numbers are keyed on the name, so two nodes never share one.
-    if (unsigned uses = usedNames[name]++)
-      name += "#" + std::to_string(uses + 1);
     auto version = scope.opsets->find(normalDomain(proto.domain()));
-    NodeRef node{proto, std::move(name), index < 0 ? i : index,
+    // Random numbers are keyed on the name, so two nodes never share one.
+    NodeRef node{proto, uniqueName(name), index < 0 ? i : index,
                  version == scope.opsets->end() ? 1 : version->second};
     if (++nodesMade > maxNodes)
       return error(node, "the model has more than " + Twine(maxNodes) +
@@ -241,6 +280,15 @@ LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder
                              "was saved without its initializers");
     inputs.push_back(value);
   }
+  // The tensors that a Gradient node names follow its inputs.
+  std::string unknown;
+  eachNamedTensor(proto, [&](StringRef name) {
+    inputs.push_back(scope.find(name));
+    if (!inputs.back())
+      unknown = name;
+  });
+  if (!unknown.empty())
+    return error(node, "it names a tensor '" + unknown + "', which is defined nowhere");
   NamedAttrList attributes;
   SmallVector<Attribute> subgraphNames;
   std::vector<const GraphProto *> graphs;
@@ -294,6 +342,9 @@ LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder
 
 LogicalResult GraphBuilder::addSubgraph(const NodeRef &node, const GraphProto &graph,
                                         const Scope &parent, Region &region) {
+  if (++depth > maxDepth)
+    return error(node,
+                 "its subgraphs and functions are nested more than " + Twine(maxDepth) + " deep");
   Block *block = new Block();
   region.push_back(block);
   auto builder = OpBuilder::atBlockEnd(block);
@@ -332,6 +383,7 @@ LogicalResult GraphBuilder::addSubgraph(const NodeRef &node, const GraphProto &g
     outputs.push_back(value);
   }
   onnx::ReturnOp::create(builder, modelLoc(), outputs);
+  --depth;
   return success();
 }
 
@@ -341,6 +393,9 @@ LogicalResult GraphBuilder::inlineCall(const NodeRef &node, const FunctionProto 
   std::string key = functionKey(function.domain(), function.name(), function.overload());
   if (!activeCalls.insert(key).second)
     return error(node, "the model's function '" + function.name() + "' calls itself");
+  if (++depth > maxDepth)
+    return error(node,
+                 "its subgraphs and functions are nested more than " + Twine(maxDepth) + " deep");
   if (proto.input_size() > function.input_size() || proto.output_size() > function.output_size())
     return error(node, "it has more inputs or outputs than the model's function of that name");
 
@@ -392,6 +447,7 @@ LogicalResult GraphBuilder::inlineCall(const NodeRef &node, const FunctionProto 
       return failure();
   }
   activeCalls.erase(key);
+  --depth;
   return success();
 }
 

@@ -38,7 +38,9 @@ struct Scope {
 class GraphBuilder {
 public:
   /// `modelName` is the file's name without folders; it names locations.
-  GraphBuilder(const ::onnx::ModelProto &model, std::string modelName, mlir::MLIRContext *context);
+  GraphBuilder(std::string modelName, mlir::MLIRContext *context);
+  /// Reads the model's local functions; fails where two have the same name.
+  llvm::LogicalResult readFunctions(const ::onnx::ModelProto &model);
 
   /// Reads the opset imports into `out`; fails on versions outside of the accepted range.
   llvm::LogicalResult readOpsets(const OpsetImports &imports, llvm::StringMap<int64_t> &out);
@@ -60,6 +62,8 @@ private:
   mlir::InFlightDiagnostic error(const NodeRef &node, const llvm::Twine &message);
   std::string describe(const NodeRef &node) const;
   bool order(const Nodes &nodes, const Scope &scope, int64_t index, std::vector<int> &out);
+  /// `name` itself, or with a number behind it where another node has that name.
+  std::string uniqueName(const std::string &name);
   llvm::LogicalResult addNode(const NodeRef &node, Scope &scope, mlir::OpBuilder &builder);
   llvm::LogicalResult inlineCall(const NodeRef &node, const ::onnx::FunctionProto &function,
                                  Scope &scope, mlir::OpBuilder &builder);
@@ -76,8 +80,13 @@ private:
   llvm::StringMap<const ::onnx::FunctionProto *> functions;
   llvm::StringSet<> activeCalls;
   llvm::StringMap<unsigned> usedNames;
+  unsigned depth = 0; // of nested calls and subgraphs
   uint64_t nodesMade = 0;
 };
+
+/// Whether a node is the operator that differentiates the graph that it is in. It names tensors of
+/// that graph in its attributes: `xs`, `zs` and `y`.
+bool isGradient(const ::onnx::NodeProto &node);
 
 /// "ai.onnx" and "" are the same domain.
 inline llvm::StringRef normalDomain(llvm::StringRef domain) {

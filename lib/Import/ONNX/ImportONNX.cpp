@@ -26,8 +26,6 @@ namespace trainc {
 namespace {
 using namespace trainc::detail;
 
-/// Larger raw_data is skipped when parsing.
-constexpr uint64_t maxParsedBytes = 1024;
 /// Values of at most this many bytes are kept in the IR: of any type, and of integers, which
 /// shapes, positions and masks are computed from.
 constexpr uint64_t maxInlineBytes = 64;
@@ -35,9 +33,9 @@ constexpr uint64_t maxInlineIntegerBytes = 64 * 1024;
 
 class Importer {
 public:
-  Importer(StringRef path, MLIRContext &context, ImportedModel &out)
+  Importer(StringRef path, MLIRContext &context, ImportedModel &out, bool algorithm)
       : path(path), name(llvm::sys::path::filename(path)), context(context), out(out),
-        files(folderOf(path)) {
+        algorithm(algorithm), files(folderOf(path)) {
     out.path = path.str();
     out.folder = folderOf(path);
   }
@@ -53,6 +51,19 @@ private:
   Location modelLoc() { return FileLineColLoc::get(StringAttr::get(&context, name), 0, 0); }
   LogicalResult load();
   LogicalResult buildGraph(ModuleOp module);
+  /// Inputs and results of the graph that is being built.
+  struct Interface {
+    SmallVector<Attribute> argAttrs, resAttrs;
+    SmallVector<Value> outputs;
+    llvm::StringSet<> outputNames;
+  };
+  Attribute describe(StringRef valueName, ArrayAttr dims);
+  LogicalResult addInputs(const GraphProto &proto, Block &body, Scope &scope, GraphBuilder &graph,
+                          Interface &interface);
+  LogicalResult addOutput(const ::onnx::ValueInfoProto &output, const Scope &scope,
+                          Interface &interface);
+  LogicalResult addAlgorithm(OpBuilder &builder, Scope &scope, GraphBuilder &graph,
+                             Interface &interface);
   LogicalResult addInitializer(const TensorProto &tensor, const RawRange &raw, Scope &scope,
                                OpBuilder &builder, GraphBuilder &graph);
   LogicalResult locate(const TensorProto &tensor, const RawRange &raw, const TensorLayout &layout,
@@ -67,6 +78,7 @@ private:
   std::string path, name;
   MLIRContext &context;
   ImportedModel &out;
+  bool algorithm;
   WeightFiles files;
   llvm::StringSet<> seenFiles;
   std::unique_ptr<llvm::MemoryBuffer> file;
@@ -94,7 +106,7 @@ LogicalResult Importer::load() {
     return error("this is a Git LFS pointer, not the model; fetch it with `git lfs pull`");
   if (bytes.starts_with("PK\x03\x04"))
     return error("this is a zip archive, not an ONNX model");
-  if (std::string problem = stripModel(bytes, maxParsedBytes, stripped); !problem.empty())
+  if (std::string problem = stripModel(bytes, stripped); !problem.empty())
     return error("this is not an ONNX model: " + problem);
   if (!stripped.hasGraph)
     return error("this is not an ONNX model: it has no graph");
@@ -177,7 +189,12 @@ LogicalResult Importer::locate(const TensorProto &tensor, const RawRange &raw,
     return success();
   }
   std::vector<char> converted;
-  if (std::string problem = typedBytes(tensor, layout, converted); !problem.empty())
+  if (tensor.has_raw_data() && !hasTypedData(tensor)) { // of a graph that was parsed whole
+    if (tensor.raw_data().size() != layout.bytes)
+      return fail("raw_data holds " + Twine(tensor.raw_data().size()) + " bytes, its shape needs " +
+                  Twine(layout.bytes));
+    converted.assign(tensor.raw_data().begin(), tensor.raw_data().end());
+  } else if (std::string problem = typedBytes(tensor, layout, converted); !problem.empty())
     return fail(problem);
   out.blobs.push_back(std::move(converted));
   weight = onnx::WeightAttr::get(&context, "", 0, layout.bytes, out.blobs.size() - 1, false);
@@ -215,21 +232,34 @@ DictionaryAttr Importer::dictionaryOf(const StringMap<int64_t> &opsets) {
   return list.getDictionary(&context);
 }
 
+/// The first node that an optimizer of PyTorch's exporter says it rewrote; "" without any.
+static std::string rewrittenNode(const GraphProto &graph) {
+  for (const auto &node : graph.node())
+    for (const auto &entry : node.metadata_props())
+      if (StringRef(entry.key()).starts_with("pkg.onnxscript.rewriter."))
+        return node.name().empty() ? node.op_type() : node.name();
+  return {};
+}
+
 LogicalResult Importer::buildGraph(ModuleOp module) {
   const GraphProto &proto = model.graph();
-  GraphBuilder graph(model, name, &context);
+  GraphBuilder graph(name, &context);
   StringMap<int64_t> opsets;
-  if (failed(graph.readOpsets(model.opset_import(), opsets)))
+  if (failed(graph.readOpsets(model.opset_import(), opsets)) || failed(graph.readFunctions(model)))
     return failure();
-  if (model.training_info_size())
-    graph.warning(
-        "the model's training_info is ignored; trainc makes its own backward and optimizer");
+  algorithm &= model.training_info_size() > 0;
+  if (model.training_info_size() && !algorithm)
+    graph.warning("the model's own training algorithm (training_info) is left out");
 
   OpBuilder builder(&context);
   builder.setInsertionPointToEnd(module.getBody());
   NamedAttrList metadata;
   for (const auto &entry : model.metadata_props())
     if (!entry.key().empty())
+      metadata.set(entry.key(), builder.getStringAttr(entry.value()));
+  // PyTorch's exporter keeps the signature of its model there.
+  for (const auto &entry : proto.metadata_props())
+    if (!entry.key().empty() && !metadata.get(entry.key()))
       metadata.set(entry.key(), builder.getStringAttr(entry.value()));
   auto op = onnx::GraphOp::create(
       builder, graph.modelLoc(), proto.name().empty() ? "main" : proto.name(),
@@ -242,18 +272,44 @@ LogicalResult Importer::buildGraph(ModuleOp module) {
   Scope scope;
   scope.opsets = &opsets;
   graph.readTypes(proto, scope);
-  auto describe = [&](StringRef valueName, ArrayAttr dims) -> Attribute {
-    NamedAttrList list;
-    list.set("onnx.name", builder.getStringAttr(valueName));
-    if (dims)
-      list.set("onnx.dims", dims);
-    return list.getDictionary(&context);
-  };
+  Interface interface;
+  if (failed(addInputs(proto, *body, scope, graph, interface)))
+    return failure();
+  for (auto [tensor, raw] : llvm::zip(proto.initializer(), stripped.initializers))
+    if (failed(addInitializer(tensor, raw, scope, builder, graph)))
+      return failure();
+  if (failed(graph.addNodes(proto.node(), scope, builder)))
+    return failure();
+  if (std::string node = rewrittenNode(proto); !node.empty())
+    op->setAttr("onnx.rewritten", builder.getStringAttr(node));
+  for (const auto &output : proto.output())
+    if (failed(addOutput(output, scope, interface)))
+      return failure();
+  if (algorithm && failed(addAlgorithm(builder, scope, graph, interface)))
+    return failure();
+  onnx::ReturnOp::create(builder, graph.modelLoc(), interface.outputs);
+  op.setFunctionType(
+      builder.getFunctionType(body->getArgumentTypes(), ValueRange(interface.outputs).getTypes()));
+  op.setArgAttrsAttr(builder.getArrayAttr(interface.argAttrs));
+  op.setResAttrsAttr(builder.getArrayAttr(interface.resAttrs));
+  return success();
+}
+
+Attribute Importer::describe(StringRef valueName, ArrayAttr dims) {
+  Builder builder(&context);
+  NamedAttrList list;
+  list.set("onnx.name", builder.getStringAttr(valueName));
+  if (dims)
+    list.set("onnx.dims", dims);
+  return list.getDictionary(&context);
+}
+
+LogicalResult Importer::addInputs(const GraphProto &proto, Block &body, Scope &scope,
+                                  GraphBuilder &graph, Interface &interface) {
   // Old files list initializers among the inputs, as defaults: the initializer wins.
   llvm::StringSet<> initialized;
   for (const TensorProto &tensor : proto.initializer())
     initialized.insert(tensor.name());
-  SmallVector<Attribute> argAttrs, resAttrs;
   for (const auto &input : proto.input()) {
     if (initialized.contains(input.name()))
       continue;
@@ -261,34 +317,84 @@ LogicalResult Importer::buildGraph(ModuleOp module) {
       return error("an input has no name");
     ArrayAttr dims;
     Type type = convertType(input.type(), &context, dims);
-    Value argument = body->addArgument(type, NameLoc::get(builder.getStringAttr(input.name())));
-    argAttrs.push_back(describe(input.name(), dims));
+    Value argument = body.addArgument(type, NameLoc::get(StringAttr::get(&context, input.name())));
+    interface.argAttrs.push_back(describe(input.name(), dims));
     if (failed(graph.define(scope, input.name(), argument, "an input")))
       return failure();
   }
-  for (auto [tensor, raw] : llvm::zip(proto.initializer(), stripped.initializers))
-    if (failed(addInitializer(tensor, raw, scope, builder, graph)))
+  return success();
+}
+
+LogicalResult Importer::addOutput(const ::onnx::ValueInfoProto &output, const Scope &scope,
+                                  Interface &interface) {
+  Value value = scope.find(output.name());
+  if (!value)
+    return error("the output '" + output.name() + "' is defined nowhere");
+  if (!interface.outputNames.insert(output.name()).second)
+    return error("the graph has the output '" + output.name() + "' twice");
+  ArrayAttr dims;
+  convertType(output.type(), &context, dims);
+  interface.outputs.push_back(value);
+  interface.resAttrs.push_back(describe(output.name(), dims));
+  return success();
+}
+
+/// The algorithm's graph continues the model's. An output that is bound to an initializer becomes
+/// a result with `onnx.updates`; what a Gradient node differentiates becomes an output.
+LogicalResult Importer::addAlgorithm(OpBuilder &builder, Scope &scope, GraphBuilder &graph,
+                                     Interface &interface) {
+  if (model.training_info_size() > 1)
+    return error("the model has " + Twine(model.training_info_size()) +
+                 " training algorithms (training_info), only one is supported; --optimizer NAME "
+                 "trains it without them");
+  const ::onnx::TrainingInfoProto &info = model.training_info(0);
+  if (info.initialization_binding_size())
+    return error("the initialization of the model's training_info is not supported; run it once "
+                 "and store what it gives in the initializers, or use --optimizer NAME, which "
+                 "leaves training_info out");
+  if (!info.update_binding_size())
+    return error("the model's training_info updates no initializer (update_binding is empty); "
+                 "--optimizer NAME leaves it out");
+  const GraphProto &proto = info.algorithm();
+  graph.readTypes(proto, scope);
+  if (failed(addInputs(proto, *builder.getInsertionBlock(), scope, graph, interface)))
+    return failure();
+  for (const TensorProto &tensor : proto.initializer())
+    if (failed(addInitializer(tensor, RawRange(), scope, builder, graph)))
       return failure();
   if (failed(graph.addNodes(proto.node(), scope, builder)))
     return failure();
-  SmallVector<Value> outputs;
-  llvm::StringSet<> outputNames;
-  for (const auto &output : proto.output()) {
-    Value value = scope.find(output.name());
-    if (!value)
-      return error("the output '" + output.name() + "' is defined nowhere");
-    if (!outputNames.insert(output.name()).second)
-      return error("the graph has the output '" + output.name() + "' twice");
-    ArrayAttr dims;
-    convertType(output.type(), &context, dims);
-    outputs.push_back(value);
-    resAttrs.push_back(describe(output.name(), dims));
+  llvm::StringSet<> bound, updated, results;
+  for (const auto &output : model.graph().output())
+    results.insert(output.name());
+  for (const auto &output : proto.output())
+    results.insert(output.name());
+  for (const auto &binding : info.update_binding())
+    bound.insert(binding.value());
+  for (const auto &output : proto.output())
+    if (!bound.contains(output.name()) && failed(addOutput(output, scope, interface)))
+      return failure();
+  for (const ::onnx::NodeProto &node : proto.node())
+    for (const auto &attribute : node.attribute())
+      if (isGradient(node) && attribute.name() == "y" &&
+          interface.outputNames.insert(attribute.s()).second) {
+        interface.outputs.push_back(scope.find(attribute.s()));
+        interface.resAttrs.push_back(describe(attribute.s(), nullptr));
+      }
+  for (const auto &binding : info.update_binding()) {
+    Value initializer = scope.find(binding.key()), value = scope.find(binding.value());
+    if (!initializer || !initializer.getDefiningOp<onnx::InitializerOp>())
+      return error("training_info updates '" + binding.key() + "', which is no initializer");
+    if (!updated.insert(binding.key()).second)
+      return error("training_info updates '" + binding.key() + "' twice");
+    if (!value || !results.contains(binding.value()))
+      return error("training_info updates '" + binding.key() + "' with '" + binding.value() +
+                   "', which is no output");
+    NamedAttrList list(cast<DictionaryAttr>(describe(binding.value(), nullptr)));
+    list.set(onnx::kUpdatesAttr, builder.getStringAttr(binding.key()));
+    interface.outputs.push_back(value);
+    interface.resAttrs.push_back(list.getDictionary(&context));
   }
-  onnx::ReturnOp::create(builder, graph.modelLoc(), outputs);
-  op.setFunctionType(
-      builder.getFunctionType(body->getArgumentTypes(), ValueRange(outputs).getTypes()));
-  op.setArgAttrsAttr(builder.getArrayAttr(argAttrs));
-  op.setResAttrsAttr(builder.getArrayAttr(resAttrs));
   return success();
 }
 
@@ -304,9 +410,10 @@ OwningOpRef<ModuleOp> Importer::run() {
 
 } // namespace
 
-OwningOpRef<ModuleOp> importONNX(StringRef path, MLIRContext &context, ImportedModel &out) {
+OwningOpRef<ModuleOp> importONNX(StringRef path, MLIRContext &context, ImportedModel &out,
+                                 bool algorithm) {
   out = ImportedModel();
-  return Importer(path, context, out).run();
+  return Importer(path, context, out, algorithm).run();
 }
 
 } // namespace trainc

@@ -95,19 +95,21 @@ std::string tensorLayout(const TensorProto &tensor, MLIRContext *context, Tensor
   SmallVector<int64_t> shape;
   uint64_t elements = 1;
   bool overflow = false, empty = false;
+  // Nor may the other sizes of an empty tensor be beyond all bounds: products of some are formed,
+  // too.
   for (int64_t dim : tensor.dims()) {
     if (dim < 0)
       return ("it has a negative dimension (" + Twine(dim) + ")").str();
     shape.push_back(dim);
     empty |= dim == 0;
     bool wrapped = false;
-    elements = llvm::SaturatingMultiply<uint64_t>(elements, dim, &wrapped);
+    elements = llvm::SaturatingMultiply<uint64_t>(elements, std::max<int64_t>(dim, 1), &wrapped);
     overflow |= wrapped;
   }
+  if (overflow || elements > (uint64_t(1) << 56))
+    return "its shape has more elements than memory can hold";
   if (empty)
     elements = 0;
-  else if (overflow || elements > (uint64_t(1) << 56))
-    return "its shape has more elements than memory can hold";
   unsigned bits = 0;
   if (auto complex = dyn_cast<ComplexType>(element))
     bits = 2 * complex.getElementType().getIntOrFloatBitWidth();

@@ -27,7 +27,7 @@ struct Field {
 
 class Walker {
 public:
-  Walker(StringRef file, uint64_t keep, StrippedModel &out) : file(file), keep(keep), out(out) {}
+  Walker(StringRef file, StrippedModel &out) : file(file), out(out) {}
 
   std::string run() {
     out.bytes.reserve(1 << 16);
@@ -143,23 +143,19 @@ private:
       range.present = true;
       range.offset = field.payload;
       range.length = field.end - field.payload;
-      range.stripped = range.length > keep;
-      return range.stripped || copy(field, to);
+      return true;
     });
     out.initializers.push_back(range);
     return ok;
   }
 
   StringRef file;
-  uint64_t keep;
   StrippedModel &out;
   std::string error;
 };
 
 } // namespace
 
-std::string stripModel(StringRef file, uint64_t keep, StrippedModel &out) {
-  return Walker(file, keep, out).run();
-}
+std::string stripModel(StringRef file, StrippedModel &out) { return Walker(file, out).run(); }
 
 } // namespace trainc::detail

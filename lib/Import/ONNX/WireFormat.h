@@ -16,12 +16,11 @@ namespace trainc::detail {
 /// `raw_data` of one initializer, in bytes of the file. `present` is false if it has none.
 struct RawRange {
   bool present = false;
-  bool stripped = false;
   uint64_t offset = 0;
   uint64_t length = 0;
 };
 
-/// A model without the large `raw_data` of its graph's initializers.
+/// A model without the `raw_data` of its graph's initializers.
 struct StrippedModel {
   std::string bytes;
   /// One entry for each initializer of the main graph, in file order.
@@ -29,9 +28,9 @@ struct StrippedModel {
   bool hasGraph = false;
 };
 
-/// Walks ModelProto.graph.initializer of `file`; raw_data longer than `keep` bytes is left out of
-/// the copy. Returns an empty string, or what is wrong with the file.
-std::string stripModel(llvm::StringRef file, uint64_t keep, StrippedModel &out);
+/// Walks ModelProto.graph.initializer of `file`; raw_data is left out of the copy. Returns an empty
+/// string, or what is wrong with the file.
+std::string stripModel(llvm::StringRef file, StrippedModel &out);
 
 } // namespace trainc::detail
 

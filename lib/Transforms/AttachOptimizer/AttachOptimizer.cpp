@@ -63,6 +63,9 @@ private:
     options.epsilon = epsilon < 0 ? spec->defaultEpsilon : double(epsilon);
     options.momentum = momentum;
     options.nesterov = nesterov;
+    options.biasCorrection = biasCorrection;
+    if (!options.biasCorrection && spec->name != "adamw-hf")
+      return module.emitError("only adamw-hf can do without bias correction, not ") << spec->name;
     if (!(options.momentum >= 0))
       return module.emitError("expected a momentum of at least 0, got ") << options.momentum;
     if (options.nesterov && options.momentum == 0)

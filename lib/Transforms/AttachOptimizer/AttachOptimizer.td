@@ -34,12 +34,14 @@ def AttachOptimizerPass : Pass<"attach-optimizer", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::trainc::train::TrainDialect", "::mlir::func::FuncDialect"];
   let options = [
-    Option<"kind", "kind", "std::string", "\"adamw\"", "the optimizer: sgd, adam, adamw or lamb">,
+    Option<"kind", "kind", "std::string", "\"adamw\"", "the optimizer: sgd, adam, adamw, adamw-hf or lamb">,
     ListOption<"betas", "betas", "double", "decay of the averages of g and g^2; default 0.9,0.999">,
     Option<"epsilon", "eps", "double", "-1.0",
            "added to the denominator; negative: the optimizer's default (1e-8; lamb 1e-6)">,
     Option<"momentum", "momentum", "double", "0.0", "momentum of sgd">,
     Option<"nesterov", "nesterov", "bool", "false", "Nesterov's form of momentum">,
+    Option<"biasCorrection", "bias-correction", "bool", "true",
+           "off: averages are used as they are (adamw-hf)">,
     Option<"clip", "clip", "bool", "false",
            "clip the norm of all gradients together to the hyper-parameter clip_norm">,
   ];

@@ -85,19 +85,20 @@ private:
   bool dependsOn(int from, int target, llvm::DenseSet<int> &visited) {
     if (from == target)
       return true;
-    if (groups[from].maxPosition < groups[target].minPosition || !visited.insert(from).second)
+    // Positions prove nothing: a group that `from` reads may have later members that read `target`.
+    if (!visited.insert(from).second)
       return false;
-    bool found = false;
-    for (Operation *op : groups[from].members)
-      for (Value operand : op->getOperands()) {
-        forEachLeaf(operand, [&](Value leaf) {
-          int g = groupOfValue(leaf);
-          found = found || (g >= 0 && g != from && dependsOn(g, target, visited));
-        });
-        if (found)
-          return true;
-      }
-    return false;
+    return llvm::any_of(groups[from].sources, [&](Operation *source) {
+      auto it = groupOf.find(source);
+      return it != groupOf.end() && it->second != from && dependsOn(it->second, target, visited);
+    });
+  }
+  void addSources(Operation *op, Group &group) {
+    for (Value operand : op->getOperands())
+      forEachLeaf(operand, [&](Value leaf) {
+        if (Operation *def = leaf.getDefiningOp())
+          group.sources.push_back(def);
+      });
   }
 
   /// Whether `op` is inline and repeats `value`, a kept one of `group`, along its reduced axes.
@@ -172,6 +173,7 @@ private:
       group.space = space.full;
       group.reduced = space.reduced;
     }
+    addSources(op, group);
     groups.push_back(std::move(group));
     return groupOf[op] = groups.size() - 1;
   }
@@ -179,6 +181,7 @@ private:
     Group &group = groups[g];
     group.members.push_back(op);
     group.maxPosition = std::max(group.maxPosition, position[op]);
+    addSources(op, group);
     Space space = spaceOf(op);
     if (!space.reduced.empty())
       group.reduced = space.reduced;
@@ -220,6 +223,7 @@ private:
     for (Operation *op : b.members)
       groupOf[op] = g;
     a.members.append(b.members);
+    a.sources.append(b.sources);
     llvm::sort(a.members, [&](Operation *x, Operation *y) { return position[x] < position[y]; });
     a.reduced = reduced;
     a.minPosition = std::min(a.minPosition, b.minPosition);
@@ -377,6 +381,12 @@ private:
         newGroup(op, /*closed=*/true);
         return;
       }
+    }
+    // Of views in a row that nobody can read in place the last one is a kernel, the others inside.
+    if (view && op->hasOneUse()) {
+      Operation *user = *op->user_begin();
+      if (getFusionRole(user) == FusionRole::Access && isa<StridedViewOpInterface>(user))
+        return;
     }
     materialized.insert(op);
     newGroup(op, /*closed=*/false);
@@ -641,6 +651,15 @@ private:
     return due;
   }
 
+  /// Whether `g` is emitted before `other`, by what has been found so far.
+  bool precedes(ArrayRef<llvm::SmallSetVector<int, 8>> readers, int g, int other,
+                llvm::DenseSet<int> &visited) {
+    return llvm::any_of(readers[g], [&](int reader) {
+      return reader == other ||
+             (visited.insert(reader).second && precedes(readers, reader, other, visited));
+    });
+  }
+
   /// An update runs once nobody needs the old value any more, so that it happens in place, and then
   /// at once, so that the gradient is freed.
   void orderUpdates(SmallVector<llvm::SmallSetVector<int, 8>> &readers,
@@ -667,7 +686,7 @@ private:
         continue;
       forEachReadingGroup(map, target, [&](int reader) {
         llvm::DenseSet<int> visited;
-        if (reader == updater || dependsOn(reader, updater, visited))
+        if (reader == updater || precedes(readers, updater, reader, visited))
           return;
         if (readers[reader].insert(updater))
           ++missing[updater];

@@ -78,7 +78,7 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
         module.emitError("@") << name << " exists already: steps are formed once";
         return signalPassFailure();
       }
-    if (gradients && update)
+    if (gradients && (update || !micro))
       formStep(module, gradients, update);
     if (gradients && micro)
       formMicro(module, gradients);
@@ -100,11 +100,13 @@ private:
     StepBuilder step(module, "step", gradients.getLoc());
     step.argumentsLike(gradients, "parameter");
     step.argumentsLike(gradients, "input");
-    step.argumentsLike(update, "state");
+    if (update)
+      step.argumentsLike(update, "state");
     Guard guard(step, gradients.getLoc());
     std::optional<LossScale> scale = makeScale(step, gradients.getLoc(), /*changes=*/true);
     step.argumentsLike(gradients, "hyper");
-    step.argumentsLike(update, "hyper");
+    if (update)
+      step.argumentsLike(update, "hyper");
 
     SmallVector<Value> computed = inlineGradients(step, gradients, scale);
     llvm::StringMap<Value> byName;
@@ -112,15 +114,18 @@ private:
       if (getResultRole(gradients, i) == "loss") {
         step.result(computed[i], gradients.getResultAttrDict(i));
         guard.check(computed[i]);
-      } else {
+      } else if (getResultRole(gradients, i) == "gradient") {
         byName[getResultName(gradients, i)] = computed[i];
       }
     }
-    IRMapping mapping;
-    for (unsigned i = 0; i < update.getNumArguments(); ++i)
-      if (getArgRole(update, i) == "gradient")
-        mapping.map(update.getArgument(i), byName.lookup(getArgName(update, i)));
-    addUpdates(step, guard, update, mapping, scale);
+    addForwardUpdates(step, guard, gradients, computed);
+    if (update) {
+      IRMapping mapping;
+      for (unsigned i = 0; i < update.getNumArguments(); ++i)
+        if (getArgRole(update, i) == "gradient")
+          mapping.map(update.getArgument(i), byName.lookup(getArgName(update, i)));
+      addUpdates(step, guard, update, mapping, scale);
+    }
     guard.finish();
     step.finish();
   }
@@ -166,6 +171,7 @@ private:
         step.result(computed[i], gradients.getResultAttrDict(i));
         guard.check(computed[i]);
       }
+    addForwardUpdates(step, guard, gradients, computed);
     for (unsigned i = 0; i < gradients.getNumResults(); ++i) {
       if (getResultRole(gradients, i) != "gradient")
         continue;
@@ -176,6 +182,19 @@ private:
     }
     guard.finish();
     step.finish();
+  }
+
+  /// What the forward pass itself changes (running statistics), guarded by the flag.
+  void addForwardUpdates(StepBuilder &step, Guard &guard, func::FuncOp gradients,
+                         ArrayRef<Value> computed) {
+    for (unsigned i = 0; i < gradients.getNumResults(); ++i) {
+      if (getResultRole(gradients, i) != "update")
+        continue;
+      StringRef role = cast<StringAttr>(gradients.getResultAttr(i, kUpdatesAttr)).getValue();
+      StringRef name = getResultName(gradients, i);
+      Value old = step.argument(role, name, computed[i].getType(), gradients.getLoc());
+      step.update(role, name, guard.select(old, computed[i]));
+    }
   }
 
   /// @update again, guarded by the flag.
@@ -238,6 +257,13 @@ private:
       op->erase();
     }
     Block &block = func.getBody().front();
+    BitVector updates(func.getNumResults());
+    for (unsigned i = 0; i < func.getNumResults(); ++i)
+      if (getResultRole(func, i) == "update")
+        updates.set(i);
+    block.getTerminator()->eraseOperands(updates);
+    if (failed(func.eraseResults(updates)))
+      return failure();
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isOpTriviallyDead(&op))
         op.erase();

@@ -23,7 +23,8 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
     state as they are and halve the scale, without setting `nonfinite`; after 2000 updates in a row they double
     it (`growth_count`). `skipped_steps` are not counted in the optimizer's step number.
 
-    Without `@gradients` only `@eval` is made (inference); without `@update` no `@step`.
+    Without `@gradients` only `@eval` is made (inference); without `@update` no `@step`, unless `micro` is
+    off: then `@gradients` returns all updates itself (a model with an algorithm of its own).
 
     ```mlir
     func.func @gradients(%w {train.role = "parameter", ...}, %x, %grad_scale) -> (loss, gradient of w)

@@ -457,7 +457,10 @@ enum {
   /* since 1.1: return the result of the step before this one, made with this flag, too, so that a
      GPU need not wait for the host between steps. `trainrt_session_finish` returns the last one's.
      If it is NONFINITE, this step is not made */
-  TRAINRT_STEP_LAG = 2
+  TRAINRT_STEP_LAG = 2,
+  /* since 1.1: trainrt_session_check has found these batches to be good and nothing in them has
+     changed, so their values are not looked at again */
+  TRAINRT_STEP_CHECKED = 4
 };
 
 typedef struct trainrt_step_options {
@@ -504,6 +507,12 @@ static inline trainrt_step_result trainrt_step_result_default(void) {
 TRAINRT_API trainrt_status trainrt_step(trainrt_session *session, const trainrt_batch *batches,
                                         size_t batch_count, const trainrt_step_options *options,
                                         trainrt_step_result *result, trainrt_error **error);
+
+/* Since 1.1: checks batches as trainrt_step does before anything runs, with its errors. Safe from
+ * any thread, also while a step runs: a thread that loads data can do it ahead. */
+TRAINRT_API trainrt_status trainrt_session_check(trainrt_session *session,
+                                                 const trainrt_batch *batches, size_t batch_count,
+                                                 trainrt_error **error);
 
 /* Since 1.1: waits for a step made with TRAINRT_STEP_LAG whose result has not been returned, and
  * returns it, as trainrt_step without that flag would have; `result->step` is 0 if there is none.

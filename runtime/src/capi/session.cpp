@@ -78,6 +78,7 @@ trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, s
     stepOptions.weights = chosen.weights;
     stepOptions.allowNonfinite = chosen.flags & TRAINRT_STEP_ALLOW_NONFINITE;
     stepOptions.lag = chosen.flags & TRAINRT_STEP_LAG;
+    stepOptions.checked = chosen.flags & TRAINRT_STEP_CHECKED;
     session->impl->warnings().clear();
     StepResult done;
     const double waited = session->impl->waitedSeconds();
@@ -249,10 +250,23 @@ void trainrt_session_cancel(trainrt_session *session) {
 trainrt_status trainrt_step(trainrt_session *session, const trainrt_batch *batches,
                             size_t batch_count, const trainrt_step_options *options,
                             trainrt_step_result *result, trainrt_error **error) {
-  return runStep(session, batches, batch_count, options, result, error, TRAINRT_STEP_LAG,
+  return runStep(session, batches, batch_count, options, result, error,
+                 TRAINRT_STEP_LAG | TRAINRT_STEP_CHECKED,
                  [&](const auto &read, const auto &chosen, auto &done) {
                    return session->impl->step(read, chosen, done);
                  });
+}
+
+trainrt_status trainrt_session_check(trainrt_session *session, const trainrt_batch *batches,
+                                     size_t batch_count, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!session || (batch_count && !batches))
+      return nullArgument(session ? "batches" : "session");
+    std::vector<Batch> read(batch_count);
+    for (size_t i = 0; i < batch_count; ++i)
+      TRAINRT_TRY(readBatch(batches[i], read[i]));
+    return session->impl->check(read);
+  });
 }
 
 trainrt_status trainrt_session_finish(trainrt_session *session, trainrt_step_result *result,

@@ -13,10 +13,10 @@ namespace {
 
 class Binder {
 public:
-  Binder(const Program &program, const Function &function, bool fillMissing,
-         const std::function<Status(ArrayView &)> &locate, BoundBatch &bound)
-      : program(program), function(function), fillMissing(fillMissing), locate(locate),
-        bound(bound) {}
+  Binder(const Program &program, const Function &function, const BindOptions &options,
+         BoundBatch &bound)
+      : program(program), function(function), fillMissing(options.fillMissing),
+        checked(options.checked), locate(options.locate), bound(bound) {}
 
   Status run(const Batch &batch) {
     if (sameAsBefore(batch))
@@ -24,8 +24,7 @@ public:
     bound.function = nullptr;
     TRAINRT_TRY(bindFirst(batch));
     // From here on, what fits is known.
-    for (size_t i = 0; i < program.valueRules.size(); ++i)
-      TRAINRT_TRY(checkValues(program.valueRules[i], bound.ruleMax[i]));
+    TRAINRT_TRY(checkAllValues());
     bound.function = &function;
     bound.fillMissing = fillMissing;
     bound.signature = batch;
@@ -58,7 +57,11 @@ private:
         TRAINRT_TRY(locate(array));
       TRAINRT_TRY(checkType(function.inputs[i]));
     }
-    for (size_t i = 0; i < program.valueRules.size(); ++i)
+    return checkAllValues();
+  }
+
+  Status checkAllValues() {
+    for (size_t i = 0; !checked && i < program.valueRules.size(); ++i)
       TRAINRT_TRY(checkValues(program.valueRules[i], bound.ruleMax[i]));
     return {};
   }
@@ -348,7 +351,7 @@ private:
 
   const Program &program;
   const Function &function;
-  bool fillMissing;
+  bool fillMissing, checked;
   const std::function<Status(ArrayView &)> &locate;
   BoundBatch &bound;
   std::vector<bool> known;
@@ -370,9 +373,8 @@ bool allowedValue(const Symbol &symbol, int64_t value, std::string &reason) {
 }
 
 Status bindBatch(const Package &package, const Function &function, const Batch &batch,
-                 bool fillMissing, const std::function<Status(ArrayView &)> &locate,
-                 BoundBatch &bound) {
-  return Binder(package.program(), function, fillMissing, locate, bound).run(batch);
+                 const BindOptions &options, BoundBatch &bound) {
+  return Binder(package.program(), function, options, bound).run(batch);
 }
 
 } // namespace trainrt

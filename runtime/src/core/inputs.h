@@ -40,13 +40,17 @@ struct BoundBatch {
   std::vector<int64_t> ruleMax;
 };
 
-/// `fillMissing`: inputs that are not there are taken as zeros. Errors are BadData and name the
-/// input, the axis or the position, what was expected and, for values, the node that needs it.
-/// `locate`, unless empty, sets `onDevice` of an array; values there are not checked. `bound` may
-/// be that of an earlier batch, which makes the next one of the same shapes cheap.
+struct BindOptions {
+  bool fillMissing = false; ///< inputs that are not there are taken as zeros
+  bool checked = false;     ///< values have been found to be good
+  /// Unless empty: sets `onDevice` and `pinned` of an array. Values on a device are not checked.
+  std::function<Status(ArrayView &)> locate;
+};
+/// Errors are BadData and name the input, the axis or the position, what was expected and, for
+/// values, the node that needs it. `bound` may be that of an earlier batch, which makes the next
+/// one of the same shapes cheap.
 Status bindBatch(const Package &package, const Function &function, const Batch &batch,
-                 bool fillMissing, const std::function<Status(ArrayView &)> &locate,
-                 BoundBatch &bound);
+                 const BindOptions &options, BoundBatch &bound);
 
 /// Whether `value` may be the value of `symbol`; else the reason ("is below the minimum 1").
 bool allowedValue(const Symbol &symbol, int64_t value, std::string &reason);

@@ -165,6 +165,7 @@ Status readTensors(const Fields &root, const char *key, Role role,
       tensor.isLoss = kind == "loss";
     } else if (role == Role::Parameter) {
       TRAINRT_TRY(fields.flag("trainable", tensor.trainable));
+      TRAINRT_TRY(fields.flag("updated", tensor.updated));
       TRAINRT_TRY(readWeights(fields, tensor));
     }
     tensors.push_back(std::move(tensor));

@@ -29,6 +29,7 @@ struct Manifest {
     bool isLoss = false;                        ///< outputs
     // Parameters.
     bool trainable = false;
+    bool updated = false; ///< steps change it without a gradient (running statistics)
     bool hasWeights = false, embedded = false;
     std::string file; ///< relative to the package's folder; "weights.bin" if embedded
     int64_t offset = 0, length = 0;

@@ -33,7 +33,8 @@ Device::Source copyOf(const void *data, ThreadPool &pool) {
 } // namespace
 
 bool ParameterStore::inBlock(size_t index, bool readOnly) const {
-  return !device->isHost() || (!readOnly && package->parameter(index).trainable);
+  const Manifest::Tensor &parameter = package->parameter(index);
+  return !device->isHost() || (!readOnly && (parameter.trainable || parameter.updated));
 }
 
 Status ParameterStore::create(std::shared_ptr<const Package> source, Device &where, bool readOnly) {

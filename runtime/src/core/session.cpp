@@ -125,7 +125,8 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
     use.gradients = layOutGradients(package, ignored);
   use.scratch += scratch * int64_t(threads ? threads : availableCores());
   for (size_t i = 0; i < program.parameters.size(); ++i) {
-    bool copied = cuda || (microBatches && package.parameter(i).trainable);
+    const Manifest::Tensor &parameter = package.parameter(i);
+    bool copied = cuda || (microBatches && (parameter.trainable || parameter.updated));
     int64_t bytes = program.parameters[i].staticBytes;
     (copied ? use.parameters : use.mapped) +=
         copied ? padded(bytes, alignmentOf(program.target)) : bytes;
@@ -400,28 +401,11 @@ Status Session::initializeState() {
   return {};
 }
 
-Status Session::bind(const Function &function, const Batch &batch, bool fillMissing,
-                     BoundBatch &bound) {
-  std::function<Status(ArrayView &)> locate;
-  if (!device->isHost())
-    locate = [this](ArrayView &array) { return device->locate(array); };
-  return bindBatch(*source, function, batch, fillMissing, locate, bound);
-}
-
-Status Session::bindAll(const Function &function, const std::vector<Batch> &batches) {
-  if (inference)
-    return fail(Code::Unsupported,
-                source->manifest().training
-                    ? "the session was created for evaluation only"
-                    : "the package was compiled with --inference; it cannot train");
-  TRAINRT_TRY(usable());
-  bound.resize(batches.size());
-  for (size_t i = 0; i < batches.size(); ++i) {
-    Status status = bind(function, batches[i], false, bound[i]);
-    if (!status.ok())
-      return batches.size() == 1 ? status
-                                 : status.within("micro-batch " + std::to_string(i) + ": ");
-  }
+Status Session::prepareAll(const Function &function, const std::vector<Batch> &batches,
+                           const BindOptions &options) {
+  if (!inference)
+    TRAINRT_TRY(usable());
+  TRAINRT_TRY(bindAll(function, batches, options, bound));
   // All memory is there before anything changes.
   const ExecutionPlan *plan;
   for (const BoundBatch &batch : bound)
@@ -462,15 +446,14 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
                      StepResult &result) {
   if (batches.empty())
     return fail(Code::InvalidArgument, "a step needs at least one batch");
-  bool fused =
-      batches.size() == 1 && source->step() && (!options.weights || options.weights[0] == 1.0);
+  const Function *first = firstFunction(batches.size(), options.weights);
+  const bool fused = first && first == source->step();
   if (!fused && !inference && (!source->micro() || !source->update()))
     return fail(Code::Unsupported,
                 "the package cannot accumulate micro-batches (it has no functions "
                 "'micro' and 'update'); compile it again");
-  const Function *first = fused ? source->step() : source->micro();
   if (inference)
-    return bindAll(source->program().functions.front(), {});
+    return prepareAll(source->program().functions.front(), {}, {});
   // Without the flag, a step would not know that the one before it must not have happened.
   const bool ahead =
       options.lag && fused && device->runsAhead() && source->nonfiniteState() >= 0 && !observer;
@@ -478,7 +461,9 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
     settle();
   if (options.lag && finished.present && !finished.status.ok())
     return finish(result);
-  TRAINRT_TRY(bindAll(*first, batches));
+  BindOptions binding;
+  binding.checked = options.checked;
+  TRAINRT_TRY(prepareAll(*first, batches, binding));
   if (!fused) {
     const ExecutionPlan *plan;
     TRAINRT_TRY(prepare(*source->update(), noSymbols, plan));
@@ -656,11 +641,11 @@ Status Session::gradients(const std::vector<Batch> &batches, const StepOptions &
   if (batches.empty())
     return fail(Code::InvalidArgument, "gradients need at least one batch");
   if (inference)
-    return bindAll(source->program().functions.front(), {});
+    return prepareAll(source->program().functions.front(), {}, {});
   if (!source->micro())
     return fail(Code::Unsupported, "the package has no function 'micro'; compile it again");
   settle();
-  TRAINRT_TRY(bindAll(*source->micro(), batches));
+  TRAINRT_TRY(prepareAll(*source->micro(), batches, {}));
   TRAINRT_TRY(setHypers(options, steps + 1, result));
   if (numerics)
     numerics->reset();
@@ -683,7 +668,9 @@ Status Session::eval(const Batch &batch, bool fillMissing, double &loss) {
     return fail(Code::Unsupported, "the package has no evaluation function");
   settle();
   TRAINRT_TRY(usable());
-  TRAINRT_TRY(bind(*function, batch, fillMissing, evalBound));
+  BindOptions binding;
+  binding.fillMissing = fillMissing;
+  TRAINRT_TRY(bind(*function, batch, binding, evalBound));
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before it began");
   StepResult ignored;

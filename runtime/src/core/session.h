@@ -55,6 +55,7 @@ struct StepOptions {
   bool allowNonfinite = false;
   /// Return the result of the step before, so that a device need not wait for the host.
   bool lag = false;
+  bool checked = false; ///< `check` has found these batches to be good
 };
 
 struct StepResult {
@@ -78,6 +79,8 @@ public:
   /// With `lag`, `result` and an error that comes from running are those of the step before (step 0
   /// if there is none); when that one was not finite and this is an error, this step is not made.
   Status step(const std::vector<Batch> &batches, const StepOptions &options, StepResult &result);
+  /// As `step` checks its batches, before anything runs. Any thread, also while a step runs.
+  Status check(const std::vector<Batch> &batches) const;
   /// The result of a step with `lag` that has not been returned yet; step 0 if there is none.
   Status finish(StepResult &result) { return finish(result, true); }
   /// Waits for such a step, whose result is kept for `finish`. Whatever reads the step count or
@@ -147,9 +150,15 @@ private:
   Status start(const SessionOptions &options);
   Status usable() const;
   void *addressOf(Space space, uint32_t index) const;
-  Status bind(const Function &function, const Batch &batch, bool fillMissing, BoundBatch &bound);
+  Status bind(const Function &function, const Batch &batch, BindOptions options,
+              BoundBatch &into) const;
+  Status bindAll(const Function &function, const std::vector<Batch> &batches,
+                 const BindOptions &options, std::vector<BoundBatch> &into) const;
   /// Into `bound`, with all memory that the function needs for them.
-  Status bindAll(const Function &function, const std::vector<Batch> &batches);
+  Status prepareAll(const Function &function, const std::vector<Batch> &batches,
+                    const BindOptions &options);
+  /// What a step of so many micro-batches runs first; null if the package has none.
+  const Function *firstFunction(size_t batches, const double *weights) const;
   /// Gets all memory that the function needs with these symbols.
   Status prepare(const Function &function, const std::vector<int64_t> &symbols,
                  const ExecutionPlan *&plan);

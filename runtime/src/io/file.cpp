@@ -12,9 +12,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TRAINRT_ADDRESS_SANITIZER 1
+#endif
+#endif
+#if defined(TRAINRT_ADDRESS_SANITIZER) || defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
+#endif
+
 namespace trainrt {
 
 namespace {
+/// Behind a mapped file, to the end of its last page, zeros can be read: with AddressSanitizer,
+/// reading there is the error that it would be at the end of any other memory.
+uint64_t tailOf(uint64_t length) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return (page - length % page) % page;
+}
+
 Status systemError(const std::string &what, const std::string &path) {
   int code = errno;
   return fail(code == ENOENT ? Code::NotFound : Code::IoError, "cannot ", what, " '", path,
@@ -47,6 +66,7 @@ Status MappedFile::open(const std::string &path, std::shared_ptr<const MappedFil
       return status;
     }
     mapped->bytes = static_cast<const unsigned char *>(address);
+    ASAN_POISON_MEMORY_REGION(mapped->bytes + mapped->length, tailOf(mapped->length));
   }
   ::close(descriptor);
   file = std::move(mapped);
@@ -54,8 +74,10 @@ Status MappedFile::open(const std::string &path, std::shared_ptr<const MappedFil
 }
 
 MappedFile::~MappedFile() {
-  if (bytes)
-    munmap(const_cast<unsigned char *>(bytes), length);
+  if (!bytes)
+    return;
+  ASAN_UNPOISON_MEMORY_REGION(bytes + length, tailOf(length));
+  munmap(const_cast<unsigned char *>(bytes), length);
 }
 
 AtomicFile::~AtomicFile() {

@@ -89,7 +89,7 @@ Status Session::tune(const std::vector<Batch> &batches, double seconds, TuningRe
   const Function &first = inference ? source->program().functions.front()
                           : fused   ? *source->step()
                                     : *source->micro();
-  TRAINRT_TRY(bindAll(first, batches));
+  TRAINRT_TRY(prepareAll(first, batches, {}));
   std::vector<const ExecutionPlan *> found;
   auto add = [&](const Function &function, const std::vector<int64_t> &symbols) {
     const ExecutionPlan *plan = nullptr;

@@ -145,6 +145,55 @@ func.func @f(%x: tensor<3xf32>) {
 }
 
 // -----
+func.func @f(%x: tensor<3x2xf32>) {
+  // expected-error@+1 {{expected two axes below the rank 2, got 1 and 2}}
+  %0 = train.window %x axis = 1 taps = 2 stride = 1 dilation = 1 : tensor<3x2xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<3x2xf32>) {
+  // expected-error@+1 {{expected a stride and a dilation of at least 1}}
+  %0 = train.window %x axis = 0 taps = 1 stride = 0 dilation = 1 : tensor<3x2xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<3x2xf32>) {
+  // expected-error@+1 {{expected size 2 on axis 1 of the result, got 1}}
+  %0 = train.window %x axis = 0 taps = 1 stride = 1 dilation = 1 : tensor<3x2xf32> -> tensor<3x1xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<3x2xf32>) {
+  // expected-error@+1 {{reaches position 4 of an axis of size 3}}
+  %0 = train.window %x axis = 0 taps = 1 stride = 3 dilation = 1 : tensor<3x2xf32> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<3x2xf32>) {
+  // expected-error@+1 {{reaches position 5 of an axis of size 5}}
+  %0 = train.spread %x axis = 0 taps = 1 stride = 2 dilation = 1 : tensor<3x2xf32> -> tensor<5x2xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<3x2xf32>) {
+  // expected-error@+1 {{expected a result of rank 2, got 3}}
+  %0 = train.spread %x axis = 0 taps = 1 stride = 2 dilation = 1 : tensor<3x2xf32> -> tensor<6x2x1xf32>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<3x2xf32>) {
+  // expected-error@+1 {{expected the result to have the operand's element type}}
+  %0 = train.spread %x axis = 0 taps = 1 stride = 2 dilation = 1 : tensor<3x2xf32> -> tensor<6x2xf64>
+  return
+}
+
+// -----
 func.func @f(%x: tensor<3x2xf32>, %y: tensor<2x2xf32>) {
   // expected-error@+1 {{expected parts that add up to 6 on axis 0, got 5}}
   %0 = train.concat %x, %y axis = 0 : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<6x2xf32>

@@ -122,6 +122,69 @@ func.func @cos(%arg0: tensor<2x3xf32>) {
   return
 }
 
+// CHECK-LABEL: func.func @tan(
+func.func @tan(%arg0: tensor<2x3xf32>) {
+  // CHECK: train.tan %arg0 : tensor<2x3xf32>
+  %0 = train.tan %arg0 : tensor<2x3xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @asin(
+func.func @asin(%arg0: tensor<2x3xf32>) {
+  // CHECK: train.asin %arg0 : tensor<2x3xf32>
+  %0 = train.asin %arg0 : tensor<2x3xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @acos(
+func.func @acos(%arg0: tensor<2x3xf32>) {
+  // CHECK: train.acos %arg0 : tensor<2x3xf32>
+  %0 = train.acos %arg0 : tensor<2x3xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @atan(
+func.func @atan(%arg0: tensor<2x3xf32>) {
+  // CHECK: train.atan %arg0 : tensor<2x3xf32>
+  %0 = train.atan %arg0 : tensor<2x3xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @sinh(
+func.func @sinh(%arg0: tensor<2x3xf32>) {
+  // CHECK: train.sinh %arg0 : tensor<2x3xf32>
+  %0 = train.sinh %arg0 : tensor<2x3xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @cosh(
+func.func @cosh(%arg0: tensor<2x3xf32>) {
+  // CHECK: train.cosh %arg0 : tensor<2x3xf32>
+  %0 = train.cosh %arg0 : tensor<2x3xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @asinh(
+func.func @asinh(%arg0: tensor<2x3xf32>) {
+  // CHECK: train.asinh %arg0 : tensor<2x3xf32>
+  %0 = train.asinh %arg0 : tensor<2x3xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @acosh(
+func.func @acosh(%arg0: tensor<2x3xf32>) {
+  // CHECK: train.acosh %arg0 : tensor<2x3xf32>
+  %0 = train.acosh %arg0 : tensor<2x3xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @atanh(
+func.func @atanh(%arg0: tensor<2x3xf32>) {
+  // CHECK: train.atanh %arg0 : tensor<2x3xf32>
+  %0 = train.atanh %arg0 : tensor<2x3xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @gelu(
 func.func @gelu(%arg0: tensor<2x3xf32>) {
   // CHECK: train.gelu %arg0 : tensor<2x3xf32>
@@ -441,6 +504,27 @@ func.func @reshape_3(%arg0: tensor<2x3xf32>) {
 func.func @reshape_4(%arg0: tensor<2x3xf32>) {
   // CHECK: train.reshape %arg0 : tensor<2x3xf32> -> tensor<3x2xf32>
   %0 = train.reshape %arg0 : tensor<2x3xf32> -> tensor<3x2xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @window(
+func.func @window(%arg0: tensor<2x7x3xf32>) {
+  // CHECK: train.window %arg0 axis = 1 taps = 2 stride = 2 dilation = 1 : tensor<2x7x3xf32> -> tensor<2x3x3xf32>
+  %0 = train.window %arg0 axis = 1 taps = 2 stride = 2 dilation = 1 : tensor<2x7x3xf32> -> tensor<2x3x3xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @spread(
+func.func @spread(%arg0: tensor<?x3xf32, #train.dims<seq, 3>>) {
+  // CHECK: train.spread %arg0 axis = 0 taps = 1 stride = 2 dilation = 1 : tensor<?x3xf32, #train.dims<seq, 3>> -> tensor<?x3xf32, #train.dims<2*seq + 1, 3>>
+  %0 = train.spread %arg0 axis = 0 taps = 1 stride = 2 dilation = 1 : tensor<?x3xf32, #train.dims<seq, 3>> -> tensor<?x3xf32, #train.dims<2 * seq + 1, 3>>
+  return
+}
+
+// CHECK-LABEL: func.func @in_training(
+func.func @in_training(%arg0: tensor<8xf32>, %arg1: tensor<8xf32>) {
+  // CHECK: train.in_training %arg0 else %arg1 : tensor<8xf32>
+  %0 = train.in_training %arg0 else %arg1 : tensor<8xf32>
   return
 }
 

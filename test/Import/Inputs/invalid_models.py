@@ -10,12 +10,13 @@ import sys
 
 HEAD = "input x f32[4]\noutput y f32[4]\n"
 NODE = "node Relu(x) -> y\n"
+FUNCTION = "function my {}(a) -> b\n  node {}(a) -> b\n"
 
 # Text of the model -> what the message says.
 MODELS = {
     HEAD: "the graph is empty: it has no nodes",
     "input x f32[4]\n" + NODE: "the graph has no outputs",
-    "opset 12\n" + HEAD + NODE: "opset 12 is not supported, 13 to 23 are",
+    "opset 28\n" + HEAD + NODE: "opset 28 is not supported, 1 to 27 are",
     "opset 99\n" + HEAD + NODE: "opset 99 is not supported",
     "opset other 1\n" + HEAD + NODE: r"node 'Relu#0' \(Relu, opset 1\): the model imports no opset of the default",
     "ir 99\n" + HEAD + NODE: "IR version 99 is newer than 13",
@@ -43,6 +44,13 @@ MODELS = {
     HEAD + "init w f32[4] external small.bin 0 8\n" + NODE: "its external data has 8 bytes, its shape needs 16",
     HEAD + "init w f32[4] external small.bin minus 16\n" + NODE: "the offset 'minus' of its external data is not a number",
     HEAD + "init w f32[4] external . 0 16\n" + NODE: "is not a regular file",
+    "opset 18\nopset 17\n" + HEAD + NODE: "imports the opset of 'ai.onnx' in two versions, 18 and 17",
+    "opset 0\n" + HEAD + NODE: "opset 0 is not supported",
+    "opset -3\n" + HEAD + NODE: "opset -3 is not supported",
+    "opset my 1\nopset 18\n" + FUNCTION.format("F", "Relu") * 2 + HEAD + NODE: "the model defines the function 'F' twice",
+    "opset my 1\nopset 18\n" + FUNCTION.format("F0", "Relu")
+    + "".join(FUNCTION.format(f"F{i + 1}", f"my::F{i}") for i in range(100))
+    + HEAD + "node my::F100(x) -> y name=deep\n": r"node 'deep/.*its subgraphs and functions are nested more than 64 deep",
 }
 
 
@@ -116,6 +124,15 @@ def main():
     graph = b"\x0a" + varint(len(nested)) + nested
     write(b"\x3a" + varint(len(graph)) + graph)
     check("nested", "nested too deeply")
+
+    # Each of 60 functions calls the one before twice: 2^60 nodes if nobody stopped.
+    text = "opset my 1\nopset 18\n" + FUNCTION.format("F0", "Relu")
+    for i in range(60):
+        text += f"function my F{i + 1}(a) -> c\n  node my::F{i}(a) -> b\n  node my::F{i}(b) -> c\n"
+    with open(f"{folder}/in/m.txt", "w", encoding="utf-8") as file:
+        file.write(text + HEAD + "node my::F60(x) -> y\n")
+    subprocess.run([sys.executable, make, f"{folder}/in/m.txt", path], check=True)
+    check("functions that multiply", "the model has more than 4000000 nodes after its functions were inlined")
     if problems:
         sys.exit("\n".join(problems))
 

@@ -5,6 +5,7 @@
   ir 10                                   IR version (default 8)
   opset 20 | opset my.domain 1            opset imports (default: opset 18)
   name main_graph | meta KEY = TEXT       graph name; metadata ("\\n" is a new line)
+  graph-meta KEY = TEXT | node ... meta:KEY=TEXT    metadata of the graph, of a node
   input x f32[batch,4]                    also output, value (value_info); "f32" alone: no shape
   init w f32[4,3] = 0.5                   raw data: one number for all, or all of them
   init w f32[4,3] typed = 0.5             in the typed field
@@ -117,16 +118,19 @@ def node(text, graphs):
     match = re.fullmatch(r"\s*(?:([\w.]+)::)?(\w*)\((.*)\)\s*", head)
     domain, op, inputs = match.groups()
     outputs, attributes = [], []
-    words = re.findall(r'\w+=(?:"[^"]*"|\S+)|[^\s,]+|,', tail)
+    words = re.findall(r'[\w.:]+=(?:"[^"]*"|\S+)|[^\s,]+|,', tail)
     for word in words:
-        if re.match(r"\w+=", word):
+        if re.match(r"[\w.:]+=", word):
             attributes.append(word.split("=", 1))
         elif word != ",":
             outputs.append("" if word == "_" else word)
     out = b"".join(field(1, "" if i.strip() == "_" else i.strip()) for i in inputs.split(",") if i.strip())
     out += b"".join(field(2, o) for o in outputs) + field(4, op)
     for key, value in attributes:
-        out += field(3, value) if key == "name" else field(5, attribute(key, value, graphs))
+        if key.startswith("meta:"):
+            out += field(9, field(1, key[5:]) + field(2, value))
+        else:
+            out += field(3, value) if key == "name" else field(5, attribute(key, value, graphs))
     return out + (field(7, domain) if domain else b"")
 
 
@@ -178,6 +182,9 @@ def graph(pairs, graphs, model):
         elif word == "meta":
             key, _, text = rest.partition(" = ")
             model.append(field(14, field(1, key) + field(2, text.replace("\\n", "\n"))))
+        elif word == "graph-meta":
+            key, _, text = rest.partition(" = ")
+            out += field(16, field(1, key) + field(2, text.replace("\\n", "\n")))
         elif word == "opset":
             domain, version = ([""] + rest.split())[-2:]
             model.append(field(8, field(1, domain) + field(2, int(version))))

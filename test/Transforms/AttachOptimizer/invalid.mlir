@@ -6,7 +6,7 @@
 // RUN: not trainc-opt %s --attach-optimizer="kind=sgd nesterov" 2>&1 | FileCheck %s --check-prefix=NESTEROV
 
 // NONE: error: expected the function @gradients: run autodiff first
-// KIND: error: unknown optimizer 'lion'; known are adam, adamw, lamb, sgd
+// KIND: error: unknown optimizer 'lion'; known are adam, adamw, adamw-hf, lamb, sgd
 // COUNT: error: expected two betas, got 1
 // RANGE: error: expected betas in [0, 1), got 1
 // NESTEROV: error: expected a momentum above 0 with nesterov

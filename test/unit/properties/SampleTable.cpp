@@ -41,6 +41,16 @@ const Sample samples[] = {
     UNARY("round", "n"),
     UNARY("sin", "n"),
     UNARY("cos", "n"),
+    UNARY("tan", "u"),
+    UNARY("asin", "u"),
+    UNARY("acos", "u"),
+    UNARY("atan", "n"),
+    UNARY("sinh", "n"),
+    UNARY("cosh", "n"),
+    UNARY("asinh", "n"),
+    {"train.acosh", "%x: tensor<2x3xf64>",
+     "%1 = train.cosh %x : tensor<2x3xf64>\n%0 = train.acosh %1 : tensor<2x3xf64>", "p"},
+    UNARY("atanh", "u"),
     UNARY("gelu", "n"),
     {"train.gelu", "%x: tensor<2x3xf64>", "%0 = train.gelu %x tanh : tensor<2x3xf64>", "n"},
     UNARY("gelu_grad", "n"),
@@ -67,6 +77,9 @@ const Sample samples[] = {
     LOGICAL("and"),
     LOGICAL("or"),
     LOGICAL("xor"),
+    INTEGER("and", "i:-9:9 i:-9:9"),
+    INTEGER("or", "i:-9:9 i:-9:9"),
+    INTEGER("xor", "i:-9:9 i:-9:9"),
     {"train.not", "%x: tensor<2x3xi1>", "%0 = train.not %x : tensor<2x3xi1>", "b"},
     {"train.is_nan", "%x: tensor<2x3xf64>",
      "%0 = train.is_nan %x : tensor<2x3xf64> -> tensor<2x3xi1>", "m"},
@@ -149,6 +162,46 @@ const Sample samples[] = {
      "%0 = train.pad %x value = 1.0 : f64 low = <0, seq, 0> : " BS
      " -> tensor<?x?x4xf64, #train.dims<batch, 2 * seq, 4>>",
      "n"},
+    {"train.window", "%x: tensor<2x7x3xf64>",
+     "%0 = train.window %x axis = 1 taps = 2 stride = 2 dilation = 1 : tensor<2x7x3xf64> -> "
+     "tensor<2x3x3xf64>",
+     "n"},
+    {"train.window", "%x: tensor<9x2x4xf64>",
+     "%0 = train.window %x axis = 0 taps = 1 stride = 1 dilation = 3 : tensor<9x2x4xf64> -> "
+     "tensor<6x2x4xf64>",
+     "n"},
+    {"train.window", "%x: tensor<2x19x3xf64>",
+     "%0 = train.window %x axis = 1 taps = 2 stride = 1 dilation = 1 : tensor<2x19x3xf64> -> "
+     "tensor<2x17x3xf64>",
+     "n"},
+    {"train.window", "%x: tensor<?x?x2xf64, #train.dims<batch, 2 * seq + 1, 2>>",
+     "%0 = train.window %x axis = 1 taps = 2 stride = 2 dilation = 1 : "
+     "tensor<?x?x2xf64, #train.dims<batch, 2 * seq + 1, 2>> -> "
+     "tensor<?x?x2xf64, #train.dims<batch, seq, 2>>",
+     "n"},
+    {"train.window", "%x: tensor<3x2x19xf64>",
+     "%0 = train.window %x axis = 2 taps = 0 stride = 1 dilation = 1 : tensor<3x2x19xf64> -> "
+     "tensor<3x2x17xf64>",
+     "n"},
+    {"train.spread", "%x: tensor<3x2x9xf64>",
+     "%0 = train.spread %x axis = 2 taps = 0 stride = 2 dilation = 1 : tensor<3x2x9xf64> -> "
+     "tensor<3x2x19xf64>",
+     "n"},
+    {"train.spread", "%x: tensor<2x3x3xf64>",
+     "%0 = train.spread %x axis = 1 taps = 2 stride = 2 dilation = 1 : tensor<2x3x3xf64> -> "
+     "tensor<2x8x3xf64>",
+     "n"},
+    {"train.spread", "%x: tensor<6x2x4xf64>",
+     "%0 = train.spread %x axis = 0 taps = 1 stride = 1 dilation = 3 : tensor<6x2x4xf64> -> "
+     "tensor<9x2x4xf64>",
+     "n"},
+    {"train.spread", "%x: tensor<?x?x2xf64, #train.dims<batch, seq, 2>>",
+     "%0 = train.spread %x axis = 1 taps = 2 stride = 3 dilation = 2 : "
+     "tensor<?x?x2xf64, #train.dims<batch, seq, 2>> -> "
+     "tensor<?x?x2xf64, #train.dims<batch, 3 * seq, 2>>",
+     "n"},
+    {"train.in_training", "%x: tensor<2x3xf64>, %y: tensor<2x3xf64>",
+     "%0 = train.in_training %x else %y : tensor<2x3xf64>", "n n"},
     {"train.concat", "%x: tensor<2x3xf64>, %y: tensor<2x1xf64>, %z: tensor<2x2xf64>",
      "%0 = train.concat %x, %y, %z axis = 1 : (tensor<2x3xf64>, tensor<2x1xf64>, tensor<2x2xf64>) "
      "-> tensor<2x6xf64>",

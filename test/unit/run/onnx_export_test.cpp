@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The wire-format rewrite behind --export: messages, nodes in evaluation mode, and damaged bytes,
 // which end in an error and never in a crash.
-#include "run/onnx_nodes.h"
+#include "run/onnx/onnx_nodes.h"
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ std::string ifWith(const std::string &node) {
   const std::string graph = make([&](Message &graph) {
     graph.addBytes(1, node);
     graph.addText(2, "branch");
-    graph.addBytes(12, make([](Message &value) { value.addText(1, "outer"); }));
+    graph.addText(12, make([](Message &value) { value.addText(1, "outer"); }));
   });
   return nodeOf("If", {"condition"}, make([&](Message &attribute) {
                   attribute.addText(1, "then_branch");

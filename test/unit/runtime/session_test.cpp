@@ -454,6 +454,26 @@ TEST_F(SessionTest, HyperParametersAreChecked) {
   EXPECT_NE(status.message().find("compiled without clipping"), std::string::npos);
 }
 
+TEST_F(SessionTest, BatchesAreCheckedAhead) {
+  auto session = make();
+  TinyBatch batch(6);
+  EXPECT_TRUE(session->check({batch.batch()}).ok());
+  EXPECT_EQ(session->check({}).code(), Code::InvalidArgument);
+  batch.id[4] = 4;
+  Status ahead = session->check({batch.batch()});
+  StepResult result;
+  Status now = session->step({batch.batch()}, {}, result);
+  EXPECT_EQ(ahead.code(), Code::BadData);
+  EXPECT_EQ(ahead.message(), now.message());
+  // Values that were found good are not looked at again; shapes are.
+  StepOptions checked;
+  checked.checked = true;
+  Batch narrow = batch.batch();
+  narrow[0].array.shape[1] += 1;
+  EXPECT_EQ(session->step({narrow}, checked, result).code(), Code::BadData);
+  EXPECT_NE(session->step({batch.batch()}, checked, result).message(), now.message());
+}
+
 TEST_F(SessionTest, HostAllocator) {
   struct Count {
     int64_t bytes = 0;

@@ -53,6 +53,7 @@ FakeCuda state{9, 0, 1, size_t(1) << 30, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 std::map<uint64_t, size_t> blocks;
 std::map<CUgraphExec, size_t> graphs;
 std::vector<Stream *> streams;
+std::deque<Kernel> kernels;
 CUresult sticky = CUDA_SUCCESS;
 /// Milliseconds that work has taken so far.
 double now = 0;
@@ -89,9 +90,8 @@ void runAll(Stream *stream) {
 EXPORT FakeCuda *fakeCuda() { return &state; }
 
 /// For the fake libraries: work that takes so long.
-EXPORT void fakeCudaEnqueue(CUstream stream, double milliseconds,
-                            const std::function<void()> *work) {
-  enqueue(stream, [milliseconds, work = *work] {
+EXPORT void fakeCudaEnqueue(void *stream, double milliseconds, const std::function<void()> *work) {
+  enqueue(static_cast<CUstream>(stream), [milliseconds, work = *work] {
     work();
     now += milliseconds;
   });
@@ -388,8 +388,8 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
       static_cast<const int *>(dlsym(module, (std::string(name) + "_parameters").c_str()));
   if (!symbol || !count)
     return notFound;
-  *function = reinterpret_cast<CUfunction>(
-      new Kernel{reinterpret_cast<decltype(Kernel::run)>(symbol), name, size_t(*count)});
+  kernels.push_back({reinterpret_cast<decltype(Kernel::run)>(symbol), name, size_t(*count)});
+  *function = reinterpret_cast<CUfunction>(&kernels.back());
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuFuncGetAttribute(int *value, int, CUfunction) {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Batch normalisation. While training it divides by the statistics of the batch and moves the
+// running ones towards them, which are state of the step; in evaluation it divides by these.
+
+#include "NodeContext.h"
+
+using namespace mlir;
+using trainc::train::TrainBuilder;
+
+namespace trainc::legalize {
+
+/// f32 for the 16-bit types.
+static Type computeType(Type element) {
+  return element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(element.getContext()))
+                                              : element;
+}
+
+/// Whether the graph means the statistics of the batch.
+static bool isTrainingForm(NodeContext &c) {
+  if (c.op.getVersion() >= 14)
+    return c.attr("training_mode", int64_t(0)) != 0;
+  return c.numOutputs() > 1;
+}
+
+static LogicalResult batchNorm(NodeContext &c) {
+  if (!c.needFloat(0))
+    return failure();
+  if (c.rank(0) < 2)
+    return c.fail("it needs an input [batch, channels, axes...]");
+  DimAttr channels = c.dims(0)[1];
+  for (int64_t input : {1, 2, 3, 4})
+    if (!isa<FloatType>(c.element(input)) || c.dims(input) != Dims{channels})
+      return c.fail("its input " + Twine(input) + " does not have one number a channel");
+  const LegalizeOptions &options = *c.state.options;
+  bool training = isTrainingForm(c);
+  if (options.batchNorm != BatchNormMode::AsGraph)
+    training = options.batchNorm == BatchNormMode::Train;
+  else if (!training && !options.inference)
+    return c.fail("it is in inference form, as PyTorch's dynamo exporter writes it even in "
+                  "training mode; --batchnorm train normalises by the batch and updates the "
+                  "running statistics, --batchnorm frozen keeps these fixed");
+
+  TrainBuilder &tb = c.tb;
+  Dims dims = c.dims(0);
+  Type element = computeType(c.element(0));
+  Value x = tb.cast(c.tensor(0), element);
+  Value running[2] = {c.tensor(3), c.tensor(4)};
+  Value mean = tb.cast(running[0], element), variance = tb.cast(running[1], element);
+  SmallVector<int64_t> reduced = {0};
+  for (int64_t axis = 2; axis < c.rank(0); ++axis)
+    reduced.push_back(axis);
+  auto perChannel = [&](Value value) { return tb.broadcast(value, dims, {1}); };
+  if (training) {
+    Value batchMean = tb.mean(x, reduced);
+    Value centred = tb.sub(x, perChannel(batchMean));
+    Value batchVariance = tb.mean(tb.mul(centred, centred), reduced);
+    double momentum = c.attr("momentum", 0.9);
+    Value batch[2] = {batchMean, batchVariance};
+    for (int i : {0, 1}) {
+      Value *state = c.state.running(c.in(3 + i));
+      if (!state && !options.inference)
+        return c.fail("its running statistics are not initializers of the graph");
+      Value old = tb.cast(state ? *state : running[i], element);
+      Value moved = tb.add(tb.mul(old, tb.scalarLike(old, momentum)),
+                           tb.mul(batch[i], tb.scalarLike(old, 1 - momentum)));
+      moved = tb.cast(moved, c.element(3 + i));
+      if (state)
+        *state = moved;
+      (void)c.set(moved, 1 + i);
+    }
+    auto either = [&](Value ours, Value theirs) -> Value {
+      if (options.inference) // what the graph says is all there is
+        return ours;
+      return train::InTrainingOp::create(tb.b(), tb.loc(), ours.getType(), ours, theirs);
+    };
+    mean = either(batchMean, mean);
+    variance = either(batchVariance, variance);
+  }
+  Value deviation = tb.add(variance, tb.scalarLike(variance, c.attr("epsilon", 1e-5)));
+  Value y = tb.mul(tb.sub(x, perChannel(mean)), perChannel(tb.rsqrt(deviation)));
+  y = tb.add(tb.mul(y, perChannel(tb.cast(c.tensor(1), element))),
+             perChannel(tb.cast(c.tensor(2), element)));
+  return c.set(tb.cast(y, c.element(0)));
+}
+
+void registerBatchNorm(HandlerTable &table) {
+  table.add("BatchNormalization", batchNorm, 5, 9);
+  table.entries["BatchNormalization"].updates = {3, 4};
+}
+
+} // namespace trainc::legalize

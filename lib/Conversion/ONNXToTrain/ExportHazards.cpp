@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The evidence: PyTorch's list of the model's parameters in the graph's metadata, the mark that an
+// optimizer leaves on the nodes it rewrote, names that only exporters give, and one initializer in
+// two roles that no layer shares. docs/exporting.md tells users about each.
+
+#include "ExportHazards.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace trainc::legalize {
+
+/// "'a', 'b', 'c' and 4 more"
+static std::string listed(ArrayRef<std::string> names) {
+  constexpr size_t most = 3;
+  std::string text;
+  for (const std::string &name : names.take_front(most))
+    text += (text.empty() ? "'" : ", '") + name + "'";
+  if (names.size() > most)
+    text += " and " + std::to_string(names.size() - most) + " more";
+  return text;
+}
+
+static StringRef nameOf(onnx::NodeOp node) {
+  auto loc = dyn_cast<NameLoc>(node.getLoc());
+  return loc ? loc.getName().getValue() : node.getOpType();
+}
+
+/// What an initializer of one axis is to a node that reads it, or "" for anything else.
+static StringRef roleOf(OpOperand &use) {
+  auto node = dyn_cast<onnx::NodeOp>(use.getOwner());
+  if (!node || !node.getDomain().empty())
+    return {};
+  StringRef op = node.getOpType();
+  unsigned input = use.getOperandNumber();
+  bool norm = op == "LayerNormalization" || op == "BatchNormalization" ||
+              op == "InstanceNormalization" || op == "GroupNormalization" ||
+              op == "RMSNormalization";
+  if (norm)
+    return input == 1 ? "scale" : input == 2 ? "bias of a normalization" : "";
+  if (op == "Conv" || op == "ConvTranspose")
+    return input == 2 ? "bias of a convolution" : "";
+  // A layer may be exported as either, even in one graph.
+  if ((op == "Gemm" && input == 2) || op == "Add")
+    return "bias of a product";
+  return {};
+}
+
+/// Warns where one vector plays two of these roles: layers share their parameters as wholes, so
+/// only an optimizer that merges equal values makes such a thing.
+static void checkMerged(onnx::GraphOp graph, const llvm::StringSet<> &trained) {
+  std::vector<std::string> merged;
+  std::string example;
+  for (auto op : graph.getOps<onnx::InitializerOp>()) {
+    if (!trained.contains(op.getName()) || cast<RankedTensorType>(op.getType()).getRank() != 1)
+      continue;
+    StringRef role;
+    OpOperand *first = nullptr;
+    for (OpOperand &use : op.getResult().getUses()) {
+      StringRef other = roleOf(use);
+      if (other.empty() || other == role)
+        continue;
+      if (role.empty()) {
+        role = other;
+        first = &use;
+        continue;
+      }
+      if (merged.empty())
+        example = ("; '" + op.getName() + "' is the " + role + " in node '" +
+                   nameOf(cast<onnx::NodeOp>(first->getOwner())) + "' and the " + other +
+                   " in node '" + nameOf(cast<onnx::NodeOp>(use.getOwner())) + "'")
+                      .str();
+      merged.push_back(op.getName().str());
+      break;
+    }
+  }
+  if (!merged.empty())
+    emitWarning(graph.getLoc())
+        << "parameters of different layers are one initializer and will train as one: "
+        << listed(merged) << example
+        << ". An optimizer merged them since their values were equal; export with optimize=False";
+}
+
+/// A name that the exporter made up: onnx::MatMul_123, or a number.
+static bool isAnonymous(StringRef name) {
+  if (name.consume_front("onnx::"))
+    name = name.substr(name.rfind('_') + 1);
+  return !name.empty() && llvm::all_of(name, llvm::isDigit);
+}
+
+LogicalResult checkParameters(onnx::GraphOp graph, const TrainableRule &rule,
+                              const LegalizeResult &result) {
+  std::vector<std::string> unknown = rule.unknownNames();
+  if (!unknown.empty())
+    emitWarning(graph.getLoc())
+        << "the list of trainable initializers names " << listed(unknown) << ", which "
+        << (unknown.size() == 1 ? "does" : "do")
+        << " not exist and will not be trained; the exporter renamed, folded or merged "
+        << (unknown.size() == 1 ? "it" : "them") << ": export with optimize=False";
+  llvm::StringSet<> trained;
+  std::vector<std::string> anonymous;
+  for (const ParameterChoice &choice : result.trained) {
+    trained.insert(choice.name);
+    if (isAnonymous(choice.name))
+      anonymous.push_back(choice.name);
+  }
+  if (!anonymous.empty())
+    emitWarning(graph.getLoc())
+        << anonymous.size()
+        << " trained initializers have names that the exporter made up: " << listed(anonymous)
+        << "; --freeze, --no-decay and exported weights know them only by these. Export with "
+           "optimize=False, or in the older exporter with do_constant_folding=False";
+  checkMerged(graph, trained);
+  if (!rule.isDefault())
+    return success();
+
+  // Folded weights, such as the transpose of one, have the names of intermediate values.
+  std::vector<std::string> folded;
+  llvm::StringSet<> left;
+  for (const ParameterChoice &choice : result.excluded)
+    left.insert(choice.name);
+  for (auto op : graph.getOps<onnx::InitializerOp>())
+    if (left.contains(op.getName()) && TrainableRule::isValueName(op.getName()) &&
+        cast<RankedTensorType>(op.getType()).getRank() >= 2)
+      folded.push_back(op.getName().str());
+  auto rewritten = graph->getAttrOfType<StringAttr>("onnx.rewritten");
+  std::vector<std::string> lost = rule.lostParameters();
+  if (!lost.empty() && (rewritten || !folded.empty())) {
+    InFlightDiagnostic diag = emitError(graph.getLoc());
+    diag << lost.size()
+         << " of the model's parameters are no initializers of the graph: " << listed(lost)
+         << ". An optimizer of the exporter merged them with others of equal values or folded them";
+    if (!folded.empty())
+      diag << " (into " << listed(folded) << ")";
+    else
+      diag << " (it rewrote node '" << rewritten.getValue() << "')";
+    return diag << "; export with optimize=False, or say what to train with --trainable";
+  }
+  if (!folded.empty())
+    emitWarning(graph.getLoc())
+        << folded.size() << " float initializers have names of intermediate values and are not "
+        << "trained: " << listed(folded)
+        << "; if they are weights that an optimizer folded, export with optimize=False or name "
+           "them in --trainable";
+  return success();
+}
+
+//===- Sizes --------------------------------------------------------------===//
+
+/// Where the number `size` in the shape of one of the node's inputs comes from, as text.
+static std::string originOf(NodeContext &c, int64_t size) {
+  auto hasSize = [&](Value value) {
+    return !isa<NoneType>(value.getType()) &&
+           llvm::any_of(c.state.valueOf(value).dims,
+                        [&](DimAttr dim) { return dim.isConstant(size); });
+  };
+  Value at;
+  // A list of axes or a shape is of another type than the data, and its length is no such size.
+  auto pick = [&](onnx::NodeOp node, Type element) -> Value {
+    Value weight;
+    for (Value input : node.getInputs()) {
+      if (!hasSize(input) ||
+          (element && node.getInputs().size() > 1 && c.state.valueOf(input).element != element))
+        continue;
+      if (!input.getDefiningOp<onnx::InitializerOp>())
+        return input;
+      weight = weight ? weight : input;
+    }
+    return weight;
+  };
+  for (Value next = pick(c.op, Type()); next;) {
+    at = next;
+    auto node = at.getDefiningOp<onnx::NodeOp>();
+    next = node ? pick(node, c.state.valueOf(at).element) : Value();
+  }
+  if (!at)
+    return {};
+  if (auto node = at.getDefiningOp<onnx::NodeOp>())
+    return ("node '" + nameOf(node) + "' (" + node.getOpType() + ")").str();
+  if (auto initializer = at.getDefiningOp<onnx::InitializerOp>())
+    return ("initializer '" + initializer.getName() + "'").str();
+  auto argument = dyn_cast<BlockArgument>(at);
+  auto graph = argument ? dyn_cast<onnx::GraphOp>(argument.getOwner()->getParentOp()) : nullptr;
+  return graph ? ("input '" + graph.getInputName(argument.getArgNumber()) + "'").str() : "";
+}
+
+std::string unequalSizesHint(NodeContext &c, DimAttr a, DimAttr b) {
+  std::optional<int64_t> fixed = a.getConstant() ? a.getConstant() : b.getConstant();
+  DimAttr other = a.getConstant() ? b : a;
+  if (!fixed)
+    return "; give the inputs' axes one name, or fix both with --dim";
+  if (other.getConstant())
+    return "; the export does not fit itself";
+  std::string text = "; the " + std::to_string(*fixed) + " ";
+  std::string origin = originOf(c, *fixed);
+  text += origin.empty() ? "is fixed in the export" : "was fixed by the export in " + origin;
+  text += ": export with that size dynamic, or compile for one size with --dim ";
+  std::optional<StringRef> symbol = other.getSymbol();
+  return text + (symbol ? symbol->str() + "=" + std::to_string(*fixed) : std::string("NAME=N"));
+}
+
+} // namespace trainc::legalize

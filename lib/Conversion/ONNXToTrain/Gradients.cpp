@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The gradient operators of ONNX Runtime's training graphs. What has a formula of its own is
+// written out with the values that the forward pass left; convolutions, pools and resizing are
+// differentiated.
+
+#include "Compose.h"
+#include "Dropout.h"
+
+using namespace mlir;
+using trainc::train::TrainBuilder;
+
+namespace trainc::legalize {
+
+/// Whether the inputs from the first on are floats of one type and shape; a reason if not.
+static bool areAlike(NodeContext &c, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (!c.needFloat(i))
+      return false;
+    if (c.element(i) != c.element(0) || c.dims(i) != c.dims(0)) {
+      (void)c.fail("its inputs differ in type or shape");
+      return false;
+    }
+  }
+  return true;
+}
+
+//===- Activations --------------------------------------------------------===//
+
+static LogicalResult reluGrad(NodeContext &c) {
+  if (!areAlike(c, 2))
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Value dy = c.tensor(0), x = c.tensor(1);
+  return c.set(tb.select(tb.compare("gt", x, tb.scalarLike(x, 0)), dy, tb.scalarLike(dy, 0)));
+}
+
+static LogicalResult leakyReluGrad(NodeContext &c) {
+  if (!areAlike(c, 2))
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Value dy = c.tensor(0), y = c.tensor(1);
+  Value scaled = tb.mul(dy, tb.scalarLike(dy, c.attr("alpha", 0.01f)));
+  return c.set(tb.select(tb.compare("gt", y, tb.scalarLike(y, 0)), dy, scaled));
+}
+
+/// (Bias)(Fast)GeluGrad
+static LogicalResult geluGrad(NodeContext &c) {
+  if (!areAlike(c, 2))
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Value x = c.tensor(1);
+  if (c.has(2)) {
+    std::optional<Dims> dims = c.broadcastDims({c.dims(1), c.dims(2)});
+    if (!dims || *dims != c.dims(1) || c.element(2) != c.element(1))
+      return c.fail("its bias does not fit its input");
+    x = tb.add(x, c.broadcastTo(c.tensor(2), c.dims(1)));
+  }
+  bool tanh = c.op.getOpType().contains("Fast");
+  return c.set(tb.mul(c.tensor(0), tb.geluGrad(x, tanh)));
+}
+
+/// d(x * s) = s * (1 + alpha * x * (1 - s)), where s = sigmoid(alpha * x)
+static LogicalResult quickGeluGrad(NodeContext &c) {
+  if (!areAlike(c, 2))
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Value dy = c.tensor(0), x = c.tensor(1), one = tb.scalarLike(x, 1);
+  Value scaled = tb.mul(x, tb.scalarLike(x, c.attr("alpha", 1.702f)));
+  Value s = tb.sigmoid(scaled);
+  return c.set(tb.mul(dy, tb.mul(s, tb.add(one, tb.mul(scaled, tb.sub(one, s))))));
+}
+
+/// Of the output y: y * (1 - y)
+static LogicalResult sigmoidGrad(NodeContext &c) {
+  if (!areAlike(c, 2))
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Value y = c.tensor(1);
+  return c.set(tb.mul(c.tensor(0), tb.mul(y, tb.sub(tb.scalarLike(y, 1), y))));
+}
+
+/// Of the output y: 1 - y^2
+static LogicalResult tanhGrad(NodeContext &c) {
+  if (!areAlike(c, 2))
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Value y = c.tensor(1);
+  return c.set(tb.mul(c.tensor(0), tb.sub(tb.scalarLike(y, 1), tb.mul(y, y))));
+}
+
+/// (Log)SoftmaxGrad(_13), of the output; without _13 along the axes from `axis` on as one.
+static LogicalResult softmaxGrad(NodeContext &c) {
+  StringRef name = c.op.getOpType();
+  bool flat = !name.ends_with("_13");
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(flat ? 1 : -1)), c.rank(0));
+  if (!axis || !areAlike(c, 2))
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Value dy = c.tensor(0), y = c.tensor(1);
+  if (flat) {
+    ArrayRef<DimAttr> dims = c.dims(0);
+    Dims rows = {train::product(c.context(), dims.take_front(*axis)),
+                 train::product(c.context(), dims.drop_front(*axis))};
+    dy = tb.reshape(dy, rows);
+    y = tb.reshape(y, rows);
+    axis = 1;
+  }
+  Dims dims = train::getDims(dy);
+  auto total = [&](Value x) { return tb.broadcastAlong(tb.sum(x, {*axis}), dims, {*axis}); };
+  Value dx = name.starts_with("Log") ? tb.sub(dy, tb.mul(tb.exp(y), total(dy)))
+                                     : tb.mul(y, tb.sub(dy, total(tb.mul(dy, y))));
+  return c.set(tb.reshape(dx, c.dims(0)));
+}
+
+static LogicalResult dropoutGrad(NodeContext &c) {
+  std::optional<DropoutForm> form = c.needFloat(0) ? dropoutForm(c, 2, 3) : std::nullopt;
+  if (!form)
+    return failure();
+  if (!form->active || form->ratio == 0)
+    return c.alias(c.in(0));
+  if (c.dims(1) != c.dims(0))
+    return c.fail("its mask has another shape");
+  TrainBuilder &tb = c.tb;
+  Value dy = c.tensor(0), zero = tb.scalarLike(dy, 0);
+  if (form->ratio == 1)
+    return c.set(zero);
+  Value scaled = tb.mul(dy, tb.scalarLike(dy, 1 / (1 - form->ratio)));
+  return c.set(tb.select(c.tensor(1), scaled, zero));
+}
+
+//===- Losses -------------------------------------------------------------===//
+
+/// (softmax - one hot) for the rows that count, by their weights and the reduction; an added tensor
+/// at the end, if there is one.
+static LogicalResult crossEntropyGrad(NodeContext &c) {
+  bool internal = c.op.getOpType().contains("Internal");
+  StringRef reduction = c.attr("reduction", "mean");
+  if (!c.needFloat(1) || !c.needFloat(0) || !c.needInteger(2))
+    return failure();
+  if (c.rank(1) < 2 || c.rank(2) != c.rank(1) - 1)
+    return c.fail("it needs log probabilities [N, C, ...] and labels [N, ...]");
+  TrainBuilder &tb = c.tb;
+  Dims dims = c.dims(1), rows = c.dims(2);
+  Type element = c.element(1);
+  SmallVector<int64_t> rowAxes = {0};
+  for (int64_t i = 2; i < c.rank(1); ++i)
+    rowAxes.push_back(i);
+  auto overClasses = [&](Value row) { return tb.broadcast(row, dims, rowAxes); };
+  Value labels = tb.cast(c.tensor(2), tb.b().getI64Type()), counts;
+  if (internal && c.has(4)) {
+    auto ignored = c.constants(4, "ignore_index");
+    if (!ignored || ignored->size() != 1)
+      return failure();
+    counts = tb.compare("ne", labels, tb.scalarLike(labels, double((*ignored)[0])));
+  } else if (auto ignored = dyn_cast_or_null<IntegerAttr>(c.rawAttr("ignore_index"))) {
+    counts = tb.compare("ne", labels, tb.scalarLike(labels, double(ignored.getInt())));
+  }
+  Value weights; // of the rows
+  if (c.has(3)) {
+    Value safe = counts ? tb.select(counts, labels, tb.scalarLike(labels, 0)) : labels;
+    weights = tb.cast(tb.gather(c.tensor(3), safe, 0), element);
+  }
+  if (counts) {
+    Value one = tb.full(rows, element, 1);
+    weights = tb.select(counts, weights ? weights : one, tb.scalarLike(one, 0));
+  }
+  Value dy = tb.cast(c.tensor(0), element), factor;
+  if (reduction == "none") {
+    if (train::getDims(dy) != rows)
+      return c.fail("its output gradient does not have the labels' shape");
+    factor = weights ? tb.mul(dy, weights) : dy;
+  } else if (reduction == "mean" || reduction == "sum") {
+    if (!train::product(c.context(), train::getDims(dy)).isConstant(1))
+      return c.fail("its output gradient is not a scalar");
+    dy = tb.reshape(dy, {});
+    if (reduction == "mean")
+      dy = tb.div(dy, weights ? tb.sumAll(weights)
+                              : tb.dim(train::product(c.context(), rows), element));
+    factor = tb.broadcast(dy, rows, {});
+    if (weights)
+      factor = tb.mul(factor, weights);
+  } else {
+    return c.fail("reduction = '" + reduction + "' is unknown");
+  }
+  Value classes = tb.iota(dims, tb.b().getI64Type(), 1);
+  Value hit = tb.compare("eq", overClasses(labels), classes);
+  Value probability = tb.exp(c.tensor(1));
+  Value difference =
+      tb.select(hit, tb.sub(probability, tb.scalarLike(probability, 1)), probability);
+  Value dx = tb.mul(difference, overClasses(factor));
+  if (internal && c.has(5)) {
+    if (c.dims(5) != dims || c.element(5) != element)
+      return c.fail("its bias differs from the log probabilities in type or shape");
+    dx = tb.add(dx, c.tensor(5));
+  }
+  return c.set(dx);
+}
+
+//===- Normalisations -----------------------------------------------------===//
+
+/// LayerNormalizationGrad (y, x, scale, mean, rstd) and, without a mean,
+/// SimplifiedLayerNormalizationGrad (y, x, scale, rstd).
+static LogicalResult layerNormGrad(NodeContext &c) {
+  bool centred = !c.op.getOpType().starts_with("Simplified");
+  int64_t rstdInput = centred ? 4 : 3;
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(-1)), c.rank(1));
+  if (!axis || !areAlike(c, 2))
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Dims dims = c.dims(1);
+  Dims rows(dims.begin(), dims.begin() + *axis), normal(dims.begin() + *axis, dims.end());
+  Type element = c.element(rstdInput);
+  if (c.dims(2) != normal ||
+      train::product(c.context(), c.dims(rstdInput)) != train::product(c.context(), rows))
+    return c.fail("its scale or deviations do not have the shapes of the normalised axes and rows");
+  SmallVector<int64_t> outer = llvm::to_vector(llvm::seq<int64_t>(0, *axis)), inner;
+  for (int64_t i = *axis; i < c.rank(1); ++i)
+    inner.push_back(i);
+  auto ofRow = [&](Value x) { return tb.broadcastAlong(tb.reshape(x, rows), dims, inner); };
+  Value dy = tb.cast(c.tensor(0), element), x = tb.cast(c.tensor(1), element);
+  Value scale = tb.broadcast(tb.cast(c.tensor(2), element), dims, inner);
+  Value rstd = ofRow(c.tensor(rstdInput));
+  Value standard = tb.mul(centred ? tb.sub(x, ofRow(c.tensor(3))) : x, rstd);
+  Value g = tb.mul(dy, scale);
+  Value dx = tb.sub(g, tb.mul(standard, ofRow(tb.mean(tb.mul(g, standard), inner))));
+  if (centred)
+    dx = tb.sub(dx, ofRow(tb.mean(g, inner)));
+  auto overRows = [&](Value x) { return outer.empty() ? x : tb.sum(x, outer); };
+  (void)c.set(tb.cast(tb.mul(dx, rstd), c.element(1)), 0);
+  (void)c.set(tb.cast(overRows(tb.mul(dy, standard)), c.element(2)), 1);
+  if (centred)
+    (void)c.set(tb.cast(overRows(dy), c.element(2)), 2);
+  return success();
+}
+
+/// BatchNormInternal leaves the batch's mean and 1 / deviation for its gradient.
+static LogicalResult batchNormInternal(NodeContext &c) {
+  const LegalizeOptions &options = *c.state.options;
+  if (!c.needFloat(0) || c.rank(0) < 2)
+    return c.fail("it needs an input [batch, channels, axes...]");
+  if (options.batchNorm == BatchNormMode::Frozen || !c.attr("training_mode", int64_t(1)))
+    return c.fail("its gradient in the graph is that of the batch's statistics, which --batchnorm "
+                  "frozen cannot change");
+  DimAttr channels = c.dims(0)[1];
+  for (int64_t input : {1, 2, 3, 4})
+    if (!isa<FloatType>(c.element(input)) || c.dims(input) != Dims{channels})
+      return c.fail("its input " + Twine(input) + " does not have one number a channel");
+  TrainBuilder &tb = c.tb;
+  Dims dims = c.dims(0);
+  SmallVector<int64_t> reduced = {0};
+  for (int64_t axis = 2; axis < c.rank(0); ++axis)
+    reduced.push_back(axis);
+  auto ofChannel = [&](Value value) { return tb.broadcast(value, dims, {1}); };
+  Value x = c.tensor(0), mean = tb.mean(x, reduced);
+  Value centred = tb.sub(x, ofChannel(mean));
+  Value variance = tb.mean(tb.mul(centred, centred), reduced);
+  double momentum = c.attr("momentum", 0.9f);
+  Value batch[2] = {mean, variance};
+  Value used[2];
+  for (int i : {0, 1}) {
+    Value running = c.tensor(3 + i);
+    Value *state = c.state.running(c.in(3 + i));
+    if (!state && !options.inference)
+      return c.fail("its running statistics are not initializers of the graph");
+    Value old = state ? *state : running;
+    Value moved = tb.add(tb.mul(old, tb.scalarLike(old, momentum)),
+                         tb.mul(batch[i], tb.scalarLike(old, 1 - momentum)));
+    if (state)
+      *state = moved;
+    (void)c.set(moved, 1 + i);
+    used[i] = options.inference ? running
+                                : train::InTrainingOp::create(tb.b(), tb.loc(), batch[i].getType(),
+                                                              batch[i], running);
+  }
+  Value rstd = tb.rsqrt(tb.add(used[1], tb.scalarLike(used[1], c.attr("epsilon", 1e-5f))));
+  (void)c.set(used[0], 3);
+  (void)c.set(rstd, 4);
+  Value y = tb.mul(tb.sub(x, ofChannel(used[0])), ofChannel(rstd));
+  return c.set(tb.add(tb.mul(y, ofChannel(c.tensor(1))), ofChannel(c.tensor(2))));
+}
+
+static LogicalResult batchNormGrad(NodeContext &c) {
+  if (!areAlike(c, 2) || c.rank(1) < 2)
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Dims dims = c.dims(1);
+  SmallVector<int64_t> reduced = {0};
+  for (int64_t axis = 2; axis < c.rank(1); ++axis)
+    reduced.push_back(axis);
+  auto ofChannel = [&](Value value) { return tb.broadcast(value, dims, {1}); };
+  Value dy = c.tensor(0), rstd = ofChannel(c.tensor(4));
+  Value standard = tb.mul(tb.sub(c.tensor(1), ofChannel(c.tensor(3))), rstd);
+  Value dx = tb.sub(tb.sub(dy, ofChannel(tb.mean(dy, reduced))),
+                    tb.mul(standard, ofChannel(tb.mean(tb.mul(dy, standard), reduced))));
+  (void)c.set(tb.mul(tb.mul(dx, rstd), ofChannel(c.tensor(2))), 0);
+  (void)c.set(tb.sum(tb.mul(dy, standard), reduced), 1);
+  return c.set(tb.sum(dy, reduced), 2);
+}
+
+//===- Elements that move -------------------------------------------------===//
+
+/// The result type of a gradient whose shape is input `input`; null with a reason.
+static Type shapedLike(NodeContext &c, int64_t input, Type element) {
+  std::optional<Dims> dims = c.sizes(input, "shape");
+  return dims && c.needSizes(*dims) ? Type(train::getTensorType(*dims, element)) : Type();
+}
+
+static LogicalResult gatherGrad(NodeContext &c) {
+  Type type = c.needInteger(1) && c.needFloat(2) ? shapedLike(c, 0, c.element(2)) : Type();
+  if (!type)
+    return failure();
+  Dims expected = train::getDims(type);
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), expected.size());
+  if (!axis)
+    return failure();
+  expected.erase(expected.begin() + *axis);
+  expected.insert(expected.begin() + *axis, c.dims(1).begin(), c.dims(1).end());
+  Value dy = c.tensor(2);
+  if (c.dims(2) != expected) {
+    // ONNX Runtime takes axes without a known size for equal, and then leaves the sum over what was
+    // repeated out: gradients of position embeddings would be those of the first sample alone.
+    std::optional<Dims> common = c.broadcastDims({c.dims(2), expected});
+    if (!common || *common != c.dims(2))
+      return c.fail("its output gradient does not have the shape of what was gathered");
+    dy = sumTo(c, dy, expected);
+    c.state.warnings.emplace_back(
+        c.op.getLoc(),
+        "the graph lacks the sum of this gradient over an axis along which the values "
+        "were repeated; it is added here, where ONNX Runtime reads the first part");
+  }
+  return c.set(c.tb.scatterAdd(c.tensor(1), dy, *axis, type));
+}
+
+static LogicalResult gatherElementsGrad(NodeContext &c) {
+  Type type = c.needFloat(0) && c.needInteger(2) ? shapedLike(c, 1, c.element(0)) : Type();
+  if (!type)
+    return failure();
+  std::optional<int64_t> axis =
+      c.axis(c.attr("axis", int64_t(0)), cast<RankedTensorType>(type).getRank());
+  if (!axis)
+    return failure();
+  return c.set(train::ScatterElementsAddOp::create(c.tb.b(), c.tb.loc(), type, c.tensor(2),
+                                                   c.tensor(0), *axis));
+}
+
+/// The gradient of the operator `type` of a tensor that only its shape is known of.
+static LogicalResult gradientOfShape(NodeContext &c, StringRef type, int64_t shape,
+                                     int64_t gradient, ArrayRef<LegalValue *> others) {
+  Type result = c.needFloat(gradient) ? shapedLike(c, shape, c.element(gradient)) : Type();
+  if (!result)
+    return failure();
+  SmallVector<LegalValue *> inputs = {&asInput(c, c.tb.zeros(result))};
+  llvm::append_range(inputs, others);
+  auto dx = gradientOf(c, type, inputs, c.tensor(gradient), {0}, c.op.getNodeAttributes());
+  return failed(dx) ? failure() : c.set((*dx)[0]);
+}
+
+static LogicalResult gatherNdGrad(NodeContext &c) {
+  return gradientOfShape(c, "GatherND", 0, 2, {&c.in(1)});
+}
+
+static LogicalResult sliceGrad(NodeContext &c) {
+  SmallVector<LegalValue *> others = {&c.in(2), &c.in(3)};
+  for (int64_t i : {4, 5})
+    others.push_back(c.has(i) ? &c.in(i) : nullptr);
+  return gradientOfShape(c, "Slice", 1, 0, others);
+}
+
+//===- Through the forward operator ---------------------------------------===//
+
+/// Sets the outputs that are used to the gradients of the forward operator's inputs, in their
+/// order.
+static LogicalResult throughForward(NodeContext &c, StringRef type, ArrayRef<LegalValue *> inputs) {
+  SmallVector<unsigned> wanted;
+  for (unsigned i = 0; i < inputs.size(); ++i)
+    if (c.used(i))
+      wanted.push_back(i);
+  auto gradients = gradientOf(c, type, inputs, c.tensor(0), wanted, c.op.getNodeAttributes());
+  if (failed(gradients))
+    return failure();
+  for (auto [output, gradient] : llvm::zip_equal(wanted, *gradients))
+    (void)c.set(gradient, output);
+  return success();
+}
+
+static LogicalResult divGrad(NodeContext &c) {
+  return throughForward(c, "Div", {&c.in(1), &c.in(2)});
+}
+
+static LogicalResult convGrad(NodeContext &c) {
+  if (!c.needFloat(0) || !c.needFloat(1) || !c.needFloat(2) || c.rank(0) < 2)
+    return c.fail("it needs floats [batch, channels, axes...]");
+  StringRef type = c.op.getOpType() == "ConvGrad" ? "Conv" : "ConvTranspose";
+  if (c.used(2)) {
+    SmallVector<int64_t> reduced = {0};
+    for (int64_t axis = 2; axis < c.rank(0); ++axis)
+      reduced.push_back(axis);
+    (void)c.set(c.tb.sum(c.tensor(0), reduced), 2);
+  }
+  return throughForward(c, type, {&c.in(1), &c.in(2)});
+}
+
+static LogicalResult resizeGrad(NodeContext &c) {
+  SmallVector<LegalValue *> inputs = {&c.in(1)};
+  for (int64_t i : {2, 3})
+    inputs.push_back(c.has(i) ? &c.in(i) : nullptr);
+  auto dx = gradientOf(c, "Resize", inputs, c.tensor(0), {0}, c.op.getNodeAttributes());
+  return failed(dx) ? failure() : c.set((*dx)[0]);
+}
+
+/// MaxPoolGrad (dY, indices): what the pool's input was is known from the node of the indices.
+static LogicalResult maxPoolGrad(NodeContext &c) {
+  auto pool = c.op.getInputs()[1].getDefiningOp<onnx::NodeOp>();
+  if (!pool || pool.getOpType() != "MaxPool")
+    return c.fail("its indices are not those of a MaxPool");
+  auto dx = gradientOf(c, "MaxPool", {&c.state.valueOf(pool.getInputs()[0])}, c.tensor(0), {0},
+                       pool.getNodeAttributes());
+  return failed(dx) ? failure() : c.set((*dx)[0]);
+}
+
+static LogicalResult accumulator(NodeContext &c) {
+  return c.fail(
+      "this is a training model of ONNX Runtime, whose parameters are in a checkpoint: give "
+      "trainc the folder of the artifacts, or --checkpoint FILE beside the model, and "
+      "--optimizer-model FILE");
+}
+
+void registerGradients(HandlerTable &table) {
+  auto add = [&](StringRef name, Handler handler, int64_t required) {
+    table.add(("com.microsoft::" + name).str(), handler, required, 1);
+  };
+  add("ReluGrad", reluGrad, 2);
+  add("LeakyReluGrad", leakyReluGrad, 2);
+  for (StringRef name : {"GeluGrad", "FastGeluGrad", "BiasGeluGrad_dX", "BiasFastGeluGrad_dX"})
+    add(name, geluGrad, 2);
+  add("QuickGeluGrad", quickGeluGrad, 2);
+  add("SigmoidGrad", sigmoidGrad, 2);
+  add("TanhGrad", tanhGrad, 2);
+  for (StringRef name : {"SoftmaxGrad", "SoftmaxGrad_13", "LogSoftmaxGrad", "LogSoftmaxGrad_13"})
+    add(name, softmaxGrad, 2);
+  add("DropoutGrad", dropoutGrad, 2);
+  add("BitmaskDropoutGrad", dropoutGrad, 2);
+  add("SoftmaxCrossEntropyLossGrad", crossEntropyGrad, 3);
+  add("SoftmaxCrossEntropyLossInternalGrad", crossEntropyGrad, 3);
+  add("LayerNormalizationGrad", layerNormGrad, 5);
+  add("SimplifiedLayerNormalizationGrad", layerNormGrad, 4);
+  add("BatchNormInternal", batchNormInternal, 5);
+  table.entries["com.microsoft::BatchNormInternal"].updates = {3, 4};
+  add("BatchNormalizationGrad", batchNormGrad, 5);
+  add("GatherGrad", gatherGrad, 3);
+  add("GatherElementsGrad", gatherElementsGrad, 3);
+  add("GatherNDGrad", gatherNdGrad, 3);
+  add("SliceGrad", sliceGrad, 4);
+  add("DivGrad", divGrad, 3);
+  add("ConvGrad", convGrad, 3);
+  add("ConvTransposeGrad", convGrad, 3);
+  add("ResizeGrad", resizeGrad, 2);
+  for (StringRef name : {"com.microsoft::GatherGrad", "com.microsoft::GatherNDGrad"})
+    table.entries[name].kinds = HandlerTable::kIntegers;
+  table.add("MaxPoolGrad", maxPoolGrad, 2, 1);
+  add("InPlaceAccumulatorV2", accumulator, 2);
+  table.describe({"com.microsoft::InPlaceAccumulatorV2"}, 0, false);
+}
+
+} // namespace trainc::legalize

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Pools: reductions over the taps of sliding windows, or over whole images.
+
+#include "lib/Conversion/ONNXToTrain/Images/Windows.h"
+#include <limits>
+
+using namespace mlir;
+using trainc::train::ReduceKind;
+using trainc::train::TrainBuilder;
+
+namespace trainc::legalize {
+
+/// The largest element along `axes`; of equal ones the first takes the gradient, as in PyTorch.
+static Value firstMax(TrainBuilder &tb, Value x, ArrayRef<int64_t> axes) {
+  Dims dims = train::getDims(x);
+  Value largest = tb.broadcastAlong(tb.reduce(ReduceKind::max, x, axes), dims, axes);
+  // A NaN is as large as any.
+  Value wins = tb.logicalOr(tb.compare("ge", x, largest), tb.isNan(x));
+  Type integer = tb.b().getI64Type();
+  DimAttr count = tb.dimAttr(1);
+  Value position;
+  for (int64_t axis : llvm::reverse(axes)) {
+    Value along = tb.iota(dims, integer, axis);
+    if (!count.isConstant(1))
+      along = tb.mul(along, tb.splat(tb.dim(count, integer), along));
+    position = position ? tb.add(position, along) : along;
+    count = count * dims[axis];
+  }
+  Value none = tb.splat(tb.dim(count, integer), position);
+  Value first = tb.reduce(ReduceKind::min, tb.select(wins, position, none), axes);
+  Value chosen = tb.compare("eq", position, tb.broadcastAlong(first, dims, axes));
+  return tb.sum(tb.select(chosen, x, tb.scalarLike(x, 0)), axes);
+}
+
+/// (sum |x|^p)^(1/p) along `axes`.
+static Value powerNorm(TrainBuilder &tb, Value x, int64_t p, ArrayRef<int64_t> axes) {
+  if (p == 1)
+    return tb.sum(tb.abs(x), axes);
+  if (p == 2)
+    return tb.sqrt(tb.sum(tb.mul(x, x), axes));
+  Value sum = tb.sum(tb.pow(tb.abs(x), tb.scalarLike(x, double(p))), axes);
+  return tb.pow(sum, tb.scalarLike(sum, 1.0 / double(p)));
+}
+
+static LogicalResult maxPool(NodeContext &c) {
+  auto slidings = c.needFloat(0) ? readSlidings(c, {}) : std::nullopt;
+  if (!slidings)
+    return failure();
+  double lowest = -std::numeric_limits<double>::infinity();
+  Value windows = buildWindows(c.tb, c.tensor(0), *slidings, lowest);
+  return c.set(firstMax(c.tb, windows, tapAxes(*slidings)));
+}
+
+static LogicalResult averagePool(NodeContext &c) {
+  auto slidings = c.needFloat(0) ? readSlidings(c, {}) : std::nullopt;
+  if (!slidings)
+    return failure();
+  TrainBuilder &tb = c.tb;
+  bool withPads = c.attr("count_include_pad", int64_t(0));
+  SmallVector<int64_t> taps = tapAxes(*slidings);
+  Value y = tb.sum(buildWindows(tb, c.tensor(0), *slidings, 0), taps);
+  Dims dims = train::getDims(y);
+  // What a window counts is a product over the axes.
+  int64_t whole = 1;
+  for (auto [i, s] : llvm::enumerate(*slidings)) {
+    DimAttr end = s.size + s.low + s.high;
+    DimAttr counted = withPads ? end - c.dim(s.beyond) : s.size;
+    DimAttr low = withPads ? c.dim(0) : s.low;
+    if (counted == end) {
+      whole *= s.taps;
+      continue;
+    }
+    // [1, 1, positions] -> [taps, 1, 1, windows]
+    Sliding own = s;
+    own.size = counted;
+    own.low = low;
+    own.high = end - counted - low;
+    Value ones = tb.full({c.dim(1), c.dim(1), counted}, c.element(0), 1);
+    Value count = tb.sum(buildWindows(tb, ones, {own}, 0), {0});
+    count = tb.broadcast(tb.reshape(count, {s.count}), dims, {2 + int64_t(i)});
+    y = tb.div(y, count);
+  }
+  if (whole != 1)
+    y = tb.div(y, tb.scalarLike(y, double(whole)));
+  return c.set(y);
+}
+
+static LogicalResult lpPool(NodeContext &c) {
+  auto slidings = c.needFloat(0) ? readSlidings(c, {}) : std::nullopt;
+  if (!slidings)
+    return failure();
+  int64_t p = c.attr("p", int64_t(2));
+  if (p < 1)
+    return c.fail("its p has to be positive");
+  Value windows = buildWindows(c.tb, c.tensor(0), *slidings, 0);
+  return c.set(powerNorm(c.tb, windows, p, tapAxes(*slidings)));
+}
+
+/// [batch, channels, axes...] -> [batch, channels, 1, ...]
+static LogicalResult globalPool(NodeContext &c) {
+  if (!c.needFloat(0))
+    return failure();
+  if (c.rank(0) < 3)
+    return c.fail("it needs an input [batch, channels, axes...]");
+  TrainBuilder &tb = c.tb;
+  SmallVector<int64_t> axes;
+  Dims kept = c.dims(0);
+  for (int64_t axis = 2; axis < c.rank(0); ++axis) {
+    axes.push_back(axis);
+    kept[axis] = c.dim(1);
+  }
+  Value x = c.tensor(0), y;
+  if (c.op.getOpType() == "GlobalAveragePool")
+    y = tb.mean(x, axes);
+  else if (c.op.getOpType() == "GlobalMaxPool")
+    y = firstMax(tb, x, axes);
+  else
+    y = powerNorm(tb, x, std::max<int64_t>(1, c.attr("p", int64_t(2))), axes);
+  return c.set(tb.reshape(y, kept));
+}
+
+void registerPool(HandlerTable &table) {
+  table.add("MaxPool", maxPool, 1, 1);
+  table.add("AveragePool", averagePool, 1, 1);
+  table.add("LpPool", lpPool, 1, 1);
+  table.add("GlobalAveragePool", globalPool, 1, 1);
+  table.add("GlobalMaxPool", globalPool, 1, 1);
+  table.add("GlobalLpPool", globalPool, 1, 1);
+}
+
+} // namespace trainc::legalize

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Sliding windows from the attributes of convolutions and pools.
+
+#include "lib/Conversion/ONNXToTrain/Images/Windows.h"
+
+using namespace mlir;
+using trainc::train::TrainBuilder;
+
+namespace trainc::legalize {
+
+std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_t> kernel,
+                                                 bool transposed) {
+  auto fail = [&](const Twine &why) -> std::optional<SmallVector<Sliding>> {
+    (void)c.fail(why);
+    return std::nullopt;
+  };
+  int64_t axes = c.rank(0) - 2;
+  SmallVector<int64_t> taps(kernel);
+  if (auto given = c.ints("kernel_shape")) {
+    if (!kernel.empty() && *given != taps)
+      return fail("its kernel_shape is not that of its weight");
+    taps = *given;
+  }
+  if (axes < 1 || int64_t(taps.size()) != axes)
+    return fail("it needs an input [batch, channels, axes...] and one kernel size an axis");
+  auto perAxis = [&](StringRef name, int64_t count, int64_t otherwise) {
+    return c.ints(name).value_or(SmallVector<int64_t>(count, otherwise));
+  };
+  SmallVector<int64_t> strides = perAxis("strides", axes, 1),
+                       dilations = perAxis("dilations", axes, 1),
+                       pads = perAxis("pads", 2 * axes, 0);
+  if (int64_t(strides.size()) != axes || int64_t(dilations.size()) != axes ||
+      int64_t(pads.size()) != 2 * axes)
+    return fail("its strides, dilations or pads do not fit the axes of its input");
+  StringRef automatic = c.attr("auto_pad", "NOTSET");
+  if (!llvm::is_contained({"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}, automatic))
+    return fail("auto_pad '" + automatic + "' is not known");
+  bool ceil = c.attr("ceil_mode", int64_t(0));
+  SmallVector<Sliding> slidings;
+  for (int64_t i = 0; i < axes; ++i) {
+    Sliding s;
+    s.taps = taps[i];
+    s.stride = strides[i];
+    s.dilation = dilations[i];
+    s.size = c.dims(0)[2 + i];
+    if (s.taps < 1 || s.stride < 1 || s.dilation < 1 || pads[i] < 0 || pads[i + axes] < 0)
+      return fail("its kernel, strides and dilations have to be positive, its pads not negative");
+    s.low = c.dim(automatic == "NOTSET" ? pads[i] : 0);
+    s.high = c.dim(automatic == "NOTSET" ? pads[i + axes] : 0);
+    if (transposed) {
+      slidings.push_back(s);
+      continue;
+    }
+    DimAttr stride = c.dim(s.stride), one = c.dim(1);
+    if (automatic.starts_with("SAME")) {
+      s.count = train::floorDiv(s.size + c.dim(s.stride - 1), stride);
+      DimAttr all =
+          c.state.bounds.max((s.count - one) * stride + c.dim(s.reach()) - s.size, c.dim(0));
+      DimAttr half = train::floorDiv(all, c.dim(2));
+      s.low = automatic == "SAME_UPPER" ? half : all - half;
+      s.high = all - s.low;
+    } else {
+      DimAttr room = s.size + s.low + s.high - c.dim(s.reach());
+      if (ceil) {
+        auto known = room.getConstant();
+        if (!known)
+          return fail("ceil_mode needs a size that is known while compiling, not '" + s.size.str() +
+                      "'; fix it with --dim");
+        int64_t count = llvm::divideCeilSigned(*known, s.stride) + 1;
+        // A window has to begin inside of the input or of what is before it.
+        if ((count - 1) * s.stride >= *s.size.getConstant() + *s.low.getConstant())
+          --count;
+        s.count = c.dim(count);
+        s.beyond = std::max<int64_t>(0, (count - 1) * s.stride - *known);
+        s.high = s.high + c.dim(s.beyond);
+      } else {
+        s.count = train::floorDiv(room, stride) + one;
+      }
+    }
+    if (auto count = s.count.getConstant(); count && *count < 1)
+      return fail("its window of " + Twine(s.reach()) + " positions is larger than the axis of '" +
+                  s.size.str() + "'");
+    slidings.push_back(s);
+  }
+  return slidings;
+}
+
+SmallVector<int64_t> tapAxes(ArrayRef<Sliding> slidings) {
+  return llvm::to_vector(llvm::seq<int64_t>(0, slidings.size()));
+}
+
+Value buildWindows(TrainBuilder &tb, Value x, ArrayRef<Sliding> slidings, double padding) {
+  Dims own = train::getDims(x), low(2, tb.dimAttr(0)), padded(own.begin(), own.begin() + 2);
+  for (const Sliding &s : slidings) {
+    low.push_back(s.low);
+    padded.push_back(s.size + s.low + s.high);
+  }
+  if (padded != own || llvm::any_of(low, [](DimAttr size) { return !size.isConstant(0); }))
+    x = tb.pad(x, padding, low, padded);
+  int64_t axes = slidings.size();
+  // Windows that touch without overlapping cut the axes into pieces.
+  auto isCut = [&](int64_t i) {
+    const Sliding &s = slidings[i];
+    return s.dilation == 1 && s.stride == s.taps && padded[2 + i] == s.count * tb.dimAttr(s.taps);
+  };
+  if (llvm::all_of(llvm::seq<int64_t>(0, axes), isCut)) {
+    Dims cut(own.begin(), own.begin() + 2);
+    SmallVector<int64_t> taps, rest = {0, 1};
+    for (int64_t i = 0; i < axes; ++i) {
+      cut.append({slidings[i].count, tb.dimAttr(slidings[i].taps)});
+      rest.push_back(2 + 2 * i);
+      taps.push_back(3 + 2 * i);
+    }
+    taps.append(rest);
+    return tb.transpose(tb.reshape(x, cut), taps);
+  }
+  Dims dims;
+  SmallVector<int64_t> kept;
+  for (const Sliding &s : slidings)
+    dims.push_back(tb.dimAttr(s.taps));
+  for (DimAttr size : padded) {
+    kept.push_back(dims.size());
+    dims.push_back(size);
+  }
+  x = tb.broadcast(x, dims, kept);
+  for (auto [i, s] : llvm::enumerate(slidings)) {
+    int64_t axis = axes + 2 + int64_t(i);
+    dims[axis] = s.count;
+    x = train::WindowOp::create(tb.b(), tb.loc(),
+                                train::getTensorType(dims, train::getElementType(x)), x, axis,
+                                int64_t(i), s.stride, s.dilation);
+  }
+  return x;
+}
+
+} // namespace trainc::legalize

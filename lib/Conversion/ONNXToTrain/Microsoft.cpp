@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operators of ONNX Runtime's own domain that its optimizers put into graphs, forward ones: fused
+// activations and products, and variants of standard operators for training.
+
+#include "Compose.h"
+#include "Dropout.h"
+
+using namespace mlir;
+using trainc::train::TrainBuilder;
+
+namespace trainc::legalize {
+
+/// Input 0 plus the bias in input 1, if there is one; null with a reason.
+static Value withBias(NodeContext &c) {
+  if (!c.needFloat(0))
+    return {};
+  if (!c.has(1))
+    return c.tensor(0);
+  std::optional<Dims> dims = c.broadcastDims({c.dims(0), c.dims(1)});
+  if (!dims || *dims != c.dims(0) || c.element(1) != c.element(0)) {
+    (void)c.fail("its bias does not fit its input");
+    return {};
+  }
+  return c.tb.add(c.tensor(0), c.broadcastTo(c.tensor(1), c.dims(0)));
+}
+
+/// Gelu, BiasGelu (exact) and FastGelu (by tanh).
+static LogicalResult gelu(NodeContext &c) {
+  Value x = withBias(c);
+  if (!x)
+    return failure();
+  bool tanh = c.op.getOpType().contains("Fast");
+  return c.set(train::GeluOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, tanh));
+}
+
+/// x * sigmoid(alpha * x)
+static LogicalResult quickGelu(NodeContext &c) {
+  if (!c.needFloat(0))
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Value x = c.tensor(0);
+  Value scaled = tb.mul(x, tb.scalarLike(x, c.attr("alpha", 1.702f)));
+  return c.set(tb.mul(x, tb.sigmoid(scaled)));
+}
+
+/// alpha * op(A) * op(B), where op may swap the last two axes, or move the first one behind the
+/// other leading axes.
+static LogicalResult fusedMatMul(NodeContext &c) {
+  LogicalResult floats = success(c.needFloat(0) && c.needFloat(1));
+  if (failed(floats))
+    return failure();
+  auto operand = [&](int64_t input, StringRef swap, StringRef move) -> LegalValue & {
+    int64_t rank = c.rank(input);
+    SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+    if (c.attr(move, int64_t(0)) && rank > 2)
+      std::rotate(permutation.begin(), permutation.begin() + 1, permutation.end() - 1);
+    if (c.attr(swap, int64_t(0)) && rank > 1)
+      std::swap(permutation[rank - 1], permutation[rank - 2]);
+    if (llvm::is_sorted(permutation))
+      return c.in(input);
+    return asInput(c, c.tb.transpose(c.tensor(input), permutation));
+  };
+  LegalValue &a = operand(0, "transA", "transBatchA"), &b = operand(1, "transB", "transBatchB");
+  FailureOr<LegalValue *> product = applyOperator(c, "MatMul", {&a, &b});
+  if (failed(product))
+    return failure();
+  Value y = c.state.tensorOf(**product);
+  double alpha = c.attr("alpha", 1.0);
+  return c.set(alpha == 1 ? y : c.tb.mul(y, c.tb.scalarLike(y, alpha)));
+}
+
+/// Input 0 times, or over, a scalar of any type.
+static LogicalResult scale(NodeContext &c) {
+  if (!c.needFloat(0))
+    return failure();
+  if (!train::product(c.context(), c.dims(1)).isConstant(1))
+    return c.fail("its scale is not a scalar");
+  TrainBuilder &tb = c.tb;
+  Value x = c.tensor(0);
+  Value by = tb.splat(tb.cast(tb.reshape(c.tensor(1), {}), c.element(0)), x);
+  return c.set(c.attr("scale_down", int64_t(0)) ? tb.div(x, by) : tb.mul(x, by));
+}
+
+/// scale_0 * a + scale_1 * b + scale_2 * c
+static LogicalResult scaledSum(NodeContext &c) {
+  Value sum;
+  for (int64_t i = 0; i < c.numInputs(); ++i) {
+    if (!c.has(i))
+      continue;
+    if (!c.needFloat(i) || c.dims(i) != c.dims(0) || c.element(i) != c.element(0))
+      return c.fail("its inputs differ in type or shape");
+    double factor = c.attr(("scale_" + Twine(i)).str(), 1.0);
+    Value term = c.tensor(i);
+    sum = c.tb.add(sum, c.tb.mul(term, c.tb.scalarLike(term, factor)));
+  }
+  return c.set(sum);
+}
+
+/// Concat that also tells the lengths of its inputs.
+static LogicalResult concatTraining(NodeContext &c) {
+  SmallVector<LegalValue *> inputs;
+  for (int64_t i = 0; i < c.numInputs(); ++i)
+    inputs.push_back(&c.in(i));
+  FailureOr<LegalValue *> result = applyOperator(c, "Concat", inputs, c.op.getNodeAttributes());
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
+  if (failed(result) || !axis)
+    return failure();
+  Dims lengths;
+  for (int64_t i = 0; i < c.numInputs(); ++i)
+    lengths.push_back(c.dims(i)[*axis]);
+  (void)c.set(makeSizes(c.context(), lengths), 1);
+  return c.alias(**result);
+}
+
+/// Dropout of data + bias, plus a residual.
+static LogicalResult biasDropout(NodeContext &c) {
+  Value x = withBias(c);
+  std::optional<DropoutForm> form = x ? dropoutForm(c, 3, 4) : std::nullopt;
+  if (!form)
+    return failure();
+  Value y = applyDropout(c, x, *form, 1);
+  if (c.has(2)) {
+    if (c.dims(2) != c.dims(0) || c.element(2) != c.element(0))
+      return c.fail("its residual differs from its data in type or shape");
+    y = c.tb.add(y, c.tensor(2));
+  }
+  return c.set(y);
+}
+
+/// Softmax of data + bias, along the axes from `axis` on as one, as before opset 13.
+static LogicalResult biasSoftmax(NodeContext &c) {
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(1)), c.rank(0));
+  if (!axis || !c.needFloat(0))
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Value bias = c.tensor(1);
+  if (!c.attr("is_inner_broadcast", int64_t(1)) && c.rank(1) < c.rank(0)) {
+    // The bias stands for the outermost axes: ones are added behind them.
+    Dims dims = c.dims(1);
+    dims.insert(dims.begin() + std::min<int64_t>(*axis, dims.size()), c.rank(0) - c.rank(1),
+                c.dim(1));
+    bias = tb.reshape(bias, dims);
+  }
+  std::optional<Dims> common = c.broadcastDims({c.dims(0), train::getDims(bias)});
+  if (!common || *common != c.dims(0))
+    return c.fail("its bias does not fit its data");
+  Value x = tb.add(c.tensor(0), c.broadcastTo(bias, c.dims(0)));
+  ArrayRef<DimAttr> dims = c.dims(0);
+  x = tb.reshape(x, {train::product(c.context(), dims.take_front(*axis)),
+                     train::product(c.context(), dims.drop_front(*axis))});
+  Value y = train::SoftmaxOp::create(tb.b(), tb.loc(), x.getType(), x, 1, /*guarded=*/false);
+  return c.set(tb.reshape(y, c.dims(0)));
+}
+
+/// Axes along which operands of these shapes were repeated, from last to first.
+static LogicalResult broadcastGradientArgs(NodeContext &c) {
+  std::optional<Dims> shapes[2] = {c.sizes(0, "first shape"), c.sizes(1, "second shape")};
+  std::optional<Dims> common =
+      shapes[0] && shapes[1] ? c.broadcastDims({*shapes[0], *shapes[1]}) : std::nullopt;
+  if (!common)
+    return failure();
+  for (int64_t i : {0, 1}) {
+    Dims axes;
+    int64_t rank = common->size(), added = rank - int64_t(shapes[i]->size());
+    for (int64_t axis = rank - 1; axis >= 0; --axis)
+      if (axis < added || (*shapes[i])[axis - added] != (*common)[axis])
+        axes.push_back(c.dim(axis));
+    (void)c.set(makeSizes(c.context(), axes), i);
+  }
+  return success();
+}
+
+/// The standard operator under another name.
+static LogicalResult reduceSum(NodeContext &c) {
+  FailureOr<LegalValue *> sum =
+      applyOperator(c, "ReduceSum", {&c.in(0), &c.in(1)}, c.op.getNodeAttributes());
+  return failed(sum) ? failure() : c.alias(**sum);
+}
+
+void registerMicrosoft(HandlerTable &table) {
+  auto name = [](StringRef op) { return ("com.microsoft::" + op).str(); };
+  table.add(name("Gelu"), gelu, 1, 1);
+  table.add(name("BiasGelu"), gelu, 2, 1);
+  table.add(name("FastGelu"), gelu, 1, 1);
+  table.add(name("QuickGelu"), quickGelu, 1, 1);
+  table.add(name("FusedMatMul"), fusedMatMul, 2, 1);
+  table.add(name("Scale"), scale, 2, 1);
+  table.add(name("ScaledSum"), scaledSum, 2, 1);
+  table.addVariadic(name("ConcatTraining"), concatTraining, 1);
+  table.add(name("ReduceSumTraining"), reduceSum, 2, 1);
+  table.add(name("BiasDropout"), biasDropout, 2, 1);
+  table.add(name("BiasSoftmax"), biasSoftmax, 2, 1);
+  table.add(name("BroadcastGradientArgs"), broadcastGradientArgs, 2, 1);
+  table.describe({name("ConcatTraining")}, HandlerTable::kAll);
+  table.describe({name("BroadcastGradientArgs")}, HandlerTable::kIntegers, false);
+  // The same handlers: these do not ask for the operator's name.
+  auto alias = [&](StringRef op, StringRef standard) {
+    HandlerTable::Entry entry = table.entries[standard];
+    entry.since = 1;
+    table.entries[name(op)] = entry;
+  };
+  alias("BitmaskDropout", "Dropout");
+  alias("ShrunkenGather", "Gather");
+  alias("SplitTraining", "Split");
+  alias("NegativeLogLikelihoodLossInternal", "NegativeLogLikelihoodLoss");
+  alias("NegativeLogLikelihoodLossInternal2", "NegativeLogLikelihoodLoss");
+  alias("SoftmaxCrossEntropyLossInternal", "SoftmaxCrossEntropyLoss");
+  // ONNX Runtime puts it into the default domain of graphs of any opset.
+  table.entries["LayerNormalization"].since = 1;
+}
+
+} // namespace trainc::legalize

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// LSTM, GRU and RNN, one step after the other: the products with the input are one for all steps,
+// what depends on the state is written out for each. A length that only the run knows is unrolled
+// to its bound; steps past it keep the state.
+
+#include "NodeContext.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using trainc::train::TrainBuilder;
+
+namespace trainc::legalize {
+namespace {
+
+/// Longer sequences would make programs of hundreds of thousands of ops.
+constexpr int64_t kMostSteps = 1024;
+/// Parts of one split or concat; more are done in several levels, so that none reads many buffers.
+constexpr int64_t kFan = 16;
+
+using Activation = Value (*)(TrainBuilder &, Value);
+
+/// Cuts axis 0 into single steps. Gradients come back through as few long sums as there are levels.
+void cutSteps(TrainBuilder &tb, Value x, int64_t steps, SmallVectorImpl<Value> &parts) {
+  if (steps == 1) {
+    Dims dims = train::getDims(x);
+    parts.push_back(tb.reshape(x, ArrayRef<DimAttr>(dims).drop_front()));
+    return;
+  }
+  int64_t size = 1;
+  while (size * kFan < steps)
+    size *= kFan;
+  Dims sizes;
+  for (int64_t begin = 0; begin < steps; begin += size)
+    sizes.push_back(tb.dimAttr(std::min(size, steps - begin)));
+  for (Value part : tb.split(x, 0, sizes))
+    cutSteps(tb, part, *train::getDim(part, 0).getConstant(), parts);
+}
+
+/// The opposite.
+Value joinSteps(TrainBuilder &tb, ArrayRef<Value> steps) {
+  SmallVector<Value> parts;
+  for (Value step : steps) {
+    Dims dims = train::getDims(step);
+    dims.insert(dims.begin(), tb.dimAttr(1));
+    parts.push_back(tb.reshape(step, dims));
+  }
+  while (parts.size() > 1) {
+    SmallVector<Value> joined;
+    for (size_t begin = 0; begin < parts.size(); begin += kFan) {
+      auto some = ArrayRef<Value>(parts).slice(begin, std::min<size_t>(kFan, parts.size() - begin));
+      joined.push_back(some.size() == 1 ? some[0] : tb.concat(some, 0));
+    }
+    parts = std::move(joined);
+  }
+  return parts[0];
+}
+
+class Recurrence {
+public:
+  Recurrence(NodeContext &c, int64_t gates) : c(c), tb(c.tb), gates(gates) {}
+  virtual ~Recurrence() = default;
+
+  LogicalResult run() {
+    if (failed(readShapes()) || failed(readLength()))
+      return failure();
+    SmallVector<Value> outputs;
+    SmallVector<SmallVector<Value>> last(states());
+    StringRef direction = c.attr("direction", "forward");
+    for (int64_t d = 0; d < directions; ++d) {
+      reverse = direction == "reverse" || d == 1;
+      if (failed(readWeights(d)))
+        return failure();
+      outputs.push_back(unroll(d, last));
+    }
+    return setResults(outputs, last);
+  }
+
+protected:
+  /// One step: `x` [batch, gates * hidden] is the input's part with its bias.
+  virtual void step(Value x, SmallVectorImpl<Value> &state) = 0;
+  /// Number of states; the first is the output.
+  virtual int64_t states() { return 1; }
+  /// Names of the activations where the node names none.
+  virtual SmallVector<StringRef> defaultActivations() = 0;
+  /// Gates whose recurrent bias stays apart, from the first of them on.
+  virtual int64_t firstApart() { return gates; }
+  /// Reads what else a direction has.
+  virtual LogicalResult readMore(int64_t) { return success(); }
+
+  /// Input `input` of one direction, without that axis; null where it is absent.
+  Value ofDirection(int64_t input, int64_t d) {
+    if (!c.has(input))
+      return {};
+    Dims dims = c.dims(input);
+    Value x = tb.sliceAxis(c.tensor(input), 0, tb.dimAttr(d), tb.dimAttr(1));
+    return tb.reshape(x, ArrayRef<DimAttr>(dims).drop_front());
+  }
+  LogicalResult needDims(int64_t input, ArrayRef<DimAttr> dims) {
+    if (!c.has(input) || (c.dims(input) == Dims(dims) && c.element(input) == element))
+      return success();
+    return c.fail("its input " + Twine(input) + " has shape " + train::dimsToString(c.dims(input)) +
+                  ", expected " + train::dimsToString(dims) + " of its element type");
+  }
+  SmallVector<Value> cutGates(Value x, int64_t count) {
+    SmallVector<Value> parts;
+    if (count == 1)
+      return {x};
+    for (Value part : tb.split(x, train::getRank(x) - 1, Dims(count, hidden)))
+      parts.push_back(part);
+    return parts;
+  }
+  Value activate(int64_t number, Value x) {
+    if (clip > 0) {
+      x = tb.min(x, tb.scalarLike(x, clip));
+      x = tb.max(x, tb.scalarLike(x, -clip));
+    }
+    return activations[number](tb, x);
+  }
+  Value rows(Value bias, Value like) { return tb.broadcast(bias, train::getDims(like), {1}); }
+  Value complement(Value x) { return tb.sub(tb.scalarLike(x, 1), x); }
+  DimAttr times(DimAttr size, int64_t factor) { return size * tb.dimAttr(factor); }
+
+  NodeContext &c;
+  TrainBuilder &tb;
+  int64_t gates, directions = 1;
+  DimAttr length, batch, hidden;
+  Type element;
+  double clip = 0;
+  /// Of this direction: [gates * hidden, hidden], and the recurrent bias that is kept apart.
+  Value recurrent, apart;
+  SmallVector<Activation> activations;
+
+private:
+  LogicalResult readShapes() {
+    if (!c.needFloat(0))
+      return failure();
+    if (c.rank(0) != 3 || c.rank(1) != 3 || c.rank(2) != 3)
+      return c.fail("its input and weights need three axes");
+    element = c.element(0);
+    batchFirst = c.attr("layout", int64_t(0)) != 0;
+    StringRef direction = c.attr("direction", "forward");
+    directions = direction == "bidirectional" ? 2 : 1;
+    length = c.dims(0)[batchFirst ? 1 : 0];
+    batch = c.dims(0)[batchFirst ? 0 : 1];
+    hidden = c.dims(2)[2];
+    clip = c.attr("clip", 0.0);
+    DimAttr count = c.dim(directions), all = times(hidden, gates);
+    if (failed(needDims(1, {count, all, c.dims(0)[2]})) ||
+        failed(needDims(2, {count, all, hidden})) || failed(needDims(3, {count, times(all, 2)})))
+      return failure();
+    Dims state = batchFirst ? Dims{batch, count, hidden} : Dims{count, batch, hidden};
+    for (int64_t i = 0; i < states(); ++i)
+      if (failed(needDims(5 + i, state)))
+        return failure();
+    if (c.has(4) && (c.dims(4) != Dims{batch} || !c.needInteger(4)))
+      return c.fail("its sequence_lens are not one integer a sequence");
+    return success();
+  }
+
+  LogicalResult readLength() {
+    Interval range = c.state.bounds.interval(length);
+    if (!range.high)
+      return c.fail("it is unrolled, and its length '" + length.str() +
+                    "' has no bound; give one with --dim, as in --dim " + length.str() + "=1..64");
+    steps = *range.high;
+    if (steps < 1 || steps > kMostSteps)
+      return c.fail("it is unrolled, and has " + Twine(steps) + " steps; at most " +
+                    Twine(kMostSteps) + " are supported");
+    return success();
+  }
+
+  LogicalResult readWeights(int64_t d) {
+    recurrent = ofDirection(2, d);
+    weight = ofDirection(1, d);
+    bias = apart = {};
+    if (Value both = ofDirection(3, d)) {
+      DimAttr all = times(hidden, gates);
+      Value ours = tb.sliceAxis(both, 0, c.dim(0), all), theirs = tb.sliceAxis(both, 0, all, all);
+      int64_t first = firstApart();
+      if (first < gates) {
+        DimAttr begin = times(hidden, first), rest = times(hidden, gates - first);
+        apart = tb.sliceAxis(theirs, 0, begin, rest);
+        theirs = tb.pad(theirs, 0, {c.dim(0)}, {begin});
+        theirs = tb.pad(theirs, 0, {c.dim(0)}, {all});
+      }
+      bias = tb.add(ours, theirs);
+    }
+    activations.clear();
+    SmallVector<StringRef> names = defaultActivations();
+    if (auto given = dyn_cast_or_null<ArrayAttr>(c.rawAttr("activations"))) {
+      size_t count = names.size();
+      if (given.size() != count * size_t(directions))
+        return c.fail("it needs " + Twine(count) + " activations a direction");
+      for (size_t i = 0; i < count; ++i)
+        names[i] = cast<StringAttr>(given[size_t(d) * count + i]).getValue();
+    }
+    for (StringRef name : names) {
+      Activation function =
+          llvm::StringSwitch<Activation>(name)
+              .CaseLower("sigmoid", [](TrainBuilder &b, Value x) { return b.sigmoid(x); })
+              .CaseLower("tanh", [](TrainBuilder &b, Value x) { return b.tanh(x); })
+              .CaseLower("relu", [](TrainBuilder &b, Value x) { return b.relu(x); })
+              .Default(nullptr);
+      if (!function)
+        return c.fail("activation '" + name + "' is not supported, only Sigmoid, Tanh and Relu");
+      activations.push_back(function);
+    }
+    return readMore(d);
+  }
+
+  /// Whether the sequences reach step t, [batch, hidden] of i1; null where all always do.
+  Value reaches(int64_t t) {
+    Dims dims = {batch, hidden};
+    if (c.has(4)) {
+      Value lengths = c.tensor(4);
+      Value inside = tb.compare("gt", lengths, tb.scalarLike(lengths, double(t)));
+      return tb.broadcast(inside, dims, {0});
+    }
+    if (length.getConstant())
+      return {};
+    Type integer = tb.b().getI64Type();
+    Value inside = tb.compare("gt", tb.dim(length, integer), tb.scalar(integer, double(t)));
+    return tb.broadcast(inside, dims, {});
+  }
+
+  /// Output of one direction, [length, batch, hidden]; its last states go to `last`.
+  Value unroll(int64_t d, SmallVector<SmallVector<Value>> &last) {
+    Value x = c.tensor(0);
+    if (batchFirst)
+      x = tb.transpose(x, {1, 0, 2});
+    DimAttr width = times(hidden, gates);
+    x = tb.matmul(tb.reshape(x, {length * batch, c.dims(0)[2]}), weight, false, true);
+    if (bias)
+      x = tb.add(x, rows(bias, x));
+    x = tb.reshape(x, {length, batch, width});
+    if (!length.getConstant())
+      x = tb.pad(x, 0, Dims(3, c.dim(0)), {c.dim(steps), batch, width});
+    SmallVector<Value> inputs, state, outputs(steps);
+    cutSteps(tb, x, steps, inputs);
+    for (int64_t i = 0; i < states(); ++i)
+      state.push_back(initialState(5 + i, d));
+    for (int64_t i = 0; i < steps; ++i) {
+      int64_t t = reverse ? steps - 1 - i : i;
+      SmallVector<Value> old = state;
+      step(inputs[t], state);
+      Value inside = reaches(t);
+      outputs[t] =
+          inside && c.has(4) ? tb.select(inside, state[0], tb.scalarLike(state[0], 0)) : state[0];
+      if (inside)
+        for (auto [now, before] : llvm::zip(state, old))
+          now = tb.select(inside, now, before);
+    }
+    for (auto [list, value] : llvm::zip(last, state))
+      list.push_back(value);
+    Value y = joinSteps(tb, outputs);
+    return length.getConstant() ? y : tb.sliceAxis(y, 0, c.dim(0), length);
+  }
+
+  Value initialState(int64_t input, int64_t d) {
+    Dims dims = {batch, hidden};
+    if (!c.has(input))
+      return tb.full(dims, element, 0);
+    if (!batchFirst)
+      return ofDirection(input, d);
+    return tb.reshape(tb.sliceAxis(c.tensor(input), 1, c.dim(d), c.dim(1)), dims);
+  }
+
+  /// Values of the directions along a new axis.
+  Value join(ArrayRef<Value> values, int64_t axis) {
+    SmallVector<Value> parts;
+    for (Value value : values) {
+      Dims dims = train::getDims(value);
+      dims.insert(dims.begin() + axis, c.dim(1));
+      parts.push_back(tb.reshape(value, dims));
+    }
+    return parts.size() == 1 ? parts[0] : tb.concat(parts, axis);
+  }
+
+  LogicalResult setResults(ArrayRef<Value> outputs, ArrayRef<SmallVector<Value>> last) {
+    Value y = join(outputs, 1); // [length, directions, batch, hidden]
+    if (batchFirst)
+      y = tb.transpose(y, {2, 0, 1, 3});
+    (void)c.set(y, 0);
+    for (auto [i, values] : llvm::enumerate(last))
+      (void)c.set(join(values, batchFirst ? 1 : 0), 1 + i);
+    return success();
+  }
+
+  bool batchFirst = false, reverse = false;
+  int64_t steps = 0;
+  Value weight, bias;
+};
+
+class Rnn : public Recurrence {
+public:
+  explicit Rnn(NodeContext &c) : Recurrence(c, 1) {}
+  SmallVector<StringRef> defaultActivations() override { return {"Tanh"}; }
+  void step(Value x, SmallVectorImpl<Value> &state) override {
+    state[0] = activate(0, tb.add(x, tb.matmul(state[0], recurrent, false, true)));
+  }
+};
+
+/// Gates: update, reset, hidden.
+class Gru : public Recurrence {
+public:
+  explicit Gru(NodeContext &c)
+      : Recurrence(c, 3), linearFirst(c.attr("linear_before_reset", int64_t(0)) != 0) {}
+  SmallVector<StringRef> defaultActivations() override { return {"Sigmoid", "Tanh"}; }
+  int64_t firstApart() override { return linearFirst ? 2 : 3; }
+
+  void step(Value x, SmallVectorImpl<Value> &state) override {
+    Value h = state[0], fresh;
+    SmallVector<Value> in = cutGates(x, 3);
+    if (linearFirst) {
+      SmallVector<Value> own = cutGates(tb.matmul(h, recurrent, false, true), 3);
+      if (apart)
+        own[2] = tb.add(own[2], rows(apart, own[2]));
+      update = activate(0, tb.add(in[0], own[0]));
+      Value reset = activate(0, tb.add(in[1], own[1]));
+      fresh = activate(1, tb.add(in[2], tb.mul(reset, own[2])));
+    } else {
+      DimAttr both = times(hidden, 2);
+      Value first = tb.sliceAxis(recurrent, 0, c.dim(0), both);
+      Value second = tb.sliceAxis(recurrent, 0, both, hidden);
+      SmallVector<Value> own = cutGates(tb.matmul(h, first, false, true), 2);
+      update = activate(0, tb.add(in[0], own[0]));
+      Value reset = activate(0, tb.add(in[1], own[1]));
+      Value gated = tb.matmul(tb.mul(reset, h), second, false, true);
+      fresh = activate(1, tb.add(in[2], gated));
+    }
+    state[0] = tb.add(tb.mul(complement(update), fresh), tb.mul(update, h));
+  }
+
+private:
+  bool linearFirst;
+  Value update;
+};
+
+/// Gates: input, output, forget, cell.
+class Lstm : public Recurrence {
+public:
+  explicit Lstm(NodeContext &c)
+      : Recurrence(c, 4), coupled(c.attr("input_forget", int64_t(0)) != 0) {}
+  int64_t states() override { return 2; }
+  SmallVector<StringRef> defaultActivations() override { return {"Sigmoid", "Tanh", "Tanh"}; }
+
+  LogicalResult readMore(int64_t d) override {
+    if (failed(needDims(7, {c.dim(directions), times(hidden, 3)})))
+      return failure();
+    peepholes.clear();
+    if (Value all = ofDirection(7, d))
+      peepholes = cutGates(all, 3);
+    return success();
+  }
+
+  void step(Value x, SmallVectorImpl<Value> &state) override {
+    Value cell = state[1];
+    SmallVector<Value> gate = cutGates(tb.add(x, tb.matmul(state[0], recurrent, false, true)), 4);
+    auto peep = [&](Value value, int64_t number, Value at) {
+      return peepholes.empty() ? value : tb.add(value, tb.mul(rows(peepholes[number], at), at));
+    };
+    Value input = activate(0, peep(gate[0], 0, cell));
+    Value forget = coupled ? complement(input) : activate(0, peep(gate[2], 2, cell));
+    state[1] = tb.add(tb.mul(forget, cell), tb.mul(input, activate(1, gate[3])));
+    Value output = activate(0, peep(gate[1], 1, state[1]));
+    state[0] = tb.mul(output, activations[2](tb, state[1]));
+  }
+
+private:
+  bool coupled;
+  SmallVector<Value> peepholes;
+};
+} // namespace
+
+template <typename Cell> static LogicalResult recurrent(NodeContext &c) { return Cell(c).run(); }
+
+void registerRecurrent(HandlerTable &table) {
+  table.add("RNN", recurrent<Rnn>, 3, 7);
+  table.add("GRU", recurrent<Gru>, 3, 7);
+  table.add("LSTM", recurrent<Lstm>, 3, 7);
+}
+
+} // namespace trainc::legalize

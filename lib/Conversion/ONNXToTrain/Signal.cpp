@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Signals: window functions, the discrete Fourier transform as a product with its matrix, and the
+// causal convolution that carries its last inputs along.
+
+#include "NodeContext.h"
+
+#include <cmath>
+
+using namespace mlir;
+using trainc::train::TrainBuilder;
+
+namespace trainc::legalize {
+
+/// a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), n one less where the window is symmetric.
+static LogicalResult window(NodeContext &c, double a0, double a1, double a2) {
+  std::optional<Dims> size = c.sizes(0, "size");
+  Type element = c.elementType(c.attr("output_datatype", int64_t(1)));
+  if (!size || !c.needSizes(*size))
+    return failure();
+  if (size->size() != 1 || !element || !isa<FloatType>(element))
+    return c.fail("it needs one size and a float output_datatype");
+  TrainBuilder &tb = c.tb;
+  bool periodic = c.attr("periodic", int64_t(1));
+  Type wide = tb.b().getF64Type();
+  Value at = tb.iota(*size, wide, 0);
+  DimAttr period = periodic ? (*size)[0] : (*size)[0] - c.dim(1);
+  Value angle = tb.div(tb.mul(at, tb.scalarLike(at, 2 * M_PI)), tb.splat(tb.dim(period, wide), at));
+  auto term = [&](double factor, double multiple) {
+    return tb.mul(tb.cos(tb.mul(angle, tb.scalarLike(at, multiple))), tb.scalarLike(at, factor));
+  };
+  Value y = tb.sub(tb.scalarLike(at, a0), term(a1, 1));
+  if (a2 != 0)
+    y = tb.add(y, term(a2, 2));
+  return c.set(tb.cast(y, element));
+}
+
+static LogicalResult hannWindow(NodeContext &c) { return window(c, 0.5, 0.5, 0); }
+static LogicalResult hammingWindow(NodeContext &c) { return window(c, 25.0 / 46, 21.0 / 46, 0); }
+static LogicalResult blackmanWindow(NodeContext &c) { return window(c, 0.42, 0.5, 0.08); }
+
+//===- Fourier transform --------------------------------------------------===//
+
+/// Cosines and sines of 2 pi i k / length, [rows, columns]; the product is reduced in integers. All
+/// of the transform is in doubles: many terms cancel, and results that should be 0 are compared.
+static std::pair<Value, Value> fourierMatrix(NodeContext &c, int64_t length, int64_t columns) {
+  TrainBuilder &tb = c.tb;
+  Dims dims = {c.dim(length), c.dim(columns)};
+  Type integer = tb.b().getI64Type(), wide = tb.b().getF64Type();
+  Value turns = tb.mul(tb.iota(dims, integer, 0), tb.iota(dims, integer, 1));
+  turns = train::ModOp::create(tb.b(), tb.loc(), turns.getType(), turns,
+                               tb.scalarLike(turns, double(length)));
+  Value angle = tb.cast(turns, wide);
+  angle = tb.mul(angle, tb.scalarLike(angle, 2 * M_PI / double(length)));
+  return {tb.cos(angle), tb.sin(angle)};
+}
+
+static LogicalResult fourier(NodeContext &c) {
+  int64_t rank = c.rank(0), given = c.attr("axis", int64_t(1));
+  if (!c.needFloat(0) || rank < 2)
+    return c.fail("it needs floats with an axis of real, or real and imaginary, parts at the end");
+  if (c.version() >= 20) {
+    given = -2;
+    if (c.has(2)) {
+      auto values = c.constants(2, "axis");
+      if (!values || values->size() != 1)
+        return failure();
+      given = (*values)[0];
+    }
+  }
+  std::optional<int64_t> axis = c.axis(given, rank);
+  if (!axis)
+    return failure();
+  Dims dims = c.dims(0);
+  auto size = dims[*axis].getConstant();
+  bool complex = dims.back().isConstant(2), inverse = c.attr("inverse", int64_t(0)),
+       onesided = c.attr("onesided", int64_t(0));
+  if (*axis == rank - 1 || !size || !(complex || dims.back().isConstant(1)))
+    return c.fail("its axis has to be static, and not the one of real and imaginary parts");
+  if (onesided && (inverse || complex))
+    return c.fail("onesided is supported only for real signals, not for the inverse");
+  int64_t length = *size;
+  if (c.has(1)) {
+    auto values = c.constants(1, "dft_length");
+    if (!values)
+      return failure();
+    if (values->size() != 1 || (*values)[0] < 1)
+      return c.fail("its dft_length is not one positive size");
+    length = (*values)[0];
+  }
+  TrainBuilder &tb = c.tb;
+  int64_t columns = onesided ? length / 2 + 1 : length;
+  auto [cosine, sine] = fourierMatrix(c, length, columns);
+  // Rows of signals: the axis goes to the end, zeros fill it up.
+  SmallVector<int64_t> order, back;
+  for (int64_t i = 0; i < rank - 1; ++i)
+    if (i != *axis)
+      order.push_back(i);
+  order.push_back(*axis);
+  Dims lines;
+  for (int64_t i : order)
+    lines.push_back(dims[i]);
+  lines.back() = c.dim(length);
+  DimAttr rows = train::product(c.context(), ArrayRef<DimAttr>(lines).drop_back());
+  auto part = [&](int64_t which) {
+    Dims own(dims.begin(), dims.end() - 1), low(rank - 1, c.dim(0));
+    Value x = tb.reshape(tb.sliceAxis(c.tensor(0), rank - 1, c.dim(which), c.dim(1)), own);
+    own[*axis] = c.dim(length);
+    if (length != *size)
+      x = tb.pad(x, 0, low, own);
+    x = tb.reshape(tb.transpose(x, order), {rows, c.dim(length)});
+    return tb.cast(x, tb.b().getF64Type());
+  };
+  // e^(-i a) forwards, e^(i a) / length backwards.
+  Value real = tb.matmul(part(0), cosine), imaginary = tb.matmul(part(0), sine);
+  if (!inverse)
+    imaginary = tb.neg(imaginary);
+  if (complex) {
+    Value turned = tb.matmul(part(1), sine), kept = tb.matmul(part(1), cosine);
+    real = inverse ? tb.sub(real, turned) : tb.add(real, turned);
+    imaginary = tb.add(imaginary, kept);
+  }
+  back.resize(rank - 1);
+  for (auto [to, from] : llvm::enumerate(order))
+    back[from] = to;
+  lines.back() = c.dim(columns);
+  auto result = [&](Value x) {
+    if (inverse)
+      x = tb.mul(x, tb.scalarLike(x, 1.0 / double(length)));
+    x = tb.transpose(tb.reshape(tb.cast(x, c.element(0)), lines), back);
+    Dims own = train::getDims(x);
+    own.push_back(c.dim(1));
+    return tb.reshape(x, own);
+  };
+  Value first = result(real), second = result(imaginary);
+  return c.set(tb.concat({first, second}, rank - 1));
+}
+
+//===- Causal convolution -------------------------------------------------===//
+
+/// Every channel with a kernel of its own, over the present and what came before it; the last
+/// inputs are the next call's past.
+static LogicalResult causalConv(NodeContext &c) {
+  if (!c.needFloat(0) || c.rank(0) != 3 || c.rank(1) != 3 || c.element(1) != c.element(0))
+    return c.fail("it needs an input [batch, channels, length] and a weight [channels, 1, taps]");
+  TrainBuilder &tb = c.tb;
+  Dims dims = c.dims(0), weight = c.dims(1);
+  auto taps = weight[2].getConstant();
+  if (!taps || *taps < 1 || weight[0] != dims[1] || !weight[1].isConstant(1))
+    return c.fail("its weight does not fit its channels, or has no static number of taps");
+  StringRef activation = c.attr("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    return c.fail("activation '" + activation + "' is unknown");
+  Dims padded = dims, state = dims;
+  padded[2] = dims[2] + c.dim(*taps - 1);
+  state[2] = c.dim(*taps - 1);
+  Value x = c.tensor(0);
+  if (c.has(3)) {
+    if (c.dims(3) != state || c.element(3) != c.element(0))
+      return c.fail("its past state does not fit");
+    x = tb.concat({c.tensor(3), x}, 2);
+  } else {
+    x = tb.pad(x, 0, {c.dim(0), c.dim(0), c.dim(*taps - 1)}, padded);
+  }
+  Value kernel = tb.reshape(c.tensor(1), {weight[0], weight[2]}), y;
+  for (int64_t tap = 0; tap < *taps; ++tap) {
+    Value factor = tb.reshape(tb.sliceAxis(kernel, 1, c.dim(tap), c.dim(1)), {weight[0]});
+    Value shifted = tb.sliceAxis(x, 2, c.dim(tap), dims[2]);
+    y = tb.add(y, tb.mul(shifted, tb.broadcast(factor, dims, {1})));
+  }
+  if (c.has(2)) {
+    if (c.rank(2) != 1 || c.dims(2)[0] != dims[1] || c.element(2) != c.element(0))
+      return c.fail("its bias needs one number a channel");
+    y = tb.add(y, tb.broadcast(c.tensor(2), dims, {1}));
+  }
+  if (activation != "none")
+    y = tb.mul(y, tb.sigmoid(y));
+  (void)c.set(tb.slice(x, {c.dim(0), c.dim(0), dims[2]}, state), 1);
+  return c.set(y);
+}
+
+void registerSignal(HandlerTable &table) {
+  table.add("HannWindow", hannWindow, 1, 17);
+  table.add("HammingWindow", hammingWindow, 1, 17);
+  table.add("BlackmanWindow", blackmanWindow, 1, 17);
+  table.add("DFT", fourier, 1, 17);
+  table.add("CausalConvWithState", causalConv, 2, 27);
+  table.describe({"HannWindow", "HammingWindow", "BlackmanWindow"}, HandlerTable::kIntegers, false);
+}
+
+} // namespace trainc::legalize

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// LLVM's crash recovery, with its signal handlers on a stack of their own: the program's is what a
+// recursion without end has used up.
+
+#include "lib/Driver/CrashGuard.h"
+#include "llvm/Support/CrashRecoveryContext.h"
+#include <csignal>
+#include <cstring>
+
+using namespace trainc;
+
+namespace {
+constexpr size_t kStackBytes = 1 << 16;
+constexpr int kOnOwnStack[] = {SIGSEGV, SIGBUS};
+} // namespace
+
+CrashGuard::CrashGuard() : stack(std::make_unique<char[]>(kStackBytes)) {
+  llvm::CrashRecoveryContext::Enable();
+  stack_t alternative{};
+  alternative.ss_sp = stack.get();
+  alternative.ss_size = kStackBytes;
+  sigaltstack(&alternative, nullptr);
+  for (int signal : kOnOwnStack) {
+    struct sigaction action{};
+    sigaction(signal, nullptr, &action);
+    action.sa_flags |= SA_ONSTACK;
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+CrashGuard::~CrashGuard() {
+  llvm::CrashRecoveryContext::Disable();
+  stack_t none{};
+  none.ss_flags = SS_DISABLE;
+  sigaltstack(&none, nullptr);
+}
+
+std::string CrashGuard::run(llvm::function_ref<void()> work) {
+  llvm::CrashRecoveryContext context;
+  if (context.RunSafely(work))
+    return {};
+  // LLVM's code of a signal is that of a shell.
+  return strsignal(context.RetCode - 128);
+}

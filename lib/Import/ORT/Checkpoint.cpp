@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reads the FlatBuffers of a checkpoint. Nothing in the file is trusted: the buffer is verified,
+// and every tensor has to have the bytes that its shape needs.
+
+#include "lib/Import/ORT/Checkpoint.h"
+
+#include "checkpoint_generated.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using llvm::StringRef;
+using llvm::Twine;
+
+namespace trainc::ort_artifacts {
+namespace {
+
+constexpr int32_t formatVersion = 2;
+
+/// Bytes of one element of a TensorProto.DataType; 0 where parameters cannot have it.
+unsigned elementBytes(int dataType) {
+  switch (dataType) {
+  case 2: // uint8
+  case 3: // int8
+  case 9: // bool
+    return 1;
+  case 5:  // int16
+  case 10: // float16
+  case 16: // bfloat16
+    return 2;
+  case 1: // float
+  case 6: // int32
+    return 4;
+  case 7:  // int64
+  case 11: // double
+    return 8;
+  default:
+    return 0;
+  }
+}
+
+class Reader {
+public:
+  Reader(StringRef path, Checkpoint &out) : path(path), out(out) {}
+
+  std::string run() {
+    auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                              /*RequiresNullTerminator=*/false);
+    if (!buffer)
+      return "cannot read the checkpoint '" + path.str() + "': " + buffer.getError().message();
+    bytes = (*buffer)->getBuffer();
+    auto data = reinterpret_cast<const uint8_t *>(bytes.data());
+    flatbuffers::Verifier verifier(data, bytes.size());
+    if (bytes.size() < 8 || !ort::CheckpointBufferHasIdentifier(data))
+      return "'" + path.str() + "' is not a checkpoint of ONNX Runtime's training";
+    if (!ort::VerifyCheckpointBuffer(verifier))
+      return "the checkpoint '" + path.str() + "' is damaged";
+    const ort::Checkpoint *checkpoint = ort::GetCheckpoint(data);
+    if (checkpoint->version() != formatVersion)
+      return "the checkpoint '" + path.str() + "' has version " +
+             std::to_string(checkpoint->version()) +
+             ", not 2; save it with onnxruntime-training "
+             "1.18 or newer";
+    const ort::ModuleState *state = checkpoint->module_state();
+    if (!state)
+      return "the checkpoint '" + path.str() + "' holds no parameters";
+    if (!state->is_nominal_state())
+      out.dataFile = state->has_external_data() ? path.str() + ".data" : path.str();
+    size = bytes.size();
+    if (state->has_external_data() && llvm::sys::fs::file_size(out.dataFile, size))
+      return "the checkpoint's data file '" + out.dataFile + "' cannot be read";
+    external = state->has_external_data();
+    if (std::string problem = add(state->requires_grad_params(), true); !problem.empty())
+      return problem;
+    if (std::string problem = add(state->frozen_params(), false); !problem.empty())
+      return problem;
+    if (checkpoint->optimizer_groups())
+      for (const ort::OptimizerGroup *group : *checkpoint->optimizer_groups()) {
+        out.steps = std::max<int64_t>(out.steps, group->step());
+        out.learningRate = group->initial_learning_rate();
+      }
+    return {};
+  }
+
+private:
+  std::string add(const flatbuffers::Vector<flatbuffers::Offset<ort::Tensor>> *tensors,
+                  bool trained) {
+    if (!tensors)
+      return {};
+    for (const ort::Tensor *tensor : *tensors) {
+      std::string name = tensor->name() ? tensor->name()->str() : "";
+      auto fail = [&](const Twine &why) {
+        return ("the checkpoint's parameter '" + name + "' " + why).str();
+      };
+      CheckpointTensor entry;
+      entry.trained = trained;
+      entry.dataType = tensor->data_type();
+      uint64_t need = elementBytes(entry.dataType);
+      if (name.empty() || !need)
+        return fail("has no name, or an element type that is not supported");
+      bool overflow = false;
+      if (tensor->dims())
+        for (int64_t extent : *tensor->dims()) {
+          overflow |= extent < 0;
+          entry.shape.push_back(extent);
+          if (!overflow)
+            need = llvm::SaturatingMultiply(need, uint64_t(extent));
+        }
+      if (overflow)
+        return fail("has a negative size");
+      entry.length = need;
+      if (!out.dataFile.empty()) {
+        if (external) {
+          entry.offset = uint64_t(std::max<int64_t>(tensor->external_data_offset(), 0));
+          if (tensor->external_data_offset() < 0 || need > size || entry.offset > size - need)
+            return fail("lies outside of '" + out.dataFile + "'");
+        } else {
+          if (!tensor->raw_data() || tensor->raw_data()->size() != need)
+            return fail("does not have the " + Twine(need) + " bytes that its shape needs");
+          entry.offset = reinterpret_cast<const char *>(tensor->raw_data()->Data()) - bytes.data();
+        }
+      }
+      if (!out.tensors.try_emplace(name, std::move(entry)).second)
+        return fail("is there twice");
+    }
+    return {};
+  }
+
+  StringRef path, bytes;
+  Checkpoint &out;
+  uint64_t size = 0;
+  bool external = false;
+};
+} // namespace
+
+std::string readCheckpoint(StringRef path, Checkpoint &out) { return Reader(path, out).run(); }
+
+} // namespace trainc::ort_artifacts

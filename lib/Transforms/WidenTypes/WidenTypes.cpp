@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `widen-types`: 16-bit floats in f32, products of doubles as sums.
+
+#include "lib/Transforms/WidenTypes/WidenTypes.h"
+
+#include "dialects/Train/TrainBuilder.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_WIDENTYPESPASS
+#include "lib/Transforms/WidenTypes/WidenTypes.h.inc"
+} // namespace trainc
+
+namespace {
+
+bool isNarrow(Type type) {
+  auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+  return element && element.getWidth() < 32;
+}
+
+/// A number or numbers of a narrow type as f32, which holds them exactly; others as they are.
+Attribute widened(Attribute attr) {
+  auto exactly = [](APFloat value) {
+    bool lossy = false;
+    value.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &lossy);
+    return value;
+  };
+  Type wide = Float32Type::get(attr.getContext());
+  if (auto number = dyn_cast<FloatAttr>(attr); number && isNarrow(number.getType()))
+    return FloatAttr::get(wide, exactly(number.getValue()));
+  if (auto numbers = dyn_cast<DenseFPElementsAttr>(attr); numbers && isNarrow(numbers.getType()))
+    return numbers.mapValues(wide,
+                             [&](const APFloat &value) { return exactly(value).bitcastToAPInt(); });
+  return attr;
+}
+
+/// Operands as f32, and results of that type.
+void widen(Operation *op) {
+  OpBuilder builder(op);
+  TrainBuilder tb(builder, op->getLoc());
+  Type wide = builder.getF32Type();
+  for (OpOperand &operand : op->getOpOperands())
+    if (isNarrow(operand.get().getType()))
+      operand.set(tb.cast(operand.get(), wide));
+  for (NamedAttribute attr : op->getAttrs())
+    op->setAttr(attr.getName(), widened(attr.getValue()));
+  for (OpResult result : op->getResults())
+    if (isNarrow(result.getType()))
+      result.setType(withElementType(result.getType(), wide));
+}
+
+/// The results of the function in their own types.
+void narrowResults(Operation *terminator, ArrayRef<Type> types) {
+  OpBuilder builder(terminator);
+  TrainBuilder tb(builder, terminator->getLoc());
+  for (auto [operand, type] : llvm::zip_equal(terminator->getOpOperands(), types))
+    operand.set(tb.cast(operand.get(), type));
+}
+
+/// [batch..., m, k] times [batch..., k, n]: all pairs, summed over k.
+void expandProduct(MatmulOp op) {
+  OpBuilder builder(op);
+  TrainBuilder tb(builder, op.getLoc());
+  SmallVector<DimAttr> dims = getDims(op.getResult());
+  int64_t rank = dims.size(), inner = rank;
+  dims.push_back(getDim(op.getLhs(), op.getTransposeLhs() ? rank - 2 : rank - 1));
+  SmallVector<int64_t> left, right;
+  for (int64_t axis = 0; axis < rank - 2; ++axis) {
+    left.push_back(axis);
+    right.push_back(axis);
+  }
+  // The pairs' axes are m, n and k; broadcast wants ascending ones.
+  auto swapped = [&](Value x) {
+    SmallVector<int64_t> permutation(left);
+    permutation.append({rank - 1, rank - 2});
+    return tb.transpose(x, permutation);
+  };
+  Value lhs = op.getTransposeLhs() ? swapped(op.getLhs()) : op.getLhs();
+  Value rhs = op.getTransposeRhs() ? op.getRhs() : swapped(op.getRhs());
+  left.append({rank - 2, inner});
+  right.append({rank - 1, inner});
+  lhs = tb.broadcast(lhs, dims, left);
+  rhs = tb.broadcast(rhs, dims, right);
+  op.getResult().replaceAllUsesWith(tb.sum(tb.mul(lhs, rhs), {inner}));
+  op.erase();
+}
+
+struct WidenTypesPass : trainc::impl::WidenTypesPassBase<WidenTypesPass> {
+  using WidenTypesPassBase::WidenTypesPassBase;
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    SmallVector<Operation *> narrow;
+    SmallVector<MatmulOp> doubles;
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      bool touches = llvm::any_of(op.getOperandTypes(), isNarrow) ||
+                     llvm::any_of(op.getResultTypes(), isNarrow);
+      // A cast is where the graph asks for rounding.
+      if (touches && !isa<CastOp>(op))
+        narrow.push_back(&op);
+      if (auto product = dyn_cast<MatmulOp>(op))
+        if (getElementType(product.getResult()).isF64())
+          doubles.push_back(product);
+    }
+    Operation *terminator = function.getBody().front().getTerminator();
+    SmallVector<Type> results(terminator->getOperandTypes());
+    llvm::for_each(narrow, widen);
+    narrowResults(terminator, results);
+    llvm::for_each(doubles, expandProduct);
+  }
+};
+} // namespace

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: trainc-opt %s --widen-types | FileCheck %s
+
+// Operands and results keep their type; what is between is f32.
+// CHECK-LABEL: func.func @half
+// CHECK-DAG: %[[X:.*]] = train.cast %arg0 : tensor<4xf16> -> tensor<4xf32>
+// CHECK-DAG: %[[TWO:.*]] = train.full 2.000000e+00 : f32 : tensor<4xf32>
+// CHECK-DAG: %[[C:.*]] = train.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 5.000000e-01]> : tensor<4xf32>
+// CHECK: %[[M:.*]] = train.mul %[[X]], %[[TWO]] : tensor<4xf32>
+// CHECK: %[[Y:.*]] = train.add %[[M]], %[[C]] : tensor<4xf32>
+// CHECK: %[[R:.*]] = train.cast %[[Y]] : tensor<4xf32> -> tensor<4xf16>
+// CHECK: return %[[R]] : tensor<4xf16>
+func.func @half(%x: tensor<4xf16>) -> tensor<4xf16> {
+  %two = train.full 2.0 : f16 : tensor<4xf16>
+  %c = train.constant dense<[1.0, 2.0, 3.0, 0.5]> : tensor<4xf16>
+  %0 = train.mul %x, %two : tensor<4xf16>
+  %1 = train.add %0, %c : tensor<4xf16>
+  return %1 : tensor<4xf16>
+}
+
+// The graph's own cast rounds.
+// CHECK-LABEL: func.func @rounded
+// CHECK: %[[B:.*]] = train.cast %arg0 : tensor<4xf32> -> tensor<4xbf16>
+// CHECK: %[[W:.*]] = train.cast %[[B]] : tensor<4xbf16> -> tensor<4xf32>
+// CHECK: train.exp %[[W]] : tensor<4xf32>
+func.func @rounded(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = train.cast %x : tensor<4xf32> -> tensor<4xbf16>
+  %1 = train.exp %0 : tensor<4xbf16>
+  %2 = train.cast %1 : tensor<4xbf16> -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @doubles
+// CHECK-DAG: %[[L:.*]] = train.broadcast %arg0 axes = [0, 1, 3] : tensor<2x3x5xf64> -> tensor<2x3x4x5xf64>
+// CHECK-DAG: %[[T:.*]] = train.transpose %arg1 permutation = [0, 2, 1] : tensor<2x5x4xf64> -> tensor<2x4x5xf64>
+// CHECK-DAG: %[[R:.*]] = train.broadcast %[[T]] axes = [0, 2, 3] : tensor<2x4x5xf64> -> tensor<2x3x4x5xf64>
+// CHECK: %[[P:.*]] = train.mul %[[L]], %[[R]]
+// CHECK: train.reduce sum %[[P]] axes = [3] : tensor<2x3x4x5xf64> -> tensor<2x3x4xf64>
+func.func @doubles(%x: tensor<2x3x5xf64>, %y: tensor<2x5x4xf64>) -> tensor<2x3x4xf64> {
+  %0 = train.matmul %x, %y : tensor<2x3x5xf64>, tensor<2x5x4xf64> -> tensor<2x3x4xf64>
+  return %0 : tensor<2x3x4xf64>
+}
+
+// A product of floats is the library's.
+// CHECK-LABEL: func.func @floats
+// CHECK: train.matmul
+func.func @floats(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> tensor<2x2xf32> {
+  %0 = train.matmul %x, %y : tensor<2x3xf32>, tensor<3x2xf32> -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}

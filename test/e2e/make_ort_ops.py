@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes models/ort/ops.npz: single nodes of ONNX Runtime's training domain with its results.
+
+  make_ort_ops.py       needs onnxruntime-training 1.19.2, onnx 1.16.2, numpy 1.26
+
+For each case: `NAME:model` (the ONNX file), `NAME:in:INPUT` and `NAME:out:OUTPUT`.
+"""
+
+import pathlib
+import sys
+import types
+
+import numpy as np
+
+sys.modules.setdefault("onnxruntime.training.optim", types.ModuleType("onnxruntime.training.optim"))
+
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+MICROSOFT = "com.microsoft"
+RNG = np.random.default_rng(5)
+
+
+def floats(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def log_softmax(x, axis):
+    x = x - x.max(axis, keepdims=True)
+    return (x - np.log(np.exp(x).sum(axis, keepdims=True))).astype(np.float32)
+
+
+def softmax(x, axis):
+    return np.exp(log_softmax(x, axis))
+
+
+def statistics(x, centred=True):
+    mean = x.mean(-1, keepdims=True) if centred else 0
+    deviation = np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-5)
+    return (mean if centred else None), (1 / deviation).astype(np.float32)
+
+
+def cases():
+    """(name, operator, inputs, number of outputs, attributes); constant inputs are tuples."""
+    x, dy = floats(3, 4, 5), floats(3, 4, 5)
+    yield "relu", "ReluGrad", [dy, x], 1, {}
+    yield "gelu", "GeluGrad", [dy, x], 1, {}
+    yield "fast-gelu", "FastGeluGrad", [dy, x], 1, {}
+    yield "bias-gelu", "BiasGeluGrad_dX", [dy, x, floats(5)], 1, {}
+    yield "bias-fast-gelu", "BiasFastGeluGrad_dX", [dy, x, floats(5)], 1, {}
+    yield "quick-gelu", "QuickGeluGrad", [dy, x], 1, {"alpha": 1.3}
+    yield "sigmoid", "SigmoidGrad", [dy, softmax(x, 0)], 1, {}
+    yield "tanh", "TanhGrad", [dy, np.tanh(x)], 1, {}
+    yield "leaky-relu", "LeakyReluGrad", [dy, x], 1, {"alpha": 0.2}
+    yield "gelu-forward", "BiasGelu", [x, floats(5)], 1, {}
+    yield "fast-gelu-forward", "FastGelu", [x, floats(5)], 1, {}
+    yield "quick-gelu-forward", "QuickGelu", [x], 1, {"alpha": 1.3}
+    yield "softmax", "SoftmaxGrad_13", [dy, softmax(x, 1)], 1, {"axis": 1}
+    flat = softmax(x.reshape(3, 20), 1).reshape(3, 4, 5)
+    yield "softmax-flat", "SoftmaxGrad", [dy, flat], 1, {"axis": 1}
+    yield "log-softmax", "LogSoftmaxGrad_13", [dy, log_softmax(x, 2)], 1, {}
+    flat = log_softmax(x.reshape(12, 5), 1).reshape(3, 4, 5)
+    yield "log-softmax-flat", "LogSoftmaxGrad", [dy, flat], 1, {"axis": 2}
+    labels = np.array([[2, 0, 3, 1, 1], [0, 0, 2, 3, 1], [3, 2, 1, 0, 2]], np.int64)
+    scalar, weights = np.float32(0.7).reshape(()), np.abs(floats(4))
+    log = log_softmax(x, 1)
+    loss = "SoftmaxCrossEntropyLossGrad"
+    yield "loss-mean", loss, [scalar, log, labels], 1, {"reduction": "mean"}
+    yield "loss-sum", loss, [scalar, log, labels], 1, {"reduction": "sum"}
+    yield "loss-none", loss, [floats(3, 5), log, labels], 1, {"reduction": "none"}
+    yield "loss-ignore", loss, [scalar, log, labels], 1, {"reduction": "mean", "ignore_index": 2}
+    yield "loss-weights", loss, [scalar, log, labels, weights], 1, {"reduction": "mean"}
+    both = {"reduction": "mean", "ignore_index": 1}
+    yield "loss-both", loss, [scalar, log, labels, weights], 1, both
+    internal = [scalar, log, labels, weights, (np.int64(1).reshape(()),), floats(3, 4, 5)]
+    yield "loss-internal", "SoftmaxCrossEntropyLossInternalGrad", internal, 1, {"reduction": "mean"}
+    forward = [x, labels, weights, (np.int64(1).reshape(()),)]
+    yield "loss-forward", "SoftmaxCrossEntropyLossInternal", forward, 2, {"reduction": "mean"}
+    mean, rstd = statistics(x)
+    yield "layer-norm", "LayerNormalizationGrad", [dy, x, floats(5), mean, rstd], 3, {}
+    _, rstd = statistics(x, centred=False)
+    yield "rms-norm", "SimplifiedLayerNormalizationGrad", [dy, x, floats(5), rstd], 2, {}
+    image, image_dy = floats(2, 3, 4, 4), floats(2, 3, 4, 4)
+    saved = image.mean((0, 2, 3)), 1 / np.sqrt(image.var((0, 2, 3)) + 1e-5)
+    batch = [image_dy, image, floats(3), *saved]
+    yield "batch-norm", "BatchNormalizationGrad", batch, 3, {"epsilon": 1e-5}
+    mask = RNG.random((3, 4, 5)) < 0.7
+    drop = [dy, mask, (np.float32(0.3).reshape(()),), (np.bool_(True).reshape(()),)]
+    yield "dropout", "DropoutGrad", drop, 1, {}
+    shape = (np.array([6, 5], np.int64),)
+    indices = RNG.integers(0, 6, (3, 4))
+    yield "gather", "GatherGrad", [shape, indices, dy], 1, {"axis": 0}
+    shape = (np.array([3, 7, 5], np.int64),)
+    yield "gather-axis", "GatherGrad", [shape, RNG.integers(0, 7, 4), dy], 1, {"axis": 1}
+    elements = RNG.integers(0, 6, (3, 4, 5))
+    shape = (np.array([3, 6, 5], np.int64),)
+    yield "gather-elements", "GatherElementsGrad", [dy, shape, elements], 1, {"axis": 1}
+    shape = (np.array([3, 6, 5], np.int64),)
+    pairs = np.stack([RNG.integers(0, 3, 7), RNG.integers(0, 6, 7)], 1)
+    yield "gather-nd", "GatherNDGrad", [shape, pairs, floats(7, 5)], 1, {"batch_dims": 0}
+    limits = [(np.array(v, np.int64),) for v in ([1, 1], [4, 8], [1, 2], [1, 2])]
+    whole = (np.array([3, 6, 9], np.int64),)
+    yield "slice", "SliceGrad", [floats(3, 3, 4), whole, *limits], 1, {}
+    yield "div", "DivGrad", [dy, x, floats(4, 1) + 3], 2, {}
+    yield "scale", "Scale", [x, (np.int64(7).reshape(()),)], 1, {"scale_down": 1}
+    yield "matmul", "FusedMatMul", [floats(2, 4, 3), floats(2, 5, 4)], 1, {"transA": 1, "transB": 1, "alpha": 0.3}
+    batches = {"transBatchA": 1, "transBatchB": 1, "transB": 1}
+    yield "matmul-batch", "FusedMatMul", [floats(3, 2, 4), floats(5, 2, 4)], 1, batches
+    kernel = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2], "dilations": [1, 1], "group": 1}
+    yield "conv", "ConvGrad", [floats(2, 4, 3, 3), floats(2, 3, 5, 5), floats(4, 3, 3, 3)], 3, kernel
+    yield "concat", "ConcatTraining", [floats(2, 3), floats(2, 4)], 2, {"axis": 1}
+    parts = (np.array([1, 4], np.int64),)
+    yield "split", "SplitTraining", [floats(2, 5), parts], 2, {"axis": 1}
+    axes = (np.array([0, 2], np.int64),)
+    yield "reduce", "ReduceSumTraining", [x, axes], 1, {"keepdims": 0}
+
+
+def main():
+    arrays = {}
+    for name, op, given, outputs, attributes in cases():
+        inputs, tensors, feed = [], [], {}
+        for i, value in enumerate(given):
+            label = f"i{i}"
+            if isinstance(value, tuple):
+                tensors.append(numpy_helper.from_array(value[0], label))
+                continue
+            value = np.ascontiguousarray(value)
+            kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+            inputs.append(helper.make_tensor_value_info(label, kind, value.shape))
+            feed[label] = value
+        node = helper.make_node(
+            op, [f"i{i}" for i in range(len(given))], [f"o{i}" for i in range(outputs)],
+            name=name, domain=MICROSOFT, **attributes,
+        )
+        kinds = [onnx.TensorProto.FLOAT] * outputs
+        if op == "ConcatTraining":
+            kinds[1] = onnx.TensorProto.INT64
+        results = [helper.make_tensor_value_info(f"o{i}", k, None) for i, k in enumerate(kinds)]
+        graph = helper.make_graph([node], name, inputs, results, tensors)
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+        try:
+            session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+            values = session.run(None, feed)
+        except Exception as error:  # a kernel that the wheel lacks
+            print(f"{name}: {str(error)[:150]}")
+            continue
+        arrays[f"{name}:model"] = np.frombuffer(model, np.uint8)
+        arrays.update({f"{name}:in:{k}": v for k, v in feed.items()})
+        arrays.update({f"{name}:out:o{i}": v for i, v in enumerate(values)})
+    path = pathlib.Path(__file__).resolve().parent / "models" / "ort" / "ops.npz"
+    np.savez_compressed(path, **arrays)
+    print(f"{sum(k.endswith(':model') for k in arrays)} cases, {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""ops_page.py SOURCE BUILD [--write]: docs/ops.md is what trainc-translate --list-operators says.
+
+With --write the page is made anew."""
+
+import pathlib
+import subprocess
+import sys
+
+HEAD = """# ONNX operators
+
+<!-- Made by: test/meta/ops_page.py . build --write -->
+
+Models of opset 1 to 27 are read. An operator compiles from the opset named here on; one that is not here, or an
+attribute, type or older form that its handler does not know, is an error that names the node.
+
+- *element types* are those of the first input: float is f64, f32, f16 and bf16; integer i8, i16, i32 and i64. Unsigned
+  integers, strings, complex numbers and floats of 8 bits and fewer are refused. On a CPU, f16 and bf16 are computed in
+  f32 and rounded where results of the graph are.
+- *gradient*: training goes through the operator; those of ONNX itself are compared with difference quotients
+  (`test/onnx_backend/gradients.py`). The others have a gradient of zero or none.
+- Shapes have to be known while compiling, but for sizes that have a name: axes, pads, repeats, the length of a range and
+  the like are constants or made of sizes. `If`, `Loop` and `Scan` are unrolled, so their course has to be known too.
+
+ONNX's own node tests are run by `test/onnx_backend/node_tests.py --build build --jobs 2`, which prints how many pass,
+are refused and fail; `refused.txt` beside it lists those that are refused.
+
+| operator | from opset | element types | gradient |
+| --- | --- | --- | --- |
+"""
+
+
+def main():
+    source, build = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    command = [build / "bin" / "trainc-translate", "--list-operators", "/dev/null"]
+    rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    page, wanted = source / "docs" / "ops.md", HEAD + rows
+    if "--write" in sys.argv:
+        page.write_text(wanted)
+    elif page.read_text() != wanted:
+        print(f"{page} is stale: run {pathlib.Path(__file__)} {source} {build} --write")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
