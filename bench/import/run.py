@@ -21,7 +21,7 @@ DATA_BYTES, DATA_SECONDS, DATA_MEMORY = 1 << 30, 1.0, 200e6
 MOST_GROWTH = 8
 
 
-def measure(trainc, model, phase, repeats=3):
+def measure(trainc, model, phase, repeats=2):
     """(seconds of wall time, seconds of CPU time, peak bytes), the best of some runs."""
     best = None
     for _ in range(repeats):
@@ -41,7 +41,7 @@ def measure(trainc, model, phase, repeats=3):
 def main():
     build, check = pathlib.Path(sys.argv[1]), "--check" in sys.argv
     trainc, bad = build / "bin/trainc", 0
-    sizes = (20_000, 80_000) if check else (125_000, 500_000)
+    sizes = (30_000, 120_000) if check else (125_000, 500_000)
     with tempfile.TemporaryDirectory(prefix="trainc-import-") as scratch:
         path = pathlib.Path(scratch) / "m.onnx"
 
@@ -53,17 +53,22 @@ def main():
         print(f"{'phase':10} {'model':10} {'size':>11} {'s':>8} {'MB':>8}")
         for phase, kinds in PHASES.items():
             for kind in kinds:
-                times = []
-                for size in sizes:
-                    make(kind, size)
-                    wall, cpu, memory = measure(trainc, path, phase)
-                    times.append(max(cpu - start[phase], 1e-3))
-                    print(f"{phase:10} {kind:10} {size:11} {wall:8.2f} {memory / 1e6:8.0f}")
-                if times[1] > MOST_GROWTH * times[0] and times[1] > 0.1:
+                # A busy machine makes single runs slow; what is quadratic is so every time.
+                for _ in range(3 if check else 1):
+                    times = []
+                    for size in sizes:
+                        make(kind, size)
+                        wall, cpu, memory = measure(trainc, path, phase)
+                        times.append(max(cpu - start[phase], 1e-2))
+                        print(f"{phase:10} {kind:10} {size:11} {wall:8.2f} {memory / 1e6:8.0f}")
+                    growth = times[1] / times[0]
+                    if growth <= MOST_GROWTH:
+                        break
+                else:
                     bad += 1
-                    print(f"FAILED: {kind}, {phase}: {times[1] / times[0]:.1f} times as long for 4 times the size")
+                    print(f"FAILED: {kind}, {phase}: {growth:.1f} times as long for 4 times the size")
         make("data", DATA_BYTES)
-        wall, _, memory = measure(trainc, path, "import")
+        wall, _, memory = measure(trainc, path, "import", repeats=5)
         print(f"{'import':10} {'data':10} {DATA_BYTES:11} {wall:8.2f} {memory / 1e6:8.0f}")
         if wall > DATA_SECONDS or memory > DATA_MEMORY:
             bad += 1

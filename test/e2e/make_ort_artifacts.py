@@ -27,6 +27,7 @@ MODELS = {
     "mlp": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": []},
     "mlp-sgd": {"loss": "MSELoss", "optimizer": "SGD", "frozen": ["fc1.weight", "fc1.bias"]},
     "mlp-clip": {"loss": "CrossEntropyLoss", "optimizer": "clip", "frozen": []},
+    "cnn": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": []},
     "bert": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": []},
     "gpt2": {"loss": None, "optimizer": "AdamW", "frozen": []},
     "llama": {"loss": None, "optimizer": "AdamW", "frozen": []},
@@ -41,6 +42,9 @@ def data_of(name, rng):
         if MODELS[name]["loss"] == "MSELoss":
             return {**data, "target": rng.standard_normal((rows, 3)).astype(np.float32)}
         return {**data, "labels": rng.integers(0, 3, rows).astype(np.int64)}
+    if name == "cnn":
+        images = rng.standard_normal((rows, 2, 7, 7)).astype(np.float32)
+        return {"x": images, "labels": rng.integers(0, 3, rows).astype(np.int64)}
     ids = rng.integers(2, vocab, (rows, seq)).astype(np.int64)
     lengths = rng.integers(3, seq + 1, rows)
     lengths[::BATCH] = seq
@@ -76,6 +80,13 @@ def build(name):
         for i, layer in enumerate(layers):
             model.add_module(f"fc{i // 2 + 1}" if i % 2 == 0 else f"act{i // 2 + 1}", layer)
         return model, ["x"]
+    if name == "cnn":
+        layers = [
+            nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(),
+            nn.Conv2d(4, 6, 3, stride=2, groups=2, bias=False), nn.ReLU(),
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 3),
+        ]
+        return nn.Sequential(*layers), ["x"]
     common = {"vocab_size": 40, "attn_implementation": "eager"}
     if name == "bert":
         config = tf.BertConfig(
@@ -121,7 +132,7 @@ def export(out):
                 self.model = model
 
             def forward(self, *arguments):
-                if name.startswith("mlp"):
+                if inputs == ["x"]:
                     return self.model(*arguments)
                 result = self.model(**dict(zip(inputs, arguments)))
                 return result.loss if "labels" in inputs else result.logits
@@ -179,7 +190,8 @@ def artifacts(source, out):
     for name, plan in MODELS.items():
         model = onnx.load(source / f"{name}.onnx")
         floats = [t.name for t in model.graph.initializer if t.data_type == onnx.TensorProto.FLOAT]
-        frozen = plan["frozen"] + [n for n in floats if n.endswith("inv_freq")]
+        buffers = ("inv_freq", "running_mean", "running_var")
+        frozen = plan["frozen"] + [n for n in floats if n.endswith(buffers)]
         trained = [n for n in floats if n not in frozen]
         folder = out / name
         shutil.rmtree(folder, ignore_errors=True)
@@ -203,7 +215,7 @@ def artifacts(source, out):
             exact = pathlib.Path(scratch) / "training_model.onnx"
             onnx.save(without_dropout(onnx.load(folder / "training_model.onnx")), exact)
             state = CheckpointState.load_checkpoint(str(folder / "checkpoint"))
-            module = Module(str(exact), state, str(folder / "eval_model.onnx"))
+            module = Module(str(exact), state)
             update = Optimizer(str(folder / "optimizer_model.onnx"), module)
             update.set_learning_rate(2e-3)
             order = module.input_names()
@@ -221,7 +233,7 @@ def artifacts(source, out):
             "trained": len(trained), "frozen": len(frozen),
         }
         (folder / "losses.json").write_text(json.dumps(result, indent=1) + "\n")
-        if not name.startswith("mlp"):
+        if name != "mlp" and (folder / "eval_model.onnx").exists():
             (folder / "eval_model.onnx").unlink()
         for file in folder.iterdir():
             file.chmod(0o644)

@@ -408,16 +408,6 @@ static LogicalResult resizeGrad(NodeContext &c) {
   return failed(dx) ? failure() : c.set((*dx)[0]);
 }
 
-/// MaxPoolGrad (dY, indices): what the pool's input was is known from the node of the indices.
-static LogicalResult maxPoolGrad(NodeContext &c) {
-  auto pool = c.op.getInputs()[1].getDefiningOp<onnx::NodeOp>();
-  if (!pool || pool.getOpType() != "MaxPool")
-    return c.fail("its indices are not those of a MaxPool");
-  auto dx = gradientOf(c, "MaxPool", {&c.state.valueOf(pool.getInputs()[0])}, c.tensor(0), {0},
-                       pool.getNodeAttributes());
-  return failed(dx) ? failure() : c.set((*dx)[0]);
-}
-
 static LogicalResult accumulator(NodeContext &c) {
   return c.fail(
       "this is a training model of ONNX Runtime, whose parameters are in a checkpoint: give "
@@ -457,7 +447,6 @@ void registerGradients(HandlerTable &table) {
   add("ResizeGrad", resizeGrad, 2);
   for (StringRef name : {"com.microsoft::GatherGrad", "com.microsoft::GatherNDGrad"})
     table.entries[name].kinds = HandlerTable::kIntegers;
-  table.add("MaxPoolGrad", maxPoolGrad, 2, 1);
   add("InPlaceAccumulatorV2", accumulator, 2);
   table.describe({"com.microsoft::InPlaceAccumulatorV2"}, 0, false);
 }
