@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Seeds for the fuzz targets, a folder each: make_corpus.py BUILD FOLDER (BUILD has make-tiny-package).
 
-What is committed under corpus/ is these, minimised, and the inputs of former faults (fault-*)."""
+What is committed under corpus/ is these, some of what fuzzing found from there (found-*), and the inputs of
+former faults (fault-*)."""
 
 import io
 import json
