@@ -171,17 +171,18 @@ void AttentionOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRe
                            MutableArrayRef<Value> gradients) {
   if (!cotangents[0])
     return;
-  auto gradient = AttentionGradOp::create(tb.b(), tb.loc(), getQ().getType(), getK().getType(),
-                                          getV().getType(), getQ(), getK(), getV(), getResult(),
-                                          getStats(), cotangents[0], getBias(), getSeed(),
-                                          getScaleAttr(), getDropoutAttr(), getCausalAttr());
+  auto gradient = AttentionGradOp::create(
+      tb.b(), tb.loc(), getQ().getType(), getK().getType(), getV().getType(), getQ(), getK(),
+      getV(), getResult(), getStats(), cotangents[0], getBias(), getSeed(), getOffsets(),
+      getScaleAttr(), getDropoutAttr(), getCausalAttr(), getLongestAttr());
   for (auto [to, from] : llvm::zip(gradients, gradient.getResults()))
     to = from;
 }
 
 void AttentionOp::buildEvalMode(TrainBuilder &tb, SmallVectorImpl<Value> &results) {
   auto op = AttentionOp::create(tb.b(), tb.loc(), getResultTypes(), getQ(), getK(), getV(),
-                                getBias(), Value(), getScale(), APFloat(0.0), getCausal());
+                                getBias(), Value(), getOffsets(), getScaleAttr(),
+                                tb.b().getF64FloatAttr(0), getCausalAttr(), getLongestAttr());
   llvm::append_range(results, op->getResults());
 }
 

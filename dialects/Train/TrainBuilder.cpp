@@ -81,7 +81,8 @@ Value TrainBuilder::cast(Value x, Type type) {
   return builder.createOrFold<CastOp>(location, withElementType(x.getType(), element), x);
 }
 Value TrainBuilder::dropout(Value x, Value key, FloatAttr ratio) {
-  return DropoutOp::create(builder, location, x.getType(), x, key, ratio);
+  return DropoutOp::create(builder, location, x.getType(), x, key, ValueRange(), ratio,
+                           builder.getDenseI64ArrayAttr({}));
 }
 
 /// The nearest integer of 64 bits.
@@ -192,6 +193,12 @@ Value TrainBuilder::gather(Value data, Value indices, int64_t axis) {
   dims.append(from.begin() + axis + 1, from.end());
   return GatherOp::create(builder, location, getTensorType(dims, getElementType(data)), data,
                           indices, axis);
+}
+Value TrainBuilder::selectRows(Value data, Value index, Value inverse, int64_t axis) {
+  SmallVector<DimAttr> dims = getDims(data);
+  dims[axis] = getDim(index, 0);
+  return SelectRowsOp::create(builder, location, getTensorType(dims, getElementType(data)), data,
+                              index, inverse, axis);
 }
 Value TrainBuilder::gatherElements(Value data, Value indices, int64_t axis) {
   return GatherElementsOp::create(builder, location,

@@ -82,6 +82,7 @@ public:
   mlir::Value concat(mlir::ValueRange operands, int64_t axis);
   mlir::ResultRange split(mlir::Value x, int64_t axis, llvm::ArrayRef<DimAttr> sizes);
   mlir::Value gather(mlir::Value data, mlir::Value indices, int64_t axis);
+  mlir::Value selectRows(mlir::Value data, mlir::Value index, mlir::Value inverse, int64_t axis);
   mlir::Value gatherElements(mlir::Value data, mlir::Value indices, int64_t axis);
   mlir::Value scatterAdd(mlir::Value indices, mlir::Value updates, int64_t axis,
                          mlir::Type resultType);

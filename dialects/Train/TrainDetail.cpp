@@ -99,6 +99,13 @@ double rngKey(ArrayRef<double> operands, int64_t node) {
   return double(philox::nodeKey(word(0), word(1), word(2), word(3), uint64_t(node)));
 }
 
+SmallVector<int64_t> replaceCoordinates(ArrayRef<int64_t> index, ArrayRef<int64_t> axes,
+                                        ArrayRef<double> coordinates) {
+  SmallVector<int64_t> replaced(index);
+  for (auto [axis, coordinate] : llvm::zip_equal(axes, coordinates))
+    replaced[axis] = int64_t(coordinate);
+  return replaced;
+}
 double dropout(double x, double key, ArrayRef<int64_t> index, double ratio) {
   uint32_t word = philox::elementWord(uint64_t(int64_t(key)), index.data(), index.size());
   return word >= philox::dropoutThreshold(ratio) ? x / (1 - ratio) : 0.0;

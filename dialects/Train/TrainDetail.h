@@ -31,6 +31,10 @@ double geluGrad(double x, bool tanh);
 double rngKey(llvm::ArrayRef<double> operands, int64_t node);
 /// Gives the ops that have it their AffineOpInterface.
 void attachAffineInterfaces(mlir::MLIRContext *context);
+/// `index` with `coordinates` in place of the coordinates along `axes`.
+llvm::SmallVector<int64_t> replaceCoordinates(llvm::ArrayRef<int64_t> index,
+                                              llvm::ArrayRef<int64_t> axes,
+                                              llvm::ArrayRef<double> coordinates);
 /// x / (1 - ratio) or 0.
 double dropout(double x, double key, llvm::ArrayRef<int64_t> index, double ratio);
 

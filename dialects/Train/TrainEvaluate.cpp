@@ -241,6 +241,19 @@ LogicalResult GatherOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValu
   });
 }
 
+LogicalResult SelectRowsOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues &,
+                                     MutableArrayRef<HostTensor> results) {
+  return forEachIndex(results[0].shape, [&](ArrayRef<int64_t> index) -> LogicalResult {
+    SmallVector<int64_t> source(index);
+    int64_t &row = source[getAxis()];
+    row = int64_t(operands[1].data[row]);
+    if (row >= operands[0].shape[getAxis()])
+      return failure();
+    at(results[0], index) = row < 0 ? 0 : at(operands[0], source);
+    return success();
+  });
+}
+
 LogicalResult GatherElementsOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues &,
                                          MutableArrayRef<HostTensor> results) {
   int64_t axis = getAxis();

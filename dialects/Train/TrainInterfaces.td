@@ -30,6 +30,12 @@ def AxisMapOpInterface : Train_Interface<"AxisMapOpInterface"> {
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands, "unsigned":$loop,
            "::trainc::train::DimAttr":$extent), [{}],
       [{ return ::trainc::train::detail::defaultCloneRestricted($_op, builder, operands, loop, extent); }]>,
+    InterfaceMethod<[{
+        The same op with its coordinate along a positional loop as an operand, which makes the loop parallel; null if
+        it has no such form.
+      }],
+      "::mlir::Operation *", "takeCoordinate", (ins "::mlir::OpBuilder &":$builder, "unsigned":$loop), [{}],
+      [{ (void)builder; (void)loop; return nullptr; }]>,
   ];
 }
 

@@ -17,13 +17,18 @@ def Train_SymbolOp : Op<Train_Dialect, "symbol", [Symbol]> {
   let summary = "declares a size symbol";
   let description = [{
     `min`, `max` (absent: unbounded), `divisor` hold for every run; `input` and `axis` say which input's
-    axis gives the value. Example: `train.symbol @batch min 1 input "input_ids" axis 0`.
+    axis gives the value. With `differs` in place of an axis the value is a count: that of the input's elements which
+    differ from this number, found on the host before a step and rounded up to a bucket, a multiple of the divisor.
+    A step is right with any larger value.
+    Examples: `train.symbol @batch min 1 input "input_ids" axis 0`,
+    `train.symbol @labelled min 8 divisor 8 input "labels" differs -100`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$min, OptionalAttr<I64Attr>:$max,
                        DefaultValuedAttr<I64Attr, "1">:$divisor, OptionalAttr<StrAttr>:$input,
-                       OptionalAttr<I64Attr>:$axis);
+                       OptionalAttr<I64Attr>:$axis, OptionalAttr<I64Attr>:$differs);
   let assemblyFormat = [{
-    $sym_name `min` $min (`max` $max^)? (`divisor` $divisor^)? (`input` $input^ `axis` $axis)? attr-dict
+    $sym_name `min` $min (`max` $max^)? (`divisor` $divisor^)? (`input` $input^)? (`axis` $axis^)?
+    (`differs` $differs^)? attr-dict
   }];
 }
 
@@ -144,16 +149,21 @@ def Train_AttentionOp : Train_Op<"attention", [AttrSizedOperandSegments,
     `s = q k^T * scale + bias`, with `causal` -inf where column > row + columns - rows;
     `result = dropout(softmax(s)) v` [batch, heads, rows, width], `stats = log sum e^s` [batch, heads, rows] in f32
     (f64 for f64), saved for the gradient: nothing differentiates through it. A row of -inf gives zeros.
+    With `offsets` (i32 [segments + 1], ascending) the batch is 1 and rows = columns hold segments behind each other:
+    row t of segment g, offsets[g] <= t < offsets[g + 1], sees the columns of its segment only (`causal`: those up to t);
+    rows from offsets[segments] on give zeros, as their gradients are. `longest` bounds a segment's length.
     `bias` [batch or 1, heads or 1, rows or 1, columns] has no gradient. `seed` (i64, two elements) is the key and
     the offset of the dropout's random numbers. The mask is the library's: only the reference evaluator uses
     that of `train.dropout` with this key.
   }];
   let arguments = (ins Train_FloatTensor:$q, Train_FloatTensor:$k, Train_FloatTensor:$v,
                        Optional<Train_FloatTensor>:$bias, Optional<Train_IntTensor>:$seed,
-                       F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal);
+                       Optional<Train_IntTensor>:$offsets,
+                       F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal,
+                       OptionalAttr<Train_DimAttr>:$longest);
   let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$stats);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`bias` $bias^)? (`seed` $seed^)? (`causal` $causal^)? attr-dict `:`
+    $q `,` $k `,` $v (`bias` $bias^)? (`seed` $seed^)? (`segments` $offsets^ `longest` $longest)? (`causal` $causal^)? attr-dict `:`
     functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -171,10 +181,12 @@ def Train_AttentionGradOp : Train_Op<"attention_grad", [AttrSizedOperandSegments
   let arguments = (ins Train_FloatTensor:$q, Train_FloatTensor:$k, Train_FloatTensor:$v,
                        Train_FloatTensor:$output, Train_FloatTensor:$stats, Train_FloatTensor:$cotangent,
                        Optional<Train_FloatTensor>:$bias, Optional<Train_IntTensor>:$seed,
-                       F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal);
+                       Optional<Train_IntTensor>:$offsets,
+                       F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal,
+                       OptionalAttr<Train_DimAttr>:$longest);
   let results = (outs Train_FloatTensor:$dq, Train_FloatTensor:$dk, Train_FloatTensor:$dv);
   let assemblyFormat = [{
-    $q `,` $k `,` $v `,` $output `,` $stats `,` $cotangent (`bias` $bias^)? (`seed` $seed^)? (`causal` $causal^)?
+    $q `,` $k `,` $v `,` $output `,` $stats `,` $cotangent (`bias` $bias^)? (`seed` $seed^)? (`segments` $offsets^ `longest` $longest)? (`causal` $causal^)?
     attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;

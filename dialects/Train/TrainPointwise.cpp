@@ -112,7 +112,25 @@ LogicalResult DropoutOp::verify() {
   auto key = cast<RankedTensorType>(getKey().getType());
   if (key.getRank() != 0 || !key.getElementType().isInteger(64))
     return emitOpError("expected the key to be tensor<i64>, got ") << key;
+  ArrayRef<int64_t> axes = getCoordinateAxes();
+  if (axes.size() != getCoordinates().size())
+    return emitOpError("expected an axis for each of ")
+           << getCoordinates().size() << " coordinates, got " << axes.size();
+  for (auto [axis, coordinate] : llvm::zip_equal(axes, getCoordinates()))
+    if (axis < 0 || axis >= getRank(getOperand()) || llvm::count(axes, axis) != 1 ||
+        getDims(coordinate) != getDims(getOperand()))
+      return emitOpError("expected coordinates of the operand's shape along axes of its own");
   return success();
+}
+Operation *DropoutOp::takeCoordinate(OpBuilder &builder, unsigned loop) {
+  // Loops are axes.
+  TrainBuilder tb(builder, getLoc());
+  SmallVector<Value> coordinates(getCoordinates());
+  SmallVector<int64_t> axes(getCoordinateAxes());
+  coordinates.push_back(tb.iota(getDims(getOperand()), builder.getI32Type(), loop));
+  axes.push_back(loop);
+  return DropoutOp::create(builder, getLoc(), getType(), getOperand(), getKey(), coordinates,
+                           getRatioAttr(), builder.getDenseI64ArrayAttr(axes));
 }
 void DropoutOp::buildEvalMode(TrainBuilder &, SmallVectorImpl<Value> &results) {
   results.push_back(getOperand());

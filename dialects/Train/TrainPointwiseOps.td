@@ -264,9 +264,13 @@ def Train_RngKeyOp : Train_PointwiseOp<"rng_key", "scalar::rngKey(b, loc, x, get
   let results = (outs Train_IntTensor:$result);
   let assemblyFormat = "$seed `,` $step `,` $microBatch `,` $rank attr-dict `:` type($result)";
 }
-def Train_DropoutOp : Train_PointwiseOp<"dropout", "scalar::dropout(b, loc, x[0], x[1], i, getRatio().convertToDouble())",
-    "detail::dropout(x[0], x[1], i, getRatio().convertToDouble())",
-    "dx[0] = tb.dropout(g, x[1], getRatioAttr());", 100,
+def Train_DropoutOp : Train_PointwiseOp<"dropout", [{scalar::dropout(
+          b, loc, x[0], x[1], scalar::replaceCoordinates(b, loc, i, getCoordinateAxes(), x.drop_front(2)),
+          getRatio().convertToDouble())}],
+    [{detail::dropout(x[0], x[1], detail::replaceCoordinates(i, getCoordinateAxes(), x.drop_front(2)),
+                      getRatio().convertToDouble())}],
+    [{dx[0] = ::trainc::train::DropoutOp::create(tb.b(), tb.loc(), g.getType(), g, x[1],
+                                                 getCoordinates(), getRatioAttr(), getCoordinateAxesAttr());}], 100,
     [AllTypesMatch<["operand", "result"]>, DeclareOpInterfaceMethods<EvalModeOpInterface>]> {
   let summary = "zeroes elements with probability `ratio`, scales the others by 1 / (1 - ratio)";
   let description = [{
@@ -274,12 +278,22 @@ def Train_DropoutOp : Train_PointwiseOp<"dropout", "scalar::dropout(b, loc, x[0]
     key) is at least ratio * 2^32 (as an unsigned 32-bit word); h is the sum of the outer coordinates i3,
     i4, i5, ... times 1, 0x9E3779B1, 0x9E3779B1 * 0x85EBCA77, ... (wrapping). Counter words are coordinates,
     not positions in memory: packing and cloning keep the mask. The gradient is the same op on the cotangent: nothing is stored.
+
+    `coordinates` are those along the axes `coordinate_axes` where they are not the element's own: of elements that
+    were selected from a larger tensor. They have the operand's shape.
   }];
-  let arguments = (ins Train_FloatTensor:$operand, Train_IntTensor:$key, F64Attr:$ratio);
+  let arguments = (ins Train_FloatTensor:$operand, Train_IntTensor:$key, Variadic<Train_IntTensor>:$coordinates,
+                       F64Attr:$ratio, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$coordinate_axes);
   let results = (outs Train_FloatTensor:$result);
-  let assemblyFormat = "$operand `,` $key attr-dict `:` type($result) `,` type($key)";
+  let assemblyFormat = [{
+    $operand `,` $key (`at` $coordinates^ `axes` `=` $coordinate_axes)? attr-dict `:` type($result) `,` type($key)
+    (`,` type($coordinates)^)?
+  }];
   let hasVerifier = 1;
-  let extraClassDeclaration = [{ bool dependsOnIndex(int64_t) { return true; } }];
+  let extraClassDeclaration = [{
+    bool dependsOnIndex(int64_t axis) { return !::llvm::is_contained(getCoordinateAxes(), axis); }
+    ::mlir::Operation *takeCoordinate(::mlir::OpBuilder &builder, unsigned loop);
+  }];
 }
 
 #endif // TRAINC_TRAIN_POINTWISE_TD

@@ -412,6 +412,19 @@ static Value randomOfElement(OpBuilder &b, Location loc, Value x, Value key, Val
   return random;
 }
 
+SmallVector<Value> replaceCoordinates(OpBuilder &b, Location loc, ValueRange index,
+                                      ArrayRef<int64_t> axes, ValueRange coordinates) {
+  SmallVector<Value> replaced(index);
+  for (auto [axis, coordinate] : llvm::zip_equal(axes, coordinates)) {
+    // What repeats along the lanes stays one number: random numbers are then made for a row.
+    if (Value uniform = uniformValue(b, loc, coordinate))
+      coordinate = uniform;
+    replaced[axis] = arith::IndexCastOp::create(
+        b, loc, sameShape(coordinate.getType(), b.getIndexType()), coordinate);
+  }
+  return replaced;
+}
+
 Value dropout(OpBuilder &b, Location loc, Value x, Value key, ValueRange index, double ratio) {
   if (ratio == 0)
     return x;

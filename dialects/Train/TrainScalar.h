@@ -43,6 +43,9 @@ Value constant(OpBuilder &b, Location loc, mlir::TypedAttr value, ValueRange ind
 Value iota(OpBuilder &b, Location loc, Value coordinate, mlir::Type type);
 Value rngKey(OpBuilder &b, Location loc, ValueRange words, int64_t node);
 Value dropout(OpBuilder &b, Location loc, Value x, Value key, ValueRange index, double ratio);
+/// `index` with the integers `coordinates` in place of the coordinates along `axes`.
+llvm::SmallVector<Value> replaceCoordinates(OpBuilder &b, Location loc, ValueRange index,
+                                            llvm::ArrayRef<int64_t> axes, ValueRange coordinates);
 
 } // namespace trainc::train::scalar
 

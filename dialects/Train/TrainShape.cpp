@@ -6,6 +6,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace trainc::train;
@@ -445,6 +446,40 @@ Value GatherOp::buildSliced(TrainBuilder &tb, Value value, int64_t axis) {
   if (dropsAxis())
     indices = tb.reshape(indices, {tb.dimAttr(1)});
   return tb.gather(value, indices, axis);
+}
+
+LogicalResult SelectRowsOp::verify() {
+  if (failed(checkAxis(*this, getAxis(), getRank(getData()))))
+    return failure();
+  for (Value index : {getIndex(), getInverse()})
+    if (getRank(index) != 1 || !getElementType(index).isInteger(32))
+      return emitOpError("expected indices of rank 1 and type i32, got ") << index.getType();
+  if (getDim(getInverse(), 0) != getDim(getData(), getAxis()))
+    return emitOpError("expected an inverse of size ")
+           << getDim(getData(), getAxis()).str() << ", got " << getDim(getInverse(), 0).str();
+  SmallVector<DimAttr> dims = getDims(getData());
+  dims[getAxis()] = getSlicedExtent();
+  if (failed(checkDims(*this, "a result", dims, getResult())))
+    return failure();
+  return checkElementType(*this, getData(), getResult());
+}
+AxisMap SelectRowsOp::getAxisMap() {
+  // The selected axis is a loop of the index alone; any element of the data may be read along it.
+  AxisMap map;
+  SmallVector<int> axes(getRank(getResult()));
+  std::iota(axes.begin(), axes.end(), 0);
+  SmallVector<int> data = axes;
+  map.loops.assign(axes.size(), LoopKind::Parallel);
+  data[getAxis()] = -1;
+  map.operands = {data, {int(getAxis())}, {-1}};
+  map.results = {axes};
+  return map;
+}
+int64_t SelectRowsOp::getSlicedAxis() { return getAxis(); }
+bool SelectRowsOp::dropsAxis() { return false; }
+DimAttr SelectRowsOp::getSlicedExtent() { return getDim(getIndex(), 0); }
+Value SelectRowsOp::buildSliced(TrainBuilder &tb, Value value, int64_t axis) {
+  return tb.selectRows(value, getIndex(), getInverse(), axis);
 }
 
 LogicalResult GatherElementsOp::verify() {

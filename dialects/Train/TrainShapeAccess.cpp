@@ -180,6 +180,19 @@ Value GatherOp::buildElement(ElementBuilder &eb, unsigned, ArrayRef<ElementIndex
   return eb.element(data, dataIndex);
 }
 
+Value SelectRowsOp::buildElement(ElementBuilder &eb, unsigned, ArrayRef<ElementIndex> index) {
+  int64_t axis = getAxis();
+  OpBuilder &b = eb.builder();
+  Value chosen = eb.element(getIndexMutable(), index.slice(axis, 1));
+  Value zero = eb.splat(b.getI32IntegerAttr(0));
+  Value wanted = arith::CmpIOp::create(b, eb.loc(), arith::CmpIPredicate::sge, chosen, zero);
+  chosen = arith::MaxSIOp::create(b, eb.loc(), chosen, zero);
+  Index dataIndex(index);
+  dataIndex[axis] = eb.checkedIndex(getOperation(), chosen, getDim(getData(), axis));
+  Type type = getElementTypeOrSelf(getResult().getType());
+  return eb.elementIf(getDataMutable(), dataIndex, wanted, eb.splat(b.getZeroAttr(type)));
+}
+
 Value GatherElementsOp::buildElement(ElementBuilder &eb, unsigned, ArrayRef<ElementIndex> index) {
   int64_t axis = getAxis();
   OpOperand &data = getOperation()->getOpOperand(0), &indices = getOperation()->getOpOperand(1);

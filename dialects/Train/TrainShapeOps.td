@@ -150,6 +150,24 @@ def Train_GatherNdOp : Train_AccessOp<"gather_nd"> {
   let hasVerifier = 1;
 }
 
+def Train_SelectRowsOp : Train_AccessOp<"select_rows", [DeclareOpInterfaceMethods<SliceOpInterface>]> {
+  let summary = "indices of one axis that are wanted, each at most once; its gradient is the same op";
+  let description = [{
+    result[..., i, ...] = data[..., index[i], ...] along `axis`, 0 where index[i] < 0. `inverse` leads back: the
+    gradient of data[..., j, ...] is that of result[..., inverse[j], ...], 0 where inverse[j] < 0. Slots of `index` that
+    `inverse` does not name repeat an element and take no part in the gradient: their cotangents are 0.
+
+    So rows are packed (`index`: the row of a slot, a repeated row in slots that are left over) and put back
+    (`index`: the slot of a row, -1 where it has none). Both index tensors are i32 of rank 1.
+  }];
+  let arguments = (ins Train_AnyTensor:$data, Train_IntTensor:$index, Train_IntTensor:$inverse, I64Attr:$axis);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = [{
+    $data `,` $index `inverse` $inverse `axis` `=` $axis attr-dict `:` functional-type(operands, $result)
+  }];
+  let hasVerifier = 1;
+}
+
 // Sliding windows along one axis: what convolutions and pools read, and its transpose.
 class Train_SlidingOp<string mnemonic, list<Trait> traits = []> : Train_AccessOp<mnemonic, traits> {
   let arguments = (ins Train_AnyTensor:$operand, I64Attr:$axis, I64Attr:$taps, I64Attr:$stride, I64Attr:$dilation);

@@ -77,6 +77,10 @@ void GatherOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<b
                         MutableArrayRef<Value> gradients) {
   gradients[0] = tb.scatterAdd(getIndices(), cotangents[0], getAxis(), getData().getType());
 }
+void SelectRowsOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                            MutableArrayRef<Value> gradients) {
+  gradients[0] = tb.selectRows(cotangents[0], getInverse(), getIndex(), getAxis());
+}
 void GatherElementsOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
                                 MutableArrayRef<Value> gradients) {
   gradients[0] = ScatterElementsAddOp::create(tb.b(), tb.loc(), getData().getType(), getIndices(),

@@ -673,7 +673,7 @@ LogicalResult Legalizer::finish() {
     train::SymbolOp::create(builder, graph.getLoc(), name, builder.getI64IntegerAttr(info.min),
                             info.max ? builder.getI64IntegerAttr(*info.max) : IntegerAttr(),
                             builder.getI64IntegerAttr(1), builder.getStringAttr(info.input),
-                            builder.getI64IntegerAttr(info.axis));
+                            builder.getI64IntegerAttr(info.axis), IntegerAttr());
   if (failed(verify(function)))
     return failure();
   result.ops = body.getOperations().size() - 1;
