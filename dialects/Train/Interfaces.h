@@ -25,6 +25,12 @@ struct AxisMap {
   llvm::SmallVector<llvm::SmallVector<int>> results;
 };
 
+/// The new size of a loop that is restricted.
+struct LoopExtent {
+  unsigned loop;
+  DimAttr extent;
+};
+
 /// min <= value < max, or value == except.
 struct IndexRule {
   DimAttr min, max;
@@ -139,7 +145,8 @@ struct SymbolValues {
 
 namespace detail {
 mlir::Operation *defaultCloneRestricted(mlir::Operation *op, mlir::OpBuilder &builder,
-                                        mlir::ValueRange operands, unsigned loop, DimAttr extent);
+                                        mlir::ValueRange operands,
+                                        llvm::ArrayRef<LoopExtent> extents);
 /// Number of elements of the largest result.
 DimAttr elementCount(mlir::Operation *op);
 /// Whether a value that lies like this is row major and begins where its buffer does.

@@ -272,6 +272,9 @@ LogicalResult CrossEntropyOp::verify() {
   return verifyStatistic(*this, "lse", getLse(), rows, getLogits());
 }
 
+OpOperand &CrossEntropyOp::getSelector() { return getLabelsMutable(); }
+std::optional<int64_t> CrossEntropyOp::getIgnored() { return getIgnoreIndex(); }
+
 AxisMap CrossEntropyOp::getAxisMap() {
   int64_t rank = getRank(getLogits());
   AxisMap map = rowMap(rank, rank - 1, rank);

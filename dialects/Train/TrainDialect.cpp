@@ -72,17 +72,17 @@ LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, un
 }
 
 Operation *trainc::train::detail::defaultCloneRestricted(Operation *op, OpBuilder &builder,
-                                                         ValueRange operands, unsigned loop,
-                                                         DimAttr extent) {
+                                                         ValueRange operands,
+                                                         ArrayRef<LoopExtent> extents) {
   AxisMap map = cast<AxisMapOpInterface>(op).getAxisMap();
-  IRMapping mapping;
-  mapping.map(op->getOperands(), operands);
-  Operation *clone = builder.clone(*op, mapping);
+  Operation *clone = builder.clone(*op);
+  clone->setOperands(operands);
   for (auto [result, axes] : llvm::zip(clone->getResults(), map.results)) {
     SmallVector<DimAttr> dims = getDims(result);
-    for (auto [axis, l] : llvm::enumerate(axes))
-      if (l == int(loop))
-        dims[axis] = extent;
+    for (auto [dim, loop] : llvm::zip_equal(dims, axes))
+      for (const LoopExtent &restricted : extents)
+        if (loop == int(restricted.loop))
+          dim = restricted.extent;
     result.setType(getTensorType(dims, getElementType(result)));
   }
   return clone;

@@ -22,20 +22,22 @@ def AxisMapOpInterface : Train_Interface<"AxisMapOpInterface"> {
     InterfaceMethod<"loops, and for each operand and result the loop of each axis (-1: none)",
       "::trainc::train::AxisMap", "getAxisMap">,
     InterfaceMethod<[{
-        Makes the op whose operands have been restricted along one parallel loop: same attributes, the
-        given operands, and results whose axes on `loop` have size `extent`. The default clones and
+        Makes the op whose operands have been restricted along some parallel loops: same attributes, the given
+        operands, and results whose axes on those loops have the sizes `extents`. The default clones and
         replaces the result types.
       }],
       "::mlir::Operation *", "cloneRestricted",
-      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands, "unsigned":$loop,
-           "::trainc::train::DimAttr":$extent), [{}],
-      [{ return ::trainc::train::detail::defaultCloneRestricted($_op, builder, operands, loop, extent); }]>,
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands,
+           "::llvm::ArrayRef<::trainc::train::LoopExtent>":$extents), [{}],
+      [{ return ::trainc::train::detail::defaultCloneRestricted($_op, builder, operands, extents); }]>,
+    InterfaceMethod<"whether atCoordinate gives an op", "bool", "takesCoordinates", (ins), [{}], [{ return false; }]>,
     InterfaceMethod<[{
-        The same op with its coordinate along a positional loop as an operand, which makes the loop parallel; null if
-        it has no such form.
+        The same op with its coordinate along a positional loop given by `coordinate` (i32, the result's shape), which
+        makes the loop parallel: for elements that were selected from a larger tensor.
       }],
-      "::mlir::Operation *", "takeCoordinate", (ins "::mlir::OpBuilder &":$builder, "unsigned":$loop), [{}],
-      [{ (void)builder; (void)loop; return nullptr; }]>,
+      "::mlir::Operation *", "atCoordinate",
+      (ins "::mlir::OpBuilder &":$builder, "unsigned":$loop, "::mlir::Value":$coordinate), [{}],
+      [{ (void)builder; (void)loop; (void)coordinate; return nullptr; }]>,
   ];
 }
 
@@ -262,6 +264,18 @@ def SliceOpInterface : Train_Interface<"SliceOpInterface"> {
     InterfaceMethod<"the same selection along `axis` of another value, the axis kept",
       "::mlir::Value", "buildSliced",
       (ins "::trainc::train::TrainBuilder &":$tb, "::mlir::Value":$value, "int64_t":$axis)>,
+  ];
+}
+
+def IgnoredRowsOpInterface : Train_Interface<"IgnoredRowsOpInterface"> {
+  let description = [{
+    Rows (indices of the leading axes) whose selector holds one number count for nothing: the first result is 0 there,
+    and no gradient comes from there. What exploit-label-sparsity leaves out. The selector's axes are the leading axes
+    of every other operand and of every result.
+  }];
+  let methods = [
+    InterfaceMethod<"operand of integers that decides", "::mlir::OpOperand &", "getSelector">,
+    InterfaceMethod<"the number, if rows are ignored at all", "std::optional<int64_t>", "getIgnored">,
   ];
 }
 

@@ -247,7 +247,8 @@ def Train_LayerNormOp : Train_DifferentiableCompositeOp<"layer_norm"> {
   let hasVerifier = 1;
 }
 
-def Train_CrossEntropyOp : Train_DifferentiableCompositeOp<"cross_entropy", [DeclareOpInterfaceMethods<IndexOperandOpInterface>]> {
+def Train_CrossEntropyOp : Train_DifferentiableCompositeOp<"cross_entropy", [DeclareOpInterfaceMethods<IndexOperandOpInterface>,
+    DeclareOpInterfaceMethods<IgnoredRowsOpInterface>]> {
   let summary = "-log softmax(logits)[label] of each row";
   let description = [{
     logits [rows..., classes], labels [rows...] of integers. `loss` [rows...] is 0 where the label is

@@ -122,12 +122,11 @@ LogicalResult DropoutOp::verify() {
       return emitOpError("expected coordinates of the operand's shape along axes of its own");
   return success();
 }
-Operation *DropoutOp::takeCoordinate(OpBuilder &builder, unsigned loop) {
+Operation *DropoutOp::atCoordinate(OpBuilder &builder, unsigned loop, Value coordinate) {
   // Loops are axes.
-  TrainBuilder tb(builder, getLoc());
   SmallVector<Value> coordinates(getCoordinates());
   SmallVector<int64_t> axes(getCoordinateAxes());
-  coordinates.push_back(tb.iota(getDims(getOperand()), builder.getI32Type(), loop));
+  coordinates.push_back(coordinate);
   axes.push_back(loop);
   return DropoutOp::create(builder, getLoc(), getType(), getOperand(), getKey(), coordinates,
                            getRatioAttr(), builder.getDenseI64ArrayAttr(axes));

@@ -292,7 +292,8 @@ def Train_DropoutOp : Train_PointwiseOp<"dropout", [{scalar::dropout(
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     bool dependsOnIndex(int64_t axis) { return !::llvm::is_contained(getCoordinateAxes(), axis); }
-    ::mlir::Operation *takeCoordinate(::mlir::OpBuilder &builder, unsigned loop);
+    bool takesCoordinates() { return true; }
+    ::mlir::Operation *atCoordinate(::mlir::OpBuilder &builder, unsigned loop, ::mlir::Value coordinate);
   }];
 }
 

@@ -29,6 +29,12 @@ struct GraphOptions {
   /// be accumulated.
   bool ownUpdates = false;
   bool hoistSlices = true;
+  /// Rows without a label leave before the loss.
+  bool labelSparsity = true;
+  /// A variant of the step computes tokens only, where padding has no influence.
+  bool eliminatePadding = true;
+  /// Counted sizes are multiples of this.
+  int64_t tokenBucket = 8;
   /// sgd adam adamw adamw-hf lamb
   std::string optimizer = "adamw";
   std::vector<double> betas;

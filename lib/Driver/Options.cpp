@@ -167,7 +167,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   std::string target = "auto", betas, dropout, batchNorm, lrScale;
   std::vector<std::string> dims;
   std::string level = "1", precision = "fp32";
-  bool hoist = true, noHoist = false;
+  bool hoist = true, noHoist = false, labelSparsity = true, noLabelSparsity = false, padding = true,
+       noPadding = false;
   options.graph.optimizer.clear();
   options.lr = options.weightDecay = NAN;
   app.add_option("model", options.model, "MODEL.onnx");
@@ -225,6 +226,18 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   CLI::Option *hoistOption =
       app.add_flag("--hoist-slices", hoist, "compute only what a later selection keeps (default)");
   app.add_flag("--no-hoist-slices", noHoist, "")->excludes(hoistOption);
+  CLI::Option *labelOption =
+      app.add_flag("--exploit-label-sparsity", labelSparsity,
+                   "compute only the rows of the loss that have a label (default)");
+  app.add_flag("--no-exploit-label-sparsity", noLabelSparsity, "")->excludes(labelOption);
+  CLI::Option *paddingOption =
+      app.add_flag("--eliminate-padding", padding,
+                   "compute tokens only, in batches where padding has no influence (default)");
+  app.add_flag("--no-eliminate-padding", noPadding, "")->excludes(paddingOption);
+  app.add_option(
+         "--token-bucket", options.graph.tokenBucket,
+         "numbers of tokens and labelled rows are rounded up to multiples of this (default 8)")
+      ->check(CLI::PositiveNumber);
   app.add_option("-O", level, "-O0: the exact baseline, no pass that changes what is computed")
       ->check(CLI::IsMember({"0", "1"}));
   std::string logLevel;
@@ -254,26 +267,10 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   app.add_flag("--embed-weights", options.embedWeights, "copy all weights into the package");
   // Options of the interface that this version lacks: refused by name, and not in the help.
   std::string refused;
-  for (const char *name : {"--fetch",
-                           "--recompute",
-                           "--memory-budget",
-                           "--offload",
-                           "--optimizer-state",
-                           "--exploit-label-sparsity",
-                           "--no-exploit-label-sparsity",
-                           "--eliminate-padding",
-                           "--no-eliminate-padding",
-                           "--pad-token",
-                           "--token-bucket",
-                           "--attention-dropout",
-                           "--lora",
-                           "--quantize",
-                           "--fuse-lora",
-                           "--no-fuse-lora",
-                           "--report",
-                           "--tune",
-                           "--tuning-file",
-                           "--cache-dir"}) {
+  for (const char *name :
+       {"--fetch", "--recompute", "--memory-budget", "--offload", "--optimizer-state",
+        "--pad-token", "--attention-dropout", "--lora", "--quantize", "--fuse-lora",
+        "--no-fuse-lora", "--report", "--tune", "--tuning-file", "--cache-dir"}) {
     auto note = [&refused, name](const std::vector<std::string> &) {
       refused = name;
       return true;
@@ -347,6 +344,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
     options.legalize.batchNorm = BatchNormMode::Frozen;
   options.graph.inference = options.legalize.inference;
   options.graph.hoistSlices = hoist && !noHoist && level != "0";
+  options.graph.eliminatePadding = padding && !noPadding && level != "0";
+  options.graph.labelSparsity = labelSparsity && !noLabelSparsity && level != "0";
   options.graph.fusedAttention = options.cuda;
   options.schedule.cuda = options.cuda;
   options.schedule.fuseEpilogues = level != "0";

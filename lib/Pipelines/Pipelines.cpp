@@ -6,7 +6,10 @@
 #include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
 #include "lib/Transforms/Decompose/Decompose.h"
+#include "lib/Transforms/EliminatePadding/EliminatePadding.h"
+#include "lib/Transforms/ExploitLabelSparsity/ExploitLabelSparsity.h"
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
+#include "lib/Transforms/FormEval/FormEval.h"
 #include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Transforms/FormSteps/FormSteps.h"
 #include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
@@ -16,6 +19,7 @@
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -44,18 +48,11 @@ static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
   addCleanup(pm);
 }
 
-void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) {
-  addCleanup(pm);
-  pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
-  pm.addNestedPass<func::FuncOp>(createRaiseIdiomsPass());
-  if (options.hoistSlices) {
-    pm.addNestedPass<func::FuncOp>(createHoistSlicesPass());
-    addCleanup(pm);
-  }
+/// From @forward to the functions that train.
+static void addTraining(OpPassManager &pm, const GraphOptions &options) {
   addPrecision(pm, options);
-  if (!options.inference) {
+  if (!options.inference)
     pm.addPass(createAutoDiffPass());
-  }
   if (!options.inference && !options.ownUpdates) {
     AttachOptimizerPassOptions attach;
     attach.kind = options.optimizer;
@@ -72,6 +69,33 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
   form.micro = !options.ownUpdates;
   pm.addPass(createFormStepsPass(form));
   addCleanup(pm);
+}
+
+void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) {
+  pm.addPass(createFormEvalPass());
+  addCleanup(pm);
+  pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
+  pm.addNestedPass<func::FuncOp>(createRaiseIdiomsPass());
+  bool packs = options.eliminatePadding && !options.inference && !options.ownUpdates;
+  if (packs)
+    pm.addPass(createFindPaddingPass());
+  if (options.labelSparsity && !options.inference)
+    pm.addPass(createExploitLabelSparsityPass({options.tokenBucket}));
+  if (options.hoistSlices) {
+    pm.addNestedPass<func::FuncOp>(createHoistSlicesPass());
+    addCleanup(pm);
+  }
+  if (packs) {
+    pm.addPass(createEliminatePaddingPass({options.tokenBucket}));
+    OpPassManager &variant = pm.nest<ModuleOp>();
+    addCleanup(variant);
+    if (options.hoistSlices)
+      variant.addNestedPass<func::FuncOp>(createHoistSlicesPass());
+    addTraining(variant, options);
+  }
+  addTraining(pm, options);
+  if (packs)
+    pm.addPass(createMergeVariantsPass());
 }
 
 void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &options) {

@@ -10,7 +10,10 @@
 #include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
 #include "lib/Transforms/Decompose/Decompose.h"
+#include "lib/Transforms/EliminatePadding/EliminatePadding.h"
+#include "lib/Transforms/ExploitLabelSparsity/ExploitLabelSparsity.h"
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
+#include "lib/Transforms/FormEval/FormEval.h"
 #include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Transforms/FormSteps/FormSteps.h"
 #include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
@@ -52,7 +55,10 @@ void trainc::registerAllPasses() {
   registerAttachOptimizerPasses();
   registerAutoDiffPasses();
   registerDecomposePasses();
+  registerEliminatePaddingPasses();
+  registerExploitLabelSparsityPasses();
   registerFoldConstantsPasses();
+  registerFormEvalPasses();
   registerFormKernelsPasses();
   registerFormStepsPasses();
   registerFuseEpiloguesPasses();

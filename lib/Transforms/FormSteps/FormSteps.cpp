@@ -73,7 +73,7 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
       update.emitError("expected @gradients beside @update");
       return signalPassFailure();
     }
-    for (StringRef name : {"step", "micro", "eval"})
+    for (StringRef name : {"step", "micro"})
       if (module.lookupSymbol(name)) {
         module.emitError("@") << name << " exists already: steps are formed once";
         return signalPassFailure();
@@ -90,8 +90,6 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
     }
     if (gradients)
       gradients.erase();
-    if (eval && failed(formEval(module, forward)))
-      return signalPassFailure();
     forward.erase();
   }
 
@@ -238,41 +236,6 @@ private:
     }
     if (scale)
       scale->finish(guard.getFlag());
-  }
-
-  LogicalResult formEval(ModuleOp module, func::FuncOp forward) {
-    auto func = cast<func::FuncOp>(forward->clone());
-    func.setName("eval");
-    SymbolTable(module).insert(func);
-    SmallVector<EvalModeOpInterface> ops;
-    func.walk([&](EvalModeOpInterface op) { ops.push_back(op); });
-    for (EvalModeOpInterface op : ops) {
-      OpBuilder builder(op);
-      TrainBuilder tb(builder, op->getLoc());
-      SmallVector<Value> results;
-      op.buildEvalMode(tb, results);
-      if (!llvm::equal(ValueRange(results).getTypes(), op->getResultTypes()))
-        return op->emitError() << describeOp(op) << " has other result types in evaluation";
-      op->replaceAllUsesWith(results);
-      op->erase();
-    }
-    Block &block = func.getBody().front();
-    BitVector updates(func.getNumResults());
-    for (unsigned i = 0; i < func.getNumResults(); ++i)
-      if (getResultRole(func, i) == "update")
-        updates.set(i);
-    block.getTerminator()->eraseOperands(updates);
-    if (failed(func.eraseResults(updates)))
-      return failure();
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isOpTriviallyDead(&op))
-        op.erase();
-    // Seeds that no dropout asks for any more.
-    BitVector unused(func.getNumArguments());
-    for (unsigned i = 0; i < func.getNumArguments(); ++i)
-      if (getArgRole(func, i) == "hyper" && func.getArgument(i).use_empty())
-        unused.set(i);
-    return func.eraseArguments(unused);
   }
 };
 } // namespace

@@ -10,9 +10,8 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
   let description = [{
     `@step` is `@gradients` and `@update` in one, for one micro-batch a step: a gradient is consumed where it
     appears. `@micro` adds the gradients of one micro-batch to accumulators (zeroed by the runtime before the
-    first one), which `@update` then takes as gradients. `@eval` is `@forward` as
-    `EvalModeOpInterface` has it (dropout is the identity), with all outputs; `@step` and `@micro` compute the
-    loss and state only. `@forward` and `@gradients` are removed.
+    first one), which `@update` then takes as gradients. Both compute the loss and state only; `@eval` is
+    `form-eval`'s. `@forward` and `@gradients` are removed.
 
     A loss that is not finite sets the state `nonfinite` (i32) to 1. While it is set, every update of `@step`,
     `@micro` and `@update` returns its argument unchanged.
@@ -23,7 +22,7 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
     state as they are and halve the scale, without setting `nonfinite`; after 2000 updates in a row they double
     it (`growth_count`). `skipped_steps` are not counted in the optimizer's step number.
 
-    Without `@gradients` only `@eval` is made (inference); without `@update` no `@step`, unless `micro` is
+    Without `@gradients` nothing is made (inference); without `@update` no `@step`, unless `micro` is
     off: then `@gradients` returns all updates itself (a model with an algorithm of its own).
 
     ```mlir
@@ -37,7 +36,6 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
   let dependentDialects = ["::trainc::train::TrainDialect", "::mlir::func::FuncDialect"];
   let options = [
     Option<"micro", "micro", "bool", "true", "make @micro and keep @update, for gradient accumulation">,
-    Option<"eval", "eval", "bool", "true", "make @eval">,
     Option<"lossScaling", "loss-scaling", "bool", "false",
            "multiply the loss by a power of two that follows what the gradients' type can hold">,
   ];

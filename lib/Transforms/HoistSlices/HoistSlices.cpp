@@ -4,7 +4,7 @@
 
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 
-#include "dialects/Train/TrainBuilder.h"
+#include "lib/Transforms/Support/RestrictLoops.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/MapVector.h"
@@ -20,15 +20,16 @@ namespace trainc {
 } // namespace trainc
 
 namespace {
-/// How a selection moves: along one loop of the op that makes its operand. A view may lie between
-/// that merges the selected axis with its neighbours (the rows of a linear layer are batch times
-/// sequence); the op's operands are then viewed the same way.
+/// How a selection moves: along one loop of the op that makes its operand. A view may lie between,
+/// which merges the selected axis with its neighbours (the rows of a linear layer are batch times
+/// sequence) or takes it apart; the op's operands are then viewed the same way.
 struct Route {
   AxisMapOpInterface producer;
   unsigned result = 0;
-  unsigned loop = 0;
+  /// More than one where the selected axis is several of the op's, taken as one.
+  SmallVector<unsigned> loops;
   /// Axes [first, first + group.size()) of the view's result are one axis of its operand; empty: no
-  /// view.
+  /// such view.
   int64_t first = 0;
   SmallVector<DimAttr> group;
 };
@@ -81,21 +82,29 @@ private:
       return "it does more than select along one axis";
     if (!isShorter(slice.getSlicedExtent(), getDim(source, axis)))
       return "it selects too much of axis " + std::to_string(axis) + " to save work";
-    std::string reason = step(slice, source, axis, route);
+    std::string reason = step(slice, source, {axis}, route);
     if (reason.empty() || !isView(source.getOwner()))
       return reason;
-    // Through the view onto the op above it, which has the axis as part of a larger one.
+    // Through the view onto the op above it, which has the axis as part of a larger one, or in
+    // parts.
     auto above = dyn_cast<OpResult>(source.getOwner()->getOperand(0));
-    int64_t merged = findGroup(source, axis, route);
-    if (merged < 0 || !above || !source.hasOneUse())
+    if (!above || !source.hasOneUse())
       return reason;
-    return step(slice, above, merged, route);
+    if (int64_t merged = findGroup(getDims(above), getDims(source), axis, route); merged >= 0)
+      return step(slice, above, {merged}, route);
+    Route parts;
+    if (findGroup(getDims(source), getDims(above), axis, parts, /*isMerged=*/true) < 0)
+      return reason;
+    SmallVector<int64_t> axes;
+    for (size_t i = 0; i < parts.group.size(); ++i)
+      axes.push_back(parts.first + i);
+    return step(slice, above, axes, route);
   }
 
-  /// As findRoute, for one op and the axis `axis` of its result.
-  std::string step(SliceOpInterface slice, OpResult source, int64_t axis, Route &route) {
+  /// As findRoute, for one op and the axes `axes` of its result.
+  std::string step(SliceOpInterface slice, OpResult source, ArrayRef<int64_t> axes, Route &route) {
     Operation *op = source.getOwner();
-    std::string name = describeOp(op), number = std::to_string(axis);
+    std::string name = describeOp(op);
     route.producer = dyn_cast<AxisMapOpInterface>(op);
     if (!route.producer)
       return name + " does not say how its axes map";
@@ -106,22 +115,41 @@ private:
       return name + " selects too";
     AxisMap map = route.producer.getAxisMap();
     route.result = source.getResultNumber();
-    int loop = map.results[route.result][axis];
-    if (loop < 0)
-      return "axis " + number + " of " + name + " runs over no loop";
-    route.loop = loop;
-    LoopKind kind = map.loops[loop];
-    if (kind == LoopKind::Positional && (!route.group.empty() || !slice.isPrefix()))
-      return name + " depends on the coordinate along axis " + number;
-    if (kind != LoopKind::Parallel && kind != LoopKind::Positional)
-      return name + " mixes the elements along axis " + number;
+    route.loops.clear();
+    for (int64_t axis : axes) {
+      int loop = map.results[route.result][axis];
+      if (loop < 0)
+        return "axis " + std::to_string(axis) + " of " + name + " runs over no loop";
+      route.loops.push_back(loop);
+    }
+    if (std::string reason =
+            whyNotRestricted(route.producer, route.loops, keepsCoordinates(slice, route));
+        !reason.empty())
+      return reason;
+    // To bring them together would need the op that was passed.
+    for (ArrayRef<int> entry : map.operands) {
+      SmallVector<int64_t> found = *findAxes(entry, route.loops);
+      for (size_t i = 1; i < found.size(); ++i)
+        if (found[i] != found[i - 1] + 1)
+          return "the rows lie apart in an operand of " + name;
+    }
+    // Selections of a part of an axis have no row number to take coordinates from.
+    bool positional = llvm::any_of(
+        route.loops, [&](unsigned loop) { return map.loops[loop] == LoopKind::Positional; });
+    if (positional && !route.group.empty())
+      return name + " depends on the coordinate along the axis";
     // An op that reads nothing along the loop (a constant, a repeated bias) costs no more twice.
-    bool reads = llvm::any_of(map.operands,
-                              [&](ArrayRef<int> axes) { return llvm::is_contained(axes, loop); });
+    bool reads = llvm::any_of(
+        map.operands, [&](ArrayRef<int> entry) { return !findAxes(entry, route.loops)->empty(); });
     for (OpResult result : op->getResults())
       if (reads && (result == source ? !result.hasOneUse() : !result.use_empty()))
         return "all of " + name + " is used elsewhere";
     return {};
+  }
+
+  /// Whether the coordinates along the loops stay what they were.
+  static bool keepsCoordinates(SliceOpInterface slice, const Route &route) {
+    return route.group.empty() && route.loops.size() == 1 && slice.isPrefix();
   }
 
   static bool isView(Operation *op) {
@@ -130,18 +158,22 @@ private:
     return fusion && fusion.getFusionRole() == FusionRole::View && op->getNumOperands() == 1;
   }
 
-  /// The axis of a view's operand that `axis` of its result is a part of, or -1; fills the route's
-  /// group.
-  int64_t findGroup(OpResult view, int64_t axis, Route &route) {
-    SmallVector<DimAttr> from = getDims(view.getOwner()->getOperand(0)), to = getDims(view);
-    DimAttr one = DimAttr::constant(view.getContext(), 1), beforeFrom = one;
+  /// The axis of `from` that several axes of `to` make up, `axis` among them, or -1; fills the
+  /// route's group. `isMerged`: `axis` is the one of `from`.
+  static int64_t findGroup(ArrayRef<DimAttr> from, ArrayRef<DimAttr> to, int64_t axis, Route &route,
+                           bool isMerged = false) {
+    if (from.empty() || to.empty())
+      return -1;
+    DimAttr one = DimAttr::constant(from.front().getContext(), 1), beforeFrom = one;
     for (auto [merged, dim] : llvm::enumerate(from)) {
       DimAttr beforeTo = one;
-      for (int64_t first = 0; first <= axis; ++first) {
+      for (int64_t first = 0; first < int64_t(to.size()); ++first) {
         DimAttr part = one;
         for (size_t end = first; beforeTo == beforeFrom && end < to.size(); ++end) {
           part = part * to[end];
-          if (part == dim && int64_t(end) >= axis) {
+          bool contains = isMerged ? int64_t(merged) == axis && int64_t(end) > first
+                                   : first <= axis && axis <= int64_t(end);
+          if (part == dim && contains) {
             route.first = first;
             route.group.assign(to.begin() + first, to.begin() + end + 1);
             return merged;
@@ -204,32 +236,41 @@ private:
       extent = product(&getContext(), ArrayRef(kept).slice(route.first, route.group.size()));
     }
 
+    auto select = [&](TrainBuilder &builder, Value value, int64_t axis) {
+      Value selected = slice.buildSliced(builder, value, axis);
+      if (auto made = selected.getDefiningOp<SliceOpInterface>())
+        worklist.push_back(made);
+      return selected;
+    };
     SmallVector<Value> operands;
-    DenseMap<std::pair<Value, int64_t>, Value> known;
-    for (auto [operand, axes] : llvm::zip_equal(producer->getOperands(), map.operands)) {
-      auto it = llvm::find(axes, int(route.loop));
-      if (it == axes.end()) {
+    DenseMap<Value, SmallVector<std::pair<SmallVector<int64_t>, Value>>> known;
+    for (auto [operand, entry] : llvm::zip_equal(producer->getOperands(), map.operands)) {
+      SmallVector<int64_t> axes = *findAxes(entry, route.loops);
+      if (axes.empty()) {
         operands.push_back(operand);
         continue;
       }
-      int64_t axis = it - axes.begin();
-      Value &value = known[{operand, axis}];
-      if (!value) {
+      auto &made = known[operand];
+      auto *it = llvm::find_if(made, [&](auto &entry) { return entry.first == axes; });
+      if (it == made.end()) {
+        Value value = operand;
         SmallVector<DimAttr> dims = getDims(operand);
-        dims[axis] = extent;
-        value = operand;
-        if (!route.group.empty())
-          value = tb.reshape(operand, splitAxis(getDims(operand), axis, route.group));
-        value = slice.buildSliced(tb, value, axis + inGroup);
-        if (auto made = value.getDefiningOp<SliceOpInterface>())
-          worklist.push_back(made);
-        value = tb.reshape(value, dims);
+        if (route.group.empty()) {
+          value = selectAlong(tb, value, axes, select);
+        } else {
+          dims[axes.front()] = extent;
+          value = tb.reshape(operand, splitAxis(getDims(operand), axes.front(), route.group));
+          value = tb.reshape(select(tb, value, axes.front() + inGroup), dims);
+        }
+        made.push_back({axes, value});
+        it = &made.back();
       }
-      operands.push_back(value);
+      operands.push_back(it->second);
     }
-    Operation *restricted = producer.cloneRestricted(builder, operands, route.loop, extent);
+    Operation *restricted = restrictLoops(tb, producer, operands, route.loops, extent,
+                                          keepsCoordinates(slice, route), select);
     Value result = restricted->getResult(route.result);
-    if (!route.group.empty())
+    if (!route.group.empty() || route.loops.size() > 1)
       result = tb.reshape(result, kept);
     if (slice.dropsAxis())
       result = tb.reshape(result, getDims(slice->getResult(0)));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: trainc-opt %s --autodiff --attach-optimizer=kind=sgd --form-steps | FileCheck %s
-// RUN: trainc-opt %s --autodiff --attach-optimizer=kind=sgd --form-steps="micro=false eval=false" | FileCheck %s --check-prefix=ONLY
-// RUN: trainc-opt %s --form-steps | FileCheck %s --check-prefix=INFER
-// RUN: trainc-opt %s --autodiff --form-steps | FileCheck %s --check-prefix=NOOPT
+// RUN: trainc-opt %s --form-eval --autodiff --attach-optimizer=kind=sgd --form-steps | FileCheck %s
+// RUN: trainc-opt %s --autodiff --attach-optimizer=kind=sgd --form-steps="micro=false" | FileCheck %s --check-prefix=ONLY
+// RUN: trainc-opt %s --form-eval --form-steps | FileCheck %s --check-prefix=INFER
+// RUN: trainc-opt %s --form-eval --autodiff --form-steps | FileCheck %s --check-prefix=NOOPT
 
 // CHECK-NOT: @forward
 // CHECK-NOT: @gradients

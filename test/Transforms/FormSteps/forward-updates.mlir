@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: trainc-opt %s --autodiff | FileCheck %s --check-prefix=GRAD
-// RUN: trainc-opt %s --autodiff --attach-optimizer=kind=sgd --form-steps | FileCheck %s
+// RUN: trainc-opt %s --form-eval --autodiff --attach-optimizer=kind=sgd --form-steps | FileCheck %s
 
 // What the forward pass changes stays through differentiation; steps and micro-batches change it, guarded
 // by the flag as updates are; evaluation reads the running value and changes nothing.

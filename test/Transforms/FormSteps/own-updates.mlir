@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: trainc-opt %s --autodiff --form-steps=micro=false | FileCheck %s
+// RUN: trainc-opt %s --form-eval --autodiff --form-steps=micro=false | FileCheck %s
 
 // A function that returns the updates itself: a step of them, guarded as any other; no @micro, no @update.
 // CHECK-NOT: @micro

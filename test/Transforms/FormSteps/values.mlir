@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: trainc-test-opt %s --autodiff --attach-optimizer=kind=sgd --form-steps --test-evaluate --mlir-disable-threading -o /dev/null | FileCheck %s
+// RUN: trainc-test-opt %s --form-eval --autodiff --attach-optimizer=kind=sgd --form-steps --test-evaluate --mlir-disable-threading -o /dev/null | FileCheck %s
 
 // The argument nonfinite is 0 and lr is 0.5 (the evaluator's filling). The loss of an infinite weight is not finite: the flag is set,
 // and weights and accumulators stay what they were.

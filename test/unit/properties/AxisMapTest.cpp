@@ -38,8 +38,9 @@ protected:
     }
     OpBuilder builder(context.get());
     builder.setInsertionPointToEnd(&block);
-    Operation *clone = cast<AxisMapOpInterface>(instance.op)
-                           .cloneRestricted(builder, block.getArguments(), loop, size);
+    Operation *clone =
+        cast<AxisMapOpInterface>(instance.op)
+            .cloneRestricted(builder, block.getArguments(), LoopExtent{unsigned(loop), size});
     ASSERT_TRUE(clone) << what;
     ASSERT_EQ(clone->getNumResults(), whole.size()) << what;
     EXPECT_TRUE(succeeded(verify(clone))) << what;

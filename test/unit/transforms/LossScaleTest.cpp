@@ -27,7 +27,7 @@ class LossScale : public ::testing::Test {
 protected:
   /// Runs @step; the state that it leaves is that of the next one.
   double step(Values &values, bool scaled) {
-    std::string pipeline = "autodiff,attach-optimizer{kind=adam clip},form-steps{eval=false";
+    std::string pipeline = "autodiff,attach-optimizer{kind=adam clip},form-steps{";
     auto module = harness.run(kModel, pipeline + (scaled ? " loss-scaling}" : "}"));
     EXPECT_TRUE(bool(module));
     auto results = harness.evaluate(*module, "step", values);

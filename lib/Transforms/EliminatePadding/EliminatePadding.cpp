@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `eliminate-padding`: a copy of @forward in which tokens lie behind each other.
+
+#include "lib/Transforms/EliminatePadding/EliminatePadding.h"
+
+#include "lib/Transforms/EliminatePadding/TokenAxes.h"
+#include "lib/Transforms/Support/PackedRows.h"
+#include "lib/Transforms/Support/RestrictLoops.h"
+#include "lib/Transforms/Support/StepBuilder.h"
+#include "mlir/IR/Remarks.h"
+#include "trainc/Location.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_ELIMINATEPADDINGPASS
+#include "lib/Transforms/EliminatePadding/EliminatePadding.h.inc"
+} // namespace trainc
+
+namespace {
+/// Rewrites one function. Ops stay where they are; packed ones are made beside them, and what they
+/// replace is dead in the end.
+class Packer {
+public:
+  Packer(func::FuncOp function, BlockArgument mask, IntegerAttr padding, DimAttr tokens)
+      : function(function), mask(mask), padding(padding), tokens(tokens), samples(getDim(mask, 0)),
+        positions(getDim(mask, 1)), builder(function.getContext()) {}
+
+  void run() {
+    for (BlockArgument argument : function.getArguments()) {
+      if (getArgRole(function, argument.getArgNumber()) == "parameter")
+        parametric.insert(argument);
+      SmallVector<DimAttr> dims = getDims(argument);
+      if (dims.size() >= 2 && dims[0] == samples && dims[1] == positions)
+        axes[argument].push_back({0, 1});
+    }
+    Block &block = function.getBody().front();
+    builder.setInsertionPointToStart(&block);
+    TrainBuilder tb(builder, function.getLoc());
+    Value flat = tb.reshape(mask, {samples * positions});
+    rows = buildPackedRows(
+        tb, tb.compare("ne", flat, tb.scalarLike(flat, double(padding.getInt()))), tokens);
+    SmallVector<Operation *> ops;
+    for (Operation &op : llvm::make_range(builder.getInsertionPoint(), block.end()))
+      ops.push_back(&op);
+    for (Operation *op : ops)
+      visit(op);
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+  unsigned numPacked() const { return packedOps; }
+  ArrayRef<Operation *> getRectangles() const { return rectangles; }
+
+private:
+  void visit(Operation *op) {
+    if (llvm::any_of(op->getOperands(),
+                     [&](Value operand) { return parametric.contains(operand); }))
+      parametric.insert(op->result_begin(), op->result_end());
+    builder.setInsertionPoint(op);
+    TrainBuilder tb(builder, op->getLoc());
+    track(op);
+    if (packSelection(tb, op) || packView(tb, op) || packMapped(tb, op))
+      return;
+    bool whole = false;
+    for (OpOperand &operand : op->getOpOperands())
+      if (packed.contains(operand.get())) {
+        operand.set(unpack(operand.get()));
+        whole = true;
+      }
+    if (whole)
+      rectangles.push_back(op);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Which axes hold tokens
+  //===--------------------------------------------------------------------===//
+
+  static bool isView(Operation *op) {
+    auto fusion = dyn_cast<FusionOpInterface>(op);
+    return fusion && fusion.getFusionRole() == FusionRole::View && op->getNumOperands() == 1;
+  }
+
+  void track(Operation *op) {
+    if (isView(op)) {
+      Value from = op->getOperand(0), to = op->getResult(0);
+      for (const TokenAxes &entry : SmallVector<TokenAxes, 1>(axes.lookup(from)))
+        if (TokenAxes found = throughView(getDims(from), getDims(to), entry, samples, positions);
+            !found.empty())
+          add(to, found);
+      return;
+    }
+    auto mapped = dyn_cast<AxisMapOpInterface>(op);
+    if (!mapped)
+      return;
+    AxisMap map = mapped.getAxisMap();
+    for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands))
+      for (const TokenAxes &tokenAxes : SmallVector<TokenAxes, 1>(axes.lookup(operand))) {
+        SmallVector<unsigned> loops = loopsOf(entry, tokenAxes);
+        bool parallel = !loops.empty() && llvm::all_of(loops, [&](unsigned loop) {
+          return map.loops[loop] == LoopKind::Parallel || map.loops[loop] == LoopKind::Positional;
+        });
+        if (!parallel)
+          continue;
+        for (auto [result, results] : llvm::zip_equal(op->getResults(), map.results))
+          if (auto found = findAxes(results, loops); found && !found->empty())
+            add(result, TokenAxes(ArrayRef<int64_t>(*found)));
+      }
+  }
+  void add(Value value, const TokenAxes &entry) {
+    auto &known = axes[value];
+    // Sizes, not only loops: a part of the positions is not all tokens.
+    SmallVector<DimAttr> dims = getDims(value);
+    bool whole = entry.size() == 1 ? dims[entry[0]] == samples * positions
+                                   : dims[entry[0]] == samples && dims[entry[1]] == positions;
+    if (whole && !llvm::is_contained(known, entry))
+      known.push_back(entry);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Packing ops
+  //===--------------------------------------------------------------------===//
+
+  /// Rows of packed tokens that are selected: their slots are.
+  bool packSelection(TrainBuilder &tb, Operation *op) {
+    auto select = dyn_cast<SelectRowsOp>(op);
+    if (!select || !packed.contains(select.getData()))
+      return false;
+    const TokenAxes &tokenAxes = axes[select.getData()].front();
+    if (tokenAxes.size() != 1 || tokenAxes[0] != int64_t(select.getAxis()))
+      return false;
+    Value zero = tb.scalarLike(select.getIndex(), 0);
+    Value index = tb.max(tb.gather(rows.slots, tb.max(select.getIndex(), zero), 0), zero);
+    Value inverse = tb.gather(select.getInverse(), rows.rows, 0), none = tb.scalarLike(inverse, -1);
+    Value taken = tb.compare("ge", rows.rowsOrNone, tb.scalarLike(rows.rowsOrNone, 0));
+    inverse = tb.select(taken, inverse, none);
+    Value result = tb.selectRows(packed.lookup(select.getData()), index, inverse, select.getAxis());
+    select.getResult().replaceAllUsesWith(result);
+    parametric.insert(result);
+    ++packedOps;
+    return true;
+  }
+
+  /// Views that merge or split the two axes, or leave them alone.
+  bool packView(TrainBuilder &tb, Operation *op) {
+    if (!isView(op) || !packed.contains(op->getOperand(0)) || axes[op->getResult(0)].size() != 1)
+      return false;
+    TokenAxes to = axes[op->getResult(0)].front();
+    SmallVector<DimAttr> dims = getDims(op->getResult(0));
+    for (int64_t axis : to)
+      dims[axis] = tb.dimAttr(1);
+    dims[to.back()] = tokens;
+    // Axes between the two would change places.
+    TokenAxes from = axes[op->getOperand(0)].front();
+    if (from.size() != to.size() && (from.back() != from.front() + int64_t(from.size()) - 1 ||
+                                     to.back() != to.front() + int64_t(to.size()) - 1))
+      return false;
+    packed[op->getResult(0)] = tb.reshape(packed[op->getOperand(0)], dims);
+    ++packedOps;
+    return true;
+  }
+
+  bool packMapped(TrainBuilder &tb, Operation *op) {
+    auto mapped = dyn_cast<AxisMapOpInterface>(op);
+    if (!mapped || !isPure(op) || op->getNumResults() == 0 ||
+        !parametric.contains(op->getResult(0)))
+      return false;
+    AxisMap map = mapped.getAxisMap();
+    SmallVector<unsigned> loops;
+    for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands)) {
+      const auto &known = axes[operand];
+      // Scores of tokens for tokens have two pairs of axes: they stay a rectangle.
+      if (known.size() != 1)
+        continue;
+      loops = loopsOf(entry, known.front());
+      if (!loops.empty())
+        break;
+    }
+    if (loops.empty() || !whyNotRestricted(mapped, loops, /*isPrefix=*/false).empty())
+      return false;
+    for (auto [result, results] : llvm::zip_equal(op->getResults(), map.results)) {
+      auto found = findAxes(results, loops);
+      if (!found || found->empty() ||
+          !llvm::is_contained(axes[result], TokenAxes(ArrayRef<int64_t>(*found))) ||
+          axes[result].size() != 1)
+        return false;
+    }
+    SmallVector<Value> operands;
+    for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands)) {
+      SmallVector<int64_t> found = *findAxes(entry, loops);
+      operands.push_back(found.empty() ? operand
+                                       : pack(tb, operand, TokenAxes(ArrayRef<int64_t>(found))));
+    }
+    auto select = [&](TrainBuilder &b, Value value, int64_t axis) {
+      return rows.pack(b, value, axis);
+    };
+    Operation *small =
+        restrictLoops(tb, mapped, operands, loops, tokens, /*isPrefix=*/false, select);
+    for (auto [result, made] : llvm::zip_equal(op->getResults(), small->getResults()))
+      packed[result] = made;
+    ++packedOps;
+    return true;
+  }
+
+  /// `value` with tokens along `tokenAxes`.
+  Value pack(TrainBuilder &tb, Value value, const TokenAxes &tokenAxes) {
+    auto it = packed.find(value);
+    if (it != packed.end() && axes[value].front() == tokenAxes)
+      return it->second;
+    if (it != packed.end())
+      value = unpack(value);
+    Value &made = selected[{value, tokenAxes.front(), tokenAxes.back()}];
+    if (!made)
+      made = selectAlong(tb, value, tokenAxes, [&](TrainBuilder &b, Value v, int64_t axis) {
+        return rows.pack(b, v, axis);
+      });
+    return made;
+  }
+
+  /// A packed value in its rectangle again, zeros at padding.
+  Value unpack(Value value) {
+    Value &whole = unpacked[value];
+    if (whole)
+      return whole;
+    Value small = packed.lookup(value);
+    const TokenAxes &tokenAxes = axes[value].front();
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfterValue(small);
+    TrainBuilder tb(builder, small.getLoc());
+    auto expand = [&](TrainBuilder &b, Value v, int64_t axis) { return rows.unpack(b, v, axis); };
+    whole = selectAlong(tb, small, tokenAxes, expand);
+    return whole = tb.reshape(whole, getDims(value));
+  }
+
+  func::FuncOp function;
+  BlockArgument mask;
+  IntegerAttr padding;
+  DimAttr tokens, samples, positions;
+  OpBuilder builder;
+  PackedRows rows;
+  /// Axes of tokens; several where tokens meet tokens.
+  DenseMap<Value, SmallVector<TokenAxes, 1>> axes;
+  /// What depends on a parameter.
+  llvm::DenseSet<Value> parametric;
+  /// A value's packed form; that one in the rectangle again; what is packed of other values.
+  DenseMap<Value, Value> packed, unpacked;
+  DenseMap<std::tuple<Value, int64_t, int64_t>, Value> selected;
+  unsigned packedOps = 0;
+  /// Ops that are computed in the rectangle though an operand is packed.
+  SmallVector<Operation *> rectangles;
+};
+
+struct EliminatePaddingPass : trainc::impl::EliminatePaddingPassBase<EliminatePaddingPass> {
+  using EliminatePaddingPassBase::EliminatePaddingPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto forward = module.lookupSymbol<func::FuncOp>("forward");
+    auto padding =
+        forward ? forward->getAttrOfType<DictionaryAttr>(kPaddingAttr) : DictionaryAttr();
+    if (!padding)
+      return;
+    StringRef input = cast<StringAttr>(padding.get("input")).getValue();
+    auto value = cast<IntegerAttr>(padding.get("value"));
+    BlockArgument mask;
+    for (BlockArgument argument : forward.getArguments())
+      if (getArgRole(forward, argument.getArgNumber()) == "input" &&
+          getArgName(forward, argument.getArgNumber()) == input)
+        mask = argument;
+    if (!mask) {
+      forward.emitError("no input ") << input << ", which train.padding names";
+      return signalPassFailure();
+    }
+    DimAttr tokens = getCountSymbol(module, input, value.getInt(), bucket);
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    auto packed = ModuleOp::create(builder, module.getLoc(), kPackedModule);
+    auto copy = cast<func::FuncOp>(forward->clone());
+    packed.push_back(copy);
+    packed->setAttr(kConditionsAttr, padding.get("conditions"));
+    copy->removeAttr(kPaddingAttr);
+    forward->removeAttr(kPaddingAttr);
+
+    Packer packer(copy, copy.getArgument(mask.getArgNumber()), value, tokens);
+    packer.run();
+    auto options = [&](StringRef name) {
+      return remark::RemarkOpts::name(name).category("eliminate-padding").function("forward");
+    };
+    remark::passed(forward.getLoc(), options("Packed")) << remark::add(
+        "{0} ops compute the {1} tokens that {2} counts", packer.numPacked(), tokens.str(), input);
+    for (Operation *op : packer.getRectangles())
+      if (!op->hasTrait<OpTrait::IsTerminator>())
+        remark::missed(op->getLoc(), options("Rectangle"))
+            << remark::add("{0} is computed with padding", describeOp(op));
+  }
+};
+} // namespace

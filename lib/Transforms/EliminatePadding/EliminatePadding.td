@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The passes that compute tokens only.
+#ifndef TRAINC_TRANSFORMS_ELIMINATEPADDING_TD
+#define TRAINC_TRANSFORMS_ELIMINATEPADDING_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FindPaddingPass : Pass<"find-padding", "::mlir::ModuleOp"> {
+  let summary = "proves that what lies at padding has no influence, and says under which conditions";
+  let description = [{
+    Padding is where the mask of the tokens (an input like attention_mask) is 0, or the ids are the padding id
+    (`train.pad_token` on the input). The pass follows what padding holds through `@forward`, taken apart into its
+    elementary ops, and finds whether it can reach anything but padding: a masked score has weight 0, a masked sum adds 0,
+    a loss ignores its label. If it cannot, `@forward` gets the attribute `train.padding` with the mask and with what must
+    hold of a batch besides (labels at padding are the ignored one, the first place of every sample is a token ...),
+    which the runtime checks. It comes before passes that raise or pack; none of them changes what the proof is about.
+
+    Remarks, of category `find-padding`: `Found`, or `Declined` with the node at fault.
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+}
+
+def EliminatePaddingPass : Pass<"eliminate-padding", "::mlir::ModuleOp"> {
+  let summary = "a variant of the step that computes tokens only";
+  let description = [{
+    For a `@forward` with `train.padding`, makes the nested module `@packed` with a variant of it in which the tokens of
+    a batch lie behind each other: values [samples, positions, ...] become [1, tokens, ...], the number of tokens being
+    a symbol that the runtime counts. Every op whose axis map has the two axes as parallel loops is computed so; any other
+    gets its operands put back into the rectangle, for that op alone, with zeros at padding.
+
+    Later passes run on both modules; `merge-variants` brings the functions together.
+
+    Remarks, of category `eliminate-padding`: `Packed` with numbers of ops, `Rectangle` for each op that needs it.
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+  let options = [
+    Option<"bucket", "bucket", "int64_t", "8", "the number of tokens is a multiple of this">,
+  ];
+}
+
+def MergeVariantsPass : Pass<"merge-variants", "::mlir::ModuleOp"> {
+  let summary = "moves the functions of the nested module @packed beside those that they are variants of";
+  let description = [{
+    `@packed::@step` becomes `@step.packed` with `train.variant_of = "step"` and its conditions. Functions that have
+    variants, and these, say what they cost (`train.flops`), so that the runtime can choose.
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+}
+
+#endif // TRAINC_TRANSFORMS_ELIMINATEPADDING_TD

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `form-eval`: the forward pass twice, for evaluation with its outputs, for training
+// without.
+
+#include "lib/Transforms/FormEval/FormEval.h"
+
+#include "lib/Transforms/Support/StepBuilder.h"
+#include "trainc/Location.h"
+#include "llvm/ADT/BitVector.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_FORMEVALPASS
+#include "lib/Transforms/FormEval/FormEval.h.inc"
+} // namespace trainc
+
+namespace {
+/// Removes the results of one role, and what only they needed.
+LogicalResult eraseResults(func::FuncOp function, StringRef role) {
+  BitVector erased(function.getNumResults());
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    if (getResultRole(function, i) == role)
+      erased.set(i);
+  Block &block = function.getBody().front();
+  block.getTerminator()->eraseOperands(erased);
+  if (failed(function.eraseResults(erased)))
+    return failure();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  return success();
+}
+
+struct FormEvalPass : trainc::impl::FormEvalPassBase<FormEvalPass> {
+  using FormEvalPassBase::FormEvalPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto forward = module.lookupSymbol<func::FuncOp>("forward");
+    if (!forward) {
+      module.emitError("expected the function @forward: legalize the model first");
+      return signalPassFailure();
+    }
+    if (module.lookupSymbol("eval")) {
+      module.emitError("@eval exists already: it is formed once");
+      return signalPassFailure();
+    }
+    if (failed(formEval(module, forward)))
+      return signalPassFailure();
+    bool trains = llvm::any_of(llvm::seq(forward.getNumResults()),
+                               [&](unsigned i) { return getResultRole(forward, i) == "loss"; });
+    if (trains && failed(eraseResults(forward, "output")))
+      return signalPassFailure();
+  }
+
+private:
+  LogicalResult formEval(ModuleOp module, func::FuncOp forward) {
+    auto func = cast<func::FuncOp>(forward->clone());
+    func.setName("eval");
+    SymbolTable(module).insert(func);
+    SmallVector<EvalModeOpInterface> ops;
+    func.walk([&](EvalModeOpInterface op) { ops.push_back(op); });
+    for (EvalModeOpInterface op : ops) {
+      OpBuilder builder(op);
+      TrainBuilder tb(builder, op->getLoc());
+      SmallVector<Value> results;
+      op.buildEvalMode(tb, results);
+      if (!llvm::equal(ValueRange(results).getTypes(), op->getResultTypes()))
+        return op->emitError() << describeOp(op) << " has other result types in evaluation";
+      op->replaceAllUsesWith(results);
+      op->erase();
+    }
+    if (failed(eraseResults(func, "update")))
+      return failure();
+    // Seeds that no dropout asks for any more.
+    BitVector unused(func.getNumArguments());
+    for (unsigned i = 0; i < func.getNumArguments(); ++i)
+      if (getArgRole(func, i) == "hyper" && func.getArgument(i).use_empty())
+        unused.set(i);
+    return func.eraseArguments(unused);
+  }
+};
+} // namespace

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A running sum gives a row its slot, a scatter a slot its row.
+
+#include "lib/Transforms/Support/PackedRows.h"
+#include "mlir/IR/SymbolTable.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+PackedRows trainc::buildPackedRows(TrainBuilder &tb, Value wanted, DimAttr slots) {
+  Type i32 = tb.b().getI32Type(), f64 = tb.b().getF64Type();
+  DimAttr rows = getDim(wanted, 0), one = tb.dimAttr(1);
+  Value counted = tb.cast(wanted, i32);
+  Value position = CumsumOp::create(tb.b(), tb.loc(), counted.getType(), counted, /*axis=*/0,
+                                    /*exclusive=*/true, /*reverse=*/false);
+  Value limit = tb.splat(tb.cast(tb.dim(slots, tb.b().getI64Type()), i32), position);
+  Value none = tb.scalarLike(position, -1);
+
+  PackedRows packed;
+  packed.slots = tb.select(wanted, position, none);
+  // One slot more takes the rows that are not wanted. A wanted row beyond the slots gets an index
+  // out of range, which ends the run: nothing is left out silently.
+  Value tooMany = tb.cast(tb.compare("ge", position, limit), i32);
+  Value slot = tb.select(wanted, tb.add(position, tooMany), limit);
+  // Row numbers are exact in f64.
+  Value rowOfSlot =
+      tb.scatterAdd(slot, tb.iota({rows}, f64, 0), 0, getTensorType({slots + one}, f64));
+  packed.rows = tb.cast(tb.sliceAxis(rowOfSlot, 0, tb.dimAttr(0), slots), i32);
+  Value owner = tb.gather(packed.slots, packed.rows, 0);
+  Value taken = tb.compare("eq", owner, tb.iota({slots}, i32, 0));
+  packed.rowsOrNone = tb.select(taken, packed.rows, tb.scalarLike(packed.rows, -1));
+  return packed;
+}
+
+DimAttr trainc::getCountSymbol(ModuleOp module, StringRef input, int64_t value, int64_t bucket) {
+  SmallVector<SymbolOp> symbols(module.getOps<SymbolOp>());
+  for (SymbolOp symbol : symbols)
+    if (symbol.getDiffers() == value && symbol.getInput() == input)
+      return DimAttr::symbol(module.getContext(), symbol.getSymName());
+  // Names of symbols are identifiers.
+  std::string name = "count_";
+  for (char c : input)
+    name += llvm::isAlnum(c) ? c : '_';
+  std::string unique = name;
+  for (int next = 2; module.lookupSymbol(unique); ++next)
+    unique = name + "_" + std::to_string(next);
+  OpBuilder builder(module.getContext());
+  symbols.empty() ? builder.setInsertionPointToStart(module.getBody())
+                  : builder.setInsertionPointAfter(symbols.back());
+  SymbolOp::create(builder, module.getLoc(), builder.getStringAttr(unique),
+                   builder.getI64IntegerAttr(bucket), IntegerAttr(),
+                   builder.getI64IntegerAttr(bucket), builder.getStringAttr(input), IntegerAttr(),
+                   builder.getI64IntegerAttr(value));
+  return DimAttr::symbol(module.getContext(), unique);
+}

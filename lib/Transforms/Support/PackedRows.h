@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which rows of a tensor are wanted and where they lie when they are packed: index tensors that
+// train.select_rows takes, and the symbol that counts them.
+#ifndef TRAINC_TRANSFORMS_SUPPORT_PACKEDROWS_H
+#define TRAINC_TRANSFORMS_SUPPORT_PACKEDROWS_H
+
+#include "dialects/Train/TrainBuilder.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace trainc {
+
+/// All index tensors are i32 of rank 1.
+struct PackedRows {
+  /// [slots] The row of a slot; a slot that is left over repeats a row.
+  mlir::Value rows;
+  /// [slots] The same, -1 in slots that are left over.
+  mlir::Value rowsOrNone;
+  /// [rows] The slot of a row, -1 where it has none.
+  mlir::Value slots;
+
+  mlir::Value pack(train::TrainBuilder &tb, mlir::Value value, int64_t axis) const {
+    return tb.selectRows(value, rows, slots, axis);
+  }
+  /// Zeros where a row has no slot.
+  mlir::Value unpack(train::TrainBuilder &tb, mlir::Value value, int64_t axis) const {
+    return tb.selectRows(value, slots, rowsOrNone, axis);
+  }
+};
+
+/// Makes the index tensors of the rows where `wanted` (i1, rank 1) holds. `slots` is the number of
+/// slots; at run time, more rows than that are an error.
+PackedRows buildPackedRows(train::TrainBuilder &tb, mlir::Value wanted, train::DimAttr slots);
+
+/// The symbol that counts the elements of an input which differ from `value`, declared where it is
+/// not yet.
+train::DimAttr getCountSymbol(mlir::ModuleOp module, mlir::StringRef input, int64_t value,
+                              int64_t bucket);
+
+} // namespace trainc
+
+#endif // TRAINC_TRANSFORMS_SUPPORT_PACKEDROWS_H
