@@ -98,21 +98,25 @@ def Plan_AttentionOp : Plan_Op<"attention", [AttrSizedOperandSegments]> {
   let description = [{
     `sizes`: batch, heads of q, heads of k and v, rows of q, rows of k, columns of q, columns of v. `strides`
     and `offsets` in elements, for each operand that is there: of batch, head, row; of the bias: of batch,
-    head, row of q, row of k.
+    head, row of q, row of k. With `segments` (`train.attention` with its operand `offsets`) the batch is 1, and
+    `segment_sizes` are the number of segments and the length of the longest.
   }];
   let arguments = (ins Plan_BufferType:$q, Plan_BufferType:$k, Plan_BufferType:$v, Plan_BufferType:$o,
                        Plan_BufferType:$stats, Optional<Plan_BufferType>:$bias, Optional<Plan_BufferType>:$seed,
                        Optional<Plan_BufferType>:$d_o, Optional<Plan_BufferType>:$d_q,
                        Optional<Plan_BufferType>:$d_k, Optional<Plan_BufferType>:$d_v,
+                       Optional<Plan_BufferType>:$segments, Optional<Plan_BufferType>:$positions,
                        Train_DimsAttr:$sizes, Train_DimsAttr:$offsets, Train_DimsAttr:$q_strides,
                        Train_DimsAttr:$k_strides, Train_DimsAttr:$v_strides, Train_DimsAttr:$o_strides,
                        OptionalAttr<Train_DimsAttr>:$bias_strides, OptionalAttr<Train_DimsAttr>:$d_o_strides,
                        OptionalAttr<Train_DimsAttr>:$d_q_strides, OptionalAttr<Train_DimsAttr>:$d_k_strides,
                        OptionalAttr<Train_DimsAttr>:$d_v_strides, TypeAttr:$element_type,
-                       OptionalAttr<TypeAttr>:$bias_type, F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal);
+                       OptionalAttr<TypeAttr>:$bias_type, F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal,
+                       OptionalAttr<Train_DimsAttr>:$segment_sizes);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $o `,` $stats (`bias` $bias^)? (`seed` $seed^)?
-    (`gradients` $d_o^ `,` $d_q `,` $d_k `,` $d_v)? `:` $element_type attr-dict
+    (`gradients` $d_o^ `,` $d_q `,` $d_k `,` $d_v)? (`segments` $segments^)? (`positions` $positions^)? `:`
+    $element_type attr-dict
   }];
 }
 

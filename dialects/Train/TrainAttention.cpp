@@ -50,9 +50,36 @@ static LogicalResult verifyStatistics(Operation *op, Value stats, Value q, const
   return verifyShape(op, "stats", stats, {sizes.batch, sizes.heads, sizes.rows});
 }
 
-/// Bias, seed and the ratio, which attention and its gradient have in common.
-static LogicalResult verifyExtras(Operation *op, Value bias, Value seed, double ratio,
-                                  const Sizes &sizes) {
+/// What comes with offsets of segments.
+template <typename OpTy> static LogicalResult verifySegments(OpTy op, const Sizes &sizes) {
+  Value offsets = op.getOffsets(), positions = op.getPositions();
+  if (bool(offsets) != bool(op.getLongestAttr()))
+    return op->emitOpError("expected `longest` if and only if there are offsets of segments");
+  if (!offsets) {
+    if (positions)
+      return op->emitOpError("expected positions only with offsets of segments");
+    return success();
+  }
+  if (getRank(offsets) != 1 || !getElementType(offsets).isInteger(32))
+    return op->emitOpError("expected offsets of i32 and rank 1, got ") << offsets.getType();
+  if (positions && (!getElementType(positions).isInteger(32) ||
+                    getDims(positions) != SmallVector<DimAttr>{sizes.rows}))
+    return op->emitOpError("expected positions of i32 and shape ")
+           << dimsToString({sizes.rows}) << ", got " << positions.getType();
+  if (!sizes.batch.isConstant(1))
+    return op->emitOpError("expected a batch of 1 with segments, got ") << sizes.batch.str();
+  if (sizes.rows != sizes.columns)
+    return op->emitOpError("expected as many rows as columns with segments, got ")
+           << sizes.rows.str() << " and " << sizes.columns.str();
+  if (op.getBias())
+    return op->emitOpError("expected no bias with segments");
+  return success();
+}
+
+/// Bias, seed, ratio and segments, which attention and its gradient have in common.
+template <typename OpTy> static LogicalResult verifyExtras(OpTy op, const Sizes &sizes) {
+  Value bias = op.getBias(), seed = op.getSeed();
+  double ratio = op.getDropout().convertToDouble();
   if (bias) {
     SmallVector<DimAttr> dims = getDims(bias);
     DimAttr full[] = {sizes.batch, sizes.heads, sizes.rows, sizes.columns};
@@ -70,7 +97,7 @@ static LogicalResult verifyExtras(Operation *op, Value bias, Value seed, double 
     return op->emitOpError("expected a seed if and only if there is dropout");
   if (seed && seed.getType() != RankedTensorType::get({2}, IntegerType::get(op->getContext(), 64)))
     return op->emitOpError("expected the seed to be tensor<2xi64>, got ") << seed.getType();
-  return success();
+  return verifySegments(op, sizes);
 }
 
 LogicalResult AttentionOp::verify() {
@@ -84,7 +111,7 @@ LogicalResult AttentionOp::verify() {
            << expected << ", got " << getResult().getType();
   if (failed(verifyStatistics(*this, getStats(), getQ(), *sizes)))
     return failure();
-  return verifyExtras(*this, getBias(), getSeed(), getDropout().convertToDouble(), *sizes);
+  return verifyExtras(*this, *sizes);
 }
 
 LogicalResult AttentionGradOp::verify() {
@@ -101,7 +128,7 @@ LogicalResult AttentionGradOp::verify() {
              << operand.getType() << ", got " << gradient.getType();
   if (failed(verifyStatistics(*this, getStats(), getQ(), *sizes)))
     return failure();
-  return verifyExtras(*this, getBias(), getSeed(), getDropout().convertToDouble(), *sizes);
+  return verifyExtras(*this, *sizes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -124,8 +151,8 @@ template <typename OpTy> static AxisMap attentionAxisMap(OpTy op, bool gradient)
   map.loops[batchLoop] = kind;
   if (!shared)
     map.loops[headLoop] = kind;
-  // A part of the rows would move the diagonal.
-  if (!gradient && !op.getCausal())
+  // A part of the rows would move the diagonal, or the segments.
+  if (!gradient && !op.getCausal() && !op.getOffsets())
     map.loops[rowLoop] = kind;
   int keyHead = shared ? keyHeadLoop : headLoop;
   auto loopsOf = [&](Value value) -> SmallVector<int> {
@@ -136,7 +163,7 @@ template <typename OpTy> static AxisMap attentionAxisMap(OpTy op, bool gradient)
           loops[axis] = -1;
       return loops;
     }
-    return {-1}; // the seed
+    return {-1}; // seed, offsets, positions
   };
   SmallVector<int> q = {batchLoop, headLoop, rowLoop, depthLoop};
   SmallVector<int> k = {batchLoop, keyHead, columnLoop, depthLoop};
@@ -146,7 +173,7 @@ template <typename OpTy> static AxisMap attentionAxisMap(OpTy op, bool gradient)
   map.operands = {q, k, v};
   if (gradient)
     map.operands.append({output, stats, output});
-  for (Value extra : {op.getBias(), op.getSeed()})
+  for (Value extra : {op.getBias(), op.getSeed(), op.getOffsets(), op.getPositions()})
     if (extra)
       map.operands.push_back(loopsOf(extra));
   if (gradient)
@@ -174,14 +201,14 @@ void AttentionOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRe
   auto gradient = AttentionGradOp::create(
       tb.b(), tb.loc(), getQ().getType(), getK().getType(), getV().getType(), getQ(), getK(),
       getV(), getResult(), getStats(), cotangents[0], getBias(), getSeed(), getOffsets(),
-      getScaleAttr(), getDropoutAttr(), getCausalAttr(), getLongestAttr());
+      getPositions(), getScaleAttr(), getDropoutAttr(), getCausalAttr(), getLongestAttr());
   for (auto [to, from] : llvm::zip(gradients, gradient.getResults()))
     to = from;
 }
 
 void AttentionOp::buildEvalMode(TrainBuilder &tb, SmallVectorImpl<Value> &results) {
   auto op = AttentionOp::create(tb.b(), tb.loc(), getResultTypes(), getQ(), getK(), getV(),
-                                getBias(), Value(), getOffsets(), getScaleAttr(),
+                                getBias(), Value(), getOffsets(), Value(), getScaleAttr(),
                                 tb.b().getF64FloatAttr(0), getCausalAttr(), getLongestAttr());
   llvm::append_range(results, op->getResults());
 }
@@ -193,7 +220,7 @@ void AttentionOp::buildEvalMode(TrainBuilder &tb, SmallVectorImpl<Value> &result
 FusionRole AttentionOp::getFusionRole() { return FusionRole::Library; }
 FusionRole AttentionGradOp::getFusionRole() { return FusionRole::Library; }
 
-/// Columns of a matrix lie side by side; statistics and seeds are row major.
+/// Columns of a matrix lie side by side; statistics, seeds, offsets and positions are row major.
 static bool acceptsLayout(Value value, const StridedLayout &layout) {
   SmallVector<DimAttr> dims = getDims(value);
   if (dims.size() == 4)
@@ -216,13 +243,14 @@ bool AttentionGradOp::acceptsResultLayout(unsigned result, const StridedLayout &
 RecomputeClass AttentionOp::getRecomputeClass() { return RecomputeClass::Costly; }
 RecomputeClass AttentionGradOp::getRecomputeClass() { return RecomputeClass::Costly; }
 
-/// 2 a multiply and add; a causal mask is not taken off, so that costs stay polynomials.
-static DimAttr productFlops(Value q, Value v, int64_t ofDepth, int64_t ofWidth) {
-  SmallVector<DimAttr> query = getDims(q), value = getDims(v);
-  auto number = [&](int64_t n) { return DimAttr::constant(q.getContext(), n); };
-  return query[0] * query[1] * query[2] * value[2] *
+/// 2 a multiply and add; a causal mask is not taken off, so that costs stay polynomials, and every
+/// row of segments sees as many columns as the longest segment has.
+template <typename OpTy> static DimAttr productFlops(OpTy op, int64_t ofDepth, int64_t ofWidth) {
+  SmallVector<DimAttr> query = getDims(op.getQ()), value = getDims(op.getV());
+  auto number = [&](int64_t n) { return DimAttr::constant(op.getContext(), n); };
+  return query[0] * query[1] * query[2] * (op.getOffsets() ? op.getLongestAttr() : value[2]) *
          (number(2 * ofDepth) * query[3] + number(2 * ofWidth) * value[3]);
 }
-DimAttr AttentionOp::getFlops() { return productFlops(getQ(), getV(), 1, 1); }
+DimAttr AttentionOp::getFlops() { return productFlops(*this, 1, 1); }
 // The scores again, dq and dk; the gradient of the weights and dv.
-DimAttr AttentionGradOp::getFlops() { return productFlops(getQ(), getV(), 3, 2); }
+DimAttr AttentionGradOp::getFlops() { return productFlops(*this, 3, 2); }

@@ -15,7 +15,7 @@ namespace {
 /// One attention: operands, and how scores come from them.
 struct Problem {
   const HostTensor &q, &k, &v;
-  const HostTensor *bias, *seed;
+  const HostTensor *bias, *seed, *offsets, *positions;
   double scale, dropout;
   bool causal;
 
@@ -38,6 +38,27 @@ struct Problem {
   int64_t output(int64_t b, int64_t h, int64_t i) const {
     return ((b * heads() + h) * rows() + i) * width();
   }
+  /// The segment of a row (and column), -1 behind the last one; the batch without segments.
+  int64_t segment(int64_t b, int64_t i) const {
+    if (!offsets)
+      return b;
+    for (int64_t g = 0; g + 1 < offsets->shape[0]; ++g)
+      if (i >= int64_t(offsets->data[g]) && i < int64_t(offsets->data[g + 1]))
+        return g;
+    return -1;
+  }
+  /// The row's coordinate for random numbers.
+  int64_t position(int64_t b, int64_t i) const {
+    if (positions)
+      return int64_t(positions->data[i]);
+    return offsets ? i - int64_t(offsets->data[segment(b, i)]) : i;
+  }
+  /// Whether row i sees column j.
+  bool sees(int64_t b, int64_t i, int64_t j) const {
+    if (causal && j > i + columns() - rows())
+      return false;
+    return !offsets || (segment(b, i) >= 0 && segment(b, i) == segment(b, j));
+  }
   int64_t stats(int64_t b, int64_t h, int64_t i) const { return (b * heads() + h) * rows() + i; }
 
   /// Softmax of row i of the scores; its log-sum-exp is returned. All 0 where the row is -inf.
@@ -54,7 +75,7 @@ struct Problem {
                             columns() +
                         j];
       }
-      if (causal && j > i + columns() - rows())
+      if (!sees(b, i, j))
         s = -std::numeric_limits<double>::infinity();
       p[j] = s;
       largest = trainc::train::detail::maximum(largest, s);
@@ -71,9 +92,10 @@ struct Problem {
   }
   /// What dropout multiplies the weight of column j by.
   double kept(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    if (dropout == 0)
+    if (dropout == 0 || !sees(b, i, j))
       return 1;
-    return trainc::train::detail::dropout(1, seed->data[0], {b, h, i, j}, dropout);
+    return trainc::train::detail::dropout(
+        1, seed->data[0], {segment(b, i), h, position(b, i), position(b, j)}, dropout);
   }
 };
 } // namespace
@@ -81,13 +103,16 @@ struct Problem {
 /// The optional operands follow the first `fixed` ones.
 template <typename OpTy>
 static Problem makeProblem(OpTy op, ArrayRef<HostTensor> operands, unsigned fixed) {
-  const HostTensor *bias = op.getBias() ? &operands[fixed] : nullptr;
-  const HostTensor *seed = op.getSeed() ? &operands[fixed + (bias ? 1 : 0)] : nullptr;
+  auto next = [&](Value operand) { return operand ? &operands[fixed++] : nullptr; };
+  const HostTensor *bias = next(op.getBias()), *seed = next(op.getSeed()),
+                   *offsets = next(op.getOffsets()), *positions = next(op.getPositions());
   return {operands[0],
           operands[1],
           operands[2],
           bias,
           seed,
+          offsets,
+          positions,
           op.getScale().convertToDouble(),
           op.getDropout().convertToDouble(),
           op.getCausal()};

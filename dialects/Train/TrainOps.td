@@ -151,20 +151,23 @@ def Train_AttentionOp : Train_Op<"attention", [AttrSizedOperandSegments,
     (f64 for f64), saved for the gradient: nothing differentiates through it. A row of -inf gives zeros.
     With `offsets` (i32 [segments + 1], ascending) the batch is 1 and rows = columns hold segments behind each other:
     row t of segment g, offsets[g] <= t < offsets[g + 1], sees the columns of its segment only (`causal`: those up to t);
-    rows from offsets[segments] on give zeros, as their gradients are. `longest` bounds a segment's length.
+    rows from offsets[segments] on give zeros, as their gradients are. `longest` bounds a segment's length. The stats
+    are then the library's own: only the gradient may read them.
     `bias` [batch or 1, heads or 1, rows or 1, columns] has no gradient. `seed` (i64, two elements) is the key and
-    the offset of the dropout's random numbers. The mask is the library's: only the reference evaluator uses
-    that of `train.dropout` with this key.
+    the offset of the dropout's random numbers. The mask is the library's: only the reference evaluator and the CPU
+    use that of `train.dropout` with this key, on weights [batch, heads, rows, columns]; of segments on weights
+    [segments, heads, positions, positions], where the rows' `positions` (i32 [rows]; absent: 0, 1, ... in each
+    segment) say where a row stood before segments were packed.
   }];
   let arguments = (ins Train_FloatTensor:$q, Train_FloatTensor:$k, Train_FloatTensor:$v,
                        Optional<Train_FloatTensor>:$bias, Optional<Train_IntTensor>:$seed,
-                       Optional<Train_IntTensor>:$offsets,
+                       Optional<Train_IntTensor>:$offsets, Optional<Train_IntTensor>:$positions,
                        F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal,
                        OptionalAttr<Train_DimAttr>:$longest);
   let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$stats);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`bias` $bias^)? (`seed` $seed^)? (`segments` $offsets^ `longest` $longest)? (`causal` $causal^)? attr-dict `:`
-    functional-type(operands, results)
+    $q `,` $k `,` $v (`bias` $bias^)? (`seed` $seed^)? (`segments` $offsets^ `longest` $longest)?
+    (`positions` $positions^)? (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
@@ -181,13 +184,14 @@ def Train_AttentionGradOp : Train_Op<"attention_grad", [AttrSizedOperandSegments
   let arguments = (ins Train_FloatTensor:$q, Train_FloatTensor:$k, Train_FloatTensor:$v,
                        Train_FloatTensor:$output, Train_FloatTensor:$stats, Train_FloatTensor:$cotangent,
                        Optional<Train_FloatTensor>:$bias, Optional<Train_IntTensor>:$seed,
-                       Optional<Train_IntTensor>:$offsets,
+                       Optional<Train_IntTensor>:$offsets, Optional<Train_IntTensor>:$positions,
                        F64Attr:$scale, F64Attr:$dropout, UnitAttr:$causal,
                        OptionalAttr<Train_DimAttr>:$longest);
   let results = (outs Train_FloatTensor:$dq, Train_FloatTensor:$dk, Train_FloatTensor:$dv);
   let assemblyFormat = [{
-    $q `,` $k `,` $v `,` $output `,` $stats `,` $cotangent (`bias` $bias^)? (`seed` $seed^)? (`segments` $offsets^ `longest` $longest)? (`causal` $causal^)?
-    attr-dict `:` functional-type(operands, results)
+    $q `,` $k `,` $v `,` $output `,` $stats `,` $cotangent (`bias` $bias^)? (`seed` $seed^)?
+    (`segments` $offsets^ `longest` $longest)? (`positions` $positions^)? (`causal` $causal^)? attr-dict `:`
+    functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

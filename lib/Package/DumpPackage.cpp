@@ -239,12 +239,17 @@ private:
                                          {"d_o", attention->d_o(), attention->d_o_strides()},
                                          {"d_q", attention->d_q(), attention->d_q_strides()},
                                          {"d_k", attention->d_k(), attention->d_k_strides()},
-                                         {"d_v", attention->d_v(), attention->d_v_strides()}})
+                                         {"d_v", attention->d_v(), attention->d_v_strides()},
+                                         {"segments", attention->segment_offsets(), nullptr},
+                                         {"positions", attention->positions(), nullptr}})
         if (ref) {
           out << " " << name << " " << place(ref);
           expressions("strides", strides);
         }
       expressions("sizes", attention->sizes());
+      if (attention->segment_offsets())
+        out << " segments " << expression(attention->segments()) << " of up to "
+            << expression(attention->longest());
       out << " scale " << attention->scale();
       if (attention->dropout() != 0)
         out << " dropout " << attention->dropout();

@@ -377,13 +377,17 @@ private:
       return places.size() - 1;
     };
     Type element = op.getElementType(), f32 = Float32Type::get(op.getContext()),
-         i64 = IntegerType::get(op.getContext(), 64);
+         i64 = IntegerType::get(op.getContext(), 64), i32 = IntegerType::get(op.getContext(), 32);
     Type biasType = op.getBiasType().value_or(element);
     int q = place(op.getQ(), element), k = place(op.getK(), element), v = place(op.getV(), element),
         o = place(op.getO(), element), stats = place(op.getStats(), f32),
         bias = place(op.getBias(), biasType), seed = place(op.getSeed(), i64),
         dO = place(op.getDO(), element), dQ = place(op.getDQ(), element),
-        dK = place(op.getDK(), element), dV = place(op.getDV(), element);
+        dK = place(op.getDK(), element), dV = place(op.getDV(), element),
+        segments = place(op.getSegments(), i32), positions = place(op.getPositions(), i32);
+    std::vector<uint32_t> segmentSizes = {0, 0};
+    if (op.getSegmentSizes())
+      segmentSizes = expressions(*op.getSegmentSizes());
     auto at = [&](int index) { return index < 0 ? nullptr : &places[index]; };
     auto strides = [&](std::optional<DimsAttr> list) {
       return list ? out.CreateVector(expressions(*list)) : Offset<flatbuffers::Vector<uint32_t>>();
@@ -398,7 +402,8 @@ private:
         out, dO >= 0, *dtypeOf(element), sizes, at(q), at(k), at(v), at(o), at(stats), at(bias),
         at(seed), at(dO), at(dQ), at(dK), at(dV), qStrides, kStrides, vStrides, oStrides,
         biasStrides, dOStrides, dQStrides, dKStrides, dVStrides, *dtypeOf(biasType),
-        op.getScale().convertToDouble(), op.getDropout().convertToDouble(), op.getCausal());
+        op.getScale().convertToDouble(), op.getDropout().convertToDouble(), op.getCausal(),
+        at(segments), at(positions), segmentSizes[0], segmentSizes[1]);
   }
 
   ModuleOp module;

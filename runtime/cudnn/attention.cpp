@@ -35,7 +35,38 @@ namespace {
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
 /// The names under which a graph's tensors get their addresses.
-enum Uid : int64_t { Q = 1, K, V, O, Stats, Bias, Seed, Offset, DO, DQ, DK, DV };
+/// The beginnings of segments follow `Starts`, in the order of TrainrtCudnnOperands.
+enum Uid : int64_t {
+  Q = 1,
+  K,
+  V,
+  O,
+  Stats,
+  Bias,
+  Seed,
+  Offset,
+  DO,
+  DQ,
+  DK,
+  DV,
+  QueryLengths,
+  KeyLengths,
+  Starts
+};
+
+/// The place among the beginnings of segments.
+int64_t startsOf(Uid uid) {
+  switch (uid) {
+  case Q:
+  case K:
+  case V:
+  case O:
+  case Stats:
+    return uid - Q;
+  default:
+    return uid - DO + 5;
+  }
+}
 
 /// Older versions copy lengths from host memory while they enqueue, for sequences that are no
 /// multiple of 128: that cannot be captured.
@@ -154,6 +185,8 @@ public:
           .set_data_type(described.get_data_type())
           .set_dim(described.get_dim())
           .set_stride(described.get_stride());
+      if (call.segmented)
+        stats->set_ragged_offset(described.get_ragged_offset());
       return;
     }
     Tensor o = input("o", O, call.o, call.heads, call.queryRows, call.valueColumns);
@@ -172,8 +205,33 @@ public:
 private:
   fe::graph::Tensor_attributes operand(const char *name, Uid uid, const int64_t (&strides)[3],
                                        int64_t heads, int64_t rows, int64_t columns) {
-    return describe(name, uid, {call.batch, heads, rows, columns},
-                    {strides[0], strides[1], strides[2], 1});
+    if (!call.segmented)
+      return describe(name, uid, {call.batch, heads, rows, columns},
+                      {strides[0], strides[1], strides[2], 1});
+    // Segments begin where they are said to; the stride of the batch is that of segments of equal
+    // length.
+    fe::graph::Tensor_attributes described =
+        describe(name, uid, {call.batch, heads, rows, columns},
+                 {rows * strides[2], strides[1], strides[2], 1});
+    described.set_ragged_offset(starts(uid));
+    return described;
+  }
+  /// Where the segments of an operand begin.
+  Tensor starts(Uid uid) {
+    return graph.tensor(fe::graph::Tensor_attributes()
+                            .set_name("starts " + std::to_string(startsOf(uid)))
+                            .set_uid(Starts + startsOf(uid))
+                            .set_data_type(fe::DataType_t::INT64)
+                            .set_dim({call.batch + 1, 1, 1, 1})
+                            .set_stride({1, 1, 1, 1}));
+  }
+  Tensor lengths(const char *name, Uid uid) {
+    return graph.tensor(fe::graph::Tensor_attributes()
+                            .set_name(name)
+                            .set_uid(uid)
+                            .set_data_type(fe::DataType_t::INT32)
+                            .set_dim({call.batch, 1, 1, 1})
+                            .set_stride({1, 1, 1, 1}));
   }
   Tensor input(const char *name, Uid uid, const int64_t (&strides)[3], int64_t heads, int64_t rows,
                int64_t columns) {
@@ -186,19 +244,29 @@ private:
         .set_uid(uid)
         .set_dim(described.get_dim())
         .set_stride(described.get_stride());
+    if (call.segmented)
+      tensor->set_ragged_offset(described.get_ragged_offset());
   }
   fe::graph::Tensor_attributes statsAttributes() {
     int64_t rows = call.queryRows, heads = call.heads;
-    return fe::graph::Tensor_attributes()
-        .set_name("stats")
-        .set_uid(Stats)
-        .set_data_type(fe::DataType_t::FLOAT)
-        .set_dim({call.batch, heads, rows, 1})
-        .set_stride({heads * rows, rows, 1, 1});
+    auto attributes = fe::graph::Tensor_attributes()
+                          .set_name("stats")
+                          .set_uid(Stats)
+                          .set_data_type(fe::DataType_t::FLOAT)
+                          .set_dim({call.batch, heads, rows, 1});
+    if (call.segmented)
+      attributes.set_stride({heads * rows, 1, heads, 1}).set_ragged_offset(starts(Stats));
+    else
+      attributes.set_stride({heads * rows, rows, 1, 1});
+    return attributes;
   }
 
   template <typename Options> void setOptions(Options &options) {
     options.set_attn_scale(float(call.scale));
+    if (call.segmented)
+      options.set_padding_mask(true)
+          .set_seq_len_q(lengths("rows of q", QueryLengths))
+          .set_seq_len_kv(lengths("rows of k", KeyLengths));
     if (call.biasType) {
       std::vector<int64_t> extents = {call.batch, call.heads, call.queryRows, call.keyRows};
       std::vector<int64_t> strides(std::begin(call.bias), std::end(call.bias));
@@ -332,6 +400,11 @@ int enqueue(const TrainrtCudnnPlan *plan, void *stream, const TrainrtCudnnOperan
       addresses[DQ] = operands->dQ;
       addresses[DK] = operands->dK;
       addresses[DV] = operands->dV;
+    }
+    if (call.segmented) {
+      addresses[QueryLengths] = addresses[KeyLengths] = operands->lengths;
+      for (int64_t i = 0; i < (call.backward ? 9 : 5); ++i)
+        addresses[Starts + i] = operands->starts[i];
     }
     return plan->graph->execute(lease.handle, addresses, workspace);
   });

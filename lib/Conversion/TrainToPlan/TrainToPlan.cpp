@@ -300,21 +300,36 @@ private:
     return DimsAttr::get(builder.getContext(),
                          {dims[0], dims[1], keys[1], dims[2], keys[2], dims[3], values[3]});
   }
+  /// Number and length of the segments, where there are any.
+  DimsAttr segmentSizes(Value offsets, DimAttr longest) {
+    if (!offsets)
+      return {};
+    DimAttr segments = getDim(offsets, 0) - DimAttr::constant(builder.getContext(), 1);
+    return DimsAttr::get(builder.getContext(), {segments, longest});
+  }
   Value bufferOf(Value value) { return value ? places[value].buffer : Value(); }
 
   LogicalResult convertAttention(AttentionOp op) {
     Value q = op.getQ(), k = op.getK(), v = op.getV(), bias = op.getBias(), seed = op.getSeed();
     Value o = op.getResult(), stats = op.getStats();
+    Value segments = op.getOffsets(), positions = op.getPositions();
+    if (segments)
+      for (Operation *user : stats.getUsers())
+        if (!isa<AttentionGradOp>(user))
+          return user->emitError("reads the stats of an attention over segments, which only its "
+                                 "gradient may read");
     placeResult(o);
     placeResult(stats);
     plan::AttentionOp::create(
         builder, op.getLoc(), bufferOf(q), bufferOf(k), bufferOf(v), bufferOf(o), bufferOf(stats),
-        bufferOf(bias), bufferOf(seed), Value(), Value(), Value(), Value(), attentionSizes(q, k, v),
-        offsetsOf({q, k, v, o, stats, bias, seed}), leadingStrides(q, 3), leadingStrides(k, 3),
-        leadingStrides(v, 3), leadingStrides(o, 3), bias ? biasStrides(bias) : DimsAttr(),
-        DimsAttr(), DimsAttr(), DimsAttr(), DimsAttr(), TypeAttr::get(getElementType(q)),
-        bias ? TypeAttr::get(getElementType(bias)) : TypeAttr(), op.getScaleAttr(),
-        op.getDropoutAttr(), op.getCausalAttr());
+        bufferOf(bias), bufferOf(seed), Value(), Value(), Value(), Value(), bufferOf(segments),
+        bufferOf(positions), attentionSizes(q, k, v),
+        offsetsOf({q, k, v, o, stats, bias, seed, segments, positions}), leadingStrides(q, 3),
+        leadingStrides(k, 3), leadingStrides(v, 3), leadingStrides(o, 3),
+        bias ? biasStrides(bias) : DimsAttr(), DimsAttr(), DimsAttr(), DimsAttr(), DimsAttr(),
+        TypeAttr::get(getElementType(q)), bias ? TypeAttr::get(getElementType(bias)) : TypeAttr(),
+        op.getScaleAttr(), op.getDropoutAttr(), op.getCausalAttr(),
+        segmentSizes(segments, op.getLongestAttr()));
     return success();
   }
 
@@ -322,17 +337,19 @@ private:
     Value q = op.getQ(), k = op.getK(), v = op.getV(), bias = op.getBias(), seed = op.getSeed();
     Value o = op.getOutput(), stats = op.getStats(), dO = op.getCotangent();
     Value dQ = op.getDq(), dK = op.getDk(), dV = op.getDv();
+    Value segments = op.getOffsets(), positions = op.getPositions();
     for (Value result : {dQ, dK, dV})
       placeResult(result);
     plan::AttentionOp::create(
         builder, op.getLoc(), bufferOf(q), bufferOf(k), bufferOf(v), bufferOf(o), bufferOf(stats),
         bufferOf(bias), bufferOf(seed), bufferOf(dO), bufferOf(dQ), bufferOf(dK), bufferOf(dV),
-        attentionSizes(q, k, v), offsetsOf({q, k, v, o, stats, bias, seed, dO, dQ, dK, dV}),
+        bufferOf(segments), bufferOf(positions), attentionSizes(q, k, v),
+        offsetsOf({q, k, v, o, stats, bias, seed, dO, dQ, dK, dV, segments, positions}),
         leadingStrides(q, 3), leadingStrides(k, 3), leadingStrides(v, 3), leadingStrides(o, 3),
         bias ? biasStrides(bias) : DimsAttr(), leadingStrides(dO, 3), leadingStrides(dQ, 3),
         leadingStrides(dK, 3), leadingStrides(dV, 3), TypeAttr::get(getElementType(q)),
         bias ? TypeAttr::get(getElementType(bias)) : TypeAttr(), op.getScaleAttr(),
-        op.getDropoutAttr(), op.getCausalAttr());
+        op.getDropoutAttr(), op.getCausalAttr(), segmentSizes(segments, op.getLongestAttr()));
     return success();
   }
 

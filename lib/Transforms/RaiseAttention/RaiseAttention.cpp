@@ -314,9 +314,9 @@ private:
     SmallVector<DimAttr> dims = getDims(q);
     Type stats = getTensorType(ArrayRef(dims).drop_back(), builder.getF32Type());
     dims.back() = getDims(values).back();
-    auto attention = AttentionOp::create(builder, output.getLoc(), getTensorType(dims, low), stats,
-                                         q, keys, values, bias, seed, Value(), APFloat(parts.scale),
-                                         ratio, parts.mask.isCausal(), DimAttr());
+    auto attention = AttentionOp::create(
+        builder, output.getLoc(), getTensorType(dims, low), stats, q, keys, values, bias, seed,
+        Value(), Value(), APFloat(parts.scale), ratio, parts.mask.isCausal(), DimAttr());
     Value result = restoreDeadRows(tb, parts, attention);
     result = tb.reshape(result, getDims(output.getResult()));
     remark::passed(output.getLoc(), options("Raised")) << remark::add(

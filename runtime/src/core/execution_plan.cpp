@@ -293,6 +293,11 @@ private:
     if (!empty && sizes[1] % sizes[2] != 0)
       return bad("command ", number, " has ", sizes[1], " heads of q over ", sizes[2]);
     auto [batch, heads, kvHeads, rows, keys, columns, valueColumns] = sizes;
+    const int64_t segments = op.segmented() ? value(op.segments) : 0,
+                  longest = op.segmented() ? value(op.longest) : 0;
+    if (op.segmented() && (segments < 1 || longest < 1 || batch != 1 || rows != keys))
+      return bad("command ", number, " has ", segments, " segments of up to ", longest,
+                 " rows in a batch of ", batch, " with ", rows, " rows and ", keys, " columns");
     using Which = AttentionOperand;
     for (size_t i = 0; i < numAttentionOperands; ++i) {
       const Attention::Operand &operand = op.operands[i];
@@ -313,6 +318,12 @@ private:
       } else if (which == Which::Seed) {
         size = 8;
         high = 1;
+      } else if (which == Which::Segments) {
+        size = 4;
+        high = segments;
+      } else if (which == Which::Positions) {
+        size = 4;
+        high = rows - 1;
       } else {
         reach(batch, stride(0), low, high);
         reach(ofKeys ? kvHeads : heads, stride(1), low, high);
@@ -330,12 +341,14 @@ private:
     plan.values.insert(plan.values.end(), sizes, sizes + 7);
     for (size_t i = 0; i < numAttentionOperands; ++i) {
       const auto which = static_cast<Which>(i);
-      if (which == Which::Stats || which == Which::Seed)
+      if (which == Which::Stats || which == Which::Seed || which == Which::Segments ||
+          which == Which::Positions)
         continue;
       const Attention::Operand &operand = op.operands[i];
       for (size_t axis = 0; axis < (which == Which::Bias ? 4u : 3u); ++axis)
         plan.values.push_back(operand.present ? value(operand.strides[axis]) : 0);
     }
+    plan.values.insert(plan.values.end(), {segments, longest});
     return {};
   }
 

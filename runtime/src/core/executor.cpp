@@ -3,6 +3,7 @@
 
 #include "core/executor.h"
 #include "core/plan.h"
+#include "cpu/attention.h"
 #include "cpu/gemm.h"
 
 #include <algorithm>
@@ -71,6 +72,8 @@ void Executor::perform(const ExecutionPlan::Step &step, const ExecutionPlan &pla
     launch(*launchOp, step, plan, run, badIndex);
   } else if (auto *gemmOp = std::get_if<Gemm>(&op)) {
     gemm(*gemmOp, step, plan, run);
+  } else if (auto *attentionOp = std::get_if<Attention>(&op)) {
+    attention(*attentionOp, step, plan, run, badIndex);
   } else if (std::holds_alternative<Copy>(op)) {
     unsigned char *from = address(places[0]), *to = address(places[1]);
     if (from != to)
@@ -158,6 +161,61 @@ void Executor::gemm(const Gemm &op, const ExecutionPlan::Step &step, const Execu
   args.alpha = op.alpha;
   args.beta = op.beta;
   gemmF32(args, pool);
+}
+
+void Executor::attention(const Attention &op, const ExecutionPlan::Step &step,
+                         const ExecutionPlan &plan, const Run &run,
+                         std::array<int64_t, 3> &badIndex) {
+  using Which = AttentionOperand;
+  const int64_t *values = plan.values.data() + step.firstValue;
+  const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
+  auto address = [&](Which which) -> unsigned char * {
+    const ExecutionPlan::Place &place = places[size_t(which)];
+    if (place.buffer == ExecutionPlan::Place::none)
+      return nullptr;
+    return static_cast<unsigned char *>(run.buffers[place.buffer]) + place.offset;
+  };
+  if (std::find(values, values + 7, 0) != values + 7)
+    return; // nothing to write, and no place was checked
+  auto strides = [&](Which which) {
+    // Behind the sizes: q, k, v, o, bias (which has four), d_o, d_q, d_k, d_v.
+    const size_t i = size_t(which);
+    return values + (which <= Which::O ? 7 + 3 * i : 23 + 3 * (i - size_t(Which::DO)));
+  };
+  auto input = [&](Which which) -> AttentionMatrix<const float> {
+    return {reinterpret_cast<const float *>(address(which)), strides(which)[1], strides(which)[2]};
+  };
+  auto output = [&](Which which) -> AttentionMatrix<float> {
+    return {reinterpret_cast<float *>(address(which)), strides(which)[1], strides(which)[2]};
+  };
+  AttentionArgs common;
+  common.heads = values[1];
+  common.keyHeads = values[2];
+  common.rows = values[3];
+  common.depth = values[5];
+  common.width = values[6];
+  common.q = input(Which::Q);
+  common.k = input(Which::K);
+  common.v = input(Which::V);
+  common.segments = values[35];
+  common.longest = values[36];
+  common.offsets = reinterpret_cast<const int32_t *>(address(Which::Segments));
+  common.positions = reinterpret_cast<const int32_t *>(address(Which::Positions));
+  common.scale = op.scale;
+  common.dropout = op.dropout;
+  common.seed = reinterpret_cast<const int64_t *>(address(Which::Seed));
+  common.causal = op.causal;
+  float *stats = reinterpret_cast<float *>(address(Which::Stats));
+  int64_t wrong = -1;
+  if (op.backward)
+    wrong = attentionBackwardF32(
+        {common, stats, input(Which::DO), output(Which::DQ), output(Which::DK), output(Which::DV)},
+        pool);
+  else
+    wrong = attentionForwardF32({common, output(Which::O), stats}, pool);
+  if (wrong >= 0)
+    badIndex = {step.command->nodes.empty() ? 1 : int64_t(step.command->nodes.front()) + 1, wrong,
+                common.offsets[wrong]};
 }
 
 } // namespace trainrt

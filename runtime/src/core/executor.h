@@ -44,6 +44,8 @@ private:
               const Run &run, std::array<int64_t, 3> &badIndex);
   void gemm(const Gemm &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
             const Run &run);
+  void attention(const Attention &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
+                 const Run &run, std::array<int64_t, 3> &badIndex);
 
   ThreadPool &pool;
   Memory scratch;

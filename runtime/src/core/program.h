@@ -121,8 +121,8 @@ struct Fill {
 };
 
 /// The operands of an Attention, in the order of its places and strides in a plan.
-enum class AttentionOperand { Q, K, V, O, Stats, Bias, Seed, DO, DQ, DK, DV };
-inline constexpr size_t numAttentionOperands = 11;
+enum class AttentionOperand { Q, K, V, O, Stats, Bias, Seed, DO, DQ, DK, DV, Segments, Positions };
+inline constexpr size_t numAttentionOperands = 13;
 
 /// See program.fbs.
 struct Attention {
@@ -135,8 +135,11 @@ struct Attention {
   struct Operand {
     bool present = false;
     Ref ref;
-    std::vector<ExprId> strides; ///< none for stats and seed
+    std::vector<ExprId> strides; ///< none for stats, seed, segments and positions
   } operands[numAttentionOperands];
+  /// Their number and the length of the longest; both the expression 0 without segments.
+  ExprId segments = 0, longest = 0;
+  bool segmented() const { return operands[size_t(AttentionOperand::Segments)].present; }
 };
 
 struct Command {

@@ -301,6 +301,8 @@ private:
           collect(op->aux.offset);
       } else if (auto *op = std::get_if<Attention>(&command.op)) {
         all(op->sizes);
+        if (op->segmented())
+          all({op->segments, op->longest});
         for (const Attention::Operand &operand : op->operands) {
           if (operand.present)
             collect(operand.ref.offset);
@@ -483,17 +485,21 @@ private:
 
   Status readAttention(const std::string &where, const fb::Attention &from, int32_t number,
                        const Function &function, Attention &op) {
-    if (program.target != Target::Cuda)
-      return bad(where, ": attention is a command of CUDA packages only");
+    const bool cuda = program.target == Target::Cuda;
+    if (!cuda && !from.segment_offsets())
+      return bad(where, ": attention without segments is a command of CUDA packages only");
+    if (from.segment_offsets() && from.bias())
+      return bad(where, ".bias: attention over segments has none");
     op.backward = from.backward();
     op.causal = from.causal();
     op.scale = from.scale();
     op.dropout = from.dropout();
     if (!(op.dropout >= 0 && op.dropout < 1))
       return bad(where, ".dropout is ", op.dropout);
-    if ((from.dtype() != fb::DType::f16 && from.dtype() != fb::DType::bf16) ||
-        from.bias_dtype() > fb::DType::bf16)
-      return bad(where, ".dtype is none of attention");
+    const bool known = cuda ? from.dtype() == fb::DType::f16 || from.dtype() == fb::DType::bf16
+                            : from.dtype() == fb::DType::f32;
+    if (!known || from.bias_dtype() > fb::DType::bf16)
+      return bad(where, ".dtype is none of attention on this target");
     op.dtype = static_cast<DType>(from.dtype());
     op.biasDtype = static_cast<DType>(from.bias_dtype());
     TRAINRT_TRY(exprs(where + ".sizes", from.sizes(), op.sizes));
@@ -521,6 +527,8 @@ private:
         {Which::DQ, "d_q", from.d_q(), from.d_q_strides(), 3, op.backward, true},
         {Which::DK, "d_k", from.d_k(), from.d_k_strides(), 3, op.backward, true},
         {Which::DV, "d_v", from.d_v(), from.d_v_strides(), 3, op.backward, true},
+        {Which::Segments, "segment_offsets", from.segment_offsets(), nullptr, 0, false, false},
+        {Which::Positions, "positions", from.positions(), nullptr, 0, false, false},
     };
     for (const auto &field : fields) {
       Attention::Operand &operand = op.operands[size_t(field.which)];
@@ -534,6 +542,12 @@ private:
       if (operand.strides.size() != field.rank)
         return bad(where, ".", field.name, "_strides has ", operand.strides.size(),
                    " entries, not ", field.rank);
+    }
+    if (op.segmented()) {
+      op.segments = from.segments();
+      op.longest = from.longest();
+      TRAINRT_TRY(expr(where + ".segments", op.segments));
+      TRAINRT_TRY(expr(where + ".longest", op.longest));
     }
     return {};
   }

@@ -7,7 +7,8 @@
 // of A it works on into L1 (or reads A in place). Two ways through a problem: *shared*, all threads
 // pack a block of B together; for large matrices. *Private*, a thread takes a whole matrix of the
 // batch and packs for itself; for many small ones. Both add up k in the same blocks of at most
-// `blockK`, so the way taken never shows in the result.
+// `blockK`, so the way taken never shows in the result. Within a parallelFor it is always the
+// second.
 #include "gemm.h"
 
 #include "gemm_kernels.h"
@@ -322,7 +323,9 @@ void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels)
   }
   const int64_t floats = roundUp(p.n, p.panelN()) * p.longestBlock();
   const bool small = p.m * p.n * p.k <= parallelWork; // not worth two threads
-  if (floats <= privateFloats && (matrices >= 2 * int64_t(pool.size()) || small)) {
+  // A thread that is one of several at work has no others, and no memory that they share.
+  if (pool.inside() ||
+      (floats <= privateFloats && (matrices >= 2 * int64_t(pool.size()) || small))) {
     runPrivate(p, pool);
     return;
   }

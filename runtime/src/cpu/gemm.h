@@ -27,7 +27,8 @@ struct GemmArgs {
 /// over k in ascending order, cut at positions that depend on k alone: its bits depend on
 /// the operands' values, k, alpha and beta, not on strides, tiling, instruction set or threads.
 /// Needs AVX2 and FMA, uses AVX-512 where there is one. Throws std::runtime_error on other machines
-/// and std::invalid_argument for a negative extent or too many batch axes.
+/// and std::invalid_argument for a negative extent or too many batch axes. May be called within a
+/// parallelFor of the pool: the calling thread then works alone.
 void gemmF32(const GemmArgs &args, ThreadPool &pool);
 
 } // namespace trainrt

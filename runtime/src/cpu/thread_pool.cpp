@@ -75,6 +75,8 @@ ThreadPool::~ThreadPool() {
     worker.join();
 }
 
+bool ThreadPool::inside() const { return currentPool == this; }
+
 size_t ThreadPool::scratchBytes() const {
   size_t bytes = sharedBuffers[0].bytes() + sharedBuffers[1].bytes();
   for (unsigned worker = 0; worker < numThreads; ++worker)

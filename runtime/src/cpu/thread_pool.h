@@ -49,6 +49,8 @@ public:
   ThreadPool &operator=(const ThreadPool &) = delete;
 
   unsigned size() const { return numThreads; }
+  /// Whether the calling thread is within a parallelFor of this pool.
+  bool inside() const;
 
   /// Calls `fn` over disjoint chunks that cover [0, n), each of at least `grain` items (but the
   /// last one). Returns when all of them are done. Runs in the calling thread alone when n <=

@@ -194,6 +194,8 @@ AttentionCall Commands::attentionCall(const ExecutionPlan::Step &step) const {
   call.scale = op.scale;
   call.dropout = op.dropout;
   call.causal = op.causal;
+  call.segments = values[0];
+  call.longest = values[1];
   return call;
 }
 
@@ -282,8 +284,8 @@ void Commands::resolve(const BufferAddress &address, DeviceAddress error, Worksp
     } else if (std::holds_alternative<Attention>(op)) {
       AttentionOperands &o = item.operands;
       size_t i = 0;
-      for (DeviceAddress *operand :
-           {&o.q, &o.k, &o.v, &o.o, &o.stats, &o.bias, &o.seed, &o.dO, &o.dQ, &o.dK, &o.dV})
+      for (DeviceAddress *operand : {&o.q, &o.k, &o.v, &o.o, &o.stats, &o.bias, &o.seed, &o.dO,
+                                     &o.dQ, &o.dK, &o.dV, &o.segments})
         *operand = resolved(i++);
     } else if (std::holds_alternative<Gemm>(op)) {
       item.gemmOperands = {resolved(0), resolved(1), resolved(2), resolved(3), resolved(4)};

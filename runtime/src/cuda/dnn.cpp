@@ -7,9 +7,11 @@
 #include "cuda/cudnn_search.h"
 #include "cuda/driver.h"
 #include "cuda/library_search.h"
+#include "cuda/segments.h"
 #include "io/file.h"
 #include "io/hash.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -60,6 +62,14 @@ TrainrtCudnnAttention translate(const AttentionCall &call) {
     out.biasType = call.biasDtype == DType::F32 ? 1 : 2;
   }
   out.causal = call.causal;
+  if (call.segments) {
+    out.segmented = 1;
+    out.batch = call.segments;
+    // There is no backward of one row.
+    out.queryRows = out.keyRows = std::max<int64_t>(call.longest, 2);
+    for (auto *strides : {&out.q, &out.k, &out.v, &out.o, &out.dO, &out.dQ, &out.dK, &out.dV})
+      (*strides)[0] = 0;
+  }
   out.scale = call.scale;
   out.dropout = call.dropout;
   return out;
@@ -75,6 +85,9 @@ std::string describe(const AttentionCall &call) {
           ", columns " + std::to_string(call.keyColumns);
   if (call.valueColumns != call.keyColumns)
     text += " (" + std::to_string(call.valueColumns) + " of v)";
+  if (call.segments)
+    text += ", " + std::to_string(call.segments) + " segments of up to " +
+            std::to_string(call.longest) + " rows";
   if (call.causal)
     text += ", causal";
   if (call.hasBias)
@@ -99,6 +112,12 @@ Status check(const AttentionCall &call) {
     return unsupported(call, "the bias of a row does not lie side by side");
   if (call.causal && call.queryRows > call.keyRows)
     return unsupported(call, "with a causal mask the first rows would see nothing");
+  if (call.segments &&
+      (call.hasBias || call.batch != 1 || call.queryRows != call.keyRows || call.longest <= 0))
+    return unsupported(call, "segments have no bias, no batch and as many rows as columns");
+  // Columns are cleared in words of four bytes.
+  if (call.segments && (call.keyColumns % 2 || call.valueColumns % 2))
+    return unsupported(call, "with segments the columns have to be even in number");
   for (int64_t extent : {call.batch, call.heads, call.kvHeads, call.queryRows, call.keyRows,
                          call.keyColumns, call.valueColumns})
     if (extent <= 0)
@@ -106,27 +125,36 @@ Status check(const AttentionCall &call) {
   return {};
 }
 
-class Plan final : public AttentionPlan {
+/// A plan of the plugin, which equal calls share; of segments without their number of rows.
+class PluginPlan {
 public:
-  Plan(const TrainrtCudnnPlugin &plugin, TrainrtCudnnPlan *plan) : plugin(plugin), plan(plan) {}
-  ~Plan() override { plugin.destroy(plan); }
-  Plan(const Plan &) = delete;
-  Plan &operator=(const Plan &) = delete;
+  PluginPlan(const TrainrtCudnnPlugin &plugin, TrainrtCudnnPlan *plan)
+      : plugin(plugin), plan(plan) {}
+  ~PluginPlan() { plugin.destroy(plan); }
+  PluginPlan(const PluginPlan &) = delete;
+  PluginPlan &operator=(const PluginPlan &) = delete;
 
-  uint64_t workspaceBytes() const override { return plugin.workspaceBytes(plan); }
+  uint64_t workspaceBytes() const { return plugin.workspaceBytes(plan); }
   Status enqueue(StreamHandle stream, const AttentionOperands &operands,
-                 Workspace workspace) const override {
-    if (workspace.bytes < workspaceBytes())
-      return fail(Code::Internal, "an attention needs ", workspaceBytes(),
-                  " bytes of workspace and got ", workspace.bytes);
+                 const SegmentTables &tables, DeviceAddress workspace) const {
     auto pointer = [](DeviceAddress address) { return reinterpret_cast<void *>(address); };
-    TrainrtCudnnOperands pointers = {
-        pointer(operands.q),    pointer(operands.k),     pointer(operands.v),
-        pointer(operands.o),    pointer(operands.stats), pointer(operands.bias),
-        pointer(operands.seed), pointer(operands.dO),    pointer(operands.dQ),
-        pointer(operands.dK),   pointer(operands.dV)};
+    TrainrtCudnnOperands pointers = {pointer(operands.q),
+                                     pointer(operands.k),
+                                     pointer(operands.v),
+                                     pointer(operands.o),
+                                     pointer(operands.stats),
+                                     pointer(operands.bias),
+                                     pointer(operands.seed),
+                                     pointer(operands.dO),
+                                     pointer(operands.dQ),
+                                     pointer(operands.dK),
+                                     pointer(operands.dV),
+                                     pointer(tables.lengths),
+                                     {}};
+    static_assert(std::size(pointers.starts) == numSegmentedOperands);
+    std::transform(std::begin(tables.starts), std::end(tables.starts), pointers.starts, pointer);
     std::string why;
-    if (plugin.enqueue(plan, stream, &pointers, pointer(workspace.address), sink(why)))
+    if (plugin.enqueue(plan, stream, &pointers, pointer(workspace), sink(why)))
       return fail(Code::DeviceError, "cuDNN: ", why);
     return {};
   }
@@ -136,10 +164,37 @@ private:
   TrainrtCudnnPlan *plan;
 };
 
+/// A call with its plan. With segments its workspace begins with their tables.
+class Plan final : public AttentionPlan {
+public:
+  Plan(const AttentionCall &call, std::shared_ptr<const PluginPlan> plan,
+       const SegmentKernel *kernel)
+      : call(call), plan(std::move(plan)), kernel(kernel),
+        tableBytes(kernel ? SegmentKernel::tableBytes(call) : 0) {}
+
+  uint64_t workspaceBytes() const override { return tableBytes + plan->workspaceBytes(); }
+  Status enqueue(StreamHandle stream, const AttentionOperands &operands,
+                 Workspace workspace) const override {
+    if (workspace.bytes < workspaceBytes())
+      return fail(Code::Internal, "an attention needs ", workspaceBytes(),
+                  " bytes of workspace and got ", workspace.bytes);
+    SegmentTables tables;
+    if (kernel)
+      TRAINRT_TRY(kernel->enqueue(stream, call, operands, workspace.address, tables));
+    return plan->enqueue(stream, operands, tables, workspace.address + tableBytes);
+  }
+
+private:
+  const AttentionCall call;
+  std::shared_ptr<const PluginPlan> plan;
+  const SegmentKernel *kernel;
+  uint64_t tableBytes;
+};
+
 /// What stands before a stored plan, after which follow 16 digits, the plan's checksum: what it is
 /// a plan of.
 std::string storedHeader(const std::string &identity, const TrainrtCudnnAttention &attention) {
-  std::string header = "trainrt attention plan 2\n" + identity + "\n";
+  std::string header = "trainrt attention plan 3\n" + identity + "\n";
   header.append(reinterpret_cast<const char *>(&attention), sizeof attention);
   return header;
 }
@@ -155,11 +210,14 @@ struct DnnImpl {
   std::mutex mutex;
   std::condition_variable finished;
   /// By the bytes of a description; null while a thread builds it.
-  std::map<std::string, std::shared_ptr<const AttentionPlan>> plans;
+  std::map<std::string, std::shared_ptr<const PluginPlan>> plans;
   Cudnn::Counts counts;
+  /// Loaded with the first plan of segments.
+  std::unique_ptr<SegmentKernel> segmentKernel;
 
+  Status find(const AttentionCall &call, std::shared_ptr<const PluginPlan> &plan);
   Status make(const AttentionCall &call, const TrainrtCudnnAttention &attention,
-              std::shared_ptr<const AttentionPlan> &plan);
+              std::shared_ptr<const PluginPlan> &plan);
   bool restore(const std::string &path, const std::string &header,
                const TrainrtCudnnAttention &attention, TrainrtCudnnPlan *&plan);
   void store(const std::string &path, const std::string &header, const TrainrtCudnnPlan *plan);
@@ -197,7 +255,7 @@ void DnnImpl::store(const std::string &path, const std::string &header,
 }
 
 Status DnnImpl::make(const AttentionCall &call, const TrainrtCudnnAttention &attention,
-                     std::shared_ptr<const AttentionPlan> &plan) {
+                     std::shared_ptr<const PluginPlan> &plan) {
   std::string header = storedHeader(identity, attention), path;
   if (!folder.empty())
     path = folder + "/attention-" + hex64(fnv1a64(header.data(), header.size())) + ".plan";
@@ -210,7 +268,7 @@ Status DnnImpl::make(const AttentionCall &call, const TrainrtCudnnAttention &att
     if (!path.empty())
       store(path, header, made);
   }
-  plan = std::make_shared<Plan>(*plugin, made);
+  plan = std::make_shared<PluginPlan>(*plugin, made);
   std::lock_guard<std::mutex> lock(mutex);
   ++(restored ? counts.restored : counts.built);
   return {};
@@ -289,33 +347,48 @@ Status Cudnn::load(std::unique_ptr<Cudnn> &dnn) {
   return {};
 }
 
-Status Cudnn::prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan) {
-  TRAINRT_TRY(check(call));
+/// The plan of the call, made once: threads that ask for it meanwhile wait.
+Status DnnImpl::find(const AttentionCall &call, std::shared_ptr<const PluginPlan> &plan) {
   TrainrtCudnnAttention attention = translate(call);
   std::string key(reinterpret_cast<const char *>(&attention), sizeof attention);
   {
-    std::unique_lock<std::mutex> lock(impl->mutex);
+    std::unique_lock<std::mutex> lock(mutex);
     for (;;) {
-      auto [it, first] = impl->plans.try_emplace(key, nullptr);
+      auto [it, first] = plans.try_emplace(key, nullptr);
       if (first)
         break;
       if (it->second) {
         plan = it->second;
         return {};
       }
-      impl->finished.wait(lock);
+      finished.wait(lock);
     }
   }
-  Status made = impl->make(call, attention, plan);
+  Status made = make(call, attention, plan);
   {
-    std::lock_guard<std::mutex> lock(impl->mutex);
+    std::lock_guard<std::mutex> lock(mutex);
     if (made.ok())
-      impl->plans[key] = plan;
+      plans[key] = plan;
     else
-      impl->plans.erase(key); // a thread that waited tries itself, and reports the same
+      plans.erase(key); // a thread that waited tries itself, and reports the same
   }
-  impl->finished.notify_all();
+  finished.notify_all();
   return made;
+}
+
+Status Cudnn::prepare(const AttentionCall &call, std::shared_ptr<const AttentionPlan> &plan) {
+  TRAINRT_TRY(check(call));
+  const SegmentKernel *kernel = nullptr;
+  if (call.segments) {
+    std::lock_guard<std::mutex> lock(impl->mutex);
+    if (!impl->segmentKernel)
+      TRAINRT_TRY(SegmentKernel::load(impl->segmentKernel));
+    kernel = impl->segmentKernel.get();
+  }
+  std::shared_ptr<const PluginPlan> found;
+  TRAINRT_TRY(impl->find(call, found));
+  plan = std::make_shared<Plan>(call, std::move(found), kernel);
+  return {};
 }
 
 Cudnn::Counts Cudnn::counts() const {

@@ -61,14 +61,17 @@ struct AttentionCall {
   DType biasDtype = DType::F32;
   float scale = 1, dropout = 0;
   bool causal = false;
+  /// Not 0: the batch is 1, and the rows (as many of q as of k) are these segments, of at most
+  /// `longest` rows, and a rest.
+  int64_t segments = 0, longest = 0;
   bool operator==(const AttentionCall &) const = default;
 };
 
-/// Addresses of an AttentionCall's operands; 0 where it has none. `stats` and `seed` as in
-/// program.fbs.
+/// Addresses of an AttentionCall's operands; 0 where it has none. `stats`, `seed` and `segments`
+/// (the offsets) as in program.fbs.
 struct AttentionOperands {
   DeviceAddress q = 0, k = 0, v = 0, o = 0, stats = 0, bias = 0, seed = 0;
-  DeviceAddress dO = 0, dQ = 0, dK = 0, dV = 0;
+  DeviceAddress dO = 0, dQ = 0, dK = 0, dV = 0, segments = 0;
 };
 
 /// Device memory for the length of one call, undefined before and after. 256-byte aligned.

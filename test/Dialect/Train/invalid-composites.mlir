@@ -133,3 +133,59 @@ func.func @lamb_betas(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
       -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   return
 }
+
+// -----
+
+func.func @segments_without_longest(%q: tensor<1x2x6x8xf32>, %offsets: tensor<4xi32>) {
+  // expected-error@+1 {{expected `longest` if and only if there are offsets of segments}}
+  %0:2 = "train.attention"(%q, %q, %q, %offsets) {scale = 1.0 : f64, dropout = 0.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 1, 0>} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<4xi32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
+  return
+}
+
+// -----
+
+func.func @segments_offsets(%q: tensor<1x2x6x8xf32>, %offsets: tensor<4xi64>) {
+  // expected-error@+1 {{expected offsets of i32 and rank 1, got 'tensor<4xi64>'}}
+  %0:2 = train.attention %q, %q, %q segments %offsets longest <3> {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<4xi64>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
+  return
+}
+
+// -----
+
+func.func @segments_batch(%q: tensor<2x2x6x8xf32>, %offsets: tensor<4xi32>) {
+  // expected-error@+1 {{expected a batch of 1 with segments, got 2}}
+  %0:2 = train.attention %q, %q, %q segments %offsets longest <3> {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<4xi32>) -> (tensor<2x2x6x8xf32>, tensor<2x2x6xf32>)
+  return
+}
+
+// -----
+
+func.func @segments_columns(%q: tensor<1x2x6x8xf32>, %k: tensor<1x2x7x8xf32>, %offsets: tensor<4xi32>) {
+  // expected-error@+1 {{expected as many rows as columns with segments, got 6 and 7}}
+  %0:2 = train.attention %q, %k, %k segments %offsets longest <3> {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x7x8xf32>, tensor<1x2x7x8xf32>, tensor<4xi32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
+  return
+}
+
+// -----
+
+func.func @segments_bias(%q: tensor<1x2x6x8xf32>, %bias: tensor<1x1x1x6xf32>, %offsets: tensor<4xi32>) {
+  // expected-error@+1 {{expected no bias with segments}}
+  %0:2 = train.attention %q, %q, %q bias %bias segments %offsets longest <3> {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x1x1x6xf32>, tensor<4xi32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
+  return
+}
+
+// -----
+
+func.func @segments_positions(%q: tensor<1x2x6x8xf32>, %offsets: tensor<4xi32>, %positions: tensor<5xi32>) {
+  // expected-error@+1 {{expected positions of i32 and shape [6], got 'tensor<5xi32>'}}
+  %0:2 = train.attention %q, %q, %q segments %offsets longest <3> positions %positions {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<4xi32>, tensor<5xi32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
+  return
+}
+
+// -----
+
+func.func @positions_without_segments(%q: tensor<1x2x6x8xf32>, %positions: tensor<6xi32>) {
+  // expected-error@+1 {{expected positions only with offsets of segments}}
+  %0:2 = train.attention %q, %q, %q positions %positions {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<6xi32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
+  return
+}

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <limits>
 #include <thread>
 
@@ -480,20 +479,6 @@ void testRefusals(Device &device, Dnn &dnn) {
   test.queryRows = test.keyRows = 1;
   refuses(test, true);
 }
-
-/// A folder for stored plans that is empty at first and removed in the end.
-struct PlanFolder {
-  PlanFolder() {
-    char pattern[] = "/tmp/trainrt-plans-XXXXXX";
-    path = mkdtemp(pattern);
-    setenv("TRAINRT_CACHE", path.c_str(), 1);
-  }
-  ~PlanFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::string path;
-};
 
 void timeAttention(Device &device, Dnn &dnn, const Case &test) {
   Problem problem(device, test);

@@ -194,6 +194,9 @@ void Array::toDevice() {
     } else if (dtype == DType::I64) {
       int64_t integer = int64_t(values[i]);
       std::memcpy(to, &integer, 8);
+    } else if (dtype == DType::I32) {
+      int32_t integer = int32_t(values[i]);
+      std::memcpy(to, &integer, 4);
     } else {
       uint16_t bits = toBits16(dtype, value);
       std::memcpy(to, &bits, 2);

@@ -9,6 +9,8 @@
 #include "cuda/libraries.h"
 
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <random>
 #include <string>
@@ -91,6 +93,20 @@ private:
   Device &device;
   uint64_t bytes;
   CUdeviceptr memory;
+};
+
+/// A folder for stored plans that is empty at first and removed in the end.
+struct PlanFolder {
+  PlanFolder() {
+    char pattern[] = "/tmp/trainrt-plans-XXXXXX";
+    path = mkdtemp(pattern);
+    setenv("TRAINRT_CACHE", path.c_str(), 1);
+  }
+  ~PlanFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::string path;
 };
 
 /// Counts a check; prints its name and `why` if it failed.

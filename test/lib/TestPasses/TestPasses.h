@@ -10,6 +10,8 @@ void registerTestEvaluatePass();
 void registerTestCodegenPass();
 /// `test-group-launches`: makes groups of the launches of plan functions.
 void registerTestGroupLaunchesPass();
+/// `test-train-to-plan`: makes plan functions of functions without kernels.
+void registerTestTrainToPlanPass();
 } // namespace trainc::testdialect
 
 #endif // TRAINC_TEST_LIB_TESTPASSES_H

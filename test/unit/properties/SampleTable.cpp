@@ -443,6 +443,24 @@ const Sample samples[] = {
      "(tensor<2x3x5x4xf64>, tensor<2x3x2x4xf64>, tensor<2x3x2x4xf64>, tensor<1x3x5x2xf64>) -> "
      "(tensor<2x3x5x4xf64>, tensor<2x3x5xf64>)",
      "n n n r"},
+    // Segments of 2, 0 and 3 rows of 6.
+    {"train.attention", "%q: tensor<1x2x6x5xf64>, %k: tensor<1x2x6x5xf64>, %v: tensor<1x2x6x4xf64>",
+     "%o = train.constant dense<[0, 2, 2, 5]> : tensor<4xi32>\n"
+     "  %0:2 = train.attention %q, %k, %v segments %o longest <3> {scale = 0.4 : f64, dropout = "
+     "0.0 "
+     ": f64} : (tensor<1x2x6x5xf64>, tensor<1x2x6x5xf64>, tensor<1x2x6x4xf64>, tensor<4xi32>) -> "
+     "(tensor<1x2x6x4xf64>, tensor<1x2x6xf64>)",
+     "n n n"},
+    {"train.attention",
+     "%q: tensor<1x4x6x5xf64>, %k: tensor<1x2x6x5xf64>, %v: tensor<1x2x6x4xf64>, %s: "
+     "tensor<2xi64>, %p: tensor<6xi32>",
+     "%o = train.constant dense<[0, 2, 2, 5]> : tensor<4xi32>\n"
+     "  %0:2 = train.attention %q, %k, %v seed %s segments %o longest <4> positions %p causal "
+     "{scale "
+     "= 0.4 : f64, dropout = 0.3 : f64} : (tensor<1x4x6x5xf64>, tensor<1x2x6x5xf64>, "
+     "tensor<1x2x6x4xf64>, tensor<2xi64>, tensor<4xi32>, tensor<6xi32>) -> (tensor<1x4x6x4xf64>, "
+     "tensor<1x4x6xf64>)",
+     "n n n k i:0:9"},
     {"train.attention_grad",
      "%q: tensor<2x2x3x5xf64>, %k: tensor<2x2x3x5xf64>, %v: tensor<2x2x3x6xf64>, "
      "%b: tensor<2x1x3x3xf64>, %g: tensor<2x2x3x6xf64>, %s: tensor<2xi64>",
@@ -454,6 +472,21 @@ const Sample samples[] = {
      "tensor<2x2x3x6xf64>, tensor<2x2x3xf64>, tensor<2x2x3x6xf64>, tensor<2x1x3x3xf64>, "
      "tensor<2xi64>) -> (tensor<2x2x3x5xf64>, tensor<2x2x3x5xf64>, tensor<2x2x3x6xf64>)",
      "n n n n n k"},
+    {"train.attention_grad",
+     "%q: tensor<1x4x6x5xf64>, %k: tensor<1x2x6x5xf64>, %v: tensor<1x2x6x4xf64>, %g: "
+     "tensor<1x4x6x4xf64>, %s: tensor<2xi64>",
+     "%o = train.constant dense<[0, 2, 2, 5]> : tensor<4xi32>\n"
+     "  %0:2 = train.attention %q, %k, %v seed %s segments %o longest <3> causal {scale = 0.4 : "
+     "f64, "
+     "dropout = 0.3 : f64} : (tensor<1x4x6x5xf64>, tensor<1x2x6x5xf64>, tensor<1x2x6x4xf64>, "
+     "tensor<2xi64>, tensor<4xi32>) -> (tensor<1x4x6x4xf64>, tensor<1x4x6xf64>)\n"
+     "  %1:3 = train.attention_grad %q, %k, %v, %0#0, %0#1, %g seed %s segments %o longest <3> "
+     "causal "
+     "{scale = 0.4 : f64, dropout = 0.3 : f64} : (tensor<1x4x6x5xf64>, tensor<1x2x6x5xf64>, "
+     "tensor<1x2x6x4xf64>, tensor<1x4x6x4xf64>, tensor<1x4x6xf64>, tensor<1x4x6x4xf64>, "
+     "tensor<2xi64>, tensor<4xi32>) -> (tensor<1x4x6x5xf64>, tensor<1x2x6x5xf64>, "
+     "tensor<1x2x6x4xf64>)",
+     "n n n n k"},
 
     // Ops that the compiler does not know.
     {"testdialect.squareplus", "%x: tensor<2x3xf64>",

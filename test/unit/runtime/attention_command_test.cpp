@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The command Attention on the CPU: how it is read from a program, planned and run. (What it
+// computes is tested with the library call.)
+
+#include "core/executor.h"
+#include "core/program.h"
+#include "cpu/attention.h"
+#include "program_generated.h"
+
+#include <cstring>
+#include <functional>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace trainrt;
+
+namespace {
+
+constexpr int64_t heads = 4, keyHeads = 2, rows = 30, depth = 8, width = 16, segments = 3;
+constexpr int32_t offsets[segments + 1] = {0, 11, 11, 28};
+
+/// What a test wants different.
+struct Options {
+  fb::DType dtype = fb::DType::f32;
+  bool segmented = true, bias = false;
+  int64_t batch = 1, longest = 17, segments = ::segments;
+};
+
+/// The buffers of the program, by the commands' numbers.
+enum Number { Q, K, V, O, Stats, DO, DQ, DK, DV, Offsets, Positions, Seed, count };
+constexpr int64_t floatsOf[] = {rows * heads * depth,
+                                rows * keyHeads * depth,
+                                rows * keyHeads * width,
+                                rows * heads * width,
+                                rows *heads,
+                                rows * heads * width,
+                                rows * heads * depth,
+                                rows * keyHeads * depth,
+                                rows * keyHeads * width,
+                                segments + 1,
+                                rows,
+                                4};
+
+/// A program of one function, an attention and its gradient, all of its operands [rows, heads,
+/// columns].
+std::vector<unsigned char> makeProgram(const Options &options) {
+  flatbuffers::FlatBufferBuilder builder;
+  std::vector<fb::Expr> exprs;
+  auto constant = [&](int64_t value) {
+    exprs.push_back({fb::ExprKind::constant, 0, 0, value});
+    return uint32_t(exprs.size() - 1);
+  };
+  std::vector<flatbuffers::Offset<fb::Buffer>> buffers;
+  for (int64_t floats : floatsOf)
+    buffers.push_back(
+        fb::CreateBuffer(builder, fb::Space::arena, -1, constant(floats * 4), 0, 1, 0));
+  auto list = [&](std::vector<int64_t> values) {
+    std::vector<uint32_t> ids;
+    for (int64_t value : values)
+      ids.push_back(constant(value));
+    return builder.CreateVector(ids);
+  };
+  auto strides = [&](int64_t numHeads, int64_t columns) {
+    return list({rows * numHeads * columns, columns, numHeads * columns});
+  };
+  const uint32_t zero = constant(0);
+  std::vector<flatbuffers::Offset<fb::Command>> commands;
+  for (bool backward : {false, true}) {
+    auto sizes = list({options.batch, heads, keyHeads, rows, rows, depth, width});
+    auto q = strides(heads, depth), k = strides(keyHeads, depth), v = strides(keyHeads, width),
+         o = strides(heads, width);
+    auto bias = list({0, 0, 0, 0});
+    const uint32_t number = constant(options.segments), longest = constant(options.longest);
+    std::vector<fb::Ref> refs;
+    for (int i = 0; i < count; ++i)
+      refs.push_back(fb::Ref(uint32_t(i), zero));
+    fb::AttentionBuilder attention(builder);
+    attention.add_backward(backward);
+    attention.add_dtype(options.dtype);
+    attention.add_sizes(sizes);
+    attention.add_q(&refs[Q]), attention.add_q_strides(q);
+    attention.add_k(&refs[K]), attention.add_k_strides(k);
+    attention.add_v(&refs[V]), attention.add_v_strides(v);
+    attention.add_o(&refs[O]), attention.add_o_strides(o);
+    attention.add_stats(&refs[Stats]);
+    if (options.bias)
+      attention.add_bias(&refs[Q]), attention.add_bias_strides(bias);
+    attention.add_seed(&refs[Seed]);
+    if (backward) {
+      attention.add_d_o(&refs[DO]), attention.add_d_o_strides(o);
+      attention.add_d_q(&refs[DQ]), attention.add_d_q_strides(q);
+      attention.add_d_k(&refs[DK]), attention.add_d_k_strides(k);
+      attention.add_d_v(&refs[DV]), attention.add_d_v_strides(v);
+    }
+    attention.add_scale(0.25f);
+    attention.add_dropout(0.25f);
+    attention.add_causal(true);
+    if (options.segmented) {
+      attention.add_segment_offsets(&refs[Offsets]);
+      attention.add_positions(&refs[Positions]);
+      attention.add_segments(number);
+      attention.add_longest(longest);
+    }
+    auto body = attention.Finish();
+    const uint32_t node = 0;
+    commands.push_back(fb::CreateCommand(builder, fb::Op::Attention, body.Union(),
+                                         builder.CreateVector(&node, 1)));
+  }
+  auto function = fb::CreateFunction(builder, builder.CreateString("eval"),
+                                     builder.CreateVector(buffers), builder.CreateVector(commands),
+                                     builder.CreateVector(std::vector<uint32_t>()));
+  auto exprVector = builder.CreateVectorOfStructs(exprs);
+  auto nodes = builder.CreateVectorOfStrings({"/attention"});
+  auto functions = builder.CreateVector(&function, 1);
+  auto none = [&] { return builder.CreateVector(std::vector<flatbuffers::Offset<fb::Tensor>>()); };
+  auto parameters = none(), state = none(), inputs = none(), hypers = none(), outputs = none();
+  fb::ProgramBuilder program(builder);
+  program.add_version_major(1);
+  program.add_exprs(exprVector);
+  program.add_parameters(parameters);
+  program.add_state(state);
+  program.add_inputs(inputs);
+  program.add_hypers(hypers);
+  program.add_outputs(outputs);
+  program.add_nodes(nodes);
+  program.add_functions(functions);
+  program.add_target(fb::Target::cpu);
+  fb::FinishProgramBuffer(builder, program.Finish());
+  return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+}
+
+Status read(const Options &options, Program &program) {
+  const std::vector<unsigned char> bytes = makeProgram(options);
+  return readProgram(bytes.data(), bytes.size(), program);
+}
+
+/// The contents of the buffers; the results are NaNs.
+struct Contents {
+  Contents() {
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal;
+    for (int i = 0; i < count; ++i) {
+      floats[i].assign(size_t(floatsOf[i]), NAN);
+      if (i <= V || i == DO)
+        for (float &x : floats[i])
+          x = normal(random);
+    }
+    std::memcpy(floats[Offsets].data(), offsets, sizeof offsets);
+    for (int64_t t = 0; t < rows; ++t)
+      positions()[t] = int32_t(2 * t);
+    const int64_t seed[2] = {99, 0};
+    std::memcpy(floats[Seed].data(), seed, sizeof seed);
+  }
+  int32_t *positions() { return reinterpret_cast<int32_t *>(floats[Positions].data()); }
+  std::vector<void *> buffers() {
+    std::vector<void *> all;
+    for (std::vector<float> &data : floats)
+      all.push_back(data.data());
+    return all;
+  }
+  template <typename T> AttentionMatrix<T> matrix(Number number, int64_t columns) {
+    const int64_t row = floatsOf[number] / rows;
+    return {floats[number].data(), columns, row};
+  }
+  std::vector<float> floats[count];
+};
+
+} // namespace
+
+TEST(AttentionCommand, RunsTheLibraryCall) {
+  Program program;
+  Status status = read({}, program);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ExecutionPlan plan;
+  status = makePlan(program, program.functions.front(), {}, plan);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ThreadPool pool(2);
+  Executor executor(pool);
+  Contents found, expected;
+  std::array<int64_t, 3> bad = {};
+  Executor::Run run = {};
+  run.buffers = found.buffers();
+  status = executor.run(plan, run, {}, bad);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(bad[0], 0);
+
+  AttentionArgs args;
+  args.heads = heads, args.keyHeads = keyHeads, args.rows = rows;
+  args.depth = depth, args.width = width;
+  args.q = expected.matrix<const float>(Q, depth);
+  args.k = expected.matrix<const float>(K, depth);
+  args.v = expected.matrix<const float>(V, width);
+  args.segments = segments, args.longest = 17;
+  args.offsets = offsets;
+  args.positions = expected.positions();
+  args.scale = 0.25f, args.dropout = 0.25f, args.causal = true;
+  args.seed = reinterpret_cast<const int64_t *>(expected.floats[Seed].data());
+  float *stats = expected.floats[Stats].data();
+  ASSERT_EQ(attentionForwardF32({args, expected.matrix<float>(O, width), stats}, pool), -1);
+  ASSERT_EQ(
+      attentionBackwardF32({args, stats, expected.matrix<const float>(DO, width),
+                            expected.matrix<float>(DQ, depth), expected.matrix<float>(DK, depth),
+                            expected.matrix<float>(DV, width)},
+                           pool),
+      -1);
+  for (Number number : {O, Stats, DQ, DK, DV})
+    EXPECT_EQ(std::memcmp(found.floats[number].data(), expected.floats[number].data(),
+                          found.floats[number].size() * sizeof(float)),
+              0)
+        << number;
+}
+
+TEST(AttentionCommand, NamesTheNodeOfWrongOffsets) {
+  Program program;
+  ASSERT_TRUE(read({}, program).ok());
+  ExecutionPlan plan;
+  ASSERT_TRUE(makePlan(program, program.functions.front(), {}, plan).ok());
+  ThreadPool pool(1);
+  Executor executor(pool);
+  Contents contents;
+  const int32_t wrong[] = {0, 11, 9, 28};
+  std::memcpy(contents.floats[Offsets].data(), wrong, sizeof wrong);
+  std::array<int64_t, 3> bad = {};
+  Executor::Run run = {};
+  run.buffers = contents.buffers();
+  ASSERT_TRUE(executor.run(plan, run, {}, bad).ok());
+  EXPECT_EQ(bad, (std::array<int64_t, 3>{1, 2, 9}));
+}
+
+TEST(AttentionCommand, RefusesWhatTheTargetCannotDo) {
+  auto message = [](const Options &options) {
+    Program program;
+    Status status = read(options, program);
+    ExecutionPlan plan;
+    if (status.ok())
+      status = makePlan(program, program.functions.front(), {}, plan);
+    return status.ok() ? "" : status.message();
+  };
+  EXPECT_NE(message({.segmented = false})
+                .find("attention without segments is a command of CUDA packages only"),
+            std::string::npos);
+  EXPECT_NE(message({.dtype = fb::DType::bf16}).find("none of attention on this target"),
+            std::string::npos);
+  EXPECT_NE(message({.bias = true}).find("attention over segments has none"), std::string::npos);
+  EXPECT_NE(message({.batch = 2}).find("segments"), std::string::npos);
+  EXPECT_NE(message({.longest = 0}).find("0 rows in a batch of 1"), std::string::npos);
+  // One more offset than the buffer holds.
+  EXPECT_NE(message({.segments = segments + 1}), "");
+}
