@@ -319,6 +319,15 @@ private:
     return ExitSuccess;
   }
 
+  /// Without a model, what the package says of it comes from the interface and the command line.
+  int packageReplayed() {
+    chooseOptimizer(options, ArtifactOptimizer());
+    for (const InterfaceTensor &output : interface.outputs)
+      if (output.isLoss)
+        legalized.loss = output.name;
+    return package();
+  }
+
   void describe() {
     contents.kind = options.legalize.inference ? "inference" : "training";
     contents.loss = legalized.loss;
@@ -428,6 +437,12 @@ private:
 
   int replayPhase(ParsedReproducer &reproducer) {
     StringRef phase = reproducer.phase;
+    if (!options.output.empty() && phase != "codegen") {
+      llvm::errs() << options.replay
+                   << ": error: -o goes with a reproducer of the phase 'codegen': "
+                   << "one of '" << phase << "' makes no package\n";
+      return ExitInput;
+    }
     int code = ExitSuccess;
     std::string signal = guard.run([&] {
       if (phase == "graph" || phase == "schedule") {
@@ -447,7 +462,7 @@ private:
       } else if (phase == "codegen") {
         code = readInterface() ? generateCode() : ExitInternal;
         if (!code)
-          code = makeProgram();
+          code = options.output.empty() ? makeProgram() : packageReplayed();
       } else {
         llvm::errs() << options.replay << ": error: there is no phase '" << phase << "'\n";
         code = ExitInput;
@@ -637,6 +652,7 @@ int replayReproducer(const CompileOptions &given) {
   options.remarks = given.remarks;
   options.saveIR = given.saveIR;
   options.saveKernels = given.saveKernels;
+  options.output = given.output;
   options.onPhase = given.onPhase;
   return runToEnd(options,
                   [&](Compilation &compilation) { return compilation.replay(reproducer); });

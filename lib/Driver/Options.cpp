@@ -172,7 +172,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   options.graph.optimizer.clear();
   options.lr = options.weightDecay = NAN;
   app.add_option("model", options.model, "MODEL.onnx");
-  app.add_option("-o,--output", options.output, "package to write (default: MODEL.tpk)");
+  CLI::Option *output =
+      app.add_option("-o,--output", options.output, "package to write (default: MODEL.tpk)");
   app.add_option("--target", target,
                  "auto|cpu[:x86-64-v3|x86-64-v4|native]|cuda[:sm_NN,...] (auto: cuda where there "
                  "is a device, else cpu)");
@@ -293,8 +294,9 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
       throw CLI::ParseError(problem, ExitUsage);
     if (*replay)
       for (CLI::Option *option : app.get_options())
-        if (*option && !llvm::is_contained(
-                           {log, asErrors, explain, remarks, saveIR, saveKernels, replay}, option))
+        if (*option &&
+            !llvm::is_contained(
+                {log, asErrors, explain, remarks, saveIR, saveKernels, replay, output}, option))
           throw CLI::ParseError(option->get_name() + " does not go with --replay, which takes the "
                                                      "command line from the file",
                                 ExitUsage);

@@ -29,7 +29,9 @@ public:
       if (symbol->divisor() != 1)
         out << " divisor " << symbol->divisor();
       const fb::Tensor *input = item(program.inputs(), uint32_t(symbol->source_input()));
-      if (input)
+      if (symbol->counts())
+        out << " counts " << (input ? input->name()->str() : "?") << " != " << symbol->differs();
+      else if (input)
         out << " from axis " << symbol->source_axis() << " of input " << input->name()->str();
       out << "\n";
     }

@@ -179,14 +179,19 @@ private:
 
   json::Array symbols() {
     json::Array result;
-    for (auto symbol : module.getOps<SymbolOp>())
-      result.push_back(json::Object{
+    for (auto symbol : module.getOps<SymbolOp>()) {
+      json::Object object{
           {"name", symbol.getSymName()},
           {"min", int64_t(symbol.getMin())},
           {"max", symbol.getMax() ? json::Value(int64_t(*symbol.getMax())) : json::Value(nullptr)},
           {"divisor", int64_t(symbol.getDivisor())},
-          {"input", symbol.getInput().value_or("")},
-          {"axis", int64_t(symbol.getAxis().value_or(0))}});
+          {"input", symbol.getInput().value_or("")}};
+      if (symbol.getDiffers())
+        object["differs"] = int64_t(*symbol.getDiffers());
+      else
+        object["axis"] = int64_t(symbol.getAxis().value_or(0));
+      result.push_back(std::move(object));
+    }
     return result;
   }
 

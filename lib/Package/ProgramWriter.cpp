@@ -58,10 +58,13 @@ public:
           symbol.getInput() ? PackageInterface::find(interface.inputs, *symbol.getInput()) : -1;
       if (input < 0)
         return symbol.emitError("size symbol '") << symbol.getSymName() << "' has no input";
-      symbolTable.push_back(
-          fb::CreateSymbol(out, out.CreateString(symbol.getSymName().str()), symbol.getMin(),
-                           symbol.getMax() ? int64_t(*symbol.getMax()) : INT64_MAX,
-                           symbol.getDivisor(), input, symbol.getAxis().value_or(0)));
+      if (symbol.getDiffers() && failed(checkCount(symbol)))
+        return failure();
+      symbolTable.push_back(fb::CreateSymbol(
+          out, out.CreateString(symbol.getSymName().str()), symbol.getMin(),
+          symbol.getMax() ? int64_t(*symbol.getMax()) : INT64_MAX, symbol.getDivisor(), input,
+          symbol.getDiffers() ? -1 : int32_t(symbol.getAxis().value_or(0)),
+          symbol.getDiffers().has_value(), symbol.getDiffers().value_or(0)));
     }
     std::vector<Offset<fb::ValueRule>> rules;
     for (const InputRule &rule : interface.rules) {
@@ -105,7 +108,7 @@ public:
     auto functionVector = out.CreateVector(functions);
     auto ruleVector = out.CreateVector(rules);
     auto sizeRules = out.CreateVector(std::vector<Offset<fb::SizeRule>>());
-    out.Finish(fb::CreateProgram(out, 1, 0, symbolVector, exprVector, parameters, state, inputs,
+    out.Finish(fb::CreateProgram(out, 1, 1, symbolVector, exprVector, parameters, state, inputs,
                                  hypers, outputs, constantVector, kernelVector, nodeVector,
                                  functionVector, ruleVector, sizeRules,
                                  cuda ? fb::Target::cuda : fb::Target::cpu),
@@ -115,6 +118,23 @@ public:
   }
 
 private:
+  /// Of a symbol that counts, what a runtime refuses.
+  LogicalResult checkCount(SymbolOp symbol) {
+    auto name = [&] { return "count '" + symbol.getSymName().str() + "'"; };
+    if (symbol.getAxis())
+      return symbol.emitError(name()) << " has an axis as well";
+    int64_t divisor = symbol.getDivisor();
+    if (divisor < 1 || symbol.getMin() % divisor || symbol.getMax().value_or(0) % divisor)
+      return symbol.emitError(name())
+             << " has bounds that are no multiples of its divisor " << divisor;
+    const InterfaceTensor &input =
+        interface.inputs[PackageInterface::find(interface.inputs, *symbol.getInput())];
+    if (isa<FloatType>(input.type.getElementType()) && *symbol.getDiffers() != 0)
+      return symbol.emitError(name())
+             << " of the floats '" << input.name << "' can only be of those that differ from 0";
+    return success();
+  }
+
   //===--------------------------------------------------------------------===//
   // Tables
   //===--------------------------------------------------------------------===//

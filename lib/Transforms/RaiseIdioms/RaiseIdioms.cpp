@@ -5,6 +5,7 @@
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 
 #include "dialects/Train/Splats.h"
+#include "lib/Transforms/RaiseIdioms/PositionGather.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/SetVector.h"
@@ -151,6 +152,11 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
                          isa<TanhOp>(op) ? " (tanh form)" : "");
       end->replaceAllUsesWith(gelu);
     }
+    SmallVector<GatherOp> gathers;
+    getOperation().walk([&](GatherOp op) { gathers.push_back(op); });
+    for (GatherOp gather : gathers)
+      if (Value view = viewOfGather(gather))
+        gather.replaceAllUsesWith(view);
     for (Operation &op :
          llvm::make_early_inc_range(llvm::reverse(getOperation().getBody().front())))
       if (isOpTriviallyDead(&op))

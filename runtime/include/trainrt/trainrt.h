@@ -36,7 +36,7 @@ extern "C" {
 #endif
 
 #define TRAINRT_VERSION_MAJOR 1
-#define TRAINRT_VERSION_MINOR 1
+#define TRAINRT_VERSION_MINOR 2
 #define TRAINRT_VERSION ((TRAINRT_VERSION_MAJOR << 16) | TRAINRT_VERSION_MINOR)
 
 /* Version of the library that is loaded, `major << 16 | minor`. Same major: compatible if minor is
@@ -201,6 +201,8 @@ typedef struct trainrt_symbol {
   int64_t max;       /* INT64_MAX: no bound */
   int64_t divisor;   /* values are multiples of it */
   const char *input; /* NULL: fixed, min == max */
+  /* -1: a count of elements of the input, found before a step and rounded up to one of few values
+     (since 1.2) */
   int32_t axis;
 } trainrt_symbol;
 
@@ -303,7 +305,8 @@ typedef struct trainrt_symbol_value {
 } trainrt_symbol_value;
 
 /* What a run would need, before running it: `micro_batches` >= 1 for training, 0 for evaluation
- * only; `threads` 0 = all cores. Symbols left out must be fixed (min == max). INVALID_ARGUMENT
+ * only; `threads` 0 = all cores. Symbols left out must be fixed (min == max) or counts, which are
+ * then as large as their inputs. INVALID_ARGUMENT
  * names a missing or illegal symbol value. */
 TRAINRT_API trainrt_status trainrt_package_memory(const trainrt_package *package,
                                                   const trainrt_symbol_value *symbols,
@@ -513,6 +516,13 @@ TRAINRT_API trainrt_status trainrt_step(trainrt_session *session, const trainrt_
 TRAINRT_API trainrt_status trainrt_session_check(trainrt_session *session,
                                                  const trainrt_batch *batches, size_t batch_count,
                                                  trainrt_error **error);
+
+/* Since 1.2: the value that the count `symbol` (see trainrt_symbol.axis) has at least in the
+ * batches to come, for arrays in GPU memory, in which the host cannot count: without it, all of
+ * their elements may count. -1: counted again. Where the host sees the values and more is needed,
+ * it is BAD_DATA; in GPU memory the step itself finds that, and ends the run. */
+TRAINRT_API trainrt_status trainrt_session_set_count(trainrt_session *session, const char *symbol,
+                                                     int64_t value, trainrt_error **error);
 
 /* Since 1.1: waits for a step made with TRAINRT_STEP_LAG whose result has not been returned, and
  * returns it, as trainrt_step without that flag would have; `result->step` is 0 if there is none.

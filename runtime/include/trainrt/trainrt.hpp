@@ -400,6 +400,11 @@ public:
   uint32_t threads() const { return trainrt_session_threads(get()); }
   std::string warnings() const { return trainrt_session_warnings(get()); }
   /// Safe from any thread and from a signal handler.
+  /// What a count has at least; see `trainrt_session_set_count`.
+  void setCount(const std::string &symbol, int64_t value) {
+    detail::Call call;
+    call.check(trainrt_session_set_count(get(), symbol.c_str(), value, call));
+  }
   void cancel() noexcept { trainrt_session_cancel(get()); }
   trainrt_session *get() const noexcept { return handle.get(); }
 

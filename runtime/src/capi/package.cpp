@@ -2,6 +2,7 @@
 // Packages and data files of the C API.
 
 #include "capi/internal.h"
+#include "core/counts.h"
 #include "io/safetensors.h"
 
 using namespace trainrt;
@@ -262,6 +263,7 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
       known[index] = true;
     }
     const Function *functions[] = {impl.step(), impl.micro(), impl.eval()};
+    fillCounts(program, values, known);
     for (size_t i = 0; i < values.size(); ++i) {
       bool needed = false;
       for (const Function *function : functions)

@@ -269,6 +269,19 @@ trainrt_status trainrt_session_check(trainrt_session *session, const trainrt_bat
   });
 }
 
+trainrt_status trainrt_session_set_count(trainrt_session *session, const char *symbol,
+                                         int64_t value, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!session || !symbol)
+      return nullArgument(session ? "symbol" : "session");
+    const auto &symbols = session->impl->package().program().symbols;
+    for (size_t i = 0; i < symbols.size(); ++i)
+      if (symbols[i].name == symbol)
+        return session->impl->setCount(i, value);
+    return fail(Code::NotFound, "there is no symbol '", symbol, "'");
+  });
+}
+
 trainrt_status trainrt_session_finish(trainrt_session *session, trainrt_step_result *result,
                                       trainrt_error **error) {
   return guard(error, [&]() -> Status {

@@ -4,6 +4,7 @@
 
 #include "core/inputs.h"
 #include "core/convert.h"
+#include "core/counts.h"
 
 #include <algorithm>
 
@@ -16,7 +17,8 @@ public:
   Binder(const Program &program, const Function &function, const BindOptions &options,
          BoundBatch &bound)
       : program(program), function(function), fillMissing(options.fillMissing),
-        checked(options.checked), locate(options.locate), bound(bound) {}
+        checked(options.checked), locate(options.locate), givenCounts(options.givenCounts),
+        bound(bound) {}
 
   Status run(const Batch &batch) {
     if (sameAsBefore(batch))
@@ -57,6 +59,7 @@ private:
         TRAINRT_TRY(locate(array));
       TRAINRT_TRY(checkType(function.inputs[i]));
     }
+    TRAINRT_TRY(bindCounts());
     return checkAllValues();
   }
 
@@ -84,6 +87,9 @@ private:
         TRAINRT_TRY(bindSymbols(input));
     for (uint32_t input : function.inputs)
       TRAINRT_TRY(bound.filled[input] ? fillShape(input) : checkShape(input));
+    TRAINRT_TRY(bindCounts());
+    for (uint32_t symbol : function.counts)
+      known[symbol] = true;
     for (size_t i = 0; i < program.symbols.size(); ++i)
       if (function.symbols[i] && !known[i])
         return fail(Code::BadData, "the size '", program.symbols[i].name,
@@ -191,6 +197,37 @@ private:
       bound.symbols[expr.a] = value;
       known[expr.a] = true;
       shownBy[expr.a] = int64_t(input);
+    }
+    return {};
+  }
+
+  Status bindCounts() {
+    for (uint32_t index : function.counts) {
+      const Symbol &symbol = program.symbols[index];
+      const ArrayView &array = bound.arrays[size_t(symbol.input)];
+      const std::string &input = nameOfInput(uint32_t(symbol.input));
+      int64_t whole, needed = -1;
+      if (!countElements(array.shape.data(), array.shape.size(), whole))
+        return fail(Code::BadData, "input '", input, "' is too large");
+      if (bound.filled[size_t(symbol.input)])
+        needed = symbol.differs ? whole : 0;
+      else if (!array.onDevice)
+        needed = countDiffering(array, symbol.differs);
+      const int64_t given = givenCounts ? (*givenCounts)[index] : -1;
+      if (given >= 0 && given < needed)
+        return fail(Code::BadData, "the count '", symbol.name, "' was given as ", given,
+                    ", but input '", input, "' needs ", needed,
+                    ": so many of its elements are not ", symbol.differs);
+      if (needed > symbol.max)
+        return fail(Code::BadData, "input '", input, "': ", needed, " elements are not ",
+                    symbol.differs, ", at most ", symbol.max, " may be (the count '", symbol.name,
+                    "')");
+      // Of what the host cannot see all may count.
+      bound.symbols[index] = bucketOf(symbol,
+                                      given >= 0    ? given
+                                      : needed >= 0 ? needed
+                                                    : whole,
+                                      whole);
     }
     return {};
   }
@@ -353,6 +390,7 @@ private:
   const Function &function;
   bool fillMissing, checked;
   const std::function<Status(ArrayView &)> &locate;
+  const std::vector<int64_t> *givenCounts;
   BoundBatch &bound;
   std::vector<bool> known;
   std::vector<int64_t> shownBy;

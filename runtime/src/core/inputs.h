@@ -26,7 +26,7 @@ struct BoundBatch {
   std::vector<ArrayView> arrays;
   std::vector<bool> filled;
   bool anyFilled = false;
-  /// By index in Program::symbols; those that the function needs are set.
+  /// By index in Program::symbols; those that the function needs are set. Counts are rounded up.
   std::vector<int64_t> symbols;
 
   /// What was bound: a batch of the same names, types and shapes fits as well, so that only its
@@ -45,6 +45,9 @@ struct BindOptions {
   bool checked = false;     ///< values have been found to be good
   /// Unless empty: sets `onDevice` and `pinned` of an array. Values on a device are not checked.
   std::function<Status(ArrayView &)> locate;
+  /// By index in Program::symbols, the values that a caller gives for counts; -1: none. May be
+  /// null.
+  const std::vector<int64_t> *givenCounts = nullptr;
 };
 /// Errors are BadData and name the input, the axis or the position, what was expected and, for
 /// values, the node that needs it. `bound` may be that of an earlier batch, which makes the next

@@ -36,7 +36,10 @@ struct Symbol {
   int64_t divisor = 1;
   /// Where it is read from; -1 for a symbol with one value only.
   int32_t input = -1;
-  int32_t axis = -1;
+  int32_t axis = -1; ///< -1 for a count
+  /// Its value is a bucket (core/counts.h) of how many elements of the input are not `differs`.
+  bool counts = false;
+  int64_t differs = 0;
 };
 
 struct TensorDecl {
@@ -157,6 +160,8 @@ struct Function {
   std::vector<uint32_t> inputs;
   /// Which expressions, and which symbols, its plan needs.
   std::vector<bool> exprs, symbols;
+  /// Of these symbols, the counts.
+  std::vector<uint32_t> counts;
   bool usesGradients = false;
 };
 

@@ -35,6 +35,7 @@ public:
       for (const fb::Kernel *kernel : *source.kernels())
         program.kernels.push_back({kernel->name()->str(), kernel->args(), kernel->dims()});
     TRAINRT_TRY(readRules());
+    TRAINRT_TRY(checkCountUses());
     if (source.functions())
       for (const fb::Function *function : *source.functions())
         TRAINRT_TRY(readFunction(*function));
@@ -91,6 +92,8 @@ private:
       to.divisor = from->divisor();
       to.input = from->source_input();
       to.axis = from->source_axis();
+      to.counts = from->counts();
+      to.differs = from->differs();
       std::string where = "symbols[" + std::to_string(i) + "] '" + to.name + "'";
       if (!names.insert(to.name).second)
         return bad(where, " is there twice");
@@ -98,7 +101,9 @@ private:
         return bad(where, ": min ", to.min, ", max ", to.max, " are no range of sizes");
       if (to.divisor < 1)
         return bad(where, ".divisor is ", to.divisor);
-      if (to.input < 0) {
+      if (to.counts) {
+        TRAINRT_TRY(checkCount(where, to));
+      } else if (to.input < 0) {
         if (to.min != to.max)
           return bad(where, ".source_input is ", to.input, " though its value is not fixed");
         to.input = to.axis = -1;
@@ -113,6 +118,41 @@ private:
       }
       program.symbols.push_back(std::move(to));
     }
+    return {};
+  }
+
+  Status checkCount(const std::string &where, const Symbol &symbol) {
+    TRAINRT_TRY(
+        index(where + ".source_input", static_cast<uint32_t>(symbol.input), program.inputs.size()));
+    if (symbol.axis != -1)
+      return bad(where, ".source_axis is ", symbol.axis, " of a count, not -1");
+    if (symbol.min % symbol.divisor || (symbol.max != INT64_MAX && symbol.max % symbol.divisor))
+      return bad(where, ": min ", symbol.min, " and max ", symbol.max,
+                 " of a count are no multiples of ", symbol.divisor);
+    const TensorDecl &input = program.inputs[size_t(symbol.input)];
+    if (isFloat(input.dtype) && symbol.differs)
+      return bad(where, ".differs is ", symbol.differs, ", but input '", input.name,
+                 "' holds floats, of which only zeros are told apart");
+    return {};
+  }
+
+  /// What a caller sees or gives does not depend on how counts are rounded.
+  Status checkCountUses() {
+    std::vector<bool> counted;
+    for (const Expr &expr : program.exprs)
+      counted.push_back(expr.kind == Expr::Kind::Symbol ? program.symbols[expr.a].counts
+                                                        : expr.kind != Expr::Kind::Constant &&
+                                                              (counted[expr.a] || counted[expr.b]));
+    for (auto [table, tensors] :
+         {std::pair{"inputs", &program.inputs}, {"outputs", &program.outputs}})
+      for (const TensorDecl &tensor : *tensors)
+        for (ExprId extent : tensor.shape)
+          if (counted[extent])
+            return bad(table, " '", tensor.name, "' has the extent ", program.text(extent),
+                       ", which depends on a count");
+    for (const ValueRule &rule : program.valueRules)
+      if (counted[rule.max])
+        return bad("value_rules: ", program.text(rule.max), " depends on a count");
     return {};
   }
 
@@ -257,12 +297,14 @@ private:
         const Symbol &symbol = program.symbols[i];
         if (!to.symbols[i] || symbol.input < 0 || isShown(uint32_t(i), inputs))
           continue;
-        inputs.insert(uint32_t(symbol.input));
+        again |= inputs.insert(uint32_t(symbol.input)).second; // a count is never shown
         collectInput(uint32_t(symbol.input));
-        again = true;
       }
     }
     to.inputs.assign(inputs.begin(), inputs.end());
+    for (size_t i = 0; i < program.symbols.size(); ++i)
+      if (to.symbols[i] && program.symbols[i].counts)
+        to.counts.push_back(uint32_t(i));
     program.functions.push_back(std::move(to));
     return {};
   }

@@ -176,6 +176,7 @@ Status Session::start(const SessionOptions &options) {
     plans.setCapacity(32);
   hypers.resize(program.hypers.size());
   noSymbols.resize(program.symbols.size());
+  givenCounts.assign(program.symbols.size(), -1);
   auto find = [&](const char *name) {
     for (size_t i = 0; i < program.hypers.size(); ++i)
       if (program.hypers[i].name == name)

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,8 @@ public:
   /// `loss` is NaN without one or when an input was filled in.
   Status eval(const Batch &batch, bool fillMissing, double &loss);
   void cancel() { cancelled.store(true); }
+  /// From now on batches have at least so many elements that count; -1: they are counted again.
+  Status setCount(size_t symbol, int64_t value);
 
   const Package &package() const { return *source; }
   int64_t stepCount() const { return steps; }
@@ -206,6 +209,10 @@ private:
   } hyper{};
   /// For functions without inputs.
   std::vector<int64_t> noSymbols;
+  /// By index in Program::symbols, what the caller gives for counts; -1: nothing. Batches may be
+  /// checked by another thread meanwhile.
+  std::vector<int64_t> givenCounts;
+  mutable std::mutex countsMutex;
   /// Of the last step or gradients, and of the last evaluation: the next ones use them again.
   std::vector<BoundBatch> bound;
   BoundBatch evalBound;

@@ -9,6 +9,12 @@ Status Session::bind(const Function &function, const Batch &batch, BindOptions o
                      BoundBatch &into) const {
   if (!device->isHost())
     options.locate = [this](ArrayView &array) { return device->locate(array); };
+  std::vector<int64_t> given;
+  if (!function.counts.empty()) {
+    std::lock_guard lock(countsMutex);
+    given = givenCounts;
+    options.givenCounts = &given;
+  }
   return bindBatch(*source, function, batch, options, into);
 }
 
@@ -40,6 +46,21 @@ Status Session::check(const std::vector<Batch> &batches) const {
   std::vector<BoundBatch> into;
   const Function *function = firstFunction(batches.size(), nullptr);
   return bindAll(function ? *function : source->program().functions.front(), batches, {}, into);
+}
+
+Status Session::setCount(size_t symbol, int64_t value) {
+  const Symbol &count = source->program().symbols[symbol];
+  if (!count.counts)
+    return fail(Code::InvalidArgument, "symbol '", count.name,
+                "' is no count: it is a size of the "
+                "batch, which its arrays say");
+  if (value < -1 || value > count.max)
+    return fail(Code::InvalidArgument, "the count '", count.name, "' cannot be ", value,
+                value < 0 ? " (-1: it is counted)"
+                          : ", its maximum is " + std::to_string(count.max));
+  std::lock_guard lock(countsMutex);
+  givenCounts[symbol] = value;
+  return {};
 }
 
 } // namespace trainrt

@@ -39,17 +39,21 @@ public:
   std::vector<unsigned char> build() {
     batch = add({fb::ExprKind::symbol, 0, 0, 0});
     three = constant(3);
+    const TinyCount count = options.count.value_or(TinyCount());
+    if (options.count)
+      labelled = add({fb::ExprKind::symbol, 1, 0, 0});
     auto batchBytes = mul(batch, 4);
     auto x = tensor("x", fb::DType::f32, {batch, three});
     auto id = tensor("id", fb::DType::i64, {batch});
-    auto y = tensor("y", fb::DType::f32, {batch});
+    auto y = tensor("y", fb::DType::f32, {count.inInput ? labelled : batch});
     auto w = tensor("w", fb::DType::f32, {three});
     auto tableTensor = tensor("table", fb::DType::f32, {constant(4)});
     auto expAvg = tensor("w/exp_avg", fb::DType::f32, {three});
     auto nonfinite = tensor("nonfinite", fb::DType::i32, {});
     auto lr = tensor("lr", fb::DType::f32, {}), scale = tensor("grad_scale", fb::DType::f32, {});
     auto step = tensor("step", fb::DType::i64, {}), seed = tensor("seed", fb::DType::i64, {});
-    auto loss = tensor("loss", fb::DType::f32, {}), pred = tensor("pred", fb::DType::f32, {batch});
+    auto loss = tensor("loss", fb::DType::f32, {}),
+         pred = tensor("pred", fb::DType::f32, {count.inOutput ? labelled : batch});
     unsigned char rows[8] = {4};
     auto rowsConstant =
         fb::CreateConstant(builder, fb::DType::i64, 0, builder.CreateVector(rows, 8));
@@ -93,6 +97,8 @@ public:
         buffer(fb::Space::gradient, 0, constant(12));
       buffer(fb::Space::arena, -1, batchBytes, 0, 1);
       buffer(fb::Space::arena, -1, batchBytes, 1, fused ? options.lastUse : 2);
+      if (options.count)
+        buffer(fb::Space::arena, -1, mul(labelled, 1024));
       return builder.CreateVector(list);
     };
     auto forward = [&] {
@@ -159,6 +165,8 @@ public:
       buffer(fb::Space::input, 2, batchBytes);
       buffer(fb::Space::output, 0, constant(4));
       buffer(fb::Space::output, 1, batchBytes);
+      if (options.count)
+        buffer(fb::Space::arena, -1, mul(labelled, 1024));
       fb::Ref from(4, zero()), to(7, zero());
       auto copy = fb::CreateCopy(builder, &from, &to, batchBytes);
       function("eval", builder.CreateVector(list),
@@ -168,16 +176,22 @@ public:
                {0, 1});
     }
 
-    auto symbol = fb::CreateSymbol(builder, builder.CreateString("batch"), 1, 1000, 1, 0, 0);
+    std::vector<flatbuffers::Offset<fb::Symbol>> symbols = {
+        fb::CreateSymbol(builder, builder.CreateString("batch"), 1, 1000, 1, 0, 0)};
+    if (options.count)
+      symbols.push_back(fb::CreateSymbol(builder, builder.CreateString("labelled"), count.min,
+                                         count.max, count.divisor, count.input, count.axis, true,
+                                         count.differs));
     std::vector<flatbuffers::Offset<fb::ValueRule>> valueRules;
     if (options.valueRule)
-      valueRules.push_back(fb::CreateValueRule(builder, 1, 0, constant(4), true, -100, 0));
+      valueRules.push_back(
+          fb::CreateValueRule(builder, 1, 0, count.inRule ? labelled : constant(4), true, -100, 0));
     auto sizeRule = fb::CreateSizeRule(builder, batch, 512, 0);
     auto vectorOf = [&](std::vector<flatbuffers::Offset<fb::Tensor>> list) {
       return builder.CreateVector(list);
     };
     auto program = fb::CreateProgram(
-        builder, options.programMajor, 0, builder.CreateVector(&symbol, 1),
+        builder, options.programMajor, 1, builder.CreateVector(symbols),
         builder.CreateVectorOfStructs(exprs), vectorOf({w, tableTensor}),
         vectorOf({expAvg, nonfinite}), vectorOf({x, id, y}), vectorOf({lr, scale, step, seed}),
         vectorOf({loss, pred}), builder.CreateVector(&rowsConstant, 1),
@@ -226,7 +240,7 @@ private:
   const TinyOptions &options;
   flatbuffers::FlatBufferBuilder builder;
   std::vector<fb::Expr> exprs;
-  uint32_t batch = 0, three = 0;
+  uint32_t batch = 0, three = 0, labelled = 0;
 };
 
 void replaceAll(std::string &text, const std::string &from, const std::string &to) {

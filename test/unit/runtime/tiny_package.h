@@ -8,10 +8,19 @@
 #include "core/session.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace trainrt::test {
+
+/// A second symbol, "labelled": how many of the ids are not -100. "step", "micro" and "eval" have
+/// 1024 bytes of activations for each.
+struct TinyCount {
+  int64_t min = 8, max = INT64_MAX, divisor = 8, differs = -100;
+  int32_t input = 1, axis = -1;
+  bool inInput = false, inOutput = false, inRule = false; ///< where no count may be
+};
 
 /// What a test wants different. Defaults make a good package.
 struct TinyOptions {
@@ -28,6 +37,7 @@ struct TinyOptions {
   uint8_t gemmEpilogue = 0;  ///< of matrix products
   bool cudaVariants = false; ///< other kernels for "forward" and "update"
   bool cudaGemm = false;     ///< a matrix product for the GPU, too: needs a cuBLASLt
+  std::optional<TinyCount> count;
   std::function<void(std::string &manifest)> editManifest; ///< before its checksum is made
 };
 

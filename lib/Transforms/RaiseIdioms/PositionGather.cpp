@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The indices as an affine function of their coordinates, with sizes as factors.
+
+#include "lib/Transforms/RaiseIdioms/PositionGather.h"
+
+#include "dialects/Train/Splats.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace {
+/// constant + sum of factors[a] * coordinate a
+struct Affine {
+  DimAttr constant;
+  SmallVector<DimAttr> factors;
+
+  bool isUniform() const {
+    return llvm::all_of(factors, [](DimAttr factor) { return factor.isConstant(0); });
+  }
+};
+} // namespace
+
+static std::optional<Affine> affineOf(Value value) {
+  MLIRContext *context = value.getContext();
+  auto number = [&](int64_t n) { return DimAttr::constant(context, n); };
+  Affine result{number(0), SmallVector<DimAttr>(getRank(value), number(0))};
+  if (std::optional<double> splat = getSplatValue(value)) {
+    result.constant = number(int64_t(*splat));
+    return result;
+  }
+  Operation *def = value.getDefiningOp();
+  if (!def || !isa<IntegerType>(getElementType(value)))
+    return std::nullopt;
+  if (auto dim = dyn_cast<DimOp>(def)) {
+    result.constant = dim.getValue();
+    return result;
+  }
+  if (auto iota = dyn_cast<IotaOp>(def)) {
+    result.factors[iota.getAxis()] = number(1);
+    return result;
+  }
+  SmallVector<Affine> operands;
+  for (Value operand : def->getOperands()) {
+    std::optional<Affine> affine = affineOf(operand);
+    if (!affine)
+      return std::nullopt;
+    operands.push_back(*affine);
+  }
+  if (isa<BroadcastOp, ReshapeOp, TransposeOp>(def)) {
+    AxisMap map = cast<AxisMapOpInterface>(def).getAxisMap();
+    result.constant = operands[0].constant;
+    for (auto [factor, loop] : llvm::zip_equal(operands[0].factors, map.operands[0])) {
+      if (factor.isConstant(0))
+        continue;
+      auto at = llvm::find(map.results[0], loop);
+      if (at == map.results[0].end() || map.loops[loop] != LoopKind::Parallel)
+        return std::nullopt;
+      result.factors[at - map.results[0].begin()] = factor;
+    }
+    return result;
+  }
+  if (isa<CastOp>(def))
+    return operands[0];
+  if (isa<AddOp>(def)) {
+    result.constant = operands[0].constant + operands[1].constant;
+    for (auto [to, a, b] :
+         llvm::zip_equal(result.factors, operands[0].factors, operands[1].factors))
+      to = a + b;
+    return result;
+  }
+  if (isa<MulOp>(def))
+    for (unsigned side = 0; side < 2; ++side) {
+      if (!operands[side].isUniform())
+        continue;
+      const Affine &other = operands[1 - side];
+      DimAttr by = operands[side].constant;
+      result.constant = other.constant * by;
+      for (auto [to, factor] : llvm::zip_equal(result.factors, other.factors))
+        to = factor * by;
+      return result;
+    }
+  return std::nullopt;
+}
+
+Value trainc::viewOfGather(GatherOp gather) {
+  int64_t axis = gather.getAxis();
+  std::optional<Affine> affine = affineOf(gather.getIndices());
+  if (!affine || !affine->constant.isConstant(0) || affine->isUniform())
+    return {};
+  OpBuilder builder(gather);
+  TrainBuilder tb(builder, gather.getLoc());
+  SmallVector<DimAttr> indices = getDims(gather.getIndices()), data = getDims(gather.getData());
+  // Axes that the index runs over, each counting the elements of those behind it.
+  DimAttr stride = tb.dimAttr(1);
+  SmallVector<DimAttr> parts;
+  SmallVector<int64_t> places;
+  for (size_t a = indices.size(); a-- > 0;) {
+    if (affine->factors[a].isConstant(0))
+      continue;
+    if (affine->factors[a] != stride)
+      return {};
+    parts.insert(parts.begin(), indices[a]);
+    places.insert(places.begin(), axis + int64_t(a));
+    stride = stride * indices[a];
+  }
+  if (stride != data[axis])
+    return {};
+  SmallVector<DimAttr> dims(data.begin(), data.begin() + axis);
+  SmallVector<int64_t> axes;
+  for (int64_t a = 0; a < axis; ++a)
+    axes.push_back(a);
+  llvm::append_range(dims, parts);
+  llvm::append_range(axes, places);
+  for (size_t a = axis + 1; a < data.size(); ++a) {
+    dims.push_back(data[a]);
+    axes.push_back(int64_t(a - 1 + indices.size()));
+  }
+  return tb.broadcast(tb.reshape(gather.getData(), dims), getDims(gather.getResult()), axes);
+}

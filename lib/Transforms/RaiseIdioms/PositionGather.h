@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Gathers at positions that are known: mask[sample, position] for all samples and positions is the
+// mask itself.
+#ifndef TRAINC_TRANSFORMS_RAISEIDIOMS_POSITIONGATHER_H
+#define TRAINC_TRANSFORMS_RAISEIDIOMS_POSITIONGATHER_H
+
+#include "dialects/Train/TrainBuilder.h"
+
+namespace trainc {
+
+/// What `gather` gives as a view of its data, repeated along other axes; null where its indices are
+/// not the row-major numbers of all rows. Exporters write masks so (GatherND with grids of indices).
+mlir::Value viewOfGather(train::GatherOp gather);
+
+} // namespace trainc
+
+#endif // TRAINC_TRANSFORMS_RAISEIDIOMS_POSITIONGATHER_H

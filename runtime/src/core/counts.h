@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Sizes that depend on the values of a batch: how many elements of an input differ from a number,
+// rounded up to one of few values, so that few plans serve all batches (docs/design/counts.md).
+#ifndef TRAINRT_CORE_COUNTS_H
+#define TRAINRT_CORE_COUNTS_H
+
+#include "core/dtype.h"
+#include "core/program.h"
+
+#include <vector>
+
+namespace trainrt {
+
+/// The value of the count `symbol` where `needed` of `whole` elements count: at least `needed`, a
+/// multiple of the divisor, one of about eight within a factor of two; at most `whole` (rounded up
+/// to the divisor), at least the symbol's minimum. `needed` is within the symbol's maximum.
+int64_t bucketOf(const Symbol &symbol, int64_t needed, int64_t whole);
+
+/// How many elements of an array in host memory are not `value`. Of floats, only 0 is a `value`.
+int64_t countDiffering(const ArrayView &array, int64_t value);
+
+/// Gives the counts that are not known their largest value, as far as the sizes of their inputs are
+/// known.
+void fillCounts(const Program &program, std::vector<int64_t> &symbols, std::vector<bool> &known);
+
+} // namespace trainrt
+
+#endif // TRAINRT_CORE_COUNTS_H
