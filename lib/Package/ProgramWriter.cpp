@@ -423,7 +423,8 @@ private:
         at(seed), at(dO), at(dQ), at(dK), at(dV), qStrides, kStrides, vStrides, oStrides,
         biasStrides, dOStrides, dQStrides, dKStrides, dVStrides, *dtypeOf(biasType),
         op.getScale().convertToDouble(), op.getDropout().convertToDouble(), op.getCausal(),
-        at(segments), at(positions), segmentSizes[0], segmentSizes[1]);
+        at(segments), at(positions), segmentSizes[0], segmentSizes[1],
+        segments >= 0 ? op.getDropout().convertToDouble() : 0);
   }
 
   ModuleOp module;

@@ -202,7 +202,7 @@ void Executor::attention(const Attention &op, const ExecutionPlan::Step &step,
   common.offsets = reinterpret_cast<const int32_t *>(address(Which::Segments));
   common.positions = reinterpret_cast<const int32_t *>(address(Which::Positions));
   common.scale = op.scale;
-  common.dropout = op.dropout;
+  common.dropout = op.ratio;
   common.seed = reinterpret_cast<const int64_t *>(address(Which::Seed));
   common.causal = op.causal;
   float *stats = reinterpret_cast<float *>(address(Which::Stats));

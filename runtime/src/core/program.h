@@ -132,6 +132,7 @@ struct Attention {
   bool backward = false, causal = false;
   DType dtype = DType::BF16, biasDtype = DType::F32;
   float scale = 1, dropout = 0;
+  double ratio = 0;
   /// Batch, heads of q, heads of k and v, rows of q, rows of k, columns of q and k, columns of v.
   std::vector<ExprId> sizes;
   /// By AttentionOperand.

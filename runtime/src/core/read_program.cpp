@@ -588,6 +588,9 @@ private:
     if (op.segmented()) {
       op.segments = from.segments();
       op.longest = from.longest();
+      op.ratio = from.ratio();
+      if (float(op.ratio) != op.dropout)
+        return bad(where, ".ratio is ", op.ratio, " with a dropout of ", op.dropout);
       TRAINRT_TRY(expr(where + ".segments", op.segments));
       TRAINRT_TRY(expr(where + ".longest", op.longest));
     }

@@ -10,6 +10,7 @@
 #include "thread_pool.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <vector>
@@ -69,8 +70,8 @@ public:
     workerFloats = matrices * matrixFloats + wordsRoom + (wordsRoom ? stride : 0);
     memory = static_cast<float *>(pool.shared(1, size_t(workerFloats * pool.size() * 4)));
     // As trainc's philox::dropoutThreshold: words below ratio * 2^32 are dropped.
-    const double scaled = double(args.dropout) * 4294967296.0;
-    threshold = uint32_t(scaled) + (double(uint32_t(scaled)) < scaled ? 1 : 0);
+    const double scaled = args.dropout * 4294967296.0;
+    threshold = uint32_t(std::min(std::ceil(scaled), 4294967295.0));
   }
 
   int64_t begin(int64_t segment) const { return args.offsets[segment]; }
@@ -161,7 +162,7 @@ AttentionMask Driver::mask(unsigned worker, int64_t segment, int64_t head, int64
   };
   AttentionMask result;
   result.threshold = threshold;
-  result.factor = float(1 / (1 - double(args.dropout)));
+  result.factor = float(1 / (1 - args.dropout));
   result.words = found.consecutive ? all + found.least % 4 : chosen;
   const int64_t first = found.least / 4;
   if (found.consecutive)

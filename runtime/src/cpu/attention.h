@@ -26,7 +26,8 @@ struct AttentionArgs {
   int64_t segments = 0, longest = 0;
   const int32_t *offsets = nullptr;   ///< [segments + 1]
   const int32_t *positions = nullptr; ///< [rows], or null
-  float scale = 1, dropout = 0;
+  float scale = 1;
+  double dropout = 0;
   const int64_t *seed = nullptr; ///< of which the first is the key; where there is dropout
   bool causal = false;
 };

@@ -24,6 +24,7 @@ struct Options {
   fb::DType dtype = fb::DType::f32;
   bool segmented = true, bias = false;
   int64_t batch = 1, longest = 17, segments = ::segments;
+  double ratio = 0.1;
 };
 
 /// The buffers of the program, by the commands' numbers.
@@ -93,7 +94,8 @@ std::vector<unsigned char> makeProgram(const Options &options) {
       attention.add_d_v(&refs[DV]), attention.add_d_v_strides(v);
     }
     attention.add_scale(0.25f);
-    attention.add_dropout(0.25f);
+    attention.add_dropout(0.1f);
+    attention.add_ratio(options.ratio);
     attention.add_causal(true);
     if (options.segmented) {
       attention.add_segment_offsets(&refs[Offsets]);
@@ -193,7 +195,7 @@ TEST(AttentionCommand, RunsTheLibraryCall) {
   args.segments = segments, args.longest = 17;
   args.offsets = offsets;
   args.positions = expected.positions();
-  args.scale = 0.25f, args.dropout = 0.25f, args.causal = true;
+  args.scale = 0.25f, args.dropout = 0.1, args.causal = true;
   args.seed = reinterpret_cast<const int64_t *>(expected.floats[Seed].data());
   float *stats = expected.floats[Stats].data();
   ASSERT_EQ(attentionForwardF32({args, expected.matrix<float>(O, width), stats}, pool), -1);
@@ -244,6 +246,7 @@ TEST(AttentionCommand, RefusesWhatTheTargetCannotDo) {
   EXPECT_NE(message({.bias = true}).find("attention over segments has none"), std::string::npos);
   EXPECT_NE(message({.batch = 2}).find("segments"), std::string::npos);
   EXPECT_NE(message({.longest = 0}).find("0 rows in a batch of 1"), std::string::npos);
+  EXPECT_NE(message({.ratio = 0.2}).find("ratio is 0.2"), std::string::npos);
   // One more offset than the buffer holds.
   EXPECT_NE(message({.segments = segments + 1}), "");
 }
