@@ -164,8 +164,31 @@ private:
     shape(vector);
   }
 
+  void print(const fb::Condition &condition) {
+    auto name = [&](int32_t index) {
+      const fb::Tensor *input = item(program.inputs(), uint32_t(index));
+      return input ? input->name()->str() : "?";
+    };
+    out << "  condition " << fb::EnumNameConditionKind(condition.kind());
+    if (condition.input() >= 0)
+      out << " input " << name(condition.input());
+    if (condition.mask() >= 0)
+      out << " mask " << name(condition.mask()) << " padding " << condition.padding();
+    if (condition.kind() == fb::ConditionKind::fixed_where_padded)
+      out << " shift " << condition.shift() << " value " << condition.value();
+    if (condition.kind() == fb::ConditionKind::real_at)
+      out << " index " << condition.index();
+    out << "\n";
+  }
   void print(const fb::Function &function) {
-    out << "function " << function.name()->str() << "\n";
+    out << "function " << function.name()->str();
+    if (function.variant_of())
+      out << " variant of " << function.variant_of()->str();
+    if (function.flops() >= 0)
+      out << " flops " << expression(uint32_t(function.flops()));
+    out << "\n";
+    for (const fb::Condition *condition : list(function.conditions()))
+      print(*condition);
     unsigned index = 0;
     for (const fb::Buffer *buffer : list(function.buffers())) {
       out << "  b" << index++ << ": " << fb::EnumNameSpace(buffer->space()) << target(*buffer)

@@ -2,6 +2,7 @@
 // Collects the interface of a package from function attributes.
 
 #include "lib/Package/Interface.h"
+#include "dialects/Plan/PlanDialect.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -36,7 +37,8 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
       if (!role || !name)
         return function.emitError("argument ") << i << " has no role or no name";
       Type type = function.getArgument(i).getType();
-      bool eval = function.getName() == "eval";
+      auto base = function->getAttrOfType<StringAttr>(plan::kVariantOfAttr);
+      bool eval = (base ? base.getValue() : function.getName()) == "eval";
       if (role == "parameter") {
         InterfaceTensor &tensor = entry(interface.parameters, name.getValue(), type);
         tensor.trainable |= function.getArgAttr(i, kTrainableAttr) != nullptr;

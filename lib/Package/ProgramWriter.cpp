@@ -253,10 +253,75 @@ private:
           std::max(lifetime.second, 0), out.CreateString(getNodeName(buffer.getLoc()).str()),
           int8_t(dtypeOf(getElementTypeOrSelf(buffer.getType())).value_or(fb::DType(-1)))));
     }
-    functions.push_back(fb::CreateFunction(
-        out, out.CreateString(function.getSymName().str()), out.CreateVector(bufferTable),
-        out.CreateVector(commandTable), out.CreateVector(outputs)));
+    FailureOr<std::vector<Offset<fb::Condition>>> conditions = conditionTable(function);
+    if (failed(conditions))
+      return failure();
+    auto base = function->getAttrOfType<StringAttr>(plan::kVariantOfAttr);
+    auto flops = function->getAttrOfType<DimAttr>(plan::kFlopsAttr);
+    if ((!base && function->hasAttr(plan::kVariantOfAttr)) ||
+        (!flops && function->hasAttr(plan::kFlopsAttr)))
+      return function.emitError("train.variant_of takes a string, train.flops a #train.dim");
+    auto name = out.CreateString(function.getSymName().str());
+    auto buffersAt = out.CreateVector(bufferTable);
+    auto commandsAt = out.CreateVector(commandTable);
+    auto outputsAt = out.CreateVector(outputs);
+    auto baseAt = base ? out.CreateString(base.str()) : Offset<flatbuffers::String>();
+    auto conditionsAt = conditions->empty() ? Offset<flatbuffers::Vector<Offset<fb::Condition>>>()
+                                            : out.CreateVector(*conditions);
+    functions.push_back(fb::CreateFunction(out, name, buffersAt, commandsAt, outputsAt, baseAt,
+                                           conditionsAt, flops ? int32_t(expression(flops)) : -1));
     return success();
+  }
+
+  /// What a batch must be like for a variant.
+  FailureOr<std::vector<Offset<fb::Condition>>> conditionTable(plan::FunctionOp function) {
+    std::vector<Offset<fb::Condition>> table;
+    Attribute list = function->getAttr(plan::kConditionsAttr);
+    if (!list)
+      return table;
+    if (!isa<ArrayAttr>(list))
+      return function.emitError("train.conditions is no list");
+    for (auto [number, entry] : llvm::enumerate(cast<ArrayAttr>(list))) {
+      auto fail = [&]() {
+        return function.emitError("train.conditions, number ") << number << ": ";
+      };
+      auto fields = dyn_cast<DictionaryAttr>(entry);
+      auto kind = fields ? fields.getAs<StringAttr>("kind") : StringAttr();
+      if (!kind)
+        return fail() << "has no kind";
+      std::optional<fb::ConditionKind> known;
+      for (fb::ConditionKind candidate : fb::EnumValuesConditionKind())
+        if (kind == fb::EnumNameConditionKind(candidate))
+          known = candidate;
+      if (!known)
+        return fail() << "kind '" << kind.getValue() << "' is unknown";
+      int32_t inputs[2] = {-1, -1};
+      int64_t numbers[4] = {};
+      static constexpr StringLiteral inputNames[] = {"mask", "input"};
+      static constexpr StringLiteral numberNames[] = {"padding", "shift", "value", "index"};
+      for (NamedAttribute field : fields) {
+        StringRef name = field.getName();
+        auto *input = llvm::find(inputNames, name);
+        auto *number = llvm::find(numberNames, name);
+        if (auto text = dyn_cast<StringAttr>(field.getValue());
+            text && input != std::end(inputNames))
+          inputs[input - inputNames] = PackageInterface::find(interface.inputs, text.getValue());
+        else if (auto value = dyn_cast<IntegerAttr>(field.getValue());
+                 value && number != std::end(numberNames))
+          numbers[number - numberNames] = value.getInt();
+        else if (name != "kind")
+          return fail() << "field '" << name << "' is unknown or of another type";
+      }
+      const bool needsMask = *known != fb::ConditionKind::binary;
+      const bool needsInput = *known != fb::ConditionKind::real_at;
+      if (needsMask != (inputs[0] >= 0) || needsInput != (inputs[1] >= 0))
+        return fail() << "'" << kind.getValue() << "' needs "
+                      << (needsMask ? needsInput ? "'mask' and 'input'" : "'mask'" : "'input'")
+                      << ", inputs of the model, and no other";
+      table.push_back(fb::CreateCondition(out, *known, inputs[0], numbers[0], inputs[1], numbers[1],
+                                          numbers[2], numbers[3]));
+    }
+    return table;
   }
 
   FailureOr<int> tableIndex(plan::BufferOp buffer) {

@@ -249,6 +249,12 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->type_name("SECONDS")
       ->check(nonNegative())
       ->group(group);
+  app.add_option_function<std::string>(
+         "--variant", [&o](const std::string &value) { o.variants = value == "auto"; },
+         "auto|base: whether batches that allow it are run by quicker variants of a function "
+         "(default auto)")
+      ->check(CLI::IsMember({"auto", "base"}))
+      ->group(group);
   app.add_flag("--check-numerics", o.checkNumerics,
                "look at all that commands write, and name the first one that made a NaN or an "
                "infinity where the loss or a gradient is not finite; very slow")

@@ -49,6 +49,7 @@ struct Options {
   bool synchronous = false;
   std::string profile;
   bool checkNumerics = false;
+  bool variants = true; ///< may take the place of functions
 
   bool exportsOnnx() const { return exportPath.ends_with(".onnx"); }
 };

@@ -42,6 +42,12 @@ public:
     say("trainc-run: warning: " + text);
     tell("warning", text);
   }
+  void notice(const std::string &text) override {
+    if (!shows(LogLevel::info))
+      return;
+    say("trainc-run: " + text);
+    tell("warning", text);
+  }
   void debug(const std::string &text) override {
     if (shows(LogLevel::debug))
       say("trainc-run: debug: " + text);
@@ -83,7 +89,9 @@ public:
     output("{\"event\":\"summary\",\"steps\":" + std::to_string(r.steps) +
            ",\"step_ms\":" + fixed(r.milliseconds, 4) +
            ",\"host_us\":" + (r.hostMicroseconds ? fixed(*r.hostMicroseconds, 2) : "null") +
-           ",\"peak_bytes\":" + std::to_string(r.peakBytes) + "}\n");
+           ",\"peak_bytes\":" + std::to_string(r.peakBytes) +
+           ",\"plans\":" + std::to_string(r.plans) +
+           ",\"build_ms\":" + fixed(r.buildMilliseconds, 3) + variants(r) + "}\n");
   }
   void memory(const trainrt_memory &m) override {
     const std::pair<const char *, uint64_t> fields[] = {
@@ -103,6 +111,16 @@ public:
   void end() override {}
 
 private:
+  static std::string variants(const SummaryRecord &r) {
+    if (!r.batches)
+      return "";
+    std::string reasons;
+    for (const std::string &reason : r.declined)
+      reasons += (reasons.empty() ? "" : ",") + jsonString(reason);
+    return ",\"variant_batches\":" + std::to_string(r.variantBatches) +
+           ",\"base_batches\":" + std::to_string(r.batches - r.variantBatches) + ",\"declined\":[" +
+           reasons + "]";
+  }
   void tell(const char *event, const std::string &text) override {
     output("{\"event\":\"" + std::string(event) + "\",\"message\":" + jsonString(text) + "}\n");
   }
@@ -174,7 +192,14 @@ public:
              fixed(r.milliseconds, 3) + " ms a step" +
              (r.hostMicroseconds ? " (" + fixed(*r.hostMicroseconds, 1) + " us of it on the host)"
                                  : "") +
-             ", peak memory " + byteSize(r.peakBytes));
+             ", peak memory " + byteSize(r.peakBytes) + ", " + grouped(int64_t(r.plans)) +
+             (r.plans == 1 ? " plan" : " plans") + " made in " +
+             fixed(r.buildMilliseconds / 1000, 2) + " s");
+    if (r.batches)
+      fact("variants", grouped(int64_t(r.variantBatches)) + " of " + grouped(int64_t(r.batches)) +
+                           " batches were run by a quicker variant");
+    for (const std::string &reason : r.declined)
+      fact("", reason);
   }
   void memory(const trainrt_memory &m) override {
     output("memory held  " + byteSize(m.total) + ": parameters " + byteSize(m.parameters) +

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace trainrt::run {
 
@@ -36,9 +37,13 @@ struct EvalRecord {
 /// What a run was like.
 struct SummaryRecord {
   int64_t steps;
-  double milliseconds;                    ///< median of the steps' StepRecord::milliseconds
-  std::optional<double> hostMicroseconds; ///< GPU: median time that a step keeps the host busy
-  uint64_t peakBytes;                     ///< most memory that the runtime has held
+  double milliseconds;                      ///< median of the steps' StepRecord::milliseconds
+  std::optional<double> hostMicroseconds;   ///< GPU: median time that a step keeps the host busy
+  uint64_t peakBytes;                       ///< most memory that the runtime has held
+  uint64_t plans = 0;                       ///< functions for certain sizes (and graphs) made
+  double buildMilliseconds = 0;             ///< that this took
+  uint64_t batches = 0, variantBatches = 0; ///< of functions with variants; by variants
+  std::vector<std::string> declined = {};   ///< why others were not
 };
 
 class Reporter {
@@ -56,6 +61,9 @@ public:
   virtual void memory(const trainrt_memory &memory) = 0;
   /// Something that went well and a person likes to know: a checkpoint, a written file.
   virtual void note(const std::string &text) = 0;
+  /// Something that a run does otherwise than expected, and as well: no warning, but for programs,
+  /// too.
+  virtual void notice(const std::string &text) = 0;
   /// Throws a Failure where warnings are errors.
   virtual void warning(const std::string &text) = 0;
   /// What only somebody who looks for a fault likes to know.

@@ -49,6 +49,7 @@ Session openSession(const Options &options, const Package &package, bool inferen
   settings.device = int32_t(options.device);
   settings.synchronous = options.synchronous;
   settings.check_numerics = options.checkNumerics;
+  settings.no_variants = !options.variants;
   if (profile)
     profile->attach(settings);
   if (!options.weights.empty()) {

@@ -86,6 +86,11 @@ private:
   /// Waits for the step under way.
   void drain(StepLoader &loader);
   void save(DataOrder::Position position);
+  /// Says what batches were not run as quickly as others are, each reason once.
+  void noticeDeclined();
+  /// The reasons so far, and what plans there are.
+  trainrt_plan_info planInfo(std::vector<std::string> &declined) const;
+  void summarize();
   void evaluateNow() {
     if (!evalData || evaluatedAt == stepsDone())
       return;
@@ -114,6 +119,7 @@ private:
   /// Of every step: wall time, and time within trainrt_step but for waiting for the GPU.
   std::vector<double> stepMilliseconds, hostMicroseconds;
   uint64_t peakBytes = 0;
+  size_t reasonsTold = 0;
 };
 
 void Trainer::resume(const DataState &state) {
@@ -220,6 +226,7 @@ void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
     status = trainrt_step(session, step.data->views.data(), step.data->views.size(), &settings,
                           &result, ofStep);
     hostMicroseconds.push_back((result.milliseconds - result.wait_milliseconds) * 1000);
+    noticeDeclined();
   }
   if (!lag)
     return settle(status, error, result, std::move(step), loader);
@@ -265,6 +272,34 @@ void Trainer::save(DataOrder::Position position) {
   reporter.note("saved " + options.save + "/step-" + std::to_string(savedAt));
 }
 
+trainrt_plan_info Trainer::planInfo(std::vector<std::string> &declined) const {
+  trainrt_plan_info info = trainrt_plan_info_default();
+  ErrorSlot error;
+  error.check(trainrt_session_plans(session, &info, error));
+  if (info.declined_count)
+    declined = split(info.declined, '\n');
+  declined.resize(info.declined_count);
+  return info;
+}
+
+void Trainer::noticeDeclined() {
+  std::vector<std::string> declined;
+  planInfo(declined);
+  for (; reasonsTold < declined.size(); ++reasonsTold)
+    reporter.notice(declined[reasonsTold] + "; such batches are counted in the summary");
+}
+
+void Trainer::summarize() {
+  SummaryRecord record{int64_t(stepMilliseconds.size()), median(stepMilliseconds),
+                       lag ? std::optional(median(hostMicroseconds)) : std::nullopt, peakBytes};
+  const trainrt_plan_info info = planInfo(record.declined);
+  record.plans = info.plans;
+  record.buildMilliseconds = info.build_milliseconds;
+  record.batches = info.batches;
+  record.variantBatches = info.variant_batches;
+  reporter.summary(record);
+}
+
 void Trainer::run() {
   if (int64_t rest = data.rows() % data.batchSize(); !options.steps && data.staticBatch() && rest)
     reporter.warning(data.path() + ": the last " + std::to_string(rest) +
@@ -307,8 +342,7 @@ void Trainer::run() {
   drain(loader);
   reporter.end();
   if (!stepMilliseconds.empty())
-    reporter.summary({int64_t(stepMilliseconds.size()), median(stepMilliseconds),
-                      lag ? std::optional(median(hostMicroseconds)) : std::nullopt, peakBytes});
+    summarize();
   save(position);
   evaluateNow();
 }

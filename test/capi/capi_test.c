@@ -140,6 +140,18 @@ static void mistakes(const char *directory, const trainrt_package *package) {
   step_options.flags = 64;
   CHECK_ERROR(trainrt_step(session, &batch, 1, &step_options, NULL, &error),
               TRAINRT_INVALID_ARGUMENT, "flags");
+  CHECK_ERROR(trainrt_session_set_count(session, "labelled", 8, &error), TRAINRT_NOT_FOUND,
+              "'labelled'");
+  CHECK_ERROR(trainrt_session_set_count(session, "batch", 8, &error), TRAINRT_INVALID_ARGUMENT,
+              "is no count");
+  CHECK_ERROR(trainrt_session_set_count(session, NULL, 8, &error), TRAINRT_INVALID_ARGUMENT,
+              "symbol");
+  trainrt_plan_info plans = trainrt_plan_info_default();
+  CHECK_OK(trainrt_session_plans(session, &plans, &error));
+  CHECK(plans.plans == 0 && plans.batches == 0 && plans.declined_count == 0 && !*plans.declined);
+  plans.size = 1;
+  CHECK_ERROR(trainrt_session_plans(session, &plans, &error), TRAINRT_INVALID_ARGUMENT,
+              "info->size");
   trainrt_tensor tensor;
   CHECK_ERROR(trainrt_session_parameter(session, "ww", &tensor, &error), TRAINRT_NOT_FOUND, "'w'");
   CHECK_ERROR(trainrt_session_output(session, "pred", &tensor, &error), TRAINRT_NOT_FOUND,

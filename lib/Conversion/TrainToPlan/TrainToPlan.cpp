@@ -24,6 +24,9 @@ public:
 
   LogicalResult run() {
     auto plan = plan::FunctionOp::create(builder, function.getLoc(), function.getName());
+    for (StringRef kept : {plan::kVariantOfAttr, plan::kConditionsAttr, plan::kFlopsAttr})
+      if (Attribute value = function->getAttr(kept))
+        plan->setAttr(kept, value);
     plan.getBody().emplaceBlock();
     builder.setInsertionPointToEnd(&plan.getBody().front());
     for (unsigned i = 0; i < function.getNumArguments(); ++i)

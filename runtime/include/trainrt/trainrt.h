@@ -391,6 +391,9 @@ typedef struct trainrt_session_options {
      the warning, where it is no error) names the first command that made such a value; very slow.
      Not together with `command_done` */
   int32_t check_numerics;
+  /* since 1.2; 1: batches are run by the functions themselves, never by variants of them that
+     compute the same quicker for batches that allow it */
+  int32_t no_variants;
 } trainrt_session_options;
 
 static inline trainrt_session_options trainrt_session_options_default(void) {
@@ -523,6 +526,30 @@ TRAINRT_API trainrt_status trainrt_session_check(trainrt_session *session,
  * it is BAD_DATA; in GPU memory the step itself finds that, and ends the run. */
 TRAINRT_API trainrt_status trainrt_session_set_count(trainrt_session *session, const char *symbol,
                                                      int64_t value, trainrt_error **error);
+
+/* Since 1.2: which plans a session has made, and who ran its batches. */
+typedef struct trainrt_plan_info {
+  size_t size;
+  uint64_t plans; /* made so far: a function for certain sizes; on a GPU with its graphs */
+  double build_milliseconds; /* that this took */
+  uint64_t batches;          /* so far, of functions that have variants */
+  uint64_t variant_batches;  /* of these, those that a variant computed */
+  /* Why others, for which a variant would have paid, were not: a line for each condition that did
+     not hold, with the number of batches and the row of the first; "" if there are none. Valid
+     until the next call. */
+  size_t declined_count;
+  const char *declined;
+} trainrt_plan_info;
+
+static inline trainrt_plan_info trainrt_plan_info_default(void) {
+  trainrt_plan_info info;
+  memset(&info, 0, sizeof info);
+  info.size = sizeof info;
+  return info;
+}
+
+TRAINRT_API trainrt_status trainrt_session_plans(trainrt_session *session, trainrt_plan_info *info,
+                                                 trainrt_error **error);
 
 /* Since 1.1: waits for a step made with TRAINRT_STEP_LAG whose result has not been returned, and
  * returns it, as trainrt_step without that flag would have; `result->step` is 0 if there is none.

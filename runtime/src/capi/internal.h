@@ -36,7 +36,7 @@ struct trainrt_session {
   std::unique_ptr<trainrt::Session> impl;
   trainrt::CheckpointInfo checkpoint;
   /// Of the last tuning.
-  std::string tuningReport;
+  std::string tuningReport, declined;
   /// Of the last step: memory that the next one uses again.
   std::vector<trainrt::Batch> batches;
 };

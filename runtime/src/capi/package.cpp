@@ -49,8 +49,8 @@ bool computes(const Function *function, size_t output) {
 }
 
 bool reads(const Function *function, size_t input) {
-  return function && std::find(function->inputs.begin(), function->inputs.end(), uint32_t(input)) !=
-                         function->inputs.end();
+  return function && std::find(function->batchInputs.begin(), function->batchInputs.end(),
+                               uint32_t(input)) != function->batchInputs.end();
 }
 
 /// Edit distance, for "did you mean".
@@ -267,8 +267,8 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
     for (size_t i = 0; i < values.size(); ++i) {
       bool needed = false;
       for (const Function *function : functions)
-        needed |=
-            function && (function == impl.eval()) == (micro_batches == 0) && function->symbols[i];
+        needed |= function && (function == impl.eval()) == (micro_batches == 0) &&
+                  function->batchSymbols[i];
       if (needed && !known[i])
         return fail(Code::InvalidArgument, "symbol '", program.symbols[i].name, "' needs a value");
     }

@@ -152,6 +152,7 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
     chosen.stream = given.stream;
     chosen.synchronous = given.synchronous != 0;
     chosen.checkNumerics = given.check_numerics != 0;
+    chosen.variants = given.no_variants == 0;
     if (given.command_done)
       chosen.commandDone = [done = given.command_done,
                             user = given.command_user](const CommandRecord &record) {
@@ -266,6 +267,27 @@ trainrt_status trainrt_session_check(trainrt_session *session, const trainrt_bat
     for (size_t i = 0; i < batch_count; ++i)
       TRAINRT_TRY(readBatch(batches[i], read[i]));
     return session->impl->check(read);
+  });
+}
+
+trainrt_status trainrt_session_plans(trainrt_session *session, trainrt_plan_info *info,
+                                     trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!session || !info)
+      return nullArgument(session ? "info" : "session");
+    TRAINRT_TRY(checkStruct(info, "info"));
+    const PlanUse &use = session->impl->planUse();
+    trainrt_plan_info result = trainrt_plan_info_default();
+    result.plans = uint64_t(use.plans);
+    result.build_milliseconds = use.buildSeconds * 1e3;
+    result.batches = uint64_t(use.batches);
+    result.variant_batches = uint64_t(use.byVariants);
+    result.declined_count = use.declined.size();
+    session->declined.clear();
+    for (const Declined &reason : use.declined)
+      session->declined += describe(session->impl->package().program(), reason) + "\n";
+    result.declined = session->declined.c_str();
+    return writeStruct(result, "info", info);
   });
 }
 

@@ -169,6 +169,50 @@ Status matches(const std::string &path, const SafetensorsReader &reader,
   return {};
 }
 
+/// What the next steps' plans depend on; null where they depend on sizes alone. Without it a run
+/// that goes on may round counts in another way, and so add in another order.
+Json plansToJson(const Session &session) {
+  const Program &program = session.package().program();
+  bool counts = false;
+  for (const Symbol &symbol : program.symbols)
+    counts |= symbol.counts;
+  if (!counts)
+    return nullptr;
+  Json list = Json::array();
+  for (const PlanCache::Key &key : session.boundPlans()) {
+    Json symbols = Json::object();
+    for (size_t i = 0; i < key.symbols.size(); ++i)
+      if (key.function->symbols[i])
+        symbols[program.symbols[i].name] = key.symbols[i];
+    list.push_back({{"function", key.function->name}, {"symbols", std::move(symbols)}});
+  }
+  return list;
+}
+
+/// Those plans that this program has: it may have been compiled anew.
+std::vector<PlanCache::Key> plansFromJson(const Program &program, const Json &list) {
+  std::vector<PlanCache::Key> keys;
+  for (const Json &entry : list) {
+    if (!entry.is_object() || !entry.contains("function") || !entry["function"].is_string() ||
+        !entry.contains("symbols") || !entry["symbols"].is_object())
+      continue;
+    PlanCache::Key key{program.function(entry["function"].get<std::string>()),
+                       std::vector<int64_t>(program.symbols.size())};
+    bool fits = key.function != nullptr;
+    for (size_t i = 0; fits && i < program.symbols.size(); ++i) {
+      if (!key.function->symbols[i])
+        continue;
+      const auto value = entry["symbols"].find(program.symbols[i].name);
+      std::string ignored;
+      fits = value != entry["symbols"].end() && value->is_number_integer() &&
+             allowedValue(program.symbols[i], key.symbols[i] = value->get<int64_t>(), ignored);
+    }
+    if (fits && std::find(keys.begin(), keys.end(), key) == keys.end())
+      keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
 } // namespace
 
 Status saveCheckpoint(Session &session, const std::string &directory, unsigned keep,
@@ -224,6 +268,7 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
                 {"step", session.stepCount()},
                 {"seed", session.seed()},
                 {"data_position", position},
+                {"plans", plansToJson(session)},
                 {"checksums",
                  {{parametersName, hex32(parametersCrc)},
                   {optimizerName, hex32(optimizerCrc)},
@@ -304,6 +349,9 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
     if (session.hasState())
       for (size_t i = 0; i < program.state.size(); ++i)
         TRAINRT_TRY(session.setState(i, candidate.optimizer.find(program.state[i].name)->array));
+    if (const auto plans = candidate.state.find("plans");
+        plans != candidate.state.end() && plans->is_array() && !session.isInference())
+      session.restorePlans(plansFromJson(program, *plans));
     session.warnings() += skipped;
     info.step = session.stepCount();
     info.seed = session.seed();

@@ -120,6 +120,8 @@ public:
   /// earlier run are lost if they need more than `outputCapacity`.
   virtual Status prepare(const ExecutionPlan &plan) = 0;
   virtual int64_t outputCapacity() const = 0;
+  /// How often `prepare` has made something ahead.
+  virtual int64_t builds() const { return 0; }
   /// Where the outputs of the last run begin.
   virtual const unsigned char *outputs() const = 0;
   /// Starts a run of a prepared plan. At most two may wait for their `wait`.

@@ -386,27 +386,4 @@ Status makePlan(const Program &program, const Function &function,
   return Planner(program, function, plan).run(symbols);
 }
 
-Status PlanCache::get(const Program &program, const Function &function,
-                      const std::vector<int64_t> &symbols, const ExecutionPlan *&plan) {
-  for (auto it = plans.begin(); it != plans.end(); ++it) {
-    if (it->function != &function)
-      continue;
-    bool same = true;
-    for (size_t i = 0; same && i < symbols.size(); ++i)
-      same = !function.symbols[i] || it->symbols[i] == symbols[i];
-    if (!same)
-      continue;
-    plans.splice(plans.begin(), plans, it);
-    plan = &plans.front();
-    return {};
-  }
-  ExecutionPlan made;
-  TRAINRT_TRY(makePlan(program, function, symbols, made));
-  if (plans.size() >= capacity)
-    plans.pop_back();
-  plans.push_front(std::move(made));
-  plan = &plans.front();
-  return {};
-}
-
 } // namespace trainrt

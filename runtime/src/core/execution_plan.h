@@ -6,7 +6,6 @@
 
 #include "core/program.h"
 
-#include <list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -73,22 +72,6 @@ Status makePlan(const Program &program, const Function &function,
 /// Bytes of the gradient accumulator of a parameter, and its type: f64 for f64, else f32.
 DType gradientType(const TensorDecl &parameter);
 int64_t gradientBytes(const TensorDecl &parameter);
-
-/// The most recently used plans.
-class PlanCache {
-public:
-  explicit PlanCache(size_t capacity) : capacity(capacity) {}
-  /// The plan is valid until `capacity` others have been asked for.
-  Status get(const Program &program, const Function &function, const std::vector<int64_t> &symbols,
-             const ExecutionPlan *&plan);
-  void setCapacity(size_t most) { capacity = most; }
-  size_t mostPlans() const { return capacity; }
-  size_t size() const { return plans.size(); }
-
-private:
-  size_t capacity;
-  std::list<ExecutionPlan> plans; ///< most recent first
-};
 
 } // namespace trainrt
 

@@ -18,7 +18,7 @@ public:
          BoundBatch &bound)
       : program(program), function(function), fillMissing(options.fillMissing),
         checked(options.checked), locate(options.locate), givenCounts(options.givenCounts),
-        bound(bound) {}
+        knownFacts(options.known), bound(bound) {}
 
   Status run(const Batch &batch) {
     if (sameAsBefore(batch))
@@ -48,16 +48,16 @@ private:
   }
 
   Status bindAgain(const Batch &batch) {
-    for (size_t i = 0; i < function.inputs.size(); ++i) {
+    for (size_t i = 0; i < function.batchInputs.size(); ++i) {
       if (bound.sources[i] < 0)
         continue;
-      ArrayView &array = bound.arrays[function.inputs[i]];
+      ArrayView &array = bound.arrays[function.batchInputs[i]];
       const ArrayView &given = batch[size_t(bound.sources[i])].array;
       array.data = given.data;
       array.onDevice = given.onDevice;
       if (locate)
         TRAINRT_TRY(locate(array));
-      TRAINRT_TRY(checkType(function.inputs[i]));
+      TRAINRT_TRY(checkType(function.batchInputs[i]));
     }
     TRAINRT_TRY(bindCounts());
     return checkAllValues();
@@ -82,16 +82,16 @@ private:
         bound.symbols[i] = program.symbols[i].min;
         known[i] = true;
       }
-    for (uint32_t input : function.inputs)
+    for (uint32_t input : function.batchInputs)
       if (!bound.filled[input])
         TRAINRT_TRY(bindSymbols(input));
-    for (uint32_t input : function.inputs)
+    for (uint32_t input : function.batchInputs)
       TRAINRT_TRY(bound.filled[input] ? fillShape(input) : checkShape(input));
     TRAINRT_TRY(bindCounts());
-    for (uint32_t symbol : function.counts)
+    for (uint32_t symbol : function.batchCounts)
       known[symbol] = true;
     for (size_t i = 0; i < program.symbols.size(); ++i)
-      if (function.symbols[i] && !known[i])
+      if (function.batchSymbols[i] && !known[i])
         return fail(Code::BadData, "the size '", program.symbols[i].name,
                     "' is not known: it is read from axis ", program.symbols[i].axis, " of input '",
                     program.inputs[size_t(program.symbols[i].input)].name, "'");
@@ -100,8 +100,8 @@ private:
     for (size_t i = 0; i < program.valueRules.size(); ++i) {
       const ValueRule &rule = program.valueRules[i];
       int64_t max;
-      if (std::find(function.inputs.begin(), function.inputs.end(), rule.input) !=
-              function.inputs.end() &&
+      if (std::find(function.batchInputs.begin(), function.batchInputs.end(), rule.input) !=
+              function.batchInputs.end() &&
           valueOf(rule.max, max))
         bound.ruleMax[i] = max;
     }
@@ -117,7 +117,7 @@ private:
           return fail(Code::InvalidArgument, "input '", batch[i].name, "' is given twice");
     std::string missing;
     bound.sources.clear();
-    for (uint32_t input : function.inputs) {
+    for (uint32_t input : function.batchInputs) {
       auto given = std::find_if(batch.begin(), batch.end(), [&](const NamedArray &array) {
         return array.name == nameOfInput(input);
       });
@@ -202,17 +202,17 @@ private:
   }
 
   Status bindCounts() {
-    for (uint32_t index : function.counts) {
+    if (!checked || !knownFacts || !knownFacts->find(function, bound.arrays, bound.facts))
+      bound.facts = lookAt(program, function, bound.arrays, bound.filled);
+    for (size_t i = 0; i < function.batchCounts.size(); ++i) {
+      const uint32_t index = function.batchCounts[i];
       const Symbol &symbol = program.symbols[index];
       const ArrayView &array = bound.arrays[size_t(symbol.input)];
       const std::string &input = nameOfInput(uint32_t(symbol.input));
-      int64_t whole, needed = -1;
+      const int64_t needed = bound.facts.needed[i];
+      int64_t whole;
       if (!countElements(array.shape.data(), array.shape.size(), whole))
         return fail(Code::BadData, "input '", input, "' is too large");
-      if (bound.filled[size_t(symbol.input)])
-        needed = symbol.differs ? whole : 0;
-      else if (!array.onDevice)
-        needed = countDiffering(array, symbol.differs);
       const int64_t given = givenCounts ? (*givenCounts)[index] : -1;
       if (given >= 0 && given < needed)
         return fail(Code::BadData, "the count '", symbol.name, "' was given as ", given,
@@ -391,6 +391,7 @@ private:
   bool fillMissing, checked;
   const std::function<Status(ArrayView &)> &locate;
   const std::vector<int64_t> *givenCounts;
+  const KnownFacts *knownFacts;
   BoundBatch &bound;
   std::vector<bool> known;
   std::vector<int64_t> shownBy;

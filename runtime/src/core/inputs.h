@@ -4,6 +4,7 @@
 #ifndef TRAINRT_CORE_INPUTS_H
 #define TRAINRT_CORE_INPUTS_H
 
+#include "core/batch_facts.h"
 #include "core/package.h"
 
 #include <functional>
@@ -28,6 +29,7 @@ struct BoundBatch {
   bool anyFilled = false;
   /// By index in Program::symbols; those that the function needs are set. Counts are rounded up.
   std::vector<int64_t> symbols;
+  BatchFacts facts;
 
   /// What was bound: a batch of the same names, types and shapes fits as well, so that only its
   /// values are left to check.
@@ -48,6 +50,8 @@ struct BindOptions {
   /// By index in Program::symbols, the values that a caller gives for counts; -1: none. May be
   /// null.
   const std::vector<int64_t> *givenCounts = nullptr;
+  /// Where facts of batches that are `checked` may be found. May be null.
+  const KnownFacts *known = nullptr;
 };
 /// Errors are BadData and name the input, the axis or the position, what was expected and, for
 /// values, the node that needs it. `bound` may be that of an earlier batch, which makes the next

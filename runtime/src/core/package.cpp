@@ -195,7 +195,7 @@ Status Package::crossCheck() {
                   ") is unknown to this runtime; use a newer one");
   }
   for (const Function *function : {update(), init()})
-    if (function && !function->inputs.empty())
+    if (function && !function->batchInputs.empty())
       return fail(Code::BadPackage, "program.fb: function '", function->name, "' reads inputs");
   bool canTrain = step() || (micro() && update());
   if (description.training) {

@@ -73,52 +73,60 @@ void Program::collect(ExprId id, std::vector<bool> &marked,
   }
 }
 
+namespace {
+/// False on overflow, or a divisor that is not positive.
+bool evaluateOne(const Expr &expr, const std::vector<int64_t> &symbols,
+                 std::vector<int64_t> &values, int64_t &value) {
+  if (expr.kind == Expr::Kind::Constant)
+    return value = expr.value, true;
+  if (expr.kind == Expr::Kind::Symbol)
+    return value = symbols[expr.a], true;
+  int64_t a = values[expr.a], b = values[expr.b];
+  switch (expr.kind) {
+  case Expr::Kind::Add:
+    return !__builtin_add_overflow(a, b, &value);
+  case Expr::Kind::Mul:
+    return !__builtin_mul_overflow(a, b, &value);
+  case Expr::Kind::FloorDiv:
+  case Expr::Kind::Mod: {
+    if (b <= 0)
+      return false;
+    int64_t remainder = a % b;
+    if (remainder < 0)
+      remainder += b;
+    // a - remainder cannot overflow the quotient: |a / b| <= |a|.
+    value = expr.kind == Expr::Kind::Mod ? remainder : a / b - (a % b < 0 ? 1 : 0);
+    return true;
+  }
+  case Expr::Kind::Max:
+    return value = std::max(a, b), true;
+  default:
+    return value = std::min(a, b), true;
+  }
+}
+} // namespace
+
 bool evaluate(const Program &program, const std::vector<bool> &needed,
               const std::vector<int64_t> &symbols, std::vector<int64_t> &values, ExprId &bad) {
   values.assign(program.exprs.size(), 0);
   for (ExprId i = 0; i < program.exprs.size(); ++i) {
     if (i >= needed.size() || !needed[i])
       continue;
-    const Expr &expr = program.exprs[i];
-    int64_t &value = values[i];
     bad = i;
-    if (expr.kind == Expr::Kind::Constant) {
-      value = expr.value;
-      continue;
-    }
-    if (expr.kind == Expr::Kind::Symbol) {
-      value = symbols[expr.a];
-      continue;
-    }
-    int64_t a = values[expr.a], b = values[expr.b];
-    switch (expr.kind) {
-    case Expr::Kind::Add:
-      if (__builtin_add_overflow(a, b, &value))
-        return false;
-      break;
-    case Expr::Kind::Mul:
-      if (__builtin_mul_overflow(a, b, &value))
-        return false;
-      break;
-    case Expr::Kind::FloorDiv:
-    case Expr::Kind::Mod: {
-      if (b <= 0)
-        return false;
-      int64_t remainder = a % b;
-      if (remainder < 0)
-        remainder += b;
-      // a - remainder cannot overflow the quotient: |a / b| <= |a|.
-      value = expr.kind == Expr::Kind::Mod ? remainder : a / b - (a % b < 0 ? 1 : 0);
-      break;
-    }
-    case Expr::Kind::Max:
-      value = std::max(a, b);
-      break;
-    default:
-      value = std::min(a, b);
-      break;
-    }
+    if (!evaluateOne(program.exprs[i], symbols, values, values[i]))
+      return false;
   }
+  return true;
+}
+
+bool evaluateInOrder(const Program &program, const std::vector<ExprId> &order,
+                     const std::vector<int64_t> &symbols, std::vector<int64_t> &values,
+                     int64_t &result) {
+  values.resize(program.exprs.size());
+  for (ExprId i : order)
+    if (!evaluateOne(program.exprs[i], symbols, values, values[i]))
+      return false;
+  result = values[order.back()];
   return true;
 }
 

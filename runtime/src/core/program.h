@@ -151,6 +151,14 @@ struct Command {
   std::vector<uint32_t> nodes;
 };
 
+/// What a batch must be like for a variant, see program.fbs.
+struct Condition {
+  enum class Kind : uint8_t { Binary, FixedWherePadded, RealAt };
+  Kind kind = Kind::Binary;
+  uint32_t mask = 0, input = 0; ///< Binary has no mask, RealAt no input
+  int64_t padding = 0, shift = 0, value = 0, index = 0;
+};
+
 struct Function {
   std::string name;
   std::vector<Buffer> buffers;
@@ -164,6 +172,17 @@ struct Function {
   /// Of these symbols, the counts.
   std::vector<uint32_t> counts;
   bool usesGradients = false;
+  /// The expression of its work, and all it is made of, in order; none if the program does not
+  /// tell.
+  std::vector<ExprId> flops;
+  /// Index of the function that it may take the place of, where the conditions hold; -1: of none.
+  int32_t base = -1;
+  std::vector<Condition> conditions;
+  /// Indices of the functions that may take its place.
+  std::vector<uint32_t> variants;
+  /// What a batch is bound to, for this function and its variants.
+  std::vector<uint32_t> batchInputs, batchCounts;
+  std::vector<bool> batchSymbols;
 };
 
 struct KernelDecl {
@@ -217,6 +236,12 @@ Status readProgram(const unsigned char *data, uint64_t size, Program &program);
 /// that is not positive; `bad` is then the expression.
 bool evaluate(const Program &program, const std::vector<bool> &needed,
               const std::vector<int64_t> &symbols, std::vector<int64_t> &values, ExprId &bad);
+
+/// The value of the last of `order`, which are expressions each behind all it is made of; false as
+/// `evaluate`. `values` is room for all expressions, in which the others are left as they are.
+bool evaluateInOrder(const Program &program, const std::vector<ExprId> &order,
+                     const std::vector<int64_t> &symbols, std::vector<int64_t> &values,
+                     int64_t &result);
 
 } // namespace trainrt
 

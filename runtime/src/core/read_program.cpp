@@ -39,7 +39,7 @@ public:
     if (source.functions())
       for (const fb::Function *function : *source.functions())
         TRAINRT_TRY(readFunction(*function));
-    return {};
+    return linkVariants();
   }
 
 private:
@@ -280,6 +280,8 @@ private:
       std::for_each(program.outputs[output].shape.begin(), program.outputs[output].shape.end(),
                     collect);
     collectCommands(to, collect);
+    TRAINRT_TRY(readFlops(from, to));
+    TRAINRT_TRY(readConditions(from, to));
     auto collectInput = [&](uint32_t input) {
       const auto &shape = program.inputs[input].shape;
       std::for_each(shape.begin(), shape.end(), collect);
@@ -305,8 +307,131 @@ private:
     for (size_t i = 0; i < program.symbols.size(); ++i)
       if (to.symbols[i] && program.symbols[i].counts)
         to.counts.push_back(uint32_t(i));
+    to.batchInputs = to.inputs;
+    to.batchSymbols = to.symbols;
+    to.batchCounts = to.counts;
     program.functions.push_back(std::move(to));
     return {};
+  }
+
+  Status readFlops(const fb::Function &from, Function &to) {
+    if (from.flops() == -1)
+      return {};
+    TRAINRT_TRY(expr(functionText + ".flops", static_cast<uint32_t>(from.flops())));
+    const auto id = static_cast<ExprId>(from.flops());
+    std::vector<bool> marked, symbols;
+    program.collect(id, marked, symbols);
+    program.collect(id, to.exprs, to.symbols);
+    for (ExprId i = 0; i <= id; ++i)
+      if (marked[i])
+        to.flops.push_back(i);
+    return {};
+  }
+
+  Status readConditions(const fb::Function &from, Function &to) {
+    if (!from.conditions() || from.conditions()->size() == 0)
+      return {};
+    if (!from.variant_of())
+      return bad(functionText, ".conditions: it is no variant of a function");
+    for (uint32_t i = 0; i < from.conditions()->size(); ++i) {
+      const fb::Condition *source = from.conditions()->Get(i);
+      const std::string where = functionText + ".conditions[" + std::to_string(i) + "]";
+      if (source->kind() > fb::ConditionKind::MAX)
+        return bad(where, ".kind ", int(source->kind()), " is unknown");
+      Condition condition{static_cast<Condition::Kind>(source->kind()),
+                          static_cast<uint32_t>(source->mask()),
+                          static_cast<uint32_t>(source->input()),
+                          source->padding(),
+                          source->shift(),
+                          source->value(),
+                          source->index()};
+      if (condition.kind != Condition::Kind::RealAt)
+        TRAINRT_TRY(checkConditionInput(where + ".input", condition.input, source->value()));
+      if (condition.kind == Condition::Kind::Binary) {
+        to.conditions.push_back(condition);
+        continue;
+      }
+      TRAINRT_TRY(checkConditionInput(where + ".mask", condition.mask, source->padding()));
+      const TensorDecl &mask = program.inputs[condition.mask];
+      if (mask.shape.size() != 2)
+        return bad(where, ".mask '", mask.name, "' has ", mask.shape.size(), " axes, not 2");
+      if (condition.kind == Condition::Kind::RealAt ? condition.index < -1 : condition.shift < 0)
+        return bad(where, " has a negative index or shift");
+      if (condition.kind == Condition::Kind::FixedWherePadded &&
+          program.inputs[condition.input].shape != mask.shape)
+        return bad(where, ".input '", program.inputs[condition.input].name,
+                   "' has another shape than '", mask.name, "'");
+      to.conditions.push_back(condition);
+    }
+    return {};
+  }
+
+  Status checkConditionInput(const std::string &where, uint32_t input, int64_t value) const {
+    TRAINRT_TRY(index(where, input, program.inputs.size()));
+    if (isFloat(program.inputs[input].dtype) && value != 0)
+      return bad(where, " '", program.inputs[input].name, "' holds floats, which can only be 0");
+    return {};
+  }
+
+  /// Variants can take the place of their functions: they compute the same outputs and may change
+  /// the same state.
+  Status linkVariants() {
+    auto touches = [](const Function &function, Space space) {
+      std::set<uint32_t> indices;
+      for (const Buffer &buffer : function.buffers)
+        if (buffer.space == space)
+          indices.insert(buffer.index);
+      return indices;
+    };
+    for (uint32_t i = 0; i < program.functions.size(); ++i) {
+      const flatbuffers::String *name = source.functions()->Get(i)->variant_of();
+      if (!name)
+        continue;
+      Function &variant = program.functions[i];
+      const std::string where = "function '" + variant.name + "'.variant_of '" + name->str() + "'";
+      uint32_t base = 0;
+      while (base < program.functions.size() && program.functions[base].name != name->str())
+        ++base;
+      if (base == program.functions.size())
+        return bad(where, " is no function");
+      if (base == i || source.functions()->Get(base)->variant_of())
+        return bad(where, " is a variant itself");
+      Function &of = program.functions[base];
+      if (std::set(variant.outputs.begin(), variant.outputs.end()) !=
+          std::set(of.outputs.begin(), of.outputs.end()))
+        return bad(where, " computes other outputs");
+      for (Space space : {Space::State, Space::Gradient})
+        if (touches(variant, space) != touches(of, space))
+          return bad(where, " has access to other state or gradients");
+      variant.base = int32_t(base);
+      of.variants.push_back(i);
+      widen(of, variant);
+    }
+    return {};
+  }
+
+  /// A batch for `base` is one for `variant`, too.
+  void widen(Function &base, const Function &variant) const {
+    std::set<uint32_t> inputs(base.batchInputs.begin(), base.batchInputs.end());
+    inputs.insert(variant.inputs.begin(), variant.inputs.end());
+    for (const Condition &condition : variant.conditions) {
+      if (condition.kind != Condition::Kind::RealAt)
+        inputs.insert(condition.input);
+      if (condition.kind != Condition::Kind::Binary)
+        inputs.insert(condition.mask);
+    }
+    base.batchInputs.assign(inputs.begin(), inputs.end());
+    std::vector<bool> ignored;
+    for (uint32_t input : inputs)
+      for (ExprId extent : program.inputs[input].shape)
+        program.collect(extent, ignored, base.batchSymbols);
+    base.batchCounts.clear();
+    for (size_t i = 0; i < program.symbols.size(); ++i) {
+      if (variant.symbols[i])
+        base.batchSymbols[i] = true;
+      if (base.batchSymbols[i] && program.symbols[i].counts)
+        base.batchCounts.push_back(uint32_t(i));
+    }
   }
 
   bool isShown(uint32_t symbol, const std::set<uint32_t> &inputs) const {

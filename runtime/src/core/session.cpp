@@ -109,6 +109,9 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   const bool cuda = program.target == Target::Cuda;
   bool usesGradients = false;
   int64_t scratch = 0;
+  for (size_t i = 0, end = functions.size(); i < end; ++i)
+    for (uint32_t variant : functions[i]->variants)
+      functions.push_back(&program.functions[variant]);
   for (const Function *function : functions) {
     ExecutionPlan plan;
     TRAINRT_TRY(makePlan(program, *function, symbols, plan));
@@ -151,6 +154,7 @@ Status Session::start(const SessionOptions &options) {
   progress = options.progress;
   progressUser = options.progressUser;
   key = options.seed;
+  useVariants = options.variants;
   inference = options.inference || !source->manifest().training;
   unsigned threads = options.threads ? options.threads : availableCores();
   if (threads > 1024)
@@ -173,7 +177,7 @@ Status Session::start(const SessionOptions &options) {
   if (!device->note().empty())
     notes += device->note() + "\n";
   if (!device->isHost())
-    plans.setCapacity(32);
+    plans.setCapacity(32), evalPlans.setCapacity(16);
   hypers.resize(program.hypers.size());
   noSymbols.resize(program.symbols.size());
   givenCounts.assign(program.symbols.size(), -1);
@@ -248,18 +252,6 @@ void *Session::addressOf(Space space, uint32_t index) const {
   default:
     return nullptr;
   }
-}
-
-Status Session::prepare(const Function &function, const std::vector<int64_t> &symbols,
-                        const ExecutionPlan *&plan) {
-  TRAINRT_TRY(plans.get(source->program(), function, symbols, plan));
-  if (function.usesGradients)
-    TRAINRT_TRY(prepareGradients());
-  if (plan->outputBytes > device->outputCapacity())
-    outputs.clear();
-  Status status = device->prepare(*plan);
-  measure();
-  return status;
 }
 
 Status Session::prepareGradients() {
@@ -402,18 +394,6 @@ Status Session::initializeState() {
   return {};
 }
 
-Status Session::prepareAll(const Function &function, const std::vector<Batch> &batches,
-                           const BindOptions &options) {
-  if (!inference)
-    TRAINRT_TRY(usable());
-  TRAINRT_TRY(bindAll(function, batches, options, bound));
-  // All memory is there before anything changes.
-  const ExecutionPlan *plan;
-  for (const BoundBatch &batch : bound)
-    TRAINRT_TRY(prepare(function, batch.symbols, plan));
-  return {};
-}
-
 Status Session::accumulate(const StepOptions &options, double &loss, bool &flagged) {
   TRAINRT_TRY(prepareGradients());
   if (gradientsDirty)
@@ -429,7 +409,7 @@ Status Session::accumulate(const StepOptions &options, double &loss, bool &flagg
     if (i < bound.size()) {
       setHyper(hyper.microBatch, int64_t(i));
       setHyper(hyper.gradScale, options.weights ? options.weights[i] : 1 / count);
-      TRAINRT_TRY(enqueue(*source->micro(), &bound[i], true, tickets[i % 2]));
+      TRAINRT_TRY(enqueue(*selected[i], &bound[i], true, tickets[i % 2]));
     }
     if (i < ahead)
       continue;
@@ -471,7 +451,9 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
   }
   TRAINRT_TRY(initializeState());
   if (ahead)
-    return stepAhead(*first, options, result);
+    return stepAhead(*selected[0], options, result);
+  if (fused)
+    first = selected[0];
   if (!options.lag)
     return stepNow(*first, fused, options, result);
   StepResult made;
@@ -672,6 +654,7 @@ Status Session::eval(const Batch &batch, bool fillMissing, double &loss) {
   BindOptions binding;
   binding.fillMissing = fillMissing;
   TRAINRT_TRY(bind(*function, batch, binding, evalBound));
+  function = select(evalBound);
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before it began");
   StepResult ignored;

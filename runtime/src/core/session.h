@@ -8,6 +8,7 @@
 #include "core/inputs.h"
 #include "core/package.h"
 #include "core/parameters.h"
+#include "core/plan_cache.h"
 #include "inspect/numerics.h"
 
 #include <atomic>
@@ -48,6 +49,8 @@ struct SessionOptions {
   std::function<void(const CommandRecord &)> commandDone;
   /// Says where a loss or gradient that is not finite comes from. Slow.
   bool checkNumerics = false;
+  /// Whether variants may take the place of functions.
+  bool variants = true;
 };
 
 struct StepOptions {
@@ -63,6 +66,24 @@ struct StepResult {
   int64_t step = 0; ///< 0: there is none
   double loss = NAN, lr = NAN;
   bool nonfinite = false;
+};
+
+/// How many batches a variant could not compute for one reason.
+struct Declined {
+  const Function *variant = nullptr;
+  Verdict first; ///< of the first of them
+  int64_t batches = 0;
+};
+
+std::string describe(const Program &program, const Declined &reason);
+
+/// Which functions and plans batches got so far.
+struct PlanUse {
+  int64_t plans = 0;       ///< that were made
+  double buildSeconds = 0; ///< making them, and what the device makes of them
+  int64_t batches = 0;     ///< of functions with variants
+  int64_t byVariants = 0;  ///< of these, those that a variant computed
+  std::vector<Declined> declined;
 };
 
 /// What a session would hold for these symbol values; `microBatches` 0: evaluation only.
@@ -95,6 +116,10 @@ public:
   void cancel() { cancelled.store(true); }
   /// From now on batches have at least so many elements that count; -1: they are counted again.
   Status setCount(size_t symbol, int64_t value);
+  const PlanUse &planUse() const { return use; }
+  /// What the plans of the batches to come depend on, for a checkpoint.
+  std::vector<PlanCache::Key> boundPlans() const { return plans.keys(); }
+  void restorePlans(std::vector<PlanCache::Key> keys);
 
   const Package &package() const { return *source; }
   int64_t stepCount() const { return steps; }
@@ -157,6 +182,10 @@ private:
               BoundBatch &into) const;
   Status bindAll(const Function &function, const std::vector<Batch> &batches,
                  const BindOptions &options, std::vector<BoundBatch> &into) const;
+  /// Which function computes the batch, and with which values of its counts.
+  const Function *select(BoundBatch &batch);
+  PlanCache &plansOf(const Function &function);
+  bool isDeclined(const Function &variant, const Verdict &verdict);
   /// Into `bound`, with all memory that the function needs for them.
   Status prepareAll(const Function &function, const std::vector<Batch> &batches,
                     const BindOptions &options);
@@ -213,11 +242,18 @@ private:
   /// checked by another thread meanwhile.
   std::vector<int64_t> givenCounts;
   mutable std::mutex countsMutex;
+  mutable KnownFacts knownFacts;
   /// Of the last step or gradients, and of the last evaluation: the next ones use them again.
   std::vector<BoundBatch> bound;
   BoundBatch evalBound;
+  /// The functions that `bound` gets: those that it was bound to, or variants of them.
+  std::vector<const Function *> selected;
   /// On a GPU, every plan has a captured graph, which is large: there are fewer.
   PlanCache plans{64};
+  /// Of evaluations, which must not change what steps get.
+  PlanCache evalPlans{64};
+  PlanUse use;
+  bool useVariants = true;
   std::vector<ExecutionPlan::Output> outputs;
   int (*progress)(void *, int64_t, int64_t) = nullptr;
   void *progressUser = nullptr;

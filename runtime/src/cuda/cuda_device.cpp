@@ -359,6 +359,7 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
     }
   }
   compiled.generation = generation;
+  ++built;
   return {};
 }
 

@@ -34,6 +34,7 @@ public:
   Status clear(void *to, int64_t bytes) override;
   Status view(const void *from, int64_t bytes, const void *&host) override;
   Status prepare(const ExecutionPlan &plan) override;
+  int64_t builds() const override { return built; }
   int64_t outputCapacity() const override { return outputBlock.size(); }
   const unsigned char *outputs() const override { return outputBlock.data(); }
   Status enqueue(Run &run, Ticket &ticket) override;
@@ -127,6 +128,7 @@ private:
   int64_t arenaLowerBound = 0;
   /// Counts the moves of memory that graphs refer to.
   uint64_t generation = 1;
+  int64_t built = 0; ///< graphs, or what stands for them
   Upload uploads[2];
   PinnedMemory reports;
   static constexpr size_t numReports = 4;

@@ -103,8 +103,8 @@ Status Session::tune(const std::vector<Batch> &batches, double seconds, TuningRe
     found.push_back(plan);
     return Status();
   };
-  for (const BoundBatch &batch : bound)
-    TRAINRT_TRY(add(first, batch.symbols));
+  for (size_t i = 0; i < bound.size(); ++i)
+    TRAINRT_TRY(add(*selected[i], bound[i].symbols));
   if (!fused)
     TRAINRT_TRY(add(*source->update(), noSymbols));
   outputs.clear();

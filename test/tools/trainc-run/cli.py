@@ -117,7 +117,8 @@ class Cases:
 
     def case_json_log(self):
         *steps, summary = self.log("--batch-size", 4, "--steps", 7)
-        expect(list(summary) == ["event", "steps", "step_ms", "host_us", "peak_bytes"], summary)
+        expect(list(summary) == ["event", "steps", "step_ms", "host_us", "peak_bytes", "plans", "build_ms"], summary)
+        expect(summary["plans"] > 0 and summary["build_ms"] > 0, summary)
         expect(summary["event"] == "summary" and summary["steps"] == 7, summary)
         times = sorted(entry["step_ms"] for entry in steps)
         expect(abs(summary["step_ms"] - times[3]) < 2e-3 and summary["host_us"] is None, summary)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sizes that a batch's values decide: buckets, counting, and what a session makes of them.
 
+#include "core/checkpoint.h"
 #include "core/counts.h"
 #include "tiny_package.h"
 
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <set>
@@ -178,6 +180,56 @@ TEST_F(CountTest, GivenCounts) {
   EXPECT_EQ(session->setCount(1, -2).code(), Code::InvalidArgument);
   status = session->setCount(0, 5);
   EXPECT_NE(status.message().find("'batch' is no count"), std::string::npos) << status.message();
+}
+
+TEST_F(CountTest, WhatWasCheckedIsNotCountedAgain) {
+  TinyBatch batch = make(100, 3);
+  ASSERT_TRUE(session->check({batch.batch()}).ok());
+  // Against the rules, to see where the number comes from.
+  std::fill(batch.id.begin(), batch.id.end(), 1);
+  StepResult result;
+  StepOptions options;
+  options.checked = true;
+  ASSERT_TRUE(session->step({batch.batch()}, options, result).ok());
+  EXPECT_EQ(session->memory().arena, arenaFor(100, 8));
+  ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+  EXPECT_EQ(session->memory().arena, arenaFor(100, 104));
+}
+
+TEST_F(CountTest, CheckpointsKeepTheChoices) {
+  // Work depends little on the count, so what is bound first is used for all that it covers.
+  auto bound = [](const Session &session) {
+    std::vector<std::vector<int64_t>> symbols;
+    for (const PlanCache::Key &key : session.boundPlans())
+      symbols.push_back(key.symbols);
+    return symbols;
+  };
+  TinyOptions options;
+  options.count.emplace();
+  options.variant.emplace().flopsOfCount = 1;
+  writeTinyPackage(folder / "w.tpk", options);
+  ASSERT_TRUE(Package::open(folder / "w.tpk", package).ok());
+  ASSERT_TRUE(Session::create(package, {}, session).ok());
+  ASSERT_TRUE(step(make(100, 90)).ok());
+  ASSERT_TRUE(step(make(200, 40)).ok());
+  CheckpointInfo info;
+  ASSERT_TRUE(saveCheckpoint(*session, folder / "c", 0, "", info).ok());
+  ASSERT_TRUE(step(make(100, 9)).ok());
+  const auto expected = bound(*session);
+  EXPECT_EQ(expected.front(), (std::vector<int64_t>{100, 96}));
+  ASSERT_TRUE(Session::create(package, {}, session).ok());
+  ASSERT_TRUE(loadCheckpoint(*session, folder / "c", info).ok());
+  EXPECT_EQ(session->planUse().plans, 0); // they are made when they are needed
+  ASSERT_TRUE(step(make(100, 9)).ok());
+  EXPECT_EQ(bound(*session), expected);
+  // Of a program whose sizes have other bounds, those that fit are left.
+  options.count->min = 64;
+  writeTinyPackage(folder / "other.tpk", options);
+  ASSERT_TRUE(Package::open(folder / "other.tpk", package).ok());
+  ASSERT_TRUE(Session::create(package, {}, session).ok());
+  ASSERT_TRUE(loadCheckpoint(*session, folder / "c", info).ok());
+  for (const auto &symbols : bound(*session))
+    EXPECT_TRUE(symbols[1] == 0 || symbols[1] >= 64);
 }
 
 TEST_F(CountTest, AboveTheMaximum) {

@@ -398,6 +398,56 @@ TEST_F(CudaTest, InputsInGpuMemory) {
   x.release();
 }
 
+TEST_F(CudaTest, CountsOfInputsInGpuMemory) {
+  TinyOptions options;
+  options.count.emplace();
+  options.variant.emplace().conditions = {{Condition::Kind::Binary, 0, 1, 0, 0, 0, 0}};
+  options.variant->flopsOfCount = 100;
+  open(options);
+  auto session = make();
+  TinyBatch batch(100, 4);
+  std::fill(batch.id.begin(), batch.id.end(), -100);
+  std::unique_ptr<Device> device;
+  ASSERT_TRUE(Device::create(package, {}, [](Space, uint32_t) { return nullptr; }, device).ok());
+  DeviceMemory id;
+  ASSERT_TRUE(device->allocate(100 * 8, "id", false, id).ok());
+  std::memcpy(id.data(), batch.id.data(), 100 * 8);
+  Batch inputs = batch.batch();
+  inputs[1].array.data = id.data();
+  auto bound = [&] {
+    StepResult result;
+    Status status = session->step({inputs}, {}, result);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return session->boundPlans().front();
+  };
+  // The host sees nothing: all may count, and no condition holds.
+  EXPECT_EQ(bound().symbols, (std::vector<int64_t>{100, 104}));
+  EXPECT_EQ(bound().function->name, "step");
+  EXPECT_EQ(session->planUse().declined.at(0).first.row, -1);
+  ASSERT_TRUE(session->setCount(1, 20).ok());
+  EXPECT_EQ(bound().symbols, (std::vector<int64_t>{100, 24}));
+  id.release();
+}
+
+TEST_F(CudaTest, FewGraphsForManyCounts) {
+  TinyOptions options;
+  options.count.emplace();
+  open(options);
+  auto session = make();
+  for (int64_t i = 0; i < 300; ++i) {
+    const int64_t rows = 100 + i % 3 * 100;
+    TinyBatch batch(rows);
+    for (int64_t row = 0; row < rows; ++row)
+      if (row >= i * 97 % rows)
+        batch.id[size_t(row)] = -100;
+    StepResult result;
+    ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+  }
+  EXPECT_LE(fake->liveGraphs, 2 * int(PlanCache::few));
+  EXPECT_LE(session->planUse().plans, 40);
+  EXPECT_GT(session->planUse().buildSeconds, 0);
+}
+
 TEST_F(CudaTest, PinnedInputsAreReadWhereTheyLie) {
   auto session = make(), reference = make();
   TinyBatch first(16, 4), second(16, 5);

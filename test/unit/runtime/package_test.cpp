@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Opening packages: good ones, and every way in which one can be damaged, newer, or hostile.
 
+#include "core/counts.h"
+#include "core/plan_cache.h"
 #include "io/hash.h"
 #include "tiny_package.h"
 
@@ -158,7 +160,12 @@ TEST(Package, BadProgramsAreRefused) {
 TEST(Package, RandomDamageToTheProgramNeverCrashes) {
   // Behind the checksums, the verifier alone must stop it, or the program be harmless.
   TemporaryFolder folder;
-  writeTinyPackage(folder / "m.tpk");
+  TinyOptions options;
+  options.count.emplace();
+  options.variant.emplace().conditions = {{Condition::Kind::FixedWherePadded, 0, 0, 0, 1, 0, 0},
+                                          {Condition::Kind::RealAt, 0, UINT32_MAX, 0, 0, 0, 1}};
+  options.variant->flopsOfCount = 10;
+  writeTinyPackage(folder / "m.tpk", options);
   std::shared_ptr<const Package> package;
   ASSERT_TRUE(Package::open(folder / "m.tpk", package).ok());
   const ZipEntry *entry = package->zip().find("program.fb");
@@ -171,9 +178,14 @@ TEST(Package, RandomDamageToTheProgramNeverCrashes) {
       Program program;
       if (!readProgram(bytes.data(), bytes.size(), program).ok())
         continue;
+      PlanCache plans(4);
       for (const Function &function : program.functions) {
-        ExecutionPlan plan;
-        (void)makePlan(program, function, std::vector<int64_t>(program.symbols.size(), 8), plan);
+        const ExecutionPlan *plan;
+        std::vector<int64_t> symbols(program.symbols.size(), 8);
+        for (uint32_t symbol : function.batchCounts)
+          symbols[symbol] = bucketOf(program.symbols[symbol], 3, 8);
+        plans.choose(program, function, symbols);
+        (void)plans.get(program, function, symbols, plan);
       }
     }
 }

@@ -74,7 +74,7 @@ public:
 
     // Buffers are numbered alike in "step" and "micro".
     enum { X, Id, Y, W, Table, Loss, Nonfinite, Scale, Lr, ExpAvg, Gradient, Pred, GPred };
-    auto buffers = [&](bool fused) {
+    auto buffers = [&](bool fused, bool otherState = false) {
       std::vector<flatbuffers::Offset<fb::Buffer>> list;
       auto buffer = [&](fb::Space space, int index, uint32_t bytes, int first = 0, int last = 0) {
         const bool arena = space == fb::Space::arena;
@@ -90,7 +90,7 @@ public:
       buffer(fb::Space::state, 1, constant(4));
       buffer(fb::Space::hyper, 1, constant(4));
       buffer(fb::Space::hyper, 0, constant(4));
-      buffer(fb::Space::state, 0, constant(12));
+      buffer(fb::Space::state, otherState ? 1 : 0, constant(otherState ? 4 : 12));
       if (fused)
         buffer(fb::Space::arena, -1, constant(12), 2, 4);
       else
@@ -120,21 +120,46 @@ public:
     };
     auto outputs = [&](std::vector<uint32_t> list) { return builder.CreateVector(list); };
     std::vector<flatbuffers::Offset<fb::Function>> functions;
-    auto function = [&](const char *name, auto list,
+    auto function = [&](const std::string &name, auto list,
                         const std::vector<flatbuffers::Offset<fb::Command>> &commands,
                         std::vector<uint32_t> written) {
-      functions.push_back(fb::CreateFunction(builder, builder.CreateString(name), list,
-                                             builder.CreateVector(commands), outputs(written)));
+      int32_t flops = -1;
+      std::string base;
+      std::vector<flatbuffers::Offset<fb::Condition>> conditions;
+      const bool isVariant = name.ends_with(".packed");
+      if (options.variant && (isVariant || name == "step" || name == "micro")) {
+        const TinyVariant &variant = *options.variant;
+        if (const int64_t row = isVariant ? variant.flops : variant.baseFlops; row >= 0)
+          flops = int32_t(add({fb::ExprKind::add, int32_t(mul(batch, row)),
+                               int32_t(mul(labelled, variant.flopsOfCount)), 0}));
+        if (isVariant)
+          base = name == "step.packed" ? variant.of : "micro";
+        for (const Condition &c : variant.conditions)
+          if (isVariant || variant.of.empty())
+            conditions.push_back(fb::CreateCondition(builder, fb::ConditionKind(c.kind),
+                                                     int32_t(c.mask), c.padding, int32_t(c.input),
+                                                     c.shift, c.value, c.index));
+      }
+      functions.push_back(fb::CreateFunction(
+          builder, builder.CreateString(name), list, builder.CreateVector(commands),
+          outputs(written), base.empty() ? 0 : builder.CreateString(base),
+          conditions.empty() ? 0 : builder.CreateVector(conditions), flops));
     };
-    {
+    for (const char *name : {"step", "step.packed"}) {
+      if (!options.variant && std::string(name) != "step")
+        continue;
       fb::Ref to(Gradient, zero());
       auto fill = fb::CreateFill(builder, &to, constant(12), 0);
-      function("step", buffers(true),
+      const bool other = options.variant && std::string(name) != "step";
+      function(name, buffers(true, other && options.variant->otherState),
                {forward(), lossAndGradient(), command(fb::Op::Fill, fill.Union()), gradientGemm(1),
                 launch(3, {W, ExpAvg, Gradient, Nonfinite, Lr}, {}, three, 1, 0)},
-               {0});
+               other && options.variant->otherOutputs ? std::vector<uint32_t>{0, 1}
+                                                      : std::vector<uint32_t>{0});
     }
-    function("micro", buffers(false), {forward(), lossAndGradient(), gradientGemm(1)}, {0});
+    for (const char *name : {"micro", "micro.packed"})
+      if (options.variant || std::string(name) == "micro")
+        function(name, buffers(false), {forward(), lossAndGradient(), gradientGemm(1)}, {0});
     {
       std::vector<flatbuffers::Offset<fb::Buffer>> list;
       list.push_back(fb::CreateBuffer(builder, fb::Space::parameter, 0, constant(12)));

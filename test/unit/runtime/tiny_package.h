@@ -22,6 +22,16 @@ struct TinyCount {
   bool inInput = false, inOutput = false, inRule = false; ///< where no count may be
 };
 
+/// Variants "step.packed" and "micro.packed", which do the same.
+struct TinyVariant {
+  std::vector<Condition> conditions; ///< input 0 is x [batch, 3], 1 id [batch], 2 y [batch]
+  /// Of the functions and of the variants, a row of the batch; none if negative.
+  int64_t baseFlops = 100, flops = 50;
+  int64_t flopsOfCount = 0; ///< for each of "labelled", of both
+  std::string of = "step";  ///< what "step.packed" is a variant of
+  bool otherOutputs = false, otherState = false;
+};
+
 /// What a test wants different. Defaults make a good package.
 struct TinyOptions {
   int formatMajor = 1;
@@ -38,6 +48,7 @@ struct TinyOptions {
   bool cudaVariants = false; ///< other kernels for "forward" and "update"
   bool cudaGemm = false;     ///< a matrix product for the GPU, too: needs a cuBLASLt
   std::optional<TinyCount> count;
+  std::optional<TinyVariant> variant;
   std::function<void(std::string &manifest)> editManifest; ///< before its checksum is made
 };
 
