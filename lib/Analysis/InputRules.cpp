@@ -2,27 +2,11 @@
 // Follows index operands back to inputs, through ops that only move elements.
 
 #include "lib/Analysis/InputRules.h"
+#include "lib/Analysis/ElementOrigin.h"
 
 using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
-
-/// Whether every element of the op's result is an element of operand 0 (or a constant of the op).
-static bool movesElements(Operation *op) {
-  if (op->getNumOperands() != 1)
-    return false;
-  if (isa<ElementAccessOpInterface, StridedViewOpInterface>(op))
-    return true;
-  // Conversions between integer types: f(x) = x wherever both sides can hold x.
-  auto pointwise = dyn_cast<PointwiseOpInterface>(op);
-  if (!pointwise || !isa<IntegerType>(getElementType(op->getOperand(0))) ||
-      getElementType(op->getOperand(0)).isInteger(1) ||
-      getElementType(op->getResult(0)).isInteger(1))
-    return false;
-  SmallVector<int64_t> index(getRank(op->getResult(0)), 0);
-  return llvm::all_of(ArrayRef<double>{-100, -1, 0, 1, 2, 77},
-                      [&](double x) { return pointwise.evaluateScalar(x, index) == x; });
-}
 
 std::vector<InputRule> trainc::collectInputRules(func::FuncOp function) {
   std::vector<InputRule> rules;
@@ -31,13 +15,7 @@ std::vector<InputRule> trainc::collectInputRules(func::FuncOp function) {
       std::optional<IndexRule> rule = op.getIndexRule(operand.getOperandNumber());
       if (!rule)
         continue;
-      Value value = operand.get();
-      while (Operation *def = value.getDefiningOp()) {
-        if (!movesElements(def))
-          break;
-        value = def->getOperand(0);
-      }
-      auto argument = dyn_cast<BlockArgument>(value);
+      BlockArgument argument = findOrigin(operand.get());
       if (!argument)
         continue;
       // ONNX counts negative indices from the end. Rows of a parameter have no end to count from:

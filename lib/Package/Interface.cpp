@@ -2,6 +2,7 @@
 // Collects the interface of a package from function attributes.
 
 #include "lib/Package/Interface.h"
+#include "lib/Analysis/TokenInputs.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -69,6 +70,23 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
             entry(interface.parameters, name.getValue(), function.getResultTypes()[i]);
         tensor.updated |= !tensor.trainable;
       }
+    }
+    for (const TokenInput &found : findTokenInputs(function)) {
+      if (!found.knowsPadding())
+        continue;
+      auto nameOf = [&](BlockArgument argument) {
+        return function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr).getValue();
+      };
+      InterfaceTokens tokens;
+      tokens.isLabel = found.role == TokenRole::Label;
+      if (found.byMask)
+        tokens.mask = nameOf(found.mask).str();
+      else
+        tokens.pad = found.padValue;
+      auto &all =
+          interface.inputs[PackageInterface::find(interface.inputs, nameOf(found.input))].tokens;
+      if (!llvm::is_contained(all, tokens))
+        all.push_back(std::move(tokens));
     }
     for (InputRule &rule : collectInputRules(function)) {
       auto same = [&](const InputRule &other) {

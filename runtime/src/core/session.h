@@ -8,6 +8,7 @@
 #include "core/inputs.h"
 #include "core/package.h"
 #include "core/parameters.h"
+#include "data/density.h"
 #include "inspect/numerics.h"
 
 #include <atomic>
@@ -47,6 +48,8 @@ struct SessionOptions {
   std::function<void(const CommandRecord &)> commandDone;
   /// Says where a loss or gradient that is not finite comes from. Slow.
   bool checkNumerics = false;
+  /// Is told how full the batches of each step are, before the step is made.
+  std::function<void(const DensityRecord &)> density;
 };
 
 struct StepOptions {
@@ -183,6 +186,7 @@ private:
   Status saveStates(const Function &function);
   Status restoreStates(const Function &function);
   Status clearNonfinite();
+  Status writeState(size_t index, const void *data);
   void setHyper(int32_t index, double value);
   void setHyper(int32_t index, int64_t value);
   Status setHypers(const StepOptions &options, int64_t step, StepResult &result);
@@ -193,6 +197,7 @@ private:
 
   std::shared_ptr<const Package> source;
   std::unique_ptr<CommandObserver> observer;
+  std::function<void(const DensityRecord &)> density;
   /// The observer, if it is that.
   NumericsCheck *numerics = nullptr;
   std::unique_ptr<Device> device;
@@ -220,6 +225,8 @@ private:
   Finished finished;
   int64_t steps = 0, key = 0, peak = 0;
   bool inference = false, initialized = false, gradientsDirty = false, haveGradients = false;
+  /// Values are those that the package has, of an earlier training's state, too.
+  bool goesOn = false;
   /// A step was cut off while it was updating.
   bool broken = false;
   /// The last `enqueue` got as far as running commands.

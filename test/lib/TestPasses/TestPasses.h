@@ -10,6 +10,8 @@ void registerTestEvaluatePass();
 void registerTestCodegenPass();
 /// `test-group-launches`: makes groups of the launches of plan functions.
 void registerTestGroupLaunchesPass();
+/// `test-token-inputs`: remarks which inputs hold tokens or labels.
+void registerTestTokenInputsPass();
 } // namespace trainc::testdialect
 
 #endif // TRAINC_TEST_LIB_TESTPASSES_H

@@ -15,6 +15,7 @@ int main(int argc, char **argv) {
   trainc::testdialect::registerTestCodegenPass();
   trainc::testdialect::registerTestEvaluatePass();
   trainc::testdialect::registerTestGroupLaunchesPass();
+  trainc::testdialect::registerTestTokenInputsPass();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "trainc's optimizer driver, for tests\n", registry));
 }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Asks index operands what they choose, and follows them back to inputs.
+
+#include "lib/Analysis/TokenInputs.h"
+#include "lib/Analysis/ElementOrigin.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace {
+
+StringRef textOf(func::FuncOp function, BlockArgument argument, StringRef attribute) {
+  auto text = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), attribute);
+  return text ? text.getValue() : StringRef();
+}
+
+std::optional<int64_t> integerOf(func::FuncOp function, BlockArgument argument,
+                                 StringRef attribute) {
+  auto value = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), attribute);
+  return value ? std::optional<int64_t>(value.getInt()) : std::nullopt;
+}
+
+/// The parameter that `op` takes whole rows of, as operand 1 says; null for anything else.
+BlockArgument findTable(func::FuncOp function, Operation *op) {
+  Value table = op->getOperand(0);
+  // Mixed precision converts it first.
+  while (Operation *def = table.getDefiningOp()) {
+    if (def->getNumOperands() != 1 || !isa<PointwiseOpInterface>(def))
+      return {};
+    table = def->getOperand(0);
+  }
+  auto argument = cast<BlockArgument>(table);
+  auto mapped = dyn_cast<AxisMapOpInterface>(op);
+  if (!mapped || textOf(function, argument, kRoleAttr) != "parameter" || getRank(argument) != 2)
+    return {};
+  AxisMap map = mapped.getAxisMap();
+  // Any row, and every column of it.
+  int row = map.operands[0][0], column = map.operands[0][1];
+  bool rows = row >= 0 && column >= 0 && map.loops[row] == LoopKind::Opaque &&
+              map.loops[column] == LoopKind::Parallel &&
+              !llvm::is_contained(map.operands[1], column);
+  return rows ? argument : BlockArgument();
+}
+
+/// Uses of one input as ids.
+struct Ids {
+  BlockArgument input;
+  /// Of the longest table that they choose rows of.
+  int64_t tableRows = 0;
+  SmallVector<OpOperand *> uses;
+};
+
+/// Whether `ids` are what the model reads, not where (positions) or in which part (segments).
+bool areTokens(func::FuncOp function, const Ids &ids, ArrayRef<Ids> all) {
+  if (integerOf(function, ids.input, kPadTokenAttr) ||
+      !textOf(function, ids.input, kPadMaskAttr).empty())
+    return true; // the user says so
+  for (const Ids &other : all) {
+    if (other.input == ids.input || getDims(other.input) != getDims(ids.input))
+      continue;
+    // Of equals, the first.
+    bool first = ids.input.getArgNumber() < other.input.getArgNumber();
+    if (other.tableRows > ids.tableRows || (other.tableRows == ids.tableRows && !first))
+      return false;
+  }
+  return true;
+}
+
+/// The input that masks `ids`: as --pad-token names it, else by the convention of the names,
+/// attention_mask for input_ids and decoder_attention_mask for decoder_input_ids.
+BlockArgument findMask(func::FuncOp function, BlockArgument ids) {
+  constexpr StringLiteral ending("attention_mask");
+  StringRef wanted = textOf(function, ids, kPadMaskAttr), name = textOf(function, ids, kNameAttr);
+  BlockArgument best;
+  size_t longest = 0;
+  for (BlockArgument argument : function.getArguments()) {
+    if (textOf(function, argument, kRoleAttr) != "input" || getDims(argument) != getDims(ids) ||
+        argument.use_empty())
+      continue;
+    StringRef other = textOf(function, argument, kNameAttr);
+    if (!wanted.empty()) {
+      if (other == wanted)
+        return argument;
+      continue;
+    }
+    StringRef prefix = other;
+    if (!prefix.consume_back(ending) || !name.starts_with(prefix))
+      continue;
+    if (!best || prefix.size() > longest) {
+      best = argument;
+      longest = prefix.size();
+    }
+  }
+  return best;
+}
+
+} // namespace
+
+SmallVector<TokenInput> trainc::findTokenInputs(func::FuncOp function) {
+  SmallVector<Ids> ids;
+  SmallVector<TokenInput> labels;
+  function.walk([&](IndexOperandOpInterface op) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      std::optional<IndexRule> rule = op.getIndexRule(operand.getOperandNumber());
+      BlockArgument input = rule ? findOrigin(operand.get()) : BlockArgument();
+      if (!input || input.getOwner() != &function.front() ||
+          textOf(function, input, kRoleAttr) != "input")
+        continue;
+      if (rule->except) {
+        auto same = [&](const TokenInput &label) {
+          return label.input == input && label.padValue == rule->except;
+        };
+        auto *label = llvm::find_if(labels, same);
+        if (label == labels.end()) {
+          labels.push_back({input, TokenRole::Label, rule->except, {}, false, {}});
+          label = &labels.back();
+        }
+        label->uses.push_back(&operand);
+      } else if (BlockArgument table = findTable(function, op)) {
+        auto *entry = llvm::find_if(ids, [&](const Ids &other) { return other.input == input; });
+        if (entry == ids.end()) {
+          ids.push_back({input, 0, {}});
+          entry = &ids.back();
+        }
+        int64_t rows = getDim(table, 0).getConstant().value_or(0);
+        entry->tableRows = std::max(entry->tableRows, rows);
+        entry->uses.push_back(&operand);
+      }
+    }
+  });
+
+  SmallVector<TokenInput> result;
+  for (const Ids &entry : ids) {
+    if (!areTokens(function, entry, ids))
+      continue;
+    TokenInput tokens{entry.input, TokenRole::Embed, {}, {}, false, entry.uses};
+    std::optional<int64_t> named = integerOf(function, entry.input, kPadTokenAttr);
+    tokens.padValue = named ? named : integerOf(function, entry.input, kPaddingIdxAttr);
+    tokens.mask = findMask(function, entry.input);
+    tokens.byMask = tokens.mask && !named;
+    result.push_back(std::move(tokens));
+  }
+  result.append(labels.begin(), labels.end());
+  llvm::sort(result, [](const TokenInput &a, const TokenInput &b) {
+    return std::make_tuple(a.input.getArgNumber(), a.role, a.padValue) <
+           std::make_tuple(b.input.getArgNumber(), b.role, b.padValue);
+  });
+  return result;
+}
