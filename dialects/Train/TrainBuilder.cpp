@@ -165,7 +165,7 @@ Value TrainBuilder::pad(Value x, double value, ArrayRef<DimAttr> low, ArrayRef<D
   else if (element.isInteger(1))
     attr = builder.getBoolAttr(value != 0);
   else
-    attr = builder.getIntegerAttr(element, int64_t(value));
+    attr = builder.getIntegerAttr(element, toInteger(value));
   return PadOp::create(builder, location, getTensorType(dims, element), x, attr,
                        DimsAttr::get(context(), low));
 }

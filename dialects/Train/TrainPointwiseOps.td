@@ -56,6 +56,12 @@ def Train_ReluOp : Train_UnaryOp<"relu", "scalar::relu(b, loc, x[0])",
     [{dx[0] = tb.select(tb.compare("gt", x[0], tb.scalarLike(x[0], 0.0)), g, tb.scalarLike(g, 0.0));}]> {
   let summary = "max(x, 0); the gradient at 0 is 0";
 }
+def Train_DetachOp : Train_UnaryOp<"detach", "x[0]", "x[0]", ""> {
+  let summary = "x, through which no gradient flows";
+  let extraClassDeclaration = [{
+    bool isDifferentiable(unsigned) { return false; }
+  }];
+}
 def Train_FloorOp : Train_UnaryOp<"floor", "::mlir::math::FloorOp::create(b, loc, x[0])", "std::floor(x[0])", ""> {
   let summary = "largest integer not above x; gradient 0";
 }

@@ -7,6 +7,7 @@
 #include "trainc/Legalize.h"
 #include "trainc/Pipelines.h"
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,14 @@ namespace trainc {
 
 /// Exit codes of the command line.
 enum ExitCode { ExitSuccess = 0, ExitInput = 1, ExitUsage = 2, ExitDevice = 3, ExitInternal = 4 };
+
+/// What pads token ids: an id, or where another input is 0.
+struct PadToken {
+  /// "": every input that holds token ids.
+  std::string input;
+  std::optional<int64_t> id;
+  std::string mask;
+};
 
 struct CompileOptions {
   /// A model, or a folder with training artifacts of ONNX Runtime.
@@ -38,6 +47,7 @@ struct CompileOptions {
   std::vector<std::pair<std::string, double>> lrScale;
   /// NaN, and what GraphOptions has as "", negative or empty: the default, by model and optimizer.
   double lr = 1e-3, weightDecay = 0;
+  std::vector<PadToken> padTokens;
   double clipNorm = 0;
   int64_t accumulate = 1;
   /// What is told on standard error (docs/inspection.md); warnings that end the compilation.

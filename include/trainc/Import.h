@@ -10,9 +10,17 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace trainc {
+
+/// Where the value of a tensor of the optimizer's state is: `name` is that of the package
+/// (PARAMETER/exp_avg), `file` is relative to the model's folder.
+struct StateBytes {
+  std::string name, file;
+  uint64_t offset = 0, length = 0;
+};
 
 /// What an import makes beside the module.
 struct ImportedModel {
@@ -26,6 +34,15 @@ struct ImportedModel {
   /// those among them that do not exist (a warning was emitted for each).
   std::vector<std::string> weightFiles;
   std::vector<std::string> missingFiles;
+  /// Inputs that hold ids of tokens, and the id that pads, where the model says so.
+  std::vector<std::pair<std::string, int64_t>> paddingIds;
+  /// A graph that computes what initializers begin with (TrainingInfoProto.initialization), in a
+  /// module of its own, and which output is for which initializer; null without one.
+  mlir::OwningOpRef<mlir::ModuleOp> initialization;
+  std::vector<std::pair<std::string, std::string>> initialValues;
+  /// State of the optimizer, which an earlier training has left, and the steps that were made.
+  std::vector<StateBytes> optimizerState;
+  int64_t steps = 0;
 };
 
 /// Imports the ONNX model at `path` into a new module with one `onnx.graph`. Returns null after at

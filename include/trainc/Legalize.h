@@ -32,6 +32,9 @@ struct LegalizeOptions {
   std::string loss;
   /// No loss: every output is an output, nothing is trainable.
   bool inference = false;
+  /// The graph runs once, while compiling, to give parameters their first values: random numbers
+  /// are constants.
+  bool initialization = false;
   /// ECMAScript expressions that match anywhere in a name; "": not given.
   std::string trainable;
   std::string freeze;

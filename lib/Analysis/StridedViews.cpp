@@ -87,14 +87,17 @@ std::optional<StridedLayout> trainc::layoutForContiguousResult(Operation *view) 
   return operand;
 }
 
-std::optional<StridedLayout> trainc::getLayout(Value value) {
+std::optional<StridedLayout> trainc::getLayout(Value value,
+                                               llvm::function_ref<bool(Operation *)> isStored) {
   Operation *def = value.getDefiningOp();
   auto view = dyn_cast_or_null<StridedViewOpInterface>(def);
   if (!view) {
     Operation *absorbed = getAbsorbedView(value);
     return absorbed ? layoutForContiguousResult(absorbed) : contiguousLayout(value.getType());
   }
-  std::optional<StridedLayout> operand = getLayout(def->getOperand(0));
+  if (isStored(def))
+    return contiguousLayout(value.getType());
+  std::optional<StridedLayout> operand = getLayout(def->getOperand(0), isStored);
   return operand ? view.getStridedView(*operand) : std::nullopt;
 }
 

@@ -25,8 +25,10 @@ bool acceptsStrides(mlir::Value value, const train::StridedLayout &layout,
 std::optional<train::StridedLayout> layoutForContiguousResult(mlir::Operation *view);
 
 /// Layout in which library calls and views read `value`: row major for anything that is computed,
-/// unless a view of it is absorbed.
-std::optional<train::StridedLayout> getLayout(mlir::Value value);
+/// unless a view of it is absorbed. `isStored`: views that are computed, too, since somebody cannot
+/// read them in place.
+std::optional<train::StridedLayout> getLayout(mlir::Value value,
+                                              llvm::function_ref<bool(mlir::Operation *)> isStored);
 
 /// The permutation of axes whose result the library call that makes `value` writes directly, row
 /// major: all others that read `value` are library calls that take its layout then. Null if there

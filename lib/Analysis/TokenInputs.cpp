@@ -51,22 +51,17 @@ struct Ids {
   SmallVector<OpOperand *> uses;
 };
 
-bool areNamed(func::FuncOp function, const Ids &ids) {
-  return integerOf(function, ids.input, kPadTokenAttr) ||
-         !textOf(function, ids.input, kPadMaskAttr).empty();
-}
-
 /// Whether `ids` are what the model reads, not where (positions) or in which part (segments).
 bool areTokens(func::FuncOp function, const Ids &ids, ArrayRef<Ids> all) {
-  if (areNamed(function, ids))
-    return true;
+  if (integerOf(function, ids.input, kPadTokenAttr) ||
+      !textOf(function, ids.input, kPadMaskAttr).empty())
+    return true; // the user says so
   for (const Ids &other : all) {
     if (other.input == ids.input || getDims(other.input) != getDims(ids.input))
       continue;
     // Of equals, the first.
     bool first = ids.input.getArgNumber() < other.input.getArgNumber();
-    if (areNamed(function, other) || other.tableRows > ids.tableRows ||
-        (other.tableRows == ids.tableRows && !first))
+    if (other.tableRows > ids.tableRows || (other.tableRows == ids.tableRows && !first))
       return false;
   }
   return true;
@@ -80,7 +75,8 @@ BlockArgument findMask(func::FuncOp function, BlockArgument ids) {
   BlockArgument best;
   size_t longest = 0;
   for (BlockArgument argument : function.getArguments()) {
-    if (textOf(function, argument, kRoleAttr) != "input" || getDims(argument) != getDims(ids))
+    if (textOf(function, argument, kRoleAttr) != "input" || getDims(argument) != getDims(ids) ||
+        argument.use_empty())
       continue;
     StringRef other = textOf(function, argument, kNameAttr);
     if (!wanted.empty()) {
@@ -146,8 +142,9 @@ SmallVector<TokenInput> trainc::findTokenInputs(func::FuncOp function) {
     result.push_back(std::move(tokens));
   }
   result.append(labels.begin(), labels.end());
-  llvm::stable_sort(result, [](const TokenInput &a, const TokenInput &b) {
-    return a.input.getArgNumber() < b.input.getArgNumber();
+  llvm::sort(result, [](const TokenInput &a, const TokenInput &b) {
+    return std::make_tuple(a.input.getArgNumber(), a.role, a.padValue) <
+           std::make_tuple(b.input.getArgNumber(), b.role, b.padValue);
   });
   return result;
 }

@@ -313,6 +313,19 @@ static Value convertNarrow(Formula &f, Operation *op) {
     x = widenBF16(f, x);
     return to.isF64() ? f.widen(x) : x;
   }
+  if (isa<arith::SIToFPOp, arith::UIToFPOp>(op) && (to.isBF16() || to.isF16())) {
+    Type wide = f.shaped(f.b.getF32Type());
+    x = isa<arith::SIToFPOp>(op) ? Value(arith::SIToFPOp::create(f.b, f.loc, wide, x))
+                                 : arith::UIToFPOp::create(f.b, f.loc, wide, x);
+    return to.isBF16() ? narrowBF16(f, x)
+                       : Value(arith::TruncFOp::create(f.b, f.loc, f.shaped(to), x));
+  }
+  if (isa<arith::FPToSIOp, arith::FPToUIOp>(op) && from.isBF16()) {
+    Value wide = widenBF16(f, x);
+    Type type = op->getResult(0).getType();
+    return isa<arith::FPToSIOp>(op) ? Value(arith::FPToSIOp::create(f.b, f.loc, type, wide))
+                                    : arith::FPToUIOp::create(f.b, f.loc, type, wide);
+  }
   if (!isa<arith::TruncFOp>(op) || to.isF32() || (to.isF16() && !from.isF64()))
     return {};
   if (from.isF64())
@@ -351,9 +364,12 @@ void expandMath(Operation *root) { expandMath(root, "", nullptr); }
 
 void expandMath(Operation *root, StringRef libraryPrefix, const HardwareMath *hardware) {
   SmallVector<Operation *> ops;
+  auto isConversion = [](Operation *op) {
+    return isa<arith::TruncFOp, arith::ExtFOp, arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp,
+               arith::FPToUIOp>(op);
+  };
   root->walk([&](Operation *op) {
-    if (isa<math::MathDialect>(op->getDialect()) ||
-        (!hardware && isa<arith::TruncFOp, arith::ExtFOp>(op)))
+    if (isa<math::MathDialect>(op->getDialect()) || (!hardware && isConversion(op)))
       ops.push_back(op);
   });
   for (Operation *op : ops) {
@@ -361,7 +377,7 @@ void expandMath(Operation *root, StringRef libraryPrefix, const HardwareMath *ha
     Type type = op->getResult(0).getType(), element = getElementTypeOrSelf(type);
     Formula f(b, op->getLoc(), type, hardware);
     Value replacement;
-    bool conversion = isa<arith::TruncFOp, arith::ExtFOp>(op);
+    bool conversion = isConversion(op);
     if (conversion)
       replacement = convertNarrow(f, op);
     else if (isa<math::IPowIOp>(op))

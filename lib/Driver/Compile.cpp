@@ -8,7 +8,9 @@
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
 #include "lib/Driver/CrashGuard.h"
 #include "lib/Driver/Diagnostics.h"
+#include "lib/Driver/Initialization.h"
 #include "lib/Driver/OptimizerChoice.h"
+#include "lib/Driver/PadTokens.h"
 #include "lib/Driver/Remarks.h"
 #include "lib/Driver/Reproducer.h"
 #include "lib/Driver/SaveKernels.h"
@@ -150,9 +152,35 @@ private:
   /// What the package offers, from the functions while they are functions.
   bool readInterface() {
     FailureOr<PackageInterface> collected = collectInterface(*module);
-    if (succeeded(collected))
+    if (succeeded(collected)) {
       interface = std::move(*collected);
+      takeOptimizerState();
+    }
     return succeeded(collected);
+  }
+
+  /// State that the model's files hold, for the tensors of this optimizer; then its count of steps
+  /// goes on, too.
+  void takeOptimizerState() {
+    size_t taken = 0;
+    for (const StateBytes &bytes : model.optimizerState) {
+      int index = PackageInterface::find(interface.state, bytes.name);
+      if (index < 0)
+        continue;
+      interface.state[index].weight =
+          WeightAttr::get(&context, StringAttr::get(&context, bytes.file), bytes.offset,
+                          bytes.length, /*absent=*/false);
+      ++taken;
+    }
+    if (taken)
+      log.info() << "goes on after " << model.steps << " steps, with the optimizer's state of "
+                 << "the checkpoint (" << taken << " tensors)\n";
+    else if (!model.optimizerState.empty() && !options.legalize.inference)
+      log.warning(options.model, "the optimizer's state in the checkpoint is not that of '" +
+                                     options.graph.optimizer +
+                                     "' and is not taken over; it begins at zero");
+    if (!taken)
+      model.steps = 0;
   }
 
   /// After legalization, which has the last word on what the passes are to do.
@@ -190,7 +218,8 @@ private:
     else
       module = importONNX(options.model, context, model,
                           options.graph.optimizer.empty() && !options.legalize.inference);
-    if (!module || failed(checkOptimizer()))
+    if (!module || failed(checkOptimizer()) ||
+        (model.initialization && failed(runInitialization(*module, model))))
       return ExitInput;
     chooseOptimizer(options, optimizer);
     return ExitSuccess;
@@ -223,6 +252,12 @@ private:
       return ExitInput;
     }
     options.graph.ownUpdates = legalized.ownUpdates;
+    if (std::string problem = setPadTokens(module->lookupSymbol<func::FuncOp>("forward"),
+                                           options.padTokens, model.paddingIds);
+        !problem.empty()) {
+      llvm::errs() << options.model << ": error: " << problem << "\n";
+      return ExitInput;
+    }
     scaleParameters();
     reportParameters();
     return ExitSuccess;
@@ -351,6 +386,7 @@ private:
                                                     : llvm::json::Value(nullptr)},
                            {"momentum", graph.momentum},
                            {"nesterov", graph.nesterov},
+                           {"steps", model.steps},
                            {"accumulate", options.accumulate}};
   }
 

@@ -83,6 +83,25 @@ DimBound parseDim(const std::string &text) {
   return bound;
 }
 
+/// ID, INPUT=ID or INPUT=MASK
+PadToken parsePadToken(const std::string &text) {
+  PadToken token;
+  size_t equal = text.rfind('=');
+  std::string value = equal == std::string::npos ? text : text.substr(equal + 1);
+  if (equal != std::string::npos)
+    token.input = text.substr(0, equal);
+  int64_t id;
+  auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), id);
+  if (error == std::errc() && end == value.data() + value.size())
+    token.id = id;
+  else
+    token.mask = value;
+  if (value.empty() || equal == 0 || (token.input.empty() && !token.id))
+    throw CLI::ValidationError("--pad-token",
+                               "expected ID, INPUT=ID or INPUT=MASK, got '" + text + "'");
+  return token;
+}
+
 /// REGEX=F, ... : the factor stands behind the last '='.
 std::vector<std::pair<std::string, double>> parseLrScale(const std::string &text) {
   std::vector<std::pair<std::string, double>> scales;
@@ -224,6 +243,11 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
          "--precision", precision,
          "fp32|tf32|bf16|fp16|pure-bf16 (default: the graph's own types); all but fp32: cuda")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "pure-bf16"}));
+  std::vector<std::string> padTokens;
+  app.add_option("--pad-token", padTokens,
+                 "ID, INPUT=ID or INPUT=MASK: the token id that pads, or the input that is 0 there "
+                 "(default: an input attention_mask)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   CLI::Option *hoistOption =
       app.add_flag("--hoist-slices", hoist, "compute only what a later selection keeps (default)");
   app.add_flag("--no-hoist-slices", noHoist, "")->excludes(hoistOption);
@@ -270,8 +294,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   std::string refused;
   for (const char *name :
        {"--fetch", "--recompute", "--memory-budget", "--offload", "--optimizer-state",
-        "--pad-token", "--attention-dropout", "--lora", "--quantize", "--fuse-lora",
-        "--no-fuse-lora", "--report", "--tune", "--tuning-file", "--cache-dir"}) {
+        "--attention-dropout", "--lora", "--quantize", "--fuse-lora", "--no-fuse-lora", "--report",
+        "--tune", "--tuning-file", "--cache-dir"}) {
     auto note = [&refused, name](const std::vector<std::string> &) {
       refused = name;
       return true;
@@ -316,6 +340,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
         throw CLI::ValidationError("--betas", "expected numbers in [0, 1)");
     for (const std::string &dim : dims)
       options.legalize.dims.push_back(parseDim(dim));
+    for (const std::string &token : padTokens)
+      options.padTokens.push_back(parsePadToken(token));
     for (auto &[name, pattern] :
          {std::pair<std::string, std::string>("--trainable", options.legalize.trainable),
           {"--freeze", options.legalize.freeze},

@@ -3,6 +3,7 @@
 
 #include "lib/Package/Interface.h"
 #include "dialects/Plan/PlanDialect.h"
+#include "lib/Analysis/TokenInputs.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -71,6 +72,23 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
             entry(interface.parameters, name.getValue(), function.getResultTypes()[i]);
         tensor.updated |= !tensor.trainable;
       }
+    }
+    for (const TokenInput &found : findTokenInputs(function)) {
+      if (!found.knowsPadding())
+        continue;
+      auto nameOf = [&](BlockArgument argument) {
+        return function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr).getValue();
+      };
+      InterfaceTokens tokens;
+      tokens.isLabel = found.role == TokenRole::Label;
+      if (found.byMask)
+        tokens.mask = nameOf(found.mask).str();
+      else
+        tokens.pad = found.padValue;
+      auto &all =
+          interface.inputs[PackageInterface::find(interface.inputs, nameOf(found.input))].tokens;
+      if (!llvm::is_contained(all, tokens))
+        all.push_back(std::move(tokens));
     }
     for (InputRule &rule : collectInputRules(function)) {
       auto same = [&](const InputRule &other) {

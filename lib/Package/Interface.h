@@ -10,6 +10,14 @@
 
 namespace trainc {
 
+/// As what an input is read, and what in it is real: all but `pad`, or where `mask` is not 0.
+struct InterfaceTokens {
+  bool isLabel = false;
+  std::optional<int64_t> pad;
+  std::string mask;
+  bool operator==(const InterfaceTokens &) const = default;
+};
+
 /// One named tensor of the package's interface.
 struct InterfaceTensor {
   std::string name;
@@ -21,6 +29,8 @@ struct InterfaceTensor {
   train::WeightAttr weight;
   /// Inputs: functions that read it.
   bool usedInTrain = false, usedInEval = false;
+  /// Inputs: tokens and labels.
+  std::vector<InterfaceTokens> tokens;
   /// Outputs: the loss.
   bool isLoss = false;
 };

@@ -16,7 +16,7 @@ namespace json = llvm::json;
 
 namespace {
 
-/// A parameter's bytes inside weights.bin.
+/// Bytes of a parameter, or of optimizer state, inside weights.bin.
 struct EmbeddedWeight {
   int64_t offset = 0, length = 0;
   /// From a blob of the importer, or from a file.
@@ -97,10 +97,15 @@ private:
     return entry;
   }
 
+  /// What may have a first value: parameters, and optimizer state, whose names differ from theirs.
+  auto initialized() const {
+    return llvm::concat<const InterfaceTensor>(interface.parameters, interface.state);
+  }
+
   /// Chooses the parameters that go into weights.bin and hashes the files of the others.
   LogicalResult gatherWeights() {
     int64_t offset = 0;
-    for (const InterfaceTensor &parameter : interface.parameters) {
+    for (const InterfaceTensor &parameter : initialized()) {
       WeightAttr weight = parameter.weight;
       if (!weight)
         continue;
@@ -135,7 +140,7 @@ private:
       return failure();
     static const char zeros[64] = {};
     int64_t written = 0;
-    for (const InterfaceTensor &parameter : interface.parameters) {
+    for (const InterfaceTensor &parameter : initialized()) {
       auto it = embedded.find(parameter.name);
       if (it == embedded.end())
         continue;
@@ -152,7 +157,7 @@ private:
   uint64_t weightsHash() {
     static const char zeros[64] = {};
     uint64_t hash = trainrt::fnvBasis;
-    for (const InterfaceTensor &parameter : interface.parameters) {
+    for (const InterfaceTensor &parameter : initialized()) {
       auto it = embedded.find(parameter.name);
       if (it == embedded.end())
         continue;
@@ -202,19 +207,23 @@ private:
       object["trainable"] = parameter.trainable;
       if (parameter.updated)
         object["updated"] = true;
-      if (auto it = embedded.find(parameter.name); it != embedded.end()) {
-        object["weights"] = json::Object{{"file", "weights.bin"},
-                                         {"embedded", true},
-                                         {"offset", it->second.offset},
-                                         {"length", it->second.length}};
-      } else if (WeightAttr weight = parameter.weight) {
-        object["weights"] = json::Object{{"file", relativePath(weight.getFile().getValue())},
-                                         {"offset", weight.getOffset()},
-                                         {"length", weight.getLength()}};
-      }
+      addWeights(object, parameter);
       result.push_back(std::move(object));
     }
     return result;
+  }
+
+  /// Where the first value of a parameter, or of optimizer state, is.
+  void addWeights(json::Object &object, const InterfaceTensor &tensor) {
+    if (auto it = embedded.find(tensor.name); it != embedded.end())
+      object["weights"] = json::Object{{"file", "weights.bin"},
+                                       {"embedded", true},
+                                       {"offset", it->second.offset},
+                                       {"length", it->second.length}};
+    else if (WeightAttr weight = tensor.weight)
+      object["weights"] = json::Object{{"file", relativePath(weight.getFile().getValue())},
+                                       {"offset", weight.getOffset()},
+                                       {"length", weight.getLength()}};
   }
 
   json::Array fileTable() {
@@ -248,6 +257,17 @@ private:
         used.push_back("eval");
       object["optional"] = false;
       object["used_in"] = std::move(used);
+      json::Array tokens;
+      for (const InterfaceTokens &entry : input.tokens) {
+        json::Object role{{"role", entry.isLabel ? "label" : "embed"}};
+        if (entry.pad)
+          role["pad"] = *entry.pad;
+        else
+          role["mask"] = entry.mask;
+        tokens.push_back(std::move(role));
+      }
+      if (!tokens.empty())
+        object["tokens"] = std::move(tokens);
       inputs.push_back(std::move(object));
     }
     for (const InterfaceTensor &output : interface.outputs) {
@@ -255,8 +275,11 @@ private:
       object["role"] = output.isLoss ? "loss" : "output";
       outputs.push_back(std::move(object));
     }
-    for (const InterfaceTensor &entry : interface.state)
-      state.push_back(tensor(entry));
+    for (const InterfaceTensor &entry : interface.state) {
+      json::Object object = tensor(entry);
+      addWeights(object, entry);
+      state.push_back(std::move(object));
+    }
     json::Object checksums{{"manifest", std::string(16, '0')},
                            {"program.fb", hash(contents.program)}};
     for (const std::string &target : contents.targets)

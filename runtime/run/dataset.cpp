@@ -7,6 +7,7 @@
 #include "run/format.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <map>
 
@@ -27,6 +28,43 @@ int64_t product(const int64_t *from, const int64_t *to) {
   throw Failure(exitInput, file + ": " + join(problems, "\n" + file + ": "));
 }
 
+/// Copies the first `cut[i]` places of each axis i of an array, and of axis `axis` (-1: none) those
+/// that `rows` names.
+class CutCopy {
+public:
+  CutCopy(const trainrt_tensor &array, const std::vector<int64_t> &cut, int32_t axis,
+          const std::vector<int64_t> &rows)
+      : cut(cut), axis(axis), rows(rows), strides(cut.size()), flat(int32_t(cut.size())) {
+    int64_t stride = int64_t(trainrt_dtype_size(array.dtype));
+    for (size_t i = cut.size(); i-- > 0; stride *= array.shape[i])
+      strides[i] = stride;
+    block = size_t(trainrt_dtype_size(array.dtype));
+    while (flat > axis + 1 && cut[size_t(flat - 1)] == array.shape[flat - 1])
+      block *= size_t(cut[size_t(--flat)]);
+    // The first places of an axis follow each other as well.
+    if (flat > axis + 1)
+      block *= size_t(cut[size_t(--flat)]);
+  }
+  char *run(const char *from, char *to, int32_t level = 0) const {
+    if (level == flat) {
+      std::memcpy(to, from, block);
+      return to + block;
+    }
+    for (int64_t i = 0; i < cut[size_t(level)]; ++i)
+      to =
+          run(from + (level == axis ? rows[size_t(i)] : i) * strides[size_t(level)], to, level + 1);
+    return to;
+  }
+
+private:
+  const std::vector<int64_t> &cut;
+  const int32_t axis;
+  const std::vector<int64_t> &rows;
+  std::vector<int64_t> strides; ///< bytes
+  int32_t flat;                 ///< axes from here on are copied at once
+  size_t block;
+};
+
 /// The row of the first of `rows` if they follow each other, else -1.
 int64_t firstOfRun(const std::vector<int64_t> &rows) {
   for (size_t i = 1; i < rows.size(); ++i)
@@ -38,7 +76,8 @@ int64_t firstOfRun(const std::vector<int64_t> &rows) {
 } // namespace
 
 Dataset::Dataset(const Package &package, const std::string &path, Use use,
-                 std::optional<int64_t> batchSize, Reporter &reporter)
+                 std::optional<int64_t> batchSize, Reporter &reporter,
+                 const std::string &extraArray)
     : file(path), package(package) {
   ErrorSlot error;
   trainrt_file *opened = nullptr;
@@ -55,7 +94,7 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
     present.push_back(name);
     bool known = std::any_of(package.inputs.begin(), package.inputs.end(),
                              [&, &name = name](const auto &input) { return name == input.name; });
-    if (!known)
+    if (!known && name != extraArray)
       extra.push_back("'" + name + "'");
   }
 
@@ -226,7 +265,83 @@ void Dataset::checkShapes(const Package &package, std::vector<std::string> &prob
     }
 }
 
-std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows) const {
+int64_t Dataset::Trim::cut(int64_t length) const {
+  const int64_t rounded = (length + multiple - 1) / multiple * multiple;
+  return std::min(std::max(rounded, least), full);
+}
+
+void Dataset::trim(int32_t symbol, std::vector<int64_t> lengths, int64_t multiple) {
+  const trainrt_symbol &size = package.symbols[size_t(symbol)];
+  const std::string name = size.name;
+  int64_t full = 0;
+  std::vector<std::string> problems;
+  for (const Entry &entry : entries)
+    for (int32_t i = 0; i < entry.input->rank; ++i) {
+      const trainrt_dim &dim = entry.input->dims[i];
+      if (dim.symbol == symbol)
+        full = entry.array.shape[i];
+      // "seq + 1", but not "seq_2 + 1".
+      const std::string text = dim.text;
+      for (size_t at = text.find(name); dim.symbol < 0 && at != text.npos;
+           at = text.find(name, at + 1)) {
+        auto isPart = [&](size_t index) {
+          return index < text.size() &&
+                 (std::isalnum((unsigned char)text[index]) || text[index] == '_');
+        };
+        if (isPart(at + name.size()) || (at && isPart(at - 1)))
+          continue;
+        problems.push_back("axis " + std::to_string(i) + " of input " + quoted(entry.input->name) +
+                           " is " + text +
+                           ", which cannot be cut with the others to the longest row "
+                           "of a batch (--trim): export it with an axis of " +
+                           name);
+        break;
+      }
+    }
+  if (!problems.empty())
+    fail(file, problems);
+  const int64_t least = (size.min + multiple - 1) / multiple * multiple;
+  trims.push_back({symbol, multiple, least, full, std::move(lengths)});
+}
+
+std::vector<trainrt_named_tensor> Dataset::arrays() const {
+  std::vector<trainrt_named_tensor> result;
+  for (const Entry &entry : entries)
+    if (entry.axis == 0)
+      result.push_back({entry.input->name, entry.array});
+  return result;
+}
+
+std::optional<trainrt_tensor> Dataset::extra(const std::string &name) const {
+  for (size_t i = 0, end = trainrt_file_count(handle.get()); i < end; ++i)
+    if (name == trainrt_file_name(handle.get(), i)) {
+      trainrt_tensor tensor{};
+      ErrorSlot error;
+      error.check(trainrt_file_tensor(handle.get(), i, &tensor, error));
+      return tensor;
+    }
+  return std::nullopt;
+}
+
+bool Dataset::cutShape(const Entry &entry, const std::vector<int64_t> &rows,
+                       std::vector<int64_t> &shape) const {
+  shape.assign(entry.array.shape, entry.array.shape + entry.array.rank);
+  if (entry.axis >= 0)
+    shape[size_t(entry.axis)] = int64_t(rows.size());
+  bool isShorter = false;
+  for (const Trim &trim : trims)
+    for (int32_t i = 0; i < entry.input->rank; ++i)
+      if (entry.input->dims[i].symbol == trim.symbol) {
+        int64_t longest = 0;
+        for (int64_t row : rows)
+          longest = std::max(longest, trim.lengths[size_t(row)]);
+        shape[size_t(i)] = trim.cut(longest);
+        isShorter |= shape[size_t(i)] < entry.array.shape[i];
+      }
+  return isShorter;
+}
+
+std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows, int64_t length) const {
   std::vector<trainrt_symbol_value> values;
   for (size_t s = 0; s < package.symbols.size(); ++s) {
     const trainrt_symbol &symbol = package.symbols[s];
@@ -239,6 +354,10 @@ std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows) const {
           symbol.axis < entry.array.rank)
         values.push_back(
             {symbol.name, symbol.axis == entry.axis ? rows : entry.array.shape[symbol.axis]});
+    for (const Trim &trim : trims)
+      if (length && int32_t(s) == trim.symbol && !values.empty() &&
+          values.back().name == symbol.name)
+        values.back().value = trim.cut(length);
   }
   return values;
 }
@@ -266,11 +385,16 @@ void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
   for (size_t i = 0; i < entries.size(); ++i) {
     const Entry &entry = entries[i];
     trainrt_tensor tensor = entry.array;
-    if (entry.axis >= 0) {
-      const int64_t *shape = entry.array.shape;
-      std::vector<int64_t> &cut = into.shapes[i];
-      cut.assign(shape, shape + entry.array.rank);
-      cut[size_t(entry.axis)] = int64_t(rows.size());
+    const int64_t *shape = entry.array.shape;
+    std::vector<int64_t> &cut = into.shapes[i];
+    if (cutShape(entry, rows, cut)) {
+      tensor.shape = cut.data();
+      const int64_t elements = std::max<int64_t>(trainrt_tensor_elements(&tensor), 1);
+      char *to = into.reserve(i, size_t(elements) * trainrt_dtype_size(entry.array.dtype));
+      CutCopy(entry.array, cut, entry.axis, rows)
+          .run(static_cast<const char *>(entry.array.data), to);
+      tensor.data = to;
+    } else if (entry.axis >= 0) {
       tensor.shape = cut.data();
       const int64_t outer = product(shape, shape + entry.axis);
       const size_t inner = size_t(product(shape + entry.axis + 1, shape + entry.array.rank)) *

@@ -53,9 +53,9 @@ public:
 
   /// Opens `path` and checks every array against its input. `batchSize`: as given on the command
   /// line; the default is the package's static batch, else all rows. Throws Failure naming
-  /// everything that is wrong; warns about arrays that are no inputs.
+  /// everything that is wrong; warns about arrays that are no inputs, but for `extraArray`.
   Dataset(const Package &package, const std::string &path, Use use,
-          std::optional<int64_t> batchSize, Reporter &reporter);
+          std::optional<int64_t> batchSize, Reporter &reporter, const std::string &extraArray = {});
 
   const std::string &path() const { return file; }
   int64_t rows() const { return rowCount; }
@@ -64,8 +64,19 @@ public:
   bool staticBatch() const { return isStatic; }
   bool lacksInputs() const { return lacking; }
 
-  /// What the package's symbols are for a batch of `rows` rows.
-  std::vector<trainrt_symbol_value> symbolValues(int64_t rows) const;
+  /// What the package's symbols are for a batch of `rows` rows, the longest of them of `length`
+  /// (0: as long as the data).
+  std::vector<trainrt_symbol_value> symbolValues(int64_t rows, int64_t length = 0) const;
+
+  /// Batches shall have, where axes are `symbol`, as many places as the longest of their rows
+  /// needs, rounded up to a multiple of `multiple`. `lengths`: of every row. Throws Failure where
+  /// an input cannot be cut.
+  void trim(int32_t symbol, std::vector<int64_t> lengths, int64_t multiple);
+
+  /// Whole arrays of the inputs whose rows run along axis 0.
+  std::vector<trainrt_named_tensor> arrays() const;
+  /// An array of the file that is no input of the model; nullopt where there is none of that name.
+  std::optional<trainrt_tensor> extra(const std::string &name) const;
 
   void load(std::vector<int64_t> rows, Batch &into) const;
 
@@ -79,6 +90,16 @@ private:
     trainrt_tensor array;
     int32_t axis; ///< that the batch runs along; -1: the same in every batch
   };
+  struct Trim {
+    int32_t symbol;
+    int64_t multiple, least, full;
+    std::vector<int64_t> lengths; ///< of every row
+    int64_t cut(int64_t length) const;
+  };
+  /// The sizes of a batch of these rows of `entry`, into `shape`; whether an axis but the batch's
+  /// is shorter than in the data.
+  bool cutShape(const Entry &entry, const std::vector<int64_t> &rows,
+                std::vector<int64_t> &shape) const;
   void findBatchAxes(const Package &package, std::vector<std::string> &problems);
   /// The input's first axis has a symbol of its own, used nowhere else, and as many rows as the
   /// data. Exports with automatic dims name the same batch differently where only broadcasting or
@@ -91,6 +112,7 @@ private:
   std::vector<Entry> entries;
   std::vector<std::string> renamed; ///< quoted inputs that are cut although they are named apart
   const Package &package;
+  std::vector<Trim> trims;
   int64_t rowCount = 1, batch = 1;
   bool isStatic = false, lacking = false;
 };

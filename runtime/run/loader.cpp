@@ -12,7 +12,8 @@ namespace {
 constexpr size_t mostReady = 2;
 } // namespace
 
-StepLoader::StepLoader(const Dataset &data, DataOrder order, const Settings &settings)
+StepLoader::StepLoader(const Dataset &data, std::unique_ptr<BatchOrder> order,
+                       const Settings &settings)
     : data(data), settings(settings), order(std::move(order)) {
   if (settings.ahead)
     thread = std::thread([this] { loadAhead(); });
@@ -31,19 +32,19 @@ StepLoader::~StepLoader() {
 
 void StepLoader::load(StepData &into) {
   const bool wrap = settings.steps.has_value();
-  into.before = order.position();
+  into.before = order->position();
   while (into.batches.size() < size_t(settings.microBatches))
     into.batches.emplace_back(settings.session, /*copied=*/settings.ahead);
   into.views.clear();
   into.rows = 0;
   for (Batch &batch : into.batches) {
-    data.load(order.next(wrap, data.staticBatch()), batch);
+    data.load(order->next(wrap), batch);
     into.views.push_back(batch.view());
     into.rows += int64_t(batch.rows.size());
-    if (!wrap && order.position().epoch != into.before.epoch)
+    if (!wrap && order->position().epoch != into.before.epoch)
       break; // an epoch's last step may have fewer micro-batches
   }
-  into.after = order.position();
+  into.after = order->position();
   if (settings.ahead)
     into.status =
         trainrt_session_check(settings.session, into.views.data(), into.views.size(), into.error);

@@ -5,7 +5,7 @@
 #ifndef TRAINRT_RUN_LOADER_H
 #define TRAINRT_RUN_LOADER_H
 
-#include "run/data_order.h"
+#include "run/batch_order.h"
 #include "run/dataset.h"
 #include "run/failure.h"
 
@@ -25,7 +25,7 @@ struct StepData {
   std::vector<Batch> batches;
   std::vector<trainrt_batch> views;
   int64_t rows = 0; ///< of all micro-batches
-  DataOrder::Position before, after;
+  BatchOrder::Position before, after;
   /// Of trainrt_session_check, where steps are loaded ahead.
   trainrt_status status = TRAINRT_OK;
   ErrorSlot error;
@@ -42,7 +42,7 @@ public:
     bool ahead = false;
   };
   /// `order` is where the next step begins.
-  StepLoader(const Dataset &data, DataOrder order, const Settings &settings);
+  StepLoader(const Dataset &data, std::unique_ptr<BatchOrder> order, const Settings &settings);
   ~StepLoader();
   StepLoader(const StepLoader &) = delete;
   StepLoader &operator=(const StepLoader &) = delete;
@@ -54,7 +54,7 @@ public:
 
 private:
   bool done() const {
-    return settings.steps ? made >= *settings.steps : order.position().epoch >= settings.epochs;
+    return settings.steps ? made >= *settings.steps : order->position().epoch >= settings.epochs;
   }
   void load(StepData &into);
   void loadAhead();
@@ -62,7 +62,7 @@ private:
   const Dataset &data;
   const Settings settings;
   // Of the thread, if there is one.
-  DataOrder order;
+  std::unique_ptr<BatchOrder> order;
   int64_t made = 0;
 
   std::mutex mutex;

@@ -68,7 +68,7 @@ void runWith(Options options) {
     if (options.tune)
       checkTunable(options, package);
     data = std::make_unique<Dataset>(package, options.data, Dataset::Use::train, options.batchSize,
-                                     *reporter);
+                                     *reporter, options.complexity);
     if (!options.dumpGradients.empty() && (options.steps || options.epochs))
       reporter->warning("--dump-gradients makes one step without an update: --steps and --epochs "
                         "are ignored");
@@ -86,14 +86,24 @@ void runWith(Options options) {
   timed("reading the descriptions of the data");
 
   Profile profile;
-  Session session = openSession(options, package, !training,
-                                options.profile.empty() ? nullptr : &profile, *reporter);
+  std::optional<DensityLog> density;
+  if (options.density)
+    density.emplace(package, *options.density, options.json);
+  Session session =
+      openSession(options, package, !training, options.profile.empty() ? nullptr : &profile,
+                  density ? &*density : nullptr, *reporter);
   timed("making the session");
-  introduce(options, package, session, data.get(), *reporter);
+  std::unique_ptr<BatchOrder> order;
+  if (training) {
+    order = makeBatchOrder(options, package, *data, trainrt_session_seed(session.get()));
+    timed("planning the batches");
+  }
+  introduce(options, package, session, data.get(), order.get(), *reporter);
   if (options.tune)
     tune(options, session.get(), *data, *reporter);
   else if (training)
-    train(options, package, session, *data, evalData.get(), *reporter);
+    train(options, package, session, *data, std::move(order), evalData.get(),
+          density ? &*density : nullptr, *reporter);
   else if (evalData)
     evaluate(session.get(), *evalData, *reporter);
   timed("running");

@@ -72,19 +72,35 @@ std::string findConflict(const Options &o) {
     return "--model needs --export FILE.onnx";
   if (!o.profile.empty() && o.checkNumerics)
     return "--profile and --check-numerics exclude each other";
-  if (!o.dumpGradients.empty() &&
-      (!o.save.empty() || !o.eval.empty() || !o.predict.empty() || !o.exportPath.empty()))
-    return "--dump-gradients goes with none of --save, --eval, --predict, --export";
+  if (!o.dumpGradients.empty() && (!o.save.empty() || !o.eval.empty() || !o.predict.empty() ||
+                                   !o.exportPath.empty() || o.density))
+    return "--dump-gradients goes with none of --save, --eval, --predict, --export, --density";
 
   const std::pair<bool, const char *> notTuned[] = {
       {o.steps.has_value(), "--steps"},    {o.epochs.has_value(), "--epochs"},
       {!o.resume.empty(), "--resume"},     {!o.save.empty(), "--save"},
       {!o.eval.empty(), "--eval"},         {!o.predict.empty(), "--predict"},
       {!o.exportPath.empty(), "--export"}, {!o.dumpGradients.empty(), "--dump-gradients"},
-      {!o.profile.empty(), "--profile"},   {o.checkNumerics, "--check-numerics"}};
+      {!o.profile.empty(), "--profile"},   {o.checkNumerics, "--check-numerics"},
+      {o.density.has_value(), "--density"}};
   for (auto [given, name] : notTuned)
     if (o.tune && given)
       return std::string("--tune and ") + name + " exclude each other: --tune does not train";
+
+  const std::pair<bool, const char *> samples[] = {
+      {o.groupByLength.has_value(), "--group-by-length"},
+      {o.tokensPerBatch.has_value(), "--tokens-per-batch"},
+      {o.trim.has_value(), "--trim"},
+      {o.world > 1, "--world"}};
+  for (auto [given, name] : samples)
+    if (o.tune && given)
+      return std::string("--tune and ") + name +
+             " exclude each other: tune for the --batch-size that matters most";
+  if (o.rank >= o.world)
+    return "--rank " + std::to_string(o.rank) + " is none of --world " + std::to_string(o.world) +
+           ": ranks are 0 to " + std::to_string(o.world - 1);
+  if (!o.complexity.empty() && !o.groupByLength && !o.tokensPerBatch)
+    return "--complexity needs --group-by-length or --tokens-per-batch, which sort by it";
 
   const std::pair<bool, const char *> notDescribed[] = {{!o.data.empty(), "--data"},
                                                         {!o.eval.empty(), "--eval"},
@@ -100,16 +116,23 @@ std::string findConflict(const Options &o) {
     return "--tune needs --data FILE: it tunes for the shapes of its first step";
   if (o.predict.empty() && o.exportPath.empty() && o.eval.empty())
     return "--data FILE is missing (only --predict, --export, --eval and --info can do without)";
-  const std::pair<bool, const char *> needData[] = {{o.steps.has_value(), "--steps"},
-                                                    {o.epochs.has_value(), "--epochs"},
-                                                    {o.shuffle, "--shuffle"},
-                                                    {o.accumulate != 0, "--accumulate"},
-                                                    {!o.save.empty(), "--save"},
-                                                    {o.lr.has_value(), "--lr"},
-                                                    {o.weightDecay.has_value(), "--weight-decay"},
-                                                    {o.clipNorm.has_value(), "--clip-norm"},
-                                                    {!o.dumpGradients.empty(), "--dump-gradients"},
-                                                    {o.evalEvery.has_value(), "--eval-every"}};
+  const std::pair<bool, const char *> needData[] = {
+      {o.steps.has_value(), "--steps"},
+      {o.epochs.has_value(), "--epochs"},
+      {o.shuffle, "--shuffle"},
+      {o.accumulate != 0, "--accumulate"},
+      {!o.save.empty(), "--save"},
+      {o.lr.has_value(), "--lr"},
+      {o.weightDecay.has_value(), "--weight-decay"},
+      {o.clipNorm.has_value(), "--clip-norm"},
+      {!o.dumpGradients.empty(), "--dump-gradients"},
+      {o.evalEvery.has_value(), "--eval-every"},
+      {o.density.has_value(), "--density"},
+      {o.groupByLength.has_value(), "--group-by-length"},
+      {o.tokensPerBatch.has_value(), "--tokens-per-batch"},
+      {o.trim.has_value(), "--trim"},
+      {o.world > 1, "--world"},
+      {o.dropTail.has_value(), "--tail"}};
   for (auto [given, name] : needData)
     if (given)
       return std::string(name) + " needs --data FILE";
@@ -127,7 +150,11 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       std::to_string(trainrt_version() >> 16) + "." + std::to_string(trainrt_version() & 0xffff);
   app.set_version_flag("--version", "trainc-run, runtime " + version);
 
+  // Flags that may have a number behind "=", else the one in braces.
   const char *group = "Data";
+  auto numbered = [&](const char *name, int64_t least, const char *description) {
+    return app.add_flag(name)->description(description)->check(integer(least))->group(group);
+  };
   app.add_option("--data", o.data, "arrays named as the graph's inputs, .npz or .safetensors")
       ->group(group);
   app.add_option("--batch-size", o.batchSize,
@@ -146,6 +173,35 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_flag("--shuffle", o.shuffle, "another order of the rows every epoch")->group(group);
   app.add_option("--accumulate", o.accumulate, "micro-batches of a step (default: the package's)")
       ->check(integer(1, 1 << 20))
+      ->group(group);
+
+  CLI::Option *groupByLength =
+      numbered("--group-by-length{0}", 0,
+               "[=N]: batches of rows of similar length, sorted N rows at a time (default: 50 "
+               "batches for each rank)");
+
+  app.add_option("--tokens-per-batch", o.tokensPerBatch,
+                 "batches of similar rows, as many as make rows x longest <= N; implies --trim; "
+                 "--batch-size is then the most rows")
+      ->check(integer(1))
+      ->group(group);
+  CLI::Option *trim = numbered(
+      "--trim{1}", 1, "[=M]: batches as long as their longest row, rounded up to a multiple of M");
+
+  app.add_option("--complexity", o.complexity,
+                 "array of --data with the work of each row, to sort by instead of the length")
+      ->group(group);
+  app.add_option("--rank", o.rank, "the share of the data that is this process's, from 0")
+      ->check(integer(0, 1 << 20))
+      ->group(group);
+  app.add_option("--world", o.world, "shares of the data, equal in batches and in work (default 1)")
+      ->check(integer(1, 1 << 20))
+      ->group(group);
+  std::string tail;
+  app.add_option("--tail", tail,
+                 "repeat|drop: rows that cannot be shared evenly (default: repeat; drop where the "
+                 "package's batch is static)")
+      ->check(CLI::IsMember({"repeat", "drop"}))
       ->group(group);
 
   group = "Weights and checkpoints";
@@ -226,6 +282,11 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
                "only describe the package: target, inputs, outputs, parameters; with --log-format "
                "json as one object")
       ->group(group);
+  CLI::Option *density = numbered(
+      "--density{1}", 1,
+      "[=N]: every N steps, tell how much of the tokens and labels is real, and at the end "
+      "of all steps");
+
   app.add_flag("--memory-stats", o.memoryStats, "report the memory held, by category, at the end")
       ->group(group);
   app.add_option("--threads", o.threads, "default: all cores; results never depend on it")
@@ -271,10 +332,8 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
     if (!takesValue)
       option->expected(0);
   };
-  refuse("--tokens-per-batch", true);
   refuse("--accumulate-by", true);
   refuse("--merge-adapter", true);
-  refuse("--density", false);
 
   auto usage = [](const std::string &text) {
     return ParsedOptions{std::nullopt, "trainc-run: error: " + text + "\ntry trainc-run --help\n",
@@ -307,6 +366,14 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       return usage("--lr-schedule " + schedule + ": " + error);
     o.schedule = *parsed;
   }
+  auto number = [](CLI::Option *flag) {
+    return flag->count() ? parseInteger(flag->results().back()) : std::nullopt;
+  };
+  o.groupByLength = number(groupByLength);
+  o.trim = number(trim);
+  o.density = number(density);
+  if (!tail.empty())
+    o.dropTail = tail == "drop";
   o.json = logFormat == "json";
   std::string problem;
   std::optional<LogLevel> level = chooseLogLevel(logLevel, "TRAINRT_LOG_LEVEL", problem);

@@ -21,6 +21,13 @@ struct Options {
   std::optional<int64_t> batchSize, steps, epochs, seed;
   bool shuffle = false;
   int64_t accumulate = 0; ///< 0: as the package asks
+  // Rows of different lengths (docs/data.md).
+  std::optional<int64_t> groupByLength; ///< rows sorted together; 0: the default
+  std::optional<int64_t> tokensPerBatch;
+  std::optional<int64_t> trim; ///< to a multiple of it
+  std::string complexity;
+  int64_t rank = 0, world = 1;
+  std::optional<bool> dropTail;
 
   std::string weights;
   std::optional<double> initStd;
@@ -43,6 +50,7 @@ struct Options {
   bool warningsAsErrors = false;
   bool json = false;
   bool memoryStats = false;
+  std::optional<int64_t> density; ///< told every so many steps
   bool allowNonfinite = false;
   std::optional<int64_t> threads;
   int64_t device = 0;

@@ -107,6 +107,7 @@ public:
     output(text + "}\n");
   }
   void table(const std::string &) override {}
+  void density(const std::string &text) override { output(text); }
   void note(const std::string &) override {}
   void end() override {}
 
@@ -211,6 +212,10 @@ public:
   }
 
   void table(const std::string &text) override { output(text); }
+  void density(const std::string &text) override {
+    clear();
+    output(text);
+  }
   void note(const std::string &text) override {
     if (shows(LogLevel::info))
       say(text);

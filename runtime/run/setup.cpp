@@ -15,9 +15,17 @@
 namespace trainrt::run {
 
 std::string DataState::toJson() const {
-  return nlohmann::json{{"epoch", position.epoch}, {"row", position.index},    {"rows", rows},
-                        {"batch_size", batchSize}, {"accumulate", accumulate}, {"shuffle", shuffle}}
-      .dump();
+  nlohmann::json json{{"epoch", position.epoch},
+                      {plan.empty() ? "row" : "batch", position.index},
+                      {"rows", rows},
+                      {"batch_size", batchSize},
+                      {"accumulate", accumulate},
+                      {"shuffle", shuffle}};
+  if (!plan.empty()) {
+    json["plan"] = plan;
+    json["plan_options"] = planOptions;
+  }
+  return json.dump();
 }
 
 std::optional<DataState> DataState::fromJson(const std::string &text) {
@@ -32,16 +40,24 @@ std::optional<DataState> DataState::fromJson(const std::string &text) {
     into = at->get<int64_t>();
     return into >= 0;
   };
-  if (!read("epoch", state.position.epoch) || !read("row", state.position.index) ||
+  auto string = [&](const char *key) {
+    auto at = json.find(key);
+    return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  state.plan = string("plan");
+  state.planOptions = string("plan_options");
+  if (!read("epoch", state.position.epoch) ||
+      !read(state.plan.empty() ? "row" : "batch", state.position.index) ||
       !read("rows", state.rows) || !read("batch_size", state.batchSize) ||
       !read("accumulate", state.accumulate))
     return std::nullopt;
-  state.shuffle = json.value("shuffle", false);
+  auto shuffle = json.find("shuffle");
+  state.shuffle = shuffle != json.end() && shuffle->is_boolean() && shuffle->get<bool>();
   return state;
 }
 
 Session openSession(const Options &options, const Package &package, bool inference,
-                    Profile *profile, Reporter &reporter) {
+                    Profile *profile, DensityLog *density, Reporter &reporter) {
   trainrt_session_options settings = trainrt_session_options_default();
   settings.threads = uint32_t(options.threads.value_or(0));
   settings.inference = inference;
@@ -52,6 +68,8 @@ Session openSession(const Options &options, const Package &package, bool inferen
   settings.no_variants = !options.variants;
   if (profile)
     profile->attach(settings);
+  if (density)
+    density->attach(settings);
   if (!options.weights.empty()) {
     settings.weights = TRAINRT_WEIGHTS_FILE;
     settings.weights_path = options.weights.c_str();

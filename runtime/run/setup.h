@@ -5,7 +5,8 @@
 #ifndef TRAINRT_RUN_SETUP_H
 #define TRAINRT_RUN_SETUP_H
 
-#include "run/data_order.h"
+#include "run/batch_order.h"
+#include "run/density.h"
 #include "run/handles.h"
 #include "run/options.h"
 #include "run/profile.h"
@@ -18,9 +19,11 @@ namespace trainrt::run {
 
 /// Where in the data a checkpoint was written, and with what.
 struct DataState {
-  DataOrder::Position position;
+  BatchOrder::Position position;
   int64_t rows = 0, batchSize = 0, accumulate = 1;
   bool shuffle = false;
+  /// Of a sampler, else "": the position is one in its plan.
+  std::string plan, planOptions;
 
   std::string toJson() const;
   /// nullopt where `text` is no such JSON.
@@ -35,9 +38,9 @@ struct Session {
   trainrt_session *get() const { return handle.get(); }
 };
 
-/// Throws Failure. `inference`: nothing will be trained. `profile` may be null.
+/// Throws Failure. `inference`: nothing will be trained. `profile` and `density` may be null.
 Session openSession(const Options &options, const Package &package, bool inference,
-                    Profile *profile, Reporter &reporter);
+                    Profile *profile, DensityLog *density, Reporter &reporter);
 
 /// Passes the session's warnings on.
 void reportWarnings(trainrt_session *session, Reporter &reporter);

@@ -33,26 +33,28 @@ double median(std::vector<double> values) {
 struct Given {
   std::unique_ptr<StepData> data;
   double lr = 0;
-  Clock::time_point start; ///< before its data was asked for
+  Clock::time_point start;              ///< before its data was asked for
+  std::vector<DensityRecord> density{}; ///< with --density
 };
 
 class Trainer {
 public:
   Trainer(const Options &options, const Package &package, const Session &session,
-          const Dataset &data, const Dataset *evalData, Reporter &reporter)
+          const Dataset &data, std::unique_ptr<BatchOrder> batches, const Dataset *evalData,
+          DensityLog *density, Reporter &reporter)
       : options(options), package(package), session(session.get()), data(data), evalData(evalData),
-        reporter(reporter), order(data.rows(), data.batchSize(), options.shuffle,
-                                  uint64_t(trainrt_session_seed(session.get()))),
-        schedule(options.schedule),
+        density(density), reporter(reporter), order(std::move(batches)), plan(order->plan()),
+        planOptions(order->planOptions()), schedule(options.schedule),
         lag(onGpu(package) && !options.synchronous && options.dumpGradients.empty() &&
             options.profile.empty() && !options.checkNumerics) {
     if (session.resumed)
       resume(*session.resumed);
-    position = order.position();
+    position = order->position();
     stepsGiven = stepsDone();
     baseLr = options.lr.value_or(package.info.lr);
+    lastStep = countSteps();
     if (!schedule.total)
-      schedule.total = lastStep();
+      schedule.total = lastStep;
   }
 
   void run();
@@ -63,13 +65,20 @@ private:
     return std::string(package.info.target).rfind("cuda:", 0) == 0;
   }
   int64_t stepsDone() const { return trainrt_session_step(session); }
-  int64_t stepsPerEpoch() const {
-    int64_t count = order.batchesPerEpoch(data.staticBatch());
-    return (count + options.accumulate - 1) / options.accumulate;
-  }
   /// The number of the run's last step.
-  int64_t lastStep() const {
-    return options.steps ? *options.steps : options.epochs.value_or(1) * stepsPerEpoch();
+  int64_t countSteps() {
+    if (options.steps)
+      return *options.steps;
+    auto steps = [&](int64_t epoch) {
+      return (order->batches(epoch) + options.accumulate - 1) / options.accumulate;
+    };
+    const int64_t epochs = options.epochs.value_or(1);
+    if (order->isRegular())
+      return epochs * steps(0);
+    int64_t count = 0;
+    for (int64_t epoch = 0; epoch < epochs; ++epoch)
+      count += steps(epoch);
+    return count;
   }
 
   void resume(const DataState &state);
@@ -85,7 +94,7 @@ private:
   void give(std::unique_ptr<StepData> data, Clock::time_point start, StepLoader &loader);
   /// Waits for the step under way.
   void drain(StepLoader &loader);
-  void save(DataOrder::Position position);
+  void save(BatchOrder::Position position);
   /// Says what batches were not run as quickly as others are, each reason once.
   void noticeDeclined();
   /// The reasons so far, and what plans there are.
@@ -103,12 +112,15 @@ private:
   trainrt_session *session;
   const Dataset &data;
   const Dataset *evalData;
+  DensityLog *density;
   Reporter &reporter;
-  DataOrder order; ///< as the run begins
+  std::unique_ptr<BatchOrder> order; ///< until the loader takes it
+  const std::string plan, planOptions;
+  int64_t lastStep = 0;
   /// Steps done, and the one under way.
   int64_t stepsGiven = 0;
   /// Behind the last step whose outcome is known.
-  DataOrder::Position position;
+  BatchOrder::Position position;
   LrSchedule schedule;
   double baseLr;
   /// A GPU gets the next step before the outcome of the last one is known.
@@ -123,7 +135,6 @@ private:
 };
 
 void Trainer::resume(const DataState &state) {
-  order.seek(state.position);
   std::vector<std::string> changes;
   auto compare = [&](const char *what, int64_t before, int64_t now) {
     if (before != now)
@@ -136,6 +147,24 @@ void Trainer::resume(const DataState &state) {
   if (state.shuffle != options.shuffle)
     changes.push_back(state.shuffle ? "--shuffle was on and is off"
                                     : "--shuffle was off and is on");
+  if (state.planOptions != planOptions) {
+    auto shown = [](const std::string &text) {
+      return text.empty() ? "without" : "'" + text + "'";
+    };
+    changes.push_back("the batches were made " + shown(state.planOptions) + " and are now " +
+                      shown(planOptions));
+  }
+  if (state.plan != plan) {
+    if (changes.empty())
+      changes.push_back("the lengths of the data's rows, or the seed, have changed");
+    if (state.position.index)
+      throw Failure(exitInput,
+                    options.resume + ": the checkpoint was written in the middle of epoch " +
+                        std::to_string(state.position.epoch) +
+                        ", whose batches are others now: " + join(changes, ", ") +
+                        "; continue with the data and the options that the run began with");
+  }
+  order->seek(state.position);
   if (!changes.empty())
     reporter.warning("the run does not continue as it began: " + join(changes, ", "));
 }
@@ -197,6 +226,9 @@ void Trainer::settle(trainrt_status status, const ErrorSlot &error,
   report(status, error, result, step);
   if (options.checkNumerics)
     reportWarnings(session, reporter);
+  if (density)
+    if (const std::string text = density->add(std::move(step.density)); !text.empty())
+      reporter.density(text);
   if (status == TRAINRT_NONFINITE) {
     reporter.end();
     save(step.data->before);
@@ -225,6 +257,8 @@ void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
   if (isGood) {
     status = trainrt_step(session, step.data->views.data(), step.data->views.size(), &settings,
                           &result, ofStep);
+    if (density)
+      step.density = density->take();
     hostMicroseconds.push_back((result.milliseconds - result.wait_milliseconds) * 1000);
     noticeDeclined();
   }
@@ -259,10 +293,11 @@ void Trainer::drain(StepLoader &loader) {
   settle(status, error, result, std::move(step), loader);
 }
 
-void Trainer::save(DataOrder::Position position) {
+void Trainer::save(BatchOrder::Position position) {
   if (options.save.empty() || savedAt == stepsDone())
     return;
-  DataState state{position, data.rows(), data.batchSize(), options.accumulate, options.shuffle};
+  DataState state{position,        data.rows(), data.batchSize(), options.accumulate,
+                  options.shuffle, plan,        planOptions};
   ErrorSlot error;
   error.check(trainrt_checkpoint_save(session, options.save.c_str(),
                                       uint32_t(options.keep.value_or(0)), state.toJson().c_str(),
@@ -301,15 +336,17 @@ void Trainer::summarize() {
 }
 
 void Trainer::run() {
-  if (int64_t rest = data.rows() % data.batchSize(); !options.steps && data.staticBatch() && rest)
+  const int64_t shared = data.batchSize() * (plan.empty() ? 1 : options.world);
+  const bool drops = data.staticBatch() && options.dropTail.value_or(true);
+  if (int64_t rest = data.rows() % shared; drops && rest && (!options.steps || !plan.empty()))
     reporter.warning(data.path() + ": the last " + std::to_string(rest) +
                      " rows of an epoch are left out: the package was compiled for batches of " +
                      std::to_string(data.batchSize()));
-  StepLoader loader(data, order, loading());
+  StepLoader loader(data, std::move(order), loading());
   if (options.steps ? stepsDone() >= *options.steps : position.epoch >= options.epochs.value_or(1))
     reporter.note("nothing to train: " + grouped(stepsDone()) + " steps are done already");
   evaluateNow();
-  reporter.begin(stepsDone() + 1, lastStep());
+  reporter.begin(stepsDone() + 1, lastStep);
   while (true) {
     const Clock::time_point start = Clock::now();
     std::unique_ptr<StepData> next = loader.next();
@@ -341,6 +378,9 @@ void Trainer::run() {
   }
   drain(loader);
   reporter.end();
+  if (density)
+    if (const std::string text = density->finish(); !text.empty())
+      reporter.density(text);
   if (!stepMilliseconds.empty())
     summarize();
   save(position);
@@ -354,7 +394,7 @@ void Trainer::dumpGradients() {
     settings.steps = 1;
   settings.epochs = position.epoch + 1;
   const Clock::time_point start = Clock::now();
-  StepLoader loader(data, order, settings);
+  StepLoader loader(data, std::move(order), settings);
   Given step{loader.next(), schedule.at(stepsDone() + 1, baseLr), start};
   trainrt_step_options stepSettings = stepOptions(step.lr);
   trainrt_step_result result = trainrt_step_result_default();
@@ -393,7 +433,7 @@ void checkTrainable(const Options &options, const Package &package) {
 }
 
 void introduce(const Options &options, const Package &package, const Session &session,
-               const Dataset *data, Reporter &reporter) {
+               const Dataset *data, BatchOrder *order, Reporter &reporter) {
   const trainrt_package_info &info = package.info;
   reporter.fact("package",
                 package.path + ": " + info.model + ", by " + info.producer + ", " + info.target);
@@ -403,8 +443,12 @@ void introduce(const Options &options, const Package &package, const Session &se
                                     grouped(int64_t(package.parameters.size())) + " tensors, " +
                                     grouped(count.trained) + " trained");
   if (data) {
+    int64_t rows = 0, length = 0;
+    order->largest(rows, length);
+    const std::string how = order->planOptions();
     reporter.fact("data", data->path() + ": " + grouped(data->rows()) + " rows, batches of " +
-                              grouped(data->batchSize()) +
+                              (how.empty() ? grouped(data->batchSize())
+                                           : "up to " + grouped(rows) + " (" + how + ")") +
                               (options.accumulate > 1
                                    ? ", " + grouped(options.accumulate) + " micro-batches a step"
                                    : ""));
@@ -413,7 +457,7 @@ void introduce(const Options &options, const Package &package, const Session &se
                                      shortest(options.lr.value_or(info.lr)) + ", " +
                                      options.schedule.text());
     trainrt_memory plan = trainrt_memory_default();
-    std::vector<trainrt_symbol_value> symbols = data->symbolValues(data->batchSize());
+    std::vector<trainrt_symbol_value> symbols = data->symbolValues(rows, length);
     ErrorSlot error;
     uint32_t micro = options.dumpGradients.empty() ? uint32_t(options.accumulate) : 2;
     if (trainrt_package_memory(package.handle.get(), symbols.data(), symbols.size(), micro,
@@ -429,8 +473,9 @@ void introduce(const Options &options, const Package &package, const Session &se
 }
 
 void train(const Options &options, const Package &package, const Session &session,
-           const Dataset &data, const Dataset *evalData, Reporter &reporter) {
-  Trainer trainer(options, package, session, data, evalData, reporter);
+           const Dataset &data, std::unique_ptr<BatchOrder> order, const Dataset *evalData,
+           DensityLog *density, Reporter &reporter) {
+  Trainer trainer(options, package, session, data, std::move(order), evalData, density, reporter);
   if (options.dumpGradients.empty())
     trainer.run();
   else

@@ -4,6 +4,7 @@
 #ifndef TRAINRT_RUN_TRAIN_H
 #define TRAINRT_RUN_TRAIN_H
 
+#include "run/batch_order.h"
 #include "run/dataset.h"
 #include "run/options.h"
 #include "run/setup.h"
@@ -12,13 +13,14 @@ namespace trainrt::run {
 
 /// Trains as `options` say, with evaluations and checkpoints; or, with --dump-gradients, computes
 /// the gradients of the first batch. Throws Failure: after saving, where the loss was not finite or
-/// a signal came. `evalData` may be nullptr.
+/// a signal came. `order`: from the beginning. `evalData` and `density` may be nullptr.
 void train(const Options &options, const Package &package, const Session &session,
-           const Dataset &data, const Dataset *evalData, Reporter &reporter);
+           const Dataset &data, std::unique_ptr<BatchOrder> order, const Dataset *evalData,
+           DensityLog *density, Reporter &reporter);
 
-/// Introduces package, data and memory plan to a person.
+/// Introduces package, data and memory plan to a person. `data` and `order` may be nullptr.
 void introduce(const Options &options, const Package &package, const Session &session,
-               const Dataset *data, Reporter &reporter);
+               const Dataset *data, BatchOrder *order, Reporter &reporter);
 
 /// Checks what can be checked before a session exists, which may take time. Throws Failure.
 void checkTrainable(const Options &options, const Package &package);

@@ -37,7 +37,7 @@ void tune(const Options &options, trainrt_session *session, const Dataset &data,
   StepLoader::Settings settings;
   settings.microBatches = options.accumulate;
   settings.steps = 1;
-  StepLoader loader(data, DataOrder(data.rows(), data.batchSize(), false, 0), settings);
+  StepLoader loader(data, makeFileOrder(data, false, 0), settings);
   std::unique_ptr<StepData> step = loader.next();
   trainrt_tune_result result = trainrt_tune_result_default();
   ErrorSlot error;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compares what libtrainrt.so exports with runtime/trainrt.map and trainrt.h; checks size and needs."""
+"""Compares what libtrainrt.so exports with runtime/trainrt.map and the headers; checks size and needs."""
 import os
 import re
 import subprocess
@@ -12,8 +12,10 @@ nm = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture
 exported = {line.split()[2].split("@")[0] for line in nm.stdout.splitlines() if line.split()[1] != "A"}
 with open(os.path.join(runtime, "trainrt.map")) as f:
     listed = set(re.findall(r"^\s+(trainrt_\w+);", f.read(), re.M))
-with open(os.path.join(runtime, "include", "trainrt", "trainrt.h")) as f:
-    declared = set(re.findall(r"^TRAINRT_API[^;]*?\b(trainrt_\w+)\(", f.read(), re.M))
+declared = set()
+for header in ("trainrt.h", "data.h"):
+    with open(os.path.join(runtime, "include", "trainrt", header)) as f:
+        declared |= set(re.findall(r"^TRAINRT_API[^;]*?\b(trainrt_\w+)\(", f.read(), re.M))
 
 for name, a, b in (("exported but not listed", exported, listed), ("listed but not exported", listed, exported),
                    ("declared but not listed", declared, listed), ("listed but not declared", listed, declared)):

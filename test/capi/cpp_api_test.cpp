@@ -165,6 +165,29 @@ void loops(const trainrt::Package &package) {
   check(session.stepCount() == 14, "goes on after a cancel");
 }
 
+void samples(const trainrt::Package &package) {
+  trainrt::SamplerOptions options;
+  options.lengths = {3, 1, 2, 4};
+  options.c.batch_size = 2;
+  trainrt::Sampler byLength(options);
+  check(byLength.batches(0) == 2, "batches");
+  auto first = byLength.next();
+  check(first.size() == 2 && first[0] == 3 && first[1] == 0, "the longest rows");
+  check(byLength.position().batch == 1, "position");
+  options.complexity = [](int64_t row) { return row == 1 ? 9.0 : 1.0; };
+  trainrt::Sampler byWork(options);
+  check(byWork.next()[0] == 1, "the most expensive row");
+  check(byWork.hash() != byLength.hash(), "another plan");
+  byLength.seek({5, 0});
+  check(byLength.position().epoch == 5, "seek");
+  options.c.world = 9;
+  throws(TRAINRT_BAD_DATA, "4 rows are too few for 9 ranks", "ranks",
+         [&] { trainrt::Sampler sampler(options); });
+  check(package.tokenInputs().empty(), "tokens");
+  throws(TRAINRT_NOT_FOUND, "nothing tells how long rows are", "lengths",
+         [&] { package.rowLengths({}, 0); });
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -180,6 +203,7 @@ int main(int argc, char **argv) {
     throws(TRAINRT_NOT_FOUND, "/no/such", "no package", [] { trainrt::Package("/no/such.tpk"); });
     stepsAndValues(package, argv[1]);
     loops(package);
+    samples(package);
   } catch (const std::exception &exception) {
     std::printf("unexpected: %s\n", exception.what());
     return 1;

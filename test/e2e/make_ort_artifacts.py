@@ -27,7 +27,11 @@ MODELS = {
     "mlp": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": []},
     "mlp-sgd": {"loss": "MSELoss", "optimizer": "SGD", "frozen": ["fc1.weight", "fc1.bias"]},
     "mlp-clip": {"loss": "CrossEntropyLoss", "optimizer": "clip", "frozen": []},
+    "mlp-bce": {"loss": "BCEWithLogitsLoss", "optimizer": "AdamW", "frozen": []},
+    "mlp-l1": {"loss": "L1Loss", "optimizer": "AdamW", "frozen": []},
+    "mlp-resumed": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": [], "done": 8},
     "cnn": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": []},
+    "resnet": {"loss": "CrossEntropyLoss", "optimizer": "SGD", "frozen": []},
     "bert": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": []},
     "gpt2": {"loss": None, "optimizer": "AdamW", "frozen": []},
     "llama": {"loss": None, "optimizer": "AdamW", "frozen": []},
@@ -39,9 +43,14 @@ def data_of(name, rng):
     rows, seq, vocab = BATCH * BATCHES, 9, 40
     if name.startswith("mlp"):
         data = {"x": rng.standard_normal((rows, 20)).astype(np.float32)}
-        if MODELS[name]["loss"] == "MSELoss":
+        if MODELS[name]["loss"] in ("MSELoss", "L1Loss"):
             return {**data, "target": rng.standard_normal((rows, 3)).astype(np.float32)}
+        if MODELS[name]["loss"] == "BCEWithLogitsLoss":
+            return {**data, "target": rng.integers(0, 2, (rows, 3)).astype(np.float32)}
         return {**data, "labels": rng.integers(0, 3, rows).astype(np.int64)}
+    if name == "resnet":
+        images = rng.standard_normal((rows, 3, 13, 11)).astype(np.float32)
+        return {"x": images, "labels": rng.integers(0, 3, rows).astype(np.int64)}
     if name == "cnn":
         images = rng.standard_normal((rows, 2, 7, 7)).astype(np.float32)
         return {"x": images, "labels": rng.integers(0, 3, rows).astype(np.int64)}
@@ -65,6 +74,31 @@ def data_of(name, rng):
 # ---- step 1
 
 
+def residual_net():
+    """A stem with a pool of maxima, and two blocks, one that makes the image smaller."""
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self, channels, filters, stride):
+            super().__init__()
+            self.conv1 = nn.Conv2d(channels, filters, 3, stride, 1, bias=False)
+            self.norm1 = nn.BatchNorm2d(filters)
+            self.conv2 = nn.Conv2d(filters, filters, 3, 1, 1, bias=False)
+            self.norm2 = nn.BatchNorm2d(filters)
+            self.down = nn.Identity()
+            if stride > 1:
+                down = nn.Conv2d(channels, filters, 1, stride, bias=False)
+                self.down = nn.Sequential(down, nn.BatchNorm2d(filters))
+
+        def forward(self, x):
+            y = self.norm1(self.conv1(x)).relu()
+            return (self.norm2(self.conv2(y)) + self.down(x)).relu()
+
+    stem = [nn.Conv2d(3, 5, 3, padding=1, bias=False), nn.BatchNorm2d(5), nn.ReLU()]
+    blocks = [nn.MaxPool2d(3, 2, 1), Block(5, 5, 1), Block(5, 7, 2), nn.MaxPool2d(2)]
+    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(7, 3))
+
+
 def build(name):
     """The model, a function of its inputs for the exporter, and which inputs these are."""
     import torch
@@ -80,6 +114,8 @@ def build(name):
         for i, layer in enumerate(layers):
             model.add_module(f"fc{i // 2 + 1}" if i % 2 == 0 else f"act{i // 2 + 1}", layer)
         return model, ["x"]
+    if name == "resnet":
+        return residual_net(), ["x"]
     if name == "cnn":
         layers = [
             nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(),
@@ -207,7 +243,7 @@ def artifacts(source, out):
         generator.generate_artifacts(
             model, requires_grad=trained, frozen_params=frozen, optimizer=optimizer,
             loss=generator.LossType[plan["loss"]] if plan["loss"] else None,
-            artifact_directory=str(folder),
+            artifact_directory=str(folder), nominal_checkpoint=name == "mlp",
         )
         data = data_of(name, np.random.default_rng(0))
         np.savez_compressed(folder / "data.npz", **data)
@@ -224,12 +260,17 @@ def artifacts(source, out):
             ]
             module.train()
             losses = []
-            for i in range(STEPS):
+            done = plan.get("done", 0)
+            for i in range(done + STEPS):
+                if done and i == done:
+                    CheckpointState.save_checkpoint(
+                        state, str(folder / "checkpoint"), include_optimizer_state=True
+                    )
                 losses.append(float(module(*batches[i % BATCHES])))
                 update.step()
                 module.lazy_reset_grad()
         result = {
-            "batch_size": BATCH, "lr": 2e-3, "losses": losses,
+            "batch_size": BATCH, "lr": 2e-3, "losses": losses[done:], "done": done,
             "trained": len(trained), "frozen": len(frozen),
         }
         (folder / "losses.json").write_text(json.dumps(result, indent=1) + "\n")

@@ -6,7 +6,8 @@
 
 Each is a two-layer classifier whose algorithm differentiates it with the operator Gradient and
 updates it with Adam, Adagrad or Momentum. Losses, parameters, states and counts are compared with
-the same computation in double. What cannot be run is refused by name.
+the same computation in double. Where the model has an initialization, it is what the training
+begins with. What cannot be run is refused by name.
 """
 
 import argparse
@@ -169,6 +170,73 @@ def train(arguments, scratch, kind, data):
     return package, path
 
 
+def with_initialization(model, seed, scale=0.25):
+    """The same model, whose file holds other values than those that its initialization gives."""
+    table = np.arange(28, dtype=np.float32).reshape(7, 4) / 28 - 0.5
+    nodes = [
+        helper.make_node("RandomNormal", [], ["w1 first"], name="draw", shape=[6, 7], mean=0.1, scale=0.4,
+                         **({} if seed is None else {"seed": float(seed)})),
+        helper.make_node("RandomUniformLike", ["table"], ["noise"], name="noise", low=-0.1, high=0.1),
+        helper.make_node("Mul", ["table", "scale"], ["scaled"], name="scaled"),
+        helper.make_node("Add", ["scaled", "noise"], ["w2 first"], name="add"),
+        helper.make_node("Constant", [], ["count first"], name="count", value_int=0),
+    ]
+    tensors = [numpy_helper.from_array(table, "table"),
+               numpy_helper.from_array(np.float32(scale).reshape(()), "scale")]
+    outputs = [helper.make_tensor_value_info(f"{n} first", kind, None) for n, kind in
+               (("w1", TensorProto.FLOAT), ("w2", TensorProto.FLOAT), ("count", TensorProto.INT64))]
+    info = model.training_info[0]
+    info.initialization.CopyFrom(helper.make_graph(nodes, "initialization", [], outputs, tensors))
+    for name in ("w1", "w2", "count"):
+        info.initialization_binding.add(key=name, value=f"{name} first")
+    for tensor in [*model.graph.initializer, *info.algorithm.initializer]:
+        if tensor.name in ("w1", "w2", "count"):
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) + 7, tensor.name))
+    return table * np.float32(scale)
+
+
+def initialized(arguments, scratch, data):
+    """Values from the initialization graph: the same each time, of the right kind, and trained from."""
+    import safetensors_io
+
+    found = {}
+    for name, seed in (("first", 3), ("again", 3), ("other", 4), ("unseeded", None)):
+        model = make_model("Momentum", initial(np.random.default_rng(1)))
+        center = with_initialization(model, seed)
+        path, package = scratch / "initial.onnx", scratch / "initial.tpk"
+        onnx.save(model, path)
+        check(name, run(arguments.trainc, path, "-o", package, "--target", arguments.target))
+        log = check(
+            name,
+            run(arguments.trainc_run, package, "--data", data["file"], "--batch-size", BATCH, "--steps",
+                STEPS, "--log-format", "json", "--save", scratch / name, "--save-every", 1),
+        ).stdout
+        entries = [json.loads(line) for line in log.splitlines()]
+        saved = lambda step: safetensors_io.load(scratch / name / f"step-{step}" / "parameters.safetensors")
+        found[name] = [entry["loss"] for entry in entries if "event" not in entry], saved(1), center
+    if found["first"][0] != found["again"][0] or found["first"][0][0] in (
+        found["other"][0][0], found["unseeded"][0][0]
+    ):
+        sys.exit("the seed of the initialization does not decide on its numbers")
+    losses, saved, center = found["first"]
+    # The first step of Momentum leaves v = g: what the training began with.
+    rate = float(np.float32(RATE))
+    first = {}
+    for n in ("w1", "w2"):
+        step = saved[f"{n}/v"].astype(np.float64) * (1 + ATTRIBUTES["Momentum"]["alpha"])
+        first[n] = saved[n].astype(np.float64) + rate * step
+    if abs(first["w1"].mean() - 0.1) > 0.2 or abs(first["w1"].std() - 0.4) > 0.15:
+        sys.exit(f"w1 begins with mean {first['w1'].mean()}, deviation {first['w1'].std()}")
+    noise = first["w2"] - center
+    if np.abs(noise).max() > 0.1 + 1e-6 or np.abs(noise).max() < 0.05 or saved["count"] != 1:
+        sys.exit(f"w2 begins {np.abs(noise).max()} from its table, the count is {saved['count']}")
+    expected, _ = reference("Momentum", first, data)
+    worst = max(abs(a - b) / b for a, b in zip(losses, expected, strict=True))
+    print(f"initialization: losses {losses[0]:.6f} to {losses[-1]:.6f}, off by {worst:.1e}")
+    if not worst <= 1e-6:
+        sys.exit("initialization: too far off")
+
+
 def refused(what, done, *texts):
     if done.returncode != 1 or not all(text in done.stderr for text in texts):
         sys.exit(f"{what}: exit code {done.returncode}, expected {texts}:\n{done.stderr}")
@@ -192,6 +260,7 @@ def main():
         data["file"] = scratch / "data.npz"
         for kind in ATTRIBUTES:
             package, path = train(arguments, scratch, kind, data)
+        initialized(arguments, scratch, data)
         compile_ = lambda *flags: run(arguments.trainc, path, "-o", scratch / "x.tpk", "--target", "cpu", *flags)
         refused("learning rate", compile_("--lr", "0.1"), "training_info", "--optimizer")
         refused("no loss", compile_("--optimizer", "sgd"), "training_info", "has no loss")
@@ -212,6 +281,21 @@ def main():
         model.training_info[0].update_binding[0].value = "new w2"
         onnx.save(model, path)
         refused("another shape", compile_(), "'new w2'", "'w1'", "shape")
+        model = make_model("Momentum", initial(np.random.default_rng(1)))
+        with_initialization(model, 3)
+        info = model.training_info[0]
+        for what, key, value, texts in (
+            ("no initializer to begin with", "w9", "w1 first", ("'w9'", "no initializer")),
+            ("no output to begin with", "w1", "h", ("'w1'", "'h'", "no output")),
+            ("another shape to begin with", "w1", "w2 first", ("'w2 first'", "'w1'", "shape")),
+        ):
+            info.initialization_binding[0].key, info.initialization_binding[0].value = key, value
+            onnx.save(model, path)
+            refused(what, compile_(), *texts)
+        info.initialization_binding[0].key, info.initialization_binding[0].value = "w1", "w1 first"
+        info.initialization.input.add(name="x")
+        onnx.save(model, path)
+        refused("an initialization with inputs", compile_(), "'x'", "before there is any data")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,32 @@ static bool isTrainingForm(NodeContext &c) {
   return c.numOutputs() > 1;
 }
 
+/// Whether the statistics are those of the input, computed by the graph: PyTorch's exporters write
+/// that for a normalization without running ones (track_running_stats=False, weight
+/// standardization).
+static bool areComputed(NodeContext &c) {
+  Value x = c.tensor(0);
+  auto comesFromInput = [&](Value statistic) {
+    SmallVector<Value> work = {statistic};
+    llvm::DenseSet<Value> seen;
+    while (!work.empty()) {
+      Value value = work.pop_back_val();
+      if (value == x)
+        return true;
+      if (Operation *op = seen.insert(value).second ? value.getDefiningOp() : nullptr)
+        llvm::append_range(work, op->getOperands());
+    }
+    return false;
+  };
+  return llvm::all_of(ArrayRef<int64_t>{3, 4}, [&](int64_t input) {
+    if (c.content(input) || c.in(input).constant)
+      return false;
+    // In training form they are not read, so any tensor that is computed will do.
+    Value statistic = c.tensor(input);
+    return isTrainingForm(c) ? statistic.getDefiningOp() != nullptr : comesFromInput(statistic);
+  });
+}
+
 static LogicalResult batchNorm(NodeContext &c) {
   if (!c.needFloat(0))
     return failure();
@@ -32,8 +58,10 @@ static LogicalResult batchNorm(NodeContext &c) {
     if (!isa<FloatType>(c.element(input)) || c.dims(input) != Dims{channels})
       return c.fail("its input " + Twine(input) + " does not have one number a channel");
   const LegalizeOptions &options = *c.state.options;
-  bool training = isTrainingForm(c);
-  if (options.batchNorm != BatchNormMode::AsGraph)
+  bool training = isTrainingForm(c), computed = areComputed(c);
+  if (computed)
+    training |= options.batchNorm == BatchNormMode::Train;
+  else if (options.batchNorm != BatchNormMode::AsGraph)
     training = options.batchNorm == BatchNormMode::Train;
   else if (!training && !options.inference)
     return c.fail("it is in inference form, as PyTorch's dynamo exporter writes it even in "
@@ -57,6 +85,8 @@ static LogicalResult batchNorm(NodeContext &c) {
     double momentum = c.attr("momentum", 0.9);
     Value batch[2] = {batchMean, batchVariance};
     for (int i : {0, 1}) {
+      if (computed)
+        break;
       Value *state = c.state.running(c.in(3 + i));
       if (!state && !options.inference)
         return c.fail("its running statistics are not initializers of the graph");
@@ -69,7 +99,7 @@ static LogicalResult batchNorm(NodeContext &c) {
       (void)c.set(moved, 1 + i);
     }
     auto either = [&](Value ours, Value theirs) -> Value {
-      if (options.inference) // what the graph says is all there is
+      if (options.inference || computed) // what the graph says is all there is
         return ours;
       return train::InTrainingOp::create(tb.b(), tb.loc(), ours.getType(), ours, theirs);
     };

@@ -50,6 +50,26 @@ bool isComputed(Type element) {
          element.isSignlessInteger(64);
 }
 
+unsigned unsignedBitsOf(Type element) {
+  return element.isUnsignedInteger() ? element.getIntOrFloatBitWidth() : 0;
+}
+
+Type carrierOf(Type element) {
+  unsigned bits = unsignedBitsOf(element);
+  if (bits == 0)
+    return element;
+  bool held = bits == 8 || bits == 16 || bits == 32;
+  return held ? IntegerType::get(element.getContext(), 2 * bits) : Type();
+}
+
+DenseElementsAttr toCarrier(DenseElementsAttr value) {
+  Type carrier = carrierOf(value.getElementType());
+  if (!carrier || carrier == value.getElementType())
+    return value;
+  unsigned bits = carrier.getIntOrFloatBitWidth();
+  return value.mapValues(carrier, [&](const APInt &number) { return number.zext(bits); });
+}
+
 double roundTo(Type element, double value) {
   if (element.isF32())
     return float(value);
@@ -230,6 +250,9 @@ std::optional<DimAttr> evaluateIntegers(StringRef op, Operands x, const Bounds &
     Interval ia = bounds.interval(a), ib = bounds.interval(b);
     if (ia.low && *ia.low >= 0 && ib.low && *ib.low >= 1)
       return op == "Div" ? train::floorDiv(a, b) : train::mod(a, b);
+    // -1 mod size, as in a roll by one.
+    if (op == "Mod" && ca && *ca < 0 && ib.low && *ib.low >= -*ca)
+      return b + a;
     if (op == "Div")
       if (DimAttr exact = train::divideExactly(a, b))
         return exact;

@@ -52,6 +52,13 @@ mlir::Value materialize(train::TrainBuilder &tb, mlir::DenseElementsAttr value);
 /// Whether the train dialect has tensors of this element type.
 bool isComputed(mlir::Type element);
 
+/// The signed type that holds every value of an unsigned one, which stands for it; the type itself
+/// where it is not unsigned, null where there is none.
+mlir::Type carrierOf(mlir::Type element);
+mlir::DenseElementsAttr toCarrier(mlir::DenseElementsAttr value);
+/// The width of an unsigned type, else 0.
+unsigned unsignedBitsOf(mlir::Type element);
+
 /// The nearest value of a float type.
 double roundTo(mlir::Type element, double value);
 

@@ -88,6 +88,24 @@ static LogicalResult tanhGrad(NodeContext &c) {
   return c.set(tb.mul(c.tensor(0), tb.sub(tb.scalarLike(y, 1), tb.mul(y, y))));
 }
 
+/// The gradient of a (log) softmax along one axis, from its output.
+static Value softmaxGradAlong(TrainBuilder &tb, Value dy, Value y, int64_t axis, bool isLog) {
+  Dims dims = train::getDims(dy);
+  auto total = [&](Value x) { return tb.broadcastAlong(tb.sum(x, {axis}), dims, {axis}); };
+  return isLog ? tb.sub(dy, tb.mul(tb.exp(y), total(dy)))
+               : tb.mul(y, tb.sub(dy, total(tb.mul(dy, y))));
+}
+
+/// The same along the axes from `axis` on as one.
+static Value flatSoftmaxGrad(NodeContext &c, Value dy, Value y, int64_t axis, bool isLog) {
+  Dims own = train::getDims(dy);
+  ArrayRef<DimAttr> dims = own;
+  Dims rows = {train::product(c.context(), dims.take_front(axis)),
+               train::product(c.context(), dims.drop_front(axis))};
+  Value dx = softmaxGradAlong(c.tb, c.tb.reshape(dy, rows), c.tb.reshape(y, rows), 1, isLog);
+  return c.tb.reshape(dx, own);
+}
+
 /// (Log)SoftmaxGrad(_13), of the output; without _13 along the axes from `axis` on as one.
 static LogicalResult softmaxGrad(NodeContext &c) {
   StringRef name = c.op.getOpType();
@@ -95,37 +113,47 @@ static LogicalResult softmaxGrad(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(flat ? 1 : -1)), c.rank(0));
   if (!axis || !areAlike(c, 2))
     return failure();
-  TrainBuilder &tb = c.tb;
+  bool isLog = name.starts_with("Log");
   Value dy = c.tensor(0), y = c.tensor(1);
-  if (flat) {
-    ArrayRef<DimAttr> dims = c.dims(0);
-    Dims rows = {train::product(c.context(), dims.take_front(*axis)),
-                 train::product(c.context(), dims.drop_front(*axis))};
-    dy = tb.reshape(dy, rows);
-    y = tb.reshape(y, rows);
-    axis = 1;
+  return c.set(flat ? flatSoftmaxGrad(c, dy, y, *axis, isLog)
+                    : softmaxGradAlong(c.tb, dy, y, *axis, isLog));
+}
+
+/// dY where the mask (input 1) has what was kept, scaled; null with a reason.
+static Value throughDropout(NodeContext &c, const DropoutForm &form) {
+  TrainBuilder &tb = c.tb;
+  Value dy = c.tensor(0), zero = tb.scalarLike(dy, 0);
+  if (!form.active || form.ratio == 0)
+    return dy;
+  if (c.dims(1) != c.dims(0)) {
+    (void)c.fail("its mask has another shape");
+    return {};
   }
-  Dims dims = train::getDims(dy);
-  auto total = [&](Value x) { return tb.broadcastAlong(tb.sum(x, {*axis}), dims, {*axis}); };
-  Value dx = name.starts_with("Log") ? tb.sub(dy, tb.mul(tb.exp(y), total(dy)))
-                                     : tb.mul(y, tb.sub(dy, total(tb.mul(dy, y))));
-  return c.set(tb.reshape(dx, c.dims(0)));
+  if (form.ratio == 1)
+    return zero;
+  Value scaled = tb.mul(dy, tb.scalarLike(dy, 1 / (1 - form.ratio)));
+  return tb.select(c.tensor(1), scaled, zero);
 }
 
 static LogicalResult dropoutGrad(NodeContext &c) {
   std::optional<DropoutForm> form = c.needFloat(0) ? dropoutForm(c, 2, 3) : std::nullopt;
+  Value dx = form ? throughDropout(c, *form) : Value();
+  return dx ? c.set(dx) : failure();
+}
+
+/// Of BiasSoftmaxDropout: dY, mask, softmax, ratio.
+static LogicalResult softmaxDropoutGrad(NodeContext &c) {
+  std::optional<DropoutForm> form = c.needFloat(0) ? dropoutForm(c, 3, 4) : std::nullopt;
   if (!form)
     return failure();
-  if (!form->active || form->ratio == 0)
-    return c.alias(c.in(0));
-  if (c.dims(1) != c.dims(0))
-    return c.fail("its mask has another shape");
-  TrainBuilder &tb = c.tb;
-  Value dy = c.tensor(0), zero = tb.scalarLike(dy, 0);
-  if (form->ratio == 1)
-    return c.set(zero);
-  Value scaled = tb.mul(dy, tb.scalarLike(dy, 1 / (1 - form->ratio)));
-  return c.set(tb.select(c.tensor(1), scaled, zero));
+  form->active = c.state.options->dropout != DropoutMode::Off;
+  if (c.element(2) != c.element(0) || c.dims(2) != c.dims(0))
+    return c.fail("its softmax differs from its output gradient in type or shape");
+  Value dy = throughDropout(c, *form);
+  std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(1)), c.rank(0));
+  if (!dy || !axis)
+    return failure();
+  return c.set(flatSoftmaxGrad(c, dy, c.tensor(2), *axis, /*isLog=*/false));
 }
 
 //===- Losses -------------------------------------------------------------===//
@@ -400,6 +428,61 @@ static LogicalResult convGrad(NodeContext &c) {
   return throughForward(c, type, {&c.in(1), &c.in(2)});
 }
 
+/// The gradient of the pool whose indices these are; that pool knows the sizes of what it read.
+static LogicalResult maxPoolGrad(NodeContext &c) {
+  auto pool = c.op.getInputs()[1].getDefiningOp<onnx::NodeOp>();
+  if (!pool || pool.getOpType() != "MaxPool" || !pool.getDomain().empty())
+    return c.fail("its indices are not those of a MaxPool in the graph, whose input it needs");
+  auto dx = c.needFloat(0) ? gradientOf(c, "MaxPool", {&c.state.valueOf(pool.getInputs()[0])},
+                                        c.tensor(0), {0}, pool.getNodeAttributes())
+                           : FailureOr<SmallVector<Value>>(failure());
+  return failed(dx) ? failure() : c.set((*dx)[0]);
+}
+
+/// The sizes of what an average pool read, of whose gradient there is only dY: those of the type
+/// that the file gives the result, or of the one pool that is like this gradient.
+static std::optional<Dims> pooledDims(NodeContext &c) {
+  Dims dims(c.dims(0).begin(), c.dims(0).begin() + 2);
+  auto type = dyn_cast<RankedTensorType>(c.op.getOutputs()[0].getType());
+  if (type && type.getRank() == c.rank(0) &&
+      llvm::none_of(type.getShape().drop_front(2), ShapedType::isDynamic)) {
+    for (int64_t size : type.getShape().drop_front(2))
+      dims.push_back(c.dim(size));
+    return dims;
+  }
+  std::optional<Dims> found;
+  for (auto pool : c.op->getParentOfType<onnx::GraphOp>().getOps<onnx::NodeOp>()) {
+    if (pool.getOpType() != "AveragePool" || !pool->isBeforeInBlock(c.op) ||
+        pool.getNodeAttributes() != c.op.getNodeAttributes() ||
+        c.state.valueOf(pool.getOutputs()[0]).dims != c.dims(0))
+      continue;
+    const Dims &read = c.state.valueOf(pool.getInputs()[0]).dims;
+    if (found && *found != read) {
+      (void)c.fail("the sizes of its result are not known: two pools that it may belong to read "
+                   "different ones; export the model with sizes that are known, or fix them with "
+                   "--dim");
+      return std::nullopt;
+    }
+    found = read;
+  }
+  if (!found)
+    (void)c.fail("the sizes of its result are not known: neither the file gives them, nor is there "
+                 "an AveragePool with its attributes");
+  return found;
+}
+
+static LogicalResult averagePoolGrad(NodeContext &c) {
+  if (!c.needFloat(0) || c.rank(0) < 3)
+    return c.fail("it needs floats [batch, channels, axes...]");
+  std::optional<Dims> dims = pooledDims(c);
+  if (!dims)
+    return failure();
+  Value x = c.tb.full(*dims, c.element(0), 0);
+  auto dx =
+      gradientOf(c, "AveragePool", {&asInput(c, x)}, c.tensor(0), {0}, c.op.getNodeAttributes());
+  return failed(dx) ? failure() : c.set((*dx)[0]);
+}
+
 static LogicalResult resizeGrad(NodeContext &c) {
   SmallVector<LegalValue *> inputs = {&c.in(1)};
   for (int64_t i : {2, 3})
@@ -430,6 +513,7 @@ void registerGradients(HandlerTable &table) {
     add(name, softmaxGrad, 2);
   add("DropoutGrad", dropoutGrad, 2);
   add("BitmaskDropoutGrad", dropoutGrad, 2);
+  add("SoftmaxDropoutGrad", softmaxDropoutGrad, 3);
   add("SoftmaxCrossEntropyLossGrad", crossEntropyGrad, 3);
   add("SoftmaxCrossEntropyLossInternalGrad", crossEntropyGrad, 3);
   add("LayerNormalizationGrad", layerNormGrad, 5);
@@ -445,6 +529,9 @@ void registerGradients(HandlerTable &table) {
   add("ConvGrad", convGrad, 3);
   add("ConvTransposeGrad", convGrad, 3);
   add("ResizeGrad", resizeGrad, 2);
+  // These two are in the default domain.
+  table.add("MaxPoolGrad", maxPoolGrad, 2, 1);
+  table.add("AveragePoolGrad", averagePoolGrad, 1, 1);
   for (StringRef name : {"com.microsoft::GatherGrad", "com.microsoft::GatherNDGrad"})
     table.entries[name].kinds = HandlerTable::kIntegers;
   add("InPlaceAccumulatorV2", accumulator, 2);

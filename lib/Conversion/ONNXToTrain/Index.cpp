@@ -45,7 +45,21 @@ static LogicalResult gather(NodeContext &c) {
     if (std::optional<int64_t> position = positionAxis(c.in(1).tensor))
       if (DimAttr run = c.dims(1)[*position]; !c.state.bounds.atMost(run, c.dim(*size)))
         c.state.bounds.demandAtMost(run, *size);
-  return c.set(tb.gather(c.tensor(0), c.tensor(1), *axis));
+  Value y = tb.gather(c.tensor(0), c.tensor(1), *axis);
+  // An embedding's row for padding is not trained: PyTorch's argument, by the exporter's note on the
+  // node.
+  auto padding = dyn_cast_or_null<IntegerAttr>(c.rawAttr("padding_idx"));
+  if (padding && isa<FloatType>(c.element(0)) && isa<BlockArgument>(c.tensor(0)) &&
+      !c.state.options->inference) {
+    Value isPadding =
+        tb.compare("eq", c.tensor(1), tb.scalarLike(c.tensor(1), double(padding.getInt())));
+    Axes axes;
+    for (int64_t i = 0; i < c.rank(1); ++i)
+      axes.push_back(*axis + i);
+    y = tb.select(tb.broadcast(isPadding, train::getDims(y), axes),
+                  train::DetachOp::create(tb.b(), tb.loc(), y.getType(), y), y);
+  }
+  return c.set(y);
 }
 
 static LogicalResult gatherElements(NodeContext &c) {
@@ -189,13 +203,14 @@ void registerIndex(HandlerTable &table) {
   table.add("OneHot", oneHot, 3, 9);
   table.add("CumSum", cumSum, 2, 11);
   table.add("CumProd", cumProd, 2, 26);
-  for (StringRef name : {"NonZero", "Compress", "Unique", "NonMaxSuppression"})
+  table.entries["OneHot"].typedAs = 2;
+  for (StringRef name : {"Unique", "NonMaxSuppression"})
     table.add(name, dataDependent, 1, 1);
   using Table = HandlerTable;
   table.describe({"Gather", "GatherElements", "GatherND"}, Table::kAll);
   table.describe({"OneHot"}, Table::kNumbers);
   table.describe({"CumSum", "CumProd"}, Table::kNumbers);
-  table.describe({"NonZero", "Compress", "Unique", "NonMaxSuppression"}, 0, false);
+  table.describe({"Unique", "NonMaxSuppression"}, 0, false);
 }
 
 } // namespace trainc::legalize

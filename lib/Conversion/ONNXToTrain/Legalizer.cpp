@@ -5,6 +5,7 @@
 #include "Legalizer.h"
 
 #include "ExportHazards.h"
+#include "Selection.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
@@ -27,6 +28,7 @@ static void registerAll(HandlerTable &table) {
   registerSignal(table);
   registerControlFlow(table);
   registerIndex(table);
+  registerSelection(table);
   registerSequence(table);
   registerLinear(table);
   registerNorm(table);
@@ -176,7 +178,7 @@ const HandlerTable::Entry *Legalizer::entryOf(onnx::NodeOp node) {
 }
 
 /// Finds the outputs that are gradients or new values of initializers: by what the importer said of
-/// them, gradients also by their name.
+/// them, or by their names.
 LogicalResult Legalizer::findPorts() {
   llvm::StringSet<> initializers;
   for (auto op : graph.getOps<onnx::InitializerOp>())
@@ -187,21 +189,24 @@ LogicalResult Legalizer::findPorts() {
     if (auto updates = graph.getResultAttrOfType<StringAttr>(i, onnx::kUpdatesAttr)) {
       name = updates.getValue();
       isUpdate = true;
+      result.ownUpdates = !options->inference;
     } else if (auto of = graph.getResultAttrOfType<StringAttr>(i, onnx::kGradientOfAttr)) {
       name = of.getValue();
+    } else if (name.consume_front("update/")) {
+      isUpdate = true;
     } else if (!name.consume_front("grad/")) {
       continue;
     }
     if (!options->inference && !initializers.contains(name))
-      return error("the output '" + output + "' is named as the gradient of an initializer '" +
-                   name + "', which the graph does not have");
+      return error("the output '" + output + "' is named as the " +
+                   (isUpdate ? "new value" : "gradient") + " of an initializer '" + name +
+                   "', which the graph does not have");
     (isUpdate ? updateOutputs : gradientOutputs)[i] = name;
     if (!isUpdate)
       rule.addGradient(name);
   }
   // Predictions need neither: nothing is trained, so none is taken.
   result.ownGradients = !gradientOutputs.empty() && !options->inference;
-  result.ownUpdates = !updateOutputs.empty() && !options->inference;
   return success();
 }
 
@@ -245,10 +250,15 @@ LogicalResult Legalizer::addInitializers() {
     if (!isLive(op) && !wanted)
       continue;
     LegalValue &value = valueOf(op.getResult());
+    auto dense = dyn_cast_or_null<DenseElementsAttr>(op.getValueAttr());
+    if (dense && unsignedBitsOf(element)) {
+      value.unsignedBits = unsignedBitsOf(element);
+      dense = toCarrier(dense);
+      element = dense.getElementType();
+    }
     value.element = element;
     for (int64_t size : cast<RankedTensorType>(op.getType()).getShape())
       value.dims.push_back(DimAttr::constant(builder.getContext(), size));
-    auto dense = dyn_cast_or_null<DenseElementsAttr>(op.getValueAttr());
     if (!isComputed(element))
       return error("initializer '" + op.getName() + "': its element type ")
              << element << " is not supported";
@@ -305,11 +315,15 @@ LogicalResult Legalizer::addInputs() {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type)
       return error("input '" + name + "' is not a tensor of known rank");
-    Type element = type.getElementType();
-    if (!isComputed(element))
-      return error("input '" + name + "': its element type ") << element << " is not supported";
+    // The runtime widens what the data hold.
+    Type element = carrierOf(type.getElementType());
+    if (!element || !isComputed(element))
+      return error("input '" + name + "': its element type ")
+             << type.getElementType() << " is not supported"
+             << (element ? "" : "; cast it to int64 before exporting");
     LegalValue &value = valueOf(argument);
     value.element = element;
+    value.unsignedBits = unsignedBitsOf(type.getElementType());
     SmallVector<StringRef> names = graph.getInputDims(i);
     for (auto [axis, size] : llvm::enumerate(type.getShape()))
       value.dims.push_back(ShapedType::isDynamic(size)
@@ -413,6 +427,12 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
       addProblem(node, context.reason.empty() ? Twine("it is malformed") : Twine(context.reason));
     return poison();
   }
+  if (int64_t source = entry->typedAs; source >= 0 && source < context.numInputs())
+    if (unsigned bits = context.has(source) ? context.in(source).unsignedBits : 0)
+      for (Value output : node.getOutputs())
+        if (LegalValue &result = valueOf(output);
+            result.isSequence || result.element == context.element(source))
+          context.wrap(result, bits);
   bool tooMany = llvm::any_of(
       node.getOutputs(), [&](Value output) { return hasTooManyElements(valueOf(output).dims); });
   for (Operation *op = before         ? before->getNextNode()
@@ -450,10 +470,11 @@ bool Legalizer::legalizeSubgraph(Region &region, ArrayRef<LegalValue *> argument
     if (auto initializer = dyn_cast<onnx::InitializerOp>(op)) {
       LegalValue &value = valueOf(initializer.getResult());
       auto type = cast<RankedTensorType>(initializer.getType());
-      value.element = type.getElementType();
+      value.constant = toCarrier(cast<DenseElementsAttr>(*initializer.getValue()));
+      value.element = value.constant.getElementType();
+      value.unsignedBits = unsignedBitsOf(type.getElementType());
       for (int64_t size : type.getShape())
         value.dims.push_back(DimAttr::constant(builder.getContext(), size));
-      value.constant = cast<DenseElementsAttr>(*initializer.getValue());
     } else if (auto node = dyn_cast<onnx::NodeOp>(op)) {
       legalizeNode(node);
     }
@@ -660,6 +681,23 @@ LogicalResult Legalizer::finish() {
   }
   func::ReturnOp::create(builder, graph.getLoc(), outputs);
   removeUnused();
+  llvm::DenseSet<Operation *> left;
+  function.walk([&](Operation *op) { left.insert(op); });
+  llvm::erase_if(selections, [&](const Selection &selection) {
+    if (left.contains(selection.rows.getDefiningOp()))
+      return false;
+    bounds.symbols.erase(builder.getStringAttr(*selection.size.getSymbol()));
+    return true;
+  });
+  for (const Selection &selection : selections) {
+    auto symbol = builder.getStringAttr(*selection.size.getSymbol());
+    if (bounds.symbols.find(symbol)->second.max)
+      return error("the number of rows that a mask selects is bounded by a table, which only the "
+                   "data can say; multiply by the mask instead of selecting with it");
+    bounds.symbols.erase(symbol);
+  }
+  if (failed(resolveSelections(function, selections)))
+    return failure();
   if (!options->inference && result.trained.empty() && !result.ownUpdates)
     return error("nothing is trainable: no float initializer that reaches the loss is chosen; see "
                  "--trainable and --freeze");

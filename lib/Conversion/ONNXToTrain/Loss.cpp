@@ -5,6 +5,8 @@
 
 #include "ExportHazards.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace mlir;
 using trainc::train::TrainBuilder;
 
@@ -22,18 +24,65 @@ static Value classesLast(NodeContext &c, Value x) {
   return c.tb.transpose(x, permutation);
 }
 
+/// Labels that are probabilities, one a class. ONNX does not have them, but PyTorch's exporters
+/// write cross_entropy with such targets into this operator: -sum of p * log_softmax a row, and the
+/// mean over all rows.
+static LogicalResult softLoss(NodeContext &c, StringRef reduction, double smoothing) {
+  if (c.element(1) != c.element(0) || c.dims(1) != c.dims(0))
+    return c.fail("its labels are floats, and not one probability for each score");
+  TrainBuilder &tb = c.tb;
+  Value scores = classesLast(c, c.tensor(0)), target = classesLast(c, c.tensor(1));
+  int64_t last = c.rank(0) - 1;
+  if (smoothing != 0) {
+    Value share = tb.splat(tb.dim(c.dims(0)[1], c.element(0)), target);
+    share = tb.div(tb.scalarLike(target, smoothing), share);
+    target = tb.add(tb.mul(target, tb.scalarLike(target, 1 - smoothing)), share);
+  }
+  Value logarithms = train::LogSoftmaxOp::create(tb.b(), tb.loc(), scores.getType(), scores, last);
+  Value terms = tb.neg(tb.mul(target, logarithms));
+  if (c.has(2))
+    terms = tb.mul(terms, tb.broadcast(c.tensor(2), train::getDims(terms), {last}));
+  Value rows = tb.sum(terms, {last});
+  if (reduction == "none")
+    return c.set(rows);
+  Value total = tb.sumAll(rows);
+  if (reduction == "sum")
+    return c.set(total);
+  return c.set(tb.div(total, tb.dim(train::getNumElements(rows.getType()), c.element(0))));
+}
+
+/// PyTorch's label smoothing: a row's loss for all classes alike, averaged.
+static Value smooth(NodeContext &c, Value scores) {
+  TrainBuilder &tb = c.tb;
+  int64_t last = train::getRank(scores) - 1;
+  Value terms = train::LogSoftmaxOp::create(tb.b(), tb.loc(), scores.getType(), scores, last);
+  if (c.has(2))
+    terms = tb.mul(terms, tb.broadcast(c.tensor(2), train::getDims(terms), {last}));
+  return tb.neg(tb.mean(terms, {last}));
+}
+
 static LogicalResult loss(NodeContext &c) {
   TrainBuilder &tb = c.tb;
   bool fromLogits = c.op.getOpType().starts_with("SoftmaxCrossEntropyLoss");
   StringRef reduction = c.attr("reduction", "mean");
   if (reduction != "mean" && reduction != "sum" && reduction != "none")
     return c.fail("reduction = '" + reduction + "' is unknown");
+  if (c.has(2) && (c.element(2) != c.element(0) || c.rank(2) != 1))
+    return c.fail("its weights need one number a class, of the scores' type");
+  double smoothing = c.attr("label_smoothing", 0.0);
+  if (smoothing != 0)
+    c.state.warnings.emplace_back(
+        tb.loc(),
+        llvm::formatv("PyTorch's exporter left the label smoothing of {0} out of the graph; it is "
+                      "applied, as the exporter's note on the node says",
+                      smoothing));
+  if (fromLogits && c.rank(0) >= 2 && isa<FloatType>(c.element(0)) &&
+      isa<FloatType>(c.element(1)) && !c.used(1))
+    return softLoss(c, reduction, smoothing);
   if (c.rank(0) < 2 || c.rank(1) != c.rank(0) - 1)
     return c.fail("it needs scores [N, C, ...] and labels [N, ...]");
   if (!isa<FloatType>(c.element(0)) || !isa<IntegerType>(c.element(1)))
     return c.fail("it needs float scores and integer labels");
-  if (c.has(2) && (c.element(2) != c.element(0) || c.rank(2) != 1))
-    return c.fail("its weights need one number a class, of the scores' type");
   if (c.element(1).isInteger(1))
     return c.fail("its labels are booleans");
   Dims expected = c.dims(0);
@@ -81,6 +130,13 @@ static LogicalResult loss(NodeContext &c) {
     if (counts)
       weights = tb.select(counts, weights, tb.scalarLike(weights, 0));
     rows = tb.mul(rows, weights);
+  }
+  if (smoothing != 0) {
+    Value even = smooth(c, scores);
+    if (counts)
+      even = tb.select(counts, even, tb.scalarLike(even, 0));
+    rows = tb.add(tb.mul(rows, tb.scalarLike(rows, 1 - smoothing)),
+                  tb.mul(even, tb.scalarLike(even, smoothing)));
   }
   if (reduction == "none") {
     (void)c.set(rows);

@@ -241,25 +241,59 @@ static LogicalResult clip(NodeContext &c) {
 
 //===- Cast, Where --------------------------------------------------------===//
 
-static LogicalResult castTo(NodeContext &c, Type element) {
+static LogicalResult castTo(NodeContext &c, Type element, unsigned unsignedBits) {
   for (Type type : {c.element(0), element})
     if (!type || !isComputed(type))
       return c.fail("it casts from or to an element type that is not supported (complex numbers "
                     "are what PyTorch's older exporter writes for attention in bfloat16: use the "
                     "dynamo one)");
-  if (c.element(0) == element)
+  if (c.element(0) == element && c.in(0).unsignedBits == unsignedBits)
     return c.alias(c.in(0));
-  if (const Content *known = c.content(0))
-    if (std::optional<Content> result = castContent(*known, element))
-      return c.set(std::move(*result));
-  return c.set(c.tb.cast(c.tensor(0), element));
+  std::optional<Content> known;
+  if (const Content *operand = c.content(0))
+    known = castContent(*operand, element);
+  Value x;
+  if (known) {
+    (void)c.set(std::move(*known));
+  } else {
+    x = c.tensor(0);
+    // Reals beyond the signed type that stands for an unsigned one.
+    if (unsignedBits && isa<FloatType>(c.element(0)))
+      x = c.tb.cast(x, c.tb.b().getI64Type());
+    (void)c.set(c.tb.cast(x, element));
+  }
+  if (unsignedBits)
+    c.wrap(c.state.valueOf(c.op.getOutputs()[0]), unsignedBits);
+  return success();
 }
 
 static LogicalResult cast(NodeContext &c) {
-  return castTo(c, c.elementType(c.attr("to", int64_t(0))));
+  int64_t to = c.attr("to", int64_t(0));
+  return castTo(c, c.elementType(to), NodeContext::unsignedBits(to));
 }
 
-static LogicalResult castLike(NodeContext &c) { return castTo(c, c.element(1)); }
+static LogicalResult castLike(NodeContext &c) {
+  return castTo(c, c.element(1), c.in(1).unsignedBits);
+}
+
+/// x * 2 ^ y or x / 2 ^ y, of unsigned integers.
+static LogicalResult bitShift(NodeContext &c) {
+  StringRef direction = c.attr("direction", "");
+  if (!c.in(0).unsignedBits || c.element(1) != c.element(0))
+    return c.fail("it is supported only on unsigned integers");
+  if (direction != "LEFT" && direction != "RIGHT")
+    return c.fail("its direction '" + direction + "' is unknown");
+  std::optional<SmallVector<Value>> inputs = broadcastInputs(c);
+  if (!inputs)
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Type wide = tb.b().getI64Type();
+  Value x = tb.cast((*inputs)[0], wide), y = tb.cast((*inputs)[1], wide);
+  // Beyond the width of x every bit is gone.
+  y = tb.min(y, tb.scalarLike(y, 62));
+  Value power = tb.pow(tb.scalarLike(y, 2), y);
+  return c.set(tb.cast(direction == "LEFT" ? tb.mul(x, power) : tb.div(x, power), c.element(0)));
+}
 
 static LogicalResult where(NodeContext &c) {
   if (c.element(1) != c.element(2) || !c.element(0).isInteger(1))
@@ -297,7 +331,10 @@ void registerMath(HandlerTable &table) {
   table.entries["Clip"].settings = {1, 2};
   table.add("Cast", cast, 1, 6);
   table.add("CastLike", castLike, 2, 15);
+  table.entries["Cast"].typedAs = table.entries["CastLike"].typedAs = -1;
+  table.addExact("BitShift", bitShift, 2, 11);
   table.addExact("Where", where, 3, 9);
+  table.entries["Where"].typedAs = 1;
   using Table = HandlerTable;
   table.describe({"Add", "Sub", "Mul", "Div", "Pow", "Mod", "Clip", "Sum", "Mean", "PRelu"},
                  Table::kNumbers);
@@ -306,7 +343,7 @@ void registerMath(HandlerTable &table) {
   table.describe({"Equal"}, Table::kAll, false);
   table.describe({"And", "Or", "Xor"}, Table::kBooleans, false);
   table.describe({"Where"}, Table::kBooleans);
-  table.describe({"BitwiseAnd", "BitwiseOr", "BitwiseXor"}, Table::kIntegers, false);
+  table.describe({"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"}, Table::kIntegers, false);
 }
 
 } // namespace trainc::legalize

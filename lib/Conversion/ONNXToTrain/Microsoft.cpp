@@ -127,11 +127,35 @@ static LogicalResult biasDropout(NodeContext &c) {
   return c.set(y);
 }
 
-/// Softmax of data + bias, along the axes from `axis` on as one, as before opset 13.
-static LogicalResult biasSoftmax(NodeContext &c) {
+/// Bitmask(Bias)Dropout: masks of 32 elements a word, which only their gradient knows how to read;
+/// here they are the masks of Dropout.
+static bool isMaskOpaque(NodeContext &c) {
+  if (llvm::all_of(c.op.getOutputs()[1].getUsers(), [](Operation *user) {
+        auto node = dyn_cast<onnx::NodeOp>(user);
+        return node && node.getOpType() == "BitmaskDropoutGrad";
+      }))
+    return true;
+  (void)c.fail("its mask of bits is read by others than BitmaskDropoutGrad; use " +
+               c.op.getOpType().drop_front(StringRef("Bitmask").size()));
+  return false;
+}
+
+static LogicalResult bitmaskDropout(NodeContext &c) {
+  if (c.numOutputs() > 1 && !isMaskOpaque(c))
+    return failure();
+  return c.state.legalizeWith("Dropout", c);
+}
+
+static LogicalResult bitmaskBiasDropout(NodeContext &c) {
+  return c.numOutputs() > 1 && !isMaskOpaque(c) ? failure() : biasDropout(c);
+}
+
+/// Softmax of data + bias, along the axes from `axis` on as one, as before opset 13; null with a
+/// reason.
+static Value softmaxWithBias(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(1)), c.rank(0));
   if (!axis || !c.needFloat(0))
-    return failure();
+    return {};
   TrainBuilder &tb = c.tb;
   Value bias = c.tensor(1);
   if (!c.attr("is_inner_broadcast", int64_t(1)) && c.rank(1) < c.rank(0)) {
@@ -142,14 +166,32 @@ static LogicalResult biasSoftmax(NodeContext &c) {
     bias = tb.reshape(bias, dims);
   }
   std::optional<Dims> common = c.broadcastDims({c.dims(0), train::getDims(bias)});
-  if (!common || *common != c.dims(0))
-    return c.fail("its bias does not fit its data");
+  if (!common || *common != c.dims(0) || c.element(1) != c.element(0)) {
+    (void)c.fail("its bias does not fit its data");
+    return {};
+  }
   Value x = tb.add(c.tensor(0), c.broadcastTo(bias, c.dims(0)));
   ArrayRef<DimAttr> dims = c.dims(0);
   x = tb.reshape(x, {train::product(c.context(), dims.take_front(*axis)),
                      train::product(c.context(), dims.drop_front(*axis))});
   Value y = train::SoftmaxOp::create(tb.b(), tb.loc(), x.getType(), x, 1, /*guarded=*/false);
-  return c.set(tb.reshape(y, c.dims(0)));
+  return tb.reshape(y, c.dims(0));
+}
+
+static LogicalResult biasSoftmax(NodeContext &c) {
+  Value y = softmaxWithBias(c);
+  return y ? c.set(y) : failure();
+}
+
+/// The same and dropout, which is active in training; the softmax itself is its third result.
+static LogicalResult biasSoftmaxDropout(NodeContext &c) {
+  Value y = softmaxWithBias(c);
+  std::optional<DropoutForm> form = y ? dropoutForm(c, 2, 3) : std::nullopt;
+  if (!form)
+    return failure();
+  form->active = c.state.options->dropout != DropoutMode::Off;
+  (void)c.set(y, 2);
+  return c.set(applyDropout(c, y, *form, 1));
 }
 
 /// Axes along which operands of these shapes were repeated, from last to first.
@@ -177,6 +219,77 @@ static LogicalResult reduceSum(NodeContext &c) {
   return failed(sum) ? failure() : c.alias(**sum);
 }
 
+//===- Operators that are refused -----------------------------------------===//
+
+namespace {
+/// Operators, in the domain of ONNX Runtime unless they name another, and what to do instead.
+struct Refusal {
+  StringLiteral operators, wayOut;
+};
+} // namespace
+
+static constexpr Refusal refusals[] = {
+    {"YieldOp PythonOp PythonOpGrad TritonOp org.pytorch.aten::ATen",
+     "it calls PyTorch in the middle of a graph of ORTModule; export the model itself, which "
+     "trainc "
+     "differentiates, or generate artifacts"},
+    {"AdamWOptimizer SGDOptimizerV2 InplaceClipGradNorm",
+     "this is an optimizer model; give trainc the training model, or the folder of both"},
+    {"InPlaceAccumulator ZeroGradient SGDOptimizer AdamOptimizer LambOptimizer MixedPrecisionScale "
+     "IsFinite IsAllFinite All ReduceAllL2 SoftmaxCrossEntropy SoftmaxCrossEntropyGrad "
+     "SparseSoftmaxCrossEntropy ::SparseSoftmaxCrossEntropy ::SparseSoftmaxCrossEntropyGrad Group "
+     "PassThrough View BatchScale SummaryScalar SummaryHistogram SummaryMerge SummaryText",
+     "it is of training graphs before ONNX Runtime 1.14 (ORTTrainer); give trainc the forward "
+     "model "
+     "and an --optimizer, or generate artifacts from it"},
+    {"NcclAllReduce NcclAllGather NcclReduceScatter AdasumAllReduce Send Recv MegatronF MegatronG "
+     "RecordEvent WaitEvent",
+     "the graph is one part of a training on several devices; export the model for one"},
+    {"FlattenAndUnpad PadAndUnflatten",
+     "it moves rows whose number only the data tell; export the model without the elimination of "
+     "padding (ORTMODULE_ENABLE_EMBEDDING_SPARSE_OPTIMIZER=0)"},
+    {"FakeQuant FakeQuantGrad MatMulBnb4",
+     "quantized training is not supported; export the model unquantized"},
+    {"LSTMTraining LSTMGrad GRUTraining GRUGrad",
+     "gradients of recurrent layers in the graph are not supported; give trainc the forward model, "
+     "whose LSTM and GRU it differentiates itself"},
+    {"InvertibleLayerNormalizationGrad",
+     "it computes from the layer's output what it does not keep; generate the graph without "
+     "invertible layer normalization"},
+    {"GistBinarizeEncoder GistBinarizeDecoder GistPack1Encoder GistPack1Decoder GistPack8Encoder "
+     "GistPack8Decoder GistPack16Encoder GistPack16Decoder GistPackMsfp15Encoder "
+     "GistPackMsfp15Decoder",
+     "it packs what the backward pass reads; generate the graph without Gist, and let trainc "
+     "decide what is kept"},
+};
+
+/// Its name in the table of handlers.
+static std::string refusedName(StringRef op) {
+  if (op.consume_front("::"))
+    return op.str();
+  return op.contains("::") ? op.str() : ("com.microsoft::" + op).str();
+}
+
+static LogicalResult refused(NodeContext &c) {
+  StringRef domain = c.op.getDomain();
+  std::string name =
+      domain.empty() ? c.op.getOpType().str() : (domain + "::" + c.op.getOpType()).str();
+  for (const Refusal &refusal : refusals)
+    for (StringRef op : llvm::split(refusal.operators, ' '))
+      if (refusedName(op) == name)
+        return c.fail(refusal.wayOut);
+  return failure();
+}
+
+static void registerRefused(HandlerTable &table) {
+  for (const Refusal &refusal : refusals)
+    for (StringRef op : llvm::split(refusal.operators, ' ')) {
+      std::string name = refusedName(op);
+      table.add(name, refused, 0, 1);
+      table.describe({name}, 0, false);
+    }
+}
+
 void registerMicrosoft(HandlerTable &table) {
   auto name = [](StringRef op) { return ("com.microsoft::" + op).str(); };
   table.add(name("Gelu"), gelu, 1, 1);
@@ -189,7 +302,15 @@ void registerMicrosoft(HandlerTable &table) {
   table.addVariadic(name("ConcatTraining"), concatTraining, 1);
   table.add(name("ReduceSumTraining"), reduceSum, 2, 1);
   table.add(name("BiasDropout"), biasDropout, 2, 1);
+  table.add(name("BitmaskDropout"), bitmaskDropout, 1, 1);
+  table.add(name("BitmaskBiasDropout"), bitmaskBiasDropout, 2, 1);
+  for (StringRef op : {"BiasDropout", "BitmaskBiasDropout"})
+    table.entries[name(op)].settings = {3, 4};
+  table.entries[name("BitmaskDropout")].settings = {1, 2};
   table.add(name("BiasSoftmax"), biasSoftmax, 2, 1);
+  table.add(name("BiasSoftmaxDropout"), biasSoftmaxDropout, 2, 1);
+  table.entries[name("BiasSoftmaxDropout")].settings = {2};
+  registerRefused(table);
   table.add(name("BroadcastGradientArgs"), broadcastGradientArgs, 2, 1);
   table.describe({name("ConcatTraining")}, HandlerTable::kAll);
   table.describe({name("BroadcastGradientArgs")}, HandlerTable::kIntegers, false);
@@ -199,7 +320,6 @@ void registerMicrosoft(HandlerTable &table) {
     entry.since = 1;
     table.entries[name(op)] = entry;
   };
-  alias("BitmaskDropout", "Dropout");
   alias("ShrunkenGather", "Gather");
   alias("SplitTraining", "Split");
   alias("NegativeLogLikelihoodLossInternal", "NegativeLogLikelihoodLoss");

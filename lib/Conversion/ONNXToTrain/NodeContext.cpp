@@ -159,6 +159,12 @@ Type NodeContext::elementType(int64_t dataType) {
   switch (dataType) {
   case 1:
     return b.getF32Type();
+  case 2: // unsigned types: the signed ones that stand for them
+    return b.getI16Type();
+  case 4:
+    return b.getI32Type();
+  case 12:
+    return b.getI64Type();
   case 3:
     return b.getI8Type();
   case 5:
@@ -178,6 +184,32 @@ Type NodeContext::elementType(int64_t dataType) {
   default:
     return {};
   }
+}
+
+unsigned NodeContext::unsignedBits(int64_t dataType) {
+  return dataType == 2 ? 8 : dataType == 4 ? 16 : dataType == 12 ? 32 : 0;
+}
+
+void NodeContext::wrap(LegalValue &result, unsigned bits) {
+  for (LegalValue *part : result.sequence)
+    wrap(*part, bits);
+  if (result.isSequence || result.unsignedBits == bits)
+    return;
+  result.unsignedBits = bits;
+  int64_t largest = (int64_t(1) << bits) - 1;
+  if (result.constant && !result.content && !result.tensor)
+    (void)state.contentOf(result);
+  if (result.content && result.content->constants()) {
+    for (Scalar &value : result.content->values)
+      value.dim = dim(*value.dim.getConstant() & largest);
+    result.constant = {};
+    result.tensor = {};
+    return;
+  }
+  Value x = state.tensorOf(result);
+  result.content.reset();
+  result.constant = {};
+  result.tensor = tb.logicalAnd(x, tb.scalarLike(x, double(largest)));
 }
 
 std::optional<int64_t> NodeContext::axis(int64_t value, int64_t rank) {

@@ -25,6 +25,8 @@ struct LegalValue {
   /// Known elements, large or small.
   mlir::DenseElementsAttr constant;
   std::optional<Content> content;
+  /// Of an unsigned integer, which a wider signed one stands for: its own width.
+  unsigned unsignedBits = 0;
   bool isSequence = false;
   llvm::SmallVector<LegalValue *> sequence;
 
@@ -32,6 +34,16 @@ struct LegalValue {
 };
 
 class NodeContext;
+
+/// Rows that a mask selects; Selection.h.
+struct Selection {
+  /// Booleans of one axis.
+  mlir::Value mask;
+  /// The position of each row, [size].
+  mlir::Value rows;
+  /// A symbol of its own.
+  DimAttr size;
+};
 
 /// State shared by the handlers of one legalization.
 class Legalization {
@@ -62,6 +74,7 @@ public:
   Bounds bounds;
   const LegalizeOptions *options = nullptr;
   std::vector<std::string> inactiveDropouts;
+  std::vector<Selection> selections;
   /// What the user should know once the graph is legalized.
   std::vector<std::pair<mlir::Location, std::string>> warnings;
 };
@@ -121,6 +134,10 @@ public:
   mlir::Attribute rawAttr(llvm::StringRef name);
   /// The type that a TensorProto.DataType stands for; null where the train dialect has none.
   mlir::Type elementType(int64_t dataType);
+  /// The width of a TensorProto.DataType that is unsigned, else 0.
+  static unsigned unsignedBits(int64_t dataType);
+  /// Makes a result an unsigned integer of so many bits: its numbers modulo 2 ^ bits.
+  void wrap(LegalValue &result, unsigned bits);
   /// Axis in [0, rank), or nullopt with a reason.
   std::optional<int64_t> axis(int64_t value, int64_t rank);
   std::optional<Axes> axes(llvm::ArrayRef<int64_t> values, int64_t rank);
@@ -169,6 +186,8 @@ struct HandlerTable {
     /// Inputs that say what the operator does (a ratio, bounds): no parameters, also where they are
     /// float initializers.
     llvm::SmallVector<int64_t> settings = {};
+    /// The input whose element type the results have; -1: they have another one.
+    int64_t typedAs = 0;
   };
   llvm::StringMap<Entry> entries;
   /// Says of operators that were added what floats with gradients, which is assumed, does not.
@@ -203,6 +222,7 @@ void registerOrder(HandlerTable &table);
 void registerSignal(HandlerTable &table);
 void registerControlFlow(HandlerTable &table);
 void registerIndex(HandlerTable &table);
+void registerSelection(HandlerTable &table);
 void registerSequence(HandlerTable &table);
 void registerLinear(HandlerTable &table);
 void registerNorm(HandlerTable &table);

@@ -107,6 +107,8 @@ static LogicalResult topK(NodeContext &c) {
   Value position = tb.iota(search, integer, *axis + 1);
   Value index = tb.sum(tb.select(hit, position, tb.scalarLike(position, 0)), {*axis + 1});
   (void)c.set(tb.gatherElements(x, index, *axis), 0);
+  if (unsigned bits = c.in(0).unsignedBits)
+    c.wrap(c.state.valueOf(c.op.getOutputs()[0]), bits);
   return c.set(index, 1);
 }
 
@@ -115,6 +117,8 @@ void registerOrder(HandlerTable &table) {
   table.add("ArgMin", argExtreme, 1, 1);
   table.add("Hardmax", hardmax, 1, 1);
   table.add("TopK", topK, 1, 1);
+  for (StringRef name : {"ArgMax", "ArgMin", "TopK"})
+    table.entries[name].typedAs = -1;
   using Table = HandlerTable;
   table.describe({"ArgMax", "ArgMin"}, Table::kNumbers, false);
   table.describe({"Hardmax"}, Table::kReals, false);

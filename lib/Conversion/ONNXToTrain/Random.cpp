@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Dropout. Its random numbers are keyed on the node's name, so that no pass can change a mask.
+// Random numbers: dropout, and what parameters begin with. They are keyed on the node's name, so
+// that no pass can change them.
 
 #include "Dropout.h"
+#include "dialects/Train/Philox.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 using namespace mlir;
 using trainc::train::TrainBuilder;
@@ -104,9 +108,78 @@ static LogicalResult dropout(NodeContext &c) {
   return c.set(applyDropout(c, c.tensor(0), *form, 1));
 }
 
+//===- Initial values -----------------------------------------------------===//
+
+/// Numbers of one node: independent standard normal ones (by Box and Muller), or uniform in [0, 1).
+static std::vector<double> drawNumbers(int64_t count, bool normal, uint64_t node, uint64_t seed) {
+  std::vector<double> numbers(llvm::alignTo(count, 4));
+  for (int64_t i = 0; i < count; i += 4) {
+    train::philox::Counter words = train::philox::philox4x32(
+        {uint32_t(i / 4), uint32_t(uint64_t(i / 4) >> 32), uint32_t(node), uint32_t(node >> 32)},
+        {uint32_t(seed), uint32_t(seed >> 32)});
+    for (int64_t k = 0; k < 4; ++k)
+      numbers[i + k] = words[k] * 0x1p-32;
+    for (int64_t k = 0; normal && k < 4; k += 2) {
+      double radius = std::sqrt(-2 * std::log(numbers[i + k] + 0x1p-32));
+      double angle = 2 * M_PI * numbers[i + k + 1];
+      numbers[i + k] = radius * std::cos(angle);
+      numbers[i + k + 1] = radius * std::sin(angle);
+    }
+  }
+  numbers.resize(count);
+  return numbers;
+}
+
+/// RandomNormal, RandomUniform, and their forms with the shape of an input, in a graph that runs
+/// once.
+static LogicalResult randomNumbers(NodeContext &c) {
+  StringRef name = c.op.getOpType();
+  if (!c.state.options->initialization)
+    return c.fail("random numbers that differ from step to step are those of Dropout only; what "
+                  "parameters begin with belongs in the initialization of training_info, or comes "
+                  "from trainc-run --init");
+  bool normal = name.contains("Normal"), like = name.ends_with("Like");
+  if (like && c.numInputs() != 1)
+    return c.fail("it needs one input, whose shape its result has");
+  int64_t given = c.attr("dtype", int64_t(like ? 0 : 1));
+  Type element = given ? c.elementType(given) : c.element(0);
+  if (!isa_and_nonnull<FloatType>(element))
+    return c.fail("its dtype is no float");
+  SmallVector<int64_t> shape;
+  int64_t count = 1;
+  if (like) {
+    for (DimAttr dim : c.dims(0))
+      shape.push_back(dim.getConstant().value_or(-1));
+  } else {
+    shape = c.ints("shape").value_or(SmallVector<int64_t>());
+  }
+  for (int64_t size : shape)
+    if (size < 0 || llvm::MulOverflow(count, size, count) || count > int64_t(1) << 40)
+      return c.fail("its shape is not one of known sizes that fit in memory");
+  // The attribute is a float; equal numbers are equal seeds.
+  double seed = c.attr("seed", 0.0), low = c.attr("low", 0.0);
+  double scale = normal ? c.attr("scale", 1.0) : c.attr("high", 1.0) - low;
+  double offset = normal ? c.attr("mean", 0.0) : low;
+  uint64_t key = hashName(c.rawAttr("seed") ? StringRef() : nodeName(c));
+  std::vector<APFloat> values;
+  auto semantics = &cast<FloatType>(element).getFloatSemantics();
+  for (double number : drawNumbers(count, normal, key, llvm::bit_cast<uint64_t>(seed))) {
+    bool lossy = false;
+    values.emplace_back(offset + scale * number);
+    values.back().convert(*semantics, APFloat::rmNearestTiesToEven, &lossy);
+  }
+  return c.set(
+      c.tb.constant(DenseElementsAttr::get(RankedTensorType::get(shape, element), values)));
+}
+
 void registerRandom(HandlerTable &table) {
   table.add("Dropout", dropout, 1, 7);
   table.entries["Dropout"].settings = {1, 2};
+  for (StringRef name :
+       {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike"}) {
+    table.add(name, randomNumbers, 0, 1);
+    table.describe({name}, 0, false);
+  }
 }
 
 } // namespace trainc::legalize

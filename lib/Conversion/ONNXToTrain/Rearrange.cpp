@@ -35,13 +35,21 @@ static LogicalResult eyeLike(NodeContext &c) {
   if (c.rank(0) != 2)
     return c.fail("it needs a matrix");
   Type element = c.element(0);
-  if (c.rawAttr("dtype") && !(element = c.elementType(c.attr("dtype", int64_t(0)))))
-    return c.fail("its dtype is not supported");
+  unsigned unsignedBits = c.in(0).unsignedBits;
+  if (c.rawAttr("dtype")) {
+    int64_t dtype = c.attr("dtype", int64_t(0));
+    element = c.elementType(dtype);
+    unsignedBits = NodeContext::unsignedBits(dtype);
+    if (!element)
+      return c.fail("its dtype is not supported");
+  }
   TrainBuilder &tb = c.tb;
   Value row = tb.iota(c.dims(0), tb.b().getI64Type(), 0);
   Value column = tb.iota(c.dims(0), tb.b().getI64Type(), 1);
   row = tb.add(row, tb.scalarLike(row, double(c.attr("k", int64_t(0)))));
-  return c.set(tb.cast(tb.compare("eq", row, column), element));
+  (void)c.set(tb.cast(tb.compare("eq", row, column), element));
+  c.state.valueOf(c.op.getOutputs()[0]).unsignedBits = unsignedBits;
+  return success();
 }
 
 /// Sizes [batch, channels, height, width] and the block's; nullopt with a reason.
@@ -165,6 +173,7 @@ static LogicalResult col2Im(NodeContext &c) {
 void registerRearrange(HandlerTable &table) {
   table.add("Trilu", trilu, 1, 14);
   table.add("EyeLike", eyeLike, 1, 9);
+  table.entries["EyeLike"].typedAs = -1;
   table.add("DepthToSpace", depthToSpace, 1, 1);
   table.add("SpaceToDepth", spaceToDepth, 1, 1);
   table.add("ReverseSequence", reverseSequence, 2, 10);

@@ -86,8 +86,12 @@ static LogicalResult reduce(NodeContext &c) {
     y = apply(ReduceKind::prod, x);
   else if (name == "ReduceL1")
     y = apply(ReduceKind::sum, integer ? tb.max(x, tb.sub(tb.scalarLike(x, 0), x)) : tb.abs(x));
-  else if (name == "ReduceL2")
-    y = tb.sqrt(apply(ReduceKind::sum, tb.mul(x, x)));
+  else if (name == "ReduceL2") {
+    // As in PyTorch, the gradient of the norm of zeros is 0, not 0 / 0: padding is normalized, too.
+    y = apply(ReduceKind::sum, tb.mul(x, x));
+    Value zero = tb.scalarLike(y, 0), none = tb.compare("eq", y, zero);
+    y = tb.select(none, zero, tb.sqrt(tb.select(none, tb.scalarLike(y, 1), y)));
+  }
   else if (name == "ReduceSumSquare")
     y = apply(ReduceKind::sum, tb.mul(x, x));
   else if (name == "ReduceLogSum")

@@ -89,9 +89,13 @@ static LogicalResult constant(NodeContext &c) {
   else if (auto array = dyn_cast<DenseF32ArrayAttr>(value))
     dense = DenseElementsAttr::get(RankedTensorType::get({array.size()}, b.getF32Type()),
                                    array.asArrayRef());
+  LegalValue &result = c.state.valueOf(c.op.getOutputs()[0]);
+  if (dense) {
+    result.unsignedBits = unsignedBitsOf(dense.getElementType());
+    dense = toCarrier(dense);
+  }
   if (!dense || !isComputed(dense.getElementType()))
     return c.fail("'" + entry.getName().getValue() + "' of this element type is not supported");
-  LegalValue &result = c.state.valueOf(c.op.getOutputs()[0]);
   result.element = dense.getElementType();
   for (int64_t size : dense.getType().getShape())
     result.dims.push_back(c.dim(size));
@@ -99,7 +103,14 @@ static LogicalResult constant(NodeContext &c) {
   return success();
 }
 
-static LogicalResult identity(NodeContext &c) { return c.alias(c.in(0)); }
+static LogicalResult identity(NodeContext &c) {
+  // PyTorch's detach(), by the exporter's note on the node.
+  if (c.rawAttr("detach") && !c.in(0).isSequence && isa<FloatType>(c.element(0)) && !c.content(0)) {
+    Value x = c.tensor(0);
+    return c.set(train::DetachOp::create(c.tb.b(), c.tb.loc(), x.getType(), x));
+  }
+  return c.alias(c.in(0));
+}
 
 /// `value` repeated to `dims`: content where small, else a full tensor.
 static LogicalResult fill(NodeContext &c, ArrayRef<DimAttr> dims, Type element, Scalar value) {
@@ -121,14 +132,19 @@ static LogicalResult constantOfShape(NodeContext &c) {
     return failure();
   Type element = c.tb.b().getF32Type();
   Scalar value;
+  unsigned unsignedBits = 0;
   if (auto dense = dyn_cast_or_null<DenseElementsAttr>(c.rawAttr("value"))) {
-    std::optional<Content> content = contentOf(dense);
+    unsignedBits = unsignedBitsOf(dense.getElementType());
+    std::optional<Content> content = contentOf(toCarrier(dense));
     if (!content || content->values.size() != 1 || !isComputed(content->element))
       return c.fail("its value of this element type is not supported");
     element = content->element;
     value = content->values[0];
   }
-  return fill(c, *dims, element, value);
+  if (failed(fill(c, *dims, element, value)))
+    return failure();
+  c.state.valueOf(c.op.getOutputs()[0]).unsignedBits = unsignedBits;
+  return success();
 }
 
 static LogicalResult range(NodeContext &c) {
@@ -222,7 +238,7 @@ static LogicalResult reshape(NodeContext &c) {
     DimAttr quotient = train::divideExactly(total, rest);
     if (!quotient)
       return c.fail("'" + total.str() + "' elements cannot be cut into '" + rest.str() +
-                    "' for every size");
+                    "' for every size; compile for one size with --dim NAME=N");
     dims[*inferred] = quotient;
   } else if (total != rest) {
     return c.fail("its input has '" + total.str() + "' elements, its shape '" + rest.str() + "'" +
@@ -463,33 +479,49 @@ static LogicalResult slice(NodeContext &c) {
   return c.set(c.tb.slice(c.tensor(0), begins, sizes, steps));
 }
 
+/// The node's inputs, all known, one after the other along `axis`; nullopt where they are too
+/// large.
+static std::optional<Content> concatContent(NodeContext &c, int64_t axis) {
+  Content result{c.element(0), c.content(0)->shape, {}};
+  result.shape[axis] = 0;
+  for (int64_t i = 0; i < c.numInputs(); ++i)
+    result.shape[axis] += c.content(i)->shape[axis];
+  int64_t outer = llvm::product_of(ArrayRef<int64_t>(result.shape).take_front(axis));
+  int64_t elements = 0;
+  for (int64_t i = 0; i < c.numInputs(); ++i)
+    elements += c.content(i)->values.size();
+  if (elements > kMaxContent)
+    return std::nullopt;
+  for (int64_t row = 0; row < outer; ++row)
+    for (int64_t i = 0; i < c.numInputs(); ++i) {
+      ArrayRef<Scalar> values = c.content(i)->values;
+      int64_t length = int64_t(values.size()) / outer;
+      llvm::append_range(result.values, values.slice(row * length, length));
+    }
+  return result;
+}
+
 static LogicalResult concat(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
   if (!axis)
     return failure();
-  bool known = c.rank(0) == 1;
+  bool known = true;
   for (int64_t i = 0; i < c.numInputs(); ++i) {
     if (c.rank(i) != c.rank(0) || c.element(i) != c.element(0))
       return c.fail("its inputs have different ranks or element types");
-    known &= c.content(i) != nullptr;
-  }
-  if (known) {
-    Content result{c.element(0), {0}, {}};
-    for (int64_t i = 0; i < c.numInputs(); ++i)
-      llvm::append_range(result.values, c.content(i)->values);
-    result.shape[0] = result.values.size();
-    if (result.shape[0] <= kMaxContent)
-      return c.set(std::move(result));
-  }
-  SmallVector<Value> parts;
-  for (int64_t i = 0; i < c.numInputs(); ++i) {
     for (int64_t a = 0; a < c.rank(0); ++a)
       if (a != *axis && c.dims(i)[a] != c.dims(0)[a])
         return c.fail("sizes '" + c.dims(0)[a].str() + "' and '" + c.dims(i)[a].str() +
                       "' of its inputs have to be equal");
+    known &= c.content(i) != nullptr;
+  }
+  if (known)
+    if (std::optional<Content> result = concatContent(c, *axis))
+      return c.set(std::move(*result));
+  SmallVector<Value> parts;
+  for (int64_t i = 0; i < c.numInputs(); ++i)
     if (!c.dims(i)[*axis].isConstant(0))
       parts.push_back(c.tensor(i));
-  }
   if (parts.empty())
     return c.alias(c.in(0));
   return c.set(c.tb.concat(parts, *axis));
@@ -502,6 +534,7 @@ void registerShape(HandlerTable &table) {
   table.add("Range", range, 3, 11);
   table.add("Shape", shape, 1, 1);
   table.add("Size", size, 1, 1);
+  table.entries["Shape"].typedAs = table.entries["Size"].typedAs = -1;
   table.add("Reshape", reshape, 2, 5);
   table.add("Flatten", flatten, 1, 1);
   table.add("Unsqueeze", unsqueeze, 1, 1);

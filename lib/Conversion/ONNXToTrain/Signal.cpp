@@ -42,15 +42,16 @@ static LogicalResult blackmanWindow(NodeContext &c) { return window(c, 0.42, 0.5
 
 /// Cosines and sines of 2 pi i k / length, [rows, columns]; the product is reduced in integers. All
 /// of the transform is in doubles: many terms cancel, and results that should be 0 are compared.
-static std::pair<Value, Value> fourierMatrix(NodeContext &c, int64_t length, int64_t columns) {
+static std::pair<Value, Value> fourierMatrix(NodeContext &c, DimAttr length, DimAttr columns) {
   TrainBuilder &tb = c.tb;
-  Dims dims = {c.dim(length), c.dim(columns)};
+  Dims dims = {length, columns};
   Type integer = tb.b().getI64Type(), wide = tb.b().getF64Type();
   Value turns = tb.mul(tb.iota(dims, integer, 0), tb.iota(dims, integer, 1));
   turns = train::ModOp::create(tb.b(), tb.loc(), turns.getType(), turns,
-                               tb.scalarLike(turns, double(length)));
+                               tb.splat(tb.dim(length, integer), turns));
   Value angle = tb.cast(turns, wide);
-  angle = tb.mul(angle, tb.scalarLike(angle, 2 * M_PI / double(length)));
+  angle =
+      tb.div(tb.mul(angle, tb.scalarLike(angle, 2 * M_PI)), tb.splat(tb.dim(length, wide), angle));
   return {tb.cos(angle), tb.sin(angle)};
 }
 
@@ -71,24 +72,23 @@ static LogicalResult fourier(NodeContext &c) {
   if (!axis)
     return failure();
   Dims dims = c.dims(0);
-  auto size = dims[*axis].getConstant();
   bool complex = dims.back().isConstant(2), inverse = c.attr("inverse", int64_t(0)),
        onesided = c.attr("onesided", int64_t(0));
-  if (*axis == rank - 1 || !size || !(complex || dims.back().isConstant(1)))
-    return c.fail("its axis has to be static, and not the one of real and imaginary parts");
+  if (*axis == rank - 1 || !(complex || dims.back().isConstant(1)))
+    return c.fail("its axis is the one of real and imaginary parts");
   if (onesided && (inverse || complex))
     return c.fail("onesided is supported only for real signals, not for the inverse");
-  int64_t length = *size;
+  DimAttr length = dims[*axis];
   if (c.has(1)) {
-    auto values = c.constants(1, "dft_length");
+    std::optional<Dims> values = c.sizes(1, "dft_length");
     if (!values)
       return failure();
-    if (values->size() != 1 || (*values)[0] < 1)
+    if (values->size() != 1 || (*values)[0].getConstant().value_or(1) < 1)
       return c.fail("its dft_length is not one positive size");
     length = (*values)[0];
   }
   TrainBuilder &tb = c.tb;
-  int64_t columns = onesided ? length / 2 + 1 : length;
+  DimAttr columns = onesided ? train::floorDiv(length, c.dim(2)) + c.dim(1) : length;
   auto [cosine, sine] = fourierMatrix(c, length, columns);
   // Rows of signals: the axis goes to the end, zeros fill it up.
   SmallVector<int64_t> order, back;
@@ -99,15 +99,15 @@ static LogicalResult fourier(NodeContext &c) {
   Dims lines;
   for (int64_t i : order)
     lines.push_back(dims[i]);
-  lines.back() = c.dim(length);
+  lines.back() = length;
   DimAttr rows = train::product(c.context(), ArrayRef<DimAttr>(lines).drop_back());
   auto part = [&](int64_t which) {
     Dims own(dims.begin(), dims.end() - 1), low(rank - 1, c.dim(0));
     Value x = tb.reshape(tb.sliceAxis(c.tensor(0), rank - 1, c.dim(which), c.dim(1)), own);
-    own[*axis] = c.dim(length);
-    if (length != *size)
+    own[*axis] = length;
+    if (length != dims[*axis])
       x = tb.pad(x, 0, low, own);
-    x = tb.reshape(tb.transpose(x, order), {rows, c.dim(length)});
+    x = tb.reshape(tb.transpose(x, order), {rows, length});
     return tb.cast(x, tb.b().getF64Type());
   };
   // e^(-i a) forwards, e^(i a) / length backwards.
@@ -122,10 +122,10 @@ static LogicalResult fourier(NodeContext &c) {
   back.resize(rank - 1);
   for (auto [to, from] : llvm::enumerate(order))
     back[from] = to;
-  lines.back() = c.dim(columns);
+  lines.back() = columns;
   auto result = [&](Value x) {
     if (inverse)
-      x = tb.mul(x, tb.scalarLike(x, 1.0 / double(length)));
+      x = tb.div(x, tb.splat(tb.dim(length, tb.b().getF64Type()), x));
     x = tb.transpose(tb.reshape(tb.cast(x, c.element(0)), lines), back);
     Dims own = train::getDims(x);
     own.push_back(c.dim(1));

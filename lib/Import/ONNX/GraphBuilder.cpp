@@ -318,6 +318,14 @@ LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder
       attributes.set(name, value);
   }
 
+  double smoothing = lost.labelSmoothing(proto);
+  if (smoothing != 0 && !attributes.get("label_smoothing"))
+    attributes.set("label_smoothing", builder.getF64FloatAttr(smoothing));
+  if (std::optional<int64_t> row = lost.paddingIdx(proto); row && !attributes.get("padding_idx"))
+    attributes.set("padding_idx", builder.getI64IntegerAttr(*row));
+  if (lost.detaches(proto))
+    attributes.set("detach", builder.getUnitAttr());
+
   SmallVector<Type> types;
   for (const std::string &name : proto.output()) {
     auto it = scope.types.find(name);

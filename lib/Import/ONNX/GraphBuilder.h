@@ -5,6 +5,7 @@
 #ifndef TRAINC_LIB_IMPORT_ONNX_GRAPHBUILDER_H
 #define TRAINC_LIB_IMPORT_ONNX_GRAPHBUILDER_H
 
+#include "LostArguments.h"
 #include "dialects/ONNX/ONNXDialect.h"
 #include "mlir/IR/Builders.h"
 #include "onnx.pb.h"
@@ -44,6 +45,8 @@ public:
 
   /// Reads the opset imports into `out`; fails on versions outside of the accepted range.
   llvm::LogicalResult readOpsets(const OpsetImports &imports, llvm::StringMap<int64_t> &out);
+  /// Reads what PyTorch's exporter notes on nodes.
+  void readNotes(const Nodes &nodes) { lost = LostArguments(nodes); }
   /// Reads the types of values and outputs of `graph` into `scope`.
   void readTypes(const ::onnx::GraphProto &graph, Scope &scope);
   /// Defines `name` in `scope`; fails if it exists. `definer`: "input", "initializer", "node 'x'".
@@ -79,6 +82,7 @@ private:
   mlir::StringAttr nodesFile;
   llvm::StringMap<const ::onnx::FunctionProto *> functions;
   llvm::StringSet<> activeCalls;
+  LostArguments lost;
   llvm::StringMap<unsigned> usedNames;
   unsigned depth = 0; // of nested calls and subgraphs
   uint64_t nodesMade = 0;

@@ -5,6 +5,7 @@
 #include "trainc/Import.h"
 
 #include "GraphBuilder.h"
+#include "PaddingIds.h"
 #include "ProtoConvert.h"
 #include "WeightFiles.h"
 #include "WireFormat.h"
@@ -64,6 +65,7 @@ private:
                           Interface &interface);
   LogicalResult addAlgorithm(OpBuilder &builder, Scope &scope, GraphBuilder &graph,
                              Interface &interface);
+  LogicalResult addInitialization(const ::onnx::TrainingInfoProto &info, const Scope &modelScope);
   LogicalResult addInitializer(const TensorProto &tensor, const RawRange &raw, Scope &scope,
                                OpBuilder &builder, GraphBuilder &graph);
   LogicalResult locate(const TensorProto &tensor, const RawRange &raw, const TensorLayout &layout,
@@ -272,6 +274,7 @@ LogicalResult Importer::buildGraph(ModuleOp module) {
   Scope scope;
   scope.opsets = &opsets;
   graph.readTypes(proto, scope);
+  graph.readNotes(proto.node());
   Interface interface;
   if (failed(addInputs(proto, *body, scope, graph, interface)))
     return failure();
@@ -282,6 +285,7 @@ LogicalResult Importer::buildGraph(ModuleOp module) {
     return failure();
   if (std::string node = rewrittenNode(proto); !node.empty())
     op->setAttr("onnx.rewritten", builder.getStringAttr(node));
+  out.paddingIds = findPaddingIds(proto);
   for (const auto &output : proto.output())
     if (failed(addOutput(output, scope, interface)))
       return failure();
@@ -348,10 +352,6 @@ LogicalResult Importer::addAlgorithm(OpBuilder &builder, Scope &scope, GraphBuil
                  " training algorithms (training_info), only one is supported; --optimizer NAME "
                  "trains it without them");
   const ::onnx::TrainingInfoProto &info = model.training_info(0);
-  if (info.initialization_binding_size())
-    return error("the initialization of the model's training_info is not supported; run it once "
-                 "and store what it gives in the initializers, or use --optimizer NAME, which "
-                 "leaves training_info out");
   if (!info.update_binding_size())
     return error("the model's training_info updates no initializer (update_binding is empty); "
                  "--optimizer NAME leaves it out");
@@ -395,6 +395,62 @@ LogicalResult Importer::addAlgorithm(OpBuilder &builder, Scope &scope, GraphBuil
     interface.outputs.push_back(value);
     interface.resAttrs.push_back(list.getDictionary(&context));
   }
+  return addInitialization(info, scope);
+}
+
+/// The graph that computes initial values stands alone: it reads no input and nothing of the
+/// model's graph, whose initializers are in `model`.
+LogicalResult Importer::addInitialization(const ::onnx::TrainingInfoProto &info,
+                                          const Scope &modelScope) {
+  if (!info.initialization_binding_size())
+    return success();
+  const GraphProto &proto = info.initialization();
+  if (proto.input_size())
+    return error("the initialization of the model's training_info has an input '" +
+                 proto.input(0).name() + "'; it runs once, before there is any data");
+  GraphBuilder graph(name, &context);
+  if (failed(graph.readFunctions(model)))
+    return failure();
+  out.initialization = ModuleOp::create(modelLoc());
+  OpBuilder builder(&context);
+  builder.setInsertionPointToEnd(out.initialization->getBody());
+  auto op = onnx::GraphOp::create(builder, graph.modelLoc(), "initialization",
+                                  builder.getFunctionType({}, {}), ArrayAttr(), ArrayAttr(), name,
+                                  dictionaryOf(*modelScope.opsets), builder.getDictionaryAttr({}),
+                                  model.ir_version());
+  Block *body = new Block();
+  op.getBody().push_back(body);
+  builder.setInsertionPointToEnd(body);
+  Scope scope;
+  scope.opsets = modelScope.opsets;
+  graph.readTypes(proto, scope);
+  for (const TensorProto &tensor : proto.initializer())
+    if (failed(addInitializer(tensor, RawRange(), scope, builder, graph)))
+      return failure();
+  if (failed(graph.addNodes(proto.node(), scope, builder)))
+    return failure();
+  Interface interface;
+  llvm::StringSet<> initialized;
+  for (const auto &binding : info.initialization_binding()) {
+    Value initializer = modelScope.find(binding.key());
+    if (!initializer || !initializer.getDefiningOp<onnx::InitializerOp>())
+      return error("training_info initializes '" + binding.key() + "', which is no initializer");
+    if (!initialized.insert(binding.key()).second)
+      return error("training_info initializes '" + binding.key() + "' twice");
+    auto output = llvm::find_if(
+        proto.output(), [&](const auto &candidate) { return candidate.name() == binding.value(); });
+    if (output == proto.output().end())
+      return error("training_info initializes '" + binding.key() + "' with '" + binding.value() +
+                   "', which is no output of its initialization");
+    if (!interface.outputNames.contains(binding.value()) &&
+        failed(addOutput(*output, scope, interface)))
+      return failure();
+    out.initialValues.emplace_back(binding.key(), binding.value());
+  }
+  onnx::ReturnOp::create(builder, graph.modelLoc(), interface.outputs);
+  op.setFunctionType(builder.getFunctionType({}, ValueRange(interface.outputs).getTypes()));
+  op.setArgAttrsAttr(builder.getArrayAttr({}));
+  op.setResAttrsAttr(builder.getArrayAttr(interface.resAttrs));
   return success();
 }
 

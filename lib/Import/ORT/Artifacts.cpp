@@ -148,11 +148,13 @@ private:
         continue;
       const CheckpointTensor &tensor = known->second;
       auto type = dyn_cast<RankedTensorType>(argument.getType());
-      if (!type || type.getShape() != ArrayRef<int64_t>(tensor.shape) ||
-          dataTypeOf(type.getElementType()) != tensor.dataType)
+      if (!type || !type.hasStaticShape() || !dataTypeOf(type.getElementType()) ||
+          (!absent && (type.getShape() != ArrayRef<int64_t>(tensor.shape) ||
+                       dataTypeOf(type.getElementType()) != tensor.dataType)))
         return error("the parameter '" + name +
                      "' has another type or shape in the checkpoint than in the training model");
-      auto weight = onnx::WeightAttr::get(builder.getContext(), file, tensor.offset, tensor.length,
+      uint64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8) * type.getNumElements();
+      auto weight = onnx::WeightAttr::get(builder.getContext(), file, tensor.offset, bytes,
                                           /*blob=*/-1, absent);
       Value initializer =
           onnx::InitializerOp::create(builder, NameLoc::get(builder.getStringAttr(name)), type,
@@ -177,6 +179,29 @@ private:
   /// Accumulators by parameter, in the order of the outputs.
   llvm::MapVector<StringRef, onnx::NodeOp> gradients;
 };
+
+/// The moments of AdamW, of what is trained, by the names that the package has for them; SGD has
+/// none that it reads.
+LogicalResult takeMoments(onnx::GraphOp graph, const Checkpoint &checkpoint, ImportedModel &out) {
+  static constexpr StringLiteral names[] = {"exp_avg", "exp_avg_sq"};
+  for (auto &entry : checkpoint.tensors) {
+    auto found = checkpoint.moments.find(entry.first());
+    if (!entry.second.trained || found == checkpoint.moments.end() || found->second.size() < 2)
+      continue;
+    for (auto [name, moment] : llvm::zip(names, found->second)) {
+      if (moment.shape != entry.second.shape || moment.dataType != entry.second.dataType)
+        return emitError(graph.getLoc(), "the checkpoint's optimizer state of '" + entry.first() +
+                                             "' has another type or shape than the parameter");
+      out.optimizerState.push_back({(entry.first() + "/" + name).str(),
+                                    relativeTo(out.folder, moment.file), moment.offset,
+                                    moment.length});
+    }
+  }
+  llvm::sort(out.optimizerState,
+             [](const StateBytes &a, const StateBytes &b) { return a.name < b.name; });
+  out.steps = checkpoint.steps;
+  return success();
+}
 
 double number(onnx::NodeOp node, StringRef name, double otherwise) {
   auto value = dyn_cast_or_null<FloatAttr>(node.getNodeAttributes().get(name));
@@ -262,9 +287,8 @@ OwningOpRef<ModuleOp> trainc::importArtifacts(const ArtifactFiles &files, MLIRCo
   }
   if (failed(Assembly(graph, checkpoint, out).run()))
     return {};
-  if (checkpoint.steps > 0)
-    emitWarning(graph.getLoc(), "the checkpoint's optimizer has made " + Twine(checkpoint.steps) +
-                                    " steps; its state is not taken over, only the parameters are");
+  if (failed(takeMoments(graph, checkpoint, out)))
+    return {};
   if (checkpoint.dataFile.empty())
     emitWarning(graph.getLoc(),
                 "the checkpoint has names only; training will need --weights or --init");

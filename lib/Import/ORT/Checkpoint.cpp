@@ -79,50 +79,87 @@ public:
       for (const ort::OptimizerGroup *group : *checkpoint->optimizer_groups()) {
         out.steps = std::max<int64_t>(out.steps, group->step());
         out.learningRate = group->initial_learning_rate();
+        if (std::string problem = addMoments(*group); !problem.empty())
+          return problem;
       }
     return {};
   }
 
 private:
+  /// Type, shape and place of a tensor, whose elements are in `file`; returns what is wrong with
+  /// it.
+  std::string read(const ort::Tensor &tensor, StringRef file, CheckpointTensor &entry) {
+    entry.file = file.str();
+    if (file.empty()) // a name only
+      return {};
+    entry.dataType = tensor.data_type();
+    uint64_t need = elementBytes(entry.dataType);
+    if (!need)
+      return "has an element type that is not supported";
+    if (tensor.dims())
+      for (int64_t extent : *tensor.dims()) {
+        if (extent < 0)
+          return "has a negative size";
+        entry.shape.push_back(extent);
+        need = llvm::SaturatingMultiply(need, uint64_t(extent));
+      }
+    entry.length = need;
+    if (file != path) {
+      entry.offset = uint64_t(std::max<int64_t>(tensor.external_data_offset(), 0));
+      if (tensor.external_data_offset() < 0 || need > size || entry.offset > size - need)
+        return "lies outside of '" + entry.file + "'";
+      return {};
+    }
+    if (!tensor.raw_data() || tensor.raw_data()->size() != need)
+      return "does not have the " + std::to_string(need) + " bytes that its shape needs";
+    entry.offset = reinterpret_cast<const char *>(tensor.raw_data()->Data()) - bytes.data();
+    return {};
+  }
+
   std::string add(const flatbuffers::Vector<flatbuffers::Offset<ort::Tensor>> *tensors,
                   bool trained) {
     if (!tensors)
       return {};
     for (const ort::Tensor *tensor : *tensors) {
       std::string name = tensor->name() ? tensor->name()->str() : "";
-      auto fail = [&](const Twine &why) {
-        return ("the checkpoint's parameter '" + name + "' " + why).str();
-      };
       CheckpointTensor entry;
       entry.trained = trained;
-      entry.dataType = tensor->data_type();
-      uint64_t need = elementBytes(entry.dataType);
-      if (name.empty() || !need)
-        return fail("has no name, or an element type that is not supported");
-      bool overflow = false;
-      if (tensor->dims())
-        for (int64_t extent : *tensor->dims()) {
-          overflow |= extent < 0;
-          entry.shape.push_back(extent);
-          if (!overflow)
-            need = llvm::SaturatingMultiply(need, uint64_t(extent));
-        }
-      if (overflow)
-        return fail("has a negative size");
-      entry.length = need;
-      if (!out.dataFile.empty()) {
-        if (external) {
-          entry.offset = uint64_t(std::max<int64_t>(tensor->external_data_offset(), 0));
-          if (tensor->external_data_offset() < 0 || need > size || entry.offset > size - need)
-            return fail("lies outside of '" + out.dataFile + "'");
-        } else {
-          if (!tensor->raw_data() || tensor->raw_data()->size() != need)
-            return fail("does not have the " + Twine(need) + " bytes that its shape needs");
-          entry.offset = reinterpret_cast<const char *>(tensor->raw_data()->Data()) - bytes.data();
-        }
-      }
-      if (!out.tensors.try_emplace(name, std::move(entry)).second)
+      std::string problem = read(*tensor, out.dataFile, entry);
+      if (problem.empty() && name.empty())
+        problem = "has no name";
+      else if (problem.empty() && !out.tensors.try_emplace(name, std::move(entry)).second)
+        problem = "is there twice";
+      if (!problem.empty())
+        return "the checkpoint's parameter '" + name + "' " + problem;
+    }
+    return {};
+  }
+
+  std::string addMoments(const ort::OptimizerGroup &group) {
+    if (!group.optimizer_states())
+      return {};
+    for (const ort::ParameterOptimizerState *state : *group.optimizer_states()) {
+      std::string name = state->param_name() ? state->param_name()->str() : "";
+      auto &moments = out.moments[name];
+      auto fail = [&](const Twine &why) {
+        return ("the checkpoint's optimizer state of '" + name + "' " + why).str();
+      };
+      if (!moments.empty())
         return fail("is there twice");
+      if (!state->momentums())
+        continue;
+      for (const ort::Tensor *tensor : *state->momentums()) {
+        // Those of a large checkpoint may be beside it, as its parameters are.
+        bool inside = tensor->raw_data() && tensor->raw_data()->size();
+        if (std::string problem =
+                read(*tensor, inside || !external ? path : StringRef(out.dataFile),
+                     moments.emplace_back());
+            !problem.empty())
+          return fail(problem);
+        std::string expected = "momentum" + std::to_string(moments.size() - 1);
+        if (!tensor->name() || tensor->name()->str() != expected)
+          return fail("has no '" + expected + "' at its place");
+      }
     }
     return {};
   }

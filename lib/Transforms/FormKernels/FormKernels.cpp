@@ -372,7 +372,8 @@ private:
     if (llvm::none_of(op->getUsers(), outside))
       return;
     if (view) {
-      std::optional<StridedLayout> layout = getLayout(op->getResult(0));
+      std::optional<StridedLayout> layout = getLayout(
+          op->getResult(0), [&](Operation *above) { return materialized.contains(above); });
       auto ignore = [&](Operation *user) {
         return readsElements(user) && !isa<StridedViewOpInterface>(user);
       };

@@ -151,6 +151,15 @@ private:
     return computed;
   }
 
+  /// Sums of gradients of 16 bits are kept in f32, which is also what the runtime's accumulators
+  /// hold.
+  static Type accumulatorType(Type gradient) {
+    Type element = getElementTypeOrSelf(gradient);
+    return element.isF16() || element.isBF16()
+               ? train::withElementType(gradient, Float32Type::get(gradient.getContext()))
+               : gradient;
+  }
+
   void formMicro(ModuleOp module, func::FuncOp gradients) {
     StepBuilder step(module, "micro", gradients.getLoc());
     step.argumentsLike(gradients, "parameter");
@@ -159,8 +168,8 @@ private:
     std::optional<LossScale> scale = makeScale(step, gradients.getLoc(), /*changes=*/false);
     for (unsigned i = 0; i < gradients.getNumResults(); ++i)
       if (getResultRole(gradients, i) == "gradient")
-        step.argument("gradient", getResultName(gradients, i), gradients.getResultTypes()[i],
-                      gradients.getLoc());
+        step.argument("gradient", getResultName(gradients, i),
+                      accumulatorType(gradients.getResultTypes()[i]), gradients.getLoc());
     step.argumentsLike(gradients, "hyper");
 
     SmallVector<Value> computed = inlineGradients(step, gradients, scale);
@@ -174,8 +183,10 @@ private:
       if (getResultRole(gradients, i) != "gradient")
         continue;
       StringRef name = getResultName(gradients, i);
-      Value old = step.argument("gradient", name, computed[i].getType(), gradients.getLoc());
-      Value sum = step.at(computed[i].getLoc()).add(old, computed[i]);
+      Type type = accumulatorType(computed[i].getType());
+      Value old = step.argument("gradient", name, type, gradients.getLoc());
+      TrainBuilder tb = step.at(computed[i].getLoc());
+      Value sum = tb.add(old, tb.cast(computed[i], train::getElementType(old)));
       step.update("gradient", name, guard.select(old, sum));
     }
     guard.finish();
@@ -200,15 +211,24 @@ private:
     StringAttr name = update.getSymNameAttr();
     update.setName("update_unguarded");
     StepBuilder step(module, name, update.getLoc());
-    for (StringRef role : {"parameter", "gradient", "state"})
-      step.argumentsLike(update, role);
+    step.argumentsLike(update, "parameter");
+    for (unsigned i = 0; i < update.getNumArguments(); ++i)
+      if (getArgRole(update, i) == "gradient")
+        step.argument("gradient", getArgName(update, i),
+                      accumulatorType(update.getArgumentTypes()[i]), update.getLoc());
+    step.argumentsLike(update, "state");
     Guard guard(step, update.getLoc());
     std::optional<LossScale> scale = makeScale(step, update.getLoc(), /*changes=*/true);
     step.argumentsLike(update, "hyper");
     IRMapping mapping;
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
-      if (getArgRole(update, i) == "gradient")
-        mapping.map(update.getArgument(i), step.argumentLike(update, i));
+      if (getArgRole(update, i) == "gradient") {
+        Type type = update.getArgumentTypes()[i];
+        Value sum = step.argument("gradient", getArgName(update, i), accumulatorType(type),
+                                  update.getLoc());
+        mapping.map(update.getArgument(i),
+                    step.at(update.getLoc()).cast(sum, getElementTypeOrSelf(type)));
+      }
     addUpdates(step, guard, update, mapping, scale);
     func::FuncOp guarded = step.finish();
     guarded->setDiscardableAttrs(update->getDiscardableAttrDictionary());

@@ -363,6 +363,31 @@ typedef struct trainrt_command {
 /* `command` is valid during the call only. */
 typedef void (*trainrt_command_done)(void *user, const trainrt_command *command);
 
+/* Since 1.1: as what an input is read. */
+typedef enum trainrt_token_role {
+  TRAINRT_EMBED = 0, /* ids of tokens, which choose rows of an embedding */
+  TRAINRT_LABEL = 1, /* targets of a loss that ignores one class */
+  TRAINRT_TOKEN_ROLE_INT_ = 0x7fffffff
+} trainrt_token_role;
+
+/* Since 1.1: how much of an input of one step is real: tokens that are no padding, labels that are
+ * not ignored. All micro-batches together. */
+typedef struct trainrt_density {
+  size_t size;
+  int64_t step; /* the number that the step has if it succeeds */
+  const char *input;
+  trainrt_token_role role;
+  int64_t pad;      /* elements equal to it are not real */
+  const char *mask; /* not NULL: those are, where this input is 0; `pad` says nothing then */
+  int64_t valid;
+  int64_t total;
+  const int64_t *valid_by_row; /* `rows` of them */
+  size_t rows;
+} trainrt_density;
+
+/* `density` is valid during the call only. */
+typedef void (*trainrt_density_done)(void *user, const trainrt_density *density);
+
 typedef struct trainrt_session_options {
   size_t size;
   uint32_t threads;  /* 0: all cores this process may use. The results never depend on it */
@@ -394,6 +419,11 @@ typedef struct trainrt_session_options {
   /* since 1.2; 1: batches are run by the functions themselves, never by variants of them that
      compute the same quicker for batches that allow it */
   int32_t no_variants;
+  /* called on the calling thread at the beginning of `trainrt_step`, once its batches are known to
+     fit, for each input that the package knows as tokens or labels (`trainc --pad-token`); they are
+     counted on the host. NULL: none */
+  trainrt_density_done density;
+  void *density_user;
 } trainrt_session_options;
 
 static inline trainrt_session_options trainrt_session_options_default(void) {

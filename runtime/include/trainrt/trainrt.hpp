@@ -19,6 +19,7 @@
 #ifndef TRAINRT_TRAINRT_HPP
 #define TRAINRT_TRAINRT_HPP
 
+#include "trainrt/data.h"
 #include "trainrt/trainrt.h"
 
 #include <cstdint>
@@ -169,6 +170,7 @@ struct Free {
   void operator()(trainrt_package *package) const { trainrt_package_free(package); }
   void operator()(trainrt_session *session) const { trainrt_session_free(session); }
   void operator()(trainrt_file *file) const { trainrt_file_free(file); }
+  void operator()(trainrt_sampler *sampler) const { trainrt_sampler_free(sampler); }
 };
 } // namespace detail
 
@@ -243,10 +245,89 @@ public:
                                       &memory, call));
     return memory;
   }
+  /// What in which inputs is real.
+  std::vector<trainrt_token_input> tokenInputs() const {
+    std::vector<trainrt_token_input> list(trainrt_package_token_input_count(get()),
+                                          trainrt_token_input_default());
+    for (size_t i = 0; i < list.size(); ++i) {
+      detail::Call call;
+      call.check(trainrt_package_token_input(get(), i, &list[i], call));
+    }
+    return list;
+  }
+  /// Lengths of the `rows` rows that these arrays have; see `trainrt_package_row_lengths`.
+  std::vector<int64_t> rowLengths(const Batch &arrays, size_t rows,
+                                  const std::optional<std::string> &symbol = std::nullopt) const {
+    std::vector<int64_t> lengths(rows);
+    trainrt_batch view = arrays.c();
+    detail::Call call;
+    call.check(trainrt_package_row_lengths(get(), &view, symbol ? symbol->c_str() : nullptr,
+                                           lengths.data(), rows, call));
+    return lengths;
+  }
   const trainrt_package *get() const { return handle.get(); }
 
 private:
   std::unique_ptr<trainrt_package, detail::Free> handle;
+};
+
+/// `trainrt_sampler_options` with C++ types; what is missing here can be set in `c`.
+struct SamplerOptions {
+  std::vector<int64_t> lengths; ///< of every row
+  /// What a row costs; empty: its length. Must not throw.
+  std::function<double(int64_t row)> complexity;
+  /// Everything else; `rows` is the number of lengths where there are any.
+  trainrt_sampler_options c = trainrt_sampler_options_default();
+};
+
+/// Which rows form which batch of which rank; see `trainrt_sampler_create`.
+class Sampler {
+public:
+  struct Position {
+    int64_t epoch = 0, batch = 0;
+  };
+  explicit Sampler(const SamplerOptions &options) {
+    trainrt_sampler_options given = options.c;
+    if (!options.lengths.empty()) {
+      given.rows = int64_t(options.lengths.size());
+      given.lengths = options.lengths.data();
+    }
+    if (options.complexity) {
+      given.complexity = [](void *user, int64_t row) {
+        return (*static_cast<const std::function<double(int64_t)> *>(user))(row);
+      };
+      given.complexity_user = const_cast<std::function<double(int64_t)> *>(&options.complexity);
+    }
+    detail::Call call;
+    trainrt_sampler *created = nullptr;
+    call.check(trainrt_sampler_create(&given, &created, call));
+    handle.reset(created);
+  }
+  /// The rows of this rank's next batch; valid until the next call.
+  Span<const int64_t> next() {
+    detail::Call call;
+    const int64_t *rows = nullptr;
+    size_t count = 0;
+    call.check(trainrt_sampler_next(handle.get(), &rows, &count, call));
+    return Span<const int64_t>(rows, count);
+  }
+  /// Batches of this rank in an epoch.
+  int64_t batches(int64_t epoch) { return trainrt_sampler_batches(handle.get(), epoch); }
+  Position position() const {
+    detail::Call call;
+    Position at;
+    call.check(trainrt_sampler_position(handle.get(), &at.epoch, &at.batch, call));
+    return at;
+  }
+  void seek(Position at) {
+    detail::Call call;
+    call.check(trainrt_sampler_seek(handle.get(), at.epoch, at.batch, call));
+  }
+  /// Equal where positions mean the same.
+  uint64_t hash() const { return trainrt_sampler_hash(handle.get()); }
+
+private:
+  std::unique_ptr<trainrt_sampler, detail::Free> handle;
 };
 
 /// `trainrt_session_options` with C++ types; what is missing here can be set in `c`.

@@ -7,6 +7,7 @@
 #include "core/checkpoint.h"
 #include "core/package.h"
 #include "core/session.h"
+#include "data/sampler.h"
 #include "trainrt/trainrt.h"
 
 #include <algorithm>
@@ -39,6 +40,10 @@ struct trainrt_session {
   std::string tuningReport, declined;
   /// Of the last step: memory that the next one uses again.
   std::vector<trainrt::Batch> batches;
+};
+
+struct trainrt_sampler {
+  trainrt::Sampler impl;
 };
 
 struct trainrt_file {
@@ -114,6 +119,8 @@ template <typename Struct> Status checkStruct(const Struct *to, const char *name
 /// The caller's tensor as a view; InvalidArgument says "KIND 'NAME'", or KIND without a name.
 Status readTensor(const trainrt_tensor &tensor, const char *kind, const char *name,
                   ArrayView &view);
+/// Reads the tensors of `from`.
+Status readBatch(const trainrt_batch &from, Batch &to);
 /// `shape` must outlive the tensor.
 trainrt_tensor makeTensor(const ArrayView &view, const int64_t *shape);
 

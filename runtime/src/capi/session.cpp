@@ -9,19 +9,7 @@
 using namespace trainrt;
 using namespace trainrt::capi;
 
-namespace {
-
-class Timer {
-public:
-  double milliseconds() const {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-        .count();
-  }
-
-private:
-  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-};
-
+namespace trainrt::capi {
 Status readBatch(const trainrt_batch &from, Batch &to) {
   if (from.count && !from.inputs)
     return nullArgument("batch->inputs");
@@ -34,6 +22,21 @@ Status readBatch(const trainrt_batch &from, Batch &to) {
   }
   return {};
 }
+
+} // namespace trainrt::capi
+
+namespace {
+
+class Timer {
+public:
+  double milliseconds() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+        .count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+};
 
 /// Returns `status`.
 Status writeResult(const trainrt_session &session, const Status &status, const StepResult &done,
@@ -167,6 +170,22 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
         command.milliseconds = record.seconds * 1e3;
         command.bytes = uint64_t(record.bytes);
         done(user, &command);
+      };
+    if (given.density)
+      chosen.density = [done = given.density,
+                        user = given.density_user](const DensityRecord &record) {
+        trainrt_density density{};
+        density.size = sizeof density;
+        density.step = record.step;
+        density.input = record.input->name.c_str();
+        density.role = record.tokens->isLabel ? TRAINRT_LABEL : TRAINRT_EMBED;
+        density.pad = record.tokens->pad.value_or(0);
+        density.mask = record.tokens->pad ? nullptr : record.tokens->mask.c_str();
+        density.valid = record.valid;
+        density.total = record.total;
+        density.valid_by_row = record.validByRow.data();
+        density.rows = record.validByRow.size();
+        done(user, &density);
       };
     auto result = std::make_unique<trainrt_session>();
     TRAINRT_TRY(Session::create(package->impl, chosen, result->impl));

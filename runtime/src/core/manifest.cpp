@@ -6,6 +6,7 @@
 #include "io/file.h"
 #include "io/hash.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -115,6 +116,30 @@ Status readUse(const Fields &fields, Manifest::Tensor &tensor) {
   return {};
 }
 
+Status readTokens(const Fields &fields, std::vector<Manifest::Tokens> &all) {
+  std::vector<Fields> items;
+  TRAINRT_TRY(fields.list("tokens", items));
+  for (const Fields &item : items) {
+    Manifest::Tokens tokens;
+    std::string role;
+    TRAINRT_TRY(item.text("role", role));
+    tokens.isLabel = role == "label";
+    if (!tokens.isLabel && role != "embed")
+      continue; // of a newer compiler
+    TRAINRT_TRY(item.optionalText("mask", tokens.mask));
+    if (item.has("pad")) {
+      if (!item.raw("pad").is_number_integer())
+        return bad("field '", item.at("pad"), "' is no integer");
+      tokens.pad = item.raw("pad").get<int64_t>();
+    }
+    if (tokens.pad.has_value() == !tokens.mask.empty())
+      return bad("field '", item.at("pad"), "' or '", item.at("mask"),
+                 "' must be there, and only one of them");
+    all.push_back(std::move(tokens));
+  }
+  return {};
+}
+
 Status readWeights(const Fields &fields, Manifest::Tensor &tensor) {
   if (!fields.has("weights"))
     return {};
@@ -159,6 +184,7 @@ Status readTensors(const Fields &root, const char *key, Role role,
     if (role == Role::Input) {
       TRAINRT_TRY(fields.flag("optional", tensor.optional));
       TRAINRT_TRY(readUse(fields, tensor));
+      TRAINRT_TRY(readTokens(fields, tensor.tokens));
     } else if (role == Role::Output) {
       std::string kind;
       TRAINRT_TRY(fields.optionalText("role", kind));
@@ -166,6 +192,8 @@ Status readTensors(const Fields &root, const char *key, Role role,
     } else if (role == Role::Parameter) {
       TRAINRT_TRY(fields.flag("trainable", tensor.trainable));
       TRAINRT_TRY(fields.flag("updated", tensor.updated));
+      TRAINRT_TRY(readWeights(fields, tensor));
+    } else if (role == Role::State) {
       TRAINRT_TRY(readWeights(fields, tensor));
     }
     tensors.push_back(std::move(tensor));
@@ -261,6 +289,13 @@ Status readManifest(std::string_view text, Manifest &manifest) {
       if (target.is_string())
         manifest.targets.push_back(target.get<std::string>());
   TRAINRT_TRY(readTensors(root, "inputs", Role::Input, manifest.inputs));
+  for (const Manifest::Tensor &input : manifest.inputs)
+    for (const Manifest::Tokens &tokens : input.tokens)
+      if (!tokens.mask.empty() &&
+          std::none_of(manifest.inputs.begin(), manifest.inputs.end(),
+                       [&](const Manifest::Tensor &other) { return other.name == tokens.mask; }))
+        return bad("field 'inputs': '", input.name, "' is masked by '", tokens.mask,
+                   "', which is no input");
   TRAINRT_TRY(readTensors(root, "outputs", Role::Output, manifest.outputs));
   TRAINRT_TRY(readTensors(root, "parameters", Role::Parameter, manifest.parameters));
   TRAINRT_TRY(readTensors(root, "state", Role::State, manifest.state));
@@ -279,6 +314,8 @@ Status readManifest(std::string_view text, Manifest &manifest) {
     TRAINRT_TRY(optimizer.number("weight_decay", manifest.weightDecay));
     TRAINRT_TRY(optimizer.number("clip_norm", manifest.clipNorm));
     TRAINRT_TRY(optimizer.number("accumulate", manifest.accumulate));
+    if (optimizer.has("steps"))
+      TRAINRT_TRY(optimizer.count("steps", manifest.steps));
     if (!(manifest.accumulate >= 1 && manifest.accumulate <= 1 << 20))
       return bad("field 'optimizer.accumulate' is not between 1 and 1048576");
   }

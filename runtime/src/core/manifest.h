@@ -19,6 +19,13 @@ namespace trainrt {
 inline constexpr int64_t formatMajor = 1;
 
 struct Manifest {
+  /// What an input holds where it is no plain number, and how to tell what is real in it.
+  struct Tokens {
+    bool isLabel = false; ///< else ids of tokens
+    /// Elements that are not this are real; nullopt: those where `mask` is not 0.
+    std::optional<int64_t> pad;
+    std::string mask; ///< another input, of the same sizes
+  };
   struct Tensor {
     std::string name;
     DType dtype = DType::F32;
@@ -26,10 +33,12 @@ struct Manifest {
     std::vector<int64_t> shape;
     bool optional = false;
     bool usedInTrain = true, usedInEval = true; ///< inputs
+    std::vector<Tokens> tokens;                 ///< inputs: as which they are read, if any
     bool isLoss = false;                        ///< outputs
     // Parameters.
     bool trainable = false;
     bool updated = false; ///< steps change it without a gradient (running statistics)
+    // Parameters, and optimizer state that does not begin at zero.
     bool hasWeights = false, embedded = false;
     std::string file; ///< relative to the package's folder; "weights.bin" if embedded
     int64_t offset = 0, length = 0;
@@ -50,6 +59,8 @@ struct Manifest {
   double lr = NAN, weightDecay = NAN, clipNorm = NAN;
   /// Micro-batches of a step unless the caller says otherwise.
   double accumulate = 1;
+  /// Steps that led to the first values of the state.
+  int64_t steps = 0;
   std::map<std::string, uint64_t> checksums;
 };
 

@@ -143,28 +143,32 @@ Status Package::crossCheck() {
   TRAINRT_TRY(match("inputs", code.inputs, description.inputs, &inputEntry));
   TRAINRT_TRY(match("outputs", code.outputs, description.outputs, nullptr));
   TRAINRT_TRY(match("parameters", code.parameters, description.parameters, &parameterEntry));
-  TRAINRT_TRY(match("state", code.state, description.state, nullptr));
-  for (size_t i = 0; i < code.parameters.size(); ++i) {
-    const Manifest::Tensor &entry = parameter(i);
+  TRAINRT_TRY(match("state", code.state, description.state, &stateEntry));
+  auto checkWeights = [&](const char *field, const Manifest::Tensor &entry,
+                          const TensorDecl &decl) -> Status {
     if (!entry.hasWeights)
-      continue;
-    if (entry.length != code.parameters[i].staticBytes)
-      return fail(Code::BadPackage, "manifest.json: field 'parameters': the weights of '",
-                  entry.name, "' have ", entry.length, " bytes, its shape ",
-                  code.parameters[i].staticBytes);
+      return {};
+    if (entry.length != decl.staticBytes)
+      return fail(Code::BadPackage, "manifest.json: field '", field, "': the weights of '",
+                  entry.name, "' have ", entry.length, " bytes, its shape ", decl.staticBytes);
     if (entry.embedded) {
       const ZipEntry *blob = archive.find(entry.file);
       if (!blob)
         return fail(Code::BadPackage, "entry '", entry.file, "' is missing");
       if (entry.offset > int64_t(blob->size) || entry.length > int64_t(blob->size) - entry.offset)
-        return fail(Code::BadPackage, "manifest.json: field 'parameters': the weights of '",
+        return fail(Code::BadPackage, "manifest.json: field '", field, "': the weights of '",
                     entry.name, "' lie outside of entry '", entry.file, "'");
     } else if (std::none_of(description.files.begin(), description.files.end(),
                             [&](const auto &file) { return file.path == entry.file; })) {
       return fail(Code::BadPackage, "manifest.json: field 'files': no entry for '", entry.file,
                   "', which holds the weights of '", entry.name, "'");
     }
-  }
+    return {};
+  };
+  for (size_t i = 0; i < code.parameters.size(); ++i)
+    TRAINRT_TRY(checkWeights("parameters", parameter(i), code.parameters[i]));
+  for (size_t i = 0; i < code.state.size(); ++i)
+    TRAINRT_TRY(checkWeights("state", state(i), code.state[i]));
 
   auto indexOf = [](const auto &list, const std::string &wanted) {
     for (size_t i = 0; i < list.size(); ++i)

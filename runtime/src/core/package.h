@@ -39,6 +39,7 @@ public:
   const Manifest::Tensor &input(size_t index) const {
     return description.inputs[inputEntry[index]];
   }
+  const Manifest::Tensor &state(size_t index) const { return description.state[stateEntry[index]]; }
   /// Index of the loss in Program::outputs; -1 without one.
   int32_t lossOutput() const { return loss; }
   /// Index of `nonfinite` in Program::state; -1 without one.
@@ -64,7 +65,7 @@ private:
   Program code;
   Tuning choices;
   std::unique_ptr<KernelLibrary> library;
-  std::vector<size_t> parameterEntry, inputEntry;
+  std::vector<size_t> parameterEntry, inputEntry, stateEntry;
   int32_t loss = -1, nonfinite = -1, batch = -1;
 };
 

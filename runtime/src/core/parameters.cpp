@@ -148,6 +148,21 @@ Status ParameterStore::openFile(const std::string &path, std::shared_ptr<const M
   return {};
 }
 
+Status ParameterStore::bytesOf(const Manifest::Tensor &entry, const unsigned char *&data,
+                               std::shared_ptr<const MappedFile> &file) {
+  if (entry.embedded) {
+    file = package->zip().mapping();
+    data = package->zip().data(*package->zip().find(entry.file)) + entry.offset;
+    return {};
+  }
+  TRAINRT_TRY(openFile(entry.file, file));
+  if (entry.offset > int64_t(file->size()) || entry.length > int64_t(file->size()) - entry.offset)
+    return fail(Code::BadPackage, "package '", package->path(), "': the weights of '", entry.name,
+                "' lie outside of '", entry.file, "'");
+  data = file->data() + entry.offset;
+  return {};
+}
+
 Status ParameterStore::fromPackage(size_t index) {
   const Manifest::Tensor &entry = package->parameter(index);
   const TensorDecl &decl = package->program().parameters[index];
@@ -157,16 +172,7 @@ Status ParameterStore::fromPackage(size_t index) {
                 "or random ones (--init normal:STD)");
   std::shared_ptr<const MappedFile> file;
   const unsigned char *data;
-  if (entry.embedded) {
-    file = package->zip().mapping();
-    data = package->zip().data(*package->zip().find(entry.file)) + entry.offset;
-  } else {
-    TRAINRT_TRY(openFile(entry.file, file));
-    if (entry.offset > int64_t(file->size()) || entry.length > int64_t(file->size()) - entry.offset)
-      return fail(Code::BadPackage, "package '", package->path(), "': the weights of '", decl.name,
-                  "' lie outside of '", entry.file, "'");
-    data = file->data() + entry.offset;
-  }
+  TRAINRT_TRY(bytesOf(entry, data, file));
   bool aligned = reinterpret_cast<uintptr_t>(data) % sizeOf(decl.dtype) == 0;
   if (slots[index].own || !aligned)
     return set(index, data);

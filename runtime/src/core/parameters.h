@@ -24,6 +24,9 @@ public:
   /// Values from where the manifest says. MissingWeights names the file, if it is absent or has
   /// another identity than when the package was made.
   Status loadPackage();
+  /// The first value of a tensor that has one in the manifest, in a file that is kept open.
+  Status bytesOf(const Manifest::Tensor &entry, const unsigned char *&data,
+                 std::shared_ptr<const MappedFile> &file);
   /// Values by name from a safetensors or npz file; frozen parameters that it lacks come from the
   /// package. BadData lists all parameters that are missing or misfit.
   Status loadFile(const std::string &path, std::string &warnings);

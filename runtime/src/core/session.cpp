@@ -153,6 +153,7 @@ Status Session::start(const SessionOptions &options) {
   const Program &program = source->program();
   progress = options.progress;
   progressUser = options.progressUser;
+  density = options.density;
   key = options.seed;
   useVariants = options.variants;
   inference = options.inference || !source->manifest().training;
@@ -201,6 +202,8 @@ Status Session::start(const SessionOptions &options) {
   switch (options.weights) {
   case SessionOptions::Weights::Package:
     TRAINRT_TRY(parameters.loadPackage());
+    goesOn = !inference;
+    steps = goesOn ? source->manifest().steps : 0;
     break;
   case SessionOptions::Weights::File:
     TRAINRT_TRY(parameters.loadFile(options.weightsPath, notes));
@@ -390,6 +393,14 @@ Status Session::initializeState() {
     TRAINRT_TRY(setHypers({}, steps + 1, ignored));
     TRAINRT_TRY(execute(*source->init(), nullptr, false, nothing));
   }
+  // What an earlier training left goes with the parameters that it left.
+  for (size_t i = 0; goesOn && i < source->program().state.size(); ++i)
+    if (source->state(i).hasWeights) {
+      std::shared_ptr<const MappedFile> file;
+      const unsigned char *data;
+      TRAINRT_TRY(parameters.bytesOf(source->state(i), data, file));
+      TRAINRT_TRY(writeState(i, data));
+    }
   initialized = true;
   return {};
 }
@@ -445,6 +456,9 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
   BindOptions binding;
   binding.checked = options.checked;
   TRAINRT_TRY(prepareAll(*first, batches, binding));
+  if (density)
+    TRAINRT_TRY(measureDensity(*source, bound, (pending.active ? pending.result.step : steps) + 1,
+                               density));
   if (!fused) {
     const ExecutionPlan *plan;
     TRAINRT_TRY(prepare(*source->update(), noSymbols, plan));
@@ -745,8 +759,13 @@ Status Session::setState(size_t index, const ArrayView &array) {
   if (parameters.missing().empty())
     TRAINRT_TRY(initializeState());
   settle();
-  auto *from = static_cast<const unsigned char *>(array.data);
-  return device->write(addressOf(Space::State, uint32_t(index)), decl.staticBytes,
+  return writeState(index, array.data);
+}
+
+Status Session::writeState(size_t index, const void *data) {
+  auto *from = static_cast<const unsigned char *>(data);
+  return device->write(addressOf(Space::State, uint32_t(index)),
+                       source->program().state[index].staticBytes,
                        [from](unsigned char *to, int64_t begin, int64_t end) {
                          std::memcpy(to, from + begin, size_t(end - begin));
                        });

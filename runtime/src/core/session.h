@@ -9,6 +9,7 @@
 #include "core/package.h"
 #include "core/parameters.h"
 #include "core/plan_cache.h"
+#include "data/density.h"
 #include "inspect/numerics.h"
 
 #include <atomic>
@@ -51,6 +52,8 @@ struct SessionOptions {
   bool checkNumerics = false;
   /// Whether variants may take the place of functions.
   bool variants = true;
+  /// Is told how full the batches of each step are, before the step is made.
+  std::function<void(const DensityRecord &)> density;
 };
 
 struct StepOptions {
@@ -215,6 +218,7 @@ private:
   Status saveStates(const Function &function);
   Status restoreStates(const Function &function);
   Status clearNonfinite();
+  Status writeState(size_t index, const void *data);
   void setHyper(int32_t index, double value);
   void setHyper(int32_t index, int64_t value);
   Status setHypers(const StepOptions &options, int64_t step, StepResult &result);
@@ -225,6 +229,7 @@ private:
 
   std::shared_ptr<const Package> source;
   std::unique_ptr<CommandObserver> observer;
+  std::function<void(const DensityRecord &)> density;
   /// The observer, if it is that.
   NumericsCheck *numerics = nullptr;
   std::unique_ptr<Device> device;
@@ -263,6 +268,8 @@ private:
   Finished finished;
   int64_t steps = 0, key = 0, peak = 0;
   bool inference = false, initialized = false, gradientsDirty = false, haveGradients = false;
+  /// Values are those that the package has, of an earlier training's state, too.
+  bool goesOn = false;
   /// A step was cut off while it was updating.
   bool broken = false;
   /// The last `enqueue` got as far as running commands.

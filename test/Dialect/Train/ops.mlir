@@ -87,6 +87,13 @@ func.func @relu(%arg0: tensor<2x3xf32>) {
   return
 }
 
+// CHECK-LABEL: func.func @detach(
+func.func @detach(%arg0: tensor<2x3xf32>) {
+  // CHECK: train.detach %arg0 : tensor<2x3xf32>
+  %0 = train.detach %arg0 : tensor<2x3xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @floor(
 func.func @floor(%arg0: tensor<2x3xf32>) {
   // CHECK: train.floor %arg0 : tensor<2x3xf32>

@@ -12,6 +12,8 @@ void registerTestCodegenPass();
 void registerTestGroupLaunchesPass();
 /// `test-train-to-plan`: makes plan functions of functions without kernels.
 void registerTestTrainToPlanPass();
+/// `test-token-inputs`: remarks which inputs hold tokens or labels.
+void registerTestTokenInputsPass();
 } // namespace trainc::testdialect
 
 #endif // TRAINC_TEST_LIB_TESTPASSES_H

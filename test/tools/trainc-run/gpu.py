@@ -4,8 +4,8 @@ and still the log, checkpoints, signals and errors are those of the CPU. No GPU 
 
   gpu.py --trainc-run build/bin/trainc-run --driver FAKE_DRIVER.so --libraries FOLDER DIR
 
-DIR holds cpu.tpk and gpu.tpk, the unit tests' tiny package for both targets, and gpu-gemm.tpk,
-which needs the fake cuBLASLt, too.
+DIR holds cpu.tpk and gpu.tpk, the unit tests' tiny package for both targets, gpu-gemm.tpk, which
+needs the fake cuBLASLt, too, and cpu-tokens.tpk and gpu-tokens.tpk with an input of tokens.
 """
 
 import argparse
@@ -102,6 +102,20 @@ class Cases:
         self.same("--batch-size", 6, "--epochs", 3, "--shuffle", "--seed", 4)
         schedule = ["--lr-schedule", "linear,warmup=4", "--lr", 0.05]
         self.same("--batch-size", 6, "--epochs", 3, "--accumulate", 2, *schedule)
+
+    def case_density(self):
+        """Told with its own step, although steps overlap, and as on the CPU."""
+        flags = ["--batch-size", 6, "--steps", 7, "--shuffle", "--density=2", "--log-format", "json"]
+        logs = []
+        for package in ("cpu-tokens.tpk", "gpu-tokens.tpk"):
+            out, _ = self.run(package, *flags)
+            entries = [json.loads(line) for line in out.splitlines()]
+            logs.append([{k: v for k, v in e.items() if k in ("event", "step", "valid", "total", "valid_per_row")}
+                         for e in entries if e.get("event") != "summary"])  # fmt: skip
+        expect(logs[0] == logs[1], logs)
+        events = [e.get("event", "step") for e in logs[1]]
+        twice = ["step"] * 2 + ["density"] * 4
+        expect(events == twice * 3 + ["step"] + ["density"] * 2 + ["density_summary"] * 2, events)
 
     def case_summary(self):
         steps, events, _ = self.same("--batch-size", 6, "--steps", 9)

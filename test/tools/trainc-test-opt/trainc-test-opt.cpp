@@ -16,6 +16,7 @@ int main(int argc, char **argv) {
   trainc::testdialect::registerTestEvaluatePass();
   trainc::testdialect::registerTestGroupLaunchesPass();
   trainc::testdialect::registerTestTrainToPlanPass();
+  trainc::testdialect::registerTestTokenInputsPass();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "trainc's optimizer driver, for tests\n", registry));
 }

@@ -36,6 +36,7 @@ const Sample samples[] = {
     UNARY("erf", "n"),
     UNARY("sigmoid", "n"),
     UNARY("relu", "n"),
+    UNARY("detach", "n"),
     UNARY("floor", "n"),
     UNARY("ceil", "n"),
     UNARY("round", "n"),

@@ -144,6 +144,33 @@ TEST(Options, Debugging) {
   refused({"m", "--data", "d", "--check-numerics", "--profile", "f"}, "exclude each other");
 }
 
+TEST(Options, RowsOfDifferentLengths) {
+  const Options o = good({"m", "--data", "d", "--density"});
+  EXPECT_EQ(o.density, 1);
+  EXPECT_FALSE(o.groupByLength || o.tokensPerBatch || o.trim || o.dropTail);
+  EXPECT_TRUE(o.rank == 0 && o.world == 1 && o.complexity.empty());
+  const Options all = good({"m", "--data", "d", "--density=100", "--group-by-length=64", "--trim=8",
+                            "--tokens-per-batch", "512", "--complexity", "cost", "--rank", "2",
+                            "--world", "3", "--tail", "drop"});
+  EXPECT_EQ(all.density, 100);
+  EXPECT_EQ(all.groupByLength, 64);
+  EXPECT_EQ(all.trim, 8);
+  EXPECT_EQ(all.tokensPerBatch, 512);
+  EXPECT_EQ(all.complexity, "cost");
+  EXPECT_TRUE(all.rank == 2 && all.world == 3 && all.dropTail == true);
+  const Options bare = good({"--group-by-length", "--trim", "m", "--data", "d", "--tail=repeat"});
+  EXPECT_TRUE(bare.groupByLength == 0 && bare.trim == 1 && bare.dropTail == false);
+  refused({"m", "--data", "d", "--rank", "1"}, "--rank 1 is none of --world 1");
+  refused({"m", "--data", "d", "--complexity", "c"}, "--complexity needs --group-by-length");
+  refused({"m", "--data", "d", "--tail", "wrap"}, "--tail");
+  refused({"m", "--eval", "e", "--density"}, "--density needs --data");
+  refused({"m", "--eval", "e", "--tokens-per-batch", "9"}, "--tokens-per-batch needs --data");
+  refused({"m", "--data", "d", "--tune", "1", "-o", "t", "--trim"}, "--tune and --trim exclude");
+  refused({"m", "--data", "d", "--dump-gradients", "g", "--density"}, "--dump-gradients");
+  for (const char *value : {"--density=0", "--density=x", "--trim=0", "--group-by-length=-1"})
+    refused({"m", "--data", "d", value}, std::string(value).substr(0, 6));
+}
+
 TEST(Options, Values) {
   for (const char *name : {"--batch-size", "--steps", "--epochs", "--accumulate", "--save-every",
                            "--keep", "--threads", "--eval-every"})
@@ -162,8 +189,6 @@ TEST(Options, Values) {
 }
 
 TEST(Options, NotAvailableYet) {
-  refused({"m", "--data", "d", "--density"}, "--density is not available");
-  refused({"m", "--data", "d", "--tokens-per-batch", "9"}, "--tokens-per-batch is not available");
   refused({"m", "--data", "d", "--accumulate-by", "tokens"}, "--accumulate-by is not available");
   refused({"m", "--merge-adapter", "f"}, "--merge-adapter is not available");
 }
@@ -175,7 +200,7 @@ TEST(Options, HelpAndVersion) {
     EXPECT_EQ(parsed.exitCode, 0);
     EXPECT_FALSE(parsed.text.empty());
   }
-  EXPECT_EQ(parseOptions({"--help"}).text.find("--density"), std::string::npos);
+  EXPECT_EQ(parseOptions({"--help"}).text.find("--accumulate-by"), std::string::npos);
 }
 
 } // namespace

@@ -10,8 +10,8 @@ using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
 
-/// The largest element along `axes`; of equal ones the first takes the gradient, as in PyTorch.
-static Value firstMax(TrainBuilder &tb, Value x, ArrayRef<int64_t> axes) {
+/// Where the largest element along `axes` is, the first one of equal ones.
+static Value isFirstMax(TrainBuilder &tb, Value x, ArrayRef<int64_t> axes) {
   Dims dims = train::getDims(x);
   Value largest = tb.broadcastAlong(tb.reduce(ReduceKind::max, x, axes), dims, axes);
   // A NaN is as large as any.
@@ -28,8 +28,39 @@ static Value firstMax(TrainBuilder &tb, Value x, ArrayRef<int64_t> axes) {
   }
   Value none = tb.splat(tb.dim(count, integer), position);
   Value first = tb.reduce(ReduceKind::min, tb.select(wins, position, none), axes);
-  Value chosen = tb.compare("eq", position, tb.broadcastAlong(first, dims, axes));
-  return tb.sum(tb.select(chosen, x, tb.scalarLike(x, 0)), axes);
+  return tb.compare("eq", position, tb.broadcastAlong(first, dims, axes));
+}
+
+/// The largest element along `axes`; of equal ones the first takes the gradient, as in PyTorch.
+static Value firstMax(TrainBuilder &tb, Value x, ArrayRef<int64_t> axes) {
+  return tb.sum(tb.select(isFirstMax(tb, x, axes), x, tb.scalarLike(x, 0)), axes);
+}
+
+/// The positions of the elements that `windows` were made of, counted through the whole input; what
+/// is outside of it has any.
+static Value positionsOf(NodeContext &c, ArrayRef<DimAttr> dims, ArrayRef<Sliding> slidings) {
+  TrainBuilder &tb = c.tb;
+  Type integer = tb.b().getI64Type();
+  int64_t axes = slidings.size();
+  auto times = [&](Value x, DimAttr size) {
+    return size.isConstant(1) ? x : tb.mul(x, tb.splat(tb.dim(size, integer), x));
+  };
+  // Axes of the input from the one whose neighbours are neighbours in memory on.
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, axes));
+  if (!c.attr("storage_order", int64_t(0)))
+    std::reverse(order.begin(), order.end());
+  DimAttr stride = c.dim(1);
+  Value position;
+  for (int64_t i : order) {
+    const Sliding &s = slidings[i];
+    Value at = tb.add(times(tb.iota(dims, integer, axes + 2 + i), c.dim(s.stride)),
+                      times(tb.iota(dims, integer, i), c.dim(s.dilation)));
+    at = times(tb.sub(at, tb.splat(tb.dim(s.low, integer), at)), stride);
+    position = position ? tb.add(position, at) : at;
+    stride = stride * s.size;
+  }
+  position = tb.add(position, times(tb.iota(dims, integer, axes + 1), stride));
+  return tb.add(position, times(tb.iota(dims, integer, axes), stride * c.dims(0)[1]));
 }
 
 /// (sum |x|^p)^(1/p) along `axes`.
@@ -48,7 +79,13 @@ static LogicalResult maxPool(NodeContext &c) {
     return failure();
   double lowest = -std::numeric_limits<double>::infinity();
   Value windows = buildWindows(c.tb, c.tensor(0), *slidings, lowest);
-  return c.set(firstMax(c.tb, windows, tapAxes(*slidings)));
+  SmallVector<int64_t> taps = tapAxes(*slidings);
+  if (c.used(1)) {
+    Value position = positionsOf(c, train::getDims(windows), *slidings);
+    Value chosen = isFirstMax(c.tb, windows, taps);
+    (void)c.set(c.tb.sum(c.tb.select(chosen, position, c.tb.scalarLike(position, 0)), taps), 1);
+  }
+  return c.set(firstMax(c.tb, windows, taps));
 }
 
 static LogicalResult averagePool(NodeContext &c) {

@@ -11,6 +11,12 @@ using trainc::train::TrainBuilder;
 namespace trainc::legalize {
 namespace {
 
+/// Factors beyond these resize no image, and would not stay whole numbers of 64 bits.
+constexpr double kLeastScale = 1e-6, kMostScale = 1e6;
+
+/// Tables hold a position for each element of an axis.
+constexpr int64_t kMostPositions = 1 << 20;
+
 /// How one axis is resized.
 struct AxisResize {
   int64_t axis;
@@ -87,6 +93,9 @@ private:
         return fail("its scales are not constants, one an axis");
       for (auto [axis, value] : llvm::zip(axes, scales->values)) {
         DimAttr from = c.dims(0)[axis];
+        if (!(value.real >= kLeastScale && value.real <= kMostScale))
+          return fail("its scale " + Twine(std::to_string(value.real)) +
+                      " is not from 1e-6 to 1e6; give it sizes or another scale");
         std::optional<DimAttr> to = scaled(from, value.real);
         if (!to)
           return std::nullopt;
@@ -122,12 +131,14 @@ private:
   }
 
   std::optional<DimAttr> scaled(DimAttr from, double scale) {
-    if (auto size = from.getConstant())
-      return c.dim(int64_t(std::floor(double(*size) * scale)));
-    if (scale == std::floor(scale) && scale >= 1 && scale < 1e6)
+    if (auto size = from.getConstant()) {
+      DimAttr to = c.dim(int64_t(std::min(std::floor(double(*size) * scale), 0x1p62)));
+      return c.needSizes(to) ? std::optional(to) : std::nullopt;
+    }
+    if (scale == std::floor(scale) && scale >= 1)
       return from * c.dim(int64_t(scale));
     double inverse = std::round(1 / scale);
-    if (scale > 0 && std::abs(inverse * scale - 1) < 1e-7)
+    if (std::abs(inverse * scale - 1) < 1e-7)
       return train::floorDiv(from, c.dim(int64_t(inverse)));
     (void)c.fail("its scale " + Twine(std::to_string(scale)) + " of the size '" + from.str() +
                  "', which is not known while compiling, is not whole; fix it with --dim");
@@ -157,6 +168,11 @@ private:
     if (!from || !to) {
       (void)c.fail("size '" + r.from.str() + "' has to be known while compiling for this " + mode +
                    " resize; fix it with --dim");
+      return {};
+    }
+    if (*from < 1 || *to < 1 || *to > kMostPositions) {
+      (void)c.fail("its size '" + r.from.str() + "' cannot become '" + r.to.str() +
+                   "'; sizes from 1 to " + Twine(kMostPositions) + " can");
       return {};
     }
     // Every element is a weighted sum of the same number of elements.

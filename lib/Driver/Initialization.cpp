@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The initialization is legalized as any graph and run by the reference evaluator, in double; its
+// results become blobs of the model, which the package stores.
+
+#include "lib/Driver/Initialization.h"
+
+#include "dialects/ONNX/ONNXDialect.h"
+#include "dialects/Train/TrainDialect.h"
+#include "trainc/Legalize.h"
+#include "trainc/Reference.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace trainc;
+using reference::HostTensor;
+
+namespace {
+
+/// The elements of row-major `bytes` of this type.
+HostTensor tensorOf(RankedTensorType type, ArrayRef<char> bytes) {
+  HostTensor tensor{SmallVector<int64_t>(type.getShape()), {}};
+  auto dense = DenseElementsAttr::getFromRawBuffer(type, bytes);
+  if (isa<FloatType>(type.getElementType())) {
+    for (APFloat value : dense.getValues<APFloat>()) {
+      bool lossy = false;
+      value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
+      tensor.data.push_back(value.convertToDouble());
+    }
+    return tensor;
+  }
+  for (const APInt &value : dense.getValues<APInt>())
+    tensor.data.push_back(double(value.getSExtValue()));
+  return tensor;
+}
+
+/// Row-major bytes.
+std::vector<char> bytesOf(DenseElementsAttr dense) {
+  ArrayRef<char> raw = dense.getRawData();
+  if (!dense.isSplat())
+    return raw.vec();
+  std::vector<char> bytes;
+  for (int64_t i = 0; i < dense.getNumElements(); ++i)
+    bytes.insert(bytes.end(), raw.begin(), raw.end());
+  return bytes;
+}
+
+class Initialization {
+public:
+  Initialization(ModuleOp module, ImportedModel &model)
+      : graph(*module.getOps<onnx::GraphOp>().begin()), model(model) {}
+
+  LogicalResult run() {
+    LegalizeOptions options;
+    options.inference = options.initialization = true;
+    LegalizeResult ignored;
+    if (failed(legalizeONNX(*model.initialization, options, ignored)))
+      return failure();
+    auto function = model.initialization->lookupSymbol<func::FuncOp>("forward");
+    SmallVector<HostTensor> arguments;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (failed(read(function, i, arguments)))
+        return failure();
+    FailureOr<reference::HostTensors> results = reference::evaluate(function, arguments);
+    if (failed(results))
+      return failure();
+    for (auto &[initializer, output] : model.initialValues)
+      if (failed(store(initializer, output, function, *results)))
+        return failure();
+    model.initialization = {};
+    return success();
+  }
+
+private:
+  LogicalResult error(const Twine &message) {
+    return emitError(graph.getLoc(), "the initialization of training_info: " + message);
+  }
+
+  /// A constant of the initialization's graph that is too large to be in the IR.
+  LogicalResult read(func::FuncOp function, unsigned i, SmallVectorImpl<HostTensor> &arguments) {
+    auto weight = function.getArgAttrOfType<train::WeightAttr>(i, train::kWeightAttr);
+    auto name = function.getArgAttrOfType<StringAttr>(i, train::kNameAttr);
+    auto type = cast<RankedTensorType>(function.getArgument(i).getType());
+    type = RankedTensorType::get(type.getShape(), type.getElementType());
+    if (!weight || weight.getAbsent() || type.getElementType().isInteger(1))
+      return error("'" + (name ? name.getValue() : StringRef()) + "' has no values");
+    if (weight.getFile().getValue().empty()) {
+      arguments.push_back(tensorOf(type, model.blobs[weight.getOffset()]));
+      return success();
+    }
+    llvm::SmallString<256> path(model.folder);
+    llvm::sys::path::append(path, weight.getFile().getValue());
+    auto bytes = llvm::MemoryBuffer::getFileSlice(path, weight.getLength(), weight.getOffset());
+    if (!bytes)
+      return error("cannot read '" + path + "': " + bytes.getError().message());
+    StringRef buffer = (*bytes)->getBuffer();
+    arguments.push_back(tensorOf(type, ArrayRef<char>(buffer.data(), buffer.size())));
+    return success();
+  }
+
+  LogicalResult store(StringRef name, StringRef output, func::FuncOp function,
+                      ArrayRef<HostTensor> results) {
+    onnx::InitializerOp initializer;
+    for (auto op : graph.getOps<onnx::InitializerOp>())
+      if (op.getName() == name)
+        initializer = op;
+    auto type = cast<RankedTensorType>(initializer.getType());
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      if (function.getResultAttrOfType<StringAttr>(i, train::kNameAttr) != output)
+        continue;
+      auto given = cast<RankedTensorType>(function.getResultTypes()[i]);
+      DenseElementsAttr dense;
+      if (given.getShape() == type.getShape() && given.getElementType() == type.getElementType() &&
+          !type.getElementType().isInteger(1))
+        dense = reference::toAttribute(type, results[i]);
+      if (!dense)
+        return error("its output '" + output +
+                     "' is not of the type and shape of the initializer '" + name +
+                     "', or holds integers beyond 2^53");
+      model.blobs.push_back(bytesOf(dense));
+      initializer.setWeightAttr(onnx::WeightAttr::get(graph.getContext(), "", 0,
+                                                      model.blobs.back().size(),
+                                                      model.blobs.size() - 1, /*absent=*/false));
+      if (initializer.getValueAttr())
+        initializer.setValueAttr(dense);
+      return success();
+    }
+    return error("its output '" + output + "' is not computed");
+  }
+
+  onnx::GraphOp graph;
+  ImportedModel &model;
+};
+} // namespace
+
+LogicalResult trainc::runInitialization(ModuleOp module, ImportedModel &model) {
+  return Initialization(module, model).run();
+}

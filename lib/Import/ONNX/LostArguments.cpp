@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reads `call_function[target=torch.ops.aten.cross_entropy_loss.default](args = (%logits, %labels,
+// None, 1, -100, 0.1), kwargs = {})`.
+
+#include "LostArguments.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include <cmath>
+
+using llvm::StringRef;
+using ::onnx::NodeProto;
+
+namespace trainc::detail {
+
+static StringRef callOf(const NodeProto &node) {
+  for (const auto &entry : node.metadata_props())
+    if (entry.key() == "pkg.torch.onnx.fx_node")
+      return entry.value();
+  return {};
+}
+
+LostArguments::LostArguments(const Nodes &nodes) {
+  for (const NodeProto &node : nodes)
+    if (StringRef call = callOf(node); call.contains("aten.cross_entropy_loss.default]") &&
+                                       node.op_type() != "Constant" && node.op_type() != "Cast" &&
+                                       node.op_type() != "Identity")
+      ++nodesOfCall[call];
+}
+
+double LostArguments::labelSmoothing(const NodeProto &node) const {
+  StringRef call = callOf(node);
+  if (node.op_type() != "SoftmaxCrossEntropyLoss" || nodesOfCall.lookup(call) != 1)
+    return 0;
+  auto [positional, named] =
+      call.split("aten.cross_entropy_loss.default](args = (").second.split("kwargs = {");
+  llvm::SmallVector<StringRef> arguments;
+  positional.split(')').first.split(arguments, ',');
+  StringRef text = arguments.size() > 5 ? arguments[5] : named.split("label_smoothing: ").second;
+  double smoothing;
+  if (text.take_until([](char c) { return c == ',' || c == '}'; }).trim().getAsDouble(smoothing) ||
+      !(smoothing > 0 && smoothing <= 1))
+    return 0;
+  return smoothing;
+}
+
+std::optional<int64_t> LostArguments::paddingIdx(const NodeProto &node) const {
+  StringRef call = callOf(node).split("aten.embedding.default](args = (").second;
+  llvm::SmallVector<StringRef> arguments;
+  call.split(')').first.split(arguments, ',');
+  int64_t id; // -1 without any
+  if (node.op_type() != "Gather" || arguments.size() < 3 ||
+      arguments[2].trim().getAsInteger(10, id) || id < 0)
+    return std::nullopt;
+  return id;
+}
+
+bool LostArguments::detaches(const NodeProto &node) const {
+  return node.op_type() == "Identity" && callOf(node).contains("aten.detach.default]");
+}
+
+} // namespace trainc::detail
