@@ -464,16 +464,26 @@ LogicalResult SelectRowsOp::verify() {
   return checkElementType(*this, getData(), getResult());
 }
 AxisMap SelectRowsOp::getAxisMap() {
-  // The selected axis is a loop of the index alone; any element of the data may be read along it.
+  // Any element of the data may be read along the selected axis. A part of the result would need
+  // another inverse, so that the axis is no parallel loop of the index.
   AxisMap map;
   SmallVector<int> axes(getRank(getResult()));
   std::iota(axes.begin(), axes.end(), 0);
   SmallVector<int> data = axes;
   map.loops.assign(axes.size(), LoopKind::Parallel);
+  map.loops[getAxis()] = LoopKind::Opaque;
   data[getAxis()] = -1;
   map.operands = {data, {int(getAxis())}, {-1}};
   map.results = {axes};
   return map;
+}
+OpFoldResult SelectRowsOp::fold(FoldAdaptor) {
+  // Put back and packed again. Slots that are left over may hold anything.
+  auto inner = getData().getDefiningOp<SelectRowsOp>();
+  if (inner && inner.getAxis() == getAxis() && inner.getIndex() == getInverse() &&
+      inner.getData().getType() == getType())
+    return inner.getData();
+  return {};
 }
 int64_t SelectRowsOp::getSlicedAxis() { return getAxis(); }
 bool SelectRowsOp::dropsAxis() { return false; }

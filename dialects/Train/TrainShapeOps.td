@@ -166,6 +166,7 @@ def Train_SelectRowsOp : Train_AccessOp<"select_rows", [DeclareOpInterfaceMethod
     $data `,` $index `inverse` $inverse `axis` `=` $axis attr-dict `:` functional-type(operands, $result)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 // Sliding windows along one axis: what convolutions and pools read, and its transpose.

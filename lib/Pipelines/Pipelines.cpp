@@ -48,8 +48,15 @@ static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
   addCleanup(pm);
 }
 
-/// From @forward to the functions that train.
-static void addTraining(OpPassManager &pm, const GraphOptions &options) {
+/// From @forward to the functions that train. `packed`: of packed tokens.
+static void addTraining(OpPassManager &pm, const GraphOptions &options, bool packed) {
+  if (packed && !options.fusedAttention) {
+    // The CPU's only fused attention is that of segments.
+    RaiseAttentionPassOptions attention;
+    attention.segments = true;
+    pm.addNestedPass<func::FuncOp>(createRaiseAttentionPass(attention));
+    addCleanup(pm);
+  }
   addPrecision(pm, options);
   if (!options.inference)
     pm.addPass(createAutoDiffPass());
@@ -91,9 +98,9 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
     addCleanup(variant);
     if (options.hoistSlices)
       variant.addNestedPass<func::FuncOp>(createHoistSlicesPass());
-    addTraining(variant, options);
+    addTraining(variant, options, /*packed=*/true);
   }
-  addTraining(pm, options);
+  addTraining(pm, options, /*packed=*/false);
   if (packs)
     pm.addPass(createMergeVariantsPass());
 }

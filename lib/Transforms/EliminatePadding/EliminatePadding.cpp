@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 
+#include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
 #include "lib/Transforms/Support/PackedRows.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
@@ -25,9 +26,10 @@ namespace {
 /// replace is dead in the end.
 class Packer {
 public:
-  Packer(func::FuncOp function, BlockArgument mask, IntegerAttr padding, DimAttr tokens)
-      : function(function), mask(mask), padding(padding), tokens(tokens), samples(getDim(mask, 0)),
-        positions(getDim(mask, 1)), builder(function.getContext()) {}
+  Packer(func::FuncOp function, const PaddingInputs &inputs, DimAttr tokens)
+      : function(function), mask(inputs.mask.input), padding(inputs.mask.value), tokens(tokens),
+        samples(getDim(mask, 0)), positions(getDim(mask, 1)), builder(function.getContext()),
+        contents(function, inputs) {}
 
   void run() {
     for (BlockArgument argument : function.getArguments()) {
@@ -41,8 +43,8 @@ public:
     builder.setInsertionPointToStart(&block);
     TrainBuilder tb(builder, function.getLoc());
     Value flat = tb.reshape(mask, {samples * positions});
-    rows = buildPackedRows(
-        tb, tb.compare("ne", flat, tb.scalarLike(flat, double(padding.getInt()))), tokens);
+    rows =
+        buildPackedRows(tb, tb.compare("ne", flat, tb.scalarLike(flat, double(padding))), tokens);
     SmallVector<Operation *> ops;
     for (Operation &op : llvm::make_range(builder.getInsertionPoint(), block.end()))
       ops.push_back(&op);
@@ -66,6 +68,8 @@ private:
     track(op);
     if (packSelection(tb, op) || packView(tb, op) || packMapped(tb, op))
       return;
+    if (mixesTokens(op))
+      mixed.insert(op->result_begin(), op->result_end());
     bool whole = false;
     for (OpOperand &operand : op->getOpOperands())
       if (packed.contains(operand.get())) {
@@ -119,6 +123,24 @@ private:
                                    : dims[entry[0]] == samples && dims[entry[1]] == positions;
     if (whole && !llvm::is_contained(known, entry))
       known.push_back(entry);
+  }
+
+  bool mixesTokens(Operation *op) {
+    auto mapped = dyn_cast<AxisMapOpInterface>(op);
+    if (!mapped)
+      return false;
+    AxisMap map = mapped.getAxisMap();
+    for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands))
+      for (const TokenAxes &tokenAxes : axes.lookup(operand))
+        for (unsigned loop : loopsOf(entry, tokenAxes))
+          if (map.loops[loop] == LoopKind::Reduction || map.loops[loop] == LoopKind::Opaque)
+            return true;
+    return false;
+  }
+  static Value originOf(Value value) {
+    while (value.getDefiningOp() && isView(value.getDefiningOp()))
+      value = value.getDefiningOp()->getOperand(0);
+    return value;
   }
 
   //===--------------------------------------------------------------------===//
@@ -186,9 +208,15 @@ private:
       auto found = findAxes(results, loops);
       if (!found || found->empty() ||
           !llvm::is_contained(axes[result], TokenAxes(ArrayRef<int64_t>(*found))) ||
-          axes[result].size() != 1)
+          axes[result].size() != 1 || !contents.isReplaceable(result, *found))
         return false;
     }
+    // Of the results of ops in the rectangle, those are packed that came of mixing tokens:
+    // attention, but not its scores.
+    for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands))
+      if (!findAxes(entry, loops)->empty() && parametric.contains(operand) &&
+          !packed.contains(operand) && !axes[operand].empty() && !mixed.contains(originOf(operand)))
+        return false;
     SmallVector<Value> operands;
     for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands)) {
       SmallVector<int64_t> found = *findAxes(entry, loops);
@@ -232,20 +260,25 @@ private:
     builder.setInsertionPointAfterValue(small);
     TrainBuilder tb(builder, small.getLoc());
     auto expand = [&](TrainBuilder &b, Value v, int64_t axis) { return rows.unpack(b, v, axis); };
-    whole = selectAlong(tb, small, tokenAxes, expand);
-    return whole = tb.reshape(whole, getDims(value));
+    SmallVector<DimAttr> sizes;
+    for (int64_t axis : tokenAxes)
+      sizes.push_back(getDim(value, axis));
+    return whole = selectAlong(tb, small, tokenAxes, expand, sizes);
   }
 
   func::FuncOp function;
   BlockArgument mask;
-  IntegerAttr padding;
+  int64_t padding;
   DimAttr tokens, samples, positions;
   OpBuilder builder;
+  PaddingContents contents;
   PackedRows rows;
   /// Axes of tokens; several where tokens meet tokens.
   DenseMap<Value, SmallVector<TokenAxes, 1>> axes;
   /// What depends on a parameter.
   llvm::DenseSet<Value> parametric;
+  /// Results of ops that mix tokens.
+  llvm::DenseSet<Value> mixed;
   /// A value's packed form; that one in the rectangle again; what is packed of other values.
   DenseMap<Value, Value> packed, unpacked;
   DenseMap<std::tuple<Value, int64_t, int64_t>, Value> selected;
@@ -284,7 +317,9 @@ struct EliminatePaddingPass : trainc::impl::EliminatePaddingPassBase<EliminatePa
     copy->removeAttr(kPaddingAttr);
     forward->removeAttr(kPaddingAttr);
 
-    Packer packer(copy, copy.getArgument(mask.getArgNumber()), value, tokens);
+    PaddingInputs inputs;
+    inputs.mask = {copy.getArgument(mask.getArgNumber()), value.getInt()};
+    Packer packer(copy, inputs, tokens);
     packer.run();
     auto options = [&](StringRef name) {
       return remark::RemarkOpts::name(name).category("eliminate-padding").function("forward");

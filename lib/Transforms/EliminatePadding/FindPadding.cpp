@@ -3,13 +3,11 @@
 
 #include "lib/Analysis/ElementOrigin.h"
 #include "lib/Analysis/TokenInputs.h"
-#include "lib/Transforms/Decompose/Decompose.h"
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -70,20 +68,12 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
           << remark::add("padding is computed like tokens") << remark::reason("no input masks it");
       return;
     }
-    PaddingMask mask{tokens->byMask ? tokens->mask : tokens->input,
-                     tokens->byMask ? 0 : *tokens->padValue};
-    DenseMap<unsigned, int64_t> labels, ids;
+    PaddingInputs padding;
+    padding.mask = {tokens->byMask ? tokens->mask : tokens->input,
+                    tokens->byMask ? 0 : *tokens->padValue};
     for (const TokenInput &input : inputs)
       if (input.role == TokenRole::Label)
-        labels[input.input.getArgNumber()] = *input.padValue;
-
-    auto scratch = cast<func::FuncOp>(forward->clone());
-    scratch.setName("padding_scratch");
-    SymbolTable(getOperation()).insert(scratch);
-    OpPassManager parts(func::FuncOp::getOperationName());
-    parts.addPass(createDecomposePass());
-    if (failed(runPipeline(parts, scratch)))
-      return signalPassFailure();
+        padding.labels[input.input.getArgNumber()] = *input.padValue;
 
     // First whatever ids padding holds; then, if the model tells padding by an id, only that one.
     SmallVector<std::optional<int64_t>> guesses = {std::nullopt};
@@ -93,17 +83,17 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
     std::string first;
     bool found = false;
     for (std::optional<int64_t> guess : guesses) {
-      ids.clear();
+      padding.ids.clear();
       if (guess)
-        ids[tokens->input.getArgNumber()] = *guess;
-      PaddingMask scratchMask{scratch.getArgument(mask.input.getArgNumber()), mask.value};
+        padding.ids[tokens->input.getArgNumber()] = *guess;
       PaddingConditions conditions;
-      std::string reason = followPadding(scratch, scratchMask, labels, ids, conditions);
+      std::string reason = followPadding(forward, padding, conditions);
       if (!reason.empty()) {
         if (first.empty())
           first = reason;
         continue;
       }
+      const PaddingMask &mask = padding.mask;
       StringRef name = getArgName(forward, mask.input.getArgNumber());
       annotate(forward, mask, tokens->byMask, conditions);
       remark::passed(forward.getLoc(), options("Found"))
@@ -111,7 +101,6 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
       found = true;
       break;
     }
-    scratch.erase();
     if (!found)
       remark::missed(forward.getLoc(), options("Declined"))
           << remark::add("padding is computed like tokens") << remark::reason("{0}", first);
@@ -144,7 +133,8 @@ private:
       add("real_at",
           {maskField, padding, builder.getNamedAttr("index", builder.getI64IntegerAttr(index))});
     if (conditions.someReal)
-      add("some_real", {maskField, padding});
+      add("real_at",
+          {maskField, padding, builder.getNamedAttr("index", builder.getI64IntegerAttr(-2))});
     forward->setAttr(
         kPaddingAttr,
         builder.getDictionaryAttr(

@@ -7,8 +7,10 @@
 
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 
+#include "dialects/Train/TrainBuilder.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
 #include "lib/Transforms/Support/StepBuilder.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/DenseSet.h"
@@ -49,8 +51,8 @@ public:
       : function(function), samples(getDim(mask.input, 0)), positions(getDim(mask.input, 1)),
         conditions(conditions) {}
 
-  std::string run(const PaddingMask &mask, const DenseMap<unsigned, int64_t> &labels,
-                  const DenseMap<unsigned, int64_t> &ids) {
+  std::string run(const PaddingInputs &inputs, bool goOn = false) {
+    const auto &[mask, labels, ids] = inputs;
     for (BlockArgument argument : function.getArguments()) {
       unsigned number = argument.getArgNumber();
       if (getArgRole(function, number) == "parameter")
@@ -85,436 +87,492 @@ public:
         break;
       }
       visit(&op);
-      llvm::errs() << "op " << op << "\n";
-      for (Value r : op.getResults())
-        for (auto &f : facts[r]) {
-          llvm::errs() << "   state " << int(f.state) << " v " << f.value << " off " << f.offset
-                       << " lab " << f.label << " axes";
-          for (auto a : f.axes)
-            llvm::errs() << " " << a;
-          llvm::errs() << "\n";
-        }
+      if (!reason.empty() && !goOn)
+        return reason;
+      reason.clear();
     }
-    if (!reason.empty())
-      return reason;
+    return {};
   }
-  return {};
-}
 
-private : void
-          require(PaddingConditions::Fixed fixed) {
-  if (!llvm::is_contained(conditions.fixed, fixed))
-    conditions.fixed.push_back(fixed);
-}
-void decline(Operation *op, const Twine &text) {
-  if (reason.empty())
-    reason = (describeOp(op) + " " + text).str();
-}
+  const Facts &getFacts(Value value) { return facts[value]; }
 
-void visit(Operation *op) {
-  if (llvm::any_of(op->getOperands(), [&](Value operand) { return parametric.contains(operand); }))
-    parametric.insert(op->result_begin(), op->result_end());
-  bool any =
-      llvm::any_of(op->getOperands(), [&](Value operand) { return !facts[operand].empty(); });
-  if (!any)
-    return;
-  if (auto slice = dyn_cast<SliceOp>(op))
-    return visitSlice(slice);
-  if (auto pad = dyn_cast<PadOp>(op))
-    return visitPad(pad);
-  if (auto fusion = dyn_cast<FusionOpInterface>(op);
-      fusion && fusion.getFusionRole() == FusionRole::View && op->getNumOperands() == 1)
-    return visitView(op);
-  auto mapped = dyn_cast<AxisMapOpInterface>(op);
-  if (!mapped) {
-    for (Value operand : op->getOperands())
-      for (const Fact &fact : facts[operand])
-        if (fact.dependsOnPadding())
-          return decline(op, "does not say how its axes map");
-    return;
+private:
+  void require(PaddingConditions::Fixed fixed) {
+    if (!llvm::is_contained(conditions.fixed, fixed))
+      conditions.fixed.push_back(fixed);
   }
-  visitMapped(op, mapped.getAxisMap());
-}
-
-void visitView(Operation *op) {
-  Value from = op->getOperand(0), to = op->getResult(0);
-  for (Fact fact : Facts(facts[from])) {
-    SmallVector<DimAttr> dims = getDims(from);
-    DimAttr columns = fact.axes.size() == 2 ? dims[fact.axes[1]] : positions;
-    TokenAxes axes = throughView(dims, getDims(to), fact.axes, samples, columns);
-    if (!axes.empty()) {
-      fact.axes = axes;
-      facts[to].push_back(fact);
-    } else if (fact.dependsOnPadding()) {
-      return decline(op, "mixes the axes of tokens with others");
-    }
+  void decline(Operation *op, const Twine &text) {
+    if (reason.empty())
+      reason = (describeOp(op) + " " + text).str();
   }
-}
 
-void visitSlice(SliceOp op) {
-  SmallVector<DimAttr> from = getDims(op.getOperand()), to = getDims(op.getResult());
-  for (Fact fact : Facts(facts[op.getOperand()])) {
-    bool whole = true;
-    for (int64_t axis : fact.axes)
-      whole &= from[axis] == to[axis] && op.getSteps()[axis] == 1;
-    if (whole) {
-      facts[op.getResult()].push_back(fact);
-      continue;
-    }
-    int64_t column = fact.axes.back();
-    DimAttr start = op.getStarts().getDims()[column];
-    bool row = fact.axes.size() == 2 && from[fact.axes[0]] == to[fact.axes[0]];
-    if (row && to[column].isConstant(1) && fact.offset == 0) {
-      bool last = start + DimAttr::constant(op.getContext(), 1) == from[column];
-      std::optional<int64_t> index = last ? std::optional<int64_t>(-1) : start.getConstant();
-      if (index && fact.dependsOnPadding()) {
-        if (!llvm::is_contained(conditions.real, *index))
-          conditions.real.push_back(*index);
-        continue;
-      }
-      if (index)
-        continue;
-    }
-    if (row && op.getSteps()[column] == 1 && start.getConstant()) {
-      fact.offset += *start.getConstant();
-      facts[op.getResult()].push_back(fact);
-    } else if (fact.dependsOnPadding()) {
-      return decline(op, "selects tokens that may be padding");
-    }
-  }
-}
-
-void visitPad(PadOp op) {
-  SmallVector<DimAttr> from = getDims(op.getOperand()), to = getDims(op.getResult());
-  for (Fact fact : Facts(facts[op.getOperand()])) {
-    bool whole = true;
-    for (int64_t axis : fact.axes)
-      whole &= from[axis] == to[axis] && op.getLow().getDims()[axis].isConstant(0);
-    std::optional<int64_t> low = op.getLow().getDims()[fact.axes.back()].getConstant();
-    bool row = fact.axes.size() == 2 && from[fact.axes[0]] == to[fact.axes[0]];
-    if (!whole && (!row || !low)) {
-      if (fact.dependsOnPadding())
-        return decline(op, "pads the axes of tokens");
-      continue;
-    }
-    if (!whole) {
-      fact.offset -= *low;
-      // What lies beyond a label input counts as holding the ignored label.
-      if (fact.label >= 0 && attrValue(op.getValue()) != double(ignored[fact.label]))
-        fact.label = -1, fact.state = State::Unknown;
-    }
-    facts[op.getResult()].push_back(fact);
-  }
-}
-static double attrValue(Attribute attr) {
-  if (auto number = dyn_cast<IntegerAttr>(attr))
-    return double(number.getInt());
-  return cast<FloatAttr>(attr).getValueAsDouble();
-}
-
-/// Operands' facts along the same loops.
-struct Frame {
-  SmallVector<unsigned> loops;
-  int64_t offset = 0;
-  bool dependsOnPadding = false;
-};
-
-void visitMapped(Operation *op, const AxisMap &map) {
-  SmallVector<Frame> frames;
-  for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands))
-    for (const Fact &fact : facts[operand]) {
-      SmallVector<unsigned> loops = loopsOf(entry, fact.axes);
-      if (loops.empty()) {
-        if (fact.dependsOnPadding())
-          return decline(op, "reads tokens by index");
-        continue;
-      }
-      auto *frame = llvm::find_if(frames, [&](const Frame &f) { return f.loops == loops; });
-      if (frame == frames.end()) {
-        frames.push_back({loops, fact.offset});
-        frame = &frames.back();
-      }
-      if (fact.dependsOnPadding()) {
-        if (frame->dependsOnPadding && frame->offset != fact.offset)
-          return decline(op, "combines tokens with their neighbours");
-        frame->dependsOnPadding = true;
-        frame->offset = fact.offset;
-      }
-    }
-  for (const Frame &frame : frames) {
-    visitFrame(op, map, frame);
-    if (!reason.empty())
+  void visit(Operation *op) {
+    if (llvm::any_of(op->getOperands(),
+                     [&](Value operand) { return parametric.contains(operand); }))
+      parametric.insert(op->result_begin(), op->result_end());
+    bool any =
+        llvm::any_of(op->getOperands(), [&](Value operand) { return !facts[operand].empty(); });
+    if (!any)
       return;
-  }
-}
-
-/// What an operand holds at the padding of a frame.
-Fact inFrame(Value operand, ArrayRef<int> entry, const Frame &frame) {
-  for (Fact fact : facts[operand]) {
-    if (loopsOf(entry, fact.axes) != frame.loops)
-      continue;
-    if (fact.offset == frame.offset)
-      return fact;
-    if (fact.label >= 0)
-      return fact;
-    // A neighbour of padding: nothing is known, and it is no padding itself.
-  }
-  return Fact{};
-}
-
-void visitFrame(Operation *op, const AxisMap &map, const Frame &frame) {
-  SmallVector<Fact> operands;
-  int label = -1;
-  bool onlyLabel = true;
-  for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands)) {
-    operands.push_back(inFrame(operand, entry, frame));
-    Fact &fact = operands.back();
-    if (fact.label >= 0 && (label < 0 || label == fact.label))
-      label = fact.label;
-    else if (fact.label >= 0 || !isUniform(operand))
-      onlyLabel = false;
-    if (fact.label >= 0 && frame.dependsOnPadding)
-      require({unsigned(fact.label), fact.offset - frame.offset, ignored[fact.label]});
-  }
-  int64_t offset = frame.offset;
-  if (label >= 0 && !frame.dependsOnPadding)
-    for (const Fact &fact : operands)
-      if (fact.label == label)
-        offset = fact.offset;
-
-  bool reduced = false, opaque = false;
-  for (unsigned loop : frame.loops) {
-    reduced |= map.loops[loop] == LoopKind::Reduction;
-    opaque |= map.loops[loop] == LoopKind::Opaque;
-  }
-  if (opaque) {
-    bool neutral = isNeutralScan(op, operands);
-    for (const Fact &fact : operands)
-      if (fact.dependsOnPadding() && !neutral)
-        return decline(op, "mixes tokens");
-    return;
-  }
-  if (reduced) {
-    noteLargest(op, operands);
-    if (frame.dependsOnPadding && !isAbsorbed(op, operands))
-      return decline(op, "adds what padding holds to tokens");
-    return;
-  }
-  for (auto [result, entry] : llvm::zip_equal(op->getResults(), map.results)) {
-    Fact fact = transfer(op, map, operands);
-    // Computed for tokens only, whatever it is made of.
-    if (fact.state == State::Unknown && parametric.contains(result))
-      fact.state = State::Anything;
-    fact.offset = offset;
-    fact.label = onlyLabel && !frame.dependsOnPadding ? label : -1;
-    for (unsigned loop : frame.loops) {
-      auto it = llvm::find(entry, int(loop));
-      if (it == entry.end())
-        return decline(op, "drops the axes of tokens");
-      fact.axes.push_back(it - entry.begin());
+    if (auto slice = dyn_cast<SliceOp>(op))
+      return visitSlice(slice);
+    if (auto pad = dyn_cast<PadOp>(op))
+      return visitPad(pad);
+    if (auto fusion = dyn_cast<FusionOpInterface>(op);
+        fusion && fusion.getFusionRole() == FusionRole::View && op->getNumOperands() == 1)
+      return visitView(op);
+    auto mapped = dyn_cast<AxisMapOpInterface>(op);
+    if (!mapped) {
+      for (Value operand : op->getOperands())
+        for (const Fact &fact : facts[operand])
+          if (fact.dependsOnPadding())
+            return decline(op, "does not say how its axes map");
+      return;
     }
-    if (fact.state != State::Unknown)
-      facts[result].push_back(fact);
+    visitMapped(op, mapped.getAxisMap());
   }
-}
 
-/// The same number everywhere.
-static bool isUniform(Value value) {
-  Operation *def = value.getDefiningOp();
-  if (!def)
+  void visitView(Operation *op) {
+    Value from = op->getOperand(0), to = op->getResult(0);
+    for (Fact fact : Facts(facts[from])) {
+      SmallVector<DimAttr> dims = getDims(from);
+      DimAttr columns = fact.axes.size() == 2 ? dims[fact.axes[1]] : positions;
+      TokenAxes axes = throughView(dims, getDims(to), fact.axes, samples, columns);
+      if (!axes.empty()) {
+        fact.axes = axes;
+        facts[to].push_back(fact);
+      } else if (fact.dependsOnPadding()) {
+        return decline(op, "mixes the axes of tokens with others");
+      }
+    }
+  }
+
+  void visitSlice(SliceOp op) {
+    SmallVector<DimAttr> from = getDims(op.getOperand()), to = getDims(op.getResult());
+    for (Fact fact : Facts(facts[op.getOperand()])) {
+      bool whole = true;
+      for (int64_t axis : fact.axes)
+        whole &= from[axis] == to[axis] && op.getSteps()[axis] == 1;
+      if (whole) {
+        facts[op.getResult()].push_back(fact);
+        continue;
+      }
+      int64_t column = fact.axes.back();
+      DimAttr start = op.getStarts().getDims()[column];
+      bool row = fact.axes.size() == 2 && from[fact.axes[0]] == to[fact.axes[0]];
+      if (row && to[column].isConstant(1) && fact.offset == 0) {
+        bool last = start + DimAttr::constant(op.getContext(), 1) == from[column];
+        std::optional<int64_t> index = last ? std::optional<int64_t>(-1) : start.getConstant();
+        if (index && fact.dependsOnPadding()) {
+          if (!llvm::is_contained(conditions.real, *index))
+            conditions.real.push_back(*index);
+          continue;
+        }
+        if (index)
+          continue;
+      }
+      if (row && op.getSteps()[column] == 1 && start.getConstant()) {
+        fact.offset += *start.getConstant();
+        facts[op.getResult()].push_back(fact);
+      } else if (fact.dependsOnPadding()) {
+        return decline(op, "selects tokens that may be padding");
+      }
+    }
+  }
+
+  void visitPad(PadOp op) {
+    SmallVector<DimAttr> from = getDims(op.getOperand()), to = getDims(op.getResult());
+    for (Fact fact : Facts(facts[op.getOperand()])) {
+      bool whole = true;
+      for (int64_t axis : fact.axes)
+        whole &= from[axis] == to[axis] && op.getLow().getDims()[axis].isConstant(0);
+      std::optional<int64_t> low = op.getLow().getDims()[fact.axes.back()].getConstant();
+      bool row = fact.axes.size() == 2 && from[fact.axes[0]] == to[fact.axes[0]];
+      if (!whole && (!row || !low)) {
+        if (fact.dependsOnPadding())
+          return decline(op, "pads the axes of tokens");
+        continue;
+      }
+      if (!whole) {
+        fact.offset -= *low;
+        // What lies beyond a label input counts as holding the ignored label.
+        if (fact.label >= 0 && attrValue(op.getValue()) != double(ignored[fact.label]))
+          fact.label = -1, fact.state = State::Unknown;
+      }
+      facts[op.getResult()].push_back(fact);
+    }
+  }
+  static double attrValue(Attribute attr) {
+    if (auto number = dyn_cast<IntegerAttr>(attr))
+      return double(number.getInt());
+    return cast<FloatAttr>(attr).getValueAsDouble();
+  }
+
+  /// Operands' facts along the same loops.
+  struct Frame {
+    SmallVector<unsigned> loops;
+    int64_t offset = 0;
+    bool dependsOnPadding = false;
+  };
+
+  void visitMapped(Operation *op, const AxisMap &map) {
+    SmallVector<Frame> frames;
+    for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands))
+      for (const Fact &fact : facts[operand]) {
+        SmallVector<unsigned> loops = loopsOf(entry, fact.axes);
+        if (loops.empty()) {
+          if (fact.dependsOnPadding())
+            return decline(op, "reads tokens by index");
+          continue;
+        }
+        auto *frame = llvm::find_if(frames, [&](const Frame &f) { return f.loops == loops; });
+        if (frame == frames.end()) {
+          frames.push_back({loops, fact.offset});
+          frame = &frames.back();
+        }
+        if (fact.dependsOnPadding()) {
+          if (frame->dependsOnPadding && frame->offset != fact.offset)
+            return decline(op, "combines tokens with their neighbours");
+          frame->dependsOnPadding = true;
+          frame->offset = fact.offset;
+        }
+      }
+    for (const Frame &frame : frames) {
+      visitFrame(op, map, frame);
+      if (!reason.empty())
+        return;
+    }
+  }
+
+  /// What an operand holds at the padding of a frame.
+  Fact inFrame(Value operand, ArrayRef<int> entry, const Frame &frame) {
+    for (Fact fact : facts[operand]) {
+      if (loopsOf(entry, fact.axes) != frame.loops)
+        continue;
+      if (fact.offset == frame.offset)
+        return fact;
+      if (fact.label >= 0)
+        return fact;
+      // A neighbour of padding: nothing is known, and it is no padding itself.
+    }
+    return Fact{};
+  }
+
+  void visitFrame(Operation *op, const AxisMap &map, const Frame &frame) {
+    SmallVector<Fact> operands;
+    int label = -1;
+    bool onlyLabel = true;
+    for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands)) {
+      operands.push_back(inFrame(operand, entry, frame));
+      Fact &fact = operands.back();
+      if (fact.label >= 0 && (label < 0 || label == fact.label))
+        label = fact.label;
+      else if (fact.label >= 0 || !isUniform(operand))
+        onlyLabel = false;
+      if (fact.label >= 0 && frame.dependsOnPadding)
+        require({unsigned(fact.label), fact.offset - frame.offset, ignored[fact.label]});
+    }
+    int64_t offset = frame.offset;
+    if (label >= 0 && !frame.dependsOnPadding)
+      for (const Fact &fact : operands)
+        if (fact.label == label)
+          offset = fact.offset;
+
+    bool reduced = false, opaque = false;
+    for (unsigned loop : frame.loops) {
+      reduced |= map.loops[loop] == LoopKind::Reduction;
+      opaque |= map.loops[loop] == LoopKind::Opaque;
+    }
+    if (opaque) {
+      bool neutral = isNeutralScan(op, operands);
+      for (const Fact &fact : operands)
+        if (fact.dependsOnPadding() && !neutral)
+          return decline(op, "mixes tokens");
+      return;
+    }
+    if (reduced) {
+      noteLargest(op, operands);
+      if (frame.dependsOnPadding && !isAbsorbed(op, operands))
+        return decline(op, "adds what padding holds to tokens");
+      return;
+    }
+    for (auto [result, entry] : llvm::zip_equal(op->getResults(), map.results)) {
+      Fact fact = transfer(op, map, operands);
+      // Computed for tokens only, whatever it is made of.
+      if (fact.state == State::Unknown && parametric.contains(result))
+        fact.state = State::Anything;
+      fact.offset = offset;
+      fact.label = onlyLabel && !frame.dependsOnPadding ? label : -1;
+      for (unsigned loop : frame.loops) {
+        auto it = llvm::find(entry, int(loop));
+        if (it == entry.end())
+          return decline(op, "drops the axes of tokens");
+        fact.axes.push_back(it - entry.begin());
+      }
+      if (fact.state != State::Unknown)
+        facts[result].push_back(fact);
+    }
+  }
+
+  /// The same number everywhere.
+  static bool isUniform(Value value) {
+    Operation *def = value.getDefiningOp();
+    if (!def)
+      return false;
+    if (isa<FullOp>(def))
+      return true;
+    DenseElementsAttr dense;
+    if (matchPattern(value, m_Constant(&dense)))
+      return dense.isSplat();
+    return def->getNumOperands() == 1 && isa<BroadcastOp, ReshapeOp>(def) &&
+           isUniform(def->getOperand(0));
+  }
+  static std::optional<double> uniformValue(Value value) {
+    Operation *def = value.getDefiningOp();
+    if (auto full = dyn_cast_or_null<FullOp>(def))
+      return attrValue(full.getValue());
+    DenseElementsAttr dense;
+    if (matchPattern(value, m_Constant(&dense)) && dense.isSplat())
+      return attrValue(dense.getSplatValue<Attribute>());
+    if (isa_and_nonnull<BroadcastOp, ReshapeOp>(def))
+      return uniformValue(def->getOperand(0));
+    return std::nullopt;
+  }
+
+  static bool isNeutralScan(Operation *op, ArrayRef<Fact> operands) {
+    auto scan = dyn_cast<ScanOpInterface>(op);
+    if (!scan)
+      return false;
+    double identity = attrValue(scan.getScanIdentity(getElementType(op->getOperand(0))));
+    return operands[0].state == State::Constant && operands[0].value == identity;
+  }
+
+  static bool isMax(ReductionOpInterface reduction) {
+    return reduction.evaluateCombine(2, 2) == 2 && reduction.evaluateCombine(2, 3) == 3;
+  }
+  static bool isMasked(const Fact &fact) {
+    return fact.state == State::Masked || (fact.state == State::Constant && fact.value <= kMasked);
+  }
+
+  /// The largest of tokens and masked scores is a token's, if there is a token: what is computed
+  /// with it relies on that.
+  void noteLargest(Operation *op, ArrayRef<Fact> operands) {
+    auto reduction = dyn_cast<ReductionOpInterface>(op);
+    if (reduction && isMax(reduction) && isMasked(operands[0]))
+      conditions.someReal = true;
+  }
+
+  /// Whether padding adds nothing to a reduction.
+  bool isAbsorbed(Operation *op, ArrayRef<Fact> operands) {
+    if (auto reduction = dyn_cast<ReductionOpInterface>(op)) {
+      const Fact &fact = operands[0];
+      if (fact.state == State::Constant)
+        return reduction.evaluateMap(fact.value) == reduction.evaluateIdentity();
+      return isMax(reduction) && isMasked(fact);
+    }
+    // A sum of products: one factor 0 is enough.
+    if (isa<MatmulOp>(op))
+      return llvm::any_of(operands, [](const Fact &fact) {
+        return fact.state == State::Constant && fact.value == 0;
+      });
     return false;
-  if (isa<FullOp>(def))
-    return true;
-  DenseElementsAttr dense;
-  if (matchPattern(value, m_Constant(&dense)))
-    return dense.isSplat();
-  return def->getNumOperands() == 1 && isa<BroadcastOp, ReshapeOp>(def) &&
-         isUniform(def->getOperand(0));
-}
-static std::optional<double> uniformValue(Value value) {
-  Operation *def = value.getDefiningOp();
-  if (auto full = dyn_cast_or_null<FullOp>(def))
-    return attrValue(full.getValue());
-  DenseElementsAttr dense;
-  if (matchPattern(value, m_Constant(&dense)) && dense.isSplat())
-    return attrValue(dense.getSplatValue<Attribute>());
-  if (isa_and_nonnull<BroadcastOp, ReshapeOp>(def))
-    return uniformValue(def->getOperand(0));
-  return std::nullopt;
-}
-
-static bool isNeutralScan(Operation *op, ArrayRef<Fact> operands) {
-  auto scan = dyn_cast<ScanOpInterface>(op);
-  if (!scan)
-    return false;
-  double identity = attrValue(scan.getScanIdentity(getElementType(op->getOperand(0))));
-  return operands[0].state == State::Constant && operands[0].value == identity;
-}
-
-static bool isMax(ReductionOpInterface reduction) {
-  return reduction.evaluateCombine(2, 2) == 2 && reduction.evaluateCombine(2, 3) == 3;
-}
-static bool isMasked(const Fact &fact) {
-  return fact.state == State::Masked || (fact.state == State::Constant && fact.value <= kMasked);
-}
-
-/// The largest of tokens and masked scores is a token's, if there is a token: what is computed
-/// with it relies on that.
-void noteLargest(Operation *op, ArrayRef<Fact> operands) {
-  auto reduction = dyn_cast<ReductionOpInterface>(op);
-  if (reduction && isMax(reduction) && isMasked(operands[0]))
-    conditions.someReal = true;
-}
-
-/// Whether padding adds nothing to a reduction.
-bool isAbsorbed(Operation *op, ArrayRef<Fact> operands) {
-  if (auto reduction = dyn_cast<ReductionOpInterface>(op)) {
-    const Fact &fact = operands[0];
-    if (fact.state == State::Constant)
-      return reduction.evaluateMap(fact.value) == reduction.evaluateIdentity();
-    return isMax(reduction) && isMasked(fact);
   }
-  // A sum of products: one factor 0 is enough.
-  if (isa<MatmulOp>(op))
-    return llvm::any_of(operands, [](const Fact &fact) {
-      return fact.state == State::Constant && fact.value == 0;
-    });
-  return false;
-}
 
-Fact transfer(Operation *op, const AxisMap &map, ArrayRef<Fact> operands) {
-  Fact result;
-  bool depends = llvm::any_of(operands, [](const Fact &fact) { return fact.dependsOnPadding(); });
-  if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
-    return probe(op, pointwise, operands, depends);
-  // What only moves elements keeps what they hold.
-  if (op->getNumOperands() == 1 && isa<ElementAccessOpInterface>(op)) {
-    result.state = operands[0].state;
-    result.value = operands[0].value;
-    return result;
-  }
-  if (isa<ConcatOp>(op)) {
-    bool same = llvm::all_of(operands, [&](const Fact &fact) {
-      return fact.state == operands[0].state && fact.value == operands[0].value;
-    });
-    if (same) {
+  Fact transfer(Operation *op, const AxisMap &map, ArrayRef<Fact> operands) {
+    Fact result;
+    bool depends = llvm::any_of(operands, [](const Fact &fact) { return fact.dependsOnPadding(); });
+    if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
+      return probe(op, pointwise, operands, depends);
+    // What only moves elements keeps what they hold.
+    if (op->getNumOperands() == 1 && isa<ElementAccessOpInterface>(op)) {
       result.state = operands[0].state;
       result.value = operands[0].value;
       return result;
     }
-  }
-  if (auto reduction = dyn_cast<ReductionOpInterface>(op)) {
-    const Fact &fact = operands[0];
-    bool idempotent = reduction.evaluateCombine(2, 2) == 2;
-    if (fact.state == State::Constant && (idempotent || fact.value == 0)) {
+    if (isa<ConcatOp>(op)) {
+      bool same = llvm::all_of(operands, [&](const Fact &fact) {
+        return fact.state == operands[0].state && fact.value == operands[0].value;
+      });
+      if (same) {
+        result.state = operands[0].state;
+        result.value = operands[0].value;
+        return result;
+      }
+    }
+    if (auto reduction = dyn_cast<ReductionOpInterface>(op)) {
+      const Fact &fact = operands[0];
+      bool idempotent = reduction.evaluateCombine(2, 2) == 2;
+      if (fact.state == State::Constant && (idempotent || fact.value == 0)) {
+        result.state = State::Constant;
+        result.value = fact.value;
+        return result;
+      }
+      if (fact.state == State::Masked && isMax(reduction)) {
+        result.state = State::Masked;
+        return result;
+      }
+    }
+    if (isa<MatmulOp>(op) && llvm::any_of(operands, [](const Fact &fact) {
+          return fact.state == State::Constant && fact.value == 0;
+        })) {
       result.state = State::Constant;
-      result.value = fact.value;
       return result;
     }
-    if (fact.state == State::Masked && isMax(reduction)) {
-      result.state = State::Masked;
-      return result;
-    }
-  }
-  if (isa<MatmulOp>(op) && llvm::any_of(operands, [](const Fact &fact) {
-        return fact.state == State::Constant && fact.value == 0;
-      })) {
-    result.state = State::Constant;
+    result.state = depends ? State::Anything : State::Unknown;
     return result;
   }
-  result.state = depends ? State::Anything : State::Unknown;
-  return result;
-}
 
-/// What a formula gives at padding, found by evaluating it for samples of what its operands may
-/// hold there: among them the numbers around all constants, where comparisons change.
-Fact probe(Operation *op, PointwiseOpInterface pointwise, ArrayRef<Fact> facts, bool depends) {
-  Fact result;
-  result.state = depends ? State::Anything : State::Unknown;
-  SmallVector<SmallVector<double>> samples;
-  SmallVector<double> constants;
-  for (auto [operand, fact] : llvm::zip_equal(op->getOperands(), facts)) {
-    if (fact.state == State::Constant)
-      constants.push_back(fact.value);
-    else if (std::optional<double> uniform = uniformValue(operand))
-      constants.push_back(*uniform);
-  }
-  size_t count = 1;
-  for (auto [operand, fact] : llvm::zip_equal(op->getOperands(), facts)) {
-    SmallVector<double> values;
-    Type type = getElementType(operand);
-    std::optional<double> uniform = uniformValue(operand);
-    if (fact.state == State::Constant) {
-      values = {fact.value};
-    } else if (fact.state == State::Masked) {
-      values = {1.5 * kMasked, -1e4, -3e38};
-    } else if (uniform) {
-      values = {*uniform};
-    } else if (type.isInteger(1)) {
-      values = {0, 1};
-    } else if (isa<IntegerType>(type)) {
-      values = {-100, -1, 0, 1, 2, 77};
-    } else {
-      values = {-50, -3.75, -1, 0, 0.5, 1, 2, 29.25, 50};
+  /// What a formula gives at padding, found by evaluating it for samples of what its operands may
+  /// hold there: among them the numbers around all constants, where comparisons change.
+  Fact probe(Operation *op, PointwiseOpInterface pointwise, ArrayRef<Fact> facts, bool depends) {
+    Fact result;
+    result.state = depends ? State::Anything : State::Unknown;
+    SmallVector<SmallVector<double>> samples;
+    SmallVector<double> constants;
+    for (auto [operand, fact] : llvm::zip_equal(op->getOperands(), facts)) {
+      if (fact.state == State::Constant)
+        constants.push_back(fact.value);
+      else if (std::optional<double> uniform = uniformValue(operand))
+        constants.push_back(*uniform);
     }
-    if (values.size() > 2 && fact.state != State::Masked)
-      for (double c : constants)
-        if (std::fabs(c) < 1e9)
-          values.append({c - 1, c, c + 1});
-    count *= values.size();
-    samples.push_back(values);
-  }
-  if (count > 100000)
-    return result;
-  SmallVector<int64_t> index(getRank(op->getResult(0)), 0);
-  SmallVector<size_t> at(samples.size(), 0);
-  std::optional<double> first;
-  bool same = true, masked = isa<FloatType>(getElementType(op->getResult(0)));
-  for (size_t i = 0; i < count; ++i) {
-    SmallVector<double> x;
-    size_t rest = i;
-    for (ArrayRef<double> values : samples) {
-      x.push_back(values[rest % values.size()]);
-      rest /= values.size();
+    size_t count = 1;
+    for (auto [operand, fact] : llvm::zip_equal(op->getOperands(), facts)) {
+      SmallVector<double> values;
+      Type type = getElementType(operand);
+      std::optional<double> uniform = uniformValue(operand);
+      if (fact.state == State::Constant) {
+        values = {fact.value};
+      } else if (fact.state == State::Masked) {
+        values = {1.5 * kMasked, -1e4, -3e38};
+      } else if (uniform) {
+        values = {*uniform};
+      } else if (type.isInteger(1)) {
+        values = {0, 1};
+      } else if (isa<IntegerType>(type)) {
+        values = {-100, -1, 0, 1, 2, 77};
+      } else {
+        values = {-50, -3.75, -1, 0, 0.5, 1, 2, 29.25, 50};
+      }
+      if (values.size() > 2 && fact.state != State::Masked)
+        for (double c : constants)
+          if (std::fabs(c) < 1e9)
+            values.append({c - 1, c, c + 1});
+      count *= values.size();
+      samples.push_back(values);
     }
-    double y = pointwise.evaluateScalar(x, index);
-    // Where the model itself would fail (0 / 0) nothing is to be learnt.
-    if (std::isnan(y))
-      continue;
+    if (count > 100000)
+      return result;
+    SmallVector<int64_t> index(getRank(op->getResult(0)), 0);
+    SmallVector<size_t> at(samples.size(), 0);
+    std::optional<double> first;
+    bool same = true, masked = isa<FloatType>(getElementType(op->getResult(0)));
+    for (size_t i = 0; i < count; ++i) {
+      SmallVector<double> x;
+      size_t rest = i;
+      for (ArrayRef<double> values : samples) {
+        x.push_back(values[rest % values.size()]);
+        rest /= values.size();
+      }
+      double y = pointwise.evaluateScalar(x, index);
+      // Where the model itself would fail (0 / 0) nothing is to be learnt.
+      if (std::isnan(y))
+        continue;
+      if (!first)
+        first = y;
+      same &= y == *first;
+      masked &= y <= kMasked;
+    }
+    // Coordinates enter in ways that samples of operands do not show.
+    for (int64_t axis = 0; axis < int64_t(index.size()); ++axis)
+      if (pointwise.dependsOnIndex(axis) && !(same && *first == 0))
+        return result;
     if (!first)
-      first = y;
-    same &= y == *first;
-    masked &= y <= kMasked;
-  }
-  // Coordinates enter in ways that samples of operands do not show.
-  for (int64_t axis = 0; axis < int64_t(index.size()); ++axis)
-    if (pointwise.dependsOnIndex(axis) && !(same && *first == 0))
       return result;
-  if (!first)
+    if (same) {
+      result.state = State::Constant;
+      result.value = *first;
+    } else if (masked) {
+      result.state = depends ? State::Masked : State::Unknown;
+    }
     return result;
-  if (same) {
-    result.state = State::Constant;
-    result.value = *first;
-  } else if (masked) {
-    result.state = depends ? State::Masked : State::Unknown;
   }
-  return result;
-}
 
-func::FuncOp function;
-DimAttr samples, positions;
-PaddingConditions & conditions;
-DenseMap<Value, Facts> facts;
-/// What depends on a parameter.
-llvm::DenseSet<Value> parametric;
-DenseMap<unsigned, int64_t> ignored;
-std::string reason;
+  func::FuncOp function;
+  DimAttr samples, positions;
+  PaddingConditions &conditions;
+  DenseMap<Value, Facts> facts;
+  /// What depends on a parameter.
+  llvm::DenseSet<Value> parametric;
+  DenseMap<unsigned, int64_t> ignored;
+  std::string reason;
 };
 } // namespace
 
-std::string trainc::followPadding(func::FuncOp function, const PaddingMask &mask,
-                                  const DenseMap<unsigned, int64_t> &labels,
-                                  const DenseMap<unsigned, int64_t> &ids,
+namespace {
+/// A copy of a function without composites.
+struct Scratch {
+  explicit Scratch(func::FuncOp function) {
+    IRMapping mapping;
+    copy = cast<func::FuncOp>(function->clone(mapping));
+    function.walk([&](Operation *op) {
+      for (Value result : op->getResults())
+        twins[result] = mapping.lookup(result);
+    });
+    DenseMap<Value, Value> replaced;
+    while (true) {
+      SmallVector<DecomposableOpInterface> composites;
+      copy.walk([&](DecomposableOpInterface op) { composites.push_back(op); });
+      if (composites.empty())
+        break;
+      for (DecomposableOpInterface op : composites) {
+        OpBuilder builder(op);
+        TrainBuilder tb(builder, op->getLoc());
+        SmallVector<Value> results;
+        op.decompose(tb, results);
+        for (auto [old, made] : llvm::zip_equal(op->getResults(), results))
+          replaced[old] = made;
+        op->replaceAllUsesWith(results);
+        op->erase();
+      }
+    }
+    for (auto &[value, twin] : twins)
+      for (auto it = replaced.find(twin); it != replaced.end(); it = replaced.find(twin))
+        twin = it->second;
+  }
+  ~Scratch() { copy.erase(); }
+
+  PaddingInputs translate(PaddingInputs inputs) {
+    inputs.mask.input = copy.getArgument(inputs.mask.input.getArgNumber());
+    return inputs;
+  }
+
+  func::FuncOp copy;
+  /// The copy's value for each value of the function.
+  DenseMap<Value, Value> twins;
+};
+} // namespace
+
+std::string trainc::followPadding(func::FuncOp function, const PaddingInputs &inputs,
                                   PaddingConditions &conditions) {
-  return Flow(function, mask, conditions).run(mask, labels, ids);
+  Scratch scratch(function);
+  return Flow(scratch.copy, scratch.translate(inputs).mask, conditions)
+      .run(scratch.translate(inputs));
+}
+
+PaddingContents::PaddingContents(func::FuncOp function, const PaddingInputs &inputs) {
+  Scratch scratch(function);
+  PaddingConditions conditions;
+  Flow flow(scratch.copy, scratch.translate(inputs).mask, conditions);
+  // What selects labelled rows reads tokens by index; it is no tokens' value itself.
+  (void)flow.run(scratch.translate(inputs), /*goOn=*/true);
+  for (auto &[value, twin] : scratch.twins)
+    for (const Fact &fact : flow.getFacts(twin))
+      if (fact.state == State::Anything || (fact.state == State::Constant && fact.value == 0))
+        replaceable[value].push_back(fact.axes);
+}
+
+bool PaddingContents::isReplaceable(Value value, ArrayRef<int64_t> axes) const {
+  auto it = replaceable.find(value);
+  return it != replaceable.end() &&
+         llvm::any_of(it->second, [&](ArrayRef<int64_t> known) { return known == axes; });
 }

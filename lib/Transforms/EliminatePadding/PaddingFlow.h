@@ -26,18 +26,34 @@ struct PaddingConditions {
   llvm::SmallVector<Fixed> fixed;
   /// There is a token at this position of every sample; -1 is the last.
   llvm::SmallVector<int64_t> real;
-  /// Every sample has a token.
+  /// Every sample has a token somewhere.
   bool someReal = false;
 };
 
-/// Analyses `function`, which holds no composites, with the argument numbers of the function it was
-/// made from. `labels` are inputs (argument number) with the value that a loss ignores. `ids`: the
-/// value that inputs of ids (argument number) are taken to hold in padding. On failure returns the
-/// reason with the node.
-std::string followPadding(mlir::func::FuncOp function, const PaddingMask &mask,
-                          const llvm::DenseMap<unsigned, int64_t> &labels,
-                          const llvm::DenseMap<unsigned, int64_t> &ids,
+/// What an input of a function holds at padding (argument numbers).
+struct PaddingInputs {
+  PaddingMask mask;
+  /// Labels hold the value that a loss ignores.
+  llvm::DenseMap<unsigned, int64_t> labels;
+  /// Ids that are taken to hold this one; all other inputs hold anything.
+  llvm::DenseMap<unsigned, int64_t> ids;
+};
+
+/// Why padding of `function` has an influence, with the node; empty if it has none under the
+/// conditions that are collected.
+std::string followPadding(mlir::func::FuncOp function, const PaddingInputs &inputs,
                           PaddingConditions &conditions);
+
+/// For values whose axes [samples, positions] are tokens: whether zeros at padding serve as well as
+/// what the function has there. Asked with the two axes.
+class PaddingContents {
+public:
+  PaddingContents(mlir::func::FuncOp function, const PaddingInputs &inputs);
+  bool isReplaceable(mlir::Value value, llvm::ArrayRef<int64_t> axes) const;
+
+private:
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<llvm::SmallVector<int64_t, 2>, 1>> replaceable;
+};
 
 } // namespace trainc
 

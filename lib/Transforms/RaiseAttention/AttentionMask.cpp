@@ -269,6 +269,14 @@ void AttentionMask::addBias(CoordinateView bias) {
   biases.push_back(bias);
 }
 
+void AttentionMask::assume(llvm::function_ref<std::optional<double>(Value)> known) {
+  llvm::erase_if(conditions, [&](const Condition &condition) {
+    std::optional<double> value = known(condition.view.value);
+    return value && (*value != 0) != condition.negated;
+  });
+  llvm::erase_if(biases, [&](const CoordinateView &bias) { return known(bias.value) == 0.0; });
+}
+
 //===----------------------------------------------------------------------===//
 // Building what is left
 //===----------------------------------------------------------------------===//

@@ -26,6 +26,10 @@ public:
   /// A float is added to the scores.
   void addBias(CoordinateView bias);
 
+  /// Leaves out what is known of all rows and columns that matter: `known` gives the number that a
+  /// value holds there.
+  void assume(llvm::function_ref<std::optional<double>(mlir::Value)> known);
+
   /// The row of the same number is the last column that is seen.
   bool isCausal() const { return causal; }
   bool isEmpty() const { return conditions.empty() && biases.empty(); }

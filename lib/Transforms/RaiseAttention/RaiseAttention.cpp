@@ -6,6 +6,7 @@
 
 #include "dialects/Train/Splats.h"
 #include "lib/Transforms/RaiseAttention/AttentionMask.h"
+#include "lib/Transforms/RaiseAttention/TokenSegments.h"
 #include "lib/Transforms/Support/LowPrecisionCasts.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
@@ -32,13 +33,15 @@ struct Parts {
   DropoutOp dropout;
   AttentionMask mask;
   double scale = 1;
+  /// Where it runs on packed tokens.
+  std::optional<TokenSegments> segments;
 };
 
 class RaiseAttention {
 public:
-  RaiseAttention(func::FuncOp function, FloatType lowered, bool exactDropout)
+  RaiseAttention(func::FuncOp function, FloatType lowered, bool exactDropout, bool onlySegments)
       : function(function), lowered(lowered), exactDropout(exactDropout),
-        builder(function.getContext()), casts(builder, lowered) {}
+        onlySegments(onlySegments), builder(function.getContext()), casts(builder, lowered) {}
 
   void run() {
     findVaried();
@@ -84,6 +87,7 @@ private:
     std::string shared, masks;
     if (!findOutput(parts, shared) || !findScores(softmax.getOperand(), parts, shared, masks))
       return;
+    findSegments(parts);
     std::string reason = !shared.empty() ? shared : !masks.empty() ? masks : whyNot(parts);
     if (!reason.empty()) {
       remark::missed(softmax.getLoc(), options("NotRaised"))
@@ -196,8 +200,33 @@ private:
     return false;
   }
 
+  /// Whether it can run on packed tokens: between tokens nothing is masked but by order.
+  void findSegments(Parts &parts) {
+    builder.setInsertionPoint(parts.output);
+    TrainBuilder tb(builder, parts.output.getLoc());
+    auto [q, k, v] = getOperands(tb, parts);
+    std::optional<TokenSegments> segments = TokenSegments::find(q, k, v, parts.output.getResult());
+    if (!segments)
+      return;
+    AttentionMask mask = parts.mask;
+    mask.assume([&](Value value) { return segments->valueAtTokens(value); });
+    if (!mask.isEmpty())
+      return;
+    parts.mask = mask;
+    parts.segments = segments;
+  }
+  /// As [batch, heads, rows, depth].
+  static std::array<Value, 3> getOperands(TrainBuilder &tb, const Parts &parts) {
+    MatmulOp scores = parts.scores, output = parts.output;
+    return {asMatrix(tb, scores.getLhs(), scores.getTransposeLhs()),
+            asMatrix(tb, scores.getRhs(), !scores.getTransposeRhs()),
+            asMatrix(tb, output.getRhs(), output.getTransposeRhs())};
+  }
+
   /// Why the parts cannot become one op; empty if they can.
   std::string whyNot(Parts &parts) {
+    if (onlySegments && !parts.segments)
+      return "it is not of packed tokens";
     for (const CoordinateView &bias : parts.mask.getBiases())
       if (varied.contains(bias.value))
         return "its bias needs a gradient";
@@ -219,7 +248,8 @@ private:
     Type type = getElementType(parts.scores.getLhs());
     if (type != getElementType(parts.output.getRhs()))
       return "its products have different types";
-    if (!type.isBF16() && !type.isF16() && !(type.isF32() && lowered))
+    bool fused = type.isBF16() || type.isF16() || (type.isF32() && lowered);
+    if (onlySegments ? !type.isF32() : !fused)
       return "no fused kernel computes it in " + llvm::formatv("{0}", type).str();
     return "";
   }
@@ -298,7 +328,11 @@ private:
     if (!grouped)
       keys = k, values = v;
 
-    bool isLow = !getElementType(q).isF32();
+    // On the packed tokens nothing but the order of columns masks.
+    if (parts.segments)
+      for (Value *operand : {&q, &keys, &values})
+        *operand = parts.segments->pack(tb, *operand);
+    bool isLow = onlySegments || !getElementType(q).isF32();
     FloatType low = isLow ? cast<FloatType>(getElementType(q)) : lowered;
     if (!isLow)
       for (Value *operand : {&q, &keys, &values})
@@ -314,15 +348,25 @@ private:
     SmallVector<DimAttr> dims = getDims(q);
     Type stats = getTensorType(ArrayRef(dims).drop_back(), builder.getF32Type());
     dims.back() = getDims(values).back();
+    Value offsets, positions;
+    DimAttr longest;
+    if (parts.segments) {
+      offsets = parts.segments->buildOffsets(tb);
+      longest = parts.segments->getLongest();
+      if (seed)
+        positions = parts.segments->buildPositions(tb);
+    }
     auto attention = AttentionOp::create(
         builder, output.getLoc(), getTensorType(dims, low), stats, q, keys, values, bias, seed,
-        Value(), Value(), APFloat(parts.scale), ratio, parts.mask.isCausal(), DimAttr());
-    Value result = restoreDeadRows(tb, parts, attention);
+        offsets, positions, APFloat(parts.scale), ratio, parts.mask.isCausal(), longest);
+    Value result = parts.segments ? parts.segments->unpack(tb, attention.getResult())
+                                  : restoreDeadRows(tb, parts, attention);
     result = tb.reshape(result, getDims(output.getResult()));
-    remark::passed(output.getLoc(), options("Raised")) << remark::add(
-        "attention of {0}: {1}{2}{3}{4}", describeOp(parts.softmax),
-        parts.mask.isCausal() ? "causal" : "all columns", bias ? ", bias" : "",
-        seed ? ", dropout with the library's mask" : "", grouped ? ", heads in groups" : "");
+    remark::passed(output.getLoc(), options("Raised"))
+        << remark::add("attention of {0}: {1}{2}{3}{4}{5}", describeOp(parts.softmax),
+                       parts.mask.isCausal() ? "causal" : "all columns", bias ? ", bias" : "",
+                       seed ? onlySegments ? ", dropout" : ", dropout with the library's mask" : "",
+                       grouped ? ", heads in groups" : "", parts.segments ? ", packed tokens" : "");
     if (isLow)
       output.replaceAllUsesWith(result);
     else
@@ -371,7 +415,7 @@ private:
 
   func::FuncOp function;
   FloatType lowered;
-  bool exactDropout;
+  bool exactDropout, onlySegments;
   OpBuilder builder;
   LowPrecisionCasts casts;
   llvm::DenseSet<Value> varied;
@@ -392,7 +436,7 @@ struct RaiseAttentionPass : trainc::impl::RaiseAttentionPassBase<RaiseAttentionP
           << type << "'";
       return signalPassFailure();
     }
-    RaiseAttention(getOperation(), lowered, exactDropout).run();
+    RaiseAttention(getOperation(), lowered, exactDropout, segments).run();
   }
 };
 } // namespace

@@ -32,6 +32,10 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
     %o, %stats = train.attention %q, %k, %v {dropout = 0.0 : f64, scale = 0.125 : f64} : ...
     ```
 
+    Where q, k and v are tokens that `eliminate-padding` put back into a rectangle, and the result is packed again, the
+    op runs on the packed tokens, a segment a sample (`train.attention` with `offsets`), if no mask is left for
+    tokens but a causal one. `segments` is for targets that have no other fused attention: it raises these only, in f32.
+
     Run it before autodiff and before mixed-precision, after canonicalization. Declines where the scores or
     weights are read elsewhere, a mask needs a gradient, the head size is above 256 or no multiple of 8, or
     the type is none that the fused kernel has. The dropout's mask is the library's, not that of
@@ -45,6 +49,7 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
            "what attention of f32 is rounded to (bf16, f16); empty: it stays in parts">,
     Option<"exactDropout", "exact-dropout", "bool", "false",
            "leave attention with dropout in parts, whose masks are the same on every target">,
+    Option<"segments", "segments", "bool", "false", "raise attention of packed tokens only, in f32">,
   ];
 }
 

@@ -9,7 +9,8 @@
 namespace trainc {
 
 /// What `gather` gives as a view of its data, repeated along other axes; null where its indices are
-/// not the row-major numbers of all rows. Exporters write masks so (GatherND with grids of indices).
+/// not the row-major numbers of all rows. Exporters write masks so (GatherND with grids of
+/// indices).
 mlir::Value viewOfGather(train::GatherOp gather);
 
 } // namespace trainc

@@ -8,8 +8,8 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
-Value trainc::selectAlong(TrainBuilder &tb, Value value, ArrayRef<int64_t> axes,
-                          SelectAxis select) {
+Value trainc::selectAlong(TrainBuilder &tb, Value value, ArrayRef<int64_t> axes, SelectAxis select,
+                          ArrayRef<DimAttr> sizes) {
   if (axes.size() == 1)
     return select(tb, value, axes.front());
   // The axes side by side, in the place of the first.
@@ -31,8 +31,9 @@ Value trainc::selectAlong(TrainBuilder &tb, Value value, ArrayRef<int64_t> axes,
   merged.insert(merged.begin() + begin, rows);
   Value selected = select(tb, tb.reshape(together, merged), begin);
   for (size_t i = 0; i < axes.size(); ++i)
-    dims[begin + i] = tb.dimAttr(1);
-  dims[begin + axes.size() - 1] = getDim(selected, begin);
+    dims[begin + i] = sizes.empty() ? tb.dimAttr(1) : sizes[i];
+  if (sizes.empty())
+    dims[begin + axes.size() - 1] = getDim(selected, begin);
   return tb.transpose(tb.reshape(selected, dims), back);
 }
 

@@ -12,10 +12,11 @@ namespace trainc {
 using SelectAxis =
     llvm::function_ref<mlir::Value(train::TrainBuilder &, mlir::Value, int64_t axis)>;
 
-/// `value` selected along `axes`, taken as one axis in row-major order. The rank stays: the last of
-/// the axes has the selected rows, the others have size 1.
+/// `value` selected along `axes`, taken as one axis in row-major order. The rank stays: the
+/// selected rows lie along the axes with `sizes`; without, the last axis has them all and the
+/// others have size 1.
 mlir::Value selectAlong(train::TrainBuilder &tb, mlir::Value value, llvm::ArrayRef<int64_t> axes,
-                        SelectAxis select);
+                        SelectAxis select, llvm::ArrayRef<train::DimAttr> sizes = {});
 
 /// Where each of `loops` runs over an operand or result of this axis map entry; empty if none does;
 /// nothing if only some do.

@@ -112,12 +112,18 @@ private:
       });
       return !bad;
     case Condition::Kind::RealAt: {
-      const int64_t column = condition.index < 0 ? columns - 1 : condition.index;
-      if (column >= columns)
+      // -2: any column will do.
+      const int64_t first = condition.index == -2   ? 0
+                            : condition.index == -1 ? columns - 1
+                                                    : condition.index;
+      const int64_t count = condition.index == -2 ? columns : 1;
+      if (first + count > columns)
         return false;
-      withValues(array, begin + column, 1, room, [&](const auto *values) {
+      withValues(array, begin + first, count, room, [&](const auto *values) {
         std::remove_cvref_t<decltype(*values)> padding;
-        bad = asElement(condition.padding, padding) && *values == padding;
+        bad = asElement(condition.padding, padding);
+        for (int64_t i = 0; i < count; ++i)
+          bad &= values[i] == padding;
       });
       return !bad;
     }
@@ -193,7 +199,9 @@ std::string describe(const Program &program, const Condition &condition) {
     break;
   }
   return text + quoted(condition.mask) + " is not " + std::to_string(condition.padding) + " in " +
-         (condition.index < 0 ? "the last column" : "column " + std::to_string(condition.index)) +
+         (condition.index == -2   ? "some column"
+          : condition.index == -1 ? "the last column"
+                                  : "column " + std::to_string(condition.index)) +
          ")";
 }
 

@@ -355,7 +355,7 @@ private:
       const TensorDecl &mask = program.inputs[condition.mask];
       if (mask.shape.size() != 2)
         return bad(where, ".mask '", mask.name, "' has ", mask.shape.size(), " axes, not 2");
-      if (condition.kind == Condition::Kind::RealAt ? condition.index < -1 : condition.shift < 0)
+      if (condition.kind == Condition::Kind::RealAt ? condition.index < -2 : condition.shift < 0)
         return bad(where, " has a negative index or shift");
       if (condition.kind == Condition::Kind::FixedWherePadded &&
           program.inputs[condition.input].shape != mask.shape)

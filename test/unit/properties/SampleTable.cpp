@@ -111,6 +111,11 @@ const Sample samples[] = {
      "i:0:9007199254740992 i:0:100 i:0:8 i:0:8"},
     {"train.dropout", "%x: tensor<3x2x5xf64>, %k: tensor<i64>",
      "%0 = train.dropout %x, %k {ratio = 0.3 : f64} : tensor<3x2x5xf64>, tensor<i64>", "n k"},
+    {"train.dropout",
+     "%x: tensor<3x2x5xf64>, %k: tensor<i64>, %a: tensor<3x2x5xi32>, %b: tensor<3x2x5xi32>",
+     "%0 = train.dropout %x, %k at %a, %b axes = [0, 1] {ratio = 0.3 : f64} : tensor<3x2x5xf64>, "
+     "tensor<i64>, tensor<3x2x5xi32>, tensor<3x2x5xi32>",
+     "n k i:0:9 i:0:9"},
     {"train.dropout", "%x: tensor<2x2x3x2x5xf64>, %k: tensor<i64>",
      "%0 = train.dropout %x, %k {ratio = 0.5 : f64} : tensor<2x2x3x2x5xf64>, tensor<i64>", "n k"},
 
@@ -238,6 +243,19 @@ const Sample samples[] = {
      "%0 = train.gather_elements %d, %i axis = 0 : tensor<4x2x3xf64>, tensor<2x2x3xi64> -> "
      "tensor<2x2x3xf64>",
      "n i:-4:4"},
+    // Rows 3 and 0 of four, packed and put back.
+    {"train.select_rows", "%d: tensor<4x3xf64>",
+     "%i = train.constant dense<[3, 0]> : tensor<2xi32>\n"
+     "%j = train.constant dense<[1, -1, -1, 0]> : tensor<4xi32>\n"
+     "%0 = train.select_rows %d, %i inverse %j axis = 0 : (tensor<4x3xf64>, tensor<2xi32>, "
+     "tensor<4xi32>) -> tensor<2x3xf64>",
+     "n"},
+    {"train.select_rows", "%d: tensor<3x2xf64>",
+     "%i = train.constant dense<[3, 0]> : tensor<2xi32>\n"
+     "%j = train.constant dense<[1, -1, -1, 0]> : tensor<4xi32>\n"
+     "%0 = train.select_rows %d, %j inverse %i axis = 1 : (tensor<3x2xf64>, tensor<4xi32>, "
+     "tensor<2xi32>) -> tensor<3x4xf64>",
+     "n"},
     {"train.gather_nd", "%d: tensor<3x4x2xf64>, %i: tensor<5x2xi64>",
      "%0 = train.gather_nd %d, %i batch_dims = 0 : tensor<3x4x2xf64>, tensor<5x2xi64> -> "
      "tensor<5x2xf64>",

@@ -86,6 +86,8 @@ TEST(Conditions, RealAt) {
   EXPECT_EQ(judge<int32_t>(realAt(0, 0, 1), 2, DType::I32, ids).condition, -1);
   EXPECT_EQ(judge<int32_t>(realAt(0, 0, -1), 2, DType::I32, ids).row, 0);
   EXPECT_EQ(judge<int32_t>(realAt(0, 0, 3), 2, DType::I32, ids).row, 0); // there is no such column
+  EXPECT_EQ(judge<int32_t>(realAt(0, 0, -2), 2, DType::I32, ids).condition, -1);
+  EXPECT_EQ(judge<int32_t>(realAt(0, 0, -2), 2, DType::I32, {5, 0, 0, 0, 0, 0}).row, 1);
 }
 
 namespace {
@@ -233,7 +235,7 @@ TEST_F(VariantTest, BadRecordsAreRefused) {
   expect({{{Kind(3), 0, 0, 0, 0, 0, 0}}}, "conditions[0].kind 3 is unknown");
   expect({{realAt(1, 0, 0)}}, ".mask 'id' has 1 axes, not 2");
   expect({{realAt(0, 1, 0)}}, ".mask 'x' holds floats, which can only be 0");
-  expect({{realAt(0, 0, -2)}}, "has a negative index or shift");
+  expect({{realAt(0, 0, -3)}}, "has a negative index or shift");
   expect({{fixed(0, 0, 0, -1, 0)}}, "has a negative index or shift");
   expect({{fixed(0, 0, 1, 0, 0)}}, ".input 'id' has another shape than 'x'");
   TinyVariant variant;
