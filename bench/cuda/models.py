@@ -82,6 +82,7 @@ CASES = {
         Case("toy", "bert-cls", 8, 32, 128, 1, 2, 512, 30522),
         Case("mlp", "mlp", 256, 1, 1024, 3, 1, 1024, 784, labels=10, dropout=0.0),
         Case("minilm", "bert-cls", 8, 128, 384, 6, 12, 1536, 30522),
+        Case("minilm-padded", "bert-cls", 32, 128, 384, 6, 12, 1536, 30522, density=0.3),
         Case("roberta-base", "roberta-cls", 64, 256, 768, 12, 12, 3072, 50265,
              positions=514, density=0.3),
         Case("deberta-base", "deberta-mlm", 32, 256, 768, 12, 12, 3072, 128100, labelled=0.15),

@@ -105,10 +105,8 @@ private:
     for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands))
       for (const TokenAxes &tokenAxes : SmallVector<TokenAxes, 1>(axes.lookup(operand))) {
         SmallVector<unsigned> loops = loopsOf(entry, tokenAxes);
-        bool parallel = !loops.empty() && llvm::all_of(loops, [&](unsigned loop) {
-          return map.loops[loop] == LoopKind::Parallel || map.loops[loop] == LoopKind::Positional;
-        });
-        if (!parallel)
+        // Also where they are mixed along the axis: weights of tokens for tokens have two pairs.
+        if (loops.empty())
           continue;
         for (auto [result, results] : llvm::zip_equal(op->getResults(), map.results))
           if (auto found = findAxes(results, loops); found && !found->empty())
@@ -125,15 +123,20 @@ private:
       known.push_back(entry);
   }
 
+  /// Whether the op sums tokens up, so that its result has no axis for them.
   bool mixesTokens(Operation *op) {
     auto mapped = dyn_cast<AxisMapOpInterface>(op);
     if (!mapped)
       return false;
     AxisMap map = mapped.getAxisMap();
+    auto remains = [&](unsigned loop) {
+      return llvm::any_of(
+          map.results, [&](ArrayRef<int> entry) { return llvm::is_contained(entry, int(loop)); });
+    };
     for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands))
       for (const TokenAxes &tokenAxes : axes.lookup(operand))
         for (unsigned loop : loopsOf(entry, tokenAxes))
-          if (map.loops[loop] == LoopKind::Reduction || map.loops[loop] == LoopKind::Opaque)
+          if (map.loops[loop] == LoopKind::Reduction && !remains(loop))
             return true;
     return false;
   }
@@ -277,7 +280,7 @@ private:
   DenseMap<Value, SmallVector<TokenAxes, 1>> axes;
   /// What depends on a parameter.
   llvm::DenseSet<Value> parametric;
-  /// Results of ops that mix tokens.
+  /// Results of ops that sum tokens up.
   llvm::DenseSet<Value> mixed;
   /// A value's packed form; that one in the rectangle again; what is packed of other values.
   DenseMap<Value, Value> packed, unpacked;

@@ -4,6 +4,7 @@
 #include "lib/Transforms/RaiseIdioms/PositionGather.h"
 
 #include "dialects/Train/Splats.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -21,6 +22,39 @@ struct Affine {
 };
 } // namespace
 
+/// Longest constant that is looked at.
+static constexpr int64_t kMaxConstant = 1 << 16;
+
+static std::optional<Affine> affineOf(DenseElementsAttr constant) {
+  auto type = cast<RankedTensorType>(constant.getType());
+  if (!isa<IntegerType>(type.getElementType()) || type.getElementType().isInteger(1) ||
+      type.getNumElements() > kMaxConstant || type.getNumElements() == 0)
+    return std::nullopt;
+  SmallVector<int64_t> values;
+  for (const APInt &value : constant.getValues<APInt>())
+    values.push_back(value.getSExtValue());
+  // Strides in the data and what an index adds to the value.
+  SmallVector<int64_t> strides(type.getRank()), factors(type.getRank(), 0);
+  int64_t stride = 1;
+  for (int64_t a = type.getRank(); a-- > 0; stride *= type.getDimSize(a)) {
+    strides[a] = stride;
+    if (type.getDimSize(a) > 1)
+      factors[a] = values[stride] - values[0];
+  }
+  for (auto [i, value] : llvm::enumerate(values)) {
+    int64_t expected = values[0];
+    for (int64_t a = 0; a < type.getRank(); ++a)
+      expected += int64_t(i) / strides[a] % type.getDimSize(a) * factors[a];
+    if (value != expected)
+      return std::nullopt;
+  }
+  auto number = [&](int64_t n) { return DimAttr::constant(constant.getContext(), n); };
+  Affine result{number(values[0]), {}};
+  for (int64_t factor : factors)
+    result.factors.push_back(number(factor));
+  return result;
+}
+
 static std::optional<Affine> affineOf(Value value) {
   MLIRContext *context = value.getContext();
   auto number = [&](int64_t n) { return DimAttr::constant(context, n); };
@@ -32,6 +66,8 @@ static std::optional<Affine> affineOf(Value value) {
   Operation *def = value.getDefiningOp();
   if (!def || !isa<IntegerType>(getElementType(value)))
     return std::nullopt;
+  if (DenseElementsAttr constant; matchPattern(value, m_Constant(&constant)))
+    return affineOf(constant);
   if (auto dim = dyn_cast<DimOp>(def)) {
     result.constant = dim.getValue();
     return result;
@@ -117,4 +153,35 @@ Value trainc::viewOfGather(GatherOp gather) {
     axes.push_back(int64_t(a - 1 + indices.size()));
   }
   return tb.broadcast(tb.reshape(gather.getData(), dims), getDims(gather.getResult()), axes);
+}
+
+Value trainc::viewOfGather(GatherNdOp gather) {
+  auto tuples = gather.getIndices().getDefiningOp<ConcatOp>();
+  SmallVector<DimAttr> indices = getDims(gather.getIndices()), data = getDims(gather.getData());
+  int64_t last = int64_t(indices.size()) - 1;
+  if (!tuples || gather.getBatchDims() != 0 || int64_t(tuples.getAxis()) != last)
+    return {};
+  // Each number of a tuple counts along an axis of its own, in the data's order.
+  SmallVector<int64_t> axes;
+  for (Value part : tuples.getOperands()) {
+    std::optional<Affine> affine = affineOf(part);
+    if (!affine || !getDim(part, last).isConstant(1) || !affine->constant.isConstant(0))
+      return {};
+    int64_t along = -1;
+    for (auto [axis, factor] : llvm::enumerate(affine->factors)) {
+      if (factor.isConstant(0))
+        continue;
+      if (along >= 0 || !factor.isConstant(1))
+        return {};
+      along = axis;
+    }
+    if (along < 0 || (!axes.empty() && along <= axes.back()) || indices[along] != data[axes.size()])
+      return {};
+    axes.push_back(along);
+  }
+  for (size_t a = axes.size(); a < data.size(); ++a)
+    axes.push_back(last + int64_t(a - tuples.getNumOperands()));
+  OpBuilder builder(gather);
+  TrainBuilder tb(builder, gather.getLoc());
+  return tb.broadcast(gather.getData(), getDims(gather.getResult()), axes);
 }

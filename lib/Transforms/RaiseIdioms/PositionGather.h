@@ -12,6 +12,7 @@ namespace trainc {
 /// not the row-major numbers of all rows. Exporters write masks so (GatherND with grids of
 /// indices).
 mlir::Value viewOfGather(train::GatherOp gather);
+mlir::Value viewOfGather(train::GatherNdOp gather);
 
 } // namespace trainc
 

@@ -152,11 +152,14 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
                          isa<TanhOp>(op) ? " (tanh form)" : "");
       end->replaceAllUsesWith(gelu);
     }
-    SmallVector<GatherOp> gathers;
-    getOperation().walk([&](GatherOp op) { gathers.push_back(op); });
-    for (GatherOp gather : gathers)
+    getOperation().walk([&](GatherOp gather) {
       if (Value view = viewOfGather(gather))
         gather.replaceAllUsesWith(view);
+    });
+    getOperation().walk([&](GatherNdOp gather) {
+      if (Value view = viewOfGather(gather))
+        gather.replaceAllUsesWith(view);
+    });
     for (Operation &op :
          llvm::make_early_inc_range(llvm::reverse(getOperation().getBody().front())))
       if (isOpTriviallyDead(&op))
