@@ -225,6 +225,10 @@ private:
 
   /// Why the parts cannot become one op; empty if they can.
   std::string whyNot(Parts &parts) {
+    // Two products with a vector cost less; and cuDNN's kernels for one row write out of bounds
+    // (9.19).
+    if (getDims(parts.softmax.getResult()).rbegin()[1].isConstant(1))
+      return "it has one row";
     if (onlySegments && !parts.segments)
       return "it is not of packed tokens";
     for (const CoordinateView &bias : parts.mask.getBiases())
