@@ -21,6 +21,7 @@ def Plan_Dialect : Dialect {
     Lifetimes follow from the order; offsets in the arena are the runtime's, for the sizes at hand.
   }];
   let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::trainc::train::TrainDialect"];
 }
 

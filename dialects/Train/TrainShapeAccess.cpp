@@ -96,9 +96,10 @@ bool ReshapeOp::hasElements() {
 }
 Value ReshapeOp::buildElement(ElementBuilder &eb, unsigned, ArrayRef<ElementIndex> index) {
   SmallVector<DimAttr> to = getDims(getResult());
+  auto ends = splitAxes(getDims(getOperand()), to);
   Index source;
   size_t begin = 0;
-  for (size_t end : *splitAxes(getDims(getOperand()), to)) {
+  for (size_t end : *ends) {
     size_t count = end - begin;
     source.push_back(
         eb.linearize(index.slice(begin, count), ArrayRef<DimAttr>(to).slice(begin, count)));

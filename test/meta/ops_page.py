@@ -15,8 +15,8 @@ HEAD = """# ONNX operators
 Models of opset 1 to 27 are read. An operator compiles from the opset named here on; one that is not here, or an
 attribute, type or older form that its handler does not know, is an error that names the node.
 
-- *element types* are those of the first input: float is f64, f32, f16 and bf16; integer i8, i16, i32 and i64. Unsigned
-  integers, strings, complex numbers and floats of 8 bits and fewer are refused. On a CPU, f16 and bf16 are computed in
+- *element types* are those of the first input: float is f64, f32, f16 and bf16; integer i8 to i64, u8, u16 and u32 (as
+  outputs, unsigned ones are of the next wider signed type). u64, strings, complex numbers and floats of 8 bits and fewer are refused. On a CPU, f16 and bf16 are computed in
   f32 and rounded where results of the graph are.
 - *gradient*: training goes through the operator; those of ONNX itself are compared with difference quotients
   (`test/onnx_backend/gradients.py`). The others have a gradient of zero or none.

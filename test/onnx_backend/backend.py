@@ -14,8 +14,9 @@ import re
 import subprocess
 import tempfile
 
+import numpy
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep
 
 WANTS_CONSTANT = re.compile(r"known while compiling|not constant|not a constant")
@@ -85,7 +86,15 @@ class TraincRep(BackendRep):
         values = dict(zip(names, inputs))
         with tempfile.TemporaryDirectory() as folder:
             package = self._compile(values, folder)
-            return self.backend.library.predict(package, values, outputs)
+            results = self.backend.library.predict(package, values, outputs)
+        # Unsigned integers come in the next wider signed type.
+        for index, output in enumerate(self.model.graph.output):
+            if not output.type.HasField("tensor_type"):
+                continue
+            declared = helper.tensor_dtype_to_np_dtype(output.type.tensor_type.elem_type)
+            if declared.kind == "u" and numpy.array_equal(results[index], results[index].astype(declared)):
+                results[index] = results[index].astype(declared)
+        return results
 
     def _compile(self, values, folder):
         names, refusal = [], None

@@ -5,7 +5,7 @@
 #include "Legalizer.h"
 
 #include "ExportHazards.h"
-#include "Selection.h"
+#include "lib/Conversion/ONNXToTrain/Indexing/Selection.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/StringExtras.h"

@@ -43,6 +43,8 @@ struct Selection {
   mlir::Value rows;
   /// A symbol of its own.
   DimAttr size;
+  /// The node that selects, for messages.
+  std::string node;
 };
 
 /// State shared by the handlers of one legalization.

@@ -91,8 +91,7 @@ static LogicalResult reduce(NodeContext &c) {
     y = apply(ReduceKind::sum, tb.mul(x, x));
     Value zero = tb.scalarLike(y, 0), none = tb.compare("eq", y, zero);
     y = tb.select(none, zero, tb.sqrt(tb.select(none, tb.scalarLike(y, 1), y)));
-  }
-  else if (name == "ReduceSumSquare")
+  } else if (name == "ReduceSumSquare")
     y = apply(ReduceKind::sum, tb.mul(x, x));
   else if (name == "ReduceLogSum")
     y = tb.log(apply(ReduceKind::sum, x));

@@ -2,8 +2,8 @@
 // Gathers: with constant indices they are slices or evaluated, else data-dependent reads. One-hot
 // and running sums.
 
-#include "NodeContext.h"
-#include "Positions.h"
+#include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Positions.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;
@@ -46,8 +46,8 @@ static LogicalResult gather(NodeContext &c) {
       if (DimAttr run = c.dims(1)[*position]; !c.state.bounds.atMost(run, c.dim(*size)))
         c.state.bounds.demandAtMost(run, *size);
   Value y = tb.gather(c.tensor(0), c.tensor(1), *axis);
-  // An embedding's row for padding is not trained: PyTorch's argument, by the exporter's note on the
-  // node.
+  // An embedding's row for padding is not trained: PyTorch's argument, by the exporter's note on
+  // the node.
   auto padding = dyn_cast_or_null<IntegerAttr>(c.rawAttr("padding_idx"));
   if (padding && isa<FloatType>(c.element(0)) && isa<BlockArgument>(c.tensor(0)) &&
       !c.state.options->inference) {

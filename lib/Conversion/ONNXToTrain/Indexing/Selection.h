@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Rows that a mask selects (`scores[mask]`), whose number only the data knows.
 
-#ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_SELECTION_H
-#define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_SELECTION_H
+#ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_INDEXING_SELECTION_H
+#define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_INDEXING_SELECTION_H
 
-#include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/NodeContext.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace trainc::legalize {
@@ -16,4 +16,4 @@ llvm::LogicalResult resolveSelections(mlir::func::FuncOp function,
 
 } // namespace trainc::legalize
 
-#endif // TRAINC_LIB_CONVERSION_ONNXTOTRAIN_SELECTION_H
+#endif // TRAINC_LIB_CONVERSION_ONNXTOTRAIN_INDEXING_SELECTION_H

@@ -10,7 +10,7 @@
 // is counted. Everything else, such as a softmax over selected rows, depends on more than that and
 // is refused.
 
-#include "Selection.h"
+#include "lib/Conversion/ONNXToTrain/Indexing/Selection.h"
 
 #include "dialects/Train/Interfaces.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -64,7 +64,11 @@ static const Selection &select(NodeContext &c, Value mask) {
     name += "'";
   DimAttr symbol = DimAttr::symbol(c.context(), name);
   c.state.bounds.symbols.insert({tb.b().getStringAttr(name), SymbolInfo{0, {}, "", 0}});
-  c.state.selections.push_back({mask, castTo(tb, rows, {symbol}), symbol});
+  std::string node = c.op.getOpType().str();
+  if (auto loc = dyn_cast<NameLoc>(c.op.getLoc()))
+    node = loc.getName().str();
+  node = ("node '" + node + "' (" + c.op.getOpType() + ", opset " + Twine(c.version()) + ")").str();
+  c.state.selections.push_back({mask, castTo(tb, rows, {symbol}), symbol, std::move(node)});
   return c.state.selections.back();
 }
 
@@ -132,7 +136,8 @@ DimAttr replace(DimAttr dim, DimAttr symbol, DimAttr by) {
 class Resolver {
 public:
   Resolver(func::FuncOp function, const Selection &selection)
-      : function(function), symbol(selection.size), mask(selection.mask), rows(selection.rows) {}
+      : function(function), symbol(selection.size), mask(selection.mask), rows(selection.rows),
+        node(selection.node) {}
 
   LogicalResult run() {
     for (Operation &op : llvm::make_early_inc_range(function.getBody().front()))
@@ -162,7 +167,8 @@ public:
 private:
   func::FuncOp function;
   DimAttr symbol;
-  Value mask, rows, count;
+  Value mask, rows;
+  const std::string &node;
   SmallVector<Operation *> casts;
 
   bool mentionsSymbol(Value value) {
@@ -170,15 +176,17 @@ private:
   }
 
   LogicalResult refuse(Operation *op, const Twine &what) {
+    StringRef wayOut = "multiply by the mask (or use `where`) instead of selecting with it";
+    if (op->hasTrait<OpTrait::IsTerminator>())
+      return emitError(rows.getLoc(), node +
+                                          ": an output consists of the rows that it selects, "
+                                          "whose number depends on data; " +
+                                          wayOut);
     std::string name = "the graph";
     if (auto loc = dyn_cast<NameLoc>(op->getLoc()))
       name = "node '" + loc.getName().str() + "'";
-    std::string source;
-    if (auto loc = dyn_cast<NameLoc>(rows.getLoc()))
-      source = " by node '" + loc.getName().str() + "'";
-    return emitError(op->getLoc(), name + ": " + what + " rows that a mask selected" + source +
-                                       ", whose number depends on data; multiply by the mask (or "
-                                       "use `where`) instead of selecting with it");
+    return emitError(op->getLoc(), name + ": " + what + " rows that a mask selected in " + node +
+                                       ", whose number depends on data; " + wayOut);
   }
 
   LogicalResult visit(Operation *op) {
@@ -199,7 +207,7 @@ private:
     if (!inTypes)
       return success();
     if (op->hasTrait<OpTrait::IsTerminator>())
-      return refuse(op, "an output consists of");
+      return refuse(op, "");
     for (Value value : llvm::concat<Value>(SmallVector<Value>(op->getOperands()),
                                            SmallVector<Value>(op->getResults())))
       for (DimAttr dim : train::getDims(value))
