@@ -41,7 +41,7 @@ public:
     }
     Block &block = function.getBody().front();
     builder.setInsertionPointToStart(&block);
-    TrainBuilder tb(builder, function.getLoc());
+    TrainBuilder tb(builder, (*mask.user_begin())->getLoc());
     Value flat = tb.reshape(mask, {samples * positions});
     rows =
         buildPackedRows(tb, tb.compare("ne", flat, tb.scalarLike(flat, double(padding))), tokens);
@@ -327,7 +327,7 @@ struct EliminatePaddingPass : trainc::impl::EliminatePaddingPassBase<EliminatePa
     auto options = [&](StringRef name) {
       return remark::RemarkOpts::name(name).category("eliminate-padding").function("forward");
     };
-    remark::passed(forward.getLoc(), options("Packed")) << remark::add(
+    remark::passed((*mask.user_begin())->getLoc(), options("Packed")) << remark::add(
         "{0} ops compute the {1} tokens that {2} counts", packer.numPacked(), tokens.str(), input);
     for (Operation *op : packer.getRectangles())
       if (!op->hasTrait<OpTrait::IsTerminator>())

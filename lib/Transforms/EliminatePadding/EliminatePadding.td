@@ -30,6 +30,12 @@ def EliminatePaddingPass : Pass<"eliminate-padding", "::mlir::ModuleOp"> {
 
     Later passes run on both modules; `merge-variants` brings the functions together.
 
+    ```mlir
+    %0 = train.add %x, %y : tensor<?x?x16xf32, #train.dims<batch, seq, 16>>
+    // becomes
+    %0 = train.add %x, %y : tensor<1x?x16xf32, #train.dims<1, count_attention_mask, 16>>
+    ```
+
     Remarks, of category `eliminate-padding`: `Packed` with numbers of ops, `Rectangle` for each op that needs it.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];

@@ -64,7 +64,7 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
       return remark::RemarkOpts::name(name).category("find-padding").function(forward.getName());
     };
     if (tokens == inputs.end()) {
-      remark::missed(forward.getLoc(), options("Declined"))
+      remark::missed(locationOf(forward), options("Declined"))
           << remark::add("padding is computed like tokens") << remark::reason("no input masks it");
       return;
     }
@@ -96,17 +96,22 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
       const PaddingMask &mask = padding.mask;
       StringRef name = getArgName(forward, mask.input.getArgNumber());
       annotate(forward, mask, tokens->byMask, conditions);
-      remark::passed(forward.getLoc(), options("Found"))
+      remark::passed(tokens->uses.front()->getOwner()->getLoc(), options("Found"))
           << remark::add("padding is where {0} is {1}; it reaches no token", name, mask.value);
       found = true;
       break;
     }
     if (!found)
-      remark::missed(forward.getLoc(), options("Declined"))
+      remark::missed(tokens->uses.front()->getOwner()->getLoc(), options("Declined"))
           << remark::add("padding is computed like tokens") << remark::reason("{0}", first);
   }
 
 private:
+  /// That of the first node.
+  static Location locationOf(func::FuncOp function) {
+    return function.getBody().front().front().getLoc();
+  }
+
   void annotate(func::FuncOp forward, const PaddingMask &mask, bool byMask,
                 const PaddingConditions &conditions) {
     Builder builder(&getContext());

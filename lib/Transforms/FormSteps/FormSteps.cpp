@@ -91,6 +91,9 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
     if (gradients)
       gradients.erase();
     forward.erase();
+    // In the order of a training run.
+    if (Operation *eval = module.lookupSymbol("eval"))
+      eval->moveBefore(module.getBody(), module.getBody()->end());
   }
 
 private:

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * libtrainrt: load a compiled package (`model.tpk`) and train or evaluate it inside a host
- * application.
+ * libtrainrt: load a compiled package (`model.tpk`), train or evaluate it inside a host program.
  *
  * The life of a host: open a package, create a session, call `trainrt_step` with batches, save
  * checkpoints, free both. Every function that can fail returns a `trainrt_status` and, where
@@ -11,11 +10,9 @@
  * The library has no global state, writes nothing to standard output or error, installs no signal
  * handlers and throws nothing. A package may be shared by sessions and threads; a session is used
  * by one thread at a time (only `trainrt_session_cancel` may be called from another one). All
- * strings are UTF-8, zero terminated, and owned by the object that returned them, valid until that
- * object is freed unless stated.
+ * strings are UTF-8, zero terminated, and belong to the object that returned them.
  *
- * Structs that may grow begin with `size`: fill them with their `*_default()` function, then set
- * what you need.
+ * Structs that may grow begin with `size`: fill them with their `*_default()` function first.
  */
 #ifndef TRAINRT_TRAINRT_H
 #define TRAINRT_TRAINRT_H
@@ -787,8 +784,8 @@ TRAINRT_API trainrt_status trainrt_file_open(const char *path, trainrt_file **fi
                                              trainrt_error **error);
 TRAINRT_API void trainrt_file_free(trainrt_file *file);
 TRAINRT_API size_t trainrt_file_count(const trainrt_file *file);
-/* NULL if `index` is out of range. */
-TRAINRT_API const char *trainrt_file_name(const trainrt_file *file, size_t index);
+/* NULL if `index` is out of range. */ TRAINRT_API const char *
+trainrt_file_name(const trainrt_file *file, size_t index);
 /* A view, valid until the file is freed; read-only. */
 TRAINRT_API trainrt_status trainrt_file_tensor(trainrt_file *file, size_t index,
                                                trainrt_tensor *tensor, trainrt_error **error);
