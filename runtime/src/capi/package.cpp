@@ -2,7 +2,7 @@
 // Packages and data files of the C API.
 
 #include "capi/internal.h"
-#include "core/counts.h"
+#include "choice/counts.h"
 #include "io/safetensors.h"
 
 using namespace trainrt;

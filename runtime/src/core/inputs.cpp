@@ -3,8 +3,8 @@
 // first error is the one to mend first.
 
 #include "core/inputs.h"
+#include "choice/counts.h"
 #include "core/convert.h"
-#include "core/counts.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #ifndef TRAINRT_CORE_INPUTS_H
 #define TRAINRT_CORE_INPUTS_H
 
-#include "core/batch_facts.h"
+#include "choice/batch_facts.h"
 #include "core/package.h"
 
 #include <functional>

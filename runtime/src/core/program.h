@@ -37,7 +37,7 @@ struct Symbol {
   /// Where it is read from; -1 for a symbol with one value only.
   int32_t input = -1;
   int32_t axis = -1; ///< -1 for a count
-  /// Its value is a bucket (core/counts.h) of how many elements of the input are not `differs`.
+  /// Its value is a bucket (choice/counts.h) of how many elements of the input are not `differs`.
   bool counts = false;
   int64_t differs = 0;
 };

@@ -4,11 +4,11 @@
 #ifndef TRAINRT_CORE_SESSION_H
 #define TRAINRT_CORE_SESSION_H
 
+#include "choice/plan_cache.h"
 #include "core/device.h"
 #include "core/inputs.h"
 #include "core/package.h"
 #include "core/parameters.h"
-#include "core/plan_cache.h"
 #include "data/density.h"
 #include "inspect/numerics.h"
 

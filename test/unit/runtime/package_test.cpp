@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Opening packages: good ones, and every way in which one can be damaged, newer, or hostile.
 
-#include "core/counts.h"
-#include "core/plan_cache.h"
+#include "choice/counts.h"
+#include "choice/plan_cache.h"
 #include "io/hash.h"
 #include "tiny_package.h"
 

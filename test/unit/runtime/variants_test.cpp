@@ -2,7 +2,7 @@
 // Variants of functions: when a batch allows them, when they pay, what is said where they are not
 // used.
 
-#include "core/batch_facts.h"
+#include "choice/batch_facts.h"
 #include "tiny_package.h"
 
 #include <gtest/gtest.h>

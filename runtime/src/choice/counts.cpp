@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Buckets, and counting in one pass that vectorizes.
 
-#include "core/counts.h"
+#include "choice/counts.h"
 
 #include <algorithm>
 #include <bit>

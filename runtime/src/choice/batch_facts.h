@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What the values of a batch say about how it is run: how many elements count, and whether the
 // conditions of a function's variants hold (docs/design/counts.md).
-#ifndef TRAINRT_CORE_BATCH_FACTS_H
-#define TRAINRT_CORE_BATCH_FACTS_H
+#ifndef TRAINRT_CHOICE_BATCH_FACTS_H
+#define TRAINRT_CHOICE_BATCH_FACTS_H
 
 #include "core/dtype.h"
 #include "core/program.h"
@@ -60,4 +60,4 @@ private:
 
 } // namespace trainrt
 
-#endif // TRAINRT_CORE_BATCH_FACTS_H
+#endif // TRAINRT_CHOICE_BATCH_FACTS_H

@@ -2,7 +2,7 @@
 // Entries are few, so all of them are looked at. Choosing adds an entry without its plan, which is
 // made when it is first asked for: so a checkpoint can restore what was chosen before.
 
-#include "core/plan_cache.h"
+#include "choice/plan_cache.h"
 
 #include <algorithm>
 #include <limits>

@@ -2,9 +2,9 @@
 // Conditions are tested row by row: within a row without a branch, and no further than the first
 // row for which one does not hold.
 
-#include "core/batch_facts.h"
+#include "choice/batch_facts.h"
+#include "choice/counts.h"
 #include "core/convert.h"
-#include "core/counts.h"
 
 #include <algorithm>
 #include <type_traits>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The plans of a session, and which of them a batch gets whose counts may be rounded up
 // (docs/design/counts.md).
-#ifndef TRAINRT_CORE_PLAN_CACHE_H
-#define TRAINRT_CORE_PLAN_CACHE_H
+#ifndef TRAINRT_CHOICE_PLAN_CACHE_H
+#define TRAINRT_CHOICE_PLAN_CACHE_H
 
 #include "core/execution_plan.h"
 
@@ -69,4 +69,4 @@ private:
 
 } // namespace trainrt
 
-#endif // TRAINRT_CORE_PLAN_CACHE_H
+#endif // TRAINRT_CHOICE_PLAN_CACHE_H

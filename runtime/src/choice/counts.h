@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sizes that depend on the values of a batch: how many elements of an input differ from a number,
 // rounded up to one of few values, so that few plans serve all batches (docs/design/counts.md).
-#ifndef TRAINRT_CORE_COUNTS_H
-#define TRAINRT_CORE_COUNTS_H
+#ifndef TRAINRT_CHOICE_COUNTS_H
+#define TRAINRT_CHOICE_COUNTS_H
 
 #include "core/dtype.h"
 #include "core/program.h"
@@ -25,4 +25,4 @@ void fillCounts(const Program &program, std::vector<int64_t> &symbols, std::vect
 
 } // namespace trainrt
 
-#endif // TRAINRT_CORE_COUNTS_H
+#endif // TRAINRT_CHOICE_COUNTS_H
