@@ -784,7 +784,8 @@ TRAINRT_API trainrt_status trainrt_file_open(const char *path, trainrt_file **fi
                                              trainrt_error **error);
 TRAINRT_API void trainrt_file_free(trainrt_file *file);
 TRAINRT_API size_t trainrt_file_count(const trainrt_file *file);
-/* NULL if `index` is out of range. */ TRAINRT_API const char *
+/* NULL if `index` is out of range. */
+TRAINRT_API const char *
 trainrt_file_name(const trainrt_file *file, size_t index);
 /* A view, valid until the file is freed; read-only. */
 TRAINRT_API trainrt_status trainrt_file_tensor(trainrt_file *file, size_t index,
@@ -796,5 +797,4 @@ TRAINRT_API trainrt_status trainrt_file_write(const char *path, const trainrt_na
 #ifdef __cplusplus
 }
 #endif
-
 #endif /* TRAINRT_TRAINRT_H */
