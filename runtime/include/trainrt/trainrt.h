@@ -785,8 +785,7 @@ TRAINRT_API trainrt_status trainrt_file_open(const char *path, trainrt_file **fi
 TRAINRT_API void trainrt_file_free(trainrt_file *file);
 TRAINRT_API size_t trainrt_file_count(const trainrt_file *file);
 /* NULL if `index` is out of range. */
-TRAINRT_API const char *
-trainrt_file_name(const trainrt_file *file, size_t index);
+TRAINRT_API const char *trainrt_file_name(const trainrt_file *file, size_t index);
 /* A view, valid until the file is freed; read-only. */
 TRAINRT_API trainrt_status trainrt_file_tensor(trainrt_file *file, size_t index,
                                                trainrt_tensor *tensor, trainrt_error **error);
