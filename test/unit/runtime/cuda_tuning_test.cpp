@@ -3,7 +3,9 @@
 
 #include "cuda_fixture.h"
 
-TEST_F(CudaTest, TuningChangesNoValue) {
+class CudaTuningTest : public CudaTest {};
+
+TEST_F(CudaTuningTest, TuningChangesNoValue) {
   TinyOptions options;
   options.cudaGemm = true;
   open(options);
@@ -47,7 +49,7 @@ TEST_F(CudaTest, TuningChangesNoValue) {
   }
 }
 
-TEST_F(CudaTest, ATunedPackageIsCheckedAndComplete) {
+TEST_F(CudaTuningTest, ATunedPackageIsCheckedAndComplete) {
   TinyOptions options;
   options.cudaGemm = true;
   open(options);
@@ -71,7 +73,7 @@ TEST_F(CudaTest, ATunedPackageIsCheckedAndComplete) {
   EXPECT_NE(status.message().find("is damaged"), std::string::npos) << status.message();
 }
 
-TEST_F(CudaTest, TuningChoosesAmongKernels) {
+TEST_F(CudaTuningTest, TuningChoosesAmongKernels) {
   TinyOptions options;
   options.cudaVariants = true;
   open(options);
@@ -137,7 +139,7 @@ TEST_F(CudaTest, TuningChoosesAmongKernels) {
   }
 }
 
-TEST_F(CudaTest, TuningForTooManyShapes) {
+TEST_F(CudaTuningTest, TuningForTooManyShapes) {
   TinyOptions options;
   options.cudaGemm = true;
   open(options);
