@@ -405,6 +405,8 @@ void Trainer::dumpGradients() {
   reporter.begin(result.step, result.step);
   report(status, error, result, step);
   reporter.end();
+  if (!stepMilliseconds.empty())
+    summarize();
   if (status == TRAINRT_NONFINITE)
     reporter.warning("the loss is not finite, and so are gradients");
   exportGradients(package, session, options.dumpGradients, reporter);

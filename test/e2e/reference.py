@@ -6,7 +6,6 @@ is what the tests allow a multiple of.
 """
 
 import copy
-import math
 import re
 
 import numpy as np
@@ -123,17 +122,6 @@ def loss_and_gradients(model, named, batch, dtype):
     return loss.item(), logits.detach().double().numpy(), gradients
 
 
-def errors(gradients, reference):
-    """|g - ref| / max(|ref|, 1e-3 |all| / sqrt(tensors)) for each parameter, in 2-norms."""
-    everything = math.sqrt(sum(float((g * g).sum()) for g in reference.values()))
-    floor = 1e-3 * everything / math.sqrt(len(reference))
-    return {
-        n: float(np.linalg.norm((gradients[n] - r).ravel()))
-        / max(float(np.linalg.norm(r.ravel())), floor)
-        for n, r in reference.items()
-    }
-
-
 def curve(model, named, batches, config, steps, dtype):
     """`steps` losses of training, each the mean over its micro-batches, before the update."""
     optimizer = make_optimizer(named, config)
@@ -186,7 +174,7 @@ def reference(model, names, batches, other, steps=20, curves=tuple(CURVES)):
     for key, batch, kind in (("data", batches[0], np.float64), ("other", other, np.float32)):
         loss64, logits, exact = loss_and_gradients(model64, named(model64), batch, torch.float64)
         loss32, _, rough = loss_and_gradients(model32, named(model32), batch, torch.float32)
-        result[key] = {"loss32": loss32, "loss64": loss64, "noise": errors(rough, exact)}
+        result[key] = {"loss32": loss32, "loss64": loss64, "noise": gradient_errors(rough, exact)}
         arrays.update({f"{key}/{n}": g.astype(kind) for n, g in exact.items()})
         if key == "other":
             arrays["other:logits"] = logits.astype(np.float32)

@@ -22,6 +22,7 @@ import tempfile
 import numpy as np
 
 import safetensors_io
+from gradient_errors import gradient_errors
 
 LOSS_LIMIT = 1e-6  # the first loss, relative
 CURVE_LIMIT = 5e-6  # every loss of 20 steps, relative to PyTorch in double
@@ -115,17 +116,6 @@ def check_loss(job):
     table("first loss", rows, ("batch", "loss", "PyTorch float64", "against float32", "float64"))
     if bad:
         raise Failed(f"loss is off by more than {LOSS_LIMIT:g}")
-
-
-def gradient_errors(gradients, reference):
-    """|g - ref| / max(|ref|, 1e-3 |all| / sqrt(tensors)) for each parameter, in 2-norms."""
-    everything = math.sqrt(sum(float(np.sum(np.square(g))) for g in reference.values()))
-    floor = 1e-3 * everything / math.sqrt(len(reference))
-    return {
-        n: float(np.linalg.norm((gradients[n].astype(np.float64) - r).ravel()))
-        / max(float(np.linalg.norm(r.ravel())), floor)
-        for n, r in reference.items()
-    }
 
 
 def check_gradients(job):

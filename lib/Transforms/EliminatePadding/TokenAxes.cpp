@@ -18,19 +18,37 @@ static int64_t findAxis(ArrayRef<DimAttr> dims, DimAttr before, DimAttr dim) {
   return -1;
 }
 
+/// As findAxis, for an axis of samples with something merged into it or not.
+static int64_t findSamples(ArrayRef<DimAttr> dims, DimAttr before, DimAttr samples) {
+  for (int64_t axis = 0; axis < int64_t(dims.size()); ++axis)
+    if (product(samples.getContext(), dims.take_front(axis)) == before &&
+        divideExactly(dims[axis], samples))
+      return axis;
+  return -1;
+}
+
+DimAttr trainc::rowsPerSample(ArrayRef<DimAttr> dims, const TokenAxes &axes, DimAttr samples,
+                              DimAttr positions) {
+  if (axes.size() == 1)
+    return dims[axes[0]] == samples * positions ? DimAttr::constant(samples.getContext(), 1)
+                                                : DimAttr();
+  return dims[axes[1]] == positions ? divideExactly(dims[axes[0]], samples) : DimAttr();
+}
+
 TokenAxes trainc::throughView(ArrayRef<DimAttr> from, ArrayRef<DimAttr> to, const TokenAxes &axes,
                               DimAttr samples, DimAttr positions) {
   MLIRContext *context = samples.getContext();
   auto before = [&](int64_t axis) { return product(context, from.take_front(axis)); };
   if (axes.size() == 2) {
-    int64_t row = findAxis(to, before(axes[0]), from[axes[0]]);
+    int64_t row = findSamples(to, before(axes[0]), samples);
     int64_t column = findAxis(to, before(axes[1]), from[axes[1]]);
     if (row >= 0 && column >= 0)
       return {row, column};
     // Side by side they may become one.
-    if (product(context, from.slice(axes[0], axes[1] - axes[0])) != from[axes[0]])
+    if (axes[0] > axes[1] || from[axes[0]] != samples ||
+        product(context, from.slice(axes[0], axes[1] - axes[0])) != samples)
       return {};
-    int64_t merged = findAxis(to, before(axes[0]), from[axes[0]] * from[axes[1]]);
+    int64_t merged = findAxis(to, before(axes[0]), samples * from[axes[1]]);
     return merged < 0 ? TokenAxes() : TokenAxes{merged};
   }
   int64_t merged = findAxis(to, before(axes[0]), from[axes[0]]);

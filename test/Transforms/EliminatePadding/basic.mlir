@@ -52,3 +52,53 @@ func.func @forward(%table: tensor<9x4xf32> {train.role = "parameter", train.name
   %5 = train.reduce max %4 axes = [1] : tensor<?x?x4xf32, #train.dims<batch, seq, 4>> -> tensor<?x4xf32, #train.dims<batch, 4>>
   return %5 : tensor<?x4xf32, #train.dims<batch, 4>>
 }
+
+// -----
+
+// Heads beside the samples on one axis: followed, though not packed.
+train.symbol @batch min 1 input "input_ids" axis 0
+train.symbol @seq min 1 input "input_ids" axis 1
+
+// CHECK: module @packed
+// CHECK: train.exp %{{.*}} : tensor<?x?x2xf32, #train.dims<2*batch, seq, 2>>
+// REMARK: Found{{.*}}padding is where attention_mask is 0; it reaches no token
+func.func @forward(%table: tensor<9x4xf32> {train.role = "parameter", train.name = "table", train.trainable},
+    %ids: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "input_ids"},
+    %mask: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "attention_mask"})
+    -> (tensor<?x4xf32, #train.dims<batch, 4>> {train.role = "loss", train.name = "loss"}) {
+  %0 = train.gather %table, %ids axis = 0 : tensor<9x4xf32>, tensor<?x?xi64, #train.dims<batch, seq>> -> tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+  %1 = train.reshape %0 : tensor<?x?x4xf32, #train.dims<batch, seq, 4>> -> tensor<?x?x2x2xf32, #train.dims<batch, seq, 2, 2>>
+  %2 = train.transpose %1 permutation = [0, 2, 1, 3] : tensor<?x?x2x2xf32, #train.dims<batch, seq, 2, 2>> -> tensor<?x2x?x2xf32, #train.dims<batch, 2, seq, 2>>
+  %3 = train.reshape %2 : tensor<?x2x?x2xf32, #train.dims<batch, 2, seq, 2>> -> tensor<?x?x2xf32, #train.dims<2*batch, seq, 2>>
+  %4 = train.exp %3 : tensor<?x?x2xf32, #train.dims<2*batch, seq, 2>>
+  %5 = train.reshape %4 : tensor<?x?x2xf32, #train.dims<2*batch, seq, 2>> -> tensor<?x2x?x2xf32, #train.dims<batch, 2, seq, 2>>
+  %6 = train.transpose %5 permutation = [0, 2, 1, 3] : tensor<?x2x?x2xf32, #train.dims<batch, 2, seq, 2>> -> tensor<?x?x2x2xf32, #train.dims<batch, seq, 2, 2>>
+  %7 = train.reshape %6 : tensor<?x?x2x2xf32, #train.dims<batch, seq, 2, 2>> -> tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+  %8 = train.cast %mask : tensor<?x?xi64, #train.dims<batch, seq>> -> tensor<?x?xf32, #train.dims<batch, seq>>
+  %9 = train.broadcast %8 axes = [0, 1] : tensor<?x?xf32, #train.dims<batch, seq>> -> tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+  %10 = train.mul %7, %9 : tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+  %11 = train.reduce sum %10 axes = [1] : tensor<?x?x4xf32, #train.dims<batch, seq, 4>> -> tensor<?x4xf32, #train.dims<batch, 4>>
+  return %11 : tensor<?x4xf32, #train.dims<batch, 4>>
+}
+
+// -----
+
+// The mean of tokens is masked, their maximum is not.
+train.symbol @batch min 1 input "input_ids" axis 0
+train.symbol @seq min 1 input "input_ids" axis 1
+
+// CHECK-NOT: module @packed
+// REMARK: Declined{{.*}}padding is computed like tokens{{.*}}train.reduce{{.*}}adds what padding holds to tokens
+func.func @forward(%table: tensor<9x4xf32> {train.role = "parameter", train.name = "table", train.trainable},
+    %ids: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "input_ids"},
+    %mask: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "attention_mask"})
+    -> (tensor<?x4xf32, #train.dims<batch, 4>> {train.role = "loss", train.name = "loss"}) {
+  %0 = train.gather %table, %ids axis = 0 : tensor<9x4xf32>, tensor<?x?xi64, #train.dims<batch, seq>> -> tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+  %1 = train.cast %mask : tensor<?x?xi64, #train.dims<batch, seq>> -> tensor<?x?xf32, #train.dims<batch, seq>>
+  %2 = train.broadcast %1 axes = [0, 1] : tensor<?x?xf32, #train.dims<batch, seq>> -> tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+  %3 = train.mul %0, %2 : tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+  %4 = train.reduce sum %3 axes = [1] : tensor<?x?x4xf32, #train.dims<batch, seq, 4>> -> tensor<?x4xf32, #train.dims<batch, 4>>
+  %5 = train.reduce max %0 axes = [1] : tensor<?x?x4xf32, #train.dims<batch, seq, 4>> -> tensor<?x4xf32, #train.dims<batch, 4>>
+  %6 = train.add %4, %5 : tensor<?x4xf32, #train.dims<batch, 4>>
+  return %6 : tensor<?x4xf32, #train.dims<batch, 4>>
+}
