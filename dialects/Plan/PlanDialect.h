@@ -16,13 +16,6 @@
 #include "dialects/Plan/PlanOps.h.inc"
 
 namespace trainc::plan {
-/// Of a function that computes the same as another one, quicker, for batches that allow it: its
-/// name, what they must be like (a list of dictionaries), and of both the work. They stay on the
-/// way from func.func to plan.function.
-inline constexpr llvm::StringLiteral kVariantOfAttr = "train.variant_of";
-inline constexpr llvm::StringLiteral kConditionsAttr = "train.conditions";
-inline constexpr llvm::StringLiteral kFlopsAttr = "train.flops";
-
 /// Bytes of a tensor's elements; booleans take one byte each.
 train::DimAttr getBytes(mlir::Type tensorType);
 } // namespace trainc::plan

@@ -36,6 +36,13 @@ inline constexpr llvm::StringLiteral kLrScaleAttr = "train.lr_scale";
 /// On a gradient (unit): the loss does not depend on the parameter, so that no optimizer touches
 /// it.
 inline constexpr llvm::StringLiteral kUnusedAttr = "train.unused";
+/// On a function that computes the same as another one, quicker, for batches that allow it: its
+/// name, and what they must be like (a list of dictionaries). Both stay, as kFlopsAttr does, on the
+/// way to plan.function.
+inline constexpr llvm::StringLiteral kVariantOfAttr = "train.variant_of";
+inline constexpr llvm::StringLiteral kConditionsAttr = "train.conditions";
+/// On a function: its floating-point operations, a size expression.
+inline constexpr llvm::StringLiteral kFlopsAttr = "train.flops";
 
 } // namespace trainc::train
 

@@ -5,6 +5,7 @@
 #include "lib/AutoDiff/AutoDiff.h"
 
 #include "dialects/Train/TrainBuilder.h"
+#include "trainc/DeadOps.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -209,9 +210,7 @@ private:
     gradients.setResAttrsAttr(b.getArrayAttr(resultAttrs));
 
     // What only the other outputs needed, and what the derivatives did not use of themselves.
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    eraseDeadOps(block);
     return eraseGradients(forward);
   }
 
@@ -256,9 +255,7 @@ private:
     block.getTerminator()->eraseOperands(erased);
     if (failed(func.eraseResults(erased)))
       return failure();
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    eraseDeadOps(block);
     return success();
   }
 };

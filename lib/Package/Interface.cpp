@@ -38,7 +38,7 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
       if (!role || !name)
         return function.emitError("argument ") << i << " has no role or no name";
       Type type = function.getArgument(i).getType();
-      auto base = function->getAttrOfType<StringAttr>(plan::kVariantOfAttr);
+      auto base = function->getAttrOfType<StringAttr>(train::kVariantOfAttr);
       bool eval = (base ? base.getValue() : function.getName()) == "eval";
       if (role == "parameter") {
         InterfaceTensor &tensor = entry(interface.parameters, name.getValue(), type);

@@ -256,10 +256,10 @@ private:
     FailureOr<std::vector<Offset<fb::Condition>>> conditions = conditionTable(function);
     if (failed(conditions))
       return failure();
-    auto base = function->getAttrOfType<StringAttr>(plan::kVariantOfAttr);
-    auto flops = function->getAttrOfType<DimAttr>(plan::kFlopsAttr);
-    if ((!base && function->hasAttr(plan::kVariantOfAttr)) ||
-        (!flops && function->hasAttr(plan::kFlopsAttr)))
+    auto base = function->getAttrOfType<StringAttr>(train::kVariantOfAttr);
+    auto flops = function->getAttrOfType<DimAttr>(train::kFlopsAttr);
+    if ((!base && function->hasAttr(train::kVariantOfAttr)) ||
+        (!flops && function->hasAttr(train::kFlopsAttr)))
       return function.emitError("train.variant_of takes a string, train.flops a #train.dim");
     auto name = out.CreateString(function.getSymName().str());
     auto buffersAt = out.CreateVector(bufferTable);
@@ -276,7 +276,7 @@ private:
   /// What a batch must be like for a variant.
   FailureOr<std::vector<Offset<fb::Condition>>> conditionTable(plan::FunctionOp function) {
     std::vector<Offset<fb::Condition>> table;
-    Attribute list = function->getAttr(plan::kConditionsAttr);
+    Attribute list = function->getAttr(train::kConditionsAttr);
     if (!list)
       return table;
     if (!isa<ArrayAttr>(list))

@@ -8,6 +8,7 @@
 #include "lib/Conversion/ONNXToTrain/Indexing/Selection.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "trainc/DeadOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -629,9 +630,7 @@ LogicalResult Legalizer::takeUpdates() {
 
 void Legalizer::removeUnused() {
   Block &body = function.getBody().front();
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
+  eraseDeadOps(body);
   for (const Parameter &parameter : llvm::reverse(parameters))
     if (!parameter.reason.empty() && body.getArgument(parameter.argument).use_empty()) {
       body.eraseArgument(parameter.argument);

@@ -24,7 +24,7 @@ public:
 
   LogicalResult run() {
     auto plan = plan::FunctionOp::create(builder, function.getLoc(), function.getName());
-    for (StringRef kept : {plan::kVariantOfAttr, plan::kConditionsAttr, plan::kFlopsAttr})
+    for (StringRef kept : {train::kVariantOfAttr, train::kConditionsAttr, train::kFlopsAttr})
       if (Attribute value = function->getAttr(kept))
         plan->setAttr(kept, value);
     plan.getBody().emplaceBlock();

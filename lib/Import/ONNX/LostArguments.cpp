@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reads `call_function[target=torch.ops.aten.cross_entropy_loss.default](args = (%logits, %labels,
+// Reads `call_function[target=torch.ops.aten.embedding.default](args = (%weight, %ids, 1), ...)`
+// and `call_function[target=torch.ops.aten.cross_entropy_loss.default](args = (%logits, %labels,
 // None, 1, -100, 0.1), kwargs = {})`.
 
 #include "LostArguments.h"
@@ -44,7 +45,7 @@ double LostArguments::labelSmoothing(const NodeProto &node) const {
   return smoothing;
 }
 
-std::optional<int64_t> LostArguments::paddingIdx(const NodeProto &node) const {
+std::optional<int64_t> LostArguments::paddingIdx(const NodeProto &node) {
   StringRef call = callOf(node).split("aten.embedding.default](args = (").second;
   llvm::SmallVector<StringRef> arguments;
   call.split(')').first.split(arguments, ',');
@@ -55,7 +56,7 @@ std::optional<int64_t> LostArguments::paddingIdx(const NodeProto &node) const {
   return id;
 }
 
-bool LostArguments::detaches(const NodeProto &node) const {
+bool LostArguments::detaches(const NodeProto &node) {
   return node.op_type() == "Identity" && callOf(node).contains("aten.detach.default]");
 }
 

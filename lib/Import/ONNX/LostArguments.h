@@ -22,9 +22,9 @@ public:
   /// for the same call: else the exporter has written it out. 0 without any.
   double labelSmoothing(const ::onnx::NodeProto &node) const;
   /// The row of an embedding's table that is not trained, where `node` reads it.
-  std::optional<int64_t> paddingIdx(const ::onnx::NodeProto &node) const;
+  static std::optional<int64_t> paddingIdx(const ::onnx::NodeProto &node);
   /// Whether no gradient flows through `node`.
-  bool detaches(const ::onnx::NodeProto &node) const;
+  static bool detaches(const ::onnx::NodeProto &node);
 
 private:
   /// How many nodes compute for a call.

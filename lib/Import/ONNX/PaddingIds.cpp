@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reads `call_function[target=torch.ops.aten.embedding.default](args = (%weight, %ids, 1), ...)`.
+// Follows the ids of embeddings that name their padding back to graph inputs.
 
 #include "PaddingIds.h"
-#include "llvm/ADT/SmallVector.h"
+
+#include "LostArguments.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSet.h"
@@ -12,21 +13,6 @@ using llvm::StringRef;
 using ::onnx::NodeProto;
 
 namespace trainc::detail {
-
-/// The third argument of the call to embedding that `node` is made for; PyTorch writes -1 for none.
-static std::optional<int64_t> paddingIdOf(const NodeProto &node) {
-  for (const auto &entry : node.metadata_props()) {
-    if (entry.key() != "pkg.torch.onnx.fx_node")
-      continue;
-    auto [before, call] = StringRef(entry.value()).split("aten.embedding.default](args = (");
-    llvm::SmallVector<StringRef> arguments;
-    call.split(')').first.split(arguments, ',');
-    int64_t id;
-    if (arguments.size() > 2 && !arguments[2].trim().getAsInteger(10, id) && id >= 0)
-      return id;
-  }
-  return std::nullopt;
-}
 
 /// Nodes whose first input has the same elements as their output.
 static bool keepsElements(StringRef type) {
@@ -44,8 +30,8 @@ std::vector<std::pair<std::string, int64_t>> findPaddingIds(const ::onnx::GraphP
     inputs.insert(input.name());
   std::vector<std::pair<std::string, int64_t>> found;
   for (const NodeProto &node : graph.node()) {
-    std::optional<int64_t> id = paddingIdOf(node);
-    if (!id || node.op_type() != "Gather" || node.input_size() != 2)
+    std::optional<int64_t> id = LostArguments::paddingIdx(node);
+    if (!id || node.input_size() != 2)
       continue;
     StringRef name = node.input(1);
     // A few at most; names may go in a circle in a file that is refused later.

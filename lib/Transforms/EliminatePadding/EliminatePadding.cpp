@@ -9,6 +9,7 @@
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/DeadOps.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -29,7 +30,7 @@ public:
   Packer(func::FuncOp function, const PaddingInputs &inputs, DimAttr tokens)
       : function(function), mask(inputs.mask.input), padding(inputs.mask.value), tokens(tokens),
         samples(getDim(mask, 0)), positions(getDim(mask, 1)), builder(function.getContext()),
-        contents(function, inputs) {}
+        contents(PaddingFlow(function).findContents(inputs)) {}
 
   void run() {
     for (BlockArgument argument : function.getArguments()) {
@@ -50,9 +51,7 @@ public:
       ops.push_back(&op);
     for (Operation *op : ops)
       visit(op);
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    eraseDeadOps(block);
   }
 
   unsigned numPacked() const { return packedOps; }
@@ -84,11 +83,6 @@ private:
   // Which axes hold tokens
   //===--------------------------------------------------------------------===//
 
-  static bool isView(Operation *op) {
-    auto fusion = dyn_cast<FusionOpInterface>(op);
-    return fusion && fusion.getFusionRole() == FusionRole::View && op->getNumOperands() == 1;
-  }
-
   void track(Operation *op) {
     if (isView(op)) {
       Value from = op->getOperand(0), to = op->getResult(0);
@@ -116,11 +110,15 @@ private:
   void add(Value value, const TokenAxes &entry) {
     auto &known = axes[value];
     // Sizes, not only loops: a part of the positions is not all tokens.
-    SmallVector<DimAttr> dims = getDims(value);
-    bool whole = entry.size() == 1 ? dims[entry[0]] == samples * positions
-                                   : dims[entry[0]] == samples && dims[entry[1]] == positions;
-    if (whole && !llvm::is_contained(known, entry))
+    if (rowsPerSample(getDims(value), entry, samples, positions) &&
+        !llvm::is_contained(known, entry))
       known.push_back(entry);
+  }
+
+  /// Whether the one pair of axes holds nothing but tokens.
+  bool isPackable(Value value) {
+    DimAttr rows = rowsPerSample(getDims(value), axes[value].front(), samples, positions);
+    return rows.isConstant(1);
   }
 
   /// Whether the op sums tokens up, so that its result has no axis for them.
@@ -172,7 +170,8 @@ private:
 
   /// Views that merge or split the two axes, or leave them alone.
   bool packView(TrainBuilder &tb, Operation *op) {
-    if (!isView(op) || !packed.contains(op->getOperand(0)) || axes[op->getResult(0)].size() != 1)
+    if (!isView(op) || !packed.contains(op->getOperand(0)) || axes[op->getResult(0)].size() != 1 ||
+        !isPackable(op->getResult(0)))
       return false;
     TokenAxes to = axes[op->getResult(0)].front();
     SmallVector<DimAttr> dims = getDims(op->getResult(0));
@@ -199,7 +198,7 @@ private:
     for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands)) {
       const auto &known = axes[operand];
       // Scores of tokens for tokens have two pairs of axes: they stay a rectangle.
-      if (known.size() != 1)
+      if (known.size() != 1 || !isPackable(operand))
         continue;
       loops = loopsOf(entry, known.front());
       if (!loops.empty())
@@ -211,7 +210,8 @@ private:
       auto found = findAxes(results, loops);
       if (!found || found->empty() ||
           !llvm::is_contained(axes[result], TokenAxes(ArrayRef<int64_t>(*found))) ||
-          axes[result].size() != 1 || !contents.isReplaceable(result, *found))
+          axes[result].size() != 1 || !isPackable(result) ||
+          !contents.isReplaceable(result, *found))
         return false;
     }
     // Of the results of ops in the rectangle, those are packed that came of mixing tokens:

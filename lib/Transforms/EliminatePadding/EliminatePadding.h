@@ -12,11 +12,6 @@ namespace trainc {
 /// On @forward: what was proved of its padding; a dictionary with `input` (its name), `value` and
 /// `conditions`.
 inline constexpr llvm::StringLiteral kPaddingAttr = "train.padding";
-/// On a function that computes the same as another where its conditions hold: the other's name.
-inline constexpr llvm::StringLiteral kVariantOfAttr = "train.variant_of";
-inline constexpr llvm::StringLiteral kConditionsAttr = "train.conditions";
-/// On a function: its floating-point operations, a size expression.
-inline constexpr llvm::StringLiteral kFlopsAttr = "train.flops";
 /// Name of the nested module that the packed variant is made in.
 inline constexpr llvm::StringLiteral kPackedModule = "packed";
 

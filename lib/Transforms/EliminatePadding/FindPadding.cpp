@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass `find-padding`: chooses the mask and asks the flow of padding.
 
+#include "dialects/Train/Splats.h"
 #include "lib/Analysis/ElementOrigin.h"
 #include "lib/Analysis/TokenInputs.h"
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 #include "lib/Transforms/Support/StepBuilder.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
 
 using namespace mlir;
@@ -31,18 +31,11 @@ SmallVector<int64_t> comparedNumbers(BlockArgument ids) {
       if (!isa<CompareOp>(user))
         continue;
       for (Value operand : user->getOperands()) {
-        while (isa_and_nonnull<BroadcastOp, ReshapeOp, CastOp>(operand.getDefiningOp()) &&
-               operand != value)
-          operand = operand.getDefiningOp()->getOperand(0);
-        Attribute attr;
-        DenseElementsAttr dense;
-        if (auto full = operand.getDefiningOp<FullOp>())
-          attr = full.getValue();
-        else if (matchPattern(operand, m_Constant(&dense)) && dense.isSplat())
-          attr = dense.getSplatValue<Attribute>();
-        if (auto number = dyn_cast_or_null<IntegerAttr>(attr);
-            number && !llvm::is_contained(numbers, number.getInt()))
-          numbers.push_back(number.getInt());
+        if (auto cast = operand.getDefiningOp<CastOp>(); cast && operand != value)
+          operand = cast.getOperand();
+        if (std::optional<double> number = getSplatValue(operand);
+            number && !llvm::is_contained(numbers, int64_t(*number)))
+          numbers.push_back(int64_t(*number));
       }
     }
   }
@@ -80,6 +73,7 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
     if (tokens->byMask)
       for (int64_t number : comparedNumbers(tokens->input))
         guesses.push_back(number);
+    PaddingFlow flow(forward);
     std::string first;
     bool found = false;
     for (std::optional<int64_t> guess : guesses) {
@@ -87,7 +81,7 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
       if (guess)
         padding.ids[tokens->input.getArgNumber()] = *guess;
       PaddingConditions conditions;
-      std::string reason = followPadding(forward, padding, conditions);
+      std::string reason = flow.follow(padding, conditions);
       if (!reason.empty()) {
         if (first.empty())
           first = reason;

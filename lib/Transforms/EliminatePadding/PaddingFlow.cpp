@@ -7,11 +7,13 @@
 
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 
+#include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainBuilder.h"
+#include "dialects/Train/TrainDetail.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
+#include "lib/Transforms/Support/RestrictLoops.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/DenseSet.h"
 #include <cmath>
@@ -118,8 +120,7 @@ private:
       return visitSlice(slice);
     if (auto pad = dyn_cast<PadOp>(op))
       return visitPad(pad);
-    if (auto fusion = dyn_cast<FusionOpInterface>(op);
-        fusion && fusion.getFusionRole() == FusionRole::View && op->getNumOperands() == 1)
+    if (isView(op))
       return visitView(op);
     auto mapped = dyn_cast<AxisMapOpInterface>(op);
     if (!mapped) {
@@ -196,18 +197,13 @@ private:
       if (!whole) {
         fact.offset -= *low;
         // What lies beyond a label input counts as holding the ignored label.
-        if (fact.label >= 0 && attrValue(op.getValue()) != double(ignored[fact.label]))
+        if (fact.label >= 0 &&
+            train::detail::attrValue(op.getValue()) != double(ignored[fact.label]))
           fact.label = -1, fact.state = State::Unknown;
       }
       facts[op.getResult()].push_back(fact);
     }
   }
-  static double attrValue(Attribute attr) {
-    if (auto number = dyn_cast<IntegerAttr>(attr))
-      return double(number.getInt());
-    return cast<FloatAttr>(attr).getValueAsDouble();
-  }
-
   /// Operands' facts along the same loops.
   struct Frame {
     SmallVector<unsigned> loops;
@@ -267,7 +263,7 @@ private:
       Fact &fact = operands.back();
       if (fact.label >= 0 && (label < 0 || label == fact.label))
         label = fact.label;
-      else if (fact.label >= 0 || !isUniform(operand))
+      else if (fact.label >= 0 || !getSplatValue(operand))
         onlyLabel = false;
       if (fact.label >= 0 && frame.dependsOnPadding)
         require({unsigned(fact.label), fact.offset - frame.offset, ignored[fact.label]});
@@ -297,7 +293,7 @@ private:
       return;
     }
     for (auto [result, entry] : llvm::zip_equal(op->getResults(), map.results)) {
-      Fact fact = transfer(op, map, operands);
+      Fact fact = transfer(op, operands);
       // Computed for tokens only, whatever it is made of.
       if (fact.state == State::Unknown && parametric.contains(result))
         fact.state = State::Anything;
@@ -314,36 +310,12 @@ private:
     }
   }
 
-  /// The same number everywhere.
-  static bool isUniform(Value value) {
-    Operation *def = value.getDefiningOp();
-    if (!def)
-      return false;
-    if (isa<FullOp>(def))
-      return true;
-    DenseElementsAttr dense;
-    if (matchPattern(value, m_Constant(&dense)))
-      return dense.isSplat();
-    return def->getNumOperands() == 1 && isa<BroadcastOp, ReshapeOp>(def) &&
-           isUniform(def->getOperand(0));
-  }
-  static std::optional<double> uniformValue(Value value) {
-    Operation *def = value.getDefiningOp();
-    if (auto full = dyn_cast_or_null<FullOp>(def))
-      return attrValue(full.getValue());
-    DenseElementsAttr dense;
-    if (matchPattern(value, m_Constant(&dense)) && dense.isSplat())
-      return attrValue(dense.getSplatValue<Attribute>());
-    if (isa_and_nonnull<BroadcastOp, ReshapeOp>(def))
-      return uniformValue(def->getOperand(0));
-    return std::nullopt;
-  }
-
   static bool isNeutralScan(Operation *op, ArrayRef<Fact> operands) {
     auto scan = dyn_cast<ScanOpInterface>(op);
     if (!scan)
       return false;
-    double identity = attrValue(scan.getScanIdentity(getElementType(op->getOperand(0))));
+    double identity =
+        train::detail::attrValue(scan.getScanIdentity(getElementType(op->getOperand(0))));
     return operands[0].state == State::Constant && operands[0].value == identity;
   }
 
@@ -370,15 +342,17 @@ private:
         return reduction.evaluateMap(fact.value) == reduction.evaluateIdentity();
       return isMax(reduction) && isMasked(fact);
     }
-    // A sum of products: one factor 0 is enough.
-    if (isa<MatmulOp>(op))
-      return llvm::any_of(operands, [](const Fact &fact) {
-        return fact.state == State::Constant && fact.value == 0;
-      });
-    return false;
+    return isSumOfZeros(op, operands);
   }
 
-  Fact transfer(Operation *op, const AxisMap &map, ArrayRef<Fact> operands) {
+  /// Of products of which one factor is 0.
+  static bool isSumOfZeros(Operation *op, ArrayRef<Fact> operands) {
+    return isa<MatmulOp>(op) && llvm::any_of(operands, [](const Fact &fact) {
+             return fact.state == State::Constant && fact.value == 0;
+           });
+  }
+
+  Fact transfer(Operation *op, ArrayRef<Fact> operands) {
     Fact result;
     bool depends = llvm::any_of(operands, [](const Fact &fact) { return fact.dependsOnPadding(); });
     if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
@@ -412,9 +386,7 @@ private:
         return result;
       }
     }
-    if (isa<MatmulOp>(op) && llvm::any_of(operands, [](const Fact &fact) {
-          return fact.state == State::Constant && fact.value == 0;
-        })) {
+    if (isSumOfZeros(op, operands)) {
       result.state = State::Constant;
       return result;
     }
@@ -432,14 +404,14 @@ private:
     for (auto [operand, fact] : llvm::zip_equal(op->getOperands(), facts)) {
       if (fact.state == State::Constant)
         constants.push_back(fact.value);
-      else if (std::optional<double> uniform = uniformValue(operand))
+      else if (std::optional<double> uniform = getSplatValue(operand))
         constants.push_back(*uniform);
     }
     size_t count = 1;
     for (auto [operand, fact] : llvm::zip_equal(op->getOperands(), facts)) {
       SmallVector<double> values;
       Type type = getElementType(operand);
-      std::optional<double> uniform = uniformValue(operand);
+      std::optional<double> uniform = getSplatValue(operand);
       if (fact.state == State::Constant) {
         values = {fact.value};
       } else if (fact.state == State::Masked) {
@@ -463,7 +435,6 @@ private:
     if (count > 100000)
       return result;
     SmallVector<int64_t> index(getRank(op->getResult(0)), 0);
-    SmallVector<size_t> at(samples.size(), 0);
     std::optional<double> first;
     bool same = true, masked = isa<FloatType>(getElementType(op->getResult(0)));
     for (size_t i = 0; i < count; ++i) {
@@ -508,9 +479,8 @@ private:
 };
 } // namespace
 
-namespace {
 /// A copy of a function without composites.
-struct Scratch {
+struct PaddingFlow::Scratch {
   explicit Scratch(func::FuncOp function) {
     IRMapping mapping;
     copy = cast<func::FuncOp>(function->clone(mapping));
@@ -550,25 +520,27 @@ struct Scratch {
   /// The copy's value for each value of the function.
   DenseMap<Value, Value> twins;
 };
-} // namespace
 
-std::string trainc::followPadding(func::FuncOp function, const PaddingInputs &inputs,
-                                  PaddingConditions &conditions) {
-  Scratch scratch(function);
-  return Flow(scratch.copy, scratch.translate(inputs).mask, conditions)
-      .run(scratch.translate(inputs));
+PaddingFlow::PaddingFlow(func::FuncOp function) : scratch(std::make_unique<Scratch>(function)) {}
+PaddingFlow::~PaddingFlow() = default;
+
+std::string PaddingFlow::follow(const PaddingInputs &inputs, PaddingConditions &conditions) const {
+  PaddingInputs translated = scratch->translate(inputs);
+  return Flow(scratch->copy, translated.mask, conditions).run(translated);
 }
 
-PaddingContents::PaddingContents(func::FuncOp function, const PaddingInputs &inputs) {
-  Scratch scratch(function);
+PaddingContents PaddingFlow::findContents(const PaddingInputs &inputs) const {
+  PaddingInputs translated = scratch->translate(inputs);
   PaddingConditions conditions;
-  Flow flow(scratch.copy, scratch.translate(inputs).mask, conditions);
+  Flow flow(scratch->copy, translated.mask, conditions);
   // What selects labelled rows reads tokens by index; it is no tokens' value itself.
-  (void)flow.run(scratch.translate(inputs), /*goOn=*/true);
-  for (auto &[value, twin] : scratch.twins)
+  (void)flow.run(translated, /*goOn=*/true);
+  PaddingContents contents;
+  for (auto &[value, twin] : scratch->twins)
     for (const Fact &fact : flow.getFacts(twin))
       if (fact.state == State::Anything || (fact.state == State::Constant && fact.value == 0))
-        replaceable[value].push_back(fact.axes);
+        contents.replaceable[value].push_back(fact.axes);
+  return contents;
 }
 
 bool PaddingContents::isReplaceable(Value value, ArrayRef<int64_t> axes) const {

@@ -39,20 +39,30 @@ struct PaddingInputs {
   llvm::DenseMap<unsigned, int64_t> ids;
 };
 
-/// Why padding of `function` has an influence, with the node; empty if it has none under the
-/// conditions that are collected.
-std::string followPadding(mlir::func::FuncOp function, const PaddingInputs &inputs,
-                          PaddingConditions &conditions);
-
 /// For values whose axes [samples, positions] are tokens: whether zeros at padding serve as well as
 /// what the function has there. Asked with the two axes.
 class PaddingContents {
 public:
-  PaddingContents(mlir::func::FuncOp function, const PaddingInputs &inputs);
   bool isReplaceable(mlir::Value value, llvm::ArrayRef<int64_t> axes) const;
 
 private:
+  friend class PaddingFlow;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<llvm::SmallVector<int64_t, 2>, 1>> replaceable;
+};
+
+/// Answers questions about the padding of a function, which it takes apart once.
+class PaddingFlow {
+public:
+  explicit PaddingFlow(mlir::func::FuncOp function);
+  ~PaddingFlow();
+  /// Why padding has an influence, with the node; empty if it has none under the conditions that
+  /// are collected.
+  std::string follow(const PaddingInputs &inputs, PaddingConditions &conditions) const;
+  PaddingContents findContents(const PaddingInputs &inputs) const;
+
+private:
+  struct Scratch;
+  std::unique_ptr<Scratch> scratch;
 };
 
 } // namespace trainc

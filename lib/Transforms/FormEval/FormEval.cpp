@@ -5,6 +5,7 @@
 #include "lib/Transforms/FormEval/FormEval.h"
 
 #include "lib/Transforms/Support/StepBuilder.h"
+#include "trainc/DeadOps.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/BitVector.h"
 
@@ -28,9 +29,7 @@ LogicalResult eraseResults(func::FuncOp function, StringRef role) {
   block.getTerminator()->eraseOperands(erased);
   if (failed(function.eraseResults(erased)))
     return failure();
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
+  eraseDeadOps(block);
   return success();
 }
 

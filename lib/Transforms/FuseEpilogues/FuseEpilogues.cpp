@@ -7,6 +7,7 @@
 #include "dialects/Train/TrainBuilder.h"
 #include "lib/Analysis/StridedViews.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/DeadOps.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -108,9 +109,7 @@ public:
     });
     for (MatmulOp product : products)
       fuse(product);
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    eraseDeadOps(function.getBody().front());
   }
 
 private:

@@ -152,12 +152,6 @@ private:
     return route.group.empty() && route.loops.size() == 1 && slice.isPrefix();
   }
 
-  static bool isView(Operation *op) {
-    auto fusion = dyn_cast<FusionOpInterface>(op);
-    // Constant data is a view too, of nothing.
-    return fusion && fusion.getFusionRole() == FusionRole::View && op->getNumOperands() == 1;
-  }
-
   /// The axis of `from` that several axes of `to` make up, `axis` among them, or -1; fills the
   /// route's group. `isMerged`: `axis` is the one of `from`.
   static int64_t findGroup(ArrayRef<DimAttr> from, ArrayRef<DimAttr> to, int64_t axis, Route &route,

@@ -7,6 +7,7 @@
 #include "lib/Transforms/Support/LowPrecisionCasts.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/DeadOps.h"
 #include "trainc/Location.h"
 
 using namespace mlir;
@@ -70,9 +71,7 @@ public:
           << remark::add("{0} runs in {1}", describeOp(op), typeName());
       lower(op);
     }
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    eraseDeadOps(function.getBody().front());
   }
 
 private:

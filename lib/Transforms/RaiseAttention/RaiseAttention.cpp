@@ -10,6 +10,7 @@
 #include "lib/Transforms/Support/LowPrecisionCasts.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/DeadOps.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -49,9 +50,7 @@ public:
     function.walk([&](SoftmaxOp op) { softmaxes.push_back(op); });
     for (SoftmaxOp softmax : softmaxes)
       raise(softmax);
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    eraseDeadOps(function.getBody().front());
   }
 
 private:

@@ -12,11 +12,11 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
-static bool isView(Operation *op) { return isa_and_nonnull<ReshapeOp, TransposeOp>(op); }
+static bool rearranges(Operation *op) { return isa_and_nonnull<ReshapeOp, TransposeOp>(op); }
 
 /// The selection that a value is a view of.
 static SelectRowsOp selectionAbove(Value value) {
-  while (isView(value.getDefiningOp()))
+  while (rearranges(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
   return value.getDefiningOp<SelectRowsOp>();
 }
@@ -27,7 +27,7 @@ static SelectRowsOp selectionBelow(Value value) {
     Operation *user = *value.user_begin();
     if (auto select = dyn_cast<SelectRowsOp>(user))
       return select;
-    if (!isView(user))
+    if (!rearranges(user))
       break;
     value = user->getResult(0);
   }
@@ -70,7 +70,7 @@ std::optional<TokenSegments> TokenSegments::find(Value q, Value k, Value v, Valu
   // What the runtime checks of a batch before it runs this.
   auto function = cast<func::FuncOp>(found.mask.getOwner()->getParentOp());
   StringRef name = getArgName(function, found.mask.getArgNumber());
-  if (auto conditions = function->getParentOp()->getAttrOfType<ArrayAttr>("train.conditions"))
+  if (auto conditions = function->getParentOp()->getAttrOfType<ArrayAttr>(kConditionsAttr))
     for (auto condition : conditions.getAsRange<DictionaryAttr>())
       if (condition.getAs<StringAttr>("kind") == "binary" &&
           condition.getAs<StringAttr>("input") == name)

@@ -7,6 +7,7 @@
 #include "dialects/Train/Splats.h"
 #include "lib/Transforms/RaiseIdioms/PositionGather.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/DeadOps.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/SetVector.h"
 #include <cmath>
@@ -160,10 +161,7 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
       if (Value view = viewOfGather(gather))
         gather.replaceAllUsesWith(view);
     });
-    for (Operation &op :
-         llvm::make_early_inc_range(llvm::reverse(getOperation().getBody().front())))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    eraseDeadOps(getOperation().getBody().front());
   }
 };
 } // namespace

@@ -48,6 +48,12 @@ std::optional<SmallVector<int64_t>> trainc::findAxes(ArrayRef<int> entry,
   return axes;
 }
 
+bool trainc::isView(Operation *op) {
+  auto fusion = dyn_cast<FusionOpInterface>(op);
+  // Constant data is a view too, of nothing.
+  return fusion && fusion.getFusionRole() == FusionRole::View && op->getNumOperands() == 1;
+}
+
 std::string trainc::whyNotRestricted(AxisMapOpInterface op, ArrayRef<unsigned> loops,
                                      bool isPrefix) {
   AxisMap map = op.getAxisMap();

@@ -23,6 +23,9 @@ mlir::Value selectAlong(train::TrainBuilder &tb, mlir::Value value, llvm::ArrayR
 std::optional<llvm::SmallVector<int64_t>> findAxes(llvm::ArrayRef<int> entry,
                                                    llvm::ArrayRef<unsigned> loops);
 
+/// Whether an op only gives the elements of its one operand another shape.
+bool isView(mlir::Operation *op);
+
 /// Why `op` cannot be computed for selected rows along `loops`; empty if it can. `isPrefix`: rows
 /// 0, 1, ... are selected, whose coordinates stay.
 std::string whyNotRestricted(train::AxisMapOpInterface op, llvm::ArrayRef<unsigned> loops,

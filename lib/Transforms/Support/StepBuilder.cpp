@@ -2,6 +2,7 @@
 // Functions with roles: built from an empty signature that grows.
 
 #include "lib/Transforms/Support/StepBuilder.h"
+#include "trainc/DeadOps.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -83,9 +84,7 @@ void StepBuilder::update(StringRef role, StringRef name, Value value) {
 func::FuncOp StepBuilder::finish() {
   func::ReturnOp::create(opBuilder, func.getLoc(), results);
   Block &block = func.getBody().front();
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
+  eraseDeadOps(block);
   func.setFunctionType(
       opBuilder.getFunctionType(block.getArgumentTypes(), ValueRange(results).getTypes()));
   func.setArgAttrsAttr(opBuilder.getArrayAttr(argumentAttrs));
