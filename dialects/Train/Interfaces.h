@@ -48,11 +48,18 @@ struct StridedLayout {
 struct AffineInteger {
   DimAttr constant;
   /// One an axis; 0 along axes of size 1.
-  llvm::SmallVector<int64_t> factors;
+  llvm::SmallVector<DimAttr> factors;
 
   /// The same everywhere.
   bool isUniform() const {
-    return llvm::all_of(factors, [](int64_t factor) { return factor == 0; });
+    return llvm::all_of(factors, [](DimAttr factor) { return factor.isConstant(0); });
+  }
+  /// The coordinate along one axis.
+  bool isCoordinate(size_t axis) const {
+    for (auto [i, factor] : llvm::enumerate(factors))
+      if (!factor.isConstant(i == axis))
+        return false;
+    return constant.isConstant(0);
   }
 };
 /// That of an operand, where it is known.

@@ -14,13 +14,13 @@ namespace {
 /// So that sums and products of a few stay far from overflow.
 constexpr int64_t kMost = int64_t(1) << 30;
 
-std::optional<AffineInteger> uniform(Value value, int64_t number) {
-  return AffineInteger{DimAttr::constant(value.getContext(), number),
-                       SmallVector<int64_t>(getRank(value), 0)};
+std::optional<AffineInteger> uniform(Value value, DimAttr number) {
+  DimAttr zero = DimAttr::constant(value.getContext(), 0);
+  return AffineInteger{number, SmallVector<DimAttr>(getRank(value), zero)};
 }
 
-std::optional<AffineInteger> uniform(Value value, DimAttr number) {
-  return AffineInteger{number, SmallVector<int64_t>(getRank(value), 0)};
+std::optional<AffineInteger> uniform(Value value, int64_t number) {
+  return uniform(value, DimAttr::constant(value.getContext(), number));
 }
 
 std::optional<int64_t> uniformNumber(const std::optional<AffineInteger> &affine) {
@@ -28,10 +28,11 @@ std::optional<int64_t> uniformNumber(const std::optional<AffineInteger> &affine)
 }
 
 bool isSmall(int64_t number) { return number >= -kMost && number <= kMost; }
+/// Sizes are.
+bool isSmallOrSize(DimAttr number) { return isSmall(number.getConstant().value_or(0)); }
 
 std::optional<AffineInteger> bounded(AffineInteger affine) {
-  std::optional<int64_t> constant = affine.constant.getConstant();
-  if ((constant && !isSmall(*constant)) || !llvm::all_of(affine.factors, isSmall))
+  if (!isSmallOrSize(affine.constant) || !llvm::all_of(affine.factors, isSmallOrSize))
     return std::nullopt;
   return affine;
 }
@@ -40,16 +41,16 @@ std::optional<AffineInteger> bounded(AffineInteger affine) {
 std::optional<AffineInteger> sum(AffineInteger a, const AffineInteger &b, int64_t sign) {
   a.constant = sign > 0 ? a.constant + b.constant : a.constant - b.constant;
   for (auto [to, from] : llvm::zip_equal(a.factors, b.factors))
-    to += sign * from;
+    to = sign > 0 ? to + from : to - from;
   return bounded(std::move(a));
 }
 
-std::optional<AffineInteger> scaled(AffineInteger a, int64_t by) {
-  if (!isSmall(by))
+std::optional<AffineInteger> scaled(AffineInteger a, DimAttr by) {
+  if (!isSmallOrSize(by))
     return std::nullopt;
-  a.constant = a.constant * DimAttr::constant(a.constant.getContext(), by);
-  for (int64_t &factor : a.factors)
-    factor *= by;
+  a.constant = a.constant * by;
+  for (DimAttr &factor : a.factors)
+    factor = factor * by;
   return bounded(std::move(a));
 }
 
@@ -63,9 +64,9 @@ std::optional<AffineInteger> ofConstant(DenseElementsAttr values) {
     APInt value = numbers[index];
     return isBool ? int64_t(value.getZExtValue()) : value.getSExtValue();
   };
+  auto asDim = [&](int64_t n) { return DimAttr::constant(values.getContext(), n); };
   if (values.isSplat() && isSmall(number(0)))
-    return AffineInteger{DimAttr::constant(values.getContext(), number(0)),
-                         SmallVector<int64_t>(shape.size(), 0)};
+    return AffineInteger{asDim(number(0)), SmallVector<DimAttr>(shape.size(), asDim(0))};
   SmallVector<int64_t> factors(shape.size(), 0), coordinates(shape.size(), 0);
   int64_t stride = 1;
   for (int64_t axis = int64_t(shape.size()) - 1; axis >= 0; --axis) {
@@ -73,7 +74,7 @@ std::optional<AffineInteger> ofConstant(DenseElementsAttr values) {
       factors[axis] = number(stride) - number(0);
     stride *= shape[axis];
   }
-  AffineInteger result{DimAttr::constant(values.getContext(), number(0)), factors};
+  AffineInteger result{asDim(number(0)), llvm::map_to_vector(factors, asDim)};
   if (!bounded(result))
     return std::nullopt;
   for (int64_t index = 0; index < stride; ++index) {
@@ -91,12 +92,12 @@ std::optional<AffineInteger> ofConstant(DenseElementsAttr values) {
 /// The same elements at other places.
 std::optional<AffineInteger> moved(AxisMapOpInterface op, const AffineInteger &from) {
   AxisMap map = op.getAxisMap();
-  AffineInteger result{from.constant, SmallVector<int64_t>(map.results[0].size(), 0)};
+  AffineInteger result = *uniform(op->getResult(0), from.constant);
   for (auto [loop, factor] : llvm::zip_equal(map.operands[0], from.factors)) {
-    if (factor == 0)
+    if (factor.isConstant(0))
       continue;
     auto at = llvm::find(map.results[0], loop);
-    if (at == map.results[0].end())
+    if (loop < 0 || at == map.results[0].end())
       return std::nullopt;
     result.factors[at - map.results[0].begin()] = factor;
   }
@@ -105,10 +106,10 @@ std::optional<AffineInteger> moved(AxisMapOpInterface op, const AffineInteger &f
 
 std::optional<AffineInteger> sliced(SliceOp op, AffineInteger from) {
   for (auto [axis, start] : llvm::enumerate(op.getStarts().getDims())) {
-    int64_t &factor = from.factors[axis];
-    if (factor != 0)
-      from.constant = from.constant + DimAttr::constant(op.getContext(), factor) * start;
-    factor = getDim(op.getResult(), axis).isConstant(1) ? 0 : factor * op.getSteps()[axis];
+    DimAttr &factor = from.factors[axis];
+    from.constant = from.constant + factor * start;
+    bool single = getDim(op.getResult(), axis).isConstant(1);
+    factor = factor * DimAttr::constant(op.getContext(), single ? 0 : op.getSteps()[axis]);
   }
   return bounded(std::move(from));
 }
@@ -117,7 +118,7 @@ std::optional<AffineInteger> sliced(SliceOp op, AffineInteger from) {
 std::optional<AffineInteger> joined(ConcatOp op, AffineLookup get) {
   int64_t axis = op.getAxis();
   SmallVector<AffineInteger> parts;
-  std::optional<int64_t> step;
+  std::optional<DimAttr> step;
   for (Value operand : op.getOperands()) {
     std::optional<AffineInteger> part = get(operand);
     if (!part)
@@ -127,19 +128,17 @@ std::optional<AffineInteger> joined(ConcatOp op, AffineLookup get) {
     parts.push_back(*part);
   }
   if (!step && parts.size() > 1) {
-    std::optional<int64_t> difference = (parts[1].constant - parts[0].constant).getConstant();
-    if (!difference)
+    step = parts[1].constant - parts[0].constant;
+    if (!step->getConstant())
       return std::nullopt;
-    step = *difference;
   }
   AffineInteger whole = parts[0];
-  whole.factors[axis] = step.value_or(0);
+  whole.factors[axis] = step.value_or(DimAttr::constant(op.getContext(), 0));
   DimAttr start = DimAttr::constant(op.getContext(), 0);
   for (auto [part, operand] : llvm::zip_equal(parts, op.getOperands())) {
     part.factors[axis] =
         getDim(operand, axis).isConstant(1) ? whole.factors[axis] : part.factors[axis];
-    DimAttr expected =
-        whole.constant + DimAttr::constant(op.getContext(), whole.factors[axis]) * start;
+    DimAttr expected = whole.constant + whole.factors[axis] * start;
     if (part.factors != whole.factors || part.constant != expected)
       return std::nullopt;
     start = start + getDim(operand, axis);
@@ -180,7 +179,7 @@ static Result affineOf(DimOp op, AffineLookup) { return uniform(op.getResult(), 
 static Result affineOf(IotaOp op, AffineLookup) {
   Result result = uniform(op.getResult(), 0);
   if (!getDim(op.getResult(), op.getAxis()).isConstant(1))
-    result->factors[op.getAxis()] = 1;
+    result->factors[op.getAxis()] = DimAttr::constant(op.getContext(), 1);
   return result;
 }
 static Result affineOf(BroadcastOp op, AffineLookup get) {
@@ -215,7 +214,7 @@ static Result component(Value indices, int64_t k, AffineLookup get) {
     result = get(parts.getOperands()[k]);
   } else if ((result = get(indices))) {
     result->constant =
-        result->constant + DimAttr::constant(indices.getContext(), result->factors[last] * k);
+        result->constant + result->factors[last] * DimAttr::constant(indices.getContext(), k);
   }
   if (result)
     result->factors.pop_back();
@@ -227,10 +226,9 @@ static bool isInside(const AffineInteger &position, ArrayRef<DimAttr> dims, DimA
   auto number = [&](int64_t n) { return DimAttr::constant(extent.getContext(), n); };
   DimAttr last = position.constant;
   for (auto [factor, dim] : llvm::zip(position.factors, dims)) {
-    if (factor < 0)
+    if (factor.getConstant().value_or(-1) < 0)
       return false;
-    if (factor > 0)
-      last = last + number(factor) * (dim - number(1));
+    last = last + factor * (dim - number(1));
   }
   return position.constant.getConstant().value_or(-1) >= 0 &&
          (extent - last).getConstant().value_or(0) > 0;
@@ -244,7 +242,7 @@ static Result lookUp(Value data, ArrayRef<int64_t> indexed, ArrayRef<DimAttr> pl
   if (!from)
     return std::nullopt;
   AffineInteger result{from->constant, {}};
-  SmallVector<int64_t> factors(places.size(), 0);
+  SmallVector<DimAttr> factors(places.size(), DimAttr::constant(data.getContext(), 0));
   for (auto [k, axis] : llvm::enumerate(indexed)) {
     // One out of range ends the run, one below 0 counts from the end.
     Result position = at(k);
@@ -255,7 +253,7 @@ static Result lookUp(Value data, ArrayRef<int64_t> indexed, ArrayRef<DimAttr> pl
       return std::nullopt;
     result.constant = result.constant + part->constant;
     for (auto [to, factor] : llvm::zip(factors, part->factors))
-      to += factor;
+      to = to + factor;
   }
   for (auto [axis, factor] : llvm::enumerate(from->factors)) {
     if (int64_t(axis) == indexed.front())
@@ -306,11 +304,11 @@ static Result affineOf(SubOp op, AffineLookup get) {
 }
 static Result affineOf(MulOp op, AffineLookup get) {
   Result lhs = get(op.getLhs()), rhs = get(op.getRhs());
-  if (std::optional<int64_t> number = uniformNumber(lhs); number && rhs)
-    return scaled(*rhs, *number);
-  if (std::optional<int64_t> number = uniformNumber(rhs); number && lhs)
-    return scaled(*lhs, *number);
-  return std::nullopt;
+  if (!lhs || !rhs)
+    return std::nullopt;
+  if (lhs->isUniform())
+    return scaled(*rhs, lhs->constant);
+  return rhs->isUniform() ? scaled(*lhs, rhs->constant) : std::nullopt;
 }
 static Result affineOf(CumsumOp op, AffineLookup get) {
   return uniformNumber(get(op.getOperand())) == 0 ? uniform(op.getResult(), 0) : std::nullopt;

@@ -157,6 +157,14 @@ def families(sizes):
             layer_types=["sliding_attention", "full_attention"])
     hugging("phi3", "Phi3ForCausalLM", "Phi3Config", decoder, language, by_token,
             resid_pdrop=0.0, embd_pdrop=0.0, more=dict(opset=21))
+    hugging("qwen2-cls", "Qwen2ForSequenceClassification", "Qwen2Config",
+            {**decoder, "num_labels": sizes.labels}, classification, by_row)
+    hugging("gpt2-cls", "GPT2ForSequenceClassification", "GPT2Config",
+            dict(vocab_size=vocab, n_embd=hidden, n_head=heads, n_layer=1, n_inner=inter,
+                 n_positions=40, initializer_range=0.1, resid_pdrop=0.0, embd_pdrop=0.0,
+                 attn_pdrop=0.0, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+                 num_labels=sizes.labels),
+            classification, by_row, more=script)
     hugging("mixtral", "MixtralForCausalLM", "MixtralConfig", decoder, language, by_token,
             num_local_experts=3, num_experts_per_tok=2, experts_implementation="batched_mm")
     add("lora", lora, language, by_token)

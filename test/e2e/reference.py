@@ -11,6 +11,8 @@ import re
 import numpy as np
 import torch
 
+from gradient_errors import gradient_errors
+
 #: Training curves: flags of the compiler, flags of the runner, how PyTorch does the same.
 #: `groups` is (regex without decay, regex with another learning rate, its factor).
 CURVES = {

@@ -20,12 +20,13 @@ import numpy as np
 import safetensors_io
 from gradient_errors import gradient_errors
 
-MODELS = ["bert-cls", "bert-mlm", "distilbert-cls", "roberta-cls", "deberta-cls", "gpt2", "llama", "electra-mlm", "qwen3", "phi3", "gemma3"]
+MODELS = ["bert-cls", "bert-mlm", "distilbert-cls", "roberta-cls", "deberta-cls", "gpt2", "llama", "electra-mlm", "qwen3", "phi3", "gemma3",
+          "mistral", "qwen2-cls", "gpt2-cls"]
 # Batches that the packed variant cannot run.
 PLAIN = {"no token", "mask of twos", "label at padding"}
 # Those that have no token at position 0, or a label for the padding before the first token, while the
 # model takes the one or predicts the other.
-PLAIN_LEFT = set(MODELS) - {"bert-mlm", "electra-mlm"}
+PLAIN_LEFT = set(MODELS) - {"bert-mlm", "electra-mlm", "qwen2-cls", "gpt2-cls"}
 failures = 0
 
 
@@ -43,7 +44,11 @@ def run(command, what):
     return done
 
 
-def make_batch(rng, like, density, kind):
+# The id at padding, where the model finds the last token by it.
+PAD_ID = {"qwen2-cls": 0, "gpt2-cls": 0}
+
+
+def make_batch(rng, like, density, kind, pad):
     """A batch of the shapes of `like`, tokens at the front of the rows (or the end: left padding)."""
     mask_like = like["attention_mask"]
     rows, columns = mask_like.shape
@@ -74,7 +79,7 @@ def make_batch(rng, like, density, kind):
                 labels = array.copy()
             batch[name] = labels.astype(array.dtype)
         elif array.ndim == 2 and array.shape == mask.shape and name == "input_ids":
-            batch[name] = np.where(mask == 1, np.maximum(array, 3), 1).astype(array.dtype)
+            batch[name] = np.where(mask == 1, np.maximum(array, 3), pad).astype(array.dtype)
         else:
             batch[name] = array
     if kind == "mask of twos":
@@ -126,7 +131,7 @@ def main():
                 kinds += [(0.5, "label at padding"), (0.5, "no label")]
             for density, kind in kinds:
                 data, out = folder / "data.npz", folder / "gradients.safetensors"
-                np.savez(data, **make_batch(rng, like, density, kind))
+                np.savez(data, **make_batch(rng, like, density, kind, PAD_ID.get(name, 1)))
                 what = f"{name}, {density:.0%}{', ' + kind if kind else ''}"
                 options = ["--allow-nonfinite"] if kind == "no label" else []
                 expected = gradients(trainc_run, plain, data, out, options)

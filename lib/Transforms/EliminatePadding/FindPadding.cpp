@@ -131,9 +131,11 @@ private:
     for (int64_t index : conditions.real)
       add("real_at",
           {maskField, padding, builder.getNamedAttr("index", builder.getI64IntegerAttr(index))});
-    if (conditions.someReal)
+    for (const PaddingConditions::Some &some : conditions.some)
       add("real_at",
-          {maskField, padding, builder.getNamedAttr("index", builder.getI64IntegerAttr(-2))});
+          {builder.getNamedAttr("mask", builder.getStringAttr(getArgName(forward, some.input))),
+           builder.getNamedAttr("padding", builder.getI64IntegerAttr(some.value)),
+           builder.getNamedAttr("index", builder.getI64IntegerAttr(-2))});
     forward->setAttr(
         kPaddingAttr,
         builder.getDictionaryAttr(

@@ -10,6 +10,7 @@
 #include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
+#include "lib/Transforms/EliminatePadding/LastToken.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "lib/Transforms/Support/StepBuilder.h"
@@ -50,8 +51,8 @@ using Facts = SmallVector<Fact, 1>;
 class Flow {
 public:
   Flow(func::FuncOp function, const PaddingMask &mask, PaddingConditions &conditions)
-      : function(function), samples(getDim(mask.input, 0)), positions(getDim(mask.input, 1)),
-        conditions(conditions) {}
+      : function(function), mask(mask), samples(getDim(mask.input, 0)),
+        positions(getDim(mask.input, 1)), conditions(conditions) {}
 
   std::string run(const PaddingInputs &inputs, bool goOn = false) {
     const auto &[mask, labels, ids] = inputs;
@@ -103,6 +104,10 @@ private:
     if (!llvm::is_contained(conditions.fixed, fixed))
       conditions.fixed.push_back(fixed);
   }
+  void requireSome(PaddingConditions::Some some) {
+    if (!llvm::is_contained(conditions.some, some))
+      conditions.some.push_back(some);
+  }
   void decline(Operation *op, const Twine &text) {
     if (reason.empty())
       reason = (describeOp(op) + " " + text).str();
@@ -120,6 +125,8 @@ private:
       return visitSlice(slice);
     if (auto pad = dyn_cast<PadOp>(op))
       return visitPad(pad);
+    if (auto select = dyn_cast<SelectRowsOp>(op); select && takesLastTokens(select))
+      return;
     if (isView(op))
       return visitView(op);
     auto mapped = dyn_cast<AxisMapOpInterface>(op);
@@ -204,6 +211,29 @@ private:
       facts[op.getResult()].push_back(fact);
     }
   }
+  /// Whether a token is taken of each sample, under conditions that are then required.
+  bool takesLastTokens(SelectRowsOp op) {
+    bool merged = op.getAxis() == 0 && getDim(op.getData(), 0) == samples * positions &&
+                  getDim(op.getIndex(), 0) == samples;
+    std::optional<LastToken> last = merged ? findLastToken(op.getIndex(), positions) : std::nullopt;
+    std::optional<MarkOrigin> origin = last ? findMarkOrigin(last->marks) : std::nullopt;
+    // Only the mask is known to be 0 and 1.
+    bool isMask = origin && origin->input == mask.input && origin->number == mask.value;
+    if (!origin || (!isMask && (!origin->isCompared || last->byCount)))
+      return false;
+    if (last->byCount) {
+      // All tokens count, and nothing lies before them.
+      require({origin->input.getArgNumber(), 1, mask.value});
+    } else if (llvm::none_of(facts[origin->input], [&](const Fact &fact) {
+                 return fact.state == State::Constant && fact.value == double(origin->number);
+               })) {
+      return false;
+    }
+    // The largest mark is one, and so at a token.
+    requireSome({origin->input.getArgNumber(), origin->number});
+    return true;
+  }
+
   /// Operands' facts along the same loops.
   struct Frame {
     SmallVector<unsigned> loops;
@@ -331,7 +361,7 @@ private:
   void noteLargest(Operation *op, ArrayRef<Fact> operands) {
     auto reduction = dyn_cast<ReductionOpInterface>(op);
     if (reduction && isMax(reduction) && isMasked(operands[0]))
-      conditions.someReal = true;
+      requireSome({mask.input.getArgNumber(), mask.value});
   }
 
   /// Whether padding adds nothing to a reduction.
@@ -469,6 +499,7 @@ private:
   }
 
   func::FuncOp function;
+  PaddingMask mask;
   DimAttr samples, positions;
   PaddingConditions &conditions;
   DenseMap<Value, Facts> facts;

@@ -26,8 +26,13 @@ struct PaddingConditions {
   llvm::SmallVector<Fixed> fixed;
   /// There is a token at this position of every sample; -1 is the last.
   llvm::SmallVector<int64_t> real;
-  /// Every sample has a token somewhere.
-  bool someReal = false;
+  /// Every sample has something else in `input` than `value` somewhere.
+  struct Some {
+    unsigned input;
+    int64_t value;
+    bool operator==(const Some &other) const = default;
+  };
+  llvm::SmallVector<Some> some;
 };
 
 /// What an input of a function holds at padding (argument numbers).

@@ -63,9 +63,13 @@ static std::optional<Affine> getAffine(const CoordinateView &view) {
   if (!affine)
     return std::nullopt;
   Affine result{affine->constant, {}};
-  for (auto [factor, axis] : llvm::zip_equal(affine->factors, view.axes))
+  for (auto [factor, axis] : llvm::zip_equal(affine->factors, view.axes)) {
+    std::optional<int64_t> number = factor.getConstant();
+    if (!number)
+      return std::nullopt;
     if (axis >= 0)
-      result.factors[axis] += factor;
+      result.factors[axis] += *number;
+  }
   return result;
 }
 

@@ -1,127 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The indices as an affine function of their coordinates, with sizes as factors.
+// A view where the indices count, a selection of rows where they are one number a sample.
 
 #include "lib/Transforms/RaiseIdioms/PositionGather.h"
 
-#include "dialects/Train/Splats.h"
-#include "mlir/IR/Matchers.h"
+#include "lib/Analysis/AffineIntegers.h"
 
 using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
-namespace {
-/// constant + sum of factors[a] * coordinate a
-struct Affine {
-  DimAttr constant;
-  SmallVector<DimAttr> factors;
-
-  bool isUniform() const {
-    return llvm::all_of(factors, [](DimAttr factor) { return factor.isConstant(0); });
-  }
-};
-} // namespace
-
-/// Longest constant that is looked at.
-static constexpr int64_t kMaxConstant = 1 << 16;
-
-static std::optional<Affine> affineOf(DenseElementsAttr constant) {
-  auto type = cast<RankedTensorType>(constant.getType());
-  if (!isa<IntegerType>(type.getElementType()) || type.getElementType().isInteger(1) ||
-      type.getNumElements() > kMaxConstant || type.getNumElements() == 0)
-    return std::nullopt;
-  SmallVector<int64_t> values;
-  for (const APInt &value : constant.getValues<APInt>())
-    values.push_back(value.getSExtValue());
-  // Strides in the data and what an index adds to the value.
-  SmallVector<int64_t> strides(type.getRank()), factors(type.getRank(), 0);
-  int64_t stride = 1;
-  for (int64_t a = type.getRank(); a-- > 0; stride *= type.getDimSize(a)) {
-    strides[a] = stride;
-    if (type.getDimSize(a) > 1)
-      factors[a] = values[stride] - values[0];
-  }
-  for (auto [i, value] : llvm::enumerate(values)) {
-    int64_t expected = values[0];
-    for (int64_t a = 0; a < type.getRank(); ++a)
-      expected += int64_t(i) / strides[a] % type.getDimSize(a) * factors[a];
-    if (value != expected)
-      return std::nullopt;
-  }
-  auto number = [&](int64_t n) { return DimAttr::constant(constant.getContext(), n); };
-  Affine result{number(values[0]), {}};
-  for (int64_t factor : factors)
-    result.factors.push_back(number(factor));
-  return result;
-}
-
-static std::optional<Affine> affineOf(Value value) {
-  MLIRContext *context = value.getContext();
-  auto number = [&](int64_t n) { return DimAttr::constant(context, n); };
-  Affine result{number(0), SmallVector<DimAttr>(getRank(value), number(0))};
-  if (std::optional<double> splat = getSplatValue(value)) {
-    result.constant = number(int64_t(*splat));
-    return result;
-  }
-  Operation *def = value.getDefiningOp();
-  if (!def || !isa<IntegerType>(getElementType(value)))
-    return std::nullopt;
-  if (DenseElementsAttr constant; matchPattern(value, m_Constant(&constant)))
-    return affineOf(constant);
-  if (auto dim = dyn_cast<DimOp>(def)) {
-    result.constant = dim.getValue();
-    return result;
-  }
-  if (auto iota = dyn_cast<IotaOp>(def)) {
-    result.factors[iota.getAxis()] = number(1);
-    return result;
-  }
-  SmallVector<Affine> operands;
-  for (Value operand : def->getOperands()) {
-    std::optional<Affine> affine = affineOf(operand);
-    if (!affine)
-      return std::nullopt;
-    operands.push_back(*affine);
-  }
-  if (isa<BroadcastOp, ReshapeOp, TransposeOp>(def)) {
-    AxisMap map = cast<AxisMapOpInterface>(def).getAxisMap();
-    result.constant = operands[0].constant;
-    for (auto [factor, loop] : llvm::zip_equal(operands[0].factors, map.operands[0])) {
-      if (factor.isConstant(0))
-        continue;
-      auto at = llvm::find(map.results[0], loop);
-      if (at == map.results[0].end() || map.loops[loop] != LoopKind::Parallel)
-        return std::nullopt;
-      result.factors[at - map.results[0].begin()] = factor;
-    }
-    return result;
-  }
-  if (isa<CastOp>(def))
-    return operands[0];
-  if (isa<AddOp>(def)) {
-    result.constant = operands[0].constant + operands[1].constant;
-    for (auto [to, a, b] :
-         llvm::zip_equal(result.factors, operands[0].factors, operands[1].factors))
-      to = a + b;
-    return result;
-  }
-  if (isa<MulOp>(def))
-    for (unsigned side = 0; side < 2; ++side) {
-      if (!operands[side].isUniform())
-        continue;
-      const Affine &other = operands[1 - side];
-      DimAttr by = operands[side].constant;
-      result.constant = other.constant * by;
-      for (auto [to, factor] : llvm::zip_equal(result.factors, other.factors))
-        to = factor * by;
-      return result;
-    }
-  return std::nullopt;
-}
-
 Value trainc::viewOfGather(GatherOp gather) {
   int64_t axis = gather.getAxis();
-  std::optional<Affine> affine = affineOf(gather.getIndices());
+  std::optional<AffineInteger> affine = AffineIntegers().get(gather.getIndices());
   if (!affine || !affine->constant.isConstant(0) || affine->isUniform())
     return {};
   OpBuilder builder(gather);
@@ -164,7 +54,7 @@ Value trainc::viewOfGather(GatherNdOp gather) {
   // Each number of a tuple counts along an axis of its own, in the data's order.
   SmallVector<int64_t> axes;
   for (Value part : tuples.getOperands()) {
-    std::optional<Affine> affine = affineOf(part);
+    std::optional<AffineInteger> affine = AffineIntegers().get(part);
     if (!affine || !getDim(part, last).isConstant(1) || !affine->constant.isConstant(0))
       return {};
     int64_t along = -1;
@@ -184,4 +74,95 @@ Value trainc::viewOfGather(GatherNdOp gather) {
   OpBuilder builder(gather);
   TrainBuilder tb(builder, gather.getLoc());
   return tb.broadcast(gather.getData(), getDims(gather.getResult()), axes);
+}
+
+/// Whether `value` is the first position at which something holds along an axis of this length, as
+/// argmax gives it: the smallest one, `length - 1` standing for the others.
+static bool isPosition(Value value, DimAttr length) {
+  while (auto view = value.getDefiningOp<ReshapeOp>())
+    value = view.getOperand();
+  auto least = value.getDefiningOp<ReduceOp>();
+  auto select = least ? least.getOperand().getDefiningOp<SelectOp>() : SelectOp();
+  if (!select || least.getKind() != ReduceKind::min || least.getAxes().size() != 1)
+    return false;
+  AffineIntegers affine;
+  std::optional<AffineInteger> found = affine.get(select.getOnTrue()),
+                               none = affine.get(select.getOnFalse());
+  int64_t axis = least.getAxes()[0];
+  return found && none && getDim(select.getResult(), axis) == length && found->isCoordinate(axis) &&
+         none->isUniform() && none->constant + DimAttr::constant(value.getContext(), 1) == length;
+}
+
+/// data[sample, positions[sample]] of each sample.
+static Value selectRowOfEach(TrainBuilder &tb, Value data, Value positions) {
+  SmallVector<DimAttr> dims = getDims(data);
+  DimAttr samples = dims[0], length = dims[1];
+  Type i32 = tb.b().getI32Type(), i64 = tb.b().getI64Type();
+  auto number = [&](DimAttr dim, Value like) { return tb.splat(tb.dim(dim, i64), like); };
+  bool isInside = isPosition(positions, length);
+  Value at = tb.cast(tb.reshape(positions, {samples}), i64), size = number(length, at), valid;
+  if (!isInside) {
+    // A position below 0 counts from the end.
+    Value isNegative = tb.compare("lt", at, tb.scalarLike(at, 0));
+    at = tb.select(isNegative, tb.add(at, size), at);
+    valid = tb.logicalAnd(tb.compare("ge", at, tb.scalarLike(at, 0)), tb.compare("lt", at, size));
+  }
+  Value index = tb.add(tb.mul(tb.iota({samples}, i64, 0), size), at);
+  // One out of range would be a row of another sample: it ends the run instead.
+  if (!isInside)
+    index = tb.select(valid, index, number(samples * length, index));
+  Value sample = tb.iota({samples, length}, i32, 0), column = tb.iota({samples, length}, i64, 1);
+  Value isSelected = tb.compare("eq", column, tb.broadcast(at, {samples, length}, {0}));
+  Value inverse = tb.select(isSelected, sample, tb.scalarLike(sample, -1));
+  SmallVector<DimAttr> rows = {samples * length};
+  rows.append(dims.begin() + 2, dims.end());
+  return tb.selectRows(tb.reshape(data, rows), tb.cast(index, i32),
+                       tb.reshape(inverse, {samples * length}), 0);
+}
+
+/// Whether these are the numbers of the samples, along axis 0.
+static bool countsSamples(Value value, DimAttr factor) {
+  std::optional<AffineInteger> affine = AffineIntegers().get(value);
+  return affine && affine->constant.isConstant(0) && affine->factors[0] == factor &&
+         llvm::all_of(ArrayRef(affine->factors).drop_front(),
+                      [](DimAttr other) { return other.isConstant(0); });
+}
+
+Value trainc::rowsOfGather(GatherNdOp gather) {
+  SmallVector<DimAttr> indices = getDims(gather.getIndices()), data = getDims(gather.getData());
+  if (data.size() < 2 || indices.size() != 2 || indices[0] != data[0])
+    return {};
+  Value positions;
+  if (gather.getBatchDims() == 1 && indices[1].isConstant(1))
+    positions = gather.getIndices();
+  auto tuples = gather.getIndices().getDefiningOp<ConcatOp>();
+  if (tuples && gather.getBatchDims() == 0 && tuples.getAxis() == 1 &&
+      tuples.getNumOperands() == 2 && getDim(tuples.getOperand(1), 1).isConstant(1) &&
+      countsSamples(tuples.getOperand(0), DimAttr::constant(gather.getContext(), 1)))
+    positions = tuples.getOperand(1);
+  if (!positions)
+    return {};
+  OpBuilder builder(gather);
+  TrainBuilder tb(builder, gather.getLoc());
+  return selectRowOfEach(tb, gather.getData(), positions);
+}
+
+Value trainc::rowsOfGather(GatherOp gather) {
+  auto sum = gather.getIndices().getDefiningOp<AddOp>();
+  SmallVector<DimAttr> data = getDims(gather.getData());
+  if (!sum || gather.getAxis() != 0 || getRank(sum.getResult()) != 1)
+    return {};
+  for (unsigned side = 0; side < 2; ++side) {
+    Value positions = sum->getOperand(side);
+    DimAttr samples = getDim(sum.getResult(), 0), length = divideExactly(data[0], samples);
+    if (!length || !countsSamples(sum->getOperand(1 - side), length) ||
+        !isPosition(positions, length))
+      continue;
+    OpBuilder builder(gather);
+    TrainBuilder tb(builder, gather.getLoc());
+    SmallVector<DimAttr> dims = {samples, length};
+    dims.append(data.begin() + 1, data.end());
+    return selectRowOfEach(tb, tb.reshape(gather.getData(), dims), positions);
+  }
+  return {};
 }

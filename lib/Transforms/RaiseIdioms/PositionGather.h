@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Gathers at positions that are known: mask[sample, position] for all samples and positions is the
-// mask itself.
+// mask itself, x[sample, last[sample]] is a selection.
 #ifndef TRAINC_TRANSFORMS_RAISEIDIOMS_POSITIONGATHER_H
 #define TRAINC_TRANSFORMS_RAISEIDIOMS_POSITIONGATHER_H
 
@@ -13,6 +13,11 @@ namespace trainc {
 /// indices).
 mlir::Value viewOfGather(train::GatherOp gather);
 mlir::Value viewOfGather(train::GatherNdOp gather);
+
+/// What `gather` gives as rows selected along the merged axes of samples and positions; null where
+/// it does not take one position of each sample. Heads that read the last token are exported so.
+mlir::Value rowsOfGather(train::GatherOp gather);
+mlir::Value rowsOfGather(train::GatherNdOp gather);
 
 } // namespace trainc
 

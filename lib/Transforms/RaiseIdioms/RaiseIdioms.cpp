@@ -153,15 +153,20 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
                          isa<TanhOp>(op) ? " (tanh form)" : "");
       end->replaceAllUsesWith(gelu);
     }
-    getOperation().walk([&](GatherOp gather) {
-      if (Value view = viewOfGather(gather))
-        gather.replaceAllUsesWith(view);
-    });
-    getOperation().walk([&](GatherNdOp gather) {
-      if (Value view = viewOfGather(gather))
-        gather.replaceAllUsesWith(view);
-    });
+    raiseGathers<GatherOp>();
+    raiseGathers<GatherNdOp>();
     eraseDeadOps(getOperation().getBody().front());
+  }
+
+private:
+  template <typename Op> void raiseGathers() {
+    getOperation().walk([&](Op gather) {
+      Value raised = viewOfGather(gather);
+      if (!raised)
+        raised = rowsOfGather(gather);
+      if (raised)
+        gather.replaceAllUsesWith(raised);
+    });
   }
 };
 } // namespace
