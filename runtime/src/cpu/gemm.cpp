@@ -23,9 +23,11 @@ namespace trainrt {
 namespace {
 
 constexpr int maxBatchRank = 16;
-/// Longest chain of k in a tile's registers: a panel of A (14 x 512 floats) stays in L1 while
-/// panels of B stream from L2.
+/// Longest block of k whose operands are packed at a time.
 constexpr int64_t blockK = 512;
+/// Longest chain of k in a tile's registers: a panel of A (14 x 256 floats) stays in L1 while
+/// panels of B stream from L2. A sum's error grows with it; a shorter one would move C more often.
+constexpr int64_t chainK = 256;
 /// Columns of B that are packed at a time.
 constexpr int64_t chunkN = 2048;
 /// A tile of C for one thread: its part of B (blockK x tileN) fits L2 beside the tile itself. Tiles
@@ -210,22 +212,33 @@ struct Block {
   }
   void compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t column1,
                float *packedA) const;
+  void computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t panel1, int64_t column0,
+                    int64_t column1, float *packedA) const;
 };
 
 /// The tile of C of some panels of A and the columns [column0, column1) (column0 a panel's first).
 /// `packedA` has room for a panel.
 void Block::compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t column1,
                     float *packedA) const {
+  const int64_t longest = k <= chainK ? k : ceilDiv(k, ceilDiv(k, chainK));
+  for (int64_t k0 = 0; k0 < k; k0 += longest)
+    computeChain(k0, std::min(longest, k - k0), panel0, panel1, column0, column1, packedA);
+}
+
+/// The part of `length` from k0 on.
+void Block::computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t panel1,
+                         int64_t column0, int64_t column1, float *packedA) const {
   const GemmKernels &kernels = p.kernels;
   alignas(64) float temporary[GemmKernels::maxRows * 32];
   const int lanes = kernels.lanes;
   const int64_t width = p.panelN();
+  const float keep = k0 == 0 ? beta : 1.0f;
   for (int64_t panel = panel0; panel < panel1; ++panel) {
     const int64_t row = cut(p.m, panel, panels()), rows = cut(p.m, panel + 1, panels()) - row;
-    const float *aAt = a + row * p.a_m;
+    const float *aAt = a + row * p.a_m + k0 * p.a_k;
     int64_t aStride = directA == DirectA::rows ? p.a_m : p.a_k;
     if (directA == DirectA::no) {
-      kernels.pack(packedA, aAt, p.a_m, p.a_k, int(rows), int(rows), k);
+      kernels.pack(packedA, aAt, p.a_m, p.a_k, int(rows), int(rows), length);
       aAt = packedA;
       aStride = rows;
     }
@@ -234,17 +247,17 @@ void Block::compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t col
       const int vectors = int(ceilDiv(columns, lanes));
       const int tail = int(columns) - (vectors - 1) * lanes;
       GemmMicroKernel micro = kernels.micro[directA == DirectA::rows][rows - 1][vectors - 1];
-      const float *bAt = packedB + column * k;
+      const float *bAt = packedB + column * k + k0 * width;
       float *cAt = c + row * p.c_m + column * p.c_n;
       if (p.c_n == 1 || p.n == 1) {
-        micro(k, aAt, aStride, bAt, cAt, p.c_m, tail, p.alpha, beta);
+        micro(length, aAt, aStride, bAt, cAt, p.c_m, tail, p.alpha, keep);
         continue;
       }
-      micro(k, aAt, aStride, bAt, temporary, width, tail, p.alpha, 0.0f);
+      micro(length, aAt, aStride, bAt, temporary, width, tail, p.alpha, 0.0f);
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j) {
           float &at = cAt[i * p.c_m + j * p.c_n], value = temporary[i * width + j];
-          at = beta == 0.0f ? value : std::fma(beta, at, value);
+          at = keep == 0.0f ? value : std::fma(keep, at, value);
         }
     }
   }

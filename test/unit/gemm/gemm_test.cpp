@@ -256,6 +256,26 @@ TEST(Gemm, BitsDependOnValuesOnly) {
   }
 }
 
+/// A term of 2^24 swallows the ones that are added to it singly, but not their sums: what is
+/// missing tells the length of a chain of additions, by which a sum's error grows.
+TEST(Gemm, ChainsOfAdditionsAreShort) {
+  ThreadPool pool(2);
+  std::mt19937 random(6);
+  const float large = 16777216;
+  for (const GemmKernels *kernels : kernelSets())
+    for (int64_t k : {512, 700, 3000}) {
+      Case test{20, 40, k};
+      test.fill(random);
+      test.a.assign(test.a.size(), 1.0f);
+      test.b.assign(test.b.size(), 1.0f);
+      for (int64_t i = 0; i < test.m; ++i)
+        test.a[size_t(i * k)] = large;
+      gemmF32(test.args, pool, *kernels);
+      for (float value : test.c)
+        ASSERT_LE(large + float(k) - value, 256) << kernels->name << ": " << test.text();
+    }
+}
+
 /// Memory that the arguments do not name is neither read (it would be NaN) nor written.
 TEST(Gemm, StaysWithinItsOperands) {
   ThreadPool pool(2);
