@@ -49,7 +49,7 @@ func.func @softmax(%x: tensor<?x128xf32, #train.dims<rows, 128>>, %y: tensor<?x1
 
 // The innermost axis stays: blocks of 64 columns.
 func.func @columns(%x: tensor<?x384xf32, #train.dims<rows, 384>>) {
-  // expected-remark @below {{kernel_0_column dims [rows] work 6 grain 1 scratch 1536 in place []}}
+  // expected-remark @below {{kernel_0_column dims [rows] work 6 grain 1 scratch 2560 in place []}}
   %0 = train.fusion(%x) : (tensor<?x384xf32, #train.dims<rows, 384>>) -> tensor<384xf32> {
   ^bb0(%a: tensor<?x384xf32, #train.dims<rows, 384>>):
     %1 = train.reduce sum %a axes = [0] : tensor<?x384xf32, #train.dims<rows, 384>> -> tensor<384xf32>

@@ -68,6 +68,8 @@ void mapScan(CpuEmitter &emitter);
 
 /// Columns of a work item in the templates whose vector axis is kept.
 inline constexpr int64_t kColumnBlock = 64;
+/// Levels of the sums of columns, at most.
+inline constexpr unsigned kColumnLevels = 5;
 /// Elements of a work item in pointwise kernels.
 inline constexpr int64_t kPointwiseBlock = 2048;
 

@@ -110,7 +110,7 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
     launch.work = productOf(context, space, s.kept);
     int64_t arrays = 0;
     for (const Pass &pass : s.passes)
-      arrays += 3 * pass.reductions.size() + pass.keptStashes.size();
+      arrays += kColumnLevels * pass.reductions.size() + pass.keptStashes.size();
     launch.scratchBytes = constant(arrays * kColumnBlock * 8);
     break;
   }

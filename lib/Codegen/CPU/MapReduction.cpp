@@ -14,9 +14,13 @@ namespace trainc::codegen {
 
 namespace {
 
-/// Vectors of a row, and rows of a column, that are summed before the sum moves up one level.
-constexpr int64_t kBlock = 32;
-constexpr int64_t kUpperBlock = 64;
+/// Positions outside the vector axis that are summed before the sum moves up one level. Short, and
+/// with as many levels as the count needs, so that no chain of additions is long: the error of a
+/// sum stays that of some dozen additions.
+constexpr int64_t kBlock = 16;
+/// Vectors of a row, and blocks of them, that are summed before the sum moves up: the lanes are
+/// chains of their own, which makes up for the length.
+constexpr int64_t kVectorBlock = 32, kUpperVectorBlock = 64;
 
 /// What both templates share: coordinates, and the passes' roots.
 class ReductionMap {
@@ -198,7 +202,7 @@ Values RowMap::vectors(const Pass &pass, ArrayRef<ElementIndex> outer, ValueRang
   if (!size || *size >= lanes)
     values =
         cascade(pass, zero, end, lanes, size ? std::optional<int64_t>(*size / lanes) : std::nullopt,
-                {kBlock, kUpperBlock}, values,
+                {kVectorBlock, kUpperVectorBlock}, values,
                 [&](Value i, ValueRange acc) { return leaf(pass, outer, i, {}, acc); });
   if (lanes > 1 && (!size || *size % lanes != 0)) {
     auto loop = e.openLoop(end, upper, e.constantIndex(lanes), values);
@@ -237,7 +241,7 @@ void RowMap::run() {
       values = vectors(pass, outer, values);
     } else {
       values = cascade(pass, e.constantIndex(0), outerReducedCount, 1, knownOuterReduced,
-                       {kUpperBlock}, values, [&](Value q, ValueRange acc) {
+                       {kBlock, kBlock, kBlock, kBlock}, values, [&](Value q, ValueRange acc) {
                          Index outer = e.delinearize(q, outerReducedSizes);
                          return combineAll(pass, acc, vectors(pass, outer, identities(pass)));
                        });
@@ -276,7 +280,9 @@ private:
     Type element;
   };
   Array newArray(Type element);
+  void makeAccumulators(Operation *op);
   void forEachColumn(llvm::function_ref<void(const ElementIndex &)> body);
+  void whereMovesUp(unsigned level, llvm::function_ref<void()> body);
   void fill(const Pass &pass, unsigned level);
   void moveUp(const Pass &pass, unsigned level);
   void rows(const Pass &pass, Value lower, Value upper, unsigned level);
@@ -294,6 +300,8 @@ private:
   }
 
   unsigned levels = 1, vectorPosition = 0;
+  /// Whether there are blocks enough for the sums of a level to move up; null: known to be.
+  SmallVector<Value> movesUp;
   int64_t arrayCount = 0;
   Value lower, upper;
   llvm::DenseMap<Operation *, SmallVector<Array>> accumulators;
@@ -308,6 +316,18 @@ ColumnMap::Array ColumnMap::newArray(Type element) {
   return {e.scratch(offset), element};
 }
 
+/// A level whose sums never move up shares its array with the level above.
+void ColumnMap::makeAccumulators(Operation *op) {
+  SmallVector<Value> offsets(levels);
+  for (unsigned level = levels; level-- > 0;) {
+    offsets[level] = e.constantIndex(arrayCount++ * kColumnBlock * 8);
+    if (level + 1 < levels && movesUp[level])
+      offsets[level] = e.selectIndex(movesUp[level], offsets[level], offsets[level + 1]);
+  }
+  for (Value offset : offsets)
+    accumulators[op].push_back({e.scratch(offset), getElementType(op->getResult(0))});
+}
+
 void ColumnMap::forEachColumn(llvm::function_ref<void(const ElementIndex &)> body) {
   std::optional<int64_t> size = s.space[s.vectorAxis].getConstant();
   if (size && *size > kColumnBlock)
@@ -318,24 +338,40 @@ void ColumnMap::forEachColumn(llvm::function_ref<void(const ElementIndex &)> bod
   });
 }
 
+/// Code for a level that has an array of its own.
+void ColumnMap::whereMovesUp(unsigned level, llvm::function_ref<void()> body) {
+  Value condition = level < movesUp.size() ? movesUp[level] : Value();
+  if (condition)
+    e.openIf(condition);
+  body();
+  if (condition)
+    e.closeIf();
+}
+
 void ColumnMap::fill(const Pass &pass, unsigned level) {
-  forEachColumn([&](const ElementIndex &) {
-    for (Operation *op : pass.reductions)
-      storeArray(accumulators[op][level], e.identity(op, e.getLanes()));
+  whereMovesUp(level, [&] {
+    forEachColumn([&](const ElementIndex &) {
+      for (Operation *op : pass.reductions)
+        storeArray(accumulators[op][level], e.identity(op, e.getLanes()));
+    });
   });
 }
 
+/// Adds the sums of `level` into those above, and leaves it empty.
 void ColumnMap::moveUp(const Pass &pass, unsigned level) {
-  forEachColumn([&](const ElementIndex &) {
-    for (Operation *op : pass.reductions) {
-      ArrayRef<Array> arrays = accumulators[op];
-      Value sum = e.combine(op, loadArray(arrays[level + 1]), loadArray(arrays[level]));
-      storeArray(arrays[level + 1], sum);
-    }
+  whereMovesUp(level, [&] {
+    forEachColumn([&](const ElementIndex &) {
+      for (Operation *op : pass.reductions) {
+        ArrayRef<Array> arrays = accumulators[op];
+        Value sum = e.combine(op, loadArray(arrays[level + 1]), loadArray(arrays[level]));
+        storeArray(arrays[level + 1], sum);
+        storeArray(arrays[level], e.identity(op, e.getLanes()));
+      }
+    });
   });
 }
 
-/// Sums the rows [lower, upper) into the arrays of `level`.
+/// Sums the rows [begin, end) into the arrays of `level`; those below are empty before and after.
 void ColumnMap::rows(const Pass &pass, Value begin, Value end, unsigned level) {
   if (level == 0) {
     auto loop = e.openLoop(begin, end, e.constantIndex(1));
@@ -357,7 +393,6 @@ void ColumnMap::rows(const Pass &pass, Value begin, Value end, unsigned level) {
   Value step = e.constantIndex(width);
   auto loop = e.openLoop(begin, end, step);
   Value first = loop.getInductionVar();
-  fill(pass, level - 1);
   rows(pass, first, e.minIndex(e.addIndex(first, step), end), level - 1);
   moveUp(pass, level - 1);
   e.closeLoop(loop);
@@ -376,14 +411,16 @@ void ColumnMap::run() {
   DimAttr columns = s.space[s.vectorAxis];
   e.setLanes(lanesFor(columns));
   e.resident = [this](Value value, ArrayRef<ElementIndex> index) { return lookUp(value, index); };
-  // One level for each factor kBlock of rows, at most three.
-  levels = 3;
-  if (knownOuterReduced)
-    levels = *knownOuterReduced <= kBlock ? 1 : *knownOuterReduced <= kBlock * kBlock ? 2 : 3;
+  // One level for each factor kBlock of rows.
+  int64_t width = kBlock;
+  for (; levels < kColumnLevels && !(knownOuterReduced && *knownOuterReduced <= width); ++levels) {
+    movesUp.push_back(knownOuterReduced ? Value()
+                                        : e.lessIndex(e.constantIndex(width), outerReducedCount));
+    width *= kBlock;
+  }
   for (const Pass &pass : s.passes) {
     for (Operation *op : pass.reductions)
-      for (unsigned level = 0; level < levels; ++level)
-        accumulators[op].push_back(newArray(getElementType(op->getResult(0))));
+      makeAccumulators(op);
     for (Value value : pass.keptStashes)
       keptStashes[value] = newArray(getElementType(value));
   }
@@ -409,7 +446,8 @@ void ColumnMap::run() {
     if (pass.reductions.empty()) {
       rows(pass, e.constantIndex(0), outerReducedCount, 0);
     } else {
-      fill(pass, levels - 1);
+      for (unsigned level = 0; level < levels; ++level)
+        fill(pass, level);
       rows(pass, e.constantIndex(0), outerReducedCount, levels - 1);
     }
     for (Operation *op : pass.reductions)
