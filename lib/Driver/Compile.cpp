@@ -15,6 +15,7 @@
 #include "lib/Driver/Reproducer.h"
 #include "lib/Driver/SaveKernels.h"
 #include "lib/Driver/TextFile.h"
+#include "lib/Package/Identity.h"
 #include "lib/Package/Package.h"
 #include "lib/Package/ProgramWriter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -221,6 +222,7 @@ private:
     if (!module || failed(checkOptimizer()) ||
         (model.initialization && failed(runInitialization(*module, model))))
       return ExitInput;
+    contents.identity = identityOf(*module->getOps<onnx::GraphOp>().begin());
     chooseOptimizer(options, optimizer);
     return ExitSuccess;
   }

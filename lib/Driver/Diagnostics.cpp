@@ -3,6 +3,7 @@
 
 #include "lib/Driver/Diagnostics.h"
 #include "trainc/Location.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -17,6 +18,32 @@ DiagnosticPrinter::DiagnosticPrinter(MLIRContext &context, StringRef model, Log 
 }
 
 DiagnosticPrinter::~DiagnosticPrinter() { context.getDiagEngine().eraseHandler(id); }
+
+/// A name of a node inside of nested functions begins with the calls that led there. Where these
+/// are many, those in the middle go: the first says where to look, the last what is there.
+static std::string shortenNames(StringRef text) {
+  constexpr size_t longest = 160;
+  constexpr unsigned kept = 2; // calls at each end
+  constexpr StringLiteral mark = "node '";
+  std::string result;
+  while (true) {
+    size_t begin = text.find(mark);
+    size_t end = begin == StringRef::npos ? begin : text.find('\'', begin + mark.size());
+    if (end == StringRef::npos)
+      return result + text.str();
+    StringRef name = text.slice(begin + mark.size(), end);
+    SmallVector<StringRef> parts;
+    name.split(parts, '/');
+    result += text.substr(0, begin + mark.size());
+    if (name.size() <= longest || parts.size() <= 2 * kept + 1)
+      result += name;
+    else
+      result += llvm::join(ArrayRef(parts).take_front(kept), "/") + "/... " +
+                std::to_string(parts.size() - 2 * kept) + " calls .../" +
+                llvm::join(ArrayRef(parts).take_back(kept), "/");
+    text = text.substr(end);
+  }
+}
 
 void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   StringRef kind;
@@ -41,9 +68,9 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   auto node = [&](Location loc, StringRef text) {
     StringRef name = getNodeName(loc);
     if (!name.empty() && !text.contains("node '"))
-      out << "node '" << name << "': ";
+      out << shortenNames(("node '" + name + "': ").str());
   };
-  std::string text = diagnostic.str();
+  std::string text = shortenNames(diagnostic.str());
   // The importer writes whole messages, with model and node.
   if (!StringRef(text).starts_with(model)) {
     out << model << ": ";
@@ -54,6 +81,6 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   for (Diagnostic &note : diagnostic.getNotes()) {
     out << "  note: ";
     node(note.getLocation(), note.str());
-    out << note.str() << "\n";
+    out << shortenNames(note.str()) << "\n";
   }
 }

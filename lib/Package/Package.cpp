@@ -307,6 +307,8 @@ private:
                           {"optimizer", json::Object(contents.optimizer)},
                           {"options", json::Object(contents.options)},
                           {"checksums", std::move(checksums)}};
+    if (!contents.identity.empty())
+      manifest["identity"] = contents.identity;
     std::string text;
     llvm::raw_string_ostream stream(text);
     stream << llvm::formatv("{0:2}", json::Value(std::move(manifest))) << "\n";

@@ -15,6 +15,8 @@ struct PackageContents {
   /// "training" or "inference".
   std::string kind;
   std::string loss;
+  /// See Identity.h; "" where there was no model.
+  std::string identity;
   llvm::json::Object optimizer, options;
   /// Targets ("cpu:x86-64-v4", "cuda:sm_90"), and the files with their kernels.
   std::vector<std::string> targets;

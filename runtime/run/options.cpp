@@ -68,6 +68,8 @@ std::string findConflict(const Options &o) {
     return "--export writes .onnx and .safetensors files: '" + o.exportPath + "' is neither";
   if (o.predict.empty() && !o.exportsOnnx() && !o.outputs.empty())
     return "--outputs needs --predict FILE or --export FILE.onnx";
+  if (o.anyModel && o.resume.empty())
+    return "--any-model needs --resume DIR";
   if (!o.model.empty() && !o.exportsOnnx())
     return "--model needs --export FILE.onnx";
   if (!o.profile.empty() && o.checkNumerics)
@@ -209,6 +211,10 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   std::string init;
   app.add_option("--init", init, "random initial parameters: normal:STD")->group(group);
   app.add_option("--resume", o.resume, "continue from the newest valid checkpoint in this folder")
+      ->group(group);
+  app.add_flag("--any-model", o.anyModel,
+               "--resume takes a checkpoint of another model, too, if all names, types and shapes "
+               "agree (of the same model exported anew, for example)")
       ->group(group);
   app.add_option("--save", o.save, "write checkpoints into this folder, at least one at the end")
       ->group(group);

@@ -32,6 +32,7 @@ struct Options {
   std::string weights;
   std::optional<double> initStd;
   std::string resume, save;
+  bool anyModel = false;
   std::optional<int64_t> saveEvery, keep;
 
   std::string eval;

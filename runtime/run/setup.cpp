@@ -66,6 +66,7 @@ Session openSession(const Options &options, const Package &package, bool inferen
   settings.synchronous = options.synchronous;
   settings.check_numerics = options.checkNumerics;
   settings.no_variants = !options.variants;
+  settings.any_model = options.anyModel;
   if (profile)
     profile->attach(settings);
   if (density)

@@ -50,7 +50,7 @@ public:
     if (session.resumed)
       resume(*session.resumed);
     position = order->position();
-    stepsGiven = stepsDone();
+    stepsGiven = firstStep = stepsDone();
     baseLr = options.lr.value_or(package.info.lr);
     lastStep = countSteps();
     if (!schedule.total)
@@ -117,8 +117,8 @@ private:
   std::unique_ptr<BatchOrder> order; ///< until the loader takes it
   const std::string plan, planOptions;
   int64_t lastStep = 0;
-  /// Steps done, and the one under way.
-  int64_t stepsGiven = 0;
+  /// Steps done, and the one under way; and those done before this run.
+  int64_t stepsGiven = 0, firstStep = 0;
   /// Behind the last step whose outcome is known.
   BatchOrder::Position position;
   LrSchedule schedule;
@@ -231,15 +231,18 @@ void Trainer::settle(trainrt_status status, const ErrorSlot &error,
       reporter.density(text);
   if (status == TRAINRT_NONFINITE) {
     reporter.end();
-    save(step.data->before);
+    const bool saves = !options.save.empty() && stepsDone() > firstStep;
+    if (saves)
+      save(step.data->before);
     throw Failure(exitInput,
                   error.message(status) +
                       "\na lower --lr, a warm-up (--lr-schedule), clipping (trainc --clip-norm) or "
                       "other data "
                       "may help; --allow-nonfinite goes on without such steps\n" +
-                      (options.save.empty()
+                      (saves ? "the state before that step is saved in " + options.save
+                       : options.save.empty()
                            ? "nothing was saved: --save DIR would keep the state before that step"
-                           : "the state before that step is saved in " + options.save));
+                           : "nothing was saved: no step was made before it"));
   }
   position = step.data->after;
   loader.recycle(std::move(step.data));

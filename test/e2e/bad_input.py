@@ -130,6 +130,31 @@ class Cases:
         path = self.write("odd.onnx", mo.classifier(extra, outputs=outputs))
         self.trainc(path, 1, "Frobnicate", "first_frob", "Tweak", "the_tweak", r"\b2\b", r"18")
 
+    def case_names_in_nested_functions(self):
+        """A node within many calls: where the chain begins, how long it is, where it ends."""
+
+        def function(number, inner):
+            return mo.field(1, f"layer_{number}") + mo.field(4, "a") + mo.field(5, "b") + mo.field(7, inner) + (
+                mo.field(9, mo.field(1, "") + mo.field(2, 18))
+                + mo.field(9, mo.field(1, "net") + mo.field(2, 1))
+                + mo.field(10, "net")
+            )
+
+        def call(number):
+            return mo.node(f"layer_{number}", ["a"], ["b"], f"call_of_layer_{number}", domain="net")
+
+        for depth, shown in (
+            (40, r"node 'top/call_of_layer_1/\.\.\. 37 calls \.\.\./call_of_layer_39/odd' \(Frobnicate"),
+            (3, r"node 'top/call_of_layer_1/call_of_layer_2/odd' \(Frobnicate"),
+        ):
+            inner = [call(i + 1) for i in range(depth - 1)] + [mo.node("Frobnicate", ["a"], ["b"], "odd")]
+            functions = b"".join(mo.field(25, function(i, node)) for i, node in enumerate(inner))
+            outputs = [mo.value_info("loss2", mo.FLOAT, ["batch"])]
+            top = [mo.node("layer_0", ["logits"], ["loss2"], "top", domain="net")]
+            model = mo.classifier(top, outputs=[mo.value_info("loss", mo.FLOAT, []), *outputs])
+            path = self.write("deep.onnx", model + functions + mo.field(8, mo.field(1, "net") + mo.field(2, 1)))
+            self.trainc(path, 1, shown)
+
     def case_external_data_out_of_bounds(self):
         self.write("w.bin", bytes(16))
         weight = mo.tensor("w", [4, 3], external=("w.bin", 0, 48))
@@ -315,6 +340,54 @@ class Cases:
         )
         path = self.write("newer.tpk", bytes(good))
         self.train(path, self.npz(**arrays), 1, "newer", r"\b9\b")
+
+    def case_checkpoint_of_another_graph(self):
+        """Equal names and shapes are not enough: a model that computes something else is refused."""
+
+        def model(name, activation="Relu", weight=0.1, node="act"):
+            nodes = [
+                mo.node("MatMul", ["x", "w"], ["h"], "project"),
+                mo.node(activation, ["h"], ["logits"], node),
+                mo.node("SoftmaxCrossEntropyLoss", ["logits", "labels"], ["loss"], "criterion"),
+            ]
+            inputs = [mo.value_info("x", mo.FLOAT, ["batch", 4]), mo.value_info("labels", 7, ["batch"])]
+            outputs = [mo.value_info("loss", mo.FLOAT, []), mo.value_info("logits", mo.FLOAT, ["batch", 3])]
+            weights = [mo.tensor("w", [4, 3], [weight * i for i in range(12)])]
+            return self.write(name, mo.model(nodes, inputs, outputs, weights))
+
+        def compiled(path, *flags):
+            command = [self.arguments.trainc, path, "-o", path.with_suffix(".tpk"), "--target", "cpu", *flags]
+            self.run(command, 0)
+            return path.with_suffix(".tpk")
+
+        rng = np.random.default_rng(1)
+        data = self.npz(x=rng.standard_normal((6, 4)).astype(np.float32), labels=np.arange(6) % 3)
+        first = compiled(model("first.onnx"))
+        checkpoint = self.folder / "ck"
+        self.train(first, data, 0, flags=("--steps", "2", "--save", checkpoint))
+        resume = ("--steps", "3", "--resume", checkpoint)
+        # The same graph, whatever it was compiled with: other weights, names of nodes, sizes, passes.
+        for flags in ((), ("--dim", "batch=6"), ("--clip-norm", "1.0"), ("--no-decay", "w")):
+            again = compiled(model("again.onnx", weight=0.2, node="renamed"), *flags)
+            done = self.train(again, data, 0, flags=resume)
+            if "another model" in done.stdout + done.stderr:
+                self.problems.append(f"a warning without a reason: {done.stdout}")
+        other = compiled(model("other.onnx", "Tanh"))
+        before = {f: f.read_bytes() for f in checkpoint.rglob("*.*")}
+        patterns = (r"ck/step-2' is of another model", "first.onnx", "other.onnx", "--any-model", "parameters.safetensors")
+        self.train(other, data, 1, *patterns, flags=(*resume, "--save", checkpoint))
+        if before != {f: f.read_bytes() for f in checkpoint.rglob("*.*")}:
+            self.problems.append("the folder of the checkpoint was changed")
+        done = self.train(other, data, 0, flags=(*resume, "--any-model"))
+        if "another model" not in done.stdout or '"step":3' not in done.stdout.replace(" ", ""):
+            self.problems.append(f"--any-model: no warning, or no third step: {done.stdout}")
+        self.train(other, data, 0, flags=("--weights", checkpoint / "step-2" / "parameters.safetensors"))
+        self.train(other, data, 2, "--any-model needs --resume", flags=("--any-model",))
+        # A model for inference is another export by nature; its parameters are told by their names.
+        inference = compiled(model("inference.onnx", "Tanh"), "--inference")
+        out = self.folder / "p.safetensors"
+        command = [self.arguments.trainc_run, inference, "--resume", checkpoint, "--predict", data, "-o", out]
+        self.run(command, 0, "another model")
 
     def case_package_is_something_else(self):
         _, arrays = self.good()

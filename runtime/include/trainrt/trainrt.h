@@ -421,6 +421,9 @@ typedef struct trainrt_session_options {
      counted on the host. NULL: none */
   trainrt_density_done density;
   void *density_user;
+  /* 1: `trainrt_checkpoint_load` takes checkpoints of other models, too, with a warning, where
+     names, types and shapes agree: of the same model exported anew in another way, for example */
+  int32_t any_model;
 } trainrt_session_options;
 
 static inline trainrt_session_options trainrt_session_options_default(void) {
@@ -739,40 +742,6 @@ TRAINRT_API trainrt_status trainrt_session_set_state(trainrt_session *session, c
 TRAINRT_API trainrt_status trainrt_session_set_step(trainrt_session *session, int64_t step,
                                                     trainrt_error **error);
 
-/*===- checkpoints ---------------------------------------------------------------------===*/
-
-/* Writes `directory`/step-N/{parameters,optimizer}.safetensors and state.json, N =
- * `trainrt_session_step`: under a temporary name, synced, then renamed, so a crash leaves the old
- * ones whole. Then removes all but the newest `keep` (0: keeps all). `data_position` is JSON text
- * that `trainrt_checkpoint_load` gives back; NULL: none. */
-TRAINRT_API trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *directory,
-                                                   uint32_t keep, const char *data_position,
-                                                   trainrt_error **error);
-
-typedef struct trainrt_checkpoint_info {
-  size_t size;
-  int64_t step;
-  int64_t seed;
-  const char *path;          /* of the step-N folder; valid until the next load or save */
-  const char *data_position; /* JSON text; "null" without one; valid until the next load or save */
-} trainrt_checkpoint_info;
-
-static inline trainrt_checkpoint_info trainrt_checkpoint_info_default(void) {
-  trainrt_checkpoint_info info;
-  memset(&info, 0, sizeof info);
-  info.size = sizeof info;
-  return info;
-}
-
-/* Loads the newest valid checkpoint under `directory` (or `directory` itself if it is a step-N
- * folder): parameters, state, step and seed, so that the run continues bit for bit. Damaged ones
- * are skipped with a warning
- * (`trainrt_session_warnings`). NOT_FOUND: no valid one, with the reason of each. BAD_DATA: it is
- * of another model. `info` may be NULL. */
-TRAINRT_API trainrt_status trainrt_checkpoint_load(trainrt_session *session, const char *directory,
-                                                   trainrt_checkpoint_info *info,
-                                                   trainrt_error **error);
-
 /*===- data files ----------------------------------------------------------------------===*/
 
 /* Named arrays in a .npz or .safetensors file, told apart by their content. Stored arrays are
@@ -796,4 +765,7 @@ TRAINRT_API trainrt_status trainrt_file_write(const char *path, const trainrt_na
 #ifdef __cplusplus
 }
 #endif
+
+#include "trainrt/checkpoint.h"
+
 #endif /* TRAINRT_TRAINRT_H */

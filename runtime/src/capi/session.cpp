@@ -156,6 +156,7 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
     chosen.synchronous = given.synchronous != 0;
     chosen.checkNumerics = given.check_numerics != 0;
     chosen.variants = given.no_variants == 0;
+    chosen.anyModel = given.any_model != 0;
     if (given.command_done)
       chosen.commandDone = [done = given.command_done,
                             user = given.command_user](const CommandRecord &record) {

@@ -104,6 +104,17 @@ struct TemporaryFolder {
   }
 };
 
+/// Removes its folder if it is new and empty: of a save that failed there is nothing left.
+struct NewFolder {
+  const std::string &path;
+  bool isNew = false;
+  ~NewFolder() {
+    std::error_code ignored;
+    if (isNew)
+      fs::remove(path, ignored);
+  }
+};
+
 Status ioError(const std::string &what, const std::string &path, const std::error_code &error) {
   return fail(Code::IoError, "cannot ", what, " '", path, "': ", error.message());
 }
@@ -169,6 +180,33 @@ Status matches(const std::string &path, const SafetensorsReader &reader,
   return {};
 }
 
+/// Whether the checkpoint is of the model of this package, as far as both say what theirs is.
+/// Other graphs may have the same names and shapes.
+Status isOfThisModel(const std::string &path, const Json &state, Session &session) {
+  const Manifest &manifest = session.package().manifest();
+  auto text = [&](const char *field) {
+    const auto at = state.find(field);
+    return at != state.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  const std::string identity = text("identity");
+  auto version = [](const std::string &of) { return of.substr(0, of.find('-')); };
+  if (identity.empty() || version(identity) != version(manifest.identity) ||
+      identity == manifest.identity)
+    return {};
+  const std::string what = "checkpoint '" + path + "' is of another model: the graph of '" +
+                           text("model") + "' that it was trained with is not that of '" +
+                           manifest.model + "' in this package";
+  // A model for inference is exported by itself: without loss, and often without labels.
+  if (session.takesAnyModel() || !manifest.training) {
+    session.warnings() += what + "; it is loaded since names, types and shapes agree\n";
+    return {};
+  }
+  return fail(Code::BadData, what,
+              "; option 'any_model' (trainc-run --any-model) loads it all the "
+              "same, and '",
+              path, "/", parametersName, "' has its weights alone");
+}
+
 /// What the next steps' plans depend on; null where they depend on sizes alone. Without it a run
 /// that goes on may round counts in another way, and so add in another order.
 Json plansToJson(const Session &session) {
@@ -230,7 +268,8 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
   TRAINRT_TRY(session.initializeState());
 
   std::error_code error;
-  fs::create_directories(directory, error);
+  NewFolder made{directory};
+  made.isNew = fs::create_directories(directory, error);
   if (error)
     return ioError("create", directory, error);
   std::string name = "step-" + std::to_string(session.stepCount());
@@ -265,6 +304,7 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
 
   Json state = {{"format", {{"major", checkpointMajor}, {"minor", checkpointMinor}}},
                 {"model", session.package().manifest().model},
+                {"identity", session.package().manifest().identity},
                 {"step", session.stepCount()},
                 {"seed", session.seed()},
                 {"data_position", position},
@@ -341,6 +381,7 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
     TRAINRT_TRY(matches(path, candidate.parameters, program.parameters));
     if (session.hasState())
       TRAINRT_TRY(matches(path, candidate.optimizer, program.state));
+    TRAINRT_TRY(isOfThisModel(path, candidate.state, session));
     for (size_t i = 0; i < program.parameters.size(); ++i)
       TRAINRT_TRY(
           session.setParameter(i, candidate.parameters.find(program.parameters[i].name)->array));

@@ -283,6 +283,7 @@ Status readManifest(std::string_view text, Manifest &manifest) {
   TRAINRT_TRY(root.optionalText("producer", manifest.producer));
   TRAINRT_TRY(root.optionalText("model", manifest.model));
   TRAINRT_TRY(root.optionalText("loss", manifest.loss));
+  TRAINRT_TRY(root.optionalText("identity", manifest.identity));
   TRAINRT_TRY(root.optionalText("batch_symbol", manifest.batchSymbol));
   if (root.has("targets") && root.raw("targets").is_array())
     for (const Json &target : root.raw("targets"))

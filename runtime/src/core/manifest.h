@@ -52,6 +52,8 @@ struct Manifest {
   };
 
   std::string producer, model, loss, batchSymbol, optimizer;
+  /// Of the model's graph, whatever it was compiled for: "VERSION-HASH"; "" if it is not known.
+  std::string identity;
   bool training = false;
   std::vector<std::string> targets;
   std::vector<Tensor> inputs, outputs, parameters, state;

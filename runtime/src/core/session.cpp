@@ -157,6 +157,7 @@ Status Session::start(const SessionOptions &options) {
   key = options.seed;
   useVariants = options.variants;
   inference = options.inference || !source->manifest().training;
+  anyModel = options.anyModel;
   unsigned threads = options.threads ? options.threads : availableCores();
   if (threads > 1024)
     return fail(Code::InvalidArgument, "threads: ", threads, " are too many (at most 1024)");

@@ -52,6 +52,8 @@ struct SessionOptions {
   bool checkNumerics = false;
   /// Whether variants may take the place of functions.
   bool variants = true;
+  /// Whether checkpoints of other models may be loaded if all tensors agree.
+  bool anyModel = false;
   /// Is told how full the batches of each step are, before the step is made.
   std::function<void(const DensityRecord &)> density;
 };
@@ -137,6 +139,7 @@ public:
   int64_t seed() const { return key; }
   unsigned threads() const { return device->threads().size(); }
   bool isInference() const { return inference; }
+  bool takesAnyModel() const { return anyModel; }
   /// Sessions for evaluation have state only if the model's `eval` reads it.
   bool hasState() const { return !stateOffsets.empty(); }
   MemoryUse memory() const;
@@ -267,6 +270,7 @@ private:
   Pending pending;
   Finished finished;
   int64_t steps = 0, key = 0, peak = 0;
+  bool anyModel = false;
   bool inference = false, initialized = false, gradientsDirty = false, haveGradients = false;
   /// Values are those that the package has, of an earlier training's state, too.
   bool goesOn = false;

@@ -395,6 +395,19 @@ class Cases:
             a, b = (f / "step-3" / name for f in (folder, clean))
             expect(a.read_bytes() == b.read_bytes(), name, "is not that before the bad step")
 
+    def case_nonfinite_at_once(self):
+        """Without a step there is nothing to save: no folder, and the message says so."""
+        folder = self.scratch() / "new"
+        done = self.run("--batch-size", 20, "--save", folder, data="nan.npz")
+        expect(done.returncode == 1 and "no step was made" in done.stderr, done.returncode, done.stderr)
+        expect(not folder.exists(), "an empty folder was made")
+        # Of a run that goes on, likewise: the checkpoint is where it was.
+        self.log("--batch-size", 4, "--steps", 3, "--save", folder, data="nan.npz")
+        again = folder.parent / "again"
+        done = self.run("--batch-size", 4, "--resume", folder, "--save", again, data="nan.npz")
+        expect(done.returncode == 1 and "no step was made" in done.stderr, done.returncode, done.stderr)
+        expect(not again.exists(), "a folder was made")
+
     def case_allow_nonfinite(self):
         *log, _ = self.log("--batch-size", 4, "--steps", 6, "--allow-nonfinite", data="nan.npz")
         expect([e["loss"] is None for e in log] == [False] * 3 + [True] + [False] * 2, log)

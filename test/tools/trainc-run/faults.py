@@ -118,6 +118,20 @@ class Cases:
 
         self.at_every_call("FULL_AT", 1, self.saved(1), self.second, check)
 
+    def case_full_disk_at_the_first_save(self):
+        """Nothing was there, and nothing is left."""
+        new = self.folder / "work" / "new"
+
+        def check(folder, what):
+            expect(os.listdir(folder) in ([], ["new"]), what, os.listdir(folder))
+            if new.exists():
+                expect(os.listdir(new) == ["step-1"], what, "left", os.listdir(new))
+                self.resumes(new, what, 1)
+
+        origin = self.folder / "empty"
+        origin.mkdir(exist_ok=True)
+        self.at_every_call("FULL_AT", 1, origin, ("--steps", 1, "--save", new), check)
+
     def case_export_is_all_or_nothing(self):
         old = self.folder / "old.safetensors"
         new = self.folder / "new.safetensors"

@@ -225,6 +225,56 @@ TEST_F(CheckpointTest, OfAnotherModel) {
   EXPECT_NE(status.message().find("another model"), std::string::npos) << status.message();
 }
 
+TEST_F(CheckpointTest, OfAnotherGraph) {
+  auto open = [&](const std::string &identity, const std::string &kind = "training") {
+    TinyOptions tiny;
+    tiny.editManifest = [&](std::string &manifest) {
+      manifest.replace(manifest.find("\"producer\""), 0, "\"identity\": \"" + identity + "\", ");
+      const size_t at = manifest.find("\"training\"");
+      manifest.replace(at, 10, "\"" + kind + "\"");
+    };
+    writeTinyPackage(folder / "m.tpk", tiny);
+    ASSERT_TRUE(Package::open(folder / "m.tpk", package).ok());
+  };
+  open("1-00000000000000aa");
+  auto session = make();
+  train(*session, 2);
+  ASSERT_TRUE(save(*session).ok());
+  const std::vector<unsigned char> saved = bytes(*session);
+
+  // The same, one of another way to tell, and none.
+  for (const char *identity : {"1-00000000000000aa", "2-00000000000000bb", ""}) {
+    open(identity);
+    auto other = make();
+    Status status = loadCheckpoint(*other, folder / "ck", info);
+    EXPECT_TRUE(status.ok()) << identity << ": " << status.message();
+    EXPECT_EQ(other->warnings(), "") << identity;
+    EXPECT_EQ(bytes(*other), saved);
+  }
+
+  open("1-00000000000000bb");
+  auto other = make();
+  const std::vector<unsigned char> before = bytes(*other);
+  Status status = loadCheckpoint(*other, folder / "ck", info);
+  EXPECT_EQ(status.code(), Code::BadData);
+  EXPECT_NE(status.message().find("another model"), std::string::npos) << status.message();
+  EXPECT_EQ(bytes(*other), before);
+  EXPECT_EQ(other->stepCount(), 0);
+
+  SessionOptions options;
+  options.anyModel = true;
+  ASSERT_TRUE(Session::create(package, options, other).ok());
+  ASSERT_TRUE(loadCheckpoint(*other, folder / "ck", info).ok());
+  EXPECT_EQ(bytes(*other), saved);
+  EXPECT_NE(other->warnings().find("another model"), std::string::npos) << other->warnings();
+
+  open("1-00000000000000bb", "inference");
+  ASSERT_TRUE(Session::create(package, {}, other).ok());
+  status = loadCheckpoint(*other, folder / "ck", info);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_NE(other->warnings().find("another model"), std::string::npos) << other->warnings();
+}
+
 TEST_F(CheckpointTest, ReadOnlyFolder) {
   auto session = make();
   writeBytes(folder / "file", {});
