@@ -66,6 +66,15 @@ class Cases:
         command = [self.arguments.trainc_run, package, "--data", data, *flags]
         return self.run([*command, "--log-format", "json"], code, *patterns)
 
+    def predictions(self, package, data, *flags, warning=None):
+        """The bytes of the file with the logits; `warning` is what standard error must hold, None: no warning."""
+        out = self.folder / "predicted.safetensors"
+        command = [self.arguments.trainc_run, package, *flags, "--predict", data, "--outputs", "logits", "-o", out]
+        done = self.run(command, 0, *([warning] if warning else []))
+        if not warning and "warning" in done.stderr:
+            self.problems.append(done.stderr)
+        return out.read_bytes()
+
     def write(self, name, data):
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -383,11 +392,17 @@ class Cases:
             self.problems.append(f"--any-model: no warning, or no third step: {done.stdout}")
         self.train(other, data, 0, flags=("--weights", checkpoint / "step-2" / "parameters.safetensors"))
         self.train(other, data, 2, "--any-model needs --resume", flags=("--any-model",))
+        # Compiled for inference it predicts what was trained: small
+        # weights are no constants of the package.
+        trained = self.predictions(first, data, "--resume", checkpoint)
+        weights = ("--weights", checkpoint / "step-2" / "parameters.safetensors")
+        package = compiled(model("again.onnx", weight=0.2), "--inference")
+        for flags in (("--resume", checkpoint), weights):
+            if self.predictions(package, data, *flags) != trained:
+                self.problems.append(f"other predictions with --inference and {flags[0]}")
         # A model for inference is another export by nature; its parameters are told by their names.
         inference = compiled(model("inference.onnx", "Tanh"), "--inference")
-        out = self.folder / "p.safetensors"
-        command = [self.arguments.trainc_run, inference, "--resume", checkpoint, "--predict", data, "-o", out]
-        self.run(command, 0, "another model")
+        self.predictions(inference, data, "--resume", checkpoint, warning="another model")
 
     def case_package_is_something_else(self):
         _, arrays = self.good()

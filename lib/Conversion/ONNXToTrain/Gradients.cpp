@@ -529,6 +529,7 @@ void registerGradients(HandlerTable &table) {
   add("ConvGrad", convGrad, 3);
   add("ConvTransposeGrad", convGrad, 3);
   add("ResizeGrad", resizeGrad, 2);
+  table.entries["com.microsoft::ResizeGrad"].settings = {2, 3};
   // These two are in the default domain.
   table.add("MaxPoolGrad", maxPoolGrad, 2, 1);
   table.add("AveragePoolGrad", averagePoolGrad, 1, 1);

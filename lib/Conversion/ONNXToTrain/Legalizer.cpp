@@ -263,7 +263,9 @@ LogicalResult Legalizer::addInitializers() {
     if (!isComputed(element))
       return error("initializer '" + op.getName() + "': its element type ")
              << element << " is not supported";
-    if (dense && !reason.empty() && !updated) {
+    if (dense && !reason.empty() && !updated &&
+        (!isFloat || isSetting(op) ||
+         !rule.isParameterOfModel(op.getName(), dense.getNumElements()))) {
       value.constant = dense;
       if (isFloat)
         result.excluded.push_back({op.getName().str(), dense.getNumElements(), reason});

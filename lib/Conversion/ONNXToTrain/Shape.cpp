@@ -549,6 +549,7 @@ void registerShape(HandlerTable &table) {
                   "Transpose", "Slice", "Concat"},
                  Table::kAll);
   table.describe({"Constant", "Shape", "Size"}, Table::kAll, false);
+  table.entries["Range"].settings = {0, 1, 2};
   table.describe({"Range"}, Table::kNumbers, false);
   table.describe({"ConstantOfShape"}, Table::kIntegers, false);
 }

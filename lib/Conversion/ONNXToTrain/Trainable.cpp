@@ -33,12 +33,13 @@ std::string TrainableRule::init(const LegalizeOptions &options, DictionaryAttr m
     if (std::string problem = freeze.compile(options.freeze); !problem.empty())
       return "--freeze: " + problem;
   auto text = metadata ? metadata.getAs<StringAttr>("trainable") : StringAttr();
-  if (text && !hasPattern) {
-    hasList = true;
+  if (text) {
+    modelHasList = true;
+    hasList = !hasPattern;
     SmallVector<StringRef> lines;
     text.getValue().split(lines, '\n', -1, /*KeepEmpty=*/false);
     for (StringRef line : lines)
-      if (StringRef name = line.trim(); !name.empty() && list.insert(name).second)
+      if (StringRef name = line.trim(); !name.empty() && list.insert(name).second && hasList)
         listed.push_back(name.str());
   }
   if (auto signature =
@@ -67,6 +68,13 @@ static bool isBufferName(StringRef name) {
          last == "running_mean" || last == "running_var" || last == "num_batches_tracked" ||
          last == "position_ids" || last == "final_logits_bias" || last == "masked_bias" ||
          isNumbered(last, "lifted_tensor_") || isNumbered(last, "val_");
+}
+
+bool TrainableRule::isParameterOfModel(StringRef name, int64_t elements) const {
+  if (isParameter.contains(name) || gradients.contains(name) || list.contains(name))
+    return true;
+  // Without a list single numbers are rather constants than weights.
+  return !modelHasList && elements > 1 && !isBuffer.contains(name) && !isBufferName(name);
 }
 
 std::string TrainableRule::reasonAgainst(StringRef name) {

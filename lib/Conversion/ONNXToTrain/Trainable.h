@@ -20,6 +20,9 @@ public:
   /// Why the float initializer `name` is not trained; "" if it is (if it reaches the loss, by the
   /// default rule).
   std::string reasonAgainst(llvm::StringRef name);
+  /// Whether the float initializer `name` is a parameter of the model even where options leave it
+  /// untrained: its value is then for the run to say, as that of trained ones is.
+  bool isParameterOfModel(llvm::StringRef name, int64_t elements) const;
   /// No list and no --trainable: only what reaches the loss is trained.
   bool isDefault() const { return !hasList && !hasPattern; }
   /// Names of the model's list that no initializer has asked about.
@@ -32,6 +35,7 @@ public:
 
 private:
   bool inference = false, hasList = false, hasPattern = false, hasFreeze = false;
+  bool modelHasList = false; // whether or not options take its place
   llvm::StringSet<> list, seen, gradients;
   std::vector<std::string> listed;
   /// What PyTorch's exporter says of its model: names of parameters, in order, and of buffers.

@@ -165,16 +165,16 @@ Status readCandidate(const std::string &path, Candidate &candidate) {
   return {};
 }
 
-/// Whether `reader` has just what the tables declare.
+/// Whether `reader` has what the tables declare, and with `all` nothing else.
 Status matches(const std::string &path, const SafetensorsReader &reader,
-               const std::vector<TensorDecl> &decls) {
+               const std::vector<TensorDecl> &decls, bool all) {
   for (const TensorDecl &decl : decls) {
     const SafetensorsReader::Entry *entry = reader.find(decl.name);
     if (!entry || entry->array.dtype != decl.dtype || entry->array.shape != decl.staticShape)
       return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: '",
                   decl.name, "' ", entry ? "has another type or shape" : "is missing");
   }
-  if (reader.entries().size() != decls.size())
+  if (all && reader.entries().size() != decls.size())
     return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: it has ",
                 reader.entries().size(), " tensors, expected ", decls.size());
   return {};
@@ -378,9 +378,11 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
       skipped += "checkpoint '" + path + "' is skipped: " + status.message() + "\n";
       continue;
     }
-    TRAINRT_TRY(matches(path, candidate.parameters, program.parameters));
+    // A package that was compiled for inference has no parameters that only the loss needs.
+    TRAINRT_TRY(matches(path, candidate.parameters, program.parameters,
+                        session.package().manifest().training));
     if (session.hasState())
-      TRAINRT_TRY(matches(path, candidate.optimizer, program.state));
+      TRAINRT_TRY(matches(path, candidate.optimizer, program.state, /*all=*/true));
     TRAINRT_TRY(isOfThisModel(path, candidate.state, session));
     for (size_t i = 0; i < program.parameters.size(); ++i)
       TRAINRT_TRY(

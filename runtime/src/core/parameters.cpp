@@ -228,9 +228,15 @@ Status ParameterStore::loadFile(const std::string &path, std::string &warnings) 
     problems += "\n  and " + std::to_string(numProblems - 20) + " more";
   if (numProblems)
     return fail(Code::BadData, "'", path, "' does not fit the model:", problems);
-  if (used < file.size())
+  if (used < file.size()) {
+    std::string first;
+    for (size_t i = 0; i < file.size() && first.empty(); ++i)
+      if (std::none_of(package->program().parameters.begin(), package->program().parameters.end(),
+                       [&](const TensorDecl &decl) { return decl.name == file.name(i); }))
+        first = file.name(i);
     warnings += "'" + path + "': " + std::to_string(file.size() - used) +
-                " arrays are no parameters of the model and are ignored\n";
+                " arrays are no parameters of the model and are ignored (first: '" + first + "')\n";
+  }
   return {};
 }
 

@@ -283,6 +283,7 @@ void registerResize(HandlerTable &table) {
   table.add("Resize", resize, 1, 10);
   table.entries["Resize"].settings = {1, 2, 3};
   table.add("Upsample", resize, 2, 9);
+  table.entries["Upsample"].settings = {1};
 }
 
 } // namespace trainc::legalize
