@@ -112,10 +112,11 @@ LogicalResult checkParameters(onnx::GraphOp graph, const TrainableRule &rule,
         << "; --freeze, --no-decay and exported weights know them only by these. Export with "
            "optimize=False, or in the older exporter with do_constant_folding=False";
   checkMerged(graph, trained);
-  if (!rule.isDefault())
+  if (rule.isChosen())
     return success();
 
-  // Folded weights, such as the transpose of one, have the names of intermediate values.
+  // Folded weights, such as the transpose of one, have the names of intermediate values. A list of
+  // what is trained does not help: it is often made of the names that are left.
   std::vector<std::string> folded;
   llvm::StringSet<> left;
   for (const ParameterChoice &choice : result.excluded)
@@ -137,7 +138,7 @@ LogicalResult checkParameters(onnx::GraphOp graph, const TrainableRule &rule,
       diag << " (it rewrote node '" << rewritten.getValue() << "')";
     return diag << "; export with optimize=False, or say what to train with --trainable";
   }
-  if (!folded.empty())
+  if (!folded.empty() && rule.isDefault())
     emitWarning(graph.getLoc())
         << folded.size() << " float initializers have names of intermediate values and are not "
         << "trained: " << listed(folded)

@@ -241,11 +241,9 @@ static LogicalResult reshape(NodeContext &c) {
                     "' for every size; compile for one size with --dim NAME=N");
     dims[*inferred] = quotient;
   } else if (total != rest) {
-    return c.fail("its input has '" + total.str() + "' elements, its shape '" + rest.str() + "'" +
-                  (rest.getConstant()
-                       ? "; the export fixed this shape: export with the size dynamic, "
-                         "or compile for one size with --dim NAME=N"
-                       : ""));
+    return c.fail("its input has '" + total.str() + "' elements, its shape '" + rest.str() +
+                  "'; the export fixed this shape: export with the size dynamic, or compile for "
+                  "one size with --dim NAME=N");
   }
   return reshapeTo(c, dims);
 }

@@ -25,6 +25,8 @@ public:
   bool isParameterOfModel(llvm::StringRef name, int64_t elements) const;
   /// No list and no --trainable: only what reaches the loss is trained.
   bool isDefault() const { return !hasList && !hasPattern; }
+  /// Whether --trainable says what is trained.
+  bool isChosen() const { return hasPattern; }
   /// Names of the model's list that no initializer has asked about.
   std::vector<std::string> unknownNames() const;
   /// Parameters of the exported model, by the exporter's own list, that no initializer has asked
