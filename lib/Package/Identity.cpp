@@ -4,7 +4,6 @@
 #include "lib/Package/Identity.h"
 #include "io/hash.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -48,61 +47,91 @@ public:
 
   std::string run() {
     Block &body = graph.getBody().front();
-    Operation *end = body.getTerminator();
-    SmallVector<unsigned> outputs;
-    for (unsigned i = 0; i < end->getNumOperands(); ++i)
-      if (!graph.getResultAttr(i, onnx::kUpdatesAttr))
-        outputs.push_back(i);
-    for (unsigned i : outputs)
-      need(end->getOperand(i));
     for (auto [i, argument] : llvm::enumerate(body.getArguments()))
-      names[argument] = graph.getInputName(i);
-    for (Operation &op : body.without_terminator())
-      if (needed.contains(&op))
-        add(op);
-    for (unsigned i : outputs) {
-      text(graph.getOutputName(i));
-      use(end->getOperand(i));
-    }
-    return std::to_string(kVersion) + "-" + trainrt::hex64(out.hash);
+      hashes[argument] =
+          hashOf([&, i = i](HashStream &out) { text(out << 'i', graph.getInputName(i)); });
+    addOps(body);
+    uint64_t all = hashOf([&](HashStream &out) {
+      for (auto [i, output] : llvm::enumerate(body.getTerminator()->getOperands()))
+        if (!graph.getResultAttr(i, onnx::kUpdatesAttr)) {
+          text(out, graph.getOutputName(i));
+          out << hashes.lookup(output) << ' ';
+        }
+    });
+    return std::to_string(kVersion) + "-" + trainrt::hex64(all);
   }
 
 private:
-  /// Marks the ops of the graph's own block that `value` depends on.
-  void need(Value value) {
-    SmallVector<Value> waiting{value};
-    Block *body = &graph.getBody().front();
-    while (!waiting.empty()) {
-      Operation *op = waiting.pop_back_val().getDefiningOp();
-      op = op ? body->findAncestorOpInBlock(*op) : nullptr;
-      if (op && needed.insert(op).second)
-        op->walk([&](Operation *inner) { llvm::append_range(waiting, inner->getOperands()); });
-    }
+  static uint64_t hashOf(llvm::function_ref<void(HashStream &)> print) {
+    HashStream out;
+    print(out);
+    return out.hash;
   }
 
   /// With its length, so that no two lists of texts are the same bytes.
-  void text(StringRef value) { out << value.size() << ':' << value; }
+  static void text(raw_ostream &out, StringRef value) { out << value.size() << ':' << value; }
 
-  /// Nodes that follow each other in another order are the same: uses say what is used.
-  void use(Value value) {
-    if (auto initializer = value.getDefiningOp<onnx::InitializerOp>())
-      return addInitializer(initializer);
-    if (value.getDefiningOp<onnx::NoneOp>())
-      return text("none");
-    if (auto name = names.find(value); name != names.end()) {
-      out << 'i';
-      return text(name->second);
+  /// Every value gets the hash of what it is computed by, so that neither the order of nodes
+  /// matters, nor what no output needs.
+  void addOps(Block &block) {
+    for (Operation &op : block.without_terminator()) {
+      if (auto initializer = dyn_cast<onnx::InitializerOp>(op))
+        hashes[initializer] = hashOf([&](HashStream &out) { print(initializer, out); });
+      else if (auto node = dyn_cast<onnx::NodeOp>(op))
+        addNode(node);
     }
-    out << 'v' << numbers.lookup(value) << ' ';
   }
 
-  void addInitializer(onnx::InitializerOp initializer) {
+  void addNode(onnx::NodeOp node) {
+    uint64_t hash = hashOf([&](HashStream &out) { print(node, out); });
+    for (auto [i, output] : llvm::enumerate(node.getOutputs()))
+      hashes[output] = hashOf([&, i = i](HashStream &out) { out << hash << '.' << i; });
+  }
+
+  void print(onnx::NodeOp node, HashStream &out) {
+    text(out, node.getDomain());
+    text(out, node.getOpType());
+    out << node.getVersion();
+    // What is left out has the hash 0.
+    for (Value input : node.getInputs())
+      out << ' ' << hashes.lookup(input);
+    for (NamedAttribute entry : node.getNodeAttributes()) {
+      text(out, entry.getName());
+      print(entry.getValue(), out);
+    }
+    if (ArrayAttr subgraphs = node.getSubgraphNamesAttr())
+      out << subgraphs;
+    ++depth;
+    for (Region &region : node.getSubgraphs()) {
+      for (auto [i, argument] : llvm::enumerate(region.getArguments()))
+        hashes[argument] = hashOf([&, i = i](HashStream &out) { out << depth << 'a' << i; });
+      addOps(region.front());
+      out << '{';
+      for (Value result : region.front().getTerminator()->getOperands())
+        out << ' ' << hashes.lookup(result);
+      out << '}';
+    }
+    --depth;
+  }
+
+  void print(onnx::InitializerOp initializer, HashStream &out) {
     auto type = cast<RankedTensorType>(initializer.getType());
-    out << 'w';
-    text(initializer.getName());
+    text(out << 'w', initializer.getName());
     out << type.getElementType();
     if (ElementsAttr value = initializer.getValueAttr(); value && configures(initializer, type))
-      attribute(value);
+      print(value, out);
+  }
+
+  /// Tensors as their bytes: printing large ones takes long.
+  static void print(Attribute value, HashStream &out) {
+    auto dense = dyn_cast<DenseElementsAttr>(value);
+    if (!dense || isa<DenseStringElementsAttr>(dense)) {
+      out << value << ';';
+      return;
+    }
+    out << dense.getType() << (dense.isSplat() ? 's' : 'd');
+    ArrayRef<char> raw = dense.getRawData();
+    text(out, StringRef(raw.data(), raw.size()));
   }
 
   /// Whether the value belongs to the graph, and is no weight that another export of the same
@@ -116,59 +145,11 @@ private:
     return type.getNumElements() <= kMostElements && !name.ends_with("num_batches_tracked");
   }
 
-  void attribute(Attribute value) {
-    // Printing would elide nothing, but write a float of a large tensor at a time.
-    if (auto dense = dyn_cast<DenseElementsAttr>(value)) {
-      out << dense.getType() << (dense.isSplat() ? 's' : 'd');
-      if (ArrayRef<char> raw = dense.getRawData();
-          !isa<DenseStringElementsAttr>(dense) && !raw.empty())
-        text(StringRef(raw.data(), raw.size()));
-      else
-        out << value;
-      return;
-    }
-    out << value << ';';
-  }
-
-  void add(Operation &op) {
-    auto node = dyn_cast<onnx::NodeOp>(op);
-    if (!node)
-      return; // named or left out where it is used
-    text(node.getDomain());
-    text(node.getOpType());
-    out << node.getVersion() << '(';
-    for (Value input : node.getInputs())
-      use(input);
-    out << ')';
-    for (NamedAttribute entry : node.getNodeAttributes()) {
-      text(entry.getName());
-      attribute(entry.getValue());
-    }
-    if (ArrayAttr subgraphs = node.getSubgraphNamesAttr())
-      out << subgraphs;
-    for (Region &region : node.getSubgraphs()) {
-      out << '{';
-      for (BlockArgument argument : region.getArguments())
-        numbers[argument] = ++count;
-      for (Operation &inner : region.front().without_terminator())
-        add(inner);
-      for (Value result : region.front().getTerminator()->getOperands())
-        use(result);
-      out << '}';
-    }
-    for (Value output : node.getOutputs())
-      numbers[output] = ++count;
-    out << node.getNumResults() << '\n';
-  }
-
   onnx::GraphOp graph;
   bool hasList = false;
   llvm::StringSet<> trainable;
-  HashStream out;
-  llvm::DenseSet<Operation *> needed;
-  llvm::DenseMap<Value, StringRef> names;
-  llvm::DenseMap<Value, uint64_t> numbers;
-  uint64_t count = 0;
+  llvm::DenseMap<Value, uint64_t> hashes;
+  unsigned depth = 0; // of subgraphs
 };
 } // namespace
 
