@@ -517,9 +517,8 @@ struct PaddingFlow::Scratch {
     copy = cast<func::FuncOp>(function->clone(mapping));
     function.walk([&](Operation *op) {
       for (Value result : op->getResults())
-        twins[result] = mapping.lookup(result);
+        originals[mapping.lookup(result)].push_back(result);
     });
-    DenseMap<Value, Value> replaced;
     while (true) {
       SmallVector<DecomposableOpInterface> composites;
       copy.walk([&](DecomposableOpInterface op) { composites.push_back(op); });
@@ -530,15 +529,16 @@ struct PaddingFlow::Scratch {
         TrainBuilder tb(builder, op->getLoc());
         SmallVector<Value> results;
         op.decompose(tb, results);
-        for (auto [old, made] : llvm::zip_equal(op->getResults(), results))
-          replaced[old] = made;
+        // Before the op goes: a new one may get its address.
+        for (auto [old, made] : llvm::zip_equal(op->getResults(), results)) {
+          SmallVector<Value, 1> moved = std::move(originals[old]);
+          originals.erase(old);
+          llvm::append_range(originals[made], moved);
+        }
         op->replaceAllUsesWith(results);
         op->erase();
       }
     }
-    for (auto &[value, twin] : twins)
-      for (auto it = replaced.find(twin); it != replaced.end(); it = replaced.find(twin))
-        twin = it->second;
   }
   ~Scratch() { copy.erase(); }
 
@@ -548,8 +548,8 @@ struct PaddingFlow::Scratch {
   }
 
   func::FuncOp copy;
-  /// The copy's value for each value of the function.
-  DenseMap<Value, Value> twins;
+  /// The function's values that a value of the copy stands for.
+  DenseMap<Value, SmallVector<Value, 1>> originals;
 };
 
 PaddingFlow::PaddingFlow(func::FuncOp function) : scratch(std::make_unique<Scratch>(function)) {}
@@ -567,10 +567,11 @@ PaddingContents PaddingFlow::findContents(const PaddingInputs &inputs) const {
   // What selects labelled rows reads tokens by index; it is no tokens' value itself.
   (void)flow.run(translated, /*goOn=*/true);
   PaddingContents contents;
-  for (auto &[value, twin] : scratch->twins)
+  for (auto &[twin, values] : scratch->originals)
     for (const Fact &fact : flow.getFacts(twin))
       if (fact.state == State::Anything || (fact.state == State::Constant && fact.value == 0))
-        contents.replaceable[value].push_back(fact.axes);
+        for (Value value : values)
+          contents.replaceable[value].push_back(fact.axes);
   return contents;
 }
 
