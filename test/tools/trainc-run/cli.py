@@ -228,7 +228,7 @@ class Cases:
     def case_dump_gradients(self):
         out = self.folder / "gradients.safetensors"
         log = self.log("--dump-gradients", out, "--batch-size", 8)
-        expect(len(log) == 1 and log[0]["step"] == 1, log)
+        expect(len(log) == 2 and log[0]["step"] == 1 and log[1]["event"] == "summary", log)
         loss, gw, gb = Model(self.folder).gradients(range(8))
         self.same_losses([log[0]["loss"]], [loss])
         found = load(out)
