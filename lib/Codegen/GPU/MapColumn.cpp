@@ -23,8 +23,10 @@ constexpr int64_t kFewRows = 64, kManyColumns = 32768, kSomeRows = 1024;
 /// GPU is full only with short parts, each of which is a chain of loads.
 constexpr int64_t kPartRows = 16, kPartRounds = 2;
 /// Columns of a tile, in vectors: a warp reads 512 bytes of a row. Totals are made of little data
-/// in many blocks.
-constexpr int64_t kSweepColumns = 32, kTotalColumns = 8;
+/// in many blocks, most of whose threads have one part.
+constexpr int64_t kSweepColumns = 32, kTotalColumns = 2;
+/// Reductions whose values threads exchange at a time, each through shared memory of its own.
+constexpr size_t kTogether = 3;
 
 struct ColumnShape {
   ColumnShape(FusionOp fusion, const Structure &s);
@@ -111,7 +113,7 @@ private:
   SmallVector<DimAttr> outerSizes;
   /// Whether the thread has columns of its own; null: all do.
   Value active;
-  llvm::DenseMap<Type, Value> arrays;
+  llvm::DenseMap<std::pair<Type, size_t>, Value> arrays;
 };
 
 } // namespace
@@ -169,15 +171,21 @@ Value ColumnMap::setTile(const Tile &tile, Value parts) {
 }
 
 Values ColumnMap::combineTile(const Pass &pass, const Tile &tile, Values values) {
-  for (auto [op, value] : llvm::zip_equal(pass.reductions, values)) {
-    Type type = stepType(op);
-    Value &array = arrays[type];
-    if (!array)
-      array = e->shared(type, kTileThreads * shape.lanes);
-    value = combineRows(*e, tile, array, type, value,
-                        [&, op = op](Value x, Value y) { return e->combine(op, x, y); });
+  Values totals;
+  for (size_t first = 0; first < values.size(); first += kTogether) {
+    SmallVector<TileValue> list;
+    for (size_t i = first; i < std::min(first + kTogether, values.size()); ++i) {
+      Operation *op = pass.reductions[i];
+      Type type = stepType(op);
+      Value &array = arrays[{type, i - first}];
+      if (!array)
+        array = e->shared(type, kTileThreads * shape.lanes);
+      list.push_back(
+          {array, type, values[i], [this, op](Value x, Value y) { return e->combine(op, x, y); }});
+    }
+    llvm::append_range(totals, combineRows(*e, tile, list));
   }
-  return values;
+  return totals;
 }
 
 Values ColumnMap::combineParts(const Pass &pass, Value row, Value parts, const Tile &tile) {

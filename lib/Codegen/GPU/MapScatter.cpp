@@ -469,8 +469,8 @@ void RowScatter::join() {
                     return {sum};
                   });
   Value array = e->shared(shape.sum, kTileThreads * shape.lanes);
-  Value all = combineRows(*e, tile, array, shape.sum, total[0],
-                          [&](Value x, Value y) { return add(x, y); });
+  Value all = combineRows(
+      *e, tile, {{array, shape.sum, total[0], [&](Value x, Value y) { return add(x, y); }}})[0];
   e->openIf(both(e->lessIndex(row, one), active));
   storeRow(key, all);
   e->closeIf();

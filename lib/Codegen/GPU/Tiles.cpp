@@ -41,24 +41,32 @@ Values stridedLoop(GpuEmitter &e, Value lower, Value upper, int64_t step, unsign
   return e.closeLoop(loop, body(position, loop.getRegionIterArgs()));
 }
 
-Value combineRows(GpuEmitter &e, const Tile &tile, Value array, Type element, Value value,
-                  llvm::function_ref<Value(Value, Value)> combine) {
+Values combineRows(GpuEmitter &e, const Tile &tile, ArrayRef<TileValue> values) {
+  Values results;
+  for (const TileValue &value : values)
+    results.push_back(value.value);
   if (tile.rows == 1)
-    return value;
+    return results;
   unsigned lanes = e.getLanes();
   Value row = e.divIndex(e.thread(), e.constantIndex(tile.columns));
   ElementIndex mine = vectorAt(e, e.thread(), lanes);
   e.syncBlock();
-  e.storeTo(array, element, mine, value);
+  for (const TileValue &value : values)
+    e.storeTo(value.array, value.element, mine, value.value);
   for (int64_t half = tile.rows / 2; half >= 1; half /= 2) {
     e.syncBlock();
     e.openIf(e.lessIndex(row, e.constantIndex(half)));
     ElementIndex other = e.add(mine, e.constant(half * tile.columns * lanes));
-    Value x = e.loadFrom(array, element, mine), y = e.loadFrom(array, element, other);
-    e.storeTo(array, element, mine, combine(x, y));
+    for (const TileValue &value : values) {
+      Value x = e.loadFrom(value.array, value.element, mine),
+            y = e.loadFrom(value.array, value.element, other);
+      e.storeTo(value.array, value.element, mine, value.combine(x, y));
+    }
     e.closeIf();
   }
-  return e.loadFrom(array, element, mine);
+  for (auto [result, value] : llvm::zip_equal(results, values))
+    result = e.loadFrom(value.array, value.element, mine);
+  return results;
 }
 
 DimAttr TemporaryLayout::add(DimAttr count, Type element) {

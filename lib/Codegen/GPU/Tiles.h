@@ -5,6 +5,7 @@
 #define TRAINC_LIB_CODEGEN_GPU_TILES_H
 
 #include "GpuEmitter.h"
+#include <functional>
 
 namespace trainc::codegen {
 
@@ -26,12 +27,17 @@ Values stridedLoop(GpuEmitter &e, mlir::Value lower, mlir::Value upper, int64_t 
                    unsigned unroll, mlir::ValueRange init,
                    llvm::function_ref<Values(llvm::ArrayRef<mlir::Value>, mlir::ValueRange)> body);
 
-/// Combines the values (scalars or vectors of `element`) of the threads in the tile's columns over
-/// its rows. All threads come by; row 0 has the total. `array`: shared memory for one value a
-/// thread, which others may have used.
-mlir::Value combineRows(GpuEmitter &e, const Tile &tile, mlir::Value array, mlir::Type element,
-                        mlir::Value value,
-                        llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
+/// What a thread brings to combineRows: a scalar or vector of `element`, and shared memory for one
+/// a thread, which others may have used.
+struct TileValue {
+  mlir::Value array;
+  mlir::Type element;
+  mlir::Value value;
+  std::function<mlir::Value(mlir::Value, mlir::Value)> combine;
+};
+/// Combines values of the threads in the tile's columns over its rows. All threads come by; row 0
+/// has the totals.
+Values combineRows(GpuEmitter &e, const Tile &tile, llvm::ArrayRef<TileValue> values);
 
 /// The elements of a vector in an array of vectors of this width.
 inline train::ElementIndex vectorAt(GpuEmitter &e, mlir::Value vector, unsigned width) {

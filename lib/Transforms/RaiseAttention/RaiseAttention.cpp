@@ -362,15 +362,22 @@ private:
     auto attention = AttentionOp::create(
         builder, output.getLoc(), getTensorType(dims, low), stats, q, keys, values, bias, seed,
         offsets, positions, APFloat(parts.scale), ratio, parts.mask.isCausal(), longest);
-    Value result = parts.segments ? parts.segments->unpack(tb, attention.getResult())
-                                  : restoreDeadRows(tb, parts, attention);
+    Value result = attention.getResult();
+    if (parts.segments) {
+      // In the model's type: packed again further on, both meet and are gone.
+      if (!isLow)
+        result = tb.cast(result, getElementType(output.getResult()));
+      result = parts.segments->unpack(tb, result);
+    } else {
+      result = restoreDeadRows(tb, parts, attention);
+    }
     result = tb.reshape(result, getDims(output.getResult()));
     remark::passed(output.getLoc(), options("Raised"))
         << remark::add("attention of {0}: {1}{2}{3}{4}{5}", describeOp(parts.softmax),
                        parts.mask.isCausal() ? "causal" : "all columns", bias ? ", bias" : "",
                        seed ? onlySegments ? ", dropout" : ", dropout with the library's mask" : "",
                        grouped ? ", heads in groups" : "", parts.segments ? ", packed tokens" : "");
-    if (isLow)
+    if (isLow || parts.segments)
       output.replaceAllUsesWith(result);
     else
       casts.fromLow(output.getResult(), result);

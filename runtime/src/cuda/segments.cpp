@@ -6,6 +6,7 @@
 #include "core/dtype.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace trainrt::cuda {
 
@@ -33,9 +34,9 @@ constexpr char text[] = R"(
 .visible .entry trainrt_segments(.param .align 8 .b8 job[536])
 {
   .reg .pred %p;
-  .reg .b32 %ctas, %cta, %size, %lane, %word, %zero;
+  .reg .b32 %ctas, %cta, %size, %lane, %word, %zero, %count, %wordsOfHead, %head, %inHead;
   .reg .b64 %i, %step, %task, %base, %at, %segments, %rows, %tables, %offsets, %longest;
-  .reg .b64 %begin, %end, %stride, %to, %n, %rest, %row, %head, %heads, %words, %headStride;
+  .reg .b64 %begin, %end, %stride, %to, %n, %rest, %row, %heads, %words, %headStride;
 
   mov.u32 %cta, %ctaid.x;
   mov.u32 %size, %ntid.x;
@@ -90,7 +91,7 @@ NEXT:
   add.s64 %i, %i, %step;
   bra TABLE;
 
-CLEAR: // word i of the rows from offsets[segments] on, counted by row, head, word
+CLEAR: // the rows from offsets[segments] on, a block a row; words of a row are counted by head, word
   shl.b64 %at, %segments, 2;
   add.s64 %at, %at, %offsets;
   ld.s32 %begin, [%at];
@@ -100,33 +101,41 @@ CLEAR: // word i of the rows from offsets[segments] on, counted by row, head, wo
   ld.param.b64 %headStride, [%base+72];
   ld.param.b64 %heads, [%base+80];
   ld.param.b64 %words, [%base+88];
-  sub.s64 %n, %rows, %begin;
-  mul.lo.s64 %n, %n, %heads;
-  mul.lo.s64 %n, %n, %words;
-  mov.b32 %zero, 0;
-WORD:
-  setp.ge.s64 %p, %i, %n;
-  @%p bra DONE;
-  div.s64 %rest, %i, %words;
-  div.s64 %row, %rest, %heads;
-  mul.lo.s64 %head, %row, %heads;
-  sub.s64 %head, %rest, %head;
-  mul.lo.s64 %rest, %rest, %words;
-  sub.s64 %at, %i, %rest;
-  shl.b64 %at, %at, 2;
-  add.s64 %at, %at, %to;
+  mul.lo.s64 %n, %heads, %words;
+  cvt.u32.u64 %count, %n;
+  cvt.u32.u64 %wordsOfHead, %words;
+  mov.u32 %cta, %ctaid.x;
+  cvt.u64.u32 %row, %cta;
   add.s64 %row, %row, %begin;
-  mad.lo.s64 %at, %row, %stride, %at;
-  mad.lo.s64 %at, %head, %headStride, %at;
+  cvt.u64.u32 %step, %ctas;
+  mov.b32 %zero, 0;
+ROW:
+  setp.ge.s64 %p, %row, %rows;
+  @%p bra DONE;
+  mad.lo.s64 %rest, %row, %stride, %to;
+  mov.u32 %word, %lane;
+WORD:
+  setp.ge.u32 %p, %word, %count;
+  @%p bra NEXTROW;
+  div.u32 %head, %word, %wordsOfHead;
+  mul.lo.u32 %inHead, %head, %wordsOfHead;
+  sub.u32 %inHead, %word, %inHead;
+  mul.wide.u32 %at, %inHead, 4;
+  add.s64 %at, %at, %rest;
+  cvt.u64.u32 %n, %head;
+  mad.lo.s64 %at, %n, %headStride, %at;
   st.b32 [%at], %zero;
-  add.s64 %i, %i, %step;
+  add.u32 %word, %word, %size;
   bra WORD;
+NEXTROW:
+  add.s64 %row, %row, %step;
+  bra ROW;
 DONE:
   ret;
 }
 )";
 
-constexpr unsigned threads = 128, blocks = 32;
+constexpr unsigned threads = 128, blocks = 128;
 
 /// Of the rows of an operand, in elements; 0 where the call has no such operand.
 struct RowStrides {
@@ -202,6 +211,9 @@ Status SegmentKernel::enqueue(StreamHandle stream, const AttentionCall &call,
 
   const int64_t size = int64_t(sizeOf(call.dtype));
   auto clear = [&](DeviceAddress address, const int64_t (&of)[3], int64_t heads, int64_t columns) {
+    // Heads side by side are one.
+    if (of[1] == columns)
+      columns *= std::exchange(heads, 1);
     job.tasks[count++] = {address, of[2] * size, of[1] * size, heads, columns * size / 4};
   };
   if (call.backward) {
