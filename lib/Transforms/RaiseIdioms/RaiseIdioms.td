@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def RaiseIdiomsPass : Pass<"raise-idioms", "::mlir::func::FuncOp"> {
-  let summary = "activations that exporters write out in parts become one op again";
+  let summary = "what exporters write out in parts becomes one op again: activations, rows read by position";
   let description = [{
     GELU and its tanh approximation: one op has one gradient op, which is computed again from the operand,
     where the gradient of the parts keeps several of them.
@@ -28,7 +28,10 @@ def RaiseIdiomsPass : Pass<"raise-idioms", "::mlir::func::FuncOp"> {
     %4 = train.gelu %x : tensor<8xf32>
     ```
 
-    Remarks, of category `raise-idioms`: `Raised` for every op made.
+    Gathers whose indices count: at the numbers of all samples and positions they are a view; at a position of each
+    sample (`x[arange(batch), last]`) they are `train.select_rows` along the merged axes, which other passes move.
+
+    Remarks, of category `raise-idioms`: `Raised` for every activation.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
 }
