@@ -77,6 +77,8 @@ void PlanCache::choose(const Program &program, const Function &function,
     chosen = cheapestCover(program, key);
     if (chosen == entries.end() ||
         (chosen->cost > slack * cost && entries.size() < std::min(few, capacity))) {
+      if (entries.size() >= few)
+        entries.pop_back();
       add(std::move(key), cost);
       return;
     }

@@ -46,7 +46,7 @@ public:
   void restore(std::vector<Key> keys);
 
   /// More plans are not made as long as another one covers what a batch needs.
-  static constexpr size_t few = 32;
+  static constexpr size_t few = 16;
   /// So much more a plan may cost than one of its own would.
   static constexpr double slack = 1.05;
 
