@@ -14,7 +14,9 @@ namespace {
 
 class Reader {
 public:
-  Reader(const fb::Program &source, Program &program) : source(source), program(program) {}
+  /// `start`: of the whole buffer.
+  Reader(const fb::Program &source, const unsigned char *start, Program &program)
+      : source(source), start(start), program(program) {}
 
   Status read() {
     if (source.target() > fb::Target::MAX)
@@ -58,6 +60,9 @@ private:
 
   Status readExprs() {
     auto *exprs = source.exprs();
+    // The verifier looks at the length in front only.
+    if (exprs && (exprs->Data() - start) % ptrdiff_t(alignof(fb::Expr)) != 0)
+      return bad("exprs are not aligned");
     uint64_t numSymbols = source.symbols() ? source.symbols()->size() : 0;
     for (uint32_t i = 0; exprs && i < exprs->size(); ++i) {
       const fb::Expr *from = exprs->Get(i);
@@ -723,6 +728,7 @@ private:
   }
 
   const fb::Program &source;
+  const unsigned char *start;
   Program &program;
   std::string functionText;
 };
@@ -741,7 +747,7 @@ Status readProgram(const unsigned char *data, uint64_t size, Program &program) {
     return bad("version_major is ", source->version_major(), "; this runtime reads up to ",
                programMajor, ": use a newer runtime");
   Program result;
-  TRAINRT_TRY(Reader(*source, result).read());
+  TRAINRT_TRY(Reader(*source, data, result).read());
   program = std::move(result);
   return {};
 }
