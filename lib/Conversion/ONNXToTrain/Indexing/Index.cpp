@@ -152,15 +152,23 @@ static LogicalResult oneHot(NodeContext &c) {
   return c.set(tb.select(hit, pick(1), pick(0)));
 }
 
-static LogicalResult cumSum(NodeContext &c) {
+/// The axis of CumSum and CumProd; says what is wrong with it or with the elements.
+static std::optional<int64_t> scannedAxis(NodeContext &c) {
   auto at = c.constants(1, "axis");
   if (!at || at->size() != 1)
-    return failure();
+    return std::nullopt;
   std::optional<int64_t> axis = c.axis((*at)[0], c.rank(0));
+  if (axis && c.element(0).isInteger(1)) {
+    (void)c.fail("it is not supported on booleans");
+    return std::nullopt;
+  }
+  return axis;
+}
+
+static LogicalResult cumSum(NodeContext &c) {
+  std::optional<int64_t> axis = scannedAxis(c);
   if (!axis)
     return failure();
-  if (c.element(0).isInteger(1))
-    return c.fail("it is not supported on booleans");
   Value x = c.tensor(0);
   return c.set(train::CumsumOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, *axis,
                                        c.attr("exclusive", int64_t(0)) != 0,
@@ -169,14 +177,9 @@ static LogicalResult cumSum(NodeContext &c) {
 
 /// Every element's own product over the elements up to it.
 static LogicalResult cumProd(NodeContext &c) {
-  auto at = c.constants(1, "axis");
-  if (!at || at->size() != 1)
-    return failure();
-  std::optional<int64_t> axis = c.axis((*at)[0], c.rank(0));
+  std::optional<int64_t> axis = scannedAxis(c);
   if (!axis)
     return failure();
-  if (c.element(0).isInteger(1))
-    return c.fail("it is not supported on booleans");
   TrainBuilder &tb = c.tb;
   Dims pairs = c.dims(0);
   pairs.insert(pairs.begin() + *axis, pairs[*axis]);
