@@ -135,6 +135,7 @@ Value TrainBuilder::splat(Value scalar, Value like) { return broadcast(scalar, g
 Value TrainBuilder::reshape(Value x, ArrayRef<DimAttr> dims) {
   return builder.createOrFold<ReshapeOp>(location, getTensorType(dims, getElementType(x)), x);
 }
+Value TrainBuilder::barrier(Value x) { return BarrierOp::create(builder, location, x); }
 Value TrainBuilder::transpose(Value x, ArrayRef<int64_t> permutation) {
   SmallVector<DimAttr> from = getDims(x), dims;
   for (int64_t axis : permutation)

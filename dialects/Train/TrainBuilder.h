@@ -72,6 +72,8 @@ public:
   /// A rank-0 value repeated to the shape of `like`.
   mlir::Value splat(mlir::Value scalar, mlir::Value like);
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<DimAttr> dims);
+  /// `x` as a value of its own.
+  mlir::Value barrier(mlir::Value x);
   mlir::Value transpose(mlir::Value x, llvm::ArrayRef<int64_t> permutation);
   mlir::Value slice(mlir::Value x, llvm::ArrayRef<DimAttr> starts, llvm::ArrayRef<DimAttr> sizes,
                     llvm::ArrayRef<int64_t> steps = {});

@@ -223,6 +223,9 @@ AxisMap ReshapeOp::getAxisMap() {
 }
 FusionRole ReshapeOp::getFusionRole() { return FusionRole::View; }
 
+FusionRole BarrierOp::getFusionRole() { return FusionRole::View; }
+bool BarrierOp::separatesKernels() { return true; }
+
 //===----------------------------------------------------------------------===//
 // transpose
 //===----------------------------------------------------------------------===//

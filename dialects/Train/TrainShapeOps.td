@@ -75,6 +75,19 @@ def Train_ReshapeOp : Train_Op<"reshape", [DeclareOpInterfaceMethods<StridedView
   let hasCanonicalizeMethod = 1;
 }
 
+def Train_BarrierOp : Train_Op<"barrier", [SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<StridedViewOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
+    DeclareOpInterfaceMethods<FusionOpInterface, ["separatesKernels"]>]> {
+  let summary = "the operand, as a value of its own";
+  let description = [{
+    What is computed from the result is not merged with what is computed from the operand, and no kernel with it
+    starts before this op: what `recompute` computes again stays where it was put. A view; nothing is copied.
+  }];
+  let arguments = (ins Train_AnyTensor:$operand);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($result)";
+}
+
 def Train_TransposeOp : Train_AccessOp<"transpose", [DeclareOpInterfaceMethods<StridedViewOpInterface>]> {
   let summary = "permutes axes: axis i of the result is axis permutation[i] of the operand";
   let arguments = (ins Train_AnyTensor:$operand, DenseI64ArrayAttr:$permutation);

@@ -28,6 +28,9 @@ std::optional<StridedLayout> SliceOp::getStridedView(const StridedLayout &operan
   }
   return layout;
 }
+std::optional<StridedLayout> BarrierOp::getStridedView(const StridedLayout &operand) {
+  return operand;
+}
 std::optional<StridedLayout> ReshapeOp::getStridedView(const StridedLayout &operand) {
   SmallVector<DimAttr> from = getDims(getOperand()), to = getDims(getResult());
   StridedLayout layout{operand.offset, {}};

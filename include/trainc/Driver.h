@@ -49,6 +49,9 @@ struct CompileOptions {
   double lr = 1e-3, weightDecay = 0;
   std::vector<PadToken> padTokens;
   double clipNorm = 0;
+  /// What the backward pass computes again: list, level:N, patterns, or a file with patterns; "":
+  /// nothing.
+  std::string recompute;
   int64_t accumulate = 1;
   /// What is told on standard error (docs/inspection.md); warnings that end the compilation.
   trainrt::run::LogLevel logLevel = trainrt::run::LogLevel::info;

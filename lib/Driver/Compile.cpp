@@ -18,6 +18,8 @@
 #include "lib/Package/Identity.h"
 #include "lib/Package/Package.h"
 #include "lib/Package/ProgramWriter.h"
+#include "lib/Transforms/Recompute/Config.h"
+#include "lib/Transforms/Recompute/Recompute.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -145,9 +147,30 @@ private:
           buildAll(*pm);
           bool succeeded = mlir::succeeded(pm->run(*module));
           delete pm;
-          return int(succeeded ? ExitSuccess : ExitInternal);
+          if (!succeeded)
+            return int(ExitInternal);
+          return phase == "graph" ? recompute() : int(ExitSuccess);
         },
         buildAll);
+  }
+
+  /// What --recompute asks for; its patterns are known only now.
+  int recompute() {
+    if (options.recompute.empty())
+      return ExitSuccess;
+    RecomputePassOptions pass;
+    pass.config = options.recompute;
+    if (!isRecomputeConfig(pass.config)) {
+      pass.config.clear();
+      if (std::string problem = readRecomputeFile(options.recompute, pass.config);
+          !problem.empty()) {
+        llvm::errs() << options.model << ": error: --recompute: " << problem << "\n";
+        return ExitInput;
+      }
+    }
+    PassManager pm(&context, ModuleOp::getOperationName());
+    pm.addPass(createRecomputePass(pass));
+    return succeeded(pm.run(*module)) ? ExitSuccess : ExitInput;
   }
 
   /// What the package offers, from the functions while they are functions.

@@ -3,6 +3,7 @@
 
 #include "dialects/Train/Optimizer.h"
 #include "lib/Driver/CudaDevice.h"
+#include "lib/Transforms/Recompute/Config.h"
 #include "trainc/Codegen.h"
 #include "trainc/Driver.h"
 #include "trainc/Regex.h"
@@ -263,6 +264,13 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
          "--token-bucket", options.graph.tokenBucket,
          "numbers of tokens and labelled rows are rounded up to multiples of this (default 8)")
       ->check(CLI::PositiveNumber);
+  app.add_option("--recompute", options.recompute,
+                 "what the backward pass computes again instead of keeping it: level:1 (all within "
+                 "layers), level:2, PATTERN:TYPE:COUNT,..., a JSON file of these, or list")
+      ->check([](const std::string &text) {
+        RecomputeConfig config;
+        return text == "list" || !isRecomputeConfig(text) ? "" : parseRecomputeConfig(text, config);
+      });
   app.add_option("-O", level, "-O0: the exact baseline, no pass that changes what is computed")
       ->check(CLI::IsMember({"0", "1"}));
   std::string logLevel;
@@ -293,9 +301,9 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   // Options of the interface that this version lacks: refused by name, and not in the help.
   std::string refused;
   for (const char *name :
-       {"--fetch", "--recompute", "--memory-budget", "--offload", "--optimizer-state",
-        "--attention-dropout", "--lora", "--quantize", "--fuse-lora", "--no-fuse-lora", "--report",
-        "--tune", "--tuning-file", "--cache-dir"}) {
+       {"--fetch", "--memory-budget", "--offload", "--optimizer-state", "--attention-dropout",
+        "--lora", "--quantize", "--fuse-lora", "--no-fuse-lora", "--report", "--tune",
+        "--tuning-file", "--cache-dir"}) {
     auto note = [&refused, name](const std::vector<std::string> &) {
       refused = name;
       return true;
@@ -305,7 +313,7 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   // --inference has no loss and no optimizer.
   for (const char *name : {"--loss", "--optimizer", "--lr", "--betas", "--eps", "--weight-decay",
                            "--momentum", "--nesterov", "--clip-norm", "--no-decay", "--lr-scale",
-                           "--accumulate", "--trainable", "--freeze"})
+                           "--accumulate", "--trainable", "--freeze", "--recompute"})
     app.get_option("--inference")->excludes(app.get_option(name));
   try {
     app.parse(argc, argv);

@@ -21,6 +21,7 @@
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
+#include "lib/Transforms/Recompute/Recompute.h"
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -68,4 +69,5 @@ void trainc::registerAllPasses() {
   registerPipelines();
   registerRaiseAttentionPasses();
   registerRaiseIdiomsPasses();
+  registerRecomputePasses();
 }

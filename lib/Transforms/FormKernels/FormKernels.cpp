@@ -93,12 +93,14 @@ private:
       return it != groupOf.end() && it->second != from && dependsOn(it->second, target, visited);
     });
   }
-  void addSources(Operation *op, Group &group) {
+  SmallVector<Operation *> sourcesOf(Operation *op) {
+    SmallVector<Operation *> sources;
     for (Value operand : op->getOperands())
       forEachLeaf(operand, [&](Value leaf) {
         if (Operation *def = leaf.getDefiningOp())
-          group.sources.push_back(def);
+          sources.push_back(def);
       });
+    return sources;
   }
 
   /// Whether `op` is inline and repeats `value`, a kept one of `group`, along its reduced axes.
@@ -143,24 +145,17 @@ private:
     return true;
   }
 
-  /// Spaces in which `op` would run, if it may be part of a group at all.
-  struct Space {
-    SmallVector<DimAttr> full;
-    SmallVector<int64_t> reduced;
-  };
-  Space spaceOf(Operation *op) {
-    if (auto reduction = dyn_cast<ReductionOpInterface>(op))
-      return {getDims(op->getOperand(0)), reduction.getReducedAxes()};
-    return {getDims(op->getResult(0)), {}};
-  }
-  bool spacesAllow(const Space &space, const Group &group) {
-    if (group.closed)
-      return false;
-    if (!space.reduced.empty())
-      return space.full == group.space && (group.reduced.empty() || group.reduced == space.reduced);
-    if (space.full == group.space)
-      return true;
-    return !group.reduced.empty() && space.full == group.keptSpace();
+  /// The position before which `op` may not be computed: that of the last barrier above it.
+  unsigned earliestOf(Operation *op) {
+    unsigned earliest = 0;
+    for (Operation *source : sourcesOf(op)) {
+      auto fusion = dyn_cast<FusionOpInterface>(source);
+      if (fusion && fusion.separatesKernels())
+        earliest = std::max(earliest, position[source]);
+      else if (auto it = groupOf.find(source); it != groupOf.end())
+        earliest = std::max(earliest, groups[it->second].earliest);
+    }
+    return earliest;
   }
 
   int newGroup(Operation *op, bool closed) {
@@ -168,12 +163,13 @@ private:
     group.members.push_back(op);
     group.closed = closed;
     group.minPosition = group.maxPosition = position[op];
+    group.earliest = earliestOf(op);
     if (!closed) {
-      Space space = spaceOf(op);
+      Space space(op);
       group.space = space.full;
       group.reduced = space.reduced;
     }
-    addSources(op, group);
+    group.sources.append(sourcesOf(op));
     groups.push_back(std::move(group));
     return groupOf[op] = groups.size() - 1;
   }
@@ -181,8 +177,9 @@ private:
     Group &group = groups[g];
     group.members.push_back(op);
     group.maxPosition = std::max(group.maxPosition, position[op]);
-    addSources(op, group);
-    Space space = spaceOf(op);
+    group.earliest = std::max(group.earliest, earliestOf(op));
+    group.sources.append(sourcesOf(op));
+    Space space(op);
     if (!space.reduced.empty())
       group.reduced = space.reduced;
     groupOf[op] = g;
@@ -191,7 +188,8 @@ private:
   /// Merges group `other` into `g` where the spaces agree and nothing in between depends on either.
   void tryMerge(int g, int other) {
     Group &a = groups[g], &b = groups[other];
-    if (a.closed || b.closed || a.members.size() + b.members.size() > maxOps)
+    if (a.closed || b.closed || a.members.size() + b.members.size() > maxOps ||
+        a.minPosition < b.earliest || b.minPosition < a.earliest)
       return;
     bool same =
         a.space == b.space && (a.reduced.empty() || b.reduced.empty() || a.reduced == b.reduced);
@@ -227,6 +225,7 @@ private:
     llvm::sort(a.members, [&](Operation *x, Operation *y) { return position[x] < position[y]; });
     a.reduced = reduced;
     a.minPosition = std::min(a.minPosition, b.minPosition);
+    a.earliest = std::max(a.earliest, b.earliest);
     a.maxPosition = std::max(a.maxPosition, b.maxPosition);
     b.members.clear();
   }
@@ -256,13 +255,9 @@ private:
     joinBest(op);
   }
 
-  static bool isColumnSum(const Space &space) {
-    return !space.reduced.empty() && space.reduced.front() == 0 &&
-           space.reduced.back() + 1 < int64_t(space.full.size());
-  }
-
   void joinBest(Operation *op) {
-    Space space = spaceOf(op);
+    Space space(op);
+    const unsigned earliest = earliestOf(op);
     llvm::SmallSetVector<int, 8> candidates;
     for (Value operand : op->getOperands())
       forEachLeaf(operand, [&](Value leaf) {
@@ -278,7 +273,7 @@ private:
       });
     // Sums down the columns of tensors of one shape share a kernel, related or not: they may read
     // the same ones, and each of these kernels has two passes.
-    if (isColumnSum(space))
+    if (space.isColumnSum())
       for (int g = groups.size() - 1; g >= 0; --g) {
         if (groups[g].members.empty() || groups[g].space != space.full ||
             groups[g].reduced != space.reduced)
@@ -302,7 +297,7 @@ private:
     int joined = -1;
     for (int g : order) {
       if (groups[g].members.empty() || groups[g].members.size() >= maxOps ||
-          !spacesAllow(space, groups[g]))
+          !space.fits(groups[g]) || groups[g].minPosition < earliest)
         continue;
       if (!operandsAllow(op, g)) {
         remark::missed(op->getLoc(), remark::RemarkOpts::name("KeptApart").category("form-kernels"))
@@ -328,7 +323,7 @@ private:
   /// space.
   bool reducible(Operation *op, int g) {
     const Group &group = groups[g];
-    Space space = spaceOf(op);
+    Space space(op);
     if (space.reduced.empty() || !group.reduced.empty())
       return true;
     return llvm::all_of(group.members, [&](Operation *member) {

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The text that says what is computed again.
+#ifndef TRAINC_TRANSFORMS_RECOMPUTE_CONFIG_H
+#define TRAINC_TRANSFORMS_RECOMPUTE_CONFIG_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trainc {
+
+struct RecomputeConfig {
+  /// PATTERN:TYPE:COUNT
+  struct Entry {
+    /// As it was written, and the ops of the train dialect that it stands for.
+    std::string text;
+    std::vector<std::string> names;
+    /// 0 nothing, 1 all of it, 2 from the operand of a widening cast on.
+    int type = 1;
+    /// The first ones in program order; -1: all.
+    int64_t count = -1;
+  };
+  /// An opportunity by its number; its type 2 where `compromise`.
+  struct Number {
+    size_t number;
+    bool compromise;
+  };
+  std::vector<Entry> entries;
+  std::vector<Number> selected;
+  int level = 0;
+};
+
+/// Whether `text` is a configuration; else it is a file's name. Patterns and levels have colons,
+/// names of files an ending.
+bool isRecomputeConfig(llvm::StringRef text);
+
+/// Returns what is wrong, with the position (from 1), or "".
+std::string parseRecomputeConfig(llvm::StringRef text, RecomputeConfig &config);
+
+/// The text of a file: a JSON array of strings, each a comma-separated list of entries. Returns
+/// what is wrong, or "".
+std::string readRecomputeFile(llvm::StringRef path, std::string &text);
+
+/// Names of ours, in the order of their distance to `pattern`, at most three.
+std::vector<std::string> nearestPatterns(llvm::StringRef pattern,
+                                         std::vector<std::string> patterns);
+
+/// The composites that hold ops of this name inside: "" where none does.
+llvm::StringRef compositesWith(llvm::StringRef name);
+
+} // namespace trainc
+
+#endif // TRAINC_TRANSFORMS_RECOMPUTE_CONFIG_H

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Lifetimes of activations in the forward pass give the places where one is alive; the names of the
+// ops between two such places are a letter, and layers a word that repeats.
+
+#include "lib/Transforms/Recompute/Layers.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace {
+
+/// An activation from where it is made to where the forward pass reads it last, in positions.
+struct Life {
+  Value value;
+  int first, last;
+  unsigned readers = 0;
+};
+
+/// From one place with one activation to the next.
+struct Segment {
+  Value input;
+  SmallVector<Operation *> ops;
+  /// Equal where the names of the ops are.
+  unsigned letter = 0;
+  /// How many matrix products and the like there are.
+  unsigned costly = 0;
+};
+
+/// `count` times the same `length` segments.
+struct Word {
+  size_t first, length, count;
+};
+
+class LayerFinder {
+public:
+  explicit LayerFinder(const StepGraph &graph) : graph(graph) {}
+
+  std::vector<Layer> run() {
+    collectLives();
+    findWords();
+    dropLongLives();
+    if (words.empty())
+      takeLargeSegments();
+    llvm::sort(words, [](const Word &a, const Word &b) { return a.first < b.first; });
+    std::vector<Layer> layers;
+    for (const Word &word : words)
+      for (size_t i = 0; i < word.count; ++i) {
+        Layer layer;
+        size_t first = word.first + i * word.length, next = first + word.length;
+        layer.input = segments[first].input;
+        if (next < segments.size())
+          layer.output = segments[next].input;
+        for (size_t k = 0; k < word.length; ++k)
+          layer.ops.append(segments[first + k].ops);
+        layers.push_back(std::move(layer));
+      }
+    return layers;
+  }
+
+private:
+  /// The activation that a value is, or is moved from.
+  Value rootOf(Value value) {
+    while (Operation *def = value.getDefiningOp()) {
+      if (!StepGraph::isFree(def))
+        break;
+      Value source;
+      unsigned sources = 0;
+      for (Value operand : def->getOperands())
+        if (graph.isActivation(operand)) {
+          sources += operand != source;
+          source = operand;
+        }
+      if (sources != 1)
+        break;
+      value = source;
+    }
+    return value;
+  }
+
+  void collectLives() {
+    DenseMap<Value, size_t> index;
+    for (Operation *op : graph.forward) {
+      bool active =
+          llvm::any_of(op->getResults(), [&](Value result) { return graph.isActivation(result); });
+      if (!active)
+        continue;
+      if (!StepGraph::isFree(op))
+        ops.push_back(op);
+      const int position = int(ops.size()) - 1;
+      for (Value operand : op->getOperands()) {
+        auto it = index.find(rootOf(operand));
+        if (it == index.end() || StepGraph::isFree(op))
+          continue;
+        lives[it->second].last = position;
+        ++lives[it->second].readers;
+      }
+      for (Value result : op->getResults()) {
+        // What joins several activations without arithmetic is made where it is read.
+        if (rootOf(result) != result || getRank(result) == 0)
+          continue;
+        int made = StepGraph::isFree(op) ? std::max(position, 0) : position;
+        index[result] = lives.size();
+        lives.push_back({result, made, made});
+      }
+    }
+  }
+
+  /// How many are alive behind each position.
+  std::vector<int> countAlive() const {
+    std::vector<int> alive(ops.size() + 1, 0);
+    for (const Life &life : lives)
+      for (int i = life.first; i < life.last; ++i)
+        ++alive[i];
+    return alive;
+  }
+
+  /// Leaves out values that are used all along (an encoder's output) where more ops are in layers
+  /// without them.
+  void dropLongLives() {
+    constexpr unsigned readers = 3;
+    for (size_t i = 0; i < lives.size();) {
+      const Life life = lives[i];
+      if (life.readers < readers || 5 * size_t(life.last - life.first) < ops.size()) {
+        ++i;
+        continue;
+      }
+      size_t before = countCovered();
+      auto keptSegments = segments;
+      auto keptWords = words;
+      lives.erase(lives.begin() + i);
+      findWords();
+      if (countCovered() > before)
+        continue;
+      lives.insert(lives.begin() + i, life);
+      segments = std::move(keptSegments);
+      words = std::move(keptWords);
+      ++i;
+    }
+  }
+  /// Ops in layers.
+  size_t countCovered() const {
+    size_t covered = 0;
+    for (const Word &word : words)
+      for (const Segment &segment : ArrayRef(segments).slice(word.first, word.count * word.length))
+        covered += segment.ops.size();
+    return covered;
+  }
+
+  /// A model of one layer: what has several matrix products in a row, unlike a head.
+  void takeLargeSegments() {
+    for (auto [i, segment] : llvm::enumerate(segments))
+      if (segment.costly > 1)
+        words.push_back({i, 1, 1});
+  }
+
+  void findWords() {
+    segments.clear();
+    words.clear();
+    cut();
+    findWords(0, segments.size());
+  }
+
+  void cut() {
+    std::vector<int> alive = countAlive();
+    std::vector<Value> only(ops.size() + 1);
+    for (const Life &life : lives)
+      for (int i = life.first; i < life.last; ++i)
+        if (alive[i] == 1)
+          only[i] = life.value;
+    Segment segment;
+    llvm::StringMap<unsigned> letters;
+    std::string names;
+    auto end = [&]() {
+      segment.letter = letters.try_emplace(names, letters.size()).first->second;
+      names.clear();
+      segments.push_back(std::move(segment));
+      segment = Segment();
+    };
+    for (auto [position, op] : llvm::enumerate(ops)) {
+      auto cost = dyn_cast<CostOpInterface>(op);
+      segment.ops.push_back(op);
+      names += patternName(op).str() + "+";
+      segment.costly += cost && cost.getRecomputeClass() == RecomputeClass::Costly;
+      if (!only[position])
+        continue;
+      end();
+      segment.input = only[position];
+    }
+    if (!segment.ops.empty())
+      end();
+  }
+
+  /// The word that covers the most of [begin, end), the shortest one; then those beside it.
+  void findWords(size_t begin, size_t end) {
+    Word best{0, 0, 0};
+    for (size_t length = 1; 2 * length <= end - begin; ++length) {
+      for (size_t first = begin; first + 2 * length <= end; ++first) {
+        size_t same = 0;
+        while (first + same + length < end &&
+               segments[first + same].letter == segments[first + same + length].letter)
+          ++same;
+        size_t count = same / length + 1;
+        bool costly = llvm::any_of(ArrayRef(segments).slice(first, length),
+                                   [](const Segment &segment) { return segment.costly > 0; });
+        if (count >= 2 && costly && count * length > best.count * best.length)
+          best = {first, length, count};
+      }
+    }
+    if (!best.count)
+      return;
+    words.push_back(best);
+    findWords(begin, best.first);
+    findWords(best.first + best.count * best.length, end);
+  }
+
+  const StepGraph &graph;
+  SmallVector<Operation *> ops;
+  std::vector<Life> lives;
+  std::vector<Segment> segments;
+  std::vector<Word> words;
+};
+} // namespace
+
+std::vector<Layer> trainc::findLayers(const StepGraph &graph) { return LayerFinder(graph).run(); }

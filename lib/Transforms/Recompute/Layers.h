@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Layers of a model, found by structure: parts that repeat, between places where one tensor is all
+// that is passed on.
+#ifndef TRAINC_TRANSFORMS_RECOMPUTE_LAYERS_H
+#define TRAINC_TRANSFORMS_RECOMPUTE_LAYERS_H
+
+#include "lib/Transforms/Recompute/Opportunities.h"
+
+namespace trainc {
+
+struct Layer {
+  /// What the layer begins with, null: the model's inputs; and what it passes on, null: nothing.
+  mlir::Value input, output;
+  /// Its forward ops, those that move elements left out.
+  llvm::SmallVector<mlir::Operation *> ops;
+};
+
+/// In program order. Layers are repeated groups of segments, of which one at least has a costly op;
+/// a segment ends where only one activation is used behind it, values that are used all along
+/// (an encoder's output) aside. Where nothing repeats, segments with several costly ops.
+std::vector<Layer> findLayers(const StepGraph &graph);
+
+} // namespace trainc
+
+#endif // TRAINC_TRANSFORMS_RECOMPUTE_LAYERS_H
