@@ -2,6 +2,7 @@
 // Numbers expressions, buffers, nodes and kernels, and writes the commands in their order.
 
 #include "lib/Package/ProgramWriter.h"
+#include "lib/Analysis/Lifetimes.h"
 #include "program_generated.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/MapVector.h"
@@ -218,39 +219,22 @@ private:
   //===--------------------------------------------------------------------===//
 
   LogicalResult addFunction(plan::FunctionOp function) {
-    SmallVector<plan::BufferOp> buffers;
-    SmallVector<Operation *> commands;
-    DenseMap<Value, uint32_t> bufferIndex;
-    for (Operation &op : function.getBody().front()) {
-      if (auto buffer = dyn_cast<plan::BufferOp>(op)) {
-        bufferIndex[buffer] = buffers.size();
-        buffers.push_back(buffer);
-      } else {
-        commands.push_back(&op);
-      }
-    }
-    SmallVector<std::pair<int, int>> life(buffers.size(), {-1, -1});
+    FunctionLifetimes lifetimes(function);
     std::vector<Offset<fb::Command>> commandTable;
-    for (auto [position, op] : llvm::enumerate(commands)) {
-      for (Value operand : op->getOperands()) {
-        auto &[first, last] = life[bufferIndex.lookup(operand)];
-        first = first < 0 ? int(position) : first;
-        last = position;
-      }
-      commandTable.push_back(command(op, bufferIndex));
-    }
+    for (Operation *op : lifetimes.commands)
+      commandTable.push_back(command(op, lifetimes.index));
     std::vector<Offset<fb::Buffer>> bufferTable;
     std::vector<uint32_t> outputs;
-    for (auto [buffer, lifetime] : llvm::zip(buffers, life)) {
+    for (const BufferLifetime &life : lifetimes.buffers) {
+      plan::BufferOp buffer = life.buffer;
       FailureOr<int> index = tableIndex(buffer);
       if (failed(index))
         return failure();
-      if (buffer.getSpace() == plan::Space::output)
+      if (life.space == plan::Space::output)
         outputs.push_back(*index);
       bufferTable.push_back(fb::CreateBuffer(
-          out, fb::Space(unsigned(buffer.getSpace())), *index,
-          expression(plan::getBytes(buffer.getType())), std::max(lifetime.first, 0),
-          std::max(lifetime.second, 0), out.CreateString(getNodeName(buffer.getLoc()).str()),
+          out, fb::Space(unsigned(life.space)), *index, expression(life.bytes), life.first,
+          life.last, out.CreateString(getNodeName(buffer.getLoc()).str()),
           int8_t(dtypeOf(getElementTypeOrSelf(buffer.getType())).value_or(fb::DType(-1)))));
     }
     FailureOr<std::vector<Offset<fb::Condition>>> conditions = conditionTable(function);
@@ -361,7 +345,7 @@ private:
     return index;
   }
 
-  Offset<fb::Command> command(Operation *op, DenseMap<Value, uint32_t> &bufferIndex) {
+  Offset<fb::Command> command(Operation *op, const DenseMap<Value, uint32_t> &bufferIndex) {
     std::vector<uint32_t> where = nodesOf(op->getLoc());
     auto ref = [&](Value buffer, uint32_t offset) {
       return fb::Ref(bufferIndex.lookup(buffer), offset);

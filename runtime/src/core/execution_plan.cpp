@@ -169,7 +169,6 @@ private:
   /// Lets what commands on the second lane touch live longer, so that the first lane does not wait
   /// for them to write to the same memory; as far as that costs next to none.
   void giveTime(const std::vector<PlanBuffer> &lifetimes, Plan &memory) {
-    constexpr int64_t smallCost = 32 << 20;
     plan.aside.assign(function.commands.size(), false);
     if (!leavesRoom())
       return;
@@ -182,7 +181,7 @@ private:
           for (uint32_t buffer : buffersOf(function.commands[size_t(i)]))
             longer[buffer].last = std::max(longer[buffer].last, std::min(end, i + delay));
       Plan relaxed = planMemory(longer, alignment);
-      if (relaxed.peak > memory.peak + std::max(memory.peak / 50, smallCost))
+      if (relaxed.peak > memory.peak + roomForOverlap(memory.peak))
         continue;
       memory.peak = relaxed.peak;
       memory.offsets = std::move(relaxed.offsets);

@@ -5,7 +5,6 @@
 
 #include "core/plan.h"
 
-#include <algorithm>
 #include <numeric>
 
 namespace trainrt {

@@ -4,6 +4,7 @@
 #ifndef TRAINRT_CORE_PLAN_H
 #define TRAINRT_CORE_PLAN_H
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -16,6 +17,11 @@ inline constexpr int64_t cudaPlanAlignment = 256;
 /// The next multiple of `alignment`.
 inline constexpr int64_t padded(int64_t bytes, int64_t alignment = planAlignment) {
   return (bytes + alignment - 1) / alignment * alignment;
+}
+
+/// By how much the arena of a GPU may grow so that commands that run beside others delay them less.
+inline constexpr int64_t roomForOverlap(int64_t peak) {
+  return std::max(peak / 50, int64_t(32) << 20);
 }
 
 /// A buffer of `bytes` (>= 0) that is live in commands `first`..`last`, inclusive.

@@ -10,6 +10,8 @@ void registerTestEvaluatePass();
 void registerTestCodegenPass();
 /// `test-group-launches`: makes groups of the launches of plan functions.
 void registerTestGroupLaunchesPass();
+/// `test-lifetimes`: remarks lifetimes of buffers and the size of the arena.
+void registerTestLifetimesPass();
 /// `test-train-to-plan`: makes plan functions of functions without kernels.
 void registerTestTrainToPlanPass();
 /// `test-token-inputs`: remarks which inputs hold tokens or labels.

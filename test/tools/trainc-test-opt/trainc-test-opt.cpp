@@ -15,6 +15,7 @@ int main(int argc, char **argv) {
   trainc::testdialect::registerTestCodegenPass();
   trainc::testdialect::registerTestEvaluatePass();
   trainc::testdialect::registerTestGroupLaunchesPass();
+  trainc::testdialect::registerTestLifetimesPass();
   trainc::testdialect::registerTestTrainToPlanPass();
   trainc::testdialect::registerTestTokenInputsPass();
   return mlir::asMainReturnCode(

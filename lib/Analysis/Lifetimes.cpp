@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Lifetimes from the order of the commands; the arena from the runtime's planner.
+
+#include "lib/Analysis/Lifetimes.h"
+#include "core/plan.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+FunctionLifetimes::FunctionLifetimes(plan::FunctionOp function) : function(function) {
+  for (Operation &op : function.getBody().front()) {
+    if (auto buffer = dyn_cast<plan::BufferOp>(op)) {
+      index[buffer] = buffers.size();
+      buffers.push_back({buffer, plan::getBytes(buffer.getType()), -1, -1, buffer.getSpace()});
+      continue;
+    }
+    for (Value operand : op.getOperands()) {
+      BufferLifetime &life = buffers[index.lookup(operand)];
+      life.last = commands.size();
+      life.first = life.first < 0 ? life.last : life.first;
+    }
+    commands.push_back(&op);
+  }
+  for (BufferLifetime &life : buffers) {
+    life.first = std::max(life.first, 0);
+    life.last = std::max(life.last, 0);
+  }
+}
+
+FailureOr<SmallVector<int64_t, 0>> trainc::evaluateBytes(const FunctionLifetimes &lifetimes,
+                                                         SymbolLookup symbols) {
+  SmallVector<int64_t, 0> bytes;
+  DenseMap<Attribute, int64_t> known; // few buffers have a size of their own
+  for (const BufferLifetime &life : lifetimes.buffers) {
+    auto [it, isNew] = known.try_emplace(life.bytes, 0);
+    if (isNew) {
+      FailureOr<int64_t> value = life.bytes.evaluate(symbols);
+      if (failed(value))
+        return failure();
+      it->second = *value;
+    }
+    bytes.push_back(it->second);
+  }
+  return bytes;
+}
+
+ArenaPeak trainc::getArenaPeak(const FunctionLifetimes &lifetimes, ArrayRef<int64_t> bytes,
+                               bool cuda) {
+  std::vector<trainrt::PlanBuffer> buffers;
+  for (auto [life, size] : llvm::zip_equal(lifetimes.buffers, bytes))
+    if (life.isArena())
+      buffers.push_back({size, life.first, life.last});
+  trainrt::Plan plan =
+      trainrt::planMemory(buffers, cuda ? trainrt::cudaPlanAlignment : trainrt::planAlignment);
+  ArenaPeak peak{plan.peak, plan.lowerBound};
+  if (cuda)
+    peak.planned += trainrt::roomForOverlap(plan.peak);
+  return peak;
+}
+
+FailureOr<ArenaPeak> trainc::getArenaPeak(plan::FunctionOp function, SymbolLookup symbols,
+                                          bool cuda) {
+  FunctionLifetimes lifetimes(function);
+  FailureOr<SmallVector<int64_t, 0>> bytes = evaluateBytes(lifetimes, symbols);
+  if (failed(bytes))
+    return failure();
+  return getArenaPeak(lifetimes, *bytes, cuda);
+}

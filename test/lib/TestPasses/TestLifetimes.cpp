@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `test-lifetimes`: remarks, at each buffer of a plan function, its lifetime and, at the
+// function, how large its arena is where all symbols are `size`.
+#include "test/lib/TestPasses/TestPasses.h"
+
+#include "lib/Analysis/Lifetimes.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+using namespace trainc;
+
+namespace {
+struct TestLifetimes : PassWrapper<TestLifetimes, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TestLifetimes)
+
+  TestLifetimes() = default;
+  TestLifetimes(const TestLifetimes &other) : PassWrapper(other) {}
+  StringRef getArgument() const override { return "test-lifetimes"; }
+  StringRef getDescription() const override { return "finds lifetimes of buffers"; }
+
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<plan::FunctionOp>()) {
+      FunctionLifetimes lifetimes(function);
+      for (const BufferLifetime &life : lifetimes.buffers)
+        plan::BufferOp(life.buffer).emitRemark()
+            << life.bytes.str() << " bytes, commands " << life.first << " to " << life.last;
+      auto all = [&](StringRef) -> std::optional<int64_t> {
+        return size ? std::optional<int64_t>(size) : std::nullopt;
+      };
+      for (bool cuda : {false, true}) {
+        FailureOr<ArenaPeak> peak = getArenaPeak(function, all, cuda);
+        if (failed(peak))
+          function.emitRemark("no sizes");
+        else
+          function.emitRemark() << (cuda ? "cuda: " : "cpu: ") << peak->planned
+                                << " bytes, at least " << peak->lowerBound;
+      }
+    }
+  }
+
+  Option<int64_t> size{*this, "size", llvm::cl::desc("value of all symbols; 0: none")};
+};
+} // namespace
+
+void testdialect::registerTestLifetimesPass() { PassRegistration<TestLifetimes>(); }
