@@ -52,6 +52,8 @@ struct CompileOptions {
   /// What the backward pass computes again: list, level:N, patterns, or a file with patterns; "":
   /// nothing.
   std::string recompute;
+  /// SIZE, FRACTION, fit or fit:SIZE; "": none.
+  std::string memoryBudget;
   int64_t accumulate = 1;
   /// What is told on standard error (docs/inspection.md); warnings that end the compilation.
   trainrt::run::LogLevel logLevel = trainrt::run::LogLevel::info;

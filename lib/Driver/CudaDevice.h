@@ -3,12 +3,15 @@
 #ifndef TRAINC_LIB_DRIVER_CUDADEVICE_H
 #define TRAINC_LIB_DRIVER_CUDADEVICE_H
 
+#include <cstdint>
 #include <string>
 
 namespace trainc {
 
 /// Architecture of the first CUDA device ("sm_90"); "" without a driver or a device.
 std::string findCudaDevice();
+/// Bytes of its memory; 0 without a driver or a device.
+int64_t findCudaMemory();
 
 } // namespace trainc
 

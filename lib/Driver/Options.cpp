@@ -3,6 +3,7 @@
 
 #include "dialects/Train/Optimizer.h"
 #include "lib/Driver/CudaDevice.h"
+#include "lib/Driver/MemoryBudget.h"
 #include "lib/Transforms/Recompute/Config.h"
 #include "trainc/Codegen.h"
 #include "trainc/Driver.h"
@@ -271,6 +272,14 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
         RecomputeConfig config;
         return text == "list" || !isRecomputeConfig(text) ? "" : parseRecomputeConfig(text, config);
       });
+  app.add_option("--memory-budget", options.memoryBudget,
+                 "choose what is computed again so that a step fits: SIZE (40GB) of all memory, "
+                 "FRACTION (0.5) of activations and temporaries, or fit[:SIZE] to find the batch")
+      ->excludes("--recompute")
+      ->check([](const std::string &text) {
+        MemoryBudget budget;
+        return parseMemoryBudget(text, budget);
+      });
   app.add_option("-O", level, "-O0: the exact baseline, no pass that changes what is computed")
       ->check(CLI::IsMember({"0", "1"}));
   std::string logLevel;
@@ -301,9 +310,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   // Options of the interface that this version lacks: refused by name, and not in the help.
   std::string refused;
   for (const char *name :
-       {"--fetch", "--memory-budget", "--offload", "--optimizer-state", "--attention-dropout",
-        "--lora", "--quantize", "--fuse-lora", "--no-fuse-lora", "--report", "--tune",
-        "--tuning-file", "--cache-dir"}) {
+       {"--fetch", "--offload", "--optimizer-state", "--attention-dropout", "--lora", "--quantize",
+        "--fuse-lora", "--no-fuse-lora", "--report", "--tune", "--tuning-file", "--cache-dir"}) {
     auto note = [&refused, name](const std::vector<std::string> &) {
       refused = name;
       return true;
@@ -311,9 +319,10 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
     app.add_option(name, CLI::callback_t(note))->group("")->expected(0, 1);
   }
   // --inference has no loss and no optimizer.
-  for (const char *name : {"--loss", "--optimizer", "--lr", "--betas", "--eps", "--weight-decay",
-                           "--momentum", "--nesterov", "--clip-norm", "--no-decay", "--lr-scale",
-                           "--accumulate", "--trainable", "--freeze", "--recompute"})
+  for (const char *name :
+       {"--loss", "--optimizer", "--lr", "--betas", "--eps", "--weight-decay", "--momentum",
+        "--nesterov", "--clip-norm", "--no-decay", "--lr-scale", "--accumulate", "--trainable",
+        "--freeze", "--recompute", "--memory-budget"})
     app.get_option("--inference")->excludes(app.get_option(name));
   try {
     app.parse(argc, argv);

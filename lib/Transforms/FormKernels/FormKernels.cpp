@@ -6,6 +6,7 @@
 #include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Analysis/StridedViews.h"
 #include "lib/Transforms/FormKernels/Group.h"
+#include "lib/Transforms/FormKernels/Order.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/SetVector.h"
@@ -283,8 +284,7 @@ private:
           candidates.insert(g);
         break;
       }
-    // Scalars share kernels of their own, related or not: a sum over many tensors would otherwise
-    // be a chain of their reductions.
+    // Scalars share kernels, related or not: a sum over many tensors would else be a long chain.
     bool scalar = space.full.empty();
     if (scalar) {
       candidates.remove_if([&](int g) { return !groups[g].space.empty(); });
@@ -319,8 +319,7 @@ private:
         tryMerge(joined, g);
   }
 
-  /// A group that becomes a reduction must not already hold a value of its kept space under another
-  /// space.
+  /// A group that becomes a reduction must not hold a value of its kept space already.
   bool reducible(Operation *op, int g) {
     const Group &group = groups[g];
     Space space(op);
@@ -331,8 +330,7 @@ private:
     });
   }
 
-  /// A view of a value that its readers can compute again is index arithmetic in them; any other
-  /// costs nothing as a view.
+  /// A view of a value that its readers compute again is index arithmetic in them; others are free.
   void assignView(Operation *op) {
     // A constant is a view of nothing.
     if (op->getNumOperands() == 0) {
@@ -546,7 +544,7 @@ private:
   // Emission
   //===--------------------------------------------------------------------===//
 
-  /// Values that a group reads for its op.
+  /// What a group reads for its op.
   void forEachRead(Operation *op, int g, llvm::function_ref<void(Value)> fn) {
     if (groups[g].closed && getFusionRole(op) != FusionRole::Standalone)
       llvm::for_each(op->getOperands(), fn);
@@ -570,18 +568,25 @@ private:
     // Kahn's algorithm; among the ready groups the one that is due first.
     SmallVector<llvm::SmallSetVector<int, 8>> readers(groups.size());
     SmallVector<unsigned> missing(groups.size(), 0);
+    std::vector<GroupRead> reads;
     for (auto [g, group] : llvm::enumerate(groups)) {
       llvm::SmallSetVector<int, 8> sources;
       for (Operation *op : group.members)
         forEachRead(op, g, [&](Value leaf) {
           int source = groupOfValue(leaf);
-          if (source >= 0 && source != int(g))
-            sources.insert(source);
+          if (source < 0 || source == int(g))
+            return;
+          sources.insert(source);
+          // Scalars are made when they are needed, wherever they stand.
+          reads.push_back({source, int(g), getRank(leaf) ? position[leaf.getDefiningOp()] : 0});
         });
       missing[g] = sources.size();
       for (int source : sources)
         readers[source].insert(g);
     }
+    for (const Group &group : groups)
+      priority.push_back(duePosition(group));
+    advanceSources(reads, priority);
     orderUpdates(readers, missing);
     auto later = [&](int a, int b) { return priority[a] > priority[b]; };
     std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
@@ -615,13 +620,17 @@ private:
   using ReaderMap = DenseMap<Value, SmallVector<int>>;
   ReaderMap collectReaders() {
     ReaderMap map;
-    for (auto [g, group] : llvm::enumerate(groups))
+    for (auto [g, group] : llvm::enumerate(groups)) {
+      // Where all is computed in other kernels there is none.
+      if (llvm::all_of(group.members, [&](Operation *op) { return recomputed.contains(op); }))
+        continue;
       for (Operation *op : group.members)
         forEachRead(op, g, [&](Value leaf) {
           SmallVector<int> &list = map[leaf];
           if (list.empty() || list.back() != int(g))
             list.push_back(g);
         });
+    }
     return map;
   }
   /// Groups that read `value`, views of it looked through.
@@ -660,9 +669,6 @@ private:
   /// at once, so that the gradient is freed.
   void orderUpdates(SmallVector<llvm::SmallSetVector<int, 8>> &readers,
                     SmallVector<unsigned> &missing) {
-    priority.clear();
-    for (const Group &group : groups)
-      priority.push_back(duePosition(group));
     DenseMap<std::pair<StringRef, StringRef>, Value> arguments;
     auto text = [](Attribute attr) {
       return attr ? cast<StringAttr>(attr).getValue() : StringRef();

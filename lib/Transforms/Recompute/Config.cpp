@@ -81,12 +81,13 @@ std::string parseEntry(StringRef text, size_t position, RecomputeConfig &config)
   if (fields.size() != 3)
     return at(position, "expected PATTERN:TYPE:COUNT, got '" + text + "'");
   entry.text = fields[0].str();
+  entry.inLayers = fields[0].starts_with("@");
   if (!fields[0].ends_with("+"))
     return at(position,
               "every op of a pattern is followed by '+', as in add+gelu+, got '" + fields[0] + "'");
-  size_t start = position;
+  size_t start = position + entry.inLayers;
   SmallVector<StringRef> names;
-  fields[0].drop_back().split(names, '+');
+  fields[0].drop_front(entry.inLayers).drop_back().split(names, '+');
   for (StringRef name : names) {
     if (name.empty() || !all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
       return at(start, "expected the name of an op, got '" + name + "'");
@@ -131,24 +132,16 @@ std::string trainc::parseRecomputeConfig(StringRef text, RecomputeConfig &config
       return at(6, "expected level 0, 1 or 2, got '" + rest + "'");
     return {};
   }
-  bool numbers = rest.consume_front("select:");
   while (!rest.empty()) {
     size_t position = text.size() - rest.size();
     auto [entry, tail] = rest.split(',');
     if (tail.empty() && rest.ends_with(","))
       return at(text.size() - 1, "nothing follows the comma");
     rest = tail;
-    if (numbers) {
-      bool compromise = entry.consume_back("'");
-      size_t number;
-      if (entry.getAsInteger(10, number))
-        return at(position, "expected the number of an opportunity, got '" + entry + "'");
-      config.selected.push_back({number, compromise});
-    } else if (std::string problem = parseEntry(entry, position, config); !problem.empty()) {
+    if (std::string problem = parseEntry(entry, position, config); !problem.empty())
       return problem;
-    }
   }
-  if (config.entries.empty() && config.selected.empty() && !numbers)
+  if (config.entries.empty())
     return at(0, "expected PATTERN:TYPE:COUNT,..., level:N, list, or a file with patterns");
   return {};
 }

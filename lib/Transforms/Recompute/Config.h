@@ -21,14 +21,10 @@ struct RecomputeConfig {
     int type = 1;
     /// The first ones in program order; -1: all.
     int64_t count = -1;
-  };
-  /// An opportunity by its number; its type 2 where `compromise`.
-  struct Number {
-    size_t number;
-    bool compromise;
+    /// Only those inside layers, whose inputs and outputs are kept.
+    bool inLayers = false;
   };
   std::vector<Entry> entries;
-  std::vector<Number> selected;
   int level = 0;
 };
 

@@ -225,3 +225,13 @@ private:
 } // namespace
 
 std::vector<Layer> trainc::findLayers(const StepGraph &graph) { return LayerFinder(graph).run(); }
+
+llvm::DenseSet<Operation *> trainc::findLayerOps(const StepGraph &graph) {
+  llvm::DenseSet<Operation *> inside;
+  for (const Layer &layer : findLayers(graph)) {
+    inside.insert(layer.ops.begin(), layer.ops.end());
+    if (layer.output)
+      inside.erase(layer.output.getDefiningOp());
+  }
+  return inside;
+}

@@ -20,6 +20,9 @@ struct Layer {
 /// (an encoder's output) aside. Where nothing repeats, segments with several costly ops.
 std::vector<Layer> findLayers(const StepGraph &graph);
 
+/// The ops of all layers, without those whose results a layer passes on.
+llvm::DenseSet<mlir::Operation *> findLayerOps(const StepGraph &graph);
+
 } // namespace trainc
 
 #endif // TRAINC_TRANSFORMS_RECOMPUTE_LAYERS_H

@@ -88,6 +88,10 @@ SmallVector<Value> StepGraph::keptResults(Operation *op) const {
   return kept;
 }
 
+bool trainc::isActivation(const StepGraph &graph, const Opportunity &opportunity) {
+  return llvm::any_of(opportunity.values, [&](Value value) { return graph.isActivation(value); });
+}
+
 DimAttr trainc::bytesOf(Value value) {
   unsigned bits = std::max(8u, getElementType(value).getIntOrFloatBitWidth());
   return getNumElements(value.getType()) * DimAttr::constant(value.getContext(), bits / 8);

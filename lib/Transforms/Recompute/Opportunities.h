@@ -69,6 +69,9 @@ struct Opportunity {
   std::string shape() const;
 };
 
+/// Whether a sample enters a kept value.
+bool isActivation(const StepGraph &graph, const Opportunity &opportunity);
+
 train::DimAttr bytesOf(mlir::Value value);
 /// The name of an op in patterns.
 llvm::StringRef patternName(mlir::Operation *op);

@@ -37,7 +37,7 @@ struct RecomputePass : trainc::impl::RecomputePassBase<RecomputePass> {
     for (auto [entry, found] : llvm::zip(parsed.entries, matched))
       if (!found && failed(explainMiss(entry)))
         return signalPassFailure();
-    if (parsed.level > 0 && !layers)
+    if (parsed.level > 0 && !foundLayers)
       getOperation().emitWarning(
           "recompute: found no layers: no part of the model with a matrix product repeats between "
           "places where one tensor is all that is passed on; --memory-budget needs no layers");
@@ -58,33 +58,33 @@ private:
       patterns.push_back(entry.pattern);
     for (Operation *op : graph.forward)
       names.insert(patternName(op));
-    for (const RecomputeConfig::Number &number : parsed.selected)
-      if (number.number < opportunities.size()) {
-        // The type 2 of an op, where it has one, stands behind its type 1.
-        size_t index = number.number + number.compromise;
-        if (index < opportunities.size() &&
-            opportunities[index].op == opportunities[number.number].op)
-          take(opportunities[index]);
-      }
+    llvm::DenseSet<Operation *> inside = findLayerOps(graph);
     for (auto [index, entry] : llvm::enumerate(parsed.entries))
-      matched[index] = applyEntry(graph, opportunities, entry, take) || matched[index];
-    if (parsed.level > 0)
-      applyLevel(graph, opportunities, parsed.level, take);
+      matched[index] = applyEntry(graph, opportunities, inside, entry, take) || matched[index];
+    foundLayers |= !inside.empty();
+    for (const Opportunity &entry : opportunities)
+      if (parsed.level > int(entry.isCompromise()) && isActivation(graph, entry) &&
+          inside.contains(entry.op) != entry.isCompromise())
+        take(entry);
     rematerialize(graph, again);
   }
 
   bool applyEntry(const StepGraph &graph, ArrayRef<Opportunity> opportunities,
-                  const RecomputeConfig::Entry &entry,
+                  const llvm::DenseSet<Operation *> &inside, const RecomputeConfig::Entry &entry,
                   llvm::function_ref<void(const Opportunity &)> take) {
     std::string pattern = llvm::join(entry.names, "+") + "+";
     std::vector<Opportunity> found;
+    auto isPlace = [&](const Opportunity &candidate) {
+      return !entry.inLayers || inside.contains(candidate.op);
+    };
     for (const Opportunity &candidate : opportunities)
-      if (candidate.pattern == pattern && candidate.isCompromise() == (entry.type == 2))
+      if (candidate.pattern == pattern && candidate.isCompromise() == (entry.type == 2) &&
+          isPlace(candidate))
         found.push_back(candidate);
     // A longer pattern may reach through values that are kept.
     if (found.empty() && entry.type != 2)
       for (const Opportunity &candidate : opportunities) {
-        if (candidate.isCompromise())
+        if (candidate.isCompromise() || !isPlace(candidate))
           continue;
         SmallVector<Operation *> chain = findChain(graph, candidate.op, entry.names);
         if (chain.empty())
@@ -98,24 +98,6 @@ private:
            ArrayRef(found).take_front(entry.count < 0 ? found.size() : entry.count))
         take(chosen);
     return !found.empty();
-  }
-
-  void applyLevel(const StepGraph &graph, ArrayRef<Opportunity> opportunities, int level,
-                  llvm::function_ref<void(const Opportunity &)> take) {
-    llvm::DenseSet<Operation *> inside;
-    for (const Layer &layer : findLayers(graph)) {
-      ++layers;
-      inside.insert(layer.ops.begin(), layer.ops.end());
-      if (layer.output)
-        inside.erase(layer.output.getDefiningOp());
-    }
-    for (const Opportunity &entry : opportunities) {
-      bool activation =
-          llvm::any_of(entry.values, [&](Value value) { return graph.isActivation(value); });
-      if (activation && inside.contains(entry.op) != entry.isCompromise() &&
-          (level == 2 || !entry.isCompromise()))
-        take(entry);
-    }
   }
 
   /// Why a pattern matched nothing.
@@ -152,6 +134,6 @@ private:
   std::vector<bool> matched;
   std::vector<std::string> patterns;
   llvm::StringSet<> names;
-  size_t layers = 0;
+  bool foundLayers = false;
 };
 } // namespace

@@ -17,7 +17,7 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
       instead; 0 leaves it alone. COUNT is how many, in program order, -1 for all. The last entry of a pattern counts.
     - `level:1`: all within layers; what is kept is each layer's input. Layers are the repeated parts between places
       where one tensor is all that is passed on. `level:2`: type 2 also where a value is kept.
-    - `select:N,...`: opportunities by number, as `trainc --recompute list` counts them, N' for the type 2 of N.
+    A pattern with `@` in front takes those inside layers only, none that a layer begins or ends with.
 
     What is computed again is a copy of the ops in front of their first reader in the backward pass. It reads kept
     values through `train.barrier`, so that neither CSE nor the forming of kernels undoes it. Random numbers have
@@ -37,7 +37,7 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
   let options = [
-    Option<"config", "config", "std::string", "\"level:1\"", "PATTERN:TYPE:COUNT,..., level:0|1|2 or select:N,...">,
+    Option<"config", "config", "std::string", "\"level:1\"", "PATTERN:TYPE:COUNT,... or level:0|1|2">,
   ];
 }
 

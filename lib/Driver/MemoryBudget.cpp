@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A knapsack: opportunities in the order of what a byte costs, as many as are needed, judged by
+// schedules. Opportunities of one pattern cost the same and are taken in program order, since what
+// is made first is kept longest.
+
+#include "lib/Driver/MemoryBudget.h"
+
+#include "lib/Transforms/Recompute/Layers.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+std::string trainc::describeBytes(int64_t bytes) {
+  static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = double(bytes);
+  unsigned unit = 0;
+  for (; std::abs(value) >= 1024 && unit + 1 < std::size(units); ++unit)
+    value /= 1024;
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format(unit ? "%.2f" : "%.0f", value) << " "
+                                 << units[unit];
+  return text;
+}
+
+std::string trainc::parseMemoryBudget(StringRef text, MemoryBudget &budget) {
+  budget = MemoryBudget();
+  StringRef size = text;
+  if (size.consume_front("fit")) {
+    budget.fit = true;
+    if (size.empty())
+      return {};
+    if (!size.consume_front(":"))
+      return "expected fit or fit:SIZE, got '" + text.str() + "'";
+  }
+  static constexpr std::pair<StringLiteral, double> units[] = {
+      {"KIB", 1024.}, {"MIB", 1048576.}, {"GIB", 1073741824.}, {"TIB", 1099511627776.},
+      {"KB", 1e3},    {"MB", 1e6},       {"GB", 1e9},          {"TB", 1e12},
+      {"K", 1024.},   {"M", 1048576.},   {"G", 1073741824.},   {"B", 1.}};
+  double factor = 0, value = 0;
+  std::string upper = size.upper();
+  StringRef number = upper;
+  for (auto &[name, unit] : units)
+    if (!factor && number.consume_back(name))
+      factor = unit;
+  if (number.trim().getAsDouble(value) || !(value > 0) || value * std::max(factor, 1.) > 1e18)
+    return "expected a size such as 40GB or 512MiB, or a fraction above 0 and at most 1, got '" +
+           text.str() + "'";
+  if (!factor && !budget.fit && value <= 1)
+    budget.fraction = value;
+  else
+    budget.bytes = int64_t(value * std::max(factor, 1.));
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Costs
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What the model takes a processor to do in a second; only proportions decide.
+struct Speed {
+  double flops, bytes;
+};
+Speed speedOf(bool cuda, bool lowPrecision) {
+  if (!cuda)
+    return {1e11, 2e10};
+  return lowPrecision ? Speed{5e14, 3e12} : Speed{4e13, 3e12};
+}
+
+double secondsOf(Operation *op, const SymbolBounds &symbols, Speed speed) {
+  if (StepGraph::isFree(op))
+    return 0;
+  double flops = 0, bytes = 0;
+  auto cost = dyn_cast<CostOpInterface>(op);
+  flops = double(
+      symbols.evaluate(cost ? cost.getFlops() : train::detail::elementCount(op)).value_or(0));
+  for (Value operand : op->getOperands())
+    bytes += double(symbols.evaluate(bytesOf(operand)).value_or(0));
+  for (Value result : op->getResults())
+    bytes += double(symbols.evaluate(bytesOf(result)).value_or(0));
+  bool costly = cost && cost.getRecomputeClass() == RecomputeClass::Costly;
+  return std::max(costly ? flops / speed.flops : 0., bytes / speed.bytes);
+}
+
+/// Opportunities of one pattern.
+struct Class {
+  std::string entry;
+  size_t count = 0;
+  double seconds = 0, saved = 0;
+};
+
+class Search {
+public:
+  Search(MemoryTrials &trials, bool cuda, bool lowPrecision)
+      : trials(trials), speed(speedOf(cuda, lowPrecision)), graph(trials.step()) {
+    opportunities = findOpportunities(graph);
+    inside = findLayerOps(graph);
+  }
+
+  LogicalResult choose(int64_t limit, const SymbolBounds &symbols, BudgetChoice &choice,
+                       int64_t &minimum) {
+    collect(symbols);
+    FailureOr<int64_t> plain = trials.liveBytes("", symbols);
+    if (failed(plain))
+      return failure();
+    choice = BudgetChoice();
+    choice.plainLive = choice.live = minimum = *plain;
+    for (Operation &op : trials.step().getBody().front().without_terminator())
+      choice.plainSeconds += secondsOf(&op, symbols, speed);
+    if (*plain <= limit)
+      return success();
+    choice.leastSeconds = leastSeconds(double(*plain - limit));
+
+    // The first classes, as few as do.
+    std::vector<size_t> counts(classes.size(), 0);
+    size_t low = 0, high = classes.size();
+    auto live = [&](ArrayRef<size_t> counts) {
+      return trials.liveBytes(configOf(counts), symbols);
+    };
+    auto firstClasses = [&](size_t number) {
+      std::vector<size_t> first(classes.size(), 0);
+      for (size_t i = 0; i < number; ++i)
+        first[i] = classes[i].count;
+      return first;
+    };
+    FailureOr<int64_t> all = live(firstClasses(high));
+    if (failed(all))
+      return failure();
+    if (*all > limit) {
+      // More is not always less: what is computed again is alive, too.
+      size_t best = high;
+      minimum = std::min(*all, *plain);
+      for (size_t number = 1; number < classes.size(); ++number) {
+        FailureOr<int64_t> bytes = live(firstClasses(number));
+        if (failed(bytes))
+          return failure();
+        if (*bytes < minimum) {
+          minimum = *bytes;
+          best = number;
+        }
+        if (*bytes <= limit)
+          break;
+      }
+      if (minimum > limit)
+        return success();
+      high = best;
+    } else {
+      while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        FailureOr<int64_t> bytes = live(firstClasses(middle));
+        if (failed(bytes))
+          return failure();
+        (*bytes <= limit ? high : low) = middle;
+      }
+    }
+    counts = firstClasses(high);
+    // Of the last class as few as do; then what turns out not to be needed at all.
+    if (failed(shrink(counts, high - 1, limit, symbols)))
+      return failure();
+    for (size_t i = high; i-- > 0;) {
+      std::vector<size_t> fewer = counts;
+      fewer[i] = 0;
+      FailureOr<int64_t> bytes = live(fewer);
+      if (failed(bytes))
+        return failure();
+      if (*bytes <= limit)
+        counts = fewer;
+    }
+    FailureOr<int64_t> bytes = live(counts);
+    if (failed(bytes))
+      return failure();
+    choice.config = configOf(counts);
+    choice.live = minimum = *bytes;
+    for (auto [entry, count] : llvm::zip(classes, counts)) {
+      choice.seconds += entry.seconds * double(count) / double(entry.count);
+      choice.recomputed += count;
+    }
+    return success();
+  }
+
+private:
+  /// Classes by what a byte costs.
+  void collect(const SymbolBounds &symbols) {
+    classes.clear();
+    std::map<std::string, size_t> known;
+    for (const Opportunity &opportunity : opportunities) {
+      if (opportunity.isCompromise() || !trainc::isActivation(graph, opportunity) ||
+          (!inside.empty() && !inside.contains(opportunity.op)))
+        continue;
+      auto [it, isNew] = known.try_emplace(opportunity.pattern, classes.size());
+      if (isNew)
+        classes.push_back({(inside.empty() ? "" : "@") + opportunity.pattern});
+      Class &entry = classes[it->second];
+      ++entry.count;
+      entry.saved += double(symbols.evaluate(opportunity.savedBytes()).value_or(0));
+      for (Operation *op : opportunity.ops)
+        entry.seconds += secondsOf(op, symbols, speed);
+    }
+    llvm::sort(classes, [](const Class &a, const Class &b) {
+      double left = a.seconds * b.saved, right = b.seconds * a.saved;
+      return left != right ? left < right : a.entry < b.entry;
+    });
+  }
+
+  /// The least time in which `bytes` can be freed: parts of classes were allowed, and everything
+  /// that is freed counted.
+  double leastSeconds(double bytes) const {
+    double seconds = 0;
+    for (const Class &entry : classes) {
+      double part = entry.saved > 0 ? std::min(1., bytes / entry.saved) : 0;
+      seconds += part * entry.seconds;
+      bytes -= part * entry.saved;
+      if (bytes <= 0)
+        break;
+    }
+    return seconds;
+  }
+
+  std::string configOf(ArrayRef<size_t> counts) const {
+    std::string text;
+    for (auto [entry, count] : llvm::zip(classes, counts))
+      if (count)
+        text += (text.empty() ? "" : ",") + entry.entry +
+                ":1:" + (count == entry.count ? "-1" : std::to_string(count));
+    return text;
+  }
+
+  /// The fewest of class `index` with which the step fits.
+  LogicalResult shrink(std::vector<size_t> &counts, size_t index, int64_t limit,
+                       const SymbolBounds &symbols) {
+    size_t low = 0, high = counts[index];
+    while (high - low > 1) {
+      counts[index] = (low + high) / 2;
+      FailureOr<int64_t> bytes = trials.liveBytes(configOf(counts), symbols);
+      if (failed(bytes))
+        return failure();
+      (*bytes <= limit ? high : low) = counts[index];
+    }
+    counts[index] = high;
+    return success();
+  }
+
+  MemoryTrials &trials;
+  Speed speed;
+  StepGraph graph;
+  std::vector<Opportunity> opportunities;
+  llvm::DenseSet<Operation *> inside;
+  std::vector<Class> classes;
+};
+} // namespace
+
+LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &budget, bool cuda,
+                                      bool lowPrecision, SymbolBounds &symbols,
+                                      int64_t largestBatch, BudgetChoice &choice,
+                                      std::string &problem) {
+  Search search(trials, cuda, lowPrecision);
+  std::vector<int64_t> batches = {0};
+  if (budget.fit) {
+    batches = {largestBatch};
+    for (int64_t power = int64_t(llvm::bit_floor(uint64_t(largestBatch))); power; power /= 2)
+      for (int64_t batch : {power, power / 4 * 3})
+        if (batch && batch < batches.back())
+          batches.push_back(batch);
+  }
+  double best = 0;
+  for (int64_t batch : batches) {
+    if (batch)
+      symbols.values[symbols.batch] = batch;
+    const int64_t fixed = trials.fixedBytes(symbols);
+    int64_t limit = budget.bytes - fixed, minimum = 0;
+    if (budget.fraction > 0) {
+      FailureOr<int64_t> plain = trials.liveBytes("", symbols);
+      if (failed(plain))
+        return failure();
+      limit = int64_t(double(*plain) * budget.fraction);
+    }
+    BudgetChoice candidate;
+    if (failed(search.choose(limit, symbols, candidate, minimum)))
+      return failure();
+    if (minimum > limit) {
+      problem = "the least that a step can do with is " + describeBytes(minimum + fixed) + ": " +
+                describeBytes(fixed) + " of parameters, state and inputs, and " +
+                describeBytes(minimum) + " of activations and temporaries (without recompute: " +
+                describeBytes(candidate.plainLive) + ")";
+      continue;
+    }
+    candidate.batch = batch;
+    candidate.peak = candidate.live + fixed;
+    candidate.plainPeak = candidate.plainLive + fixed;
+    double rate =
+        double(std::max<int64_t>(batch, 1)) / (candidate.plainSeconds + candidate.seconds);
+    if (rate > best) {
+      best = rate;
+      choice = candidate;
+    }
+  }
+  choice.trials = trials.count();
+  if (best > 0)
+    problem.clear();
+  if (best > 0 && choice.batch)
+    symbols.values[symbols.batch] = choice.batch;
+  return success();
+}
+
+void trainc::printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecision,
+                                const SymbolBounds &symbols, llvm::raw_ostream &out) {
+  StepGraph graph(trials.step());
+  std::vector<Opportunity> opportunities = findOpportunities(graph);
+  const Speed speed = speedOf(cuda, lowPrecision);
+  const bool numbers = symbols.unbound().empty();
+  struct Row {
+    const Opportunity *first;
+    std::map<std::string, size_t> shapes;
+    std::vector<const Opportunity *> all;
+  };
+  std::vector<Row> rows;
+  std::map<std::pair<std::string, bool>, size_t> known;
+  for (const Opportunity &opportunity : opportunities) {
+    auto [it, isNew] =
+        known.try_emplace({opportunity.pattern, opportunity.isCompromise()}, rows.size());
+    if (isNew)
+      rows.push_back({&opportunity, {}, {}});
+    ++rows[it->second].shapes[opportunity.shape()];
+    rows[it->second].all.push_back(&opportunity);
+  }
+  out << "MemoryAlleviation Summary:\n\tUser config:\n\tlist\n\t" << std::string(33, '=') << "\n";
+  int64_t plain = numbers ? trials.liveBytes("", symbols).value_or(0) : 0;
+  for (const Row &row : rows) {
+    const bool compromise = row.first->isCompromise();
+    out << "\tSubgraph: " << row.first->pattern
+        << "\n\t\tAlleviationType: Disabled\n\t\tPatterns: \n";
+    for (auto &[shape, count] : row.shapes)
+      out << "\t\t\tPatternShape:" << shape << "\tFrequency:" << count << "\n";
+    DimAttr saved = DimAttr::constant(graph.function.getContext(), 0), flops = saved;
+    double seconds = 0;
+    for (const Opportunity *opportunity : row.all) {
+      saved = saved + opportunity->savedBytes();
+      flops = flops + opportunity->flops();
+      for (Operation *op : opportunity->ops)
+        seconds += numbers ? secondsOf(op, symbols, speed) : 0;
+    }
+    out << "\t\tConfig: " << row.first->pattern << (compromise ? ":2:-1" : ":1:-1")
+        << "\n\t\tSaved bytes: " << saved.str();
+    if (numbers)
+      out << " = " << describeBytes(symbols.evaluate(saved).value_or(0));
+    out << "\n\t\tFLOPs: " << flops.str();
+    if (numbers) {
+      out << " = " << llvm::format("%.3g", double(symbols.evaluate(flops).value_or(0)))
+          << ", about " << llvm::format("%.3g", seconds * 1e3) << " ms";
+      auto live = trials.liveBytes(row.first->pattern + (compromise ? ":2:-1" : ":1:-1"), symbols);
+      if (succeeded(live))
+        out << "\n\t\tActivations and temporaries: " << describeBytes(plain) << " -> "
+            << describeBytes(*live);
+    }
+    out << "\n\t" << std::string(32, '-') << "\n";
+  }
+  out << "\t" << std::string(33, '=') << "\n";
+  if (!numbers)
+    out << "\tNumbers need sizes: --dim " << llvm::join(symbols.unbound(), "=N --dim ") << "=N\n";
+}

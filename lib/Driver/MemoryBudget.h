@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What to compute again so that a step fits: --memory-budget, and the table of --recompute list.
+#ifndef TRAINC_LIB_DRIVER_MEMORYBUDGET_H
+#define TRAINC_LIB_DRIVER_MEMORYBUDGET_H
+
+#include "lib/Driver/MemoryTrials.h"
+
+namespace trainc {
+
+/// Of --memory-budget.
+struct MemoryBudget {
+  /// Of all that the runtime holds, in bytes; 0: not given (with `fit`: the device's).
+  int64_t bytes = 0;
+  /// Of the activations and temporaries without recompute.
+  double fraction = 0;
+  /// The batch is to be chosen, too.
+  bool fit = false;
+};
+/// SIZE (40GB, 512MiB, 1e9), FRACTION (0 < F <= 1), fit or fit:SIZE. Returns what is wrong, or "".
+std::string parseMemoryBudget(llvm::StringRef text, MemoryBudget &budget);
+
+struct BudgetChoice {
+  /// For the pass `recompute`; "": nothing is computed again.
+  std::string config;
+  /// The step's peak with it, without recompute, and of the activations and temporaries in these.
+  int64_t peak = 0, plainPeak = 0, live = 0, plainLive = 0;
+  /// What it costs a step, and the least that any choice must cost, in seconds of the model.
+  double seconds = 0, leastSeconds = 0, plainSeconds = 0;
+  size_t recomputed = 0, trials = 0;
+  int64_t batch = 0;
+};
+
+/// The cheapest set of opportunities with which the peak is at most the budget's. `problem` says
+/// why there is none. `symbols` has numbers for all sizes; with `fit` the batch is set in it, at
+/// most `largestBatch`.
+mlir::LogicalResult chooseForBudget(MemoryTrials &trials, const MemoryBudget &budget, bool cuda,
+                                    bool lowPrecision, SymbolBounds &symbols, int64_t largestBatch,
+                                    BudgetChoice &choice, std::string &problem);
+
+/// Prints the opportunities of the step in ONNX Runtime's form, with what they save and cost; and
+/// numbers where `symbols` has them.
+void printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecision,
+                        const SymbolBounds &symbols, llvm::raw_ostream &out);
+
+/// "3.4 GiB"
+std::string describeBytes(int64_t bytes);
+
+} // namespace trainc
+
+#endif // TRAINC_LIB_DRIVER_MEMORYBUDGET_H
