@@ -7,12 +7,11 @@
 #include "lib/Conversion/TrainToPlan/GroupLaunches.h"
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
 #include "lib/Driver/CrashGuard.h"
-#include "lib/Driver/CudaDevice.h"
 #include "lib/Driver/Diagnostics.h"
 #include "lib/Driver/Initialization.h"
-#include "lib/Driver/MemoryBudget.h"
 #include "lib/Driver/OptimizerChoice.h"
 #include "lib/Driver/PadTokens.h"
+#include "lib/Driver/RecomputeChoice.h"
 #include "lib/Driver/Remarks.h"
 #include "lib/Driver/Reproducer.h"
 #include "lib/Driver/SaveKernels.h"
@@ -20,8 +19,6 @@
 #include "lib/Package/Identity.h"
 #include "lib/Package/Package.h"
 #include "lib/Package/ProgramWriter.h"
-#include "lib/Transforms/Recompute/Config.h"
-#include "lib/Transforms/Recompute/Recompute.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -34,7 +31,6 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 #include <chrono>
-#include <unistd.h>
 
 using namespace mlir;
 using namespace trainc;
@@ -152,106 +148,9 @@ private:
           delete pm;
           if (!succeeded)
             return int(ExitInternal);
-          return phase == "graph" ? recompute() : int(ExitSuccess);
+          return phase == "graph" ? applyRecompute(*module, options, log) : int(ExitSuccess);
         },
         buildAll);
-  }
-
-  /// What --recompute and --memory-budget ask for; patterns and sizes are known only now.
-  int recompute() {
-    RecomputePassOptions pass;
-    pass.config = options.recompute;
-    if (options.recompute == "list")
-      return listOpportunities();
-    if (!options.memoryBudget.empty())
-      if (int code = chooseRecompute(pass.config))
-        return code;
-    if (pass.config.empty())
-      return ExitSuccess;
-    if (!isRecomputeConfig(pass.config)) {
-      pass.config.clear();
-      if (std::string problem = readRecomputeFile(options.recompute, pass.config);
-          !problem.empty()) {
-        llvm::errs() << options.model << ": error: --recompute: " << problem << "\n";
-        return ExitInput;
-      }
-    }
-    PassManager pm(&context, ModuleOp::getOperationName());
-    pm.addPass(createRecomputePass(pass));
-    return succeeded(pm.run(*module)) ? ExitSuccess : ExitInput;
-  }
-
-  bool lowPrecision() const {
-    return options.graph.precision != Precision::Graph &&
-           options.graph.precision != Precision::TF32;
-  }
-
-  int listOpportunities() {
-    MemoryTrials trials(*module, options);
-    if (trials.functions().empty())
-      return ExitSuccess;
-    printOpportunities(trials, options.cuda, lowPrecision(), SymbolBounds(*module), llvm::outs());
-    options.stopAfter = "graph";
-    return ExitSuccess;
-  }
-
-  int chooseRecompute(std::string &config) {
-    MemoryBudget budget;
-    parseMemoryBudget(options.memoryBudget, budget);
-    auto fail = [&](const llvm::Twine &what) {
-      llvm::errs() << options.model << ": error: --memory-budget " << options.memoryBudget << ": "
-                   << what << "\n";
-      return int(ExitInput);
-    };
-    if (budget.fit && !budget.bytes)
-      budget.bytes = options.cuda ? findCudaMemory() : physicalMemory();
-    if (budget.fit && !budget.bytes)
-      return fail("no device here whose memory could be filled; name its size: fit:40GB");
-    SymbolBounds symbols(*module);
-    int64_t largestBatch = 0;
-    if (budget.fit) {
-      auto symbol = module->lookupSymbol<train::SymbolOp>(symbols.batch);
-      if (!symbol || !symbol.getMax())
-        return fail("the largest batch to consider is not given; name it: --dim " +
-                    (symbols.batch.empty() ? "batch" : symbols.batch) + "=1..N");
-      largestBatch = *symbol.getMax();
-      symbols.values[symbols.batch] = largestBatch;
-    }
-    if (std::vector<std::string> unbound = symbols.unbound(); !unbound.empty())
-      return fail("sizes have no number: --dim " + llvm::join(unbound, "=N --dim ") + "=N");
-    MemoryTrials trials(*module, options);
-    if (trials.functions().empty())
-      return fail("the model has no training step of its own");
-    Clock::time_point begin = Clock::now();
-    BudgetChoice choice;
-    std::string problem;
-    if (failed(chooseForBudget(trials, budget, options.cuda, lowPrecision(), symbols, largestBatch,
-                               choice, problem)))
-      return ExitInternal;
-    if (!problem.empty())
-      return fail(problem);
-    config = choice.config;
-    auto &out = log.info();
-    out << "memory: " << describeBytes(choice.plainPeak) << " without recompute, "
-        << describeBytes(choice.peak) << " with " << choice.recomputed << " values computed again, "
-        << llvm::format("%.1f", 100 * share(choice.seconds, choice))
-        << " % more time by the model; at least "
-        << llvm::format("%.1f", 100 * share(choice.leastSeconds, choice)) << " % (gap "
-        << llvm::format("%.1f",
-                        100 * (share(choice.seconds, choice) - share(choice.leastSeconds, choice)))
-        << " % of a step); " << choice.trials << " schedules in "
-        << llvm::format("%.1f", secondsSince(begin)) << " s\n";
-    if (budget.fit)
-      log.info() << "memory: batch " << choice.batch << " has the best predicted rate\n";
-    if (!config.empty())
-      log.info() << "memory: the same as --recompute '" << config << "'\n";
-    return ExitSuccess;
-  }
-  static double share(double seconds, const BudgetChoice &choice) {
-    return choice.plainSeconds > 0 ? seconds / choice.plainSeconds : 0;
-  }
-  static int64_t physicalMemory() {
-    return int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   }
 
   /// What the package offers, from the functions while they are functions.

@@ -17,8 +17,7 @@ struct GroupRead {
 
 /// Makes kernels due no later than those that read them, as far as what is read is made by then in
 /// program order. `due`: smaller is earlier.
-inline void advanceSources(llvm::ArrayRef<GroupRead> reads,
-                           llvm::SmallVectorImpl<unsigned> &due) {
+inline void advanceSources(llvm::ArrayRef<GroupRead> reads, llvm::SmallVectorImpl<unsigned> &due) {
   llvm::SmallVector<llvm::SmallVector<const GroupRead *>, 0> above(due.size());
   llvm::SmallVector<int> work;
   for (const GroupRead &read : reads) {

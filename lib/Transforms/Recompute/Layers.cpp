@@ -61,6 +61,16 @@ public:
   }
 
 private:
+  /// An activation, or what the model is given as one: an input of floats.
+  bool flows(Value value) const {
+    if (graph.isActivation(value))
+      return true;
+    Operation *def = value.getDefiningOp();
+    if (def)
+      return StepGraph::isFree(def) && def->getNumOperands() == 1 && flows(def->getOperand(0));
+    return graph.isInput(value) && isa<FloatType>(getElementType(value));
+  }
+
   /// The activation that a value is, or is moved from.
   Value rootOf(Value value) {
     while (Operation *def = value.getDefiningOp()) {
@@ -69,7 +79,7 @@ private:
       Value source;
       unsigned sources = 0;
       for (Value operand : def->getOperands())
-        if (graph.isActivation(operand)) {
+        if (flows(operand)) {
           sources += operand != source;
           source = operand;
         }
@@ -82,6 +92,11 @@ private:
 
   void collectLives() {
     DenseMap<Value, size_t> index;
+    for (BlockArgument argument : graph.function.getArguments())
+      if (flows(argument)) {
+        index[argument] = lives.size();
+        lives.push_back({argument, 0, 0});
+      }
     for (Operation *op : graph.forward) {
       bool active =
           llvm::any_of(op->getResults(), [&](Value result) { return graph.isActivation(result); });

@@ -33,6 +33,10 @@ public:
   bool isActivation(mlir::Value value) const {
     return varied.contains(value) && sampled.contains(value);
   }
+  /// An argument that samples give.
+  bool isInput(mlir::Value value) const {
+    return !value.getDefiningOp() && sampled.contains(value);
+  }
   /// Moves elements only: part of what reads it, never kept.
   static bool isFree(mlir::Operation *op);
   /// Whether the backward pass has the value anyway.

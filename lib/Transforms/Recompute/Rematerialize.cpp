@@ -48,8 +48,18 @@ private:
       return copy;
     Operation *def = value.getDefiningOp();
     IRMapping mapping;
-    for (Value operand : def->getOperands())
+    bool differs = false;
+    for (Value operand : def->getOperands()) {
       mapping.map(operand, operandOf(operand));
+      differs |= mapping.lookup(operand) != operand;
+    }
+    // Else the copy would be the same op.
+    if (!differs)
+      for (Value operand : def->getOperands())
+        if (getRank(operand) > 0) {
+          mapping.map(operand, barrierOf(operand));
+          break;
+        }
     Operation *copy = builder.clone(*def, mapping);
     copies += again.contains(def);
     for (auto [from, to] : llvm::zip(def->getResults(), copy->getResults()))
@@ -63,9 +73,12 @@ private:
     Operation *def = value.getDefiningOp();
     if (again.contains(def) || StepGraph::isFree(def))
       return copyOf(value);
+    return barrierOf(value);
+  }
+  Value barrierOf(Value value) {
     Value &kept = replacement[value];
     if (!kept)
-      kept = TrainBuilder(builder, def->getLoc()).barrier(value);
+      kept = TrainBuilder(builder, value.getLoc()).barrier(value);
     return kept;
   }
 

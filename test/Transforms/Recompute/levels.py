@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Prints @forward of a model with `--layers N` residual blocks, pre-norm or `--post` norm, in the train dialect.
+
+Each block is a softmax between two matrix products and a product with GELU. `--encoder` adds a value that every
+block reads, as decoders read an encoder's output.
+"""
+
+import argparse
+
+options = argparse.ArgumentParser()
+options.add_argument("--layers", type=int, default=3)
+options.add_argument("--post", action="store_true")
+options.add_argument("--encoder", action="store_true")
+options = options.parse_args()
+
+T = "tensor<?x8xf32, #train.dims<batch, 8>>"
+W = "tensor<8x8xf32>"
+V = "tensor<8xf32>"
+S = "tensor<?xf32, #train.dims<batch>>"
+body, arguments = [], [f'%x: {T} {{train.name = "x", train.role = "input"}}']
+count = 0
+
+
+def parameter(kind):
+    name = f"w{len(arguments)}"
+    arguments.append(f'%{name}: {kind} {{train.name = "{name}", train.role = "parameter", train.trainable}}')
+    return "%" + name
+
+
+def op(text):
+    global count
+    count += 1
+    body.append(f"    %v{count} = {text}")
+    return f"%v{count}"
+
+
+def linear(x):
+    return op(f"train.matmul {x}, {parameter(W)} : {T}, {W} -> {T}")
+
+
+def add(x, y):
+    return op(f"train.add {x}, {y} : {T}")
+
+
+def norm(x):
+    global count
+    count += 1
+    body.append(
+        f"    %v{count}, %m{count}, %r{count} = train.layer_norm {x}, {parameter(V)}, {parameter(V)} "
+        f"{{axis = 1 : i64, epsilon = 1.0e-5 : f64}} : ({T}, {V}, {V}) -> ({T}, {S}, {S})"
+    )
+    return f"%v{count}"
+
+
+def block(x, memory):
+    inner = linear(x if options.post else norm(x))
+    if memory:
+        inner = add(inner, linear(memory))
+    inner = linear(op(f"train.softmax {inner} axis = 1 : {T}"))
+    x = add(x, inner)
+    x = norm(x) if options.post else x
+    inner = linear(x if options.post else norm(x))
+    x = add(x, linear(op(f"train.gelu {inner} : {T}")))
+    return norm(x) if options.post else x
+
+
+memory = linear("%x") if options.encoder else None
+x = linear(memory or "%x")
+for _ in range(options.layers):
+    x = block(x, memory)
+x = linear(norm(x))
+loss = op(f"train.reduce sum {x} axes = [0, 1] : {T} -> tensor<f32>")
+print('module {\n  train.symbol @batch min 1 input "x" axis 0')
+print(f"  func.func @forward({', '.join(arguments)})")
+print('      -> (tensor<f32> {train.name = "loss", train.role = "loss"}) {')
+print("\n".join(body))
+print(f"    return {loss} : tensor<f32>\n  }}\n}}")

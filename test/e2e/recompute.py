@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Recompute: `recompute.py TRAINC TRAINC_RUN MODELS MAKE_ONNX`.
+
+Losses of three steps and all gradients are the same bits with and without recompute, by level, pattern and budget, on
+exported models; packed steps and accumulation included. On models of 6, 12 and 24 layers of pre-norm, post-norm and
+parallel blocks, the arena at level:1 is at most the layers' inputs and what a model of one layer takes, plus 5 %.
+"""
+
+import concurrent.futures
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+MODELS = ["gpt2-dropout", "bert-mlm", "deberta-cls", "llama", "t5", "bert-joint", "mixtral", "unet"]
+BATCH, TOKENS, WIDTH = 4, 16, 8
+
+
+def run(command, expect=0):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=300)
+    if done.returncode != expect:
+        sys.exit(f"{command}: exit {done.returncode}, expected {expect}\n{done.stderr[-3000:]}")
+    return done
+
+
+def events(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+class Runner:
+    def __init__(self, trainc, trainc_run, scratch):
+        self.trainc, self.trainc_run, self.scratch = trainc, trainc_run, scratch
+
+    def compile(self, model, name, *options):
+        package = self.scratch / f"{name}.tpk"
+        run([self.trainc, model, "-o", package, "--target", "cpu:native", *options])
+        return package
+
+    def results(self, package, data, *options):
+        """Losses of three steps and the gradients' bytes."""
+        command = [self.trainc_run, package, "--data", data, "--log-format", "json", "--batch-size", "2", *options]
+        losses = [e["loss"] for e in events(run([*command, "--steps", "3"]).stdout) if "event" not in e]
+        gradients = package.with_suffix(".safetensors")
+        run([*command, "--dump-gradients", gradients])
+        return losses, gradients.read_bytes()
+
+    def arena(self, package, data):
+        command = [self.trainc_run, package, "--data", data, "--log-format", "json", "--batch-size", str(BATCH)]
+        shown = events(run([*command, "--steps", "1", "--memory-stats"]).stdout)
+        return [e["arena"] for e in shown if e.get("event") == "memory" and "arena" in e][-1]
+
+
+def same_bits(runner, models, name):
+    model, data = models / f"{name}.onnx", models / f"{name}.npz"
+    failures = []
+    variants = {"level1": ["--recompute", "level:1"], "level2": ["--recompute", "level:2"]}
+    if name != "bert-joint":  # its gradients are given: no batch to accumulate over
+        variants["accumulate"] = ["--recompute", "level:1"]
+    plain = runner.results(runner.compile(model, name), data)
+    for variant, options in variants.items():
+        more = ["--accumulate", "2"] if variant == "accumulate" else []
+        package = runner.compile(model, f"{name}-{variant}", *options)
+        expected = runner.results(runner.compile(model, f"{name}-plain2"), data, *more) if more else plain
+        if runner.results(package, data, *more) != expected:
+            failures.append(f"{name}: {' '.join(options + more)} changes losses or gradients")
+    return failures
+
+
+def block(kind, i):
+    """One layer of `MODEL`'s text; reads x{i}, makes x{i + 1}."""
+    x = f"x{i}"
+    lines, weights = [], []
+
+    def node(op, *operands, attributes=""):
+        name = f"b{i}_{len(lines)}"
+        lines.append(f"node {op}({', '.join(operands)}) -> {name} {attributes}")
+        return name
+
+    def weight():
+        name = f"w{i}_{len(weights)}"
+        values = np.random.default_rng([i, len(weights)]).normal(0, 0.3, WIDTH * WIDTH)
+        weights.append(f"init {name} f32[{WIDTH},{WIDTH}] = " + " ".join(f"{v:.6g}" for v in values))
+        return name
+
+    def norm(value):
+        return node("LayerNormalization", value, "one", "zero")
+
+    def attention(value):
+        query, key, content = (node("MatMul", value, weight()) for _ in range(3))
+        scores = node("MatMul", query, node("Transpose", key, attributes="perm=[0,2,1]"))
+        return node("MatMul", node("MatMul", node("Softmax", scores), content), weight())
+
+    def mlp(value):
+        return node("MatMul", node("Tanh", node("MatMul", value, weight())), weight())
+
+    if kind == "pre":
+        middle = node("Add", x, attention(norm(x)))
+        out = node("Add", middle, mlp(norm(middle)))
+    elif kind == "post":
+        middle = norm(node("Add", x, attention(x)))
+        out = norm(node("Add", middle, mlp(middle)))
+    else:
+        inner = norm(x)
+        out = node("Add", node("Add", x, attention(inner)), mlp(inner))
+    lines[-1] = lines[-1].replace(f"-> {out} ", f"-> x{i + 1} ")
+    return weights + lines
+
+
+def deep_model(kind, layers):
+    text = ["opset 17", f"input x0 f32[batch,{TOKENS},{WIDTH}]"]
+    text.append(f"init one f32[{WIDTH}] = " + " ".join(["1"] * WIDTH))
+    text.append(f"init zero f32[{WIDTH}] = " + " ".join(["0"] * WIDTH))
+    for i in range(layers):
+        text += block(kind, i)
+    text += [f"node Mul(x{layers}, x{layers}) -> squares", "node ReduceMean(squares) -> loss keepdims=0"]
+    return "\n".join([*text, "output loss f32[]"]) + "\n"
+
+
+def bounded_arena(runner, make_onnx, kind):
+    failures, data = [], runner.scratch / f"{kind}.npz"
+    x = np.random.default_rng(0).normal(size=(BATCH, TOKENS, WIDTH)).astype(np.float32)
+    np.savez(data, x0=x)
+
+    def arena(layers, *options):
+        base = runner.scratch / f"{kind}-{layers}"
+        base.with_suffix(".txt").write_text(deep_model(kind, layers))
+        run([sys.executable, make_onnx, base.with_suffix(".txt"), base.with_suffix(".onnx")])
+        package = runner.compile(base.with_suffix(".onnx"), base.name, *options)
+        return runner.arena(package, data)
+
+    # Backward of one layer by itself, kept or computed again: a fused gradient may hold one tensor more.
+    one = max(arena(1), arena(1, "--recompute", "level:1"))
+    for layers in (6, 12, 24):
+        taken, plain = arena(layers, "--recompute", "level:1"), arena(layers)
+        limit = 1.05 * (layers * x.nbytes + one)
+        print(f"{kind} {layers} layers: arena {plain} -> {taken} bytes, limit {limit:.0f}")
+        if taken > limit or plain <= limit:
+            failures.append(f"{kind}, {layers} layers: arena {taken} of {plain} bytes, expected at most {limit:.0f}")
+    return failures
+
+
+def budgets(runner, make_onnx):
+    """A budget is kept; the least one is named."""
+    failures, base = [], runner.scratch / "budget"
+    base.with_suffix(".txt").write_text(deep_model("pre", 8))
+    run([sys.executable, make_onnx, base.with_suffix(".txt"), base.with_suffix(".onnx")])
+    model, data = base.with_suffix(".onnx"), runner.scratch / "budget.npz"
+    x = np.random.default_rng(0).normal(size=(BATCH, TOKENS, WIDTH)).astype(np.float32)
+    np.savez(data, x0=x)
+    plain = runner.compile(model, "budget-plain")
+    full = runner.arena(plain, data)
+    for fraction in (0.8, 0.6, 0.4):
+        options = ["--memory-budget", str(fraction), "--dim", f"batch={BATCH}"]
+        package = runner.compile(model, f"budget-{fraction}", *options)
+        taken = runner.arena(package, data)
+        print(f"budget {fraction}: arena {full} -> {taken} bytes")
+        if not taken <= 1.02 * fraction * full:
+            failures.append(f"budget {fraction}: arena {taken} of {full} bytes")
+    done = run([runner.trainc, model, "-o", base, "--target", "cpu:native", "--memory-budget", "10KB", "--dim",
+                f"batch={BATCH}"], expect=1)
+    if "the least that a step can do with is" not in done.stderr:
+        failures.append(f"a budget that is too small: {done.stderr}")
+    done = run([runner.trainc, model, "-o", base, "--target", "cpu:native", "--memory-budget", "1GB"], expect=1)
+    if "--dim batch=N" not in done.stderr:
+        failures.append(f"a size without a number: {done.stderr}")
+    return failures
+
+
+def main():
+    trainc, trainc_run, models, make_onnx = sys.argv[1:]
+    with tempfile.TemporaryDirectory(prefix="trainc-recompute-") as scratch:
+        runner = Runner(trainc, trainc_run, pathlib.Path(scratch))
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            jobs = [pool.submit(same_bits, runner, pathlib.Path(models), name) for name in MODELS]
+            jobs += [pool.submit(bounded_arena, runner, make_onnx, kind) for kind in ("pre", "post", "parallel")]
+            jobs.append(pool.submit(budgets, runner, make_onnx))
+            failures = [failure for job in jobs for failure in job.result()]
+    print("\n".join(failures) or "passed")
+    return bool(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
