@@ -31,6 +31,14 @@ Status Libraries::dnn(Dnn *&library) {
   return {};
 }
 
+Status Libraries::segmentAttention(SegmentAttention *&library) {
+  std::lock_guard lock(mutex);
+  if (!loadedSegmentAttention)
+    TRAINRT_TRY(SegmentAttention::load(loadedSegmentAttention));
+  library = loadedSegmentAttention.get();
+  return {};
+}
+
 Status Libraries::adopt(const Tuning &tuning, std::string &machine) {
   if (std::none_of(tuning.begin(), tuning.end(),
                    [](const auto &table) { return table.first.starts_with("matrix products, "); }))
@@ -221,17 +229,25 @@ Status Commands::prepareLibraries(Libraries &libraries, ThreadPool &pool) {
   }
   Blas *blas = nullptr;
   Dnn *dnn = nullptr;
+  SegmentAttention *own = nullptr;
   if (!gemms.empty())
     TRAINRT_TRY(libraries.blas(blas));
-  if (!attentions.empty())
+  if (std::any_of(attentions.begin(), attentions.end(),
+                  [](const auto &entry) { return entry.first.segments > 0; }))
+    TRAINRT_TRY(libraries.segmentAttention(own));
+  if (!std::all_of(attentions.begin(), attentions.end(),
+                   [&](const auto &entry) { return own && own->takes(entry.first); }))
     TRAINRT_TRY(libraries.dnn(dnn));
+  auto prepareAttention = [&](auto &entry) {
+    return own && own->takes(entry.first) ? own->prepare(entry.first, entry.second)
+                                          : dnn->prepare(entry.first, entry.second);
+  };
   std::vector<Status> statuses(gemms.size() + attentions.size());
   pool.parallelFor(int64_t(statuses.size()), 1, [&](unsigned, int64_t begin, int64_t end) {
     CurrentContext current = context.makeCurrent();
     for (size_t i = size_t(begin); i < size_t(end); ++i)
       statuses[i] = i < gemms.size() ? blas->prepare(gemms[i].first, gemms[i].second)
-                                     : dnn->prepare(attentions[i - gemms.size()].first,
-                                                    attentions[i - gemms.size()].second);
+                                     : prepareAttention(attentions[i - gemms.size()]);
   });
   for (size_t i = 0; i < items.size(); ++i) {
     const auto &op = items[i].step->command->op;

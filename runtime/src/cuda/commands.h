@@ -8,6 +8,7 @@
 #include "cpu/thread_pool.h"
 #include "cuda/kernels.h"
 #include "cuda/libraries.h"
+#include "cuda/segment_attention.h"
 
 #include <array>
 #include <functional>
@@ -22,6 +23,7 @@ class Libraries {
 public:
   Status blas(Blas *&library);
   Status dnn(Dnn *&library);
+  Status segmentAttention(SegmentAttention *&library);
   /// Uses what was chosen for matrix products on a machine like this one. `machine` is its name, as
   /// far as they go; empty if nothing was chosen for any.
   Status adopt(const Tuning &tuning, std::string &machine);
@@ -30,6 +32,7 @@ private:
   std::mutex mutex;
   std::unique_ptr<Blas> loadedBlas;
   std::unique_ptr<Dnn> loadedDnn;
+  std::unique_ptr<SegmentAttention> loadedSegmentAttention;
 };
 
 /// One way to launch a command's kernel.

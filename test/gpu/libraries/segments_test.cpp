@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Fused attention over segments on the device against its definition in f64: lengths of all sorts,
-// groups of heads, strides, dropout, rows behind the last segment, and plans that several numbers
-// of rows share.
+// Fused attention over segments on the device against its definition in f64, cuDNN's and that of
+// the runtime's own kernels: lengths of all sorts, groups of heads, strides, dropout, rows behind
+// the last segment, and plans that several numbers of rows share.
 
 #include "cuda/dnn.h"
+#include "cuda/segment_attention.h"
 #include "device.h"
 #include "tests.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -171,9 +173,9 @@ struct Problem {
 };
 
 /// The errors within the segments, in units of the type's roundoff; zeros behind them; marks
-/// everywhere else.
-void compare(const std::string &name, Tensor &tensor, const std::vector<double> &expected,
-             double unit, double meanLimit, double maximumLimit) {
+/// everywhere else. The mean error.
+double compare(const std::string &name, Tensor &tensor, const std::vector<double> &expected,
+               double unit, double meanLimit, double maximumLimit) {
   std::vector<double> found = tensor.array.fromDevice();
   double errors = 0, squares = 0, worst = 0, largest = 0;
   int64_t rest = 0, strayed = 0;
@@ -194,10 +196,12 @@ void compare(const std::string &name, Tensor &tensor, const std::vector<double> 
       squares += expected[at] * expected[at];
       largest = std::max(largest, std::fabs(expected[at]));
     }
+  double mean = 0;
   if (largest == 0) { // gradients of the scores of single rows
     check(worst < 1e-4, name, "error of " + std::to_string(worst) + " where zeros are expected");
   } else {
-    const double mean = std::sqrt(errors / squares) / unit, maximum = worst / largest / unit;
+    const double maximum = worst / largest / unit;
+    mean = std::sqrt(errors / squares) / unit;
     check(mean <= meanLimit && maximum <= maximumLimit, name,
           "error of " + std::to_string(mean) + " roundoffs (mean; limit " +
               std::to_string(meanLimit) + "), " + std::to_string(maximum) + " (maximum; limit " +
@@ -205,6 +209,7 @@ void compare(const std::string &name, Tensor &tensor, const std::vector<double> 
   }
   check(rest == 0, name, std::to_string(rest) + " elements behind the segments are not 0");
   check(strayed == 0, name, std::to_string(strayed) + " elements written outside of the result");
+  return mean;
 }
 
 Status enqueue(Device &device, const AttentionPlan &plan, const AttentionOperands &operands) {
@@ -259,12 +264,17 @@ std::vector<bool> dropoutMask(Device &device, Problem &problem, const AttentionP
   return keep;
 }
 
-void run(Device &device, Dnn &dnn, const Case &test) {
+/// The mean errors of o and the gradients.
+using Errors = std::array<double, 4>;
+
+/// `Library`: cuDNN or the runtime's own kernels.
+template <typename Library> Errors run(Device &device, Library &library, const Case &test) {
+  Errors errors = {};
   Problem problem(device, test);
   std::shared_ptr<const AttentionPlan> forward, backward;
-  if (!check(dnn.prepare(problem.call(false), forward), test.name) ||
-      !check(dnn.prepare(problem.call(true), backward), test.name))
-    return;
+  if (!check(library.prepare(problem.call(false), forward), test.name) ||
+      !check(library.prepare(problem.call(true), backward), test.name))
+    return errors;
   std::vector<bool> keep;
   if (test.dropout > 0)
     keep = dropoutMask(device, problem, *forward);
@@ -272,13 +282,13 @@ void run(Device &device, Dnn &dnn, const Case &test) {
   const AttentionOperands operands = problem.operands();
   const double unit = unitRoundoff(test.dtype);
   if (!check(enqueue(device, *forward, operands), test.name + ", forward"))
-    return;
-  compare(test.name + ", o", problem.o, expected.o, unit, 2, 4);
+    return errors;
+  errors[0] = compare(test.name + ", o", problem.o, expected.o, unit, 2, 4);
   if (!check(enqueue(device, *backward, operands), test.name + ", backward"))
-    return;
-  compare(test.name + ", d_q", problem.dQ, expected.dQ, unit, 4, 8);
-  compare(test.name + ", d_k", problem.dK, expected.dK, unit, 4, 8);
-  compare(test.name + ", d_v", problem.dV, expected.dV, unit, 4, 8);
+    return errors;
+  errors[1] = compare(test.name + ", d_q", problem.dQ, expected.dQ, unit, 4, 8);
+  errors[2] = compare(test.name + ", d_k", problem.dK, expected.dK, unit, 4, 8);
+  errors[3] = compare(test.name + ", d_v", problem.dV, expected.dV, unit, 4, 8);
 
   Array *outputs[] = {&problem.o.array, &problem.stats, &problem.dQ.array, &problem.dK.array,
                       &problem.dV.array};
@@ -289,11 +299,12 @@ void run(Device &device, Dnn &dnn, const Case &test) {
   for (int repeat = 0; repeat < 3; ++repeat) {
     if (!check(enqueue(device, *forward, operands), test.name + ", again") ||
         !check(enqueue(device, *backward, operands), test.name + ", again"))
-      return;
+      return errors;
     for (size_t i = 0; i < bits.size(); ++i)
       same &= outputs[i]->bits() == bits[i];
   }
   check(same, test.name, "other bits in a second run");
+  return errors;
 }
 
 std::vector<Case> cases() {
@@ -337,6 +348,7 @@ std::vector<Case> cases() {
       test.dropout = 0.25, test.heads = 4, test.causal = causal, test.columns = 32;
     }
     add("long" + suffix, {300, 17, 513}).causal = causal;
+    add("of 256" + suffix, {256, 17, 201}).causal = causal;
     add("no rest" + suffix, mixed).rest = 0;
     all.back().causal = causal;
     {
@@ -352,22 +364,29 @@ std::vector<Case> cases() {
 }
 
 /// Seconds of a forward and a backward.
-double timeOf(Device &device, Dnn &dnn, const AttentionCall (&calls)[2],
+template <typename Library>
+double timeOf(Device &device, Library &library, const AttentionCall (&both)[2],
               const AttentionOperands &operands, const std::string &name, double &total) {
-  for (const AttentionCall &call : calls) {
+  for (const AttentionCall &call : both) {
     std::shared_ptr<const AttentionPlan> plan;
-    if (!check(dnn.prepare(call, plan), name))
+    const auto begin = std::chrono::steady_clock::now();
+    if (!check(library.prepare(call, plan), name))
       return 0;
+    const std::chrono::duration<double> preparing = std::chrono::steady_clock::now() - begin;
     Scratch scratch(device, plan->workspaceBytes());
     double seconds = 0;
-    if (!check(device.time(
-                   [&] { return plan->enqueue(device.stream(), operands, scratch.workspace()); },
-                   seconds),
-               name))
+    constexpr int calls = 20; // in one graph
+    auto enqueue = [&] {
+      for (int i = 0; i < calls; ++i)
+        TRAINRT_TRY(plan->enqueue(device.stream(), operands, scratch.workspace()));
+      return Status();
+    };
+    if (!check(device.time(enqueue, seconds), name))
       return 0;
-    std::printf("%-60s %8.1f us, workspace %7.1f MiB\n",
+    seconds /= calls;
+    std::printf("%-60s %8.1f us, workspace %7.1f MiB, plan in %.2f s\n",
                 (name + (call.backward ? " backward" : " forward")).c_str(), seconds * 1e6,
-                double(plan->workspaceBytes()) / (1 << 20));
+                double(plan->workspaceBytes()) / (1 << 20), preparing.count());
     std::fflush(stdout);
     total += seconds;
   }
@@ -381,9 +400,29 @@ void testSegments(Device &device) {
   std::unique_ptr<Cudnn> dnn, second;
   if (!check(Cudnn::load(dnn), "cuDNN"))
     return;
+  std::unique_ptr<SegmentAttention> own;
+  if (!check(SegmentAttention::load(own), "the runtime's own kernels"))
+    return;
   const std::vector<Case> all = cases();
-  for (const Case &test : all)
-    run(device, *dnn, test);
+  for (Case test : all) {
+    const Errors library = run(device, *dnn, test);
+    if (!own->takes(Problem(device, test).call(true)))
+      continue;
+    test.name = "own " + test.name;
+    const Errors kernel = run(device, *own, test);
+    std::printf("%-44s errors", test.name.c_str());
+    for (size_t i = 0; i < kernel.size(); ++i) {
+      std::printf(" %.3f (cuDNN %.3f)", kernel[i], library[i]);
+      check(kernel[i] <= 1.2 * library[i] + 0.01, test.name, "less accurate than cuDNN");
+    }
+    std::printf("\n");
+  }
+  for (int64_t columns : {8, 40, 96, 120}) {
+    Case test = all.front();
+    test.name = "own segments, " + std::to_string(columns) + " columns";
+    test.columns = columns;
+    run(device, *own, test);
+  }
 
   // Of all that is known only on the device nothing is in a plan, nor is the number of rows.
   const int built = dnn->counts().built;
@@ -407,6 +446,9 @@ void timeSegments(Device &device) {
   PlanFolder folder;
   std::unique_ptr<Cudnn> dnn;
   if (!check(Cudnn::load(dnn), "cuDNN"))
+    return;
+  std::unique_ptr<SegmentAttention> own;
+  if (!check(SegmentAttention::load(own), "the runtime's own kernels"))
     return;
   // A batch whose rows are 30 % full, packed and with a padding mask.
   Case test;
@@ -434,6 +476,8 @@ void timeSegments(Device &device) {
       call.dropout = float(dropout);
     timeOf(device, *dnn, calls, operands,
            "64 segments, " + std::to_string(test.used()) + " rows, 16x64" + suffix, seconds[0]);
+    double ownSeconds = 0;
+    timeOf(device, *own, calls, operands, "own kernels, the same" + suffix, ownSeconds);
     AttentionCall plain[2] = {padded.call(false), padded.call(true)};
     operands = padded.operands();
     operands.seed = padded.seed.address();
@@ -450,9 +494,29 @@ void timeSegments(Device &device) {
       call.dropout = float(dropout);
     }
     timeOf(device, *dnn, plain, operands, "64x128 with a padding mask, 16x64" + suffix, seconds[1]);
-    std::printf("%-60s %8.1f us against %.1f us\n", ("forward and backward" + suffix).c_str(),
-                seconds[0] * 1e6, seconds[1] * 1e6);
+    std::printf("%-60s %8.1f us, own %.1f us, against %.1f us\n",
+                ("forward and backward" + suffix).c_str(), seconds[0] * 1e6, ownSeconds * 1e6,
+                seconds[1] * 1e6);
   }
+  // Full segments, of which cuDNN's tiles are full.
+  for (int64_t columns : {32, 64, 128})
+    for (int64_t longest : {32, 64, 128, 192, 256})
+      for (bool causal : {false, true}) {
+        Case full;
+        full.heads = full.kvHeads = 16, full.columns = columns, full.causal = causal;
+        full.longest = longest;
+        full.lengths.assign(size_t(8192 / longest), longest);
+        Problem problem(device, full);
+        const AttentionCall calls[2] = {problem.call(false), problem.call(true)};
+        const std::string name = std::to_string(full.lengths.size()) + " segments of " +
+                                 std::to_string(longest) + ", 16x" + std::to_string(columns) +
+                                 (causal ? " causal" : "");
+        double library = 0, kernel = 0;
+        timeOf(device, *dnn, calls, problem.operands(), name, library);
+        if (own->takes(calls[1]))
+          timeOf(device, *own, calls, problem.operands(), "own " + name, kernel);
+        std::printf("%-60s %8.1f us, own %.1f us\n", name.c_str(), library * 1e6, kernel * 1e6);
+      }
 }
 
 } // namespace trainrt::cuda::test

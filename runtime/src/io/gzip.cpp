@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Through zlib.
+
+#include "io/gzip.h"
+
+#include <zlib.h>
+
+namespace trainrt {
+
+Status gunzip(const unsigned char *bytes, size_t size, std::string &unpacked) {
+  z_stream stream{};
+  constexpr int gzipFormat = 16;
+  if (inflateInit2(&stream, MAX_WBITS + gzipFormat) != Z_OK)
+    return fail(Code::OutOfMemory, "no memory to unpack ", size, " bytes");
+  stream.next_in = const_cast<unsigned char *>(bytes);
+  stream.avail_in = static_cast<uInt>(size);
+  unpacked.clear();
+  int result = Z_OK;
+  while (result == Z_OK) {
+    const size_t before = unpacked.size(), room = 256 << 10;
+    unpacked.resize(before + room);
+    stream.next_out = reinterpret_cast<unsigned char *>(unpacked.data()) + before;
+    stream.avail_out = static_cast<uInt>(room);
+    result = inflate(&stream, Z_NO_FLUSH);
+    unpacked.resize(before + room - stream.avail_out);
+  }
+  inflateEnd(&stream);
+  return result == Z_STREAM_END ? Status() : fail(Code::BadData, "compressed data is damaged");
+}
+
+} // namespace trainrt

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The kernels for attention over short segments, run on the host by an emulation of a thread block,
+// against the definition in f64.
+
+#include "cuda/warp_emulation.h"
+
+#include "cuda/device/segment_attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+using namespace trainrt::cuda;
+
+namespace {
+
+struct Case {
+  std::vector<int> lengths = {37, 1, 0, 64, 5};
+  int columns = 64, heads = 2, kvHeads = 2, rest = 5;
+  bool causal = false, packed = false;
+  double dropout = 0;
+  unsigned threads = 128;
+
+  int used() const { return std::accumulate(lengths.begin(), lengths.end(), 0); }
+  int rows() const { return used() + rest; }
+  int longest() const { return *std::max_element(lengths.begin(), lengths.end()); }
+  float scale() const { return float(1 / std::sqrt(double(columns))); }
+};
+
+constexpr float mark = 7;
+
+/// [rows, heads, columns], in a row that may hold more. Behind the segments NaNs.
+template <typename T> struct Matrices {
+  Matrices(const Case &test, int heads)
+      : rows(test.rows()), heads(heads), columns(test.columns),
+        row(heads * columns * (test.packed ? 3 : 1) + (test.packed ? 8 : 0)),
+        data(size_t((rows + 16) * row), warp::detail::narrow(T(), mark)) {}
+  size_t at(int t, int h, int c) const { return size_t(t * row + h * columns + c); }
+  double operator()(int t, int h, int c) const {
+    return warp::detail::widen(T(), data[at(t, h, c)]);
+  }
+  void set(int t, int h, int c, double x) {
+    data[at(t, h, c)] = warp::detail::narrow(T(), float(x));
+  }
+  void fill(std::mt19937 &random, int used) {
+    std::normal_distribution<double> normal;
+    for (int t = 0; t < rows; ++t)
+      for (int h = 0; h < heads; ++h)
+        for (int c = 0; c < columns; ++c)
+          set(t, h, c, t < used ? normal(random) : NAN);
+  }
+  HeadMatrices description() {
+    return {uint64_t(data.data()), int64_t(row * 2), int64_t(columns * 2)};
+  }
+
+  int rows, heads, columns, row;
+  std::vector<uint16_t> data;
+};
+
+template <typename T, int Columns> struct Problem {
+  explicit Problem(const Case &test)
+      : test(test), q(test, test.heads), k(test, test.kvHeads), v(test, test.kvHeads),
+        o(test, test.heads), dO(test, test.heads), dQ(test, test.heads), dK(test, test.kvHeads),
+        dV(test, test.kvHeads), stats(size_t(test.rows() * test.heads), NAN) {
+    std::mt19937 random(3);
+    for (auto *each : {&q, &k, &v, &dO})
+      each->fill(random, test.used());
+    offsets.push_back(0);
+    for (int length : test.lengths)
+      offsets.push_back(offsets.back() + length);
+  }
+
+  SegmentAttentionArguments arguments() {
+    SegmentAttentionArguments args;
+    args.q = q.description(), args.k = k.description(), args.v = v.description();
+    args.o = o.description(), args.dO = dO.description(), args.dQ = dQ.description();
+    args.dK = dK.description(), args.dV = dV.description();
+    args.stats = uint64_t(stats.data()), args.offsets = uint64_t(offsets.data());
+    args.seed = uint64_t(seed);
+    args.segments = int(test.lengths.size()), args.rows = test.rows();
+    args.longest = (test.longest() + 15) / 16 * 16;
+    args.heads = test.heads, args.kvHeads = test.kvHeads, args.columns = test.columns;
+    args.clearing = 2, args.causal = test.causal;
+    args.dropped = uint32_t(test.dropout * 65536 + 0.5);
+    args.kept = float(1 / (1 - test.dropout)), args.scale = test.scale();
+    return args;
+  }
+  void run(bool backward) {
+    const SegmentAttentionArguments args = arguments();
+    const size_t matrix = size_t(args.longest) * Columns * 2;
+    warp::Emulation emulation(test.threads,
+                              backward ? 4 * matrix + size_t(args.longest) * 8 : 2 * matrix);
+    const int heads = backward ? args.kvHeads : args.heads;
+    for (int block = 0; block < heads * (args.segments + args.clearing); ++block)
+      emulation.run(unsigned(block), [&] {
+        if (backward)
+          device::backward<T, Columns>(args);
+        else
+          device::forward<T, Columns>(args);
+      });
+  }
+
+  /// The mask of dropout by (head, row, column), read through values that are columns of the
+  /// identity.
+  std::vector<bool> mask() {
+    std::vector<bool> keep(size_t(test.heads * test.rows() * test.rows()));
+    const std::vector<uint16_t> values = v.data;
+    for (int first = 0; first < test.longest(); first += test.columns) {
+      for (size_t g = 0; g < test.lengths.size(); ++g)
+        for (int i = 0; i < test.lengths[g]; ++i)
+          for (int h = 0; h < test.kvHeads; ++h)
+            for (int c = 0; c < test.columns; ++c)
+              v.set(offsets[g] + i, h, c, i == first + c);
+      run(false);
+      for (size_t g = 0; g < test.lengths.size(); ++g)
+        for (int i = 0; i < test.lengths[g]; ++i)
+          for (int h = 0; h < test.heads; ++h)
+            for (int c = 0; c < test.columns && first + c < test.lengths[g]; ++c)
+              keep[size_t((h * test.rows() + offsets[g] + i) * test.rows() + offsets[g] + first +
+                          c)] = o(offsets[g] + i, h, c) != 0;
+    }
+    v.data = values;
+    return keep;
+  }
+
+  using Values = std::vector<double>;
+  void check(const char *name, const Matrices<T> &found, const Values &expected, double limit) {
+    double errors = 0, squares = 0;
+    for (int t = 0; t < found.rows + 16; ++t)
+      for (int x = 0; x < found.row; ++x) {
+        const size_t at = size_t(t * found.row + x);
+        const double value = warp::detail::widen(T(), found.data[at]);
+        if (t >= found.rows || x >= found.heads * found.columns)
+          ASSERT_EQ(value, mark) << name << ": written outside";
+        else if (t >= test.used())
+          ASSERT_EQ(value, 0) << name << ": not cleared, row " << t;
+        else {
+          errors += (value - expected[at]) * (value - expected[at]);
+          squares += expected[at] * expected[at];
+        }
+      }
+    const double unit = sizeof(T) && std::is_same_v<T, warp::BF16> ? 1.0 / 256 : 1.0 / 2048;
+    EXPECT_LE(std::sqrt(errors), limit * unit * std::sqrt(squares)) << name;
+  }
+
+  void compare() {
+    std::vector<bool> keep;
+    if (test.dropout > 0) {
+      keep = mask();
+      size_t kept = 0, all = 0;
+      for (size_t g = 0; g < test.lengths.size(); ++g)
+        for (int h = 0; h < test.heads; ++h)
+          for (int i = 0; i < test.lengths[g]; ++i)
+            for (int j = 0; j < (test.causal ? i + 1 : test.lengths[g]); ++j, ++all)
+              kept +=
+                  keep[size_t((h * test.rows() + offsets[g] + i) * test.rows() + offsets[g] + j)];
+      const double share = 1 - test.dropout;
+      EXPECT_NEAR(double(kept) / double(all), share,
+                  5 * std::sqrt(share * test.dropout / double(all)));
+    }
+    run(false);
+    run(true);
+    Values eO(o.data.size()), eQ(dQ.data.size()), eK(dK.data.size()), eV(dV.data.size());
+    const double scaling = test.scale(), kept = 1 / (1 - test.dropout);
+    for (size_t g = 0; g < test.lengths.size(); ++g)
+      for (int h = 0; h < test.heads; ++h)
+        for (int i = offsets[g]; i < offsets[g + 1]; ++i) {
+          const int hk = h / (test.heads / test.kvHeads),
+                    end = test.causal ? i + 1 : offsets[g + 1];
+          Values p(size_t(test.rows())), dP(p.size());
+          double sum = 0, dot = 0;
+          for (int j = offsets[g]; j < end; ++j) {
+            for (int c = 0; c < test.columns; ++c)
+              p[size_t(j)] += q(i, h, c) * k(j, hk, c) * scaling;
+            sum += p[size_t(j)] = std::exp(p[size_t(j)]);
+          }
+          EXPECT_NEAR(stats[size_t(i * test.heads + h)], std::log(sum), 1e-5);
+          for (int j = offsets[g]; j < end; ++j) {
+            const double weight = p[size_t(j)] /= sum;
+            const double factor = keep.empty()                                            ? 1
+                                  : keep[size_t((h * test.rows() + i) * test.rows() + j)] ? kept
+                                                                                          : 0;
+            for (int c = 0; c < test.columns; ++c) {
+              eO[o.at(i, h, c)] += weight * factor * v(j, hk, c);
+              eV[dV.at(j, hk, c)] += weight * factor * dO(i, h, c);
+              dP[size_t(j)] += dO(i, h, c) * v(j, hk, c) * factor;
+            }
+            dot += weight * dP[size_t(j)];
+          }
+          for (int j = offsets[g]; j < end; ++j) {
+            const double dS = p[size_t(j)] * (dP[size_t(j)] - dot) * scaling;
+            for (int c = 0; c < test.columns; ++c) {
+              eQ[dQ.at(i, h, c)] += dS * k(j, hk, c);
+              eK[dK.at(j, hk, c)] += dS * q(i, h, c);
+            }
+          }
+        }
+    check("o", o, eO, 2);
+    check("d_q", dQ, eQ, 4);
+    check("d_k", dK, eK, 4);
+    check("d_v", dV, eV, 4);
+  }
+
+  const Case &test;
+  Matrices<T> q, k, v, o, dO, dQ, dK, dV;
+  std::vector<float> stats;
+  std::vector<int32_t> offsets;
+  alignas(8) int64_t seed[2] = {11, 5};
+};
+
+TEST(SegmentAttention, IsItsDefinition) {
+  for (bool causal : {false, true}) {
+    Case test;
+    test.causal = causal;
+    Problem<warp::BF16, 64>(test).compare();
+    Problem<warp::F16, 64>(test).compare();
+    test.columns = 40; // fewer than there is room for
+    Problem<warp::BF16, 64>(test).compare();
+    test.columns = 128, test.lengths = {33, 2, 17};
+    Problem<warp::BF16, 128>(test).compare();
+  }
+}
+
+TEST(SegmentAttention, LongSegments) {
+  for (bool causal : {false, true}) {
+    Case test;
+    test.causal = causal, test.lengths = {150, 81};
+    Problem<warp::BF16, 64>(test).compare();
+  }
+}
+
+TEST(SegmentAttention, GroupsOfHeads) {
+  for (bool causal : {false, true}) {
+    Case test;
+    test.causal = causal, test.heads = 6, test.lengths = {7, 90, 0, 1};
+    Problem<warp::BF16, 64>(test).compare();
+    test.kvHeads = 1;
+    Problem<warp::BF16, 64>(test).compare();
+  }
+}
+
+TEST(SegmentAttention, Strides) {
+  Case test;
+  test.packed = true;
+  Problem<warp::BF16, 64>(test).compare();
+}
+
+TEST(SegmentAttention, NumbersOfWarps) {
+  Case test;
+  for (unsigned threads : {64, 256}) {
+    test.threads = threads;
+    Problem<warp::BF16, 64>(test).compare();
+  }
+}
+
+TEST(SegmentAttention, Dropout) {
+  for (bool causal : {false, true}) {
+    Case test;
+    test.causal = causal, test.dropout = 0.1;
+    Problem<warp::BF16, 64>(test).compare();
+    test.kvHeads = 1, test.dropout = 0.5;
+    Problem<warp::F16, 64>(test).compare();
+  }
+}
+
+} // namespace
