@@ -14,18 +14,28 @@ namespace trainrt::cuda {
 
 namespace {
 
-constexpr unsigned threads = 128;
 /// Thread blocks a head for the rows behind the segments.
 constexpr int32_t clearing = 8;
-/// Segments may be so long. From there on cuDNN's tiles are full.
-constexpr int64_t longestSegment = 256;
-
 int64_t paddedRows(const AttentionCall &call) { return (call.longest + 15) / 16 * 16; }
 /// For how many columns the kernel was made.
 int64_t paddedColumns(const AttentionCall &call) { return call.keyColumns <= 64 ? 64 : 128; }
+/// The kernels of many columns leave room for one block in a multiprocessor: long segments get more
+/// warps.
+unsigned threads(const AttentionCall &call) {
+  return paddedColumns(call) > 64 && call.longest > 64 ? 256 : 128;
+}
 /// Two or four matrices, and two numbers a row.
 int64_t sharedNeed(const AttentionCall &call, bool backward) {
   return paddedRows(call) * (paddedColumns(call) * 2 * (backward ? 4 : 2) + (backward ? 8 : 0));
+}
+
+/// Whether the kernels are quicker than cuDNN's, whose time is that of segments of the longest
+/// one's length: always where they are short, else where the rows are few enough for that (measured
+/// on an H200).
+bool isQuicker(const AttentionCall &call) {
+  const int64_t surely = paddedColumns(call) > 64 ? 64 : 192, perhaps = 256;
+  return call.longest <= surely ||
+         (call.longest <= perhaps && call.queryRows * 4 <= call.segments * call.longest * 3);
 }
 
 class Plan final : public AttentionPlan {
@@ -61,7 +71,7 @@ public:
     args.rows = int32_t(call.queryRows);
     args.longest = int32_t(paddedRows(call));
     args.heads = int32_t(call.heads);
-    args.kvHeads = int32_t(call.kvHeads);
+    args.group = int32_t(call.heads / call.kvHeads);
     args.columns = int32_t(call.keyColumns);
     args.clearing = clearing;
     args.causal = call.causal;
@@ -73,11 +83,11 @@ public:
     }
     const int64_t heads = call.backward ? call.kvHeads : call.heads;
     void *parameters[] = {&args};
-    return driver.check(
-        driver.cuLaunchKernel(function, unsigned(heads * (call.segments + clearing)), 1, 1, threads,
-                              1, 1, unsigned(sharedNeed(call, call.backward)),
-                              static_cast<CUstream>(stream), parameters, nullptr),
-        "cannot start the runtime's kernel for attention over segments");
+    return driver.check(driver.cuLaunchKernel(function, unsigned(heads),
+                                              unsigned(call.segments + clearing), 1, threads(call),
+                                              1, 1, unsigned(sharedNeed(call, call.backward)),
+                                              static_cast<CUstream>(stream), parameters, nullptr),
+                        "cannot start the runtime's kernel for attention over segments");
   }
 
 private:
@@ -118,9 +128,10 @@ bool SegmentAttention::takes(const AttentionCall &call) const {
          call.queryRows == call.keyRows && call.queryRows <= INT_MAX &&
          (call.dtype == DType::BF16 || call.dtype == DType::F16) &&
          call.keyColumns == call.valueColumns && call.keyColumns % 8 == 0 &&
-         call.keyColumns <= 128 && call.longest > 0 && call.longest <= longestSegment &&
+         call.keyColumns <= 128 && call.longest > 0 && isQuicker(call) &&
          sharedNeed(call, true) <= sharedBytes && call.kvHeads > 0 &&
-         call.heads % call.kvHeads == 0 && call.heads * (call.segments + clearing) <= INT_MAX;
+         call.heads % call.kvHeads == 0 && call.heads <= INT_MAX &&
+         call.segments + clearing <= 65535;
 }
 
 Status SegmentAttention::prepare(const AttentionCall &call,

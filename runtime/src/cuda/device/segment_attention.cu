@@ -7,11 +7,15 @@
 #include "cuda/device/segment_attention.h"
 
 namespace {
-// Blocks of four warps that are to fit into a multiprocessor's registers.
-enum : int { forward = TRAINRT_COLUMNS > 64 ? 2 : 4, backward = TRAINRT_COLUMNS > 64 ? 2 : 3 };
+// Threads of a block at most, and blocks whose registers are to fit into a multiprocessor.
+enum : int {
+  threads = TRAINRT_COLUMNS > 64 ? 256 : 128,
+  forward = TRAINRT_COLUMNS > 64 ? 1 : 4,
+  backward = TRAINRT_COLUMNS > 64 ? 1 : 3
+};
 } // namespace
 
-extern "C" __attribute__((global, launch_bounds(128, TRAINRT_KERNEL))) void
+extern "C" __attribute__((global, launch_bounds(threads, TRAINRT_KERNEL))) void
 trainrt_attention(const trainrt::cuda::SegmentAttentionArguments args) {
   using namespace trainrt::cuda;
   device::TRAINRT_KERNEL<warp::TRAINRT_TYPE, TRAINRT_COLUMNS>(args);

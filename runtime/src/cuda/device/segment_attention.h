@@ -52,10 +52,10 @@ TRAINRT_DEVICE float maximumOfQuad(float x) {
   return __builtin_fmaxf(x, warp::exchange(x, 2));
 }
 
-/// Philox4x32-10 (Salmon et al., 2011).
+/// Philox4x32-7 (Salmon et al., 2011).
 TRAINRT_DEVICE void philox(uint32_t (&c)[4], uint32_t key0, uint32_t key1) {
 #pragma unroll
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < 7; ++round) {
     const uint64_t x = uint64_t(0xD2511F53u) * c[0], y = uint64_t(0xCD9E8D57u) * c[2];
     const uint32_t c1 = c[1], c3 = c[3];
     c[0] = uint32_t(y >> 32) ^ c1 ^ key0;
@@ -72,8 +72,47 @@ TRAINRT_DEVICE void philox(uint32_t (&c)[4], uint32_t key0, uint32_t key1) {
 struct Segment {
   int number, begin, length;
   TRAINRT_DEVICE int tiles() const { return (length + tileRows - 1) / tileRows; }
+  TRAINRT_DEVICE bool sees(const Arguments &args, int queryTile, int keyTile, int query,
+                           int key) const {
+    query += queryTile * tileRows, key += keyTile * tileRows;
+    return key < length && !(args.causal && key > query);
+  }
 };
 TRAINRT_DEVICE int clamped(int x, int most) { return x < 0 ? 0 : x > most ? most : x; }
+/// The number of a segment by its place in the order of lengths, in tiles, the longest first:
+/// thread blocks start in their order, and a long one that starts late is waited for. Each warp
+/// finds it alone; of many segments the order does not matter.
+TRAINRT_DEVICE int longestFirst(const Arguments &args, int place) {
+  constexpr int most = 4; // of a lane
+  if (args.segments > most * 32)
+    return place;
+  auto *offsets = reinterpret_cast<const int32_t *>(args.offsets);
+  int tiles[most];
+#pragma unroll
+  for (int i = 0; i < most; ++i) {
+    const int number = i * 32 + laneNumber();
+    tiles[i] = -1;
+    if (number < args.segments) {
+      const int begin = clamped(offsets[number], args.rows),
+                end = clamped(offsets[number + 1], args.rows);
+      tiles[i] = (clamped(end - begin, args.longest) + tileRows - 1) / tileRows;
+    }
+  }
+  for (int length = args.longest / tileRows; length >= 0; --length)
+#pragma unroll
+    for (int i = 0; i < most; ++i)
+      if (i * 32 < args.segments) {
+        const bool here = tiles[i] == length;
+        const uint32_t lanes = warp::vote(here);
+        const int count = __builtin_popcount(lanes);
+        if (place < count) {
+          const uint32_t before = lanes & ((1u << laneNumber()) - 1);
+          return i * 32 + __builtin_ctz(warp::vote(here && __builtin_popcount(before) == place));
+        }
+        place -= count;
+      }
+  return 0; // not reached: each segment has its place
+}
 TRAINRT_DEVICE Segment segment(const Arguments &args, int number) {
   auto *offsets = reinterpret_cast<const int32_t *>(args.offsets);
   const int begin = clamped(offsets[number], args.rows),
@@ -85,10 +124,10 @@ TRAINRT_DEVICE Segment segment(const Arguments &args, int number) {
 /// are spread over a warp. A function of the seed, the segment, the head and the tile.
 struct Dropout {
   uint32_t key0 = 0, key1 = 0, offset0 = 0, offset1 = 0, place = 0;
-  uint32_t dropped;
+  const uint32_t limit; ///< words below it, in their upper half, are dropped
 
-  TRAINRT_DEVICE Dropout(const Arguments &args, int segment, int head) : dropped(args.dropped) {
-    if (!dropped)
+  TRAINRT_DEVICE Dropout(const Arguments &args, int segment, int head) : limit(args.dropped << 16) {
+    if (!limit)
       return;
     auto *seed = reinterpret_cast<const uint32_t *>(args.seed);
     key0 = seed[0], key1 = seed[1], offset0 = seed[2], offset1 = seed[3];
@@ -100,7 +139,7 @@ struct Dropout {
     philox(words, warp::opaque(key0), warp::opaque(key1));
   }
   TRAINRT_DEVICE bool keeps(uint32_t word, bool second) const {
-    return (second ? word >> 16 : word & 0xffff) >= dropped;
+    return (second ? word : word << 16) >= limit;
   }
 };
 
@@ -126,43 +165,74 @@ template <typename T, int Columns> struct Tiles {
     return reinterpret_cast<const char *>(m.address) + head * m.head + row * m.row;
   }
 
+  /// How threads share the chunks of rows: each has the same chunk of every `step`th row, which has
+  /// the same permutation.
+  TRAINRT_DEVICE static int ownChunk() { return int(warp::thread()) % chunks; }
+  TRAINRT_DEVICE static int ownRow() { return int(warp::thread()) / chunks; }
+  TRAINRT_DEVICE static int step() { return int(warp::threads()) / chunks; }
+
   /// Starts to copy the rows of the segment's tiles, with zeros where it has none.
-  TRAINRT_DEVICE static void copy(uint32_t to, const HeadMatrices &from, int head,
-                                  const Segment &segment, int columns) {
-    const int all = segment.tiles() * tileRows * chunks;
-    for (int i = int(warp::thread()); i < all; i += int(warp::threads())) {
-      const int row = i / chunks, chunk = i % chunks;
-      const bool valid = row < segment.length && chunk * 8 < columns;
-      warp::copy(place(to, row, chunk),
-                 rowOf(from, head, segment.begin + (valid ? row : 0)) + (valid ? chunk * 16 : 0),
-                 valid);
+  TRAINRT_DEVICE static void copy(uint32_t to, const HeadMatrices &from, uint32_t otherTo,
+                                  const HeadMatrices &otherFrom, int head, const Segment &segment,
+                                  int columns) {
+    const int chunk = ownChunk(), rows = segment.tiles() * tileRows;
+    const int last = chunk * 8 < columns ? segment.length : 0;
+    const char *at = rowOf(from, head, segment.begin + ownRow()) + chunk * 16,
+               *otherAt = rowOf(otherFrom, head, segment.begin + ownRow()) + chunk * 16;
+    uint32_t place = Tiles::place(0, ownRow(), chunk);
+    for (int row = ownRow(); row < rows; row += step()) {
+      warp::copy(to + place, at, row < last);
+      warp::copy(otherTo + place, otherAt, row < last);
+      place += uint32_t(step() * rowBytes);
+      at += step() * from.row;
+      otherAt += step() * otherFrom.row;
     }
+  }
+
+  /// A chunk of the segment's, or where it has none another one, so that there is no branch. What
+  /// comes of rows that are not the segment's is not stored, and columns that are none meet zeros.
+  TRAINRT_DEVICE static warp::Chunk load(const HeadMatrices &from, int head, const Segment &segment,
+                                         int row, int chunk, int columns) {
+    return warp::load(rowOf(from, head, segment.begin + (row < segment.length ? row : 0)) +
+                      (chunk * 8 < columns ? chunk * 16 : 0));
   }
 
   /// The left operand of products, a tile of rows: from shared memory.
   TRAINRT_DEVICE static void left(uint32_t (&a)[4], uint32_t tile, int part) {
     warp::loadMatrices(a, (tile + down()) ^ uint32_t(part * 32));
   }
-  /// All of it from global memory.
+  /// All of it from global memory; to be arranged.
   TRAINRT_DEVICE static void left(uint32_t (&a)[Columns / 16][4], const HeadMatrices &from,
                                   int head, const Segment &segment, int tile, int columns) {
     const Lane lane = thisLane();
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = tile * tileRows + lane.row + half * 8;
-      const char *at = rowOf(from, head, segment.begin + row);
 #pragma unroll
       for (int four = 0; four < chunks / 4; ++four) {
-        const int chunk = four * 4 + lane.pair / 2;
-        warp::Chunk loaded = {};
-        if (row < segment.length && chunk * 8 < columns)
-          loaded = warp::load(at + chunk * 16);
-        transposeQuad(loaded.words);
+        const warp::Chunk loaded =
+            load(from, head, segment, row, four * 4 + lane.pair / 2, columns);
 #pragma unroll
         for (int i = 0; i < 4; ++i)
           a[four * 2 + i / 2][half + i % 2 * 2] = loaded.words[i];
       }
     }
+  }
+  /// As products take it: loads are not waited for before.
+  TRAINRT_DEVICE static void arrange(uint32_t (&a)[Columns / 16][4]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int four = 0; four < chunks / 4; ++four) {
+        uint32_t words[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          words[i] = a[four * 2 + i / 2][half + i % 2 * 2];
+        transposeQuad(words);
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          a[four * 2 + i / 2][half + i % 2 * 2] = words[i];
+      }
   }
 
   /// c[16, 16] += a b^T, with b the rows of a tile.
@@ -239,35 +309,29 @@ template <typename T, int Columns> struct Tiles {
 /// Shared memory: k, v.
 template <typename T, int Columns> TRAINRT_DEVICE void forward(const Arguments &args) {
   using M = Tiles<T, Columns>;
-  constexpr int blockTiles = Columns > 64 ? 2 : 4; // tiles of keys whose scores are there at a time
-  const int head = int(warp::block()) % args.heads, number = int(warp::block()) / args.heads;
+  constexpr int blockTiles = Columns > 64 ? 2 : 3; // tiles of keys whose scores are there at a time
+  const int head = int(warp::blockX()), place = int(warp::blockY());
   float *stats = reinterpret_cast<float *>(args.stats);
-  if (number >= args.segments) {
-    M::clear(args, args.o, head, number - args.segments);
+  if (place >= args.segments) {
+    M::clear(args, args.o, head, place - args.segments);
     return;
   }
-  const Segment segment = device::segment(args, number);
-  const int keyHead = head / (args.heads / args.kvHeads), tiles = segment.tiles();
+  const Segment segment = device::segment(args, place);
+  const int keyHead = args.group == 1 ? head : head / args.group, tiles = segment.tiles();
+  if (tiles == 0)
+    return;
   const uint32_t k = warp::sharedMemory(), v = k + uint32_t(args.longest * M::rowBytes);
-  M::copy(k, args.k, keyHead, segment, args.columns);
-  M::copy(v, args.v, keyHead, segment, args.columns);
-  const Dropout dropout(args, number, head);
+  M::copy(k, args.k, v, args.v, keyHead, segment, args.columns);
   const float scale = args.scale * log2e;
   const Lane lane = thisLane();
-  bool waiting = true;
-
-  for (int tile = int(warp::thread()) / 32; tile < tiles || waiting;
-       tile += int(warp::threads()) / 32) {
-    uint32_t q[Columns / 16][4] = {};
-    if (tile < tiles)
-      M::left(q, args.q, head, segment, tile, args.columns);
-    if (waiting) {
-      waiting = false;
-      warp::copied();
-      warp::barrier();
-      if (tile >= tiles)
-        return;
-    }
+  int tile = int(warp::thread()) / 32;
+  uint32_t q[Columns / 16][4];
+  M::left(q, args.q, head, segment, tile, args.columns);
+  const Dropout dropout(args, segment.number, head);
+  warp::copied();
+  warp::barrier();
+  while (tile < tiles) {
+    M::arrange(q);
     float o[M::chunks][4] = {}, highest[2] = {-infinity, -infinity}, sum[2] = {};
     const int keyTiles = args.causal ? tile + 1 : tiles;
     for (int first = 0; first < keyTiles; first += blockTiles) {
@@ -283,15 +347,17 @@ template <typename T, int Columns> TRAINRT_DEVICE void forward(const Arguments &
           s[j][i / 4][i % 4] = 0;
         M::multiplyRows(s[j], q, k + uint32_t(keyTile * M::tileBytes));
 #pragma unroll
-        for (int i = 0; i < 8; ++i) {
-          const int key = keyTile * tileRows + i / 4 * 8 + lane.pair + i % 2;
-          const int query = tile * tileRows + i / 2 % 2 * 8 + lane.row;
-          float &x = s[j][i / 4][i % 4];
-          x *= scale;
-          if (key >= segment.length || (args.causal && key > query))
-            x = -infinity;
-          top[i / 2 % 2] = __builtin_fmaxf(top[i / 2 % 2], x);
-        }
+        for (int i = 0; i < 8; ++i)
+          s[j][i / 4][i % 4] *= scale;
+        if (keyTile == keyTiles - 1) // the others are seen as a whole
+#pragma unroll
+          for (int i = 0; i < 8; ++i)
+            if (!segment.sees(args, tile, keyTile, i / 2 % 2 * 8 + lane.row,
+                              i / 4 * 8 + lane.pair + i % 2))
+              s[j][i / 4][i % 4] = -infinity;
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+          top[i / 2 % 2] = __builtin_fmaxf(top[i / 2 % 2], s[j][i / 4][i % 4]);
       }
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -318,7 +384,7 @@ template <typename T, int Columns> TRAINRT_DEVICE void forward(const Arguments &
           x = warp::exp2(x - highest[i / 2 % 2]);
           sum[i / 2 % 2] += x;
         }
-        if (dropout.dropped) {
+        if (dropout.limit) {
           uint32_t words[4];
           dropout.draw(words, tile, keyTile);
 #pragma unroll
@@ -342,11 +408,15 @@ template <typename T, int Columns> TRAINRT_DEVICE void forward(const Arguments &
             (highest[half] + warp::log2(sum[half])) * ln2;
     }
     M::store(args.o, head, segment, tile, args.columns, o, factor[0], factor[1]);
+    tile += int(warp::threads()) / 32;
+    if (tile < tiles)
+      M::left(q, args.q, head, segment, tile, args.columns);
   }
 }
 
-/// Shared memory: q, dO, k, v, then of each row of q the logarithm (to base 2) of its weights' sum,
-/// and the product of its dO and o, which is the sum of its weights' gradients times the weights.
+/// Shared memory: q, dO, k, v, then of each row of q the negative logarithm (to base 2) of its
+/// weights' sum, and the product of its dO and o, which is the sum of its weights' gradients times
+/// the weights.
 template <typename T, int Columns> struct Backward {
   using M = Tiles<T, Columns>;
   const Arguments &args;
@@ -360,36 +430,33 @@ template <typename T, int Columns> struct Backward {
         scale(args.scale * log2e) {}
   TRAINRT_DEVICE uint32_t bytes() const { return uint32_t(args.longest * M::rowBytes); }
 
-  /// Starts to copy what a head of q has, and waits for all copies.
-  TRAINRT_DEVICE void load(int head) const {
-    M::copy(q, args.q, head, segment, args.columns);
-    const int threads = int(warp::threads()), rows = segment.tiles() * tileRows;
+  /// Copies what a head of q has, with loads of `inFlight` rows a thread at a time, and waits for
+  /// all copies.
+  template <int inFlight> TRAINRT_DEVICE void load(int head) const {
+    const int rows = segment.tiles() * tileRows, step = M::step(), chunk = M::ownChunk();
     auto *stats = reinterpret_cast<const float *>(args.stats);
-    for (int row = int(warp::thread()); row < rows; row += threads) {
-      float log = infinity; // of a row that has no weights
-      if (row < segment.length)
-        log = stats[int64_t(segment.begin + row) * args.heads + head] * log2e;
-      warp::storeShared(logs + uint32_t(row) * 4, log == -infinity ? infinity : log);
-    }
-    constexpr int inFlight = 4;
-    const int all = rows * M::chunks;
-    for (int first = int(warp::thread()); first < all; first += inFlight * threads) {
+    uint32_t place = M::place(0, M::ownRow(), chunk);
+    for (int first = M::ownRow(); first < rows; first += inFlight * step) {
       warp::Chunk slopes[inFlight], results[inFlight];
+      float log[inFlight];
 #pragma unroll
       for (int j = 0; j < inFlight; ++j) {
-        const int i = first + j * threads, row = i / M::chunks, chunk = i % M::chunks;
-        slopes[j] = results[j] = {};
-        if (row < segment.length && chunk * 8 < args.columns) {
-          slopes[j] = warp::load(M::rowOf(args.dO, head, segment.begin + row) + chunk * 16);
-          results[j] = warp::load(M::rowOf(args.o, head, segment.begin + row) + chunk * 16);
-        }
+        const int row = first + j * step;
+        if (row < rows) // whole warps
+          warp::copy(q + place + uint32_t(j * step * M::rowBytes),
+                     M::rowOf(args.q, head, segment.begin + row) + chunk * 16,
+                     row < segment.length && chunk * 8 < args.columns);
+        log[j] =
+            stats[int64_t(segment.begin + (row < segment.length ? row : 0)) * args.heads + head];
+        slopes[j] = M::load(args.dO, head, segment, row, chunk, args.columns);
+        results[j] = M::load(args.o, head, segment, row, chunk, args.columns);
       }
 #pragma unroll
       for (int j = 0; j < inFlight; ++j) {
-        const int i = first + j * threads, row = i / M::chunks, chunk = i % M::chunks;
-        if (i >= all) // whole warps
+        const int row = first + j * step;
+        if (row >= rows)
           break;
-        warp::storeShared(M::place(dO, row, chunk), slopes[j]);
+        warp::storeShared(dO + place + uint32_t(j * step * M::rowBytes), slopes[j]);
         float dot = 0;
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
@@ -399,24 +466,27 @@ template <typename T, int Columns> struct Backward {
           dot += a * c;
           dot += b * d;
         }
+        dot = chunk * 8 < args.columns ? dot : 0;
 #pragma unroll
         for (int mask = 1; mask < M::chunks; mask *= 2)
           dot += warp::exchange(dot, uint32_t(mask));
-        if (chunk == 0)
+        if (chunk == 0) {
+          // A row that has no weights, or that is none, gets none.
+          const bool any = row < segment.length && log[j] != -infinity;
           warp::storeShared(dots + uint32_t(row) * 4, dot);
+          warp::storeShared(logs + uint32_t(row) * 4, any ? log[j] * -log2e : -infinity);
+        }
       }
+      place += uint32_t(inFlight * step * M::rowBytes);
     }
     warp::copied();
     warp::barrier();
   }
 
-  /// The weights and the gradients of the scores, from the scores and the weights' gradients, for
-  /// one element: `p` becomes the weight as it was used.
-  TRAINRT_DEVICE void differentiate(float &p, float &dP, float log, float dot, bool visible,
-                                    bool keeps) const {
-    const float power = warp::exp2(p * scale - log), weight = visible ? power : 0;
-    dP = weight * ((keeps ? dP * args.kept : 0) - dot);
-    p = keeps ? weight : 0;
+  /// Of a weight and its gradient, the gradient of the score, and the weight as it was used.
+  TRAINRT_DEVICE void differentiate(float &p, float &dP, float dot, bool keeps) const {
+    dP = p * ((keeps ? dP : 0) * args.kept - dot);
+    p = keeps ? p : 0;
   }
 
   TRAINRT_DEVICE void queries(int head, int tile) const {
@@ -442,16 +512,21 @@ template <typename T, int Columns> struct Backward {
       M::multiplyRows(p, left, k + at);
       M::multiplyRows(dP, slopes, v + at);
       uint32_t words[4];
-      if (dropout.dropped)
+      if (dropout.limit)
         dropout.draw(words, tile, keyTile);
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        const int key = keyTile * tileRows + i / 4 * 8 + lane.pair + i % 2;
-        const int query = tile * tileRows + i / 2 % 2 * 8 + lane.row;
-        differentiate(p[i / 4][i % 4], dP[i / 4][i % 4], log[i / 2 % 2], dot[i / 2 % 2],
-                      key < segment.length && !(args.causal && key > query),
-                      !dropout.dropped || dropout.keeps(words[i / 2], i % 2));
-      }
+      for (int i = 0; i < 8; ++i)
+        p[i / 4][i % 4] = warp::exp2(p[i / 4][i % 4] * scale + log[i / 2 % 2]);
+      if (keyTile == keyTiles - 1)
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+          if (!segment.sees(args, tile, keyTile, i / 2 % 2 * 8 + lane.row,
+                            i / 4 * 8 + lane.pair + i % 2))
+            p[i / 4][i % 4] = 0;
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+        differentiate(p[i / 4][i % 4], dP[i / 4][i % 4], dot[i / 2 % 2],
+                      !dropout.limit || dropout.keeps(words[i / 2], i % 2));
       uint32_t dS[4];
       M::round(dS, dP);
       M::multiply(dQ, dS, k + at);
@@ -465,30 +540,22 @@ template <typename T, int Columns> struct Backward {
                            float (&dV)[M::chunks][4]) const {
     const Lane lane = thisLane();
     const Dropout dropout(args, segment.number, head);
-    constexpr bool keep = Columns <= 64; // registers suffice
     const uint32_t kTile = k + uint32_t(tile * M::tileBytes),
                    vTile = v + uint32_t(tile * M::tileBytes);
-    uint32_t left[keep ? Columns / 16 : 1][4], values[keep ? Columns / 16 : 1][4];
-    if constexpr (keep)
-#pragma unroll
-      for (int part = 0; part < Columns / 16; ++part) {
-        M::left(left[part], kTile, part);
-        M::left(values[part], vTile, part);
-      }
     for (int queryTile = args.causal ? tile : 0; queryTile < segment.tiles(); ++queryTile) {
       float p[2][4] = {}, dP[2][4] = {};
       const uint32_t at = uint32_t(queryTile * M::tileBytes);
 #pragma unroll
       for (int part = 0; part < Columns / 16; ++part) {
-        if constexpr (!keep) {
-          M::left(left[0], kTile, part);
-          M::left(values[0], vTile, part);
-        }
-        M::multiplyRows(p, left[keep ? part : 0], q + at, part);
-        M::multiplyRows(dP, values[keep ? part : 0], dO + at, part);
+        // Loaded again for each tile: registers are scarcer than the time for it.
+        uint32_t left[4], values[4];
+        M::left(left, kTile, part);
+        M::left(values, vTile, part);
+        M::multiplyRows(p, left, q + at, part);
+        M::multiplyRows(dP, values, dO + at, part);
       }
       uint32_t words[4];
-      if (dropout.dropped) {
+      if (dropout.limit) {
         dropout.draw(words, queryTile, tile);
 #pragma unroll
         for (uint32_t &word : words)
@@ -503,12 +570,17 @@ template <typename T, int Columns> struct Backward {
         warp::loadShared(logs + column * 4, log[0], log[1]);
         warp::loadShared(dots + column * 4, dot[0], dot[1]);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int query = int(column) + i % 2;
-          const int key = tile * tileRows + i / 2 * 8 + lane.row;
-          differentiate(p[n][i], dP[n][i], log[i % 2], dot[i % 2], !(args.causal && key > query),
-                        !dropout.dropped || dropout.keeps(words[n * 2 + i / 2], i % 2));
-        }
+        for (int i = 0; i < 4; ++i)
+          p[n][i] = warp::exp2(p[n][i] * scale + log[i % 2]);
+        if (args.causal && queryTile == tile)
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            if (i / 2 * 8 + lane.row > n * 8 + lane.pair + i % 2)
+              p[n][i] = 0;
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          differentiate(p[n][i], dP[n][i], dot[i % 2],
+                        !dropout.limit || dropout.keeps(words[n * 2 + i / 2], i % 2));
       }
       uint32_t weights[4], dS[4];
       M::round(weights, p);
@@ -521,33 +593,34 @@ template <typename T, int Columns> struct Backward {
 
 template <typename T, int Columns> TRAINRT_DEVICE void backward(const Arguments &args) {
   using M = Tiles<T, Columns>;
-  const int keyHead = int(warp::block()) % args.kvHeads, number = int(warp::block()) / args.kvHeads;
-  const int group = args.heads / args.kvHeads;
-  if (number >= args.segments) {
-    M::clear(args, args.dK, keyHead, number - args.segments);
-    M::clear(args, args.dV, keyHead, number - args.segments);
+  const int keyHead = int(warp::blockX()), place = int(warp::blockY()), group = args.group;
+  if (place >= args.segments) {
+    M::clear(args, args.dK, keyHead, place - args.segments);
+    M::clear(args, args.dV, keyHead, place - args.segments);
     for (int head = keyHead * group; head < (keyHead + 1) * group; ++head)
-      M::clear(args, args.dQ, head, number - args.segments);
+      M::clear(args, args.dQ, head, place - args.segments);
     return;
   }
-  const Segment segment = device::segment(args, number);
+  const Segment segment = device::segment(args, longestFirst(args, place));
+  if (segment.length == 0)
+    return;
   const Backward<T, Columns> work(args, segment);
-  M::copy(work.k, args.k, keyHead, segment, args.columns);
-  M::copy(work.v, args.v, keyHead, segment, args.columns);
+  M::copy(work.k, args.k, work.v, args.v, keyHead, segment, args.columns);
   const int warps = int(warp::threads()) / 32, own = int(warp::thread()) / 32,
             tiles = segment.tiles();
+  const int firstHead = keyHead * group, endHead = firstHead + group;
+  work.template load<4>(firstHead);
   // One head of q stays loaded; of several each is loaded again for every round of tiles.
-  auto loads = [&](bool first, int head) {
-    if (!first && group > 1)
-      warp::barrier();
-    if (first || group > 1)
-      work.load(head);
+  auto reload = [&](int head) {
+    warp::barrier();
+    work.template load<1>(head);
   };
   for (int first = 0; first < tiles; first += warps) {
     const int tile = first + own;
     float dK[M::chunks][4] = {}, dV[M::chunks][4] = {};
-    for (int head = keyHead * group; head < (keyHead + 1) * group; ++head) {
-      loads(first == 0 && head == keyHead * group, head);
+    for (int head = firstHead; head < endHead; ++head) {
+      if (group > 1 && (first > 0 || head > firstHead))
+        reload(head);
       if (tile < tiles)
         work.keys(head, tile, dK, dV);
     }
@@ -556,8 +629,9 @@ template <typename T, int Columns> TRAINRT_DEVICE void backward(const Arguments 
       M::store(args.dV, keyHead, segment, tile, args.columns, dV, args.kept, args.kept);
     }
   }
-  for (int head = keyHead * group; head < (keyHead + 1) * group; ++head) {
-    loads(false, head);
+  for (int head = firstHead; head < endHead; ++head) {
+    if (group > 1)
+      reload(head);
     // Warps that had a tile of keys less begin.
     for (int tile = (own + warps - tiles % warps) % warps; tile < tiles; tile += warps)
       work.queries(head, tile);

@@ -23,7 +23,8 @@ struct SegmentAttentionArguments {
   int32_t segments = 0, rows = 0;
   /// A multiple of 16, for which there is shared memory. Longer segments are cut off.
   int32_t longest = 0;
-  int32_t heads = 0, kvHeads = 0;
+  int32_t heads = 0;
+  int32_t group = 1;    ///< heads that share one of k and v
   int32_t columns = 0;  ///< a multiple of 8, of all matrices
   int32_t clearing = 0; ///< thread blocks of a head that clear the rows behind the segments
   int32_t causal = 0;

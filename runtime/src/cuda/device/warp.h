@@ -24,7 +24,8 @@ TRAINRT_DEVICE uint32_t sharedMemory() {
 }
 TRAINRT_DEVICE uint32_t thread() { return __nvvm_read_ptx_sreg_tid_x(); }
 TRAINRT_DEVICE uint32_t threads() { return __nvvm_read_ptx_sreg_ntid_x(); }
-TRAINRT_DEVICE uint32_t block() { return __nvvm_read_ptx_sreg_ctaid_x(); }
+TRAINRT_DEVICE uint32_t blockX() { return __nvvm_read_ptx_sreg_ctaid_x(); }
+TRAINRT_DEVICE uint32_t blockY() { return __nvvm_read_ptx_sreg_ctaid_y(); }
 
 /// The same value, of which the compiler knows nothing: what follows from it takes no registers
 /// outside of a loop.
@@ -56,6 +57,15 @@ TRAINRT_DEVICE float exchange(float x, uint32_t mask) {
   return __builtin_bit_cast(float, exchange(__builtin_bit_cast(uint32_t, x), mask));
 }
 
+/// A bit of every lane.
+TRAINRT_DEVICE uint32_t vote(bool x) {
+  uint32_t lanes;
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %1, 0; vote.sync.ballot.b32 %0, p, -1;}"
+               : "=r"(lanes)
+               : "r"(uint32_t(x)));
+  return lanes;
+}
+
 /// 16 bytes into shared memory, or zeros; done after `copied`.
 TRAINRT_DEVICE void copy(uint32_t to, const void *from, bool valid) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
@@ -72,6 +82,11 @@ TRAINRT_DEVICE Chunk load(const void *from) {
                : "=r"(c.words[0]), "=r"(c.words[1]), "=r"(c.words[2]), "=r"(c.words[3])
                : "l"(from));
   return c;
+}
+TRAINRT_DEVICE float load(const float *from) {
+  float x;
+  asm volatile("ld.global.f32 %0, [%1];" : "=f"(x) : "l"(from));
+  return x;
 }
 TRAINRT_DEVICE void store(void *to, const Chunk &c) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"

@@ -38,12 +38,13 @@ struct alignas(16) Chunk {
 class Emulation {
 public:
   Emulation(unsigned threads, size_t sharedBytes);
-  void run(unsigned block, const std::function<void()> &kernel);
+  void run(unsigned x, unsigned y, const std::function<void()> &kernel);
 
   static Emulation &current() { return *active; }
   unsigned number() const { return running; }
   unsigned size() const { return unsigned(fibers.size()); }
-  unsigned blockNumber() const { return block; }
+  unsigned blockX() const { return x; }
+  unsigned blockY() const { return y; }
 
   /// Shared memory at an address, of `bytes` that are a multiple of their place.
   unsigned char *shared(uint32_t address, size_t bytes) {
@@ -100,10 +101,12 @@ private:
   std::vector<Warp> warps;
   std::vector<unsigned char> memory;
   ucontext_t scheduler;
-  void *schedulerStack = nullptr;
+#ifdef TRAINRT_EMULATION_ASAN
+  const void *schedulerStack = nullptr;
   size_t schedulerBytes = 0;
+#endif
   const std::function<void()> *kernel = nullptr;
-  unsigned running = 0, block = 0, inBarrier = 0;
+  unsigned running = 0, x = 0, y = 0, inBarrier = 0;
   uint64_t barriers = 0;
 };
 
@@ -116,9 +119,7 @@ inline Emulation::Emulation(unsigned threads, size_t sharedBytes)
 inline void Emulation::enter() {
   Emulation &self = *active;
 #ifdef TRAINRT_EMULATION_ASAN
-  const void *bottom = nullptr;
-  __sanitizer_finish_switch_fiber(nullptr, &bottom, &self.schedulerBytes);
-  self.schedulerStack = const_cast<void *>(bottom);
+  __sanitizer_finish_switch_fiber(nullptr, &self.schedulerStack, &self.schedulerBytes);
 #endif
   (*self.kernel)();
   Fiber &fiber = *self.fibers[self.running];
@@ -142,9 +143,9 @@ inline void Emulation::yield() {
 #endif
 }
 
-inline void Emulation::run(unsigned number, const std::function<void()> &body) {
+inline void Emulation::run(unsigned blockX, unsigned blockY, const std::function<void()> &body) {
   active = this;
-  block = number;
+  x = blockX, y = blockY;
   kernel = &body;
   inBarrier = 0;
   std::fill(memory.begin(), memory.end(), 0xff); // NaNs
@@ -221,7 +222,8 @@ inline void Emulation::finishCopies() {
 inline uint32_t sharedMemory() { return Emulation::sharedBegin; }
 inline uint32_t thread() { return Emulation::current().number(); }
 inline uint32_t threads() { return Emulation::current().size(); }
-inline uint32_t block() { return Emulation::current().blockNumber(); }
+inline uint32_t blockX() { return Emulation::current().blockX(); }
+inline uint32_t blockY() { return Emulation::current().blockY(); }
 inline uint32_t opaque(uint32_t x) { return x; }
 inline void barrier() { Emulation::current().meet(); }
 inline float exp2(float x) { return std::exp2(x); }
@@ -241,6 +243,21 @@ inline float exchange(float x, uint32_t mask) {
   return __builtin_bit_cast(float, exchange(__builtin_bit_cast(uint32_t, x), mask));
 }
 
+inline uint32_t vote(bool x) {
+  struct Arguments {
+    bool x;
+    uint32_t lanes;
+  } own = {x, 0};
+  Emulation::current().collective<Arguments>("vote", own, [](Arguments *const(&all)[32]) {
+    uint32_t lanes = 0;
+    for (uint32_t i = 0; i < 32; ++i)
+      lanes |= uint32_t(all[i]->x) << i;
+    for (Arguments *each : all)
+      each->lanes = lanes;
+  });
+  return own.lanes;
+}
+
 inline void copy(uint32_t to, const void *from, bool valid) {
   Emulation::current().later(to, from, valid);
 }
@@ -250,6 +267,7 @@ inline Chunk load(const void *from) {
   std::memcpy(&chunk, from, sizeof chunk);
   return chunk;
 }
+inline float load(const float *from) { return *from; }
 inline void store(void *to, const Chunk &chunk) { std::memcpy(to, &chunk, sizeof chunk); }
 inline void storeShared(uint32_t to, const Chunk &chunk) {
   std::memcpy(Emulation::current().shared(to, 16), &chunk, 16);
