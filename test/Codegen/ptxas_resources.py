@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""ptxas_resources.py PTXAS PACKAGE: no kernel of the package may spill registers or use a stack.
+"""ptxas_resources.py PTXAS PACKAGE|FILE.ptx: no kernel of the package, or of the file, may spill
+registers or use a stack.
 
 Prints how many kernels there are and the most registers of one; exit code 1 where one spills.
 """
@@ -10,12 +11,21 @@ import sys
 import tempfile
 import zipfile
 
-ptxas, package = sys.argv[1:]
-with zipfile.ZipFile(package) as archive, tempfile.NamedTemporaryFile(suffix=".ptx") as file:
-    file.write(archive.read("kernels/cuda.ptx"))
-    file.flush()
-    command = [ptxas, "-v", "-arch=sm_90", "--fmad=false", "-o", "/dev/null", file.name]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+ptxas, source = sys.argv[1:]
+
+
+def assemble(file, *options):
+    command = [ptxas, "-v", "-arch=sm_90", *options, "-o", "/dev/null", file]
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True)
+
+
+if source.endswith(".ptx"):
+    done = assemble(source)
+else:
+    with zipfile.ZipFile(source) as archive, tempfile.NamedTemporaryFile(suffix=".ptx") as file:
+        file.write(archive.read("kernels/cuda.ptx"))
+        file.flush()
+        done = assemble(file.name, "--fmad=false")
 if done.returncode:
     sys.exit(done.stderr)
 kernels, bad, most = 0, 0, 0
