@@ -30,6 +30,7 @@ protected:
     fake->minor = 0;
     fake->devices = 1;
     fake->memory = size_t(1) << 30;
+    fake->sharedBytes = 227 << 10;
     fake->faultingKernel = nullptr;
     fake->failingGraph = 0;
     fake->graphBytes = 0;

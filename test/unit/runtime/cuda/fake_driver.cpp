@@ -49,7 +49,7 @@ struct Event {
 
 constexpr CUresult unjoinedCapture = 904;
 
-FakeCuda state{9, 0, 1, size_t(1) << 30, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+FakeCuda state{9, 0, 1, size_t(1) << 30, 227 << 10, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 std::map<uint64_t, size_t> blocks;
 std::map<CUgraphExec, size_t> graphs;
 std::vector<Stream *> streams;
@@ -133,9 +133,10 @@ EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice) {
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
-  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? state.major
-           : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? state.minor
-                                                                       : 4;
+  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR            ? state.major
+           : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR          ? state.minor
+           : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? state.sharedBytes
+                                                                                : 4;
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {

@@ -17,6 +17,7 @@ struct FakeCuda {
   /* Compute capability, number of GPUs, and bytes of memory of the next one that is opened. */
   int major, minor, devices;
   size_t memory;
+  int sharedBytes; /* that a thread block may have */
   /* Kernel of this name faults when it runs; NULL: none. */
   const char *faultingKernel;
   /* Counts since the last reset. */
