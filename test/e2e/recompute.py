@@ -17,7 +17,7 @@ import tempfile
 import numpy as np
 
 MODELS = ["gpt2-dropout", "bert-mlm", "deberta-cls", "llama", "t5", "bert-joint", "mixtral", "unet"]
-BATCH, TOKENS, WIDTH = 4, 16, 8
+BATCH, TOKENS, WIDTH = 4, 16, 64
 
 
 def run(command, expect=0):
@@ -82,7 +82,7 @@ def block(kind, i):
 
     def weight():
         name = f"w{i}_{len(weights)}"
-        values = np.random.default_rng([i, len(weights)]).normal(0, 0.3, WIDTH * WIDTH)
+        values = np.random.default_rng([i, len(weights)]).normal(0, 0.1, WIDTH * WIDTH)
         weights.append(f"init {name} f32[{WIDTH},{WIDTH}] = " + " ".join(f"{v:.6g}" for v in values))
         return name
 
