@@ -13,22 +13,33 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 // Structure
 //===----------------------------------------------------------------------===//
 
+def Train_CountKind : I32EnumAttr<"CountKind", "what is counted", [
+    I32EnumAttrCase<"elements", 0>, I32EnumAttrCase<"runs", 1>, I32EnumAttrCase<"longest_run", 2>]> {
+  let cppNamespace = "::trainc::train";
+  let genSpecializedAttr = 0;
+}
+def Train_CountKindAttr : EnumAttr<Train_Dialect, Train_CountKind, "count_kind"> {
+  let assemblyFormat = "$value";
+}
+
 def Train_SymbolOp : Op<Train_Dialect, "symbol", [Symbol]> {
   let summary = "declares a size symbol";
   let description = [{
     `min`, `max` (absent: unbounded), `divisor` hold for every run; `input` and `axis` say which input's
     axis gives the value. With `differs` in place of an axis the value is a count: that of the input's elements which
     differ from this number, found on the host before a step and rounded up to a bucket, a multiple of the divisor.
-    A step is right with any larger value.
+    A step is right with any larger value. `counts` (absent: elements) says what of a row of these elements is counted,
+    what lies between them left out: `runs` of equal ones, in all rows together, or the elements of the `longest_run`.
     Examples: `train.symbol @batch min 1 input "input_ids" axis 0`,
     `train.symbol @labelled min 8 divisor 8 input "labels" differs -100`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$min, OptionalAttr<I64Attr>:$max,
                        DefaultValuedAttr<I64Attr, "1">:$divisor, OptionalAttr<StrAttr>:$input,
-                       OptionalAttr<I64Attr>:$axis, OptionalAttr<I64Attr>:$differs);
+                       OptionalAttr<I64Attr>:$axis, OptionalAttr<I64Attr>:$differs,
+                       DefaultValuedAttr<Train_CountKindAttr, "CountKind::elements">:$counts);
   let assemblyFormat = [{
     $sym_name `min` $min (`max` $max^)? (`divisor` $divisor^)? (`input` $input^)? (`axis` $axis^)?
-    (`differs` $differs^)? attr-dict
+    (`differs` $differs^)? (`counts` $counts^)? attr-dict
   }];
 }
 

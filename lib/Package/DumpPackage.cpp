@@ -30,7 +30,11 @@ public:
         out << " divisor " << symbol->divisor();
       const fb::Tensor *input = item(program.inputs(), uint32_t(symbol->source_input()));
       if (symbol->counts())
-        out << " counts " << (input ? input->name()->str() : "?") << " != " << symbol->differs();
+        out << " counts "
+            << (symbol->what() == fb::CountKind::elements
+                    ? ""
+                    : std::string(fb::EnumNameCountKind(symbol->what())) + " of ")
+            << (input ? input->name()->str() : "?") << " != " << symbol->differs();
       else if (input)
         out << " from axis " << symbol->source_axis() << " of input " << input->name()->str();
       out << "\n";

@@ -193,7 +193,9 @@ private:
           {"input", symbol.getInput().value_or("")}};
       if (symbol.getDiffers())
         object["differs"] = int64_t(*symbol.getDiffers());
-      else
+      if (symbol.getDiffers() && symbol.getCounts() != CountKind::elements)
+        object["counts"] = stringifyCountKind(symbol.getCounts());
+      if (!symbol.getDiffers())
         object["axis"] = int64_t(symbol.getAxis().value_or(0));
       result.push_back(std::move(object));
     }

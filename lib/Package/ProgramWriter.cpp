@@ -65,7 +65,8 @@ public:
           out, out.CreateString(symbol.getSymName().str()), symbol.getMin(),
           symbol.getMax() ? int64_t(*symbol.getMax()) : INT64_MAX, symbol.getDivisor(), input,
           symbol.getDiffers() ? -1 : int32_t(symbol.getAxis().value_or(0)),
-          symbol.getDiffers().has_value(), symbol.getDiffers().value_or(0)));
+          symbol.getDiffers().has_value(), symbol.getDiffers().value_or(0),
+          static_cast<fb::CountKind>(symbol.getCounts())));
     }
     std::vector<Offset<fb::ValueRule>> rules;
     for (const InputRule &rule : interface.rules) {
@@ -130,6 +131,10 @@ private:
              << " has bounds that are no multiples of its divisor " << divisor;
     const InterfaceTensor &input =
         interface.inputs[PackageInterface::find(interface.inputs, *symbol.getInput())];
+    if (symbol.getCounts() != CountKind::elements &&
+        (input.type.getRank() != 2 || isa<FloatType>(input.type.getElementType())))
+      return symbol.emitError(name())
+             << " is of runs, which only integers [rows, columns] have, not '" << input.name << "'";
     if (isa<FloatType>(input.type.getElementType()) && *symbol.getDiffers() != 0)
       return symbol.emitError(name())
              << " of the floats '" << input.name << "' can only be of those that differ from 0";
@@ -297,7 +302,8 @@ private:
           return fail() << "field '" << name << "' is unknown or of another type";
       }
       const bool needsMask = *known != fb::ConditionKind::binary;
-      const bool needsInput = *known != fb::ConditionKind::real_at;
+      const bool needsInput =
+          *known == fb::ConditionKind::binary || *known == fb::ConditionKind::fixed_where_padded;
       if (needsMask != (inputs[0] >= 0) || needsInput != (inputs[1] >= 0))
         return fail() << "'" << kind.getValue() << "' needs "
                       << (needsMask ? needsInput ? "'mask' and 'input'" : "'mask'" : "'input'")

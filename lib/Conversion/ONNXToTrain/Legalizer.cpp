@@ -709,10 +709,12 @@ LogicalResult Legalizer::finish() {
   function.setResAttrsAttr(builder.getArrayAttr(outputAttrs));
   builder.setInsertionPoint(function);
   for (auto &[name, info] : bounds.symbols)
-    train::SymbolOp::create(builder, graph.getLoc(), name, builder.getI64IntegerAttr(info.min),
-                            info.max ? builder.getI64IntegerAttr(*info.max) : IntegerAttr(),
-                            builder.getI64IntegerAttr(1), builder.getStringAttr(info.input),
-                            builder.getI64IntegerAttr(info.axis), IntegerAttr());
+    train::SymbolOp::create(
+        builder, graph.getLoc(), name, builder.getI64IntegerAttr(info.min),
+        info.max ? builder.getI64IntegerAttr(*info.max) : IntegerAttr(),
+        builder.getI64IntegerAttr(1), builder.getStringAttr(info.input),
+        builder.getI64IntegerAttr(info.axis), IntegerAttr(),
+        train::CountKindAttr::get(builder.getContext(), train::CountKind::elements));
   if (failed(verify(function)))
     return failure();
   result.ops = body.getOperations().size() - 1;

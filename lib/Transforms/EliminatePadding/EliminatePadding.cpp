@@ -110,15 +110,39 @@ private:
   void add(Value value, const TokenAxes &entry) {
     auto &known = axes[value];
     // Sizes, not only loops: a part of the positions is not all tokens.
-    if (rowsPerSample(getDims(value), entry, samples, positions) &&
-        !llvm::is_contained(known, entry))
+    if (rowsPerItem(getDims(value), entry, samples, positions) && !llvm::is_contained(known, entry))
       known.push_back(entry);
   }
 
-  /// Whether the one pair of axes holds nothing but tokens.
+  /// Whether the axes of tokens hold nothing else, or what each token has several of.
   bool isPackable(Value value) {
-    DimAttr rows = rowsPerSample(getDims(value), axes[value].front(), samples, positions);
-    return rows.isConstant(1);
+    const TokenAxes &entry = axes[value].front();
+    return entry.size() == 1 ||
+           rowsPerItem(getDims(value), entry, samples, positions).isConstant(1);
+  }
+
+  /// The size of the last of the axes once `value` is packed.
+  DimAttr packedSize(Value value, const TokenAxes &entry) {
+    return entry.size() == 1 ? tokens * rowsPerItem(getDims(value), entry, samples, positions)
+                             : tokens;
+  }
+
+  /// Selects along an axis of all tokens, or of packed ones, each of which may have several rows.
+  Value selectTokens(TrainBuilder &tb, Value value, int64_t axis, bool packs) {
+    SmallVector<DimAttr> dims = getDims(value);
+    DimAttr from = packs ? samples * positions : tokens, to = packs ? tokens : samples * positions;
+    DimAttr several = divideExactly(dims[axis], from);
+    auto select = [&](Value v) {
+      return packs ? rows.pack(tb, v, axis) : rows.unpack(tb, v, axis);
+    };
+    if (several.isConstant(1))
+      return select(value);
+    dims[axis] = from;
+    dims.insert(dims.begin() + axis + 1, several);
+    Value selected = select(tb.reshape(value, dims));
+    dims.erase(dims.begin() + axis);
+    dims[axis] = to * several;
+    return tb.reshape(selected, dims);
   }
 
   /// Whether the op sums tokens up, so that its result has no axis for them.
@@ -154,7 +178,8 @@ private:
     if (!select || !packed.contains(select.getData()))
       return false;
     const TokenAxes &tokenAxes = axes[select.getData()].front();
-    if (tokenAxes.size() != 1 || tokenAxes[0] != int64_t(select.getAxis()))
+    if (tokenAxes.size() != 1 || tokenAxes[0] != int64_t(select.getAxis()) ||
+        packedSize(select.getData(), tokenAxes) != tokens)
       return false;
     Value zero = tb.scalarLike(select.getIndex(), 0);
     Value index = tb.max(tb.gather(rows.slots, tb.max(select.getIndex(), zero), 0), zero);
@@ -177,7 +202,7 @@ private:
     SmallVector<DimAttr> dims = getDims(op->getResult(0));
     for (int64_t axis : to)
       dims[axis] = tb.dimAttr(1);
-    dims[to.back()] = tokens;
+    dims[to.back()] = packedSize(op->getResult(0), to);
     // Axes between the two would change places.
     TokenAxes from = axes[op->getOperand(0)].front();
     if (from.size() != to.size() && (from.back() != from.front() + int64_t(from.size()) - 1 ||
@@ -195,12 +220,14 @@ private:
       return false;
     AxisMap map = mapped.getAxisMap();
     SmallVector<unsigned> loops;
+    DimAttr extent;
     for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands)) {
       const auto &known = axes[operand];
       // Scores of tokens for tokens have two pairs of axes: they stay a rectangle.
       if (known.size() != 1 || !isPackable(operand))
         continue;
       loops = loopsOf(entry, known.front());
+      extent = packedSize(operand, known.front());
       if (!loops.empty())
         break;
     }
@@ -227,10 +254,10 @@ private:
                                        : pack(tb, operand, TokenAxes(ArrayRef<int64_t>(found))));
     }
     auto select = [&](TrainBuilder &b, Value value, int64_t axis) {
-      return rows.pack(b, value, axis);
+      return selectTokens(b, value, axis, /*packs=*/true);
     };
     Operation *small =
-        restrictLoops(tb, mapped, operands, loops, tokens, /*isPrefix=*/false, select);
+        restrictLoops(tb, mapped, operands, loops, extent, /*isPrefix=*/false, select);
     for (auto [result, made] : llvm::zip_equal(op->getResults(), small->getResults()))
       packed[result] = made;
     ++packedOps;
@@ -247,7 +274,7 @@ private:
     Value &made = selected[{value, tokenAxes.front(), tokenAxes.back()}];
     if (!made)
       made = selectAlong(tb, value, tokenAxes, [&](TrainBuilder &b, Value v, int64_t axis) {
-        return rows.pack(b, v, axis);
+        return selectTokens(b, v, axis, /*packs=*/true);
       });
     return made;
   }
@@ -262,7 +289,9 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfterValue(small);
     TrainBuilder tb(builder, small.getLoc());
-    auto expand = [&](TrainBuilder &b, Value v, int64_t axis) { return rows.unpack(b, v, axis); };
+    auto expand = [&](TrainBuilder &b, Value v, int64_t axis) {
+      return selectTokens(b, v, axis, /*packs=*/false);
+    };
     SmallVector<DimAttr> sizes;
     for (int64_t axis : tokenAxes)
       sizes.push_back(getDim(value, axis));
@@ -296,33 +325,44 @@ struct EliminatePaddingPass : trainc::impl::EliminatePaddingPassBase<EliminatePa
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto forward = module.lookupSymbol<func::FuncOp>("forward");
-    auto padding =
-        forward ? forward->getAttrOfType<DictionaryAttr>(kPaddingAttr) : DictionaryAttr();
-    if (!padding)
+    auto paddings = forward ? forward->getAttrOfType<ArrayAttr>(kPaddingAttr) : ArrayAttr();
+    if (!paddings)
       return;
-    StringRef input = cast<StringAttr>(padding.get("input")).getValue();
-    auto value = cast<IntegerAttr>(padding.get("value"));
-    BlockArgument mask;
-    for (BlockArgument argument : forward.getArguments())
-      if (getArgRole(forward, argument.getArgNumber()) == "input" &&
-          getArgName(forward, argument.getArgNumber()) == input)
-        mask = argument;
-    if (!mask) {
-      forward.emitError("no input ") << input << ", which train.padding names";
-      return signalPassFailure();
-    }
-    DimAttr tokens = getCountSymbol(module, input, value.getInt(), bucket);
+    forward->removeAttr(kPaddingAttr);
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     auto packed = ModuleOp::create(builder, module.getLoc(), kPackedModule);
     auto copy = cast<func::FuncOp>(forward->clone());
     packed.push_back(copy);
-    packed->setAttr(kConditionsAttr, padding.get("conditions"));
-    copy->removeAttr(kPaddingAttr);
-    forward->removeAttr(kPaddingAttr);
+    SmallVector<Attribute> conditions;
+    for (auto padding : paddings.getAsRange<DictionaryAttr>()) {
+      llvm::append_range(conditions, padding.getAs<ArrayAttr>("conditions"));
+      if (failed(pack(copy, padding)))
+        return signalPassFailure();
+    }
+    packed->setAttr(kConditionsAttr, builder.getArrayAttr(conditions));
+  }
+
+private:
+  /// Packs the tokens that one mask tells.
+  LogicalResult pack(func::FuncOp function, DictionaryAttr padding) {
+    StringRef input = padding.getAs<StringAttr>("input").getValue();
+    int64_t value = padding.getAs<IntegerAttr>("value").getInt();
+    BlockArgument mask;
+    for (BlockArgument argument : function.getArguments())
+      if (getArgRole(function, argument.getArgNumber()) == "input" &&
+          getArgName(function, argument.getArgNumber()) == input)
+        mask = argument;
+    if (!mask)
+      return function.emitError("no input ") << input << ", which train.padding names";
+    DimAttr tokens = getCountSymbol(getOperation(), input, value, bucket);
+    // For `raise-attention`, which may run between the tokens of a document.
+    if (padding.get("documents"))
+      for (CountKind kind : {CountKind::runs, CountKind::longest_run})
+        getCountSymbol(getOperation(), input, value, bucket, kind);
 
     PaddingInputs inputs;
-    inputs.mask = {copy.getArgument(mask.getArgNumber()), value.getInt()};
-    Packer packer(copy, inputs, tokens);
+    inputs.mask = {mask, value};
+    Packer packer(function, inputs, tokens);
     packer.run();
     auto options = [&](StringRef name) {
       return remark::RemarkOpts::name(name).category("eliminate-padding").function("forward");
@@ -333,6 +373,7 @@ struct EliminatePaddingPass : trainc::impl::EliminatePaddingPassBase<EliminatePa
       if (!op->hasTrait<OpTrait::IsTerminator>())
         remark::missed(op->getLoc(), options("Rectangle"))
             << remark::add("{0} is computed with padding", describeOp(op));
+    return success();
   }
 };
 } // namespace

@@ -8,6 +8,7 @@
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -19,27 +20,108 @@ namespace trainc {
 } // namespace trainc
 
 namespace {
-/// Numbers that the ids are compared to: where padding is told by its id, it is one of them.
-SmallVector<int64_t> comparedNumbers(BlockArgument ids) {
-  SmallVector<int64_t> numbers;
-  SmallVector<Value> worklist = {ids};
+/// Calls `visit` for each op that reads elements of an input, maybe moved or of another integer
+/// type, but does not only move them itself.
+void forReaders(BlockArgument input, llvm::function_ref<void(Operation *, Value)> visit) {
+  SmallVector<Value> worklist = {input};
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
     for (Operation *user : value.getUsers()) {
-      if (user->getNumResults() == 1 && findOrigin(user->getResult(0)) == ids)
+      if (user->getNumResults() == 1 && findOrigin(user->getResult(0)) == input)
         worklist.push_back(user->getResult(0));
-      if (!isa<CompareOp>(user))
-        continue;
-      for (Value operand : user->getOperands()) {
-        if (auto cast = operand.getDefiningOp<CastOp>(); cast && operand != value)
-          operand = cast.getOperand();
-        if (std::optional<double> number = getSplatValue(operand);
-            number && !llvm::is_contained(numbers, int64_t(*number)))
-          numbers.push_back(int64_t(*number));
-      }
+      else
+        visit(user, value);
     }
   }
-  return numbers;
+}
+
+bool isTest(Operation *op) {
+  return isa<CastOp>(op) && getElementType(op->getResult(0)).isInteger(1);
+}
+
+/// Numbers that an input is compared to: where padding is told by one, it is one of them, or next
+/// to one (`neighbours`) if they are told to be less or greater.
+SmallVector<int64_t> comparedNumbers(BlockArgument input, bool neighbours = false) {
+  llvm::SmallSetVector<int64_t, 4> numbers;
+  forReaders(input, [&](Operation *user, Value value) {
+    if (isTest(user))
+      numbers.insert(0);
+    auto compare = dyn_cast<CompareOp>(user);
+    if (!compare)
+      return;
+    for (Value operand : compare->getOperands()) {
+      if (auto cast = operand.getDefiningOp<CastOp>(); cast && operand != value)
+        operand = cast.getOperand();
+      std::optional<double> number = getSplatValue(operand);
+      if (!number)
+        continue;
+      numbers.insert(int64_t(*number));
+      ComparePredicate predicate = compare.getPredicate();
+      if (neighbours && predicate != ComparePredicate::eq && predicate != ComparePredicate::ne) {
+        numbers.insert(int64_t(*number) - 1);
+        numbers.insert(int64_t(*number) + 1);
+      }
+    }
+  });
+  return numbers.takeVector();
+}
+
+/// Whether elements of the input are compared with each other, as the numbers of documents are.
+bool comparesWithItself(BlockArgument input) {
+  bool found = false;
+  forReaders(input, [&](Operation *user, Value) {
+    auto compare = dyn_cast<CompareOp>(user);
+    found |= compare && compare.getLhs() != compare.getRhs() &&
+             findOrigin(compare.getLhs()) == input && findOrigin(compare.getRhs()) == input;
+  });
+  return found;
+}
+
+/// Whether the input enters arithmetic, and not only tests and choices.
+bool isNumber(BlockArgument input) {
+  bool found = false;
+  forReaders(input, [&](Operation *user, Value) {
+    found |= !isTest(user) && !isa<CompareOp, IndexOperandOpInterface>(user);
+  });
+  return found;
+}
+
+/// A way in which the model may tell padding.
+struct Candidate {
+  PaddingMask mask;
+  /// By convention, or as the user says; else it is a guess, which the proof has to confirm.
+  bool isNamed;
+  /// Whether it is 1 at tokens; other numbers are more than a mask.
+  bool isBinary;
+};
+
+SmallVector<Candidate> findCandidates(func::FuncOp forward, const TokenInput &tokens,
+                                      const PaddingInputs &padding) {
+  if (tokens.knowsPadding()) {
+    PaddingMask mask = {tokens.byMask ? tokens.mask : tokens.input,
+                        tokens.byMask ? 0 : *tokens.padValue};
+    return {{mask, /*isNamed=*/true, tokens.byMask && !comparesWithItself(mask.input)}};
+  }
+  // Any integers that the model compares with one number, or with each other: it may be the mask,
+  // or numbers of documents.
+  SmallVector<Candidate> candidates;
+  for (BlockArgument argument : forward.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    if (getArgRole(forward, number) != "input" || getDims(argument) != getDims(tokens.input) ||
+        !isa<IntegerType>(getElementType(argument)) || padding.labels.contains(number))
+      continue;
+    bool documents = comparesWithItself(argument), marks = getElementType(argument).isInteger(1);
+    SmallVector<int64_t> numbers = comparedNumbers(argument, /*neighbours=*/true);
+    if (marks)
+      numbers = {0, 1};
+    else if (documents && !llvm::is_contained(numbers, 0))
+      numbers.push_back(0);
+    for (int64_t value : numbers)
+      candidates.push_back({{argument, value},
+                            /*isNamed=*/false,
+                            marks || (value == 0 && !documents && isNumber(argument))});
+  }
+  return candidates;
 }
 
 struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
@@ -50,66 +132,90 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
     if (!forward)
       return;
     SmallVector<TokenInput> inputs = findTokenInputs(forward);
-    auto *tokens = llvm::find_if(inputs, [](const TokenInput &input) {
-      return input.role == TokenRole::Embed && input.knowsPadding() && getRank(input.input) == 2;
-    });
-    auto options = [&](StringRef name) {
-      return remark::RemarkOpts::name(name).category("find-padding").function(forward.getName());
-    };
-    if (tokens == inputs.end()) {
-      remark::missed(locationOf(forward), options("Declined"))
-          << remark::add("padding is computed like tokens") << remark::reason("no input masks it");
-      return;
-    }
     PaddingInputs padding;
-    padding.mask = {tokens->byMask ? tokens->mask : tokens->input,
-                    tokens->byMask ? 0 : *tokens->padValue};
     for (const TokenInput &input : inputs)
       if (input.role == TokenRole::Label)
         padding.labels[input.input.getArgNumber()] = *input.padValue;
-
-    // First whatever ids padding holds; then, if the model tells padding by an id, only that one.
-    SmallVector<std::optional<int64_t>> guesses = {std::nullopt};
-    if (tokens->byMask)
-      for (int64_t number : comparedNumbers(tokens->input))
-        guesses.push_back(number);
     PaddingFlow flow(forward);
-    std::string first;
-    bool found = false;
-    for (std::optional<int64_t> guess : guesses) {
-      padding.ids.clear();
-      if (guess)
-        padding.ids[tokens->input.getArgNumber()] = *guess;
-      PaddingConditions conditions;
-      std::string reason = flow.follow(padding, conditions);
-      if (!reason.empty()) {
-        if (first.empty())
-          first = reason;
+    // Tokens of other sizes (a decoder's) have a mask of their own.
+    SmallVector<Attribute> found;
+    std::string declined;
+    Location location = forward.getBody().front().front().getLoc();
+    for (const TokenInput &tokens : inputs) {
+      if (tokens.role != TokenRole::Embed || getRank(tokens.input) != 2)
         continue;
+      SmallVector<Candidate> candidates = findCandidates(forward, tokens, padding);
+      Location here = tokens.uses.front()->getOwner()->getLoc();
+      std::string first;
+      DictionaryAttr result;
+      for (const Candidate &candidate : candidates) {
+        std::string reason;
+        result = prove(forward, flow, padding, tokens, candidate, reason);
+        if (result)
+          break;
+        if (!first.empty())
+          continue;
+        if (!candidate.isNamed)
+          first = "no input masks it: where " + nameOf(forward, candidate.mask) + " is " +
+                  std::to_string(candidate.mask.value) + ", ";
+        first += reason;
       }
-      const PaddingMask &mask = padding.mask;
-      StringRef name = getArgName(forward, mask.input.getArgNumber());
-      annotate(forward, mask, tokens->byMask, conditions);
-      remark::passed(tokens->uses.front()->getOwner()->getLoc(), options("Found"))
-          << remark::add("padding is where {0} is {1}; it reaches no token", name, mask.value);
-      found = true;
-      break;
+      if (result) {
+        remark::passed(here, options("Found"))
+            << remark::add("padding is where {0} is {1}; it reaches no token",
+                           result.getAs<StringAttr>("input").getValue(),
+                           result.getAs<IntegerAttr>("value").getInt());
+        found.push_back(result);
+      } else if (!first.empty()) {
+        remark::missed(here, options("Declined"))
+            << remark::add("padding is computed like tokens") << remark::reason("{0}", first);
+        declined = first;
+      }
     }
-    if (!found)
-      remark::missed(tokens->uses.front()->getOwner()->getLoc(), options("Declined"))
-          << remark::add("padding is computed like tokens") << remark::reason("{0}", first);
+    if (!found.empty())
+      forward->setAttr(kPaddingAttr, ArrayAttr::get(&getContext(), found));
+    else if (declined.empty())
+      remark::missed(location, options("Declined"))
+          << remark::add("padding is computed like tokens") << remark::reason("no input masks it");
   }
 
 private:
-  /// That of the first node.
-  static Location locationOf(func::FuncOp function) {
-    return function.getBody().front().front().getLoc();
+  remark::RemarkOpts options(StringRef name) {
+    return remark::RemarkOpts::name(name).category("find-padding").function("forward");
+  }
+  static std::string nameOf(func::FuncOp forward, const PaddingMask &mask) {
+    return getArgName(forward, mask.input.getArgNumber()).str();
   }
 
-  void annotate(func::FuncOp forward, const PaddingMask &mask, bool byMask,
-                const PaddingConditions &conditions) {
+  /// What `train.padding` says of the candidate; null, and the reason, where padding has an
+  /// influence.
+  DictionaryAttr prove(func::FuncOp forward, const PaddingFlow &flow, PaddingInputs padding,
+                       const TokenInput &tokens, const Candidate &candidate, std::string &reason) {
+    padding.mask = candidate.mask;
+    // First whatever ids padding holds; then, if the model tells padding by an id, only that one.
+    SmallVector<std::optional<int64_t>> guesses = {std::nullopt};
+    if (candidate.mask.input != tokens.input)
+      for (int64_t number : comparedNumbers(tokens.input))
+        guesses.push_back(number);
+    for (std::optional<int64_t> guess : guesses) {
+      padding.ids.clear();
+      if (guess)
+        padding.ids[tokens.input.getArgNumber()] = *guess;
+      PaddingConditions conditions;
+      std::string why = flow.follow(padding, conditions);
+      if (why.empty())
+        return describe(forward, candidate, conditions);
+      if (reason.empty())
+        reason = why;
+    }
+    return {};
+  }
+
+  DictionaryAttr describe(func::FuncOp forward, const Candidate &candidate,
+                          const PaddingConditions &conditions) {
+    const PaddingMask &mask = candidate.mask;
     Builder builder(&getContext());
-    StringAttr input = builder.getStringAttr(getArgName(forward, mask.input.getArgNumber()));
+    StringAttr input = builder.getStringAttr(nameOf(forward, mask));
     IntegerAttr value = builder.getI64IntegerAttr(mask.value);
     SmallVector<Attribute> list;
     auto add = [&](StringRef kind, ArrayRef<NamedAttribute> fields) {
@@ -119,9 +225,11 @@ private:
     };
     NamedAttribute maskField = builder.getNamedAttr("mask", input),
                    padding = builder.getNamedAttr("padding", value);
-    // A mask of other numbers than 0 and 1 is more than a mask.
-    if (byMask)
+    if (candidate.isBinary)
       add("binary", {builder.getNamedAttr("input", input)});
+    bool documents = comparesWithItself(mask.input);
+    if (documents)
+      add("contiguous", {maskField, padding});
     for (const PaddingConditions::Fixed &fixed : conditions.fixed)
       add("fixed_where_padded",
           {maskField, padding,
@@ -136,11 +244,12 @@ private:
           {builder.getNamedAttr("mask", builder.getStringAttr(getArgName(forward, some.input))),
            builder.getNamedAttr("padding", builder.getI64IntegerAttr(some.value)),
            builder.getNamedAttr("index", builder.getI64IntegerAttr(-2))});
-    forward->setAttr(
-        kPaddingAttr,
-        builder.getDictionaryAttr(
-            {builder.getNamedAttr("input", input), builder.getNamedAttr("value", value),
-             builder.getNamedAttr("conditions", builder.getArrayAttr(list))}));
+    SmallVector<NamedAttribute> fields = {
+        builder.getNamedAttr("input", input), builder.getNamedAttr("value", value),
+        builder.getNamedAttr("conditions", builder.getArrayAttr(list))};
+    if (documents)
+      fields.push_back(builder.getNamedAttr("documents", builder.getUnitAttr()));
+    return builder.getDictionaryAttr(fields);
   }
 };
 } // namespace

@@ -10,6 +10,7 @@
 #include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
+#include "lib/Analysis/ElementOrigin.h"
 #include "lib/Transforms/EliminatePadding/LastToken.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
@@ -127,6 +128,8 @@ private:
       return visitPad(pad);
     if (auto select = dyn_cast<SelectRowsOp>(op); select && takesLastTokens(select))
       return;
+    if (auto compare = dyn_cast<CompareOp>(op); compare && comparesDocuments(compare))
+      return;
     if (isView(op))
       return visitView(op);
     auto mapped = dyn_cast<AxisMapOpInterface>(op);
@@ -231,6 +234,30 @@ private:
     }
     // The largest mark is one, and so at a token.
     requireSome({origin->input.getArgNumber(), origin->number});
+    return true;
+  }
+
+  /// Whether tokens are compared with tokens by the mask's own numbers, documents in a row: no
+  /// token has padding's. Only padding has, so what rows of padding get counts as depending on it.
+  bool comparesDocuments(CompareOp op) {
+    bool equal = op.getPredicate() == ComparePredicate::eq;
+    if (!equal && op.getPredicate() != ComparePredicate::ne)
+      return false;
+    SmallVector<TokenAxes> sides;
+    for (Value operand : op->getOperands()) {
+      const Facts &known = facts[operand];
+      if (findOrigin(operand) != mask.input || known.size() != 1 || known[0].offset != 0 ||
+          known[0].state != State::Constant || known[0].axes.size() != 2 ||
+          getDim(operand, known[0].axes[1]) != positions)
+        return false;
+      sides.push_back(known[0].axes);
+    }
+    auto [rows, columns] = std::minmax(sides[0], sides[1]);
+    if (rows[0] != columns[0] || rows[1] == columns[1])
+      return false;
+    Fact row{rows, State::Anything}, column{columns, State::Constant};
+    column.value = equal ? 0 : 1;
+    facts[op.getResult()] = {row, column};
     return true;
   }
 

@@ -27,11 +27,22 @@ static int64_t findSamples(ArrayRef<DimAttr> dims, DimAttr before, DimAttr sampl
   return -1;
 }
 
-DimAttr trainc::rowsPerSample(ArrayRef<DimAttr> dims, const TokenAxes &axes, DimAttr samples,
-                              DimAttr positions) {
-  if (axes.size() == 1)
-    return dims[axes[0]] == samples * positions ? DimAttr::constant(samples.getContext(), 1)
-                                                : DimAttr();
+/// The same for a merged axis of tokens.
+static int64_t findTokens(ArrayRef<DimAttr> dims, DimAttr before, DimAttr samples,
+                          DimAttr positions) {
+  for (int64_t axis = 0; axis < int64_t(dims.size()); ++axis)
+    if (product(samples.getContext(), dims.take_front(axis)) == before &&
+        rowsPerItem(dims, {axis}, samples, positions))
+      return axis;
+  return -1;
+}
+
+DimAttr trainc::rowsPerItem(ArrayRef<DimAttr> dims, const TokenAxes &axes, DimAttr samples,
+                            DimAttr positions) {
+  if (axes.size() == 1) {
+    DimAttr rows = divideExactly(dims[axes[0]], samples * positions);
+    return rows && rows.getConstant() ? rows : DimAttr();
+  }
   return dims[axes[1]] == positions ? divideExactly(dims[axes[0]], samples) : DimAttr();
 }
 
@@ -48,10 +59,10 @@ TokenAxes trainc::throughView(ArrayRef<DimAttr> from, ArrayRef<DimAttr> to, cons
     if (axes[0] > axes[1] || from[axes[0]] != samples ||
         product(context, from.slice(axes[0], axes[1] - axes[0])) != samples)
       return {};
-    int64_t merged = findAxis(to, before(axes[0]), samples * from[axes[1]]);
+    int64_t merged = findTokens(to, before(axes[0]), samples, from[axes[1]]);
     return merged < 0 ? TokenAxes() : TokenAxes{merged};
   }
-  int64_t merged = findAxis(to, before(axes[0]), from[axes[0]]);
+  int64_t merged = findTokens(to, before(axes[0]), samples, positions);
   if (merged >= 0)
     return {merged};
   int64_t row = findAxis(to, before(axes[0]), samples);

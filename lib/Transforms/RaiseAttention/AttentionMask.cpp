@@ -281,6 +281,26 @@ void AttentionMask::assume(llvm::function_ref<std::optional<double>(Value)> know
   llvm::erase_if(biases, [&](const CoordinateView &bias) { return known(bias.value) == 0.0; });
 }
 
+bool AttentionMask::takeSameElement(Value input) {
+  size_t before = conditions.size();
+  llvm::erase_if(conditions, [&](const Condition &condition) {
+    auto compare = condition.view.value.getDefiningOp<CompareOp>();
+    if (!compare ||
+        compare.getPredicate() != (condition.negated ? ComparePredicate::ne : ComparePredicate::eq))
+      return false;
+    CoordinateView sides[] = {operandView(condition.view, 0), operandView(condition.view, 1)};
+    for (CoordinateView &side : sides) {
+      // The same number as another integer.
+      while (auto cast = side.value.getDefiningOp<CastOp>())
+        side = lookThrough({cast.getOperand(), side.axes});
+      if (side.value != input || side.axes.size() != 2 || side.axes[0] != 0)
+        return false;
+    }
+    return std::minmax(sides[0].axes[1], sides[1].axes[1]) == std::minmax(kRow, kColumn);
+  });
+  return conditions.size() != before;
+}
+
 //===----------------------------------------------------------------------===//
 // Building what is left
 //===----------------------------------------------------------------------===//

@@ -30,6 +30,10 @@ public:
   /// value holds there.
   void assume(llvm::function_ref<std::optional<double>(mlir::Value)> known);
 
+  /// Leaves out that row and column have the same element of `input` [batch, positions]; false if
+  /// the mask does not say so.
+  bool takeSameElement(mlir::Value input);
+
   /// The row of the same number is the last column that is seen.
   bool isCausal() const { return causal; }
   bool isEmpty() const { return conditions.empty() && biases.empty(); }

@@ -34,8 +34,9 @@ struct Parts {
   DropoutOp dropout;
   AttentionMask mask;
   double scale = 1;
-  /// Where it runs on packed tokens.
+  /// Where it runs on packed tokens; else why not.
   std::optional<TokenSegments> segments;
+  std::string noSegments = "it is not of packed tokens";
 };
 
 class RaiseAttention {
@@ -209,8 +210,17 @@ private:
       return;
     AttentionMask mask = parts.mask;
     mask.assume([&](Value value) { return segments->valueAtTokens(value); });
-    if (!mask.isEmpty())
+    if (Value documents = segments->getDocuments(); documents && mask.takeSameElement(documents)) {
+      segments->splitDocuments();
+      if (parts.dropout && (onlySegments || exactDropout)) {
+        parts.noSegments = "it has dropout, whose mask is a sample's and not a document's";
+        return;
+      }
+    }
+    if (!mask.isEmpty()) {
+      parts.noSegments = "more than the order of tokens masks it";
       return;
+    }
     parts.mask = mask;
     parts.segments = segments;
   }
@@ -229,7 +239,7 @@ private:
     if (getDims(parts.softmax.getResult()).rbegin()[1].isConstant(1))
       return "it has one row";
     if (onlySegments && !parts.segments)
-      return "it is not of packed tokens";
+      return parts.noSegments;
     for (const CoordinateView &bias : parts.mask.getBiases())
       if (varied.contains(bias.value))
         return "its bias needs a gradient";
@@ -376,7 +386,10 @@ private:
         << remark::add("attention of {0}: {1}{2}{3}{4}{5}", describeOp(parts.softmax),
                        parts.mask.isCausal() ? "causal" : "all columns", bias ? ", bias" : "",
                        seed ? onlySegments ? ", dropout" : ", dropout with the library's mask" : "",
-                       grouped ? ", heads in groups" : "", parts.segments ? ", packed tokens" : "");
+                       grouped ? ", heads in groups" : "",
+                       !parts.segments                  ? ""
+                       : parts.segments->areDocuments() ? ", packed documents"
+                                                        : ", packed tokens");
     if (isLow || parts.segments)
       output.replaceAllUsesWith(result);
     else

@@ -4,6 +4,7 @@
 #include "lib/Transforms/RaiseAttention/TokenSegments.h"
 
 #include "dialects/Train/Splats.h"
+#include "lib/Transforms/Support/PackedRows.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -70,11 +71,27 @@ std::optional<TokenSegments> TokenSegments::find(Value q, Value k, Value v, Valu
   // What the runtime checks of a batch before it runs this.
   auto function = cast<func::FuncOp>(found.mask.getOwner()->getParentOp());
   StringRef name = getArgName(function, found.mask.getArgNumber());
-  if (auto conditions = function->getParentOp()->getAttrOfType<ArrayAttr>(kConditionsAttr))
-    for (auto condition : conditions.getAsRange<DictionaryAttr>())
-      if (condition.getAs<StringAttr>("kind") == "binary" &&
-          condition.getAs<StringAttr>("input") == name)
-        found.binary = true;
+  auto module = cast<ModuleOp>(function->getParentOp());
+  auto conditions = module->getAttrOfType<ArrayAttr>(kConditionsAttr);
+  if (!conditions)
+    return found;
+  for (auto condition : conditions.getAsRange<DictionaryAttr>()) {
+    StringRef kind = condition.getAs<StringAttr>("kind").getValue();
+    if (kind == "binary" && condition.getAs<StringAttr>("input") == name)
+      found.binary = true;
+    if (kind == "contiguous" && condition.getAs<StringAttr>("mask") == name &&
+        condition.getAs<IntegerAttr>("padding").getInt() == int64_t(*padding))
+      found.documents = true;
+  }
+  auto symbols = module->getParentOfType<ModuleOp>();
+  auto count = [&](CountKind kind) {
+    return findCountSymbol(symbols, name, int64_t(*padding), kind).value_or(DimAttr());
+  };
+  if (found.documents && symbols) {
+    found.numDocuments = count(CountKind::runs);
+    found.longestDocument = count(CountKind::longest_run);
+  }
+  found.documents &= found.numDocuments && found.longestDocument;
   return found;
 }
 
@@ -83,7 +100,7 @@ std::optional<double> TokenSegments::valueAtTokens(Value value) const {
   if (std::optional<double> splat = getSplatValue(value))
     return splat;
   if (value == mask)
-    return binary ? std::optional(1.0) : std::nullopt;
+    return binary ? std::optional(padding == 0 ? 1.0 : 0.0) : std::nullopt;
   auto pointwise = value.getDefiningOp<PointwiseOpInterface>();
   if (!pointwise || pointwise->getNumOperands() == 0)
     return std::nullopt;
@@ -123,14 +140,40 @@ Value TokenSegments::unpack(TrainBuilder &tb, Value value) const {
   return selectAlong(tb, value, {0, 2}, select, {samples, positions});
 }
 
-Value TokenSegments::buildOffsets(TrainBuilder &tb) const {
-  Type i32 = tb.b().getI32Type();
+static Value buildRunningSum(TrainBuilder &tb, Value value) {
+  return CumsumOp::create(tb.b(), tb.loc(), value.getType(), value, /*axis=*/0,
+                          /*exclusive=*/false, /*reverse=*/false);
+}
+
+Value TokenSegments::buildLengths(TrainBuilder &tb) const {
   Value slot = tb.reshape(slots, {samples, positions});
-  Value isToken = tb.cast(tb.compare("ge", slot, tb.scalarLike(slot, 0)), i32);
-  Value lengths = tb.sum(isToken, {1});
-  Value ends = CumsumOp::create(tb.b(), tb.loc(), lengths.getType(), lengths, /*axis=*/0,
-                                /*exclusive=*/false, /*reverse=*/false);
-  return tb.concat({tb.full({tb.dimAttr(1)}, i32, 0), ends}, 0);
+  Value isToken = tb.cast(tb.compare("ge", slot, tb.scalarLike(slot, 0)), tb.b().getI32Type());
+  return tb.sum(isToken, {1});
+}
+
+/// A document begins where the number or the sample is not that of the token before. More documents
+/// than there is room for get an index out of range, which ends the run.
+Value TokenSegments::buildDocumentLengths(TrainBuilder &tb) const {
+  Type i32 = tb.b().getI32Type(), f64 = tb.b().getF64Type();
+  DimAttr tokens = getDim(rows, 0);
+  Value zero = tb.scalarLike(rows, 0), slot = tb.iota({tokens}, i32, 0);
+  Value before = tb.max(tb.sub(slot, tb.scalarLike(slot, 1)), zero);
+  Value length = tb.splat(tb.cast(tb.dim(positions, tb.b().getI64Type()), i32), rows);
+  Value number = tb.gather(tb.reshape(mask, {samples * positions}), rows, 0);
+  Value begins = tb.compare("eq", slot, zero);
+  for (Value part : {number, tb.div(rows, length)})
+    begins = tb.logicalOr(begins, tb.compare("ne", part, tb.gather(part, before, 0)));
+  Value isToken = tb.compare("ge", rowsOrNone, zero);
+  Value document = buildRunningSum(tb, tb.cast(tb.logicalAnd(begins, isToken), i32));
+  document = tb.max(tb.sub(document, tb.scalarLike(document, 1)), zero);
+  return tb.cast(
+      tb.scatterAdd(document, tb.cast(isToken, f64), 0, getTensorType({numDocuments}, f64)), i32);
+}
+
+Value TokenSegments::buildOffsets(TrainBuilder &tb) const {
+  Value lengths = split ? buildDocumentLengths(tb) : buildLengths(tb);
+  Value zero = tb.full({tb.dimAttr(1)}, tb.b().getI32Type(), 0);
+  return tb.concat({zero, buildRunningSum(tb, lengths)}, 0);
 }
 
 Value TokenSegments::buildPositions(TrainBuilder &tb) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Attention between tokens that were put back into their rectangle for it (`eliminate-padding`):
-// whether it can run on the packed tokens, with a segment for each sample.
+// whether it can run on the packed tokens, with a segment for each sample, or for each document
+// where samples hold several.
 #ifndef TRAINC_TRANSFORMS_TOKENSEGMENTS_H
 #define TRAINC_TRANSFORMS_TOKENSEGMENTS_H
 
@@ -23,21 +24,33 @@ public:
   mlir::Value pack(train::TrainBuilder &tb, mlir::Value value) const;
   /// [1, heads, tokens, depth] -> [samples, heads, positions, depth], zeros at padding
   mlir::Value unpack(train::TrainBuilder &tb, mlir::Value value) const;
-  /// Where each sample's tokens begin, and where the last ends: i32 [samples + 1].
+  /// The input of the documents' numbers, where the runtime checks that each is in one piece; else
+  /// null.
+  mlir::Value getDocuments() const { return documents ? mlir::Value(mask) : mlir::Value(); }
+  /// Segments are documents from now on.
+  void splitDocuments() { split = true; }
+  bool areDocuments() const { return split; }
+  /// Where each segment's tokens begin, and where the last ends: i32 [segments + 1].
   mlir::Value buildOffsets(train::TrainBuilder &tb) const;
   /// Where each token was in its sample: i32 [tokens].
   mlir::Value buildPositions(train::TrainBuilder &tb) const;
-  train::DimAttr getLongest() const { return positions; }
+  train::DimAttr getLongest() const { return split ? longestDocument : positions; }
 
 private:
+  mlir::Value buildLengths(train::TrainBuilder &tb) const;
+  mlir::Value buildDocumentLengths(train::TrainBuilder &tb) const;
+
   /// See PackedRows.
   mlir::Value rows, rowsOrNone, slots;
   train::DimAttr samples, positions;
   /// The input that masks, and the number that marks padding in it.
   mlir::BlockArgument mask;
   double padding = 0;
-  /// Whether the mask is 1 at tokens.
+  /// Whether it is 0 or 1, and at tokens what padding is not.
   bool binary = false;
+  /// Whether it numbers documents; how many there are, and how long.
+  bool documents = false, split = false;
+  train::DimAttr numDocuments, longestDocument;
 };
 
 } // namespace trainc

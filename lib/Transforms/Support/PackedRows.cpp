@@ -33,13 +33,22 @@ PackedRows trainc::buildPackedRows(TrainBuilder &tb, Value wanted, DimAttr slots
   return packed;
 }
 
-DimAttr trainc::getCountSymbol(ModuleOp module, StringRef input, int64_t value, int64_t bucket) {
-  SmallVector<SymbolOp> symbols(module.getOps<SymbolOp>());
-  for (SymbolOp symbol : symbols)
-    if (symbol.getDiffers() == value && symbol.getInput() == input)
+std::optional<DimAttr> trainc::findCountSymbol(ModuleOp module, StringRef input, int64_t value,
+                                               CountKind counts) {
+  for (SymbolOp symbol : module.getOps<SymbolOp>())
+    if (symbol.getDiffers() == value && symbol.getInput() == input && symbol.getCounts() == counts)
       return DimAttr::symbol(module.getContext(), symbol.getSymName());
+  return std::nullopt;
+}
+
+DimAttr trainc::getCountSymbol(ModuleOp module, StringRef input, int64_t value, int64_t bucket,
+                               CountKind counts) {
+  if (std::optional<DimAttr> symbol = findCountSymbol(module, input, value, counts))
+    return *symbol;
+  SmallVector<SymbolOp> symbols(module.getOps<SymbolOp>());
   // Names of symbols are identifiers.
-  std::string name = "count_";
+  std::string name =
+      counts == CountKind::elements ? "count_" : (stringifyCountKind(counts) + "_").str();
   for (char c : input)
     name += llvm::isAlnum(c) ? c : '_';
   std::string unique = name;
@@ -48,9 +57,9 @@ DimAttr trainc::getCountSymbol(ModuleOp module, StringRef input, int64_t value, 
   OpBuilder builder(module.getContext());
   symbols.empty() ? builder.setInsertionPointToStart(module.getBody())
                   : builder.setInsertionPointAfter(symbols.back());
-  SymbolOp::create(builder, module.getLoc(), builder.getStringAttr(unique),
-                   builder.getI64IntegerAttr(bucket), IntegerAttr(),
-                   builder.getI64IntegerAttr(bucket), builder.getStringAttr(input), IntegerAttr(),
-                   builder.getI64IntegerAttr(value));
+  SymbolOp::create(
+      builder, module.getLoc(), builder.getStringAttr(unique), builder.getI64IntegerAttr(bucket),
+      IntegerAttr(), builder.getI64IntegerAttr(bucket), builder.getStringAttr(input), IntegerAttr(),
+      builder.getI64IntegerAttr(value), CountKindAttr::get(module.getContext(), counts));
   return DimAttr::symbol(module.getContext(), unique);
 }

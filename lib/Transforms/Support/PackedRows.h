@@ -31,10 +31,15 @@ struct PackedRows {
 /// slots; at run time, more rows than that are an error.
 PackedRows buildPackedRows(train::TrainBuilder &tb, mlir::Value wanted, train::DimAttr slots);
 
-/// The symbol that counts the elements of an input which differ from `value`, declared where it is
-/// not yet.
+/// The symbol that counts the elements of an input which differ from `value`, or what of them
+/// `counts` says.
+std::optional<train::DimAttr> findCountSymbol(mlir::ModuleOp module, mlir::StringRef input,
+                                              int64_t value, train::CountKind counts);
+
+/// The same, declared where it is not yet.
 train::DimAttr getCountSymbol(mlir::ModuleOp module, mlir::StringRef input, int64_t value,
-                              int64_t bucket);
+                              int64_t bucket,
+                              train::CountKind counts = train::CountKind::elements);
 
 } // namespace trainc
 

@@ -4,6 +4,7 @@
 
 #include "choice/batch_facts.h"
 #include "choice/counts.h"
+#include "choice/runs.h"
 #include "core/convert.h"
 
 #include <algorithm>
@@ -81,13 +82,12 @@ private:
   /// Inputs that are filled in are no data to have properties.
   bool sees(uint32_t input) const { return !filled[input] && !arrays[input].onDevice; }
   bool seesAll(const Condition &condition) const {
-    return (condition.kind == Condition::Kind::Binary || sees(condition.mask)) &&
-           (condition.kind == Condition::Kind::RealAt || sees(condition.input));
+    return (!condition.hasMask() || sees(condition.mask)) &&
+           (!condition.hasInput() || sees(condition.input));
   }
 
   int64_t firstBadRow(const Condition &condition) {
-    const ArrayView &array =
-        arrays[condition.kind == Condition::Kind::Binary ? condition.input : condition.mask];
+    const ArrayView &array = arrays[condition.hasMask() ? condition.mask : condition.input];
     int64_t elements = 1, rows = array.shape.empty() ? 1 : array.shape[0];
     countElements(array.shape.data(), array.shape.size(), elements);
     if (elements == 0)
@@ -127,6 +127,9 @@ private:
       });
       return !bad;
     }
+    case Condition::Kind::Contiguous:
+      findRuns(array, row, condition.padding, runs);
+      return hasWholeRuns(runs);
     case Condition::Kind::FixedWherePadded:
       break;
     }
@@ -156,6 +159,7 @@ private:
   const std::vector<bool> &filled;
   std::vector<float> room;
   std::vector<uint8_t> padded;
+  std::vector<Run> runs;
 };
 
 } // namespace
@@ -168,10 +172,10 @@ BatchFacts lookAt(const Program &program, const Function &function,
     const ArrayView &array = arrays[size_t(symbol.input)];
     int64_t whole = 0;
     if (filled[size_t(symbol.input)] && symbol.differs)
-      countElements(array.shape.data(), array.shape.size(), whole); // of zeros
+      whole = mostOf(symbol, array.shape); // of zeros
     facts.needed.push_back(filled[size_t(symbol.input)] ? whole
                            : array.onDevice             ? -1
-                                                        : countDiffering(array, symbol.differs));
+                                                        : countOf(symbol, array));
   }
   Judge judge(arrays, filled);
   for (uint32_t variant : function.variants)
@@ -182,7 +186,8 @@ BatchFacts lookAt(const Program &program, const Function &function,
 const char *nameOf(Condition::Kind kind) {
   return kind == Condition::Kind::Binary             ? "binary"
          : kind == Condition::Kind::FixedWherePadded ? "fixed_where_padded"
-                                                     : "real_at";
+         : kind == Condition::Kind::RealAt           ? "real_at"
+                                                     : "contiguous";
 }
 
 std::string describe(const Program &program, const Condition &condition) {
@@ -195,6 +200,9 @@ std::string describe(const Program &program, const Condition &condition) {
     return text + quoted(condition.input) + " is " + std::to_string(condition.value) +
            (condition.shift ? ", " + std::to_string(condition.shift) + " further on," : "") +
            " where " + quoted(condition.mask) + " is " + std::to_string(condition.padding) + ")";
+  case Condition::Kind::Contiguous:
+    return text + "equal elements of " + quoted(condition.mask) + " lie next to each other, " +
+           std::to_string(condition.padding) + " left out)";
   case Condition::Kind::RealAt:
     break;
   }

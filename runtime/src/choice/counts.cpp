@@ -2,6 +2,7 @@
 // Buckets, and counting in one pass that vectorizes.
 
 #include "choice/counts.h"
+#include "choice/runs.h"
 
 #include <algorithm>
 #include <bit>
@@ -94,6 +95,30 @@ int64_t countDiffering(const ArrayView &array, int64_t value) {
   }
 }
 
+int64_t countOf(const Symbol &symbol, const ArrayView &array) {
+  if (symbol.what == Symbol::What::Elements)
+    return countDiffering(array, symbol.differs);
+  int64_t elements, number = 0, longest = 0;
+  if (!array.data || !countElements(array.shape.data(), array.shape.size(), elements) || !elements)
+    return 0;
+  std::vector<Run> runs;
+  for (int64_t row = 0; row < array.shape[0]; ++row) {
+    findRuns(array, row, symbol.differs, runs);
+    number += int64_t(runs.size());
+    for (const Run &run : runs)
+      longest = std::max(longest, run.length);
+  }
+  return symbol.what == Symbol::What::Runs ? number : longest;
+}
+
+int64_t mostOf(const Symbol &symbol, const std::vector<int64_t> &shape) {
+  if (symbol.what == Symbol::What::LongestRun)
+    return shape[1];
+  int64_t elements = 0;
+  countElements(shape.data(), shape.size(), elements);
+  return elements;
+}
+
 void fillCounts(const Program &program, std::vector<int64_t> &symbols, std::vector<bool> &known) {
   for (size_t i = 0; i < program.symbols.size(); ++i) {
     const Symbol &symbol = program.symbols[i];
@@ -113,9 +138,10 @@ void fillCounts(const Program &program, std::vector<int64_t> &symbols, std::vect
     std::vector<int64_t> shape;
     for (ExprId extent : input.shape)
       shape.push_back(values[extent]);
-    int64_t whole;
-    if (!countElements(shape.data(), shape.size(), whole))
+    int64_t elements;
+    if (!countElements(shape.data(), shape.size(), elements))
       continue;
+    const int64_t whole = mostOf(symbol, shape);
     symbols[i] = bucketOf(symbol, whole, whole);
     known[i] = true;
   }

@@ -19,6 +19,11 @@ int64_t bucketOf(const Symbol &symbol, int64_t needed, int64_t whole);
 /// How many elements of an array in host memory are not `value`. Of floats, only 0 is a `value`.
 int64_t countDiffering(const ArrayView &array, int64_t value);
 
+/// What `symbol` counts of an array in host memory.
+int64_t countOf(const Symbol &symbol, const ArrayView &array);
+/// The most that it can be of one of that shape, which has no more elements than fit.
+int64_t mostOf(const Symbol &symbol, const std::vector<int64_t> &shape);
+
 /// Gives the counts that are not known their largest value, as far as the sizes of their inputs are
 /// known.
 void fillCounts(const Program &program, std::vector<int64_t> &symbols, std::vector<bool> &known);

@@ -201,6 +201,13 @@ private:
     return {};
   }
 
+  /// Before the number that padding is.
+  static const char *whatCounts(Symbol::What what) {
+    return what == Symbol::What::Elements ? "elements are not "
+           : what == Symbol::What::Runs   ? "runs are not of "
+                                          : "elements of one run are not ";
+  }
+
   Status bindCounts() {
     if (!checked || !knownFacts || !knownFacts->find(function, bound.arrays, bound.facts))
       bound.facts = lookAt(program, function, bound.arrays, bound.filled);
@@ -210,16 +217,17 @@ private:
       const ArrayView &array = bound.arrays[size_t(symbol.input)];
       const std::string &input = nameOfInput(uint32_t(symbol.input));
       const int64_t needed = bound.facts.needed[i];
-      int64_t whole;
-      if (!countElements(array.shape.data(), array.shape.size(), whole))
+      int64_t elements;
+      if (!countElements(array.shape.data(), array.shape.size(), elements))
         return fail(Code::BadData, "input '", input, "' is too large");
+      const int64_t whole = mostOf(symbol, array.shape);
       const int64_t given = givenCounts ? (*givenCounts)[index] : -1;
       if (given >= 0 && given < needed)
         return fail(Code::BadData, "the count '", symbol.name, "' was given as ", given,
-                    ", but input '", input, "' needs ", needed,
-                    ": so many of its elements are not ", symbol.differs);
+                    ", but input '", input, "' needs ", needed, ": so many of its ",
+                    whatCounts(symbol.what), symbol.differs);
       if (needed > symbol.max)
-        return fail(Code::BadData, "input '", input, "': ", needed, " elements are not ",
+        return fail(Code::BadData, "input '", input, "': ", needed, " ", whatCounts(symbol.what),
                     symbol.differs, ", at most ", symbol.max, " may be (the count '", symbol.name,
                     "')");
       // Of what the host cannot see all may count.

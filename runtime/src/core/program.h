@@ -30,6 +30,7 @@ struct Expr {
 };
 
 struct Symbol {
+  enum class What : uint8_t { Elements, Runs, LongestRun };
   std::string name;
   int64_t min = 0;
   int64_t max = INT64_MAX;
@@ -37,9 +38,11 @@ struct Symbol {
   /// Where it is read from; -1 for a symbol with one value only.
   int32_t input = -1;
   int32_t axis = -1; ///< -1 for a count
-  /// Its value is a bucket (choice/counts.h) of how many elements of the input are not `differs`.
+  /// Its value is a bucket (choice/counts.h) of how many elements of the input are not `differs`,
+  /// or of what else of them.
   bool counts = false;
   int64_t differs = 0;
+  What what = What::Elements;
 };
 
 struct TensorDecl {
@@ -153,10 +156,13 @@ struct Command {
 
 /// What a batch must be like for a variant, see program.fbs.
 struct Condition {
-  enum class Kind : uint8_t { Binary, FixedWherePadded, RealAt };
+  enum class Kind : uint8_t { Binary, FixedWherePadded, RealAt, Contiguous };
   Kind kind = Kind::Binary;
-  uint32_t mask = 0, input = 0; ///< Binary has no mask, RealAt no input
+  uint32_t mask = 0, input = 0; ///< where the kind has one
   int64_t padding = 0, shift = 0, value = 0, index = 0;
+
+  bool hasMask() const { return kind != Kind::Binary; }
+  bool hasInput() const { return kind == Kind::Binary || kind == Kind::FixedWherePadded; }
 };
 
 struct Function {

@@ -99,6 +99,7 @@ private:
       to.axis = from->source_axis();
       to.counts = from->counts();
       to.differs = from->differs();
+      to.what = static_cast<Symbol::What>(from->what());
       std::string where = "symbols[" + std::to_string(i) + "] '" + to.name + "'";
       if (!names.insert(to.name).second)
         return bad(where, " is there twice");
@@ -107,6 +108,8 @@ private:
       if (to.divisor < 1)
         return bad(where, ".divisor is ", to.divisor);
       if (to.counts) {
+        if (from->what() > fb::CountKind::MAX)
+          return bad(where, ".what ", int(from->what()), " is unknown");
         TRAINRT_TRY(checkCount(where, to));
       } else if (to.input < 0) {
         if (to.min != to.max)
@@ -138,6 +141,9 @@ private:
     if (isFloat(input.dtype) && symbol.differs)
       return bad(where, ".differs is ", symbol.differs, ", but input '", input.name,
                  "' holds floats, of which only zeros are told apart");
+    if (symbol.what != Symbol::What::Elements && (isFloat(input.dtype) || input.shape.size() != 2))
+      return bad(where, " counts runs in input '", input.name,
+                 "', which does not hold integers in rows and columns");
     return {};
   }
 
@@ -350,9 +356,9 @@ private:
                           source->shift(),
                           source->value(),
                           source->index()};
-      if (condition.kind != Condition::Kind::RealAt)
+      if (condition.hasInput())
         TRAINRT_TRY(checkConditionInput(where + ".input", condition.input, source->value()));
-      if (condition.kind == Condition::Kind::Binary) {
+      if (!condition.hasMask()) {
         to.conditions.push_back(condition);
         continue;
       }
@@ -362,6 +368,8 @@ private:
         return bad(where, ".mask '", mask.name, "' has ", mask.shape.size(), " axes, not 2");
       if (condition.kind == Condition::Kind::RealAt ? condition.index < -2 : condition.shift < 0)
         return bad(where, " has a negative index or shift");
+      if (condition.kind == Condition::Kind::Contiguous && isFloat(mask.dtype))
+        return bad(where, ".mask '", mask.name, "' holds floats, which are no numbers of runs");
       if (condition.kind == Condition::Kind::FixedWherePadded &&
           program.inputs[condition.input].shape != mask.shape)
         return bad(where, ".input '", program.inputs[condition.input].name,
@@ -420,9 +428,9 @@ private:
     std::set<uint32_t> inputs(base.batchInputs.begin(), base.batchInputs.end());
     inputs.insert(variant.inputs.begin(), variant.inputs.end());
     for (const Condition &condition : variant.conditions) {
-      if (condition.kind != Condition::Kind::RealAt)
+      if (condition.hasInput())
         inputs.insert(condition.input);
-      if (condition.kind != Condition::Kind::Binary)
+      if (condition.hasMask())
         inputs.insert(condition.mask);
     }
     base.batchInputs.assign(inputs.begin(), inputs.end());
