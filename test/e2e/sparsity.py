@@ -21,7 +21,7 @@ import safetensors_io
 from gradient_errors import gradient_errors
 
 MODELS = ["bert-cls", "bert-mlm", "distilbert-cls", "roberta-cls", "deberta-cls", "gpt2", "llama", "electra-mlm", "qwen3", "phi3", "gemma3",
-          "mistral", "qwen2-cls", "gpt2-cls"]
+          "mistral", "qwen2-cls", "gpt2-cls", "mixtral"]
 # Batches that the packed variant cannot run.
 PLAIN = {"no token", "mask of twos", "label at padding"}
 # Those that have no token at position 0, or a label for the padding before the first token, while the
@@ -115,10 +115,11 @@ def compare(what, plain, packed, noise):
 def main():
     trainc, trainc_run, models = map(pathlib.Path, sys.argv[1:4])
     names = sys.argv[4:] or MODELS
-    rng = np.random.default_rng(5)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         for name in names:
+            # A model's batches are the same whichever others run.
+            rng = np.random.default_rng([5, MODELS.index(name)])
             like = dict(np.load(models / f"{name}.npz"))
             reference = json.loads((models / f"{name}.ref.json").read_text())
             noise = {n: max(reference[k]["noise"][n] for k in ("data", "other")) for n in reference["data"]["noise"]}

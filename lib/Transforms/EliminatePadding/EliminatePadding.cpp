@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 
+#include "dialects/Train/Splats.h"
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
 #include "lib/Transforms/Support/PackedRows.h"
@@ -272,6 +273,15 @@ private:
     if (it != packed.end())
       value = unpack(value);
     Value &made = selected[{value, tokenAxes.front(), tokenAxes.back()}];
+    if (std::optional<double> splat = made ? std::nullopt : getSplatValue(value)) {
+      // The same wherever it is taken from.
+      SmallVector<DimAttr> dims = getDims(value);
+      DimAttr size = packedSize(value, tokenAxes);
+      for (int64_t axis : tokenAxes)
+        dims[axis] = tb.dimAttr(1);
+      dims[tokenAxes.back()] = size;
+      made = tb.full(dims, getElementType(value), *splat);
+    }
     if (!made)
       made = selectAlong(tb, value, tokenAxes, [&](TrainBuilder &b, Value v, int64_t axis) {
         return selectTokens(b, v, axis, /*packs=*/true);

@@ -402,8 +402,10 @@ private:
     return isSumOfZeros(op, operands);
   }
 
-  /// Of products of which one factor is 0.
+  /// Of products of which one factor is 0, or of zeros that are added somewhere.
   static bool isSumOfZeros(Operation *op, ArrayRef<Fact> operands) {
+    if (isa<ScatterAddOp, ScatterElementsAddOp>(op))
+      return operands[1].state == State::Constant && operands[1].value == 0;
     return isa<MatmulOp>(op) && llvm::any_of(operands, [](const Fact &fact) {
              return fact.state == State::Constant && fact.value == 0;
            });
@@ -481,6 +483,9 @@ private:
         values = {-100, -1, 0, 1, 2, 77};
       } else {
         values = {-50, -3.75, -1, 0, 0.5, 1, 2, 29.25, 50};
+        // Tests may be for just that.
+        if (!isa<FloatType>(getElementType(op->getResult(0))))
+          values.push_back(NAN);
       }
       if (values.size() > 2 && fact.state != State::Masked)
         for (double c : constants)

@@ -204,7 +204,7 @@ private:
   void findSegments(Parts &parts) {
     builder.setInsertionPoint(parts.output);
     TrainBuilder tb(builder, parts.output.getLoc());
-    auto [q, k, v] = getOperands(tb, parts);
+    auto [q, k, v, scale] = getOperands(tb, parts);
     std::optional<TokenSegments> segments = TokenSegments::find(q, k, v, parts.output.getResult());
     if (!segments)
       return;
@@ -224,12 +224,17 @@ private:
     parts.mask = mask;
     parts.segments = segments;
   }
-  /// As [batch, heads, rows, depth].
-  static std::array<Value, 3> getOperands(TrainBuilder &tb, const Parts &parts) {
+  /// As [batch, heads, rows, depth], before q and k were multiplied by numbers.
+  struct Operands {
+    Value q, k, v;
+    double scale;
+  };
+  static Operands getOperands(TrainBuilder &tb, const Parts &parts) {
     MatmulOp scores = parts.scores, output = parts.output;
-    return {asMatrix(tb, scores.getLhs(), scores.getTransposeLhs()),
-            asMatrix(tb, scores.getRhs(), !scores.getTransposeRhs()),
-            asMatrix(tb, output.getRhs(), output.getTransposeRhs())};
+    double scale = parts.scale;
+    Value q = asMatrix(tb, stripScale(tb.b(), scores.getLhs(), scale), scores.getTransposeLhs());
+    Value k = asMatrix(tb, stripScale(tb.b(), scores.getRhs(), scale), !scores.getTransposeRhs());
+    return {q, k, asMatrix(tb, output.getRhs(), output.getTransposeRhs()), scale};
   }
 
   /// Why the parts cannot become one op; empty if they can.
@@ -331,20 +336,18 @@ private:
     MatmulOp output = parts.output;
     builder.setInsertionPoint(output);
     TrainBuilder tb(builder, output.getLoc());
-    Value q = asMatrix(tb, stripScale(builder, parts.scores.getLhs(), parts.scale),
-                       parts.scores.getTransposeLhs());
-    Value k = asMatrix(tb, stripScale(builder, parts.scores.getRhs(), parts.scale),
-                       !parts.scores.getTransposeRhs());
-    Value v = asMatrix(tb, output.getRhs(), output.getTransposeRhs());
+    auto [q, k, v, scale] = getOperands(tb, parts);
+    // On the packed tokens nothing but the order of columns masks.
+    if (parts.segments) {
+      q = stripScale(builder, parts.segments->pack(tb, q), scale);
+      k = stripScale(builder, parts.segments->pack(tb, k), scale);
+      v = parts.segments->pack(tb, v);
+    }
     Value keys = stripRepetition(k), values = stripRepetition(v);
     bool grouped = keys != k && values != v && getDim(keys, 1) == getDim(values, 1);
     if (!grouped)
       keys = k, values = v;
 
-    // On the packed tokens nothing but the order of columns masks.
-    if (parts.segments)
-      for (Value *operand : {&q, &keys, &values})
-        *operand = parts.segments->pack(tb, *operand);
     bool isLow = onlySegments || !getElementType(q).isF32();
     FloatType low = isLow ? cast<FloatType>(getElementType(q)) : lowered;
     if (!isLow)
@@ -369,9 +372,9 @@ private:
       if (seed)
         positions = parts.segments->buildPositions(tb);
     }
-    auto attention = AttentionOp::create(
-        builder, output.getLoc(), getTensorType(dims, low), stats, q, keys, values, bias, seed,
-        offsets, positions, APFloat(parts.scale), ratio, parts.mask.isCausal(), longest);
+    auto attention = AttentionOp::create(builder, output.getLoc(), getTensorType(dims, low), stats,
+                                         q, keys, values, bias, seed, offsets, positions,
+                                         APFloat(scale), ratio, parts.mask.isCausal(), longest);
     Value result = attention.getResult();
     if (parts.segments) {
       // In the model's type: packed again further on, both meet and are gone.

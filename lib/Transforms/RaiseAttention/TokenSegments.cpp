@@ -128,7 +128,79 @@ std::optional<double> TokenSegments::valueAtTokens(Value value) const {
   return pointwise.evaluateScalar(operands, index);
 }
 
+/// The same value, without what views above it undo of each other.
+static Value simplify(TrainBuilder &tb, Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!rearranges(op))
+    return value;
+  op->setOperand(0, simplify(tb, op->getOperand(0)));
+  SmallVector<OpFoldResult> folded;
+  if (succeeded(op->fold(folded)))
+    return simplify(tb, folded.empty() ? value : cast<Value>(folded.front()));
+  // Transposed there and back, with axes of size 1 put in or left out between.
+  auto back = dyn_cast<TransposeOp>(op);
+  auto reshape = back ? back.getOperand().getDefiningOp<ReshapeOp>() : ReshapeOp();
+  auto there = reshape ? reshape.getOperand().getDefiningOp<TransposeOp>() : TransposeOp();
+  if (!there)
+    return value;
+  auto axesOf = [](Value of) {
+    SmallVector<int64_t> axes;
+    for (auto [axis, dim] : llvm::enumerate(getDims(of)))
+      if (!dim.isConstant(1))
+        axes.push_back(axis);
+    return axes;
+  };
+  SmallVector<int64_t> before = axesOf(there.getResult()), after = axesOf(reshape.getResult());
+  if (before.size() != after.size())
+    return value;
+  SmallVector<int64_t> order;
+  for (int64_t axis : axesOf(value)) {
+    size_t at = llvm::find(after, back.getPermutation()[axis]) - after.begin();
+    if (getDim(there.getResult(), before[at]) != getDim(reshape.getResult(), after[at]))
+      return value;
+    order.push_back(there.getPermutation()[before[at]]);
+  }
+  return llvm::is_sorted(order) ? simplify(tb, tb.reshape(there.getOperand(), getDims(value)))
+                                : value;
+}
+
+/// The views of tokens in their rectangle, of packed tokens instead: one sample of so many. Null
+/// where that cannot be told.
+Value TokenSegments::replayViews(TrainBuilder &tb, Value value) const {
+  std::optional<StringRef> sample = samples.getSymbol(), position = positions.getSymbol();
+  if (!sample || !position)
+    return {};
+  SelectRowsOp unpacked = selectionAbove(value);
+  DimAttr tokens = getDim(rows, 0);
+  auto packedDims = [&](Value of) {
+    SmallVector<DimAttr> dims = getDims(of);
+    for (DimAttr &dim : dims)
+      dim = dim.substitute([&](StringRef name) {
+        return name == *sample     ? tb.dimAttr(1)
+               : name == *position ? tokens
+                                   : DimAttr::symbol(tb.context(), name);
+      });
+    return dims;
+  };
+  if (getDims(unpacked.getData()) != packedDims(unpacked.getResult()))
+    return {};
+  SmallVector<Operation *> views;
+  for (Operation *op = value.getDefiningOp(); op != unpacked;
+       op = op->getOperand(0).getDefiningOp())
+    views.push_back(op);
+  Value packed = unpacked.getData();
+  for (Operation *op : llvm::reverse(views)) {
+    if (auto transpose = dyn_cast<TransposeOp>(op))
+      packed = tb.transpose(packed, transpose.getPermutation());
+    else
+      packed = tb.reshape(packed, packedDims(op->getResult(0)));
+  }
+  return simplify(tb, packed);
+}
+
 Value TokenSegments::pack(TrainBuilder &tb, Value value) const {
+  if (Value packed = replayViews(tb, value))
+    return packed;
   return selectAlong(tb, value, {0, 2}, [&](TrainBuilder &b, Value v, int64_t axis) {
     return b.selectRows(v, rows, slots, axis);
   });

@@ -37,6 +37,7 @@ public:
   train::DimAttr getLongest() const { return split ? longestDocument : positions; }
 
 private:
+  mlir::Value replayViews(train::TrainBuilder &tb, mlir::Value value) const;
   mlir::Value buildLengths(train::TrainBuilder &tb) const;
   mlir::Value buildDocumentLengths(train::TrainBuilder &tb) const;
 

@@ -101,11 +101,14 @@ public:
 
   /// Calls body(worker, segment, head) for all heads of all segments.
   template <typename Body> void forItems(int64_t heads, const Body &body) const {
-    int64_t work = 0;
-    for (int64_t g = 0; g < args.segments; ++g)
+    int64_t work = 0, busy = 1;
+    for (int64_t g = 0; g < args.segments; ++g) {
       work += length(g) * length(g) * (args.depth + args.width) * args.heads;
-    const int64_t items = args.segments * heads;
-    const int64_t grain = std::max<int64_t>(1, parallelWork / std::max<int64_t>(1, work / items));
+      busy += length(g) > 0;
+    }
+    // Segments without rows, of which there may be many behind the others, cost nothing.
+    const int64_t items = args.segments * heads, each = work / (busy * heads);
+    const int64_t grain = std::max<int64_t>(1, parallelWork / std::max<int64_t>(1, each));
     pool.parallelFor(items, grain, [&](unsigned worker, int64_t first, int64_t end) {
       for (int64_t item = first; item < end; ++item)
         if (length(item / heads))
