@@ -68,7 +68,7 @@ private:
     track(op);
     if (packSelection(tb, op) || packView(tb, op) || packMapped(tb, op))
       return;
-    if (mixesTokens(op))
+    if (mixesTokens(op) || mixesSequences(op))
       mixed.insert(op->result_begin(), op->result_end());
     bool whole = false;
     for (OpOperand &operand : op->getOpOperands())
@@ -163,6 +163,25 @@ private:
             return true;
     return false;
   }
+  /// Whether all tokens of a sample share an operand, and the others were computed in the
+  /// rectangle: weights of tokens for those of another sequence, with these.
+  bool mixesSequences(Operation *op) {
+    auto mapped = dyn_cast<AxisMapOpInterface>(op);
+    if (!mapped)
+      return false;
+    AxisMap map = mapped.getAxisMap();
+    bool shares = false;
+    for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands)) {
+      if (packed.contains(operand))
+        return false;
+      for (const TokenAxes &tokenAxes : axes.lookup(operand)) {
+        SmallVector<unsigned> loops = loopsOf(entry, tokenAxes);
+        shares |= llvm::any_of(map.operands,
+                               [&](ArrayRef<int> other) { return !findAxes(other, loops); });
+      }
+    }
+    return shares;
+  }
   static Value originOf(Value value) {
     while (value.getDefiningOp() && isView(value.getDefiningOp()))
       value = value.getDefiningOp()->getOperand(0);
@@ -242,8 +261,8 @@ private:
           !contents.isReplaceable(result, *found))
         return false;
     }
-    // Of the results of ops in the rectangle, those are packed that came of mixing tokens:
-    // attention, but not its scores.
+    // Of the results of ops in the rectangle, those are packed that came of mixing tokens with each
+    // other or with another sequence: attention, but not its scores.
     for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands))
       if (!findAxes(entry, loops)->empty() && parametric.contains(operand) &&
           !packed.contains(operand) && !axes[operand].empty() && !mixed.contains(originOf(operand)))
@@ -319,7 +338,7 @@ private:
   DenseMap<Value, SmallVector<TokenAxes, 1>> axes;
   /// What depends on a parameter.
   llvm::DenseSet<Value> parametric;
-  /// Results of ops that sum tokens up.
+  /// Results of ops that sum up tokens, or weights of tokens for others.
   llvm::DenseSet<Value> mixed;
   /// A value's packed form; that one in the rectangle again; what is packed of other values.
   DenseMap<Value, Value> packed, unpacked;
