@@ -24,7 +24,7 @@ std::string range(const trainrt_symbol &symbol) {
   if (symbol.divisor > 1)
     text += ", a multiple of " + std::to_string(symbol.divisor);
   if (symbol.input && symbol.axis < 0)
-    text += " (a count of elements of " + std::string(symbol.input) + ")";
+    text += " (counted in " + std::string(symbol.input) + ")";
   else if (symbol.input)
     text += " (axis " + std::to_string(symbol.axis) + " of " + symbol.input + ")";
   return text;

@@ -9,11 +9,13 @@ def FindPaddingPass : Pass<"find-padding", "::mlir::ModuleOp"> {
   let summary = "proves that what lies at padding has no influence, and says under which conditions";
   let description = [{
     Padding is where the mask of the tokens (an input like attention_mask) is 0, or the ids are the padding id
-    (`train.pad_token` on the input). The pass follows what padding holds through `@forward`, taken apart into its
-    elementary ops, and finds whether it can reach anything but padding: a masked score has weight 0, a masked sum adds 0,
-    a loss ignores its label. If it cannot, `@forward` gets the attribute `train.padding` with the mask and with what must
-    hold of a batch besides (labels at padding are the ignored one, the first place of every sample is a token ...),
-    which the runtime checks. It comes before passes that raise or pack; none of them changes what the proof is about.
+    (`train.pad_token` on the input). Where neither is known, each input of integers as large as the ids is tried that
+    is compared with a number or with itself: numbers of documents that share a row. Ids of other sizes have other
+    masks. The pass follows what padding holds through `@forward`, taken apart into its elementary ops, and finds
+    whether it can reach anything but padding: a masked score has weight 0, a masked sum adds 0, a loss ignores its
+    label. If it cannot, `@forward` gets the attribute `train.padding` with the masks and with what must hold of a
+    batch besides (labels at padding are the ignored one, the first place of every sample is a token ...), which the
+    runtime checks. It comes before passes that raise or pack; none of them changes what the proof is about.
 
     Remarks, of category `find-padding`: `Found`, or `Declined` with the node at fault.
   }];
@@ -23,10 +25,10 @@ def FindPaddingPass : Pass<"find-padding", "::mlir::ModuleOp"> {
 def EliminatePaddingPass : Pass<"eliminate-padding", "::mlir::ModuleOp"> {
   let summary = "a variant of the step that computes tokens only";
   let description = [{
-    For a `@forward` with `train.padding`, makes the nested module `@packed` with a variant of it in which the tokens of
-    a batch lie behind each other: values [samples, positions, ...] become [1, tokens, ...], the number of tokens being
-    a symbol that the runtime counts. Every op whose axis map has the two axes as parallel loops is computed so; any other
-    gets its operands put back into the rectangle, for that op alone, with zeros at padding.
+    For a `@forward` with `train.padding`, makes the nested module `@packed` with a variant of it in which the tokens
+    of a batch lie behind each other: values [samples, positions, ...] become [1, tokens, ...], the number of tokens
+    being a symbol that the runtime counts. Every op whose axis map has the two axes as parallel loops is computed so;
+    any other gets its operands put back into the rectangle, for that op alone, with zeros at padding.
 
     Later passes run on both modules; `merge-variants` brings the functions together.
 

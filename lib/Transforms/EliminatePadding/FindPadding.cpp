@@ -86,22 +86,70 @@ bool isNumber(BlockArgument input) {
   return found;
 }
 
+/// What tests of an input say of tokens, where it is not padding's number.
+struct TokenTests {
+  /// Each the same of all tokens, whatever their numbers: none of them masks a token.
+  bool areAlike = true;
+  /// If they are above padding's.
+  bool needOrder = false;
+};
+
+TokenTests findTests(BlockArgument input, int64_t padding) {
+  TokenTests tests;
+  forReaders(input, [&](Operation *user, Value value) {
+    if (isTest(user))
+      tests.areAlike &= padding == 0;
+    auto compare = dyn_cast<CompareOp>(user);
+    if (!compare) {
+      tests.areAlike &= isTest(user) || isa<IndexOperandOpInterface>(user);
+      return;
+    }
+    bool left = compare.getLhs() == value;
+    Value other = left ? compare.getRhs() : compare.getLhs();
+    if (findOrigin(other) == input)
+      return; // as documents are told apart
+    if (auto cast = other.getDefiningOp<CastOp>())
+      other = cast.getOperand();
+    std::optional<double> number = getSplatValue(other);
+    ComparePredicate predicate = compare.getPredicate();
+    if (predicate == ComparePredicate::eq || predicate == ComparePredicate::ne) {
+      tests.areAlike &= number == double(padding);
+      return;
+    }
+    bool orEqual = predicate == ComparePredicate::ge || predicate == ComparePredicate::lt;
+    tests.needOrder = true;
+    tests.areAlike &= left && number && *number <= double(padding) + orEqual;
+  });
+  return tests;
+}
+
 /// A way in which the model may tell padding.
 struct Candidate {
   PaddingMask mask;
   /// By convention, or as the user says; else it is a guess, which the proof has to confirm.
-  bool isNamed;
-  /// Whether it is 1 at tokens; other numbers are more than a mask.
-  bool isBinary;
+  bool isNamed = false;
+  /// Whether it is to be 0 and 1; other numbers are more than a mask.
+  bool isBinary = false;
+  /// Whether it numbers documents, and has to be above padding's number at all tokens.
+  bool areDocuments = false, isAbove = false;
 };
 
 SmallVector<Candidate> findCandidates(func::FuncOp forward, const TokenInput &tokens,
                                       const PaddingInputs &padding) {
-  if (tokens.knowsPadding()) {
-    PaddingMask mask = {tokens.byMask ? tokens.mask : tokens.input,
-                        tokens.byMask ? 0 : *tokens.padValue};
-    return {{mask, /*isNamed=*/true, tokens.byMask && !comparesWithItself(mask.input)}};
-  }
+  // What a mask has to be like depends on how the model reads it.
+  auto make = [](BlockArgument input, int64_t value, bool named) -> std::optional<Candidate> {
+    TokenTests tests = findTests(input, value);
+    bool marks = getElementType(input).isInteger(1);
+    bool documents = !marks && tests.areAlike && comparesWithItself(input);
+    bool binary = marks || (value == 0 && !documents && (named || isNumber(input)));
+    if (!named && !binary && !tests.areAlike)
+      return std::nullopt;
+    return Candidate{{input, value}, named, binary, documents, !binary && tests.needOrder};
+  };
+  if (tokens.byMask)
+    return {*make(tokens.mask, 0, /*named=*/true)};
+  if (tokens.padValue)
+    return {{{tokens.input, *tokens.padValue}, /*isNamed=*/true}};
   // Any integers that the model compares with one number, or with each other: it may be the mask,
   // or numbers of documents.
   SmallVector<Candidate> candidates;
@@ -110,16 +158,14 @@ SmallVector<Candidate> findCandidates(func::FuncOp forward, const TokenInput &to
     if (getArgRole(forward, number) != "input" || getDims(argument) != getDims(tokens.input) ||
         !isa<IntegerType>(getElementType(argument)) || padding.labels.contains(number))
       continue;
-    bool documents = comparesWithItself(argument), marks = getElementType(argument).isInteger(1);
     SmallVector<int64_t> numbers = comparedNumbers(argument, /*neighbours=*/true);
-    if (marks)
+    if (getElementType(argument).isInteger(1))
       numbers = {0, 1};
-    else if (documents && !llvm::is_contained(numbers, 0))
+    else if (comparesWithItself(argument) && !llvm::is_contained(numbers, 0))
       numbers.push_back(0);
     for (int64_t value : numbers)
-      candidates.push_back({{argument, value},
-                            /*isNamed=*/false,
-                            marks || (value == 0 && !documents && isNumber(argument))});
+      if (std::optional<Candidate> candidate = make(argument, value, /*named=*/false))
+        candidates.push_back(*candidate);
   }
   return candidates;
 }
@@ -227,8 +273,9 @@ private:
                    padding = builder.getNamedAttr("padding", value);
     if (candidate.isBinary)
       add("binary", {builder.getNamedAttr("input", input)});
-    bool documents = comparesWithItself(mask.input);
-    if (documents)
+    if (candidate.isAbove)
+      add("above", {maskField, padding});
+    if (candidate.areDocuments)
       add("contiguous", {maskField, padding});
     for (const PaddingConditions::Fixed &fixed : conditions.fixed)
       add("fixed_where_padded",
@@ -247,7 +294,7 @@ private:
     SmallVector<NamedAttribute> fields = {
         builder.getNamedAttr("input", input), builder.getNamedAttr("value", value),
         builder.getNamedAttr("conditions", builder.getArrayAttr(list))};
-    if (documents)
+    if (candidate.areDocuments)
       fields.push_back(builder.getNamedAttr("documents", builder.getUnitAttr()));
     return builder.getDictionaryAttr(fields);
   }

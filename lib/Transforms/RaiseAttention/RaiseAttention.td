@@ -32,9 +32,11 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
     %o, %stats = train.attention %q, %k, %v {dropout = 0.0 : f64, scale = 0.125 : f64} : ...
     ```
 
-    Where q, k and v are tokens that `eliminate-padding` put back into a rectangle, and the result is packed again, the
-    op runs on the packed tokens, a segment a sample (`train.attention` with `offsets`), if no mask is left for
-    tokens but a causal one. `segments` is for targets that have no other fused attention: it raises these only, in f32.
+    Where q, k and v are tokens that `eliminate-padding` put back into a rectangle, and the result is packed again,
+    the op runs on the packed tokens, a segment a sample (`train.attention` with `offsets`), if no mask is left for
+    tokens but a causal one; a segment a document, if tokens see those with the same number in the input that tells
+    padding, and `train.conditions` has it that each document is in one piece. `segments` is for targets that have no
+    other fused attention: it raises these only, in f32.
 
     Run it before autodiff and before mixed-precision, after canonicalization. Declines where the scores or
     weights are read elsewhere, a mask needs a gradient, the head size is above 256 or no multiple of 8, or

@@ -79,9 +79,9 @@ std::optional<TokenSegments> TokenSegments::find(Value q, Value k, Value v, Valu
     StringRef kind = condition.getAs<StringAttr>("kind").getValue();
     if (kind == "binary" && condition.getAs<StringAttr>("input") == name)
       found.binary = true;
-    if (kind == "contiguous" && condition.getAs<StringAttr>("mask") == name &&
+    if ((kind == "contiguous" || kind == "above") && condition.getAs<StringAttr>("mask") == name &&
         condition.getAs<IntegerAttr>("padding").getInt() == int64_t(*padding))
-      found.documents = true;
+      (kind == "above" ? found.above : found.documents) = true;
   }
   auto symbols = module->getParentOfType<ModuleOp>();
   auto count = [&](CountKind kind) {
@@ -109,10 +109,20 @@ std::optional<double> TokenSegments::valueAtTokens(Value value) const {
       return std::nullopt;
   // A comparison with the number that marks padding.
   if (auto compare = dyn_cast<CompareOp>(pointwise.getOperation())) {
-    bool ne = compare.getPredicate() == ComparePredicate::ne;
-    if ((ne || compare.getPredicate() == ComparePredicate::eq) &&
-        originOf(compare.getLhs()) == mask && getSplatValue(compare.getRhs()) == padding)
+    ComparePredicate predicate = compare.getPredicate();
+    bool ne = predicate == ComparePredicate::ne;
+    std::optional<double> number = getSplatValue(compare.getRhs());
+    bool isMask = originOf(compare.getLhs()) == mask && number;
+    if (isMask && (ne || predicate == ComparePredicate::eq) && *number == padding)
       return ne ? 1 : 0;
+    if (isMask && above &&
+        (predicate == ComparePredicate::gt || predicate == ComparePredicate::le) &&
+        *number <= padding)
+      return predicate == ComparePredicate::gt ? 1 : 0;
+    if (isMask && above &&
+        (predicate == ComparePredicate::ge || predicate == ComparePredicate::lt) &&
+        *number <= padding + 1)
+      return predicate == ComparePredicate::ge ? 1 : 0;
   }
   if (isa<CastOp>(pointwise.getOperation()) && getElementType(value).isInteger(1) && padding == 0 &&
       originOf(pointwise->getOperand(0)) == mask)

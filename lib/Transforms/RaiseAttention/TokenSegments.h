@@ -49,6 +49,8 @@ private:
   double padding = 0;
   /// Whether it is 0 or 1, and at tokens what padding is not.
   bool binary = false;
+  /// Whether it is above `padding` at tokens.
+  bool above = false;
   /// Whether it numbers documents; how many there are, and how long.
   bool documents = false, split = false;
   train::DimAttr numDocuments, longestDocument;

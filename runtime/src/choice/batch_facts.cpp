@@ -60,6 +60,16 @@ template <typename T> bool asElement(int64_t value, T &element) {
     return static_cast<int64_t>(element) == value;
 }
 
+/// Compares an element of any type; floats are none of these inputs'.
+template <typename T> bool isBelow(T element, int64_t number) {
+  if constexpr (std::is_floating_point_v<T>)
+    return element < double(number);
+  else if constexpr (std::is_unsigned_v<T>)
+    return number > 0 && static_cast<uint64_t>(element) < static_cast<uint64_t>(number);
+  else
+    return static_cast<int64_t>(element) < number;
+}
+
 class Judge {
 public:
   Judge(const std::vector<ArrayView> &arrays, const std::vector<bool> &filled)
@@ -127,6 +137,14 @@ private:
       });
       return !bad;
     }
+    case Condition::Kind::Above:
+      withValues(array, begin, columns, room, [&](const auto *values) {
+        uint8_t below = 0;
+        for (int64_t i = 0; i < columns; ++i)
+          below |= uint8_t(isBelow(values[i], condition.padding));
+        bad = below;
+      });
+      return !bad;
     case Condition::Kind::Contiguous:
       findRuns(array, row, condition.padding, runs);
       return hasWholeRuns(runs);
@@ -187,7 +205,8 @@ const char *nameOf(Condition::Kind kind) {
   return kind == Condition::Kind::Binary             ? "binary"
          : kind == Condition::Kind::FixedWherePadded ? "fixed_where_padded"
          : kind == Condition::Kind::RealAt           ? "real_at"
-                                                     : "contiguous";
+         : kind == Condition::Kind::Contiguous       ? "contiguous"
+                                                     : "above";
 }
 
 std::string describe(const Program &program, const Condition &condition) {
@@ -200,6 +219,9 @@ std::string describe(const Program &program, const Condition &condition) {
     return text + quoted(condition.input) + " is " + std::to_string(condition.value) +
            (condition.shift ? ", " + std::to_string(condition.shift) + " further on," : "") +
            " where " + quoted(condition.mask) + " is " + std::to_string(condition.padding) + ")";
+  case Condition::Kind::Above:
+    return text + quoted(condition.mask) + " is nowhere below " +
+           std::to_string(condition.padding) + ")";
   case Condition::Kind::Contiguous:
     return text + "equal elements of " + quoted(condition.mask) + " lie next to each other, " +
            std::to_string(condition.padding) + " left out)";

@@ -156,7 +156,7 @@ struct Command {
 
 /// What a batch must be like for a variant, see program.fbs.
 struct Condition {
-  enum class Kind : uint8_t { Binary, FixedWherePadded, RealAt, Contiguous };
+  enum class Kind : uint8_t { Binary, FixedWherePadded, RealAt, Contiguous, Above };
   Kind kind = Kind::Binary;
   uint32_t mask = 0, input = 0; ///< where the kind has one
   int64_t padding = 0, shift = 0, value = 0, index = 0;

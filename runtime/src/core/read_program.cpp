@@ -368,8 +368,10 @@ private:
         return bad(where, ".mask '", mask.name, "' has ", mask.shape.size(), " axes, not 2");
       if (condition.kind == Condition::Kind::RealAt ? condition.index < -2 : condition.shift < 0)
         return bad(where, " has a negative index or shift");
-      if (condition.kind == Condition::Kind::Contiguous && isFloat(mask.dtype))
-        return bad(where, ".mask '", mask.name, "' holds floats, which are no numbers of runs");
+      const bool ofNumbers =
+          condition.kind == Condition::Kind::Contiguous || condition.kind == Condition::Kind::Above;
+      if (ofNumbers && isFloat(mask.dtype))
+        return bad(where, ".mask '", mask.name, "' holds floats, not integers");
       if (condition.kind == Condition::Kind::FixedWherePadded &&
           program.inputs[condition.input].shape != mask.shape)
         return bad(where, ".input '", program.inputs[condition.input].name,

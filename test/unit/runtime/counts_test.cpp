@@ -95,6 +95,24 @@ TEST(Counting, EveryType) {
   EXPECT_EQ(countDiffering({nullptr, DType::I64, {0}, 0}, 1), 0);
 }
 
+TEST(Counting, Runs) {
+  const std::vector<int64_t> rows = {3, 3, 0, 3,      5, 5, 5, /**/ 0, 0, 0, 0,
+                                     0, 0, 0, /**/ 5, 5, 3, 3, 9,      0, 0};
+  const ArrayView array = {rows.data(), DType::I64, {3, 7}, int64_t(rows.size() * 8)};
+  Symbol symbol = countSymbol(8, 8);
+  EXPECT_EQ(countOf(symbol, array), 11);
+  EXPECT_EQ(mostOf(symbol, array.shape), 21);
+  symbol.what = Symbol::What::Runs;
+  EXPECT_EQ(countOf(symbol, array), 5);
+  EXPECT_EQ(mostOf(symbol, array.shape), 21);
+  symbol.what = Symbol::What::LongestRun;
+  EXPECT_EQ(countOf(symbol, array), 3);
+  EXPECT_EQ(mostOf(symbol, array.shape), 7);
+  symbol.differs = 3;
+  EXPECT_EQ(countOf(symbol, array), 7);
+  EXPECT_EQ(countOf(symbol, {nullptr, DType::I64, {0, 7}, 0}), 0);
+}
+
 namespace {
 
 class CountTest : public testing::Test {

@@ -90,6 +90,31 @@ TEST(Conditions, RealAt) {
   EXPECT_EQ(judge<int32_t>(realAt(0, 0, -2), 2, DType::I32, {5, 0, 0, 0, 0, 0}).row, 1);
 }
 
+TEST(Conditions, Contiguous) {
+  const Condition whole{Kind::Contiguous, 0, UINT32_MAX, 0, 0, 0, 0};
+  EXPECT_EQ(judge<int64_t>(whole, 2, DType::I64, {1, 1, 2, 0, /**/ 7, 3, 3, 9}).condition, -1);
+  EXPECT_EQ(judge<int64_t>(whole, 2, DType::I64, {1, 2, 1, 0, /**/ 1, 1, 2, 2}).row, 0);
+  EXPECT_EQ(judge<int64_t>(whole, 2, DType::I64, {1, 2, 2, 0, /**/ 9, 2, 5, 9}).row, 1);
+  // Padding is left out wherever it lies; what is no number of the type is in no row.
+  EXPECT_EQ(judge<int32_t>(whole, 1, DType::I32, {0, 4, 0, 4, -1, 0}).condition, -1);
+  EXPECT_EQ(
+      judge<uint8_t>({Kind::Contiguous, 0, UINT32_MAX, 256, 0, 0, 0}, 1, DType::U8, {0, 4, 0}).row,
+      0);
+  EXPECT_EQ(judge<int8_t>({Kind::Contiguous, 0, UINT32_MAX, -1, 0, 0, 0}, 1, DType::I8, {0, -1, 0})
+                .condition,
+            -1);
+}
+
+TEST(Conditions, Above) {
+  const Condition above{Kind::Above, 0, UINT32_MAX, 0, 0, 0, 0};
+  EXPECT_EQ(judge<int64_t>(above, 2, DType::I64, {1, 0, 5, 3}).condition, -1);
+  EXPECT_EQ(judge<int64_t>(above, 2, DType::I64, {1, 0, -1, 3}).row, 1);
+  EXPECT_EQ(judge<uint64_t>(above, 1, DType::U64, {UINT64_MAX, 0}).condition, -1);
+  EXPECT_EQ(
+      judge<uint16_t>({Kind::Above, 0, UINT32_MAX, 7, 0, 0, 0}, 2, DType::U16, {7, 8, 6, 9}).row,
+      1);
+}
+
 namespace {
 
 class VariantTest : public testing::Test {
@@ -232,10 +257,12 @@ TEST_F(VariantTest, BadRecordsAreRefused) {
   };
   expect({{binary(3)}}, "conditions[0].input is 3, but there are only 3");
   expect({{binary(UINT32_MAX)}}, "conditions[0].input is ");
-  expect({{{Kind(3), 0, 0, 0, 0, 0, 0}}}, "conditions[0].kind 3 is unknown");
+  expect({{{Kind(9), 0, 0, 0, 0, 0, 0}}}, "conditions[0].kind 9 is unknown");
   expect({{realAt(1, 0, 0)}}, ".mask 'id' has 1 axes, not 2");
   expect({{realAt(0, 1, 0)}}, ".mask 'x' holds floats, which can only be 0");
   expect({{realAt(0, 0, -3)}}, "has a negative index or shift");
+  for (Kind kind : {Kind::Contiguous, Kind::Above})
+    expect({{{kind, 0, UINT32_MAX, 0, 0, 0, 0}}}, ".mask 'x' holds floats, not integers");
   expect({{fixed(0, 0, 0, -1, 0)}}, "has a negative index or shift");
   expect({{fixed(0, 0, 1, 0, 0)}}, ".input 'id' has another shape than 'x'");
   TinyVariant variant;

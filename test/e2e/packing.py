@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tokens of more than one sequence: `packing.py TRAINC TRAINC_RUN MAKE_ONNX`.
+
+Several documents in a row, told apart by an input of their numbers (0: padding), and a decoder beside
+an encoder, each with its mask. As in sparsity.py, the default package is held against that of -O0:
+loss within 1e-6, gradients within 3e-6. Batches that cannot be packed exactly (a document in two
+pieces, a row without a token, a label at padding) have to be run by the plain step, which says why.
+"""
+
+import collections
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+
+import sparsity
+from sparsity import check, compare, gradients, run
+
+NOISE = collections.defaultdict(float)
+VOCABULARY, WIDTH, HEADS = 41, 16, 2
+
+
+class Graph:
+    """Lines of text for make_onnx.py."""
+
+    def __init__(self):
+        self.lines, self.trained = ["opset 17"], []
+        self.add("init split i64[4] = 0 0 2 -1", "init merge i64[3] = 0 0 -1", "init flat i64[1] = -1",
+                 "init rows i64[2] = -1 41", "init zero i64[] = 0", "init least f32[] = -3.4028234663852886e+38",
+                 "init none f32[] = 0", "output loss f32[]")
+
+    def add(self, *lines):
+        self.lines += lines
+
+    def weight(self, name, shape):
+        count = int(np.prod(shape))
+        phase = 0.7 * len(self.trained)
+        values = 0.3 * np.sin(1.7 * np.arange(count) ** 1.1 + phase)
+        self.add(f"init {name} f32[{','.join(map(str, shape))}] = " + " ".join(f"{v:.5f}" for v in values))
+        self.trained.append(name)
+
+    def embed(self, ids, out):
+        self.weight(f"{out}.table", [VOCABULARY, WIDTH])
+        self.add(f"node Gather({out}.table, {ids}) -> {out}")
+
+    def attention(self, x, memory, visible, out, depth=8, dropout=0.0):
+        """x + softmax(q k^T + mask) v; `visible` is a boolean of the scores' shape."""
+        for part, of in (("q", x), ("k", memory), ("v", memory)):
+            self.weight(f"{out}.{part}", [WIDTH, HEADS * depth])
+            self.add(f"node MatMul({of}, {out}.{part}) -> {out}.{part}1", f"node Reshape({out}.{part}1, split) -> {out}.{part}2",
+                     f"node Transpose({out}.{part}2) -> {out}.{part}3 perm=[0,{'2,3,1' if part == 'k' else '2,1,3'}]")
+        self.weight(f"{out}.o", [HEADS * depth, WIDTH])
+        self.add(f"init {out}.scale f32[] = {depth ** -0.5}",
+                 f"node MatMul({out}.q3, {out}.k3) -> {out}.s", f"node Mul({out}.s, {out}.scale) -> {out}.t",
+                 f"node Where({visible}, none, least) -> {out}.m", f"node Add({out}.t, {out}.m) -> {out}.u",
+                 f"node Softmax({out}.u) -> {out}.w axis=-1")
+        weights = f"{out}.w"
+        if dropout:
+            self.add(f"init {out}.ratio f32[] = {dropout}", f"init {out}.training bool[] = 1",
+                     f"node Dropout({weights}, {out}.ratio, {out}.training) -> {out}.d")
+            weights = f"{out}.d"
+        self.add(f"node MatMul({weights}, {out}.v3) -> {out}.y", f"node Transpose({out}.y) -> {out}.z perm=[0,2,1,3]",
+                 f"node Reshape({out}.z, merge) -> {out}.r", f"node MatMul({out}.r, {out}.o) -> {out}.p",
+                 f"node Add({x}, {out}.p) -> {out}")
+
+    def loss(self, x):
+        self.weight("head", [WIDTH, VOCABULARY])
+        self.add(f"node MatMul({x}, head) -> logits", "node Reshape(logits, rows) -> l", "node Reshape(labels, flat) -> y",
+                 'node SoftmaxCrossEntropyLoss(l, y) -> loss reduction="mean" ignore_index=-100',
+                 "meta trainable = " + "\\n".join(self.trained))
+
+    def text(self):
+        return "\n".join(self.lines) + "\n"
+
+
+def documents(form, **options):
+    graph = Graph()
+    for name in ("input_ids", "segment_ids", "labels"):
+        graph.add(f"input {name} i64[batch,seq]")
+    graph.embed("input_ids", "x")
+    graph.add("init row i64[2] = 1 3", "init column i64[2] = 1 2",
+              "node Unsqueeze(segment_ids, row) -> of.row", "node Unsqueeze(segment_ids, column) -> of.column",
+              "node Equal(of.row, of.column) -> same", "node Equal(of.column, zero) -> padding", "node Not(padding) -> token")
+    if form == "equal only":
+        graph.add("node Identity(same) -> visible")
+    elif form == "causal":
+        graph.add("node Shape(segment_ids) -> sizes start=1 end=2", "init origin i64[] = 0", "init step i64[] = 1",
+                  "node Squeeze(sizes) -> length", "node Range(origin, length, step) -> at", "init down i64[1] = 1",
+                  "init across i64[1] = 0", "node Unsqueeze(at, down) -> i", "node Unsqueeze(at, across) -> j",
+                  "node LessOrEqual(j, i) -> before", "node And(same, token) -> together", "node And(together, before) -> visible")
+    elif form == "greater":
+        graph.add("node Greater(of.column, zero) -> positive", "node And(same, positive) -> visible")
+    else:
+        graph.add("node And(same, token) -> visible")
+    graph.attention("x", "x", "visible", "a", **options)
+    graph.attention("a", "a", "visible", "b", **options)
+    graph.loss("b")
+    return graph.text()
+
+
+def encoder_decoder():
+    graph = Graph()
+    graph.add("init column i64[2] = 1 2")
+    for side, size in (("", "source"), ("decoder_", "target")):
+        graph.add(f"input {side}input_ids i64[batch,{size}]", f"input {side}attention_mask i64[batch,{size}]",
+                  f"node Unsqueeze({side}attention_mask, column) -> {side}mask", f"node Cast({side}mask) -> {side}visible to=9")
+        graph.embed(f"{side}input_ids", f"{side}x")
+    graph.add("input labels i64[batch,target]")
+    graph.attention("x", "x", "visible", "encoded")
+    graph.attention("decoder_x", "decoder_x", "decoder_visible", "decoded")
+    graph.attention("decoded", "encoded", "visible", "crossed")
+    graph.attention("crossed", "crossed", "decoder_visible", "last")
+    graph.loss("last")
+    return graph.text()
+
+
+def make_rows(rng, rows, columns, fill, number=lambda document: document + 1):
+    """Documents of 1 to 8 tokens."""
+    numbers = np.zeros((rows, columns), np.int64)
+    for row in numbers:
+        at, document, end = 0, 0, int(fill * columns)
+        while at < end:
+            length = min(int(rng.integers(1, 9)), end - at)
+            row[at : at + length] = number(document)
+            at, document = at + length, document + 1
+    return numbers
+
+
+def make_documents(rng):
+    """(name, numbers of the documents, the condition that keeps them from being packed)"""
+    rows = lambda fill, *number: make_rows(rng, 5, 40, fill, *number)
+    yield "60 %", rows(0.6), None
+    yield "no padding", rows(1), None
+    gaps = rows(1)
+    gaps[rng.random(gaps.shape) < 0.5] = 0
+    yield "padding in the middle", gaps, None
+    yield "padding on the left", rows(0.6)[:, ::-1].copy(), None
+    yield "negative numbers", rows(0.6, lambda document: -document - 1), None
+    yield "numbers in no order", rows(0.6, lambda document: (document * 7919 + 5) % 10007), None
+    yield "each token a document", np.tile(np.arange(1, 41), (3, 1)), None
+    yield "one document a row", np.minimum(rows(0.6), 1), None
+    split = rows(0.6)
+    split[2, 20:22] = split[2, 0]
+    yield "a document in two pieces", split, "'contiguous' (equal elements of 'segment_ids' lie next to each other, 0 left out) did not hold, first for row 2"
+    empty = rows(0.6)
+    empty[1] = 0
+    yield "a row without a token", empty, "'real_at' ('segment_ids' is not 0 in some column) did not hold, first for row 1"
+    yield "labels at padding", rows(0.6), "'fixed_where_padded' ('labels' is -100 where 'segment_ids' is 0) did not hold, first for row 0"
+
+
+def fill(rng, real, kind):
+    ids = rng.integers(1, VOCABULARY, real.shape)
+    labels = np.where(real & (rng.random(real.shape) < 0.6), ids, -100)
+    return np.where(real, ids, 0), ids if kind == "labels at padding" else labels
+
+
+class Test:
+    def __init__(self, tools, folder):
+        self.trainc, self.trainc_run, self.make_onnx = tools
+        self.folder = folder
+
+    def compile(self, name, text):
+        """What `--explain` says of the default package."""
+        self.name = name
+        (self.folder / "m.txt").write_text(text)
+        run([sys.executable, self.make_onnx, self.folder / "m.txt", self.folder / "m.onnx"], name)
+        run([self.trainc, self.folder / "m.onnx", "--target", "cpu", "-O0", "-o", self.folder / "plain.tpk"], name)
+        done = run([self.trainc, self.folder / "m.onnx", "--target", "cpu", "--explain", "-o", self.folder / "packed.tpk"], name)
+        return done.stdout + done.stderr
+
+    def batch(self, kind, packs, reason=None, **arrays):
+        np.savez(self.folder / "data.npz", **arrays)
+        plain, packed = (gradients(self.trainc_run, self.folder / f"{variant}.tpk", self.folder / "data.npz",
+                                   self.folder / "gradients.safetensors") for variant in ("plain", "packed"))
+        what = f"{self.name}, {kind}"
+        compare(what, plain, packed, NOISE)
+        check(bool(packed[2]) == packs, f"{what}: {packed[2]} batches packed")
+        check(reason is None or reason in packed[3], f"{what}: said\n{packed[3]}")
+
+
+def main():
+    rng = np.random.default_rng(4)
+    with tempfile.TemporaryDirectory() as folder:
+        test = Test(map(pathlib.Path, sys.argv[1:4]), pathlib.Path(folder))
+        # How attention is computed of the packed tokens.
+        raised = "packed documents"
+        below = "'above' ('segment_ids' is nowhere below 0) did not hold, first for row 0"
+        for form, options, remark in (("", {}, raised), ("causal", {}, raised), ("equal only", {}, raised),
+                                      ("greater", {}, raised), ("odd heads", {"depth": 6}, "its head size 6"),
+                                      ("dropout", {"dropout": 0.3}, "it has dropout, whose mask is a sample's and not a document's")):
+            explained = test.compile(f"documents{', ' * bool(form)}{form}", documents(form, **options))
+            check("padding is where segment_ids is 0; it reaches no token" in explained, f"{form}: {explained}")
+            check(explained.count(remark) == 2, f"{form}: {explained}")
+            for kind, numbers, reason in make_documents(rng):
+                if remark != raised and kind in ("no padding", "each token a document"):
+                    continue  # nothing is saved, or not enough
+                # A number below 0 is not padding's; but where tokens are told by numbers above 0, its column is masked.
+                if form == "greater" and kind == "negative numbers":
+                    reason = below
+                ids, labels = fill(rng, numbers != 0, kind)
+                test.batch(kind, reason is None, reason, input_ids=ids, segment_ids=numbers, labels=labels)
+
+        explained = test.compile("encoder and decoder", encoder_decoder())
+        for mask in ("attention_mask", "decoder_attention_mask"):
+            check(f"padding is where {mask} is 0; it reaches no token" in explained, explained)
+        check(explained.count("all columns, packed tokens") == 3, explained)
+        check(explained.count("it is not of packed tokens") == 1, explained)
+        for kind, source, target in (("both", 0.4, 0.4), ("encoder", 0.3, 1), ("decoder", 1, 0.3), ("no padding", 1, 1),
+                                     ("labels at padding", 0.4, 0.4), ("a decoder without a token", 0.4, 0.4),
+                                     ("decoder's mask of twos", 0.4, 0.4), ("equally long", 0.5, 0.5)):
+            arrays = {}
+            columns = 24 if kind == "equally long" else 20
+            real = {name: np.arange(size) < np.clip(share * size + rng.integers(-2, 3, (6, 1)), 1, size)
+                    for name, size, share in (("", 24, source), ("decoder_", columns, target))}
+            if kind == "a decoder without a token":
+                real["decoder_"][1] = False
+            for name, mask in real.items():
+                arrays[f"{name}attention_mask"] = mask.astype(np.int64)
+                arrays[f"{name}input_ids"], arrays["labels"] = fill(rng, mask, kind)
+            if kind == "decoder's mask of twos":
+                arrays["decoder_attention_mask"] *= 2
+            test.batch(kind, kind in ("both", "encoder", "decoder", "equally long"), **arrays)
+    return sparsity.failures != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
