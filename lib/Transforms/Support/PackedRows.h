@@ -38,8 +38,7 @@ std::optional<train::DimAttr> findCountSymbol(mlir::ModuleOp module, mlir::Strin
 
 /// The same, declared where it is not yet.
 train::DimAttr getCountSymbol(mlir::ModuleOp module, mlir::StringRef input, int64_t value,
-                              int64_t bucket,
-                              train::CountKind counts = train::CountKind::elements);
+                              int64_t bucket, train::CountKind counts = train::CountKind::elements);
 
 } // namespace trainc
 
