@@ -89,31 +89,60 @@ double secondsOf(Operation *op, const SymbolBounds &symbols, Speed speed) {
   return std::max(costly ? flops / speed.flops : 0., bytes / speed.bytes);
 }
 
-/// Opportunities of one pattern.
-struct Class {
-  std::string entry;
-  size_t count = 0;
-  double seconds = 0, saved = 0;
-};
+} // namespace
 
+std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, bool cuda, bool lowPrecision,
+                                               const SymbolBounds &symbols) {
+  const Speed speed = speedOf(cuda, lowPrecision);
+  StepGraph graph(trials.step());
+  llvm::DenseSet<Operation *> inside = findLayerOps(graph);
+  std::vector<BudgetClass> classes;
+  std::map<std::string, size_t> known;
+  for (const Opportunity &opportunity : findOpportunities(graph)) {
+    if (opportunity.isCompromise() || !trainc::isActivation(graph, opportunity) ||
+        (!inside.empty() && !inside.contains(opportunity.op)))
+      continue;
+    auto [it, isNew] = known.try_emplace(opportunity.pattern, classes.size());
+    if (isNew)
+      classes.push_back({(inside.empty() ? "" : "@") + opportunity.pattern});
+    BudgetClass &entry = classes[it->second];
+    ++entry.count;
+    entry.saved += double(symbols.evaluate(opportunity.savedBytes()).value_or(0));
+    for (Operation *op : opportunity.ops)
+      entry.seconds += secondsOf(op, symbols, speed);
+  }
+  llvm::sort(classes, [](const BudgetClass &a, const BudgetClass &b) {
+    double left = a.seconds * b.saved, right = b.seconds * a.saved;
+    return left != right ? left < right : a.pattern < b.pattern;
+  });
+  return classes;
+}
+
+std::string trainc::budgetConfig(ArrayRef<BudgetClass> classes, ArrayRef<size_t> counts) {
+  std::string text;
+  for (auto [entry, count] : llvm::zip(classes, counts))
+    if (count)
+      text += (text.empty() ? "" : ",") + entry.pattern +
+              ":1:" + (count == entry.count ? "-1" : std::to_string(count));
+  return text;
+}
+
+namespace {
 class Search {
 public:
   Search(MemoryTrials &trials, bool cuda, bool lowPrecision)
-      : trials(trials), speed(speedOf(cuda, lowPrecision)), graph(trials.step()) {
-    opportunities = findOpportunities(graph);
-    inside = findLayerOps(graph);
-  }
+      : trials(trials), cuda(cuda), lowPrecision(lowPrecision) {}
 
   LogicalResult choose(int64_t limit, const SymbolBounds &symbols, BudgetChoice &choice,
                        int64_t &minimum) {
-    collect(symbols);
+    classes = budgetClasses(trials, cuda, lowPrecision, symbols);
     FailureOr<int64_t> plain = trials.liveBytes("", symbols);
     if (failed(plain))
       return failure();
     choice = BudgetChoice();
     choice.plainLive = choice.live = minimum = *plain;
     for (Operation &op : trials.step().getBody().front().without_terminator())
-      choice.plainSeconds += secondsOf(&op, symbols, speed);
+      choice.plainSeconds += secondsOf(&op, symbols, speedOf(cuda, lowPrecision));
     if (*plain <= limit)
       return success();
     choice.leastSeconds = leastSeconds(double(*plain - limit));
@@ -122,7 +151,7 @@ public:
     std::vector<size_t> counts(classes.size(), 0);
     size_t low = 0, high = classes.size();
     auto live = [&](ArrayRef<size_t> counts) {
-      return trials.liveBytes(configOf(counts), symbols);
+      return trials.liveBytes(budgetConfig(classes, counts), symbols);
     };
     auto firstClasses = [&](size_t number) {
       std::vector<size_t> first(classes.size(), 0);
@@ -176,7 +205,7 @@ public:
     FailureOr<int64_t> bytes = live(counts);
     if (failed(bytes))
       return failure();
-    choice.config = configOf(counts);
+    choice.config = budgetConfig(classes, counts);
     choice.live = minimum = *bytes;
     for (auto [entry, count] : llvm::zip(classes, counts)) {
       choice.seconds += entry.seconds * double(count) / double(entry.count);
@@ -186,34 +215,11 @@ public:
   }
 
 private:
-  /// Classes by what a byte costs.
-  void collect(const SymbolBounds &symbols) {
-    classes.clear();
-    std::map<std::string, size_t> known;
-    for (const Opportunity &opportunity : opportunities) {
-      if (opportunity.isCompromise() || !trainc::isActivation(graph, opportunity) ||
-          (!inside.empty() && !inside.contains(opportunity.op)))
-        continue;
-      auto [it, isNew] = known.try_emplace(opportunity.pattern, classes.size());
-      if (isNew)
-        classes.push_back({(inside.empty() ? "" : "@") + opportunity.pattern});
-      Class &entry = classes[it->second];
-      ++entry.count;
-      entry.saved += double(symbols.evaluate(opportunity.savedBytes()).value_or(0));
-      for (Operation *op : opportunity.ops)
-        entry.seconds += secondsOf(op, symbols, speed);
-    }
-    llvm::sort(classes, [](const Class &a, const Class &b) {
-      double left = a.seconds * b.saved, right = b.seconds * a.saved;
-      return left != right ? left < right : a.entry < b.entry;
-    });
-  }
-
   /// The least time in which `bytes` can be freed: parts of classes were allowed, and everything
   /// that is freed counted.
   double leastSeconds(double bytes) const {
     double seconds = 0;
-    for (const Class &entry : classes) {
+    for (const BudgetClass &entry : classes) {
       double part = entry.saved > 0 ? std::min(1., bytes / entry.saved) : 0;
       seconds += part * entry.seconds;
       bytes -= part * entry.saved;
@@ -223,22 +229,13 @@ private:
     return seconds;
   }
 
-  std::string configOf(ArrayRef<size_t> counts) const {
-    std::string text;
-    for (auto [entry, count] : llvm::zip(classes, counts))
-      if (count)
-        text += (text.empty() ? "" : ",") + entry.entry +
-                ":1:" + (count == entry.count ? "-1" : std::to_string(count));
-    return text;
-  }
-
   /// The fewest of class `index` with which the step fits.
   LogicalResult shrink(std::vector<size_t> &counts, size_t index, int64_t limit,
                        const SymbolBounds &symbols) {
     size_t low = 0, high = counts[index];
     while (high - low > 1) {
       counts[index] = (low + high) / 2;
-      FailureOr<int64_t> bytes = trials.liveBytes(configOf(counts), symbols);
+      FailureOr<int64_t> bytes = trials.liveBytes(budgetConfig(classes, counts), symbols);
       if (failed(bytes))
         return failure();
       (*bytes <= limit ? high : low) = counts[index];
@@ -248,11 +245,8 @@ private:
   }
 
   MemoryTrials &trials;
-  Speed speed;
-  StepGraph graph;
-  std::vector<Opportunity> opportunities;
-  llvm::DenseSet<Operation *> inside;
-  std::vector<Class> classes;
+  bool cuda, lowPrecision;
+  std::vector<BudgetClass> classes;
 };
 } // namespace
 

@@ -19,6 +19,20 @@ struct MemoryBudget {
 /// SIZE (40GB, 512MiB, 1e9), FRACTION (0 < F <= 1), fit or fit:SIZE. Returns what is wrong, or "".
 std::string parseMemoryBudget(llvm::StringRef text, MemoryBudget &budget);
 
+/// Opportunities of one pattern, inside layers where there are any.
+struct BudgetClass {
+  /// The pattern as the configuration has it.
+  std::string pattern;
+  size_t count = 0;
+  /// Of all of them: what computing them again takes by the model, and the bytes that are not kept.
+  double seconds = 0, saved = 0;
+};
+/// In the order of what a byte costs.
+std::vector<BudgetClass> budgetClasses(MemoryTrials &trials, bool cuda, bool lowPrecision,
+                                       const SymbolBounds &symbols);
+/// The configuration that takes the first `counts[i]` of each class.
+std::string budgetConfig(llvm::ArrayRef<BudgetClass> classes, llvm::ArrayRef<size_t> counts);
+
 struct BudgetChoice {
   /// For the pass `recompute`; "": nothing is computed again.
   std::string config;
