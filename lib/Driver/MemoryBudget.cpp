@@ -147,74 +147,134 @@ public:
       return success();
     choice.leastSeconds = leastSeconds(double(*plain - limit));
 
-    // The first classes, as few as do.
-    std::vector<size_t> counts(classes.size(), 0);
-    size_t low = 0, high = classes.size();
-    auto live = [&](ArrayRef<size_t> counts) {
-      return trials.liveBytes(budgetConfig(classes, counts), symbols);
-    };
+    // Large steps have schedules that take long, small ones surprises.
+    const size_t ops = trials.step().getBody().front().getOperations().size();
+    mostTrials = trials.count() + std::clamp<size_t>(400000 / ops, 24, 400);
+    Counts counts(classes.size(), 0);
+    if (failed(findFirst(limit, symbols, counts)) || failed(reach(limit, symbols, counts)))
+      return failure();
+    FailureOr<int64_t> bytes = live(counts, symbols);
+    if (failed(bytes))
+      return failure();
+    minimum = *bytes;
+    if (minimum > limit)
+      return success();
+    if (failed(cheapen(limit, symbols, counts)))
+      return failure();
+    bytes = live(counts, symbols);
+    if (failed(bytes))
+      return failure();
+    choice.config = budgetConfig(classes, counts);
+    choice.live = minimum = *bytes;
+    choice.seconds = secondsOf(counts);
+    for (size_t count : counts)
+      choice.recomputed += count;
+    return success();
+  }
+
+private:
+  using Counts = std::vector<size_t>;
+
+  FailureOr<int64_t> live(const Counts &counts, const SymbolBounds &symbols) {
+    return trials.liveBytes(budgetConfig(classes, counts), symbols);
+  }
+  double secondsOf(const Counts &counts) const {
+    double seconds = 0;
+    for (auto [entry, count] : llvm::zip(classes, counts))
+      seconds += entry.seconds * double(count) / double(entry.count);
+    return seconds;
+  }
+  bool mayTry() const { return trials.count() < mostTrials; }
+
+  /// The fewest classes, in their order, with which the step fits; else those with which it is
+  /// smallest.
+  LogicalResult findFirst(int64_t limit, const SymbolBounds &symbols, Counts &counts) {
     auto firstClasses = [&](size_t number) {
-      std::vector<size_t> first(classes.size(), 0);
+      Counts first(classes.size(), 0);
       for (size_t i = 0; i < number; ++i)
         first[i] = classes[i].count;
       return first;
     };
-    FailureOr<int64_t> all = live(firstClasses(high));
+    size_t low = 0, high = classes.size();
+    FailureOr<int64_t> all = live(firstClasses(high), symbols);
     if (failed(all))
       return failure();
     if (*all > limit) {
       // More is not always less: what is computed again is alive, too.
-      size_t best = high;
-      minimum = std::min(*all, *plain);
-      for (size_t number = 1; number < classes.size(); ++number) {
-        FailureOr<int64_t> bytes = live(firstClasses(number));
+      int64_t least = *all;
+      for (size_t number = 1, end = high; number < end && least > limit; ++number) {
+        FailureOr<int64_t> bytes = live(firstClasses(number), symbols);
         if (failed(bytes))
           return failure();
-        if (*bytes < minimum) {
-          minimum = *bytes;
-          best = number;
+        if (*bytes < least) {
+          least = *bytes;
+          high = number;
         }
-        if (*bytes <= limit)
-          break;
       }
-      if (minimum > limit)
-        return success();
-      high = best;
     } else {
       while (high - low > 1) {
         size_t middle = (low + high) / 2;
-        FailureOr<int64_t> bytes = live(firstClasses(middle));
+        FailureOr<int64_t> bytes = live(firstClasses(middle), symbols);
         if (failed(bytes))
           return failure();
         (*bytes <= limit ? high : low) = middle;
       }
     }
     counts = firstClasses(high);
-    // Of the last class as few as do; then what turns out not to be needed at all.
-    if (failed(shrink(counts, high - 1, limit, symbols)))
-      return failure();
-    for (size_t i = high; i-- > 0;) {
-      std::vector<size_t> fewer = counts;
-      fewer[i] = 0;
-      FailureOr<int64_t> bytes = live(fewer);
-      if (failed(bytes))
-        return failure();
-      if (*bytes <= limit)
-        counts = fewer;
+    return success();
+  }
+
+  /// Takes or leaves whole classes as long as the step does not fit and that makes it smaller.
+  LogicalResult reach(int64_t limit, const SymbolBounds &symbols, Counts &counts) {
+    FailureOr<int64_t> best = live(counts, symbols);
+    for (bool smaller = true; succeeded(best) && smaller && *best > limit;) {
+      smaller = false;
+      for (size_t i = classes.size(); i-- > 0 && *best > limit && mayTry();) {
+        Counts other = counts;
+        other[i] = counts[i] ? 0 : classes[i].count;
+        FailureOr<int64_t> bytes = live(other, symbols);
+        if (failed(bytes))
+          return failure();
+        if (*bytes < *best) {
+          best = bytes;
+          counts = other;
+          smaller = true;
+        }
+      }
     }
-    FailureOr<int64_t> bytes = live(counts);
-    if (failed(bytes))
-      return failure();
-    choice.config = budgetConfig(classes, counts);
-    choice.live = minimum = *bytes;
-    for (auto [entry, count] : llvm::zip(classes, counts)) {
-      choice.seconds += entry.seconds * double(count) / double(entry.count);
-      choice.recomputed += count;
+    return success(succeeded(best));
+  }
+
+  /// The fewest of each class, the dearest first; then a cheaper class in place of a dearer one.
+  LogicalResult cheapen(int64_t limit, const SymbolBounds &symbols, Counts &counts) {
+    for (bool cheaper = true; cheaper;) {
+      cheaper = false;
+      for (size_t i = classes.size(); i-- > 0;) {
+        size_t before = counts[i];
+        if (failed(shrink(counts, i, limit, symbols)))
+          return failure();
+        cheaper |= counts[i] < before;
+      }
+      for (size_t i = classes.size(); i-- > 0;)
+        for (size_t j = 0; j < classes.size() && counts[i] && mayTry(); ++j) {
+          Counts other = counts;
+          other[i] = 0;
+          other[j] = classes[j].count;
+          if (i == j || counts[j] == classes[j].count || secondsOf(other) >= secondsOf(counts))
+            continue;
+          FailureOr<int64_t> bytes = live(other, symbols);
+          if (failed(bytes))
+            return failure();
+          if (*bytes > limit)
+            continue;
+          counts = other;
+          cheaper = true;
+        }
+      cheaper = cheaper && mayTry();
     }
     return success();
   }
 
-private:
   /// The least time in which `bytes` can be freed: parts of classes were allowed, and everything
   /// that is freed counted.
   double leastSeconds(double bytes) const {
@@ -230,15 +290,18 @@ private:
   }
 
   /// The fewest of class `index` with which the step fits.
-  LogicalResult shrink(std::vector<size_t> &counts, size_t index, int64_t limit,
-                       const SymbolBounds &symbols) {
+  LogicalResult shrink(Counts &counts, size_t index, int64_t limit, const SymbolBounds &symbols) {
     size_t low = 0, high = counts[index];
-    while (high - low > 1) {
-      counts[index] = (low + high) / 2;
-      FailureOr<int64_t> bytes = trials.liveBytes(budgetConfig(classes, counts), symbols);
+    Counts other = counts;
+    for (size_t next = 0; low < high && mayTry(); next = (low + high) / 2) {
+      other[index] = next;
+      FailureOr<int64_t> bytes = live(other, symbols);
       if (failed(bytes))
         return failure();
-      (*bytes <= limit ? high : low) = counts[index];
+      if (*bytes <= limit)
+        high = next;
+      else
+        low = next + 1;
     }
     counts[index] = high;
     return success();
@@ -247,6 +310,7 @@ private:
   MemoryTrials &trials;
   bool cuda, lowPrecision;
   std::vector<BudgetClass> classes;
+  size_t mostTrials = 0;
 };
 } // namespace
 

@@ -35,7 +35,7 @@ struct RecomputePass : trainc::impl::RecomputePassBase<RecomputePass> {
       if (StepGraph::isStep(function))
         apply(function, parsed);
     for (auto [entry, found] : llvm::zip(parsed.entries, matched))
-      if (!found && failed(explainMiss(entry)))
+      if (!found && entry.type != 0 && failed(explainMiss(entry)))
         return signalPassFailure();
     if (parsed.level > 0 && !foundLayers)
       getOperation().emitWarning(
