@@ -5,10 +5,12 @@
 #include "core/plan.h"
 #include "cpu/attention.h"
 #include "cpu/gemm.h"
+#include "cpu/working_memory.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 namespace trainrt {
 
@@ -131,18 +133,9 @@ void Executor::launch(const Launch &op, const ExecutionPlan::Step &step, const E
     badIndex = {first[0], first[1], first[2]};
 }
 
-void Executor::gemm(const Gemm &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
-                    const Run &run) {
-  const int64_t *values = plan.values.data() + step.firstValue;
-  const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
-  auto address = [&](int i) {
-    return reinterpret_cast<float *>(static_cast<unsigned char *>(run.buffers[places[i].buffer]) +
-                                     places[i].offset);
-  };
-  GemmArgs args;
-  args.a = address(0);
-  args.b = address(1);
-  args.c = address(2);
+/// All but the operands' addresses and factors.
+static GemmArgs gemmArgs(const Gemm &op, const int64_t *values) {
+  GemmArgs args = {};
   args.m = values[0];
   args.n = values[1];
   args.k = values[2];
@@ -158,9 +151,46 @@ void Executor::gemm(const Gemm &op, const ExecutionPlan::Step &step, const Execu
   args.aBatch = values + 9 + rank;
   args.bBatch = values + 9 + 2 * rank;
   args.cBatch = values + 9 + 3 * rank;
+  return args;
+}
+
+void Executor::gemm(const Gemm &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
+                    const Run &run) {
+  const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
+  auto address = [&](int i) {
+    return reinterpret_cast<float *>(static_cast<unsigned char *>(run.buffers[places[i].buffer]) +
+                                     places[i].offset);
+  };
+  GemmArgs args = gemmArgs(op, plan.values.data() + step.firstValue);
+  args.a = address(0);
+  args.b = address(1);
+  args.c = address(2);
   args.alpha = op.alpha;
   args.beta = op.beta;
   gemmF32(args, pool);
+}
+
+int64_t estimateScratch(const std::vector<const ExecutionPlan *> &plans, unsigned threads) {
+  int64_t kernels = 0, library = 0;
+  std::optional<WorkingMemory> memory;
+  for (const ExecutionPlan *plan : plans) {
+    kernels = std::max(kernels, padded(plan->scratchBytes));
+    for (const ExecutionPlan::Step &step : plan->steps) {
+      const int64_t *values = plan->values.data() + step.firstValue;
+      const auto *gemm = std::get_if<Gemm>(&step.command->op);
+      const auto *attention = std::get_if<Attention>(&step.command->op);
+      if (!memory && (gemm || attention))
+        memory.emplace(gemmTile(), threads);
+      if (gemm)
+        memory->addGemm(gemmArgs(*gemm, values));
+      else if (attention && std::find(values, values + 7, 0) == values + 7)
+        memory->addAttention(
+            {values[36], values[5], values[6], attention->backward, attention->ratio > 0});
+    }
+  }
+  if (memory)
+    library = memory->bytes();
+  return kernels * int64_t(threads) + library;
 }
 
 void Executor::attention(const Attention &op, const ExecutionPlan::Step &step,

@@ -14,6 +14,10 @@
 
 namespace trainrt {
 
+/// What Executor::scratchBytes comes to on this machine once all of these plans have run: an upper
+/// bound, since it depends on the timing which threads take part in what.
+int64_t estimateScratch(const std::vector<const ExecutionPlan *> &plans, unsigned threads);
+
 class Executor {
 public:
   explicit Executor(ThreadPool &pool) : pool(pool) {}

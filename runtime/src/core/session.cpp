@@ -3,6 +3,7 @@
 // checked and all memory is there before the first command runs; only then is anything changed.
 
 #include "core/session.h"
+#include "core/executor.h"
 #include "core/plan.h"
 #include "cuda/device.h"
 
@@ -108,31 +109,37 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
     use.state = layOutState(program, ignored);
   const bool cuda = program.target == Target::Cuda;
   bool usesGradients = false;
-  int64_t scratch = 0;
+  std::vector<ExecutionPlan> plans;
   for (size_t i = 0, end = functions.size(); i < end; ++i)
     for (uint32_t variant : functions[i]->variants)
       functions.push_back(&program.functions[variant]);
   for (const Function *function : functions) {
-    ExecutionPlan plan;
+    ExecutionPlan &plan = plans.emplace_back();
     TRAINRT_TRY(makePlan(program, *function, symbols, plan));
     use.arena = std::max(use.arena, plan.arenaBytes);
     use.arenaLowerBound = std::max(use.arenaLowerBound, plan.arenaLowerBound);
     use.outputs = std::max(use.outputs, plan.outputBytes);
     if (cuda)
       cuda::addEstimate(program, plan, use);
-    else
-      scratch = std::max(scratch, padded(plan.scratchBytes));
     usesGradients |= function->usesGradients;
   }
   if (usesGradients)
     use.gradients = layOutGradients(package, ignored);
-  use.scratch += scratch * int64_t(threads ? threads : availableCores());
+  if (!cuda) {
+    std::vector<const ExecutionPlan *> all;
+    for (const ExecutionPlan &plan : plans)
+      all.push_back(&plan);
+    use.scratch = estimateScratch(all, threads ? threads : availableCores());
+  }
   for (size_t i = 0; i < program.parameters.size(); ++i) {
     const Manifest::Tensor &parameter = package.parameter(i);
-    bool copied = cuda || (microBatches && (parameter.trainable || parameter.updated));
-    int64_t bytes = program.parameters[i].staticBytes;
-    (copied ? use.parameters : use.mapped) +=
-        copied ? padded(bytes, alignmentOf(program.target)) : bytes;
+    const bool inBlock = cuda || (microBatches && (parameter.trainable || parameter.updated));
+    // As ParameterStore::fromPackage does: a file may hold values where they cannot be read.
+    const bool copied = parameter.hasWeights && !parameter.embedded &&
+                        parameter.offset % int64_t(sizeOf(program.parameters[i].dtype)) != 0;
+    const int64_t bytes = program.parameters[i].staticBytes;
+    (inBlock || copied ? use.parameters : use.mapped) +=
+        inBlock ? padded(bytes, alignmentOf(program.target)) : bytes;
   }
   if (!cuda)
     for (const Constant &constant : program.constants)

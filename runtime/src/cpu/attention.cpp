@@ -8,6 +8,7 @@
 #include "attention_kernels.h"
 #include "gemm.h"
 #include "thread_pool.h"
+#include "working_memory.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,12 +20,7 @@ namespace trainrt {
 
 namespace {
 
-/// Rows of scores that are computed at a time.
-constexpr int64_t blockRows = 64;
-/// Multiply-adds worth handing to another thread, as for matrix products.
-constexpr int64_t parallelWork = int64_t(1) << 19;
-
-int64_t roundUp(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+constexpr int64_t blockRows = attentionBlockRows;
 
 const AttentionKernels *chooseKernels() {
 #if defined(__x86_64__)
@@ -61,10 +57,7 @@ public:
   Driver(const AttentionArgs &args, ThreadPool &pool, const AttentionKernels &kernels,
          int64_t matrices)
       : args(args), pool(pool), kernels(kernels),
-        // Rows at multiples of 2 KiB would share a few sets of L1.
-        stride(roundUp(args.longest, attentionLanes) +
-               (roundUp(args.longest, attentionLanes) % 512 == 0 ? attentionLanes : 0)),
-        matrixFloats(blockRows * stride) {
+        stride(attentionRowStride(args.longest, attentionLanes)), matrixFloats(blockRows * stride) {
     if (args.dropout > 0)
       findPositions();
     workerFloats = matrices * matrixFloats + wordsRoom + (wordsRoom ? stride : 0);
@@ -147,7 +140,7 @@ void Driver::findPositions() {
     if (!found.sparse)
       blocks = std::max(blocks, found.blocks());
   }
-  wordsRoom = roundUp(blocks, 16) * 4 + attentionLanes;
+  wordsRoom = attentionWords(blocks, attentionLanes);
 }
 
 AttentionMask Driver::mask(unsigned worker, int64_t segment, int64_t head, int64_t row,

@@ -12,6 +12,7 @@
 #include "gemm.h"
 
 #include "gemm_kernels.h"
+#include "gemm_problem.h"
 #include "thread_pool.h"
 
 #include <algorithm>
@@ -22,27 +23,15 @@ namespace trainrt {
 
 namespace {
 
-constexpr int maxBatchRank = 16;
-/// Longest block of k whose operands are packed at a time.
-constexpr int64_t blockK = 512;
 /// Longest chain of k in a tile's registers: a panel of A (14 x 256 floats) stays in L1 while
 /// panels of B stream from L2. A sum's error grows with it; a shorter one would move C more often.
 constexpr int64_t chainK = 256;
-/// Columns of B that are packed at a time.
-constexpr int64_t chunkN = 2048;
 /// A tile of C for one thread: its part of B (blockK x tileN) fits L2 beside the tile itself. Tiles
 /// are smaller where there are fewer than `tilesPerThread`.
 constexpr int64_t tileN = 512, tileM = 128, tilesPerThread = 8;
-/// Multiply-adds worth handing to another thread (about 10 microseconds).
-constexpr int64_t parallelWork = int64_t(1) << 19;
 /// Height of a tile that reads A in place: with more rows than this, the compilers run out of
 /// registers for addresses.
 constexpr int directRows = 8;
-/// Floats of B that a thread may pack for itself: half of L2.
-constexpr int64_t privateFloats = int64_t(1) << 18;
-
-int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
 /// Where part `i` begins when `n` is cut into `parts` parts of (almost) equal size.
 int64_t cut(int64_t n, int64_t i, int64_t parts) { return n * i / parts; }
 
@@ -58,97 +47,21 @@ const GemmKernels *chooseKernels() {
   throw std::runtime_error("this processor has no AVX2 and FMA, which the CPU target needs");
 }
 
-/// A problem in normal form. `k` is cut into `blocks` blocks.
-struct Problem {
+const GemmKernels *chosenKernels() {
+  static const GemmKernels *const kernels = chooseKernels();
+  return kernels;
+}
+
+/// A problem in normal form, with the kernels that compute it.
+struct Problem : GemmProblem {
+  Problem(const GemmArgs &args, const GemmKernels &kernels)
+      : GemmProblem(args, {kernels.lanes, kernels.rows, kernels.vectors}), kernels(kernels) {}
+
   const GemmKernels &kernels;
-  const float *a, *b;
-  float *c;
-  int64_t m, n, k, a_m, a_k, b_k, b_n, c_m, c_n;
-  int batchRank;
-  int64_t batch[maxBatchRank], aBatch[maxBatchRank], bBatch[maxBatchRank], cBatch[maxBatchRank];
-  float alpha, beta;
-  int64_t blocks;
 
-  int64_t panelN() const { return kernels.lanes * kernels.vectors; }
+  int64_t panelN() const { return tile.panelN(); }
   int64_t kAt(int64_t block) const { return cut(k, block, blocks); }
-  int64_t longestBlock() const { return ceilDiv(k, blocks); }
-  int64_t matrices() const {
-    int64_t count = 1;
-    for (int i = 0; i < batchRank; ++i)
-      count *= batch[i];
-    return count;
-  }
-  /// The operands of matrix `index` of the batch.
-  void select(int64_t index, const float *&aAt, const float *&bAt, float *&cAt) const {
-    aAt = a, bAt = b, cAt = c;
-    for (int i = batchRank - 1; i >= 0; --i) {
-      int64_t at = index % batch[i];
-      index /= batch[i];
-      aAt += at * aBatch[i];
-      bAt += at * bBatch[i];
-      cAt += at * cBatch[i];
-    }
-  }
 };
-
-void swapOperands(Problem &p) {
-  std::swap(p.a, p.b);
-  std::swap(p.m, p.n);
-  std::swap(p.a_m, p.b_n);
-  std::swap(p.a_k, p.b_k);
-  std::swap(p.c_m, p.c_n);
-  std::swap(p.aBatch, p.bBatch);
-}
-
-/// Makes a batch axis part of m where B does not depend on it and A and C continue their rows.
-bool mergeIntoRows(Problem &p) {
-  for (int i = 0; i < p.batchRank; ++i) {
-    if (p.bBatch[i] != 0 || p.cBatch[i] != p.m * p.c_m || p.aBatch[i] != p.m * p.a_m)
-      continue;
-    p.m *= p.batch[i];
-    --p.batchRank;
-    for (int j = i; j < p.batchRank; ++j) {
-      p.batch[j] = p.batch[j + 1];
-      p.aBatch[j] = p.aBatch[j + 1];
-      p.bBatch[j] = p.bBatch[j + 1];
-      p.cBatch[j] = p.cBatch[j + 1];
-    }
-    return true;
-  }
-  return false;
-}
-
-Problem normalize(const GemmArgs &args, const GemmKernels &kernels) {
-  if (args.batchRank < 0 || args.batchRank > maxBatchRank || args.m < 0 || args.n < 0 || args.k < 0)
-    throw std::invalid_argument("gemm: an extent is negative or there are too many batch axes");
-  Problem p = {kernels,  args.a,   args.b,   args.c,   args.m,     args.n,    args.k,
-               args.a_m, args.a_k, args.b_k, args.b_n, args.c_m,   args.c_n,  0,
-               {},       {},       {},       {},       args.alpha, args.beta, 1};
-  for (int i = 0; i < args.batchRank; ++i) {
-    if (args.batch[i] < 0)
-      throw std::invalid_argument("gemm: a batch extent is negative");
-    if (args.batch[i] == 1)
-      continue;
-    p.batch[p.batchRank] = args.batch[i];
-    p.aBatch[p.batchRank] = args.aBatch[i];
-    p.bBatch[p.batchRank] = args.bBatch[i];
-    p.cBatch[p.batchRank] = args.cBatch[i];
-    ++p.batchRank;
-  }
-  while (mergeIntoRows(p))
-    ;
-  swapOperands(p);
-  while (mergeIntoRows(p))
-    ;
-  swapOperands(p);
-  // Vectors run along n: it should be the contiguous axis of C, and not the tiny one.
-  bool contiguous = p.c_n == 1 || p.n == 1, swapped = p.c_m == 1 || p.m == 1;
-  if ((!contiguous && swapped && p.m >= kernels.lanes / 2) ||
-      (p.n < kernels.lanes / 2 && p.m > p.n))
-    swapOperands(p);
-  p.blocks = std::max<int64_t>(1, ceilDiv(p.k, blockK));
-  return p;
-}
 
 /// Adds beta * C into C for an empty sum.
 void scaleOnly(const Problem &p) {
@@ -263,19 +176,14 @@ void Block::computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t pan
   }
 }
 
-/// Floats of a packed panel of A.
-int64_t panelFloats(const Problem &p) { return roundUp(p.longestBlock() * p.kernels.rows, 16); }
-
 void runPrivate(const Problem &p, ThreadPool &pool) {
-  const int64_t nPad = roundUp(p.n, p.panelN());
-  const int64_t work = p.m * nPad * p.k;
+  const int64_t work = p.m * p.paddedN() * p.k;
   pool.parallelFor(p.matrices(), std::max<int64_t>(1, parallelWork / work),
                    [&](unsigned worker, int64_t begin, int64_t end) {
-                     const int64_t floats = panelFloats(p) + nPad * p.longestBlock();
-                     float *packedA =
-                         static_cast<float *>(pool.scratch(worker, size_t(floats * 4)));
+                     float *packedA = static_cast<float *>(
+                         pool.scratch(worker, size_t((p.panelFloats() + p.ownFloats()) * 4)));
                      Block block(p);
-                     block.packedB = packedA + panelFloats(p);
+                     block.packedB = packedA + p.panelFloats();
                      for (int64_t matrix = begin; matrix < end; ++matrix)
                        for (int64_t index = 0; index < p.blocks; ++index) {
                          block.select(matrix, index, 0, p.n);
@@ -288,10 +196,9 @@ void runPrivate(const Problem &p, ThreadPool &pool) {
 
 void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
   const int64_t panelN = p.panelN();
-  // Chunks of n begin at a panel's boundary, so that only the last panel of all is narrow.
-  const int64_t step = roundUp(ceilDiv(p.n, ceilDiv(p.n, chunkN)), panelN);
+  const int64_t step = p.sharedColumns();
   Block block(p);
-  block.packedB = static_cast<float *>(pool.shared(0, size_t(p.longestBlock() * step * 4)));
+  block.packedB = static_cast<float *>(pool.shared(0, size_t(p.sharedFloats() * 4)));
   const int64_t panels = block.panels();
   for (int64_t n0 = 0; n0 < p.n; n0 += step)
     for (int64_t index = 0; index < p.blocks; ++index) {
@@ -311,7 +218,8 @@ void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
       pool.parallelFor(
           tiles, std::max<int64_t>(1, parallelWork / tileWork),
           [&](unsigned worker, int64_t begin, int64_t end) {
-            float *packedA = static_cast<float *>(pool.scratch(worker, size_t(panelFloats(p) * 4)));
+            float *packedA =
+                static_cast<float *>(pool.scratch(worker, size_t(p.panelFloats() * 4)));
             for (int64_t i = begin; i < end; ++i) {
               int64_t row = i % mTiles, column = i / mTiles;
               block.compute(cut(panels, row, mTiles), cut(panels, row + 1, mTiles),
@@ -326,7 +234,7 @@ void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
 } // namespace
 
 void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels) {
-  Problem p = normalize(args, kernels);
+  const Problem p(args, kernels);
   const int64_t matrices = p.matrices();
   if (matrices == 0 || p.m == 0 || p.n == 0)
     return;
@@ -334,11 +242,7 @@ void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels)
     scaleOnly(p);
     return;
   }
-  const int64_t floats = roundUp(p.n, p.panelN()) * p.longestBlock();
-  const bool small = p.m * p.n * p.k <= parallelWork; // not worth two threads
-  // A thread that is one of several at work has no others, and no memory that they share.
-  if (pool.inside() ||
-      (floats <= privateFloats && (matrices >= 2 * int64_t(pool.size()) || small))) {
+  if (p.isPrivate(pool.size(), pool.inside())) {
     runPrivate(p, pool);
     return;
   }
@@ -346,9 +250,11 @@ void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels)
     runShared(p, matrix, pool);
 }
 
-void gemmF32(const GemmArgs &args, ThreadPool &pool) {
-  static const GemmKernels *const kernels = chooseKernels();
-  gemmF32(args, pool, *kernels);
+void gemmF32(const GemmArgs &args, ThreadPool &pool) { gemmF32(args, pool, *chosenKernels()); }
+
+GemmTile gemmTile() {
+  const GemmKernels &kernels = *chosenKernels();
+  return {kernels.lanes, kernels.rows, kernels.vectors};
 }
 
 } // namespace trainrt

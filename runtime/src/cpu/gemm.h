@@ -31,6 +31,10 @@ struct GemmArgs {
 /// parallelFor of the pool: the calling thread then works alone.
 void gemmF32(const GemmArgs &args, ThreadPool &pool);
 
+/// What of this machine's kernels decides on the memory for packing; throws as gemmF32 does.
+struct GemmTile;
+GemmTile gemmTile();
+
 } // namespace trainrt
 
 #endif // TRAINRT_SRC_CPU_GEMM_H
