@@ -33,6 +33,69 @@ void PlanDialect::initialize() {
       >();
 }
 
+//===----------------------------------------------------------------------===//
+// What commands read and write
+//===----------------------------------------------------------------------===//
+
+using Effects = SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+static void read(Effects &effects, OpOperand &buffer) {
+  effects.emplace_back(MemoryEffects::Read::get(), &buffer);
+}
+static void write(Effects &effects, OpOperand &buffer) {
+  effects.emplace_back(MemoryEffects::Write::get(), &buffer);
+}
+static void read(Effects &effects, MutableOperandRange buffers) {
+  for (OpOperand &buffer : buffers)
+    read(effects, buffer);
+}
+static void write(Effects &effects, MutableOperandRange buffers) {
+  for (OpOperand &buffer : buffers)
+    write(effects, buffer);
+}
+
+void LaunchOp::getEffects(Effects &effects) {
+  const size_t members = getGroup() ? getGroup()->getDims().size() : 1;
+  const size_t arguments = getBuffers().size() / members;
+  for (auto [i, buffer] : llvm::enumerate(getBuffersMutable()))
+    if (i % arguments < getNumInputs())
+      read(effects, buffer);
+    else
+      write(effects, buffer);
+}
+void GemmOp::getEffects(Effects &effects) {
+  using train::Epilogue;
+  read(effects, getAMutable());
+  read(effects, getBMutable());
+  write(effects, getCMutable());
+  if (getEpilogue() == Epilogue::dgelu_bgrad)
+    write(effects, getBiasMutable());
+  else
+    read(effects, getBiasMutable());
+  if (getEpilogue() == Epilogue::gelu_aux || getEpilogue() == Epilogue::gelu_aux_bias)
+    write(effects, getAuxMutable());
+  else
+    read(effects, getAuxMutable());
+}
+void AttentionOp::getEffects(Effects &effects) {
+  for (OpOperand *buffer : {&getQMutable(), &getKMutable(), &getVMutable()})
+    read(effects, *buffer);
+  for (MutableOperandRange buffers : {getBiasMutable(), getSeedMutable(), getDOMutable(),
+                                      getSegmentsMutable(), getPositionsMutable()})
+    read(effects, buffers);
+  for (OpOperand *buffer : {&getOMutable(), &getStatsMutable()})
+    if (getDO())
+      read(effects, *buffer);
+    else
+      write(effects, *buffer);
+  for (MutableOperandRange buffers : {getDQMutable(), getDKMutable(), getDVMutable()})
+    write(effects, buffers);
+}
+void CopyOp::getEffects(Effects &effects) {
+  read(effects, getFromMutable());
+  write(effects, getToMutable());
+}
+
 LogicalResult LaunchOp::verify() {
   if (getNumInputs() > getBuffers().size())
     return emitOpError("expected at most ")

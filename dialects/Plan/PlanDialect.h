@@ -5,6 +5,7 @@
 
 #include "dialects/Train/TrainDialect.h"
 #include "mlir/IR/RegionKindInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "dialects/Plan/PlanDialect.h.inc"
 #include "dialects/Plan/PlanEnums.h.inc"

@@ -9,6 +9,7 @@ include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/IR/RegionKindInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/Train/TrainDialect.td"
 include "dialects/Plan/PlanEnums.td"
 
@@ -31,6 +32,9 @@ def Plan_BufferType : TypeDef<Plan_Dialect, "Buffer"> {
 }
 
 class Plan_Op<string mnemonic, list<Trait> traits = []> : Op<Plan_Dialect, mnemonic, traits>;
+/// Its effects say which buffers it reads and writes.
+class Plan_Command<string mnemonic, list<Trait> traits = []>
+    : Plan_Op<mnemonic, !listconcat(traits, [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])>;
 
 def Plan_FunctionOp : Plan_Op<"function", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {
   let summary = "one schedule: buffers, then commands";
@@ -56,7 +60,7 @@ def Plan_BufferOp : Plan_Op<"buffer"> {
   let assemblyFormat = "$space ($name^)? (`value` $value^)? `:` $type attr-dict";
 }
 
-def Plan_LaunchOp : Plan_Op<"launch"> {
+def Plan_LaunchOp : Plan_Command<"launch"> {
   let summary = "runs a kernel over `work` items";
   let description = [{
     With `group`, the work of each member, it is several launches of a kernel at once: `buffers` and `dims`
@@ -75,7 +79,7 @@ def Plan_LaunchOp : Plan_Op<"launch"> {
   let hasVerifier = 1;
 }
 
-def Plan_GemmOp : Plan_Op<"gemm", [AttrSizedOperandSegments]> {
+def Plan_GemmOp : Plan_Command<"gemm", [AttrSizedOperandSegments]> {
   let summary = "c = a * b, batched, every axis with its stride";
   let description = [{
     `sizes` is [m, n, k]; strides are [batch..., row, column] in elements, offsets [a, b, c] in elements. With an
@@ -94,7 +98,7 @@ def Plan_GemmOp : Plan_Op<"gemm", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def Plan_AttentionOp : Plan_Op<"attention", [AttrSizedOperandSegments]> {
+def Plan_AttentionOp : Plan_Command<"attention", [AttrSizedOperandSegments]> {
   let summary = "fused attention, or its gradient where d_o is given";
   let description = [{
     `sizes`: batch, heads of q, heads of k and v, rows of q, rows of k, columns of q, columns of v. `strides`
@@ -121,7 +125,7 @@ def Plan_AttentionOp : Plan_Op<"attention", [AttrSizedOperandSegments]> {
   }];
 }
 
-def Plan_CopyOp : Plan_Op<"copy"> {
+def Plan_CopyOp : Plan_Command<"copy"> {
   let summary = "copies a whole buffer";
   let arguments = (ins Plan_BufferType:$from, Plan_BufferType:$to, Train_DimAttr:$bytes);
   let assemblyFormat = "$from `to` $to `bytes` $bytes attr-dict";

@@ -190,6 +190,8 @@ private:
       out << " variant of " << function.variant_of()->str();
     if (function.flops() >= 0)
       out << " flops " << expression(uint32_t(function.flops()));
+    if (function.forward_end() >= 0)
+      out << " forward " << function.forward_end() << " backward " << function.backward_end();
     out << "\n";
     for (const fb::Condition *condition : list(function.conditions()))
       print(*condition);

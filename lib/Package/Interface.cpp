@@ -16,6 +16,13 @@ int PackageInterface::find(const std::vector<InterfaceTensor> &table, StringRef 
   return -1;
 }
 
+StringRef PackageInterface::loss() const {
+  for (const InterfaceTensor &output : outputs)
+    if (output.isLoss)
+      return output.name;
+  return {};
+}
+
 /// The entry of that name, made if it is new.
 static InterfaceTensor &entry(std::vector<InterfaceTensor> &table, StringRef name, Type type) {
   int index = PackageInterface::find(table, name);

@@ -41,6 +41,8 @@ struct PackageInterface {
   /// Symbol of the batch: dim 0 of the first input with a symbolic dim 0; "" where none has one.
   std::string batchSymbol;
 
+  /// Name of the output that is minimised; "" where there is none.
+  llvm::StringRef loss() const;
   /// Index of a name in one of the tables, -1 where it is not there.
   static int find(const std::vector<InterfaceTensor> &table, llvm::StringRef name);
 };

@@ -228,6 +228,32 @@ private:
                                        {"length", weight.getLength()}};
   }
 
+  /// What can be run, and what may take the place of what.
+  json::Array functions() {
+    json::Array result;
+    for (auto function : module.getOps<plan::FunctionOp>()) {
+      json::Object object{{"name", function.getSymName()}};
+      if (auto base = function->getAttrOfType<StringAttr>(train::kVariantOfAttr)) {
+        object["variant_of"] = base.getValue();
+        json::Array conditions;
+        if (auto list = function->getAttrOfType<ArrayAttr>(train::kConditionsAttr))
+          for (auto entry : list.getAsRange<DictionaryAttr>()) {
+            json::Object condition;
+            for (NamedAttribute field : entry)
+              if (auto text = dyn_cast<StringAttr>(field.getValue()))
+                condition[field.getName().getValue()] = text.getValue();
+              else
+                condition[field.getName().getValue()] =
+                    cast<IntegerAttr>(field.getValue()).getInt();
+            conditions.push_back(std::move(condition));
+          }
+        object["conditions"] = std::move(conditions);
+      }
+      result.push_back(std::move(object));
+    }
+    return result;
+  }
+
   json::Array fileTable() {
     constexpr size_t mebibyte = 1 << 20;
     json::Array result;
@@ -304,6 +330,7 @@ private:
                           {"inputs", std::move(inputs)},
                           {"outputs", std::move(outputs)},
                           {"parameters", parameters()},
+                          {"functions", functions()},
                           {"state", std::move(state)},
                           {"files", fileTable()},
                           {"optimizer", json::Object(contents.optimizer)},

@@ -2,7 +2,7 @@
 // Numbers expressions, buffers, nodes and kernels, and writes the commands in their order.
 
 #include "lib/Package/ProgramWriter.h"
-#include "lib/Analysis/Lifetimes.h"
+#include "lib/Analysis/Phases.h"
 #include "program_generated.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/MapVector.h"
@@ -250,6 +250,7 @@ private:
     if ((!base && function->hasAttr(train::kVariantOfAttr)) ||
         (!flops && function->hasAttr(train::kFlopsAttr)))
       return function.emitError("train.variant_of takes a string, train.flops a #train.dim");
+    const Phases phases = getPhases(lifetimes, interface.loss());
     auto name = out.CreateString(function.getSymName().str());
     auto buffersAt = out.CreateVector(bufferTable);
     auto commandsAt = out.CreateVector(commandTable);
@@ -258,7 +259,8 @@ private:
     auto conditionsAt = conditions->empty() ? Offset<flatbuffers::Vector<Offset<fb::Condition>>>()
                                             : out.CreateVector(*conditions);
     functions.push_back(fb::CreateFunction(out, name, buffersAt, commandsAt, outputsAt, baseAt,
-                                           conditionsAt, flops ? int32_t(expression(flops)) : -1));
+                                           conditionsAt, flops ? int32_t(expression(flops)) : -1,
+                                           phases.forwardEnd, phases.backwardEnd));
     return success();
   }
 

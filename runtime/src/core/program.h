@@ -177,6 +177,9 @@ struct Function {
   std::vector<bool> exprs, symbols;
   /// Of these symbols, the counts.
   std::vector<uint32_t> counts;
+  /// Commands before the former are the forward, those from there to the latter the backward; -1
+  /// where the package does not tell.
+  int32_t forwardEnd = -1, backwardEnd = -1;
   bool usesGradients = false;
   /// The expression of its work, and all it is made of, in order; none if the program does not
   /// tell.

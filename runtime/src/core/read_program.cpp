@@ -292,6 +292,7 @@ private:
                     collect);
     collectCommands(to, collect);
     TRAINRT_TRY(readFlops(from, to));
+    TRAINRT_TRY(readPhases(from, to));
     TRAINRT_TRY(readConditions(from, to));
     auto collectInput = [&](uint32_t input) {
       const auto &shape = program.inputs[input].shape;
@@ -322,6 +323,17 @@ private:
     to.batchSymbols = to.symbols;
     to.batchCounts = to.counts;
     program.functions.push_back(std::move(to));
+    return {};
+  }
+
+  Status readPhases(const fb::Function &from, Function &to) {
+    to.forwardEnd = from.forward_end();
+    to.backwardEnd = from.backward_end();
+    const bool isAbsent = to.forwardEnd == -1 && to.backwardEnd == -1;
+    if (!isAbsent && (to.forwardEnd < 0 || to.forwardEnd > to.backwardEnd ||
+                      uint64_t(to.backwardEnd) > to.commands.size()))
+      return bad(functionText, ": its forward ends at ", to.forwardEnd, ", its backward at ",
+                 to.backwardEnd, " of ", to.commands.size(), " commands");
     return {};
   }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass `test-lifetimes`: remarks, at each buffer of a plan function, its lifetime and, at the
-// function, how large its arena is where all symbols are `size`.
+// function, how large its arena is where all symbols are `size`; with `loss` its phases instead.
 #include "test/lib/TestPasses/TestPasses.h"
 
-#include "lib/Analysis/Lifetimes.h"
+#include "lib/Analysis/Phases.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -25,6 +25,13 @@ struct TestLifetimes : PassWrapper<TestLifetimes, OperationPass<ModuleOp>> {
       for (const BufferLifetime &life : lifetimes.buffers)
         plan::BufferOp(life.buffer).emitRemark()
             << life.bytes.str() << " bytes, commands " << life.first << " to " << life.last;
+      if (!loss.empty()) {
+        Phases phases = getPhases(lifetimes, loss);
+        function.emitRemark() << "forward to " << phases.forwardEnd << ", backward to "
+                              << phases.backwardEnd << " of " << lifetimes.commands.size()
+                              << " commands";
+        continue;
+      }
       auto all = [&](StringRef) -> std::optional<int64_t> {
         return size ? std::optional<int64_t>(size) : std::nullopt;
       };
@@ -40,6 +47,7 @@ struct TestLifetimes : PassWrapper<TestLifetimes, OperationPass<ModuleOp>> {
   }
 
   Option<int64_t> size{*this, "size", llvm::cl::desc("value of all symbols; 0: none")};
+  Option<std::string> loss{*this, "loss", llvm::cl::desc("phases for this loss instead of sizes")};
 };
 } // namespace
 

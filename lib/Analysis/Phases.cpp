@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// By what commands read and write: backwards from the loss, forwards from what is updated.
+
+#include "lib/Analysis/Phases.h"
+
+using namespace mlir;
+using namespace trainc;
+
+namespace {
+/// Buffers by number.
+struct Accesses {
+  SmallVector<uint32_t> reads, writes;
+};
+} // namespace
+
+static Accesses accessesOf(Operation *command, const FunctionLifetimes &lifetimes) {
+  Accesses accesses;
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  cast<MemoryEffectOpInterface>(command).getEffects(effects);
+  for (const MemoryEffects::EffectInstance &effect : effects)
+    (isa<MemoryEffects::Read>(effect.getEffect()) ? accesses.reads : accesses.writes)
+        .push_back(lifetimes.index.lookup(effect.getValue()));
+  return accesses;
+}
+
+Phases trainc::getPhases(const FunctionLifetimes &lifetimes, StringRef loss) {
+  const int32_t count = lifetimes.commands.size();
+  SmallVector<Accesses, 0> accesses;
+  for (Operation *command : lifetimes.commands)
+    accesses.push_back(accessesOf(command, lifetimes));
+  auto space = [&](uint32_t buffer) { return lifetimes.buffers[buffer].space; };
+  auto writes = [&](ArrayRef<plan::Space> spaces) {
+    return llvm::any_of(accesses, [&](const Accesses &command) {
+      return llvm::any_of(command.writes, [&](uint32_t buffer) {
+        return llvm::is_contained(spaces, space(buffer));
+      });
+    });
+  };
+  auto isInput = [](const BufferLifetime &life) { return life.space == plan::Space::input; };
+  if (llvm::none_of(lifetimes.buffers, isInput))
+    return {0, 0};
+  if (!writes({plan::Space::parameter, plan::Space::gradient}))
+    return {count, count};
+
+  // A buffer that a command needs was written by those before it.
+  SmallVector<bool> needed(lifetimes.buffers.size());
+  for (auto [i, life] : llvm::enumerate(lifetimes.buffers))
+    needed[i] = life.space == plan::Space::output &&
+                plan::BufferOp(life.buffer).getName().value_or("") == loss;
+  SmallVector<bool> isForward(count);
+  Phases phases;
+  for (int32_t i = count; i-- > 0;) {
+    if (llvm::none_of(accesses[i].writes, [&](uint32_t buffer) { return needed[buffer]; }))
+      continue;
+    isForward[i] = true;
+    phases.forwardEnd = std::max(phases.forwardEnd, i + 1);
+    for (uint32_t buffer : accesses[i].reads)
+      needed[buffer] = true;
+  }
+
+  // What changes a value that lasts, and what goes on with that.
+  SmallVector<bool> updated(lifetimes.buffers.size());
+  phases.backwardEnd = phases.forwardEnd;
+  for (int32_t i = 0; i < count; ++i) {
+    if (isForward[i])
+      continue;
+    bool updates =
+        llvm::any_of(accesses[i].reads, [&](uint32_t buffer) { return updated[buffer]; }) ||
+        llvm::any_of(accesses[i].writes, [&](uint32_t buffer) {
+          return space(buffer) == plan::Space::parameter || space(buffer) == plan::Space::state;
+        });
+    if (!updates) {
+      phases.backwardEnd = std::max(phases.backwardEnd, i + 1);
+      continue;
+    }
+    for (uint32_t buffer : accesses[i].writes)
+      updated[buffer] = true;
+  }
+  return phases;
+}
