@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// By what commands read and write: backwards from the loss, forwards from what is updated.
+// By what commands read and write: backwards from the loss, forwards from what that leaves behind.
 
 #include "lib/Analysis/Phases.h"
 
@@ -29,6 +29,10 @@ Phases trainc::getPhases(const FunctionLifetimes &lifetimes, StringRef loss) {
   for (Operation *command : lifetimes.commands)
     accesses.push_back(accessesOf(command, lifetimes));
   auto space = [&](uint32_t buffer) { return lifetimes.buffers[buffer].space; };
+  auto isScalar = [&](uint32_t buffer) {
+    std::optional<int64_t> bytes = lifetimes.buffers[buffer].bytes.getConstant();
+    return bytes && *bytes <= 8;
+  };
   auto writes = [&](ArrayRef<plan::Space> spaces) {
     return llvm::any_of(accesses, [&](const Accesses &command) {
       return llvm::any_of(command.writes, [&](uint32_t buffer) {
@@ -58,23 +62,17 @@ Phases trainc::getPhases(const FunctionLifetimes &lifetimes, StringRef loss) {
       needed[buffer] = true;
   }
 
-  // What changes a value that lasts, and what goes on with that.
-  SmallVector<bool> updated(lifetimes.buffers.size());
-  phases.backwardEnd = phases.forwardEnd;
+  // Flags, such as whether the loss is finite, are for updates, too.
+  SmallVector<bool> kept(lifetimes.buffers.size());
+  for (auto [i, life] : llvm::enumerate(lifetimes.buffers))
+    kept[i] = life.space == plan::Space::input;
+  phases.backwardEnd = writes({plan::Space::parameter}) ? phases.forwardEnd : count;
   for (int32_t i = 0; i < count; ++i) {
     if (isForward[i])
-      continue;
-    bool updates =
-        llvm::any_of(accesses[i].reads, [&](uint32_t buffer) { return updated[buffer]; }) ||
-        llvm::any_of(accesses[i].writes, [&](uint32_t buffer) {
-          return space(buffer) == plan::Space::parameter || space(buffer) == plan::Space::state;
-        });
-    if (!updates) {
+      for (uint32_t buffer : accesses[i].writes)
+        kept[buffer] = space(buffer) == plan::Space::arena && !isScalar(buffer);
+    else if (llvm::any_of(accesses[i].reads, [&](uint32_t buffer) { return kept[buffer]; }))
       phases.backwardEnd = std::max(phases.backwardEnd, i + 1);
-      continue;
-    }
-    for (uint32_t buffer : accesses[i].writes)
-      updated[buffer] = true;
   }
   return phases;
 }

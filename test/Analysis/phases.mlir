@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The forward ends with the last command that the loss depends on, the backward with the last one
-// that is no part of an update: neither changes a value that lasts nor goes on with one that does.
+// that reads an input or what the forward has made, but for flags.
 // RUN: trainc-test-opt %s --test-lifetimes="size=16 loss=loss" 2>&1 | FileCheck %s
 
-// The update of %w1 runs within the backward; that of the running mean within the forward, whose
-// last command does not need it. The last two are one update.
+// The update of %w1 runs within the backward; that of the running mean within the forward.
 // CHECK: :[[@LINE+1]]:1: remark: forward to 3, backward to 6 of 8 commands
 plan.function @step {
   %x = plan.buffer input "x" : tensor<?xf32, #train.dims<n>>
@@ -18,15 +17,16 @@ plan.function @step {
   %dh = plan.buffer arena : tensor<?xf32, #train.dims<n>>
   %dw1 = plan.buffer arena : tensor<8xf32>
   %dw2 = plan.buffer arena : tensor<8xf32>
+  %flag = plan.buffer arena : tensor<i1>
   %direction = plan.buffer arena : tensor<8xf32>
   plan.launch "forward1"(%x, %w1, %h) inputs 2 dims <> work <1> grain 1 scratch <0>
   plan.launch "mean"(%h, %mean) inputs 1 dims <> work <1> grain 1 scratch <0>
-  plan.launch "forward2"(%h, %w2, %loss) inputs 2 dims <> work <1> grain 1 scratch <0>
+  plan.launch "forward2"(%h, %w2, %loss, %flag) inputs 2 dims <> work <1> grain 1 scratch <0>
   plan.launch "backward1"(%h, %w1, %dh, %dw1) inputs 2 dims <> work <1> grain 1 scratch <0>
   plan.launch "update1"(%dw1, %w1) inputs 1 dims <> work <1> grain 1 scratch <0>
-  plan.launch "backward2"(%dh, %dw2, %other) inputs 1 dims <> work <1> grain 1 scratch <0>
+  plan.launch "backward2"(%x, %dh, %dw2, %other) inputs 2 dims <> work <1> grain 1 scratch <0>
   plan.launch "moments2"(%dw2, %m, %direction) inputs 1 dims <> work <1> grain 1 scratch <0>
-  plan.launch "update2"(%direction, %w2) inputs 1 dims <> work <1> grain 1 scratch <0>
+  plan.launch "update2"(%direction, %flag, %w2) inputs 2 dims <> work <1> grain 1 scratch <0>
 }
 
 // CHECK: :[[@LINE+1]]:1: remark: forward to 1, backward to 2 of 2 commands
