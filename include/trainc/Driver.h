@@ -64,6 +64,8 @@ struct CompileOptions {
   /// Print the passes of the phases graph and schedule, and stop before them.
   bool printPipeline = false;
   bool embedIR = false, embedWeights = false;
+  /// Tell the memory of a step: "text", or the file of a page as well; "": no.
+  std::string report;
   /// Phase after which to stop: import legalize graph schedule codegen; "": none.
   std::string stopAfter;
   /// Folder for the IR after each phase; "": none.

@@ -7,6 +7,7 @@
 #include "lib/Conversion/TrainToPlan/GroupLaunches.h"
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
 #include "lib/Driver/CrashGuard.h"
+#include "lib/Driver/CudaDevice.h"
 #include "lib/Driver/Diagnostics.h"
 #include "lib/Driver/Initialization.h"
 #include "lib/Driver/OptimizerChoice.h"
@@ -19,6 +20,7 @@
 #include "lib/Package/Identity.h"
 #include "lib/Package/Package.h"
 #include "lib/Package/ProgramWriter.h"
+#include "lib/Report/MemoryReport.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -31,6 +33,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 #include <chrono>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace trainc;
@@ -94,7 +97,10 @@ private:
     if (auto end = runPasses(
             "schedule", [&](OpPassManager &pm) { buildSchedulePipeline(pm, options.schedule); }))
       return end;
-    if (auto end = runPhase("codegen", [&] { return generateCode(); }))
+    if (auto end = runPhase("codegen", [&] {
+          const int code = generateCode();
+          return code || options.report.empty() ? code : reportMemory();
+        }))
       return end;
     return runPhase("package", [&] { return package(); });
   }
@@ -334,6 +340,28 @@ private:
       log.debug() << object.name << ": " << object.bytes.size() << " bytes\n";
     for (const std::string &target : options.targets)
       contents.targets.push_back((options.cuda ? "cuda:" : "cpu:") + target);
+    return ExitSuccess;
+  }
+
+  /// --report
+  int reportMemory() {
+    MemoryReport report(*module, interface, options.cuda, options.accumulate, options.embedWeights);
+    report.model = llvm::sys::path::filename(options.model).str();
+    report.device = options.cuda
+                        ? getCudaMemory()
+                        : int64_t(sysconf(_SC_PHYS_PAGES)) * int64_t(sysconf(_SC_PAGESIZE));
+    report.deviceName = options.cuda ? "this GPU" : "this machine";
+    if (options.report != "text") {
+      if (std::string missing = missingSizes(report.sizes); !missing.empty())
+        return checkWritten("--report=" + options.report + ": the curve " + missing);
+      if (std::string problem = writeTextFile(
+              options.report, [&](raw_ostream &out) { printMemoryHtml(report, out); });
+          !problem.empty())
+        return checkWritten(problem);
+      log.info() << "wrote " << options.report << "\n";
+    }
+    printMemoryText(report, llvm::outs());
+    llvm::outs().flush();
     return ExitSuccess;
   }
 

@@ -19,14 +19,14 @@ std::string trainc::findCudaDevice() {
   return found ? "sm_" + std::to_string(major) + std::to_string(minor) : std::string();
 }
 
-int64_t trainc::findCudaMemory() {
+int64_t trainc::getCudaMemory() {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!driver)
     return 0;
   auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
-  auto total = reinterpret_cast<int (*)(size_t *, int)>(dlsym(driver, "cuDeviceTotalMem_v2"));
+  auto memory = reinterpret_cast<int (*)(size_t *, int)>(dlsym(driver, "cuDeviceTotalMem_v2"));
   size_t bytes = 0;
-  bool found = init && total && init(0) == 0 && total(&bytes, 0) == 0;
+  bool found = init && memory && init(0) == 0 && memory(&bytes, 0) == 0;
   dlclose(driver);
   return found ? int64_t(bytes) : 0;
 }

@@ -10,8 +10,8 @@ namespace trainc {
 
 /// Architecture of the first CUDA device ("sm_90"); "" without a driver or a device.
 std::string findCudaDevice();
-/// Bytes of its memory; 0 without a driver or a device.
-int64_t findCudaMemory();
+/// Bytes of memory of that device; 0 without one.
+int64_t getCudaMemory();
 
 } // namespace trainc
 

@@ -297,6 +297,10 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   CLI::Option *saveKernels =
       app.add_option("--save-kernels", options.saveKernels,
                      "folder for the code of each kernel: MLIR, LLVM IR, assembly or PTX");
+  CLI::Option *report =
+      app.add_flag("--report{text}", options.report,
+                   "[=FILE.html]: print how much memory a step will need, by category and over "
+                   "time; and write it as a page");
   app.add_option("--stop-after", options.stopAfter, "import|legalize|graph|schedule|codegen")
       ->check(CLI::IsMember({"import", "legalize", "graph", "schedule", "codegen"}));
   app.add_flag("--print-pipeline", options.printPipeline,
@@ -311,7 +315,7 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   std::string refused;
   for (const char *name :
        {"--fetch", "--offload", "--optimizer-state", "--attention-dropout", "--lora", "--quantize",
-        "--fuse-lora", "--no-fuse-lora", "--report", "--tune", "--tuning-file", "--cache-dir"}) {
+        "--fuse-lora", "--no-fuse-lora", "--tune", "--tuning-file", "--cache-dir"}) {
     auto note = [&refused, name](const std::vector<std::string> &) {
       refused = name;
       return true;
@@ -343,6 +347,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
                                 ExitUsage);
     if (options.model.empty() && !*replay)
       throw CLI::RequiredError("model");
+    if (*report && !options.stopAfter.empty() && options.stopAfter != "codegen")
+      throw CLI::ValidationError("--report", "there is no schedule yet after " + options.stopAfter);
     if (*saveKernels && !options.stopAfter.empty() && options.stopAfter != "codegen")
       throw CLI::ValidationError("--save-kernels", "there are none yet after " + options.stopAfter);
     parseTargets(target, options);

@@ -23,7 +23,7 @@ bool hasLowPrecision(const CompileOptions &options) {
 }
 
 int64_t deviceMemory(const CompileOptions &options) {
-  return options.cuda ? findCudaMemory() : int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return options.cuda ? getCudaMemory() : int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
 
 void report(const BudgetChoice &choice, double seconds, Log &log) {

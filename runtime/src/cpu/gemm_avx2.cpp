@@ -3,6 +3,7 @@
 // GEMM inner loops for AVX2 with FMA: tiles of 6 x 16, that is 12 accumulators, two vectors of B
 // and one broadcast of A: 15 of the 16 registers.
 #include "gemm_kernels.h"
+#include "gemm_problem.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -56,7 +57,8 @@ struct V {
 
 #define ROW(by, r) {microKernel<r, 1, 2, by>, microKernel<r, 2, 2, by>}
 #define ROWS(by) {ROW(by, 1), ROW(by, 2), ROW(by, 3), ROW(by, 4), ROW(by, 5), ROW(by, 6)}
-constexpr GemmKernels kernels = {"avx2", 8, 6, 2, packPanel, {ROWS(false), ROWS(true)}};
+constexpr GemmKernels kernels = {"avx2",           avx2Tile.lanes, avx2Tile.rows,
+                                 avx2Tile.vectors, packPanel,      {ROWS(false), ROWS(true)}};
 #undef ROWS
 #undef ROW
 

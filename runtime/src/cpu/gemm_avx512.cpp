@@ -3,6 +3,7 @@
 // GEMM inner loops for AVX-512: tiles of 14 x 32, that is 28 accumulators, two vectors of B and one
 // broadcast of A: 31 of the 32 registers.
 #include "gemm_kernels.h"
+#include "gemm_problem.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -67,7 +68,8 @@ struct V {
 #define ROWS(by)                                                                                   \
   {ROW(by, 1), ROW(by, 2), ROW(by, 3),  ROW(by, 4),  ROW(by, 5),  ROW(by, 6),  ROW(by, 7),         \
    ROW(by, 8), ROW(by, 9), ROW(by, 10), ROW(by, 11), ROW(by, 12), ROW(by, 13), ROW(by, 14)}
-constexpr GemmKernels kernels = {"avx512", 16, 14, 2, packPanel, {ROWS(false), ROWS(true)}};
+constexpr GemmKernels kernels = {"avx512",           avx512Tile.lanes, avx512Tile.rows,
+                                 avx512Tile.vectors, packPanel,        {ROWS(false), ROWS(true)}};
 #undef ROWS
 #undef ROW
 

@@ -25,6 +25,9 @@ struct GemmTile {
   int64_t panelN() const { return int64_t(lanes) * vectors; }
 };
 
+/// Those that there are.
+inline constexpr GemmTile avx2Tile = {8, 6, 2}, avx512Tile = {16, 14, 2};
+
 /// A problem in normal form. `k` is cut into `blocks` blocks.
 struct GemmProblem {
   static constexpr int maxBatchRank = 16;

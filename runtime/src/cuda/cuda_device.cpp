@@ -62,10 +62,25 @@ void addEstimate(const Program &program, const ExecutionPlan &plan, MemoryUse &u
   int64_t scratch = alignment; // the error slot
   for (const Constant &constant : program.constants)
     scratch += padded(int64_t(constant.data.size()), alignment);
-  bool usesLibraries = false;
-  for (const Command &command : plan.function->commands)
-    usesLibraries |= std::holds_alternative<Gemm>(command.op);
-  use.scratch = std::max(use.scratch, scratch + (usesLibraries ? int64_t(gemmWorkspaceLimit) : 0));
+  // At most what a library may ask for, on each of the two streams.
+  int64_t workspaces[2] = {};
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const ExecutionPlan::Step &step = plan.steps[i];
+    int64_t &workspace = workspaces[!plan.aside.empty() && plan.aside[i]];
+    if (std::holds_alternative<Gemm>(step.command->op)) {
+      workspace = std::max(workspace, int64_t(gemmWorkspaceLimit));
+    } else if (auto *op = std::get_if<Attention>(&step.command->op)) {
+      const int64_t *v = plan.values.data() + step.firstValue;
+      AttentionSizes sizes = {v[0], v[1], v[2],         v[3],           v[4],
+                              v[5], v[6], op->backward, op->segmented()};
+      if (sizes.segmented) {
+        sizes.batch = v[35];
+        sizes.rows = sizes.keys = v[36];
+      }
+      workspace = std::max(workspace, attentionWorkspaceLimit(sizes));
+    }
+  }
+  use.scratch = std::max(use.scratch, scratch + workspaces[0] + workspaces[1]);
 }
 
 Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,

@@ -8,6 +8,7 @@
 #include "core/dtype.h"
 #include "core/program.h"
 #include "core/status.h"
+#include "cuda/workspace_bounds.h"
 #include "tuning/tuning.h"
 
 #include <cstdint>
@@ -79,9 +80,6 @@ struct Workspace {
   DeviceAddress address = 0;
   uint64_t bytes = 0;
 };
-
-/// Most that a matrix product may ask for.
-inline constexpr uint64_t gemmWorkspaceLimit = uint64_t(32) << 20;
 
 // In all of these the device's primary context is current on the calling thread, which is the one
 // whose memory the addresses are of. Errors: DeviceError for the library itself (absent: what was

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the text and the page both tell.
+
+#include "lib/Report/MemoryReport.h"
+#include "trainc/Location.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+std::string trainc::missingSizes(const Sizes &sizes, StringRef but) {
+  std::string names, example;
+  for (StringRef name : sizes.unbound()) {
+    if (name == but)
+      continue;
+    names += (names.empty() ? "" : ", ") + name.str();
+    if (example.empty())
+      example =
+          "--dim " + name.str() + "=32 fixes it, --dim " + name.str() + "=1..32 says the most";
+  }
+  return names.empty() ? "" : "needs a size for " + names + " (" + example + ")";
+}
+
+const FunctionMemory *trainc::findFunction(const StepMemory &step, StringRef name) {
+  for (const FunctionMemory &function : step.functions)
+    if (function.name() == name)
+      return &function;
+  return nullptr;
+}
+
+static PeakBuffer describe(const BufferLifetime &life, int64_t bytes) {
+  plan::BufferOp buffer = life.buffer;
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << getElementTypeOrSelf(buffer.getType()) << "  ";
+  StringRef node = getNodeName(buffer.getLoc());
+  out << (node.empty() ? StringRef("(no node)") : node);
+  return {&life, bytes, text};
+}
+
+static void sortBySize(std::vector<PeakBuffer> &list) {
+  llvm::sort(list, [](const PeakBuffer &a, const PeakBuffer &b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.life < b.life;
+  });
+}
+
+std::vector<PeakBuffer> trainc::buffersAt(const FunctionMemory &function,
+                                          const FunctionMemory::Numbers &numbers, int32_t command) {
+  std::vector<PeakBuffer> list;
+  for (auto [life, bytes] : llvm::zip_equal(function.buffers(), numbers.bytes))
+    if (function.isLive(life, command) && bytes)
+      list.push_back(describe(life, bytes));
+  sortBySize(list);
+  return list;
+}
+
+std::vector<PeakBuffer> trainc::noLongerKept(const FunctionMemory &function,
+                                             const FunctionMemory &before,
+                                             const FunctionMemory::Numbers &numbersBefore) {
+  std::map<std::pair<std::string, std::string>, int> kept;
+  auto key = [](const PeakBuffer &buffer) {
+    return std::pair(buffer.node, buffer.life->bytes.str());
+  };
+  for (const BufferLifetime &life : function.buffers())
+    if (function.isKept(life))
+      ++kept[key(describe(life, 0))];
+  std::vector<PeakBuffer> list;
+  for (auto [life, bytes] : llvm::zip_equal(before.buffers(), numbersBefore.bytes)) {
+    if (!before.isKept(life))
+      continue;
+    PeakBuffer buffer = describe(life, bytes);
+    if (--kept[key(buffer)] < 0)
+      list.push_back(std::move(buffer));
+  }
+  sortBySize(list);
+  return list;
+}
+
+std::vector<MemoryCategory> trainc::categoriesOf(const MemoryReport &report) {
+  const StepMemory &step = report.step;
+  FailureOr<StepMemory::Total> total = step.evaluate(report.sizes);
+  const bool known = succeeded(total);
+  // The function that decides: the first one where there are no numbers.
+  const FunctionMemory &first = step.functions[known ? total->largest : 0];
+  MLIRContext *context = first.function()->getContext();
+  auto number = [&](int64_t StepMemory::Total::*field) {
+    return known ? std::optional<int64_t>((*total).*field) : std::nullopt;
+  };
+  auto fixed = [](int64_t bytes) { return std::to_string(bytes); };
+  std::vector<MemoryCategory> list;
+  list.push_back({"parameters", step.parameters, fixed(step.parameters)});
+  if (step.training)
+    list.push_back({"optimizer state", step.state, fixed(step.state)});
+  if (step.gradients)
+    list.push_back({"gradients", step.gradients, fixed(step.gradients)});
+  list.push_back(
+      {"activations", number(&StepMemory::Total::arena), "of '" + first.name().str() + "', below"});
+  DimAttr inputs = DimAttr::constant(context, 0);
+  if (step.cuda)
+    inputs = (first.formula(plan::Space::input) + first.formula(plan::Space::hyper)) *
+             DimAttr::constant(context, 2);
+  list.push_back({"inputs", number(&StepMemory::Total::inputs),
+                  step.cuda ? inputs.str() : "0, read where they lie"});
+  list.push_back(
+      {"outputs", number(&StepMemory::Total::outputs), first.formula(plan::Space::output).str()});
+  list.push_back({"workspace", number(&StepMemory::Total::workspace),
+                  step.cuda ? "at most: what libraries may ask for, and constants"
+                  : known   ? "of kernels and matrix products, 1 thread; each other thread " +
+                                  formatBytes(total->workspaceOfOthers)
+                            : "of kernels and matrix products"});
+  list.push_back({"peak", known ? std::optional<int64_t>(total->bytes()) : std::nullopt,
+                  step.cuda ? "and what the driver takes for kernels and graphs" : ""});
+  return list;
+}

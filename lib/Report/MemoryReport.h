@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// `--report`: the memory of a step, told before anything runs (docs/memory.md).
+#ifndef TRAINC_LIB_REPORT_MEMORYREPORT_H
+#define TRAINC_LIB_REPORT_MEMORYREPORT_H
+
+#include "lib/Report/MemoryModel.h"
+
+namespace trainc {
+
+struct MemoryReport {
+  MemoryReport(mlir::ModuleOp module, const PackageInterface &interface, bool cuda,
+               int64_t accumulate, bool embedded)
+      : step(module, interface, cuda, accumulate, embedded), sizes(module, interface),
+        batch(interface.batchSymbol) {}
+
+  std::string model;
+  StepMemory step;
+  Sizes sizes;
+  /// The symbol of the batch; "" where it is fixed.
+  std::string batch;
+  /// Bytes of the device at hand and its name; 0: it is not known.
+  int64_t device = 0;
+  std::string deviceName;
+  /// The same without recompute, to be compared with; null: none.
+  const MemoryReport *baseline = nullptr;
+};
+
+/// As text for people.
+void printMemoryText(const MemoryReport &report, llvm::raw_ostream &out);
+/// As a page of HTML that refers to nothing outside.
+void printMemoryHtml(const MemoryReport &report, llvm::raw_ostream &out);
+
+/// What has to be given for numbers: "" or "needs a size of batch, ...".
+std::string missingSizes(const Sizes &sizes, llvm::StringRef but = "");
+
+/// A buffer of the arena at some moment, for tables of them.
+struct PeakBuffer {
+  const BufferLifetime *life;
+  int64_t bytes;
+  std::string node; ///< with its element type
+};
+/// Those in use in a command, the largest first.
+std::vector<PeakBuffer> buffersAt(const FunctionMemory &function,
+                                  const FunctionMemory::Numbers &numbers, int32_t command);
+
+/// What recompute has changed in a function: values that are no longer kept for the backward, by
+/// node, the largest first.
+std::vector<PeakBuffer> noLongerKept(const FunctionMemory &function, const FunctionMemory &before,
+                                     const FunctionMemory::Numbers &numbersBefore);
+
+/// One line for each category of the whole step.
+struct MemoryCategory {
+  std::string name;
+  std::optional<int64_t> bytes;
+  std::string formula;
+};
+std::vector<MemoryCategory> categoriesOf(const MemoryReport &report);
+
+/// The function of that name in another report; null if it has none.
+const FunctionMemory *findFunction(const StepMemory &step, llvm::StringRef name);
+
+} // namespace trainc
+
+#endif // TRAINC_LIB_REPORT_MEMORYREPORT_H

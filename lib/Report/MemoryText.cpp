@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The report as text.
+
+#include "lib/Report/MemoryReport.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace {
+constexpr int kRows = 24, kBarWidth = 40, kBuffers = 10;
+/// For the formula at the peak, where a size has no number.
+constexpr int64_t kTypicalSize = 128;
+constexpr StringLiteral kPhases[] = {"forward", "backward", "update"};
+
+class TextReport {
+public:
+  TextReport(const MemoryReport &report, raw_ostream &out) : report(report), out(out) {}
+
+  void print() {
+    out << report.model << ": memory of "
+        << (report.step.training ? "a training step" : "an evaluation") << " on "
+        << (report.step.cuda ? "cuda" : "cpu");
+    if (std::string text = report.sizes.text(); !text.empty())
+      out << ", " << text;
+    out << "\n";
+    if (std::string missing = missingSizes(report.sizes); !missing.empty())
+      out << "  a number " << missing << "; formulas are in bytes\n";
+    for (const MemoryCategory &category : categoriesOf(report))
+      line(category.name, category.bytes, category.formula);
+    for (const FunctionMemory &function : report.step.functions)
+      print(function);
+    printLargest();
+  }
+
+private:
+  void line(StringRef name, std::optional<int64_t> bytes, StringRef formula) {
+    out << "  " << llvm::left_justify(name, 22)
+        << llvm::right_justify(bytes ? formatBytes(*bytes) : "-", 11);
+    if (!formula.empty())
+      out << "  " << formula;
+    out << "\n";
+  }
+
+  static std::string range(int32_t begin, int32_t end) {
+    if (begin >= end)
+      return "none";
+    return std::to_string(begin) +
+           (end - begin > 1 ? "-" + std::to_string(end - 1) : std::string());
+  }
+
+  void print(const FunctionMemory &function) {
+    const Phases &phases = function.phases();
+    out << "\n" << function.name();
+    if (!function.variantOf().empty())
+      out << ", in place of " << function.variantOf() << " where a batch allows it";
+    out << ": " << function.commands() << " commands, forward " << range(0, phases.forwardEnd)
+        << ", backward " << range(phases.forwardEnd, phases.backwardEnd) << ", update "
+        << range(phases.backwardEnd, function.commands()) << "\n";
+    if (!function.commands())
+      return;
+    FailureOr<FunctionMemory::Numbers> numbers = function.evaluate(report.sizes);
+    if (failed(numbers)) {
+      FailureOr<FunctionMemory::Numbers> typical =
+          function.evaluate(report.sizes.filled(kTypicalSize));
+      if (failed(typical))
+        return;
+      out << "  at command " << typical->peak << ", where the peak is with sizes of "
+          << kTypicalSize << "\n";
+      line("kept for the backward", std::nullopt, function.formula(typical->peak, true).str());
+      line("temporaries", std::nullopt, function.formula(typical->peak, false).str());
+      return;
+    }
+    const int32_t peak = numbers->peak;
+    int64_t kept = 0, temporaries = 0;
+    std::vector<PeakBuffer> buffers = buffersAt(function, *numbers, peak);
+    for (const PeakBuffer &buffer : buffers)
+      (function.isKept(*buffer.life) ? kept : temporaries) += buffer.bytes;
+    out << "  peak at command " << peak << ", " << kPhases[int(phases.of(peak))];
+    if (StringRef node = function.node(peak); !node.empty())
+      out << ", node '" << node << "'";
+    out << "\n";
+    line("kept for the backward", kept, function.formula(peak, true).str());
+    line("temporaries", temporaries, function.formula(peak, false).str());
+    line("layout", numbers->arena.planned - kept - temporaries,
+         report.step.cuda ? "alignment and gaps, and up to 2 % for commands that overlap"
+                          : "alignment and gaps between buffers");
+    line("activations", numbers->arena.planned, "");
+    printTimeline(function, *numbers);
+    out << "  the largest of " << buffers.size() << " buffers at the peak\n";
+    for (const PeakBuffer &buffer : ArrayRef(buffers).take_front(kBuffers))
+      out << llvm::right_justify(formatBytes(buffer.bytes), 14) << "  " << buffer.node << "  "
+          << buffer.life->bytes.str() << "  commands "
+          << range(buffer.life->first, buffer.life->last + 1)
+          << (function.isKept(*buffer.life) ? ", kept" : "") << "\n";
+    printTokens(function);
+    printRecompute(function, *numbers);
+  }
+
+  /// The most that is in use in each part of the commands; parts end with phases.
+  void printTimeline(const FunctionMemory &function, const FunctionMemory::Numbers &numbers) {
+    out << "  timeline\n";
+    const Phases &phases = function.phases();
+    const int32_t count = function.commands(), step = std::max(1, (count + kRows - 1) / kRows);
+    const int64_t most = std::max<int64_t>(numbers.live[numbers.peak], 1);
+    for (int32_t begin = 0; begin < count;) {
+      int32_t end = std::min(begin + step, count);
+      for (int32_t mark : {phases.forwardEnd, phases.backwardEnd})
+        if (begin < mark && mark < end)
+          end = mark;
+      const int64_t live =
+          *std::max_element(numbers.live.begin() + begin, numbers.live.begin() + end);
+      const int width = (live * kBarWidth + most - 1) / most;
+      out << "    " << llvm::left_justify(range(begin, end), 12)
+          << llvm::left_justify(kPhases[int(phases.of(begin))], 9) << "|"
+          << llvm::left_justify(std::string(width, '#'), kBarWidth) << "| " << formatBytes(live)
+          << (begin <= numbers.peak && numbers.peak < end ? "  peak" : "") << "\n";
+      begin = end;
+    }
+  }
+
+  /// How it shrinks with the tokens and labels that there really are.
+  void printTokens(const FunctionMemory &function) {
+    SmallVector<StringRef> counts;
+    for (const BufferLifetime &life : function.buffers())
+      life.bytes.forEachSymbol([&](StringRef name) {
+        if (report.sizes.isCount(name) && !llvm::is_contained(counts, name))
+          counts.push_back(name);
+      });
+    if (counts.empty())
+      return;
+    llvm::sort(counts);
+    out << "  activations by the share of elements that count\n";
+    for (int percent : {100, 75, 50, 25, 10}) {
+      const Sizes sizes = report.sizes.counted(percent / 100.0);
+      FailureOr<ArenaPeak> arena = function.evaluateArena(sizes);
+      if (failed(arena))
+        return;
+      out << llvm::format("    %3d %%", percent)
+          << llvm::right_justify(formatBytes(arena->planned), 14);
+      for (StringRef name : counts)
+        out << "  " << name << " = " << sizes(name).value_or(0);
+      out << "\n";
+    }
+  }
+
+  void printRecompute(const FunctionMemory &function, const FunctionMemory::Numbers &numbers) {
+    const FunctionMemory *before =
+        report.baseline ? findFunction(report.baseline->step, function.name()) : nullptr;
+    if (!before)
+      return;
+    FailureOr<FunctionMemory::Numbers> old = before->evaluate(report.baseline->sizes);
+    if (failed(old))
+      return;
+    out << "  recompute: activations " << formatBytes(numbers.arena.planned) << " instead of "
+        << formatBytes(old->arena.planned) << ", " << function.commands() << " commands instead of "
+        << before->commands() << "; no longer kept are\n";
+    for (const PeakBuffer &buffer :
+         ArrayRef(noLongerKept(function, *before, *old)).take_front(kBuffers))
+      out << llvm::right_justify(formatBytes(buffer.bytes), 14) << "  " << buffer.node << "  "
+          << buffer.life->bytes.str() << "\n";
+  }
+
+  void printLargest() {
+    out << "\nlargest batch";
+    if (report.batch.empty()) {
+      out << ": the batch is fixed\n";
+      return;
+    }
+    if (std::string missing = missingSizes(report.sizes, report.batch); !missing.empty()) {
+      out << ": " << missing << "\n";
+      return;
+    }
+    if (std::string others = report.sizes.text(report.batch); !others.empty())
+      out << ", " << others;
+    out << "\n";
+    SmallVector<std::pair<std::string, int64_t>> memories;
+    for (int64_t size : {8, 16, 24, 40, 80})
+      memories.push_back({std::to_string(size) + " GiB", size << 30});
+    if (report.device)
+      memories.push_back({report.deviceName + ", " + formatBytes(report.device), report.device});
+    llvm::sort(memories, llvm::less_second());
+    int64_t fits = 1;
+    for (auto &[name, bytes] : memories) {
+      const int64_t found = report.step.largest(report.sizes, report.batch, bytes, fits);
+      fits = std::max<int64_t>(found, 1);
+      out << llvm::right_justify(name, 12) << "  ";
+      if (!found)
+        out << "not even " << std::max<int64_t>(1, report.sizes.min(report.batch));
+      else
+        out << report.batch << " = " << found;
+      if (found && report.sizes.max(report.batch) == found)
+        out << ", the most that the package takes";
+      out << "\n";
+    }
+  }
+
+  const MemoryReport &report;
+  raw_ostream &out;
+};
+} // namespace
+
+void trainc::printMemoryText(const MemoryReport &report, raw_ostream &out) {
+  TextReport(report, out).print();
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Axes have values, counts follow from them.
+
+#include "lib/Report/Sizes.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+Sizes::Sizes(ModuleOp module, const PackageInterface &interface)
+    : interface(&interface), symbols(module.getOps<SymbolOp>()) {
+  for (SymbolOp symbol : symbols)
+    if (!symbol.getDiffers() && symbol.getMax())
+      values[symbol.getSymName()] = *symbol.getMax();
+}
+
+SymbolOp Sizes::find(StringRef name) const {
+  auto *it = llvm::find_if(symbols, [&](SymbolOp symbol) { return symbol.getSymName() == name; });
+  return it == symbols.end() ? SymbolOp() : *it;
+}
+
+std::optional<int64_t> Sizes::operator()(StringRef name) const {
+  if (auto known = values.find(name); known != values.end())
+    return known->second;
+  SymbolOp symbol = find(name);
+  return symbol && symbol.getDiffers() ? countOf(symbol) : std::nullopt;
+}
+
+std::optional<int64_t> Sizes::countOf(SymbolOp symbol) const {
+  int index = PackageInterface::find(interface->inputs, symbol.getInput().value_or(""));
+  if (index < 0)
+    return std::nullopt;
+  FailureOr<int64_t> all = getNumElements(interface->inputs[index].type).evaluate(*this);
+  if (failed(all))
+    return std::nullopt;
+  const int64_t divisor = std::max<int64_t>(1, symbol.getDivisor());
+  const int64_t whole = llvm::alignTo(uint64_t(*all), uint64_t(divisor));
+  int64_t value = whole;
+  if (share < 1) {
+    value = std::max<int64_t>(1, std::ceil(double(*all) * share));
+    // Eight buckets between a power of two and the next, as docs/design/counts.md says.
+    const int64_t step = llvm::alignTo(
+        std::max<uint64_t>(divisor, (uint64_t(1) << llvm::Log2_64(value)) / 8), uint64_t(divisor));
+    value = std::min<int64_t>(llvm::alignTo(uint64_t(value), uint64_t(step)), whole);
+  }
+  value = std::max<int64_t>(value, symbol.getMin());
+  return symbol.getMax() ? std::min<int64_t>(value, *symbol.getMax()) : value;
+}
+
+SmallVector<StringRef> Sizes::unbound() const {
+  SmallVector<StringRef> names;
+  for (SymbolOp symbol : symbols)
+    if (!(*this)(symbol.getSymName()) && !symbol.getDiffers())
+      names.push_back(const_cast<SymbolOp &>(symbol).getSymName());
+  return names;
+}
+
+std::string Sizes::text(StringRef but) const {
+  std::string text;
+  for (SymbolOp symbol : symbols)
+    if (auto it = values.find(symbol.getSymName()); it != values.end() && it->first() != but)
+      text += (text.empty() ? "" : ", ") + it->first().str() + " = " + std::to_string(it->second);
+  return text;
+}
+
+Sizes Sizes::with(StringRef name, int64_t value) const {
+  Sizes result = *this;
+  result.values[name] = value;
+  return result;
+}
+
+Sizes Sizes::filled(int64_t value) const {
+  Sizes result = *this;
+  for (StringRef name : unbound()) {
+    const int64_t divisor = find(name).getDivisor();
+    const int64_t rounded = llvm::alignTo(uint64_t(value), uint64_t(std::max<int64_t>(1, divisor)));
+    result.values[name] = std::max(rounded, min(name));
+  }
+  return result;
+}
+
+Sizes Sizes::counted(double part) const {
+  Sizes result = *this;
+  result.share = part;
+  return result;
+}
+
+bool Sizes::isCount(StringRef name) const {
+  SymbolOp symbol = find(name);
+  return symbol && symbol.getDiffers();
+}
+int64_t Sizes::min(StringRef name) const {
+  SymbolOp symbol = find(name);
+  return symbol ? symbol.getMin() : 1;
+}
+std::optional<int64_t> Sizes::max(StringRef name) const {
+  SymbolOp symbol = find(name);
+  return symbol && symbol.getMax() ? std::optional<int64_t>(*symbol.getMax()) : std::nullopt;
+}
