@@ -89,9 +89,12 @@ void runWith(Options options) {
   std::optional<DensityLog> density;
   if (options.density)
     density.emplace(package, *options.density, options.json);
+  std::optional<MemoryLog> memory;
+  if (options.memoryStats && training)
+    memory.emplace(options.rank, options.json);
   Session session =
       openSession(options, package, !training, options.profile.empty() ? nullptr : &profile,
-                  density ? &*density : nullptr, *reporter);
+                  density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter);
   timed("making the session");
   std::unique_ptr<BatchOrder> order;
   if (training) {
@@ -103,7 +106,7 @@ void runWith(Options options) {
     tune(options, session.get(), *data, *reporter);
   else if (training)
     train(options, package, session, *data, std::move(order), evalData.get(),
-          density ? &*density : nullptr, *reporter);
+          density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter);
   else if (evalData)
     evaluate(session.get(), *evalData, *reporter);
   timed("running");
@@ -118,10 +121,10 @@ void runWith(Options options) {
     reporter->table(profile.table());
   }
   if (options.memoryStats) {
-    trainrt_memory memory = trainrt_memory_default();
+    trainrt_memory held = trainrt_memory_default();
     ErrorSlot error;
-    error.check(trainrt_session_memory(session.get(), &memory, error));
-    reporter->memory(memory);
+    error.check(trainrt_session_memory(session.get(), &held, error));
+    reporter->memory(held);
   }
   if (std::string lost = reporter->lost(); !lost.empty())
     throw Failure(exitInput, lost);

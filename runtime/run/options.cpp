@@ -293,7 +293,8 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       "[=N]: every N steps, tell how much of the tokens and labels is real, and at the end "
       "of all steps");
 
-  app.add_flag("--memory-stats", o.memoryStats, "report the memory held, by category, at the end")
+  app.add_flag("--memory-stats", o.memoryStats,
+               "tell the memory of each step by phase, and what is held, by category, at the end")
       ->group(group);
   app.add_option("--threads", o.threads, "default: all cores; results never depend on it")
       ->check(integer(1, 1024))

@@ -107,7 +107,7 @@ public:
     output(text + "}\n");
   }
   void table(const std::string &) override {}
-  void density(const std::string &text) override { output(text); }
+  void lines(const std::string &text) override { output(text); }
   void note(const std::string &) override {}
   void end() override {}
 
@@ -212,7 +212,7 @@ public:
   }
 
   void table(const std::string &text) override { output(text); }
-  void density(const std::string &text) override {
+  void lines(const std::string &text) override {
     clear();
     output(text);
   }

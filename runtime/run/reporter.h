@@ -59,8 +59,8 @@ public:
   /// For people only: programs find the same in a file.
   virtual void table(const std::string &text) = 0;
   virtual void memory(const trainrt_memory &memory) = 0;
-  /// What --density says, in the form that this reporter has.
-  virtual void density(const std::string &text) = 0;
+  /// What --density and --memory-stats say, in the form that this reporter has.
+  virtual void lines(const std::string &text) = 0;
   /// Something that went well and a person likes to know: a checkpoint, a written file.
   virtual void note(const std::string &text) = 0;
   /// Something that a run does otherwise than expected, and as well: no warning, but for programs,

@@ -57,7 +57,7 @@ std::optional<DataState> DataState::fromJson(const std::string &text) {
 }
 
 Session openSession(const Options &options, const Package &package, bool inference,
-                    Profile *profile, DensityLog *density, Reporter &reporter) {
+                    Profile *profile, DensityLog *density, MemoryLog *memory, Reporter &reporter) {
   trainrt_session_options settings = trainrt_session_options_default();
   settings.threads = uint32_t(options.threads.value_or(0));
   settings.inference = inference;
@@ -71,6 +71,8 @@ Session openSession(const Options &options, const Package &package, bool inferen
     profile->attach(settings);
   if (density)
     density->attach(settings);
+  if (memory)
+    memory->attach(settings);
   if (!options.weights.empty()) {
     settings.weights = TRAINRT_WEIGHTS_FILE;
     settings.weights_path = options.weights.c_str();

@@ -8,6 +8,7 @@
 #include "run/batch_order.h"
 #include "run/density.h"
 #include "run/handles.h"
+#include "run/memory_stats.h"
 #include "run/options.h"
 #include "run/profile.h"
 #include "run/reporter.h"
@@ -38,9 +39,10 @@ struct Session {
   trainrt_session *get() const { return handle.get(); }
 };
 
-/// Throws Failure. `inference`: nothing will be trained. `profile` and `density` may be null.
+/// Throws Failure. `inference`: nothing will be trained. `profile`, `density` and `memory` may be
+/// null.
 Session openSession(const Options &options, const Package &package, bool inference,
-                    Profile *profile, DensityLog *density, Reporter &reporter);
+                    Profile *profile, DensityLog *density, MemoryLog *memory, Reporter &reporter);
 
 /// Passes the session's warnings on.
 void reportWarnings(trainrt_session *session, Reporter &reporter);

@@ -35,16 +35,17 @@ struct Given {
   double lr = 0;
   Clock::time_point start;              ///< before its data was asked for
   std::vector<DensityRecord> density{}; ///< with --density
+  std::string memory{};                 ///< with --memory-stats
 };
 
 class Trainer {
 public:
   Trainer(const Options &options, const Package &package, const Session &session,
           const Dataset &data, std::unique_ptr<BatchOrder> batches, const Dataset *evalData,
-          DensityLog *density, Reporter &reporter)
+          DensityLog *density, MemoryLog *memory, Reporter &reporter)
       : options(options), package(package), session(session.get()), data(data), evalData(evalData),
-        density(density), reporter(reporter), order(std::move(batches)), plan(order->plan()),
-        planOptions(order->planOptions()), schedule(options.schedule),
+        density(density), memory(memory), reporter(reporter), order(std::move(batches)),
+        plan(order->plan()), planOptions(order->planOptions()), schedule(options.schedule),
         lag(onGpu(package) && !options.synchronous && options.dumpGradients.empty() &&
             options.profile.empty() && !options.checkNumerics) {
     if (session.resumed)
@@ -113,6 +114,7 @@ private:
   const Dataset &data;
   const Dataset *evalData;
   DensityLog *density;
+  MemoryLog *memory;
   Reporter &reporter;
   std::unique_ptr<BatchOrder> order; ///< until the loader takes it
   const std::string plan, planOptions;
@@ -228,7 +230,9 @@ void Trainer::settle(trainrt_status status, const ErrorSlot &error,
     reportWarnings(session, reporter);
   if (density)
     if (const std::string text = density->add(std::move(step.density)); !text.empty())
-      reporter.density(text);
+      reporter.lines(text);
+  if (!step.memory.empty())
+    reporter.lines(step.memory);
   if (status == TRAINRT_NONFINITE) {
     reporter.end();
     const bool saves = !options.save.empty() && stepsDone() > firstStep;
@@ -262,6 +266,8 @@ void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
                           &result, ofStep);
     if (density)
       step.density = density->take();
+    if (memory)
+      step.memory = memory->take();
     hostMicroseconds.push_back((result.milliseconds - result.wait_milliseconds) * 1000);
     noticeDeclined();
   }
@@ -383,7 +389,7 @@ void Trainer::run() {
   reporter.end();
   if (density)
     if (const std::string text = density->finish(); !text.empty())
-      reporter.density(text);
+      reporter.lines(text);
   if (!stepMilliseconds.empty())
     summarize();
   save(position);
@@ -407,6 +413,9 @@ void Trainer::dumpGradients() {
   result.step = stepsDone() + 1;
   reporter.begin(result.step, result.step);
   report(status, error, result, step);
+  if (memory)
+    if (const std::string text = memory->take(); !text.empty())
+      reporter.lines(text);
   reporter.end();
   if (!stepMilliseconds.empty())
     summarize();
@@ -479,8 +488,9 @@ void introduce(const Options &options, const Package &package, const Session &se
 
 void train(const Options &options, const Package &package, const Session &session,
            const Dataset &data, std::unique_ptr<BatchOrder> order, const Dataset *evalData,
-           DensityLog *density, Reporter &reporter) {
-  Trainer trainer(options, package, session, data, std::move(order), evalData, density, reporter);
+           DensityLog *density, MemoryLog *memory, Reporter &reporter) {
+  Trainer trainer(options, package, session, data, std::move(order), evalData, density, memory,
+                  reporter);
   if (options.dumpGradients.empty())
     trainer.run();
   else

@@ -16,7 +16,7 @@ namespace trainrt::run {
 /// a signal came. `order`: from the beginning. `evalData` and `density` may be nullptr.
 void train(const Options &options, const Package &package, const Session &session,
            const Dataset &data, std::unique_ptr<BatchOrder> order, const Dataset *evalData,
-           DensityLog *density, Reporter &reporter);
+           DensityLog *density, MemoryLog *memory, Reporter &reporter);
 
 /// Introduces package, data and memory plan to a person. `data` and `order` may be nullptr.
 void introduce(const Options &options, const Package &package, const Session &session,

@@ -385,6 +385,22 @@ typedef struct trainrt_density {
 /* `density` is valid during the call only. */
 typedef void (*trainrt_density_done)(void *user, const trainrt_density *density);
 
+/* Since 1.2: memory at the beginning or the end of a part of a step, on a GPU of its memory. What
+ * is in use at a place within a step is what the plan says; the rest is measured. */
+typedef struct trainrt_phase_memory {
+  size_t size;
+  int64_t step; /* the number that the step has if it succeeds */
+  /* "pre_forward", "post_forward", "pre_backward", "post_backward", "pre_update", "post_update", as
+     far as the step has them; "pre_step" and "post_step" of packages that do not tell the parts */
+  const char *phase;
+  uint64_t allocated; /* in use */
+  uint64_t peak;      /* the most in use since the step began */
+  uint64_t cached;    /* held, in use or not: as `total` of trainrt_memory would be now */
+} trainrt_phase_memory;
+
+/* `memory` is valid during the call only. */
+typedef void (*trainrt_memory_done)(void *user, const trainrt_phase_memory *memory);
+
 typedef struct trainrt_session_options {
   size_t size;
   uint32_t threads;  /* 0: all cores this process may use. The results never depend on it */
@@ -424,6 +440,10 @@ typedef struct trainrt_session_options {
   /* 1: `trainrt_checkpoint_load` takes checkpoints of other models, too, with a warning, where
      names, types and shapes agree: of the same model exported anew in another way, for example */
   int32_t any_model;
+  /* called on the calling thread during `trainrt_step`, in order, for each part of the step (of its
+     last micro-batch, and of the update) once it has been given to the device. NULL: none */
+  trainrt_memory_done memory;
+  void *memory_user;
 } trainrt_session_options;
 
 static inline trainrt_session_options trainrt_session_options_default(void) {

@@ -188,6 +188,17 @@ trainrt_status trainrt_session_create(const trainrt_package *package,
         density.rows = record.validByRow.size();
         done(user, &density);
       };
+    if (given.memory)
+      chosen.memory = [done = given.memory, user = given.memory_user](const MemoryRecord &record) {
+        trainrt_phase_memory memory{};
+        memory.size = sizeof memory;
+        memory.step = record.step;
+        memory.phase = record.phase;
+        memory.allocated = uint64_t(record.allocated);
+        memory.peak = uint64_t(record.peak);
+        memory.cached = uint64_t(record.cached);
+        done(user, &memory);
+      };
     auto result = std::make_unique<trainrt_session>();
     TRAINRT_TRY(Session::create(package->impl, chosen, result->impl));
     *session = result.release();

@@ -140,6 +140,7 @@ private:
     if (program.target == Target::Cuda)
       giveTime(lifetimes, memory);
     plan.arenaBytes = memory.peak;
+    markPhases(lifetimes);
     plan.bufferOffsets = std::move(memory.offsets);
     for (size_t i = 0; i < function.buffers.size(); ++i)
       if (function.buffers[i].space == Space::Output)
@@ -147,6 +148,27 @@ private:
           if (output.index == function.buffers[i].index)
             plan.bufferOffsets[i] = output.offset;
     return {};
+  }
+
+  /// What is in use in a command is what planMemory counts for its lower bound.
+  void markPhases(const std::vector<PlanBuffer> &lifetimes) {
+    const int32_t ends[2] = {std::max(function.forwardEnd, 0), std::max(function.backwardEnd, 0)};
+    std::vector<int64_t> change(function.commands.size() + 1);
+    for (const PlanBuffer &buffer : lifetimes) {
+      if (!buffer.bytes)
+        continue;
+      const int64_t bytes = padded(buffer.bytes, alignment);
+      change[size_t(buffer.first)] += bytes;
+      change[size_t(buffer.last) + 1] -= bytes;
+      for (int i = 0; i < 2; ++i)
+        if (buffer.first < ends[i] && ends[i] <= buffer.last)
+          plan.marks.between[i] += bytes;
+    }
+    int64_t live = 0;
+    for (int32_t i = 0; i < int32_t(function.commands.size()); ++i) {
+      int64_t &most = plan.marks.most[(i >= ends[0]) + (i >= ends[1])];
+      most = std::max(most, live += change[size_t(i)]);
+    }
   }
 
   /// Whether most commands are so small that a GPU has room for others beside them.

@@ -42,6 +42,13 @@ struct ExecutionPlan {
     int64_t bytes, offset; ///< within the memory for outputs
   };
 
+  /// How much of the arena is in use where phases begin and end (Function::forwardEnd and
+  /// backwardEnd): at most within each of them, and at the two marks between them. All within the
+  /// last one where the package tells of no phases.
+  struct PhaseMarks {
+    int64_t most[3] = {}, between[2] = {};
+  };
+
   const Function *function = nullptr;
   /// Only the symbols that the function needs; 0 elsewhere.
   std::vector<int64_t> symbols;
@@ -56,6 +63,7 @@ struct ExecutionPlan {
   int64_t arenaBytes = 0, arenaLowerBound = 0, outputBytes = 0;
   /// A thread.
   int64_t scratchBytes = 0;
+  PhaseMarks marks;
   /// Made by the device when the plan first runs; null on the CPU.
   mutable std::unique_ptr<CompiledPlan> compiled;
 };

@@ -161,6 +161,7 @@ Status Session::start(const SessionOptions &options) {
   progress = options.progress;
   progressUser = options.progressUser;
   density = options.density;
+  memoryDone = options.memory;
   key = options.seed;
   useVariants = options.variants;
   inference = options.inference || !source->manifest().training;
@@ -241,6 +242,35 @@ MemoryUse Session::memory() const {
 
 void Session::measure() { peak = std::max(peak, memory().total()); }
 
+void Session::tellMemory(int64_t step, const ExecutionPlan &plan) {
+  const MemoryUse use = memory();
+  const int64_t lasting = use.total() - use.arena;
+  const Function &function = *plan.function;
+  const int32_t count = int32_t(function.commands.size());
+  auto tell = [&](const char *phase, int64_t live, int64_t most) {
+    const int64_t allocated = lasting + live;
+    phasePeak = std::max({phasePeak, allocated, lasting + most});
+    memoryDone({step, phase, allocated, phasePeak, use.total()});
+  };
+  const ExecutionPlan::PhaseMarks &marks = plan.marks;
+  if (function.forwardEnd < 0) {
+    tell("pre_step", 0, 0);
+    return tell("post_step", 0, marks.most[2]);
+  }
+  if (function.forwardEnd > 0) {
+    tell("pre_forward", 0, 0);
+    tell("post_forward", marks.between[0], marks.most[0]);
+  }
+  if (function.backwardEnd > function.forwardEnd) {
+    tell("pre_backward", marks.between[0], 0);
+    tell("post_backward", marks.between[1], marks.most[1]);
+  }
+  if (count > function.backwardEnd) {
+    tell("pre_update", marks.between[1], 0);
+    tell("post_update", 0, marks.most[2]);
+  }
+}
+
 Status Session::usable() const {
   std::string missing = parameters.missing();
   if (!missing.empty())
@@ -277,7 +307,7 @@ Status Session::prepareGradients() {
 }
 
 Status Session::enqueue(const Function &function, const BoundBatch *batch, bool cancellable,
-                        Device::Ticket &ticket) {
+                        Device::Ticket &ticket, int64_t step) {
   began = false;
   const ExecutionPlan *plan;
   TRAINRT_TRY(prepare(function, batch ? batch->symbols : noSymbols, plan));
@@ -292,13 +322,15 @@ Status Session::enqueue(const Function &function, const BoundBatch *batch, bool 
   Status status = device->enqueue(run, ticket);
   began = run.began;
   measure();
+  if (status.ok() && step && memoryDone)
+    tellMemory(step, *plan);
   return status;
 }
 
 Status Session::execute(const Function &function, const BoundBatch *batch, bool cancellable,
-                        Device::Result &result) {
+                        Device::Result &result, int64_t step) {
   Device::Ticket ticket;
-  TRAINRT_TRY(enqueue(function, batch, cancellable, ticket));
+  TRAINRT_TRY(enqueue(function, batch, cancellable, ticket, step));
   return device->wait(ticket, result);
 }
 
@@ -428,7 +460,9 @@ Status Session::accumulate(const StepOptions &options, double &loss, bool &flagg
     if (i < bound.size()) {
       setHyper(hyper.microBatch, int64_t(i));
       setHyper(hyper.gradScale, options.weights ? options.weights[i] : 1 / count);
-      TRAINRT_TRY(enqueue(*selected[i], &bound[i], true, tickets[i % 2]));
+      // Of the micro-batches of a step the last one is told.
+      const bool isLast = i + 1 == bound.size();
+      TRAINRT_TRY(enqueue(*selected[i], &bound[i], true, tickets[i % 2], isLast ? steps + 1 : 0));
     }
     if (i < ahead)
       continue;
@@ -526,8 +560,9 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before the step began");
   Device::Result done;
+  phasePeak = 0;
   if (fused) {
-    Status status = execute(first, &bound[0], false, done);
+    Status status = execute(first, &bound[0], false, done, result.step);
     if (!status.ok()) {
       broken = began;
       return status;
@@ -553,7 +588,7 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
   // The update sees the flag and leaves everything as it is; ours to leave out entirely, if the
   // program has no such flag.
   if (std::isfinite(result.loss) || source->nonfiniteState() >= 0) {
-    status = execute(*source->update(), nullptr, false, done);
+    status = execute(*source->update(), nullptr, false, done, result.step);
     if (!status.ok()) {
       broken = began;
       return status;
@@ -574,7 +609,8 @@ Status Session::stepAhead(const Function &function, const StepOptions &options,
   TRAINRT_TRY(setHypers(options, next.result.step, next.result));
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before the step began");
-  Status status = enqueue(function, &bound[0], false, next.ticket);
+  phasePeak = 0;
+  Status status = enqueue(function, &bound[0], false, next.ticket, next.result.step);
   if (!status.ok()) {
     broken |= began;
     return status;
@@ -657,6 +693,7 @@ Status Session::gradients(const std::vector<Batch> &batches, const StepOptions &
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before it began");
   TRAINRT_TRY(saveStates(*source->micro()));
+  phasePeak = 0;
   bool flagged;
   Status status = accumulate(options, result.loss, flagged);
   TRAINRT_TRY(restoreStates(*source->micro()));

@@ -31,6 +31,14 @@ struct CommandRecord {
   int64_t bytes = 0;             ///< that it must move at least
 };
 
+/// How much memory there is at the beginning or the end of a part of a step.
+struct MemoryRecord {
+  int64_t step = 0;
+  const char *phase = ""; ///< "pre_forward", ...
+  /// In use, the most since the step began, and held.
+  int64_t allocated = 0, peak = 0, cached = 0;
+};
+
 struct SessionOptions {
   enum class Weights { Package, File, Random, None };
   unsigned threads = 0; ///< 0: all cores the process may use
@@ -56,6 +64,8 @@ struct SessionOptions {
   bool anyModel = false;
   /// Is told how full the batches of each step are, before the step is made.
   std::function<void(const DensityRecord &)> density;
+  /// Is told of the memory at the phases of each step.
+  std::function<void(const MemoryRecord &)> memory;
 };
 
 struct StepOptions {
@@ -201,11 +211,12 @@ private:
   Status prepare(const Function &function, const std::vector<int64_t> &symbols,
                  const ExecutionPlan *&plan);
   /// Stages the inputs and starts a run. `cancellable`: may stop between commands.
+  /// `step`: the number of the step whose memory is told; 0: none is.
   Status enqueue(const Function &function, const BoundBatch *batch, bool cancellable,
-                 Device::Ticket &ticket);
+                 Device::Ticket &ticket, int64_t step = 0);
   /// The same, and waits for it.
   Status execute(const Function &function, const BoundBatch *batch, bool cancellable,
-                 Device::Result &result);
+                 Device::Result &result, int64_t step = 0);
   Status prepareGradients();
   /// The micro-batches, into cleared accumulators; the weighted loss, and whether one of them set
   /// the flag `nonfinite`.
@@ -226,6 +237,8 @@ private:
   void setHyper(int32_t index, int64_t value);
   Status setHypers(const StepOptions &options, int64_t step, StepResult &result);
   void measure();
+  /// Tells the observer of memory about the plan that has just been enqueued.
+  void tellMemory(int64_t step, const ExecutionPlan &plan);
 
   /// What the check of numbers has found since it began, added to `status` or else to the warnings.
   Status explained(Status status, const std::string &what);
@@ -233,6 +246,8 @@ private:
   std::shared_ptr<const Package> source;
   std::unique_ptr<CommandObserver> observer;
   std::function<void(const DensityRecord &)> density;
+  std::function<void(const MemoryRecord &)> memoryDone;
+  int64_t phasePeak = 0; ///< of the step so far
   /// The observer, if it is that.
   NumericsCheck *numerics = nullptr;
   std::unique_ptr<Device> device;
