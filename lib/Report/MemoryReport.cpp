@@ -108,7 +108,11 @@ std::vector<MemoryCategory> trainc::categoriesOf(const MemoryReport &report) {
                   : known   ? "of kernels and matrix products, 1 thread; each other thread " +
                                   formatBytes(total->workspaceOfOthers)
                             : "of kernels and matrix products"});
-  list.push_back({"peak", known ? std::optional<int64_t>(total->bytes()) : std::nullopt,
-                  step.cuda ? "and what the driver takes for kernels and graphs" : ""});
+  const std::string driver = step.cuda ? "and what the driver takes for kernels and graphs" : "";
+  if (!known)
+    list.push_back({"peak", std::nullopt, driver});
+  else
+    list.push_back({"peak", total->bytes(),
+                    fixed(total->bytes()) + (driver.empty() ? "" : " " + driver)});
   return list;
 }

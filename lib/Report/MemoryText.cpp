@@ -185,7 +185,7 @@ private:
     for (auto &[name, bytes] : memories) {
       const int64_t found = report.step.largest(report.sizes, report.batch, bytes, fits);
       fits = std::max<int64_t>(found, 1);
-      out << llvm::right_justify(name, 12) << "  ";
+      out << "  " << llvm::left_justify(name, 24);
       if (!found)
         out << "not even " << std::max<int64_t>(1, report.sizes.min(report.batch));
       else

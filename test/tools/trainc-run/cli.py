@@ -140,6 +140,42 @@ class Cases:
     def case_memory_stats(self):
         last = self.log("--memory-stats")[-1]
         expect(last["event"] == "memory" and last["parameters"] >= 32, last)
+        self.memory_by_phase("--steps", 2)
+        self.memory_by_phase("--steps", 2, "--accumulate", 2)
+
+    def memory_by_phase(self, *options):
+        log = self.log("--memory-stats", "--batch-size", 4, *options)
+        events = [e for e in log if e.get("event") == "memory" and "phase" in e]
+        steps = [e for e in log if "event" not in e]
+        expect(len(steps) == 2 and {e["step"] for e in events} == {1, 2}, log)
+        for step in steps:
+            told = [e for e in events if e["step"] == step["step"]]
+            # Objects follow their step's.
+            at = log.index(step) + 1
+            expect(log[at : at + len(told)] == told, log)
+            peak = 0
+            for e in told:
+                expect(
+                    list(e)
+                    == ["event", "step", "phase", "allocated", "peak", "cached", "inactive", "rank"],
+                    e,
+                )
+                expect(e["allocated"] <= e["peak"] <= e["cached"] and peak <= e["peak"], told)
+                expect(e["inactive"] == e["cached"] - e["allocated"] and e["rank"] == 0, e)
+                peak = e["peak"]
+            expect(told[-1]["cached"] * 2**20 <= step["peak_bytes"], told, step)
+        _, err = self.run("--data", self.folder / "good.npz", "--batch-size", 4, "--steps", 1)
+        expect("rank-0" not in err, err)
+        out, _ = self.run(
+            "--data", self.folder / "good.npz", "--batch-size", 4, "--steps", 17, "--memory-stats"
+        )
+        lines = re.findall(
+            r"^rank-0 step (\d+) memory \(MiB\) \| phase: (\w+) \| allocated: [\d.]+ \| "
+            r"max allocated: [\d.]+ \| cached: [\d.]+ \| inactive: [\d.]+$",
+            out,
+            re.M,
+        )
+        expect(sorted({int(s) for s, _ in lines}) == [*range(1, 10), 16], out)
 
     # The order of the data.
 
