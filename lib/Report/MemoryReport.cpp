@@ -112,7 +112,7 @@ std::vector<MemoryCategory> trainc::categoriesOf(const MemoryReport &report) {
   if (!known)
     list.push_back({"peak", std::nullopt, driver});
   else
-    list.push_back({"peak", total->bytes(),
-                    fixed(total->bytes()) + (driver.empty() ? "" : " " + driver)});
+    list.push_back(
+        {"peak", total->bytes(), fixed(total->bytes()) + (driver.empty() ? "" : " " + driver)});
   return list;
 }

@@ -156,8 +156,8 @@ private:
     out << "  recompute: activations " << formatBytes(numbers.arena.planned) << " instead of "
         << formatBytes(old->arena.planned) << ", " << function.commands() << " commands instead of "
         << before->commands() << "; no longer kept are\n";
-    for (const PeakBuffer &buffer :
-         ArrayRef(noLongerKept(function, *before, *old)).take_front(kBuffers))
+    const std::vector<PeakBuffer> freed = noLongerKept(function, *before, *old);
+    for (const PeakBuffer &buffer : ArrayRef(freed).take_front(kBuffers))
       out << llvm::right_justify(formatBytes(buffer.bytes), 14) << "  " << buffer.node << "  "
           << buffer.life->bytes.str() << "\n";
   }

@@ -8,7 +8,7 @@
 #include "run/batch_order.h"
 #include "run/density.h"
 #include "run/handles.h"
-#include "run/memory_stats.h"
+#include "run/log/memory_stats.h"
 #include "run/options.h"
 #include "run/profile.h"
 #include "run/reporter.h"

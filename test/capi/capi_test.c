@@ -59,7 +59,9 @@ static void introspection(const trainrt_package *package) {
   trainrt_memory memory = trainrt_memory_default();
   trainrt_symbol_value value = {"batch", 100};
   CHECK_OK(trainrt_package_memory(package, &value, 1, 1, 2, &memory, &error));
-  CHECK(memory.arena >= 800 && memory.gradients == 0 && memory.scratch == 128);
+  CHECK(memory.arena >= 800 && memory.gradients == 0);
+  /* 64 bytes a thread for kernels, and whole pages for the matrix product. */
+  CHECK(memory.scratch > 128 && (memory.scratch - 128) % 4096 == 0);
   CHECK(memory.total == memory.parameters + memory.state + memory.gradients + memory.arena +
                             memory.inputs + memory.outputs + memory.scratch);
   CHECK_ERROR(trainrt_package_memory(package, NULL, 0, 1, 1, &memory, &error),

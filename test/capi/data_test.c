@@ -12,6 +12,7 @@ typedef struct {
   int64_t valid[8], steps[8];
   trainrt_token_role roles[8];
   int64_t first_rows[ROWS];
+  int phases;
 } host;
 
 static void density_done(void *user, const trainrt_density *density) {
@@ -24,6 +25,17 @@ static void density_done(void *user, const trainrt_density *density) {
   for (int i = 0; i < ROWS && density->role == TRAINRT_EMBED; ++i)
     h->first_rows[i] = density->valid_by_row[i];
   ++h->told;
+}
+
+static void memory_done(void *user, const trainrt_phase_memory *memory) {
+  host *h = user;
+  CHECK(memory->size == sizeof *memory);
+  if (memory->step > 1)
+    return;
+  CHECK(
+      !strcmp(memory->phase, h->phases ? "post_step" : "pre_step")); /* the package has no marks */
+  CHECK(memory->allocated && memory->allocated <= memory->peak && memory->peak <= memory->cached);
+  ++h->phases;
 }
 
 static void describes_and_tells(const char *folder) {
@@ -46,6 +58,8 @@ static void describes_and_tells(const char *folder) {
   trainrt_session_options options = trainrt_session_options_default();
   options.density = density_done;
   options.density_user = &h;
+  options.memory = memory_done;
+  options.memory_user = &h;
   trainrt_session *session = NULL;
   CHECK_OK(trainrt_session_create(package, &options, &session, &error));
   float x[ROWS][3] = {{0}}, y[ROWS] = {0};
@@ -58,6 +72,7 @@ static void describes_and_tells(const char *folder) {
   CHECK_OK(trainrt_step(session, &batch, 1, NULL, NULL, &error));
   CHECK(h.told == 2 && h.valid[0] == 3 && h.steps[0] == 1 && h.roles[0] == TRAINRT_EMBED);
   CHECK(h.valid[1] == ROWS && h.roles[1] == TRAINRT_LABEL);
+  CHECK(h.phases == 2);
   CHECK(h.first_rows[0] == 0 && h.first_rows[1] == 1 && h.first_rows[5] == 0);
   CHECK_OK(trainrt_step(session, &batch, 1, NULL, NULL, &error));
   CHECK(h.told == 4 && h.steps[2] == 2);

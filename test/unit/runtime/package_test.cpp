@@ -87,6 +87,14 @@ TEST(Package, EveryFlippedByteIsFoundAndNamed) {
   }
 }
 
+TEST(Package, PhasesAreChecked) {
+  TinyOptions options;
+  for (std::pair<int32_t, int32_t> wrong : {std::pair(2, 1), {-1, 2}, {0, 6}, {-2, -2}}) {
+    options.phases = wrong;
+    expectRefused(options, "function 'step': its forward ends at " + std::to_string(wrong.first));
+  }
+}
+
 TEST(Package, TruncationsAreFound) {
   TemporaryFolder folder;
   writeTinyPackage(folder / "m.tpk");

@@ -352,6 +352,50 @@ TEST_F(SessionTest, MemoryIsKnownBefore) {
   EXPECT_GT(accumulated.gradients, 0);
 }
 
+TEST_F(SessionTest, MemoryIsToldByPhase) {
+  std::vector<MemoryRecord> told;
+  SessionOptions options;
+  options.memory = [&](const MemoryRecord &record) { told.push_back(record); };
+  auto phases = [&] {
+    std::string text;
+    for (const MemoryRecord &record : told)
+      text += std::string(text.empty() ? "" : " ") + std::to_string(record.step) + record.phase;
+    return text;
+  };
+  TinyBatch batch(100);
+  StepResult result;
+  // A package that tells of no phases.
+  auto session = make(options);
+  ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+  EXPECT_EQ(phases(), "1pre_step 1post_step");
+  EXPECT_EQ(told[1].peak - told[1].allocated, session->memory().arenaLowerBound);
+  told.clear();
+  ASSERT_TRUE(session->step({batch.batch(), batch.batch()}, {}, result).ok());
+  EXPECT_EQ(phases(), "2pre_step 2post_step 2pre_step 2post_step"); // and of the update
+  double loss;
+  told.clear();
+  ASSERT_TRUE(session->eval(batch.batch(), false, loss).ok());
+  EXPECT_EQ(phases(), "");
+
+  TinyOptions marked;
+  marked.phases = {1, 4};
+  makePackage(marked);
+  session = make(options);
+  ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+  EXPECT_EQ(phases(), "1pre_forward 1post_forward 1pre_backward 1post_backward 1pre_update "
+                      "1post_update");
+  const int64_t lasting = told[0].allocated, cached = session->memory().total();
+  // 448 bytes of predictions, which the loss reads; the gradient's 12 last until the update.
+  EXPECT_EQ(told[1].allocated, lasting + 448);
+  EXPECT_EQ(told[2].allocated, told[1].allocated);
+  EXPECT_EQ(told[3].allocated, lasting + 64);
+  EXPECT_EQ(told[5].allocated, lasting);
+  EXPECT_EQ(told[0].peak, lasting);
+  EXPECT_EQ(told[5].peak, lasting + session->memory().arenaLowerBound);
+  for (const MemoryRecord &record : told)
+    EXPECT_EQ(record.cached, cached);
+}
+
 TEST_F(SessionTest, MissingOrChangedWeights) {
   SessionOptions options;
   std::unique_ptr<Session> session;

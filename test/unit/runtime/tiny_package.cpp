@@ -140,10 +140,12 @@ public:
                                                      int32_t(c.mask), c.padding, int32_t(c.input),
                                                      c.shift, c.value, c.index));
       }
+      const auto phases = name == "step" && options.phases ? *options.phases : std::pair(-1, -1);
       functions.push_back(fb::CreateFunction(
           builder, builder.CreateString(name), list, builder.CreateVector(commands),
           outputs(written), base.empty() ? 0 : builder.CreateString(base),
-          conditions.empty() ? 0 : builder.CreateVector(conditions), flops));
+          conditions.empty() ? 0 : builder.CreateVector(conditions), flops, phases.first,
+          phases.second));
     };
     for (const char *name : {"step", "step.packed"}) {
       if (!options.variant && std::string(name) != "step")

@@ -47,6 +47,8 @@ struct TinyOptions {
   uint8_t gemmEpilogue = 0;  ///< of matrix products
   bool cudaVariants = false; ///< other kernels for "forward" and "update"
   bool cudaGemm = false;     ///< a matrix product for the GPU, too: needs a cuBLASLt
+  /// Where the forward and the backward of "step" end.
+  std::optional<std::pair<int32_t, int32_t>> phases;
   std::optional<TinyCount> count;
   std::optional<TinyVariant> variant;
   std::function<void(std::string &manifest)> editManifest; ///< before its checksum is made

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Records of memory as text.
-#include "run/memory_stats.h"
+#include "run/log/memory_stats.h"
 
 #include "run/format.h"
 
