@@ -54,7 +54,16 @@ ArenaPeak trainc::getArenaPeak(const FunctionLifetimes &lifetimes, ArrayRef<int6
   trainrt::Plan plan =
       trainrt::planMemory(buffers, cuda ? trainrt::cudaPlanAlignment : trainrt::planAlignment);
   ArenaPeak peak{plan.peak, plan.lowerBound};
-  if (cuda)
+  if (!cuda)
+    return peak;
+  std::vector<int64_t> touched;
+  for (Operation *command : lifetimes.commands) {
+    int64_t sum = 0;
+    for (Value operand : command->getOperands())
+      sum += bytes[lifetimes.index.lookup(operand)];
+    touched.push_back(sum);
+  }
+  if (trainrt::leavesRoomBeside(std::move(touched)))
     peak.planned += trainrt::roomForOverlap(plan.peak);
   return peak;
 }

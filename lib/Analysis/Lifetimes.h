@@ -45,8 +45,8 @@ struct ArenaPeak {
 };
 
 /// How large the arena is for buffers of these `bytes` (of `evaluateBytes`). A GPU pads them more,
-/// and then gives what runs beside other commands more time where that costs little, so that there
-/// `planned` is an upper bound.
+/// and then gives what runs beside other commands more time where these are small and that costs
+/// little, so that there `planned` is an upper bound.
 ArenaPeak getArenaPeak(const FunctionLifetimes &lifetimes, llvm::ArrayRef<int64_t> bytes,
                        bool cuda);
 

@@ -84,7 +84,7 @@ private:
     line("kept for the backward", kept, function.formula(peak, true).str());
     line("temporaries", temporaries, function.formula(peak, false).str());
     line("layout", numbers->arena.planned - kept - temporaries,
-         report.step.cuda ? "alignment and gaps, and up to 2 % for commands that overlap"
+         report.step.cuda ? "alignment and gaps, and room for small commands to overlap"
                           : "alignment and gaps between buffers");
     line("activations", numbers->arena.planned, "");
     printTimeline(function, *numbers);

@@ -171,9 +171,7 @@ private:
     }
   }
 
-  /// Whether most commands are so small that a GPU has room for others beside them.
   bool leavesRoom() const {
-    constexpr int64_t small = 16 << 20;
     std::vector<int64_t> touched;
     for (const Command &command : function.commands) {
       int64_t bytes = 0;
@@ -181,11 +179,7 @@ private:
         bytes += plan.bufferBytes[buffer];
       touched.push_back(bytes);
     }
-    if (touched.empty())
-      return false;
-    auto middle = touched.begin() + int64_t(touched.size()) / 2;
-    std::nth_element(touched.begin(), middle, touched.end());
-    return *middle <= small;
+    return leavesRoomBeside(std::move(touched));
   }
 
   /// Lets what commands on the second lane touch live longer, so that the first lane does not wait

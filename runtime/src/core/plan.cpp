@@ -69,6 +69,15 @@ int64_t lowerBoundOf(const std::vector<PlanBuffer> &buffers, const std::vector<i
 
 } // namespace
 
+bool leavesRoomBeside(std::vector<int64_t> touched) {
+  constexpr int64_t small = 16 << 20;
+  if (touched.empty())
+    return false;
+  auto middle = touched.begin() + int64_t(touched.size()) / 2;
+  std::nth_element(touched.begin(), middle, touched.end());
+  return *middle <= small;
+}
+
 Plan planMemory(const std::vector<PlanBuffer> &buffers, int64_t alignment) {
   Plan plan;
   std::vector<int64_t> sizes(buffers.size());

@@ -19,7 +19,12 @@ inline constexpr int64_t padded(int64_t bytes, int64_t alignment = planAlignment
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// By how much the arena of a GPU may grow so that commands that run beside others delay them less.
+/// Whether most commands are so small that a GPU has room for others beside them; `touched`: the
+/// bytes of each one's buffers.
+bool leavesRoomBeside(std::vector<int64_t> touched);
+
+/// By how much the arena of a GPU may grow so that commands that run beside others delay them less,
+/// where these leave room.
 inline constexpr int64_t roomForOverlap(int64_t peak) {
   return std::max(peak / 50, int64_t(32) << 20);
 }
