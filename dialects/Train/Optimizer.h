@@ -29,14 +29,21 @@ struct OptimizerOperands {
   mlir::Value lr, weightDecay, step;
 };
 
+/// A tensor that an update hands to the next one: of the parameter's shape, zero before the first.
+struct OptimizerState {
+  llvm::StringRef name;
+  /// No element is ever below zero.
+  bool nonNegative = false;
+};
+
 /// A row of the table.
 struct OptimizerSpec {
   llvm::StringRef name;
   /// PyTorch's defaults (LAMB: those of its paper's reference code).
   double defaultLr, defaultWeightDecay, defaultEpsilon;
-  /// Names of the state of one parameter, of its shape and type, zero before the first update.
-  llvm::SmallVector<llvm::StringRef> (*stateNames)(const OptimizerOptions &options);
-  /// Emits the update: the new parameter, then the new state in the order of `stateNames`.
+  /// The state of one parameter.
+  llvm::SmallVector<OptimizerState> (*states)(const OptimizerOptions &options);
+  /// Emits the update: the new parameter, then the new state in the order of `states`.
   llvm::SmallVector<mlir::Value> (*build)(TrainBuilder &tb, const OptimizerOperands &operands,
                                           const OptimizerOptions &options);
 };

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace trainc::train::philox {
 
@@ -30,6 +31,14 @@ constexpr Counter philox4x32(Counter counter, Key key) {
     key = {key[0] + kWeyl0, key[1] + kWeyl1};
   }
   return counter;
+}
+
+/// FNV-1a 64, as everywhere in the package: what a name contributes to a key.
+constexpr uint64_t hashName(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325ull;
+  for (char byte : name)
+    hash = (hash ^ uint8_t(byte)) * 0x100000001b3ull;
+  return hash;
 }
 
 /// Bits of the second word that a key keeps: 32 + 21 = 53 bits are exact in a double.

@@ -208,12 +208,12 @@ void LambOp::decompose(TrainBuilder &tb, SmallVectorImpl<Value> &results) {
 // The table
 //===----------------------------------------------------------------------===//
 
-static SmallVector<StringRef> momentNames(const OptimizerOptions &) {
-  return {"exp_avg", "exp_avg_sq"};
+static SmallVector<OptimizerState> moments(const OptimizerOptions &) {
+  return {{"exp_avg"}, {"exp_avg_sq", /*nonNegative=*/true}};
 }
-static SmallVector<StringRef> velocityName(const OptimizerOptions &options) {
-  return options.momentum != 0 ? SmallVector<StringRef>{"momentum_buffer"}
-                               : SmallVector<StringRef>();
+static SmallVector<OptimizerState> velocity(const OptimizerOptions &options) {
+  return options.momentum != 0 ? SmallVector<OptimizerState>{{"momentum_buffer"}}
+                               : SmallVector<OptimizerState>();
 }
 
 template <bool decoupled>
@@ -265,11 +265,11 @@ static SmallVector<Value> buildSgd(TrainBuilder &tb, const OptimizerOperands &in
 
 ArrayRef<OptimizerSpec> trainc::train::getOptimizers() {
   static constexpr OptimizerSpec table[] = {
-      {"adam", 1e-3, 0, 1e-8, momentNames, buildAdam<false>},
-      {"adamw", 1e-3, 1e-2, 1e-8, momentNames, buildAdam<true>},
-      {"adamw-hf", 1e-3, 0, 1e-6, momentNames, buildAdamWHf},
-      {"lamb", 1e-3, 0, 1e-6, momentNames, buildLamb},
-      {"sgd", 1e-3, 0, 0, velocityName, buildSgd},
+      {"adam", 1e-3, 0, 1e-8, moments, buildAdam<false>},
+      {"adamw", 1e-3, 1e-2, 1e-8, moments, buildAdam<true>},
+      {"adamw-hf", 1e-3, 0, 1e-6, moments, buildAdamWHf},
+      {"lamb", 1e-3, 0, 1e-6, moments, buildLamb},
+      {"sgd", 1e-3, 0, 0, velocity, buildSgd},
   };
   return table;
 }

@@ -105,13 +105,35 @@ LogicalResult IotaOp::verify() {
            << getRank(getResult()) << ", got " << int64_t(getAxis());
   return success();
 }
+LogicalResult BitcastOp::verify() {
+  unsigned from = getElementType(getOperand()).getIntOrFloatBitWidth();
+  unsigned to = getElementType(getResult()).getIntOrFloatBitWidth();
+  if (from != to || (from != 32 && from != 64))
+    return emitOpError("expected types of 32 or of 64 bits, got ")
+           << getElementType(getOperand()) << " and " << getElementType(getResult());
+  if (getDims(getOperand()) != getDims(getResult()))
+    return emitOpError("expected the operand's shape ")
+           << dimsToString(getDims(getOperand())) << ", got " << dimsToString(getDims(getResult()));
+  return success();
+}
+
+/// Of an op that draws random numbers.
+static LogicalResult verifyKey(Operation *op, Value key) {
+  if (getRank(key) != 0 || !getElementType(key).isInteger(64))
+    return op->emitOpError("expected the key to be tensor<i64>, got ") << key.getType();
+  return success();
+}
+LogicalResult RandomBitsOp::verify() {
+  if (!getElementType(getResult()).isInteger(32))
+    return emitOpError("expected a result of i32, got ") << getElementType(getResult());
+  return verifyKey(*this, getKey());
+}
 LogicalResult DropoutOp::verify() {
   double ratio = getRatio().convertToDouble();
   if (!(ratio >= 0 && ratio < 1))
     return emitOpError("expected a ratio in [0, 1), got ") << ratio;
-  auto key = cast<RankedTensorType>(getKey().getType());
-  if (key.getRank() != 0 || !key.getElementType().isInteger(64))
-    return emitOpError("expected the key to be tensor<i64>, got ") << key;
+  if (failed(verifyKey(*this, getKey())))
+    return failure();
   ArrayRef<int64_t> axes = getCoordinateAxes();
   if (axes.size() != getCoordinates().size())
     return emitOpError("expected an axis for each of ")

@@ -239,6 +239,16 @@ def Train_CastOp : Train_PointwiseOp<"cast", "scalar::cast(b, loc, x[0], getResu
   let hasCanonicalizeMethod = 1;
 }
 
+def Train_BitcastOp : Train_PointwiseOp<"bitcast", "scalar::bitcast(b, loc, x[0], getResult().getType())",
+    "detail::bitcast(x[0], getOperand().getType(), getResult().getType())", "", 1> {
+  let summary = "the same bits as another type of 32 or 64 bits (ONNX BitCast)";
+  let arguments = (ins Train_NumberTensor:$operand);
+  let results = (outs Train_NumberTensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{ bool isDifferentiable(unsigned) { return false; } }];
+}
+
 def Train_FullOp : Train_PointwiseOp<"full", "scalar::constant(b, loc, getValue(), i)", "detail::attrValue(getValue())", "", 0> {
   let summary = "tensor filled with one value";
   let description = [{`value` has the element type of the result. Example: `train.full 0.5 : f32 : tensor<8xf32>`.}];
@@ -269,6 +279,19 @@ def Train_RngKeyOp : Train_PointwiseOp<"rng_key", "scalar::rngKey(b, loc, x, get
                        Train_IntTensor:$rank, I64Attr:$node);
   let results = (outs Train_IntTensor:$result);
   let assemblyFormat = "$seed `,` $step `,` $microBatch `,` $rank attr-dict `:` type($result)";
+}
+def Train_RandomBitsOp : Train_PointwiseOp<"random_bits", "scalar::randomBits(b, loc, x[0], i)",
+    "detail::randomBits(x[0], i)", "", 30> {
+  let summary = "32 random bits for each element";
+  let description = [{
+    The word that `train.dropout` compares at the same coordinates.
+    Example: `train.random_bits %key : tensor<i64> -> tensor<4x8xi32>`.
+  }];
+  let arguments = (ins Train_IntTensor:$key);
+  let results = (outs Train_IntTensor:$result);
+  let assemblyFormat = "$key attr-dict `:` type($key) `->` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{ bool dependsOnIndex(int64_t) { return true; } }];
 }
 def Train_DropoutOp : Train_PointwiseOp<"dropout", [{scalar::dropout(
           b, loc, x[0], x[1], scalar::replaceCoordinates(b, loc, i, getCoordinateAxes(), x.drop_front(2)),

@@ -249,6 +249,9 @@ Value cast(OpBuilder &b, Location loc, Value x, Type type) {
     return arith::ExtSIOp::create(b, loc, target, x);
   return arith::TruncIOp::create(b, loc, target, x);
 }
+Value bitcast(OpBuilder &b, Location loc, Value x, Type type) {
+  return arith::BitcastOp::create(b, loc, sameShape(x.getType(), getElementTypeOrSelf(type)), x);
+}
 Value constant(OpBuilder &b, Location loc, TypedAttr value, ValueRange index) {
   for (Value i : index)
     if (auto vector = dyn_cast<VectorType>(i.getType()))
@@ -393,8 +396,8 @@ static Value randomOfRow(OpBuilder &b, Location loc, Value key, ValueRange index
   return vector::ShuffleOp::create(b, loc, low, high, all);
 }
 
-static Value randomOfElement(OpBuilder &b, Location loc, Value x, Value key, ValueRange index) {
-  Type word = sameShape(x.getType(), b.getI32Type());
+static Value randomOfElement(OpBuilder &b, Location loc, Value key, ValueRange index) {
+  Type word = sameShape(key.getType(), b.getI32Type());
   Value inner = intConstant(b, loc, word, 0);
   if (!index.empty())
     inner = arith::IndexCastOp::create(b, loc, word, index.back());
@@ -425,13 +428,16 @@ SmallVector<Value> replaceCoordinates(OpBuilder &b, Location loc, ValueRange ind
   return replaced;
 }
 
+Value randomBits(OpBuilder &b, Location loc, Value key, ValueRange index) {
+  Value random = randomOfRow(b, loc, key, index);
+  return random ? random : randomOfElement(b, loc, key, index);
+}
+
 Value dropout(OpBuilder &b, Location loc, Value x, Value key, ValueRange index, double ratio) {
   if (ratio == 0)
     return x;
   Type word = sameShape(x.getType(), b.getI32Type());
-  Value random = randomOfRow(b, loc, key, index);
-  if (!random)
-    random = randomOfElement(b, loc, x, key, index);
+  Value random = randomBits(b, loc, key, index);
   double threshold = std::min(std::ceil(ratio * 4294967296.0), 4294967295.0);
   Value keep = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, random,
                                      intConstant(b, loc, word, uint32_t(threshold)));

@@ -42,6 +42,9 @@ Value cast(OpBuilder &b, Location loc, Value x, mlir::Type type);
 Value constant(OpBuilder &b, Location loc, mlir::TypedAttr value, ValueRange index);
 Value iota(OpBuilder &b, Location loc, Value coordinate, mlir::Type type);
 Value rngKey(OpBuilder &b, Location loc, ValueRange words, int64_t node);
+/// The same bits as the element type of the tensor type `type`.
+Value bitcast(OpBuilder &b, Location loc, Value x, mlir::Type type);
+Value randomBits(OpBuilder &b, Location loc, Value key, ValueRange index);
 Value dropout(OpBuilder &b, Location loc, Value x, Value key, ValueRange index, double ratio);
 /// `index` with the integers `coordinates` in place of the coordinates along `axes`.
 llvm::SmallVector<Value> replaceCoordinates(OpBuilder &b, Location loc, ValueRange index,

@@ -44,6 +44,8 @@ struct GraphOptions {
   bool nesterov = false;
   bool biasCorrection = true;
   bool clip = false;
+  /// fp32 bf16 int8; "": as the parameters.
+  std::string optimizerState;
 };
 
 struct ScheduleOptions {

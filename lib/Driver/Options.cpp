@@ -225,6 +225,10 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   app.add_option("--momentum", options.graph.momentum, "of sgd (default 0)")
       ->check(number(/*zero=*/true));
   app.add_flag("--nesterov", options.graph.nesterov, "Nesterov momentum (sgd)");
+  app.add_option("--optimizer-state", options.graph.optimizerState,
+                 "fp32|bf16|int8: what the optimizer's averages are stored in (default: as the "
+                 "parameters)")
+      ->check(CLI::IsMember({"fp32", "bf16", "int8"}));
   app.add_option("--clip-norm", options.clipNorm, "clip the global gradient norm")
       ->check(number(/*zero=*/false));
   app.add_option("--no-decay", options.noDecay, "REGEX of parameters without weight decay");
@@ -314,8 +318,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   // Options of the interface that this version lacks: refused by name, and not in the help.
   std::string refused;
   for (const char *name :
-       {"--fetch", "--offload", "--optimizer-state", "--attention-dropout", "--lora", "--quantize",
-        "--fuse-lora", "--no-fuse-lora", "--tune", "--tuning-file", "--cache-dir"}) {
+       {"--fetch", "--offload", "--attention-dropout", "--lora", "--quantize", "--fuse-lora",
+        "--no-fuse-lora", "--tune", "--tuning-file", "--cache-dir"}) {
     auto note = [&refused, name](const std::vector<std::string> &) {
       refused = name;
       return true;
@@ -325,8 +329,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   // --inference has no loss and no optimizer.
   for (const char *name :
        {"--loss", "--optimizer", "--lr", "--betas", "--eps", "--weight-decay", "--momentum",
-        "--nesterov", "--clip-norm", "--no-decay", "--lr-scale", "--accumulate", "--trainable",
-        "--freeze", "--recompute", "--memory-budget"})
+        "--nesterov", "--optimizer-state", "--clip-norm", "--no-decay", "--lr-scale",
+        "--accumulate", "--trainable", "--freeze", "--recompute", "--memory-budget"})
     app.get_option("--inference")->excludes(app.get_option(name));
   try {
     app.parse(argc, argv);

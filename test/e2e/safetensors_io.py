@@ -14,6 +14,8 @@ DTYPES = {
     "F16": np.float16,
     "I64": np.int64,
     "I32": np.int32,
+    "I8": np.int8,
+    "BF16": np.uint16,  # bits
     "U8": np.uint8,
     "BOOL": np.bool_,
 }

@@ -12,14 +12,6 @@ using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
 
-/// FNV-1a 64, as everywhere in the package.
-static uint64_t hashName(StringRef name) {
-  uint64_t hash = 0xcbf29ce484222325ull;
-  for (unsigned char byte : name)
-    hash = (hash ^ byte) * 0x100000001b3ull;
-  return hash;
-}
-
 /// The name that random numbers are keyed on.
 static StringRef nodeName(NodeContext &c) {
   if (auto loc = dyn_cast<NameLoc>(c.op.getLoc()))
@@ -71,7 +63,7 @@ Value applyDropout(NodeContext &c, Value x, const DropoutForm &form, int64_t mas
   auto key = train::RngKeyOp::create(
       tb.b(), tb.loc(), train::getTensorType({}, tb.b().getI64Type()), c.state.rngArgument(0),
       c.state.rngArgument(1), c.state.rngArgument(2), c.state.rngArgument(3),
-      tb.b().getI64IntegerAttr(int64_t(hashName(nodeName(c)))));
+      tb.b().getI64IntegerAttr(int64_t(train::philox::hashName(nodeName(c)))));
   FloatAttr rate = tb.b().getF64FloatAttr(form.ratio);
   if (c.used(maskOutput)) {
     // The same key and coordinates on ones: what is kept is not zero.
@@ -160,7 +152,7 @@ static LogicalResult randomNumbers(NodeContext &c) {
   double seed = c.attr("seed", 0.0), low = c.attr("low", 0.0);
   double scale = normal ? c.attr("scale", 1.0) : c.attr("high", 1.0) - low;
   double offset = normal ? c.attr("mean", 0.0) : low;
-  uint64_t key = hashName(c.rawAttr("seed") ? StringRef() : nodeName(c));
+  uint64_t key = train::philox::hashName(c.rawAttr("seed") ? StringRef() : nodeName(c));
   std::vector<APFloat> values;
   auto semantics = &cast<FloatType>(element).getFloatSemantics();
   for (double number : drawNumbers(count, normal, key, llvm::bit_cast<uint64_t>(seed))) {

@@ -99,7 +99,7 @@ private:
         if (!target)
           return function.emitError("result ") << index << " updates an unknown argument";
         if (target != value)
-          updates.push_back({value, target});
+          updates.push_back({computedValue(value), target});
         continue;
       }
       plan::Space space = role == "gradient" ? plan::Space::gradient : plan::Space::output;
@@ -110,6 +110,12 @@ private:
         wanted[value] = buffer;
     }
     return success();
+  }
+  /// What a kernel has computed, where `value` is that in another shape.
+  static Value computedValue(Value value) {
+    auto reshape = value.getDefiningOp<ReshapeOp>();
+    return reshape && reshape.getOperand().getDefiningOp<train::FusionOp>() ? reshape.getOperand()
+                                                                            : value;
   }
   /// Whether the op that makes `value` can write it anywhere.
   bool canOwn(Value value) {

@@ -3,7 +3,8 @@
 
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
 
-#include "dialects/Train/Optimizer.h"
+#include "dialects/Train/Philox.h"
+#include "dialects/Train/StateStorage.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 
 using namespace mlir;
@@ -22,6 +23,7 @@ struct Trained {
   Value parameter, gradient;
   Location loc;
   double lrScale, decayScale;
+  StateStorage storage;
 };
 
 struct AttachOptimizerPass : trainc::impl::AttachOptimizerPassBase<AttachOptimizerPass> {
@@ -39,7 +41,12 @@ struct AttachOptimizerPass : trainc::impl::AttachOptimizerPassBase<AttachOptimiz
                                  : "expected the function @gradients: run autodiff first");
       return signalPassFailure();
     }
-    build(module, gradients, *spec, options);
+    std::optional<StateFormat> format = parseStateFormat(stateFormat);
+    if (!format) {
+      module.emitError("expected fp32, bf16 or int8 for the state, got '") << stateFormat << "'";
+      return signalPassFailure();
+    }
+    build(module, gradients, *spec, options, *format);
   }
 
 private:
@@ -79,14 +86,17 @@ private:
   }
 
   void build(ModuleOp module, func::FuncOp gradients, const OptimizerSpec &spec,
-             const OptimizerOptions &options) {
+             const OptimizerOptions &options, StateFormat format) {
     MLIRContext *context = module.getContext();
     Builder b(context);
     Location loc = gradients.getLoc();
     StepBuilder step(module, "update", loc);
+    SmallVector<OptimizerState> states = spec.states(options);
+    if (states.empty())
+      format = StateFormat::Parameter;
 
     // Arguments in the order of the documentation: parameters, gradients, state, hyper-parameters.
-    SmallVector<Trained> trained;
+    std::vector<Trained> trained;
     for (unsigned i = 0; i < gradients.getNumArguments(); ++i) {
       StringRef name = getArgName(gradients, i);
       if (!gradients.getArgAttr(i, kTrainableAttr) || !isUsed(gradients, name))
@@ -94,41 +104,77 @@ private:
       Location argumentLoc = NameLoc::get(b.getStringAttr(name + "/update"), loc);
       trained.push_back({name.str(), step.argumentLike(gradients, i), Value(), argumentLoc,
                          scaleOf(gradients, i, kLrScaleAttr),
-                         scaleOf(gradients, i, kDecayScaleAttr)});
+                         scaleOf(gradients, i, kDecayScaleAttr),
+                         StateStorage(format, gradients.getArgumentTypes()[i])});
     }
     for (Trained &one : trained)
       one.gradient = step.argument("gradient", one.name, one.parameter.getType(), one.loc);
-    SmallVector<StringRef> stateNames = spec.stateNames(options);
-    SmallVector<SmallVector<Value>> states;
-    for (Trained &one : trained)
-      for (StringRef name : stateNames)
-        step.argument("state", (one.name + "/" + name).str(), one.parameter.getType(), one.loc);
+    auto partName = [](const Trained &one, const OptimizerState &state,
+                       const StateStorage::Part &part) {
+      return (one.name + "/" + state.name + part.suffix).str();
+    };
+    SmallVector<SmallVector<SmallVector<Value>>> stored;
+    for (Trained &one : trained) {
+      auto &ofParameter = stored.emplace_back();
+      for (const OptimizerState &state : states) {
+        auto &ofState = ofParameter.emplace_back();
+        for (const StateStorage::Part &part : one.storage.getParts())
+          ofState.push_back(step.argument("state", partName(one, state, part), part.type, one.loc));
+      }
+    }
     Type f32 = getTensorType({}, b.getF32Type()), i64 = getTensorType({}, b.getI64Type());
     Value lr = step.argument("hyper", "lr", f32, loc);
     Value weightDecay = step.argument("hyper", "weight_decay", f32, loc);
     Value stepNumber = step.argument("hyper", "step", i64, loc);
+    Value seed;
+    if (llvm::any_of(trained, [](const Trained &one) { return one.storage.isRounded(); }))
+      seed = step.argument("hyper", "seed", i64, loc);
+    for (Trained &one : trained) {
+      TrainBuilder tb = step.at(one.loc);
+      one.gradient = one.storage.arrange(tb, one.gradient);
+    }
     if (clip)
       clipGradients(step, trained, step.argument("hyper", "clip_norm", f32, loc),
                     NameLoc::get(b.getStringAttr("clip_norm"), loc));
 
     SmallVector<SmallVector<Value>> updates;
-    for (Trained &one : trained) {
+    for (auto [one, old] : llvm::zip_equal(trained, stored)) {
       TrainBuilder tb = step.at(one.loc);
-      OptimizerOperands operands{one.parameter, one.gradient, {}, Value(), Value(), stepNumber};
-      for (StringRef name : stateNames)
-        operands.state.push_back(step.argument("state", (one.name + "/" + name).str(),
-                                               one.parameter.getType(), one.loc));
+      const StateStorage &storage = one.storage;
+      OptimizerOperands operands{
+          storage.arrange(tb, one.parameter), one.gradient, {}, Value(), Value(), stepNumber};
+      for (auto [state, parts] : llvm::zip_equal(states, old))
+        operands.state.push_back(storage.load(tb, parts, state));
       operands.lr = tb.mul(lr, tb.scalarLike(lr, one.lrScale));
       operands.weightDecay = tb.mul(weightDecay, tb.scalarLike(weightDecay, one.decayScale));
       updates.push_back(spec.build(tb, operands, options));
     }
-    for (auto [one, values] : llvm::zip_equal(trained, updates))
-      step.update("parameter", one.name, values[0]);
-    for (auto [one, values] : llvm::zip_equal(trained, updates))
-      for (auto [name, value] : llvm::zip_equal(stateNames, ArrayRef(values).drop_front()))
-        step.update("state", (one.name + "/" + name).str(), value);
+    for (auto [one, values] : llvm::zip_equal(trained, updates)) {
+      TrainBuilder tb = step.at(one.loc);
+      step.update("parameter", one.name, one.storage.restore(tb, values[0]));
+    }
+    for (auto [one, values] : llvm::zip_equal(trained, updates)) {
+      TrainBuilder tb = step.at(one.loc);
+      Value bits;
+      if (one.storage.isRounded())
+        bits = one.storage.drawBits(tb, roundingKey(tb, seed, stepNumber, one.name));
+      for (auto [number, state] : llvm::enumerate(states)) {
+        SmallVector<Value> parts =
+            one.storage.store(tb, values[1 + number], state, bits, unsigned(number));
+        for (auto [part, value] : llvm::zip_equal(one.storage.getParts(), parts))
+          step.update("state", partName(one, state, part), value);
+      }
+    }
     func::FuncOp update = step.finish();
     update->setAttr("train.optimizer", b.getStringAttr(spec.name));
+  }
+
+  /// The same on every rank: they round alike. No node of the graph has this name.
+  static Value roundingKey(TrainBuilder &tb, Value seed, Value step, StringRef parameter) {
+    Value zero = tb.scalarLike(seed, 0);
+    uint64_t node = philox::hashName((parameter + "/state").str());
+    return RngKeyOp::create(tb.b(), tb.loc(), seed.getType(), seed, step, zero, zero,
+                            tb.b().getI64IntegerAttr(int64_t(node)));
   }
 
   /// Whether the loss depends on the parameter.

@@ -14,6 +14,10 @@ def AttachOptimizerPass : Pass<"attach-optimizer", "::mlir::ModuleOp"> {
     PyTorch's formulas. `train.lr_scale` and `train.decay_scale` of a parameter multiply `lr` and
     `weight_decay`. Parameters whose gradient is `train.unused` are left out.
 
+    With `state` the formulas load the state before they begin and store it behind (`dialects/Train/StateStorage.h`):
+    of int8, `NAME/exp_avg` holds codes in blocks [blocks, block] and `NAME/exp_avg.absmax` the scales f32 [blocks].
+    bf16 and int8 are rounded stochastically, with the hyper-parameter `seed`.
+
     With `clip`, gradients are scaled by min(1, clip_norm / (norm + 1e-6)) first, where norm is that of all
     gradients together (torch.nn.utils.clip_grad_norm_).
 
@@ -42,6 +46,8 @@ def AttachOptimizerPass : Pass<"attach-optimizer", "::mlir::ModuleOp"> {
     Option<"nesterov", "nesterov", "bool", "false", "Nesterov's form of momentum">,
     Option<"biasCorrection", "bias-correction", "bool", "true",
            "off: averages are used as they are (adamw-hf)">,
+    Option<"stateFormat", "state", "std::string", "\"\"",
+           "what optimizer state is stored in: fp32, bf16 or int8; empty: the parameter's own type">,
     Option<"clip", "clip", "bool", "false",
            "clip the norm of all gradients together to the hyper-parameter clip_norm">,
   ];

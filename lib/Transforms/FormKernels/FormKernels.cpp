@@ -683,7 +683,14 @@ private:
         continue;
       Value target = arguments.lookup({text(function.getResultAttr(index, kUpdatesAttr)),
                                        text(function.getResultAttr(index, kNameAttr))});
-      int updater = groupOfValue(value);
+      // A view of the new value is none that computes it.
+      Value computed = value;
+      while (Operation *def = computed.getDefiningOp()) {
+        if (getFusionRole(def) != FusionRole::View || def->getNumOperands() != 1)
+          break;
+        computed = def->getOperand(0);
+      }
+      int updater = groupOfValue(computed);
       if (!target || updater < 0)
         continue;
       forEachReadingGroup(map, target, [&](int reader) {
@@ -696,7 +703,9 @@ private:
       bool onlyUpdates = llvm::all_of(groups[updater].members, [&](Operation *op) {
         return llvm::all_of(op->getUsers(), [&](Operation *user) {
           auto it = groupOf.find(user);
-          return user == terminator || (it != groupOf.end() && it->second == updater);
+          return user == terminator || (it != groupOf.end() && it->second == updater) ||
+                 (op == computed.getDefiningOp() && user->getNumResults() == 1 &&
+                  user->getResult(0) == value);
         });
       });
       if (onlyUpdates)

@@ -5,6 +5,7 @@
 #include "lib/Transforms/FormSteps/FormSteps.h"
 
 #include "lib/Transforms/FormSteps/LossScale.h"
+#include "lib/Transforms/Support/HoistReshape.h"
 #include "trainc/Location.h"
 
 using namespace mlir;
@@ -47,6 +48,11 @@ public:
   /// `updated`, or `old` where this step is left out.
   Value select(Value old, Value updated) {
     TrainBuilder tb = step.at(updated.getLoc());
+    // In the shape that it was computed in, and so in the same kernel.
+    if (auto reshape = updated.getDefiningOp<ReshapeOp>()) {
+      Value inner = reshape.getOperand();
+      return tb.reshape(select(tb.reshape(old, getDims(inner)), inner), getDims(old));
+    }
     Value condition = skip ? skip : getFlag();
     return tb.select(tb.splat(condition, old), old, updated);
   }
@@ -238,6 +244,17 @@ private:
     update.erase();
   }
 
+  /// Where updates are computed in another shape than the gradient's.
+  static void hoistReshapes(Value gradient) {
+    for (Operation *user : llvm::make_early_inc_range(gradient.getUsers()))
+      if (auto reshape = dyn_cast<ReshapeOp>(user)) {
+        OpBuilder builder(reshape);
+        TrainBuilder tb(builder, reshape.getLoc());
+        reshape.replaceAllUsesWith(hoistReshape(tb, gradient, getDims(reshape.getResult())));
+        reshape.erase();
+      }
+  }
+
   /// The body of `update` and its results, guarded. `mapping` has the gradients.
   void addUpdates(StepBuilder &step, Guard &guard, func::FuncOp update, IRMapping mapping,
                   std::optional<LossScale> &scale) {
@@ -251,6 +268,9 @@ private:
     if (scale && scale->getOverflow())
       guard.skipWhere(scale->getOverflow());
     SmallVector<Value> updated = step.inlineBody(update, mapping);
+    for (unsigned i = 0; i < update.getNumArguments(); ++i)
+      if (getArgRole(update, i) == "gradient")
+        hoistReshapes(mapping.lookup(update.getArgument(i)));
     for (unsigned i = 0; i < update.getNumResults(); ++i) {
       StringRef role = cast<StringAttr>(update.getResultAttr(i, kUpdatesAttr)).getValue();
       StringRef name = getResultName(update, i);

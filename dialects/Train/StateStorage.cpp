@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Loading and storing optimizer state in narrow types, in ops that fuse with the update.
+
+#include "dialects/Train/StateStorage.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace trainc::train;
+
+/// Parameters with fewer elements keep f32: they take next to nothing, and biases and the scales of
+/// norms matter more than others.
+static constexpr int64_t kFewElements = 4096;
+/// Elements that share a scale: the largest divisor of the parameter's size between these, or the
+/// largest, with a last block that is not full.
+static constexpr int64_t kLargestBlock = 256, kSmallestBlock = 64;
+/// The largest codes.
+static constexpr double kSigned = 127, kUnsigned = 255;
+
+std::optional<StateFormat> trainc::train::parseStateFormat(StringRef name) {
+  return llvm::StringSwitch<std::optional<StateFormat>>(name)
+      .Case("", StateFormat::Parameter)
+      .Case("fp32", StateFormat::F32)
+      .Case("bf16", StateFormat::BF16)
+      .Case("int8", StateFormat::Int8)
+      .Default(std::nullopt);
+}
+
+static int64_t chooseBlock(int64_t elements) {
+  for (int64_t block = kLargestBlock; block >= kSmallestBlock; --block)
+    if (elements % block == 0)
+      return block;
+  return kLargestBlock;
+}
+
+StateStorage::StateStorage(StateFormat format, Type parameter)
+    : format(format), parameterDims(getDims(parameter)), dims(parameterDims) {
+  MLIRContext *context = parameter.getContext();
+  std::optional<int64_t> known = getNumElements(parameter).getConstant();
+  elements = padded = known.value_or(0);
+  if (format == StateFormat::Int8 && elements < kFewElements)
+    this->format = StateFormat::F32;
+  Type f32 = Float32Type::get(context);
+  switch (this->format) {
+  case StateFormat::Parameter:
+    parts = {{"", parameter}};
+    break;
+  case StateFormat::F32:
+    parts = {{"", getElementTypeOrSelf(parameter).isF64() ? parameter
+                                                          : withElementType(parameter, f32)}};
+    break;
+  case StateFormat::BF16:
+    parts = {{"", withElementType(parameter, BFloat16Type::get(context))}};
+    break;
+  case StateFormat::Int8: {
+    int64_t block = chooseBlock(elements);
+    padded = llvm::alignTo(elements, block);
+    dims = {DimAttr::constant(context, padded / block), DimAttr::constant(context, block)};
+    parts = {{"", getTensorType(dims, IntegerType::get(context, 8))},
+             {".absmax", getTensorType({dims[0]}, f32)}};
+    break;
+  }
+  }
+}
+
+Value StateStorage::arrange(TrainBuilder &tb, Value x) const {
+  if (padded != elements)
+    x = tb.pad(tb.reshape(x, {tb.dimAttr(elements)}), 0, {tb.dimAttr(0)}, {tb.dimAttr(padded)});
+  return tb.reshape(x, dims);
+}
+
+Value StateStorage::restore(TrainBuilder &tb, Value x) const {
+  if (padded != elements)
+    x = tb.slice(tb.reshape(x, {tb.dimAttr(padded)}), {tb.dimAttr(0)}, {tb.dimAttr(elements)});
+  return tb.reshape(x, parameterDims);
+}
+
+Value StateStorage::drawBits(TrainBuilder &tb, Value key) const {
+  return RandomBitsOp::create(tb.b(), tb.loc(), getTensorType(dims, tb.b().getI32Type()), key);
+}
+
+Value StateStorage::half(TrainBuilder &tb, Value bits, unsigned number) const {
+  assert(number < 2 && "a word has two halves");
+  // An arithmetic shift; what it leaves above is cut off.
+  if (number == 1)
+    bits = tb.div(tb.logicalAnd(bits, tb.scalarLike(bits, -65536)), tb.scalarLike(bits, 65536));
+  return tb.logicalAnd(bits, tb.scalarLike(bits, 65535));
+}
+
+//===----------------------------------------------------------------------===//
+// bf16
+//===----------------------------------------------------------------------===//
+
+/// Adds the random bits to those that are cut off.
+static Value roundToBF16(TrainBuilder &tb, Value x, Value random) {
+  Type i32 = tb.b().getI32Type();
+  auto bitcast = [&](Value value, Type element) -> Value {
+    return BitcastOp::create(tb.b(), tb.loc(), withElementType(value.getType(), element), value);
+  };
+  Value bits = tb.add(bitcast(x, i32), random);
+  Value cut = bitcast(tb.logicalAnd(bits, tb.scalarLike(bits, -65536)), tb.b().getF32Type());
+  // The sum could make a number of a NaN.
+  return tb.cast(tb.select(tb.isNan(x), x, cut), tb.b().getBF16Type());
+}
+
+//===----------------------------------------------------------------------===//
+// 8 bits
+//===----------------------------------------------------------------------===//
+
+/// The largest code whose number is at most `x`, a multiple of the smallest number above zero, and
+/// perhaps the next one, so that the mean is x.
+static Value roundToCode(TrainBuilder &tb, Value x, Value random, bool nonNegative) {
+  auto number = [&](Value code) {
+    Value square = tb.mul(code, code);
+    return nonNegative ? tb.mul(square, square) : square;
+  };
+  Value one = tb.scalarLike(x, 1), zero = tb.scalarLike(x, 0), root = tb.sqrt(x);
+  Value code = tb.floor(nonNegative ? tb.sqrt(root) : root);
+  Value next = tb.add(code, one), below = number(code);
+  Value fraction = tb.div(tb.sub(x, below), tb.sub(number(next), below));
+  Value uniform = tb.mul(tb.cast(random, x.getType()), tb.scalarLike(x, 0x1p-16));
+  code = tb.select(tb.compare("lt", uniform, fraction), next, code);
+  if (nonNegative)
+    code = tb.select(tb.compare("gt", x, zero), tb.max(code, one), code);
+  return code;
+}
+
+Value StateStorage::load(TrainBuilder &tb, ValueRange stored, const OptimizerState &state) const {
+  if (format == StateFormat::BF16)
+    return tb.cast(stored[0], tb.b().getF32Type());
+  if (format != StateFormat::Int8)
+    return stored[0];
+  Value code = tb.cast(stored[0], tb.b().getF32Type()), scale = stored[1];
+  double largest = state.nonNegative ? std::pow(kUnsigned, 4) : std::pow(kSigned, 2);
+  scale = tb.broadcast(tb.mul(scale, tb.scalarLike(scale, 1 / largest)), dims, {0});
+  if (!state.nonNegative)
+    return tb.mul(tb.mul(code, tb.abs(code)), scale);
+  code = tb.add(code, tb.scalarLike(code, 128));
+  Value square = tb.mul(code, code);
+  return tb.mul(tb.mul(square, square), scale);
+}
+
+SmallVector<Value> StateStorage::store(TrainBuilder &tb, Value x, const OptimizerState &state,
+                                       Value bits, unsigned number) const {
+  if (!isRounded())
+    return {tb.cast(x, parts[0].type)};
+  x = tb.cast(x, tb.b().getF32Type());
+  Value random = half(tb, bits, number);
+  if (format == StateFormat::BF16)
+    return {roundToBF16(tb, x, random)};
+  Value magnitude = tb.abs(x), largest = tb.reduce(ReduceKind::max, magnitude, {1});
+  Value zero = tb.scalarLike(largest, 0);
+  // A block of zeros; one with a NaN has it as its scale.
+  Value divisor = tb.select(tb.compare("gt", largest, zero), largest, tb.scalarLike(largest, 1));
+  double top = state.nonNegative ? std::pow(kUnsigned, 4) : std::pow(kSigned, 2);
+  Value scaled = tb.mul(tb.div(magnitude, tb.broadcast(divisor, dims, {0})), tb.scalarLike(x, top));
+  Value code = roundToCode(tb, scaled, random, state.nonNegative);
+  if (state.nonNegative)
+    code = tb.sub(code, tb.scalarLike(code, 128));
+  else
+    code = tb.select(tb.compare("lt", x, tb.scalarLike(x, 0)), tb.neg(code), code);
+  return {tb.cast(code, tb.b().getI8Type()), largest};
+}

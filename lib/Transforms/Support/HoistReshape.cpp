@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Rebuilds a tree of formulas in another shape.
+
+#include "lib/Transforms/Support/HoistReshape.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+/// Formulas in a row that are moved, at most, and what one may cost: those with other readers are
+/// computed twice.
+static constexpr unsigned kMostSteps = 4, kLargestCost = 1;
+
+/// Whether the op computes each element from those at its place, whatever its coordinates.
+static bool isMovable(Operation *def) {
+  auto pointwise = dyn_cast_or_null<PointwiseOpInterface>(def);
+  auto cost = dyn_cast_or_null<CostOpInterface>(def);
+  if (!pointwise || !cost || cost.getElementCost() > kLargestCost)
+    return false;
+  for (int64_t axis = 0; axis < getRank(def->getResult(0)); ++axis)
+    if (pointwise.dependsOnIndex(axis))
+      return false;
+  return true;
+}
+
+static Value hoist(TrainBuilder &tb, Value value, ArrayRef<DimAttr> dims, unsigned steps) {
+  Operation *def = value.getDefiningOp();
+  // One number for all elements.
+  if (auto broadcast = dyn_cast_or_null<BroadcastOp>(def))
+    if (getRank(broadcast.getOperand()) == 0)
+      return tb.broadcast(broadcast.getOperand(), dims, {});
+  if (getRank(value) == 0 || steps == 0 || !isMovable(def))
+    return tb.reshape(value, dims);
+  IRMapping mapping;
+  for (Value operand : def->getOperands())
+    if (getRank(operand) > 0)
+      mapping.map(operand, hoist(tb, operand, dims, steps - 1));
+  Operation *clone = tb.b().clone(*def, mapping);
+  clone->getResult(0).setType(getTensorType(dims, getElementType(value)));
+  return clone->getResult(0);
+}
+
+Value trainc::hoistReshape(TrainBuilder &tb, Value value, ArrayRef<DimAttr> dims) {
+  return hoist(tb, value, dims, kMostSteps);
+}

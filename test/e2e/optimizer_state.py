@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Optimizer state in 8 and 16 bits against NumPy: `optimizer_state.py TRAINC TRAINC_RUN [TARGET]`.
+
+Twenty steps of every optimizer with parameters of one dimension, of two, of blocks that are not full
+and of too few elements, and with gradients over nine decades. NumPy keeps the same state: the same
+random bits, so the same codes but where rounding of the last bit decides. The loss is the sum of
+products of parameters and data, so that the data of a step are its gradients.
+
+Then the storage: what a code stands for against what was stored, the mean of what is stored, and the
+bytes that it takes.
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+import mini_onnx
+import safetensors_io
+
+# 8192 = 32 * 256, 9600 = 40 * 240, 4099 is a prime number, 100 is few.
+SHAPES = {"w": (64, 128), "v": (96, 100), "p": (4099,), "few": (100,)}
+STEPS, SEED, LR, DECAY = 20, 7, 1e-2, 0.1
+OPTIMIZERS = {
+    "adamw": [],
+    "adam": ["--eps", "1e-6"],
+    "adamw-hf": [],
+    "lamb": [],
+    "sgd": ["--momentum", "0.9", "--nesterov"],
+}
+f32 = np.float32
+
+
+def philox(counter, key):
+    """Philox4x32-10 of arrays of words (Salmon et al. 2011)."""
+    counter = [np.asarray(c, np.uint64) for c in counter]
+    low = np.uint64(0xFFFFFFFF)
+    key = [np.uint64(k) for k in key]
+    for _ in range(10):
+        p0, p1 = counter[0] * np.uint64(0xD2511F53), counter[2] * np.uint64(0xCD9E8D57)
+        half = np.uint64(32)
+        counter = [p1 >> half ^ counter[1] ^ key[0], p1 & low, p0 >> half ^ counter[3] ^ key[1], p0 & low]
+        key = [key[0] + np.uint64(0x9E3779B9) & low, key[1] + np.uint64(0xBB67AE85) & low]
+    return counter
+
+
+def random_words(name, step, shape):
+    """32 bits for each element: of seed, step, the parameter's name and the coordinates."""
+    node = 0xCBF29CE484222325
+    for byte in f"{name}/state".encode():
+        node = (node ^ byte) * 0x100000001B3 % 2**64
+    words = philox([step, 0, 0, node % 2**32], [(SEED ^ node >> 32) % 2**32, 0])
+    key = [int(words[0]), int(words[1]) & 0x1FFFFF]
+    inner = np.broadcast_to(np.arange(shape[-1]), shape)
+    outer = np.broadcast_to(np.arange(shape[0])[:, None], shape) if len(shape) == 2 else 0 * inner
+    words = philox([inner // 4, outer, 0 * inner, 0 * inner], key)
+    return np.choose(inner % 4, words)
+
+
+def blocks_of(count):
+    """Length of a block, and how many there are."""
+    length = next((n for n in range(256, 63, -1) if count % n == 0), 256)
+    return length, -(-count // length)
+
+
+class Store:
+    """State of one parameter as it is stored, and as it is computed with."""
+
+    def __init__(self, form, name, shape):
+        few = form == "int8" and np.prod(shape) < 4096
+        self.form, self.name, self.shape = "fp32" if few else form, name, shape
+        self.count = int(np.prod(shape))
+        self.parts, self.value = {}, {}
+
+    def get(self, state):
+        return self.value.get(state, np.zeros(self.shape, f32))
+
+    def put(self, state, x, number, step):
+        if self.form == "fp32":
+            self.value[state] = self.parts[state] = x
+        elif self.form == "bf16":
+            random = random_words(self.name, step, self.shape) >> np.uint64(16 * number)
+            bits = x.view(np.uint32) + (random & np.uint64(0xFFFF)).astype(np.uint32)
+            self.parts[state] = (bits >> np.uint32(16)).astype(np.uint16)
+            self.value[state] = (bits & np.uint32(0xFFFF0000)).view(f32)
+        else:
+            self.put_codes(state, x, number, step)
+
+    def put_codes(self, state, x, number, step):
+        length, rows = blocks_of(self.count)
+        x = np.pad(x.reshape(-1), (0, rows * length - self.count)).reshape(rows, length)
+        largest, power = np.abs(x).max(1), 4 if state == "exp_avg_sq" else 2
+        top = f32(255**4 if power == 4 else 127**2)
+        random = random_words(self.name, step, x.shape) >> np.uint64(16 * number)
+        uniform = (random & np.uint64(0xFFFF)).astype(f32) * f32(2**-16)
+        scaled = np.abs(x) / np.where(largest > 0, largest, f32(1))[:, None] * top
+        code = np.floor(np.sqrt(np.sqrt(scaled)) if power == 4 else np.sqrt(scaled))
+        below, above = code**power, (code + f32(1)) ** power
+        code = np.where(uniform < (scaled - below) / (above - below), code + f32(1), code)
+        if power == 4:
+            code = np.where(scaled > 0, np.maximum(code, 1), code)
+        self.parts[state] = (code - 128 if power == 4 else np.copysign(code, x)).astype(np.int8)
+        self.parts[state + ".absmax"] = largest
+        value = code**power * (largest * (f32(1) / top))[:, None] * (1 if power == 4 else np.sign(x))
+        self.value[state] = value.reshape(-1)[: self.count].reshape(self.shape).astype(f32)
+
+
+def moments(store, g, step):
+    m, v = store.get("exp_avg"), store.get("exp_avg_sq")
+    m = m + (g - m) * f32(1 - 0.9)
+    v = v * f32(0.999) + f32(1 - 0.999) * g * g
+    store.put("exp_avg", m, 0, step)
+    store.put("exp_avg_sq", v, 1, step)
+    return m, v
+
+
+def update(kind, store, p, g, step):
+    """PyTorch's formulas (LAMB: You et al. 2020, algorithm 2): the new parameter."""
+    first, second = 1 - 0.9**step, 1 - 0.999**step
+    if kind == "sgd":
+        g = g + f32(DECAY) * p
+        buffer = g if step == 1 else store.get("momentum_buffer") * f32(0.9) + g
+        store.put("momentum_buffer", buffer, 0, step)
+        return p - f32(LR) * (g + buffer * f32(0.9))
+    if kind == "lamb":
+        m, v = moments(store, g, step)
+        u = m / f32(first) / (np.sqrt(v / f32(second)) + f32(1e-6)) + f32(DECAY) * p
+        norms = np.linalg.norm(p.astype(float)), np.linalg.norm(u.astype(float))
+        return p - f32(LR * (norms[0] / norms[1] if min(norms) > 0 else 1)) * u
+    if kind == "adamw-hf":
+        m, v = moments(store, g, step)
+        p = p - f32(LR * second**0.5 / first) * m / (np.sqrt(v) + f32(1e-6))
+        return p - f32(LR * DECAY) * p
+    if kind == "adam":
+        g = g + f32(DECAY) * p
+    else:
+        p = p * f32(1 - LR * DECAY)
+    m, v = moments(store, g, step)
+    epsilon = f32(1e-6 if kind == "adam" else 1e-8)
+    return p - f32(LR / first) * m / (np.sqrt(v) / f32(second**0.5) + epsilon)
+
+
+class Bench:
+    """The model in a scratch folder, its data, and what it begins with."""
+
+    def __init__(self, trainc, trainc_run, target, scratch):
+        self.trainc, self.trainc_run, self.target = trainc, trainc_run, target
+        self.base = pathlib.Path(scratch)
+        rng = np.random.default_rng(3)
+        self.start = {n: rng.normal(size=s).astype(f32) for n, s in SHAPES.items()}
+        self.data = {}
+        for name, shape in SHAPES.items():
+            scale = 10.0 ** rng.uniform(-9, 0, (1, *shape))
+            self.data["d" + name] = (rng.normal(size=(STEPS, *shape)) * scale).astype(f32)
+        self.data["dw"][:, :2] = 0  # a block of zeros
+        self.data["dw"][5:, 2:4] = 0  # and one that decays
+        np.savez(self.base / "d.npz", **self.data)
+        nodes, terms = [], []
+        for name in SHAPES:
+            nodes.append(mini_onnx.node("Mul", ["d" + name, name], ["y" + name], "scale_" + name))
+            nodes.append(
+                mini_onnx.node(
+                    "ReduceSum", ["y" + name], ["z" + name], "sum_" + name, attributes=[("keepdims", 0)]
+                )
+            )
+            terms.append("z" + name)
+        nodes.append(mini_onnx.node("Sum", terms, ["loss"], "total"))
+        inputs = [mini_onnx.value_info("d" + n, mini_onnx.FLOAT, ["batch", *s]) for n, s in SHAPES.items()]
+        outputs = [mini_onnx.value_info("loss", mini_onnx.FLOAT, [])]
+        tensors = [mini_onnx.tensor(n, s, self.start[n].ravel()) for n, s in SHAPES.items()]
+        (self.base / "m.onnx").write_bytes(mini_onnx.model(nodes, inputs, outputs, tensors))
+
+    def compile(self, name, *flags):
+        command = [self.trainc, self.base / "m.onnx", "-o", self.base / name, "--target", self.target]
+        subprocess.run([*command, *flags], check=True, capture_output=True)
+
+    def run(self, package, steps, folder, *flags):
+        """Parameters and state after some steps of one row each."""
+        command = [self.trainc_run, self.base / package, "--data", self.base / "d.npz", "--batch-size", "1"]
+        command += ["--steps", str(steps), "--seed", str(SEED), "--save", self.base / folder]
+        subprocess.run([*command, *flags], check=True, capture_output=True)
+        saved = self.base / folder / f"step-{steps}"
+        return [safetensors_io.load(saved / f"{n}.safetensors") for n in ("parameters", "optimizer")]
+
+
+def compare(bench, kind, form):
+    """One optimizer and one form of its state."""
+    flags = ["--optimizer", kind, "--lr", str(LR), "--weight-decay", str(DECAY), *OPTIMIZERS[kind]]
+    bench.compile("m.tpk", *flags, "--optimizer-state", form)
+    parameters, state = bench.run("m.tpk", STEPS, f"{kind}-{form}")
+    others, worst = 0, 0.0
+    expected = {"nonfinite"}
+    for name, shape in SHAPES.items():
+        store, p = Store(form, name, shape), bench.start[name]
+        for step in range(1, STEPS + 1):
+            p = update(kind, store, p, bench.data["d" + name][step - 1], step)
+        worst = max(worst, float(np.abs(parameters[name] - p).max()))
+        for part, wanted in store.parts.items():
+            found = state[f"{name}/{part}"]
+            expected.add(f"{name}/{part}")
+            assert found.dtype == wanted.dtype and found.shape == wanted.shape, (part, found.dtype, found.shape)
+            if found.dtype == f32:
+                np.testing.assert_allclose(found, wanted, rtol=3e-3 if form == "int8" else 1e-5, atol=1e-12)
+                continue
+            apart = np.abs(found.astype(int) - wanted.astype(int))
+            others += int((apart != 0).sum())
+            assert (apart > 1).mean() < 1e-3, f"{kind} {form} {name}/{part}: codes are apart"
+    assert set(state) == expected, set(state) ^ expected
+    count = sum(int(np.prod(s)) for s in SHAPES.values())
+    print(f"{kind} {form}: parameters within {worst:.1e}, {others} codes of {count} differ by one")
+    return worst, others / count
+
+
+def main():
+    trainc, trainc_run, *target = sys.argv[1:]
+    with tempfile.TemporaryDirectory(prefix="trainc-state-") as scratch:
+        bench = Bench(trainc, trainc_run, target[0] if target else "cpu", scratch)
+        for kind in OPTIMIZERS:
+            for form in ("fp32", "bf16", "int8"):
+                compare(bench, kind, form)
+
+
+if __name__ == "__main__":
+    main()
