@@ -84,6 +84,16 @@ Value TrainBuilder::dropout(Value x, Value key, FloatAttr ratio) {
   return DropoutOp::create(builder, location, x.getType(), x, key, ValueRange(), ratio,
                            builder.getDenseI64ArrayAttr({}));
 }
+Value TrainBuilder::bitcast(Value x, Type elementType) {
+  return BitcastOp::create(builder, location, withElementType(x.getType(), elementType), x);
+}
+Value TrainBuilder::rngKey(Value seed, Value step, Value microBatch, Value rank, uint64_t node) {
+  return RngKeyOp::create(builder, location, seed.getType(), seed, step, microBatch, rank,
+                          builder.getI64IntegerAttr(int64_t(node)));
+}
+Value TrainBuilder::randomBits(Value key, ArrayRef<DimAttr> dims) {
+  return RandomBitsOp::create(builder, location, getTensorType(dims, builder.getI32Type()), key);
+}
 
 /// The nearest integer of 64 bits.
 static int64_t toInteger(double value) {

@@ -50,7 +50,12 @@ public:
   mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);
   /// To the element type of `type` (a tensor or element type); returns x where it already has it.
   mlir::Value cast(mlir::Value x, mlir::Type type);
+  mlir::Value bitcast(mlir::Value x, mlir::Type elementType);
   mlir::Value dropout(mlir::Value x, mlir::Value key, mlir::FloatAttr ratio);
+  /// Philox key of i64 scalars and what is added for one user, such as the hash of a node's name.
+  mlir::Value rngKey(mlir::Value seed, mlir::Value step, mlir::Value microBatch, mlir::Value rank,
+                     uint64_t node);
+  mlir::Value randomBits(mlir::Value key, llvm::ArrayRef<DimAttr> dims);
 
   // Constants. `full` takes any shape; integers and booleans are converted from `value`.
   mlir::Value full(llvm::ArrayRef<DimAttr> dims, mlir::Type elementType, double value);

@@ -107,17 +107,10 @@ SmallVector<int64_t> replaceCoordinates(ArrayRef<int64_t> index, ArrayRef<int64_
   return replaced;
 }
 double bitcast(double x, Type from, Type to) {
-  Type source = getElementTypeOrSelf(from), target = getElementTypeOrSelf(to);
-  uint64_t bits = uint64_t(int64_t(isa<FloatType>(source) ? 0 : x));
-  if (source.isF32())
-    bits = llvm::bit_cast<uint32_t>(float(x));
-  else if (source.isF64())
-    bits = llvm::bit_cast<uint64_t>(x);
-  if (target.isF32())
-    return llvm::bit_cast<float>(uint32_t(bits));
-  if (target.isF64())
-    return llvm::bit_cast<double>(bits);
-  return target.isInteger(32) ? double(int32_t(bits)) : double(int64_t(bits));
+  bool fromFloat = isa<FloatType>(getElementTypeOrSelf(from));
+  uint32_t bits = fromFloat ? llvm::bit_cast<uint32_t>(float(x)) : uint32_t(int64_t(x));
+  return isa<FloatType>(getElementTypeOrSelf(to)) ? double(llvm::bit_cast<float>(bits))
+                                                  : double(int32_t(bits));
 }
 double randomBits(double key, ArrayRef<int64_t> index) {
   return int32_t(philox::elementWord(uint64_t(int64_t(key)), index.data(), index.size()));

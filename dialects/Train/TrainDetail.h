@@ -35,7 +35,7 @@ void attachAffineInterfaces(mlir::MLIRContext *context);
 llvm::SmallVector<int64_t> replaceCoordinates(llvm::ArrayRef<int64_t> index,
                                               llvm::ArrayRef<int64_t> axes,
                                               llvm::ArrayRef<double> coordinates);
-/// The number whose bits, in the element type `to`, are those of x in the element type `from`.
+/// The number whose 32 bits, in the element type `to`, are those of x in the element type `from`.
 double bitcast(double x, mlir::Type from, mlir::Type to);
 /// A word of 32 bits, signed.
 double randomBits(double key, llvm::ArrayRef<int64_t> index);

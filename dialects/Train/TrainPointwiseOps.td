@@ -241,7 +241,7 @@ def Train_CastOp : Train_PointwiseOp<"cast", "scalar::cast(b, loc, x[0], getResu
 
 def Train_BitcastOp : Train_PointwiseOp<"bitcast", "scalar::bitcast(b, loc, x[0], getResult().getType())",
     "detail::bitcast(x[0], getOperand().getType(), getResult().getType())", "", 1> {
-  let summary = "the same bits as another type of 32 or 64 bits (ONNX BitCast)";
+  let summary = "the same bits as the other type of 32 bits (ONNX BitCast)";
   let arguments = (ins Train_NumberTensor:$operand);
   let results = (outs Train_NumberTensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";

@@ -173,9 +173,11 @@ private:
   /// goes on, too.
   void takeOptimizerState() {
     size_t taken = 0;
+    const std::string &format = options.graph.optimizerState;
+    bool narrow = !format.empty() && format != "fp32";
     for (const StateBytes &bytes : model.optimizerState) {
       int index = PackageInterface::find(interface.state, bytes.name);
-      if (index < 0)
+      if (index < 0 || narrow)
         continue;
       interface.state[index].weight =
           WeightAttr::get(&context, StringAttr::get(&context, bytes.file), bytes.offset,
@@ -187,8 +189,9 @@ private:
                  << "the checkpoint (" << taken << " tensors)\n";
     else if (!model.optimizerState.empty() && !options.legalize.inference)
       log.warning(options.model, "the optimizer's state in the checkpoint is not that of '" +
-                                     options.graph.optimizer +
-                                     "' and is not taken over; it begins at zero");
+                                     options.graph.optimizer + "'" +
+                                     (narrow ? " with --optimizer-state " + format : "") +
+                                     " and is not taken over; it begins at zero");
     if (!taken)
       model.steps = 0;
   }
@@ -246,12 +249,13 @@ private:
         (std::isnan(options.lr) && std::isnan(options.weightDecay) && options.clipNorm == 0 &&
          options.graph.betas.empty() && options.graph.epsilon < 0 && options.accumulate == 1 &&
          options.noDecay.empty() && options.lrScale.empty() && options.legalize.freeze.empty() &&
-         options.legalize.trainable.empty()))
+         options.legalize.trainable.empty() && options.graph.optimizerState.empty()))
       return success();
-    return emitError(graph.getLoc(),
-                     "the model's own training algorithm (training_info) decides on the learning "
-                     "rate, decay, clipping, and what is trained; name an --optimizer to train the "
-                     "model without it");
+    return emitError(
+        graph.getLoc(),
+        "the model's own training algorithm (training_info) decides on the learning "
+        "rate, decay, clipping, state, and what is trained; name an --optimizer to train the "
+        "model without it");
   }
 
   int legalize() {

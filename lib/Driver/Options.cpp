@@ -381,6 +381,9 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
           "--momentum", "is for --optimizer sgd; " +
                             (options.graph.optimizer.empty() ? "adamw" : options.graph.optimizer) +
                             " takes --betas");
+    if (!options.graph.optimizerState.empty() && options.graph.optimizer == "sgd" &&
+        options.graph.momentum == 0)
+      throw CLI::ValidationError("--optimizer-state", "sgd without --momentum has none");
     if (options.graph.nesterov && options.graph.momentum == 0)
       throw CLI::ValidationError("--nesterov", "needs --momentum above 0");
   } catch (const CLI::Success &done) {

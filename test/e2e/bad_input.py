@@ -227,6 +227,9 @@ class Cases:
             (["--inference", "--optimizer", "sgd"], "--optimizer"),
             (["--hoist-slices", "--no-hoist-slices"], "hoist-slices"),
             (["--target", "cpu", "--precision", "bf16"], "--precision: .bf16. needs --target cuda"),
+            (["--optimizer-state", "int4"], "--optimizer-state"),
+            (["--inference", "--optimizer-state", "int8"], "--optimizer-state"),
+            (["--optimizer", "sgd", "--optimizer-state", "int8"], "sgd without --momentum has none"),
             (["--report"], "--report.*not available in this version"),
             (["--trainable", "("], r"--trainable: '\('"),
         ):

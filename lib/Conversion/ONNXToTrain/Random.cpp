@@ -60,10 +60,8 @@ Value applyDropout(NodeContext &c, Value x, const DropoutForm &form, int64_t mas
     mask(tb.full(dims, boolean, 0));
     return tb.scalarLike(x, 0);
   }
-  auto key = train::RngKeyOp::create(
-      tb.b(), tb.loc(), train::getTensorType({}, tb.b().getI64Type()), c.state.rngArgument(0),
-      c.state.rngArgument(1), c.state.rngArgument(2), c.state.rngArgument(3),
-      tb.b().getI64IntegerAttr(int64_t(train::philox::hashName(nodeName(c)))));
+  Value key = tb.rngKey(c.state.rngArgument(0), c.state.rngArgument(1), c.state.rngArgument(2),
+                        c.state.rngArgument(3), train::philox::hashName(nodeName(c)));
   FloatAttr rate = tb.b().getF64FloatAttr(form.ratio);
   if (c.used(maskOutput)) {
     // The same key and coordinates on ones: what is kept is not zero.

@@ -3,8 +3,7 @@
 
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
 
-#include "dialects/Train/Philox.h"
-#include "dialects/Train/StateStorage.h"
+#include "lib/Transforms/AttachOptimizer/StateStorage.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 
 using namespace mlir;
@@ -157,7 +156,7 @@ private:
       TrainBuilder tb = step.at(one.loc);
       Value bits;
       if (one.storage.isRounded())
-        bits = one.storage.drawBits(tb, roundingKey(tb, seed, stepNumber, one.name));
+        bits = one.storage.drawBits(tb, seed, stepNumber, one.name);
       for (auto [number, state] : llvm::enumerate(states)) {
         SmallVector<Value> parts =
             one.storage.store(tb, values[1 + number], state, bits, unsigned(number));
@@ -167,14 +166,6 @@ private:
     }
     func::FuncOp update = step.finish();
     update->setAttr("train.optimizer", b.getStringAttr(spec.name));
-  }
-
-  /// The same on every rank: they round alike. No node of the graph has this name.
-  static Value roundingKey(TrainBuilder &tb, Value seed, Value step, StringRef parameter) {
-    Value zero = tb.scalarLike(seed, 0);
-    uint64_t node = philox::hashName((parameter + "/state").str());
-    return RngKeyOp::create(tb.b(), tb.loc(), seed.getType(), seed, step, zero, zero,
-                            tb.b().getI64IntegerAttr(int64_t(node)));
   }
 
   /// Whether the loss depends on the parameter.

@@ -14,7 +14,7 @@ def AttachOptimizerPass : Pass<"attach-optimizer", "::mlir::ModuleOp"> {
     PyTorch's formulas. `train.lr_scale` and `train.decay_scale` of a parameter multiply `lr` and
     `weight_decay`. Parameters whose gradient is `train.unused` are left out.
 
-    With `state` the formulas load the state before they begin and store it behind (`dialects/Train/StateStorage.h`):
+    With `state` the formulas load the state before they begin and store it behind (`StateStorage.h` beside the pass):
     of int8, `NAME/exp_avg` holds codes in blocks [blocks, block] and `NAME/exp_avg.absmax` the scales f32 [blocks].
     bf16 and int8 are rounded stochastically, with the hyper-parameter `seed`.
 

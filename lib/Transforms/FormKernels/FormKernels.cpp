@@ -7,6 +7,7 @@
 #include "lib/Analysis/StridedViews.h"
 #include "lib/Transforms/FormKernels/Group.h"
 #include "lib/Transforms/FormKernels/Order.h"
+#include "lib/Transforms/Support/HoistReshape.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/SetVector.h"
@@ -683,14 +684,7 @@ private:
         continue;
       Value target = arguments.lookup({text(function.getResultAttr(index, kUpdatesAttr)),
                                        text(function.getResultAttr(index, kNameAttr))});
-      // A view of the new value is none that computes it.
-      Value computed = value;
-      while (Operation *def = computed.getDefiningOp()) {
-        if (getFusionRole(def) != FusionRole::View || def->getNumOperands() != 1)
-          break;
-        computed = def->getOperand(0);
-      }
-      int updater = groupOfValue(computed);
+      int updater = groupOfValue(getReshaped(value) ? getReshaped(value) : value);
       if (!target || updater < 0)
         continue;
       forEachReadingGroup(map, target, [&](int reader) {
@@ -702,10 +696,8 @@ private:
       });
       bool onlyUpdates = llvm::all_of(groups[updater].members, [&](Operation *op) {
         return llvm::all_of(op->getUsers(), [&](Operation *user) {
-          auto it = groupOf.find(user);
-          return user == terminator || (it != groupOf.end() && it->second == updater) ||
-                 (op == computed.getDefiningOp() && user->getNumResults() == 1 &&
-                  user->getResult(0) == value);
+          auto it = groupOf.find(user == value.getDefiningOp() ? op : user);
+          return user == terminator || (it != groupOf.end() && it->second == updater);
         });
       });
       if (onlyUpdates)

@@ -49,10 +49,8 @@ public:
   Value select(Value old, Value updated) {
     TrainBuilder tb = step.at(updated.getLoc());
     // In the shape that it was computed in, and so in the same kernel.
-    if (auto reshape = updated.getDefiningOp<ReshapeOp>()) {
-      Value inner = reshape.getOperand();
+    if (Value inner = getReshaped(updated))
       return tb.reshape(select(tb.reshape(old, getDims(inner)), inner), getDims(old));
-    }
     Value condition = skip ? skip : getFlag();
     return tb.select(tb.splat(condition, old), old, updated);
   }
@@ -246,13 +244,15 @@ private:
 
   /// Where updates are computed in another shape than the gradient's.
   static void hoistReshapes(Value gradient) {
-    for (Operation *user : llvm::make_early_inc_range(gradient.getUsers()))
-      if (auto reshape = dyn_cast<ReshapeOp>(user)) {
-        OpBuilder builder(reshape);
-        TrainBuilder tb(builder, reshape.getLoc());
-        reshape.replaceAllUsesWith(hoistReshape(tb, gradient, getDims(reshape.getResult())));
-        reshape.erase();
-      }
+    for (Operation *user : llvm::make_early_inc_range(gradient.getUsers())) {
+      if (user->getNumResults() != 1 || getReshaped(user->getResult(0)) != gradient)
+        continue;
+      OpBuilder builder(user);
+      TrainBuilder tb(builder, user->getLoc());
+      Value hoisted = hoistReshape(tb, gradient, getDims(user->getResult(0)));
+      user->getResult(0).replaceAllUsesWith(hoisted);
+      user->erase();
+    }
   }
 
   /// The body of `update` and its results, guarded. `mapping` has the gradients.

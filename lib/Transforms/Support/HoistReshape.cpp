@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/Support/HoistReshape.h"
 
+#include "lib/Analysis/StridedViews.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -25,12 +26,18 @@ static bool isMovable(Operation *def) {
   return true;
 }
 
+Value trainc::getReshaped(Value value) {
+  Operation *def = value.getDefiningOp();
+  bool isView = def && getFusionRole(def) == FusionRole::View && def->getNumOperands() == 1;
+  return isView ? def->getOperand(0) : Value();
+}
+
 static Value hoist(TrainBuilder &tb, Value value, ArrayRef<DimAttr> dims, unsigned steps) {
   Operation *def = value.getDefiningOp();
   // One number for all elements.
-  if (auto broadcast = dyn_cast_or_null<BroadcastOp>(def))
-    if (getRank(broadcast.getOperand()) == 0)
-      return tb.broadcast(broadcast.getOperand(), dims, {});
+  if (def && getFusionRole(def) == FusionRole::Access && def->getNumOperands() == 1 &&
+      getRank(def->getOperand(0)) == 0)
+    return tb.broadcast(def->getOperand(0), dims, {});
   if (getRank(value) == 0 || steps == 0 || !isMovable(def))
     return tb.reshape(value, dims);
   IRMapping mapping;

@@ -7,6 +7,9 @@
 
 namespace trainc {
 
+/// The value that `value` is a view of, in another shape and else the same; null where it is none.
+mlir::Value getReshaped(mlir::Value value);
+
 /// `value` in the shape `dims`, with the last cheap formulas that made it computed in that shape,
 /// so that they are part of the kernels that read it (a cast of a product, the sum of two
 /// gradients).

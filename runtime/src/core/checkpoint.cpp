@@ -167,16 +167,21 @@ Status readCandidate(const std::string &path, Candidate &candidate) {
 
 /// Whether `reader` has what the tables declare, and with `all` nothing else.
 Status matches(const std::string &path, const SafetensorsReader &reader,
-               const std::vector<TensorDecl> &decls, bool all) {
+               const std::vector<TensorDecl> &decls, bool all, const std::string &wayOut = {}) {
   for (const TensorDecl &decl : decls) {
     const SafetensorsReader::Entry *entry = reader.find(decl.name);
-    if (!entry || entry->array.dtype != decl.dtype || entry->array.shape != decl.staticShape)
+    if (!entry)
       return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: '",
-                  decl.name, "' ", entry ? "has another type or shape" : "is missing");
+                  decl.name, "' is missing", wayOut);
+    if (entry->array.dtype != decl.dtype || entry->array.shape != decl.staticShape)
+      return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: '",
+                  decl.name, "' is ", nameOf(entry->array.dtype), " ",
+                  shapeText(entry->array.shape), ", and ", nameOf(decl.dtype), " ",
+                  shapeText(decl.staticShape), " in this package", wayOut);
   }
   if (all && reader.entries().size() != decls.size())
     return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: it has ",
-                reader.entries().size(), " tensors, expected ", decls.size());
+                reader.entries().size(), " tensors, expected ", decls.size(), wayOut);
   return {};
 }
 
@@ -382,7 +387,10 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
     TRAINRT_TRY(matches(path, candidate.parameters, program.parameters,
                         session.package().manifest().training));
     if (session.hasState())
-      TRAINRT_TRY(matches(path, candidate.optimizer, program.state, /*all=*/true));
+      TRAINRT_TRY(matches(path, candidate.optimizer, program.state, /*all=*/true,
+                          "; compile with the --optimizer and --optimizer-state that it was made "
+                          "with, or begin anew from its weights alone: --weights '" +
+                              path + "/" + parametersName + "'"));
     TRAINRT_TRY(isOfThisModel(path, candidate.state, session));
     for (size_t i = 0; i < program.parameters.size(); ++i)
       TRAINRT_TRY(

@@ -61,6 +61,41 @@ func.func @f(%x: tensor<2xf32>, %k: tensor<i64>) {
 }
 
 // -----
+func.func @f(%k: tensor<i32>) {
+  // expected-error@+1 {{expected the key to be tensor<i64>, got 'tensor<i32>'}}
+  %0 = train.random_bits %k : tensor<i32> -> tensor<2xi32>
+  return
+}
+
+// -----
+func.func @f(%k: tensor<i64>) {
+  // expected-error@+1 {{expected a result of i32, got 'i64'}}
+  %0 = train.random_bits %k : tensor<i64> -> tensor<2xi64>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error@+1 {{expected types of 32 bits, got 'f32' and 'i64'}}
+  %0 = train.bitcast %x : tensor<2xf32> -> tensor<2xi64>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2xf16>) {
+  // expected-error@+1 {{expected types of 32 bits, got 'f16' and 'i16'}}
+  %0 = train.bitcast %x : tensor<2xf16> -> tensor<2xi16>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error@+1 {{expected the operand's shape [2], got [1, 2]}}
+  %0 = train.bitcast %x : tensor<2xf32> -> tensor<1x2xi32>
+  return
+}
+
+// -----
 func.func @f(%x: tensor<2xf32>, %k: tensor<2xi64>) {
   // expected-error@+1 {{expected the key to be tensor<i64>, got 'tensor<2xi64>'}}
   %0 = train.dropout %x, %k {ratio = 0.5 : f64} : tensor<2xf32>, tensor<2xi64>

@@ -409,6 +409,20 @@ func.func @rng_key(%arg0: tensor<i64>, %arg1: tensor<i64>, %arg2: tensor<i64>, %
   return
 }
 
+// CHECK-LABEL: func.func @random_bits(
+func.func @random_bits(%arg0: tensor<i64>) {
+  // CHECK: train.random_bits %arg0 : tensor<i64> -> tensor<3x2x5xi32>
+  %0 = train.random_bits %arg0 : tensor<i64> -> tensor<3x2x5xi32>
+  return
+}
+
+// CHECK-LABEL: func.func @bitcast(
+func.func @bitcast(%arg0: tensor<2x3xf32>) {
+  // CHECK: train.bitcast %arg0 : tensor<2x3xf32> -> tensor<2x3xi32>
+  %0 = train.bitcast %arg0 : tensor<2x3xf32> -> tensor<2x3xi32>
+  return
+}
+
 // CHECK-LABEL: func.func @dropout(
 func.func @dropout(%arg0: tensor<3x2x5xf32>, %arg1: tensor<i64>) {
   // CHECK: train.dropout %arg0, %arg1 {ratio = 3.000000e-01 : f64} : tensor<3x2x5xf32>, tensor<i64>

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Loading and storing optimizer state in narrow types, in ops that fuse with the update.
 
-#include "dialects/Train/StateStorage.h"
+#include "lib/Transforms/AttachOptimizer/StateStorage.h"
 
+#include "dialects/Train/Philox.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using namespace trainc;
 using namespace trainc::train;
 
 /// Parameters with fewer elements keep f32: they take next to nothing, and biases and the scales of
@@ -17,7 +19,7 @@ static constexpr int64_t kLargestBlock = 256, kSmallestBlock = 64;
 /// The largest codes.
 static constexpr double kSigned = 127, kUnsigned = 255;
 
-std::optional<StateFormat> trainc::train::parseStateFormat(StringRef name) {
+std::optional<StateFormat> trainc::parseStateFormat(StringRef name) {
   return llvm::StringSwitch<std::optional<StateFormat>>(name)
       .Case("", StateFormat::Parameter)
       .Case("fp32", StateFormat::F32)
@@ -75,8 +77,11 @@ Value StateStorage::restore(TrainBuilder &tb, Value x) const {
   return tb.reshape(x, parameterDims);
 }
 
-Value StateStorage::drawBits(TrainBuilder &tb, Value key) const {
-  return RandomBitsOp::create(tb.b(), tb.loc(), getTensorType(dims, tb.b().getI32Type()), key);
+Value StateStorage::drawBits(TrainBuilder &tb, Value seed, Value step, StringRef parameter) const {
+  // The same on every rank: they round alike. No node of the graph has this name.
+  Value zero = tb.scalarLike(seed, 0);
+  uint64_t node = philox::hashName((parameter + "/state").str());
+  return tb.randomBits(tb.rngKey(seed, step, zero, zero, node), dims);
 }
 
 Value StateStorage::half(TrainBuilder &tb, Value bits, unsigned number) const {
@@ -93,12 +98,9 @@ Value StateStorage::half(TrainBuilder &tb, Value bits, unsigned number) const {
 
 /// Adds the random bits to those that are cut off.
 static Value roundToBF16(TrainBuilder &tb, Value x, Value random) {
-  Type i32 = tb.b().getI32Type();
-  auto bitcast = [&](Value value, Type element) -> Value {
-    return BitcastOp::create(tb.b(), tb.loc(), withElementType(value.getType(), element), value);
-  };
-  Value bits = tb.add(bitcast(x, i32), random);
-  Value cut = bitcast(tb.logicalAnd(bits, tb.scalarLike(bits, -65536)), tb.b().getF32Type());
+  Value bits = tb.add(tb.bitcast(x, tb.b().getI32Type()), random);
+  bits = tb.logicalAnd(bits, tb.scalarLike(bits, -65536));
+  Value cut = tb.bitcast(bits, tb.b().getF32Type());
   // The sum could make a number of a NaN.
   return tb.cast(tb.select(tb.isNan(x), x, cut), tb.b().getBF16Type());
 }

@@ -16,12 +16,12 @@
 //   m * (c / 255)^4        c = 0 ... 255, of state that is never negative, stored as c - 128
 // so that the root of a second moment has the steps of a first moment. Such state is rounded to 0
 // only if it is 0: it is divided by.
-#ifndef TRAINC_DIALECTS_TRAIN_STATESTORAGE_H
-#define TRAINC_DIALECTS_TRAIN_STATESTORAGE_H
+#ifndef TRAINC_TRANSFORMS_ATTACHOPTIMIZER_STATESTORAGE_H
+#define TRAINC_TRANSFORMS_ATTACHOPTIMIZER_STATESTORAGE_H
 
 #include "dialects/Train/Optimizer.h"
 
-namespace trainc::train {
+namespace trainc {
 
 enum class StateFormat {
   /// The parameter's own type.
@@ -51,29 +51,32 @@ public:
   bool isRounded() const { return format == StateFormat::BF16 || format == StateFormat::Int8; }
 
   /// `x`, of the parameter's shape, in the shape that the update is computed in.
-  mlir::Value arrange(TrainBuilder &tb, mlir::Value x) const;
+  mlir::Value arrange(train::TrainBuilder &tb, mlir::Value x) const;
   /// And back.
-  mlir::Value restore(TrainBuilder &tb, mlir::Value x) const;
-  /// Random bits for `store`, from a Philox key.
-  mlir::Value drawBits(TrainBuilder &tb, mlir::Value key) const;
+  mlir::Value restore(train::TrainBuilder &tb, mlir::Value x) const;
+  /// Random bits for `store`, of the hyper-parameters seed and step and the parameter's name.
+  mlir::Value drawBits(train::TrainBuilder &tb, mlir::Value seed, mlir::Value step,
+                       llvm::StringRef parameter) const;
   /// The state that lies in `stored`.
-  mlir::Value load(TrainBuilder &tb, mlir::ValueRange stored, const OptimizerState &state) const;
+  mlir::Value load(train::TrainBuilder &tb, mlir::ValueRange stored,
+                   const train::OptimizerState &state) const;
   /// What is to lie there for `x`. States of one parameter share bits: `number` is that of this
   /// one, 0 or 1.
-  llvm::SmallVector<mlir::Value> store(TrainBuilder &tb, mlir::Value x, const OptimizerState &state,
-                                       mlir::Value bits, unsigned number) const;
+  llvm::SmallVector<mlir::Value> store(train::TrainBuilder &tb, mlir::Value x,
+                                       const train::OptimizerState &state, mlir::Value bits,
+                                       unsigned number) const;
 
 private:
   /// Sixteen of the bits as a number from 0 to 65535.
-  mlir::Value half(TrainBuilder &tb, mlir::Value bits, unsigned number) const;
+  mlir::Value half(train::TrainBuilder &tb, mlir::Value bits, unsigned number) const;
 
   StateFormat format;
-  llvm::SmallVector<DimAttr> parameterDims, dims;
+  llvm::SmallVector<train::DimAttr> parameterDims, dims;
   /// Elements of the parameter, and of its blocks where the last one is not full.
   int64_t elements = 0, padded = 0;
   llvm::SmallVector<Part, 2> parts;
 };
 
-} // namespace trainc::train
+} // namespace trainc
 
-#endif // TRAINC_DIALECTS_TRAIN_STATESTORAGE_H
+#endif // TRAINC_TRANSFORMS_ATTACHOPTIMIZER_STATESTORAGE_H
