@@ -397,8 +397,7 @@ private:
   // What is stored
   //===--------------------------------------------------------------------===//
 
-  /// Groups (-1 for ops outside kernels) that read `value` from elsewhere, inline readers looked
-  /// through.
+  /// Groups (-1: no kernel) that read `value` from elsewhere, inline readers looked through.
   void forEachOutsideReader(Value value, int own, llvm::function_ref<void(int)> fn) {
     for (Operation *user : value.getUsers()) {
       auto it = groupOf.find(user);
