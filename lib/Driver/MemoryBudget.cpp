@@ -166,7 +166,7 @@ public:
       return failure();
     choice.config = budgetConfig(classes, counts);
     choice.live = minimum = *bytes;
-    choice.seconds = secondsOf(counts);
+    choice.seconds = secondsOfCounts(counts);
     for (size_t count : counts)
       choice.recomputed += count;
     return success();
@@ -178,7 +178,7 @@ private:
   FailureOr<int64_t> live(const Counts &counts, const SymbolBounds &symbols) {
     return trials.liveBytes(budgetConfig(classes, counts), symbols);
   }
-  double secondsOf(const Counts &counts) const {
+  double secondsOfCounts(const Counts &counts) const {
     double seconds = 0;
     for (auto [entry, count] : llvm::zip(classes, counts))
       seconds += entry.seconds * double(count) / double(entry.count);
@@ -260,7 +260,8 @@ private:
           Counts other = counts;
           other[i] = 0;
           other[j] = classes[j].count;
-          if (i == j || counts[j] == classes[j].count || secondsOf(other) >= secondsOf(counts))
+          if (i == j || counts[j] == classes[j].count ||
+              secondsOfCounts(other) >= secondsOfCounts(counts))
             continue;
           FailureOr<int64_t> bytes = live(other, symbols);
           if (failed(bytes))
