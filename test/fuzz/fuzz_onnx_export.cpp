@@ -23,7 +23,7 @@ struct Quiet : Reporter {
   void summary(const SummaryRecord &) override {}
   void table(const std::string &) override {}
   void memory(const trainrt_memory &) override {}
-  void density(const std::string &) override {}
+  void lines(const std::string &) override {}
   void note(const std::string &) override {}
   void notice(const std::string &) override {}
   void debug(const std::string &) override {}
