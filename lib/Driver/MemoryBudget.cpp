@@ -149,7 +149,7 @@ public:
 
     // Large steps have schedules that take long, small ones surprises.
     const size_t ops = trials.step().getBody().front().getOperations().size();
-    mostTrials = trials.count() + std::clamp<size_t>(400000 / ops, 24, 400);
+    mostTrials = trials.count() + std::clamp<size_t>(100000 / ops, 12, 400);
     Counts counts(classes.size(), 0);
     if (failed(findFirst(limit, symbols, counts)) || failed(reach(limit, symbols, counts)))
       return failure();
