@@ -19,6 +19,7 @@ its error there.
 """
 
 import argparse
+import dataclasses
 import contextlib
 import gc
 import json
@@ -197,8 +198,14 @@ def main():
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--warmup", type=int, default=8)
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--batch", type=int, help="in place of the case's")
+    parser.add_argument("--memory-budget", type=float, help="torch._functorch.config.activation_memory_budget")
     arguments = parser.parse_args()
     case = models.CASES[arguments.case]
+    if arguments.batch:
+        case = dataclasses.replace(case, batch=arguments.batch)
+    if arguments.memory_budget is not None:
+        torch._functorch.config.activation_memory_budget = arguments.memory_budget
     arguments.precision = arguments.precision or case.precision
     warnings.filterwarnings("ignore")
     torch.set_float32_matmul_precision("highest" if arguments.precision == "fp32" else "high")
