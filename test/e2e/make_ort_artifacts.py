@@ -21,8 +21,8 @@ import types
 import numpy as np
 
 STEPS, BATCHES, BATCH = 20, 4, 6
-#: How each model is trained: loss and optimizer by their names in onnxruntime.training, and what
-#: the artifacts freeze.
+#: How each model is trained: loss and optimizer by their names in onnxruntime.training, what the
+#: artifacts freeze, and what trainc has to be told of sizes.
 MODELS = {
     "mlp": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": []},
     "mlp-sgd": {"loss": "MSELoss", "optimizer": "SGD", "frozen": ["fc1.weight", "fc1.bias"]},
@@ -32,6 +32,9 @@ MODELS = {
     "mlp-resumed": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": [], "done": 8},
     "cnn": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": []},
     "resnet": {"loss": "CrossEntropyLoss", "optimizer": "SGD", "frozen": []},
+    "mlp-qat": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": [], "quantized": True},
+    "lstm": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": []},
+    "gru": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": [], "dims": ["seq=1..9"]},
     "bert": {"loss": "CrossEntropyLoss", "optimizer": "AdamW", "frozen": []},
     "gpt2": {"loss": None, "optimizer": "AdamW", "frozen": []},
     "llama": {"loss": None, "optimizer": "AdamW", "frozen": []},
@@ -54,6 +57,9 @@ def data_of(name, rng):
     if name == "cnn":
         images = rng.standard_normal((rows, 2, 7, 7)).astype(np.float32)
         return {"x": images, "labels": rng.integers(0, 3, rows).astype(np.int64)}
+    if name in ("lstm", "gru"):
+        ids = rng.integers(0, vocab, (rows, 7)).astype(np.int64)
+        return {"ids": ids, "labels": rng.integers(0, 3, rows).astype(np.int64)}
     ids = rng.integers(2, vocab, (rows, seq)).astype(np.int64)
     lengths = rng.integers(3, seq + 1, rows)
     lengths[::BATCH] = seq
@@ -99,6 +105,29 @@ def residual_net():
     return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(7, 3))
 
 
+def recurrent_net(kind):
+    """A layer that reads embeddings from a state that is trained, and all that it leaves."""
+    import torch
+    from torch import nn
+
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = nn.Embedding(40, 6)
+            self.layer = getattr(nn, kind)(6, 5)
+            states = 2 if kind == "LSTM" else 1
+            self.first = nn.ParameterList(torch.randn(1, 1, 5) for _ in range(states))
+            self.head = nn.Linear(5, 3)
+
+        def forward(self, ids):
+            first = [state.expand(1, ids.shape[0], 5) for state in self.first]
+            y, last = self.layer(self.embed(ids.t()), tuple(first) if kind == "LSTM" else first[0])
+            last = sum(last) if kind == "LSTM" else last
+            return self.head(y.mean(0) + last[0])
+
+    return Recurrent()
+
+
 def build(name):
     """The model, a function of its inputs for the exporter, and which inputs these are."""
     import torch
@@ -116,6 +145,8 @@ def build(name):
         return model, ["x"]
     if name == "resnet":
         return residual_net(), ["x"]
+    if name in ("lstm", "gru"):
+        return recurrent_net(name.upper()), ["ids"]
     if name == "cnn":
         layers = [
             nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(),
@@ -168,7 +199,7 @@ def export(out):
                 self.model = model
 
             def forward(self, *arguments):
-                if inputs == ["x"]:
+                if len(inputs) == 1:
                     return self.model(*arguments)
                 result = self.model(**dict(zip(inputs, arguments)))
                 return result.loss if "labels" in inputs else result.logits
@@ -177,6 +208,8 @@ def export(out):
         axes = {k: {0: "batch", 1: "seq"} if k != "x" else {0: "batch"} for k in inputs}
         if output == "logits":
             axes[output] = {0: "batch"}
+        if name == "lstm":
+            axes["ids"] = {0: "batch"}
         path = out / f"{name}.onnx"
         torch.onnx.export(
             Module(), batch, str(path), dynamo=False, opset_version=15, input_names=inputs,
@@ -213,6 +246,32 @@ def without_dropout(model):
     return copy
 
 
+def quantize(model):
+    """Simulates 8 bits for both factors of every product: QuantizeLinear and DequantizeLinear."""
+    import onnx
+    from onnx import helper
+
+    nodes = []
+    for node in model.graph.node:
+        for i in range(2 if node.op_type == "Gemm" else 0):
+            # ONNX Runtime's fusion cannot read a zero point in raw_data.
+            kind, zero = (onnx.TensorProto.INT8, 0) if i else (onnx.TensorProto.UINT8, 100)
+            name = f"{node.input[i]}.quantized"
+            model.graph.initializer.extend([
+                helper.make_tensor(f"{name}.scale", onnx.TensorProto.FLOAT, [], [0.004 if i else 0.02]),
+                helper.make_tensor(f"{name}.zero", kind, [], [zero]),
+            ])
+            how = [f"{name}.scale", f"{name}.zero"]
+            nodes.append(helper.make_node("QuantizeLinear", [node.input[i], *how], [name]))
+            nodes.append(helper.make_node("DequantizeLinear", [name, *how], [f"{name}.real"]))
+            node.input[i] = f"{name}.real"
+        nodes.append(node)
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del model.graph.node[:]
+    model.graph.node.extend(copies)
+    return model
+
+
 def artifacts(source, out):
     # It wants torch only for optimizers that are not used here.
     sys.modules.setdefault(
@@ -229,6 +288,8 @@ def artifacts(source, out):
         buffers = ("inv_freq", "running_mean", "running_var")
         frozen = plan["frozen"] + [n for n in floats if n.endswith(buffers)]
         trained = [n for n in floats if n not in frozen]
+        if plan.get("quantized"):
+            model = quantize(model)
         folder = out / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -271,7 +332,7 @@ def artifacts(source, out):
                 module.lazy_reset_grad()
         result = {
             "batch_size": BATCH, "lr": 2e-3, "losses": losses[done:], "done": done,
-            "trained": len(trained), "frozen": len(frozen),
+            "trained": len(trained), "frozen": len(frozen), "dims": plan.get("dims", []),
         }
         (folder / "losses.json").write_text(json.dumps(result, indent=1) + "\n")
         if name != "mlp" and (folder / "eval_model.onnx").exists():

@@ -45,16 +45,22 @@ def statistics(x, centred=True):
 
 
 def evaluate(nodes, feed, result):
-    """One value of a graph of standard operators."""
+    """One value of a graph, or a list of values of those that `result` names."""
     inputs = [
         helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
         for k, v in feed.items()
     ]
-    output = helper.make_tensor_value_info(result, onnx.TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "forward", inputs, [output])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    several = isinstance(result, list)
+    outputs = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+        for name in (result if several else [result])
+    ]
+    graph = helper.make_graph(nodes, "forward", inputs, outputs)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    return session.run(None, feed)[0]
+    values = session.run(None, feed)
+    return values if several else values[0]
 
 
 def adjoint(op, inputs, wanted, dy, attributes):
@@ -194,13 +200,81 @@ def cases():
         yield f"max-pool-{name}", "MaxPoolGrad", [floats(*y.shape), image], 1, pool
 
 
-#: Operators that are hidden in the default domain.
-STANDARD = ("MaxPoolGrad", "AveragePoolGrad")
+def recurrent():
+    """The same: layers for training, and their gradients, which read what those leave."""
+    for kind, gates, states, kept in (("LSTM", 4, 2, 2), ("GRU", 3, 1, 1)):
+        for name, length, bias, more in (
+            ("", 5, True, {}), ("-short", 1, True, {}), ("-plain", 4, False, {}),
+            ("-linear", 5, True, {"linear_before_reset": 1}), ("-linear-plain", 4, False, {"linear_before_reset": 1}),
+        ):
+            if kind == "LSTM" and more:
+                continue
+            how, batch, features, hidden = {"hidden_size": 4, **more}, 2, 3, 4
+            weights = [floats(1, gates * hidden, features), floats(1, gates * hidden, hidden)]
+            biases = floats(1, 2 * gates * hidden) if bias else None
+            first = [floats(1, batch, hidden) if name else None for _ in range(states)]
+            if not name:  # ONNX Runtime's gradient wants the first states
+                first = [np.zeros((1, batch, hidden), np.float32) for _ in range(states)]
+            layer = [floats(length, batch, features), *weights, biases, None, *first]
+            label = kind.lower() + name
+            yield label, f"{kind}Training", layer, 1 + states + kept, how
+            names = [f"x{i}" if v is not None else "" for i, v in enumerate(layer)]
+            wanted = [f"y{i}" for i in range(1 + states + kept)]
+            node = helper.make_node(f"{kind}Training", names, wanted, domain=MICROSOFT, **how)
+            feed = {f"x{i}": v for i, v in enumerate(layer) if v is not None}
+            left = evaluate([node], feed, wanted)
+            gradients = [floats(*value.shape) for value in left[: 1 + states]]
+            if name == "-short":
+                gradients[0] = None
+            inputs = layer if kind == "GRU" else [*layer[:3], *layer[4:]]
+            yield f"{label}-grad", f"{kind}Grad", [*inputs, left[0], *left[1 + states :], *gradients], 4 + states, how
+
+
+def quantized():
+    """The same: what simulates quantization."""
+    x = floats(4, 6) * 3
+    for name, zero, low, high in (("", 3, 0, 255), ("-signed", 0, -128, 127)):
+        scalars = (np.float32(0.02).reshape(()),), (np.float32(zero).reshape(()),)
+        yield f"fake-quant{name}", "FakeQuant", [x, *scalars], 2, {"quant_min": low, "quant_max": high}
+    yield "fake-quant-grad", "FakeQuantGrad", [floats(4, 6), RNG.random((4, 6)) < 0.6], 1, {}
+
+
+def others():
+    """Like `cases` and, with results, like `without_kernel`."""
+    x = floats(3, 5, 5)
+    yield "trilu", "Trilu", [x, (np.array(1, np.int64),)], 1, {"upper": 1}
+    yield "norm", "ReduceAllL2", [x, floats(7)], 1, {}
+    scales = {"scale_0": 0.5, "scale_1": -2.0, "scale_2": 3.0}
+    yield "batch-scale", "BatchScale", [x], 3, scales, [np.float32(v) * x for v in scales.values()]
+    bad = x.copy()
+    bad[1, 2, 3] = np.inf
+    yield "finite", "IsAllFinite", [x, floats(7)], 1, {}, [np.bool_(True).reshape(())]
+    yield "infinite", "IsAllFinite", [floats(7), bad], 1, {}, [np.bool_(False).reshape(())]
+    yield "only-nan", "IsAllFinite", [floats(7), bad], 1, {"isnan_only": 1}, [np.bool_(True).reshape(())]
+    labels = RNG.integers(0, 6, (4, 3))
+    keys = {"keys_int64s": [5, 0, 3]}
+    yield "labels", "LabelEncoder", [labels], 1, {**keys, "values_int64s": [7, -2, 9], "default_int64": -100}
+    values = {"values_floats": [0.5, 2.0, 3.25], "default_float": 1.5}
+    yield "labels-to-reals", "LabelEncoder", [labels], 1, {**keys, **values}
+    reals = {"keys_floats": [0.0, 2.0], "values_int64s": [4, 1]}
+    yield "reals-to-labels", "LabelEncoder", [labels.astype(np.float32)], 1, reals
+
+
+#: Operators of other domains than Microsoft's; some are hidden in the default one.
+DOMAINS = {"MaxPoolGrad": "", "AveragePoolGrad": "", "LabelEncoder": "ai.onnx.ml"}
+#: Results that are no floats.
+KINDS = {
+    "concat:1": onnx.TensorProto.INT64, "fake-quant:1": onnx.TensorProto.BOOL,
+    "fake-quant-signed:1": onnx.TensorProto.BOOL, "finite:0": onnx.TensorProto.BOOL,
+    "infinite:0": onnx.TensorProto.BOOL, "only-nan:0": onnx.TensorProto.BOOL,
+    "labels:0": onnx.TensorProto.INT64, "reals-to-labels:0": onnx.TensorProto.INT64,
+}
 
 
 def main():
     arrays = {}
-    for name, op, given, outputs, attributes, *known in [*cases(), *without_kernel()]:
+    everything = [*cases(), *without_kernel(), *recurrent(), *quantized(), *others()]
+    for name, op, given, outputs, attributes, *known in everything:
         inputs, tensors, feed = [], [], {}
         for i, value in enumerate(given):
             label = f"i{i}"
@@ -221,14 +295,12 @@ def main():
         nodes.append(
             helper.make_node(
                 op, labels, [f"o{i}" for i in range(outputs)], name=name,
-                domain="" if op in STANDARD else MICROSOFT, **attributes,
+                domain=DOMAINS.get(op, MICROSOFT), **attributes,
             )
         )
-        kinds = [onnx.TensorProto.FLOAT] * outputs
+        kinds = [KINDS.get(f"{name}:{i}", onnx.TensorProto.FLOAT) for i in range(outputs)]
         shapes = [None] * outputs
-        if op == "ConcatTraining":
-            kinds[1] = onnx.TensorProto.INT64
-        if op in STANDARD:
+        if op in ("MaxPoolGrad", "AveragePoolGrad"):
             shapes[0] = known[0][0].shape if known else given[1].shape
         results = [
             helper.make_tensor_value_info(f"o{i}", kind, shape)
@@ -236,6 +308,8 @@ def main():
         ]
         graph = helper.make_graph(nodes, name, inputs, results, tensors)
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]
+        if op == "LabelEncoder":
+            opsets.append(helper.make_opsetid("ai.onnx.ml", 2))
         model = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
         if known:
             values = known[0]

@@ -61,6 +61,8 @@ def main():
         for how, model in given.items():
             package = pathlib.Path(scratch) / f"{how}.tpk"
             flags = ["--target", arguments.target, "--dropout", "off", "--lr", expected["lr"]]
+            for dim in expected.get("dims", []):
+                flags += ["--dim", dim]
             _, said = call([arguments.trainc, *model, "-o", package, *flags])
             if f"trains {expected['trained']} parameters" not in said:
                 sys.exit(f"not {expected['trained']} trained parameters:\n{said}")

@@ -42,6 +42,8 @@ static void registerAll(HandlerTable &table) {
   registerPool(table);
   registerResize(table);
   registerRecurrent(table);
+  registerRecurrentGrad(table);
+  registerQuantization(table);
   registerMicrosoft(table);
   registerGradients(table);
   registerTraining(table);
@@ -594,7 +596,11 @@ LogicalResult Legalizer::checkGradients(const llvm::StringMap<Type> &trained) {
         (gradient.isSequence || tensorOf(gradient).getType() != wanted->second))
       return error("the output '" + graph.getOutputName(output) +
                    "' is not of the type and shape of the initializer '" + name +
-                   "', whose gradient it is");
+                   "', whose gradient it is" +
+                   (graph.getResultAttr(output, onnx::kGradientOfAttr)
+                        ? "; ONNX Runtime leaves out the sum over what Where has repeated: give "
+                          "trainc the forward model"
+                        : ""));
   }
   SmallVector<StringRef> missing;
   for (const ParameterChoice &choice : result.trained)

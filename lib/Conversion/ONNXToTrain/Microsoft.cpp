@@ -96,6 +96,50 @@ static LogicalResult scaledSum(NodeContext &c) {
   return c.set(sum);
 }
 
+/// Input 0 by each of two or three factors: the gradient of ScaledSum.
+static LogicalResult batchScale(NodeContext &c) {
+  if (!c.needFloat(0))
+    return failure();
+  Value x = c.tensor(0);
+  for (int64_t i = 0; i < c.numOutputs(); ++i) {
+    double factor = c.attr(("scale_" + Twine(i)).str(), 1.0);
+    (void)c.set(c.tb.mul(x, c.tb.scalarLike(x, factor)), i);
+  }
+  return success();
+}
+
+/// The norm of all inputs as one vector.
+static LogicalResult reduceAllL2(NodeContext &c) {
+  TrainBuilder &tb = c.tb;
+  Value sum;
+  for (int64_t i = 0; i < c.numInputs(); ++i) {
+    if (!c.needFloat(i))
+      return failure();
+    Value x = tb.cast(c.tensor(i), tb.b().getF32Type());
+    sum = tb.add(sum, tb.sumAll(tb.mul(x, x)));
+  }
+  return c.set(tb.sqrt(sum));
+}
+
+/// Whether no element of any input is infinite or NaN, or is just the one that an attribute names.
+static LogicalResult isAllFinite(NodeContext &c) {
+  TrainBuilder &tb = c.tb;
+  bool onlyInf = c.attr("isinf_only", int64_t(0)), onlyNan = c.attr("isnan_only", int64_t(0));
+  if (onlyInf && onlyNan)
+    return c.fail("isinf_only and isnan_only exclude each other");
+  Value found;
+  for (int64_t i = 0; i < c.numInputs(); ++i) {
+    if (!c.needFloat(i))
+      return failure();
+    Value x = c.tensor(i);
+    Value bad = onlyInf   ? tb.isInf(x)
+                : onlyNan ? tb.isNan(x)
+                          : tb.logicalOr(tb.isInf(x), tb.isNan(x));
+    found = tb.add(found, tb.sumAll(tb.cast(bad, tb.b().getI64Type())));
+  }
+  return c.set(tb.compare("eq", found, tb.scalarLike(found, 0)));
+}
+
 /// Concat that also tells the lengths of its inputs.
 static LogicalResult concatTraining(NodeContext &c) {
   SmallVector<LegalValue *> inputs;
@@ -236,9 +280,9 @@ static constexpr Refusal refusals[] = {
     {"AdamWOptimizer SGDOptimizerV2 InplaceClipGradNorm",
      "this is an optimizer model; give trainc the training model, or the folder of both"},
     {"InPlaceAccumulator ZeroGradient SGDOptimizer AdamOptimizer LambOptimizer MixedPrecisionScale "
-     "IsFinite IsAllFinite All ReduceAllL2 SoftmaxCrossEntropy SoftmaxCrossEntropyGrad "
+     "IsFinite All SoftmaxCrossEntropy SoftmaxCrossEntropyGrad "
      "SparseSoftmaxCrossEntropy ::SparseSoftmaxCrossEntropy ::SparseSoftmaxCrossEntropyGrad Group "
-     "PassThrough View BatchScale SummaryScalar SummaryHistogram SummaryMerge SummaryText",
+     "PassThrough View SummaryScalar SummaryHistogram SummaryMerge SummaryText",
      "it is of training graphs before ONNX Runtime 1.14 (ORTTrainer); give trainc the forward "
      "model "
      "and an --optimizer, or generate artifacts from it"},
@@ -248,11 +292,7 @@ static constexpr Refusal refusals[] = {
     {"FlattenAndUnpad PadAndUnflatten",
      "it moves rows whose number only the data tell; export the model without the elimination of "
      "padding (ORTMODULE_ENABLE_EMBEDDING_SPARSE_OPTIMIZER=0)"},
-    {"FakeQuant FakeQuantGrad MatMulBnb4",
-     "quantized training is not supported; export the model unquantized"},
-    {"LSTMTraining LSTMGrad GRUTraining GRUGrad",
-     "gradients of recurrent layers in the graph are not supported; give trainc the forward model, "
-     "whose LSTM and GRU it differentiates itself"},
+    {"MatMulBnb4", "its weight is quantized; export the model unquantized"},
     {"InvertibleLayerNormalizationGrad",
      "it computes from the layer's output what it does not keep; generate the graph without "
      "invertible layer normalization"},
@@ -299,6 +339,9 @@ void registerMicrosoft(HandlerTable &table) {
   table.add(name("FusedMatMul"), fusedMatMul, 2, 1);
   table.add(name("Scale"), scale, 2, 1);
   table.add(name("ScaledSum"), scaledSum, 2, 1);
+  table.add(name("BatchScale"), batchScale, 1, 1);
+  table.addVariadic(name("ReduceAllL2"), reduceAllL2, 1);
+  table.addVariadic(name("IsAllFinite"), isAllFinite, 1);
   table.addVariadic(name("ConcatTraining"), concatTraining, 1);
   table.add(name("ReduceSumTraining"), reduceSum, 2, 1);
   table.add(name("BiasDropout"), biasDropout, 2, 1);
@@ -313,6 +356,7 @@ void registerMicrosoft(HandlerTable &table) {
   registerRefused(table);
   table.add(name("BroadcastGradientArgs"), broadcastGradientArgs, 2, 1);
   table.describe({name("ConcatTraining")}, HandlerTable::kAll);
+  table.describe({name("IsAllFinite")}, HandlerTable::kReals, false);
   table.describe({name("BroadcastGradientArgs")}, HandlerTable::kIntegers, false);
   // The same handlers: these do not ask for the operator's name.
   auto alias = [&](StringRef op, StringRef standard) {
@@ -322,6 +366,7 @@ void registerMicrosoft(HandlerTable &table) {
   };
   alias("ShrunkenGather", "Gather");
   alias("SplitTraining", "Split");
+  alias("Trilu", "Trilu");
   alias("NegativeLogLikelihoodLossInternal", "NegativeLogLikelihoodLoss");
   alias("NegativeLogLikelihoodLossInternal2", "NegativeLogLikelihoodLoss");
   alias("SoftmaxCrossEntropyLossInternal", "SoftmaxCrossEntropyLoss");

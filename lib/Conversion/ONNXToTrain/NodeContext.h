@@ -237,6 +237,8 @@ void registerConv(HandlerTable &table);
 void registerPool(HandlerTable &table);
 void registerResize(HandlerTable &table);
 void registerRecurrent(HandlerTable &table);
+void registerRecurrentGrad(HandlerTable &table);
+void registerQuantization(HandlerTable &table);
 void registerMicrosoft(HandlerTable &table);
 void registerGradients(HandlerTable &table);
 void registerTraining(HandlerTable &table);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Gathers: with constant indices they are slices or evaluated, else data-dependent reads. One-hot
-// and running sums.
+// Gathers: with constant indices they are slices or evaluated, else data-dependent reads. One-hot,
+// running sums, and values of keys.
 
 #include "lib/Conversion/ONNXToTrain/NodeContext.h"
 #include "lib/Conversion/ONNXToTrain/Positions.h"
@@ -152,6 +152,53 @@ static LogicalResult oneHot(NodeContext &c) {
   return c.set(tb.select(hit, pick(1), pick(0)));
 }
 
+/// A list of numbers in an attribute as a tensor, behind `first` if there is one; null if absent.
+static Value tableOf(NodeContext &c, StringRef ints, StringRef reals, Attribute first = {}) {
+  SmallVector<Attribute> values;
+  Type element = c.tb.b().getI64Type();
+  if (first)
+    values.push_back(first);
+  if (auto list = dyn_cast_or_null<DenseI64ArrayAttr>(c.rawAttr(ints))) {
+    for (int64_t value : list.asArrayRef())
+      values.push_back(c.tb.b().getI64IntegerAttr(value));
+  } else if (auto list = dyn_cast_or_null<DenseF32ArrayAttr>(c.rawAttr(reals))) {
+    element = c.tb.b().getF32Type();
+    for (float value : list.asArrayRef())
+      values.push_back(c.tb.b().getF32FloatAttr(value));
+  } else {
+    return {};
+  }
+  auto type = RankedTensorType::get({int64_t(values.size())}, element);
+  return c.tb.constant(DenseElementsAttr::get(type, values));
+}
+
+/// LabelEncoder (ai.onnx.ml) of numbers: the value of the key that an element is, else the default.
+static LogicalResult labelEncoder(NodeContext &c) {
+  TrainBuilder &tb = c.tb;
+  bool toReals = isa_and_nonnull<DenseF32ArrayAttr>(c.rawAttr("values_floats"));
+  Attribute otherwise =
+      toReals ? Attribute(tb.b().getF32FloatAttr(float(c.attr("default_float", -0.0))))
+              : Attribute(tb.b().getI64IntegerAttr(c.attr("default_int64", int64_t(-1))));
+  Value keys = tableOf(c, "keys_int64s", "keys_floats");
+  Value values = tableOf(c, "values_int64s", "values_floats", otherwise);
+  if (!keys || !values)
+    return c.fail("only lists of integers or floats are supported as its keys and values");
+  DimAttr count = train::getDim(keys, 0);
+  if (train::getDim(values, 0) != count + c.dim(1))
+    return c.fail("it does not have one value for each key");
+  if (train::getElementType(keys) != c.element(0))
+    return c.fail("its keys are not of its input's type");
+  Dims dims = c.dims(0);
+  int64_t last = dims.size();
+  dims.push_back(count);
+  Value hit = tb.compare("eq", tb.broadcastAlong(c.tensor(0), dims, {last}),
+                         tb.broadcast(keys, dims, {last}));
+  Value position = tb.iota(dims, tb.b().getI64Type(), last);
+  position = tb.add(position, tb.scalarLike(position, 1)); // the default is in front
+  position = tb.select(hit, position, tb.scalarLike(position, 0));
+  return c.set(tb.gather(values, tb.reduce(train::ReduceKind::max, position, {last}), 0));
+}
+
 /// The axis of CumSum and CumProd; says what is wrong with it or with the elements.
 static std::optional<int64_t> scannedAxis(NodeContext &c) {
   auto at = c.constants(1, "axis");
@@ -206,12 +253,15 @@ void registerIndex(HandlerTable &table) {
   table.add("OneHot", oneHot, 3, 9);
   table.add("CumSum", cumSum, 2, 11);
   table.add("CumProd", cumProd, 2, 26);
+  table.add("ai.onnx.ml::LabelEncoder", labelEncoder, 1, 2);
   table.entries["OneHot"].typedAs = 2;
+  table.entries["ai.onnx.ml::LabelEncoder"].typedAs = -1;
   for (StringRef name : {"Unique", "NonMaxSuppression"})
     table.add(name, dataDependent, 1, 1);
   using Table = HandlerTable;
   table.describe({"Gather", "GatherElements", "GatherND"}, Table::kAll);
   table.describe({"OneHot"}, Table::kNumbers);
+  table.describe({"ai.onnx.ml::LabelEncoder"}, Table::kNumbers, false);
   table.describe({"CumSum", "CumProd"}, Table::kNumbers);
   table.describe({"Unique", "NonMaxSuppression"}, 0, false);
 }

@@ -3,23 +3,17 @@
 // what depends on the state is written out for each. A length that only the run knows is unrolled
 // to its bound; steps past it keep the state.
 
-#include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Recurrent/Recurrent.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
-namespace {
 
-/// Longer sequences would make programs of hundreds of thousands of ops.
-constexpr int64_t kMostSteps = 1024;
 /// Parts of one split or concat; more are done in several levels, so that none reads many buffers.
-constexpr int64_t kFan = 16;
+static constexpr int64_t kFan = 16;
 
-using Activation = Value (*)(TrainBuilder &, Value);
-
-/// Cuts axis 0 into single steps. Gradients come back through as few long sums as there are levels.
 void cutSteps(TrainBuilder &tb, Value x, int64_t steps, SmallVectorImpl<Value> &parts) {
   if (steps == 1) {
     Dims dims = train::getDims(x);
@@ -36,7 +30,6 @@ void cutSteps(TrainBuilder &tb, Value x, int64_t steps, SmallVectorImpl<Value> &
     cutSteps(tb, part, *train::getDim(part, 0).getConstant(), parts);
 }
 
-/// The opposite.
 Value joinSteps(TrainBuilder &tb, ArrayRef<Value> steps) {
   SmallVector<Value> parts;
   for (Value step : steps) {
@@ -55,14 +48,62 @@ Value joinSteps(TrainBuilder &tb, ArrayRef<Value> steps) {
   return parts[0];
 }
 
+std::optional<int64_t> unrolledSteps(NodeContext &c, DimAttr length) {
+  /// Longer sequences would make programs of hundreds of thousands of ops.
+  constexpr int64_t most = 1024;
+  Interval range = c.state.bounds.interval(length);
+  if (!range.high)
+    (void)c.fail("it is unrolled, and its length '" + length.str() +
+                 "' has no bound; give one with --dim, as in --dim " + length.str() + "=1..64");
+  else if (*range.high < 1 || *range.high > most)
+    (void)c.fail("it is unrolled, and has " + Twine(*range.high) + " steps; at most " +
+                 Twine(most) + " are supported");
+  else
+    return *range.high;
+  return std::nullopt;
+}
+
+Value isWithin(TrainBuilder &tb, int64_t step, DimAttr length, ArrayRef<DimAttr> dims) {
+  if (length.getConstant())
+    return {};
+  Type integer = tb.b().getI64Type();
+  Value inside = tb.compare("gt", tb.dim(length, integer), tb.scalar(integer, double(step)));
+  return tb.broadcast(inside, dims, {});
+}
+
+LogicalResult checkTraining(NodeContext &c, int64_t lengths) {
+  StringRef way = "; give trainc the forward model, whose layers it differentiates itself";
+  if (c.attr("direction", "forward") != "forward")
+    return c.fail("only direction = 'forward' is supported, as in ONNX Runtime" + way);
+  if (c.attr("clip", 0.0) != 0 || c.attr("input_forget", int64_t(0)) != 0)
+    return c.fail("its attributes clip and input_forget are not supported, as in ONNX Runtime" +
+                  way);
+  if (auto names = dyn_cast_or_null<ArrayAttr>(c.rawAttr("activations")))
+    for (auto [i, name] : llvm::enumerate(names.getAsRange<StringAttr>()))
+      if (!name.getValue().equals_insensitive(i == 0 ? "sigmoid" : "tanh"))
+        return c.fail("its activations are not Sigmoid and Tanh, of which its gradient is" + way);
+  if (c.has(lengths))
+    return c.fail("its sequence_lens are not supported, as in ONNX Runtime" + way);
+  return success();
+}
+
+namespace {
+
+using Activation = Value (*)(TrainBuilder &, Value);
+
 class Recurrence {
 public:
-  Recurrence(NodeContext &c, int64_t gates) : c(c), tb(c.tb), gates(gates) {}
+  Recurrence(NodeContext &c, int64_t gates)
+      : c(c), tb(c.tb), gates(gates), isTraining(!c.op.getDomain().empty()) {}
   virtual ~Recurrence() = default;
 
   LogicalResult run() {
-    if (failed(readShapes()) || failed(readLength()))
+    if (failed(readShapes()) || (isTraining && failed(checkTraining(c, 4))))
       return failure();
+    std::optional<int64_t> unrolled = unrolledSteps(c, length);
+    if (!unrolled)
+      return failure();
+    steps = *unrolled;
     SmallVector<Value> outputs;
     SmallVector<SmallVector<Value>> last(states());
     StringRef direction = c.attr("direction", "forward");
@@ -76,7 +117,8 @@ public:
   }
 
 protected:
-  /// One step: `x` [batch, gates * hidden] is the input's part with its bias.
+  /// One step: `x` [batch, gates * hidden] is the input's part with its bias. Where the operator is
+  /// one for training, `kept` gets what its results behind the states have of this step.
   virtual void step(Value x, SmallVectorImpl<Value> &state) = 0;
   /// Number of states; the first is the output.
   virtual int64_t states() { return 1; }
@@ -123,6 +165,9 @@ protected:
   NodeContext &c;
   TrainBuilder &tb;
   int64_t gates, directions = 1;
+  /// LSTMTraining and GRUTraining, which leave more results, for their gradients.
+  bool isTraining;
+  SmallVector<Value> kept;
   DimAttr length, batch, hidden;
   Type element;
   double clip = 0;
@@ -154,18 +199,6 @@ private:
         return failure();
     if (c.has(4) && (c.dims(4) != Dims{batch} || !c.needInteger(4)))
       return c.fail("its sequence_lens are not one integer a sequence");
-    return success();
-  }
-
-  LogicalResult readLength() {
-    Interval range = c.state.bounds.interval(length);
-    if (!range.high)
-      return c.fail("it is unrolled, and its length '" + length.str() +
-                    "' has no bound; give one with --dim, as in --dim " + length.str() + "=1..64");
-    steps = *range.high;
-    if (steps < 1 || steps > kMostSteps)
-      return c.fail("it is unrolled, and has " + Twine(steps) + " steps; at most " +
-                    Twine(kMostSteps) + " are supported");
     return success();
   }
 
@@ -216,11 +249,7 @@ private:
       Value inside = tb.compare("gt", lengths, tb.scalarLike(lengths, double(t)));
       return tb.broadcast(inside, dims, {0});
     }
-    if (length.getConstant())
-      return {};
-    Type integer = tb.b().getI64Type();
-    Value inside = tb.compare("gt", tb.dim(length, integer), tb.scalar(integer, double(t)));
-    return tb.broadcast(inside, dims, {});
+    return isWithin(tb, t, length, dims);
   }
 
   /// Output of one direction, [length, batch, hidden]; its last states go to `last`.
@@ -242,7 +271,11 @@ private:
     for (int64_t i = 0; i < steps; ++i) {
       int64_t t = reverse ? steps - 1 - i : i;
       SmallVector<Value> old = state;
+      kept.clear();
       step(inputs[t], state);
+      keptSteps.resize(kept.size(), SmallVector<Value>(steps));
+      for (auto [list, value] : llvm::zip(keptSteps, kept))
+        list[t] = value;
       Value inside = reaches(t);
       outputs[t] =
           inside && c.has(4) ? tb.select(inside, state[0], tb.scalarLike(state[0], 0)) : state[0];
@@ -252,8 +285,13 @@ private:
     }
     for (auto [list, value] : llvm::zip(last, state))
       list.push_back(value);
-    Value y = joinSteps(tb, outputs);
-    return length.getConstant() ? y : tb.sliceAxis(y, 0, c.dim(0), length);
+    return joinLength(outputs);
+  }
+
+  /// [length, ...] of values of each step.
+  Value joinLength(ArrayRef<Value> values) {
+    Value all = joinSteps(tb, values);
+    return length.getConstant() ? all : tb.sliceAxis(all, 0, c.dim(0), length);
   }
 
   Value initialState(int64_t input, int64_t d) {
@@ -283,12 +321,15 @@ private:
     (void)c.set(y, 0);
     for (auto [i, values] : llvm::enumerate(last))
       (void)c.set(join(values, batchFirst ? 1 : 0), 1 + i);
+    for (auto [i, values] : llvm::enumerate(keptSteps))
+      (void)c.set(join(joinLength(values), 1), 1 + states() + i);
     return success();
   }
 
   bool batchFirst = false, reverse = false;
   int64_t steps = 0;
   Value weight, bias;
+  SmallVector<SmallVector<Value>> keptSteps;
 };
 
 class Rnn : public Recurrence {
@@ -309,14 +350,14 @@ public:
   int64_t firstApart() override { return linearFirst ? 2 : 3; }
 
   void step(Value x, SmallVectorImpl<Value> &state) override {
-    Value h = state[0], fresh;
+    Value h = state[0], reset, fresh;
     SmallVector<Value> in = cutGates(x, 3);
     if (linearFirst) {
       SmallVector<Value> own = cutGates(tb.matmul(h, recurrent, false, true), 3);
       if (apart)
         own[2] = tb.add(own[2], rows(apart, own[2]));
       update = activate(0, tb.add(in[0], own[0]));
-      Value reset = activate(0, tb.add(in[1], own[1]));
+      reset = activate(0, tb.add(in[1], own[1]));
       fresh = activate(1, tb.add(in[2], tb.mul(reset, own[2])));
     } else {
       DimAttr both = times(hidden, 2);
@@ -324,11 +365,13 @@ public:
       Value second = tb.sliceAxis(recurrent, 0, both, hidden);
       SmallVector<Value> own = cutGates(tb.matmul(h, first, false, true), 2);
       update = activate(0, tb.add(in[0], own[0]));
-      Value reset = activate(0, tb.add(in[1], own[1]));
+      reset = activate(0, tb.add(in[1], own[1]));
       Value gated = tb.matmul(tb.mul(reset, h), second, false, true);
       fresh = activate(1, tb.add(in[2], gated));
     }
     state[0] = tb.add(tb.mul(complement(update), fresh), tb.mul(update, h));
+    if (isTraining)
+      kept = {tb.concat({update, reset, fresh}, 1)};
   }
 
 private:
@@ -347,6 +390,10 @@ public:
   LogicalResult readMore(int64_t d) override {
     if (failed(needDims(7, {c.dim(directions), times(hidden, 3)})))
       return failure();
+    if (isTraining && c.has(7))
+      return c.fail(
+          "its peepholes are not supported: of what they add to the gradient of the cells, "
+          "ONNX Runtime leaves a part out; give trainc the forward model");
     peepholes.clear();
     if (Value all = ofDirection(7, d))
       peepholes = cutGates(all, 3);
@@ -361,9 +408,12 @@ public:
     };
     Value input = activate(0, peep(gate[0], 0, cell));
     Value forget = coupled ? complement(input) : activate(0, peep(gate[2], 2, cell));
-    state[1] = tb.add(tb.mul(forget, cell), tb.mul(input, activate(1, gate[3])));
+    Value fresh = activate(1, gate[3]);
+    state[1] = tb.add(tb.mul(forget, cell), tb.mul(input, fresh));
     Value output = activate(0, peep(gate[1], 1, state[1]));
     state[0] = tb.mul(output, activations[2](tb, state[1]));
+    if (isTraining)
+      kept = {state[1], tb.concat({input, output, forget, fresh}, 1)};
   }
 
 private:
@@ -378,6 +428,8 @@ void registerRecurrent(HandlerTable &table) {
   table.add("RNN", recurrent<Rnn>, 3, 7);
   table.add("GRU", recurrent<Gru>, 3, 7);
   table.add("LSTM", recurrent<Lstm>, 3, 7);
+  table.add("com.microsoft::GRUTraining", recurrent<Gru>, 3, 1);
+  table.add("com.microsoft::LSTMTraining", recurrent<Lstm>, 3, 1);
 }
 
 } // namespace trainc::legalize
