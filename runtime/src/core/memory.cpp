@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
@@ -24,6 +25,20 @@ std::string bytesText(uint64_t bytes) {
   return text;
 }
 
+/// What to do where there is no room: not everything gets smaller with the batch.
+static const char *wayOut(std::string_view what) {
+  if (what == "parameters")
+    return "their size does not depend on the batch: use a smaller model, or a machine with more "
+           "memory";
+  if (what == "optimizer state" || what == "saved state")
+    return "its size does not depend on the batch: train fewer parameters (trainc --freeze), or "
+           "with an optimizer that keeps less (trainc --optimizer sgd)";
+  if (what == "gradient accumulators")
+    return "their size does not depend on the batch: steps of one micro-batch need none, and "
+           "fewer trained parameters (trainc --freeze) need fewer";
+  return "use a smaller batch";
+}
+
 Memory &Memory::operator=(Memory &&other) noexcept {
   std::swap(source, other.source);
   std::swap(bytes, other.bytes);
@@ -39,7 +54,7 @@ Status Memory::allocate(const Allocator &allocator, int64_t size, const char *wh
   size_t alignment = size >= 2 * huge ? huge : 64;
   auto refuse = [&](const std::string &reason) {
     return fail(Code::OutOfMemory, "no memory for the ", what, ": ", bytesText(uint64_t(size)),
-                reason, "; use a smaller batch");
+                reason, "; ", wayOut(what));
   };
   if (allocator.allocate) {
     bytes =

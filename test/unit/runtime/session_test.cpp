@@ -558,3 +558,38 @@ TEST_F(SessionTest, HostAllocator) {
   }
   EXPECT_EQ(count.bytes, 0);
 }
+
+TEST_F(SessionTest, AdviceWhereMemoryEnds) {
+  // Refuses blocks of more bytes.
+  struct Limit {
+    size_t most = 0;
+  } limit;
+  SessionOptions options;
+  options.threads = 1;
+  options.allocator.user = &limit;
+  options.allocator.allocate = [](void *user, size_t bytes, size_t alignment) -> void * {
+    void *memory = nullptr;
+    return bytes > static_cast<Limit *>(user)->most || posix_memalign(&memory, alignment, bytes)
+               ? nullptr
+               : memory;
+  };
+  options.allocator.deallocate = [](void *, void *memory, size_t) { std::free(memory); };
+  std::unique_ptr<Session> session;
+  Status status = Session::create(package, options, session);
+  EXPECT_EQ(status.code(), Code::OutOfMemory);
+  EXPECT_NE(status.message().find("no memory for the parameters"), std::string::npos);
+  EXPECT_NE(status.message().find("does not depend on the batch: use a smaller model"),
+            std::string::npos);
+  EXPECT_EQ(status.message().find("smaller batch"), std::string::npos) << status.message();
+  limit.most = SIZE_MAX;
+  ASSERT_TRUE(Session::create(package, options, session).ok());
+  TinyBatch batch(4);
+  StepResult result;
+  ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+  limit.most = 0;
+  status = session->step({batch.batch(), batch.batch()}, {}, result);
+  EXPECT_EQ(status.code(), Code::OutOfMemory);
+  EXPECT_NE(status.message().find("gradient accumulators"), std::string::npos);
+  EXPECT_NE(status.message().find("one micro-batch need none"), std::string::npos)
+      << status.message();
+}
