@@ -14,7 +14,10 @@ namespace {
 
 /// To be raised when the text below changes for a model that has not changed: identities of
 /// another version are not compared.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
+/// From this opset of ONNX on a node means the same in all that have its form: before, softmax ran
+/// along several axes as one, and Resize placed its samples otherwise.
+constexpr int64_t kStableOpset = 13;
 /// Integers of an initializer that configure operators (axes, shapes); longer ones are data.
 constexpr int64_t kMostElements = 16;
 
@@ -91,7 +94,11 @@ private:
   void print(onnx::NodeOp node, HashStream &out) {
     text(out, node.getDomain());
     text(out, node.getOpType());
-    out << node.getVersion();
+    // The same model, exported anew at a later opset.
+    if (node.getDomain().empty())
+      out << (node.getVersion() < kStableOpset ? 'o' : 'n');
+    else
+      out << node.getVersion();
     // What is left out has the hash 0.
     for (Value input : node.getInputs())
       out << ' ' << hashes.lookup(input);
@@ -116,10 +123,15 @@ private:
 
   void print(onnx::InitializerOp initializer, HashStream &out) {
     auto type = cast<RankedTensorType>(initializer.getType());
+    ElementsAttr value = initializer.getValueAttr();
+    // Exporters number constants; what names stand for is parameters.
+    if (value && configures(initializer, type)) {
+      out << 'c';
+      print(value, out);
+      return;
+    }
     text(out << 'w', initializer.getName());
     out << type.getElementType();
-    if (ElementsAttr value = initializer.getValueAttr(); value && configures(initializer, type))
-      print(value, out);
   }
 
   /// Tensors as their bytes: printing large ones takes long.

@@ -11,9 +11,10 @@ namespace trainc {
 
 /// "N-" and 16 hex digits, N the version of this function: only identities of one version can be
 /// compared. It covers the operators that the outputs need, their attributes, how they are wired,
-/// and the names of inputs, outputs and initializers; of values those of integers and constants
-/// that operators are configured by. It does not cover weights, names and order of nodes, sizes of
-/// inputs, or a training algorithm of the model (training_info), which packages may leave out.
+/// and the names of inputs, outputs and parameters; of values those of integers and constants
+/// that operators are configured by. It does not cover weights, names and order of nodes, names of
+/// constants, sizes of inputs, the opset of standard operators from 13 on, or a training algorithm
+/// of the model (training_info), which packages may leave out.
 std::string identityOf(onnx::GraphOp graph);
 
 } // namespace trainc

@@ -356,7 +356,7 @@ class Cases:
     def case_checkpoint_of_another_graph(self):
         """Equal names and shapes are not enough: a model that computes something else is refused."""
 
-        def model(name, activation="Relu", weight=0.1, node="act"):
+        def model(name, activation="Relu", weight=0.1, node="act", opset=18):
             nodes = [
                 mo.node("MatMul", ["x", "w"], ["h"], "project"),
                 mo.node(activation, ["h"], ["logits"], node),
@@ -365,7 +365,7 @@ class Cases:
             inputs = [mo.value_info("x", mo.FLOAT, ["batch", 4]), mo.value_info("labels", 7, ["batch"])]
             outputs = [mo.value_info("loss", mo.FLOAT, []), mo.value_info("logits", mo.FLOAT, ["batch", 3])]
             weights = [mo.tensor("w", [4, 3], [weight * i for i in range(12)])]
-            return self.write(name, mo.model(nodes, inputs, outputs, weights))
+            return self.write(name, mo.model(nodes, inputs, outputs, weights, opset))
 
         def compiled(path, *flags):
             command = [self.arguments.trainc, path, "-o", path.with_suffix(".tpk"), "--target", "cpu", *flags]
@@ -378,12 +378,14 @@ class Cases:
         checkpoint = self.folder / "ck"
         self.train(first, data, 0, flags=("--steps", "2", "--save", checkpoint))
         resume = ("--steps", "3", "--resume", checkpoint)
-        # The same graph, whatever it was compiled with: other weights, names of nodes, sizes, passes.
-        for flags in ((), ("--dim", "batch=6"), ("--clip-norm", "1.0"), ("--no-decay", "w")):
-            again = compiled(model("again.onnx", weight=0.2, node="renamed"), *flags)
+        # The same graph, whatever it was compiled with: other weights, names of nodes, sizes, passes, opsets.
+        for i, flags in enumerate(((), ("--dim", "batch=6"), ("--clip-norm", "1.0"), ("--no-decay", "w"))):
+            again = compiled(model("again.onnx", weight=0.2, node="renamed", opset=13 + 2 * i), *flags)
             done = self.train(again, data, 0, flags=resume)
             if "another model" in done.stdout + done.stderr:
                 self.problems.append(f"a warning without a reason: {done.stdout}")
+        # Before opset 13 operators of the same form computed something else.
+        self.train(compiled(model("old.onnx", opset=12)), data, 1, "is of another model", flags=resume)
         other = compiled(model("other.onnx", "Tanh"))
         before = {f: f.read_bytes() for f in checkpoint.rglob("*.*")}
         patterns = (r"ck/step-2' is of another model", "first.onnx", "other.onnx", "--any-model", "parameters.safetensors")
