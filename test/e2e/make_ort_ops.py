@@ -236,6 +236,18 @@ def quantized():
     for name, zero, low, high in (("", 3, 0, 255), ("-signed", 0, -128, 127)):
         scalars = (np.float32(0.02).reshape(()),), (np.float32(zero).reshape(()),)
         yield f"fake-quant{name}", "FakeQuant", [x, *scalars], 2, {"quant_min": low, "quant_max": high}
+    for name, kind in (("", 1), ("-fp4", 0)):
+        # 7 times 9 elements: blocks go across rows, and the last byte and the last block are not full.
+        codes, factors = RNG.integers(0, 256, 32).astype(np.uint8), np.abs(floats(4))
+        how = {"N": 7, "K": 9, "block_size": 16, "quant_type": kind, "training_mode": 1}
+        yield f"bnb4{name}", "MatMulBnb4", [floats(2, 3, 9), (codes,), (factors,)], 1, how
+        # The kernel for the CPU knows transposed weights only: the weight itself is got from it.
+        unit = [np.eye(9, dtype=np.float32), codes, factors]
+        node = helper.make_node("MatMulBnb4", ["x0", "x1", "x2"], ["y"], domain=MICROSOFT, **how)
+        weight = evaluate([node], {f"x{i}": v for i, v in enumerate(unit)}, "y").T
+        dy = floats(2, 3, 7)
+        back = {**how, "transB": 0}
+        yield f"bnb4{name}-grad", "MatMulBnb4", [dy, (codes,), (factors,)], 1, back, [dy @ weight]
     yield "fake-quant-grad", "FakeQuantGrad", [floats(4, 6), RNG.random((4, 6)) < 0.6], 1, {}
 
 

@@ -292,7 +292,6 @@ static constexpr Refusal refusals[] = {
     {"FlattenAndUnpad PadAndUnflatten",
      "it moves rows whose number only the data tell; export the model without the elimination of "
      "padding (ORTMODULE_ENABLE_EMBEDDING_SPARSE_OPTIMIZER=0)"},
-    {"MatMulBnb4", "its weight is quantized; export the model unquantized"},
     {"InvertibleLayerNormalizationGrad",
      "it computes from the layer's output what it does not keep; generate the graph without "
      "invertible layer normalization"},

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Quantization that training only simulates: values are rounded to those that the quantized model
-// will have, and the gradient passes where they are within its range.
+// Quantization: simulated, where values are rounded to those that the quantized model will have and
+// the gradient passes where they are within its range; and weights of 4 bits, which are not
+// trained.
 
-#include "NodeContext.h"
+#include "Compose.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;
@@ -50,10 +51,76 @@ static LogicalResult fakeQuantGrad(NodeContext &c) {
   return c.set(c.tb.select(c.tensor(1), dy, c.tb.scalarLike(dy, 0)));
 }
 
+//===- Weights of 4 bits --------------------------------------------------===//
+
+/// What the 16 codes stand for: FP4 and NF4 of bitsandbytes (Dettmers et al., QLoRA, 2023).
+static constexpr float fp4[16] = {
+    0.0f,  5.208333333e-03f,  0.66666667f,  1.0f,  0.33333333f,  0.5f,  0.16666667f,  0.25f,
+    -0.0f, -5.208333333e-03f, -0.66666667f, -1.0f, -0.33333333f, -0.5f, -0.16666667f, -0.25f};
+static constexpr float nf4[16] = {-1.0f,
+                                  -0.6961928009986877f,
+                                  -0.5250730514526367f,
+                                  -0.39491748809814453f,
+                                  -0.28444138169288635f,
+                                  -0.18477343022823334f,
+                                  -0.09105003625154495f,
+                                  0.0f,
+                                  0.07958029955625534f,
+                                  0.16093020141124725f,
+                                  0.24611230194568634f,
+                                  0.33791524171829224f,
+                                  0.44070982933044434f,
+                                  0.5626170039176941f,
+                                  0.7229568362236023f,
+                                  1.0f};
+
+/// MatMulBnb4: A times the transpose of a weight [N, K], or with transB = 0 times the weight
+/// itself, whose codes lie two a byte, the first in the high half, with one factor for each block
+/// of them.
+static LogicalResult matmulBnb4(NodeContext &c) {
+  int64_t rows = c.attr("N", int64_t(0)), columns = c.attr("K", int64_t(0));
+  int64_t block = c.attr("block_size", int64_t(0)), kind = c.attr("quant_type", int64_t(-1));
+  constexpr int64_t most = 1 << 24; // of either axis
+  if (rows < 1 || columns < 1 || rows > most || columns > most || block < 1 || block > most)
+    return c.fail("its N, K or block_size is missing or out of range");
+  if (kind != 0 && kind != 1)
+    return c.fail("its quant_type is neither 0 (FP4) nor 1 (NF4)");
+  int64_t count = rows * columns, bytes = (count + 1) / 2, blocks = (count + block - 1) / block;
+  if (!c.needFloat(0) || !c.needInteger(1))
+    return failure();
+  bool transposed = c.attr("transB", int64_t(1));
+  if (c.rank(0) < 1 || c.dims(0).back() != c.dim(transposed ? columns : rows) ||
+      c.dims(1) != Dims{c.dim(bytes)} || c.in(1).unsignedBits != 8 ||
+      c.dims(2) != Dims{c.dim(blocks)} || c.element(2) != c.element(0))
+    return c.fail("its inputs do not have the sizes and types that its N, K and block_size say");
+  TrainBuilder &tb = c.tb;
+  Type real = tb.b().getF32Type();
+  Value byte = tb.cast(c.tensor(1), real);
+  Value high = tb.floor(tb.mul(byte, tb.scalarLike(byte, 0.0625)));
+  Value low = tb.sub(byte, tb.mul(high, tb.scalarLike(high, 16)));
+  Dims pair = {c.dim(bytes), c.dim(1)};
+  Value codes = tb.concat({tb.reshape(high, pair), tb.reshape(low, pair)}, 1);
+  codes = tb.sliceAxis(tb.reshape(codes, {c.dim(2 * bytes)}), 0, c.dim(0), c.dim(count));
+  auto table = DenseElementsAttr::get(RankedTensorType::get({16}, real),
+                                      ArrayRef<float>(kind == 0 ? fp4 : nf4));
+  Value values = tb.gather(tb.constant(table), tb.cast(codes, tb.b().getI64Type()), 0);
+  Value scales = tb.broadcast(c.tensor(2), {c.dim(blocks), c.dim(block)}, {0});
+  scales = tb.sliceAxis(tb.reshape(scales, {c.dim(blocks * block)}), 0, c.dim(0), c.dim(count));
+  scales = train::DetachOp::create(tb.b(), tb.loc(), scales.getType(), scales);
+  Value weight = tb.mul(tb.cast(values, c.element(0)), scales);
+  weight = tb.reshape(weight, {c.dim(rows), c.dim(columns)});
+  if (transposed)
+    weight = tb.transpose(weight, {1, 0});
+  FailureOr<LegalValue *> y = applyOperator(c, "MatMul", {&c.in(0), &asInput(c, weight)});
+  return failed(y) ? failure() : c.alias(**y);
+}
+
 void registerQuantization(HandlerTable &table) {
   table.add("com.microsoft::FakeQuant", fakeQuant, 3, 1);
   table.entries["com.microsoft::FakeQuant"].settings = {1, 2};
   table.add("com.microsoft::FakeQuantGrad", fakeQuantGrad, 2, 1);
+  table.add("com.microsoft::MatMulBnb4", matmulBnb4, 3, 1);
+  table.entries["com.microsoft::MatMulBnb4"].settings = {2};
 }
 
 } // namespace trainc::legalize
