@@ -44,7 +44,7 @@ def main():
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             events = [json.loads(line) for line in done.stdout.splitlines()]
             losses = [e["loss"] for e in events if "event" not in e]
-            state = [e["state"] for e in events if e.get("event") == "memory"][0]
+            state = [e["state"] for e in events if e.get("event") == "memory" and "state" in e][0]
             found[form] = float(np.mean(losses[-LAST:])), state
             print(f"{form}: {losses[0]:.4f} to {found[form][0]:.4f}, {state} bytes of state")
             if not found[form][0] < losses[0] - 1:
