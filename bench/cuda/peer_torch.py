@@ -31,6 +31,7 @@ import warnings
 import models
 import numpy as np
 import torch
+import torch._functorch.config
 import torch.nn.functional as F
 
 MODES = ("eager", "compile", "reduce-overhead", "graphs", "max-autotune")

@@ -180,8 +180,7 @@ const HandlerTable::Entry *Legalizer::entryOf(onnx::NodeOp node) {
   return it == table.entries.end() ? nullptr : &it->second;
 }
 
-/// Finds the outputs that are gradients or new values of initializers: by what the importer said of
-/// them, or by their names.
+/// Finds the outputs that are gradients or new values of initializers, by importer or by name.
 LogicalResult Legalizer::findPorts() {
   llvm::StringSet<> initializers;
   for (auto op : graph.getOps<onnx::InitializerOp>())
@@ -714,12 +713,12 @@ LogicalResult Legalizer::finish() {
   function.setArgAttrsAttr(builder.getArrayAttr(argumentAttrs));
   function.setResAttrsAttr(builder.getArrayAttr(outputAttrs));
   builder.setInsertionPoint(function);
+  IntegerAttr one = builder.getI64IntegerAttr(1);
   for (auto &[name, info] : bounds.symbols)
     train::SymbolOp::create(
         builder, graph.getLoc(), name, builder.getI64IntegerAttr(info.min),
-        info.max ? builder.getI64IntegerAttr(*info.max) : IntegerAttr(),
-        builder.getI64IntegerAttr(1), builder.getStringAttr(info.input),
-        builder.getI64IntegerAttr(info.axis), IntegerAttr(),
+        info.max ? builder.getI64IntegerAttr(*info.max) : IntegerAttr(), one,
+        builder.getStringAttr(info.input), builder.getI64IntegerAttr(info.axis), IntegerAttr(),
         train::CountKindAttr::get(builder.getContext(), train::CountKind::elements));
   if (failed(verify(function)))
     return failure();

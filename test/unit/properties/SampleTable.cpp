@@ -139,6 +139,7 @@ const Sample samples[] = {
      "%0 = train.broadcast %x axes = [0, 2] : tensor<?x4xf64, #train.dims<batch, 4>> -> " BS, "n"},
     {"train.broadcast", "%x: tensor<2x3xf64>",
      "%0 = train.broadcast %x axes = [0, 1] : tensor<2x3xf64> -> tensor<2x3xf64>", "n"},
+    {"train.barrier", "%x: " BS, "%0 = train.barrier %x : " BS, "n"},
     {"train.reshape", "%x: tensor<2x3x4xf64>",
      "%0 = train.reshape %x : tensor<2x3x4xf64> -> tensor<2x12xf64>", "n"},
     {"train.reshape", "%x: " BS,
