@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Patterns are written in names of the train dialect or of ONNX Runtime, whose memory optimizer has
-// the same syntax (docs/memory-recompute.md has the table).
+// the same syntax (docs/recompute.md has the table).
 
 #include "lib/Transforms/Recompute/Config.h"
 
