@@ -6,6 +6,7 @@
 #include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Analysis/StridedViews.h"
 #include "lib/Transforms/FormKernels/Group.h"
+#include "lib/Transforms/FormKernels/GroupGraph.h"
 #include "lib/Transforms/FormKernels/Order.h"
 #include "lib/Transforms/Support/HoistReshape.h"
 #include "mlir/IR/IRMapping.h"
@@ -83,18 +84,6 @@ private:
     for (Value operand : def->getOperands())
       forEachLeaf(operand, fn);
   }
-  /// Whether group `from` needs a result of group `target`.
-  bool dependsOn(int from, int target, llvm::DenseSet<int> &visited) {
-    if (from == target)
-      return true;
-    // Positions prove nothing: a group that `from` reads may have later members that read `target`.
-    if (!visited.insert(from).second)
-      return false;
-    return llvm::any_of(groups[from].sources, [&](Operation *source) {
-      auto it = groupOf.find(source);
-      return it != groupOf.end() && it->second != from && dependsOn(it->second, target, visited);
-    });
-  }
   SmallVector<Operation *> sourcesOf(Operation *op) {
     SmallVector<Operation *> sources;
     for (Value operand : op->getOperands())
@@ -138,8 +127,7 @@ private:
           allowed = allowed && repeatsKeptValue(def, leaf, group);
           return;
         }
-        llvm::DenseSet<int> visited;
-        allowed = allowed && !dependsOn(other, g, visited);
+        allowed = allowed && !graph.dependsOn(other, g);
       });
       if (!allowed)
         return false;
@@ -160,6 +148,12 @@ private:
     return earliest;
   }
 
+  void addSources(Operation *op) {
+    int g = groupOf[op];
+    for (Operation *source : sourcesOf(op))
+      if (auto it = groupOf.find(source); it != groupOf.end() && it->second != g)
+        graph.addSource(g, it->second);
+  }
   int newGroup(Operation *op, bool closed) {
     Group group;
     group.members.push_back(op);
@@ -171,20 +165,21 @@ private:
       group.space = space.full;
       group.reduced = space.reduced;
     }
-    group.sources.append(sourcesOf(op));
     groups.push_back(std::move(group));
-    return groupOf[op] = groups.size() - 1;
+    groupOf[op] = graph.add();
+    addSources(op);
+    return groupOf[op];
   }
   void join(Operation *op, int g) {
     Group &group = groups[g];
     group.members.push_back(op);
     group.maxPosition = std::max(group.maxPosition, position[op]);
     group.earliest = std::max(group.earliest, earliestOf(op));
-    group.sources.append(sourcesOf(op));
     Space space(op);
     if (!space.reduced.empty())
       group.reduced = space.reduced;
     groupOf[op] = g;
+    addSources(op);
   }
 
   /// Merges group `other` into `g` where the spaces agree and nothing in between depends on either.
@@ -214,16 +209,15 @@ private:
               blocked = blocked || !(leaf == operand || repeatsKeptValue(def, leaf, merged));
               return;
             }
-            llvm::DenseSet<int> visited;
-            blocked = blocked || dependsOn(via, y, visited);
+            blocked = blocked || graph.dependsOn(via, y);
           });
           if (blocked)
             return;
         }
     for (Operation *op : b.members)
       groupOf[op] = g;
+    graph.merge(g, other);
     a.members.append(b.members);
-    a.sources.append(b.sources);
     llvm::sort(a.members, [&](Operation *x, Operation *y) { return position[x] < position[y]; });
     a.reduced = reduced;
     a.minPosition = std::min(a.minPosition, b.minPosition);
@@ -769,6 +763,8 @@ private:
   unsigned maxOps, recomputeCost;
   DenseMap<Operation *, unsigned> position;
   SmallVector<Group> groups;
+  /// Of the groups, by their numbers.
+  GroupGraph graph;
   DenseMap<Operation *, int> groupOf;
   /// The group that the last scalar went to.
   int scalarGroup = -1;

@@ -10,8 +10,6 @@ namespace trainc {
 /// Ops that become one kernel, or one op that does not (closed).
 struct Group {
   llvm::SmallVector<mlir::Operation *> members;
-  /// Ops whose results the members read, inline ones looked through.
-  llvm::SmallVector<mlir::Operation *, 0> sources;
   /// Iteration space; `reduced` are its reduced axes.
   llvm::SmallVector<train::DimAttr> space;
   llvm::SmallVector<int64_t> reduced;
