@@ -216,8 +216,9 @@ Value TrainBuilder::gatherElements(Value data, Value indices, int64_t axis) {
                                   getTensorType(getDims(indices), getElementType(data)), data,
                                   indices, axis);
 }
-Value TrainBuilder::scatterAdd(Value indices, Value updates, int64_t axis, Type resultType) {
-  return ScatterAddOp::create(builder, location, resultType, indices, updates, axis);
+Value TrainBuilder::scatterAdd(Value indices, Value updates, int64_t axis, Type resultType,
+                               bool unique) {
+  return ScatterAddOp::create(builder, location, resultType, indices, updates, axis, unique);
 }
 
 Value TrainBuilder::reduce(ReduceKind kind, Value x, ArrayRef<int64_t> axes) {

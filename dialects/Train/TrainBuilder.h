@@ -92,7 +92,7 @@ public:
   mlir::Value selectRows(mlir::Value data, mlir::Value index, mlir::Value inverse, int64_t axis);
   mlir::Value gatherElements(mlir::Value data, mlir::Value indices, int64_t axis);
   mlir::Value scatterAdd(mlir::Value indices, mlir::Value updates, int64_t axis,
-                         mlir::Type resultType);
+                         mlir::Type resultType, bool unique = false);
 
   // Reductions and products. Reduced axes are dropped.
   mlir::Value reduce(ReduceKind kind, mlir::Value x, llvm::ArrayRef<int64_t> axes);

@@ -300,7 +300,10 @@ LogicalResult ScatterAddOp::evaluate(ArrayRef<HostTensor> operands, const Symbol
   int64_t axis = getAxis(), indexRank = indices.shape.size();
   std::fill(result.data.begin(), result.data.end(), 0.0);
   return forEachIndex(updates.shape, [&](ArrayRef<int64_t> index) -> LogicalResult {
-    auto row = resolveIndex(at(indices, index.slice(axis, indexRank)), result.shape[axis]);
+    double chosen = at(indices, index.slice(axis, indexRank));
+    if (getUnique() && chosen < 0)
+      return success();
+    auto row = resolveIndex(chosen, result.shape[axis]);
     if (failed(row))
       return failure();
     SmallVector<int64_t> target(index.take_front(axis));

@@ -217,6 +217,9 @@ def ScatterOpInterface : Train_Interface<"ScatterOpInterface"> {
     InterfaceMethod<[{true: the updates have the indices' shape in place of the axis (as gather);
                       false: indices and updates have one shape (as gather_elements)}],
       "bool", "isRowScatter">,
+    InterfaceMethod<[{rows only: no two indices are the same, and negative ones are left out, so that
+                      nothing has to be added}],
+      "bool", "hasUniqueIndices">,
   ];
 }
 

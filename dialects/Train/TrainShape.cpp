@@ -569,6 +569,8 @@ AxisMap GatherNdOp::getAxisMap() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ScatterAddOp::verify() {
+  if (getUnique() && getRank(getIndices()) != 1)
+    return emitOpError("has unique indices of ") << getRank(getIndices()) << " axes, needs one";
   if (failed(checkAxis(*this, getAxis(), getRank(getResult()))))
     return failure();
   if (failed(checkDims(*this, "updates", gatheredDims(getResult(), getIndices(), getAxis()),
@@ -588,6 +590,7 @@ OpOperand &ScatterAddOp::getScatterIndices() { return getIndicesMutable(); }
 OpOperand &ScatterAddOp::getScatterUpdates() { return getUpdatesMutable(); }
 int64_t ScatterAddOp::getScatterAxis() { return getAxis(); }
 bool ScatterAddOp::isRowScatter() { return true; }
+bool ScatterAddOp::hasUniqueIndices() { return getUnique(); }
 
 LogicalResult ScatterElementsAddOp::verify() {
   if (failed(checkAxis(*this, getAxis(), getRank(getResult()))))
@@ -622,6 +625,7 @@ OpOperand &ScatterElementsAddOp::getScatterIndices() { return getIndicesMutable(
 OpOperand &ScatterElementsAddOp::getScatterUpdates() { return getUpdatesMutable(); }
 int64_t ScatterElementsAddOp::getScatterAxis() { return getAxis(); }
 bool ScatterElementsAddOp::isRowScatter() { return false; }
+bool ScatterElementsAddOp::hasUniqueIndices() { return false; }
 
 LogicalResult CumsumOp::verify() { return checkAxis(*this, getAxis(), getRank(getResult())); }
 AxisMap CumsumOp::getAxisMap() {

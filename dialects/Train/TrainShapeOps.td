@@ -230,10 +230,11 @@ def Train_ScatterAddOp : Train_StandaloneOp<"scatter_add", [DeclareOpInterfaceMe
   let summary = "sums slices into zeros at indices along `axis`: the gradient of gather";
   let description = [{
     result[a..., indices[i...], b...] += updates[a..., i..., b...], duplicates in row-major order.
+    `unique`: there are none, of one axis of indices, and a negative index means nowhere.
   }];
-  let arguments = (ins Train_IntTensor:$indices, Train_FloatTensor:$updates, I64Attr:$axis);
+  let arguments = (ins Train_IntTensor:$indices, Train_FloatTensor:$updates, I64Attr:$axis, UnitAttr:$unique);
   let results = (outs Train_FloatTensor:$result);
-  let assemblyFormat = "$indices `,` $updates `axis` `=` $axis attr-dict `:` type($indices) `,` type($updates) `->` type($result)";
+  let assemblyFormat = "$indices `,` $updates `axis` `=` $axis (`unique` $unique^)? attr-dict `:` type($indices) `,` type($updates) `->` type($result)";
   let hasVerifier = 1;
 }
 

@@ -122,7 +122,15 @@ void GatherNdOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef
 }
 void ScatterAddOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
                             MutableArrayRef<Value> gradients) {
-  gradients[1] = tb.gather(cotangents[0], getIndices(), getAxis());
+  if (!getUnique()) {
+    gradients[1] = tb.gather(cotangents[0], getIndices(), getAxis());
+    return;
+  }
+  Value nowhere = tb.scalarLike(getIndices(), 0);
+  Value isTaken = tb.compare("ge", getIndices(), nowhere);
+  Value taken = tb.gather(cotangents[0], tb.max(getIndices(), nowhere), getAxis());
+  gradients[1] = tb.select(tb.broadcast(isTaken, getDims(taken), {int64_t(getAxis())}), taken,
+                           tb.scalarLike(taken, 0));
 }
 void ScatterElementsAddOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
                                     MutableArrayRef<Value> gradients) {

@@ -188,8 +188,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   std::string target = "auto", betas, dropout, batchNorm, lrScale;
   std::vector<std::string> dims;
   std::string level = "1", precision = "fp32";
-  bool hoist = true, noHoist = false, labelSparsity = true, noLabelSparsity = false, padding = true,
-       noPadding = false;
+  bool hoist = false, noHoist = false, labelSparsity = false, noLabelSparsity = false;
+  bool padding = false, noPadding = false;
   options.graph.optimizer.clear();
   options.lr = options.weightDecay = NAN;
   app.add_option("model", options.model, "MODEL.onnx");
@@ -284,7 +284,9 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
         MemoryBudget budget;
         return parseMemoryBudget(text, budget);
       });
-  app.add_option("-O", level, "-O0: the exact baseline, no pass that changes what is computed")
+  app.add_option(
+         "-O", level,
+         "-O0: the exact baseline, no pass that changes what is computed but those asked for")
       ->check(CLI::IsMember({"0", "1"}));
   std::string logLevel;
   CLI::Option *log = app.add_option("--log-level", logLevel,
@@ -401,9 +403,9 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   else if (batchNorm == "frozen")
     options.legalize.batchNorm = BatchNormMode::Frozen;
   options.graph.inference = options.legalize.inference;
-  options.graph.hoistSlices = hoist && !noHoist && level != "0";
-  options.graph.eliminatePadding = padding && !noPadding && level != "0";
-  options.graph.labelSparsity = labelSparsity && !noLabelSparsity && level != "0";
+  options.graph.hoistSlices = hoist || (!noHoist && level != "0");
+  options.graph.eliminatePadding = padding || (!noPadding && level != "0");
+  options.graph.labelSparsity = labelSparsity || (!noLabelSparsity && level != "0");
   options.graph.fusedAttention = options.cuda;
   options.schedule.cuda = options.cuda;
   options.schedule.fuseEpilogues = level != "0";

@@ -131,6 +131,12 @@ void ScatterMap::rows() {
   auto loop = e.openLoop(e.constantIndex(0), count, e.constantIndex(1));
   Index position = e.delinearize(loop.getInductionVar(), indexSizes);
   Value chosen = e.evaluate(indices, position);
+  if (scatter.hasUniqueIndices()) {
+    Value zero = arith::ConstantOp::create(
+        e.builder(), op->getLoc(), cast<TypedAttr>(e.builder().getZeroAttr(chosen.getType())));
+    e.openIf(
+        arith::CmpIOp::create(e.builder(), op->getLoc(), arith::CmpIPredicate::sge, chosen, zero));
+  }
   ElementIndex row = e.checkedIndex(op, chosen, e.structure.space[axis]);
   items.index[axis] = row;
   items.forEachColumn(e, [&] {
@@ -139,6 +145,8 @@ void ScatterMap::rows() {
     source.append(items.index.begin() + axis + 1, items.index.end());
     accumulate(items.index, e.evaluateLanes(updates, source));
   });
+  if (scatter.hasUniqueIndices())
+    e.closeIf();
   e.closeLoop(loop);
   e.closeItems();
 }

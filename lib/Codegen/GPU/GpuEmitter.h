@@ -85,6 +85,8 @@ public:
   void syncWarp();
   /// The value that the thread has whose number differs in the bits of `mask`.
   mlir::Value shuffle(mlir::Value value, int32_t mask);
+  /// The threads of the warp, a bit each, whose `key` (i32) is this thread's.
+  mlir::Value matchWarp(mlir::Value key);
   /// Combines scalars over groups of `width` (a power of two, at most 32) neighbouring threads in a
   /// fixed tree; every thread gets the total.
   mlir::Value combineWarp(mlir::Operation *reduction, mlir::Value value, int64_t width = kWarp);

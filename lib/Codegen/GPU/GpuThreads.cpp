@@ -49,6 +49,14 @@ Value GpuEmitter::shuffle(Value value, int32_t mask) {
   return bits;
 }
 
+Value GpuEmitter::matchWarp(Value key) {
+  Value all = arith::ConstantIntOp::create(b, location, -1, 32);
+  return LLVM::CallIntrinsicOp::create(b, location, b.getI32Type(),
+                                       b.getStringAttr("llvm.nvvm.match.any.sync.i32"),
+                                       ValueRange{all, key})
+      .getResult(0);
+}
+
 Value GpuEmitter::combineWarp(Operation *reduction, Value value, int64_t width) {
   for (int64_t mask = width / 2; mask >= 1; mask /= 2)
     value = combine(reduction, value, shuffle(value, mask));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Scan on the GPU. Along an outer axis, or a short one, a thread does a line from end to end; along
-// the innermost axis a block does a line, a piece at a time, in log steps through shared memory.
+// the innermost axis a block does a line, a piece at a time: each thread some neighbouring
+// elements, their totals in log steps through shared memory.
 
 #include "Tiles.h"
 
@@ -11,6 +12,8 @@ namespace trainc::codegen {
 
 /// Elements of a line that one thread does though its neighbours' lie far away.
 static constexpr int64_t kShortLine = 16;
+/// Most elements of a piece that a thread of a block does.
+static constexpr int64_t kMostNeighbours = 8;
 
 namespace {
 
@@ -20,6 +23,8 @@ struct ScanShape {
   int64_t axis;
   /// Whether a block does a line.
   bool blocks;
+  /// Elements of a piece that a thread does.
+  int64_t neighbours;
   /// All axes but the scanned one, which has size 1.
   SmallVector<DimAttr> lineSizes;
 };
@@ -33,6 +38,9 @@ ScanShape::ScanShape(FusionOp fusion, const Structure &s)
   auto size = s.space[axis].getConstant();
   blocks = innermost && (!size || *size > kShortLine);
   lineSizes[axis] = DimAttr::constant(fusion.getContext(), 1);
+  neighbours = kMostNeighbours;
+  if (size)
+    neighbours = std::clamp<int64_t>(llvm::divideCeil(*size, kTileThreads), 1, kMostNeighbours);
 }
 
 void planScan(FusionOp fusion, const Structure &s, GpuPlan &plan) {
@@ -123,36 +131,49 @@ void ScanMap::lineOfBlock() {
     Value from = e.selectIndex(isFirst, zero, e.subIndex(e.thread(), e.constantIndex(distance)));
     return std::make_pair(isFirst, e.loadFrom(array, step, {from, 0, {}}));
   };
-  auto loop = e.openLoop(zero, size, e.constantIndex(kTileThreads), identity);
-  Value number = e.addIndex(loop.getInductionVar(), e.thread());
-  Value isElement = e.lessIndex(number, size);
-  e.setActive(isElement);
-  setPlace(e.minIndex(number, e.subIndex(size, one)));
-  Value value = select(isElement, operand(), identity);
+  Value neighbours = e.constantIndex(shape.neighbours), last = e.subIndex(size, one);
+  auto loop = e.openLoop(zero, size, e.constantIndex(kTileThreads * shape.neighbours), identity);
+  Value first = e.addIndex(loop.getInductionVar(), e.mulIndex(e.thread(), neighbours));
+  // Of the thread's elements up to each one.
+  Values numbers, wanted, sums;
+  for (int64_t i = 0; i < shape.neighbours; ++i) {
+    Value number = e.addIndex(first, e.constantIndex(i));
+    Value isElement = e.lessIndex(number, size);
+    numbers.push_back(e.minIndex(number, last));
+    wanted.push_back(isElement);
+    e.setActive(isElement);
+    setPlace(numbers.back());
+    Value value = select(isElement, operand(), identity);
+    sums.push_back(i == 0 ? value : combine(sums.back(), value));
+  }
+  e.setActive({});
   // Nobody may still read what the last piece has left.
   e.syncBlock();
+  Value total = sums.back();
   unsigned side = 0;
   for (int64_t distance = 1; distance < kTileThreads; distance *= 2) {
-    e.storeTo(arrays[side], step, {e.thread(), 0, {}}, value);
+    e.storeTo(arrays[side], step, {e.thread(), 0, {}}, total);
     e.syncBlock();
     auto [isFirst, other] = earlier(arrays[side], distance);
-    value = select(isFirst, value, combine(other, value));
+    total = select(isFirst, total, combine(other, total));
     side ^= 1;
   }
-  e.storeTo(arrays[side], step, {e.thread(), 0, {}}, value);
+  e.storeTo(arrays[side], step, {e.thread(), 0, {}}, total);
   e.syncBlock();
-  Value before = loop.getRegionIterArgs()[0];
-  Value result = combine(before, value);
-  if (scan.isExclusive()) {
-    auto [isFirst, other] = earlier(arrays[side], 1);
-    result = select(isFirst, before, combine(before, other));
-  }
+  Value carried = loop.getRegionIterArgs()[0];
+  auto [isFirst, other] = earlier(arrays[side], 1);
+  Value before = select(isFirst, carried, combine(carried, other));
   Value all = e.loadFrom(arrays[side], step, {e.constantIndex(kTileThreads - 1), 0, {}});
-  e.openIf(isElement);
-  store(result);
-  e.closeIf();
-  e.closeLoop(loop, combine(before, all));
-  e.setActive({});
+  Value exclusive = before;
+  for (auto [number, isElement, sum] : llvm::zip_equal(numbers, wanted, sums)) {
+    Value inclusive = combine(before, sum);
+    setPlace(number);
+    e.openIf(isElement);
+    store(scan.isExclusive() ? exclusive : inclusive);
+    e.closeIf();
+    exclusive = inclusive;
+  }
+  e.closeLoop(loop, combine(carried, all));
 }
 
 void mapScan(GpuKernel &kernel) { ScanMap(kernel).run(); }

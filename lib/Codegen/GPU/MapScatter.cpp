@@ -12,8 +12,12 @@
 // The order of additions follows from the indices alone, and no step is slow where most indices are
 // the same.
 //
-// Elements are added one after another by the thread that has the column; where there are few, by
-// the thread that has the result.
+// Rows of which no two meet are stored.
+//
+// Elements along the last axis are added in shared memory, where a warp keeps a line of the result:
+// 32 updates at a time, those that meet at one element in turn. Along another axis, or where a line
+// is long or its size not known, they are added one after another by the thread that has the line;
+// where there are few, by the thread that has the result.
 
 #include "Tiles.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -35,6 +39,10 @@ constexpr int64_t kCleared = 8;
 constexpr int64_t kJoinColumns = 32;
 /// Updates along the axis that every element of the result may look at.
 constexpr int64_t kFewUpdates = 32;
+/// Bytes of shared memory for the lines that a block keeps.
+constexpr int64_t kLineBytes = 32 << 10;
+/// Steps of 32 updates whose loads are in flight together.
+constexpr int64_t kLineUnroll = 4;
 
 /// How a scatter of rows is laid out.
 struct ScatterShape {
@@ -101,6 +109,16 @@ static int64_t updatesAlong(ScatterOpInterface scatter, int64_t otherwise) {
   return count.getConstant().value_or(otherwise);
 }
 
+/// Warps of a block that keep a line of the result each in shared memory; 0: none can.
+static int64_t lineWarps(ScatterOpInterface scatter, const Structure &s) {
+  std::optional<int64_t> size = s.space.back().getConstant();
+  if (scatter.getScatterAxis() + 1 != int64_t(s.space.size()) || !size || *size == 0)
+    return 0;
+  Type sum = computeType(getElementType(s.standalone->getResult(0)));
+  int64_t lines = kLineBytes / (*size * memoryBytes(sum));
+  return lines == 0 ? 0 : std::min<int64_t>(llvm::bit_floor(uint64_t(lines)), kTileThreads / kWarp);
+}
+
 void planScatter(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   auto scatter = cast<ScatterOpInterface>(s.standalone);
   if (!scatter.isRowScatter()) {
@@ -111,9 +129,22 @@ void planScatter(FusionOp fusion, const Structure &s, GpuPlan &plan) {
     }
     SmallVector<DimAttr> lines = s.space;
     lines[scatter.getScatterAxis()] = DimAttr::constant(fusion.getContext(), 1);
+    if (int64_t warps = lineWarps(scatter, s)) {
+      plan.stages = {
+          {"", ceilDim(product(fusion.getContext(), lines), warps), int64_t(warps * kWarp)}};
+      return;
+    }
     plan.stages = {
         {"_clear", ceilDim(elements, kTileThreads * kCleared), kTileThreads},
         {"_add", ceilDim(product(fusion.getContext(), lines), kTileThreads), kTileThreads}};
+    return;
+  }
+  if (scatter.hasUniqueIndices()) {
+    MLIRContext *context = fusion.getContext();
+    DimAttr updates = product(context, getDims(scatter.getScatterUpdates().get()));
+    plan.stages = {
+        {"_clear", ceilDim(product(context, s.space), kTileThreads * kCleared), kTileThreads},
+        {"_store", ceilDim(updates, kTileThreads), kTileThreads}};
     return;
   }
   ScatterShape shape(fusion, s);
@@ -478,6 +509,32 @@ void RowScatter::join() {
   e->finish();
 }
 
+/// A thread an element of the updates.
+static void storeUniqueRows(GpuKernel &kernel) {
+  auto scatter = cast<ScatterOpInterface>(kernel.structure.standalone);
+  ArrayRef<DimAttr> space = kernel.structure.space;
+  int64_t axis = scatter.getScatterAxis();
+  GpuEmitter *e = &kernel.nextStage();
+  clearResult(*e, e->productOf(space), 1);
+  e->finish();
+
+  e = &kernel.nextStage();
+  SmallVector<DimAttr> sizes = getDims(scatter.getScatterUpdates().get());
+  Value number = e->addIndex(e->mulIndex(e->block(), e->constantIndex(kTileThreads)), e->thread());
+  e->openIf(e->lessIndex(number, e->productOf(sizes)));
+  Index target = e->delinearize(number, sizes);
+  Value chosen = e->evaluate(scatter.getScatterIndices().get(), target[axis]);
+  Value zero = arith::ConstantOp::create(
+      e->builder(), e->loc(), cast<TypedAttr>(e->builder().getZeroAttr(chosen.getType())));
+  e->openIf(arith::CmpIOp::create(e->builder(), e->loc(), arith::CmpIPredicate::sge, chosen, zero));
+  Value update = e->evaluate(scatter.getScatterUpdates().get(), target);
+  target[axis] = e->checkedIndex(scatter, chosen, space[axis]);
+  e->store(0, target, update);
+  e->closeIf();
+  e->closeIf();
+  e->finish();
+}
+
 //===----------------------------------------------------------------------===//
 // Elements
 //===----------------------------------------------------------------------===//
@@ -491,11 +548,22 @@ public:
         scatter(cast<ScatterOpInterface>(op)), axis(scatter.getScatterAxis()),
         element(getElementType(op->getResult(0))), sum(computeType(element)) {}
 
-  void run() { kernel.plan.stages.size() == 1 ? lookAtAll() : addInOrder(); }
+  void run() {
+    if (updatesAlong(scatter, kFewUpdates + 1) <= kFewUpdates)
+      lookAtAll();
+    else if (int64_t warps = lineWarps(scatter, s))
+      keepLines(warps);
+    else
+      addInOrder();
+  }
 
 private:
   void lookAtAll();
+  void keepLines(int64_t warps);
   void addInOrder();
+  /// Adds the warp's `updates`, where they are `wanted`, to shared memory at `places`, a lane's
+  /// before those of higher lanes.
+  void addLanes(Value line, Value place, Value update, Value wanted);
   /// The position of the thread in `sizes`, and whether there is one; threads beyond do the last.
   Index position(ArrayRef<DimAttr> sizes);
   /// Updates that the position's line has: they may cover only a corner of the other axes.
@@ -553,6 +621,94 @@ void ElementScatter::lookAtAll() {
   e->finish();
 }
 
+void ElementScatter::addLanes(Value line, Value place, Value update, Value wanted) {
+  OpBuilder &b = e->builder();
+  Location loc = e->loc();
+  Type i32 = b.getI32Type();
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, loc, value, 32);
+  };
+  Value lane =
+      arith::IndexCastOp::create(b, loc, i32, e->remIndex(e->thread(), e->constantIndex(kWarp)));
+  // No other lane has the key of an update that nobody wants.
+  Value none = arith::SubIOp::create(b, loc, number(-1), lane);
+  Value key =
+      arith::SelectOp::create(b, loc, wanted, arith::IndexCastOp::create(b, loc, i32, place), none);
+  Value same = e->matchWarp(key);
+  Value below =
+      arith::SubIOp::create(b, loc, arith::ShLIOp::create(b, loc, number(1), lane), number(1));
+  Value turn = LLVM::CtPopOp::create(b, loc, i32, arith::AndIOp::create(b, loc, same, below));
+  Value turns = LLVM::CtPopOp::create(b, loc, i32, same);
+  for (int64_t mask = kWarp / 2; mask >= 1; mask /= 2)
+    turns = arith::MaxUIOp::create(b, loc, turns, e->shuffle(turns, mask));
+  auto loop =
+      e->openLoop(e->constantIndex(0), arith::IndexCastOp::create(b, loc, b.getIndexType(), turns),
+                  e->constantIndex(1));
+  Value now = arith::IndexCastOp::create(b, loc, i32, loop.getInductionVar());
+  Value mine = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, now, turn);
+  e->openIf(arith::AndIOp::create(b, loc, mine, wanted));
+  Value before = e->loadFrom(line, sum, {place, 0, {}});
+  e->storeTo(line, sum, {place, 0, {}}, add(before, update));
+  e->closeIf();
+  e->syncWarp();
+  e->closeLoop(loop);
+}
+
+void ElementScatter::keepLines(int64_t warps) {
+  e = &kernel.nextStage();
+  int64_t size = *s.space[axis].getConstant();
+  SmallVector<DimAttr> lines = s.space;
+  lines[axis] = DimAttr::constant(op->getContext(), 1);
+  Value warp = e->divIndex(e->thread(), e->constantIndex(kWarp));
+  Value lane = e->remIndex(e->thread(), e->constantIndex(kWarp));
+  Value count = e->productOf(lines), one = e->constantIndex(1);
+  Value number = e->addIndex(e->mulIndex(e->block(), e->constantIndex(warps)), warp);
+  active = e->lessIndex(number, count);
+  Index target = e->delinearize(e->minIndex(number, e->subIndex(count, one)), lines);
+  Value first = e->mulIndex(warp, e->constantIndex(size));
+  Value array = e->shared(sum, warps * size);
+  auto forEachElement = [&](llvm::function_ref<void(Value)> body) {
+    auto loop = e->openLoop(lane, e->constantIndex(size), e->constantIndex(kWarp));
+    body(loop.getInductionVar());
+    e->closeLoop(loop);
+  };
+  Value zero = arith::ConstantOp::create(e->builder(), e->loc(),
+                                         cast<TypedAttr>(e->builder().getZeroAttr(sum)));
+  forEachElement([&](Value i) { e->storeTo(array, sum, {e->addIndex(first, i), 0, {}}, zero); });
+  e->syncWarp();
+
+  Value updates = countUpdates(target), last = e->subIndex(updates, one);
+  auto loop = e->openLoop(e->constantIndex(0), updates, e->constantIndex(kWarp * kLineUnroll));
+  struct Update {
+    Value place, value, wanted;
+  };
+  SmallVector<Update> read;
+  for (int64_t i = 0; i < kLineUnroll; ++i) {
+    Value at = e->addIndex(e->addIndex(loop.getInductionVar(), lane), e->constantIndex(i * kWarp));
+    Value wanted = e->lessIndex(at, updates);
+    Index source = target;
+    source[axis] = {e->minIndex(at, last), 0, {}};
+    e->setActive(wanted);
+    Value data = e->evaluate(scatter.getScatterIndices().get(), source);
+    Value place = e->checkedIndex(op, data, s.space[axis]).base;
+    Value update = e->evaluate(scatter.getScatterUpdates().get(), source);
+    read.push_back({e->addIndex(first, place), e->convertFloat(update, sum), wanted});
+  }
+  e->setActive({});
+  for (const Update &update : read)
+    addLanes(array, update.place, update.value, update.wanted);
+  e->closeLoop(loop);
+
+  e->openIf(active);
+  forEachElement([&](Value i) {
+    target[axis] = {i, 0, {}};
+    Value total = e->loadFrom(array, sum, {e->addIndex(first, i), 0, {}});
+    e->store(0, target, e->convertFloat(total, element));
+  });
+  e->closeIf();
+  e->finish();
+}
+
 void ElementScatter::addInOrder() {
   e = &kernel.nextStage();
   clearResult(*e, e->productOf(s.space), 1);
@@ -575,7 +731,10 @@ void ElementScatter::addInOrder() {
 }
 
 void mapScatter(GpuKernel &kernel) {
-  if (cast<ScatterOpInterface>(kernel.structure.standalone).isRowScatter())
+  auto scatter = cast<ScatterOpInterface>(kernel.structure.standalone);
+  if (scatter.hasUniqueIndices())
+    storeUniqueRows(kernel);
+  else if (scatter.isRowScatter())
     RowScatter(kernel).run();
   else
     ElementScatter(kernel).run();

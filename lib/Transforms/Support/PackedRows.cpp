@@ -10,23 +10,17 @@ using namespace trainc::train;
 
 PackedRows trainc::buildPackedRows(TrainBuilder &tb, Value wanted, DimAttr slots) {
   Type i32 = tb.b().getI32Type(), f64 = tb.b().getF64Type();
-  DimAttr rows = getDim(wanted, 0), one = tb.dimAttr(1);
+  DimAttr rows = getDim(wanted, 0);
   Value counted = tb.cast(wanted, i32);
   Value position = CumsumOp::create(tb.b(), tb.loc(), counted.getType(), counted, /*axis=*/0,
                                     /*exclusive=*/true, /*reverse=*/false);
-  Value limit = tb.splat(tb.cast(tb.dim(slots, tb.b().getI64Type()), i32), position);
-  Value none = tb.scalarLike(position, -1);
-
   PackedRows packed;
-  packed.slots = tb.select(wanted, position, none);
-  // One slot more takes the rows that are not wanted. A wanted row beyond the slots gets an index
-  // out of range, which ends the run: nothing is left out silently.
-  Value tooMany = tb.cast(tb.compare("ge", position, limit), i32);
-  Value slot = tb.select(wanted, tb.add(position, tooMany), limit);
-  // Row numbers are exact in f64.
-  Value rowOfSlot =
-      tb.scatterAdd(slot, tb.iota({rows}, f64, 0), 0, getTensorType({slots + one}, f64));
-  packed.rows = tb.cast(tb.sliceAxis(rowOfSlot, 0, tb.dimAttr(0), slots), i32);
+  packed.slots = tb.select(wanted, position, tb.scalarLike(position, -1));
+  // A wanted row beyond the slots has an index out of range, which ends the run: nothing is left
+  // out silently. Row numbers are exact in f64.
+  Value rowOfSlot = tb.scatterAdd(packed.slots, tb.iota({rows}, f64, 0), 0,
+                                  getTensorType({slots}, f64), /*unique=*/true);
+  packed.rows = tb.cast(rowOfSlot, i32);
   Value owner = tb.gather(packed.slots, packed.rows, 0);
   Value taken = tb.compare("eq", owner, tb.iota({slots}, i32, 0));
   packed.rowsOrNone = tb.select(taken, packed.rows, tb.scalarLike(packed.rows, -1));

@@ -26,16 +26,18 @@ func.func @integers(%x: tensor<4xi32> {testdialect.value = dense<[-7, 7, -7, 7]>
   return %0, %1, %2 : tensor<4xi32>, tensor<4xi32>, tensor<4xf32>
 }
 
-// Negative indices count from the end; duplicates add up.
+// Negative indices count from the end; duplicates add up. Unique ones do neither.
 // CHECK-LABEL: @indices
 // CHECK-NEXT: [3]: 30 10 30
 // CHECK-NEXT: [3]: 2 0 4
+// CHECK-NEXT: [3]: 2 0 3
 func.func @indices(%d: tensor<3xf32> {testdialect.value = dense<[10.0, 20.0, 30.0]> : tensor<3xf32>},
                    %i: tensor<3xi64> {testdialect.value = dense<[-1, 0, 2]> : tensor<3xi64>},
-                   %u: tensor<3xf32> {testdialect.value = dense<[1.0, 2.0, 3.0]> : tensor<3xf32>}) -> (tensor<3xf32>, tensor<3xf32>) {
+                   %u: tensor<3xf32> {testdialect.value = dense<[1.0, 2.0, 3.0]> : tensor<3xf32>}) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) {
   %0 = train.gather %d, %i axis = 0 : tensor<3xf32>, tensor<3xi64> -> tensor<3xf32>
   %1 = train.scatter_add %i, %u axis = 0 : tensor<3xi64>, tensor<3xf32> -> tensor<3xf32>
-  return %0, %1 : tensor<3xf32>, tensor<3xf32>
+  %2 = train.scatter_add %i, %u axis = 0 unique : tensor<3xi64>, tensor<3xf32> -> tensor<3xf32>
+  return %0, %1, %2 : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
 }
 
 // An ignored label costs nothing; lse is that of the row all the same.

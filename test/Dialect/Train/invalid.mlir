@@ -306,6 +306,13 @@ func.func @f(%i: tensor<4xi64>, %u: tensor<3x2xf32>) {
 }
 
 // -----
+func.func @f(%i: tensor<4x2xi64>, %u: tensor<4x2xf32>) {
+  // expected-error@+1 {{has unique indices of 2 axes, needs one}}
+  %0 = train.scatter_add %i, %u axis = 0 unique : tensor<4x2xi64>, tensor<4x2xf32> -> tensor<5xf32>
+  return
+}
+
+// -----
 func.func @f(%i: tensor<4x2xi64>, %u: tensor<4xf32>) {
   // expected-error@+1 {{expected updates of the result's rank 2, got 1}}
   %0 = train.scatter_elements_add %i, %u axis = 0 : tensor<4x2xi64>, tensor<4xf32> -> tensor<5x2xf32>

@@ -697,6 +697,13 @@ func.func @scatter_add(%arg0: tensor<2x4xi64>, %arg1: tensor<2x4x3xf32>) {
   return
 }
 
+// CHECK-LABEL: func.func @scatter_add_unique(
+func.func @scatter_add_unique(%arg0: tensor<4xi32>, %arg1: tensor<4x3xf32>) {
+  // CHECK: train.scatter_add %arg0, %arg1 axis = 0 unique : tensor<4xi32>, tensor<4x3xf32> -> tensor<5x3xf32>
+  %0 = train.scatter_add %arg0, %arg1 axis = 0 unique : tensor<4xi32>, tensor<4x3xf32> -> tensor<5x3xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @scatter_add_1(
 func.func @scatter_add_1(%arg0: tensor<4xi64>, %arg1: tensor<2x4x3xf32>) {
   // CHECK: train.scatter_add %arg0, %arg1 axis = 1 : tensor<4xi64>, tensor<2x4x3xf32> -> tensor<2x5x3xf32>

@@ -283,6 +283,10 @@ const Sample samples[] = {
      "%0 = train.scatter_add %i, %u axis = 1 : tensor<4xi64>, tensor<2x4x3xf64> -> "
      "tensor<2x5x3xf64>",
      "i:-5:5 n"},
+    {"train.scatter_add", "%i: tensor<1xi64>, %u: tensor<2x1x3xf64>",
+     "%0 = train.scatter_add %i, %u axis = 1 unique : tensor<1xi64>, tensor<2x1x3xf64> -> "
+     "tensor<2x2x3xf64>",
+     "i:-1:2 n"},
     {"train.scatter_elements_add", "%i: tensor<2x3xi64>, %u: tensor<2x3xf64>",
      "%0 = train.scatter_elements_add %i, %u axis = 1 : tensor<2x3xi64>, tensor<2x3xf64> -> "
      "tensor<2x5xf64>",

@@ -210,7 +210,17 @@ template <typename T, int Columns> struct Problem {
   alignas(8) int64_t seed[2] = {11, 5};
 };
 
-TEST(SegmentAttention, IsItsDefinition) {
+class SegmentAttention : public testing::Test {
+  void SetUp() override {
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+    GTEST_SKIP() << "one thread with many stacks, which ThreadSanitizer takes for one";
+#endif
+#endif
+  }
+};
+
+TEST_F(SegmentAttention, IsItsDefinition) {
   for (bool causal : {false, true}) {
     Case test;
     test.causal = causal;
@@ -223,7 +233,7 @@ TEST(SegmentAttention, IsItsDefinition) {
   }
 }
 
-TEST(SegmentAttention, LongSegments) {
+TEST_F(SegmentAttention, LongSegments) {
   for (bool causal : {false, true}) {
     Case test;
     test.causal = causal, test.lengths = {150, 81}, test.heads = test.kvHeads = 1;
@@ -231,7 +241,7 @@ TEST(SegmentAttention, LongSegments) {
   }
 }
 
-TEST(SegmentAttention, ManySegments) {
+TEST_F(SegmentAttention, ManySegments) {
   Case test;
   test.heads = test.kvHeads = 1;
   for (size_t number : {33, 70, 140}) {
@@ -243,7 +253,7 @@ TEST(SegmentAttention, ManySegments) {
   }
 }
 
-TEST(SegmentAttention, GroupsOfHeads) {
+TEST_F(SegmentAttention, GroupsOfHeads) {
   for (bool causal : {false, true}) {
     Case test;
     test.causal = causal, test.heads = 4, test.lengths = {7, 70, 0, 1};
@@ -253,13 +263,13 @@ TEST(SegmentAttention, GroupsOfHeads) {
   }
 }
 
-TEST(SegmentAttention, Strides) {
+TEST_F(SegmentAttention, Strides) {
   Case test;
   test.packed = true;
   Problem<warp::BF16, 64>(test).compare();
 }
 
-TEST(SegmentAttention, NumbersOfWarps) {
+TEST_F(SegmentAttention, NumbersOfWarps) {
   Case test;
   for (unsigned threads : {256, 384}) {
     test.threads = threads;
@@ -267,7 +277,7 @@ TEST(SegmentAttention, NumbersOfWarps) {
   }
 }
 
-TEST(SegmentAttention, Dropout) {
+TEST_F(SegmentAttention, Dropout) {
   for (bool causal : {false, true}) {
     Case test;
     test.causal = causal, test.dropout = 0.1;
