@@ -96,6 +96,19 @@ void CopyOp::getEffects(Effects &effects) {
   write(effects, getToMutable());
 }
 
+static Space spaceOf(Value buffer) {
+  auto declaration = buffer.getDefiningOp<BufferOp>();
+  return declaration ? declaration.getSpace() : Space::arena;
+}
+bool CopyOp::isTransfer() {
+  return spaceOf(getFrom()) == Space::host || spaceOf(getTo()) == Space::host;
+}
+LogicalResult CopyOp::verify() {
+  if (spaceOf(getFrom()) == Space::host && spaceOf(getTo()) == Space::host)
+    return emitOpError("expected a buffer of the device on one side");
+  return success();
+}
+
 LogicalResult LaunchOp::verify() {
   if (getNumInputs() > getBuffers().size())
     return emitOpError("expected at most ")

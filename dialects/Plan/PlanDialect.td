@@ -51,7 +51,8 @@ def Plan_BufferOp : Plan_Op<"buffer"> {
   let summary = "declares a buffer for a tensor";
   let description = [{
     `name` is that of the parameter, state, input, hyper-parameter or output; of the parameter for a
-    gradient. `value` holds the data of a constant.
+    gradient. `value` holds the data of a constant. A buffer of the space `host` lies in page-locked memory of the
+    host; only copies to and from the device name it, and they run beside the commands around them.
     Example: `%0 = plan.buffer arena : tensor<?x64xf32, #train.dims<batch, 64>>`.
   }];
   let arguments = (ins Plan_SpaceAttr:$space, OptionalAttr<StrAttr>:$name, TypeAttrOf<AnyRankedTensor>:$type,
@@ -129,6 +130,21 @@ def Plan_CopyOp : Plan_Command<"copy"> {
   let summary = "copies a whole buffer";
   let arguments = (ins Plan_BufferType:$from, Plan_BufferType:$to, Train_DimAttr:$bytes);
   let assemblyFormat = "$from `to` $to `bytes` $bytes attr-dict";
+  let extraClassDeclaration = [{
+    /// Whether it goes over the link between the host and the device, beside other commands.
+    bool isTransfer();
+  }];
+  let hasVerifier = 1;
+}
+
+def Plan_ReleaseOp : Plan_Op<"release"> {
+  let summary = "ends a buffer's lifetime here, and not before";
+  let description = [{
+    No command: the buffer is in use up to the command before. For what a copy to the host reads while commands run
+    beside it.
+  }];
+  let arguments = (ins Plan_BufferType:$buffer);
+  let assemblyFormat = "$buffer attr-dict";
 }
 
 #endif // TRAINC_PLAN_DIALECT_TD

@@ -7,6 +7,7 @@
 #include "trainc/Legalize.h"
 #include "trainc/Pipelines.h"
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +55,14 @@ struct CompileOptions {
   std::string recompute;
   /// SIZE, FRACTION, fit or fit:SIZE; "": none.
   std::string memoryBudget;
+  /// Activations wait on the host where that costs no time; in at most so many bytes of its memory
+  /// (-1: any), by a link of so many GB/s each way. Sizes that take the place of the largest ones.
+  struct {
+    bool enabled = false;
+    int64_t limit = -1;
+    double rate = 50;
+    std::map<std::string, int64_t> sizes;
+  } offload;
   int64_t accumulate = 1;
   /// What is told on standard error (docs/inspection.md); warnings that end the compilation.
   trainrt::run::LogLevel logLevel = trainrt::run::LogLevel::info;

@@ -15,6 +15,11 @@ FunctionLifetimes::FunctionLifetimes(plan::FunctionOp function) : function(funct
       buffers.push_back({buffer, plan::getBytes(buffer.getType()), -1, -1, buffer.getSpace()});
       continue;
     }
+    if (auto release = dyn_cast<plan::ReleaseOp>(op)) {
+      BufferLifetime &life = buffers[index.lookup(release.getBuffer())];
+      life.last = std::max<int32_t>(life.last, int32_t(commands.size()) - 1);
+      continue;
+    }
     for (Value operand : op.getOperands()) {
       BufferLifetime &life = buffers[index.lookup(operand)];
       life.last = commands.size();
@@ -75,4 +80,12 @@ FailureOr<ArenaPeak> trainc::getArenaPeak(plan::FunctionOp function, SymbolLooku
   if (failed(bytes))
     return failure();
   return getArenaPeak(lifetimes, *bytes, cuda);
+}
+
+int64_t trainc::getHostPeak(const FunctionLifetimes &lifetimes, ArrayRef<int64_t> bytes) {
+  std::vector<trainrt::PlanBuffer> buffers;
+  for (auto [life, size] : llvm::zip_equal(lifetimes.buffers, bytes))
+    if (life.isHost())
+      buffers.push_back({size, life.first, life.last});
+  return trainrt::planMemory(buffers, trainrt::cudaPlanAlignment).peak;
 }

@@ -11,12 +11,15 @@ namespace trainc {
 struct BufferLifetime {
   plan::BufferOp buffer;
   train::DimAttr bytes;
-  /// The first and the last command that touches it, both included; 0 where none does.
+  /// The first and the last command that touches it, or before its `plan.release`, both included;
+  /// 0 where none does.
   int32_t first = 0, last = 0;
 
   plan::Space space = plan::Space::arena;
 
   bool isArena() const { return space == plan::Space::arena; }
+  /// In page-locked memory of the host.
+  bool isHost() const { return space == plan::Space::host; }
 };
 
 /// Buffers and commands of a function in their order, which is that of the package.
@@ -52,6 +55,9 @@ ArenaPeak getArenaPeak(const FunctionLifetimes &lifetimes, llvm::ArrayRef<int64_
 
 /// The same for values of the symbols; fails as `evaluateBytes` does.
 mlir::FailureOr<ArenaPeak> getArenaPeak(plan::FunctionOp function, SymbolLookup symbols, bool cuda);
+
+/// Bytes of the block of page-locked memory for the buffers that are on the host.
+int64_t getHostPeak(const FunctionLifetimes &lifetimes, llvm::ArrayRef<int64_t> bytes);
 
 } // namespace trainc
 

@@ -71,8 +71,13 @@ Phases trainc::getPhases(const FunctionLifetimes &lifetimes, StringRef loss) {
     if (isForward[i])
       for (uint32_t buffer : accesses[i].writes)
         kept[buffer] = space(buffer) == plan::Space::arena && !isScalar(buffer);
-    else if (llvm::any_of(accesses[i].reads, [&](uint32_t buffer) { return kept[buffer]; }))
+    else if (llvm::any_of(accesses[i].reads, [&](uint32_t buffer) { return kept[buffer]; })) {
       phases.backwardEnd = std::max(phases.backwardEnd, i + 1);
+      // What is fetched back from the host is what was kept there.
+      auto copy = dyn_cast<plan::CopyOp>(lifetimes.commands[i]);
+      if (copy && copy.isTransfer())
+        kept[accesses[i].writes.front()] = true;
+    }
   }
   return phases;
 }

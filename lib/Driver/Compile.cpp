@@ -21,6 +21,7 @@
 #include "lib/Package/Package.h"
 #include "lib/Package/ProgramWriter.h"
 #include "lib/Report/MemoryReport.h"
+#include "lib/Transforms/Offload/Offload.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -303,7 +304,28 @@ private:
     }
   }
 
+  /// The pass `offload`, for the largest sizes. Nothing after a message where one has no number.
+  std::optional<OffloadPassOptions> offloadOptions() {
+    Sizes sizes(*module, interface);
+    for (auto &[name, value] : options.offload.sizes)
+      sizes = sizes.with(name, value);
+    if (std::string missing = missingSizes(sizes); !missing.empty()) {
+      llvm::errs() << options.model << ": error: --offload " << missing << "\n";
+      return std::nullopt;
+    }
+    OffloadPassOptions pass;
+    pass.limit = options.offload.limit;
+    pass.rate = options.offload.rate;
+    for (auto symbol : module->getOps<SymbolOp>())
+      if (std::optional<int64_t> value = sizes(symbol.getSymName()))
+        pass.sizes.push_back((symbol.getSymName() + "=" + llvm::Twine(*value)).str());
+    return pass;
+  }
+
   int generateCode() {
+    std::optional<OffloadPassOptions> offload;
+    if (options.offload.enabled && !(offload = offloadOptions()))
+      return ExitInput;
     KernelOrigins origins;
     auto source = [&](train::FusionOp fusion) {
       FailureOr<codegen::KernelInfo> kernel = codegen->add(fusion);
@@ -323,6 +345,12 @@ private:
     if (options.cuda)
       for (auto function : module->getOps<plan::FunctionOp>())
         groupLaunches(function, grouped);
+    if (offload) {
+      PassManager pm(&context, ModuleOp::getOperationName());
+      pm.addNestedPass<plan::FunctionOp>(createOffloadPass(*offload));
+      if (failed(pm.run(*module)))
+        return ExitInternal;
+    }
     if (!options.saveIR.empty())
       if (int code =
               saveIR("5-kernels.mlir", [&](raw_ostream &out) { codegen->getModule().print(out); }))

@@ -43,6 +43,9 @@ public:
   /// While it is muted nothing is shown, nor counted: the compiler repeats what it has done.
   void mute(bool on) { muted = on; }
   bool isMuted() const { return muted; }
+  /// The same for remarks only: passes run on what is tried out.
+  void muteRemarks(bool on) { remarksMuted = on; }
+  bool showsRemarks() const { return !muted && !remarksMuted; }
 
 private:
   llvm::raw_ostream &line(LogLevel wanted, llvm::StringRef begin) {
@@ -51,7 +54,7 @@ private:
 
   const LogLevel level;
   const bool warningsAsErrors;
-  bool muted = false;
+  bool muted = false, remarksMuted = false;
   unsigned promoted = 0;
 };
 

@@ -5,6 +5,7 @@
 
 #include "lib/Driver/MemoryBudget.h"
 
+#include "lib/Analysis/CommandTime.h"
 #include "lib/Transforms/Recompute/Layers.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -29,6 +30,28 @@ std::string trainc::describeBytes(int64_t bytes) {
   return text;
 }
 
+/// A number above 0, and the factor of its unit, 0 without one.
+static bool parseAmount(StringRef text, double &value, double &factor) {
+  static constexpr std::pair<StringLiteral, double> units[] = {
+      {"KIB", 1024.}, {"MIB", 1048576.}, {"GIB", 1073741824.}, {"TIB", 1099511627776.},
+      {"KB", 1e3},    {"MB", 1e6},       {"GB", 1e9},          {"TB", 1e12},
+      {"K", 1024.},   {"M", 1048576.},   {"G", 1073741824.},   {"B", 1.}};
+  factor = value = 0;
+  std::string upper = text.upper();
+  StringRef number = upper;
+  for (auto &[name, unit] : units)
+    if (!factor && number.consume_back(name))
+      factor = unit;
+  return !number.trim().getAsDouble(value) && value > 0 && value * std::max(factor, 1.) <= 1e18;
+}
+
+std::optional<int64_t> trainc::parseByteSize(StringRef text) {
+  double value, factor;
+  if (!parseAmount(text, value, factor) || value * std::max(factor, 1.) < 1)
+    return std::nullopt;
+  return int64_t(value * std::max(factor, 1.));
+}
+
 std::string trainc::parseMemoryBudget(StringRef text, MemoryBudget &budget) {
   budget = MemoryBudget();
   StringRef size = text;
@@ -39,17 +62,8 @@ std::string trainc::parseMemoryBudget(StringRef text, MemoryBudget &budget) {
     if (!size.consume_front(":"))
       return "expected fit or fit:SIZE, got '" + text.str() + "'";
   }
-  static constexpr std::pair<StringLiteral, double> units[] = {
-      {"KIB", 1024.}, {"MIB", 1048576.}, {"GIB", 1073741824.}, {"TIB", 1099511627776.},
-      {"KB", 1e3},    {"MB", 1e6},       {"GB", 1e9},          {"TB", 1e12},
-      {"K", 1024.},   {"M", 1048576.},   {"G", 1073741824.},   {"B", 1.}};
   double factor = 0, value = 0;
-  std::string upper = size.upper();
-  StringRef number = upper;
-  for (auto &[name, unit] : units)
-    if (!factor && number.consume_back(name))
-      factor = unit;
-  if (number.trim().getAsDouble(value) || !(value > 0) || value * std::max(factor, 1.) > 1e18)
+  if (!parseAmount(size, value, factor))
     return "expected a size such as 40GB or 512MiB, or a fraction above 0 and at most 1, got '" +
            text.str() + "'";
   if (!factor && !budget.fit && value <= 1)
@@ -64,17 +78,12 @@ std::string trainc::parseMemoryBudget(StringRef text, MemoryBudget &budget) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What the model takes a processor to do in a second; only proportions decide.
-struct Speed {
-  double flops, bytes;
-};
-Speed speedOf(bool cuda, bool lowPrecision) {
-  if (!cuda)
-    return {1e11, 2e10};
-  return lowPrecision ? Speed{5e14, 3e12} : Speed{4e13, 3e12};
+/// Only proportions decide.
+ProcessorSpeed speedOf(bool cuda, bool lowPrecision) {
+  return !cuda ? kCpuSpeed : lowPrecision ? kGpuLowPrecisionSpeed : kGpuSpeed;
 }
 
-double secondsOf(Operation *op, const SymbolBounds &symbols, Speed speed) {
+double secondsOf(Operation *op, const SymbolBounds &symbols, ProcessorSpeed speed) {
   if (StepGraph::isFree(op))
     return 0;
   double flops = 0, bytes = 0;
@@ -93,7 +102,7 @@ double secondsOf(Operation *op, const SymbolBounds &symbols, Speed speed) {
 
 std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, bool cuda, bool lowPrecision,
                                                const SymbolBounds &symbols) {
-  const Speed speed = speedOf(cuda, lowPrecision);
+  const ProcessorSpeed speed = speedOf(cuda, lowPrecision);
   StepGraph graph(trials.step());
   llvm::DenseSet<Operation *> inside = findLayerOps(graph);
   std::vector<BudgetClass> classes;
@@ -372,7 +381,7 @@ void trainc::printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecisi
                                 const SymbolBounds &symbols, llvm::raw_ostream &out) {
   StepGraph graph(trials.step());
   std::vector<Opportunity> opportunities = findOpportunities(graph);
-  const Speed speed = speedOf(cuda, lowPrecision);
+  const ProcessorSpeed speed = speedOf(cuda, lowPrecision);
   const bool numbers = symbols.unbound().empty();
   struct Row {
     const Opportunity *first;

@@ -16,7 +16,9 @@ struct MemoryBudget {
   /// The batch is to be chosen, too.
   bool fit = false;
 };
-/// SIZE (40GB, 512MiB, 1e9), FRACTION (0 < F <= 1), fit or fit:SIZE. Returns what is wrong, or "".
+/// 40GB, 512MiB, 1e9; nothing where it is no size.
+std::optional<int64_t> parseByteSize(llvm::StringRef text);
+/// SIZE (as above), FRACTION (0 < F <= 1), fit or fit:SIZE. Returns what is wrong, or "".
 std::string parseMemoryBudget(llvm::StringRef text, MemoryBudget &budget);
 
 /// Opportunities of one pattern, inside layers where there are any.

@@ -4,6 +4,7 @@
 #include "lib/Driver/MemoryTrials.h"
 
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
+#include "lib/Transforms/Offload/Offload.h"
 #include "lib/Transforms/Recompute/Recompute.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/Pass/PassManager.h"
@@ -82,8 +83,20 @@ static FailureOr<codegen::KernelInfo> describeKernel(FusionOp fusion) {
   return info;
 }
 
-FailureOr<const MemoryTrials::Schedule *> MemoryTrials::make(const std::string &config) {
-  if (auto known = made.find(config); known != made.end())
+FailureOr<const MemoryTrials::Schedule *> MemoryTrials::make(const std::string &config,
+                                                             const SymbolBounds &symbols) {
+  // What is moved to the host depends on the sizes.
+  OffloadPassOptions offload;
+  offload.limit = options.offload.limit;
+  offload.rate = options.offload.rate;
+  std::string key = config;
+  if (options.offload.enabled)
+    for (auto symbol : module.getOps<SymbolOp>())
+      if (std::optional<int64_t> value = symbols.lookup(symbol.getSymName())) {
+        offload.sizes.push_back((symbol.getSymName() + "=" + llvm::Twine(*value)).str());
+        key += " " + offload.sizes.back();
+      }
+  if (auto known = made.find(key); known != made.end())
     return &known->second;
   Schedule schedule;
   schedule.module = ModuleOp::create(module.getLoc());
@@ -104,15 +117,22 @@ FailureOr<const MemoryTrials::Schedule *> MemoryTrials::make(const std::string &
     return failure();
   SmallVector<func::FuncOp> functions(schedule.module->getOps<func::FuncOp>());
   for (func::FuncOp function : functions)
-    if (failed(convertTrainToPlan(function, describeKernel)))
+    if (failed(convertTrainToPlan(function, describeKernel,
+                                  options.graph.precision == Precision::TF32)))
       return failure();
+  if (options.offload.enabled) {
+    PassManager after(module.getContext(), ModuleOp::getOperationName());
+    after.addNestedPass<plan::FunctionOp>(createOffloadPass(offload));
+    if (failed(after.run(*schedule.module)))
+      return failure();
+  }
   for (auto function : schedule.module->getOps<plan::FunctionOp>())
     schedule.lifetimes.emplace_back(function);
-  return &made.emplace(config, std::move(schedule)).first->second;
+  return &made.emplace(key, std::move(schedule)).first->second;
 }
 
 FailureOr<int64_t> MemoryTrials::liveBytes(const std::string &config, const SymbolBounds &symbols) {
-  FailureOr<const Schedule *> schedule = make(config);
+  FailureOr<const Schedule *> schedule = make(config, symbols);
   if (failed(schedule))
     return failure();
   int64_t most = 0;

@@ -41,7 +41,7 @@ public:
   mlir::func::FuncOp step() const { return originals.front(); }
 
   /// The most bytes of activations and temporaries alive at once with `config` ("": nothing is
-  /// computed again), for these sizes. Fails with a diagnostic.
+  /// computed again), and with --offload, for these sizes. Fails with a diagnostic.
   mlir::FailureOr<int64_t> liveBytes(const std::string &config, const SymbolBounds &symbols);
   /// Everything else that is held on the target: parameters, state, accumulators, inputs.
   int64_t fixedBytes(const SymbolBounds &symbols) const;
@@ -53,7 +53,7 @@ private:
     mlir::OwningOpRef<mlir::ModuleOp> module;
     std::vector<FunctionLifetimes> lifetimes;
   };
-  mlir::FailureOr<const Schedule *> make(const std::string &config);
+  mlir::FailureOr<const Schedule *> make(const std::string &config, const SymbolBounds &symbols);
 
   mlir::ModuleOp module;
   const CompileOptions &options;

@@ -284,6 +284,16 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
         MemoryBudget budget;
         return parseMemoryBudget(text, budget);
       });
+  std::string offloadLimit;
+  CLI::Option *offload = app.add_flag(
+      "--offload{all}", offloadLimit,
+      "[=SIZE]: move activations to page-locked memory of the host, at most SIZE (8GB), while "
+      "nothing needs them and where copying hides behind other work (cuda)");
+  CLI::Option *offloadRate = app.add_option("--offload-rate", options.offload.rate,
+                                            "GB/s that the link to the host carries each way "
+                                            "(default 50: PCIe 5 x16)")
+                                 ->needs(offload)
+                                 ->check(number(/*zero=*/false));
   app.add_option(
          "-O", level,
          "-O0: the exact baseline, no pass that changes what is computed but those asked for")
@@ -319,9 +329,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   app.add_flag("--embed-weights", options.embedWeights, "copy all weights into the package");
   // Options of the interface that this version lacks: refused by name, and not in the help.
   std::string refused;
-  for (const char *name :
-       {"--fetch", "--offload", "--attention-dropout", "--lora", "--quantize", "--fuse-lora",
-        "--no-fuse-lora", "--tune", "--tuning-file", "--cache-dir"}) {
+  for (const char *name : {"--fetch", "--attention-dropout", "--lora", "--quantize", "--fuse-lora",
+                           "--no-fuse-lora", "--tune", "--tuning-file", "--cache-dir"}) {
     auto note = [&refused, name](const std::vector<std::string> &) {
       refused = name;
       return true;
@@ -332,7 +341,7 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   for (const char *name :
        {"--loss", "--optimizer", "--lr", "--betas", "--eps", "--weight-decay", "--momentum",
         "--nesterov", "--optimizer-state", "--clip-norm", "--no-decay", "--lr-scale",
-        "--accumulate", "--trainable", "--freeze", "--recompute", "--memory-budget"})
+        "--accumulate", "--trainable", "--freeze", "--recompute", "--memory-budget", "--offload"})
     app.get_option("--inference")->excludes(app.get_option(name));
   try {
     app.parse(argc, argv);
@@ -361,6 +370,18 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
     if (options.variants && !options.cuda)
       throw CLI::ValidationError("--tune-variants", "is for --target cuda: the CPU's kernels have "
                                                     "no variants");
+    options.offload.enabled = bool(*offload);
+    if (options.offload.enabled && !options.cuda)
+      throw CLI::ValidationError("--offload",
+                                 "is for --target cuda: on the CPU activations are in the host's "
+                                 "memory already; --recompute and --memory-budget need less of it");
+    if (options.offload.enabled && offloadLimit != "all") {
+      std::optional<int64_t> bytes = parseByteSize(offloadLimit);
+      if (!bytes)
+        throw CLI::ValidationError("--offload", "expected a size such as 8GB or 512MiB, got '" +
+                                                    offloadLimit + "'");
+      options.offload.limit = *bytes;
+    }
     options.graph.precision = parsePrecision(precision, options.cuda);
     if (!betas.empty())
       options.graph.betas = parseNumbers("--betas", betas, 2);

@@ -42,8 +42,7 @@ void report(const BudgetChoice &choice, double seconds, Log &log) {
 }
 
 /// The configuration for --memory-budget; an exit code.
-int chooseForOptions(ModuleOp module, const CompileOptions &options, Log &log,
-                     std::string &config) {
+int chooseForOptions(ModuleOp module, CompileOptions &options, Log &log, std::string &config) {
   auto begin = std::chrono::steady_clock::now();
   auto fail = [&](const llvm::Twine &what) {
     llvm::errs() << options.model << ": error: --memory-budget " << options.memoryBudget << ": "
@@ -73,12 +72,17 @@ int chooseForOptions(ModuleOp module, const CompileOptions &options, Log &log,
     return fail("the model has no training step that could compute anything again");
   BudgetChoice choice;
   std::string problem;
-  if (failed(chooseForBudget(trials, budget, options.cuda, hasLowPrecision(options), symbols,
-                             largestBatch, choice, problem)))
+  log.muteRemarks(true);
+  LogicalResult chosen = chooseForBudget(trials, budget, options.cuda, hasLowPrecision(options),
+                                         symbols, largestBatch, choice, problem);
+  log.muteRemarks(false);
+  if (failed(chosen))
     return ExitInternal;
   if (!problem.empty())
     return fail(problem);
   config = choice.config;
+  if (choice.batch)
+    options.offload.sizes[symbols.batch] = choice.batch;
   report(choice, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
          log);
   return ExitSuccess;
@@ -90,9 +94,11 @@ int trainc::applyRecompute(ModuleOp module, CompileOptions &options, Log &log) {
   pass.config = options.recompute;
   if (options.recompute == "list") {
     MemoryTrials trials(module, options);
+    log.muteRemarks(true);
     if (!trials.functions().empty())
       printOpportunities(trials, options.cuda, hasLowPrecision(options), SymbolBounds(module),
                          llvm::outs());
+    log.muteRemarks(false);
     options.stopAfter = "graph";
     return ExitSuccess;
   }

@@ -21,7 +21,7 @@ public:
       : explain(explain), json(json), log(log) {}
 
   void streamOptimizationRemark(const remark::detail::Remark &remark) override {
-    if (log.isMuted())
+    if (!log.showsRemarks())
       return;
     if (explain)
       writeText(remark);

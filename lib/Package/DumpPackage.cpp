@@ -199,7 +199,7 @@ private:
     for (const fb::Buffer *buffer : list(function.buffers())) {
       out << "  b" << index++ << ": " << fb::EnumNameSpace(buffer->space()) << target(*buffer)
           << " " << expression(buffer->bytes()) << " bytes";
-      if (buffer->space() == fb::Space::arena)
+      if (buffer->space() == fb::Space::arena || buffer->space() == fb::Space::host)
         out << " live " << buffer->first() << ".." << buffer->last();
       if (buffer->label())
         out << " '" << buffer->label()->str() << "'";

@@ -320,6 +320,7 @@ private:
     const std::vector<InterfaceTensor> *table = nullptr;
     switch (buffer.getSpace()) {
     case plan::Space::arena:
+    case plan::Space::host:
       return -1;
     case plan::Space::constant: {
       std::optional<fb::DType> dtype = dtypeOf(getElementTypeOrSelf(buffer.getType()));

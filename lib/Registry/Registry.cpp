@@ -19,6 +19,7 @@
 #include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
+#include "lib/Transforms/Offload/Offload.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "lib/Transforms/Recompute/Recompute.h"
@@ -66,6 +67,7 @@ void trainc::registerAllPasses() {
   registerHoistSlicesPasses();
   registerLegalizePasses();
   registerMixedPrecisionPasses();
+  registerOffloadPasses();
   registerPipelines();
   registerRaiseAttentionPasses();
   registerRaiseIdiomsPasses();

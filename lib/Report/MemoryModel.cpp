@@ -52,6 +52,10 @@ bool FunctionMemory::usesGradients() const {
   });
 }
 
+bool FunctionMemory::usesHost() const {
+  return llvm::any_of(lifetimes.buffers, [](const BufferLifetime &life) { return life.isHost(); });
+}
+
 bool FunctionMemory::dependsOn(StringRef symbol) const {
   bool depends = false;
   for (const BufferLifetime &life : lifetimes.buffers)
@@ -99,6 +103,7 @@ FailureOr<FunctionMemory::Numbers> FunctionMemory::evaluate(const Sizes &sizes) 
     return failure();
   numbers.bytes = std::move(*bytes);
   numbers.arena = getArenaPeak(lifetimes, numbers.bytes, cuda);
+  numbers.host = getHostPeak(lifetimes, numbers.bytes);
   // Changes first, then their sums.
   numbers.live.assign(commands() + 1, 0);
   llvm::StringSet<> staged;
@@ -274,6 +279,7 @@ FailureOr<StepMemory::Total> StepMemory::evaluate(const Sizes &sizes) const {
       total.arena = numbers->arena.planned;
       total.largest = i;
     }
+    total.host = std::max(total.host, numbers->host);
     total.inputs = std::max(total.inputs, numbers->inputs);
     total.outputs = std::max(total.outputs, numbers->outputs);
     total.workspace = std::max(total.workspace, numbers->workspace + constants);

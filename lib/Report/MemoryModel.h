@@ -23,6 +23,7 @@ public:
     int64_t inputs = 0, outputs = 0;
     /// Of kernels and library calls: with one thread, and what each other one adds.
     int64_t workspace = 0, workspaceOfOthers = 0;
+    int64_t host = 0; ///< page-locked, for what is moved there
   };
   /// Fails where a size has no value, or is too large for a number.
   mlir::FailureOr<Numbers> evaluate(const Sizes &sizes) const;
@@ -53,6 +54,8 @@ public:
   /// Symbols that its buffers depend on.
   bool dependsOn(llvm::StringRef symbol) const;
   bool usesGradients() const;
+  /// Whether something is moved to the host and back.
+  bool usesHost() const;
 
 private:
   mlir::LogicalResult addWorkspace(const Sizes &sizes, Numbers &numbers) const;
@@ -73,6 +76,7 @@ public:
   struct Total {
     int64_t arena = 0, inputs = 0, outputs = 0, workspace = 0, workspaceOfOthers = 0;
     int64_t lasting = 0;
+    int64_t host = 0;   ///< of the host's memory, not in `bytes`
     size_t largest = 0; ///< the function whose arena it is
     int64_t bytes() const { return lasting + arena + inputs + outputs + workspace; }
   };

@@ -114,5 +114,8 @@ std::vector<MemoryCategory> trainc::categoriesOf(const MemoryReport &report) {
   else
     list.push_back(
         {"peak", total->bytes(), fixed(total->bytes()) + (driver.empty() ? "" : " " + driver)});
+  if (llvm::any_of(step.functions, [](const FunctionMemory &f) { return f.usesHost(); }))
+    list.push_back({"page-locked on host", number(&StepMemory::Total::host),
+                    "beside the peak: what --offload moves there"});
   return list;
 }

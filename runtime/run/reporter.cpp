@@ -100,7 +100,7 @@ public:
         {"arena", m.arena},     {"arena_lower_bound", m.arena_lower_bound},
         {"inputs", m.inputs},   {"outputs", m.outputs},
         {"scratch", m.scratch}, {"mapped", m.mapped},
-        {"driver", m.driver}};
+        {"driver", m.driver},   {"pinned", m.pinned}};
     std::string text = "{\"event\":\"memory\"";
     for (auto [name, bytes] : fields)
       text += ",\"" + std::string(name) + "\":" + std::to_string(bytes);
@@ -208,7 +208,8 @@ public:
            ", activations " + byteSize(m.arena) + " (at least " + byteSize(m.arena_lower_bound) +
            "), inputs " + byteSize(m.inputs) + ", outputs " + byteSize(m.outputs) + ", scratch " +
            byteSize(m.scratch) + (m.driver ? ", driver " + byteSize(m.driver) : "") + "; mapped " +
-           byteSize(m.mapped) + "\n");
+           byteSize(m.mapped) +
+           (m.pinned ? "; page-locked on the host " + byteSize(m.pinned) : "") + "\n");
   }
 
   void table(const std::string &text) override { output(text); }

@@ -230,7 +230,8 @@ class Cases:
             (["--optimizer-state", "int4"], "--optimizer-state"),
             (["--inference", "--optimizer-state", "int8"], "--optimizer-state"),
             (["--optimizer", "sgd", "--optimizer-state", "int8"], "sgd without --momentum has none"),
-            (["--offload"], "--offload.*not available in this version"),
+            (["--target", "cpu", "--offload"], "--offload: is for --target cuda"),
+            (["--lora"], "--lora.*not available in this version"),
             (["--trainable", "("], r"--trainable: '\('"),
         ):
             self.trainc(path, 2, pattern, flags=flags)

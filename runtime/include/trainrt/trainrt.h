@@ -287,6 +287,9 @@ typedef struct trainrt_memory {
                        total */
   /* since 1.1, GPU: kernels, libraries and graphs, by what the driver has less memory free */
   uint64_t driver;
+  /* since 1.2, GPU: page-locked memory of the host in which activations wait (trainc --offload);
+     not in total */
+  uint64_t pinned;
 } trainrt_memory;
 
 static inline trainrt_memory trainrt_memory_default(void) {

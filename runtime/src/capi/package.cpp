@@ -285,6 +285,7 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
     result.outputs = uint64_t(use.outputs);
     result.scratch = uint64_t(use.scratch);
     result.mapped = uint64_t(use.mapped);
+    result.pinned = uint64_t(use.pinned);
     return writeStruct(result, "memory", memory);
   });
 }

@@ -241,6 +241,7 @@ trainrt_status trainrt_session_memory(const trainrt_session *session, trainrt_me
     result.outputs = uint64_t(use.outputs);
     result.scratch = uint64_t(use.scratch);
     result.mapped = uint64_t(use.mapped);
+    result.pinned = uint64_t(use.pinned);
     result.driver = uint64_t(use.driver);
     return writeStruct(result, "memory", memory);
   });

@@ -24,6 +24,7 @@ namespace trainrt {
 struct MemoryUse {
   int64_t parameters = 0, state = 0, gradients = 0, arena = 0, arenaLowerBound = 0, inputs = 0;
   int64_t outputs = 0, scratch = 0, mapped = 0, driver = 0;
+  int64_t pinned = 0; ///< of the host's memory, beside a GPU: not in the total
   int64_t total() const {
     return parameters + state + gradients + arena + inputs + outputs + scratch + driver;
   }

@@ -74,7 +74,7 @@ private:
   }
 
   Status planBuffers() {
-    std::vector<PlanBuffer> lifetimes(function.buffers.size());
+    std::vector<PlanBuffer> lifetimes(function.buffers.size()), onHost(function.buffers.size());
     plan.bufferBytes.resize(function.buffers.size());
     plan.bufferOffsets.resize(function.buffers.size());
     for (uint32_t output : function.outputs) {
@@ -98,7 +98,8 @@ private:
         return bad("buffer ", i, " has ", bytes, " bytes");
       switch (buffer.space) {
       case Space::Arena:
-        lifetimes[i] = {bytes, buffer.first, buffer.last};
+      case Space::Host:
+        (buffer.space == Space::Arena ? lifetimes : onHost)[i] = {bytes, buffer.first, buffer.last};
         // Half of the range leaves room for alignment.
         if (__builtin_add_overflow(sum, bytes, &sum) || sum > INT64_MAX / 2)
           return fail(Code::BadData, "these sizes are too large (", symbolText(), ")");
@@ -142,6 +143,11 @@ private:
     plan.arenaBytes = memory.peak;
     markPhases(lifetimes);
     plan.bufferOffsets = std::move(memory.offsets);
+    const Plan host = planMemory(onHost, alignment);
+    plan.hostBytes = host.peak;
+    for (size_t i = 0; i < function.buffers.size(); ++i)
+      if (function.buffers[i].space == Space::Host)
+        plan.bufferOffsets[i] = host.offsets[i];
     for (size_t i = 0; i < function.buffers.size(); ++i)
       if (function.buffers[i].space == Space::Output)
         for (const ExecutionPlan::Output &output : plan.outputs)

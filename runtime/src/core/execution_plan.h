@@ -55,12 +55,14 @@ struct ExecutionPlan {
   std::vector<Step> steps;
   std::vector<Place> places;
   std::vector<int64_t> values;
-  /// Of the function's buffers; offsets of arena buffers within the arena.
+  /// Of the function's buffers; offsets of arena buffers within the arena, of those on the host
+  /// within their block.
   std::vector<int64_t> bufferBytes, bufferOffsets;
   std::vector<Output> outputs;
   /// Of CUDA: by command, whether it belongs on the second lane (core/overlap.h).
   std::vector<bool> aside;
   int64_t arenaBytes = 0, arenaLowerBound = 0, outputBytes = 0;
+  int64_t hostBytes = 0; ///< page-locked, beside a GPU
   /// A thread.
   int64_t scratchBytes = 0;
   PhaseMarks marks;

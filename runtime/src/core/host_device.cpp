@@ -135,6 +135,8 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
     case Space::Output:
       address = outputBlock.data() + plan.bufferOffsets[i];
       break;
+    case Space::Host:
+      return Status(Code::Internal, "a program for the CPU has memory beside a GPU");
     }
     work.buffers.push_back(const_cast<void *>(address));
   }

@@ -111,7 +111,7 @@ std::vector<bool> findAside(const Function &function) {
     int32_t due = depth;
     for (uint32_t place : accesses[i].writes)
       due = std::min(due, needed[buffers[i][place]]);
-    aside[i] = due - 1 - early[i] >= minSlack;
+    aside[i] = due - 1 - early[i] >= minSlack && !isTransfer(function, function.commands[i]);
     for (const auto *places : {&accesses[i].reads, &accesses[i].writes})
       for (uint32_t place : *places)
         needed[buffers[i][place]] = std::min(needed[buffers[i][place]], due - 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Which commands of a function may run beside the others: what reads and writes what, which
 // commands are not on the way to the last result (gradients of weights, mostly), and what must be
-// done before a command begins when there are two lanes of them.
+// done before a command begins when there are several lanes of them.
 #ifndef TRAINRT_CORE_OVERLAP_H
 #define TRAINRT_CORE_OVERLAP_H
 
@@ -21,7 +21,8 @@ Accesses accessesOf(const Command &command);
 std::vector<uint32_t> buffersOf(const Command &command);
 
 /// One a command: whether it can be late by several commands without delaying the last one, so
-/// that it belongs on the second lane. Depends on the function only.
+/// that it belongs on the second lane. Copies between device and host have a lane of their own.
+/// Depends on the function only.
 std::vector<bool> findAside(const Function &function);
 
 /// Order of commands that touch the same bytes: all commands are told in program order.

@@ -130,4 +130,10 @@ bool evaluateInOrder(const Program &program, const std::vector<ExprId> &order,
   return true;
 }
 
+bool isTransfer(const Function &function, const Command &command) {
+  auto *copy = std::get_if<Copy>(&command.op);
+  return copy && (function.buffers[copy->from.buffer].space == Space::Host ||
+                  function.buffers[copy->to.buffer].space == Space::Host);
+}
+
 } // namespace trainrt

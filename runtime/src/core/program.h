@@ -59,7 +59,17 @@ struct Constant {
   std::vector<unsigned char> data;
 };
 
-enum class Space : uint8_t { Arena, Parameter, State, Gradient, Input, Hyper, Constant, Output };
+enum class Space : uint8_t {
+  Arena,
+  Parameter,
+  State,
+  Gradient,
+  Input,
+  Hyper,
+  Constant,
+  Output,
+  Host ///< page-locked memory of the host, beside a GPU
+};
 
 struct Buffer {
   Space space = Space::Arena;
@@ -193,6 +203,9 @@ struct Function {
   std::vector<uint32_t> batchInputs, batchCounts;
   std::vector<bool> batchSymbols;
 };
+
+/// Whether a command copies between a GPU and the host: beside the other commands.
+bool isTransfer(const Function &function, const Command &command);
 
 struct KernelDecl {
   std::string name;

@@ -2,7 +2,7 @@
 // program.fb -> Program. First FlatBuffers' own verifier (offsets within the buffer), then ours:
 // every index within its table, expressions in order, lifetimes, arities.
 
-#include "core/program.h"
+#include "core/overlap.h"
 #include "program_generated.h"
 
 #include <algorithm>
@@ -258,7 +258,9 @@ private:
         return bad(where, ".dtype ", int(result.dtype), " is unknown");
       if (buffer->label())
         result.label = buffer->label()->str();
-      if (space == Space::Arena) {
+      if (space == Space::Host && program.target != Target::Cuda)
+        return bad(where, ".space: only programs for cuda move values to the host");
+      if (space == Space::Arena || space == Space::Host) {
         if (result.first < 0 || result.first > result.last || uint64_t(result.last) >= numCommands)
           return bad(where, ": lifetime [", result.first, ", ", result.last, "] is not within the ",
                      numCommands, " commands");
@@ -538,7 +540,8 @@ private:
     TRAINRT_TRY(index(where + ".buffer", from->buffer(), function.buffers.size()));
     TRAINRT_TRY(expr(where + ".offset", from->offset()));
     const Buffer &buffer = function.buffers[from->buffer()];
-    if (buffer.space == Space::Arena && (command < buffer.first || command > buffer.last))
+    if ((buffer.space == Space::Arena || buffer.space == Space::Host) &&
+        (command < buffer.first || command > buffer.last))
       return bad(where, " uses buffer ", from->buffer(), " outside of its lifetime [", buffer.first,
                  ", ", buffer.last, "]");
     if (written && (buffer.space == Space::Input || buffer.space == Space::Constant ||
@@ -673,6 +676,12 @@ private:
     } else {
       return bad(where, ".op is of an unknown kind");
     }
+    // Only what the copies' lane orders may touch the host's memory.
+    bool touchesHost = false, touchesDevice = false;
+    for (uint32_t buffer : buffersOf(to))
+      (function.buffers[buffer].space == Space::Host ? touchesHost : touchesDevice) = true;
+    if (touchesHost && (!std::holds_alternative<Copy>(to.op) || !touchesDevice))
+      return bad(where, " uses a buffer on the host, which only copies to and from the GPU may");
     function.commands.push_back(std::move(to));
     return {};
   }

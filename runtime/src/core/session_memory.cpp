@@ -71,6 +71,7 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
     use.arena = std::max(use.arena, plan.arenaBytes);
     use.arenaLowerBound = std::max(use.arenaLowerBound, plan.arenaLowerBound);
     use.outputs = std::max(use.outputs, plan.outputBytes);
+    use.pinned = std::max(use.pinned, plan.hostBytes);
     if (cuda)
       cuda::addEstimate(program, plan, use);
     usesGradients |= function->usesGradients;

@@ -64,7 +64,8 @@ Status Commands::add(const ExecutionPlan::Step &step, Kernels &kernels) {
   const int64_t *values = plan.values.data() + step.firstValue;
   Item item;
   item.step = &step;
-  item.lane = plan.aside[size_t(&step - plan.steps.data())];
+  item.lane =
+      isTransfer(*plan.function, *step.command) ? 2 : plan.aside[size_t(&step - plan.steps.data())];
   if (auto *launch = std::get_if<Launch>(&op)) {
     const int64_t shared = values[2 + launch->dims.size()];
     int64_t work = values[0], block = values[1];
@@ -326,13 +327,25 @@ Status Commands::enqueue(size_t index, CUstream stream) const {
     return item.attention->enqueue(stream, item.operands, workspaces[item.lane]);
   else if (auto *fill = std::get_if<Fill>(&item.step->command->op))
     result = driver.cuMemsetD8Async(item.places[0], fill->value, size_t(values[0]), stream);
+  else if (item.lane == 2)
+    result = isToHost(item)
+                 ? driver.cuMemcpyDtoHAsync(reinterpret_cast<void *>(item.places[1]),
+                                            item.places[0], size_t(values[0]), stream)
+                 : driver.cuMemcpyHtoDAsync(item.places[1],
+                                            reinterpret_cast<const void *>(item.places[0]),
+                                            size_t(values[0]), stream);
   else if (item.places[0] != item.places[1])
     result = driver.cuMemcpyDtoDAsync(item.places[1], item.places[0], size_t(values[0]), stream);
   return driver.check(result, "cannot be started");
 }
 
-std::vector<std::array<int32_t, 2>> Commands::dependencies() const {
-  std::vector<std::array<int32_t, 2>> result(items.size(), {-1, -1});
+bool Commands::isToHost(const Item &item) const {
+  const Copy &copy = std::get<Copy>(item.step->command->op);
+  return plan.function->buffers[copy.to.buffer].space == Space::Host;
+}
+
+std::vector<std::array<int32_t, Commands::numLanes>> Commands::dependencies() const {
+  std::vector<std::array<int32_t, numLanes>> result(items.size(), {-1, -1, -1});
   MemoryOrder order;
   std::vector<MemoryOrder::Range> ranges[2];
   for (size_t i = 0; i < items.size(); ++i) {
@@ -416,7 +429,9 @@ std::string Commands::describe(size_t index) const {
   else if (std::holds_alternative<Attention>(what.op))
     text = std::get<Attention>(what.op).backward ? "an attention's backward" : "an attention";
   else if (std::holds_alternative<Copy>(what.op))
-    text = "a copy";
+    text = items[index].lane != 2   ? "a copy"
+           : isToHost(items[index]) ? "a copy to the host"
+                                    : "a copy from the host";
   for (size_t i = 0; i < what.nodes.size(); ++i) {
     text += i ? ", " : what.nodes.size() == 1 ? " (node " : " (nodes ";
     if (i == 4) {

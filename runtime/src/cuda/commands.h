@@ -51,7 +51,7 @@ public:
 
   /// Decides everything but addresses. Slow the first time; uses `pool` for the libraries.
   Status prepare(Kernels &kernels, Libraries &libraries, ThreadPool &pool);
-  /// What library calls need: each lane has its own part.
+  /// What library calls need: each of the two lanes that have any has its own part.
   uint64_t workspaceBytes() const { return workspaceNeed[0] + workspaceNeed[1]; }
   /// Sets all addresses; again when memory has moved. `error`: the kernels' error slot.
   void resolve(const BufferAddress &address, DeviceAddress error, Workspace workspace,
@@ -61,11 +61,13 @@ public:
 
   size_t size() const { return items.size(); }
   Status enqueue(size_t index, CUstream stream) const;
-  /// 1: beside the others, on a second stream.
+  /// The streams that commands are put on: 0, beside those on 1, and on 2 what is copied between
+  /// the device and the host.
+  static constexpr unsigned numLanes = 3;
   unsigned lane(size_t index) const { return items[index].lane; }
-  /// One an item: the last earlier items of both lanes that must be done before it, -1: none. For
+  /// One an item: the last earlier items of each lane that must be done before it, -1: none. For
   /// the addresses that were set.
-  std::vector<std::array<int32_t, 2>> dependencies() const;
+  std::vector<std::array<int32_t, numLanes>> dependencies() const;
   /// "kernel 'softmax_3' (nodes '/a/Softmax')": for messages.
   std::string describe(size_t index) const;
 
@@ -99,6 +101,8 @@ private:
     DeviceAddress places[2] = {};
   };
   Status add(const ExecutionPlan::Step &step, Kernels &kernels);
+  /// Of items on the last lane.
+  bool isToHost(const Item &item) const;
   std::string variantKey(const ExecutionPlan::Step &step) const;
   void addGroup(const Launch &launch, const int64_t *values, Item &item);
   Status prepareLibraries(Libraries &libraries, ThreadPool &pool);

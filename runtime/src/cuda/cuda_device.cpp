@@ -7,6 +7,7 @@
 #include "core/plan.h"
 #include "cuda/device.h"
 #include "cuda/graph.h"
+#include "cuda/lanes.h"
 #include "cuda/tuning_subjects.h"
 
 #include <algorithm>
@@ -110,7 +111,7 @@ Status CudaDevice::start() {
     ownStream = true;
   }
   // A caller's stream may be the default one, which cannot be captured.
-  for (CUstream *other : {&uploadStream, &captureStream, &besideStream})
+  for (CUstream *other : {&uploadStream, &captureStream, &besideStream, &transferStream})
     TRAINRT_TRY(
         driver.check(driver.cuStreamCreate(other, CU_STREAM_NON_BLOCKING), "cannot make a stream"));
   TRAINRT_TRY(reports.allocate(*context, int64_t(numReports * sizeof(Report)), "results"));
@@ -146,6 +147,7 @@ CudaDevice::~CudaDevice() {
   kernels.reset();
   transfers.release();
   reports.release();
+  hostArena.release();
   for (Upload &upload : uploads)
     upload = {};
   for (Underway &run : underway)
@@ -157,7 +159,7 @@ CudaDevice::~CudaDevice() {
   // Last: releasing memory waits for the stream.
   if (ownStream)
     driver.cuStreamDestroy(stream);
-  for (CUstream other : {uploadStream, captureStream, besideStream})
+  for (CUstream other : {uploadStream, captureStream, besideStream, transferStream})
     if (other)
       driver.cuStreamDestroy(other);
 }
@@ -278,6 +280,18 @@ Status CudaDevice::grow(DeviceMemory &block, int64_t bytes, const char *what) {
   return allocate(bytes, what, false, block);
 }
 
+Status CudaDevice::growHostArena(int64_t bytes) {
+  if (bytes <= hostArena.size())
+    return {};
+  ++generation;
+  // Runs of before may be under way.
+  driver.cuStreamSynchronize(stream);
+  Status status = hostArena.allocate(*context, bytes, "activations that --offload moves there");
+  return status.ok() ? status
+                     : fail(status.code(), status.message(),
+                            "; compile with --offload=SIZE for less, or use a smaller batch");
+}
+
 Status CudaDevice::write(void *to, int64_t bytes, const Source &source) {
   CurrentContext current = context->makeCurrent();
   transfers.forget();
@@ -312,6 +326,7 @@ void CudaDevice::addMemory(MemoryUse &use) const {
   use.inputs += staging[0].size() + staging[1].size();
   use.outputs += outputBlock.size();
   use.scratch += workspace.size() + constants.size() + errorSlot.size() + tableBytes;
+  use.pinned += hostArena.size();
   use.driver += codeBytes + graphBytes;
 }
 
@@ -357,6 +372,7 @@ Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
   for (DeviceMemory &block : staging)
     TRAINRT_TRY(grow(block, compiled.layout.bytes, "inputs"));
   TRAINRT_TRY(grow(workspace, workspaceBytes, "workspace"));
+  TRAINRT_TRY(growHostArena(plan.hostBytes));
   const bool captures = !synchronous && !observer;
   if (captures)
     compiled.dropGraph();
@@ -402,6 +418,8 @@ DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const Execut
   switch (buffer.space) {
   case Space::Arena:
     return at(arena.data()) + DeviceAddress(plan.bufferOffsets[index]);
+  case Space::Host:
+    return at(hostArena.data()) + DeviceAddress(plan.bufferOffsets[index]);
   case Space::Output:
     return at(outputBlock.data()) + DeviceAddress(plan.bufferOffsets[index]);
   case Space::Input:
@@ -423,7 +441,8 @@ Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, unsign
       driver.check(driver.cuStreamBeginCapture(captureStream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                    "cannot capture a graph"));
   std::vector<Event> events;
-  Status status = enqueueLanes(compiled, where, events);
+  Status status = enqueueLanes(*context, compiled.commands,
+                               {captureStream, besideStream, transferStream}, where, events);
   CUgraph graph = nullptr;
   CUresult ended = driver.cuStreamEndCapture(captureStream, &graph);
   if (status.ok())
@@ -438,58 +457,6 @@ Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, unsign
     status = driver.check(driver.cuGraphUpload(compiled.graphs[side], stream),
                           ("cannot load the graph of " + where).c_str());
   return status;
-}
-
-Status CudaDevice::enqueueLanes(const Compiled &compiled, const std::string &where,
-                                std::vector<Event> &events) {
-  const Commands &commands = compiled.commands;
-  const CUstream streams[2] = {captureStream, besideStream};
-  const std::vector<std::array<int32_t, 2>> dependencies = commands.dependencies();
-  std::vector<bool> isAwaited(commands.size());
-  /// Of each lane, up to which command of the other one it has waited.
-  int32_t waited[2] = {-1, -1};
-  std::vector<int32_t> waits(commands.size(), -1);
-  for (size_t i = 0; i < commands.size(); ++i) {
-    const unsigned lane = commands.lane(i);
-    const int32_t other = dependencies[i][1 - lane];
-    if (other <= waited[lane])
-      continue;
-    waits[i] = waited[lane] = other;
-    isAwaited[size_t(other)] = true;
-  }
-  std::map<int32_t, CUevent> done;
-  auto mark = [&](int32_t command, CUstream on) {
-    Event event;
-    TRAINRT_TRY(event.create(*context, CU_EVENT_DISABLE_TIMING));
-    TRAINRT_TRY(driver.check(driver.cuEventRecord(event.get(), on), "cannot record an event"));
-    done[command] = event.get();
-    events.push_back(std::move(event));
-    return Status();
-  };
-  auto wait = [&](CUstream on, int32_t command) {
-    return driver.check(driver.cuStreamWaitEvent(on, done[command], 0), "cannot wait for an event");
-  };
-  bool isForked = false;
-  for (size_t i = 0; i < commands.size(); ++i)
-    isForked |= commands.lane(i) == 1;
-  if (isForked) {
-    TRAINRT_TRY(mark(-1, captureStream));
-    TRAINRT_TRY(wait(besideStream, -1));
-  }
-  for (size_t i = 0; i < commands.size(); ++i) {
-    const unsigned lane = commands.lane(i);
-    if (waits[i] >= 0)
-      TRAINRT_TRY(wait(streams[lane], waits[i]));
-    TRAINRT_TRY(
-        commands.enqueue(i, streams[lane]).within(where + ", " + commands.describe(i) + ": "));
-    if (isAwaited[i])
-      TRAINRT_TRY(mark(int32_t(i), streams[lane]));
-  }
-  if (isForked) {
-    TRAINRT_TRY(mark(INT32_MAX, besideStream));
-    TRAINRT_TRY(wait(captureStream, INT32_MAX));
-  }
-  return {};
 }
 
 //===- runs -------------------------------------------------------------------===//

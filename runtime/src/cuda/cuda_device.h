@@ -77,6 +77,7 @@ private:
   CUresult await(const Event &event);
   /// Lets `block` have at least `bytes`; what depends on its address is made again.
   Status grow(DeviceMemory &block, int64_t bytes, const char *what);
+  Status growHostArena(int64_t bytes);
   /// Uses the package's choices for this machine.
   Status adoptTuning();
   /// Numbers as activations are, any type's, so that products take the power that they will take.
@@ -85,9 +86,6 @@ private:
   /// `side`: of the staging blocks.
   Status resolve(Compiled &compiled, const ExecutionPlan &plan, unsigned side);
   Status capture(Compiled &compiled, const ExecutionPlan &plan, unsigned side);
-  /// The commands on two streams, with what they wait for.
-  Status enqueueLanes(const Compiled &compiled, const std::string &where,
-                      std::vector<Event> &events);
   DeviceAddress addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan, uint32_t index,
                                 unsigned side) const;
   /// Hyper-parameters and inputs of the host to the staging block of this turn.
@@ -105,9 +103,9 @@ private:
   const Driver &driver;
   const bool synchronous;
   CommandObserver *const observer;
-  /// The last two are captured only.
+  /// The last three are captured only.
   CUstream stream = nullptr, uploadStream = nullptr, captureStream = nullptr,
-           besideStream = nullptr;
+           besideStream = nullptr, transferStream = nullptr;
   bool ownStream = false;
   std::unique_ptr<Kernels> kernels;
   std::unique_ptr<Libraries> libraries;
@@ -124,6 +122,8 @@ private:
   /// Runs without a graph stay on the first.
   DeviceMemory staging[2];
   unsigned turn = 0; ///< the side of the last run
+  /// Where activations wait that are moved to the host.
+  PinnedMemory hostArena;
   std::vector<int64_t> constantOffsets;
   int64_t arenaLowerBound = 0;
   /// Counts the moves of memory that graphs refer to.

@@ -49,6 +49,10 @@ std::string commandName(const Program &program, const ExecutionPlan &plan, size_
   }
   if (auto *attention = std::get_if<Attention>(&op))
     return attention->backward ? "attention backward" : "attention";
+  if (isTransfer(*plan.function, *step.command))
+    return plan.function->buffers[std::get<Copy>(op).to.buffer].space == Space::Host
+               ? "copy to host"
+               : "copy from host";
   return std::holds_alternative<Copy>(op) ? "copy" : "fill";
 }
 
@@ -80,6 +84,7 @@ int64_t commandBytes(const ExecutionPlan &plan, size_t index) {
 bool bufferType(const Program &program, const Buffer &buffer, DType &dtype) {
   switch (buffer.space) {
   case Space::Arena:
+  case Space::Host:
     if (buffer.dtype < 0)
       return false;
     dtype = static_cast<DType>(buffer.dtype);
@@ -115,6 +120,7 @@ std::string bufferName(const Program &program, const Buffer &buffer) {
   };
   switch (buffer.space) {
   case Space::Arena:
+  case Space::Host:
     return buffer.label.empty() ? "an intermediate value"
                                 : named("the value of node", buffer.label);
   case Space::Parameter:

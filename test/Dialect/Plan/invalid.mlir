@@ -37,3 +37,12 @@ plan.function @f {
   // expected-error@+1 {{expected no bias and no aux with this epilogue}}
   plan.gemm %a, %a, %a bias %a batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32
 }
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer host : tensor<8xf32>
+  %b = plan.buffer host : tensor<8xf32>
+  // expected-error@+1 {{expected a buffer of the device on one side}}
+  plan.copy %a to %b bytes <32>
+}

@@ -8,6 +8,8 @@
 // CHECK: plan.gemm %[[X]], %[[P]], %[[Y]] epilogue gelu_aux_bias bias %[[P]] aux %[[Y]] batch <>
 // CHECK: plan.launch "k0"(%[[Y]], %[[Y]]) inputs 1 dims <batch> work <4*batch> grain 16 scratch <0>
 // CHECK: plan.copy %[[Y]] to %{{.*}} bytes <16*batch>
+// CHECK: plan.copy %[[Y]] to %[[H:.*]] bytes <16*batch>
+// CHECK: plan.release %[[Y]]
 plan.function @step {
   %w = plan.buffer parameter "w" : tensor<8x4xf32>
   %x = plan.buffer input "x" : tensor<?x8xf32, #train.dims<batch, 8>>
@@ -18,4 +20,7 @@ plan.function @step {
   plan.gemm %x, %w, %y epilogue gelu_aux_bias bias %w aux %y batch <> sizes <batch, 4, 8> strides <8, 1>, <4, 1>, <4, 1> offsets <0, 0, 0> : f32
   plan.launch "k0"(%y, %y) inputs 1 dims <batch> work <batch*4> grain 16 scratch <0>
   plan.copy %y to %o bytes <batch*16>
+  %h = plan.buffer host : tensor<?x4xf32, #train.dims<batch, 4>>
+  plan.copy %y to %h bytes <batch*16>
+  plan.release %y
 }

@@ -73,7 +73,24 @@ public:
     }
 
     // Buffers are numbered alike in "step" and "micro".
-    enum { X, Id, Y, W, Table, Loss, Nonfinite, Scale, Lr, ExpAvg, Gradient, Pred, GPred };
+    enum {
+      X,
+      Id,
+      Y,
+      W,
+      Table,
+      Loss,
+      Nonfinite,
+      Scale,
+      Lr,
+      ExpAvg,
+      Gradient,
+      Pred,
+      GPred,
+      OnHost,
+      Other,
+      Back
+    };
     auto buffers = [&](bool fused, bool otherState = false) {
       std::vector<flatbuffers::Offset<fb::Buffer>> list;
       auto buffer = [&](fb::Space space, int index, uint32_t bytes, int first = 0, int last = 0) {
@@ -91,12 +108,18 @@ public:
       buffer(fb::Space::hyper, 1, constant(4));
       buffer(fb::Space::hyper, 0, constant(4));
       buffer(fb::Space::state, otherState ? 1 : 0, constant(otherState ? 4 : 12));
+      const bool moves = fused && options.offload;
       if (fused)
-        buffer(fb::Space::arena, -1, constant(12), 2, 4);
+        buffer(fb::Space::arena, -1, constant(12), moves ? 5 : 2, moves ? 7 : 4);
       else
         buffer(fb::Space::gradient, 0, constant(12));
       buffer(fb::Space::arena, -1, batchBytes, 0, 1);
-      buffer(fb::Space::arena, -1, batchBytes, 1, fused ? options.lastUse : 2);
+      buffer(fb::Space::arena, -1, batchBytes, 1, moves ? 2 : fused ? options.lastUse : 2);
+      if (moves) {
+        buffer(fb::Space::host, -1, batchBytes, 2, 6);
+        buffer(fb::Space::arena, -1, constant(1 << 16), 3, 3);
+        buffer(fb::Space::arena, -1, batchBytes, 4, 6);
+      }
       if (options.count)
         buffer(fb::Space::arena, -1, mul(labelled, 1024));
       return builder.CreateVector(list);
@@ -153,6 +176,24 @@ public:
       fb::Ref to(Gradient, zero());
       auto fill = fb::CreateFill(builder, &to, constant(12), 0);
       const bool other = options.variant && std::string(name) != "step";
+      if (options.offload) {
+        auto copy = [&](uint32_t from, uint32_t to) {
+          fb::Ref source(from, zero()), target(to, zero());
+          return command(fb::Op::Copy,
+                         fb::CreateCopy(builder, &source, &target, batchBytes).Union());
+        };
+        fb::Ref others(Other, zero());
+        auto overwrite = fb::CreateFill(builder, &others, constant(1 << 16), 0xff);
+        const uint32_t read = options.offloadInKernel ? OnHost : Back;
+        function(name, buffers(true),
+                 {forward(), lossAndGradient(), copy(GPred, OnHost),
+                  command(fb::Op::Fill, overwrite.Union()), copy(OnHost, Back),
+                  command(fb::Op::Fill, fill.Union()),
+                  launch(4, {X, read, Gradient}, {batch}, constant(1), 1, 0),
+                  launch(3, {W, ExpAvg, Gradient, Nonfinite, Lr}, {}, three, 1, 0)},
+                 {0});
+        continue;
+      }
       function(name, buffers(true, other && options.variant->otherState),
                {forward(), lossAndGradient(), command(fb::Op::Fill, fill.Union()), gradientGemm(1),
                 launch(3, {W, ExpAvg, Gradient, Nonfinite, Lr}, {}, three, 1, 0)},

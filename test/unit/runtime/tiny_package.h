@@ -47,6 +47,9 @@ struct TinyOptions {
   uint8_t gemmEpilogue = 0;  ///< of matrix products
   bool cudaVariants = false; ///< other kernels for "forward" and "update"
   bool cudaGemm = false;     ///< a matrix product for the GPU, too: needs a cuBLASLt
+  /// In "step" the gradient of `pred` is on the host while other things take all of the arena.
+  bool offload = false;
+  bool offloadInKernel = false; ///< and a kernel reads it there
   /// Where the forward and the backward of "step" end.
   std::optional<std::pair<int32_t, int32_t>> phases;
   std::optional<TinyCount> count;

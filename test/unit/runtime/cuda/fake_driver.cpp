@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The fake CUDA driver: streams are queues of closures that run when somebody waits for them.
+// The fake CUDA driver: streams are queues of closures that run when somebody waits for them. A
+// graph runs in an order that its edges allow and that is as far from that of the calls as can be,
+// so that a missing edge gives wrong numbers.
 
 #include "fake_driver.h"
 #include "cuda/driver.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +18,7 @@
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 using namespace trainrt::cuda;
@@ -31,18 +35,27 @@ struct Kernel {
 
 using Work = std::function<void()>;
 
+/// Work of a graph, and the numbers of what must be done before it.
+struct Node {
+  Work work;
+  std::vector<size_t> before;
+};
+using Graph = std::vector<Node>;
+
 struct Stream {
   std::deque<Work> queue;
-  /// The stream whose capture this one is a part of; itself where it began. Work is captured in the
-  /// order of the calls, which the events' order must allow.
+  /// The stream whose capture this one is a part of; itself where it began.
   Stream *capture = nullptr;
-  std::vector<Work> captured;
+  Graph captured;
+  /// What the next node captured here comes after.
+  std::vector<size_t> frontier;
   /// Captured here since the capturing stream last waited for it.
   bool unjoined = false;
 };
 
 struct Event {
   Stream *stream = nullptr;
+  std::vector<size_t> frontier; ///< of a mark in a graph
   bool done = true;
   double time = 0;
 };
@@ -66,10 +79,28 @@ Stream *get(CUstream stream) {
 void enqueue(CUstream handle, Work work) {
   Stream *stream = get(handle);
   stream->unjoined = stream->capture && stream->capture != stream;
-  if (stream->capture)
-    stream->capture->captured.push_back(std::move(work));
-  else
-    stream->queue.push_back(std::move(work));
+  if (!stream->capture)
+    return stream->queue.push_back(std::move(work));
+  Graph &graph = stream->capture->captured;
+  graph.push_back({std::move(work), std::exchange(stream->frontier, {graph.size()})});
+}
+
+/// Of what may run, always the last one that was captured.
+Graph inWorstOrder(const Graph &graph) {
+  Graph ordered;
+  std::vector<bool> done(graph.size());
+  auto isReady = [&](size_t i) {
+    return !done[i] && std::all_of(graph[i].before.begin(), graph[i].before.end(),
+                                   [&](size_t earlier) { return done[earlier]; });
+  };
+  while (ordered.size() < graph.size()) {
+    size_t next = graph.size() - 1;
+    while (!isReady(next))
+      --next;
+    done[next] = true;
+    ordered.push_back(graph[next]);
+  }
+  return ordered;
 }
 
 void runAll(Stream *stream) {
@@ -239,6 +270,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
 }
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
   get(stream)->capture = get(stream);
+  get(stream)->frontier.clear();
   return sticky;
 }
 EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
@@ -251,8 +283,9 @@ EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
         result = unjoinedCapture;
       other->capture = nullptr;
       other->unjoined = false;
+      other->frontier.clear();
     }
-  *graph = reinterpret_cast<CUgraph>(new std::vector<Work>(std::move(stream->captured)));
+  *graph = reinterpret_cast<CUgraph>(new Graph(std::move(stream->captured)));
   stream->captured.clear();
   return result;
 }
@@ -261,14 +294,14 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph gra
   if (state.failingGraph && --state.failingGraph == 0)
     return CUDA_ERROR_OUT_OF_MEMORY;
   ++state.liveGraphs;
-  *executable = reinterpret_cast<CUgraphExec>(
-      new std::vector<Work>(*reinterpret_cast<std::vector<Work> *>(graph)));
+  *executable =
+      reinterpret_cast<CUgraphExec>(new Graph(inWorstOrder(*reinterpret_cast<Graph *>(graph))));
   graphs[*executable] = state.graphBytes;
   state.allocated += state.graphBytes;
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphCreate(CUgraph *graph, unsigned) {
-  *graph = reinterpret_cast<CUgraph>(new std::vector<Work>());
+  *graph = reinterpret_cast<CUgraph>(new Graph());
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *handle, CUgraph, CUcontext,
@@ -287,28 +320,32 @@ EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgrap
 }
 EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *,
                                          size_t, CUgraph child) {
-  auto &work = *reinterpret_cast<std::vector<Work> *>(graph);
-  const auto &more = *reinterpret_cast<std::vector<Work> *>(child);
-  work.insert(work.end(), more.begin(), more.end());
+  auto &nodes = *reinterpret_cast<Graph *>(graph);
+  const size_t first = nodes.size();
+  for (Node added : *reinterpret_cast<Graph *>(child)) {
+    for (size_t &earlier : added.before)
+      earlier += first;
+    nodes.push_back(std::move(added));
+  }
   *node = reinterpret_cast<CUgraphNode>(child);
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphDestroy(CUgraph graph) {
-  delete reinterpret_cast<std::vector<Work> *>(graph);
+  delete reinterpret_cast<Graph *>(graph);
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec executable) {
   --state.liveGraphs;
   state.allocated -= graphs[executable];
   graphs.erase(executable);
-  delete reinterpret_cast<std::vector<Work> *>(executable);
+  delete reinterpret_cast<Graph *>(executable);
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphUpload(CUgraphExec, CUstream) { return CUDA_SUCCESS; }
 EXPORT CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   ++state.graphRuns;
-  for (const Work &work : *reinterpret_cast<std::vector<Work> *>(executable))
-    enqueue(stream, work);
+  for (const Node &node : *reinterpret_cast<Graph *>(executable))
+    enqueue(stream, node.work);
   return sticky;
 }
 
@@ -324,8 +361,10 @@ EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream) {
   Event *event = reinterpret_cast<Event *>(handle);
   event->stream = get(stream);
   // A mark in a graph.
-  if (event->stream->capture)
+  if (event->stream->capture) {
+    event->frontier = event->stream->frontier;
     return sticky;
+  }
   event->done = false;
   enqueue(stream, [event] {
     event->done = true;
@@ -351,6 +390,7 @@ EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent awaited, unsigned) {
     return sticky;
   }
   stream->capture = from->capture;
+  stream->frontier.insert(stream->frontier.end(), event->frontier.begin(), event->frontier.end());
   if (stream->capture == stream)
     from->unjoined = false;
   return sticky;
