@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Writes the unit tests' tiny package, for the programs that see the C API only:
-// make-tiny-package FILE [cuda|cuda-gemm|tokens|cuda-tokens]
+// make-tiny-package FILE [cuda|cuda-gemm|cuda-offload|tokens|cuda-tokens]
 #include "tiny_package.h"
 
 #include <string_view>
@@ -10,7 +10,8 @@ int main(int argc, char **argv) {
   const bool tokens = kind == "tokens" || kind == "cuda-tokens";
   trainrt::test::TinyOptions options;
   options.cudaGemm = kind == "cuda-gemm";
-  options.cuda = options.cudaGemm || kind == "cuda" || kind == "cuda-tokens";
+  options.offload = kind == "cuda-offload";
+  options.cuda = options.cudaGemm || options.offload || kind == "cuda" || kind == "cuda-tokens";
   if (tokens) // of the input "id": 2 pads, and as a label -100 is ignored
     options.editManifest = [](std::string &manifest) {
       const std::string name = "\"name\": \"id\"";

@@ -7,7 +7,6 @@
 #include "core/plan.h"
 #include "cuda/device.h"
 #include "cuda/graph.h"
-#include "cuda/lanes.h"
 #include "cuda/tuning_subjects.h"
 
 #include <algorithm>

@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Executable graphs whose launch costs the host the same, however many nodes there are.
+// Graphs of a plan's commands: captured on several streams at once, and executable such that a
+// launch costs the host the same, however many nodes there are.
 #ifndef TRAINRT_CUDA_GRAPH_H
 #define TRAINRT_CUDA_GRAPH_H
 
+#include "cuda/commands.h"
 #include "cuda/context.h"
 
 namespace trainrt::cuda {
+
+/// A stream for each lane (Commands::lane).
+using LaneStreams = std::array<CUstream, Commands::numLanes>;
+
+/// Enqueues all commands: each waits for those of other lanes that must be done before it, and the
+/// first stream for all at the end. `events` must outlive the capture. `where` begins errors.
+Status enqueueLanes(const Context &context, const Commands &commands, const LaneStreams &streams,
+                    const std::string &where, std::vector<Event> &events);
 
 /// Makes `captured` executable as the body of one conditional node whose condition always holds:
 /// the driver keeps a body on the device and starts it there. Launched by itself, a graph of

@@ -74,7 +74,8 @@ int64_t commandBytes(const ExecutionPlan &plan, size_t index) {
   else if (auto *gemm = std::get_if<Gemm>(&op))
     return gemmBytes(*gemm, values);
   else
-    return values[0] * (std::holds_alternative<Copy>(op) ? 2 : 1);
+    return values[0] *
+           (std::holds_alternative<Copy>(op) && !isTransfer(*plan.function, *step.command) ? 2 : 1);
   int64_t bytes = 0;
   for (size_t i = 0; i < count; ++i)
     bytes += rest(places[i]);

@@ -218,6 +218,29 @@ class Cases:
             # The log goes to standard output alone, and the numbers are as ever.
             self.same(*flags)
 
+    def case_offload(self):
+        """The same losses to the last digit, with and without a graph; what is held on the host is told."""
+        for more in ([], ["--sync"], ["--check-numerics"], ["--profile", self.scratch()]):
+            flags = ["--batch-size", 6, "--steps", 9, *more]
+            losses = [
+                [step["loss"] for step in self.log(package, *flags)[0]]
+                for package in ("gpu.tpk", "gpu-offload.tpk")
+            ]
+            expect(losses[0] == losses[1], more, losses)
+        rows = [json.loads(line) for line in more[-1].read_text().splitlines()]
+        copies = {row["name"]: row for row in rows if row["name"].startswith("copy ")}
+        expect(sorted(copies) == ["copy from host", "copy to host"], rows)
+        expect(all(row["bytes"] == 6 * 4 for row in copies.values()), copies)
+        flags = ["--batch-size", 6, "--steps", 2, "--memory-stats"]
+        for package, pinned in (("gpu.tpk", 0), ("gpu-offload.tpk", 256)):
+            _, events, _ = self.log(package, *flags)
+            held = [e for e in events if e["event"] == "memory" and "phase" not in e][-1]
+            expect(held["pinned"] == pinned, held)
+            parts = "parameters state gradients arena inputs outputs scratch driver".split()
+            expect(held["total"] >= sum(held[part] for part in parts), held)
+            out, _ = self.run(package, *flags)
+            expect(("page-locked on the host 256 B" in out) == (pinned > 0), out)
+
     def case_check_numerics(self):
         for package in ("cpu.tpk", "gpu.tpk"):
             flags = ["--batch-size", 6, "--steps", 9, "--check-numerics"]

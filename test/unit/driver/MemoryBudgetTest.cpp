@@ -151,4 +151,12 @@ TEST(MemoryBudgetText, Sizes) {
   for (const char *text : {"", "GB", "-1GB", "0", "x", "fit:", "fit8GB", "1e30GB"})
     EXPECT_NE(parseMemoryBudget(text, budget), "") << text;
 }
+
+TEST(ByteSizes, AreRead) {
+  EXPECT_EQ(parseByteSize("8GB"), 8000000000);
+  EXPECT_EQ(parseByteSize("512 MiB"), 512 << 20);
+  EXPECT_EQ(parseByteSize("1000"), 1000);
+  for (const char *text : {"", "GB", "-1GB", "0", "0.5", "x", "fit:8GB", "8XB", "1e30GB"})
+    EXPECT_EQ(parseByteSize(text), std::nullopt) << text;
+}
 } // namespace

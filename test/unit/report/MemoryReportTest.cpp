@@ -113,6 +113,33 @@ TEST_F(MemoryReportTest, Totals) {
   EXPECT_EQ(total->inputs, 2 * 1792);
 }
 
+TEST_F(MemoryReportTest, WhatIsOnTheHostIsBesideThePeak) {
+  std::string moved = kStep.str();
+  auto replace = [&](StringRef from, StringRef to) {
+    const size_t at = moved.rfind(from);
+    ASSERT_NE(at, std::string::npos);
+    moved.replace(at, from.size(), to);
+  };
+  replace("(%a, %b, %g)", "(%a2, %b, %g)");
+  replace("plan.launch \"k\"(%a2", "plan.copy %h to %a2 bytes <16*n>\n  plan.launch \"k\"(%a2");
+  replace("plan.launch \"k\"(%a, %b",
+          "%h = plan.buffer host : tensor<?x4xf32, #train.dims<n, 4>>\n"
+          "  %a2 = plan.buffer arena : tensor<?x4xf32, #train.dims<n, 4>>\n"
+          "  plan.copy %a to %h bytes <16*n>\n  plan.launch \"k\"(%a, %b");
+  MemoryReport before = make(kStep, /*cuda=*/true), report = make(moved, /*cuda=*/true);
+  FailureOr<StepMemory::Total> plain = before.step.evaluate(before.sizes.with("n", 100)),
+                               total = report.step.evaluate(report.sizes.with("n", 100));
+  ASSERT_TRUE(succeeded(plain) && succeeded(total));
+  EXPECT_EQ(plain->host, 0);
+  EXPECT_EQ(total->host, 1792);
+  EXPECT_EQ(total->bytes(), plain->bytes());
+  report.sizes = report.sizes.with("n", 100);
+  EXPECT_NE(print(printMemoryText, report).find("page-locked on host       1.8 KiB"),
+            std::string::npos)
+      << print(printMemoryText, report);
+  EXPECT_EQ(print(printMemoryText, before).find("page-locked"), std::string::npos);
+}
+
 TEST_F(MemoryReportTest, LargestBatch) {
   MemoryReport report = make(kStep);
   // 64 bytes a row, all padded alike where n is a multiple of 4.
