@@ -83,20 +83,8 @@ static FailureOr<codegen::KernelInfo> describeKernel(FusionOp fusion) {
   return info;
 }
 
-FailureOr<const MemoryTrials::Schedule *> MemoryTrials::make(const std::string &config,
-                                                             const SymbolBounds &symbols) {
-  // What is moved to the host depends on the sizes.
-  OffloadPassOptions offload;
-  offload.limit = options.offload.limit;
-  offload.rate = options.offload.rate;
-  std::string key = config;
-  if (options.offload.enabled)
-    for (auto symbol : module.getOps<SymbolOp>())
-      if (std::optional<int64_t> value = symbols.lookup(symbol.getSymName())) {
-        offload.sizes.push_back((symbol.getSymName() + "=" + llvm::Twine(*value)).str());
-        key += " " + offload.sizes.back();
-      }
-  if (auto known = made.find(key); known != made.end())
+FailureOr<const MemoryTrials::Schedule *> MemoryTrials::make(const std::string &config) {
+  if (auto known = made.find(config); known != made.end())
     return &known->second;
   Schedule schedule;
   schedule.module = ModuleOp::create(module.getLoc());
@@ -120,15 +108,37 @@ FailureOr<const MemoryTrials::Schedule *> MemoryTrials::make(const std::string &
     if (failed(convertTrainToPlan(function, describeKernel,
                                   options.graph.precision == Precision::TF32)))
       return failure();
-  if (options.offload.enabled) {
-    PassManager after(module.getContext(), ModuleOp::getOperationName());
-    after.addNestedPass<plan::FunctionOp>(createOffloadPass(offload));
-    if (failed(after.run(*schedule.module)))
-      return failure();
-  }
   for (auto function : schedule.module->getOps<plan::FunctionOp>())
     schedule.lifetimes.emplace_back(function);
-  return &made.emplace(key, std::move(schedule)).first->second;
+  return &made.emplace(config, std::move(schedule)).first->second;
+}
+
+FailureOr<const MemoryTrials::Schedule *> MemoryTrials::make(const std::string &config,
+                                                             const SymbolBounds &symbols) {
+  FailureOr<const Schedule *> schedule = make(config);
+  if (failed(schedule) || !options.offload.enabled)
+    return schedule;
+  // What is moved to the host depends on the sizes.
+  OffloadPassOptions offload;
+  offload.limit = options.offload.limit;
+  offload.rate = options.offload.rate;
+  std::string key = config;
+  for (auto symbol : module.getOps<SymbolOp>())
+    if (std::optional<int64_t> value = symbols.lookup(symbol.getSymName())) {
+      offload.sizes.push_back((symbol.getSymName() + "=" + llvm::Twine(*value)).str());
+      key += " " + offload.sizes.back();
+    }
+  if (auto known = offloaded.find(key); known != offloaded.end())
+    return &known->second;
+  Schedule moved;
+  moved.module = (*schedule)->module.get().clone();
+  PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  pm.addNestedPass<plan::FunctionOp>(createOffloadPass(offload));
+  if (failed(pm.run(*moved.module)))
+    return failure();
+  for (auto function : moved.module->getOps<plan::FunctionOp>())
+    moved.lifetimes.emplace_back(function);
+  return &offloaded.emplace(key, std::move(moved)).first->second;
 }
 
 FailureOr<int64_t> MemoryTrials::liveBytes(const std::string &config, const SymbolBounds &symbols) {

@@ -53,12 +53,14 @@ private:
     mlir::OwningOpRef<mlir::ModuleOp> module;
     std::vector<FunctionLifetimes> lifetimes;
   };
+  mlir::FailureOr<const Schedule *> make(const std::string &config);
+  /// With --offload, for these sizes.
   mlir::FailureOr<const Schedule *> make(const std::string &config, const SymbolBounds &symbols);
 
   mlir::ModuleOp module;
   const CompileOptions &options;
   llvm::SmallVector<mlir::func::FuncOp> originals;
-  std::map<std::string, Schedule> made;
+  std::map<std::string, Schedule> made, offloaded;
 };
 
 } // namespace trainc

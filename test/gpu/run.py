@@ -7,7 +7,7 @@
 
 The models and their numbers are those of test/e2e: first loss, every gradient and curves against
 PyTorch, repeated and resumed runs bit for bit, dropout. Besides: twenty steps against the CPU's
-package, mixed precision for 50 steps, tuned packages, compute-sanitizer where it is installed, and
+package, mixed precision for 50 steps, activations that wait on the host, tuned packages, compute-sanitizer where it is installed, and
 gpu-libraries-test where it was built. Prints a line a check and the counts; exit code 1 where a
 check failed. Needs Python 3 and numpy.
 """
@@ -17,6 +17,7 @@ import concurrent.futures
 import contextlib
 import hashlib
 import io
+import json
 import math
 import os
 import pathlib
@@ -30,6 +31,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/e2e"))
 
+import numpy as np  # noqa: E402
 import run_e2e  # noqa: E402
 
 MODELS = sorted(
@@ -52,10 +54,17 @@ MIXED = (
 ).split()
 PRECISIONS = {"bf16": 2e-2, "fp16": 4e-3}  # the largest relative error of the first loss
 TUNED = ("mlp", "bert-cls", "gpt2")
+OFFLOADED = ("gpt2", "bert-cls")
+#: Of these small models' activations none would move to the host by itself: many rows, and a link that is taken to be quick.
+OFFLOADED_ROWS, OFFLOAD = 2048, ("--offload", "--offload-rate", "5000")
 SANITIZED = ("mlp-dropout", "gpt2", "masked-attention")
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
 DRIFT = 2e-4  # of losses after some steps, between CPU and GPU
 LONGEST = 300  # seconds of a process
+
+
+def offload_flags():
+    return ("--precision", "bf16", "--dim", f"batch=1..{OFFLOADED_ROWS}")
 
 
 class Skipped(Exception):
@@ -110,6 +119,9 @@ class Job(run_e2e.Job):
             self.compile("--precision", check)
         if check == "tune":
             self.exact("--tune-variants")
+        if check == "offload":
+            for flags in ((), OFFLOAD):
+                self.exact(*offload_flags(), *flags)
 
 
 def check_cpu(job):
@@ -162,6 +174,46 @@ def check_tune(job):
         raise run_e2e.Failed("tuning has changed the package that it began with")
 
 
+def check_offload(job):
+    """The same losses to the last bit with activations on the host, as graphs of both forms and command by command."""
+    data = job.scratch / "many.npz"
+    with np.load(job.path("npz")) as arrays:
+        np.savez(data, **{name: np.resize(array, (OFFLOADED_ROWS, *array.shape[1:])) for name, array in arrays.items()})
+    seen = {}
+    for flags in ((), OFFLOAD):
+        command = [job.arguments.trainc_run, job.exact(*offload_flags(), *flags), "--data", data, "--log-format", "json"]
+        command += ["--batch-size", OFFLOADED_ROWS, "--memory-stats"]
+        for name, more, steps in (("graph", [], 20), ("plain", [], 20), ("sync", ["--sync"], 4)):
+            with environment(TRAINRT_GRAPHS="plain" if name == "plain" else None):
+                text = job.call([*command, "--steps", steps, *more])
+            log = [json.loads(line) for line in text.splitlines()]
+            held = [entry for entry in log if entry.get("event") == "memory" and "phase" not in entry][-1]
+            if bool(flags) != (held["pinned"] > 0):
+                raise run_e2e.Failed(f"{held['pinned']} bytes are page-locked with flags {flags}")
+            seen[bool(flags), name] = [entry["loss"] for entry in run_e2e.steps_of(log)], held["arena"]
+    losses, arena = seen[False, "graph"]
+    print(f"{losses[0]} .. {losses[-1]}; activations {arena} without, {seen[True, 'graph'][1]} bytes with offload")
+    for key, (other, _) in seen.items():
+        if not other or other != losses[: len(other)]:
+            raise run_e2e.Failed(f"losses differ: offload {key[0]}, {key[1]}: {other}, not {losses}")
+    if seen[True, "graph"][1] >= arena:
+        raise run_e2e.Failed("the activations take no less")
+
+
+@contextlib.contextmanager
+def environment(**variables):
+    """Variables of the environment while it lasts; None: as they are."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update({name: value for name, value in variables.items() if value is not None})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
 def find_sanitizer():
     for folder in (None, "/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer"):
         found = shutil.which("compute-sanitizer", path=folder)
@@ -210,6 +262,7 @@ def all_checks():
     checks += [(model, check) for model in REPEATED for check in ("determinism", "resume", "eval")]
     checks += [(model, precision) for model in MIXED for precision in PRECISIONS]
     checks += [(model, "tune") for model in TUNED]
+    checks += [(model, "offload") for model in OFFLOADED]
     checks += [(model, "cpu") for model in MODELS]
     checks += [(model, check) for model in MODELS for check in ("loss", "gradients")]
     return checks + [("gpt2", "predict"), ("bert-cls", "predict")]
@@ -231,6 +284,8 @@ def perform(arguments, model, check):
                         check_cpu(job)
                     elif check == "tune":
                         check_tune(job)
+                    elif check == "offload":
+                        check_offload(job)
                     elif check in PRECISIONS:
                         check_precision(job, check)
                     elif check in SANITIZERS:
