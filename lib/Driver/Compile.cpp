@@ -4,12 +4,12 @@
 
 #include "dialects/ONNX/ONNXDialect.h"
 #include "dialects/Plan/PlanDialect.h"
-#include "lib/Conversion/TrainToPlan/GroupLaunches.h"
-#include "lib/Conversion/TrainToPlan/TrainToPlan.h"
+#include "lib/Conversion/TrainToPlan/PlanModule.h"
 #include "lib/Driver/CrashGuard.h"
 #include "lib/Driver/CudaDevice.h"
 #include "lib/Driver/Diagnostics.h"
 #include "lib/Driver/Initialization.h"
+#include "lib/Driver/OffloadOptions.h"
 #include "lib/Driver/OptimizerChoice.h"
 #include "lib/Driver/PadTokens.h"
 #include "lib/Driver/RecomputeChoice.h"
@@ -21,7 +21,6 @@
 #include "lib/Package/Package.h"
 #include "lib/Package/ProgramWriter.h"
 #include "lib/Report/MemoryReport.h"
-#include "lib/Transforms/Offload/Offload.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -59,7 +58,7 @@ public:
   int run() {
     if (int code = openOutputs())
       return code;
-    makeCodegen();
+    codegen = makeCodegen();
     int code = runPhases().value_or(ExitSuccess);
     return closeOutputs(code);
   }
@@ -67,7 +66,7 @@ public:
   int replay(ParsedReproducer &reproducer) {
     if (int code = openOutputs())
       return code;
-    makeCodegen();
+    codegen = makeCodegen();
     if (failed(readReproducerModule(options.replay, context, reproducer)))
       return ExitInput;
     module = std::move(reproducer.module);
@@ -155,9 +154,20 @@ private:
           delete pm;
           if (!succeeded)
             return int(ExitInternal);
-          return phase == "graph" ? applyRecompute(*module, options, log) : int(ExitSuccess);
+          return phase == "graph" ? recompute() : int(ExitSuccess);
         },
         buildAll);
+  }
+
+  /// --recompute and --memory-budget
+  int recompute() {
+    if (options.recompute.empty() && options.memoryBudget.empty())
+      return ExitSuccess;
+    if (!readInterface())
+      return ExitInternal;
+    std::unique_ptr<codegen::KernelCodegen> kernels = makeCodegen();
+    MemoryTrials trials(*module, interface, options, *kernels);
+    return applyRecompute(*module, trials, interface.batchSymbol, options, log, plain);
   }
 
   /// What the package offers, from the functions while they are functions.
@@ -313,13 +323,7 @@ private:
       llvm::errs() << options.model << ": error: --offload " << missing << "\n";
       return std::nullopt;
     }
-    OffloadPassOptions pass;
-    pass.limit = options.offload.limit;
-    pass.rate = options.offload.rate;
-    for (auto symbol : module->getOps<SymbolOp>())
-      if (std::optional<int64_t> value = sizes(symbol.getSymName()))
-        pass.sizes.push_back((symbol.getSymName() + "=" + llvm::Twine(*value)).str());
-    return pass;
+    return offloadPassOptions(*module, options, sizes);
   }
 
   int generateCode() {
@@ -327,24 +331,18 @@ private:
     if (options.offload.enabled && !(offload = offloadOptions()))
       return ExitInput;
     KernelOrigins origins;
-    auto source = [&](train::FusionOp fusion) {
-      FailureOr<codegen::KernelInfo> kernel = codegen->add(fusion);
-      if (succeeded(kernel) && !options.saveKernels.empty())
-        origins.addFusion(*kernel, fusion);
-      return kernel;
-    };
-    SmallVector<func::FuncOp> functions(module->getOps<func::FuncOp>());
-    for (func::FuncOp function : functions)
-      if (failed(convertTrainToPlan(function, source, options.graph.precision == Precision::TF32)))
-        return ExitInternal;
-    auto grouped = [&](StringRef kernel) {
-      std::string group = codegen->addGrouped(kernel);
-      origins.addGroup(kernel, group);
-      return group;
-    };
-    if (options.cuda)
-      for (auto function : module->getOps<plan::FunctionOp>())
-        groupLaunches(function, grouped);
+    PlanModuleOptions planning;
+    planning.tf32 = options.graph.precision == Precision::TF32;
+    if (!options.saveKernels.empty()) {
+      planning.onKernel = [&](const codegen::KernelInfo &kernel, train::FusionOp fusion) {
+        origins.addFusion(kernel, fusion);
+      };
+      planning.onGroup = [&](StringRef kernel, StringRef group) {
+        origins.addGroup(kernel, group);
+      };
+    }
+    if (failed(planModule(*module, *codegen, planning)))
+      return ExitInternal;
     if (offload) {
       PassManager pm(&context, ModuleOp::getOperationName());
       pm.addNestedPass<plan::FunctionOp>(createOffloadPass(*offload));
@@ -377,7 +375,14 @@ private:
 
   /// --report
   int reportMemory() {
-    MemoryReport report(*module, interface, options.cuda, options.accumulate, options.embedWeights);
+    auto make = [&](ModuleOp planned) {
+      return MemoryReport(planned, interface, options.cuda, options.accumulate,
+                          options.embedWeights);
+    };
+    MemoryReport report = make(*module);
+    std::optional<MemoryReport> baseline;
+    if (plain)
+      report.baseline = &baseline.emplace(make(*plain));
     report.model = llvm::sys::path::filename(options.model).str();
     report.device = options.cuda
                         ? getCudaMemory()
@@ -456,12 +461,11 @@ private:
   }
 
   /// Loads the dialects of code generation, which must happen outside of pass managers.
-  void makeCodegen() {
+  std::unique_ptr<codegen::KernelCodegen> makeCodegen() {
     if (options.cuda)
-      codegen = std::make_unique<codegen::GpuCodegen>(
+      return std::make_unique<codegen::GpuCodegen>(
           context, codegen::GpuOptions{options.targets, options.cudaPath, options.variants});
-    else
-      codegen = std::make_unique<codegen::CpuCodegen>(context, options.targets);
+    return std::make_unique<codegen::CpuCodegen>(context, options.targets);
   }
 
   //===--------------------------------------------------------------------===//
@@ -712,6 +716,8 @@ private:
   std::unique_ptr<llvm::raw_fd_ostream> remarks;
   std::unique_ptr<codegen::KernelCodegen> codegen;
   OwningOpRef<ModuleOp> module, before;
+  /// The plan without recompute, where a report compares with it.
+  OwningOpRef<ModuleOp> plain;
   ImportedModel model;
   LegalizeResult legalized;
   PackageInterface interface;

@@ -6,6 +6,7 @@
 #include "lib/Driver/MemoryBudget.h"
 
 #include "lib/Analysis/CommandTime.h"
+#include "lib/Report/MemoryReport.h"
 #include "lib/Transforms/Recompute/Layers.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -17,18 +18,6 @@ using namespace trainc::train;
 //===----------------------------------------------------------------------===//
 // Text
 //===----------------------------------------------------------------------===//
-
-std::string trainc::describeBytes(int64_t bytes) {
-  static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = double(bytes);
-  unsigned unit = 0;
-  for (; std::abs(value) >= 1024 && unit + 1 < std::size(units); ++unit)
-    value /= 1024;
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format(unit ? "%.2f" : "%.0f", value) << " "
-                                 << units[unit];
-  return text;
-}
 
 /// A number above 0, and the factor of its unit, 0 without one.
 static bool parseAmount(StringRef text, double &value, double &factor) {
@@ -83,17 +72,19 @@ ProcessorSpeed speedOf(bool cuda, bool lowPrecision) {
   return !cuda ? kCpuSpeed : lowPrecision ? kGpuLowPrecisionSpeed : kGpuSpeed;
 }
 
-double secondsOf(Operation *op, const SymbolBounds &symbols, ProcessorSpeed speed) {
+/// The number for these sizes; 0 where it is too large for one.
+int64_t numberOf(DimAttr dim, const Sizes &sizes) { return dim.evaluate(sizes).value_or(0); }
+
+double secondsOf(Operation *op, const Sizes &sizes, ProcessorSpeed speed) {
   if (StepGraph::isFree(op))
     return 0;
   double flops = 0, bytes = 0;
   auto cost = dyn_cast<CostOpInterface>(op);
-  flops = double(
-      symbols.evaluate(cost ? cost.getFlops() : train::detail::elementCount(op)).value_or(0));
+  flops = double(numberOf(cost ? cost.getFlops() : train::detail::elementCount(op), sizes));
   for (Value operand : op->getOperands())
-    bytes += double(symbols.evaluate(bytesOf(operand)).value_or(0));
+    bytes += double(numberOf(bytesOf(operand), sizes));
   for (Value result : op->getResults())
-    bytes += double(symbols.evaluate(bytesOf(result)).value_or(0));
+    bytes += double(numberOf(bytesOf(result), sizes));
   bool costly = cost && cost.getRecomputeClass() == RecomputeClass::Costly;
   return std::max(costly ? flops / speed.flops : 0., bytes / speed.bytes);
 }
@@ -101,7 +92,7 @@ double secondsOf(Operation *op, const SymbolBounds &symbols, ProcessorSpeed spee
 } // namespace
 
 std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, bool cuda, bool lowPrecision,
-                                               const SymbolBounds &symbols) {
+                                               const Sizes &sizes) {
   const ProcessorSpeed speed = speedOf(cuda, lowPrecision);
   StepGraph graph(trials.step());
   llvm::DenseSet<Operation *> inside = findLayerOps(graph);
@@ -116,9 +107,9 @@ std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, bool cuda, 
       classes.push_back({(inside.empty() ? "" : "@") + opportunity.pattern});
     BudgetClass &entry = classes[it->second];
     ++entry.count;
-    entry.saved += double(symbols.evaluate(opportunity.savedBytes()).value_or(0));
+    entry.saved += double(numberOf(opportunity.savedBytes(), sizes));
     for (Operation *op : opportunity.ops)
-      entry.seconds += secondsOf(op, symbols, speed);
+      entry.seconds += secondsOf(op, sizes, speed);
   }
   llvm::sort(classes, [](const BudgetClass &a, const BudgetClass &b) {
     double left = a.seconds * b.saved, right = b.seconds * a.saved;
@@ -139,42 +130,46 @@ std::string trainc::budgetConfig(ArrayRef<BudgetClass> classes, ArrayRef<size_t>
 namespace {
 class Search {
 public:
-  Search(MemoryTrials &trials, bool cuda, bool lowPrecision)
-      : trials(trials), cuda(cuda), lowPrecision(lowPrecision) {}
+  /// `activations`: only these have a limit.
+  Search(MemoryTrials &trials, bool cuda, bool lowPrecision, bool activations)
+      : trials(trials), cuda(cuda), lowPrecision(lowPrecision), activations(activations) {}
 
-  LogicalResult choose(int64_t limit, const SymbolBounds &symbols, BudgetChoice &choice,
-                       int64_t &minimum) {
-    classes = budgetClasses(trials, cuda, lowPrecision, symbols);
-    FailureOr<int64_t> plain = trials.liveBytes("", symbols);
+  /// `fraction`: the limit is that of the activations without recompute.
+  LogicalResult choose(const MemoryBudget &budget, const Sizes &sizes, BudgetChoice &choice) {
+    known.clear();
+    classes = budgetClasses(trials, cuda, lowPrecision, sizes);
+    FailureOr<StepMemory::Total> plain = total(budgetConfig({}, {}), sizes);
     if (failed(plain))
       return failure();
+    limit = activations ? int64_t(double(plain->arena) * budget.fraction) : budget.bytes;
     choice = BudgetChoice();
-    choice.plainLive = choice.live = minimum = *plain;
+    choice.plain = choice.memory = *plain;
     for (Operation &op : trials.step().getBody().front().without_terminator())
-      choice.plainSeconds += secondsOf(&op, symbols, speedOf(cuda, lowPrecision));
-    if (*plain <= limit)
+      choice.plainSeconds += secondsOf(&op, sizes, speedOf(cuda, lowPrecision));
+    choice.fits = measure(*plain) <= limit;
+    if (choice.fits)
       return success();
-    choice.leastSeconds = leastSeconds(double(*plain - limit));
+    choice.leastSeconds = leastSeconds(double(measure(*plain) - limit));
 
     // Large steps have schedules that take long, small ones surprises.
-    const size_t ops = trials.step().getBody().front().getOperations().size();
+    size_t ops = 0;
+    for (func::FuncOp function : trials.functions())
+      ops += function.getBody().front().getOperations().size();
     mostTrials = trials.count() + std::clamp<size_t>(100000 / ops, 12, 400);
     Counts counts(classes.size(), 0);
-    if (failed(findFirst(limit, symbols, counts)) || failed(reach(limit, symbols, counts)))
+    if (failed(findFirst(sizes, counts)) || failed(reach(sizes, counts)))
       return failure();
-    FailureOr<int64_t> bytes = live(counts, symbols);
+    FailureOr<int64_t> bytes = live(counts, sizes);
     if (failed(bytes))
       return failure();
-    minimum = *bytes;
-    if (minimum > limit)
-      return success();
-    if (failed(cheapen(limit, symbols, counts)))
-      return failure();
-    bytes = live(counts, symbols);
-    if (failed(bytes))
+    choice.fits = *bytes <= limit;
+    if (choice.fits && failed(cheapen(sizes, counts)))
       return failure();
     choice.config = budgetConfig(classes, counts);
-    choice.live = minimum = *bytes;
+    FailureOr<StepMemory::Total> chosen = total(choice.config, sizes);
+    if (failed(chosen))
+      return failure();
+    choice.memory = *chosen;
     choice.seconds = secondsOfCounts(counts);
     for (size_t count : counts)
       choice.recomputed += count;
@@ -184,8 +179,21 @@ public:
 private:
   using Counts = std::vector<size_t>;
 
-  FailureOr<int64_t> live(const Counts &counts, const SymbolBounds &symbols) {
-    return trials.liveBytes(budgetConfig(classes, counts), symbols);
+  /// What has a limit.
+  int64_t measure(const StepMemory::Total &total) const {
+    return activations ? total.arena : total.bytes();
+  }
+  FailureOr<StepMemory::Total> total(const std::string &config, const Sizes &sizes) {
+    if (auto it = known.find(config); it != known.end())
+      return it->second;
+    FailureOr<StepMemory::Total> value = trials.evaluate(config, sizes);
+    if (succeeded(value))
+      known.emplace(config, *value);
+    return value;
+  }
+  FailureOr<int64_t> live(const Counts &counts, const Sizes &sizes) {
+    FailureOr<StepMemory::Total> value = total(budgetConfig(classes, counts), sizes);
+    return failed(value) ? FailureOr<int64_t>(failure()) : measure(*value);
   }
   double secondsOfCounts(const Counts &counts) const {
     double seconds = 0;
@@ -197,7 +205,7 @@ private:
 
   /// The fewest classes, in their order, with which the step fits; else those with which it is
   /// smallest.
-  LogicalResult findFirst(int64_t limit, const SymbolBounds &symbols, Counts &counts) {
+  LogicalResult findFirst(const Sizes &sizes, Counts &counts) {
     auto firstClasses = [&](size_t number) {
       Counts first(classes.size(), 0);
       for (size_t i = 0; i < number; ++i)
@@ -205,14 +213,14 @@ private:
       return first;
     };
     size_t low = 0, high = classes.size();
-    FailureOr<int64_t> all = live(firstClasses(high), symbols);
+    FailureOr<int64_t> all = live(firstClasses(high), sizes);
     if (failed(all))
       return failure();
     if (*all > limit) {
       // More is not always less: what is computed again is alive, too.
       int64_t least = *all;
       for (size_t number = 1, end = high; number < end && least > limit; ++number) {
-        FailureOr<int64_t> bytes = live(firstClasses(number), symbols);
+        FailureOr<int64_t> bytes = live(firstClasses(number), sizes);
         if (failed(bytes))
           return failure();
         if (*bytes < least) {
@@ -223,7 +231,7 @@ private:
     } else {
       while (high - low > 1) {
         size_t middle = (low + high) / 2;
-        FailureOr<int64_t> bytes = live(firstClasses(middle), symbols);
+        FailureOr<int64_t> bytes = live(firstClasses(middle), sizes);
         if (failed(bytes))
           return failure();
         (*bytes <= limit ? high : low) = middle;
@@ -234,14 +242,14 @@ private:
   }
 
   /// Takes or leaves whole classes as long as the step does not fit and that makes it smaller.
-  LogicalResult reach(int64_t limit, const SymbolBounds &symbols, Counts &counts) {
-    FailureOr<int64_t> best = live(counts, symbols);
+  LogicalResult reach(const Sizes &sizes, Counts &counts) {
+    FailureOr<int64_t> best = live(counts, sizes);
     for (bool smaller = true; succeeded(best) && smaller && *best > limit;) {
       smaller = false;
       for (size_t i = classes.size(); i-- > 0 && *best > limit && mayTry();) {
         Counts other = counts;
         other[i] = counts[i] ? 0 : classes[i].count;
-        FailureOr<int64_t> bytes = live(other, symbols);
+        FailureOr<int64_t> bytes = live(other, sizes);
         if (failed(bytes))
           return failure();
         if (*bytes < *best) {
@@ -255,12 +263,12 @@ private:
   }
 
   /// The fewest of each class, the dearest first; then a cheaper class in place of a dearer one.
-  LogicalResult cheapen(int64_t limit, const SymbolBounds &symbols, Counts &counts) {
+  LogicalResult cheapen(const Sizes &sizes, Counts &counts) {
     for (bool cheaper = true; cheaper;) {
       cheaper = false;
       for (size_t i = classes.size(); i-- > 0;) {
         size_t before = counts[i];
-        if (failed(shrink(counts, i, limit, symbols)))
+        if (failed(shrink(counts, i, sizes)))
           return failure();
         cheaper |= counts[i] < before;
       }
@@ -272,7 +280,7 @@ private:
           if (i == j || counts[j] == classes[j].count ||
               secondsOfCounts(other) >= secondsOfCounts(counts))
             continue;
-          FailureOr<int64_t> bytes = live(other, symbols);
+          FailureOr<int64_t> bytes = live(other, sizes);
           if (failed(bytes))
             return failure();
           if (*bytes > limit)
@@ -300,12 +308,12 @@ private:
   }
 
   /// The fewest of class `index` with which the step fits.
-  LogicalResult shrink(Counts &counts, size_t index, int64_t limit, const SymbolBounds &symbols) {
+  LogicalResult shrink(Counts &counts, size_t index, const Sizes &sizes) {
     size_t low = 0, high = counts[index];
     Counts other = counts;
     for (size_t next = 0; low < high && mayTry(); next = (low + high) / 2) {
       other[index] = next;
-      FailureOr<int64_t> bytes = live(other, symbols);
+      FailureOr<int64_t> bytes = live(other, sizes);
       if (failed(bytes))
         return failure();
       if (*bytes <= limit)
@@ -318,50 +326,81 @@ private:
   }
 
   MemoryTrials &trials;
-  bool cuda, lowPrecision;
+  bool cuda, lowPrecision, activations;
+  int64_t limit = 0;
   std::vector<BudgetClass> classes;
+  /// By configuration, for the sizes at hand.
+  std::map<std::string, StepMemory::Total> known;
   size_t mostTrials = 0;
 };
 } // namespace
 
+/// What the least memory that a step can do with consists of.
+static std::string describeLeast(MemoryTrials &trials, const Sizes &sizes,
+                                 const BudgetChoice &choice, bool activations) {
+  const StepMemory::Total &total = choice.memory;
+  std::string text = "the least that a step can do with is ";
+  auto add = [&](int64_t bytes, StringRef what) {
+    if (bytes)
+      text += formatBytes(bytes) + " of " + what.str() + ", ";
+  };
+  FailureOr<const StepMemory *> memory = trials.make(choice.config);
+  if (!activations) {
+    text += formatBytes(total.bytes()) + ": ";
+    add((*memory)->parameters, "parameters");
+    add((*memory)->state, "optimizer state");
+    add((*memory)->gradients, "gradients");
+    add(total.inputs, "inputs");
+    add(total.outputs, "outputs");
+    add(total.workspace, "workspace");
+  }
+  add(total.arena, "activations and temporaries");
+  text.resize(text.size() - 2);
+  text += " (without recompute: " + formatBytes(choice.plain.arena) + ")";
+  // And what in turn these are.
+  const FunctionMemory &function = (*memory)->functions[total.largest];
+  FailureOr<FunctionMemory::Numbers> numbers = function.evaluate(sizes);
+  if (failed(numbers) || !function.commands())
+    return text;
+  text += ", at the peak in '" + function.name().str() + "'";
+  if (StringRef node = function.node(numbers->peak); !node.empty())
+    text += ", node '" + node.str() + "'";
+  constexpr size_t mostBuffers = 3;
+  std::string separator = ": ";
+  for (const PeakBuffer &buffer :
+       ArrayRef(buffersAt(function, *numbers, numbers->peak)).take_front(mostBuffers)) {
+    text += separator + formatBytes(buffer.bytes) + " of " +
+            (buffer.name.empty() ? "no node" : "'" + buffer.name + "'");
+    separator = ", ";
+  }
+  return text;
+}
+
 LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &budget, bool cuda,
-                                      bool lowPrecision, SymbolBounds &symbols,
-                                      int64_t largestBatch, BudgetChoice &choice,
-                                      std::string &problem) {
-  Search search(trials, cuda, lowPrecision);
+                                      bool lowPrecision, const Sizes &sizes, StringRef batchSymbol,
+                                      BudgetChoice &choice, std::string &problem) {
+  Search search(trials, cuda, lowPrecision, budget.fraction > 0);
   std::vector<int64_t> batches = {0};
   if (budget.fit) {
-    batches = {largestBatch};
-    for (int64_t power = int64_t(llvm::bit_floor(uint64_t(largestBatch))); power; power /= 2)
+    batches = {*sizes(batchSymbol)};
+    for (int64_t power = int64_t(llvm::bit_floor(uint64_t(batches[0]))); power; power /= 2)
       for (int64_t batch : {power, power / 4 * 3})
         if (batch && batch < batches.back())
           batches.push_back(batch);
   }
   double best = 0;
   for (int64_t batch : batches) {
-    if (batch)
-      symbols.values[symbols.batch] = batch;
-    const int64_t fixed = trials.fixedBytes(symbols);
-    int64_t limit = budget.bytes - fixed, minimum = 0;
-    if (budget.fraction > 0) {
-      FailureOr<int64_t> plain = trials.liveBytes("", symbols);
-      if (failed(plain))
-        return failure();
-      limit = int64_t(double(*plain) * budget.fraction);
-    }
+    const Sizes these = batch ? sizes.with(batchSymbol, batch) : sizes;
     BudgetChoice candidate;
-    if (failed(search.choose(limit, symbols, candidate, minimum)))
+    if (failed(search.choose(budget, these, candidate)))
       return failure();
-    if (minimum > limit) {
-      problem = "the least that a step can do with is " + describeBytes(minimum + fixed) + ": " +
-                describeBytes(fixed) + " of parameters, state and inputs, and " +
-                describeBytes(minimum) + " of activations and temporaries (without recompute: " +
-                describeBytes(candidate.plainLive) + ")";
+    if (!candidate.fits) {
+      problem = describeLeast(trials, these, candidate, budget.fraction > 0);
+      if (best == 0)
+        choice = candidate;
       continue;
     }
     candidate.batch = batch;
-    candidate.peak = candidate.live + fixed;
-    candidate.plainPeak = candidate.plainLive + fixed;
     double rate =
         double(std::max<int64_t>(batch, 1)) / (candidate.plainSeconds + candidate.seconds);
     if (rate > best) {
@@ -372,17 +411,15 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
   choice.trials = trials.count();
   if (best > 0)
     problem.clear();
-  if (best > 0 && choice.batch)
-    symbols.values[symbols.batch] = choice.batch;
   return success();
 }
 
 void trainc::printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecision,
-                                const SymbolBounds &symbols, llvm::raw_ostream &out) {
+                                const Sizes &sizes, llvm::raw_ostream &out) {
   StepGraph graph(trials.step());
   std::vector<Opportunity> opportunities = findOpportunities(graph);
   const ProcessorSpeed speed = speedOf(cuda, lowPrecision);
-  const bool numbers = symbols.unbound().empty();
+  const bool numbers = sizes.isComplete();
   struct Row {
     const Opportunity *first;
     std::map<std::string, size_t> shapes;
@@ -399,7 +436,11 @@ void trainc::printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecisi
     rows[it->second].all.push_back(&opportunity);
   }
   out << "MemoryAlleviation Summary:\n\tUser config:\n\tlist\n\t" << std::string(33, '=') << "\n";
-  int64_t plain = numbers ? trials.liveBytes("", symbols).value_or(0) : 0;
+  auto arena = [&](const std::string &config) {
+    FailureOr<StepMemory::Total> total = trials.evaluate(config, sizes);
+    return failed(total) ? int64_t(0) : total->arena;
+  };
+  const int64_t plain = numbers ? arena("") : 0;
   for (const Row &row : rows) {
     const bool compromise = row.first->isCompromise();
     out << "\tSubgraph: " << row.first->pattern
@@ -412,24 +453,22 @@ void trainc::printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecisi
       saved = saved + opportunity->savedBytes();
       flops = flops + opportunity->flops();
       for (Operation *op : opportunity->ops)
-        seconds += numbers ? secondsOf(op, symbols, speed) : 0;
+        seconds += numbers ? secondsOf(op, sizes, speed) : 0;
     }
     out << "\t\tConfig: " << row.first->pattern << (compromise ? ":2:-1" : ":1:-1")
         << "\n\t\tSaved bytes: " << saved.str();
     if (numbers)
-      out << " = " << describeBytes(symbols.evaluate(saved).value_or(0));
+      out << " = " << formatBytes(numberOf(saved, sizes));
     out << "\n\t\tFLOPs: " << flops.str();
     if (numbers) {
-      out << " = " << llvm::format("%.3g", double(symbols.evaluate(flops).value_or(0)))
-          << ", about " << llvm::format("%.3g", seconds * 1e3) << " ms";
-      auto live = trials.liveBytes(row.first->pattern + (compromise ? ":2:-1" : ":1:-1"), symbols);
-      if (succeeded(live))
-        out << "\n\t\tActivations and temporaries: " << describeBytes(plain) << " -> "
-            << describeBytes(*live);
+      out << " = " << llvm::format("%.3g", double(numberOf(flops, sizes))) << ", about "
+          << llvm::format("%.3g", seconds * 1e3) << " ms";
+      out << "\n\t\tActivations and temporaries: " << formatBytes(plain) << " -> "
+          << formatBytes(arena(row.first->pattern + (compromise ? ":2:-1" : ":1:-1")));
     }
     out << "\n\t" << std::string(32, '-') << "\n";
   }
   out << "\t" << std::string(33, '=') << "\n";
   if (!numbers)
-    out << "\tNumbers need sizes: --dim " << llvm::join(symbols.unbound(), "=N --dim ") << "=N\n";
+    out << "\tNumbers need sizes: --dim " << llvm::join(sizes.unbound(), "=N --dim ") << "=N\n";
 }

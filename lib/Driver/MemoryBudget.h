@@ -11,7 +11,7 @@ namespace trainc {
 struct MemoryBudget {
   /// Of all that the runtime holds, in bytes; 0: not given (with `fit`: the device's).
   int64_t bytes = 0;
-  /// Of the activations and temporaries without recompute.
+  /// Of the activations and temporaries without recompute; 0: not given.
   double fraction = 0;
   /// The batch is to be chosen, too.
   bool fit = false;
@@ -31,35 +31,35 @@ struct BudgetClass {
 };
 /// In the order of what a byte costs.
 std::vector<BudgetClass> budgetClasses(MemoryTrials &trials, bool cuda, bool lowPrecision,
-                                       const SymbolBounds &symbols);
+                                       const Sizes &sizes);
 /// The configuration that takes the first `counts[i]` of each class.
 std::string budgetConfig(llvm::ArrayRef<BudgetClass> classes, llvm::ArrayRef<size_t> counts);
 
 struct BudgetChoice {
+  /// Whether it is within the budget; else it is the least that was found.
+  bool fits = false;
   /// For the pass `recompute`; "": nothing is computed again.
   std::string config;
-  /// The step's peak with it, without recompute, and of the activations and temporaries in these.
-  int64_t peak = 0, plainPeak = 0, live = 0, plainLive = 0;
+  /// All that the step holds with it, and without recompute.
+  StepMemory::Total memory, plain;
   /// What it costs a step, and the least that any choice must cost, in seconds of the model.
   double seconds = 0, leastSeconds = 0, plainSeconds = 0;
   size_t recomputed = 0, trials = 0;
   int64_t batch = 0;
 };
 
-/// The cheapest set of opportunities with which the peak is at most the budget's. `problem` says
-/// why there is none. `symbols` has numbers for all sizes; with `fit` the batch is set in it, at
-/// most `largestBatch`.
+/// The cheapest set of opportunities with which the step is within the budget. `problem` says why
+/// there is none; then `choice` is the least. `sizes` has numbers for all; with `fit` that of
+/// `batchSymbol` is the most to consider.
 mlir::LogicalResult chooseForBudget(MemoryTrials &trials, const MemoryBudget &budget, bool cuda,
-                                    bool lowPrecision, SymbolBounds &symbols, int64_t largestBatch,
-                                    BudgetChoice &choice, std::string &problem);
+                                    bool lowPrecision, const Sizes &sizes,
+                                    llvm::StringRef batchSymbol, BudgetChoice &choice,
+                                    std::string &problem);
 
 /// Prints the opportunities of the step in ONNX Runtime's form, with what they save and cost; and
 /// numbers where `symbols` has them.
-void printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecision,
-                        const SymbolBounds &symbols, llvm::raw_ostream &out);
-
-/// "3.4 GiB"
-std::string describeBytes(int64_t bytes);
+void printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecision, const Sizes &sizes,
+                        llvm::raw_ostream &out);
 
 } // namespace trainc
 

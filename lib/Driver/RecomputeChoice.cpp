@@ -9,6 +9,7 @@
 #include "lib/Transforms/Recompute/Config.h"
 #include "lib/Transforms/Recompute/Recompute.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/Format.h"
 #include <chrono>
 #include <unistd.h>
@@ -30,8 +31,8 @@ void report(const BudgetChoice &choice, double seconds, Log &log) {
   auto share = [&](double part) {
     return llvm::format("%.1f", choice.plainSeconds > 0 ? 100 * part / choice.plainSeconds : 0);
   };
-  log.info() << "memory: " << describeBytes(choice.plainPeak) << " without recompute, "
-             << describeBytes(choice.peak) << " with " << choice.recomputed
+  log.info() << "memory: " << formatBytes(choice.plain.bytes()) << " without recompute, "
+             << formatBytes(choice.memory.bytes()) << " with " << choice.recomputed
              << " values computed again; by the model " << share(choice.seconds)
              << " % more time, no choice takes less than " << share(choice.leastSeconds) << " % ("
              << choice.trials << " schedules, " << llvm::format("%.1f", seconds) << " s)\n";
@@ -42,7 +43,8 @@ void report(const BudgetChoice &choice, double seconds, Log &log) {
 }
 
 /// The configuration for --memory-budget; an exit code.
-int chooseForOptions(ModuleOp module, CompileOptions &options, Log &log, std::string &config) {
+int chooseForOptions(MemoryTrials &trials, CompileOptions &options, Log &log, StringRef batch,
+                     std::string &config) {
   auto begin = std::chrono::steady_clock::now();
   auto fail = [&](const llvm::Twine &what) {
     llvm::errs() << options.model << ": error: --memory-budget " << options.memoryBudget << ": "
@@ -55,56 +57,53 @@ int chooseForOptions(ModuleOp module, CompileOptions &options, Log &log, std::st
     budget.bytes = deviceMemory(options);
   if (budget.fit && !budget.bytes)
     return fail("no device here whose memory could be filled; name its size: fit:40GB");
-  SymbolBounds symbols(module);
-  int64_t largestBatch = 0;
-  if (budget.fit) {
-    auto symbol = module.lookupSymbol<train::SymbolOp>(symbols.batch);
-    if (!symbol || !symbol.getMax())
-      return fail("the largest batch to consider is not given; name it: --dim " +
-                  (symbols.batch.empty() ? "batch" : symbols.batch) + "=1..N");
-    largestBatch = *symbol.getMax();
-    symbols.values[symbols.batch] = largestBatch;
-  }
-  if (std::vector<std::string> unbound = symbols.unbound(); !unbound.empty())
-    return fail("sizes have no number: --dim " + llvm::join(unbound, "=N --dim ") + "=N");
-  MemoryTrials trials(module, options);
-  if (trials.functions().empty())
+  const Sizes sizes = trials.sizes();
+  if (budget.fit && (batch.empty() || !sizes(batch)))
+    return fail("the largest batch to consider is not given; name it: --dim " +
+                (batch.empty() ? "batch" : batch) + "=1..N");
+  if (!sizes.isComplete())
+    return fail("sizes have no number: --dim " + llvm::join(sizes.unbound(), "=N --dim ") + "=N");
+  if (!StepGraph::isStep(trials.step()))
     return fail("the model has no training step that could compute anything again");
   BudgetChoice choice;
   std::string problem;
-  log.muteRemarks(true);
-  LogicalResult chosen = chooseForBudget(trials, budget, options.cuda, hasLowPrecision(options),
-                                         symbols, largestBatch, choice, problem);
-  log.muteRemarks(false);
-  if (failed(chosen))
+  if (failed(chooseForBudget(trials, budget, options.cuda, hasLowPrecision(options), sizes, batch,
+                             choice, problem)))
     return ExitInternal;
   if (!problem.empty())
     return fail(problem);
   config = choice.config;
   if (choice.batch)
-    options.offload.sizes[symbols.batch] = choice.batch;
+    options.offload.sizes[batch.str()] = choice.batch;
   report(choice, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
          log);
   return ExitSuccess;
 }
 } // namespace
 
-int trainc::applyRecompute(ModuleOp module, CompileOptions &options, Log &log) {
+int trainc::applyRecompute(ModuleOp module, MemoryTrials &trials, StringRef batch,
+                           CompileOptions &options, Log &log, OwningOpRef<ModuleOp> &plain) {
+  // Those of the program itself come with its own passes.
+  log.muteRemarks(true);
+  auto unmute = llvm::make_scope_exit([&] { log.muteRemarks(false); });
   RecomputePassOptions pass;
   pass.config = options.recompute;
   if (options.recompute == "list") {
-    MemoryTrials trials(module, options);
-    log.muteRemarks(true);
-    if (!trials.functions().empty())
-      printOpportunities(trials, options.cuda, hasLowPrecision(options), SymbolBounds(module),
+    if (StepGraph::isStep(trials.step()))
+      printOpportunities(trials, options.cuda, hasLowPrecision(options), trials.sizes(),
                          llvm::outs());
-    log.muteRemarks(false);
     options.stopAfter = "graph";
     return ExitSuccess;
   }
   if (!options.memoryBudget.empty())
-    if (int code = chooseForOptions(module, options, log, pass.config))
+    if (int code = chooseForOptions(trials, options, log, batch, pass.config))
       return code;
+  if (!options.report.empty()) {
+    FailureOr<OwningOpRef<ModuleOp>> planned = trials.takePlain();
+    if (failed(planned))
+      return ExitInternal;
+    plain = std::move(*planned);
+  }
   if (pass.config.empty())
     return ExitSuccess;
   if (!isRecomputeConfig(pass.config)) {
@@ -114,6 +113,7 @@ int trainc::applyRecompute(ModuleOp module, CompileOptions &options, Log &log) {
       return ExitInput;
     }
   }
+  log.muteRemarks(false);
   PassManager pm(module.getContext(), ModuleOp::getOperationName());
   pm.addPass(createRecomputePass(pass));
   return succeeded(pm.run(module)) ? ExitSuccess : ExitInput;

@@ -4,15 +4,16 @@
 #define TRAINC_LIB_DRIVER_RECOMPUTECHOICE_H
 
 #include "lib/Driver/Log.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "trainc/Driver.h"
+#include "lib/Driver/MemoryTrials.h"
 
 namespace trainc {
 
 /// Lets the step compute again what the options ask for; `module` is as the passes of the phase
-/// `graph` leave it. With `list` prints the opportunities and makes that the last phase. Returns an
-/// exit code, with a message on standard error.
-int applyRecompute(mlir::ModuleOp module, CompileOptions &options, Log &log);
+/// `graph` leave it, `trials` of it, `batch` the symbol of its batch or "". With `list` prints the
+/// opportunities and makes that the last phase. `plain` gets the plan without recompute where a
+/// report is to compare with it. Returns an exit code, with a message on standard error.
+int applyRecompute(mlir::ModuleOp module, MemoryTrials &trials, llvm::StringRef batch,
+                   CompileOptions &options, Log &log, mlir::OwningOpRef<mlir::ModuleOp> &plain);
 
 } // namespace trainc
 

@@ -61,16 +61,34 @@ public:
         << (report.step.cuda ? "cuda" : "cpu");
     if (std::string text = report.sizes.text(); !text.empty())
       out << ", " << escape(text);
-    out << "</p>\n<table><tr><th>category</th><th class=\"n\">bytes</th><th>formula</th></tr>\n";
-    for (const MemoryCategory &category : categoriesOf(report))
-      row(category.name, category.bytes.value_or(0), category.formula);
-    out << "</table>\n";
+    out << "</p>\n";
+    printCategories();
     for (const FunctionMemory &function : report.step.functions)
       print(function);
     out << "</body></html>\n";
   }
 
 private:
+  /// One row each; beside it what it would be without recompute.
+  void printCategories() {
+    const std::vector<MemoryCategory> list = categoriesOf(report);
+    std::vector<MemoryCategory> before;
+    out << "<table><tr><th>category</th><th class=\"n\">bytes</th>";
+    if (report.baseline) {
+      before = categoriesOf(*report.baseline);
+      out << "<th class=\"n\">without recompute</th>";
+    }
+    out << "<th>formula</th></tr>\n";
+    for (auto [i, category] : llvm::enumerate(list)) {
+      out << "<tr><td>" << escape(category.name) << "</td><td class=\"n\">"
+          << formatBytes(category.bytes.value_or(0)) << "</td>";
+      if (report.baseline)
+        out << "<td class=\"n\">" << formatBytes(before[i].bytes.value_or(0)) << "</td>";
+      out << "<td class=\"f\">" << escape(category.formula) << "</td></tr>\n";
+    }
+    out << "</table>\n";
+  }
+
   void row(StringRef name, int64_t bytes, StringRef formula) {
     out << "<tr><td>" << escape(name) << "</td><td class=\"n\">" << formatBytes(bytes)
         << "</td><td class=\"f\">" << escape(formula) << "</td></tr>\n";

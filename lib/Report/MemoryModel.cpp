@@ -220,24 +220,39 @@ LogicalResult FunctionMemory::addWorkspace(const Sizes &sizes, Numbers &numbers)
 // A step
 //===----------------------------------------------------------------------===//
 
+SmallVector<StringRef> trainc::functionsOfStep(ModuleOp module, int64_t accumulate) {
+  SmallVector<StringRef> names;
+  if (module.lookupSymbol("step") && accumulate == 1)
+    names = {"step"};
+  else if (module.lookupSymbol("micro"))
+    names = {"micro", "update"};
+  else
+    names = {module.lookupSymbol("step") ? "step" : "eval"};
+  SmallVector<StringRef> all;
+  for (StringRef name : names) {
+    all.push_back(name);
+    for (Operation &op : *module.getBody())
+      if (auto base = op.getAttrOfType<StringAttr>(kVariantOfAttr); base && base == name)
+        all.push_back(SymbolTable::getSymbolName(&op).getValue());
+  }
+  return all;
+}
+
+int64_t trainc::constantBytes(plan::FunctionOp function, bool cuda) {
+  int64_t bytes = 0;
+  for (auto buffer : function.getOps<plan::BufferOp>())
+    if (cuda && buffer.getSpace() == plan::Space::constant)
+      bytes += trainrt::padded(plan::getBytes(buffer.getType()).getConstant().value_or(0),
+                               alignmentOf(cuda));
+  return bytes;
+}
+
 StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, bool cuda,
                        int64_t accumulate, bool embedded)
     : cuda(cuda) {
-  auto lookup = [&](StringRef name) { return module.lookupSymbol<plan::FunctionOp>(name); };
-  SmallVector<StringRef> names;
-  training = lookup("step") || lookup("micro");
-  if (!training)
-    names = {"eval"};
-  else if (lookup("step") && accumulate == 1)
-    names = {"step"};
-  else
-    names = {"micro", "update"};
-  for (StringRef name : names) {
-    functions.emplace_back(lookup(name), interface.loss(), cuda);
-    for (auto function : module.getOps<plan::FunctionOp>())
-      if (auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr); base && base == name)
-        functions.emplace_back(function, interface.loss(), cuda);
-  }
+  for (StringRef name : functionsOfStep(module, accumulate))
+    functions.emplace_back(module.lookupSymbol<plan::FunctionOp>(name), interface.loss(), cuda);
+  training = functions.front().name() != "eval";
 
   const int64_t alignment = alignmentOf(cuda);
   auto bytesOf = [](const InterfaceTensor &tensor) {
@@ -258,14 +273,9 @@ StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, bool 
   for (const InterfaceTensor &tensor : interface.state)
     if (training)
       state += trainrt::padded(bytesOf(tensor), alignment);
-  if (cuda) {
-    constants = alignment; // where kernels report a bad index
-    for (auto function : module.getOps<plan::FunctionOp>())
-      for (auto buffer : function.getOps<plan::BufferOp>())
-        if (buffer.getSpace() == plan::Space::constant)
-          constants += trainrt::padded(plan::getBytes(buffer.getType()).getConstant().value_or(0),
-                                       alignment);
-  }
+  constants = cuda ? alignment : 0; // where kernels report a bad index
+  for (auto function : module.getOps<plan::FunctionOp>())
+    constants += constantBytes(function, cuda);
 }
 
 FailureOr<StepMemory::Total> StepMemory::evaluate(const Sizes &sizes) const {

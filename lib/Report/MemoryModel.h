@@ -65,10 +65,16 @@ private:
   bool cuda;
 };
 
+/// Names of the functions that a training step runs, variants among them, or an evaluation where
+/// the module has no step. `accumulate`: micro-batches of a step.
+llvm::SmallVector<llvm::StringRef> functionsOfStep(mlir::ModuleOp module, int64_t accumulate);
+/// What the function's constants take on a GPU; 0 on the CPU, which has them in its kernels.
+int64_t constantBytes(plan::FunctionOp function, bool cuda);
+
 /// All that is run for a training step, or for an evaluation in a package without one.
 class StepMemory {
 public:
-  /// `accumulate`: micro-batches of a step. `embedded`: weights are in the package.
+  /// `embedded`: weights are in the package.
   StepMemory(mlir::ModuleOp module, const PackageInterface &interface, bool cuda,
              int64_t accumulate, bool embedded);
 

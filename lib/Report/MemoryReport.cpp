@@ -35,7 +35,7 @@ static PeakBuffer describe(const BufferLifetime &life, int64_t bytes) {
   out << getElementTypeOrSelf(buffer.getType()) << "  ";
   StringRef node = getNodeName(buffer.getLoc());
   out << (node.empty() ? StringRef("(no node)") : node);
-  return {&life, bytes, text};
+  return {&life, bytes, text, node.str()};
 }
 
 static void sortBySize(std::vector<PeakBuffer> &list) {

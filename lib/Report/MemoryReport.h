@@ -38,6 +38,7 @@ struct PeakBuffer {
   const BufferLifetime *life;
   int64_t bytes;
   std::string node; ///< with its element type
+  std::string name; ///< of the ONNX node alone; "" if it has none
 };
 /// Those in use in a command, the largest first.
 std::vector<PeakBuffer> buffersAt(const FunctionMemory &function,

@@ -27,14 +27,31 @@ public:
     out << "\n";
     if (std::string missing = missingSizes(report.sizes); !missing.empty())
       out << "  a number " << missing << "; formulas are in bytes\n";
-    for (const MemoryCategory &category : categoriesOf(report))
-      line(category.name, category.bytes, category.formula);
+    printCategories();
     for (const FunctionMemory &function : report.step.functions)
       print(function);
     printLargest();
   }
 
 private:
+  /// One line each; beside it what it would be without recompute.
+  void printCategories() {
+    const std::vector<MemoryCategory> list = categoriesOf(report);
+    if (!report.baseline) {
+      for (const MemoryCategory &category : list)
+        line(category.name, category.bytes, category.formula);
+      return;
+    }
+    const std::vector<MemoryCategory> before = categoriesOf(*report.baseline);
+    out << llvm::right_justify("with recompute", 35) << llvm::right_justify("without", 11) << "\n";
+    for (auto [category, old] : llvm::zip_equal(list, before)) {
+      const std::string bytes = old.bytes ? formatBytes(*old.bytes) : "-";
+      line(category.name, category.bytes,
+           std::string(9 - std::min<size_t>(9, bytes.size()), ' ') + bytes + "  " +
+               category.formula);
+    }
+  }
+
   void line(StringRef name, std::optional<int64_t> bytes, StringRef formula) {
     out << "  " << llvm::left_justify(name, 22)
         << llvm::right_justify(bytes ? formatBytes(*bytes) : "-", 11);

@@ -5,11 +5,13 @@
 Losses of three steps and all gradients are the same bits with and without recompute, by level, pattern and budget, on
 exported models; packed steps and accumulation included. On models of 6, 12 and 24 layers of pre-norm, post-norm and
 parallel blocks, the arena at level:1 is at most the layers' inputs and what a model of one layer takes, plus 5 %.
+A budget is at least what the report says of all that is held, on a GPU, too.
 """
 
 import concurrent.futures
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -170,6 +172,31 @@ def budgets(runner, make_onnx):
     return failures
 
 
+def cuda_budgets(runner, models):
+    """A budget counts all that the report of a GPU does: libraries' workspaces, both batches, room for overlap."""
+    failures = []
+    command = [runner.trainc, models / "gpt2.onnx", "-o", runner.scratch / "none", "--target", "cuda:sm_90",
+               "--precision", "bf16", "--dim", "batch=1..512", "--dim", "seq=16", "--stop-after", "codegen", "--report"]
+
+    def total(*options):
+        report = run([*command, *options]).stdout
+        rows = re.findall(r"^  (workspace|peak) .*?([0-9]+)(?: and what the driver.*)?$", report, re.M)
+        return int(dict(rows)["peak"]), report
+
+    plain, _ = total()
+    level, _ = total("--recompute", "level:1")
+    for budget in (plain - 1, (plain + level) // 2, level):
+        peak, report = total("--memory-budget", str(budget))
+        print(f"gpt2 for a GPU: budget {budget}, peak {peak}")
+        workspace = float(re.search(r"^  workspace +([0-9.]+) MiB", report, re.M)[1])
+        if peak > budget or workspace < 60 or peak < workspace * 2**20:
+            failures.append(f"gpt2 for a GPU: peak {peak} with a budget of {budget}")
+    done = run([*command, "--memory-budget", "50MB"], expect=1)
+    if not re.search(r"the least .* of parameters, .* of inputs, .* MiB of workspace, .* of activations", done.stderr):
+        failures.append(f"a budget that is too small for a GPU: {done.stderr}")
+    return failures
+
+
 def main():
     trainc, trainc_run, models, make_onnx = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="trainc-recompute-") as scratch:
@@ -178,6 +205,7 @@ def main():
             jobs = [pool.submit(same_bits, runner, pathlib.Path(models), name) for name in MODELS]
             jobs += [pool.submit(bounded_arena, runner, make_onnx, kind) for kind in ("pre", "post", "parallel")]
             jobs.append(pool.submit(budgets, runner, make_onnx))
+            jobs.append(pool.submit(cuda_budgets, runner, pathlib.Path(models)))
             failures = [failure for job in jobs for failure in job.result()]
     print("\n".join(failures) or "passed")
     return bool(failures)

@@ -57,21 +57,30 @@ protected:
     ASSERT_TRUE(succeeded(parsePassPipeline(
         "autodiff,attach-optimizer{kind=sgd},form-steps{micro=false},canonicalize,cse", pm)));
     ASSERT_TRUE(succeeded(pm.run(*module)));
+    FailureOr<PackageInterface> collected = collectInterface(*module);
+    ASSERT_TRUE(succeeded(collected));
+    interface = std::move(*collected);
+    codegen = std::make_unique<codegen::CpuCodegen>(context);
+    trials = std::make_unique<MemoryTrials>(*module, interface, options, *codegen);
+  }
+  int64_t arena(const std::string &config, const Sizes &sizes) {
+    return trials->evaluate(config, sizes)->arena;
   }
 
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   CompileOptions options;
+  PackageInterface interface;
+  std::unique_ptr<codegen::KernelCodegen> codegen;
+  std::unique_ptr<MemoryTrials> trials;
 };
 
 TEST_F(MemoryBudgetTest, NoChoiceIsCheaper) {
   load(2);
-  MemoryTrials trials(*module, options);
-  SymbolBounds symbols(*module);
-  symbols.values["batch"] = 1024;
-  std::vector<BudgetClass> classes = budgetClasses(trials, false, false, symbols);
+  const Sizes sizes = trials->sizes().with("batch", 1024);
+  std::vector<BudgetClass> classes = budgetClasses(*trials, false, false, sizes);
   ASSERT_GE(classes.size(), 3u);
-  int64_t plain = *trials.liveBytes("", symbols);
+  int64_t plain = arena("", sizes);
   // Every number of every class.
   std::vector<std::pair<int64_t, double>> points;
   std::vector<size_t> counts(classes.size(), 0);
@@ -79,7 +88,7 @@ TEST_F(MemoryBudgetTest, NoChoiceIsCheaper) {
     double seconds = 0;
     for (auto [entry, count] : llvm::zip(classes, counts))
       seconds += entry.seconds * double(count) / double(entry.count);
-    points.push_back({*trials.liveBytes(budgetConfig(classes, counts), symbols), seconds});
+    points.push_back({arena(budgetConfig(classes, counts), sizes), seconds});
     more = false;
     for (size_t i = 0; i < counts.size() && !more; ++i) {
       more = counts[i] < classes[i].count;
@@ -97,7 +106,7 @@ TEST_F(MemoryBudgetTest, NoChoiceIsCheaper) {
     BudgetChoice choice;
     std::string problem;
     ASSERT_TRUE(
-        succeeded(chooseForBudget(trials, budget, false, false, symbols, 0, choice, problem)));
+        succeeded(chooseForBudget(*trials, budget, false, false, sizes, "", choice, problem)));
     const auto limit = int64_t(double(plain) * budget.fraction);
     double best = INFINITY;
     for (auto &[bytes, seconds] : points)
@@ -108,8 +117,8 @@ TEST_F(MemoryBudgetTest, NoChoiceIsCheaper) {
       continue;
     }
     ASSERT_EQ(problem, "") << percent;
-    EXPECT_LE(choice.live, limit);
-    EXPECT_EQ(choice.live, *trials.liveBytes(choice.config, symbols));
+    EXPECT_LE(choice.memory.arena, limit);
+    EXPECT_EQ(choice.memory.arena, arena(choice.config, sizes));
     EXPECT_LE(choice.leastSeconds, best * (1 + 1e-9)) << percent;
     EXPECT_LE(choice.seconds, 1.1 * best) << percent;
     exact += choice.seconds <= best * (1 + 1e-9);
@@ -121,20 +130,52 @@ TEST_F(MemoryBudgetTest, NoChoiceIsCheaper) {
 
 TEST_F(MemoryBudgetTest, FindsTheBatch) {
   load(4);
-  MemoryTrials trials(*module, options);
-  SymbolBounds symbols(*module);
-  symbols.values["batch"] = 1000;
-  int64_t whole = *trials.liveBytes("", symbols) + trials.fixedBytes(symbols);
+  const Sizes sizes = trials->sizes().with("batch", 1000);
+  const int64_t whole = trials->evaluate("", sizes)->bytes();
   MemoryBudget budget;
   budget.fit = true;
   budget.bytes = whole / 2;
   BudgetChoice choice;
   std::string problem;
   ASSERT_TRUE(
-      succeeded(chooseForBudget(trials, budget, false, false, symbols, 1000, choice, problem)));
+      succeeded(chooseForBudget(*trials, budget, false, false, sizes, "batch", choice, problem)));
   EXPECT_EQ(problem, "");
   EXPECT_GT(choice.batch, 0);
-  EXPECT_LE(choice.peak, budget.bytes);
+  EXPECT_LE(choice.memory.bytes(), budget.bytes);
+}
+
+TEST_F(MemoryBudgetTest, CountsAllThatIsHeld) {
+  load(4);
+  const Sizes sizes = trials->sizes().with("batch", 256);
+  const StepMemory::Total plain = *trials->evaluate("", sizes);
+  ASSERT_GT(plain.workspace, 0);
+  MemoryBudget budget;
+  for (int64_t less : {int64_t(1), plain.arena / 8, plain.arena / 4}) {
+    budget.bytes = plain.bytes() - less;
+    BudgetChoice choice;
+    std::string problem;
+    ASSERT_TRUE(
+        succeeded(chooseForBudget(*trials, budget, false, false, sizes, "", choice, problem)));
+    EXPECT_EQ(problem, "");
+    EXPECT_TRUE(choice.fits);
+    EXPECT_LE(choice.memory.bytes(), budget.bytes);
+    EXPECT_EQ(choice.memory.bytes(), trials->evaluate(choice.config, sizes)->bytes());
+    EXPECT_EQ(choice.plain.bytes(), plain.bytes());
+  }
+  // What cannot be kept is told with all that holds it.
+  budget.bytes = 1000;
+  BudgetChoice least;
+  std::string problem;
+  ASSERT_TRUE(succeeded(chooseForBudget(*trials, budget, false, false, sizes, "", least, problem)));
+  EXPECT_FALSE(least.fits);
+  EXPECT_LT(least.memory.bytes(), plain.bytes());
+  const std::string parts = "the least that a step can do with is " +
+                            formatBytes(least.memory.bytes()) + ": " +
+                            formatBytes((*trials->make(""))->parameters) + " of parameters, ";
+  EXPECT_EQ(problem.substr(0, parts.size()), parts);
+  for (const char *part : {" of outputs, ", " of workspace, ", " of activations and temporaries ",
+                           "(without recompute: ", "), at the peak in 'step'"})
+    EXPECT_NE(problem.find(part), std::string::npos) << part << " in " << problem;
 }
 
 TEST(MemoryBudgetText, Sizes) {

@@ -168,6 +168,7 @@ TEST_F(MemoryReportTest, NamesAreEscaped) {
   EXPECT_EQ(page.find("http"), std::string::npos);
   EXPECT_EQ(page.find("src="), std::string::npos);
   EXPECT_EQ(page.find("instead of"), std::string::npos);
+  EXPECT_EQ(page.find("without recompute"), std::string::npos);
 }
 
 TEST_F(MemoryReportTest, WhatRecomputeChanged) {
@@ -180,7 +181,18 @@ TEST_F(MemoryReportTest, WhatRecomputeChanged) {
                       "no longer kept are\n       1.6 KiB  f32  first  16*n\n"),
             std::string::npos)
       << text;
+  // Every category beside what it would be.
+  EXPECT_NE(text.find("                     with recompute    without\n"
+                      "  parameters                  448 B      448 B  448\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\n  peak                      7.3 KiB    7.3 KiB  7488\n"),
+            std::string::npos)
+      << text;
   const std::string page = print(printMemoryHtml, report);
+  EXPECT_NE(page.find("<th class=\"n\">without recompute</th>"), std::string::npos);
+  EXPECT_NE(page.find("<tr><td>outputs</td><td class=\"n\">64 B</td><td class=\"n\">64 B</td>"),
+            std::string::npos);
   EXPECT_NE(page.find("class=\"before\" points="), std::string::npos);
   EXPECT_NE(page.find("No longer kept:</p>\n<table>\n<tr><td>f32  first</td>"), std::string::npos);
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Conversion first, then launches are grouped where the target has a form for it.
+
+#include "lib/Conversion/TrainToPlan/PlanModule.h"
+#include "lib/Conversion/TrainToPlan/GroupLaunches.h"
+#include "lib/Conversion/TrainToPlan/TrainToPlan.h"
+
+using namespace mlir;
+using namespace trainc;
+
+LogicalResult trainc::planModule(ModuleOp module, codegen::KernelCodegen &codegen,
+                                 const PlanModuleOptions &options) {
+  auto source = [&](train::FusionOp fusion) {
+    FailureOr<codegen::KernelInfo> kernel = codegen.add(fusion);
+    if (succeeded(kernel) && options.onKernel)
+      options.onKernel(*kernel, fusion);
+    return kernel;
+  };
+  SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
+  for (func::FuncOp function : functions)
+    if (failed(convertTrainToPlan(function, source, options.tf32)))
+      return failure();
+  auto grouped = [&](StringRef kernel) {
+    std::string group = codegen.addGrouped(kernel);
+    if (!group.empty() && options.onGroup)
+      options.onGroup(kernel, group);
+    return group;
+  };
+  for (auto function : module.getOps<plan::FunctionOp>())
+    groupLaunches(function, grouped);
+  return success();
+}
