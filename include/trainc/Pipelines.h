@@ -53,6 +53,8 @@ struct ScheduleOptions {
   bool cuda = false;
   /// Biases and GELUs in matrix products, where the target's library can do it.
   bool fuseEpilogues = true;
+  /// A parameter is updated as soon as its gradient is there, instead of after the backward pass.
+  bool scheduleUpdates = true;
 };
 
 /// `graph`: @forward -> @step, @micro, @update, @eval.

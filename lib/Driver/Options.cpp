@@ -189,7 +189,7 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   std::vector<std::string> dims;
   std::string level = "1", precision = "fp32";
   bool hoist = false, noHoist = false, labelSparsity = false, noLabelSparsity = false;
-  bool padding = false, noPadding = false;
+  bool padding = false, noPadding = false, updates = true, noUpdates = false;
   options.graph.optimizer.clear();
   options.lr = options.weightDecay = NAN;
   app.add_option("model", options.model, "MODEL.onnx");
@@ -265,6 +265,10 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
       app.add_flag("--eliminate-padding", padding,
                    "compute tokens only, in batches where padding has no influence (default)");
   app.add_flag("--no-eliminate-padding", noPadding, "")->excludes(paddingOption);
+  CLI::Option *updatesOption =
+      app.add_flag("--schedule-updates", updates,
+                   "update a parameter as soon as its gradient is there, and free that (default)");
+  app.add_flag("--no-schedule-updates", noUpdates, "")->excludes(updatesOption);
   app.add_option(
          "--token-bucket", options.graph.tokenBucket,
          "numbers of tokens and labelled rows are rounded up to multiples of this (default 8)")
@@ -428,6 +432,7 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   options.graph.eliminatePadding = padding || (!noPadding && level != "0");
   options.graph.labelSparsity = labelSparsity || (!noLabelSparsity && level != "0");
   options.graph.fusedAttention = options.cuda;
+  options.schedule.scheduleUpdates = updates && !noUpdates;
   options.schedule.cuda = options.cuda;
   options.schedule.fuseEpilogues = level != "0";
   options.arguments.assign(argv + 1, argv + argc);

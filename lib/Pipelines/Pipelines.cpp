@@ -117,6 +117,7 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
     addCleanup(pm);
   }
   FormKernelsPassOptions form;
+  form.scheduleUpdates = options.scheduleUpdates;
   if (options.cuda)
     form.recomputeCost = 130;
   pm.addNestedPass<func::FuncOp>(createFormKernelsPass(form));

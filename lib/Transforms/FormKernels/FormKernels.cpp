@@ -34,14 +34,13 @@ constexpr unsigned kSmallCost = 8;
 
 class Former {
 public:
-  Former(func::FuncOp function, unsigned maxOps, unsigned recomputeCost)
+  Former(func::FuncOp function, unsigned maxOps, unsigned recomputeCost, bool scheduleUpdates)
       : function(function), block(function.getBody().front()), maxOps(maxOps),
-        recomputeCost(recomputeCost) {}
+        recomputeCost(recomputeCost), scheduleUpdates(scheduleUpdates) {}
 
   void run() {
-    unsigned next = 0;
-    for (Operation &op : block)
-      position[&op] = next++;
+    for (auto [next, op] : llvm::enumerate(block))
+      position[&op] = next;
     for (Operation &op : block.without_terminator())
       assign(&op);
     decideStored();
@@ -660,7 +659,7 @@ private:
   }
 
   /// An update runs once nobody needs the old value any more, so that it happens in place, and then
-  /// at once, so that the gradient is freed.
+  /// at once, so that the gradient is freed; or after all else, where that is asked for.
   void orderUpdates(SmallVector<llvm::SmallSetVector<int, 8>> &readers,
                     SmallVector<unsigned> &missing) {
     DenseMap<std::pair<StringRef, StringRef>, Value> arguments;
@@ -694,7 +693,7 @@ private:
         });
       });
       if (onlyUpdates)
-        priority[updater] = 0;
+        priority[updater] = scheduleUpdates ? 0 : std::numeric_limits<unsigned>::max();
     }
   }
 
@@ -761,6 +760,7 @@ private:
   func::FuncOp function;
   Block &block;
   unsigned maxOps, recomputeCost;
+  bool scheduleUpdates;
   DenseMap<Operation *, unsigned> position;
   SmallVector<Group> groups;
   /// Of the groups, by their numbers.
@@ -790,7 +790,7 @@ public:
       op.emitError("op '") << op.getName() << "' does not say how it becomes a kernel";
       return signalPassFailure();
     }
-    Former(getOperation(), maxOps, recomputeCost).run();
+    Former(getOperation(), maxOps, recomputeCost, scheduleUpdates).run();
   }
 };
 } // namespace

@@ -26,7 +26,8 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
     What it needs of a smaller rank from a reduction (a row's mean) is stored for it.
 
     Kernels are emitted in the order of the function, as soon as what they read is there: a reduction where its
-    first one stood, anything else where its last op stood, an update once nobody reads the old value.
+    first one stood, anything else where its last op stood, an update once nobody reads the old value; so a gradient is freed as soon as
+    it is complete. Without `schedule-updates` updates come last, and all gradients are alive until then.
 
     Legal because ops are pure and a kernel never depends on itself through another one. Declines (remark
     `KeptApart`) to join two kernels where that would happen, or where the kernel would exceed `max-ops`.
@@ -48,6 +49,8 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
     Option<"maxOps", "max-ops", "unsigned", "96", "largest number of ops in a kernel">,
     Option<"recomputeCost", "recompute-cost", "unsigned", "6",
            "largest element cost (an add is 1) of a value that is computed again instead of stored">,
+    Option<"scheduleUpdates", "schedule-updates", "bool", "true",
+           "update a parameter as soon as its gradient is there, instead of after the backward pass">,
   ];
 }
 
