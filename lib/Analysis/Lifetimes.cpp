@@ -69,7 +69,8 @@ ArenaPeak trainc::getArenaPeak(const FunctionLifetimes &lifetimes, ArrayRef<int6
     touched.push_back(sum);
   }
   if (trainrt::leavesRoomBeside(std::move(touched)))
-    peak.planned += trainrt::roomForOverlap(plan.peak);
+    peak.room = trainrt::roomForOverlap(plan.peak);
+  peak.planned += peak.room;
   return peak;
 }
 

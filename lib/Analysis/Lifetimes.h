@@ -45,6 +45,8 @@ struct ArenaPeak {
   int64_t planned = 0;
   /// The most that is needed by one command: no plan can do with less.
   int64_t lowerBound = 0;
+  /// The part of `planned` that is there so that small commands may overlap.
+  int64_t room = 0;
 };
 
 /// How large the arena is for buffers of these `bytes` (of `evaluateBytes`). A GPU pads them more,
