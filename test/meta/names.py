@@ -31,7 +31,7 @@ AGNOSTIC = ("lib/Transforms", "lib/AutoDiff", "lib/Analysis", "lib/Codegen")
 #: do those that follow places of a batch through ops that move elements.
 RAISING = re.compile(
     r"^lib/Transforms/(Raise\w+|AlignMatmuls|FuseEpilogues|WidenTypes|EliminatePadding|ExploitLabelSparsity)/"
-    r"|^lib/Transforms/Support/PackedRows"
+    r"|^lib/Transforms/Support/(PackedRows|PartSelections|ZeroRows)"
 )
 STRUCTURE = {"SymbolOp", "FusionOp", "YieldOp", "FuncOp", "ReturnOp"}
 

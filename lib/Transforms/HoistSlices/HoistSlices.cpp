@@ -4,6 +4,8 @@
 
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 
+#include "lib/Transforms/HoistSlices/SinkZeroRows.h"
+#include "lib/Transforms/Support/PartSelections.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
@@ -34,37 +36,59 @@ struct Route {
   SmallVector<DimAttr> group;
 };
 
+/// Who reads an op that a selection is to move above.
+struct Consumers {
+  /// Selections that may follow.
+  SmallVector<SliceOpInterface> others;
+  /// Different ones, and what they take of the op together.
+  unsigned parts = 0;
+  double share = 0;
+};
+
 struct HoistSlicesPass : trainc::impl::HoistSlicesPassBase<HoistSlicesPass> {
   using HoistSlicesPassBase::HoistSlicesPassBase;
 
   void runOnOperation() override {
+    sinkZeroRows(getOperation(), [&](DimAttr rows, DimAttr whole) {
+      return isShorter(rows, whole, std::max(minRatio.getValue(), minZeroRatio.getValue()));
+    });
     // Selections nearer to the inputs first: one that stays blocks those behind it.
     worklist.clear();
     stuck.clear();
     getOperation().walk([&](SliceOpInterface slice) { worklist.push_back(slice); });
     std::reverse(worklist.begin(), worklist.end());
-    while (!worklist.empty()) {
-      SliceOpInterface slice = worklist.pop_back_val();
-      // A function's argument: as far as it goes.
-      auto source = dyn_cast<OpResult>(slice->getOperand(0));
-      if (!source || mergeTwin(slice))
-        continue;
-      Route route;
-      std::string reason = findRoute(slice, source, route);
-      if (!reason.empty()) {
-        stuck[slice] = reason;
-        continue;
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      while (!worklist.empty()) {
+        FailureOr<bool> moved = visit(worklist.pop_back_val());
+        if (failed(moved))
+          return signalPassFailure();
+        changed |= *moved;
       }
-      stuck.erase(slice);
-      remark::passed(slice->getLoc(), options("Hoisted"))
-          << remark::add("moved {0} above {1}", describeOp(slice), describeOp(route.producer));
-      if (failed(hoist(slice, route)))
-        return signalPassFailure();
+      // What stayed at first may move once others have.
+      if (changed)
+        for (auto &[slice, reason] : llvm::reverse(stuck))
+          worklist.push_back(cast<SliceOpInterface>(slice));
     }
-    // Said last: what stayed at first may have moved with a later one.
     for (auto &[slice, reason] : stuck)
       remark::missed(slice->getLoc(), options("NotHoisted"))
           << remark::add("{0} stays", describeOp(slice)) << remark::reason("{0}", reason);
+    // Those that were taken apart and met again.
+    SmallVector<SliceOpInterface> left;
+    getOperation().walk([&](SliceOpInterface slice) { left.push_back(slice); });
+    for (SliceOpInterface slice : left) {
+      OpBuilder builder(slice);
+      TrainBuilder tb(builder, slice->getLoc());
+      Operation *inner = slice->getOperand(0).getDefiningOp();
+      if (!inner || !inner->hasOneUse() || !isa<SliceOpInterface>(inner))
+        continue;
+      if (Value joined = joinSelections(tb, slice)) {
+        slice->getResult(0).replaceAllUsesWith(joined);
+        slice->erase();
+        inner->erase();
+      }
+    }
   }
 
 private:
@@ -74,13 +98,105 @@ private:
         .function(getOperation().getName());
   }
 
+  /// Whether anything was done for one selection.
+  FailureOr<bool> visit(SliceOpInterface slice) {
+    // A function's argument: as far as it goes.
+    auto source = dyn_cast<OpResult>(slice->getOperand(0));
+    if (!source || mergeTwin(slice))
+      return bool(source);
+    if (takeOfParts(slice))
+      return true;
+    Route route;
+    std::string reason = slice.getSlicedAxis() < 0 ? takeApart(slice, source, route)
+                                                   : findRoute(slice, source, route);
+    Consumers consumers;
+    if (reason.empty())
+      reason = findConsumers(slice, route, consumers);
+    if (reason.empty())
+      reason = whyBehind(slice, route);
+    if (!reason.empty()) {
+      stuck[slice] = reason;
+      return false;
+    }
+    stuck.erase(slice);
+    if (consumers.parts > 1)
+      remark::passed(route.producer->getLoc(), options("Shared")) << remark::add(
+          "{0} is computed for {1} selections, together {2} % of it", describeOp(route.producer),
+          consumers.parts, int64_t(100 * consumers.share + 0.5));
+    remark::passed(slice->getLoc(), options("Hoisted"))
+        << remark::add("moved {0} above {1}", describeOp(slice), describeOp(route.producer));
+    // The others follow, so that all of the op is computed no more.
+    for (SliceOpInterface other : consumers.others)
+      enqueue(other);
+    if (failed(hoist(slice, route)))
+      return failure();
+    return true;
+  }
+
+  void enqueue(SliceOpInterface slice) {
+    llvm::erase(worklist, slice);
+    worklist.push_back(slice);
+  }
+
+  /// Selects of the parts where `slice` takes a range of an axis that its operand joins or cuts up.
+  bool takeOfParts(SliceOpInterface slice) {
+    OpBuilder builder(slice);
+    TrainBuilder tb(builder, slice->getLoc());
+    Value parts = selectFromParts(tb, slice);
+    if (!parts)
+      return false;
+    remark::passed(slice->getLoc(), options("Hoisted")) << remark::add(
+        "moved {0} above {1}", describeOp(slice), describeOp(slice->getOperand(0).getDefiningOp()));
+    SmallVector<Value> made = {parts};
+    if (Operation *def = parts.getDefiningOp())
+      llvm::append_range(made, def->getOperands());
+    for (Value value : made)
+      if (auto selection = value.getDefiningOp<SliceOpInterface>())
+        enqueue(selection);
+    stuck.erase(slice);
+    slice->getResult(0).replaceAllUsesWith(parts);
+    eraseDead(slice);
+    return true;
+  }
+
+  /// Of several axes: `slice` becomes the selection along one that may move, and another op those
+  /// along the others.
+  std::string takeApart(SliceOpInterface &slice, OpResult source, Route &route) {
+    std::string reason = "it does more than select along one axis";
+    for (int64_t axis : getSlicedAxes(slice)) {
+      OpBuilder builder(slice);
+      TrainBuilder tb(builder, slice->getLoc());
+      auto one = selectOneAxis(tb, slice, axis).getDefiningOp<SliceOpInterface>();
+      if (!one || !findRoute(one, source, route).empty()) {
+        if (one)
+          one->erase();
+        continue;
+      }
+      Consumers consumers;
+      if (reason = findConsumers(one, route, consumers, slice); !reason.empty()) {
+        one->erase();
+        continue;
+      }
+      Value rest = selectOtherAxes(tb, slice, one->getResult(0), axis);
+      stuck.erase(slice);
+      slice->getResult(0).replaceAllUsesWith(rest);
+      llvm::erase(worklist, slice);
+      slice->erase();
+      enqueue(rest.getDefiningOp<SliceOpInterface>());
+      slice = one;
+      return {};
+    }
+    return reason;
+  }
+
   /// Sets `route` where `slice` may move above what makes its operand `source`; else returns the
-  /// reason.
+  /// reason. Whether others need all of that is not asked here.
   std::string findRoute(SliceOpInterface slice, OpResult source, Route &route) {
+    route = Route();
     int64_t axis = slice.getSlicedAxis();
     if (axis < 0)
       return "it does more than select along one axis";
-    if (!isShorter(slice.getSlicedExtent(), getDim(source, axis)))
+    if (!isShorter(slice.getSlicedExtent(), getDim(source, axis), minRatio))
       return "it selects too much of axis " + std::to_string(axis) + " to save work";
     std::string reason = step(slice, source, {axis}, route);
     if (reason.empty() || !isView(source.getOwner()))
@@ -88,7 +204,7 @@ private:
     // Through the view onto the op above it, which has the axis as part of a larger one, or in
     // parts.
     auto above = dyn_cast<OpResult>(source.getOwner()->getOperand(0));
-    if (!above || !source.hasOneUse())
+    if (!above)
       return reason;
     if (int64_t merged = findGroup(getDims(above), getDims(source), axis, route); merged >= 0)
       return step(slice, above, {merged}, route);
@@ -101,6 +217,109 @@ private:
     return step(slice, above, axes, route);
   }
 
+  /// Whether all that the op makes is read by selections which may move above it, and which
+  /// together take little of it: fills in the other ones. Else returns who needs all of it, so that
+  /// its rows would be computed twice. `apart`: a selection that `slice` is a part of.
+  std::string findConsumers(SliceOpInterface slice, const Route &route, Consumers &consumers,
+                            Operation *apart = nullptr) {
+    Operation *producer = route.producer;
+    // An op that reads nothing along the loop (a constant, a repeated bias) costs no more twice.
+    AxisMap map = AxisMapOpInterface(route.producer).getAxisMap();
+    if (llvm::none_of(map.operands,
+                      [&](ArrayRef<int> entry) { return !findAxes(entry, route.loops)->empty(); }))
+      return {};
+    std::string all = "all of " + describeOp(producer) + " is used elsewhere";
+    SmallVector<std::pair<SliceOpInterface, Route>> selections = {{slice, route}};
+    auto add = [&](Operation *user) {
+      auto other = dyn_cast<SliceOpInterface>(user);
+      Route way;
+      auto from = other ? dyn_cast<OpResult>(other->getOperand(0)) : OpResult();
+      if (!from || other->getBlock() != producer->getBlock() ||
+          !findRoute(other, from, way).empty() || way.producer.getOperation() != producer)
+        return false;
+      selections.push_back({other, way});
+      return true;
+    };
+    for (Operation *user :
+         llvm::SetVector<Operation *>(producer->user_begin(), producer->user_end())) {
+      if (user == slice || user == apart || add(user))
+        continue;
+      // Selections behind a view.
+      bool isPassed = isView(user) && !isa<SliceOpInterface>(user);
+      if (isPassed)
+        for (Operation *behind : llvm::SetVector<Operation *>(user->user_begin(), user->user_end()))
+          isPassed &= behind == slice || behind == apart || add(behind);
+      if (!isPassed)
+        return all + ", by " + describeOp(user);
+    }
+    // Each computes its part of the op: that has to be less than the op once.
+    for (size_t i = 0; i < selections.size(); ++i) {
+      auto &[other, way] = selections[i];
+      bool isKnown = llvm::any_of(ArrayRef(selections).take_front(i), [&](const auto &earlier) {
+        return selectSame(earlier.first, earlier.second, other, way);
+      });
+      if (!isKnown) {
+        consumers.share += shareOf(other);
+        ++consumers.parts;
+      }
+      if (other != slice)
+        consumers.others.push_back(other);
+    }
+    if (consumers.share * minRatio >= 1)
+      return "what is selected of " + describeOp(producer) + " in " +
+             std::to_string(consumers.parts) + " places is together no less than all of it";
+    return {};
+  }
+
+  /// Where the route leads above another selection: that one has to stay, and this one to go on, or
+  /// they would move above each other for ever.
+  std::string whyBehind(SliceOpInterface slice, const Route &route) {
+    Operation *other = route.producer;
+    auto mayMove = [](Operation *op) {
+      auto selection = dyn_cast<SliceOpInterface>(op);
+      return selection && !getSlicedAxes(selection).empty();
+    };
+    if (!mayMove(other))
+      return {};
+    std::string reason = describeOp(other) + " selects too";
+    auto source = dyn_cast<OpResult>(other->getOperand(0));
+    SmallVector<int64_t> axes =
+        *findAxes(AxisMapOpInterface(route.producer).getAxisMap().operands[0], route.loops);
+    Route beyond;
+    Consumers consumers;
+    if (!stuck.contains(other) || !source || axes.empty() ||
+        !step(slice, source, axes, beyond).empty() || mayMove(beyond.producer) ||
+        !findConsumers(slice, beyond, consumers, other).empty())
+      return reason;
+    return {};
+  }
+
+  /// The same rows of the same op, maybe of different results.
+  bool selectSame(SliceOpInterface a, const Route &wayOfA, SliceOpInterface b,
+                  const Route &wayOfB) {
+    if (a->getName() != b->getName() || wayOfA.loops != wayOfB.loops || wayOfA.loops.size() != 1 ||
+        !wayOfA.group.empty() || !wayOfB.group.empty())
+      return false;
+    // Asked of one value that both would select from.
+    AxisMap map = AxisMapOpInterface(wayOfA.producer).getAxisMap();
+    for (auto [operand, entry] : llvm::zip_equal(wayOfA.producer->getOperands(), map.operands)) {
+      SmallVector<int64_t> axes = *findAxes(entry, wayOfA.loops);
+      if (axes.empty())
+        continue;
+      OpBuilder builder(&getContext());
+      builder.setInsertionPointToEnd(a->getBlock());
+      TrainBuilder tb(builder, a->getLoc());
+      Operation *ofA = a.buildSliced(tb, operand, axes.front()).getDefiningOp();
+      Operation *ofB = b.buildSliced(tb, operand, axes.front()).getDefiningOp();
+      bool same = ofA && ofB && areTwins(ofA, ofB);
+      for (Operation *made : {ofA, ofB})
+        if (made)
+          eraseDead(made);
+      return same;
+    }
+    return false;
+  }
+
   /// As findRoute, for one op and the axes `axes` of its result.
   std::string step(SliceOpInterface slice, OpResult source, ArrayRef<int64_t> axes, Route &route) {
     Operation *op = source.getOwner();
@@ -110,9 +329,6 @@ private:
       return name + " does not say how its axes map";
     if (!isPure(op) || op->getBlock() != slice->getBlock())
       return name + " cannot be computed again";
-    // Two selections would move above each other for ever.
-    if (auto other = dyn_cast<SliceOpInterface>(op); other && other.getSlicedAxis() >= 0)
-      return name + " selects too";
     AxisMap map = route.producer.getAxisMap();
     route.result = source.getResultNumber();
     route.loops.clear();
@@ -138,12 +354,6 @@ private:
         route.loops, [&](unsigned loop) { return map.loops[loop] == LoopKind::Positional; });
     if (positional && !route.group.empty())
       return name + " depends on the coordinate along the axis";
-    // An op that reads nothing along the loop (a constant, a repeated bias) costs no more twice.
-    bool reads = llvm::any_of(
-        map.operands, [&](ArrayRef<int> entry) { return !findAxes(entry, route.loops)->empty(); });
-    for (OpResult result : op->getResults())
-      if (reads && (result == source ? !result.hasOneUse() : !result.use_empty()))
-        return "all of " + name + " is used elsewhere";
     return {};
   }
 
@@ -182,37 +392,62 @@ private:
 
   /// Whether enough of an axis is left out. Symbols count as 256 each: a guess at a size that
   /// matters.
-  bool isShorter(DimAttr selected, DimAttr whole) {
-    auto guess = [](StringRef) -> std::optional<int64_t> { return 256; };
-    FailureOr<int64_t> some = selected.evaluate(guess), all = whole.evaluate(guess);
-    return succeeded(some) && succeeded(all) && *some > 0 &&
-           double(*all) > minRatio * double(*some);
+  static double guess(DimAttr dim) {
+    FailureOr<int64_t> size = dim.evaluate([](StringRef) -> std::optional<int64_t> { return 256; });
+    return succeeded(size) ? double(*size) : 0;
+  }
+  static bool isShorter(DimAttr selected, DimAttr whole, double ratio) {
+    return guess(selected) > 0 && guess(whole) > ratio * guess(selected);
+  }
+  static double shareOf(SliceOpInterface slice) {
+    return guess(slice.getSlicedExtent()) /
+           guess(getDim(slice->getOperand(0), slice.getSlicedAxis()));
+  }
+
+  /// Whether two ops compute the same, indices that were made anew included.
+  static bool areTwins(Operation *a, Operation *b, unsigned depth = 4) {
+    auto same = [&](Value x, Value y) -> LogicalResult {
+      Operation *left = x.getDefiningOp(), *right = y.getDefiningOp();
+      return success(x == y ||
+                     (left && right && depth > 0 && isPure(left) &&
+                      cast<OpResult>(x).getResultNumber() == cast<OpResult>(y).getResultNumber() &&
+                      areTwins(left, right, depth - 1)));
+    };
+    return OperationEquivalence::isEquivalentTo(a, b, same, nullptr,
+                                                OperationEquivalence::IgnoreLocations);
   }
 
   /// Where another op selects the same from the same value, replaces `slice` by it: a value that is
   /// used along two ways (a residual, GELU's argument) is then used once.
   bool mergeTwin(SliceOpInterface slice) {
-    // Indices are often made anew.
-    auto same = [](Value a, Value b) -> LogicalResult {
-      Operation *left = a.getDefiningOp(), *right = b.getDefiningOp();
-      return success(a == b || (left && right && isPure(left) &&
-                                OperationEquivalence::isEquivalentTo(
-                                    left, right, OperationEquivalence::IgnoreLocations)));
-    };
     for (Operation *user : slice->getOperand(0).getUsers()) {
-      if (user == slice || user->getBlock() != slice->getBlock() ||
-          !OperationEquivalence::isEquivalentTo(slice, user, same, nullptr,
-                                                OperationEquivalence::IgnoreLocations))
+      if (user == slice || user->getBlock() != slice->getBlock() || !areTwins(slice, user))
         continue;
       auto twin = cast<SliceOpInterface>(user);
       Operation *first = slice->isBeforeInBlock(twin) ? slice : twin;
       Operation *second = first == twin ? slice.getOperation() : twin.getOperation();
       second->replaceAllUsesWith(first);
       eraseDead(second);
-      worklist.push_back(cast<SliceOpInterface>(first));
+      enqueue(cast<SliceOpInterface>(first));
       return true;
     }
     return false;
+  }
+
+  /// The same view made earlier, so that selections of it meet; else `view`.
+  Value findTwin(Value view) {
+    Operation *made = view.getDefiningOp();
+    if (!made || !made->use_empty() || made->getNumOperands() == 0)
+      return view;
+    for (Operation *user : made->getOperand(0).getUsers()) {
+      if (user == made || user->getBlock() != made->getBlock() || !areTwins(user, made))
+        continue;
+      if (!user->isBeforeInBlock(made))
+        user->moveBefore(made);
+      made->erase();
+      return user->getResult(0);
+    }
+    return view;
   }
 
   LogicalResult hoist(SliceOpInterface slice, Route &route) {
@@ -233,7 +468,7 @@ private:
     auto select = [&](TrainBuilder &builder, Value value, int64_t axis) {
       Value selected = slice.buildSliced(builder, value, axis);
       if (auto made = selected.getDefiningOp<SliceOpInterface>())
-        worklist.push_back(made);
+        enqueue(made);
       return selected;
     };
     SmallVector<Value> operands;
@@ -253,7 +488,8 @@ private:
           value = selectAlong(tb, value, axes, select);
         } else {
           dims[axes.front()] = extent;
-          value = tb.reshape(operand, splitAxis(getDims(operand), axes.front(), route.group));
+          value =
+              findTwin(tb.reshape(operand, splitAxis(getDims(operand), axes.front(), route.group)));
           value = tb.reshape(select(tb, value, axes.front() + inGroup), dims);
         }
         made.push_back({axes, value});
@@ -263,6 +499,8 @@ private:
     }
     Operation *restricted = restrictLoops(tb, producer, operands, route.loops, extent,
                                           keepsCoordinates(slice, route), select);
+    if (auto passed = dyn_cast<SliceOpInterface>(restricted))
+      worklist.insert(worklist.begin(), passed);
     Value result = restricted->getResult(route.result);
     if (!route.group.empty() || route.loops.size() > 1)
       result = tb.reshape(result, kept);

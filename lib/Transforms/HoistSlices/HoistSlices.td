@@ -15,11 +15,23 @@ def HoistSlicesPass : Pass<"hoist-slices", "::mlir::func::FuncOp"> {
 
     Legal where `AxisMapOpInterface` says that the axis is a parallel loop: elementwise ops, normalisations
     and softmax over other axes, rows, columns and batches of matrix products, reshapes that keep the axis,
-    transposes. A reshape that merges the axis with its neighbours (batch times sequence as the rows of a
-    linear layer) is passed together with the op above it. Through a positional loop (dropout) only a prefix
-    moves, whose coordinates stay. Declines where the value has other users than equal selections, where the
-    axis is reduced or mixed, where the op does not say how its axes map, and where no work is saved: the axis
-    must be more than `min-ratio` times as long as what is selected, each symbol taken as 256.
+    transposes, joined and split tensors. Where the axis itself is joined, cut up or padded, a range that lies in
+    known parts for all sizes is taken of these. A reshape that merges the axis with its neighbours (batch times
+    sequence as the rows of a linear layer) is passed together with the op above it. Through a positional loop
+    (dropout) a prefix moves, or any selection where the op takes coordinates. A selection along several axes moves
+    along those that it can.
+
+    A value that others read is a matter of cost. Where all of them are selections (two heads, GELU's argument, the
+    statistics of a normalisation), each computes its part if that is less together than the whole; where one needs all
+    of it, nothing would be saved. Declines there, where the axis is reduced or mixed, where the op does not say how its
+    axes map, and where no work is saved: the axis must be more than `min-ratio` times as long as what is selected,
+    each symbol taken as 256.
+
+    In a graph that holds its gradients, the gradient of a selection is 0 but for the selected rows (`train.pad`,
+    `train.scatter_add` at one index or at known ones). What is computed of it is computed for these rows, as long as it
+    stays 0 elsewhere: products, sums over other axes, elementwise formulas that are 0 at 0. Where rows are summed up (the
+    gradients of weights) the others add nothing. What else these ops read is selected at the rows, and so the forward
+    pass has no other readers than equal selections.
 
     ```mlir
     %0 = train.add %x, %y : tensor<4x8x16xf32>
@@ -30,13 +42,17 @@ def HoistSlicesPass : Pass<"hoist-slices", "::mlir::func::FuncOp"> {
     %2 = train.add %0, %1 : tensor<4x1x16xf32>
     ```
 
-    Remarks, of category `hoist-slices`: `Hoisted` for every op passed, `NotHoisted` with the reason where a
-    selection stays. The first run does all: a second one changes nothing.
+    Remarks, of category `hoist-slices`: `Hoisted` for every op passed, `Shared` where several selections compute an
+    op each for itself, `NotHoisted` with the reason where a selection stays; `Restricted` for every op that leaves out
+    zero rows, `NotRestricted` with the reason where they are put back. The first run does all: a second one changes
+    nothing.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
   let options = [
     Option<"minRatio", "min-ratio", "double", "1.0",
            "a selection moves if the axis is more than this many times as long as it (no unit)">,
+    Option<"minZeroRatio", "min-zero-ratio", "double", "2.0",
+           "zero rows are left out if there are more than this many times as many rows as others (no unit)">,
   ];
 }
 

@@ -45,6 +45,16 @@ Value trainc::viewOfGather(GatherOp gather) {
   return tb.broadcast(tb.reshape(gather.getData(), dims), getDims(gather.getResult()), axes);
 }
 
+/// Indices of one number each choose along the first axis.
+static Value rowsOfOneNumber(GatherNdOp gather) {
+  SmallVector<DimAttr> indices = getDims(gather.getIndices());
+  if (gather.getBatchDims() != 0 || indices.size() != 2 || !indices.back().isConstant(1))
+    return {};
+  OpBuilder builder(gather);
+  TrainBuilder tb(builder, gather.getLoc());
+  return tb.gather(gather.getData(), tb.reshape(gather.getIndices(), {indices[0]}), 0);
+}
+
 Value trainc::viewOfGather(GatherNdOp gather) {
   auto tuples = gather.getIndices().getDefiningOp<ConcatOp>();
   SmallVector<DimAttr> indices = getDims(gather.getIndices()), data = getDims(gather.getData());
@@ -131,7 +141,7 @@ static bool countsSamples(Value value, DimAttr factor) {
 Value trainc::rowsOfGather(GatherNdOp gather) {
   SmallVector<DimAttr> indices = getDims(gather.getIndices()), data = getDims(gather.getData());
   if (data.size() < 2 || indices.size() != 2 || indices[0] != data[0])
-    return {};
+    return rowsOfOneNumber(gather);
   Value positions;
   if (gather.getBatchDims() == 1 && indices[1].isConstant(1))
     positions = gather.getIndices();
@@ -141,7 +151,7 @@ Value trainc::rowsOfGather(GatherNdOp gather) {
       countsSamples(tuples.getOperand(0), DimAttr::constant(gather.getContext(), 1)))
     positions = tuples.getOperand(1);
   if (!positions)
-    return {};
+    return rowsOfOneNumber(gather);
   OpBuilder builder(gather);
   TrainBuilder tb(builder, gather.getLoc());
   return selectRowOfEach(tb, gather.getData(), positions);

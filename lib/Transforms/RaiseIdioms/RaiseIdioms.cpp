@@ -5,6 +5,7 @@
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 
 #include "dialects/Train/Splats.h"
+#include "lib/Transforms/RaiseIdioms/PlacedRows.h"
 #include "lib/Transforms/RaiseIdioms/PositionGather.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/DeadOps.h"
@@ -155,6 +156,17 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
     }
     raiseGathers<GatherOp>();
     raiseGathers<GatherNdOp>();
+    getOperation().walk([&](Operation *op) {
+      Value pad;
+      if (auto select = dyn_cast<SelectOp>(op))
+        pad = padOfSelect(select);
+      else if (auto rows = dyn_cast<ScatterAddOp>(op))
+        pad = padOfScatter(rows);
+      else if (auto elements = dyn_cast<ScatterElementsAddOp>(op))
+        pad = placementOfScatter(elements);
+      if (pad)
+        op->replaceAllUsesWith(ValueRange{pad});
+    });
     eraseDeadOps(getOperation().getBody().front());
   }
 

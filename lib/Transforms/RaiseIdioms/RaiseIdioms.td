@@ -31,6 +31,9 @@ def RaiseIdiomsPass : Pass<"raise-idioms", "::mlir::func::FuncOp"> {
     Gathers whose indices count: at the numbers of all samples and positions they are a view; at a position of each
     sample (`x[arange(batch), last]`) they are `train.select_rows` along the merged axes, which other passes move.
 
+    Gradients of a selection, in graphs that hold their gradients: rows that are chosen by their number, or added into
+    zeros at constant indices, are `train.pad`.
+
     Remarks, of category `raise-idioms`: `Raised` for every activation.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Ops stay where they are; small ones are made beside them, and what they replace is dead in the
+// end. Where an op needs all rows, the small value is put back among zeros for it.
+
+#include "lib/Transforms/HoistSlices/SinkZeroRows.h"
+
+#include "lib/Transforms/Support/RestrictLoops.h"
+#include "lib/Transforms/Support/ZeroRows.h"
+#include "mlir/IR/Remarks.h"
+#include "trainc/DeadOps.h"
+#include "trainc/Location.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace {
+/// The rows that are not 0. The axis may have others merged into it: [outer, rows, inner].
+struct Placed {
+  RowPlacement at;
+  Value rows;
+  int64_t axis = 0;
+  DimAttr outer, inner;
+  bool isLike(const Placed &other) const {
+    return at == other.at && outer == other.outer && inner == other.inner;
+  }
+};
+
+class Sinker {
+public:
+  Sinker(func::FuncOp function, IsShorter isShorter)
+      : function(function), builder(function.getContext()), isShorter(isShorter) {}
+
+  void run() {
+    Block &block = function.getBody().front();
+    SmallVector<Operation *> ops;
+    for (Operation &op : block)
+      ops.push_back(&op);
+    for (Operation *op : ops)
+      visit(op);
+    eraseDeadOps(block);
+  }
+
+private:
+  remark::RemarkOpts options(StringRef name) {
+    return remark::RemarkOpts::name(name).category("hoist-slices").function(function.getName());
+  }
+
+  void visit(Operation *op) {
+    builder.setInsertionPoint(op);
+    TrainBuilder tb(builder, op->getLoc());
+    bool reads = llvm::any_of(op->getOperands(), [&](Value v) { return placed.contains(v); });
+    if (!reads) {
+      std::optional<PlacedRows> found = matchPlacedRows(tb, op);
+      if (found && isShorter(found->at.count, found->at.whole))
+        placed[op->getResult(0)] = {found->at, found->rows, found->axis, tb.dimAttr(1),
+                                    tb.dimAttr(1)};
+      return;
+    }
+    if (isView(op) ? sinkView(tb, op) : false)
+      return;
+    std::string reason = sink(tb, op);
+    if (reason.empty()) {
+      remark::passed(op->getLoc(), options("Restricted"))
+          << remark::add("{0} leaves out rows where a gradient is 0", describeOp(op));
+      return;
+    }
+    bool whole = false;
+    for (OpOperand &operand : op->getOpOperands())
+      if (auto it = placed.find(operand.get()); it != placed.end() && isSunk(operand.get())) {
+        operand.set(putBack(operand.get(), it->second));
+        whole = true;
+      }
+    if (whole && !op->hasTrait<OpTrait::IsTerminator>())
+      remark::missed(op->getLoc(), options("NotRestricted"))
+          << remark::add("{0} takes all rows, zeros included", describeOp(op))
+          << remark::reason("{0}", reason);
+  }
+
+  /// Views that keep the rows together.
+  bool sinkView(TrainBuilder &tb, Operation *op) {
+    const Placed from = placed.lookup(op->getOperand(0));
+    SmallVector<DimAttr> dims = getDims(op->getOperand(0)), to = getDims(op->getResult(0));
+    DimAttr before = product(tb.context(), ArrayRef(dims).take_front(from.axis)) * from.outer;
+    DimAttr first = tb.dimAttr(1);
+    for (auto [axis, dim] : llvm::enumerate(to)) {
+      DimAttr outer = divideExactly(before, first);
+      DimAttr inner = outer ? divideExactly(dim, outer * from.at.whole) : DimAttr();
+      first = first * dim;
+      if (!inner)
+        continue;
+      Placed result = from;
+      result.axis = axis;
+      result.outer = outer;
+      result.inner = inner;
+      to[axis] = outer * from.at.count * inner;
+      result.rows = tb.reshape(from.rows, to);
+      set(op->getResult(0), result);
+      return true;
+    }
+    return false;
+  }
+
+  /// Returns why the op cannot be computed for these rows only.
+  std::string sink(TrainBuilder &tb, Operation *op) {
+    auto mapped = dyn_cast<AxisMapOpInterface>(op);
+    if (!mapped || !isPure(op) || op->getNumResults() == 0)
+      return describeOp(op) + " does not say how its axes map";
+    AxisMap map = mapped.getAxisMap();
+    const Placed *rows = nullptr;
+    int loop = -1;
+    SmallVector<bool> zeros;
+    for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands)) {
+      auto it = placed.find(operand);
+      zeros.push_back(it != placed.end());
+      if (!zeros.back())
+        continue;
+      int runs = entry[it->second.axis];
+      if (rows && (runs != loop || !it->second.isLike(*rows)))
+        return "its operands are not 0 in the same rows";
+      rows = &it->second;
+      loop = runs;
+    }
+    if (loop < 0 ||
+        (map.loops[loop] != LoopKind::Parallel && map.loops[loop] != LoopKind::Reduction))
+      return describeOp(op) + " mixes the elements along the axis";
+    if (!keepsZeroRows(op, zeros))
+      return describeOp(op) + " is not 0 where its operand is";
+    bool sums = map.loops[loop] == LoopKind::Reduction;
+    unsigned runs = loop;
+    for (ArrayRef<int> entry : map.results)
+      if (llvm::is_contained(entry, loop) == sums)
+        return describeOp(op) + " has results with and without the axis";
+    // The map may move while operands are made.
+    const Placed at = *rows;
+    SmallVector<Value> operands;
+    for (auto [operand, entry, zero] : llvm::zip_equal(op->getOperands(), map.operands, zeros)) {
+      SmallVector<int64_t> axes = *findAxes(entry, runs);
+      operands.push_back(axes.empty() ? operand
+                         : zero       ? placed.lookup(operand).rows
+                                      : select(tb, operand, at, axes.front()));
+    }
+    Operation *small =
+        mapped.cloneRestricted(builder, operands, {{runs, at.outer * at.at.count * at.inner}});
+    for (auto [result, made, entry] :
+         llvm::zip_equal(op->getResults(), small->getResults(), map.results)) {
+      if (sums) {
+        result.replaceAllUsesWith(made);
+        continue;
+      }
+      Placed restricted = at;
+      restricted.rows = made;
+      restricted.axis = llvm::find(entry, loop) - entry.begin();
+      set(result, restricted);
+    }
+    return {};
+  }
+
+  /// The rows of another value.
+  Value select(TrainBuilder &tb, Value value, const Placed &at, int64_t axis) {
+    Value &made = selected[{value, axis}];
+    if (made)
+      if (auto known = selectedAt.find(made); known != selectedAt.end() && known->second.isLike(at))
+        return made;
+    SmallVector<DimAttr> dims = getDims(value);
+    auto [split, place] = splitAxis(dims, axis, at, at.at.whole);
+    dims[axis] = at.outer * at.at.count * at.inner;
+    made = tb.reshape(at.at.select(tb, tb.reshape(value, split), place), dims);
+    selectedAt[made] = at;
+    return made;
+  }
+
+  /// The axis as [outer, `size`, inner], and where `size` is. A part of 1 would be an axis too many
+  /// for what the value is a view of.
+  static std::pair<SmallVector<DimAttr>, int64_t> splitAxis(SmallVector<DimAttr> dims, int64_t axis,
+                                                            const Placed &at, DimAttr size) {
+    dims[axis] = size;
+    if (!at.inner.isConstant(1))
+      dims.insert(dims.begin() + axis + 1, at.inner);
+    if (at.outer.isConstant(1))
+      return {dims, axis};
+    dims.insert(dims.begin() + axis, at.outer);
+    return {dims, axis + 1};
+  }
+
+  bool isSunk(Value value) { return sunk.contains(value); }
+  void set(Value value, const Placed &rows) {
+    placed[value] = rows;
+    sunk.insert(value);
+  }
+
+  /// All rows, the others 0.
+  Value putBack(Value value, const Placed &rows) {
+    Value &whole = restored[value];
+    if (whole)
+      return whole;
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfterValue(rows.rows);
+    TrainBuilder tb(builder, rows.rows.getLoc());
+    auto [split, place] = splitAxis(getDims(rows.rows), rows.axis, rows, rows.at.count);
+    Value placedRows = rows.at.place(tb, tb.reshape(rows.rows, split), place);
+    return whole = tb.reshape(placedRows, getDims(value));
+  }
+
+  func::FuncOp function;
+  OpBuilder builder;
+  IsShorter isShorter;
+  DenseMap<Value, Placed> placed;
+  /// Values whose own op is replaced: all but those that zeros were put around in the graph.
+  DenseSet<Value> sunk;
+  DenseMap<Value, Value> restored;
+  DenseMap<std::pair<Value, int64_t>, Value> selected;
+  DenseMap<Value, Placed> selectedAt;
+};
+} // namespace
+
+void trainc::sinkZeroRows(func::FuncOp function, IsShorter isShorter) {
+  Sinker(function, isShorter).run();
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Pointwise formulas are asked for 0 with samples of their other operands; products, sums and what
+// only moves elements are known to keep it.
+
+#include "lib/Transforms/Support/ZeroRows.h"
+
+#include "dialects/Train/Splats.h"
+#include "dialects/Train/TrainDetail.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SmallSet.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+bool trainc::isNeverNegative(DimAttr dim) {
+  // With sizes counted from 1, no term may be negative.
+  DimAttr shifted = dim.substitute([&](StringRef name) {
+    return DimAttr::symbol(dim.getContext(), name) + DimAttr::constant(dim.getContext(), 1);
+  });
+  for (auto [coefficient, factors] :
+       llvm::zip_equal(shifted.getCoefficients(), shifted.getMonomials()))
+    if (coefficient < 0 || !llvm::all_of(factors, llvm::IsaPred<StringAttr>))
+      return false;
+  return true;
+}
+
+Value RowPlacement::select(TrainBuilder &tb, Value value, int64_t axis) const {
+  return index ? tb.gather(value, index, axis) : tb.sliceAxis(value, axis, start, count);
+}
+
+Value RowPlacement::place(TrainBuilder &tb, Value rows, int64_t axis) const {
+  SmallVector<DimAttr> dims = getDims(rows), low(dims.size(), tb.dimAttr(0));
+  dims[axis] = whole;
+  if (index)
+    return tb.scatterAdd(index, rows, axis, getTensorType(dims, getElementType(rows)));
+  low[axis] = start;
+  return tb.pad(rows, 0, low, dims);
+}
+
+static std::optional<PlacedRows> matchPad(PadOp pad) {
+  SmallVector<DimAttr> from = getDims(pad.getOperand()), to = getDims(pad.getResult());
+  int64_t axis = -1;
+  for (auto [a, low] : llvm::enumerate(pad.getLow().getDims())) {
+    if (low.isConstant(0) && from[a] == to[a])
+      continue;
+    if (axis >= 0 || !isNeverNegative(low) || !isNeverNegative(to[a] - low - from[a]))
+      return std::nullopt;
+    axis = a;
+  }
+  if (axis < 0 || train::detail::attrValue(pad.getValue()) != 0)
+    return std::nullopt;
+  RowPlacement at{to[axis], from[axis], pad.getLow().getDims()[axis], {}};
+  return PlacedRows{at, pad.getOperand(), axis};
+}
+
+/// Whether no two indices may be the same row: there is but one, or they are known.
+static bool areDistinct(Value indices) {
+  if (getNumElements(indices.getType()).isConstant(1))
+    return true;
+  DenseElementsAttr values;
+  if (!matchPattern(indices, m_Constant(&values)))
+    return false;
+  llvm::SmallSet<int64_t, 8> seen;
+  for (const APInt &value : values.getValues<APInt>())
+    // One below 0 counts from the end: it could be any other.
+    if (value.isNegative() || !seen.insert(value.getSExtValue()).second)
+      return false;
+  return true;
+}
+
+std::optional<PlacedRows> trainc::matchPlacedRows(TrainBuilder &tb, Operation *op) {
+  if (auto pad = dyn_cast<PadOp>(op))
+    return matchPad(pad);
+  auto scatter = dyn_cast<ScatterAddOp>(op);
+  if (!scatter || getRank(scatter.getIndices()) > 1 || !areDistinct(scatter.getIndices()))
+    return std::nullopt;
+  int64_t axis = scatter.getAxis();
+  SmallVector<DimAttr> dims = getDims(scatter.getResult());
+  DimAttr count = getNumElements(scatter.getIndices().getType());
+  RowPlacement at{dims[axis], count, {}, tb.reshape(scatter.getIndices(), {count})};
+  dims[axis] = count;
+  return PlacedRows{at, tb.reshape(scatter.getUpdates(), dims), axis};
+}
+
+/// f(0, ...) is 0, for samples of what is not 0.
+static bool isZeroAtZero(PointwiseOpInterface op, ArrayRef<bool> zeros) {
+  int64_t rank = getRank(op->getResult(0));
+  for (int64_t axis = 0; axis < rank; ++axis)
+    if (op.dependsOnIndex(axis))
+      return false;
+  SmallVector<SmallVector<double>> samples;
+  size_t count = 1;
+  for (auto [operand, zero] : llvm::zip_equal(op->getOperands(), zeros)) {
+    Type type = getElementType(operand);
+    std::optional<double> splat = getSplatValue(operand);
+    if (zero)
+      samples.push_back({0});
+    else if (splat)
+      samples.push_back({*splat});
+    else if (type.isInteger(1))
+      samples.push_back({0, 1});
+    else if (isa<IntegerType>(type))
+      samples.push_back({-3, -1, 0, 1, 2, 5});
+    else
+      samples.push_back({-1e4, -2.5, -1, 0, 0.5, 1, 3, 1e4});
+    count *= samples.back().size();
+  }
+  SmallVector<int64_t> index(rank, 0);
+  bool any = false;
+  for (size_t i = 0; i < count; ++i) {
+    SmallVector<double> x;
+    size_t rest = i;
+    for (ArrayRef<double> values : samples) {
+      x.push_back(values[rest % values.size()]);
+      rest /= values.size();
+    }
+    double y = op.evaluateScalar(x, index);
+    // Where the graph itself would fail (0 / 0) nothing is to be learnt.
+    if (std::isnan(y))
+      continue;
+    if (y != 0)
+      return false;
+    any = true;
+  }
+  return any;
+}
+
+bool trainc::keepsZeroRows(Operation *op, ArrayRef<bool> zeros) {
+  if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
+    return isZeroAtZero(pointwise, zeros);
+  if (auto reduction = dyn_cast<ReductionOpInterface>(op))
+    return zeros[0] && reduction.evaluateIdentity() == 0 && reduction.evaluateMap(0) == 0;
+  if (isa<MatmulOp>(op))
+    return zeros[0] || zeros[1];
+  if (auto pad = dyn_cast<PadOp>(op))
+    return zeros[0] && train::detail::attrValue(pad.getValue()) == 0;
+  if (isa<ConcatOp>(op))
+    return llvm::all_of(zeros, [](bool zero) { return zero; });
+  if (auto scatter = dyn_cast<ScatterOpInterface>(op))
+    return zeros[scatter.getScatterUpdates().getOperandNumber()];
+  return zeros[0] && isa<BroadcastOp, TransposeOp, SliceOp, SplitOp, CumsumOp, GatherOp,
+                         GatherElementsOp, GatherNdOp, SelectRowsOp>(op);
+}

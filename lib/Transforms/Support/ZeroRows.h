@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Values that are 0 but for some rows, indices of one axis: gradients of a selection. What they are
+// multiplied with and summed up with needs to be known at these rows only.
+#ifndef TRAINC_TRANSFORMS_SUPPORT_ZEROROWS_H
+#define TRAINC_TRANSFORMS_SUPPORT_ZEROROWS_H
+
+#include "dialects/Train/TrainBuilder.h"
+#include <optional>
+
+namespace trainc {
+
+/// Which rows of an axis, each at most once.
+struct RowPlacement {
+  /// Size of the axis, and number of the rows.
+  train::DimAttr whole, count;
+  /// A range begins here; null where indices say which rows.
+  train::DimAttr start;
+  /// Indices of rank 1, no two of which are the same.
+  mlir::Value index;
+
+  bool operator==(const RowPlacement &other) const = default;
+  /// These rows of another value.
+  mlir::Value select(train::TrainBuilder &tb, mlir::Value value, int64_t axis) const;
+  /// `rows` where they belong, 0 elsewhere.
+  mlir::Value place(train::TrainBuilder &tb, mlir::Value rows, int64_t axis) const;
+};
+
+/// The result of an op as rows that are placed along one axis.
+struct PlacedRows {
+  RowPlacement at;
+  mlir::Value rows;
+  int64_t axis;
+};
+std::optional<PlacedRows> matchPlacedRows(train::TrainBuilder &tb, mlir::Operation *op);
+
+/// Whether the results of `op`, which does not mix rows, are 0 in rows where the operands in
+/// `zeros` are, whatever the others hold; and whether such rows add nothing where it sums them up.
+bool keepsZeroRows(mlir::Operation *op, llvm::ArrayRef<bool> zeros);
+
+/// Whether `dim` is 0 or more for all sizes of at least 1.
+bool isNeverNegative(train::DimAttr dim);
+
+} // namespace trainc
+
+#endif // TRAINC_TRANSFORMS_SUPPORT_ZEROROWS_H
