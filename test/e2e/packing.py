@@ -45,8 +45,9 @@ class Graph:
         self.weight(f"{out}.table", [VOCABULARY, WIDTH])
         self.add(f"node Gather({out}.table, {ids}) -> {out}")
 
-    def attention(self, x, memory, visible, out, depth=8, dropout=0.0):
-        """x + softmax(q k^T + mask) v; `visible` is a boolean of the scores' shape."""
+    def attention(self, x, memory, visible, out, depth=8, dropout=0.0, masked=None):
+        """x + softmax(q k^T + mask) v; `visible` is a boolean of the scores' shape. Scores that are not
+        become the number `masked` instead, if there is one."""
         for part, of in (("q", x), ("k", memory), ("v", memory)):
             self.weight(f"{out}.{part}", [WIDTH, HEADS * depth])
             self.add(f"node MatMul({of}, {out}.{part}) -> {out}.{part}1", f"node Reshape({out}.{part}1, split) -> {out}.{part}2",
@@ -54,7 +55,8 @@ class Graph:
         self.weight(f"{out}.o", [HEADS * depth, WIDTH])
         self.add(f"init {out}.scale f32[] = {depth ** -0.5}",
                  f"node MatMul({out}.q3, {out}.k3) -> {out}.s", f"node Mul({out}.s, {out}.scale) -> {out}.t",
-                 f"node Where({visible}, none, least) -> {out}.m", f"node Add({out}.t, {out}.m) -> {out}.u",
+                 *([f"node Where({visible}, none, least) -> {out}.m", f"node Add({out}.t, {out}.m) -> {out}.u"] if masked is None else
+                   [f"init {out}.masked f32[] = {masked}", f"node Where({visible}, {out}.t, {out}.masked) -> {out}.u"]),
                  f"node Softmax({out}.u) -> {out}.w axis=-1")
         weights = f"{out}.w"
         if dropout:
@@ -92,10 +94,32 @@ def documents(form, **options):
                   "node LessOrEqual(j, i) -> before", "node And(same, token) -> together", "node And(together, before) -> visible")
     elif form == "greater":
         graph.add("node Greater(of.column, zero) -> positive", "node And(same, positive) -> visible")
+    elif form == "beside a mask":
+        graph.add("input attention_mask i64[batch,seq]", "node Unsqueeze(attention_mask, column) -> mask.column",
+                  "node Cast(mask.column) -> real to=9", "node And(same, real) -> visible")
     else:
         graph.add("node And(same, token) -> visible")
     graph.attention("x", "x", "visible", "a", **options)
     graph.attention("a", "a", "visible", "b", **options)
+    graph.loss("b")
+    return graph.text()
+
+
+def positions(masked):
+    """A causal model whose positions are counted by the mask, so that padding may lie on either side."""
+    graph = Graph()
+    for name in ("input_ids", "attention_mask", "labels"):
+        graph.add(f"input {name} i64[batch,seq]")
+    graph.embed("input_ids", "w")
+    graph.weight("places", [64, WIDTH])
+    graph.add("init one i64[] = 1", "init along i64[] = 1", "node CumSum(attention_mask, along) -> count", "node Sub(count, one) -> last",
+              "node Equal(attention_mask, zero) -> padding", "node Where(padding, one, last) -> at", "node Gather(places, at) -> p",
+              "node Add(w, p) -> x", "node Shape(input_ids) -> sizes start=1 end=2", "init origin i64[] = 0", "node Squeeze(sizes) -> length",
+              "node Range(origin, length, one) -> column", "init down i64[1] = 1", "init across i64[1] = 0",
+              "node Unsqueeze(column, down) -> i", "node Unsqueeze(column, across) -> j", "node LessOrEqual(j, i) -> before",
+              "init row i64[2] = 1 2", "node Unsqueeze(attention_mask, row) -> m", "node Cast(m) -> real to=9", "node And(real, before) -> visible")
+    graph.attention("x", "x", "visible", "a", masked=masked)
+    graph.attention("a", "a", "visible", "b", masked=masked)
     graph.loss("b")
     return graph.text()
 
@@ -201,6 +225,35 @@ def main():
                     reason = below
                 ids, labels = fill(rng, numbers != 0, kind)
                 test.batch(kind, reason is None, reason, input_ids=ids, segment_ids=numbers, labels=labels)
+
+        # Documents beside a mask, which is 0 in the same places; other numbers are masked with than the least.
+        for masked in (None, "-1e9", "-10000"):
+            form = f"documents beside a mask, {masked or 'the least number'}"
+            explained = test.compile(form, documents("beside a mask", masked=masked))
+            check("padding is where segment_ids is 0; it reaches no token" in explained and explained.count(raised) == 2, explained)
+            for kind, numbers, reason in make_documents(rng):
+                mask = (numbers != 0).astype(np.int64)
+                ids, labels = fill(rng, mask != 0, kind)
+                test.batch(kind, reason is None, reason, input_ids=ids, attention_mask=mask, segment_ids=numbers, labels=labels)
+                if kind == "60 %":
+                    numbers = np.where(mask, numbers, 9)
+                    test.batch("numbers at padding", False, None, input_ids=ids, attention_mask=mask, segment_ids=numbers, labels=labels)
+                    numbers, mask[0, 1] = np.where(mask, numbers, 0), 0
+                    labels[0, 1] = -100
+                    test.batch("a masked token", False, "'fixed_where_padded' ('segment_ids' is 0 where 'attention_mask' is 0) did not hold, first for row 0",
+                               input_ids=ids, attention_mask=mask, segment_ids=numbers, labels=labels)
+
+        for masked in (None, "-inf", "-1e9", "-10000"):
+            explained = test.compile(f"positions by the mask, {masked or 'the least number'}", positions(masked))
+            check("padding is where attention_mask is 0; it reaches no token" in explained, explained)
+            check(explained.count("causal, packed tokens") == 2, explained)
+            for side in ("left", "right"):
+                lengths = rng.integers(1, 14, (6, 1))
+                real = np.arange(24) >= 24 - lengths if side == "left" else np.arange(24) < lengths
+                ids, labels = fill(rng, real, side)
+                # With -inf, what a row of padding gets is no number: it has to reach nothing, the plain step's gradients neither.
+                if masked != "-inf" or side == "right":
+                    test.batch(f"padding on the {side}", True, input_ids=ids, attention_mask=real.astype(np.int64), labels=labels)
 
         explained = test.compile("encoder and decoder", encoder_decoder())
         for mask in ("attention_mask", "decoder_attention_mask"):

@@ -126,7 +126,7 @@ def main():
             plain, packed = folder / f"{name}-plain.tpk", folder / f"{name}.tpk"
             run([trainc, models / f"{name}.onnx", "--target", "cpu", "-O0", "-o", plain], name)
             run([trainc, models / f"{name}.onnx", "--target", "cpu", "-o", packed], name)
-            kinds = [(0.1, ""), (0.3, ""), (0.7, "all labels"), (1.0, ""), (0.5, "one token"), (0.5, "left"),
+            kinds = [(0.1, ""), (0.3, ""), (0.6, "all labels"), (1.0, ""), (0.5, "one token"), (0.5, "left"),
                      (0.5, "no token"), (0.5, "mask of twos")]
             if like["labels"].ndim == 2:
                 kinds += [(0.5, "label at padding"), (0.5, "no label")]

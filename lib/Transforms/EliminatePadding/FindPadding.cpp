@@ -132,6 +132,9 @@ struct Candidate {
   bool isBinary = false;
   /// Whether it numbers documents, and has to be above padding's number at all tokens.
   bool areDocuments = false, isAbove = false;
+  /// The input that is named as the mask, where documents are numbered beside it: 0 in the same
+  /// places.
+  BlockArgument beside = {};
 };
 
 SmallVector<Candidate> findCandidates(func::FuncOp forward, const TokenInput &tokens,
@@ -146,8 +149,24 @@ SmallVector<Candidate> findCandidates(func::FuncOp forward, const TokenInput &to
       return std::nullopt;
     return Candidate{{input, value}, named, binary, documents, !binary && tests.needOrder};
   };
-  if (tokens.byMask)
-    return {*make(tokens.mask, 0, /*named=*/true)};
+  if (tokens.byMask) {
+    SmallVector<Candidate> candidates;
+    for (BlockArgument argument : forward.getArguments()) {
+      unsigned number = argument.getArgNumber();
+      if (argument == tokens.mask || getArgRole(forward, number) != "input" ||
+          getDims(argument) != getDims(tokens.input) ||
+          !isa<IntegerType>(getElementType(argument)) || padding.labels.contains(number) ||
+          getElementType(argument).isInteger(1) || !comparesWithItself(argument))
+        continue;
+      std::optional<Candidate> documents = make(argument, 0, /*named=*/true);
+      if (!documents->areDocuments)
+        continue;
+      documents->beside = tokens.mask;
+      candidates.push_back(*documents);
+    }
+    candidates.push_back(*make(tokens.mask, 0, /*named=*/true));
+    return candidates;
+  }
   if (tokens.padValue)
     return {{{tokens.input, *tokens.padValue}, /*isNamed=*/true}};
   // Any integers that the model compares with one number, or with each other: it may be the mask,
@@ -247,6 +266,8 @@ private:
       padding.ids.clear();
       if (guess)
         padding.ids[tokens.input.getArgNumber()] = *guess;
+      if (candidate.beside)
+        padding.ids[candidate.beside.getArgNumber()] = 0;
       PaddingConditions conditions;
       std::string why = flow.follow(padding, conditions);
       if (why.empty())
@@ -277,12 +298,20 @@ private:
       add("above", {maskField, padding});
     if (candidate.areDocuments)
       add("contiguous", {maskField, padding});
-    for (const PaddingConditions::Fixed &fixed : conditions.fixed)
+    auto addFixed = [&](NamedAttribute mask, StringRef input, int64_t shift, int64_t value) {
       add("fixed_where_padded",
-          {maskField, padding,
-           builder.getNamedAttr("input", builder.getStringAttr(getArgName(forward, fixed.input))),
-           builder.getNamedAttr("shift", builder.getI64IntegerAttr(fixed.shift)),
-           builder.getNamedAttr("value", builder.getI64IntegerAttr(fixed.value))});
+          {mask, padding, builder.getNamedAttr("input", builder.getStringAttr(input)),
+           builder.getNamedAttr("shift", builder.getI64IntegerAttr(shift)),
+           builder.getNamedAttr("value", builder.getI64IntegerAttr(value))});
+    };
+    for (const PaddingConditions::Fixed &fixed : conditions.fixed)
+      addFixed(maskField, getArgName(forward, fixed.input), fixed.shift, fixed.value);
+    if (candidate.beside) {
+      StringAttr named =
+          builder.getStringAttr(getArgName(forward, candidate.beside.getArgNumber()));
+      add("binary", {builder.getNamedAttr("input", named)});
+      addFixed(builder.getNamedAttr("mask", named), input.getValue(), /*shift=*/0, mask.value);
+    }
     for (int64_t index : conditions.real)
       add("real_at",
           {maskField, padding, builder.getNamedAttr("index", builder.getI64IntegerAttr(index))});

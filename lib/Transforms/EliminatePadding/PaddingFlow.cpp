@@ -413,7 +413,11 @@ private:
 
   Fact transfer(Operation *op, ArrayRef<Fact> operands) {
     Fact result;
-    bool depends = llvm::any_of(operands, [](const Fact &fact) { return fact.dependsOnPadding(); });
+    // Scores do, whose masked ones may be a number.
+    bool depends =
+        llvm::any_of(operands, [](const Fact &fact) { return fact.dependsOnPadding(); }) ||
+        llvm::any_of(op->getOperands(),
+                     [&](Value operand) { return parametric.contains(operand); });
     if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
       return probe(op, pointwise, operands, depends);
     // What only moves elements keeps what they hold.
@@ -489,7 +493,9 @@ private:
       }
       if (values.size() > 2 && fact.state != State::Masked)
         for (double c : constants)
-          if (std::fabs(c) < 1e9)
+          // No number of a token is as low as a masked one.
+          if (std::fabs(c) < 1e9 &&
+              (c > kMasked || !isa<FloatType>(getElementType(op->getResult(0)))))
             values.append({c - 1, c, c + 1});
       count *= values.size();
       samples.push_back(values);

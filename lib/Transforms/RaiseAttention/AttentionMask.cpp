@@ -18,6 +18,8 @@ constexpr int kRow = 2, kColumn = 3;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Adding a score to a number below this gives the number, in f32.
 constexpr double kAbsorbing = -1e30;
+/// No score is as far below the largest of its row: what exporters write for masks in 16 bits.
+constexpr double kFarBelow = -9999;
 } // namespace
 
 /// The same elements, before ops that only repeat and rearrange them.
@@ -224,6 +226,8 @@ void AttentionMask::add(CoordinateView view, bool negated) {
       tested = getTwoValued(operandView(view, 0));
   } else if (isa_and_nonnull<CastOp>(def)) {
     tested = getTwoValued(operandView(view, 0));
+  } else if (isa_and_nonnull<SelectOp>(def)) {
+    tested = getTwoValued(view);
   }
   if (tested) {
     bool ifTrue =
@@ -249,6 +253,22 @@ bool AttentionMask::addCondition(CoordinateView condition, bool negated, double 
   return true;
 }
 
+bool AttentionMask::addWeakCondition(CoordinateView condition, bool negated, double masked) {
+  if (!(masked <= kFarBelow))
+    return false;
+  weak.push_back({{condition, negated}, Value()});
+  return true;
+}
+
+void AttentionMask::useWeakConditions() {
+  for (const WeakCondition &entry : weak) {
+    if (entry.bias)
+      llvm::erase_if(biases, [&](const CoordinateView &bias) { return bias.value == entry.bias; });
+    add(entry.condition.view, entry.condition.negated);
+  }
+  weak.clear();
+}
+
 void AttentionMask::addBias(CoordinateView bias) {
   bias = lookThrough(bias);
   if (getSplatValue(bias.value) == 0.0)
@@ -263,6 +283,10 @@ void AttentionMask::addBias(CoordinateView bias) {
       return;
     if (mask->ifFalse == 0 && addCondition(mask->condition, true, mask->ifTrue))
       return;
+    bool isTrue = mask->ifTrue == 0;
+    if ((isTrue || mask->ifFalse == 0) &&
+        addWeakCondition(mask->condition, !isTrue, isTrue ? mask->ifFalse : mask->ifTrue))
+      weak.back().bias = bias.value;
   }
   if (auto select = dyn_cast_or_null<SelectOp>(def))
     for (unsigned side : {1, 2}) {

@@ -23,6 +23,11 @@ public:
   /// A column is visible where `condition` (or its negation) holds. `masked` is what the scores are
   /// elsewhere. False if that is no large negative number.
   bool addCondition(CoordinateView condition, bool negated, double masked);
+  /// The same of a number that is far below scores, but does not absorb them: what it masks has no
+  /// weight in rows that see something.
+  bool addWeakCondition(CoordinateView condition, bool negated, double masked);
+  /// Takes weak conditions for others, where every row is known to see something.
+  void useWeakConditions();
   /// A float is added to the scores.
   void addBias(CoordinateView bias);
 
@@ -54,6 +59,11 @@ private:
     CoordinateView view;
     bool negated;
   };
+  /// As a bias it stands in `biases`, too.
+  struct WeakCondition {
+    Condition condition;
+    mlir::Value bias;
+  };
   void add(CoordinateView view, bool negated);
   bool isCausalCondition(const CoordinateView &view, bool negated) const;
   /// Sizes of the coordinates that the mask depends on, 1 for the others.
@@ -64,6 +74,7 @@ private:
 
   llvm::SmallVector<train::DimAttr> dims;
   llvm::SmallVector<Condition> conditions;
+  llvm::SmallVector<WeakCondition> weak;
   llvm::SmallVector<CoordinateView> biases;
   bool causal = false, infinite = false, finite = false;
 };

@@ -37,6 +37,8 @@ struct Parts {
   /// Where it runs on packed tokens; else why not.
   std::optional<TokenSegments> segments;
   std::string noSegments = "it is not of packed tokens";
+  /// Why a mask fits in rows only that see something.
+  std::string weakMasks;
 };
 
 class RaiseAttention {
@@ -88,6 +90,8 @@ private:
     if (!findOutput(parts, shared) || !findScores(softmax.getOperand(), parts, shared, masks))
       return;
     findSegments(parts);
+    if (masks.empty() && !parts.segments)
+      masks = parts.weakMasks;
     std::string reason = !shared.empty() ? shared : !masks.empty() ? masks : whyNot(parts);
     if (!reason.empty()) {
       remark::missed(softmax.getLoc(), options("NotRaised"))
@@ -182,9 +186,15 @@ private:
                               onFalse = getSplatValue(def->getOperand(2));
         if (!onTrue && !onFalse)
           return false;
-        if (scaled || !parts.mask.addCondition(atScores(def->getOperand(0)), bool(onTrue),
-                                               onTrue ? *onTrue : *onFalse))
-          masks = "a mask selects a number that is not far below the scores";
+        CoordinateView condition = atScores(def->getOperand(0));
+        double masked = onTrue ? *onTrue : *onFalse;
+        std::string reason = "a mask selects a number that is not far below the scores";
+        if (!scaled && parts.mask.addCondition(condition, bool(onTrue), masked))
+          reason.clear();
+        else if (!scaled && parts.mask.addWeakCondition(condition, bool(onTrue), masked))
+          std::swap(reason, parts.weakMasks);
+        if (!reason.empty())
+          masks = reason;
         value = def->getOperand(onTrue ? 2 : 1);
       } else if (isa<AddOp>(def)) {
         bool left = leadsToProduct(def->getOperand(0));
@@ -209,6 +219,8 @@ private:
     if (!segments)
       return;
     AttentionMask mask = parts.mask;
+    // A token sees itself.
+    mask.useWeakConditions();
     mask.assume([&](Value value) { return segments->valueAtTokens(value); });
     if (Value documents = segments->getDocuments(); documents && mask.takeSameElement(documents)) {
       segments->splitDocuments();
@@ -218,6 +230,7 @@ private:
       }
     }
     if (!mask.isEmpty()) {
+      parts.weakMasks.clear();
       parts.noSegments = "more than the order of tokens masks it";
       return;
     }

@@ -83,6 +83,23 @@ std::optional<TokenSegments> TokenSegments::find(Value q, Value k, Value v, Valu
         condition.getAs<IntegerAttr>("padding").getInt() == int64_t(*padding))
       (kind == "above" ? found.above : found.documents) = true;
   }
+  // Where another mask is 0, so is this one: elsewhere that one is 1.
+  for (auto condition : conditions.getAsRange<DictionaryAttr>()) {
+    if (condition.getAs<StringAttr>("kind") != "fixed_where_padded" ||
+        condition.getAs<StringAttr>("input") != name ||
+        condition.getAs<IntegerAttr>("shift").getInt() != 0 ||
+        condition.getAs<IntegerAttr>("value").getInt() != int64_t(*padding) ||
+        condition.getAs<IntegerAttr>("padding").getInt() != 0)
+      continue;
+    auto other = condition.getAs<StringAttr>("mask");
+    bool isBinary = llvm::any_of(conditions.getAsRange<DictionaryAttr>(), [&](DictionaryAttr fact) {
+      return fact.getAs<StringAttr>("kind") == "binary" && fact.getAs<StringAttr>("input") == other;
+    });
+    for (BlockArgument argument : function.getArguments())
+      if (isBinary && getArgRole(function, argument.getArgNumber()) == "input" &&
+          getArgName(function, argument.getArgNumber()) == other.getValue())
+        found.ones = argument;
+  }
   auto symbols = module->getParentOfType<ModuleOp>();
   auto count = [&](CountKind kind) {
     return findCountSymbol(symbols, name, int64_t(*padding), kind).value_or(DimAttr());
@@ -99,6 +116,8 @@ std::optional<double> TokenSegments::valueAtTokens(Value value) const {
   value = originOf(value);
   if (std::optional<double> splat = getSplatValue(value))
     return splat;
+  if (ones && value == ones)
+    return 1;
   if (value == mask)
     return binary ? std::optional(padding == 0 ? 1.0 : 0.0) : std::nullopt;
   auto pointwise = value.getDefiningOp<PointwiseOpInterface>();

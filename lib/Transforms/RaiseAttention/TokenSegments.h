@@ -51,6 +51,8 @@ private:
   bool binary = false;
   /// Whether it is above `padding` at tokens.
   bool above = false;
+  /// Another input that is 1 wherever this one is not `padding`.
+  mlir::BlockArgument ones;
   /// Whether it numbers documents; how many there are, and how long.
   bool documents = false, split = false;
   train::DimAttr numDocuments, longestDocument;

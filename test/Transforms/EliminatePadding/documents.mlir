@@ -166,14 +166,15 @@ func.func @forward(%table: tensor<9x8xf32> {train.role = "parameter", train.name
 
 // -----
 
-// Documents beside a mask by its name: their numbers are not padding's, and only the rectangle tells them apart.
+// Documents beside a mask by its name: batches where both are 0 in the same places run over each document.
 train.symbol @batch min 1 input "input_ids" axis 0
 train.symbol @seq min 1 input "input_ids" axis 1
 
-// CHECK: module @packed attributes {train.conditions = [{input = "attention_mask", kind = "binary"}, {{.*}}]}
-// CHECK-NOT: train.attention
-// REMARK: Found{{.*}}padding is where attention_mask is 0; it reaches no token
-// REMARK: NotRaised{{.*}}Reason="more than the order of tokens masks it"
+// CHECK: module @packed attributes {train.conditions = [{kind = "contiguous", mask = "document_ids", padding = 0 : i64}
+// CHECK-SAME: {input = "document_ids", kind = "fixed_where_padded", mask = "attention_mask", padding = 0 : i64, shift = 0 : i64, value = 0 : i64}
+// CHECK: train.attention {{.*}} segments %{{.*}} longest <longest_run_document_ids>
+// REMARK: Found{{.*}}padding is where document_ids is 0; it reaches no token
+// REMARK: Raised{{.*}}all columns, packed documents
 func.func @forward(%table: tensor<9x8xf32> {train.role = "parameter", train.name = "table", train.trainable},
     %w: tensor<8x8xf32> {train.role = "parameter", train.name = "w", train.trainable},
     %ids: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "input_ids"},
