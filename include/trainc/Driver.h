@@ -55,6 +55,8 @@ struct CompileOptions {
   std::string recompute;
   /// SIZE, FRACTION, fit or fit:SIZE; "": none.
   std::string memoryBudget;
+  /// Share of the elements that counts count (tokens, labelled rows) in what is said about memory.
+  double density = 1;
   /// Activations wait on the host where that costs no time; in at most so many bytes of its memory
   /// (-1: any), by a link of so many GB/s each way. Sizes that take the place of the largest ones.
   struct {

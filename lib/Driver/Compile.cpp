@@ -316,7 +316,7 @@ private:
 
   /// The pass `offload`, for the largest sizes. Nothing after a message where one has no number.
   std::optional<OffloadPassOptions> offloadOptions() {
-    Sizes sizes(*module, interface);
+    Sizes sizes = Sizes(*module, interface).counted(options.density);
     for (auto &[name, value] : options.offload.sizes)
       sizes = sizes.with(name, value);
     if (std::string missing = missingSizes(sizes); !missing.empty()) {
@@ -376,8 +376,10 @@ private:
   /// --report
   int reportMemory() {
     auto make = [&](ModuleOp planned) {
-      return MemoryReport(planned, interface, options.cuda, options.accumulate,
+      MemoryReport report(planned, interface, options.cuda, options.accumulate,
                           options.embedWeights);
+      report.sizes = report.sizes.counted(options.density);
+      return report;
     };
     MemoryReport report = make(*module);
     std::optional<MemoryReport> baseline;

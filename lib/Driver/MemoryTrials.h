@@ -24,8 +24,8 @@ public:
   llvm::ArrayRef<mlir::func::FuncOp> functions() const { return originals; }
   /// That with the loss.
   mlir::func::FuncOp step() const { return originals.front(); }
-  /// Largest sizes.
-  Sizes sizes() const { return Sizes(module, interface); }
+  /// Largest sizes, and counts as the options say.
+  Sizes sizes() const { return Sizes(module, interface).counted(options.density); }
 
   /// What the step holds with `config` ("": nothing is computed again). Fails with a diagnostic.
   mlir::FailureOr<const StepMemory *> make(const std::string &config);

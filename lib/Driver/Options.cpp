@@ -288,16 +288,21 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
         MemoryBudget budget;
         return parseMemoryBudget(text, budget);
       });
+  app.add_option("--density", options.density,
+                 "share of tokens that are not padding, and of rows that have a label, for which "
+                 "--report, --memory-budget and --offload have their numbers (default 1: all)")
+      ->check(number(/*zero=*/false))
+      ->check(CLI::Range(0., 1.));
   std::string offloadLimit;
   CLI::Option *offload = app.add_flag(
       "--offload{all}", offloadLimit,
       "[=SIZE]: move activations to page-locked memory of the host, at most SIZE (8GB), while "
       "nothing needs them and where copying hides behind other work (cuda)");
-  CLI::Option *offloadRate = app.add_option("--offload-rate", options.offload.rate,
-                                            "GB/s that the link to the host carries each way "
-                                            "(default 50: PCIe 5 x16)")
-                                 ->needs(offload)
-                                 ->check(number(/*zero=*/false));
+  app.add_option("--offload-rate", options.offload.rate,
+                 "GB/s that the link to the host carries each way "
+                 "(default 50: PCIe 5 x16)")
+      ->needs(offload)
+      ->check(number(/*zero=*/false));
   app.add_option(
          "-O", level,
          "-O0: the exact baseline, no pass that changes what is computed but those asked for")

@@ -2,7 +2,9 @@
 // Axes have values, counts follow from them.
 
 #include "lib/Report/Sizes.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -61,6 +63,9 @@ std::string Sizes::text(StringRef but) const {
   for (SymbolOp symbol : symbols)
     if (auto it = values.find(symbol.getSymName()); it != values.end() && it->first() != but)
       text += (text.empty() ? "" : ", ") + it->first().str() + " = " + std::to_string(it->second);
+  if (share < 1 && llvm::any_of(symbols, [](SymbolOp symbol) { return symbol.getDiffers(); }))
+    llvm::raw_string_ostream(text)
+        << (text.empty() ? "" : ", ") << "density " << llvm::format("%g", share);
   return text;
 }
 

@@ -344,6 +344,11 @@ bool Commands::isToHost(const Item &item) const {
   return plan.function->buffers[copy.to.buffer].space == Space::Host;
 }
 
+bool Commands::hasTransfers() const {
+  return std::any_of(items.begin(), items.end(),
+                     [](const Item &item) { return item.lane == numLanes - 1; });
+}
+
 std::vector<std::array<int32_t, Commands::numLanes>> Commands::dependencies() const {
   std::vector<std::array<int32_t, numLanes>> result(items.size(), {-1, -1, -1});
   MemoryOrder order;

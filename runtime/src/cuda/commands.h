@@ -65,6 +65,8 @@ public:
   /// the device and the host.
   static constexpr unsigned numLanes = 3;
   unsigned lane(size_t index) const { return items[index].lane; }
+  /// Whether anything waits on the host: the last lane is used.
+  bool hasTransfers() const;
   /// One an item: the last earlier items of each lane that must be done before it, -1: none. For
   /// the addresses that were set.
   std::vector<std::array<int32_t, numLanes>> dependencies() const;

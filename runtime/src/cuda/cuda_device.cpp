@@ -447,8 +447,8 @@ Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, unsign
   if (status.ok())
     status = driver.check(ended, ("cannot capture " + where).c_str());
   if (status.ok())
-    status = instantiate(*context, graph, ("cannot make a graph of " + where).c_str(),
-                         compiled.graphs[side]);
+    status = instantiate(*context, graph, /*asBody=*/!compiled.commands.hasTransfers(),
+                         ("cannot make a graph of " + where).c_str(), compiled.graphs[side]);
   if (graph)
     driver.cuGraphDestroy(graph);
   // The first launch then costs no more than later ones.

@@ -69,10 +69,11 @@ Status enqueueLanes(const Context &context, const Commands &commands, const Lane
   return {};
 }
 
-Status instantiate(const Context &context, CUgraph captured, const char *what,
+Status instantiate(const Context &context, CUgraph captured, bool asBody, const char *what,
                    CUgraphExec &executable) {
   const Driver &driver = context.driver();
-  if (const char *form = std::getenv("TRAINRT_GRAPHS"); form && std::strcmp(form, "plain") == 0)
+  const char *form = std::getenv("TRAINRT_GRAPHS");
+  if (!asBody || (form && std::strcmp(form, "plain") == 0))
     return driver.check(driver.cuGraphInstantiate(&executable, captured, 0), what);
   CUgraph graph = nullptr;
   TRAINRT_TRY(driver.check(driver.cuGraphCreate(&graph, 0), what));

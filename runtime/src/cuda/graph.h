@@ -17,13 +17,14 @@ using LaneStreams = std::array<CUstream, Commands::numLanes>;
 Status enqueueLanes(const Context &context, const Commands &commands, const LaneStreams &streams,
                     const std::string &where, std::vector<Event> &events);
 
-/// Makes `captured` executable as the body of one conditional node whose condition always holds:
-/// the driver keeps a body on the device and starts it there. Launched by itself, a graph of
+/// Makes `captured` executable; `asBody`: as the body of one conditional node whose condition always
+/// holds: the driver keeps a body on the device and starts it there. Launched by itself, a graph of
 /// thousands of nodes, some of which are no kernels, keeps the host busy until the device has
-/// taken nearly all of them. TRAINRT_GRAPHS=plain does that all the same, for tools that cannot
-/// look into a body (compute-sanitizer takes it for a fault). The context is current; `captured`
+/// taken nearly all of them. But in a body nothing runs beside a copy from or to the host.
+/// TRAINRT_GRAPHS=plain makes no bodies, for tools that cannot look into one (compute-sanitizer
+/// takes it for a fault). The context is current; `captured`
 /// may be destroyed afterwards. `what` begins the error.
-Status instantiate(const Context &context, CUgraph captured, const char *what,
+Status instantiate(const Context &context, CUgraph captured, bool asBody, const char *what,
                    CUgraphExec &executable);
 
 } // namespace trainrt::cuda

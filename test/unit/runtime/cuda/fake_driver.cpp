@@ -313,6 +313,7 @@ EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *handle,
 EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *,
                                   const void *, size_t, CUgraphNodeParams *parameters) {
   static CUgraph body;
+  ++state.bodies;
   body = graph;
   *node = reinterpret_cast<CUgraphNode>(graph);
   parameters->conditional.phGraph_out = &body;
