@@ -85,6 +85,10 @@ public:
   void syncWarp();
   /// The value that the thread has whose number differs in the bits of `mask`.
   mlir::Value shuffle(mlir::Value value, int32_t mask);
+  /// The i32 that the thread before has; the first one's own.
+  mlir::Value shuffleUp(mlir::Value value);
+  /// Whether `condition` holds for all threads of the warp.
+  mlir::Value allOfWarp(mlir::Value condition);
   /// The threads of the warp, a bit each, whose `key` (i32) is this thread's.
   mlir::Value matchWarp(mlir::Value key);
   /// Combines scalars over groups of `width` (a power of two, at most 32) neighbouring threads in a

@@ -49,12 +49,26 @@ Value GpuEmitter::shuffle(Value value, int32_t mask) {
   return bits;
 }
 
-Value GpuEmitter::matchWarp(Value key) {
-  Value all = arith::ConstantIntOp::create(b, location, -1, 32);
-  return LLVM::CallIntrinsicOp::create(b, location, b.getI32Type(),
-                                       b.getStringAttr("llvm.nvvm.match.any.sync.i32"),
-                                       ValueRange{all, key})
+Value GpuEmitter::shuffleUp(Value value) {
+  auto number = [&](int64_t n) -> Value {
+    return arith::ConstantIntOp::create(b, location, n, 32);
+  };
+  return NVVM::ShflOp::create(b, location, value.getType(), number(-1), value, number(1), number(0),
+                              NVVM::ShflKind::up, UnitAttr());
+}
+
+/// An instruction of all threads of a warp.
+static Value callWarp(OpBuilder &b, Location loc, Type result, StringRef name, Value operand) {
+  Value all = arith::ConstantIntOp::create(b, loc, -1, 32);
+  return LLVM::CallIntrinsicOp::create(b, loc, result, b.getStringAttr(name),
+                                       ValueRange{all, operand})
       .getResult(0);
+}
+Value GpuEmitter::allOfWarp(Value condition) {
+  return callWarp(b, location, b.getI1Type(), "llvm.nvvm.vote.all.sync", condition);
+}
+Value GpuEmitter::matchWarp(Value key) {
+  return callWarp(b, location, b.getI32Type(), "llvm.nvvm.match.any.sync.i32", key);
 }
 
 Value GpuEmitter::combineWarp(Operation *reduction, Value value, int64_t width) {

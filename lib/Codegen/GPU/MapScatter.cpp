@@ -624,9 +624,19 @@ void ElementScatter::lookAtAll() {
 void ElementScatter::addLanes(Value line, Value place, Value update, Value wanted) {
   OpBuilder &b = e->builder();
   Location loc = e->loc();
-  Type i32 = b.getI32Type();
+  Type i1 = b.getI1Type(), i32 = b.getI32Type();
   auto number = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(b, loc, value, 32);
+  };
+  auto compare = [&](arith::CmpIPredicate predicate, Value x, Value y) -> Value {
+    return arith::CmpIOp::create(b, loc, predicate, x, y);
+  };
+  auto accumulate = [&](Value condition) {
+    e->openIf(condition);
+    Value before = e->loadFrom(line, sum, {place, 0, {}});
+    e->storeTo(line, sum, {place, 0, {}}, add(before, update));
+    e->closeIf();
+    e->syncWarp();
   };
   Value lane =
       arith::IndexCastOp::create(b, loc, i32, e->remIndex(e->thread(), e->constantIndex(kWarp)));
@@ -634,6 +644,20 @@ void ElementScatter::addLanes(Value line, Value place, Value update, Value wante
   Value none = arith::SubIOp::create(b, loc, number(-1), lane);
   Value key =
       arith::SelectOp::create(b, loc, wanted, arith::IndexCastOp::create(b, loc, i32, place), none);
+
+  // Indices that rise or fall, as those of relative positions do, do not meet.
+  Value before = e->shuffleUp(key);
+  Value isFirst = compare(arith::CmpIPredicate::eq, lane, number(0));
+  auto isOrdered = [&](arith::CmpIPredicate order) {
+    return e->allOfWarp(arith::OrIOp::create(b, loc, isFirst, compare(order, key, before)));
+  };
+  Value apart = arith::OrIOp::create(b, loc, isOrdered(arith::CmpIPredicate::sgt),
+                                     isOrdered(arith::CmpIPredicate::slt));
+  e->openIf(apart);
+  accumulate(wanted);
+  e->closeIf();
+
+  e->openIf(arith::XOrIOp::create(b, loc, apart, arith::ConstantIntOp::create(b, loc, i1, 1)));
   Value same = e->matchWarp(key);
   Value below =
       arith::SubIOp::create(b, loc, arith::ShLIOp::create(b, loc, number(1), lane), number(1));
@@ -645,13 +669,9 @@ void ElementScatter::addLanes(Value line, Value place, Value update, Value wante
       e->openLoop(e->constantIndex(0), arith::IndexCastOp::create(b, loc, b.getIndexType(), turns),
                   e->constantIndex(1));
   Value now = arith::IndexCastOp::create(b, loc, i32, loop.getInductionVar());
-  Value mine = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, now, turn);
-  e->openIf(arith::AndIOp::create(b, loc, mine, wanted));
-  Value before = e->loadFrom(line, sum, {place, 0, {}});
-  e->storeTo(line, sum, {place, 0, {}}, add(before, update));
-  e->closeIf();
-  e->syncWarp();
+  accumulate(arith::AndIOp::create(b, loc, compare(arith::CmpIPredicate::eq, now, turn), wanted));
   e->closeLoop(loop);
+  e->closeIf();
 }
 
 void ElementScatter::keepLines(int64_t warps) {
@@ -667,43 +687,48 @@ void ElementScatter::keepLines(int64_t warps) {
   Index target = e->delinearize(e->minIndex(number, e->subIndex(count, one)), lines);
   Value first = e->mulIndex(warp, e->constantIndex(size));
   Value array = e->shared(sum, warps * size);
-  auto forEachElement = [&](llvm::function_ref<void(Value)> body) {
-    auto loop = e->openLoop(lane, e->constantIndex(size), e->constantIndex(kWarp));
-    body(loop.getInductionVar());
+  // Both ends in vectors.
+  int64_t lanes = size % 4 == 0 ? 4 : size % 2 == 0 ? 2 : 1;
+  auto forEachVector = [&](llvm::function_ref<void(const ElementIndex &)> body) {
+    e->setLanes(lanes);
+    auto loop = e->openLoop(lane, e->constantIndex(size / lanes), e->constantIndex(kWarp));
+    body(vectorAt(*e, loop.getInductionVar(), lanes));
     e->closeLoop(loop);
+    e->setLanes(1);
   };
-  Value zero = arith::ConstantOp::create(e->builder(), e->loc(),
-                                         cast<TypedAttr>(e->builder().getZeroAttr(sum)));
-  forEachElement([&](Value i) { e->storeTo(array, sum, {e->addIndex(first, i), 0, {}}, zero); });
+  auto inLine = [&](const ElementIndex &i) { return e->add({first, 0, {}}, i); };
+  forEachVector([&](const ElementIndex &i) {
+    e->storeTo(array, sum, inLine(i), e->convertFloat(e->zero(element), sum));
+  });
   e->syncWarp();
 
   Value updates = countUpdates(target), last = e->subIndex(updates, one);
   auto loop = e->openLoop(e->constantIndex(0), updates, e->constantIndex(kWarp * kLineUnroll));
   struct Update {
-    Value place, value, wanted;
+    Value data, value, wanted;
   };
   SmallVector<Update> read;
   for (int64_t i = 0; i < kLineUnroll; ++i) {
     Value at = e->addIndex(e->addIndex(loop.getInductionVar(), lane), e->constantIndex(i * kWarp));
-    Value wanted = e->lessIndex(at, updates);
     Index source = target;
     source[axis] = {e->minIndex(at, last), 0, {}};
-    e->setActive(wanted);
     Value data = e->evaluate(scatter.getScatterIndices().get(), source);
-    Value place = e->checkedIndex(op, data, s.space[axis]).base;
     Value update = e->evaluate(scatter.getScatterUpdates().get(), source);
-    read.push_back({e->addIndex(first, place), e->convertFloat(update, sum), wanted});
+    read.push_back({data, e->convertFloat(update, sum), e->lessIndex(at, updates)});
   }
-  e->setActive({});
-  for (const Update &update : read)
-    addLanes(array, update.place, update.value, update.wanted);
+  // The branches of the checks would keep later loads behind them.
+  for (const Update &update : read) {
+    e->setActive(update.wanted);
+    Value place = e->checkedIndex(op, update.data, s.space[axis]).base;
+    e->setActive({});
+    addLanes(array, e->addIndex(first, place), update.value, update.wanted);
+  }
   e->closeLoop(loop);
 
   e->openIf(active);
-  forEachElement([&](Value i) {
-    target[axis] = {i, 0, {}};
-    Value total = e->loadFrom(array, sum, {e->addIndex(first, i), 0, {}});
-    e->store(0, target, e->convertFloat(total, element));
+  forEachVector([&](const ElementIndex &i) {
+    target[axis] = i;
+    e->store(0, target, e->convertFloat(e->loadFrom(array, sum, inLine(i)), element));
   });
   e->closeIf();
   e->finish();
