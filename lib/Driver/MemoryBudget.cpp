@@ -99,8 +99,8 @@ std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, bool cuda, 
   std::vector<BudgetClass> classes;
   std::map<std::string, size_t> known;
   for (const Opportunity &opportunity : findOpportunities(graph)) {
-    if (opportunity.isCompromise() || !trainc::isActivation(graph, opportunity) ||
-        (!inside.empty() && !inside.contains(opportunity.op)))
+    if (opportunity.isCompromise() || (inside.empty() ? !trainc::isActivation(graph, opportunity)
+                                                      : !inside.contains(opportunity.op)))
       continue;
     auto [it, isNew] = known.try_emplace(opportunity.pattern, classes.size());
     if (isNew)

@@ -93,8 +93,9 @@ std::vector<MemoryCategory> trainc::categoriesOf(const MemoryReport &report) {
     list.push_back({"optimizer state", step.state, fixed(step.state)});
   if (step.gradients)
     list.push_back({"gradients", step.gradients, fixed(step.gradients)});
-  list.push_back(
-      {"activations", number(&StepMemory::Total::arena), "of '" + first.name().str() + "', below"});
+  list.push_back({"activations", number(&StepMemory::Total::arena),
+                  (known ? fixed(total->arena) + " " : std::string()) + "of '" +
+                      first.name().str() + "', below"});
   DimAttr inputs = DimAttr::constant(context, 0);
   if (step.cuda)
     inputs = (first.formula(plan::Space::input) + first.formula(plan::Space::hyper)) *

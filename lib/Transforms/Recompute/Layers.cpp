@@ -57,10 +57,41 @@ public:
           layer.ops.append(segments[first + k].ops);
         layers.push_back(std::move(layer));
       }
+    addPrivate(layers);
     return layers;
   }
 
 private:
+  /// What is made of parameters for one layer only belongs to it: weights in another type,
+  /// projections of positions.
+  void addPrivate(std::vector<Layer> &layers) const {
+    constexpr int none = -1;
+    DenseMap<Operation *, int> owner;
+    for (auto [index, layer] : llvm::enumerate(layers))
+      for (Operation *op : layer.ops)
+        owner[op] = int(index);
+    for (Operation *op : llvm::reverse(graph.forward)) {
+      const bool varies =
+          llvm::any_of(op->getResults(), [&](Value v) { return graph.isVaried(v); });
+      const bool active =
+          llvm::any_of(op->getResults(), [&](Value v) { return graph.isActivation(v); });
+      if (owner.count(op) || !varies || (active && !StepGraph::isFree(op)))
+        continue;
+      std::optional<int> only;
+      for (Operation *user : op->getUsers())
+        if (graph.isForward(user)) {
+          auto it = owner.find(user);
+          const int its = it == owner.end() ? none : it->second;
+          only = !only || *only == its ? its : none;
+        }
+      if (!only || *only == none)
+        continue;
+      owner[op] = *only;
+      if (!StepGraph::isFree(op))
+        layers[*only].ops.push_back(op);
+    }
+  }
+
   /// An activation, or what the model is given as one: an input of floats.
   bool flows(Value value) const {
     if (graph.isActivation(value))

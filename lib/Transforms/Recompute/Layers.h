@@ -11,7 +11,8 @@ namespace trainc {
 struct Layer {
   /// What the layer begins with, null: the model's inputs; and what it passes on, null: nothing.
   mlir::Value input, output;
-  /// Its forward ops, those that move elements left out.
+  /// Its forward ops, those that move elements left out: activations in program order, then what is
+  /// made of parameters for this layer alone.
   llvm::SmallVector<mlir::Operation *> ops;
 };
 

@@ -157,7 +157,6 @@ namespace {
 struct Search {
   const StepGraph &graph;
   const llvm::DenseSet<Operation *> &candidates;
-  Operation *root;
   bool compromise;
   llvm::SmallSetVector<Operation *, 8> ops;
   llvm::SmallSetVector<Value, 2> smaller;
@@ -195,10 +194,10 @@ std::vector<Opportunity> trainc::findOpportunities(const StepGraph &graph) {
     if (!candidates.contains(op))
       continue;
     for (bool compromise : {false, true}) {
-      Search search{graph, candidates, op, compromise, {}, {}};
+      Search search{graph, candidates, compromise, {}, {}};
+      // Nothing is gained where what is kept instead is as large.
       if (!search.visit(op) || (compromise && search.smaller.empty()))
         continue;
-      // Nothing is gained where what is kept instead is as large.
       Opportunity entry{op,
                         SmallVector<Operation *>(search.ops.begin(), search.ops.end()),
                         graph.keptResults(op),

@@ -63,8 +63,9 @@ private:
       matched[index] = applyEntry(graph, opportunities, inside, entry, take) || matched[index];
     foundLayers |= !inside.empty();
     for (const Opportunity &entry : opportunities)
-      if (parsed.level > int(entry.isCompromise()) && isActivation(graph, entry) &&
-          inside.contains(entry.op) != entry.isCompromise())
+      if (parsed.level > int(entry.isCompromise()) &&
+          (entry.isCompromise() ? isActivation(graph, entry) && !inside.contains(entry.op)
+                                : inside.contains(entry.op)))
         take(entry);
     rematerialize(graph, again);
   }

@@ -3,7 +3,8 @@
 """Prints @forward of a model with `--layers N` residual blocks, pre-norm or `--post` norm, in the train dialect.
 
 Each block is a softmax between two matrix products and a product with GELU. `--encoder` adds a value that every
-block reads, as decoders read an encoder's output.
+block reads, as decoders read an encoder's output. With `--positions` a projection of a table, which no sample enters, is
+added in each block.
 """
 
 import argparse
@@ -12,6 +13,7 @@ options = argparse.ArgumentParser()
 options.add_argument("--layers", type=int, default=3)
 options.add_argument("--post", action="store_true")
 options.add_argument("--encoder", action="store_true")
+options.add_argument("--positions", action="store_true")
 options = options.parse_args()
 
 T = "tensor<?x8xf32, #train.dims<batch, 8>>"
@@ -57,6 +59,9 @@ def block(x, memory):
     inner = linear(x if options.post else norm(x))
     if memory:
         inner = add(inner, linear(memory))
+    if options.positions:
+        places = op(f"train.tanh {op(f'train.matmul {table}, {parameter(W)} : {W}, {W} -> {W}')} : {W}")
+        inner = op(f"train.matmul {inner}, {places} : {T}, {W} -> {T}")
     inner = linear(op(f"train.softmax {inner} axis = 1 : {T}"))
     x = add(x, inner)
     x = norm(x) if options.post else x
@@ -67,6 +72,7 @@ def block(x, memory):
 
 memory = linear("%x") if options.encoder else None
 x = linear(memory or "%x")
+table = parameter(W) if options.positions else None
 for _ in range(options.layers):
     x = block(x, memory)
 x = linear(norm(x))
