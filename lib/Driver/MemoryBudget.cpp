@@ -414,61 +414,93 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
   return success();
 }
 
-void trainc::printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecision,
-                                const Sizes &sizes, llvm::raw_ostream &out) {
-  StepGraph graph(trials.step());
-  std::vector<Opportunity> opportunities = findOpportunities(graph);
-  const ProcessorSpeed speed = speedOf(cuda, lowPrecision);
-  const bool numbers = sizes.isComplete();
-  struct Row {
-    const Opportunity *first;
-    std::map<std::string, size_t> shapes;
-    std::vector<const Opportunity *> all;
-  };
-  std::vector<Row> rows;
-  std::map<std::pair<std::string, bool>, size_t> known;
-  for (const Opportunity &opportunity : opportunities) {
-    auto [it, isNew] =
-        known.try_emplace({opportunity.pattern, opportunity.isCompromise()}, rows.size());
-    if (isNew)
-      rows.push_back({&opportunity, {}, {}});
-    ++rows[it->second].shapes[opportunity.shape()];
-    rows[it->second].all.push_back(&opportunity);
+namespace {
+/// What the table of --recompute list tells of one function.
+class OpportunityTable {
+public:
+  OpportunityTable(MemoryTrials &trials, func::FuncOp function, ProcessorSpeed speed,
+                   const Sizes &sizes, llvm::raw_ostream &out)
+      : trials(trials), graph(function), opportunities(findOpportunities(graph)), speed(speed),
+        sizes(sizes), numbers(sizes.isComplete()), out(out) {}
+
+  void print() {
+    // Patterns in the order of their first opportunities.
+    std::vector<std::vector<const Opportunity *>> rows;
+    std::map<std::pair<std::string, bool>, size_t> known;
+    for (const Opportunity &opportunity : opportunities) {
+      auto [it, isNew] =
+          known.try_emplace({opportunity.pattern, opportunity.isCompromise()}, rows.size());
+      if (isNew)
+        rows.emplace_back();
+      rows[it->second].push_back(&opportunity);
+    }
+    const std::string plain = numbers ? activations("") : "";
+    for (const auto &row : rows)
+      print(row, plain);
   }
-  out << "MemoryAlleviation Summary:\n\tUser config:\n\tlist\n\t" << std::string(33, '=') << "\n";
-  auto arena = [&](const std::string &config) {
-    FailureOr<StepMemory::Total> total = trials.evaluate(config, sizes);
-    return failed(total) ? int64_t(0) : total->arena;
-  };
-  const int64_t plain = numbers ? arena("") : 0;
-  for (const Row &row : rows) {
-    const bool compromise = row.first->isCompromise();
-    out << "\tSubgraph: " << row.first->pattern
-        << "\n\t\tAlleviationType: Disabled\n\t\tPatterns: \n";
-    for (auto &[shape, count] : row.shapes)
-      out << "\t\t\tPatternShape:" << shape << "\tFrequency:" << count << "\n";
+
+private:
+  /// Of the function, with a configuration.
+  std::string activations(const std::string &config) {
+    FailureOr<const StepMemory *> memory = trials.make(config);
+    if (failed(memory))
+      return "-";
+    const FunctionMemory *planned = findFunction(**memory, graph.function.getName());
+    FailureOr<ArenaPeak> arena = planned->evaluateArena(sizes);
+    return failed(arena) ? "-" : formatBytes(arena->planned);
+  }
+
+  void print(ArrayRef<const Opportunity *> row, StringRef plain) {
+    const bool compromise = row.front()->isCompromise();
+    const std::string config = row.front()->pattern + (compromise ? ":2:-1" : ":1:-1");
+    std::map<std::string, size_t> shapes;
     DimAttr saved = DimAttr::constant(graph.function.getContext(), 0), flops = saved;
     double seconds = 0;
-    for (const Opportunity *opportunity : row.all) {
+    for (const Opportunity *opportunity : row) {
+      ++shapes[opportunity->shape()];
       saved = saved + opportunity->savedBytes();
       flops = flops + opportunity->flops();
       for (Operation *op : opportunity->ops)
         seconds += numbers ? secondsOf(op, sizes, speed) : 0;
     }
-    out << "\t\tConfig: " << row.first->pattern << (compromise ? ":2:-1" : ":1:-1")
-        << "\n\t\tSaved bytes: " << saved.str();
+    out << "\tSubgraph: " << row.front()->pattern
+        << "\n\t\tAlleviationType: Disabled\n\t\tPatterns: \n";
+    for (auto &[shape, count] : shapes)
+      out << "\t\t\tPatternShape:" << shape << "\tFrequency:" << count << "\n";
+    out << "\t\tConfig: " << config << "\n\t\tSaved bytes: " << saved.str();
     if (numbers)
       out << " = " << formatBytes(numberOf(saved, sizes));
     out << "\n\t\tFLOPs: " << flops.str();
-    if (numbers) {
+    if (numbers)
       out << " = " << llvm::format("%.3g", double(numberOf(flops, sizes))) << ", about "
-          << llvm::format("%.3g", seconds * 1e3) << " ms";
-      out << "\n\t\tActivations and temporaries: " << formatBytes(plain) << " -> "
-          << formatBytes(arena(row.first->pattern + (compromise ? ":2:-1" : ":1:-1")));
-    }
+          << llvm::format("%.3g", seconds * 1e3)
+          << " ms\n\t\tActivations and temporaries: " << plain << " -> " << activations(config);
     out << "\n\t" << std::string(32, '-') << "\n";
   }
+
+  MemoryTrials &trials;
+  StepGraph graph;
+  std::vector<Opportunity> opportunities;
+  ProcessorSpeed speed;
+  const Sizes &sizes;
+  bool numbers;
+  llvm::raw_ostream &out;
+};
+} // namespace
+
+void trainc::printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecision,
+                                const Sizes &sizes, llvm::raw_ostream &out) {
+  out << "MemoryAlleviation Summary:\n\tUser config:\n\tlist\n";
+  for (func::FuncOp function : trials.functions()) {
+    if (!StepGraph::isStep(function))
+      continue;
+    if (auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr))
+      out << "\t" << function.getName() << ", in place of " << base.getValue()
+          << " where a batch allows it\n";
+    out << "\t" << std::string(33, '=') << "\n";
+    OpportunityTable(trials, function, speedOf(cuda, lowPrecision), sizes, out).print();
+  }
   out << "\t" << std::string(33, '=') << "\n";
-  if (!numbers)
+  if (!sizes.isComplete())
     out << "\tNumbers need sizes: --dim " << llvm::join(sizes.unbound(), "=N --dim ") << "=N\n";
 }

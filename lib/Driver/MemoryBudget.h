@@ -56,8 +56,8 @@ mlir::LogicalResult chooseForBudget(MemoryTrials &trials, const MemoryBudget &bu
                                     llvm::StringRef batchSymbol, BudgetChoice &choice,
                                     std::string &problem);
 
-/// Prints the opportunities of the step in ONNX Runtime's form, with what they save and cost; and
-/// numbers where `symbols` has them.
+/// Prints the opportunities of the step in ONNX Runtime's form, with what they save and cost, then
+/// those of its variants; numbers where `sizes` has all.
 void printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecision, const Sizes &sizes,
                         llvm::raw_ostream &out);
 
