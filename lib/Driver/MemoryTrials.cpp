@@ -28,6 +28,7 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config) {
     return failure();
   Schedule schedule;
   schedule.module = ModuleOp::create(module.getLoc());
+  schedule.module->getOperation()->setAttrs(module->getAttrDictionary());
   OpBuilder builder = OpBuilder::atBlockEnd(schedule.module->getBody());
   for (auto symbol : module.getOps<SymbolOp>())
     builder.clone(*symbol);

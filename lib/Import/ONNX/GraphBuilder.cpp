@@ -3,6 +3,7 @@
 // become one flat, ordered list of onnx.node ops, each with a unique name as its location.
 
 #include "GraphBuilder.h"
+#include "LayerNames.h"
 
 #include "ProtoConvert.h"
 #include "llvm/ADT/STLExtras.h"
@@ -259,6 +260,8 @@ LogicalResult GraphBuilder::addNodes(const Nodes &nodes, Scope &scope, OpBuilder
       return error(node, "it has no operator type");
     if (version == scope.opsets->end() && normalDomain(proto.domain()).empty())
       return error(node, "the model imports no opset of the default domain");
+    if (std::string layer = scope.region.empty() ? layerOf(proto) : scope.region; !layer.empty())
+      layers.push_back(builder.getNamedAttr(node.name, builder.getStringAttr(layer)));
     if (failed(addNode(node, scope, builder)))
       return failure();
   }
@@ -428,6 +431,7 @@ LogicalResult GraphBuilder::inlineCall(const NodeRef &node, const FunctionProto 
   body.opsets = &opsets;
   body.attributes = &attributes;
   body.prefix = node.name + "/";
+  body.region = scope.region.empty() && isCheckpointed(function.name()) ? node.name : scope.region;
   for (auto [i, formal] : llvm::enumerate(function.input())) {
     bool given = int(i) < proto.input_size() && !proto.input(i).empty();
     Value actual = given ? scope.find(proto.input(i)) : none(builder);

@@ -32,6 +32,8 @@ struct Scope {
   /// Inside a function: its attribute parameters that have a value, and the prefix of node names.
   const llvm::StringMap<const ::onnx::AttributeProto *> *attributes = nullptr;
   std::string prefix;
+  /// The checkpointed region around it; "": none.
+  std::string region;
 
   mlir::Value find(llvm::StringRef name) const;
 };
@@ -59,6 +61,9 @@ public:
   mlir::InFlightDiagnostic error(const llvm::Twine &message);
   mlir::InFlightDiagnostic warning(const llvm::Twine &message);
   mlir::Location modelLoc() const;
+
+  /// Names of nodes and of the layers that they are in, where the file says so.
+  llvm::SmallVector<mlir::NamedAttribute, 0> layers;
 
 private:
   struct NodeRef;

@@ -10,6 +10,7 @@
 #include "WeightFiles.h"
 #include "WireFormat.h"
 #include "dialects/ONNX/ONNXDialect.h"
+#include "trainc/LayerHints.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
@@ -285,6 +286,8 @@ LogicalResult Importer::buildGraph(ModuleOp module) {
     return failure();
   if (std::string node = rewrittenNode(proto); !node.empty())
     op->setAttr("onnx.rewritten", builder.getStringAttr(node));
+  if (!graph.layers.empty())
+    module->setAttr(kLayerHintsAttr, builder.getDictionaryAttr(graph.layers));
   out.paddingIds = findPaddingIds(proto);
   for (const auto &output : proto.output())
     if (failed(addOutput(output, scope, interface)))

@@ -4,6 +4,9 @@
 
 #include "lib/Transforms/Recompute/Layers.h"
 
+#include "trainc/LayerHints.h"
+#include "trainc/Location.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -42,17 +45,18 @@ public:
     collectLives();
     findWords();
     dropLongLives();
+    std::vector<Layer> layers;
     if (words.empty())
+      layers = namedLayers();
+    if (words.empty() && layers.empty())
       takeLargeSegments();
     llvm::sort(words, [](const Word &a, const Word &b) { return a.first < b.first; });
-    std::vector<Layer> layers;
     for (const Word &word : words)
       for (size_t i = 0; i < word.count; ++i) {
         Layer layer;
         size_t first = word.first + i * word.length, next = first + word.length;
-        layer.input = segments[first].input;
         if (next < segments.size())
-          layer.output = segments[next].input;
+          layer.outputs.push_back(segments[next].input);
         for (size_t k = 0; k < word.length; ++k)
           layer.ops.append(segments[first + k].ops);
         layers.push_back(std::move(layer));
@@ -62,6 +66,45 @@ public:
   }
 
 private:
+  /// Those that the file names, where there are several with a costly op each.
+  std::vector<Layer> namedLayers() const {
+    auto module = const_cast<StepGraph &>(graph).function->getParentOfType<ModuleOp>();
+    llvm::MapVector<StringRef, Layer> named;
+    DenseMap<Operation *, StringRef> nameOf;
+    for (Operation *op : ops)
+      if (StringRef name = getLayerHint(module, getNodeName(op->getLoc())); !name.empty()) {
+        named[name].ops.push_back(op);
+        nameOf[op] = name;
+      }
+    std::vector<Layer> layers;
+    for (auto &[name, layer] : named) {
+      if (llvm::none_of(layer.ops, isCostly))
+        continue;
+      for (Operation *op : layer.ops)
+        for (Value result : op->getResults())
+          if (isReadOutside(result, nameOf, name))
+            layer.outputs.push_back(result);
+      layers.push_back(std::move(layer));
+    }
+    return layers.size() > 1 ? layers : std::vector<Layer>();
+  }
+  /// Whether the forward pass reads a value in another layer, or in none.
+  bool isReadOutside(Value value, const DenseMap<Operation *, StringRef> &nameOf,
+                     StringRef name) const {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      if (!graph.isForward(user))
+        return false;
+      if (!StepGraph::isFree(user))
+        return nameOf.lookup(user) != name;
+      return llvm::any_of(user->getResults(),
+                          [&](Value moved) { return isReadOutside(moved, nameOf, name); });
+    });
+  }
+  static bool isCostly(Operation *op) {
+    auto cost = dyn_cast<CostOpInterface>(op);
+    return cost && cost.getRecomputeClass() == RecomputeClass::Costly;
+  }
+
   /// What is made of parameters for one layer only belongs to it: weights in another type,
   /// projections of positions.
   void addPrivate(std::vector<Layer> &layers) const {
@@ -226,10 +269,9 @@ private:
       segment = Segment();
     };
     for (auto [position, op] : llvm::enumerate(ops)) {
-      auto cost = dyn_cast<CostOpInterface>(op);
       segment.ops.push_back(op);
       names += patternName(op).str() + "+";
-      segment.costly += cost && cost.getRecomputeClass() == RecomputeClass::Costly;
+      segment.costly += isCostly(op);
       if (!only[position])
         continue;
       end();
@@ -276,8 +318,8 @@ llvm::DenseSet<Operation *> trainc::findLayerOps(const StepGraph &graph) {
   llvm::DenseSet<Operation *> inside;
   for (const Layer &layer : findLayers(graph)) {
     inside.insert(layer.ops.begin(), layer.ops.end());
-    if (layer.output)
-      inside.erase(layer.output.getDefiningOp());
+    for (Value output : layer.outputs)
+      inside.erase(output.getDefiningOp());
   }
   return inside;
 }

@@ -9,8 +9,8 @@
 namespace trainc {
 
 struct Layer {
-  /// What the layer begins with, null: the model's inputs; and what it passes on, null: nothing.
-  mlir::Value input, output;
+  /// What the layer passes on.
+  llvm::SmallVector<mlir::Value, 1> outputs;
   /// Its forward ops, those that move elements left out: activations in program order, then what is
   /// made of parameters for this layer alone.
   llvm::SmallVector<mlir::Operation *> ops;
@@ -18,7 +18,8 @@ struct Layer {
 
 /// In program order. Layers are repeated groups of segments, of which one at least has a costly op;
 /// a segment ends where only one activation is used behind it, values that are used all along
-/// (an encoder's output) aside. Where nothing repeats, segments with several costly ops.
+/// (an encoder's output) aside. Where nothing repeats, the layers that the model's file names
+/// (LayerHints.h), else segments with several costly ops.
 std::vector<Layer> findLayers(const StepGraph &graph);
 
 /// The ops of all layers, without those whose results a layer passes on.
