@@ -84,7 +84,6 @@ class Stretcher:
         trainable = [p.value.split("\n") for p in self.model.metadata_props if p.key == "trainable"][0]
         chosen = [name for name in trainable if layer_of(name) is None]
         current = {name: name for name in handed}  # by the value that layer 0 reads
-        done = False
 
         def copy_weights(source, layer):
             names = {}
@@ -115,8 +114,6 @@ class Stretcher:
         last = {}
         for node in self.graph.node:
             if id(node) in inside:
-                if not done:
-                    done = True
                 continue
             if self.depth[node.output[0]] >= 1 and not last:
                 periods()
