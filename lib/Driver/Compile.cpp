@@ -58,7 +58,7 @@ public:
   int run() {
     if (int code = openOutputs())
       return code;
-    codegen = makeCodegen();
+    codegen = makeCodegen(options.variants);
     int code = runPhases().value_or(ExitSuccess);
     return closeOutputs(code);
   }
@@ -66,7 +66,7 @@ public:
   int replay(ParsedReproducer &reproducer) {
     if (int code = openOutputs())
       return code;
-    codegen = makeCodegen();
+    codegen = makeCodegen(options.variants);
     if (failed(readReproducerModule(options.replay, context, reproducer)))
       return ExitInput;
     module = std::move(reproducer.module);
@@ -165,7 +165,7 @@ private:
       return ExitSuccess;
     if (!readInterface())
       return ExitInternal;
-    std::unique_ptr<codegen::KernelCodegen> kernels = makeCodegen();
+    std::unique_ptr<codegen::KernelCodegen> kernels = makeCodegen(/*variants=*/false);
     MemoryTrials trials(*module, interface, options, *kernels);
     return applyRecompute(*module, trials, interface.batchSymbol, options, log, plain);
   }
@@ -463,10 +463,10 @@ private:
   }
 
   /// Loads the dialects of code generation, which must happen outside of pass managers.
-  std::unique_ptr<codegen::KernelCodegen> makeCodegen() {
+  std::unique_ptr<codegen::KernelCodegen> makeCodegen(bool variants) {
     if (options.cuda)
       return std::make_unique<codegen::GpuCodegen>(
-          context, codegen::GpuOptions{options.targets, options.cudaPath, options.variants});
+          context, codegen::GpuOptions{options.targets, options.cudaPath, variants});
     return std::make_unique<codegen::CpuCodegen>(context, options.targets);
   }
 
