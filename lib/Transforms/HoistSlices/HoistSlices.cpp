@@ -11,6 +11,7 @@
 #include "trainc/Location.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -49,6 +50,12 @@ struct HoistSlicesPass : trainc::impl::HoistSlicesPassBase<HoistSlicesPass> {
   using HoistSlicesPassBase::HoistSlicesPassBase;
 
   void runOnOperation() override {
+    counts.clear();
+    for (auto module = getOperation()->getParentOfType<ModuleOp>(); module;
+         module = module->getParentOfType<ModuleOp>())
+      for (SymbolOp symbol : module.getOps<SymbolOp>())
+        if (symbol.getDiffers())
+          counts.insert(symbol.getSymName());
     sinkZeroRows(getOperation(), [&](DimAttr rows, DimAttr whole) {
       return isShorter(rows, whole, std::max(minRatio.getValue(), minZeroRatio.getValue()));
     });
@@ -390,16 +397,19 @@ private:
     return -1;
   }
 
-  /// Whether enough of an axis is left out. Symbols count as 256 each: a guess at a size that
-  /// matters.
-  static double guess(DimAttr dim) {
-    FailureOr<int64_t> size = dim.evaluate([](StringRef) -> std::optional<int64_t> { return 256; });
+  /// Symbols count as 256 each, a guess at a size that matters, and what counts elements, half of
+  /// which may be left out, as 128.
+  double guess(DimAttr dim) {
+    FailureOr<int64_t> size = dim.evaluate([&](StringRef name) -> std::optional<int64_t> {
+      return counts.contains(name) ? 128 : 256;
+    });
     return succeeded(size) ? double(*size) : 0;
   }
-  static bool isShorter(DimAttr selected, DimAttr whole, double ratio) {
+  /// Whether enough of an axis is left out.
+  bool isShorter(DimAttr selected, DimAttr whole, double ratio) {
     return guess(selected) > 0 && guess(whole) > ratio * guess(selected);
   }
-  static double shareOf(SliceOpInterface slice) {
+  double shareOf(SliceOpInterface slice) {
     return guess(slice.getSlicedExtent()) /
            guess(getDim(slice->getOperand(0), slice.getSlicedAxis()));
   }
@@ -539,6 +549,8 @@ private:
     return dims;
   }
 
+  /// Sizes that count elements of an input.
+  llvm::StringSet<> counts;
   SmallVector<SliceOpInterface> worklist;
   /// Selections that stay, and why.
   llvm::MapVector<Operation *, std::string> stuck;
