@@ -84,6 +84,8 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
   addCleanup(pm);
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
   pm.addNestedPass<func::FuncOp>(createRaiseIdiomsPass());
+  // Indices that a selection and its gradient share.
+  pm.addPass(createCSEPass());
   bool packs = options.eliminatePadding && !options.inference && !options.ownUpdates;
   if (packs)
     pm.addPass(createFindPaddingPass());

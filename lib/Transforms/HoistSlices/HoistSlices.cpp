@@ -108,6 +108,8 @@ private:
   /// Whether anything was done for one selection.
   FailureOr<bool> visit(SliceOpInterface slice) {
     // A function's argument: as far as it goes.
+    if (Operation *def = slice->getOperand(0).getDefiningOp(); def && isView(def))
+      shareView(def);
     auto source = dyn_cast<OpResult>(slice->getOperand(0));
     if (!source || mergeTwin(slice))
       return bool(source);
@@ -458,6 +460,20 @@ private:
       return user->getResult(0);
     }
     return view;
+  }
+
+  /// Equal views become this one or an earlier one, so that selections of them meet.
+  void shareView(Operation *view) {
+    SmallVector<Operation *> twins;
+    for (Operation *user : view->getOperand(0).getUsers())
+      if (user != view && user->getBlock() == view->getBlock() && areTwins(user, view))
+        twins.push_back(user);
+    for (Operation *twin : twins) {
+      if (twin->isBeforeInBlock(view))
+        std::swap(twin, view);
+      twin->replaceAllUsesWith(view);
+      twin->erase();
+    }
   }
 
   LogicalResult hoist(SliceOpInterface slice, Route &route) {

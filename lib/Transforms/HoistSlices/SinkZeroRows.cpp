@@ -15,11 +15,13 @@ using namespace trainc;
 using namespace trainc::train;
 
 namespace {
-/// The rows that are not 0. The axis may have others merged into it: [outer, rows, inner].
+/// The rows that are not 0. The axis may have others merged into it: [outer, rows, inner]. Or it
+/// may be two neighbours that one index runs over (sample and position); then `rows` has size 1
+/// along the first, and all rows along the second.
 struct Placed {
   RowPlacement at;
   Value rows;
-  int64_t axis = 0;
+  SmallVector<int64_t, 2> axes;
   DimAttr outer, inner;
   bool isLike(const Placed &other) const {
     return at == other.at && outer == other.outer && inner == other.inner;
@@ -53,8 +55,8 @@ private:
     if (!reads) {
       std::optional<PlacedRows> found = matchPlacedRows(tb, op);
       if (found && isShorter(found->at.count, found->at.whole))
-        placed[op->getResult(0)] = {found->at, found->rows, found->axis, tb.dimAttr(1),
-                                    tb.dimAttr(1)};
+        placed[op->getResult(0)] = {
+            found->at, found->rows, {found->axis}, tb.dimAttr(1), tb.dimAttr(1)};
       return;
     }
     if (isView(op) ? sinkView(tb, op) : false)
@@ -81,19 +83,30 @@ private:
   bool sinkView(TrainBuilder &tb, Operation *op) {
     const Placed from = placed.lookup(op->getOperand(0));
     SmallVector<DimAttr> dims = getDims(op->getOperand(0)), to = getDims(op->getResult(0));
-    DimAttr before = product(tb.context(), ArrayRef(dims).take_front(from.axis)) * from.outer;
+    DimAttr before =
+        product(tb.context(), ArrayRef(dims).take_front(from.axes.front())) * from.outer;
     DimAttr first = tb.dimAttr(1);
     for (auto [axis, dim] : llvm::enumerate(to)) {
       DimAttr outer = divideExactly(before, first);
       DimAttr inner = outer ? divideExactly(dim, outer * from.at.whole) : DimAttr();
+      // An index over both samples and positions runs over two axes where they lie apart.
+      bool apart = !inner && first == before && from.inner.isConstant(1) && axis + 1 < to.size() &&
+                   dim * to[axis + 1] == from.at.whole;
       first = first * dim;
-      if (!inner)
+      if (!inner && !apart)
         continue;
       Placed result = from;
-      result.axis = axis;
-      result.outer = outer;
-      result.inner = inner;
-      to[axis] = outer * from.at.count * inner;
+      result.axes = {int64_t(axis)};
+      if (apart) {
+        result.axes.push_back(axis + 1);
+        result.outer = tb.dimAttr(1);
+        to[axis] = tb.dimAttr(1);
+        to[axis + 1] = from.at.count;
+      } else {
+        result.outer = outer;
+        result.inner = inner;
+        to[axis] = outer * from.at.count * inner;
+      }
       result.rows = tb.reshape(from.rows, to);
       set(op->getResult(0), result);
       return true;
@@ -108,40 +121,58 @@ private:
       return describeOp(op) + " does not say how its axes map";
     AxisMap map = mapped.getAxisMap();
     const Placed *rows = nullptr;
-    int loop = -1;
+    SmallVector<unsigned> loops;
     SmallVector<bool> zeros;
     for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands)) {
       auto it = placed.find(operand);
       zeros.push_back(it != placed.end());
       if (!zeros.back())
         continue;
-      int runs = entry[it->second.axis];
-      if (rows && (runs != loop || !it->second.isLike(*rows)))
+      SmallVector<unsigned> runs;
+      for (int64_t axis : it->second.axes)
+        if (entry[axis] >= 0)
+          runs.push_back(entry[axis]);
+      if (rows && (runs != loops || !it->second.isLike(*rows)))
         return "its operands are not 0 in the same rows";
+      if (runs.size() != it->second.axes.size())
+        return describeOp(op) + " mixes the elements along the axis";
       rows = &it->second;
-      loop = runs;
+      loops = runs;
     }
-    if (loop < 0 ||
-        (map.loops[loop] != LoopKind::Parallel && map.loops[loop] != LoopKind::Reduction))
+    LoopKind kind = map.loops[loops.front()];
+    if ((kind != LoopKind::Parallel && kind != LoopKind::Reduction) ||
+        map.loops[loops.back()] != kind)
       return describeOp(op) + " mixes the elements along the axis";
     if (!keepsZeroRows(op, zeros))
       return describeOp(op) + " is not 0 where its operand is";
-    bool sums = map.loops[loop] == LoopKind::Reduction;
-    unsigned runs = loop;
+    bool sums = kind == LoopKind::Reduction;
+    // Neighbours stay neighbours.
+    auto runsOver = [&](ArrayRef<int> entry, bool orNot) {
+      std::optional<SmallVector<int64_t>> axes = findAxes(entry, loops);
+      return axes &&
+             (axes->empty() ? orNot : axes->back() - axes->front() + 1 == int64_t(axes->size()));
+    };
     for (ArrayRef<int> entry : map.results)
-      if (llvm::is_contained(entry, loop) == sums)
+      if (sums ? !findAxes(entry, loops) || !findAxes(entry, loops)->empty()
+               : !runsOver(entry, /*orNot=*/false))
         return describeOp(op) + " has results with and without the axis";
+    for (ArrayRef<int> entry : map.operands)
+      if (!runsOver(entry, /*orNot=*/true))
+        return describeOp(op) + " repeats an operand along a part of the rows";
     // The map may move while operands are made.
     const Placed at = *rows;
     SmallVector<Value> operands;
     for (auto [operand, entry, zero] : llvm::zip_equal(op->getOperands(), map.operands, zeros)) {
-      SmallVector<int64_t> axes = *findAxes(entry, runs);
+      SmallVector<int64_t> axes = *findAxes(entry, loops);
       operands.push_back(axes.empty() ? operand
                          : zero       ? placed.lookup(operand).rows
-                                      : select(tb, operand, at, axes.front()));
+                                      : select(tb, operand, at, axes));
     }
-    Operation *small =
-        mapped.cloneRestricted(builder, operands, {{runs, at.outer * at.at.count * at.inner}});
+    SmallVector<LoopExtent> extents = {{loops.front(), tb.dimAttr(1)}};
+    if (loops.size() > 1)
+      extents.push_back({loops.back(), DimAttr()});
+    extents.back().extent = at.outer * at.at.count * at.inner;
+    Operation *small = mapped.cloneRestricted(builder, operands, extents);
     for (auto [result, made, entry] :
          llvm::zip_equal(op->getResults(), small->getResults(), map.results)) {
       if (sums) {
@@ -150,22 +181,28 @@ private:
       }
       Placed restricted = at;
       restricted.rows = made;
-      restricted.axis = llvm::find(entry, loop) - entry.begin();
+      restricted.axes.assign(*findAxes(entry, loops));
       set(result, restricted);
     }
     return {};
   }
 
   /// The rows of another value.
-  Value select(TrainBuilder &tb, Value value, const Placed &at, int64_t axis) {
-    Value &made = selected[{value, axis}];
+  Value select(TrainBuilder &tb, Value value, const Placed &at, ArrayRef<int64_t> axes) {
+    Value &made = selected[{value, axes.front()}];
     if (made)
       if (auto known = selectedAt.find(made); known != selectedAt.end() && known->second.isLike(at))
         return made;
-    SmallVector<DimAttr> dims = getDims(value);
-    auto [split, place] = splitAxis(dims, axis, at, at.at.whole);
-    dims[axis] = at.outer * at.at.count * at.inner;
-    made = tb.reshape(at.at.select(tb, tb.reshape(value, split), place), dims);
+    if (axes.size() > 1) {
+      made = selectAlong(tb, value, axes, [&](TrainBuilder &b, Value v, int64_t axis) {
+        return at.at.select(b, v, axis);
+      });
+    } else {
+      SmallVector<DimAttr> dims = getDims(value);
+      auto [split, place] = splitAxis(dims, axes.front(), at, at.at.whole);
+      dims[axes.front()] = at.outer * at.at.count * at.inner;
+      made = tb.reshape(at.at.select(tb, tb.reshape(value, split), place), dims);
+    }
     selectedAt[made] = at;
     return made;
   }
@@ -197,7 +234,10 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfterValue(rows.rows);
     TrainBuilder tb(builder, rows.rows.getLoc());
-    auto [split, place] = splitAxis(getDims(rows.rows), rows.axis, rows, rows.at.count);
+    SmallVector<DimAttr> dims = getDims(rows.rows);
+    if (rows.axes.size() > 1)
+      dims.erase(dims.begin() + rows.axes.front());
+    auto [split, place] = splitAxis(dims, rows.axes.front(), rows, rows.at.count);
     Value placedRows = rows.at.place(tb, tb.reshape(rows.rows, split), place);
     return whole = tb.reshape(placedRows, getDims(value));
   }

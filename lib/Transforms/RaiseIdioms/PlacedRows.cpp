@@ -14,7 +14,9 @@ using namespace trainc::train;
 /// `rows` at `start` of an axis of size `whole`; null where they may not fit.
 static Value padAxis(TrainBuilder &tb, Value rows, int64_t axis, DimAttr start, DimAttr whole) {
   SmallVector<DimAttr> dims = getDims(rows), low(dims.size(), tb.dimAttr(0));
-  if (!isNeverNegative(start) || !isNeverNegative(whole - start - dims[axis]))
+  Operation *op =
+      rows.getDefiningOp() ? rows.getDefiningOp() : rows.getParentBlock()->getParentOp();
+  if (!isNeverNegative(start, op) || !isNeverNegative(whole - start - dims[axis], op))
     return {};
   low[axis] = start;
   dims[axis] = whole;

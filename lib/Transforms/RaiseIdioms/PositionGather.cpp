@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/RaiseIdioms/PositionGather.h"
 
+#include "dialects/Train/Splats.h"
 #include "lib/Analysis/AffineIntegers.h"
 
 using namespace mlir;
@@ -103,10 +104,16 @@ static bool isPosition(Value value, DimAttr length) {
          none->isUniform() && none->constant + DimAttr::constant(value.getContext(), 1) == length;
 }
 
-/// data[sample, positions[sample]] of each sample.
-static Value selectRowOfEach(TrainBuilder &tb, Value data, Value positions) {
-  SmallVector<DimAttr> dims = getDims(data);
-  DimAttr samples = dims[0], length = dims[1];
+namespace {
+/// As train.select_rows takes them.
+struct RowIndices {
+  Value index, inverse;
+};
+} // namespace
+
+/// The row positions[sample] of each sample.
+static RowIndices buildRowOfEach(TrainBuilder &tb, Value positions, DimAttr samples,
+                                 DimAttr length) {
   Type i32 = tb.b().getI32Type(), i64 = tb.b().getI64Type();
   auto number = [&](DimAttr dim, Value like) { return tb.splat(tb.dim(dim, i64), like); };
   bool isInside = isPosition(positions, length);
@@ -124,10 +131,16 @@ static Value selectRowOfEach(TrainBuilder &tb, Value data, Value positions) {
   Value sample = tb.iota({samples, length}, i32, 0), column = tb.iota({samples, length}, i64, 1);
   Value isSelected = tb.compare("eq", column, tb.broadcast(at, {samples, length}, {0}));
   Value inverse = tb.select(isSelected, sample, tb.scalarLike(sample, -1));
-  SmallVector<DimAttr> rows = {samples * length};
+  return {tb.cast(index, i32), tb.reshape(inverse, {samples * length})};
+}
+
+/// data[sample, positions[sample]] of each sample.
+static Value selectRowOfEach(TrainBuilder &tb, Value data, Value positions) {
+  SmallVector<DimAttr> dims = getDims(data);
+  RowIndices of = buildRowOfEach(tb, positions, dims[0], dims[1]);
+  SmallVector<DimAttr> rows = {dims[0] * dims[1]};
   rows.append(dims.begin() + 2, dims.end());
-  return tb.selectRows(tb.reshape(data, rows), tb.cast(index, i32),
-                       tb.reshape(inverse, {samples * length}), 0);
+  return tb.selectRows(tb.reshape(data, rows), of.index, of.inverse, 0);
 }
 
 /// Whether these are the numbers of the samples, along axis 0.
@@ -173,6 +186,67 @@ Value trainc::rowsOfGather(GatherOp gather) {
     SmallVector<DimAttr> dims = {samples, length};
     dims.append(data.begin() + 1, data.end());
     return selectRowOfEach(tb, tb.reshape(gather.getData(), dims), positions);
+  }
+  return {};
+}
+
+/// What an index is made of: before views, parts of joined indices, and adding the size to one
+/// below 0.
+static Value originOfIndex(Value index) {
+  while (Operation *def = index.getDefiningOp()) {
+    if (isa<ReshapeOp>(def)) {
+      index = def->getOperand(0);
+    } else if (auto part = dyn_cast<SliceOp>(def)) {
+      auto joined = part.getOperand().getDefiningOp<ConcatOp>();
+      int64_t axis = part.getSlicedAxis();
+      std::optional<int64_t> start =
+          axis < 0 ? std::nullopt : part.getStarts().getDims()[axis].getConstant();
+      bool ofOnes = joined && int64_t(joined.getAxis()) == axis &&
+                    llvm::all_of(joined.getOperands(), [&](Value operand) {
+                      return getDim(operand, axis).isConstant(1);
+                    });
+      if (!ofOnes || !start || !part.getSlicedExtent().isConstant(1))
+        return index;
+      index = joined.getOperands()[*start];
+    } else if (auto wrapped = dyn_cast<SelectOp>(def)) {
+      auto below = wrapped.getCondition().getDefiningOp<CompareOp>();
+      auto added = wrapped.getOnTrue().getDefiningOp<AddOp>();
+      if (!below || !added || below.getPredicate() != ComparePredicate::lt ||
+          below.getLhs() != wrapped.getOnFalse() || getSplatValue(below.getRhs()) != 0.0 ||
+          !llvm::is_contained(added->getOperands(), wrapped.getOnFalse()))
+        return index;
+      index = wrapped.getOnFalse();
+    } else {
+      return index;
+    }
+  }
+  return index;
+}
+
+Value trainc::rowsOfScatter(ScatterElementsAddOp scatter) {
+  SmallVector<DimAttr> from = getDims(scatter.getUpdates()), to = getDims(scatter.getResult());
+  auto repeated = scatter.getIndices().getDefiningOp<BroadcastOp>();
+  if (scatter.getAxis() != 0 || !repeated || repeated.getAxes() != ArrayRef<int64_t>{0} ||
+      ArrayRef(from).drop_front() != ArrayRef(to).drop_front())
+    return {};
+  auto sum = repeated.getOperand().getDefiningOp<AddOp>();
+  DimAttr length = divideExactly(to[0], from[0]);
+  for (unsigned side = 0; sum && length && side < 2; ++side) {
+    auto product = sum->getOperand(side).getDefiningOp<MulOp>();
+    Value position = originOfIndex(sum->getOperand(1 - side));
+    for (unsigned factor = 0; product && factor < 2; ++factor) {
+      std::optional<AffineInteger> size = AffineIntegers().get(product->getOperand(factor));
+      Value sample = originOfIndex(product->getOperand(1 - factor));
+      if (!size || !size->isUniform() || size->constant != length ||
+          getNumElements(position.getType()) != from[0] ||
+          getNumElements(sample.getType()) != from[0] ||
+          !countsSamples(sample, DimAttr::constant(scatter.getContext(), 1)))
+        continue;
+      OpBuilder builder(scatter);
+      TrainBuilder tb(builder, scatter.getLoc());
+      RowIndices of = buildRowOfEach(tb, position, from[0], length);
+      return tb.selectRows(scatter.getUpdates(), of.inverse, of.index, 0);
+    }
   }
   return {};
 }

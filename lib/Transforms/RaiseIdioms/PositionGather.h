@@ -19,6 +19,10 @@ mlir::Value viewOfGather(train::GatherNdOp gather);
 mlir::Value rowsOfGather(train::GatherOp gather);
 mlir::Value rowsOfGather(train::GatherNdOp gather);
 
+/// The gradient of that: rows added into zeros at one position of each sample, as the same
+/// selection led back. Null for others.
+mlir::Value rowsOfScatter(train::ScatterElementsAddOp scatter);
+
 } // namespace trainc
 
 #endif // TRAINC_TRANSFORMS_RAISEIDIOMS_POSITIONGATHER_H

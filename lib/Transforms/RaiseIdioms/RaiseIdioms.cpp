@@ -162,8 +162,11 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
         pad = padOfSelect(select);
       else if (auto rows = dyn_cast<ScatterAddOp>(op))
         pad = padOfScatter(rows);
-      else if (auto elements = dyn_cast<ScatterElementsAddOp>(op))
-        pad = placementOfScatter(elements);
+      else if (auto elements = dyn_cast<ScatterElementsAddOp>(op)) {
+        pad = rowsOfScatter(elements);
+        if (!pad)
+          pad = placementOfScatter(elements);
+      }
       if (pad)
         op->replaceAllUsesWith(ValueRange{pad});
     });

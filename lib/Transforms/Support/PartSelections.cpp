@@ -10,7 +10,7 @@ using namespace trainc;
 using namespace trainc::train;
 
 /// Whether a <= b for all sizes.
-static bool isAtMost(DimAttr a, DimAttr b) { return isNeverNegative(b - a); }
+static bool isAtMost(DimAttr a, DimAttr b, Operation *op) { return isNeverNegative(b - a, op); }
 
 /// [start, start + size) of the parts, which follow each other.
 static Value selectFromJoined(TrainBuilder &tb, ConcatOp joined, int64_t axis, DimAttr start,
@@ -19,10 +19,11 @@ static Value selectFromJoined(TrainBuilder &tb, ConcatOp joined, int64_t axis, D
   SmallVector<Value> parts;
   for (Value part : joined.getOperands()) {
     DimAttr length = getDim(part, axis), stop = begin + length;
-    if (!isAtMost(stop, start) && !isAtMost(end, begin)) {
-      bool fromFirst = isAtMost(start, begin), toLast = isAtMost(stop, end);
+    if (!isAtMost(stop, start, joined) && !isAtMost(end, begin, joined)) {
+      bool fromFirst = isAtMost(start, begin, joined), toLast = isAtMost(stop, end, joined);
       // Where the range begins or ends has to be known to lie in this part.
-      if ((!fromFirst && !isAtMost(begin, start)) || (!toLast && !isAtMost(end, stop)))
+      if ((!fromFirst && !isAtMost(begin, start, joined)) ||
+          (!toLast && !isAtMost(end, stop, joined)))
         return {};
       DimAttr first = fromFirst ? tb.dimAttr(0) : start - begin;
       DimAttr last = toLast ? length : end - begin;
@@ -64,7 +65,7 @@ Value trainc::selectFromParts(TrainBuilder &tb, Operation *selection) {
     if (int64_t(a) != axis && (!low.isConstant(0) || from[a] != to[a]))
       return {};
   DimAttr first = start - pad.getLow().getDims()[axis];
-  if (!isNeverNegative(first) || !isAtMost(first + size, from[axis]))
+  if (!isNeverNegative(first, pad) || !isAtMost(first + size, from[axis], pad))
     return {};
   return first.isConstant(0) && size == from[axis]
              ? pad.getOperand()

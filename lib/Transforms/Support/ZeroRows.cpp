@@ -6,18 +6,30 @@
 
 #include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainDetail.h"
+#include "lib/Analysis/AffineIntegers.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringMap.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
-bool trainc::isNeverNegative(DimAttr dim) {
-  // With sizes counted from 1, no term may be negative.
+bool trainc::isNeverNegative(DimAttr dim, Operation *op) {
+  if (std::optional<int64_t> number = dim.getConstant())
+    return *number >= 0;
+  llvm::StringMap<int64_t> least;
+  for (auto module = op->getParentOfType<ModuleOp>(); module;
+       module = module->getParentOfType<ModuleOp>())
+    for (SymbolOp symbol : module.getOps<SymbolOp>())
+      least[symbol.getSymName()] = std::max<int64_t>(symbol.getMin(), 1);
+  // With sizes counted from the least, no term may be negative.
   DimAttr shifted = dim.substitute([&](StringRef name) {
-    return DimAttr::symbol(dim.getContext(), name) + DimAttr::constant(dim.getContext(), 1);
+    auto known = least.find(name);
+    return DimAttr::symbol(dim.getContext(), name) +
+           DimAttr::constant(dim.getContext(), known == least.end() ? 1 : known->second);
   });
   for (auto [coefficient, factors] :
        llvm::zip_equal(shifted.getCoefficients(), shifted.getMonomials()))
@@ -27,12 +39,16 @@ bool trainc::isNeverNegative(DimAttr dim) {
 }
 
 Value RowPlacement::select(TrainBuilder &tb, Value value, int64_t axis) const {
+  if (inverse)
+    return tb.selectRows(value, index, inverse, axis);
   return index ? tb.gather(value, index, axis) : tb.sliceAxis(value, axis, start, count);
 }
 
 Value RowPlacement::place(TrainBuilder &tb, Value rows, int64_t axis) const {
   SmallVector<DimAttr> dims = getDims(rows), low(dims.size(), tb.dimAttr(0));
   dims[axis] = whole;
+  if (inverse)
+    return tb.selectRows(rows, inverse, index, axis);
   if (index)
     return tb.scatterAdd(index, rows, axis, getTensorType(dims, getElementType(rows)));
   low[axis] = start;
@@ -45,13 +61,13 @@ static std::optional<PlacedRows> matchPad(PadOp pad) {
   for (auto [a, low] : llvm::enumerate(pad.getLow().getDims())) {
     if (low.isConstant(0) && from[a] == to[a])
       continue;
-    if (axis >= 0 || !isNeverNegative(low) || !isNeverNegative(to[a] - low - from[a]))
+    if (axis >= 0 || !isNeverNegative(low, pad) || !isNeverNegative(to[a] - low - from[a], pad))
       return std::nullopt;
     axis = a;
   }
   if (axis < 0 || train::detail::attrValue(pad.getValue()) != 0)
     return std::nullopt;
-  RowPlacement at{to[axis], from[axis], pad.getLow().getDims()[axis], {}};
+  RowPlacement at{to[axis], from[axis], pad.getLow().getDims()[axis], {}, {}};
   return PlacedRows{at, pad.getOperand(), axis};
 }
 
@@ -70,16 +86,44 @@ static bool areDistinct(Value indices) {
   return true;
 }
 
+/// Whether rows are put back of which each sample had one, so that none is left over: row
+/// `sample * length + position` of a sample.
+static bool isRowOfEach(SelectRowsOp op) {
+  Value index = op.getInverse();
+  while (auto cast = index.getDefiningOp<CastOp>())
+    index = cast.getOperand();
+  // A position that is out of range ends the run.
+  if (auto checked = index.getDefiningOp<SelectOp>())
+    index = checked.getOnTrue();
+  auto sum = index.getDefiningOp<AddOp>();
+  DimAttr count = getDim(op.getData(), op.getAxis());
+  DimAttr length = divideExactly(getDim(op.getResult(), op.getAxis()), count);
+  return sum && length && llvm::any_of(sum->getOperands(), [&](Value side) {
+           std::optional<AffineInteger> first = AffineIntegers().get(side);
+           return first && first->factors.size() == 1 && first->factors[0] == length &&
+                  first->constant.isConstant(0);
+         });
+}
+
 std::optional<PlacedRows> trainc::matchPlacedRows(TrainBuilder &tb, Operation *op) {
   if (auto pad = dyn_cast<PadOp>(op))
     return matchPad(pad);
+  if (auto rows = dyn_cast<SelectRowsOp>(op); rows && isRowOfEach(rows)) {
+    int64_t axis = rows.getAxis();
+    RowPlacement at{getDim(rows.getResult(), axis),
+                    getDim(rows.getData(), axis),
+                    {},
+                    rows.getInverse(),
+                    rows.getIndex()};
+    return PlacedRows{at, rows.getData(), axis};
+  }
   auto scatter = dyn_cast<ScatterAddOp>(op);
   if (!scatter || getRank(scatter.getIndices()) > 1 || !areDistinct(scatter.getIndices()))
     return std::nullopt;
   int64_t axis = scatter.getAxis();
   SmallVector<DimAttr> dims = getDims(scatter.getResult());
   DimAttr count = getNumElements(scatter.getIndices().getType());
-  RowPlacement at{dims[axis], count, {}, tb.reshape(scatter.getIndices(), {count})};
+  RowPlacement at{dims[axis], count, {}, tb.reshape(scatter.getIndices(), {count}), {}};
   dims[axis] = count;
   return PlacedRows{at, tb.reshape(scatter.getUpdates(), dims), axis};
 }

@@ -15,8 +15,9 @@ struct RowPlacement {
   train::DimAttr whole, count;
   /// A range begins here; null where indices say which rows.
   train::DimAttr start;
-  /// Indices of rank 1, no two of which are the same.
-  mlir::Value index;
+  /// Indices of rank 1, no two of which are the same; with `inverse` as train.select_rows takes
+  /// them.
+  mlir::Value index, inverse;
 
   bool operator==(const RowPlacement &other) const = default;
   /// These rows of another value.
@@ -37,8 +38,9 @@ std::optional<PlacedRows> matchPlacedRows(train::TrainBuilder &tb, mlir::Operati
 /// `zeros` are, whatever the others hold; and whether such rows add nothing where it sums them up.
 bool keepsZeroRows(mlir::Operation *op, llvm::ArrayRef<bool> zeros);
 
-/// Whether `dim` is 0 or more for all sizes of at least 1.
-bool isNeverNegative(train::DimAttr dim);
+/// Whether `dim` is 0 or more for all sizes that symbols may have where `op` is: at least 1, or
+/// what their declaration says.
+bool isNeverNegative(train::DimAttr dim, mlir::Operation *op);
 
 } // namespace trainc
 

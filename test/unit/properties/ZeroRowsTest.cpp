@@ -4,6 +4,7 @@
 // of is evaluated with such rows.
 #include "lib/Transforms/Support/ZeroRows.h"
 #include "Samples.h"
+#include "mlir/Parser/Parser.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -151,14 +152,19 @@ TEST_F(ZeroRowClaims, areNotMadeOfOthers) {
       "train.pad %x value = 1.0 : f32 low = <0, 1> : tensor<3x4xf32> -> tensor<3x6xf32>", {true}));
 }
 
-TEST(NeverNegative, countsSizesFromOne) {
-  MLIRContext context;
-  context.loadDialect<TrainDialect>();
-  DimAttr n = DimAttr::symbol(&context, "n"), m = DimAttr::symbol(&context, "m");
-  auto number = [&](int64_t value) { return DimAttr::constant(&context, value); };
-  EXPECT_TRUE(isNeverNegative(n - number(1)));
-  EXPECT_TRUE(isNeverNegative(n * m - number(1)));
-  EXPECT_TRUE(isNeverNegative(number(0)));
-  EXPECT_FALSE(isNeverNegative(n - number(2)));
-  EXPECT_FALSE(isNeverNegative(n - m));
+TEST(NeverNegative, countsSizesFromTheLeast) {
+  std::unique_ptr<MLIRContext> context = properties::makeContext();
+  auto module = parseSourceString<ModuleOp>(
+      "train.symbol @m min 4 input \"x\" axis 0\nfunc.func @f() { return }", context.get());
+  ASSERT_TRUE(module);
+  Operation *op = *module->getOps<func::FuncOp>().begin();
+  DimAttr n = DimAttr::symbol(context.get(), "n"), m = DimAttr::symbol(context.get(), "m");
+  auto number = [&](int64_t value) { return DimAttr::constant(context.get(), value); };
+  EXPECT_TRUE(isNeverNegative(n - number(1), op));
+  EXPECT_TRUE(isNeverNegative(n * m - number(4), op));
+  EXPECT_TRUE(isNeverNegative(m - number(3), op));
+  EXPECT_TRUE(isNeverNegative(number(0), op));
+  EXPECT_FALSE(isNeverNegative(n - number(2), op));
+  EXPECT_FALSE(isNeverNegative(m - number(5), op));
+  EXPECT_FALSE(isNeverNegative(n - m, op));
 }
