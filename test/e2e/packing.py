@@ -259,7 +259,7 @@ def main():
         for mask in ("attention_mask", "decoder_attention_mask"):
             check(f"padding is where {mask} is 0; it reaches no token" in explained, explained)
         check(explained.count("all columns, packed tokens") == 3, explained)
-        check(explained.count("it is not of packed tokens") == 1, explained)
+        check(explained.count("its rows are tokens of another sequence than its columns") == 1, explained)
         for kind, source, target in (("both", 0.4, 0.4), ("encoder", 0.3, 1), ("decoder", 1, 0.3), ("no padding", 1, 1),
                                      ("labels at padding", 0.4, 0.4), ("a decoder without a token", 0.4, 0.4),
                                      ("decoder's mask of twos", 0.4, 0.4), ("equally long", 0.5, 0.5)):

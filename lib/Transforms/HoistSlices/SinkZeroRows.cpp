@@ -33,7 +33,8 @@ public:
   Sinker(func::FuncOp function, IsShorter isShorter)
       : function(function), builder(function.getContext()), isShorter(isShorter) {}
 
-  void run() {
+  /// Whether any op became smaller.
+  bool run() {
     Block &block = function.getBody().front();
     SmallVector<Operation *> ops;
     for (Operation &op : block)
@@ -41,6 +42,7 @@ public:
     for (Operation *op : ops)
       visit(op);
     eraseDeadOps(block);
+    return changed;
   }
 
 private:
@@ -63,6 +65,7 @@ private:
       return;
     std::string reason = sink(tb, op);
     if (reason.empty()) {
+      changed = true;
       remark::passed(op->getLoc(), options("Restricted"))
           << remark::add("{0} leaves out rows where a gradient is 0", describeOp(op));
       return;
@@ -251,9 +254,13 @@ private:
   DenseMap<Value, Value> restored;
   DenseMap<std::pair<Value, int64_t>, Value> selected;
   DenseMap<Value, Placed> selectedAt;
+  bool changed = false;
 };
 } // namespace
 
 void trainc::sinkZeroRows(func::FuncOp function, IsShorter isShorter) {
-  Sinker(function, isShorter).run();
+  // Rows along one axis may have been put among zeros along another before.
+  constexpr int kMostAxes = 4;
+  for (int i = 0; i < kMostAxes && Sinker(function, isShorter).run(); ++i) {
+  }
 }

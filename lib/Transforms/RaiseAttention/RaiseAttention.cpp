@@ -216,8 +216,11 @@ private:
     TrainBuilder tb(builder, parts.output.getLoc());
     auto [q, k, v, scale] = getOperands(tb, parts);
     std::optional<TokenSegments> segments = TokenSegments::find(q, k, v, parts.output.getResult());
-    if (!segments)
+    if (!segments) {
+      if (TokenSegments::joinsSequences(q, k))
+        parts.noSegments = "its rows are tokens of another sequence than its columns";
       return;
+    }
     AttentionMask mask = parts.mask;
     // A token sees itself.
     mask.useWeakConditions();

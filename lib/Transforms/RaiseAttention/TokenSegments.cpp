@@ -112,6 +112,11 @@ std::optional<TokenSegments> TokenSegments::find(Value q, Value k, Value v, Valu
   return found;
 }
 
+bool TokenSegments::joinsSequences(Value q, Value k) {
+  SelectRowsOp rows = selectionAbove(q), columns = selectionAbove(k);
+  return rows && columns ? rows.getIndex() != columns.getIndex() : bool(rows) != bool(columns);
+}
+
 std::optional<double> TokenSegments::valueAtTokens(Value value) const {
   value = originOf(value);
   if (std::optional<double> splat = getSplatValue(value))

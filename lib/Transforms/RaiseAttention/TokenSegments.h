@@ -16,6 +16,9 @@ public:
   static std::optional<TokenSegments> find(mlir::Value q, mlir::Value k, mlir::Value v,
                                            mlir::Value result);
 
+  /// Whether rows and columns are tokens of two sequences, one of them at least packed.
+  static bool joinsSequences(mlir::Value q, mlir::Value k);
+
   /// Of a value that masks are made of: the number it holds wherever a token meets a token, if it
   /// is the same everywhere.
   std::optional<double> valueAtTokens(mlir::Value value) const;
