@@ -54,14 +54,20 @@ private:
     builder.setInsertionPoint(op);
     TrainBuilder tb(builder, op->getLoc());
     bool reads = llvm::any_of(op->getOperands(), [&](Value v) { return placed.contains(v); });
-    if (!reads) {
+    auto findRows = [&] {
       std::optional<PlacedRows> found = matchPlacedRows(tb, op);
-      if (found && isShorter(found->at.count, found->at.whole))
+      return found && isShorter(found->at.count, found->at.whole) ? found : std::nullopt;
+    };
+    // Zeros around zeros of another axis: the outer ones, so that both do not change places for
+    // ever.
+    if (!reads || findRows()) {
+      putBackOperands(op);
+      if (std::optional<PlacedRows> found = findRows())
         placed[op->getResult(0)] = {
             found->at, found->rows, {found->axis}, tb.dimAttr(1), tb.dimAttr(1)};
       return;
     }
-    if (isView(op) ? sinkView(tb, op) : false)
+    if (isView(op) && sinkView(tb, op))
       return;
     std::string reason = sink(tb, op);
     if (reason.empty()) {
@@ -70,16 +76,22 @@ private:
           << remark::add("{0} leaves out rows where a gradient is 0", describeOp(op));
       return;
     }
-    bool whole = false;
-    for (OpOperand &operand : op->getOpOperands())
-      if (auto it = placed.find(operand.get()); it != placed.end() && isSunk(operand.get())) {
-        operand.set(putBack(operand.get(), it->second));
-        whole = true;
-      }
-    if (whole && !op->hasTrait<OpTrait::IsTerminator>())
+    if (putBackOperands(op) && !op->hasTrait<OpTrait::IsTerminator>())
       remark::missed(op->getLoc(), options("NotRestricted"))
           << remark::add("{0} takes all rows, zeros included", describeOp(op))
           << remark::reason("{0}", reason);
+  }
+
+  /// Gives the op all rows of its operands; false if it has them.
+  bool putBackOperands(Operation *op) {
+    bool any = false;
+    for (OpOperand &operand : op->getOpOperands())
+      if (auto it = placed.find(operand.get());
+          it != placed.end() && sunk.contains(operand.get())) {
+        operand.set(putBack(operand.get(), it->second));
+        any = true;
+      }
+    return any;
   }
 
   /// Views that keep the rows together.
@@ -223,7 +235,6 @@ private:
     return {dims, axis + 1};
   }
 
-  bool isSunk(Value value) { return sunk.contains(value); }
   void set(Value value, const Placed &rows) {
     placed[value] = rows;
     sunk.insert(value);

@@ -133,6 +133,16 @@ func.func @not_kept(%g: tensor<2xf32>) -> (tensor<8xf32>, tensor<f32>) {
   return %2, %3 : tensor<8xf32>, tensor<f32>
 }
 
+// Rows among zeros, and columns among zeros behind them: the formula is computed for the element that is neither.
+// CHECK-LABEL: func.func @rows_and_columns
+// CHECK: train.sin %arg0 : tensor<1x1xf32>
+func.func @rows_and_columns(%g: tensor<1x1xf32>) -> tensor<4x4xf32> {
+  %0 = train.pad %g value = 0.0 : f32 low = <1, 0> : tensor<1x1xf32> -> tensor<4x1xf32>
+  %1 = train.pad %0 value = 0.0 : f32 low = <0, 2> : tensor<4x1xf32> -> tensor<4x4xf32>
+  %2 = train.sin %1 : tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}
+
 // Most rows are selected: nothing is worth leaving out.
 // CHECK-LABEL: func.func @most
 // CHECK: train.neg %{{.*}} : tensor<8xf32>
