@@ -207,6 +207,8 @@ private:
     for (auto [index, value] : llvm::enumerate(fusion.getResults())) {
       Value buffer = updateInPlace(fusion, *kernel, index, value);
       if (!buffer)
+        buffer = overwriteInput(fusion, *kernel, index, value);
+      if (!buffer)
         buffer = newBuffer(value);
       places[value] = {buffer, contiguousLayout(value.getType())};
       buffers.push_back(buffer);
@@ -258,6 +260,34 @@ private:
                     llvm::is_contained(kernel.inPlace, std::pair<unsigned, unsigned>(input, index));
       if (allowed && claimed.insert(target).second)
         return places[target].buffer;
+    }
+    return {};
+  }
+
+  /// The buffer of an input that nothing reads any more, where the kernel may write this result
+  /// over it. Not if it reduces: what a step holds is the most with elementwise kernels, which read
+  /// each element where they write one.
+  Value overwriteInput(train::FusionOp fusion, const codegen::KernelInfo &kernel, unsigned index,
+                       Value value) {
+    if (wanted.contains(value) || llvm::any_of(fusion.getBody().getOps(), [](Operation &op) {
+          return isa<ReductionOpInterface>(op);
+        }))
+      return {};
+    for (auto [from, result] : kernel.inPlace) {
+      Value input = fusion.getInputs()[from], buffer = places[input].buffer;
+      Operation *def = input.getDefiningOp();
+      auto declared = buffer.getDefiningOp<plan::BufferOp>();
+      // A view's buffer has other readers; a new value waits in its own for the end of the
+      // function.
+      if (result != index || !def || isa<StridedViewOpInterface>(def) || !declared ||
+          declared.getSpace() != plan::Space::arena || lastReader(input) != fusion ||
+          llvm::count_if(fusion.getInputs(),
+                         [&](Value other) { return places[other].buffer == buffer; }) > 1 ||
+          llvm::any_of(updates, [&](auto &update) { return update.first == input; }) ||
+          llvm::any_of(fusion.getResults(),
+                       [&](Value other) { return places.lookup(other).buffer == buffer; }))
+        continue;
+      return buffer;
     }
     return {};
   }
