@@ -44,8 +44,7 @@ def HoistSlicesPass : Pass<"hoist-slices", "::mlir::func::FuncOp"> {
 
     Remarks, of category `hoist-slices`: `Hoisted` for every op passed, `Shared` where several selections compute an
     op each for itself, `NotHoisted` with the reason where a selection stays; `Restricted` for every op that leaves out
-    zero rows, `NotRestricted` with the reason where they are put back. The first run does all: a second one changes
-    nothing.
+    zero rows, `NotRestricted` with the reason where they are put back. A second run moves only what canonicalization has freed.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
   let options = [
