@@ -169,6 +169,19 @@ public:
     FailureOr<StepMemory::Total> chosen = total(choice.config, sizes);
     if (failed(chosen))
       return failure();
+    if (!choice.fits) {
+      // Patterns of opportunities leave what layers make of parameters alone.
+      FailureOr<StepMemory::Total> all = total("level:1", sizes);
+      if (failed(all))
+        return failure();
+      if (measure(*all) < *bytes) {
+        choice.config = "level:1";
+        chosen = all;
+        choice.fits = measure(*all) <= limit;
+        for (auto [count, entry] : llvm::zip_equal(counts, classes))
+          count = entry.count;
+      }
+    }
     choice.memory = *chosen;
     choice.seconds = secondsOfCounts(counts);
     for (size_t count : counts)
@@ -367,8 +380,8 @@ static std::string describeLeast(MemoryTrials &trials, const Sizes &sizes,
     text += ", node '" + node.str() + "'";
   constexpr size_t mostBuffers = 3;
   std::string separator = ": ";
-  for (const PeakBuffer &buffer :
-       ArrayRef(buffersAt(function, *numbers, numbers->peak)).take_front(mostBuffers)) {
+  const auto buffers = buffersAt(function, *numbers, numbers->peak);
+  for (const PeakBuffer &buffer : ArrayRef(buffers).take_front(mostBuffers)) {
     text += separator + formatBytes(buffer.bytes) + " of " +
             (buffer.name.empty() ? "no node" : "'" + buffer.name + "'");
     separator = ", ";
