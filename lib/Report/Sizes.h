@@ -19,8 +19,8 @@ public:
   /// Axes without a value, in the order of the module.
   llvm::SmallVector<llvm::StringRef> unbound() const;
   bool isComplete() const { return unbound().empty(); }
-  /// "batch = 4, seq = 128" of the axes that have a value, and the share that is counted; "" without
-  /// any.
+  /// "batch = 4, seq = 128" of the axes that have a value, and the share that is counted; ""
+  /// without any.
   std::string text(llvm::StringRef but = "") const;
 
   /// The same with another value for an axis.

@@ -13,7 +13,7 @@ namespace trainc::codegen {
 /// Elements of a line that one thread does though its neighbours' lie far away.
 static constexpr int64_t kShortLine = 16;
 /// Most elements of a piece that a thread of a block does.
-static constexpr int64_t kMostNeighbours = 8;
+static constexpr int64_t kMostNeighbours = 4;
 
 namespace {
 

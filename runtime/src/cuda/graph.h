@@ -17,10 +17,10 @@ using LaneStreams = std::array<CUstream, Commands::numLanes>;
 Status enqueueLanes(const Context &context, const Commands &commands, const LaneStreams &streams,
                     const std::string &where, std::vector<Event> &events);
 
-/// Makes `captured` executable; `asBody`: as the body of one conditional node whose condition always
-/// holds: the driver keeps a body on the device and starts it there. Launched by itself, a graph of
-/// thousands of nodes, some of which are no kernels, keeps the host busy until the device has
-/// taken nearly all of them. But in a body nothing runs beside a copy from or to the host.
+/// Makes `captured` executable; `asBody`: as the body of one conditional node whose condition
+/// always holds: the driver keeps a body on the device and starts it there. Launched by itself, a
+/// graph of thousands of nodes, some of which are no kernels, keeps the host busy until the device
+/// has taken nearly all of them. But in a body nothing runs beside a copy from or to the host.
 /// TRAINRT_GRAPHS=plain makes no bodies, for tools that cannot look into one (compute-sanitizer
 /// takes it for a fault). The context is current; `captured`
 /// may be destroyed afterwards. `what` begins the error.

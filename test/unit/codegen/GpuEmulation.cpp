@@ -14,6 +14,7 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
 #include "gtest/gtest.h"
+#include <algorithm>
 #include <csetjmp>
 #include <ucontext.h>
 
@@ -45,13 +46,15 @@ public:
   int64_t number() const { return block; }
   void meetBlock() { wait(State::InBlock); }
   void meetWarp() { wait(State::InWarp); }
-  int32_t exchange(int32_t value, int32_t mask) {
+  int64_t lane() const { return current % kWarp; }
+  /// The values of all threads of the warp.
+  const int32_t *exchange(int32_t value) {
     // Two arrays in turn: a thread may write the next value before all have read this one.
     std::vector<int32_t> &values = exchanged[threads[current].exchanges++ & 1];
-    int64_t other = current ^ mask;
+    const int64_t first = current - lane();
     values[current] = value;
     meetWarp();
-    return values[other];
+    return values.data() + first;
   }
 
   static Block *running;
@@ -151,10 +154,27 @@ static int32_t blockNumber() { return Block::running->number(); }
 static void meetBlock(int32_t) { Block::running->meetBlock(); }
 static void meetWarp(int32_t) { Block::running->meetWarp(); }
 static int32_t exchange(int32_t, int32_t value, int32_t mask, int32_t) {
-  return Block::running->exchange(value, mask);
+  const int64_t lane = Block::running->lane() ^ mask;
+  return Block::running->exchange(value)[lane];
 }
 static float exchangeFloat(int32_t, float value, int32_t mask, int32_t) {
-  return llvm::bit_cast<float>(Block::running->exchange(llvm::bit_cast<int32_t>(value), mask));
+  return llvm::bit_cast<float>(exchange(0, llvm::bit_cast<int32_t>(value), mask, 0));
+}
+static int32_t shuffleUp(int32_t, int32_t value, int32_t distance, int32_t) {
+  const int64_t lane = Block::running->lane();
+  return Block::running->exchange(value)[lane < distance ? lane : lane - distance];
+}
+/// An i1 is the lowest bit of what is passed.
+static bool holdsForAll(int32_t, int32_t condition) {
+  const int32_t *values = Block::running->exchange(condition & 1);
+  return std::all_of(values, values + kWarp, [](int32_t value) { return value != 0; });
+}
+static int32_t match(int32_t, int32_t value) {
+  const int32_t *values = Block::running->exchange(value);
+  uint32_t same = 0;
+  for (int64_t i = 0; i < kWarp; ++i)
+    same |= uint32_t(values[i] == value) << i;
+  return int32_t(same);
 }
 
 /// Conversions that processors without the instruction call; not every C library has them.
@@ -242,6 +262,9 @@ void EmulatedKernels::compile(ModuleOp kernels) {
   define("nvvm.bar.warp.sync", meetWarp);
   define("nvvm.shfl.sync.bfly.i32", exchange);
   define("nvvm.shfl.sync.bfly.f32", exchangeFloat);
+  define("nvvm.shfl.sync.up.i32", shuffleUp);
+  define("nvvm.vote.all.sync", holdsForAll);
+  define("nvvm.match.any.sync.i32", match);
   define("__truncsfbf2", roundToBF16);
   llvm::cantFail(library.define(llvm::orc::absoluteSymbols(std::move(symbols))));
   library.addGenerator(

@@ -49,6 +49,37 @@ TEST(StandaloneKernel, ScatterInTheMiddleAndAtTheEnd) {
       kSizes);
 }
 
+TEST(StandaloneKernel, ScatterUniqueRows) {
+  checkFusion(
+      {{"b, n, 3"}},
+      [&](TrainBuilder &tb, mlir::ValueRange x) {
+        // The first two rows go nowhere.
+        mlir::Value place = tb.iota({getDim(x[0], 1)}, tb.b().getI32Type(), 0);
+        return Values{tb.scatterAdd(tb.sub(place, tb.scalarLike(place, 2)), x[0], 1, x[0].getType(),
+                                    /*unique=*/true)};
+      },
+      kSizes);
+}
+
+// Indices that rise along the line do not meet; those of the last do, in all 32 lanes.
+TEST(StandaloneKernel, ScatterElementsInOrder) {
+  for (int64_t step : {1, -1, 0})
+    checkFusion(
+        {{"b, n"}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) {
+          auto dims = getDims(x[0]);
+          mlir::Value place = tb.iota(dims, tb.b().getI32Type(), 1);
+          if (step == -1)
+            place = tb.sub(tb.scalarLike(place, 130), place);
+          if (step == 0)
+            place = tb.scalarLike(place, 5);
+          dims[1] = tb.dimAttr(132);
+          return Values{ScatterElementsAddOp::create(
+              tb.b(), tb.loc(), getTensorType(dims, tb.b().getF32Type()), place, x[0], 1)};
+        },
+        kSizes);
+}
+
 TEST(StandaloneKernel, ScatterElements) {
   for (int64_t axis : {0, 1})
     checkFusion(

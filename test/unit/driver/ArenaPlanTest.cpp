@@ -92,7 +92,9 @@ TEST_P(ArenaPlanTest, IsNearTheBound) {
             continue;
           ++plans;
           const int64_t planned = arena->planned - arena->room;
-          EXPECT_LE(double(planned), (1 + kLimit) * double(arena->lowerBound))
+          // The least plans are of some dozen blocks that have this alignment.
+          constexpr int64_t block = 256;
+          EXPECT_LE(double(planned), (1 + kLimit) * double(arena->lowerBound) + block)
               << path << " " << function.name().str() << " '" << config << "', " << rows << " x "
               << other;
         }
