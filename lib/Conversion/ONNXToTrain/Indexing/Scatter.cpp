@@ -137,8 +137,16 @@ static LogicalResult scatterNd(NodeContext &c) {
     return c.fail("the last axis of its indices has to be static and fit the data");
   Dims expected(indices.begin(), indices.end() - 1);
   expected.append(data.begin() + *depth, data.end());
-  if (expected != c.dims(2))
+  if (c.dims(2).size() != expected.size())
     return c.fail("the shape of its updates does not fit its data and indices");
+  for (auto [wanted, size] : llvm::zip(expected, c.dims(2)))
+    if (wanted != size)
+      return c.fail("sizes '" + size.str() + "' of its updates and '" + wanted.str() +
+                    "' of its data and indices differ" +
+                    (wanted.getConstant() && size.getConstant()
+                         ? ""
+                         : "; where they are the same within bounds, give these (--dim "
+                           "NAME=MIN..MAX)"));
   // One row of data for each tuple of indices; a tuple is one number.
   TrainBuilder &tb = c.tb;
   ArrayRef<DimAttr> sizes = data;
