@@ -14,6 +14,7 @@
 #include "lib/Transforms/EliminatePadding/LastToken.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
+#include "lib/Transforms/Support/Samples.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/IRMapping.h"
 #include "trainc/Location.h"
@@ -502,31 +503,21 @@ private:
     }
     if (count > 100000)
       return result;
-    SmallVector<int64_t> index(getRank(op->getResult(0)), 0);
     std::optional<double> first;
     bool same = true, masked = isa<FloatType>(getElementType(op->getResult(0)));
-    for (size_t i = 0; i < count; ++i) {
-      SmallVector<double> x;
-      size_t rest = i;
-      for (ArrayRef<double> values : samples) {
-        x.push_back(values[rest % values.size()]);
-        rest /= values.size();
-      }
-      double y = pointwise.evaluateScalar(x, index);
-      // Where the model itself would fail (0 / 0) nothing is to be learnt.
-      if (std::isnan(y))
-        continue;
+    forEachSample(pointwise, samples, [&](double y) {
       if (!first)
         first = y;
       same &= y == *first;
       masked &= y <= kMasked;
-    }
-    // Coordinates enter in ways that samples of operands do not show.
-    for (int64_t axis = 0; axis < int64_t(index.size()); ++axis)
-      if (pointwise.dependsOnIndex(axis) && !(same && *first == 0))
-        return result;
+      return true;
+    });
     if (!first)
       return result;
+    // Coordinates enter in ways that samples of operands do not show.
+    for (int64_t axis = 0; axis < getRank(op->getResult(0)); ++axis)
+      if (pointwise.dependsOnIndex(axis) && !(same && *first == 0))
+        return result;
     if (same) {
       result.state = State::Constant;
       result.value = *first;

@@ -3,6 +3,7 @@
 // only moves elements are known to keep it.
 
 #include "lib/Transforms/Support/ZeroRows.h"
+#include "lib/Transforms/Support/Samples.h"
 
 #include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainDetail.h"
@@ -135,7 +136,6 @@ static bool isZeroAtZero(PointwiseOpInterface op, ArrayRef<bool> zeros) {
     if (op.dependsOnIndex(axis))
       return false;
   SmallVector<SmallVector<double>> samples;
-  size_t count = 1;
   for (auto [operand, zero] : llvm::zip_equal(op->getOperands(), zeros)) {
     Type type = getElementType(operand);
     std::optional<double> splat = getSplatValue(operand);
@@ -149,26 +149,13 @@ static bool isZeroAtZero(PointwiseOpInterface op, ArrayRef<bool> zeros) {
       samples.push_back({-3, -1, 0, 1, 2, 5});
     else
       samples.push_back({-1e4, -2.5, -1, 0, 0.5, 1, 3, 1e4});
-    count *= samples.back().size();
   }
-  SmallVector<int64_t> index(rank, 0);
-  bool any = false;
-  for (size_t i = 0; i < count; ++i) {
-    SmallVector<double> x;
-    size_t rest = i;
-    for (ArrayRef<double> values : samples) {
-      x.push_back(values[rest % values.size()]);
-      rest /= values.size();
-    }
-    double y = op.evaluateScalar(x, index);
-    // Where the graph itself would fail (0 / 0) nothing is to be learnt.
-    if (std::isnan(y))
-      continue;
-    if (y != 0)
-      return false;
+  bool any = false, all = true;
+  forEachSample(op, samples, [&](double y) {
     any = true;
-  }
-  return any;
+    return all = y == 0;
+  });
+  return any && all;
 }
 
 bool trainc::keepsZeroRows(Operation *op, ArrayRef<bool> zeros) {
