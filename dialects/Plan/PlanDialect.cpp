@@ -67,6 +67,8 @@ void GemmOp::getEffects(Effects &effects) {
   using train::Epilogue;
   read(effects, getAMutable());
   read(effects, getBMutable());
+  if (getAccumulate())
+    read(effects, getCMutable());
   write(effects, getCMutable());
   if (getEpilogue() == Epilogue::dgelu_bgrad)
     write(effects, getBiasMutable());
@@ -132,6 +134,8 @@ LogicalResult GemmOp::verify() {
   std::optional<Epilogue> epilogue = getEpilogue();
   bool bias = epilogue && *epilogue != Epilogue::gelu_aux && *epilogue != Epilogue::dgelu;
   bool aux = epilogue && *epilogue != Epilogue::bias;
+  if (epilogue == Epilogue::add || (epilogue && getAccumulate()))
+    return emitOpError("expected `accumulate`, without an epilogue, for a sum");
   if (bias != bool(getBias()) || aux != bool(getAux()))
     return emitOpError("expected ") << (bias ? "a" : "no") << " bias and " << (aux ? "an" : "no")
                                     << " aux with this epilogue";

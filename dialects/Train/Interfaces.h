@@ -108,6 +108,10 @@ public:
   virtual ElementIndex add(const ElementIndex &a, const ElementIndex &b) = 0;
   virtual ElementIndex sub(const ElementIndex &a, const ElementIndex &b) = 0;
   virtual ElementIndex mul(const ElementIndex &a, int64_t factor) = 0;
+  /// floor(a / divisor), of an index that is not negative.
+  virtual ElementIndex div(const ElementIndex &a, int64_t divisor) = 0;
+  /// Whether an index, that of the first lane, is a multiple of `factor` by the way it is made.
+  virtual bool hasFactor(const ElementIndex &a, int64_t factor) = 0;
   virtual ElementIndex dimIndex(DimAttr dim) = 0;
   /// Position of a coordinate tuple in row-major order.
   virtual ElementIndex linearize(llvm::ArrayRef<ElementIndex> index,

@@ -211,6 +211,12 @@ Value TrainBuilder::selectRows(Value data, Value index, Value inverse, int64_t a
   return SelectRowsOp::create(builder, location, getTensorType(dims, getElementType(data)), data,
                               index, inverse, axis);
 }
+Value TrainBuilder::dequantize(Value codes, Value table, Value scales, int64_t block, Type result) {
+  return DequantizeOp::create(builder, location, result, codes, table, scales, block);
+}
+Value TrainBuilder::withGradient(Value value, ValueRange of, ValueRange gradients) {
+  return WithGradientOp::create(builder, location, value.getType(), value, of, gradients);
+}
 Value TrainBuilder::gatherElements(Value data, Value indices, int64_t axis) {
   return GatherElementsOp::create(builder, location,
                                   getTensorType(getDims(indices), getElementType(data)), data,

@@ -90,6 +90,12 @@ public:
   mlir::ResultRange split(mlir::Value x, int64_t axis, llvm::ArrayRef<DimAttr> sizes);
   mlir::Value gather(mlir::Value data, mlir::Value indices, int64_t axis);
   mlir::Value selectRows(mlir::Value data, mlir::Value index, mlir::Value inverse, int64_t axis);
+  /// Numbers of type `result` from codes of 4 bits, the 16 numbers they stand for, and a scale for
+  /// each block.
+  mlir::Value dequantize(mlir::Value codes, mlir::Value table, mlir::Value scales, int64_t block,
+                         mlir::Type result);
+  /// `value`, a scalar, whose gradients for `of` are `gradients`.
+  mlir::Value withGradient(mlir::Value value, mlir::ValueRange of, mlir::ValueRange gradients);
   mlir::Value gatherElements(mlir::Value data, mlir::Value indices, int64_t axis);
   mlir::Value scatterAdd(mlir::Value indices, mlir::Value updates, int64_t axis,
                          mlir::Type resultType, bool unique = false);

@@ -373,3 +373,52 @@ LogicalResult InTrainingOp::evaluate(ArrayRef<HostTensor> operands, const Symbol
   results[0].data = operands[0].data;
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// with_gradient
+//===----------------------------------------------------------------------===//
+
+LogicalResult WithGradientOp::verify() {
+  if (getRank(getOperand()) != 0 || getOperand().getType() != getResult().getType())
+    return emitOpError("expected a scalar and a result of its type, got ")
+           << getOperand().getType() << " and " << getResult().getType();
+  if (!llvm::equal(getValues().getTypes(), getGradients().getTypes()))
+    return emitOpError("expected one gradient of its type for each value");
+  return success();
+}
+
+AxisMap WithGradientOp::getAxisMap() {
+  AxisMap map;
+  map.loops.push_back(LoopKind::Opaque);
+  for (Value operand : getOperation()->getOperands())
+    map.operands.push_back(SmallVector<int>(getRank(operand), 0));
+  map.results.emplace_back();
+  return map;
+}
+
+void WithGradientOp::decompose(TrainBuilder &, SmallVectorImpl<Value> &results) {
+  results.push_back(getOperand());
+}
+
+bool WithGradientOp::isDifferentiable(unsigned operand) {
+  return operand >= 1 && operand <= getValues().size();
+}
+
+void WithGradientOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool> needed,
+                              MutableArrayRef<Value> gradients) {
+  for (auto [i, given] : llvm::enumerate(getGradients())) {
+    if (!needed[1 + i])
+      continue;
+    // The factor may be no number of a 16-bit type.
+    Type element = getElementTypeOrSelf(given.getType());
+    Type wide = element.getIntOrFloatBitWidth() < 32 ? tb.b().getF32Type() : element;
+    Value factor = tb.cast(cotangents[0], wide), number = tb.cast(given, wide);
+    gradients[1 + i] = tb.cast(tb.mul(number, tb.splat(factor, number)), element);
+  }
+}
+
+LogicalResult WithGradientOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues &,
+                                       MutableArrayRef<HostTensor> results) {
+  results[0].data = operands[0].data;
+  return success();
+}

@@ -28,6 +28,14 @@ inline constexpr llvm::StringLiteral kRoleAttr = "train.role";
 inline constexpr llvm::StringLiteral kNameAttr = "train.name";
 inline constexpr llvm::StringLiteral kWeightAttr = "train.weight";
 inline constexpr llvm::StringLiteral kTrainableAttr = "train.trainable";
+/// How a parameter without a weight begins: {uniform = bound} or {constant = value}.
+inline constexpr llvm::StringLiteral kInitAttr = "train.init";
+/// On a parameter that holds codes of the weight (format, block, dtype, shape, parts), and on the
+/// others that the weight is stored in (the name of the first).
+inline constexpr llvm::StringLiteral kQuantizedAttr = "train.quantized";
+inline constexpr llvm::StringLiteral kPartOfAttr = "train.part_of";
+/// On the module: the low-rank branches, as the package describes them.
+inline constexpr llvm::StringLiteral kLoraAttr = "train.lora";
 inline constexpr llvm::StringLiteral kUpdatesAttr = "train.updates";
 /// Per-parameter multipliers of weight decay and learning rate (f64), set from --no-decay,
 /// --lr-scale.

@@ -388,6 +388,9 @@ LogicalResult FusedMatmulOp::evaluate(ArrayRef<HostTensor> operands, const Symbo
     case Epilogue::bias:
       result = p + operands[2].data[index[1]];
       break;
+    case Epilogue::add:
+      result = p + at(operands[2], index);
+      break;
     case Epilogue::gelu_aux_bias:
       p += operands[2].data[index[1]];
       [[fallthrough]];

@@ -129,8 +129,9 @@ def Train_FusedMatmulOp : Train_Op<"fused_matmul", [
     | `gelu_aux_bias` | bias [n]          | gelu(p + bias)  | p + bias         |
     | `dgelu`         | aux [m, n]        | p * gelu'(aux)  |                  |
     | `dgelu_bgrad`   | aux [m, n]        | p * gelu'(aux)  | its sum over m   |
+    | `add`           | addend [m, n]     | p + addend      |                  |
 
-    Made by `fuse-epilogues`, which comes after autodiff: it has no gradient.
+    Made by `fuse-epilogues` and `accumulate-products`, which come after autodiff: it has no gradient.
   }];
   let arguments = (ins Train_EpilogueAttr:$epilogue, Train_FloatTensor:$lhs, Train_FloatTensor:$rhs,
                        Optional<Train_FloatTensor>:$operand, UnitAttr:$transposeLhs, UnitAttr:$transposeRhs);
@@ -287,6 +288,20 @@ def Train_InTrainingOp : Train_CompositeOp<"in_training", [SameOperandsAndResult
   let arguments = (ins Train_FloatTensor:$training, Train_FloatTensor:$evaluation);
   let results = (outs Train_FloatTensor:$result);
   let assemblyFormat = "$training `else` $evaluation attr-dict `:` type($result)";
+}
+
+def Train_WithGradientOp : Train_CompositeOp<"with_gradient", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface, ["isDifferentiable"]>]> {
+  let summary = "a scalar whose gradient for some values is at hand";
+  let description = [{
+    The result is `operand`; its derivative for `values[i]` is `gradients[i]`, of the same type. No gradient flows to the
+    operand itself, nor to the gradients.
+  }];
+  let arguments = (ins Train_FloatTensor:$operand, Variadic<Train_FloatTensor>:$values,
+                       Variadic<Train_FloatTensor>:$gradients);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$operand `of` $values `are` $gradients attr-dict `:` functional-type(operands, $result)";
+  let hasVerifier = 1;
 }
 
 // Optimizer updates: all operands have the parameter's shape except the scalars. Formulas are PyTorch's.

@@ -4,6 +4,7 @@
 #define TRAINC_PIPELINES_H
 
 #include "mlir/Pass/PassManager.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,33 @@ enum class Precision {
   PureBF16
 };
 
+/// `--lora`: low-rank branches, and nothing else is trained (docs/lora.md).
+struct LoraOptions {
+  int64_t rank = 8;
+  double alpha = 8, dropout = 0;
+  /// ECMAScript; "": all projections but heads.
+  std::string targets;
+  /// NUMBER=EXPRESSION for the modules that match.
+  std::vector<std::string> rankPattern, alphaPattern;
+  bool rslora = false;
+  /// Parameters that are trained in full; "": none.
+  std::string save;
+  /// none, all or lora_only.
+  std::string bias = "none";
+};
+
+/// `--quantize`: how weights that are not trained are stored.
+struct QuantizeOptions {
+  /// nf4, fp4 or int8.
+  std::string format = "nf4";
+  int64_t block = 64;
+  bool doubled = false;
+  /// f32, bf16 or f16.
+  std::string scaleType = "f32";
+  /// ECMAScript expression of parameters that stay as they are; "": none.
+  std::string skip;
+};
+
 struct GraphOptions {
   Precision precision = Precision::Graph;
   /// The target has a fused kernel for attention in 16-bit types.
@@ -31,6 +59,8 @@ struct GraphOptions {
   bool hoistSlices = true;
   /// Rows without a label leave before the loss.
   bool labelSparsity = true;
+  /// The loss of a large vocabulary is computed, with its gradient, for some rows at a time.
+  bool chunkLoss = true;
   /// A variant of the step computes tokens only, where padding has no influence.
   bool eliminatePadding = true;
   /// Counted sizes are multiples of this.
@@ -46,6 +76,8 @@ struct GraphOptions {
   bool clip = false;
   /// fp32 bf16 int8; "": as the parameters.
   std::string optimizerState;
+  std::optional<LoraOptions> lora;
+  std::optional<QuantizeOptions> quantize;
 };
 
 struct ScheduleOptions {
@@ -57,6 +89,8 @@ struct ScheduleOptions {
   bool scheduleUpdates = true;
 };
 
+/// @forward with low-rank branches and quantized weights, where the options ask for them.
+void buildAdapterPipeline(mlir::OpPassManager &pm, const GraphOptions &options);
 /// `graph`: @forward -> @step, @micro, @update, @eval.
 void buildGraphPipeline(mlir::OpPassManager &pm, const GraphOptions &options);
 /// `schedule`: functions of kernels, library calls and views, in order.

@@ -442,6 +442,13 @@ ElementIndex KernelEmitter::mul(const ElementIndex &x, int64_t factor) {
   return {{}, 0, mulIndex(x.vector, toLanes(constantIndex(factor)))};
 }
 
+ElementIndex KernelEmitter::div(const ElementIndex &x, int64_t divisor) {
+  if (currentLanes == 1 || x.isUniform())
+    return {divIndex(x.base, constantIndex(divisor)), 0, {}};
+  Value lanes = asVector(x), factor = toLanes(constantIndex(divisor));
+  return {{}, 0, arith::DivUIOp::create(b, location, lanes, factor)};
+}
+
 Value KernelEmitter::lessThan(const ElementIndex &x, const ElementIndex &y) {
   bool uniform = currentLanes == 1 || (x.isUniform() && y.isUniform());
   Value left = uniform ? x.base : asVector(x), right = uniform ? y.base : asVector(y);

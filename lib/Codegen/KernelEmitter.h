@@ -92,6 +92,10 @@ public:
   train::ElementIndex add(const train::ElementIndex &a, const train::ElementIndex &b) override;
   train::ElementIndex sub(const train::ElementIndex &a, const train::ElementIndex &b) override;
   train::ElementIndex mul(const train::ElementIndex &a, int64_t factor) override;
+  train::ElementIndex div(const train::ElementIndex &a, int64_t divisor) override;
+  bool hasFactor(const train::ElementIndex &a, int64_t factor) override {
+    return !a.vector && isMultipleOf(a.base, factor);
+  }
   train::ElementIndex dimIndex(train::DimAttr d) override { return {dim(d), 0, {}}; }
   mlir::Value lessThan(const train::ElementIndex &a, const train::ElementIndex &b) override;
   train::ElementIndex checkedIndex(mlir::Operation *op, mlir::Value data,

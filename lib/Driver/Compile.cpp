@@ -16,6 +16,7 @@
 #include "lib/Driver/Remarks.h"
 #include "lib/Driver/Reproducer.h"
 #include "lib/Driver/SaveKernels.h"
+#include "lib/Driver/ScaleParameters.h"
 #include "lib/Driver/TextFile.h"
 #include "lib/Package/Identity.h"
 #include "lib/Package/Package.h"
@@ -27,7 +28,6 @@
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Verifier.h"
 #include "trainc/Driver.h"
-#include "trainc/Regex.h"
 #include "trainc/Registry.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -284,34 +284,23 @@ private:
       llvm::errs() << options.model << ": error: " << problem << "\n";
       return ExitInput;
     }
-    scaleParameters();
+    reportModel();
+    if (failed(addAdapters()))
+      return ExitInput;
+    scaleParameters(module->lookupSymbol<func::FuncOp>("forward"), options);
     reportParameters();
     return ExitSuccess;
   }
 
-  /// Sets the factors of --no-decay and --lr-scale on the parameters.
-  void scaleParameters() {
-    auto forward = module->lookupSymbol<func::FuncOp>("forward");
-    Regex noDecay;
-    noDecay.compile(options.noDecay);
-    std::vector<std::pair<Regex, double>> scales;
-    for (auto &[pattern, factor] : options.lrScale) {
-      scales.emplace_back(Regex(), factor);
-      scales.back().first.compile(pattern);
-    }
-    Builder builder(&context);
-    for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
-      auto name = forward.getArgAttrOfType<StringAttr>(i, kNameAttr);
-      if (!forward.getArgAttr(i, kTrainableAttr) || !name)
-        continue;
-      if (!options.noDecay.empty() && noDecay.search(name.getValue()))
-        forward.setArgAttr(i, kDecayScaleAttr, builder.getF64FloatAttr(0));
-      for (auto &[regex, factor] : scales)
-        if (regex.search(name.getValue())) {
-          forward.setArgAttr(i, kLrScaleAttr, builder.getF64FloatAttr(factor));
-          break;
-        }
-    }
+  /// --lora and --quantize
+  LogicalResult addAdapters() {
+    if (options.graph.lora && (legalized.ownGradients || legalized.ownUpdates))
+      return emitError(module->getLoc(),
+                       "--lora needs a model without gradients: this one's are those of its own "
+                       "parameters; export the forward pass and the loss");
+    PassManager pm(&context, ModuleOp::getOperationName());
+    buildAdapterPipeline(pm, options.graph);
+    return pm.run(*module);
   }
 
   /// The pass `offload`, for the largest sizes. Nothing after a message where one has no number.
@@ -648,14 +637,28 @@ private:
     return code ? code : written;
   }
 
-  void reportParameters() {
-    int64_t elements = 0;
-    for (const ParameterChoice &choice : legalized.trained)
-      elements += choice.elements;
+  void reportModel() {
     log.info() << options.model << ": " << legalized.nodes << " nodes -> " << legalized.ops
                << " ops; target " << (options.cuda ? "cuda " : "cpu ")
                << llvm::join(options.targets, " ") << "\n";
-    if (!options.legalize.inference) {
+  }
+
+  void reportParameters() {
+    if (auto lora = (*module)->getAttrOfType<DictionaryAttr>(kLoraAttr)) {
+      int64_t count = 0, elements = 0;
+      auto forward = module->lookupSymbol<func::FuncOp>("forward");
+      for (BlockArgument argument : forward.getArguments())
+        if (forward.getArgAttr(argument.getArgNumber(), kTrainableAttr)) {
+          ++count;
+          elements += getNumElements(argument.getType()).getConstant().value_or(0);
+        }
+      log.info() << "trains " << count << " parameters (" << elements << " elements), of "
+                 << lora.getAs<ArrayAttr>("modules").size() << " low-rank branches, to minimise '"
+                 << legalized.loss << "'\n";
+    } else if (!options.legalize.inference) {
+      int64_t elements = 0;
+      for (const ParameterChoice &choice : legalized.trained)
+        elements += choice.elements;
       if (legalized.ownUpdates)
         log.info() << "runs the model's own training algorithm; its loss is '" << legalized.loss
                    << "'\n";

@@ -2,6 +2,7 @@
 // The command line of trainc. The one file of the compiler with exceptions, which CLI11 needs.
 
 #include "dialects/Train/Optimizer.h"
+#include "lib/Driver/AdapterOptions.h"
 #include "lib/Driver/CudaDevice.h"
 #include "lib/Driver/MemoryBudget.h"
 #include "lib/Transforms/Recompute/Config.h"
@@ -189,6 +190,7 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   std::vector<std::string> dims;
   std::string level = "1", precision = "fp32";
   bool hoist = false, noHoist = false, labelSparsity = false, noLabelSparsity = false;
+  bool chunk = false, noChunk = false;
   bool padding = false, noPadding = false, updates = true, noUpdates = false;
   options.graph.optimizer.clear();
   options.lr = options.weightDecay = NAN;
@@ -265,6 +267,11 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
       app.add_flag("--eliminate-padding", padding,
                    "compute tokens only, in batches where padding has no influence (default)");
   app.add_flag("--no-eliminate-padding", noPadding, "")->excludes(paddingOption);
+  CLI::Option *chunkOption =
+      app.add_flag("--chunk-loss", chunk,
+                   "compute the loss of a large vocabulary, with its gradient, for some rows at a "
+                   "time, where the projection to it is not trained (default)");
+  app.add_flag("--no-chunk-loss", noChunk, "")->excludes(chunkOption);
   CLI::Option *updatesOption =
       app.add_flag("--schedule-updates", updates,
                    "update a parameter as soon as its gradient is there, and free that (default)");
@@ -288,6 +295,16 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
         MemoryBudget budget;
         return parseMemoryBudget(text, budget);
       });
+  std::string lora, quantize;
+  CLI::Option *loraOption = app.add_option(
+      "--lora", lora,
+      "r=N,alpha=F[,dropout=F][,targets=REGEX|all-linear][,rslora][,save=REGEX][,bias=none|all|"
+      "lora_only][,r[REGEX]=N][,alpha[REGEX]=F]: train low-rank branches beside the weights that "
+      "match, and nothing else");
+  CLI::Option *quantizeOption = app.add_option(
+      "--quantize", quantize,
+      "nf4|fp4|int8[:double][:block=N][:absmax=f32|bf16|f16][:skip=REGEX]: store weights that are "
+      "not trained in 4 or 8 bits");
   app.add_option("--density", options.density,
                  "share of tokens that are not padding, and of rows that have a label, for which "
                  "--report, --memory-budget and --offload have their numbers (default 1: all)")
@@ -338,8 +355,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   app.add_flag("--embed-weights", options.embedWeights, "copy all weights into the package");
   // Options of the interface that this version lacks: refused by name, and not in the help.
   std::string refused;
-  for (const char *name : {"--fetch", "--attention-dropout", "--lora", "--quantize", "--fuse-lora",
-                           "--no-fuse-lora", "--tune", "--tuning-file", "--cache-dir"}) {
+  for (const char *name : {"--fetch", "--attention-dropout", "--fuse-lora", "--no-fuse-lora",
+                           "--tune", "--tuning-file", "--cache-dir"}) {
     auto note = [&refused, name](const std::vector<std::string> &) {
       refused = name;
       return true;
@@ -347,10 +364,10 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
     app.add_option(name, CLI::callback_t(note))->group("")->expected(0, 1);
   }
   // --inference has no loss and no optimizer.
-  for (const char *name :
-       {"--loss", "--optimizer", "--lr", "--betas", "--eps", "--weight-decay", "--momentum",
-        "--nesterov", "--optimizer-state", "--clip-norm", "--no-decay", "--lr-scale",
-        "--accumulate", "--trainable", "--freeze", "--recompute", "--memory-budget", "--offload"})
+  for (const char *name : {"--loss", "--optimizer", "--lr", "--betas", "--eps", "--weight-decay",
+                           "--momentum", "--nesterov", "--optimizer-state", "--clip-norm",
+                           "--no-decay", "--lr-scale", "--accumulate", "--trainable", "--freeze",
+                           "--recompute", "--memory-budget", "--offload", "--lora"})
     app.get_option("--inference")->excludes(app.get_option(name));
   try {
     app.parse(argc, argv);
@@ -391,6 +408,14 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
                                                     offloadLimit + "'");
       options.offload.limit = *bytes;
     }
+    if (*loraOption)
+      if (std::string problem = parseLoraOptions(lora, options.graph.lora.emplace());
+          !problem.empty())
+        throw CLI::ValidationError("--lora", problem);
+    if (*quantizeOption)
+      if (std::string problem = parseQuantizeOptions(quantize, options.graph.quantize.emplace());
+          !problem.empty())
+        throw CLI::ValidationError("--quantize", problem);
     options.graph.precision = parsePrecision(precision, options.cuda);
     if (!betas.empty())
       options.graph.betas = parseNumbers("--betas", betas, 2);
@@ -436,6 +461,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   options.graph.hoistSlices = hoist || (!noHoist && level != "0");
   options.graph.eliminatePadding = padding || (!noPadding && level != "0");
   options.graph.labelSparsity = labelSparsity || (!noLabelSparsity && level != "0");
+  options.graph.chunkLoss =
+      (chunk || (!noChunk && level != "0")) && options.graph.precision != Precision::FP16;
   options.graph.fusedAttention = options.cuda;
   options.schedule.scheduleUpdates = updates && !noUpdates;
   options.schedule.cuda = options.cuda;

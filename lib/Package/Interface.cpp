@@ -52,6 +52,16 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
         tensor.trainable |= function.getArgAttr(i, kTrainableAttr) != nullptr;
         if (auto weight = function.getArgAttrOfType<WeightAttr>(i, kWeightAttr))
           tensor.weight = weight;
+        if (auto init = function.getArgAttrOfType<DictionaryAttr>(i, kInitAttr))
+          tensor.init = init;
+        if (auto quantized = function.getArgAttrOfType<DictionaryAttr>(i, kQuantizedAttr)) {
+          tensor.quantized = quantized;
+          tensor.isUnsigned = quantized.getAs<StringAttr>("format").getValue() != "int8";
+        }
+        if (auto owner = function.getArgAttrOfType<StringAttr>(i, kPartOfAttr)) {
+          tensor.partOf = owner.getValue().str();
+          tensor.isUnsigned = tensor.type.getElementType().isInteger(8);
+        }
       } else if (role == "state") {
         entry(interface.state, name.getValue(), type);
       } else if (role == "hyper") {

@@ -27,6 +27,13 @@ struct InterfaceTensor {
   bool updated = false;
   /// Parameters: where the initial value is.
   train::WeightAttr weight;
+  /// Parameters: how they begin without one; null: not said.
+  mlir::DictionaryAttr init;
+  /// Parameters that hold codes of a weight: of which. Others that belong to them: to whose.
+  mlir::DictionaryAttr quantized;
+  std::string partOf;
+  /// Integers are bytes without a sign.
+  bool isUnsigned = false;
   /// Inputs: functions that read it.
   bool usedInTrain = false, usedInEval = false;
   /// Inputs: tokens and labels.

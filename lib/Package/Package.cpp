@@ -177,9 +177,10 @@ private:
     return result;
   }
   static json::Object tensor(const InterfaceTensor &tensor) {
-    return json::Object{{"name", tensor.name},
-                        {"dtype", getDTypeName(tensor.type.getElementType())},
-                        {"shape", shape(tensor.type)}};
+    return json::Object{
+        {"name", tensor.name},
+        {"dtype", tensor.isUnsigned ? "u8" : getDTypeName(tensor.type.getElementType())},
+        {"shape", shape(tensor.type)}};
   }
 
   json::Array symbols() {
@@ -202,6 +203,31 @@ private:
     return result;
   }
 
+  /// Dictionaries, lists, names, numbers and element types.
+  static json::Value toJSON(Attribute attribute) {
+    if (auto dictionary = dyn_cast<DictionaryAttr>(attribute)) {
+      json::Object object;
+      for (NamedAttribute entry : dictionary)
+        object[entry.getName().getValue()] = toJSON(entry.getValue());
+      return object;
+    }
+    if (auto list = dyn_cast<ArrayAttr>(attribute)) {
+      json::Array array;
+      for (Attribute entry : list)
+        array.push_back(toJSON(entry));
+      return array;
+    }
+    if (auto text = dyn_cast<StringAttr>(attribute))
+      return text.getValue();
+    if (auto flag = dyn_cast<BoolAttr>(attribute))
+      return flag.getValue();
+    if (auto integer = dyn_cast<IntegerAttr>(attribute))
+      return integer.getInt();
+    if (auto number = dyn_cast<FloatAttr>(attribute))
+      return number.getValueAsDouble();
+    return getDTypeName(cast<TypeAttr>(attribute).getValue());
+  }
+
   json::Array parameters() {
     json::Array result;
     for (const InterfaceTensor &parameter : interface.parameters) {
@@ -209,6 +235,12 @@ private:
       object["trainable"] = parameter.trainable;
       if (parameter.updated)
         object["updated"] = true;
+      if (parameter.init)
+        object["init"] = toJSON(parameter.init);
+      if (parameter.quantized)
+        object["quantized"] = toJSON(parameter.quantized);
+      if (!parameter.partOf.empty())
+        object["part_of"] = parameter.partOf;
       addWeights(object, parameter);
       result.push_back(std::move(object));
     }
@@ -338,6 +370,8 @@ private:
                           {"checksums", std::move(checksums)}};
     if (!contents.identity.empty())
       manifest["identity"] = contents.identity;
+    if (Attribute lora = module->getAttr(kLoraAttr))
+      manifest["lora"] = toJSON(lora);
     std::string text;
     llvm::raw_string_ostream stream(text);
     stream << llvm::formatv("{0:2}", json::Value(std::move(manifest))) << "\n";

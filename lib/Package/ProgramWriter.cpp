@@ -80,9 +80,10 @@ public:
     auto tensors = [&](const std::vector<InterfaceTensor> &table) {
       std::vector<Offset<fb::Tensor>> entries;
       for (const InterfaceTensor &tensor : table)
-        entries.push_back(fb::CreateTensor(out, out.CreateString(tensor.name),
-                                           *dtypeOf(tensor.type.getElementType()),
-                                           out.CreateVector(expressions(getDims(tensor.type)))));
+        entries.push_back(fb::CreateTensor(
+            out, out.CreateString(tensor.name),
+            tensor.isUnsigned ? fb::DType::u8 : *dtypeOf(tensor.type.getElementType()),
+            out.CreateVector(expressions(getDims(tensor.type)))));
       return out.CreateVector(entries);
     };
     for (auto *table : {&interface.parameters, &interface.state, &interface.inputs,
@@ -438,7 +439,8 @@ private:
       aux = ref(gemm.getAux(), constant(0));
     return fb::CreateGemm(out, *dtypeOf(gemm.getElementType()), &a, &b, &c, sizes[0], sizes[1],
                           sizes[2], as[n], as[n + 1], bs[n], bs[n + 1], cs[n], cs[n + 1],
-                          batchVector, aBatch, bBatch, cBatch, 1.0f, 0.0f, gemm.getTf32(), epilogue,
+                          batchVector, aBatch, bBatch, cBatch, 1.0f,
+                          gemm.getAccumulate() ? 1.0f : 0.0f, gemm.getTf32(), epilogue,
                           gemm.getBias() ? &bias : nullptr, gemm.getAux() ? &aux : nullptr);
   }
 

@@ -3,8 +3,10 @@
 
 #include "trainc/Pipelines.h"
 #include "lib/AutoDiff/AutoDiff.h"
+#include "lib/Transforms/AccumulateProducts/AccumulateProducts.h"
 #include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
+#include "lib/Transforms/ChunkLoss/ChunkLoss.h"
 #include "lib/Transforms/Decompose/Decompose.h"
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 #include "lib/Transforms/ExploitLabelSparsity/ExploitLabelSparsity.h"
@@ -14,9 +16,12 @@
 #include "lib/Transforms/FormSteps/FormSteps.h"
 #include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
+#include "lib/Transforms/InsertLora/InsertLora.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
+#include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
+#include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -58,6 +63,8 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
     addCleanup(pm);
   }
   addPrecision(pm, options);
+  if (!options.inference && options.chunkLoss)
+    pm.addPass(createChunkLossPass());
   if (!options.inference)
     pm.addPass(createAutoDiffPass());
   if (!options.inference && !options.ownUpdates) {
@@ -77,6 +84,33 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
   form.micro = !options.ownUpdates;
   pm.addPass(createFormStepsPass(form));
   addCleanup(pm);
+  if (options.quantize)
+    pm.addNestedPass<func::FuncOp>(createRematerializeWeightsPass());
+}
+
+void trainc::buildAdapterPipeline(OpPassManager &pm, const GraphOptions &options) {
+  if (const std::optional<LoraOptions> &lora = options.lora) {
+    InsertLoraPassOptions insert;
+    insert.rank = lora->rank;
+    insert.alpha = lora->alpha;
+    insert.dropout = lora->dropout;
+    insert.targets = lora->targets;
+    insert.rankPattern.assign(lora->rankPattern.begin(), lora->rankPattern.end());
+    insert.alphaPattern.assign(lora->alphaPattern.begin(), lora->alphaPattern.end());
+    insert.rslora = lora->rslora;
+    insert.save = lora->save;
+    insert.bias = lora->bias;
+    pm.addPass(createInsertLoraPass(insert));
+  }
+  if (const std::optional<QuantizeOptions> &quantize = options.quantize) {
+    QuantizeFrozenPassOptions frozen;
+    frozen.format = quantize->format;
+    frozen.block = quantize->block;
+    frozen.doubled = quantize->doubled;
+    frozen.scaleType = quantize->scaleType;
+    frozen.skip = quantize->skip;
+    pm.addPass(createQuantizeFrozenPass(frozen));
+  }
 }
 
 void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) {
@@ -116,6 +150,10 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
   if (options.cuda && options.fuseEpilogues) {
     pm.addNestedPass<func::FuncOp>(createFuseEpiloguesPass());
+    addCleanup(pm);
+  }
+  if (options.fuseEpilogues) {
+    pm.addNestedPass<func::FuncOp>(createAccumulateProductsPass());
     addCleanup(pm);
   }
   FormKernelsPassOptions form;

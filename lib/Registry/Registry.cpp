@@ -7,8 +7,10 @@
 #include "dialects/Plan/PlanDialect.h"
 #include "dialects/Train/TrainDialect.h"
 #include "lib/AutoDiff/AutoDiff.h"
+#include "lib/Transforms/AccumulateProducts/AccumulateProducts.h"
 #include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
+#include "lib/Transforms/ChunkLoss/ChunkLoss.h"
 #include "lib/Transforms/Decompose/Decompose.h"
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 #include "lib/Transforms/ExploitLabelSparsity/ExploitLabelSparsity.h"
@@ -18,11 +20,14 @@
 #include "lib/Transforms/FormSteps/FormSteps.h"
 #include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
+#include "lib/Transforms/InsertLora/InsertLora.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
 #include "lib/Transforms/Offload/Offload.h"
+#include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "lib/Transforms/Recompute/Recompute.h"
+#include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -52,11 +57,16 @@ void trainc::registerAllPasses() {
   registerStripDebugInfoPass();
   registerSymbolDCEPass();
 
+  registerAccumulateProductsPasses();
   registerAlignMatmulsPasses();
   registerWidenTypesPasses();
   registerAttachOptimizerPasses();
   registerAutoDiffPasses();
+  registerChunkLossPasses();
   registerDecomposePasses();
+  registerInsertLoraPasses();
+  registerQuantizeFrozenPasses();
+  registerRematerializeWeightsPasses();
   registerEliminatePaddingPasses();
   registerExploitLabelSparsityPasses();
   registerFoldConstantsPasses();

@@ -30,7 +30,7 @@ AGNOSTIC = ("lib/Transforms", "lib/AutoDiff", "lib/Analysis", "lib/Codegen")
 #: Passes that raise a formula to one op, or that are about what libraries compute, know the ops; so
 #: do those that follow places of a batch through ops that move elements.
 RAISING = re.compile(
-    r"^lib/Transforms/(Raise\w+|AlignMatmuls|FuseEpilogues|WidenTypes|EliminatePadding|ExploitLabelSparsity)/"
+    r"^lib/Transforms/(Raise\w+|AccumulateProducts|AlignMatmuls|FuseEpilogues|WidenTypes|EliminatePadding|ExploitLabelSparsity)/"
     r"|^lib/Transforms/Support/(PackedRows|PartSelections|ZeroRows)"
 )
 STRUCTURE = {"SymbolOp", "FusionOp", "YieldOp", "FuncOp", "ReturnOp"}

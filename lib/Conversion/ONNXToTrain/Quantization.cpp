@@ -4,6 +4,7 @@
 // trained.
 
 #include "Compose.h"
+#include "dialects/Train/QuantizationTables.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;
@@ -53,27 +54,6 @@ static LogicalResult fakeQuantGrad(NodeContext &c) {
 
 //===- Weights of 4 bits --------------------------------------------------===//
 
-/// What the 16 codes stand for: FP4 and NF4 of bitsandbytes (Dettmers et al., QLoRA, 2023).
-static constexpr float fp4[16] = {
-    0.0f,  5.208333333e-03f,  0.66666667f,  1.0f,  0.33333333f,  0.5f,  0.16666667f,  0.25f,
-    -0.0f, -5.208333333e-03f, -0.66666667f, -1.0f, -0.33333333f, -0.5f, -0.16666667f, -0.25f};
-static constexpr float nf4[16] = {-1.0f,
-                                  -0.6961928009986877f,
-                                  -0.5250730514526367f,
-                                  -0.39491748809814453f,
-                                  -0.28444138169288635f,
-                                  -0.18477343022823334f,
-                                  -0.09105003625154495f,
-                                  0.0f,
-                                  0.07958029955625534f,
-                                  0.16093020141124725f,
-                                  0.24611230194568634f,
-                                  0.33791524171829224f,
-                                  0.44070982933044434f,
-                                  0.5626170039176941f,
-                                  0.7229568362236023f,
-                                  1.0f};
-
 /// MatMulBnb4: A times the transpose of a weight [N, K], or with transB = 0 times the weight
 /// itself, whose codes lie two a byte, the first in the high half, with one factor for each block
 /// of them.
@@ -102,7 +82,7 @@ static LogicalResult matmulBnb4(NodeContext &c) {
   Value codes = tb.concat({tb.reshape(high, pair), tb.reshape(low, pair)}, 1);
   codes = tb.sliceAxis(tb.reshape(codes, {c.dim(2 * bytes)}), 0, c.dim(0), c.dim(count));
   auto table = DenseElementsAttr::get(RankedTensorType::get({16}, real),
-                                      ArrayRef<float>(kind == 0 ? fp4 : nf4));
+                                      ArrayRef<float>(kind == 0 ? train::kFp4Table : train::kNf4Table));
   Value values = tb.gather(tb.constant(table), tb.cast(codes, tb.b().getI64Type()), 0);
   Value scales = tb.broadcast(c.tensor(2), {c.dim(blocks), c.dim(block)}, {0});
   scales = tb.sliceAxis(tb.reshape(scales, {c.dim(blocks * block)}), 0, c.dim(0), c.dim(count));

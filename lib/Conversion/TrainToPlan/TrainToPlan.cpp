@@ -264,6 +264,20 @@ private:
     return {};
   }
 
+  /// Whether `op` is the last to read an operand and may write over it.
+  bool isFree(Value operand, Operation *op) {
+    Value buffer = places[operand].buffer;
+    Operation *def = operand.getDefiningOp();
+    auto declared = buffer.getDefiningOp<plan::BufferOp>();
+    // A view's buffer has other readers; a new value waits in its own for the end of the function.
+    return def && !isa<StridedViewOpInterface>(def) && declared &&
+           declared.getSpace() == plan::Space::arena && lastReader(operand) == op &&
+           llvm::count_if(op->getOperands(),
+                          [&](Value other) { return places.lookup(other).buffer == buffer; }) ==
+               1 &&
+           llvm::none_of(updates, [&](auto &update) { return update.first == operand; });
+  }
+
   /// The buffer of an input that nothing reads any more, where the kernel may write this result
   /// over it. Not if it reduces: what a step holds is the most with elementwise kernels, which read
   /// each element where they write one.
@@ -275,15 +289,7 @@ private:
       return {};
     for (auto [from, result] : kernel.inPlace) {
       Value input = fusion.getInputs()[from], buffer = places[input].buffer;
-      Operation *def = input.getDefiningOp();
-      auto declared = buffer.getDefiningOp<plan::BufferOp>();
-      // A view's buffer has other readers; a new value waits in its own for the end of the
-      // function.
-      if (result != index || !def || isa<StridedViewOpInterface>(def) || !declared ||
-          declared.getSpace() != plan::Space::arena || lastReader(input) != fusion ||
-          llvm::count_if(fusion.getInputs(),
-                         [&](Value other) { return places[other].buffer == buffer; }) > 1 ||
-          llvm::any_of(updates, [&](auto &update) { return update.first == input; }) ||
+      if (result != index || !isFree(input, fusion) ||
           llvm::any_of(fusion.getResults(),
                        [&](Value other) { return places.lookup(other).buffer == buffer; }))
         continue;
@@ -392,10 +398,24 @@ private:
     return success();
   }
 
+  /// What is added to lies where the sum will: in its own buffer, if nothing else needs that.
+  Place placeSum(FusedMatmulOp op) {
+    Value addend = op.getOperand(), sum = op.getResult();
+    Place place = {places[addend].buffer, places[addend].layout};
+    if (wanted.contains(sum) || !isFree(addend, op)) {
+      place = {newBuffer(sum), contiguousLayout(sum.getType())};
+      plan::CopyOp::create(builder, op.getLoc(), places[addend].buffer, place.buffer,
+                           plan::getBytes(sum.getType()));
+    }
+    return places[sum] = place;
+  }
+
   LogicalResult convertGemm(Operation *op) {
     AxisMap map = cast<AxisMapOpInterface>(op).getAxisMap();
     Value a = op->getOperand(0), b = op->getOperand(1), c = op->getResult(0);
-    const auto [buffer, layout] = placeResult(c);
+    auto fused = dyn_cast<FusedMatmulOp>(op);
+    const bool accumulates = fused && fused.getEpilogue() == Epilogue::add;
+    const auto [buffer, layout] = accumulates ? placeSum(fused) : placeResult(c);
     auto strideOf = [&](Value value, ArrayRef<int> axes, int loop) {
       DimAttr stride = DimAttr::constant(op->getContext(), 0);
       for (auto [axis, l] : llvm::enumerate(axes))
@@ -439,7 +459,7 @@ private:
     auto dims = [&](ArrayRef<DimAttr> list) { return DimsAttr::get(context, list); };
     Value bias, aux;
     EpilogueAttr epilogue;
-    if (auto fused = dyn_cast<FusedMatmulOp>(op)) {
+    if (fused && !accumulates) {
       epilogue = fused.getEpilogueAttr();
       if (fused.getExtra())
         placeResult(fused.getExtra());
@@ -447,11 +467,11 @@ private:
         if (value)
           (getRank(value) == 1 ? bias : aux) = places[value].buffer;
     }
-    plan::GemmOp::create(builder, op->getLoc(), places[a].buffer, places[b].buffer, buffer, bias,
-                         aux, dims(batch), dims(sizes), dims(aStrides), dims(bStrides),
-                         dims(cStrides),
-                         dims({places[a].layout.offset, places[b].layout.offset, layout.offset}),
-                         getElementType(c), tf32 && getElementType(c).isF32(), epilogue);
+    plan::GemmOp::create(
+        builder, op->getLoc(), places[a].buffer, places[b].buffer, buffer, bias, aux, dims(batch),
+        dims(sizes), dims(aStrides), dims(bStrides), dims(cStrides),
+        dims({places[a].layout.offset, places[b].layout.offset, layout.offset}), getElementType(c),
+        tf32 && getElementType(c).isF32(), accumulates, epilogue);
     return success();
   }
 

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Parsing of --lora and --quantize.
+
+#include "lib/Driver/AdapterOptions.h"
+
+#include "trainc/Regex.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using namespace trainc;
+using llvm::StringRef;
+
+namespace {
+
+constexpr llvm::StringLiteral kLoraKeys[] = {"r",      "alpha", "dropout", "targets",
+                                             "rslora", "save",  "bias"};
+
+/// Whether a setting begins here: a key, then what may follow one.
+bool beginsSetting(StringRef text) {
+  return llvm::any_of(kLoraKeys, [&](StringRef key) {
+    StringRef rest = text;
+    return rest.consume_front(key) && (rest.empty() || StringRef("=[,").contains(rest.front()));
+  });
+}
+
+/// At the commas in front of settings.
+llvm::SmallVector<StringRef> splitSettings(StringRef text) {
+  llvm::SmallVector<StringRef> settings;
+  size_t begin = 0;
+  for (size_t i = 0; i < text.size(); ++i)
+    if (text[i] == ',' && beginsSetting(text.substr(i + 1))) {
+      settings.push_back(text.slice(begin, i));
+      begin = i + 1;
+    }
+  settings.push_back(text.substr(begin));
+  return settings;
+}
+
+std::string checkExpression(StringRef expression) {
+  std::string problem = Regex().compile(expression);
+  return problem.empty() ? "" : "'" + expression.str() + "': " + problem;
+}
+
+std::string parseLoraSetting(StringRef setting, LoraOptions &options) {
+  const std::string expected =
+      "expected r=N, alpha=F, dropout=F, targets=REGEX, r[REGEX]=N, alpha[REGEX]=F, rslora, "
+      "save=REGEX or bias=none|all|lora_only, got '" +
+      setting.str() + "'";
+  if (setting == "rslora") {
+    options.rslora = true;
+    return {};
+  }
+  size_t bracket = setting.find('['), equal = setting.find('=');
+  if (bracket < equal) {
+    size_t end = setting.rfind("]=");
+    StringRef key = setting.take_front(bracket);
+    double number;
+    if (end == StringRef::npos || setting.substr(end + 2).getAsDouble(number) ||
+        (key != "r" && key != "alpha"))
+      return expected;
+    StringRef expression = setting.slice(bracket + 1, end);
+    (key == "r" ? options.rankPattern : options.alphaPattern)
+        .push_back((setting.substr(end + 2) + "=" + expression).str());
+    return checkExpression(expression);
+  }
+  auto [key, value] = setting.split('=');
+  if (equal == StringRef::npos || value.empty())
+    return expected;
+  if (key == "targets") {
+    options.targets = value == "all-linear" ? "" : value.str();
+    return checkExpression(options.targets);
+  }
+  if (key == "save") {
+    options.save = value.str();
+    return checkExpression(value);
+  }
+  if (key == "bias") {
+    options.bias = value.str();
+    return value == "none" || value == "all" || value == "lora_only" ? "" : expected;
+  }
+  if (key == "r")
+    return value.getAsInteger(10, options.rank) || options.rank < 1
+               ? "r must be a whole number above 0, not '" + value.str() + "'"
+               : "";
+  double number;
+  if (value.getAsDouble(number) || (key != "alpha" && key != "dropout"))
+    return expected;
+  if (key == "dropout" && !(number >= 0 && number < 1))
+    return "dropout must be in [0, 1), not " + value.str();
+  (key == "alpha" ? options.alpha : options.dropout) = number;
+  return {};
+}
+} // namespace
+
+std::string trainc::parseLoraOptions(const std::string &text, LoraOptions &options) {
+  for (StringRef setting : splitSettings(text))
+    if (std::string problem = parseLoraSetting(setting, options); !problem.empty())
+      return problem;
+  return {};
+}
+
+std::string trainc::parseQuantizeOptions(const std::string &text, QuantizeOptions &options) {
+  auto [format, rest] = StringRef(text).split(':');
+  options.format = format.str();
+  if (format != "nf4" && format != "fp4" && format != "int8")
+    return "expected nf4, fp4 or int8, got '" + format.str() + "'";
+  while (!rest.empty()) {
+    if (rest.consume_front("skip=")) {
+      options.skip = rest.str();
+      return checkExpression(rest);
+    }
+    StringRef setting;
+    std::tie(setting, rest) = rest.split(':');
+    if (format == "int8")
+      return "int8 has a scale for each row: it takes skip=REGEX only, not '" + setting.str() + "'";
+    if (setting == "double") {
+      options.doubled = true;
+    } else if (setting.consume_front("block=")) {
+      if (setting.getAsInteger(10, options.block) || options.block < 16 || options.block > 4096 ||
+          (options.block & (options.block - 1)))
+        return "a block must be a power of two from 16 to 4096, not '" + setting.str() + "'";
+    } else if (setting.consume_front("absmax=")) {
+      options.scaleType = setting.str();
+      if (setting != "f32" && setting != "bf16" && setting != "f16")
+        return "absmax must be f32, bf16 or f16, not '" + setting.str() + "'";
+    } else {
+      return "expected double, block=N, absmax=f32|bf16|f16 or skip=REGEX, got '" + setting.str() +
+             "'";
+    }
+  }
+  if (options.doubled && options.scaleType != "f32")
+    return "double stores scales in 8 bits: it does not go with absmax=" + options.scaleType;
+  return {};
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `accumulate-products`: every sum, in program order, so that a sum of sums finds what its
+// parts have become.
+
+#include "lib/Transforms/AccumulateProducts/AccumulateProducts.h"
+
+#include "dialects/Train/TrainBuilder.h"
+#include "mlir/IR/Remarks.h"
+#include "trainc/DeadOps.h"
+#include "trainc/Location.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_ACCUMULATEPRODUCTSPASS
+#include "lib/Transforms/AccumulateProducts/AccumulateProducts.h.inc"
+} // namespace trainc
+
+/// The product of two matrices, or of such with what it is added to, that a sum's operand is, and
+/// nothing but the sum reads; else null.
+static Operation *productOf(Value value) {
+  while (value.hasOneUse()) {
+    Operation *def = value.getDefiningOp();
+    if (!def)
+      return nullptr;
+    if (isa<MatmulOp>(def))
+      return getRank(value) == 2 ? def : nullptr;
+    if (auto fused = dyn_cast<FusedMatmulOp>(def))
+      return fused.getEpilogue() == Epilogue::add ? def : nullptr;
+    auto cast = dyn_cast<CastOp>(def);
+    auto reshape = dyn_cast<ReshapeOp>(def);
+    auto bits = [](Value v) { return getElementTypeOrSelf(v.getType()).getIntOrFloatBitWidth(); };
+    const bool widens = cast && isa<FloatType>(getElementTypeOrSelf(cast.getOperand().getType())) &&
+                        bits(cast.getOperand()) < bits(cast.getResult());
+    const bool keepsColumns = reshape && getRank(reshape.getOperand()) > 0 && getRank(value) > 0 &&
+                              getDims(reshape.getOperand()).back() == getDims(value).back();
+    if (!widens && !keepsColumns)
+      return nullptr;
+    value = def->getOperand(0);
+  }
+  return nullptr;
+}
+
+static void accumulate(AddOp sum) {
+  Operation *first = productOf(sum.getLhs()), *second = productOf(sum.getRhs());
+  if (!first || !second || first == second ||
+      first->getResult(0).getType() != second->getResult(0).getType())
+    return;
+  if (isa<FusedMatmulOp>(second) || (isa<MatmulOp>(first) && second->isBeforeInBlock(first)))
+    std::swap(first, second);
+  auto product = dyn_cast<MatmulOp>(second);
+  if (!product)
+    return;
+  OpBuilder builder(sum);
+  Location loc = FusedLoc::get(sum.getContext(), {product.getLoc(), sum.getLoc()});
+  auto fused = FusedMatmulOp::create(
+      builder, loc, product.getResult().getType(), Type(), Epilogue::add, product.getLhs(),
+      product.getRhs(), first->getResult(0), product.getTransposeLhs(), product.getTransposeRhs());
+  TrainBuilder tb(builder, loc);
+  Value result = tb.cast(tb.reshape(fused.getResult(), getDims(sum.getResult())),
+                         getElementTypeOrSelf(sum.getResult().getType()));
+  remark::passed(sum.getLoc(),
+                 remark::RemarkOpts::name("Accumulated").category("accumulate-products"))
+      << remark::add("{0} is added to {1} as it is stored", describeOp(product), describeOp(first));
+  sum.getResult().replaceAllUsesWith(result);
+  sum.erase();
+}
+
+namespace {
+struct AccumulateProductsPass : trainc::impl::AccumulateProductsPassBase<AccumulateProductsPass> {
+  using AccumulateProductsPassBase::AccumulateProductsPassBase;
+
+  void runOnOperation() override {
+    SmallVector<AddOp> sums;
+    getOperation()->walk([&](AddOp op) { sums.push_back(op); });
+    llvm::for_each(sums, accumulate);
+    eraseDeadOps(getOperation().getBody().front());
+  }
+};
+} // namespace

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `accumulate-products`.
+#ifndef TRAINC_TRANSFORMS_ACCUMULATEPRODUCTS_TD
+#define TRAINC_TRANSFORMS_ACCUMULATEPRODUCTS_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AccumulateProductsPass : Pass<"accumulate-products", "::mlir::func::FuncOp"> {
+  let summary = "a matrix product is added to another one while it is stored";
+  let description = [{
+    Libraries compute c + a b as they compute a b: the sum of two products, as that of a weight and of its low-rank branch,
+    or of the gradients that several projections send to their input, needs no kernel and no second result. Of a sum of
+    two matrix products that nothing else reads, casts to wider types and reshapes of leading axes aside, one becomes the
+    addend of the other (`train.fused_matmul add`); a sum of more is such a chain. The addend is rounded to the products' type,
+    as it was, and the sum once more to it.
+
+    ```mlir
+    %0 = train.matmul %x, %w : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>
+    %1 = train.matmul %a, %b : tensor<4x2xbf16>, tensor<2x6xbf16> -> tensor<4x6xbf16>
+    %2 = train.add %0, %1 : tensor<4x6xbf16>
+    // becomes
+    %0 = train.matmul %x, %w : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>
+    %2 = train.fused_matmul add %a, %b with %0
+        : (tensor<4x2xbf16>, tensor<2x6xbf16>, tensor<4x6xbf16>) -> tensor<4x6xbf16>
+    ```
+
+    Run it after `fuse-epilogues`. Remarks, of category `accumulate-products`: `Accumulated`.
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+}
+
+#endif // TRAINC_TRANSFORMS_ACCUMULATEPRODUCTS_TD

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `quantize-frozen`: which parameters, then how a number is made of what is stored.
+
+#include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
+
+#include "dialects/Train/QuantizationTables.h"
+#include "dialects/Train/TrainBuilder.h"
+#include "lib/Transforms/Support/Projections.h"
+#include "lib/Transforms/Support/StepBuilder.h"
+#include "mlir/IR/Remarks.h"
+#include "trainc/Location.h"
+#include "trainc/Regex.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_QUANTIZEFROZENPASS
+#include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h.inc"
+} // namespace trainc
+
+namespace {
+
+/// Elements of the statistics that share one, as in bitsandbytes.
+constexpr int64_t kNestedBlock = 256;
+
+remark::RemarkOpts options(StringRef name) {
+  return remark::RemarkOpts::name(name).category("quantize-frozen").function("forward");
+}
+
+int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// The pass's options, and one run of it.
+class Quantizer {
+public:
+  explicit Quantizer(func::FuncOp forward) : forward(forward) {}
+
+  std::string format, scaleType, skip;
+  int64_t block;
+  bool doubled;
+
+  LogicalResult run() {
+    if (failed(check()))
+      return failure();
+    SmallVector<BlockArgument> chosen = choose();
+    if (chosen.empty())
+      return error("there is no weight to quantize: all that projections read are trained, "
+                   "skipped, heads, or read by other nodes too");
+    for (BlockArgument weight : chosen)
+      quantize(weight);
+    Block &block = forward.getBody().front();
+    forward.setFunctionType(
+        Builder(forward.getContext())
+            .getFunctionType(block.getArgumentTypes(), forward.getResultTypes()));
+    return success();
+  }
+
+private:
+  LogicalResult error(const Twine &message) {
+    return forward.emitError("quantize-frozen: " + message);
+  }
+  bool isInt8() const { return format == "int8"; }
+
+  LogicalResult check() {
+    if (format != "nf4" && format != "fp4" && format != "int8")
+      return error("the format must be nf4, fp4 or int8, not '" + format + "'");
+    if (block < 16 || block > 4096 || (block & (block - 1)))
+      return error("a block must be a power of two from 16 to 4096, not " + Twine(block));
+    if (scaleType != "f32" && scaleType != "bf16" && scaleType != "f16")
+      return error("scales must be f32, bf16 or f16, not '" + scaleType + "'");
+    if (isInt8() && (doubled || scaleType != "f32"))
+      return error("int8 has f32 scales of rows: neither double nor another type of them");
+    if (doubled && scaleType != "f32")
+      return error("with double scales are 8 bits: they have no other type");
+    if (std::string problem = skipped.compile(skip); !problem.empty())
+      return error("'" + skip + "': " + problem);
+    return success();
+  }
+
+  StringRef nameOf(BlockArgument argument) { return getArgName(forward, argument.getArgNumber()); }
+
+  SmallVector<BlockArgument> choose() {
+    llvm::SmallSetVector<BlockArgument, 32> weights;
+    llvm::SmallPtrSet<OpOperand *, 32> reads;
+    llvm::SmallPtrSet<Value, 32> heads;
+    for (const Projection &projection : findProjections(forward)) {
+      weights.insert(projection.weight);
+      reads.insert(projection.projected);
+      if (projection.isHead)
+        heads.insert(projection.weight);
+    }
+    SmallVector<BlockArgument> chosen;
+    for (BlockArgument weight : weights) {
+      StringRef reason;
+      if (forward.getArgAttr(weight.getArgNumber(), kTrainableAttr))
+        reason = "it is trained";
+      else if (heads.contains(weight))
+        reason = "it is a head: nothing is projected after it";
+      else if (!skip.empty() && skipped.search(nameOf(weight)))
+        reason = "skip matches its name";
+      else if (!onlyProjected(weight, reads))
+        reason = "not only projections read it";
+      if (reason.empty()) {
+        chosen.push_back(weight);
+        continue;
+      }
+      // A branch's own matrices are no news.
+      if (reason != "it is trained")
+        remark::missed(weight.getLoc(), options("NotQuantized"))
+            << remark::add("'{0}' stays as it is", nameOf(weight)) << remark::reason("{0}", reason);
+    }
+    return chosen;
+  }
+  /// Through what findProjections looks through: ops of this one operand.
+  static bool onlyProjected(Value value, const llvm::SmallPtrSetImpl<OpOperand *> &reads) {
+    return llvm::all_of(value.getUses(), [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      return reads.contains(&use) ||
+             (user->getNumOperands() == 1 && user->getNumResults() == 1 &&
+              !user->hasTrait<OpTrait::IsTerminator>() && onlyProjected(user->getResult(0), reads));
+    });
+  }
+
+  /// Another part of the weight's storage.
+  Value addPart(BlockArgument weight, StringRef suffix, ArrayRef<int64_t> shape, Type element,
+                SmallVectorImpl<NamedAttribute> &parts) {
+    Builder b(forward.getContext());
+    std::string name = (nameOf(weight) + "." + suffix).str();
+    NamedAttrList attributes;
+    attributes.set(kRoleAttr, b.getStringAttr("parameter"));
+    attributes.set(kNameAttr, b.getStringAttr(name));
+    attributes.set(kPartOfAttr, b.getStringAttr(nameOf(weight)));
+    parts.push_back(b.getNamedAttr(suffix == "SCB" ? "row_absmax" : suffix, b.getStringAttr(name)));
+    SmallVector<DimAttr> dims;
+    for (int64_t extent : shape)
+      dims.push_back(DimAttr::constant(forward.getContext(), extent));
+    unsigned number = forward.getNumArguments();
+    (void)forward.insertArgument(number, getTensorType(dims, element),
+                                 attributes.getDictionary(forward.getContext()), weight.getLoc());
+    return forward.getArgument(number);
+  }
+
+  void quantize(BlockArgument weight) {
+    Builder b(forward.getContext());
+    auto type = cast<RankedTensorType>(weight.getType());
+    SmallVector<DimAttr> dims = getDims(weight);
+    const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+    OpBuilder builder(forward.getContext());
+    builder.setInsertionPointToStart(&forward.getBody().front());
+    TrainBuilder tb(builder, weight.getLoc());
+    SmallVector<NamedAttribute> parts;
+    Value number = isInt8() ? fromRows(tb, weight, rows, columns, parts)
+                            : fromCodes(tb, weight, rows, columns, parts);
+    Value rounded = tb.cast(number, type.getElementType());
+    Operation *first = bytesOf[weight];
+    weight.replaceUsesWithIf(rounded, [&](OpOperand &use) { return use.getOwner() != first; });
+    forward.setArgAttr(
+        weight.getArgNumber(), kQuantizedAttr,
+        b.getDictionaryAttr(
+            {b.getNamedAttr("format", b.getStringAttr(format)),
+             b.getNamedAttr("block", b.getI64IntegerAttr(isInt8() ? columns : block)),
+             b.getNamedAttr("dtype", TypeAttr::get(type.getElementType())),
+             b.getNamedAttr("shape", b.getI64ArrayAttr({rows, columns})),
+             b.getNamedAttr("parts", b.getDictionaryAttr(parts))}));
+    remark::passed(weight.getLoc(), options("Quantized"))
+        << remark::add("'{0}' is stored as {1}{2}", nameOf(weight), format,
+                       doubled ? ", its scales in 8 bits" : "");
+  }
+
+  /// code * row's largest / 127.
+  Value fromRows(TrainBuilder &tb, BlockArgument weight, int64_t rows, int64_t columns,
+                 SmallVectorImpl<NamedAttribute> &parts) {
+    SmallVector<DimAttr> dims = getDims(weight);
+    Type real = tb.b().getF32Type();
+    Value largest = addPart(weight, "SCB", {rows}, real, parts);
+    weight.setType(getTensorType(dims, tb.b().getI8Type()));
+    Value codes = tb.cast(weight, real);
+    bytesOf[weight] = codes.getDefiningOp();
+    Value product = tb.mul(codes, tb.broadcast(largest, dims, {0}));
+    return tb.mul(product, tb.scalarLike(product, 7.874015718698502e-3));
+  }
+
+  /// table[code] * scale of the block.
+  Value fromCodes(TrainBuilder &tb, BlockArgument weight, int64_t rows, int64_t columns,
+                  SmallVectorImpl<NamedAttribute> &parts) {
+    SmallVector<DimAttr> dims = getDims(weight);
+    const int64_t count = rows * columns, blocks = ceilDivide(count, block);
+    Type real = tb.b().getF32Type(), byte = tb.b().getI8Type();
+    Value scales;
+    if (doubled) {
+      const int64_t groups = ceilDivide(blocks, kNestedBlock);
+      Value codes = addPart(weight, "absmax", {blocks}, byte, parts);
+      Value largest = addPart(weight, "nested_absmax", {groups}, real, parts);
+      Value offset = addPart(weight, "nested_offset", {}, real, parts);
+      // A negative index counts from the end: bytes are read without a sign.
+      Value entry = tb.gather(table(tb, dynamicMap()), tb.cast(codes, tb.b().getI64Type()), 0);
+      DimAttr size = tb.dimAttr(blocks);
+      Value each = tb.broadcast(largest, {tb.dimAttr(groups), tb.dimAttr(kNestedBlock)}, {0});
+      each = tb.sliceAxis(tb.reshape(each, {tb.dimAttr(groups * kNestedBlock)}), 0, tb.dimAttr(0),
+                          size);
+      Value sum = tb.mul(entry, each);
+      // Once a block, not once an element.
+      scales = tb.barrier(tb.add(sum, tb.splat(offset, sum)));
+    } else {
+      Type stored = scaleType == "bf16"  ? Type(tb.b().getBF16Type())
+                    : scaleType == "f16" ? Type(tb.b().getF16Type())
+                                         : real;
+      scales = tb.cast(addPart(weight, "absmax", {blocks}, stored, parts), real);
+    }
+    weight.setType(getTensorType({tb.dimAttr(ceilDivide(count, 2))}, byte));
+    Value number = tb.dequantize(weight, table(tb, format == "nf4" ? kNf4Table : kFp4Table), scales,
+                                 block, getTensorType(dims, real));
+    bytesOf[weight] = number.getDefiningOp();
+    return number;
+  }
+  static Value table(TrainBuilder &tb, ArrayRef<float> numbers) {
+    auto type = RankedTensorType::get({int64_t(numbers.size())}, tb.b().getF32Type());
+    return tb.constant(DenseElementsAttr::get(type, numbers));
+  }
+
+  func::FuncOp forward;
+  Regex skipped;
+  /// What reads the codes of a weight.
+  DenseMap<Value, Operation *> bytesOf;
+};
+
+struct QuantizeFrozenPass : trainc::impl::QuantizeFrozenPassBase<QuantizeFrozenPass> {
+  using QuantizeFrozenPassBase::QuantizeFrozenPassBase;
+
+  void runOnOperation() override {
+    auto forward = getOperation().lookupSymbol<func::FuncOp>("forward");
+    if (!forward) {
+      getOperation().emitError("quantize-frozen: expected the function @forward");
+      return signalPassFailure();
+    }
+    Quantizer quantizer(forward);
+    quantizer.format = format;
+    quantizer.scaleType = scaleType;
+    quantizer.skip = skip;
+    quantizer.block = block;
+    quantizer.doubled = doubled;
+    if (failed(quantizer.run()))
+      signalPassFailure();
+  }
+};
+} // namespace

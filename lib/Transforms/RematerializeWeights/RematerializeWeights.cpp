@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `rematerialize-weights`: one walk finds what is made of frozen parameters only, another
+// copies it in front of its readers.
+
+#include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
+
+#include "dialects/Train/TrainBuilder.h"
+#include "lib/Transforms/Support/StepBuilder.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Remarks.h"
+#include "trainc/Location.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_REMATERIALIZEWEIGHTSPASS
+#include "lib/Transforms/RematerializeWeights/RematerializeWeights.h.inc"
+} // namespace trainc
+
+namespace {
+
+/// Bytes of a tensor; 0 where its size is not known.
+int64_t bytesOf(Value value) {
+  std::optional<int64_t> elements = getNumElements(value.getType()).getConstant();
+  unsigned bits = getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth();
+  return elements ? *elements * std::max(8u, bits) / 8 : 0;
+}
+
+class RematerializeWeights {
+public:
+  explicit RematerializeWeights(func::FuncOp function)
+      : function(function), builder(function.getContext()) {}
+
+  void run() {
+    findFrozen();
+    SmallVector<Value> exits;
+    for (Operation &op : function.getBody().front())
+      if (made.contains(&op))
+        for (Value result : op.getResults())
+          if (bytesOf(result) > sourceBytes(&op))
+            exits.push_back(result);
+    for (Value value : exits)
+      copyFor(value);
+  }
+
+private:
+  /// Ops all of whose operands are frozen parameters, constants, or results of such ops.
+  void findFrozen() {
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      auto updates = function.getResultAttrOfType<StringAttr>(i, kUpdatesAttr);
+      if (updates && updates.getValue() == "parameter")
+        changedNames.insert(getResultName(function, i));
+    }
+    for (Operation &op : function.getBody().front().without_terminator())
+      if (isMemoryEffectFree(&op) &&
+          llvm::all_of(op.getOperands(), [&](Value operand) { return isFrozen(operand); }))
+        made.insert(&op);
+  }
+  bool isFrozen(Value value) {
+    if (Operation *def = value.getDefiningOp())
+      return made.contains(def);
+    unsigned number = cast<BlockArgument>(value).getArgNumber();
+    return getArgRole(function, number) == "parameter" &&
+           !function.getArgAttr(number, kTrainableAttr) &&
+           !changedNames.contains(getArgName(function, number));
+  }
+
+  /// Bytes of the parameters that an op's results are made of; the largest number where there are
+  /// none.
+  int64_t sourceBytes(Operation *op) {
+    llvm::SmallPtrSet<Value, 8> leaves;
+    collectLeaves(op, leaves);
+    int64_t bytes = 0;
+    for (Value leaf : leaves)
+      bytes += bytesOf(leaf);
+    return leaves.empty() ? std::numeric_limits<int64_t>::max() : bytes;
+  }
+  void collectLeaves(Operation *op, llvm::SmallPtrSetImpl<Value> &leaves) {
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp())
+        collectLeaves(def, leaves);
+      else
+        leaves.insert(operand);
+  }
+
+  void copyFor(Value value) {
+    SmallVector<Operation *> readers;
+    for (Operation *user : value.getUsers())
+      if (!made.contains(user) && !llvm::is_contained(readers, user))
+        readers.push_back(user);
+    if (readers.size() < 2)
+      return;
+    llvm::sort(readers, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    for (Operation *reader : ArrayRef(readers).drop_front()) {
+      builder.setInsertionPoint(reader);
+      IRMapping mapping;
+      Value copy = copyOf(value, mapping);
+      value.replaceUsesWithIf(copy, [&](OpOperand &use) { return use.getOwner() == reader; });
+    }
+    remark::passed(value.getLoc(), remark::RemarkOpts::name("Copied")
+                                       .category("rematerialize-weights")
+                                       .function(function.getName()))
+        << remark::add("{0} is made again for each of {1} readers",
+                       describeOp(value.getDefiningOp()), readers.size());
+  }
+  Value copyOf(Value value, IRMapping &mapping) {
+    if (Value copy = mapping.lookupOrNull(value))
+      return copy;
+    Operation *def = value.getDefiningOp();
+    if (!def) {
+      Value behind = value;
+      if (getRank(value) > 0)
+        behind = TrainBuilder(builder, value.getLoc()).barrier(value);
+      mapping.map(value, behind);
+      return behind;
+    }
+    // Constants stay: there is nothing to compute.
+    if (def->getNumOperands() == 0)
+      return value;
+    for (Value operand : def->getOperands())
+      copyOf(operand, mapping);
+    Operation *copy = builder.clone(*def, mapping);
+    return copy->getResult(cast<OpResult>(value).getResultNumber());
+  }
+
+  func::FuncOp function;
+  OpBuilder builder;
+  llvm::SmallPtrSet<Operation *, 32> made;
+  llvm::StringSet<> changedNames;
+};
+
+struct RematerializeWeightsPass
+    : trainc::impl::RematerializeWeightsPassBase<RematerializeWeightsPass> {
+  using RematerializeWeightsPassBase::RematerializeWeightsPassBase;
+  void runOnOperation() override { RematerializeWeights(getOperation()).run(); }
+};
+} // namespace

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `rematerialize-weights`.
+#ifndef TRAINC_TRANSFORMS_REMATERIALIZEWEIGHTS_TD
+#define TRAINC_TRANSFORMS_REMATERIALIZEWEIGHTS_TD
+
+include "mlir/Pass/PassBase.td"
+
+def RematerializeWeightsPass : Pass<"rematerialize-weights", "::mlir::func::FuncOp"> {
+  let summary = "what is made of stored weights, and is larger than they are, is made again for each use";
+  let description = [{
+    A weight of 4 bits is read as numbers of 16 or 32 bits by the forward and by the backward pass. Kept in between, the
+    numbers of all layers would be in memory at once; made for each reader, there are those of one at a time. So each
+    reader but the first of a value that depends on nothing but parameters that are not changed, and that has more
+    bytes than these, gets a copy of the ops that make it, behind a `train.barrier` so that nothing merges them again.
+
+    ```mlir
+    %w = train.dequantize %codes, %table, %scales block 64 : ... -> tensor<8x16xf32>
+    %y = train.matmul %x, %w transposed : ...
+    %dx = train.matmul %dy, %w : ...
+    // becomes
+    %w = train.dequantize %codes, %table, %scales block 64 : ... -> tensor<8x16xf32>
+    %y = train.matmul %x, %w transposed : ...
+    %again = train.barrier %codes : tensor<64xi8>
+    %w2 = train.dequantize %again, %table, %scales block 64 : ... -> tensor<8x16xf32>
+    %dx = train.matmul %dy, %w2 : ...
+    ```
+
+    Remarks, of category `rematerialize-weights`: `Copied`, with the number of readers.
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+}
+
+#endif // TRAINC_TRANSFORMS_REMATERIALIZEWEIGHTS_TD

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: not trainc-opt %s --insert-lora="targets=gate" 2>&1 | FileCheck %s --check-prefix=NAMES
+// RUN: not trainc-opt %s --insert-lora="rank=5" 2>&1 | FileCheck %s --check-prefix=RANK
+// RUN: not trainc-opt %s --insert-lora="rank=0" 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not trainc-opt %s --insert-lora="dropout=1" 2>&1 | FileCheck %s --check-prefix=DROPOUT
+// RUN: not trainc-opt %s --insert-lora="rank=2 targets=(" 2>&1 | FileCheck %s --check-prefix=REGEX
+// RUN: not trainc-opt %s --insert-lora="rank=2 bias=some" 2>&1 | FileCheck %s --check-prefix=BIAS
+// RUN: not trainc-opt %s --insert-lora="rank=2" --insert-lora="rank=2" 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not trainc-opt %s --insert-lora="rank=2 rank-pattern=q" 2>&1 | FileCheck %s --check-prefix=PATTERN
+
+// NAMES: error: insert-lora: no module's name matches 'gate'; there are 'layers.N.q'
+// RANK: error: insert-lora: rank 5 is above the size of 'layers.0.q', 4 x 8
+// ZERO: error: insert-lora: the rank must be at least 1, not 0
+// DROPOUT: error: insert-lora: dropout must be in [0, 1)
+// REGEX: error: insert-lora: '('
+// BIAS: error: insert-lora: bias must be none, all or lora_only, not 'some'
+// TWICE: error: insert-lora: the branches are there already
+// PATTERN: error: insert-lora: expected NUMBER=EXPRESSION, got 'q'
+func.func @forward(%q: tensor<4x8xf32> {train.role = "parameter", train.name = "layers.0.q.weight", train.trainable},
+    %p: tensor<4x4xf32> {train.role = "parameter", train.name = "layers.1.q.weight", train.trainable},
+    %x: tensor<6x8xf32> {train.role = "input", train.name = "x"}) -> (tensor<6x4xf32> {train.role = "output", train.name = "y"}) {
+  %0 = train.matmul %x, %q transposed : tensor<6x8xf32>, tensor<4x8xf32> -> tensor<6x4xf32>
+  %1 = train.matmul %0, %p transposed : tensor<6x4xf32>, tensor<4x4xf32> -> tensor<6x4xf32>
+  return %1 : tensor<6x4xf32>
+}
