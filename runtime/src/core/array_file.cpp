@@ -47,11 +47,19 @@ int64_t ArrayFile::find(std::string_view wanted) const {
   return -1;
 }
 
-Status ArrayFile::array(size_t index, ArrayView &array, bool *mapped) {
+Status ArrayFile::arrayInPlace(size_t index, ArrayView &array, bool *mapped) {
   if (auto *npz = std::get_if<NpzReader>(&reader))
     TRAINRT_TRY(npz->array(index, array));
   else
     array = std::get<SafetensorsReader>(reader).entries()[index].array;
+  auto *bytes = static_cast<const unsigned char *>(array.data);
+  if (mapped)
+    *mapped = bytes >= file->data() && bytes < file->data() + file->size();
+  return {};
+}
+
+Status ArrayFile::array(size_t index, ArrayView &array, bool *mapped) {
+  TRAINRT_TRY(arrayInPlace(index, array, mapped));
   if (reinterpret_cast<uintptr_t>(array.data) % sizeOf(array.dtype) != 0) {
     if (!aligned[index]) {
       size_t words = (size_t(array.bytes) + 7) / 8;
@@ -62,10 +70,9 @@ Status ArrayFile::array(size_t index, ArrayView &array, bool *mapped) {
       std::memcpy(aligned[index].get(), array.data, size_t(array.bytes));
     }
     array.data = aligned[index].get();
+    if (mapped)
+      *mapped = false;
   }
-  auto *bytes = static_cast<const unsigned char *>(array.data);
-  if (mapped)
-    *mapped = bytes >= file->data() && bytes < file->data() + file->size();
   return {};
 }
 

@@ -28,6 +28,8 @@ public:
   /// Aligned to its elements; lives as long as this object, or as long as `mapping()` where
   /// `mapped` says so.
   Status array(size_t index, ArrayView &array, bool *mapped = nullptr);
+  /// The same, but as it lies in the file, maybe less aligned.
+  Status arrayInPlace(size_t index, ArrayView &array, bool *mapped = nullptr);
   const std::shared_ptr<const MappedFile> &mapping() const { return file; }
 
 private:

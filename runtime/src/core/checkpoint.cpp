@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -165,11 +166,26 @@ Status readCandidate(const std::string &path, Candidate &candidate) {
   return {};
 }
 
-/// Whether `reader` has what the tables declare, and with `all` nothing else.
+/// Whether checkpoints hold parameter `index`: with adapters, the frozen ones stay where they came
+/// from. Those with a rule for their first values are the adapters, also in a package for
+/// inference, which trains nothing.
+bool isSaved(const Package &package, size_t index) {
+  const Manifest::Tensor &parameter = package.parameter(index);
+  return !package.manifest().lora || parameter.trainable || parameter.updated || parameter.init;
+}
+
+/// Whether `reader` has what the tables declare, but for those that are not `needed`, and with
+/// `all` nothing else.
 Status matches(const std::string &path, const SafetensorsReader &reader,
-               const std::vector<TensorDecl> &decls, bool all, const std::string &wayOut = {}) {
-  for (const TensorDecl &decl : decls) {
+               const std::vector<TensorDecl> &decls, bool all, const std::string &wayOut = {},
+               const std::function<bool(size_t)> &needed = {}) {
+  size_t found = 0;
+  for (size_t i = 0; i < decls.size(); ++i) {
+    const TensorDecl &decl = decls[i];
     const SafetensorsReader::Entry *entry = reader.find(decl.name);
+    if (!entry && needed && !needed(i))
+      continue;
+    ++found;
     if (!entry)
       return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: '",
                   decl.name, "' is missing", wayOut);
@@ -179,9 +195,9 @@ Status matches(const std::string &path, const SafetensorsReader &reader,
                   shapeText(entry->array.shape), ", and ", nameOf(decl.dtype), " ",
                   shapeText(decl.staticShape), " in this package", wayOut);
   }
-  if (all && reader.entries().size() != decls.size())
+  if (all && reader.entries().size() != found)
     return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: it has ",
-                reader.entries().size(), " tensors, expected ", decls.size(), wayOut);
+                reader.entries().size(), " tensors, expected ", found, wayOut);
   return {};
 }
 
@@ -293,12 +309,12 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
   if (error)
     return ioError("create", folder.path, error);
 
-  std::vector<std::pair<std::string, ArrayView>> arrays(program.parameters.size());
+  std::vector<std::pair<std::string, ArrayView>> arrays;
   uint32_t parametersCrc = 0, optimizerCrc = 0;
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    arrays[i].first = program.parameters[i].name;
-    TRAINRT_TRY(session.parameter(i, arrays[i].second));
-  }
+  for (size_t i = 0; i < program.parameters.size(); ++i)
+    if (isSaved(session.package(), i))
+      TRAINRT_TRY(session.parameter(
+          i, arrays.emplace_back(program.parameters[i].name, ArrayView()).second));
   TRAINRT_TRY(writeSafetensors(folder.path + "/" + parametersName, arrays, {}, &parametersCrc));
   arrays.resize(program.state.size());
   for (size_t i = 0; i < arrays.size(); ++i) {
@@ -385,7 +401,8 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
     }
     // A package that was compiled for inference has no parameters that only the loss needs.
     TRAINRT_TRY(matches(path, candidate.parameters, program.parameters,
-                        session.package().manifest().training));
+                        session.package().manifest().training, "",
+                        [&](size_t i) { return isSaved(session.package(), i); }));
     if (session.hasState())
       TRAINRT_TRY(matches(path, candidate.optimizer, program.state, /*all=*/true,
                           "; compile with the --optimizer and --optimizer-state that it was made "
@@ -393,8 +410,14 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
                               path + "/" + parametersName + "'"));
     TRAINRT_TRY(isOfThisModel(path, candidate.state, session));
     for (size_t i = 0; i < program.parameters.size(); ++i)
-      TRAINRT_TRY(
-          session.setParameter(i, candidate.parameters.find(program.parameters[i].name)->array));
+      if (!candidate.parameters.find(program.parameters[i].name) && !session.hasParameter(i))
+        return fail(Code::MissingWeights, "checkpoint '", path,
+                    "' holds what is trained of a model with adapters, and frozen parameters as '",
+                    program.parameters[i].name,
+                    "' have no values yet: give the model's own weights, too (--weights)");
+    for (size_t i = 0; i < program.parameters.size(); ++i)
+      if (auto *entry = candidate.parameters.find(program.parameters[i].name))
+        TRAINRT_TRY(session.setParameter(i, entry->array));
     session.restored(candidate.state["step"].get<int64_t>(),
                      candidate.state["seed"].get<int64_t>());
     if (session.hasState())

@@ -157,6 +157,161 @@ Status readWeights(const Fields &fields, Manifest::Tensor &tensor) {
   return {};
 }
 
+Status readObject(const Fields &fields, const char *key, std::optional<Fields> &object) {
+  if (!fields.has(key))
+    return {};
+  if (!fields.raw(key).is_object())
+    return bad("field '", fields.at(key), "' is no object");
+  object.emplace(fields.raw(key), fields.at(key));
+  return {};
+}
+
+/// Extents of a tensor that has no symbols.
+Status readExtents(const Fields &fields, std::vector<int64_t> &shape) {
+  if (!fields.has("shape") || !fields.raw("shape").is_array())
+    return bad("field '", fields.at("shape"), "' is missing or no list");
+  int64_t bytes;
+  for (const Json &extent : fields.raw("shape")) {
+    if (!extent.is_number_integer() || extent.get<int64_t>() < 0)
+      return bad("field '", fields.at("shape"), "': ", extent.dump(), " is no extent");
+    shape.push_back(extent.get<int64_t>());
+  }
+  if (!countBytes(DType::F64, shape.data(), shape.size(), bytes))
+    return bad("field '", fields.at("shape"), "' has too many elements");
+  return {};
+}
+
+Status readInit(const Fields &fields, Manifest::Tensor &tensor) {
+  std::optional<Fields> rule;
+  TRAINRT_TRY(readObject(fields, "init", rule));
+  if (!rule)
+    return {};
+  if (!isFloat(tensor.dtype) || tensor.quantized)
+    return bad("field '", fields.at("init"), "': '", tensor.name, "' holds no plain numbers");
+  Manifest::Init *init = &tensor.init.emplace();
+  init->uniform = rule->has("uniform");
+  if (init->uniform == rule->has("constant"))
+    return bad("field '", fields.at("init"), "' needs 'constant' or 'uniform', and only one");
+  const char *key = init->uniform ? "uniform" : "constant";
+  TRAINRT_TRY(rule->number(key, init->value));
+  if (!std::isfinite(init->value) || (init->uniform && init->value < 0))
+    return bad("field '", rule->at(key), "': ", init->value, " is not possible");
+  return {};
+}
+
+Status readQuantized(const Fields &fields, const Manifest::Tensor &codes,
+                     std::optional<Manifest::Quantized> &result) {
+  std::optional<Fields> object, parts;
+  TRAINRT_TRY(readObject(fields, "quantized", object));
+  if (!object)
+    return {};
+  Manifest::Quantized &quantized = result.emplace();
+  std::string format, dtype;
+  TRAINRT_TRY(object->text("format", format));
+  if (!parseQuantFormat(format, quantized.format))
+    return bad("field '", object->at("format"), "': '", format, "' is unknown");
+  TRAINRT_TRY(object->text("dtype", dtype));
+  if (!parseDType(dtype, quantized.dtype) || !isFloat(quantized.dtype) ||
+      quantized.dtype == DType::F64)
+    return bad("field '", object->at("dtype"), "': '", dtype, "' is not f32, bf16 or f16");
+  TRAINRT_TRY(readExtents(*object, quantized.shape));
+  if (codes.trainable || codes.updated)
+    return bad("field '", fields.at("quantized"), "': '", codes.name, "' is not frozen");
+  TRAINRT_TRY(readObject(*object, "parts", parts));
+  if (parts) {
+    TRAINRT_TRY(parts->optionalText("absmax", quantized.absmax));
+    TRAINRT_TRY(parts->optionalText("nested_absmax", quantized.nestedAbsmax));
+    TRAINRT_TRY(parts->optionalText("nested_offset", quantized.nestedOffset));
+    TRAINRT_TRY(parts->optionalText("row_absmax", quantized.rowAbsmax));
+  }
+  const bool fourBit = isFourBit(quantized.format);
+  if (quantized.absmax.empty() == fourBit ||
+      quantized.rowAbsmax.empty() == (quantized.format == QuantFormat::Int8) ||
+      quantized.nestedAbsmax.empty() != quantized.nestedOffset.empty() ||
+      (!fourBit && !quantized.nestedAbsmax.empty()))
+    return bad("field '", object->at("parts"), "' has not the parts of ", format);
+
+  DType expected = codes.dtype;
+  std::vector<int64_t> shape = quantized.shape;
+  if (fourBit) {
+    TRAINRT_TRY(object->count("block", quantized.block));
+    if (quantized.block < minBlock || quantized.block > maxBlock ||
+        (quantized.block & (quantized.block - 1)))
+      return bad("field '", object->at("block"), "': ", quantized.block,
+                 " is no power of 2 between ", minBlock, " and ", maxBlock);
+    int64_t count = 0;
+    (void)countElements(shape.data(), shape.size(), count);
+    expected = DType::U8;
+    shape = {(count + 1) / 2};
+  } else if (quantized.format == QuantFormat::Int8) {
+    expected = DType::I8;
+    if (shape.size() != 2)
+      return bad("field '", object->at("shape"), "': int8 is for matrices");
+  } else if (expected != DType::BF16 && expected != DType::F16) {
+    return bad("field '", fields.at("dtype"), "': a cast parameter is bf16 or f16");
+  }
+  if (codes.dtype != expected || codes.shape != shape)
+    return bad("field '", fields.at("quantized"), "': '", codes.name, "' must be ",
+               nameOf(expected), " ", shapeText(shape), " for ", format, " of ",
+               shapeText(quantized.shape));
+  return {};
+}
+
+/// Parts and what they are parts of know each other, and the parts are as the format needs them.
+Status checkParts(const std::vector<Manifest::Tensor> &parameters) {
+  std::map<std::string_view, size_t> places;
+  for (size_t i = 0; i < parameters.size(); ++i)
+    places[parameters[i].name] = i;
+  std::set<std::string_view> used;
+  auto field = [](size_t i, const char *key) {
+    return "field 'parameters[" + std::to_string(i) + "]." + key + "': ";
+  };
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Manifest::Tensor &owner = parameters[i];
+    if (!owner.quantized)
+      continue;
+    const Manifest::Quantized &quantized = *owner.quantized;
+    const bool nested = !quantized.nestedAbsmax.empty();
+    int64_t count = 0;
+    (void)countElements(quantized.shape.data(), quantized.shape.size(), count);
+    const int64_t blocks = quantized.block ? blocksOf(count, quantized.block) : 0;
+    auto part = [&](const char *key, const std::string &name, DType dtype,
+                    const std::vector<int64_t> &shape) -> Status {
+      if (name.empty())
+        return {};
+      const std::string where = field(i, "quantized.parts") + key + " ";
+      auto found = places.find(name);
+      if (found == places.end())
+        return bad(where, "'", name, "' is no parameter");
+      const Manifest::Tensor &tensor = parameters[found->second];
+      if (tensor.partOf != owner.name || !used.insert(tensor.name).second)
+        return bad(where, "'", name, "' is no part of '", owner.name, "', or is one twice");
+      // Statistics of blocks that are not quantized may be rounded.
+      const bool anyFloat = dtype == DType::F32 && &name == &quantized.absmax;
+      if ((anyFloat ? !isFloat(tensor.dtype) || tensor.dtype == DType::F64
+                    : tensor.dtype != dtype) ||
+          tensor.shape != shape)
+        return bad(where, "'", name, "' is ", nameOf(tensor.dtype), " ", shapeText(tensor.shape),
+                   ", expected ", nameOf(dtype), " ", shapeText(shape));
+      if (tensor.hasWeights || tensor.trainable || tensor.updated || tensor.init ||
+          tensor.quantized)
+        return bad(where, "'", name, "' has values of its own");
+      return {};
+    };
+    TRAINRT_TRY(part("absmax", quantized.absmax, nested ? DType::U8 : DType::F32, {blocks}));
+    TRAINRT_TRY(
+        part("nested_absmax", quantized.nestedAbsmax, DType::F32, {blocksOf(blocks, nestedBlock)}));
+    TRAINRT_TRY(part("nested_offset", quantized.nestedOffset, DType::F32, {}));
+    TRAINRT_TRY(part("row_absmax", quantized.rowAbsmax, DType::F32,
+                     {quantized.shape.empty() ? 0 : quantized.shape[0]}));
+  }
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (!parameters[i].partOf.empty() && !used.count(parameters[i].name))
+      return bad(field(i, "part_of"), "'", parameters[i].partOf, "' has no part '",
+                 parameters[i].name, "'");
+  return {};
+}
+
 Status readTensors(const Fields &root, const char *key, Role role,
                    std::vector<Manifest::Tensor> &tensors) {
   std::vector<Fields> items;
@@ -193,6 +348,9 @@ Status readTensors(const Fields &root, const char *key, Role role,
       TRAINRT_TRY(fields.flag("trainable", tensor.trainable));
       TRAINRT_TRY(fields.flag("updated", tensor.updated));
       TRAINRT_TRY(readWeights(fields, tensor));
+      TRAINRT_TRY(readQuantized(fields, tensor, tensor.quantized));
+      TRAINRT_TRY(readInit(fields, tensor));
+      TRAINRT_TRY(fields.optionalText("part_of", tensor.partOf));
     } else if (role == Role::State) {
       TRAINRT_TRY(readWeights(fields, tensor));
     }
@@ -299,6 +457,10 @@ Status readManifest(std::string_view text, Manifest &manifest) {
                    "', which is no input");
   TRAINRT_TRY(readTensors(root, "outputs", Role::Output, manifest.outputs));
   TRAINRT_TRY(readTensors(root, "parameters", Role::Parameter, manifest.parameters));
+  TRAINRT_TRY(checkParts(manifest.parameters));
+  std::optional<Fields> lora;
+  TRAINRT_TRY(readObject(root, "lora", lora));
+  manifest.lora = lora.has_value();
   TRAINRT_TRY(readTensors(root, "state", Role::State, manifest.state));
   TRAINRT_TRY(readFiles(root, manifest.files));
   for (Manifest::Tensor &output : manifest.outputs) {

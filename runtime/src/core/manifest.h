@@ -5,6 +5,7 @@
 
 #include "core/dtype.h"
 #include "core/status.h"
+#include "quantize/formats.h"
 
 #include <cmath>
 #include <cstdint>
@@ -26,6 +27,21 @@ struct Manifest {
     std::optional<int64_t> pad;
     std::string mask; ///< another input, of the same sizes
   };
+  /// How a parameter begins that no file has: a constant, or uniform within (-value, value).
+  struct Init {
+    bool uniform = false;
+    double value = 0;
+  };
+  /// How a parameter is stored, if it is otherwise than the model has it. The tensor's own type and
+  /// shape are those of the codes, these are those of the values.
+  struct Quantized {
+    QuantFormat format = QuantFormat::NF4;
+    int64_t block = 0; ///< elements that share a statistic, of 4 bits
+    DType dtype = DType::F32;
+    std::vector<int64_t> shape;
+    /// Names of the parameters that hold its statistics; "" for those that the format lacks.
+    std::string absmax, nestedAbsmax, nestedOffset, rowAbsmax;
+  };
   struct Tensor {
     std::string name;
     DType dtype = DType::F32;
@@ -38,6 +54,9 @@ struct Manifest {
     // Parameters.
     bool trainable = false;
     bool updated = false; ///< steps change it without a gradient (running statistics)
+    std::optional<Init> init;
+    std::optional<Quantized> quantized;
+    std::string partOf; ///< the quantized parameter whose statistics it holds
     // Parameters, and optimizer state that does not begin at zero.
     bool hasWeights = false, embedded = false;
     std::string file; ///< relative to the package's folder; "weights.bin" if embedded
@@ -55,6 +74,8 @@ struct Manifest {
   /// Of the model's graph, whatever it was compiled for: "VERSION-HASH"; "" if it is not known.
   std::string identity;
   bool training = false;
+  /// The model has adapters: checkpoints are of them, and what is frozen is not in them.
+  bool lora = false;
   std::vector<std::string> targets;
   std::vector<Tensor> inputs, outputs, parameters, state;
   std::vector<File> files;

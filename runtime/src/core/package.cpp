@@ -6,6 +6,7 @@
 #include "io/hash.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 namespace trainrt {
@@ -148,9 +149,12 @@ Status Package::crossCheck() {
                           const TensorDecl &decl) -> Status {
     if (!entry.hasWeights)
       return {};
-    if (entry.length != decl.staticBytes)
+    int64_t bytes = decl.staticBytes;
+    if (const auto &source = entry.quantized)
+      (void)countBytes(source->dtype, source->shape.data(), source->shape.size(), bytes);
+    if (entry.length != bytes)
       return fail(Code::BadPackage, "manifest.json: field '", field, "': the weights of '",
-                  entry.name, "' have ", entry.length, " bytes, its shape ", decl.staticBytes);
+                  entry.name, "' have ", entry.length, " bytes, its shape ", bytes);
     if (entry.embedded) {
       const ZipEntry *blob = archive.find(entry.file);
       if (!blob)
@@ -169,6 +173,20 @@ Status Package::crossCheck() {
     TRAINRT_TRY(checkWeights("parameters", parameter(i), code.parameters[i]));
   for (size_t i = 0; i < code.state.size(); ++i)
     TRAINRT_TRY(checkWeights("state", state(i), code.state[i]));
+  // Loading a quantized parameter fills its parts: the program has all of them or none.
+  std::set<std::string> held;
+  for (const TensorDecl &decl : code.parameters)
+    held.insert(decl.name);
+  for (size_t i = 0; i < code.parameters.size(); ++i) {
+    std::vector<std::string> needed = {parameter(i).partOf};
+    if (const auto &quantized = parameter(i).quantized)
+      needed.insert(needed.end(), {quantized->absmax, quantized->nestedAbsmax,
+                                   quantized->nestedOffset, quantized->rowAbsmax});
+    for (const std::string &name : needed)
+      if (!name.empty() && !held.count(name))
+        return fail(Code::BadPackage, "manifest.json: field 'parameters': '", parameter(i).name,
+                    "' goes with '", name, "', which is no parameter of program.fb");
+  }
 
   auto indexOf = [](const auto &list, const std::string &wanted) {
     for (size_t i = 0; i < list.size(); ++i)

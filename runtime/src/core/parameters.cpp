@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where parameters get their values: files beside the package, the package itself, a weights file,
-// or a random generator keyed on (seed, name), so that the values do not depend on order or
-// threads.
+// The parameters' memory, and values as they are from files beside the package, the package itself,
+// or a weights file.
 
 #include "core/parameters.h"
-#include "core/array_file.h"
 #include "core/convert.h"
 #include "core/plan.h"
+#include "core/weights_file.h"
 #include "io/hash.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 namespace trainrt {
@@ -41,6 +39,8 @@ Status ParameterStore::create(std::shared_ptr<const Package> source, Device &whe
   package = std::move(source);
   device = &where;
   slots.resize(package->program().parameters.size());
+  for (size_t i = 0; i < slots.size(); ++i)
+    places[package->program().parameters[i].name] = i;
   const int64_t alignment = alignmentOf(package->program().target);
   std::vector<int64_t> offsets(slots.size());
   int64_t end = 0;
@@ -173,6 +173,12 @@ Status ParameterStore::fromPackage(size_t index) {
   std::shared_ptr<const MappedFile> file;
   const unsigned char *data;
   TRAINRT_TRY(bytesOf(entry, data, file));
+  if (entry.quantized) {
+    TRAINRT_TRY(storeQuantized(index, elementsOf(data, entry.quantized->dtype),
+                               entry.embedded ? "the package" : "'" + file->path() + "'"));
+    file->evict(data, uint64_t(entry.length));
+    return {};
+  }
   bool aligned = reinterpret_cast<uintptr_t>(data) % sizeOf(decl.dtype) == 0;
   if (slots[index].own || !aligned)
     return set(index, data);
@@ -180,159 +186,85 @@ Status ParameterStore::fromPackage(size_t index) {
   return {};
 }
 
-Status ParameterStore::loadPackage() {
-  for (size_t i = 0; i < slots.size(); ++i)
-    TRAINRT_TRY(fromPackage(i));
+Status ParameterStore::loadPackage(int64_t seed) {
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const Manifest::Tensor &entry = package->parameter(i);
+    if (entry.partOf.empty())
+      TRAINRT_TRY(entry.init && !entry.hasWeights ? initialize(i, seed) : fromPackage(i));
+  }
   return {};
 }
 
-Status ParameterStore::loadFile(const std::string &path, std::string &warnings) {
-  ArrayFile file;
-  TRAINRT_TRY(ArrayFile::open(path, file));
+Status ParameterStore::fromFile(size_t index, WeightsFile &file, std::string &problem) {
+  const TensorDecl &decl = package->program().parameters[index];
+  WeightsFile::Tensor tensor;
+  TRAINRT_TRY(file.tensor(decl.name, /*inPlace=*/false, tensor));
+  const ArrayView &array = tensor.array;
+  if (array.shape != decl.staticShape) {
+    problem = "'" + decl.name + "' has shape " + shapeText(array.shape) + ", expected " +
+              shapeText(decl.staticShape);
+    return {};
+  }
+  if (!convertsExactly(array.dtype, decl.dtype)) {
+    problem =
+        "'" + decl.name + "' is " + numpyName(array.dtype) + ", expected " + numpyName(decl.dtype);
+    return {};
+  }
+  auto *data = static_cast<const unsigned char *>(array.data);
+  if (array.dtype == decl.dtype && tensor.mapping && !slots[index].own) {
+    useMapped(index, data, tensor.mapping);
+    return {};
+  }
+  return store(index, [&](unsigned char *to, int64_t begin, int64_t end) {
+    int64_t size = int64_t(sizeOf(decl.dtype)), from = begin / size;
+    convertElements(data + from * int64_t(sizeOf(array.dtype)), array.dtype, to, decl.dtype,
+                    (end - begin) / size);
+  });
+}
+
+Status ParameterStore::loadFile(const std::string &path, int64_t seed, std::string &warnings) {
+  WeightsFile file;
+  TRAINRT_TRY(WeightsFile::open(path, file));
   std::string problems;
-  size_t numProblems = 0, used = 0;
+  size_t numProblems = 0;
+  std::set<std::string> used;
   auto problem = [&](const std::string &text) {
     if (++numProblems <= 20)
       problems += "\n  " + text;
   };
   for (size_t i = 0; i < slots.size(); ++i) {
-    const TensorDecl &decl = package->program().parameters[i];
-    int64_t found = file.find(decl.name);
-    if (found < 0) {
-      if (package->parameter(i).trainable || !fromPackage(i).ok())
-        problem("'" + decl.name + "' is missing");
+    const Manifest::Tensor &entry = package->parameter(i);
+    std::string misfit;
+    if (!entry.partOf.empty())
       continue;
-    }
-    ++used;
-    ArrayView array;
-    bool isMapped = false;
-    TRAINRT_TRY(file.array(size_t(found), array, &isMapped));
-    if (array.shape != decl.staticShape) {
-      problem("'" + decl.name + "' has shape " + shapeText(array.shape) + ", expected " +
-              shapeText(decl.staticShape));
-    } else if (!convertsExactly(array.dtype, decl.dtype)) {
-      problem("'" + decl.name + "' is " + numpyName(array.dtype) + ", expected " +
-              numpyName(decl.dtype));
-    } else if (array.dtype == decl.dtype && isMapped && !slots[i].own) {
-      useMapped(i, static_cast<const unsigned char *>(array.data), file.mapping());
+    if (file.has(entry.name)) {
+      used.insert(entry.name);
+      TRAINRT_TRY(entry.quantized ? loadQuantized(i, file, used, misfit)
+                                  : fromFile(i, file, misfit));
+    } else if (entry.init) {
+      TRAINRT_TRY(initialize(i, seed));
     } else {
-      TRAINRT_TRY(store(i, [&](unsigned char *to, int64_t begin, int64_t end) {
-        int64_t size = int64_t(sizeOf(decl.dtype)), from = begin / size;
-        convertElements(static_cast<const unsigned char *>(array.data) +
-                            from * int64_t(sizeOf(array.dtype)),
-                        array.dtype, to, decl.dtype, (end - begin) / size);
-      }));
+      Status status = entry.trainable ? Status(Code::MissingWeights, "") : fromPackage(i);
+      if (status.code() == Code::MissingWeights)
+        misfit = "'" + entry.name + "' is missing";
+      else
+        TRAINRT_TRY(status);
     }
+    if (!misfit.empty())
+      problem(misfit);
   }
   if (numProblems > 20)
     problems += "\n  and " + std::to_string(numProblems - 20) + " more";
   if (numProblems)
     return fail(Code::BadData, "'", path, "' does not fit the model:", problems);
-  if (used < file.size()) {
-    std::string first;
-    for (size_t i = 0; i < file.size() && first.empty(); ++i)
-      if (std::none_of(package->program().parameters.begin(), package->program().parameters.end(),
-                       [&](const TensorDecl &decl) { return decl.name == file.name(i); }))
-        first = file.name(i);
-    warnings += "'" + path + "': " + std::to_string(file.size() - used) +
+  size_t ignored = 0;
+  std::string first;
+  for (const std::string &name : file.names())
+    if (!used.count(name) && ignored++ == 0)
+      first = name;
+  if (ignored)
+    warnings += "'" + path + "': " + std::to_string(ignored) +
                 " arrays are no parameters of the model and are ignored (first: '" + first + "')\n";
-  }
-  return {};
-}
-
-void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t result[4]) {
-  uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-  uint32_t k0 = key[0], k1 = key[1];
-  for (int round = 0; round < 10; ++round, k0 += 0x9e3779b9u, k1 += 0xbb67ae85u) {
-    uint64_t p0 = uint64_t(0xd2511f53u) * c0, p1 = uint64_t(0xcd9e8d57u) * c2;
-    uint32_t n0 = uint32_t(p1 >> 32) ^ c1 ^ k0, n2 = uint32_t(p0 >> 32) ^ c3 ^ k1;
-    c1 = uint32_t(p1);
-    c3 = uint32_t(p0);
-    c0 = n0;
-    c2 = n2;
-  }
-  result[0] = c0;
-  result[1] = c1;
-  result[2] = c2;
-  result[3] = c3;
-}
-
-namespace {
-
-/// Element `index` of memory for `dtype` becomes `value`, rounded to nearest.
-void storeElement(unsigned char *target, DType dtype, int64_t index, double value) {
-  float single = static_cast<float>(value);
-  uint32_t bits;
-  std::memcpy(&bits, &single, 4);
-  if (dtype == DType::F32) {
-    std::memcpy(target + index * 4, &single, 4);
-  } else if (dtype == DType::F64) {
-    std::memcpy(target + index * 8, &value, 8);
-  } else if (dtype == DType::BF16) {
-    auto rounded = uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-    std::memcpy(target + index * 2, &rounded, 2);
-  } else {
-    // f16: scaled by 2^-112, a float has f16's exponent; initial values are far from its overflow.
-    float magnitude = std::min(std::fabs(single), 65504.0f) * 0x1p-112f;
-    uint32_t small;
-    std::memcpy(&small, &magnitude, 4);
-    auto rounded =
-        uint16_t(((small + 0xfff + ((small >> 13) & 1)) >> 13) | (single < 0 ? 0x8000 : 0));
-    std::memcpy(target + index * 2, &rounded, 2);
-  }
-}
-
-/// Normally distributed elements keyed on (seed, hash), or ones.
-Device::Source randomValues(DType dtype, bool ones, uint64_t seed, uint64_t hash, double std,
-                            ThreadPool &pool) {
-  return [=, &pool](unsigned char *to, int64_t beginByte, int64_t endByte) {
-    // Four elements share one call of the generator; `beginByte` is a multiple of 64.
-    const int64_t size = int64_t(sizeOf(dtype)), first = beginByte / size, last = endByte / size;
-    const int64_t firstGroup = first / 4;
-    pool.parallelFor((last - first + 3) / 4, 4096, [&](unsigned, int64_t begin, int64_t end) {
-      for (int64_t group = firstGroup + begin; group < firstGroup + end; ++group) {
-        double values[4] = {1, 1, 1, 1};
-        if (!ones) {
-          uint32_t counter[4] = {uint32_t(group), uint32_t(group >> 32), uint32_t(hash),
-                                 uint32_t(hash >> 32)};
-          uint32_t key[2] = {uint32_t(seed), uint32_t(seed >> 32)}, words[4];
-          philox4x32(counter, key, words);
-          for (int pair = 0; pair < 4; pair += 2) { // Box and Muller
-            double radius = std::sqrt(-2 * std::log((words[pair] + 1.0) * 0x1p-32));
-            double angle = 2 * M_PI * (words[pair + 1] * 0x1p-32);
-            values[pair] = std * radius * std::cos(angle);
-            values[pair + 1] = std * radius * std::sin(angle);
-          }
-        }
-        for (int64_t i = group * 4; i < std::min(last, group * 4 + 4); ++i)
-          storeElement(to, dtype, i - first, values[i - group * 4]);
-      }
-    });
-  };
-}
-
-} // namespace
-
-Status ParameterStore::randomize(int64_t seed, double std, std::string &warnings) {
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const TensorDecl &decl = package->program().parameters[i];
-    bool trainable = package->parameter(i).trainable;
-    // Frozen values are no weights but tables and masks of the graph: only their own will do.
-    if (!trainable && fromPackage(i).ok())
-      continue;
-    if (!trainable)
-      warnings += "frozen parameter '" + decl.name + "' is not available and is initialized, too\n";
-    bool isNorm = decl.staticShape.size() == 1 && decl.name.ends_with("weight");
-    if (!isFloat(decl.dtype) || decl.name.ends_with("bias")) {
-      TRAINRT_TRY(store(i, [](unsigned char *to, int64_t begin, int64_t end) {
-        std::memset(to, 0, size_t(end - begin));
-      }));
-      continue;
-    }
-    uint64_t hash = fnv1a64(decl.name.data(), decl.name.size());
-    TRAINRT_TRY(
-        store(i, randomValues(decl.dtype, isNorm, uint64_t(seed), hash, std, device->threads())));
-  }
   return {};
 }
 

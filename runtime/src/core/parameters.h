@@ -6,30 +6,34 @@
 #define TRAINRT_CORE_PARAMETERS_H
 
 #include "core/device.h"
+#include "quantize/elements.h"
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace trainrt {
 
-class ArrayFile;
+class WeightsFile;
 
 class ParameterStore {
 public:
   /// Memory for the trainable parameters, or for none if `readOnly`. No parameter has a value yet.
   Status create(std::shared_ptr<const Package> package, Device &device, bool readOnly);
 
-  /// Values from where the manifest says. MissingWeights names the file, if it is absent or has
-  /// another identity than when the package was made.
-  Status loadPackage();
+  /// Values from where the manifest says; `seed` is for those that begin at random. MissingWeights
+  /// names the file, if it is absent or has another identity than when the package was made.
+  Status loadPackage(int64_t seed);
   /// The first value of a tensor that has one in the manifest, in a file that is kept open.
   Status bytesOf(const Manifest::Tensor &entry, const unsigned char *&data,
                  std::shared_ptr<const MappedFile> &file);
-  /// Values by name from a safetensors or npz file; frozen parameters that it lacks come from the
-  /// package. BadData lists all parameters that are missing or misfit.
-  Status loadFile(const std::string &path, std::string &warnings);
+  /// Values by name from a weights file (weights_file.h); those that it lacks begin as the manifest
+  /// says how, or come from the package if they are frozen. BadData lists all parameters that are
+  /// missing or misfit.
+  Status loadFile(const std::string &path, int64_t seed, std::string &warnings);
   /// See TRAINRT_WEIGHTS_RANDOM.
   Status randomize(int64_t seed, double std, std::string &warnings);
   /// Replaces the value of parameter `index` by `bytes` bytes of its type.
@@ -53,6 +57,20 @@ private:
   };
 
   Status fromPackage(size_t index);
+  Status fromFile(size_t index, WeightsFile &file, std::string &problem);
+  /// By the rule that the manifest has for it.
+  Status initialize(size_t index, int64_t seed);
+  /// Quantizes values of its model's shape as the package wants them, its statistics, too.
+  /// `origin`: where they are from, for the error if one of them is not finite.
+  Status storeQuantized(size_t index, const Elements &elements, const std::string &origin);
+  /// From a file that has it, quantized or not. `used`: tensors that belong to it. `problem`: why
+  /// it does not fit.
+  Status loadQuantized(size_t index, WeightsFile &file, std::set<std::string> &used,
+                       std::string &problem);
+  Status loadCodes(size_t index, WeightsFile &file, std::set<std::string> &used,
+                   std::string &problem);
+  Status loadPart(const std::string &part, WeightsFile &file, const std::string &name,
+                  std::set<std::string> &used, std::string &problem);
   Status openFile(const std::string &path, std::shared_ptr<const MappedFile> &file);
   /// Whether parameter `index` gets memory in `block`.
   bool inBlock(size_t index, bool readOnly) const;
@@ -65,6 +83,7 @@ private:
   Device *device = nullptr;
   DeviceMemory block;
   std::vector<Slot> slots;
+  std::unordered_map<std::string, size_t> places; ///< by name
   std::vector<DeviceMemory> copies;
   std::map<std::string, std::shared_ptr<const MappedFile>> opened;
   std::vector<std::shared_ptr<const MappedFile>> mappings;

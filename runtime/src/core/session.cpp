@@ -121,12 +121,12 @@ Status Session::start(const SessionOptions &options) {
   }
   switch (options.weights) {
   case SessionOptions::Weights::Package:
-    TRAINRT_TRY(parameters.loadPackage());
+    TRAINRT_TRY(parameters.loadPackage(key));
     goesOn = !inference;
     steps = goesOn ? source->manifest().steps : 0;
     break;
   case SessionOptions::Weights::File:
-    TRAINRT_TRY(parameters.loadFile(options.weightsPath, notes));
+    TRAINRT_TRY(parameters.loadFile(options.weightsPath, key, notes));
     break;
   case SessionOptions::Weights::Random:
     if (!(options.initStd >= 0) || !std::isfinite(options.initStd))

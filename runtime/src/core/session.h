@@ -162,6 +162,9 @@ public:
 
   // Values by index into the program's tables. Views are invalid once something is run.
   Status parameter(size_t index, ArrayView &array) const;
+  bool hasParameter(size_t index) const {
+    return parameters.data(index) || !source->program().parameters[index].staticBytes;
+  }
   Status state(size_t index, ArrayView &array) const;
   Status gradient(size_t index, ArrayView &array) const;
   Status output(size_t index, ArrayView &array) const;

@@ -87,9 +87,13 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   for (size_t i = 0; i < program.parameters.size(); ++i) {
     const Manifest::Tensor &parameter = package.parameter(i);
     const bool inBlock = cuda || (microBatches && (parameter.trainable || parameter.updated));
-    // As ParameterStore::fromPackage does: a file may hold values where they cannot be read.
-    const bool copied = parameter.hasWeights && !parameter.embedded &&
-                        parameter.offset % int64_t(sizeOf(program.parameters[i].dtype)) != 0;
+    // As ParameterStore::fromPackage does: a file may hold values where they cannot be read, and
+    // others are made while loading.
+    const bool made = parameter.quantized || !parameter.partOf.empty() ||
+                      (parameter.init && !parameter.hasWeights);
+    const bool copied =
+        made || (parameter.hasWeights && !parameter.embedded &&
+                 parameter.offset % int64_t(sizeOf(program.parameters[i].dtype)) != 0);
     const int64_t bytes = program.parameters[i].staticBytes;
     (inBlock || copied ? use.parameters : use.mapped) +=
         inBlock ? padded(bytes, alignmentOf(program.target)) : bytes;

@@ -73,6 +73,14 @@ Status MappedFile::open(const std::string &path, std::shared_ptr<const MappedFil
   return {};
 }
 
+void MappedFile::evict(const void *begin, uint64_t size) const {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page * page;
+  const auto last = (reinterpret_cast<uintptr_t>(begin) + size) / page * page;
+  if (last > first) // only advice: nothing depends on it
+    (void)madvise(reinterpret_cast<void *>(first), last - first, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (!bytes)
     return;

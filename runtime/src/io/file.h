@@ -25,6 +25,8 @@ public:
   const unsigned char *data() const { return bytes; }
   uint64_t size() const { return length; }
   const std::string &path() const { return name; }
+  /// The pages of these bytes leave memory until they are read again.
+  void evict(const void *begin, uint64_t size) const;
 
 private:
   MappedFile() = default;

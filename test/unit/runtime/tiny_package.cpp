@@ -48,6 +48,13 @@ public:
     auto y = tensor("y", fb::DType::f32, {count.inInput ? labelled : batch});
     auto w = tensor("w", fb::DType::f32, {three});
     auto tableTensor = tensor("table", fb::DType::f32, {constant(4)});
+    std::vector<flatbuffers::Offset<fb::Tensor>> parameters = {w, tableTensor};
+    for (const TinyParameter &extra : options.extra) {
+      std::vector<uint32_t> shape;
+      for (int64_t extent : extra.shape)
+        shape.push_back(constant(extent));
+      parameters.push_back(tensor(extra.name.c_str(), fb::DType(extra.dtype), shape));
+    }
     auto expAvg = tensor("w/exp_avg", fb::DType::f32, {three});
     auto nonfinite = tensor("nonfinite", fb::DType::i32, {});
     auto lr = tensor("lr", fb::DType::f32, {}), scale = tensor("grad_scale", fb::DType::f32, {});
@@ -260,7 +267,7 @@ public:
     };
     auto program = fb::CreateProgram(
         builder, options.programMajor, 1, builder.CreateVector(symbols),
-        builder.CreateVectorOfStructs(exprs), vectorOf({w, tableTensor}),
+        builder.CreateVectorOfStructs(exprs), builder.CreateVector(parameters),
         vectorOf({expAvg, nonfinite}), vectorOf({x, id, y}), vectorOf({lr, scale, step, seed}),
         vectorOf({loss, pred}), builder.CreateVector(&rowsConstant, 1),
         builder.CreateVector(kernels), builder.CreateVectorOfStrings({"/model/Gather"}),
@@ -386,6 +393,21 @@ void writeTinyPackage(const std::string &path, const TinyOptions &options) {
   replaceAll(manifest, "@FILES@", options.embedded ? "" : entry);
   replaceAll(manifest, "@PROGRAM@", hex64(fnv1a64(program.data(), program.size())));
   replaceAll(manifest, "@KERNELS@", hex64(fnv1a64(kernels.data(), kernels.size())));
+  const std::string last = "}}],\n  \"state\"";
+  std::string entries;
+  for (const TinyParameter &extra : options.extra)
+    entries += ",\n {\"name\": \"" + extra.name + "\", \"dtype\": \"" + nameOf(extra.dtype) +
+               "\", \"shape\": " + shapeText(extra.shape) + extra.fields + "}";
+  replaceAll(manifest, last, "}}" + entries + last.substr(2));
+  for (const auto &[name, bytes] : options.extraFiles) {
+    const size_t part = std::min<size_t>(bytes.size(), 1 << 20);
+    replaceAll(manifest, "\"files\": [",
+               "\"files\": [{\"path\": \"" + name +
+                   "\", \"size\": " + std::to_string(bytes.size()) + ", \"head_fnv1a64\": \"" +
+                   hex64(fnv1a64(bytes.data(), part)) + "\", \"tail_fnv1a64\": \"" +
+                   hex64(fnv1a64(bytes.data() + bytes.size() - part, part)) + "\"}, ");
+    writeBytes(directoryOf(path) + name, bytes);
+  }
   if (options.editManifest)
     options.editManifest(manifest);
   sealManifest(manifest);

@@ -32,6 +32,14 @@ struct TinyVariant {
   bool otherOutputs = false, otherState = false;
 };
 
+/// A parameter that no function uses.
+struct TinyParameter {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+  std::string fields; ///< of its entry in the manifest, beside these: ", \"trainable\": false"
+};
+
 /// What a test wants different. Defaults make a good package.
 struct TinyOptions {
   int formatMajor = 1;
@@ -53,6 +61,9 @@ struct TinyOptions {
   /// Where the forward and the backward of "step" end.
   std::optional<std::pair<int32_t, int32_t>> phases;
   std::optional<TinyCount> count;
+  std::vector<TinyParameter> extra;
+  /// Written beside the package and listed in it, for parameters that refer to it.
+  std::vector<std::pair<std::string, std::vector<unsigned char>>> extraFiles;
   std::optional<TinyVariant> variant;
   std::function<void(std::string &manifest)> editManifest; ///< before its checksum is made
 };
