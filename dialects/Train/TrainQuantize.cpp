@@ -1,34 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Weights of 4-bit codes: the verifier, the evaluator, and how an element is made of its code.
 
-#include "dialects/Train/QuantizationTables.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include <cmath>
 
 using namespace mlir;
 using namespace trainc::train;
-
-std::vector<float> trainc::train::dynamicMap() {
-  std::vector<float> map = {0, 1};
-  for (int exponent = 6; exponent >= 0; --exponent) {
-    // Means of neighbours among the bounds between 0.1 and 1, made from both ends as
-    // torch.linspace.
-    const int count = (1 << (6 - exponent)) + 1;
-    const float step = (1.0f - 0.1f) / float(count - 1);
-    auto bound = [&](int i) {
-      return i < count / 2 ? 0.1f + step * float(i) : 1.0f - step * float(count - 1 - i);
-    };
-    const auto scale = float(std::pow(10.0, -exponent));
-    for (int i = 0; i + 1 < count; ++i) {
-      float mean = (bound(i) + bound(i + 1)) / 2;
-      map.push_back(scale * mean);
-      map.push_back(-scale * mean);
-    }
-  }
-  llvm::sort(map);
-  return map;
-}
 
 static DimAttr roundedUp(DimAttr count, int64_t divisor) {
   auto constant = [&](int64_t value) { return DimAttr::constant(count.getContext(), value); };

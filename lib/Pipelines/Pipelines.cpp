@@ -38,14 +38,20 @@ static void addCleanup(OpPassManager &pm) {
 
 /// Before autodiff, so that the backward pass inherits it.
 static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
-  if (options.precision == Precision::Graph || options.precision == Precision::TF32)
-    return;
+  const bool lowers =
+      options.precision != Precision::Graph && options.precision != Precision::TF32;
   MixedPrecisionPassOptions mixed;
   mixed.type = options.precision == Precision::FP16 ? "f16" : "bf16";
   if (options.fusedAttention) {
     RaiseAttentionPassOptions attention;
-    attention.type = mixed.type;
+    // A graph in 16-bit types has kernels for its attention as it is.
+    if (lowers)
+      attention.type = mixed.type;
     pm.addNestedPass<func::FuncOp>(createRaiseAttentionPass(attention));
+  }
+  if (!lowers) {
+    addCleanup(pm);
+    return;
   }
   mixed.parameters = options.precision == Precision::PureBF16;
   pm.addNestedPass<func::FuncOp>(createMixedPrecisionPass(mixed));

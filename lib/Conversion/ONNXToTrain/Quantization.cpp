@@ -4,7 +4,7 @@
 // trained.
 
 #include "Compose.h"
-#include "dialects/Train/QuantizationTables.h"
+#include "quantize/formats.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;
@@ -81,8 +81,10 @@ static LogicalResult matmulBnb4(NodeContext &c) {
   Dims pair = {c.dim(bytes), c.dim(1)};
   Value codes = tb.concat({tb.reshape(high, pair), tb.reshape(low, pair)}, 1);
   codes = tb.sliceAxis(tb.reshape(codes, {c.dim(2 * bytes)}), 0, c.dim(0), c.dim(count));
-  auto table = DenseElementsAttr::get(RankedTensorType::get({16}, real),
-                                      ArrayRef<float>(kind == 0 ? train::kFp4Table : train::kNf4Table));
+  auto table = DenseElementsAttr::get(
+      RankedTensorType::get({16}, real),
+      ArrayRef<float>(
+          trainrt::codeValues(kind == 0 ? trainrt::QuantFormat::FP4 : trainrt::QuantFormat::NF4)));
   Value values = tb.gather(tb.constant(table), tb.cast(codes, tb.b().getI64Type()), 0);
   Value scales = tb.broadcast(c.tensor(2), {c.dim(blocks), c.dim(block)}, {0});
   scales = tb.sliceAxis(tb.reshape(scales, {c.dim(blocks * block)}), 0, c.dim(0), c.dim(count));

@@ -3,11 +3,11 @@
 
 #include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
 
-#include "dialects/Train/QuantizationTables.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "lib/Transforms/Support/Projections.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
+#include "quantize/formats.h"
 #include "trainc/Location.h"
 #include "trainc/Regex.h"
 #include "llvm/ADT/SetVector.h"
@@ -24,14 +24,9 @@ namespace trainc {
 
 namespace {
 
-/// Elements of the statistics that share one, as in bitsandbytes.
-constexpr int64_t kNestedBlock = 256;
-
 remark::RemarkOpts options(StringRef name) {
   return remark::RemarkOpts::name(name).category("quantize-frozen").function("forward");
 }
-
-int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// The pass's options, and one run of it.
 class Quantizer {
@@ -187,20 +182,22 @@ private:
   Value fromCodes(TrainBuilder &tb, BlockArgument weight, int64_t rows, int64_t columns,
                   SmallVectorImpl<NamedAttribute> &parts) {
     SmallVector<DimAttr> dims = getDims(weight);
-    const int64_t count = rows * columns, blocks = ceilDivide(count, block);
+    const int64_t count = rows * columns, blocks = trainrt::blocksOf(count, block);
     Type real = tb.b().getF32Type(), byte = tb.b().getI8Type();
     Value scales;
     if (doubled) {
-      const int64_t groups = ceilDivide(blocks, kNestedBlock);
+      const int64_t groups = trainrt::blocksOf(blocks, trainrt::nestedBlock);
       Value codes = addPart(weight, "absmax", {blocks}, byte, parts);
       Value largest = addPart(weight, "nested_absmax", {groups}, real, parts);
       Value offset = addPart(weight, "nested_offset", {}, real, parts);
       // A negative index counts from the end: bytes are read without a sign.
-      Value entry = tb.gather(table(tb, dynamicMap()), tb.cast(codes, tb.b().getI64Type()), 0);
+      Value entry =
+          tb.gather(table(tb, trainrt::dynamicMap()), tb.cast(codes, tb.b().getI64Type()), 0);
       DimAttr size = tb.dimAttr(blocks);
-      Value each = tb.broadcast(largest, {tb.dimAttr(groups), tb.dimAttr(kNestedBlock)}, {0});
-      each = tb.sliceAxis(tb.reshape(each, {tb.dimAttr(groups * kNestedBlock)}), 0, tb.dimAttr(0),
-                          size);
+      Value each =
+          tb.broadcast(largest, {tb.dimAttr(groups), tb.dimAttr(trainrt::nestedBlock)}, {0});
+      each = tb.sliceAxis(tb.reshape(each, {tb.dimAttr(groups * trainrt::nestedBlock)}), 0,
+                          tb.dimAttr(0), size);
       Value sum = tb.mul(entry, each);
       // Once a block, not once an element.
       scales = tb.barrier(tb.add(sum, tb.splat(offset, sum)));
@@ -210,9 +207,12 @@ private:
                                          : real;
       scales = tb.cast(addPart(weight, "absmax", {blocks}, stored, parts), real);
     }
-    weight.setType(getTensorType({tb.dimAttr(ceilDivide(count, 2))}, byte));
-    Value number = tb.dequantize(weight, table(tb, format == "nf4" ? kNf4Table : kFp4Table), scales,
-                                 block, getTensorType(dims, real));
+    weight.setType(getTensorType({tb.dimAttr(trainrt::blocksOf(count, 2))}, byte));
+    Value number =
+        tb.dequantize(weight,
+                      table(tb, trainrt::codeValues(format == "nf4" ? trainrt::QuantFormat::NF4
+                                                                    : trainrt::QuantFormat::FP4)),
+                      scales, block, getTensorType(dims, real));
     bytesOf[weight] = number.getDefiningOp();
     return number;
   }
