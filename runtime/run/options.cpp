@@ -207,7 +207,10 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->group(group);
 
   group = "Weights and checkpoints";
-  app.add_option("--weights", o.weights, "initial parameters by name, .safetensors")->group(group);
+  app.add_option("--weights", o.weights,
+                 "initial parameters by name: .safetensors or .npz, the .index.json of several, or "
+                 "their folder")
+      ->group(group);
   std::string init;
   app.add_option("--init", init, "random initial parameters: normal:STD")->group(group);
   app.add_option("--resume", o.resume, "continue from the newest valid checkpoint in this folder")

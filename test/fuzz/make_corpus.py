@@ -102,7 +102,7 @@ def package(folder, build):
     """The tiny package as manifest and program; without the kernels' checksum, since these stay out."""
     path = folder / "tiny.tpk"
     folder.mkdir(parents=True, exist_ok=True)
-    for kind in ("cuda", "cuda-gemm", "cuda-offload"):
+    for kind in ("cuda", "cuda-gemm", "cuda-offload", "cuda-quantized"):
         subprocess.run([build / "test/capi/make-tiny-package", path, kind], check=True)
         with zipfile.ZipFile(path) as archive:
             manifest = re.sub(rb'"kernels/[^"]*": "[0-9a-f]{16}",\s*', b"", archive.read("manifest.json"))

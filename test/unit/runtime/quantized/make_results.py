@@ -153,6 +153,15 @@ def tensors():
     yield "subnormal", (rng.standard_normal((5, 41)) * 2e-6).astype(F32), "f16"
     yield "huge", (rng.standard_normal((5, 41)) * 5e37).astype(F32), "f32 bf16"
     yield "huge", (rng.uniform(-65504, 65504, (5, 41))).astype(F32), "f16"
+    # Quotients next to each threshold, for every mantissa that an absmax of bf16 can have: where they are nearer than
+    # the reciprocal is exact, a GPU's may have another code than its rounded value.
+    absmax = 1 + np.arange(128) / 128
+    for kind, thresholds in (("nf4", NF4), ("fp4", [s * t for t, _ in FP4 for s in (1, -1)])):
+        quotients = absmax[:, None] * np.array(thresholds)
+        step = 2.0 ** (np.floor(np.log2(np.abs(quotients))) - 7)
+        below = np.floor(quotients / step) * step
+        block = np.concatenate([absmax[:, None], below, below + step], axis=1)
+        yield "ties_" + kind, np.pad(block, ((0, 0), (0, 32 - block.shape[1]))).astype(F32), "bf16"
     yield "ratios", (rng.integers(-12, 13, (4, 64)) / 12).astype(F32), "f32 bf16 f16"
 
 
@@ -212,8 +221,10 @@ def main():
             case = f"{name}.{type_name}"
             result[case] = source
             x = source.float().numpy()
-            sizes = [64] if name != "random" else [32, 64, 128, 4096]
+            sizes = [32, 64, 128, 4096] if name == "random" else [32] if name.startswith("ties") else [64]
             for kind in ("nf4", "fp4"):
+                if name.startswith("ties") and not name.endswith(kind):
+                    continue
                 for size in sizes:
                     key = f"{case}/{kind}.{size}/"
                     codes, absmax = four_bit(x.reshape(-1), kind, size)
@@ -242,7 +253,7 @@ def main():
                         take(key + "decoded", decoded, None if theirs is None else theirs.float())
                         if not gpu:
                             result[key + "decoded"] = result[key + "decoded"].to(TYPES[type_name])
-            if name != "wide" and (name != "huge" or type_name == "f16"):
+            if name != "wide" and not name.startswith("ties") and (name != "huge" or type_name == "f16"):
                 codes, absmax = int8(x)
                 theirs = bnb.int8_vectorwise_quant(source.half().to(device))
                 if not gpu:
