@@ -8,9 +8,9 @@
 #include "core/device.h"
 #include "core/inputs.h"
 #include "core/package.h"
-#include "core/parameters.h"
 #include "data/density.h"
 #include "inspect/numerics.h"
+#include "parameters/parameters.h"
 
 #include <atomic>
 #include <functional>

@@ -3,10 +3,10 @@
 // compiled with fast math, so subnormal operands and results are zero: a block of subnormals has an
 // absmax of 0, and one beyond 2^126 has a reciprocal of 0. Their reciprocal is the hardware's
 // approximation, within one unit of the last place of the rounded one here. That is the same code
-// unless a quotient is so close to a threshold: in NF4 none of two bf16 values is, two of f16 values
-// are, and of f32 values about one in a million; in FP4 also quotients at the thresholds that are
-// multiples of 1/24. What bitsandbytes does on a CPU differs: zero blocks, remainders of blocks
-// (division in place of the reciprocal), thresholds of FP4, a table of 65536 entries for statistics.
+// unless a quotient is so close to a threshold: in NF4 none of two bf16 values is, two of f16 are,
+// and of f32 values about one in a million; in FP4 also quotients at thresholds that are multiples
+// of 1/24. What bitsandbytes does on a CPU differs: zero blocks, remainders of blocks (division in
+// place of the reciprocal), thresholds of FP4, a table of 65536 entries for statistics.
 #ifndef TRAINRT_QUANTIZE_ARITHMETIC_H
 #define TRAINRT_QUANTIZE_ARITHMETIC_H
 

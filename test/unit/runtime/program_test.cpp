@@ -2,8 +2,8 @@
 // Expressions, conversions, Philox: the runtime's arithmetic.
 
 #include "core/convert.h"
-#include "core/parameters.h"
 #include "core/program.h"
+#include "parameters/parameters.h"
 
 #include <cmath>
 #include <cstring>

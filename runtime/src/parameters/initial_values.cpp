@@ -2,8 +2,8 @@
 // First values that no file has: from a random generator keyed on (seed, name), so that they do not
 // depend on order or threads, or by the rule that the manifest has for a parameter.
 
-#include "core/parameters.h"
 #include "io/hash.h"
+#include "parameters/parameters.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,8 +4,8 @@
 // the codes, bitsandbytes' or our own.
 
 #include "core/convert.h"
-#include "core/parameters.h"
-#include "core/weights_file.h"
+#include "parameters/parameters.h"
+#include "parameters/weights_file.h"
 #include "quantize/four_bit.h"
 #include "quantize/rows.h"
 

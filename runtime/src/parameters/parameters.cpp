@@ -2,11 +2,11 @@
 // The parameters' memory, and values as they are from files beside the package, the package itself,
 // or a weights file.
 
-#include "core/parameters.h"
+#include "parameters/parameters.h"
 #include "core/convert.h"
 #include "core/plan.h"
-#include "core/weights_file.h"
 #include "io/hash.h"
+#include "parameters/weights_file.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,7 +2,7 @@
 // All parts are opened at once, so that a missing one is known before anything is loaded; they are
 // mapped, which takes no memory.
 
-#include "core/weights_file.h"
+#include "parameters/weights_file.h"
 
 #include <filesystem>
 #include <map>

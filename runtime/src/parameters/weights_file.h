@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The weights that a user names: a safetensors or npz file, the index of a checkpoint in several of
 // them (model.safetensors.index.json), or the folder that holds either.
-#ifndef TRAINRT_CORE_WEIGHTS_FILE_H
-#define TRAINRT_CORE_WEIGHTS_FILE_H
+#ifndef TRAINRT_PARAMETERS_WEIGHTS_FILE_H
+#define TRAINRT_PARAMETERS_WEIGHTS_FILE_H
 
 #include "core/array_file.h"
 
@@ -44,4 +44,4 @@ private:
 
 } // namespace trainrt
 
-#endif // TRAINRT_CORE_WEIGHTS_FILE_H
+#endif // TRAINRT_PARAMETERS_WEIGHTS_FILE_H

@@ -2,8 +2,8 @@
 // The parameters of a session. On the host, trained ones are in memory of their own, frozen ones
 // mapped from the files that hold them wherever their alignment allows it; another device has all
 // of them in its memory.
-#ifndef TRAINRT_CORE_PARAMETERS_H
-#define TRAINRT_CORE_PARAMETERS_H
+#ifndef TRAINRT_PARAMETERS_PARAMETERS_H
+#define TRAINRT_PARAMETERS_PARAMETERS_H
 
 #include "core/device.h"
 #include "quantize/elements.h"
@@ -95,4 +95,4 @@ void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t resul
 
 } // namespace trainrt
 
-#endif // TRAINRT_CORE_PARAMETERS_H
+#endif // TRAINRT_PARAMETERS_PARAMETERS_H
