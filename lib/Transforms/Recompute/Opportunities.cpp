@@ -4,6 +4,8 @@
 
 #include "lib/Transforms/Recompute/Opportunities.h"
 
+#include "lib/Transforms/Recompute/Layers.h"
+
 #include "lib/Analysis/StridedViews.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "llvm/ADT/SetVector.h"
@@ -156,7 +158,7 @@ static bool mayRecompute(Operation *op) {
 namespace {
 struct Search {
   const StepGraph &graph;
-  const llvm::DenseSet<Operation *> &candidates;
+  const llvm::DenseSet<Operation *> &ends;
   bool compromise;
   llvm::SmallSetVector<Operation *, 8> ops;
   llvm::SmallSetVector<Value, 2> smaller;
@@ -179,7 +181,7 @@ struct Search {
     Operation *def = value.getDefiningOp();
     if (StepGraph::isFree(def))
       return llvm::all_of(def->getOperands(), [&](Value operand) { return follow(operand); });
-    return candidates.contains(def) || visit(def);
+    return ends.contains(def) || visit(def);
   }
 };
 } // namespace
@@ -189,12 +191,19 @@ std::vector<Opportunity> trainc::findOpportunities(const StepGraph &graph) {
   for (Operation *op : graph.forward)
     if (!graph.keptResults(op).empty())
       candidates.insert(op);
+  // What a layer passes on is where a chain ends, too, though the backward pass may read it in
+  // another type only: else a chain would reach back to the model's input.
+  llvm::DenseSet<Operation *> ends = candidates;
+  for (const Layer &layer : findLayers(graph))
+    for (Value output : layer.outputs)
+      if (Operation *def = output.getDefiningOp())
+        ends.insert(def);
   std::vector<Opportunity> found;
   for (Operation *op : graph.forward) {
     if (!candidates.contains(op))
       continue;
     for (bool compromise : {false, true}) {
-      Search search{graph, candidates, compromise, {}, {}};
+      Search search{graph, ends, compromise, {}, {}};
       // Nothing is gained where what is kept instead is as large.
       if (!search.visit(op) || (compromise && search.smaller.empty()))
         continue;
