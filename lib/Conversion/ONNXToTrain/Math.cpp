@@ -3,6 +3,7 @@
 // Known small operands are evaluated; everything else is broadcast explicitly and becomes pointwise
 // ops.
 
+#include "MaskAdd.h"
 #include "NodeContext.h"
 #include "Positions.h"
 
@@ -131,12 +132,29 @@ static Value modulo(NodeContext &c, Value x, Value y) {
   return tb.select(tb.compare("lt", x, tb.scalarLike(x, 0)), tb.neg(rest), rest);
 }
 
+/// Scores that a boolean mask hides: minus infinity, and the softmax behind is a guarded one.
+static LogicalResult hide(NodeContext &c) {
+  constexpr StringRef text =
+      "a boolean mask is added to numbers that a softmax reads, which ONNX does not have: it is "
+      "read as -inf where it is false, as PyTorch's exporter means it at opset 23 for attention "
+      "with dropout";
+  if (llvm::none_of(c.state.warnings, [&](const auto &known) { return known.second == text; }))
+    c.state.warnings.emplace_back(c.op.getLoc(), text.str());
+  std::optional<SmallVector<Value>> inputs = broadcastInputs(c);
+  if (!inputs)
+    return failure();
+  Value scores = (*inputs)[0];
+  return c.set(c.tb.select((*inputs)[1], scores, c.tb.scalarLike(scores, -INFINITY)));
+}
+
 static LogicalResult binary(NodeContext &c) {
   StringRef name = c.op.getOpType();
   bool comparison = llvm::StringSwitch<bool>(name)
                         .Cases({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}, true)
                         .Default(false);
   Type resultElement = comparison ? Type(c.tb.b().getI1Type()) : c.element(0);
+  if (addsMask(c.op, c.state))
+    return hide(c);
   if (name != "Pow")
     for (int64_t i = 1; i < c.numInputs(); ++i)
       if (c.element(i) != c.element(0))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Softmax and normalisations, which stay whole: later passes know their structure.
 
+#include "MaskAdd.h"
 #include "NodeContext.h"
 
 using namespace mlir;
@@ -14,6 +15,7 @@ static LogicalResult softmax(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(flat ? 1 : -1)), c.rank(0));
   if (!axis || !c.needFloat(0))
     return failure();
+  bool guarded = addsMask(c.op.getInputs()[0].getDefiningOp<onnx::NodeOp>(), c.state);
   Value x = c.tensor(0);
   if (flat) {
     ArrayRef<DimAttr> dims = c.dims(0);
@@ -25,7 +27,7 @@ static LogicalResult softmax(NodeContext &c) {
   if (c.op.getOpType() == "LogSoftmax")
     y = train::LogSoftmaxOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, *axis);
   else
-    y = train::SoftmaxOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, *axis, /*guarded=*/false);
+    y = train::SoftmaxOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, *axis, guarded);
   return c.set(c.tb.reshape(y, c.dims(0)));
 }
 
@@ -37,8 +39,10 @@ static LogicalResult layerNorm(NodeContext &c) {
   const Dims &dims = c.dims(0);
   Dims rows(dims.begin(), dims.begin() + *axis), normal(dims.begin() + *axis, dims.end());
   auto fit = [&](int64_t input) -> Value {
-    if (c.element(input) != c.element(0)) {
-      (void)c.fail("its scale or bias has another element type");
+    // PyTorch's older exporter leaves the parameters of a half-precision model as they are where it
+    // computes in float32.
+    if (!isa<FloatType>(c.element(input))) {
+      (void)c.fail("its scale or bias is not of a float type");
       return {};
     }
     std::optional<Dims> common = c.broadcastDims({normal, c.dims(input)});
@@ -48,7 +52,7 @@ static LogicalResult layerNorm(NodeContext &c) {
       (void)c.fail("its scale or bias does not have the shape of the normalised axes");
       return {};
     }
-    return c.broadcastTo(c.tensor(input), normal);
+    return c.broadcastTo(c.tb.cast(c.tensor(input), c.element(0)), normal);
   };
   Value x = c.tensor(0), scale = fit(1), bias;
   if (!scale)
