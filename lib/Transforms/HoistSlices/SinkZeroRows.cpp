@@ -161,6 +161,8 @@ private:
     if (!keepsZeroRows(op, zeros))
       return describeOp(op) + " is not 0 where its operand is";
     bool sums = kind == LoopKind::Reduction;
+    if (!sums && !rows->at.canPlace(op->getResultTypes()))
+      return describeOp(op) + " gives no floats, which indices would put back";
     // Neighbours stay neighbours.
     auto runsOver = [&](ArrayRef<int> entry, bool orNot) {
       std::optional<SmallVector<int64_t>> axes = findAxes(entry, loops);

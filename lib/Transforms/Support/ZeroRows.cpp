@@ -10,6 +10,7 @@
 #include "lib/Analysis/AffineIntegers.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringMap.h"
 #include <cmath>
@@ -43,6 +44,11 @@ Value RowPlacement::select(TrainBuilder &tb, Value value, int64_t axis) const {
   if (inverse)
     return tb.selectRows(value, index, inverse, axis);
   return index ? tb.gather(value, index, axis) : tb.sliceAxis(value, axis, start, count);
+}
+
+bool RowPlacement::canPlace(TypeRange types) const {
+  return !index || inverse ||
+         llvm::all_of(types, [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); });
 }
 
 Value RowPlacement::place(TrainBuilder &tb, Value rows, int64_t axis) const {

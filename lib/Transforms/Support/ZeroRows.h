@@ -22,6 +22,8 @@ struct RowPlacement {
   bool operator==(const RowPlacement &other) const = default;
   /// These rows of another value.
   mlir::Value select(train::TrainBuilder &tb, mlir::Value value, int64_t axis) const;
+  /// Whether `place` takes tensors of these types: only floats are added where indices say.
+  bool canPlace(mlir::TypeRange types) const;
   /// `rows` where they belong, 0 elsewhere.
   mlir::Value place(train::TrainBuilder &tb, mlir::Value rows, int64_t axis) const;
 };

@@ -83,6 +83,20 @@ func.func @list(%g: tensor<2x4xf32>, %w: tensor<4x3xf32>) -> tensor<8x3xf32> {
   return %1 : tensor<8x3xf32>
 }
 
+// What an exporter makes of an assignment to known rows: which elements got one. Booleans are added nowhere.
+// CHECK-LABEL: func.func @marks
+// CHECK: train.compare gt %{{.*}}, %{{.*}} : tensor<8x4xf32> -> tensor<8x4xi1>
+func.func @marks(%x: tensor<8x4xf32>, %g: tensor<1x4xf32>) -> tensor<8x4xf32> {
+  %i = train.full 5 : i64 : tensor<1xi64>
+  %one = train.full 1.0 : f32 : tensor<1x4xf32>
+  %zero = train.full 0.0 : f32 : tensor<8x4xf32>
+  %0 = train.scatter_add %i, %g axis = 0 : tensor<1xi64>, tensor<1x4xf32> -> tensor<8x4xf32>
+  %1 = train.scatter_add %i, %one axis = 0 : tensor<1xi64>, tensor<1x4xf32> -> tensor<8x4xf32>
+  %2 = train.compare gt %1, %zero : tensor<8x4xf32> -> tensor<8x4xi1>
+  %3 = train.select %2, %0, %x : tensor<8x4xi1>, tensor<8x4xf32>
+  return %3 : tensor<8x4xf32>
+}
+
 // Two indices could be the same row, whose square is no sum of squares.
 // CHECK-LABEL: func.func @may_be_one
 // CHECK: train.mul %{{.*}} : tensor<8x4xf32>
