@@ -4,6 +4,7 @@
 #include "Bounds.h"
 
 #include "llvm/Support/MathExtras.h"
+#include <limits>
 
 using namespace mlir;
 using namespace trainc;
@@ -96,7 +97,15 @@ Interval Bounds::interval(DimAttr dim) const {
 
 bool Bounds::atMost(DimAttr a, DimAttr b) const {
   std::optional<int64_t> low = interval(b - a).low;
-  return low && *low >= 0;
+  if (low && *low >= 0)
+    return true;
+  // min(x, y) is at most what x or y is at most.
+  auto monomials = a.getMonomials();
+  auto fn = monomials.size() == 1 && monomials[0].size() == 1 && a.getCoefficients()[0] == 1
+                ? dyn_cast<DimFnAttr>(monomials[0][0])
+                : DimFnAttr();
+  return fn && fn.getKind() == DimFnKind::min &&
+         (atMost(cast<DimAttr>(fn.getLhs()), b) || atMost(cast<DimAttr>(fn.getRhs()), b));
 }
 
 DimAttr Bounds::min(DimAttr a, DimAttr b) const {
@@ -116,19 +125,28 @@ bool Bounds::demandAtMost(DimAttr expr, int64_t limit) {
       continue;
     }
     auto name = monomial.size() == 1 ? dyn_cast<StringAttr>(monomial[0]) : StringAttr();
-    if (!name || symbol || coefficient <= 0)
+    if (!name || symbol)
       return false;
     symbol = name;
     factor = coefficient;
   }
   auto it = symbol ? symbols.find(symbol) : symbols.end();
-  if (it == symbols.end())
-    return false;
   int64_t room;
-  if (llvm::SubOverflow(limit, constant, room) ||
-      llvm::divideFloorSigned(room, factor) < it->second.min)
+  if (it == symbols.end() || factor == std::numeric_limits<int64_t>::min() ||
+      llvm::SubOverflow(limit, constant, room))
     return false;
-  int64_t max = llvm::divideFloorSigned(room, factor);
-  it->second.max = it->second.max ? std::min(*it->second.max, max) : max;
+  SymbolInfo &info = it->second;
+  if (factor > 0) {
+    int64_t max = llvm::divideFloorSigned(room, factor);
+    if (max < info.min)
+      return false;
+    info.max = info.max ? std::min(*info.max, max) : max;
+    return true;
+  }
+  // Only the sizes of inputs are checked against their minimum when they come.
+  int64_t min = -llvm::divideFloorSigned(room, -factor);
+  if (info.input.empty() || (info.max && *info.max < min))
+    return false;
+  info.min = std::max(info.min, min);
   return true;
 }

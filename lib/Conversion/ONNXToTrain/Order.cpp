@@ -73,6 +73,10 @@ static LogicalResult topK(NodeContext &c) {
     return failure();
   if (count.size() != 1 || !c.needSizes(count))
     return c.fail("its k is not one size");
+  if (DimAttr k = count[0], size = c.dims(0)[*axis];
+      !c.state.bounds.atMost(k, size) && !c.state.bounds.demandAtMost(k - size, 0))
+    return c.fail("its k of '" + k.str() + "' is not known to be at most its axis of size '" +
+                  size.str() + "'");
   if (c.element(0).isInteger(1))
     return c.fail("it is not supported on booleans");
   TrainBuilder &tb = c.tb;

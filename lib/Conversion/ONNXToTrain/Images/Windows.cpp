@@ -74,6 +74,7 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
         s.beyond = std::max<int64_t>(0, (count - 1) * s.stride - *known);
         s.high = s.high + c.dim(s.beyond);
       } else {
+        (void)c.state.bounds.demandAtMost(c.dim(0) - room, 0);
         s.count = train::floorDiv(room, stride) + one;
       }
     }

@@ -34,6 +34,7 @@ static LogicalResult gather(NodeContext &c) {
     // One constant index: a slice, which other passes see through.
     int64_t i = (*indices)[0];
     DimAttr start = i < 0 ? c.dims(0)[*axis] + c.dim(i) : c.dim(i);
+    (void)c.state.bounds.demandAtMost(c.dim(i < 0 ? -(i + 1) : i) - c.dims(0)[*axis], -1);
     Value x = tb.sliceAxis(c.tensor(0), *axis, start, c.dim(1));
     Dims dims = c.dims(0);
     dims.erase(dims.begin() + *axis);
