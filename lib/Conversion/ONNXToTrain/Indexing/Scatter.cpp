@@ -6,6 +6,7 @@
 // rare, compare every index with every position.
 
 #include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Positions.h"
 
 using namespace mlir;
 using trainc::train::ReduceKind;
@@ -127,6 +128,25 @@ static LogicalResult scatterElements(NodeContext &c) {
   return c.set(tb.select(inside, tb.pad(part, 0, start, dims), data));
 }
 
+/// Whether the element `i` of all tuples of indices, of `depth` each, is known to be on its axis.
+static bool isInside(NodeContext &c, int64_t i, int64_t depth) {
+  DimAttr size = c.dims(0)[i];
+  const Content *known = c.content(1);
+  if (auto indices = known ? known->constants() : std::nullopt) {
+    for (size_t at = i; at < indices->size(); at += depth) {
+      int64_t index = (*indices)[at];
+      DimAttr least = c.dim(index < 0 ? -(index + 1) : index); // the axis is larger
+      if (!c.state.bounds.atMost(least, size - c.dim(1)) &&
+          !c.state.bounds.demandAtMost(least - size, -1))
+        return false;
+    }
+    return true;
+  }
+  auto positions = positionTuple(c.tensor(1));
+  return positions && int64_t(positions->size()) == depth &&
+         c.state.bounds.atMost(c.dims(1)[(*positions)[i]], size);
+}
+
 static LogicalResult scatterNd(NodeContext &c) {
   StringRef reduction = reductionOf(c);
   if (reduction.empty())
@@ -153,14 +173,23 @@ static LogicalResult scatterNd(NodeContext &c) {
   DimAttr rows = train::product(c.context(), sizes.take_front(*depth));
   DimAttr width = train::product(c.context(), sizes.drop_front(*depth));
   DimAttr tuples = train::product(c.context(), ArrayRef<DimAttr>(indices).drop_back());
-  Value tuple = tb.reshape(c.tensor(1), {tuples, c.dim(*depth)}), row;
+  Value tuple = tb.reshape(c.tensor(1), {tuples, c.dim(*depth)}), row, inside;
   for (int64_t i = 0; i < *depth; ++i) {
     Value index = tb.reshape(tb.sliceAxis(tuple, 1, c.dim(i), c.dim(1)), {tuples});
     index = positive(tb, index, data[i]);
+    // An index beyond its axis would be the number of another tuple.
+    if (*depth > 1 && !isInside(c, i, *depth)) {
+      Value size = tb.splat(tb.dim(data[i], tb.b().getI64Type()), index);
+      Value here = tb.logicalAnd(tb.compare("ge", index, tb.scalarLike(index, 0)),
+                                 tb.compare("lt", index, size));
+      inside = inside ? tb.logicalAnd(inside, here) : here;
+    }
     if (row)
       row = tb.mul(row, tb.splat(tb.dim(data[i], tb.b().getI64Type()), row));
     row = tb.add(row, index);
   }
+  if (inside)
+    row = tb.select(inside, row, tb.splat(tb.dim(rows, tb.b().getI64Type()), row));
   Value flat = tb.reshape(c.tensor(0), {rows, width});
   Value updates = tb.reshape(c.tensor(2), {tuples, width});
   Value y =
