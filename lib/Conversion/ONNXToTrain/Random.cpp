@@ -127,7 +127,8 @@ static LogicalResult randomNumbers(NodeContext &c) {
   if (!c.state.options->initialization)
     return c.fail("random numbers that differ from step to step are those of Dropout only; what "
                   "parameters begin with belongs in the initialization of training_info, or comes "
-                  "from trainc-run --init");
+                  "from trainc-run --init; export a model with stochastic depth with "
+                  "drop_path_rate=0");
   bool normal = name.contains("Normal"), like = name.ends_with("Like");
   if (like && c.numInputs() != 1)
     return c.fail("it needs one input, whose shape its result has");
