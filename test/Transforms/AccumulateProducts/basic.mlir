@@ -8,7 +8,7 @@
 // CHECK: %[[S:[a-z0-9_]+]] = train.fused_matmul add %[[X]], %{{[a-z0-9]+}} with %[[P]] : {{.*}} -> tensor<6x8xbf16>
 // CHECK: %{{[a-z0-9_]+}} = train.fused_matmul add %{{.*}}, %{{.*}} transposed with %[[S]] :
 // CHECK-NOT: train.add
-// REMARK: [Accumulated]
+// REMARK: Accumulated
 func.func @chain(%x: tensor<6x4xbf16>, %w: tensor<4x8xbf16>, %v: tensor<4x8xbf16>, %a: tensor<6x2xbf16>, %b: tensor<8x2xbf16>) -> tensor<2x3x8xf32> {
   %0 = train.matmul %x, %w : tensor<6x4xbf16>, tensor<4x8xbf16> -> tensor<6x8xbf16>
   %1 = train.cast %0 : tensor<6x8xbf16> -> tensor<6x8xf32>

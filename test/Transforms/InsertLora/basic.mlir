@@ -34,8 +34,8 @@
 // OPTIONS: train.full 2.82842708
 // OPTIONS: train.full 4.000000e+00 : f32 : tensor<6x1xf32>
 
-// REMARK: [Inserted] {{.*}}a branch of rank 2 and scale 2{{.*}}at 'l.up_proj'
-// REMARK: [NotInserted]{{.*}}
+// REMARK-DAG: NotInserted{{.*}}targets does not match its name{{.*}}no branch at 'head'
+// REMARK-DAG: Inserted{{.*}}a branch of rank 2 and scale 2.00 at 'l.up_proj'
 func.func @forward(%up: tensor<8x4xf32> {train.role = "parameter", train.name = "l.up_proj.weight", train.trainable},
     %bias: tensor<8xf32> {train.role = "parameter", train.name = "l.up_proj.bias", train.trainable},
     %down: tensor<8x4xf32> {train.role = "parameter", train.name = "l.down_proj.weight", train.trainable},

@@ -10,9 +10,9 @@
 
 // A weight that two projections read has one set of codes; 5 x 7 elements leave half a byte.
 // CHECK: func.func @forward(%[[CODES:[a-z0-9]+]]: tensor<18xi8> {train.name = "w", train.quantized = {block = 16 : i64, dtype = bf16, format = "nf4", parts = {absmax = "w.absmax"}, shape = [5, 7]}, train.role = "parameter"
-// CHECK-SAME: %[[SCALES:[a-z0-9]+]]: tensor<3xf32> {train.name = "w.absmax", train.part_of = "w", train.role = "parameter"}
+// CHECK-SAME: %[[S:[a-z0-9]+]]: tensor<3xf32> {train.name = "w.absmax", train.part_of = "w", train.role = "parameter"}
 // CHECK: %[[TABLE:[a-z0-9]+]] = train.constant dense<[-1.000000e+00, -0.6961928,
-// CHECK: %[[F:[a-z0-9]+]] = train.dequantize %[[CODES]], %[[TABLE]], %[[SCALES]] block 16 : (tensor<18xi8>, tensor<16xf32>, tensor<3xf32>) -> tensor<5x7xf32>
+// CHECK: %[[F:[a-z0-9]+]] = train.dequantize %[[CODES]], %[[TABLE]], %[[S]] block 16 : (tensor<18xi8>, tensor<16xf32>, tensor<3xf32>) -> tensor<5x7xf32>
 // CHECK: %[[W:[a-z0-9]+]] = train.cast %[[F]] : tensor<5x7xf32> -> tensor<5x7xbf16>
 // CHECK: train.matmul %{{.*}}, %[[W]] transposed
 // CHECK: train.matmul %{{.*}}, %[[W]] :
@@ -31,9 +31,9 @@
 
 // SCALES: tensor<3xbf16> {train.name = "w.absmax"
 
-// REMARK-DAG: [Quantized]{{.*}}'w' is stored as nf4
-// REMARK-DAG: [NotQuantized]{{.*}}'head' stays as it is{{.*}}it is a head
-// REMARK-DAG: [NotQuantized]{{.*}}'tied' stays as it is{{.*}}not only projections read it
+// REMARK-DAG: Quantized{{.*}}'w' is stored as nf4
+// REMARK-DAG: NotQuantized{{.*}}it is a head{{.*}}'head' stays as it is
+// REMARK-DAG: NotQuantized{{.*}}not only projections read it{{.*}}'tied' stays as it is
 // FORMAT: error: quantize-frozen: the format must be nf4, fp4 or int8, not 'nf5'
 // BLOCK: error: quantize-frozen: a block must be a power of two from 16 to 4096, not 48
 // NOTHING: error: quantize-frozen: there is no weight to quantize
