@@ -4,6 +4,7 @@
 // evaluation, prediction, export.
 #include "run/main.h"
 
+#include "run/adapter/adapter.h"
 #include "run/evaluate.h"
 #include "run/export.h"
 #include "run/failure.h"
@@ -28,11 +29,14 @@ using Clock = std::chrono::steady_clock;
 /// Throws where a result could not be written, before hours of training are spent on it.
 void checkOutputs(const Options &options) {
   for (const std::string &file :
-       {options.exportPath, options.dumpGradients, options.output, options.profile})
+       {options.exportsAdapter() ? "" : options.exportPath, options.mergeAdapter,
+        options.dumpGradients, options.output, options.profile})
     if (!file.empty())
       checkOutputFile(file);
   if (!options.save.empty())
     checkOutputFolder(options.save);
+  if (options.exportsAdapter())
+    checkOutputFolder(options.exportPath);
 }
 
 void runWith(Options options) {
@@ -56,6 +60,11 @@ void runWith(Options options) {
   }
   if (options.accumulate == 0)
     options.accumulate = package.info.accumulate;
+  std::optional<Adapter> adapter;
+  if (options.exportsAdapter())
+    adapter.emplace(package, "--export FOLDER (neither .onnx nor .safetensors)");
+  else if (!options.adapter.empty() || !options.mergeAdapter.empty())
+    adapter.emplace(package, options.adapter.empty() ? "--merge-adapter" : "--adapter");
   checkOutputs(options);
   std::unique_ptr<OnnxExport> onnx;
   if (options.exportsOnnx())
@@ -95,6 +104,8 @@ void runWith(Options options) {
   Session session =
       openSession(options, package, !training, options.profile.empty() ? nullptr : &profile,
                   density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter);
+  if (!options.adapter.empty())
+    adapter->load(package, session.get(), options.adapter, *reporter);
   timed("making the session");
   std::unique_ptr<BatchOrder> order;
   if (training) {
@@ -114,8 +125,12 @@ void runWith(Options options) {
     predict(options, package, session.get(), *reporter);
   if (onnx)
     onnx->write(session.get(), *reporter);
+  else if (options.exportsAdapter())
+    adapter->write(package, session.get(), options.exportPath, *reporter);
   else if (!options.exportPath.empty())
     exportParameters(package, session.get(), options.exportPath, *reporter);
+  if (!options.mergeAdapter.empty())
+    adapter->writeMerged(package, session.get(), options.mergeAdapter, *reporter);
   if (!options.profile.empty()) {
     profile.write(options.profile);
     reporter->table(profile.table());

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 namespace trainrt::run {
@@ -42,10 +43,6 @@ CLI::Validator nonNegative() {
       "F");
 }
 
-bool endsWith(const std::string &text, const std::string &end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 /// What is wrong with the combination of options; "" if nothing.
 std::string findConflict(const Options &o) {
   if (o.steps && o.epochs)
@@ -64,8 +61,12 @@ std::string findConflict(const Options &o) {
     return "--tune needs -o TUNED.tpk";
   if (o.predict.empty() && !o.tune && !o.output.empty())
     return "-o needs --predict FILE or --tune SECONDS";
-  if (!o.exportPath.empty() && !o.exportsOnnx() && !endsWith(o.exportPath, ".safetensors"))
-    return "--export writes .onnx and .safetensors files: '" + o.exportPath + "' is neither";
+  if (!o.exportPath.empty() && !o.exportsOnnx() && !o.exportPath.ends_with(".safetensors") &&
+      !o.exportsAdapter())
+    return "--export writes .onnx and .safetensors files, and adapters to a folder: '" +
+           o.exportPath + "' is none of them (a new folder with a '.' in its name ends in '/')";
+  if (!o.adapter.empty() && !o.resume.empty())
+    return "--adapter and --resume exclude each other: a checkpoint holds its adapter";
   if (o.predict.empty() && !o.exportsOnnx() && !o.outputs.empty())
     return "--outputs needs --predict FILE or --export FILE.onnx";
   if (o.anyModel && o.resume.empty())
@@ -75,16 +76,22 @@ std::string findConflict(const Options &o) {
   if (!o.profile.empty() && o.checkNumerics)
     return "--profile and --check-numerics exclude each other";
   if (!o.dumpGradients.empty() && (!o.save.empty() || !o.eval.empty() || !o.predict.empty() ||
-                                   !o.exportPath.empty() || o.density))
-    return "--dump-gradients goes with none of --save, --eval, --predict, --export, --density";
+                                   !o.exportPath.empty() || !o.mergeAdapter.empty() || o.density))
+    return "--dump-gradients goes with none of --save, --eval, --predict, --export, "
+           "--merge-adapter, --density";
 
-  const std::pair<bool, const char *> notTuned[] = {
-      {o.steps.has_value(), "--steps"},    {o.epochs.has_value(), "--epochs"},
-      {!o.resume.empty(), "--resume"},     {!o.save.empty(), "--save"},
-      {!o.eval.empty(), "--eval"},         {!o.predict.empty(), "--predict"},
-      {!o.exportPath.empty(), "--export"}, {!o.dumpGradients.empty(), "--dump-gradients"},
-      {!o.profile.empty(), "--profile"},   {o.checkNumerics, "--check-numerics"},
-      {o.density.has_value(), "--density"}};
+  const std::pair<bool, const char *> notTuned[] = {{o.steps.has_value(), "--steps"},
+                                                    {o.epochs.has_value(), "--epochs"},
+                                                    {!o.resume.empty(), "--resume"},
+                                                    {!o.save.empty(), "--save"},
+                                                    {!o.eval.empty(), "--eval"},
+                                                    {!o.predict.empty(), "--predict"},
+                                                    {!o.exportPath.empty(), "--export"},
+                                                    {!o.dumpGradients.empty(), "--dump-gradients"},
+                                                    {!o.mergeAdapter.empty(), "--merge-adapter"},
+                                                    {!o.profile.empty(), "--profile"},
+                                                    {o.checkNumerics, "--check-numerics"},
+                                                    {o.density.has_value(), "--density"}};
   for (auto [given, name] : notTuned)
     if (o.tune && given)
       return std::string("--tune and ") + name + " exclude each other: --tune does not train";
@@ -104,10 +111,12 @@ std::string findConflict(const Options &o) {
   if (!o.complexity.empty() && !o.groupByLength && !o.tokensPerBatch)
     return "--complexity needs --group-by-length or --tokens-per-batch, which sort by it";
 
-  const std::pair<bool, const char *> notDescribed[] = {{!o.data.empty(), "--data"},
-                                                        {!o.eval.empty(), "--eval"},
-                                                        {!o.predict.empty(), "--predict"},
-                                                        {!o.exportPath.empty(), "--export"}};
+  const std::pair<bool, const char *> notDescribed[] = {
+      {!o.data.empty(), "--data"},
+      {!o.eval.empty(), "--eval"},
+      {!o.predict.empty(), "--predict"},
+      {!o.exportPath.empty(), "--export"},
+      {!o.mergeAdapter.empty(), "--merge-adapter"}};
   for (auto [given, name] : notDescribed)
     if (o.info && given)
       return std::string("--info and ") + name + " exclude each other: --info runs nothing";
@@ -116,8 +125,10 @@ std::string findConflict(const Options &o) {
     return {};
   if (o.tune)
     return "--tune needs --data FILE: it tunes for the shapes of its first step";
-  if (o.predict.empty() && o.exportPath.empty() && o.eval.empty())
-    return "--data FILE is missing (only --predict, --export, --eval and --info can do without)";
+  if (o.predict.empty() && o.exportPath.empty() && o.mergeAdapter.empty() && o.eval.empty())
+    return "--data FILE is missing (only --predict, --export, --merge-adapter, --eval and --info "
+           "can "
+           "do without)";
   const std::pair<bool, const char *> needData[] = {
       {o.steps.has_value(), "--steps"},
       {o.epochs.has_value(), "--epochs"},
@@ -142,6 +153,13 @@ std::string findConflict(const Options &o) {
 }
 
 } // namespace
+
+bool Options::exportsAdapter() const {
+  const std::filesystem::path path(exportPath);
+  std::error_code ignored;
+  return !exportPath.empty() && !exportsOnnx() && !exportPath.ends_with(".safetensors") &&
+         (!path.has_extension() || std::filesystem::is_directory(path, ignored));
+}
 
 ParsedOptions parseOptions(std::vector<std::string> arguments) {
   Options o;
@@ -227,9 +245,16 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_option("--keep", o.keep, "keep only the newest N checkpoints")
       ->check(integer(1))
       ->group(group);
-  app.add_option("--export", o.exportPath,
-                 "write all parameters to this .safetensors file, or the whole model with them to "
-                 "this .onnx file, in evaluation mode")
+  app.add_option(
+         "--export", o.exportPath,
+         "write all parameters to this .safetensors file, the whole model with them to "
+         "this .onnx file, in evaluation mode, or the adapter in PEFT's form to this folder")
+      ->group(group);
+  app.add_option("--adapter", o.adapter, "start with the adapter in this folder, in PEFT's form")
+      ->group(group);
+  app.add_option("--merge-adapter", o.mergeAdapter,
+                 "write the model without adapters, these added to its weights, to this "
+                 ".safetensors file")
       ->group(group);
   app.add_option("--model", o.model,
                  "the .onnx file that the package was compiled from, for --export (default: where "
@@ -343,7 +368,6 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       option->expected(0);
   };
   refuse("--accumulate-by", true);
-  refuse("--merge-adapter", true);
 
   auto usage = [](const std::string &text) {
     return ParsedOptions{std::nullopt, "trainc-run: error: " + text + "\ntry trainc-run --help\n",

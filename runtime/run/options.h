@@ -43,6 +43,7 @@ struct Options {
   std::string predict, output;
   std::vector<std::string> outputs;
   std::string exportPath, model;
+  std::string adapter, mergeAdapter;
   std::string dumpGradients;
   std::optional<double> tune; ///< seconds; writes `output`
 
@@ -61,6 +62,8 @@ struct Options {
   bool variants = true; ///< may take the place of functions
 
   bool exportsOnnx() const { return exportPath.ends_with(".onnx"); }
+  /// A folder of PEFT: one that is there, or a path that ends in "/" or has no ".".
+  bool exportsAdapter() const;
 };
 
 /// Either options, or text to print and the code to exit with (0: help or version on standard

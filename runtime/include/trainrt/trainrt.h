@@ -743,6 +743,13 @@ TRAINRT_API trainrt_status trainrt_eval(trainrt_session *session, const trainrt_
 TRAINRT_API trainrt_status trainrt_session_parameter(const trainrt_session *session,
                                                      const char *name, trainrt_tensor *tensor,
                                                      trainrt_error **error);
+/* Since 1.2: a parameter as the model without adapters has it: with the low-rank adapter added, if it
+ * has one, and decoded, if it is quantized, in the type and shape of the values it was made of. A
+ * view that is valid until the session's next call. */
+TRAINRT_API trainrt_status trainrt_session_merged_parameter(trainrt_session *session,
+                                                            const char *name,
+                                                            trainrt_tensor *tensor,
+                                                            trainrt_error **error);
 TRAINRT_API trainrt_status trainrt_session_state(const trainrt_session *session, const char *name,
                                                  trainrt_tensor *tensor, trainrt_error **error);
 TRAINRT_API trainrt_status trainrt_session_gradient(const trainrt_session *session,

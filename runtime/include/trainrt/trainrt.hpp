@@ -431,6 +431,10 @@ public:
   trainrt_eval_result predict(const Batch &batch) { return eval(batch, TRAINRT_EVAL_FILL_MISSING); }
 
   Tensor parameter(std::string_view name) const { return read(trainrt_session_parameter, name); }
+  /// With its low-rank adapter added; see `trainrt_session_merged_parameter`.
+  Tensor mergedParameter(std::string_view name) {
+    return read(trainrt_session_merged_parameter, name);
+  }
   Tensor state(std::string_view name) const { return read(trainrt_session_state, name); }
   Tensor gradient(std::string_view name) const { return read(trainrt_session_gradient, name); }
   Tensor output(std::string_view name) const { return read(trainrt_session_output, name); }

@@ -5,6 +5,7 @@
 
 #include "core/array_file.h"
 #include "core/checkpoint.h"
+#include "core/lora_merge.h"
 #include "core/package.h"
 #include "core/session.h"
 #include "data/sampler.h"
@@ -40,6 +41,8 @@ struct trainrt_session {
   std::string tuningReport, declined;
   /// Of the last step: memory that the next one uses again.
   std::vector<trainrt::Batch> batches;
+  /// Of the last weight with its adapter.
+  trainrt::OwnedArray merged;
 };
 
 struct trainrt_sampler {

@@ -458,10 +458,10 @@ Status readManifest(std::string_view text, Manifest &manifest) {
   TRAINRT_TRY(readTensors(root, "outputs", Role::Output, manifest.outputs));
   TRAINRT_TRY(readTensors(root, "parameters", Role::Parameter, manifest.parameters));
   TRAINRT_TRY(checkParts(manifest.parameters));
-  std::optional<Fields> lora;
-  TRAINRT_TRY(readObject(root, "lora", lora));
-  manifest.lora = lora.has_value();
   TRAINRT_TRY(readTensors(root, "state", Role::State, manifest.state));
+  TRAINRT_TRY(readLora(json, manifest.lora));
+  if (manifest.lora)
+    TRAINRT_TRY(checkLora(*manifest.lora, manifest));
   TRAINRT_TRY(readFiles(root, manifest.files));
   for (Manifest::Tensor &output : manifest.outputs) {
     output.isLoss |= !manifest.loss.empty() && output.name == manifest.loss;

@@ -4,6 +4,7 @@
 #define TRAINRT_CORE_MANIFEST_H
 
 #include "core/dtype.h"
+#include "core/lora_manifest.h"
 #include "core/status.h"
 #include "quantize/formats.h"
 
@@ -75,7 +76,7 @@ struct Manifest {
   std::string identity;
   bool training = false;
   /// The model has adapters: checkpoints are of them, and what is frozen is not in them.
-  bool lora = false;
+  std::optional<Lora> lora;
   std::vector<std::string> targets;
   std::vector<Tensor> inputs, outputs, parameters, state;
   std::vector<File> files;

@@ -148,6 +148,7 @@ public:
   }
   int64_t seed() const { return key; }
   unsigned threads() const { return device->threads().size(); }
+  ThreadPool &threadPool() { return device->threads(); }
   bool isInference() const { return inference; }
   bool takesAnyModel() const { return anyModel; }
   /// Sessions for evaluation have state only if the model's `eval` reads it.

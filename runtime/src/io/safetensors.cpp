@@ -124,21 +124,34 @@ const SafetensorsReader::Entry *SafetensorsReader::find(std::string_view name) c
 Status writeSafetensors(const std::string &path,
                         const std::vector<std::pair<std::string, ArrayView>> &tensors,
                         const std::map<std::string, std::string> &metadata, uint32_t *checksum) {
-  std::vector<const std::pair<std::string, ArrayView> *> order;
+  std::vector<SafetensorsEntry> entries;
+  for (const auto &[name, array] : tensors)
+    entries.push_back({name, array.dtype, array.shape, [&array = array](ArrayView &view) {
+                         view = array;
+                         return Status();
+                       }});
+  return writeSafetensors(path, entries, metadata, checksum);
+}
+
+Status writeSafetensors(const std::string &path, const std::vector<SafetensorsEntry> &tensors,
+                        const std::map<std::string, std::string> &metadata, uint32_t *checksum) {
+  std::vector<const SafetensorsEntry *> order;
   for (size_t size : {8, 4, 2, 1})
-    for (const auto &tensor : tensors)
-      if (sizeOf(tensor.second.dtype) == size)
+    for (const SafetensorsEntry &tensor : tensors)
+      if (sizeOf(tensor.dtype) == size)
         order.push_back(&tensor);
   Json header = Json::object();
   if (!metadata.empty())
     header["__metadata__"] = metadata;
   int64_t offset = 0;
-  for (auto *tensor : order) {
-    const ArrayView &array = tensor->second;
-    header[tensor->first] = {{"dtype", typeNames[static_cast<size_t>(array.dtype)]},
-                             {"shape", array.shape},
-                             {"data_offsets", {offset, offset + array.bytes}}};
-    offset += array.bytes;
+  for (const SafetensorsEntry *tensor : order) {
+    int64_t bytes;
+    if (!countBytes(tensor->dtype, tensor->shape.data(), tensor->shape.size(), bytes))
+      return fail(Code::InvalidArgument, "tensor '", tensor->name, "' is too large");
+    header[tensor->name] = {{"dtype", typeNames[static_cast<size_t>(tensor->dtype)]},
+                            {"shape", tensor->shape},
+                            {"data_offsets", {offset, offset + bytes}}};
+    offset += bytes;
   }
   // Names that are not UTF-8 would make `dump` throw: they are replaced, as nothing can read them.
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -154,8 +167,13 @@ Status writeSafetensors(const std::string &path,
   };
   TRAINRT_TRY(write(&length, 8));
   TRAINRT_TRY(write(text.data(), text.size()));
-  for (auto *tensor : order)
-    TRAINRT_TRY(write(tensor->second.data, static_cast<uint64_t>(tensor->second.bytes)));
+  for (const SafetensorsEntry *tensor : order) {
+    ArrayView array;
+    TRAINRT_TRY(tensor->get(array));
+    if (array.dtype != tensor->dtype || array.shape != tensor->shape)
+      return fail(Code::Internal, "tensor '", tensor->name, "' is not what was announced");
+    TRAINRT_TRY(write(array.data, static_cast<uint64_t>(array.bytes)));
+  }
   if (checksum)
     *checksum = crc;
   return file.commit();

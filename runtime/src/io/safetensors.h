@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "io/file.h"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -42,8 +43,21 @@ private:
   std::map<std::string, std::string> notes;
 };
 
-/// Writes `tensors` (distinct names) in their order, larger elements first so that all are aligned.
+/// A tensor of a file to be written, and how to get its bytes when it is its turn: a view that is
+/// valid until the next one's.
+struct SafetensorsEntry {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+  std::function<Status(ArrayView &)> get;
+};
+
+/// Writes tensors (distinct names) in their order, larger elements first so that all are aligned.
 /// The file appears under its name when it is complete. `checksum`: CRC-32 of the whole file.
+Status writeSafetensors(const std::string &path, const std::vector<SafetensorsEntry> &tensors,
+                        const std::map<std::string, std::string> &metadata = {},
+                        uint32_t *checksum = nullptr);
+/// The same of tensors that are in memory.
 Status writeSafetensors(const std::string &path,
                         const std::vector<std::pair<std::string, ArrayView>> &tensors,
                         const std::map<std::string, std::string> &metadata = {},

@@ -125,6 +125,12 @@ TEST(Options, Conflicts) {
   refused({"m", "--export", "x.safetensors", "--model", "m.onnx"}, "--model needs");
   refused({"m", "--export", "x.safetensors", "--outputs", "logits"}, "--outputs needs");
   refused({"m", "--export", "x.pt"}, ".safetensors");
+  EXPECT_FALSE(good({"m", "--export", "x.safetensors"}).exportsAdapter());
+  EXPECT_FALSE(good({"m", "--export", "x.onnx"}).exportsAdapter());
+  EXPECT_TRUE(good({"m", "--export", "adapter"}).exportsAdapter());
+  EXPECT_TRUE(good({"m", "--export", "adapter.v2/"}).exportsAdapter());
+  EXPECT_EQ(good({"m", "--merge-adapter", "x.safetensors"}).mergeAdapter, "x.safetensors");
+  refused({"m", "--data", "d", "--adapter", "a", "--resume", "r"}, "--adapter and --resume");
   refused({"m", "--data", "d", "--dump-gradients", "g", "--save", "s"}, "--dump-gradients");
 }
 
@@ -190,7 +196,6 @@ TEST(Options, Values) {
 
 TEST(Options, NotAvailableYet) {
   refused({"m", "--data", "d", "--accumulate-by", "tokens"}, "--accumulate-by is not available");
-  refused({"m", "--merge-adapter", "f"}, "--merge-adapter is not available");
 }
 
 TEST(Options, HelpAndVersion) {

@@ -519,13 +519,19 @@ TEST_F(QuantizedParametersTest, CheckpointsInSeveralFiles) {
 }
 
 TEST_F(QuantizedParametersTest, CheckpointsOfAdaptersHaveNothingFrozen) {
-  tiny.extra.push_back({"A", DType::F32, {2}, ", \"trainable\": true, \"init\": {\"uniform\": 1}"});
+  const std::string uniform = ", \"trainable\": true, \"init\": {\"uniform\": 1}";
+  tiny.extra.push_back({"A", DType::F32, {1, 3}, uniform});
+  tiny.extra.push_back({"B", DType::F32, {2, 1}, uniform});
+  tiny.extra.push_back({"W", DType::F32, {2, 3}, uniform});
   tiny.extra.push_back({"running",
                         DType::F32,
                         {2},
                         ", \"trainable\": false, \"updated\": true, \"init\": {\"constant\": 1}"});
   tiny.editManifest = [](std::string &manifest) {
-    replace(manifest, "\"loss\": \"loss\"", "\"lora\": {\"rank\": 4}, \"loss\": \"loss\"");
+    replace(manifest, "\"loss\": \"loss\"",
+            R"("lora": {"rank": 1, "alpha": 1, "dropout": 0, "bias": "none", "modules": [{"path": "m",
+               "weight": "W", "a": "A", "b": "B", "rank": 1, "alpha": 1, "scale": 1}]}, )"
+            "\"loss\": \"loss\"");
   };
   makePackage();
   SessionOptions options;
@@ -538,7 +544,7 @@ TEST_F(QuantizedParametersTest, CheckpointsOfAdaptersHaveNothingFrozen) {
   std::set<std::string> names;
   for (const SafetensorsReader::Entry &entry : saved.entries())
     names.insert(entry.name);
-  EXPECT_EQ(names, (std::set<std::string>{"A", "running", "w"}));
+  EXPECT_EQ(names, (std::set<std::string>{"A", "B", "W", "running", "w"}));
 
   auto other = make();
   EXPECT_NE(value(*other, "A"), value(*session, "A"));
