@@ -7,9 +7,14 @@ that happen to be equal, folds transposes into nameless copies and drops Dropout
 
 import io
 import pathlib
+import subprocess
+import sys
+import tempfile
 
 import onnx
 import torch
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
 
 def export_for_training(model, batch, axes, path, opset=20, external=False, keep_traces=False):
@@ -57,6 +62,28 @@ def export_by_position(model, batch, axes, path, opset=20, exporter="dynamo"):
         do_constant_folding=False, dynamic_axes=axes, **common,
     )
     return write(onnx.load_from_string(file.getvalue()), model, pathlib.Path(path))
+
+
+def export_beside_checkpoint(model, path):
+    """A Hugging Face causal language model by examples/export/causal_lm.py: its weights become
+    NAME.safetensors, and the graph refers to them; returns the names of what is trained."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        model.save_pretrained(folder)
+        weights = pathlib.Path(folder, "model.safetensors").rename(
+            pathlib.Path(folder, path.with_suffix(".safetensors").name)
+        )
+        out = pathlib.Path(folder, path.name)
+        script = EXAMPLES / "export" / "causal_lm.py"
+        subprocess.run([sys.executable, script, "--model", folder, "--output", out], check=True)
+        for file in (weights, out):
+            file.replace(path.with_name(file.name))
+    return onnx_list(path)
+
+
+def onnx_list(path):
+    """The names in the model's list of what is trained."""
+    properties = onnx.load(path, load_external_data=False).metadata_props
+    return next(p.value for p in properties if p.key == "trainable").split("\n")
 
 
 def write(proto, model, path, external=False, keep_traces=False):

@@ -75,6 +75,8 @@ def make(spec, sizes, out):
         parameters = {n: p.detach().numpy() for n, p in model.named_parameters()}
         onnx.save(spec.graph(parameters), path)
         names = list(parameters)
+    elif getattr(spec, "checkpoint", False):
+        names = export_training.export_beside_checkpoint(model, path)
     elif isinstance(spec, families.Family):
         names = export_training.export_by_position(
             model,
@@ -93,7 +95,7 @@ def make(spec, sizes, out):
             spec.opset,
             spec.external,
         )
-    for file in out.glob(f"{spec.name}.onnx*"):
+    for file in [*out.glob(f"{spec.name}.onnx*"), *out.glob(f"{spec.name}.safetensors")]:
         file.chmod(0o644)
     data = {k: np.concatenate([b[k] for b in batches]) for k in batches[0]}
     np.savez_compressed(out / f"{spec.name}.npz", **data)

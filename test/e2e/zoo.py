@@ -46,6 +46,7 @@ class Spec:
     opset: int = 20
     external: bool = False
     dropout: bool = False
+    checkpoint: bool = False  # exported by examples/export beside a checkpoint, without its weights
 
 
 class Mlp(nn.Module):
@@ -188,6 +189,25 @@ def zoo(sizes):
             )
         )
 
+    def qwen2():
+        return tf.Qwen2ForCausalLM(
+            tf.Qwen2Config(
+                vocab_size=sizes.vocab,
+                hidden_size=16,
+                num_hidden_layers=1,
+                num_attention_heads=2,
+                num_key_value_heads=1,
+                intermediate_size=24,
+                max_position_embeddings=positions,
+                initializer_range=sizes.init,
+                pad_token_id=0,
+                bos_token_id=1,
+                eos_token_id=2,
+                tie_word_embeddings=True,
+                attn_implementation="eager",
+            )
+        )
+
     def gpt2(dropout, attention):
         return tf.GPT2LMHeadModel(
             tf.GPT2Config(
@@ -260,6 +280,7 @@ def zoo(sizes):
             opset=18,
             dropout=True,
         ),
+        Spec("causal-lm", qwen2, language_batch(sizes), language_axes, checkpoint=True),
         Spec("gpt2", lambda: gpt2(0.0, "sdpa"), language_batch(sizes), language_axes, external=True),
         Spec(
             "gpt2-dropout",
