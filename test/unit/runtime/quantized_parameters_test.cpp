@@ -4,6 +4,8 @@
 // manifest may not say about all this.
 
 #include "core/checkpoint.h"
+#include "core/convert.h"
+#include "core/lora_merge.h"
 #include "io/safetensors.h"
 #include "quantize/four_bit.h"
 #include "tiny_package.h"
@@ -518,20 +520,90 @@ TEST_F(QuantizedParametersTest, CheckpointsInSeveralFiles) {
   expectValues(*make(from(folder.path)));
 }
 
+/// Element by element from codes and statistics as the format is described, rounded to bf16, then
+/// with the adapter and rounded again.
+TEST_F(QuantizedParametersTest, AdaptersAreMergedIntoDecodedValues) {
+  const std::string uniform = ", \"trainable\": true, \"init\": {\"uniform\": 1}";
+  std::string modules;
+  for (const std::string name : {"D", "F", "I", "C"}) {
+    tiny.extra.push_back({name + ".A", DType::F32, {2, columns}, uniform});
+    tiny.extra.push_back({name + ".B", DType::F32, {rows, 2}, uniform});
+    modules += std::string(modules.empty() ? "" : ", ") + "{\"path\": \"" + name +
+               "\", \"weight\": \"" + name + ".weight\", \"a\": \"" + name + ".A\", \"b\": \"" +
+               name + ".B\", \"rank\": 2, \"alpha\": 1, \"scale\": 0.5}";
+  }
+  tiny.editManifest = [&](std::string &manifest) {
+    replace(
+        manifest, "\"loss\": \"loss\"",
+        "\"lora\": {\"rank\": 2, \"alpha\": 1, \"dropout\": 0, \"bias\": \"none\", \"modules\": [" +
+            modules + "]}, \"loss\": \"loss\"");
+  };
+  makePackage();
+  auto session = make();
+  auto floats = [&](const std::string &name) {
+    const std::vector<unsigned char> raw = value(*session, name);
+    std::vector<float> values(raw.size() / 4);
+    std::memcpy(values.data(), raw.data(), raw.size());
+    return values;
+  };
+  auto rounded = [](float value) { return bfloatToFloat(floatToBfloat(value)); };
+  const auto nf4 = value(*session, "D.weight"), fp4 = value(*session, "F.weight");
+  const auto statistics = value(*session, "D.weight.absmax"), int8 = value(*session, "I.weight");
+  const auto half = value(*session, "C.weight");
+  const float nested = floats("D.weight.nested_absmax")[0];
+  const float offset = floats("D.weight.nested_offset")[0];
+  const std::vector<float> absmax = floats("F.weight.absmax"), rowAbsmax = floats("I.SCB");
+  auto code = [](const std::vector<unsigned char> &codes, int64_t i) {
+    return size_t(i % 2 ? codes[size_t(i / 2)] & 15 : codes[size_t(i / 2)] >> 4);
+  };
+  auto decoded = [&](const std::string &name, int64_t i) -> float {
+    if (name == "D")
+      return rounded(codeValues(QuantFormat::NF4)[code(nf4, i)] *
+                     (dynamicMap()[statistics[size_t(i / 64)]] * nested + offset));
+    if (name == "F")
+      return rounded(codeValues(QuantFormat::FP4)[code(fp4, i)] * absmax[size_t(i / 128)]);
+    if (name == "I")
+      return rounded(float(int8_t(int8[size_t(i)])) * rowAbsmax[size_t(i / columns)] / 127);
+    uint16_t bits;
+    std::memcpy(&bits, &half[size_t(i) * 2], 2);
+    return halfToFloat(bits);
+  };
+  for (const Lora::Module &module : package->manifest().lora->modules) {
+    OwnedArray merged;
+    Status status = mergeAdapter(*session, module, merged);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_EQ(merged.dtype, DType::BF16);
+    ASSERT_EQ(merged.shape, (std::vector<int64_t>{rows, columns}));
+    const std::vector<float> a = floats(module.a), b = floats(module.b);
+    for (int64_t i = 0; i < count; ++i) {
+      const auto row = size_t(i / columns), column = size_t(i % columns);
+      const double expected = double(decoded(module.path, i)) +
+                              0.5 * (double(b[row * 2]) * a[column] +
+                                     double(b[row * 2 + 1]) * a[size_t(columns) + column]);
+      uint16_t bits;
+      std::memcpy(&bits, &merged.bytes[size_t(i) * 2], 2);
+      // One unit of bf16: int8's division may round otherwise before.
+      const float found = bfloatToFloat(bits);
+      ASSERT_NEAR(found, expected, std::fabs(expected) * 0x1p-8 + 1e-9) << module.path << " " << i;
+    }
+  }
+}
+
 TEST_F(QuantizedParametersTest, CheckpointsOfAdaptersHaveNothingFrozen) {
   const std::string uniform = ", \"trainable\": true, \"init\": {\"uniform\": 1}";
   tiny.extra.push_back({"A", DType::F32, {1, 3}, uniform});
-  tiny.extra.push_back({"B", DType::F32, {2, 1}, uniform});
+  tiny.extra.push_back({"lora_B", DType::F32, {2, 1}, uniform});
   tiny.extra.push_back({"W", DType::F32, {2, 3}, uniform});
   tiny.extra.push_back({"running",
                         DType::F32,
                         {2},
                         ", \"trainable\": false, \"updated\": true, \"init\": {\"constant\": 1}"});
   tiny.editManifest = [](std::string &manifest) {
-    replace(manifest, "\"loss\": \"loss\"",
-            R"("lora": {"rank": 1, "alpha": 1, "dropout": 0, "bias": "none", "modules": [{"path": "m",
-               "weight": "W", "a": "A", "b": "B", "rank": 1, "alpha": 1, "scale": 1}]}, )"
-            "\"loss\": \"loss\"");
+    replace(
+        manifest, "\"loss\": \"loss\"",
+        R"("lora": {"rank": 1, "alpha": 1, "dropout": 0, "bias": "none", "modules": [{"path": "m",
+               "weight": "W", "a": "A", "b": "lora_B", "rank": 1, "alpha": 1, "scale": 1}]}, )"
+        "\"loss\": \"loss\"");
   };
   makePackage();
   SessionOptions options;
@@ -544,7 +616,7 @@ TEST_F(QuantizedParametersTest, CheckpointsOfAdaptersHaveNothingFrozen) {
   std::set<std::string> names;
   for (const SafetensorsReader::Entry &entry : saved.entries())
     names.insert(entry.name);
-  EXPECT_EQ(names, (std::set<std::string>{"A", "B", "W", "running", "w"}));
+  EXPECT_EQ(names, (std::set<std::string>{"A", "W", "lora_B", "running", "w"}));
 
   auto other = make();
   EXPECT_NE(value(*other, "A"), value(*session, "A"));
