@@ -57,10 +57,14 @@ Phases trainc::getPhases(const FunctionLifetimes &lifetimes, StringRef loss) {
     if (llvm::none_of(accesses[i].writes, [&](uint32_t buffer) { return needed[buffer]; }))
       continue;
     isForward[i] = true;
-    phases.forwardEnd = std::max(phases.forwardEnd, i + 1);
     for (uint32_t buffer : accesses[i].reads)
       needed[buffer] = true;
   }
+
+  // A loss that waits for no one may be summed up late, amid the backward pass.
+  for (int32_t i = count; i-- > 0 && !phases.forwardEnd;)
+    if (isForward[i] && (!i || isForward[i - 1] || !llvm::all_of(accesses[i].writes, isScalar)))
+      phases.forwardEnd = i + 1;
 
   // Flags, such as whether the loss is finite, are for updates, too.
   SmallVector<bool> kept(lifetimes.buffers.size());

@@ -206,28 +206,35 @@ private:
     return alive;
   }
 
-  /// Leaves out values that are used all along (an encoder's output) where more ops are in layers
-  /// without them.
+  /// Leaves out values that are used all along (an encoder's output; sines and cosines of packed
+  /// positions, which come together) where more ops are in layers without them.
   void dropLongLives() {
     constexpr unsigned readers = 3;
-    for (size_t i = 0; i < lives.size();) {
-      const Life life = lives[i];
-      if (life.readers < readers || 5 * size_t(life.last - life.first) < ops.size()) {
-        ++i;
-        continue;
-      }
-      size_t before = countCovered();
-      auto keptSegments = segments;
-      auto keptWords = words;
-      lives.erase(lives.begin() + i);
+    std::vector<Life> all = lives, longOnes;
+    llvm::erase_if(lives, [&](const Life &life) {
+      if (life.readers < readers || 5 * size_t(life.last - life.first) < ops.size())
+        return false;
+      longOnes.push_back(life);
+      return true;
+    });
+    if (longOnes.empty())
+      return;
+    const size_t before = countCovered();
+    findWords();
+    size_t covered = countCovered();
+    if (covered <= before) {
+      lives = std::move(all);
       findWords();
-      if (countCovered() > before)
-        continue;
-      lives.insert(lives.begin() + i, life);
-      segments = std::move(keptSegments);
-      words = std::move(keptWords);
-      ++i;
+      return;
     }
+    // Those back that are in nobody's way.
+    for (const Life &life : longOnes) {
+      lives.push_back(life);
+      findWords();
+      if (countCovered() < covered)
+        lives.pop_back();
+    }
+    findWords();
   }
   /// Ops in layers.
   size_t countCovered() const {
