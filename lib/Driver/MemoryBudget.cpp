@@ -5,11 +5,11 @@
 
 #include "lib/Driver/MemoryBudget.h"
 
-#include "lib/Analysis/CommandTime.h"
 #include "lib/Report/MemoryReport.h"
 #include "lib/Transforms/Recompute/Layers.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace trainc;
@@ -52,7 +52,9 @@ std::string trainc::parseMemoryBudget(StringRef text, MemoryBudget &budget) {
       return "expected fit or fit:SIZE, got '" + text.str() + "'";
   }
   double factor = 0, value = 0;
-  if (!parseAmount(size, value, factor))
+  const bool parsed = parseAmount(size, value, factor);
+  // Above 1 and without a unit it is bytes; 1.5 is neither these nor a fraction.
+  if (!parsed || (!factor && value > 1 && value != std::floor(value)))
     return "expected a size such as 40GB or 512MiB, or a fraction above 0 and at most 1, got '" +
            text.str() + "'";
   if (!factor && !budget.fit && value <= 1)
@@ -67,11 +69,6 @@ std::string trainc::parseMemoryBudget(StringRef text, MemoryBudget &budget) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Only proportions decide.
-ProcessorSpeed speedOf(bool cuda, bool lowPrecision) {
-  return !cuda ? kCpuSpeed : lowPrecision ? kGpuLowPrecisionSpeed : kGpuSpeed;
-}
-
 /// The number for these sizes; 0 where it is too large for one.
 int64_t numberOf(DimAttr dim, const Sizes &sizes) { return dim.evaluate(sizes).value_or(0); }
 
@@ -91,9 +88,8 @@ double secondsOf(Operation *op, const Sizes &sizes, ProcessorSpeed speed) {
 
 } // namespace
 
-std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, bool cuda, bool lowPrecision,
+std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, ProcessorSpeed speed,
                                                const Sizes &sizes) {
-  const ProcessorSpeed speed = speedOf(cuda, lowPrecision);
   StepGraph graph(trials.step());
   llvm::DenseSet<Operation *> inside = findLayerOps(graph);
   std::vector<BudgetClass> classes;
@@ -131,13 +127,13 @@ namespace {
 class Search {
 public:
   /// `activations`: only these have a limit.
-  Search(MemoryTrials &trials, bool cuda, bool lowPrecision, bool activations)
-      : trials(trials), cuda(cuda), lowPrecision(lowPrecision), activations(activations) {}
+  Search(MemoryTrials &trials, ProcessorSpeed speed, bool activations)
+      : trials(trials), speed(speed), activations(activations) {}
 
   /// `fraction`: the limit is that of the activations without recompute.
   LogicalResult choose(const MemoryBudget &budget, const Sizes &sizes, BudgetChoice &choice) {
     known.clear();
-    classes = budgetClasses(trials, cuda, lowPrecision, sizes);
+    classes = budgetClasses(trials, speed, sizes);
     FailureOr<StepMemory::Total> plain = total(budgetConfig({}, {}), sizes);
     if (failed(plain))
       return failure();
@@ -145,7 +141,7 @@ public:
     choice = BudgetChoice();
     choice.plain = choice.memory = *plain;
     for (Operation &op : trials.step().getBody().front().without_terminator())
-      choice.plainSeconds += secondsOf(&op, sizes, speedOf(cuda, lowPrecision));
+      choice.plainSeconds += secondsOf(&op, sizes, speed);
     choice.fits = measure(*plain) <= limit;
     if (choice.fits)
       return success();
@@ -339,7 +335,8 @@ private:
   }
 
   MemoryTrials &trials;
-  bool cuda, lowPrecision, activations;
+  ProcessorSpeed speed;
+  bool activations;
   int64_t limit = 0;
   std::vector<BudgetClass> classes;
   /// By configuration, for the sizes at hand.
@@ -389,10 +386,11 @@ static std::string describeLeast(MemoryTrials &trials, const Sizes &sizes,
   return text;
 }
 
-LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &budget, bool cuda,
-                                      bool lowPrecision, const Sizes &sizes, StringRef batchSymbol,
-                                      BudgetChoice &choice, std::string &problem) {
-  Search search(trials, cuda, lowPrecision, budget.fraction > 0);
+LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &budget,
+                                      ProcessorSpeed speed, const Sizes &sizes,
+                                      StringRef batchSymbol, BudgetChoice &choice,
+                                      std::string &problem) {
+  Search search(trials, speed, budget.fraction > 0);
   std::vector<int64_t> batches = {0};
   if (budget.fit) {
     batches = {*sizes(batchSymbol)};
@@ -501,8 +499,8 @@ private:
 };
 } // namespace
 
-void trainc::printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecision,
-                                const Sizes &sizes, llvm::raw_ostream &out) {
+void trainc::printOpportunities(MemoryTrials &trials, ProcessorSpeed speed, const Sizes &sizes,
+                                llvm::raw_ostream &out) {
   out << "MemoryAlleviation Summary:\n\tUser config:\n\tlist\n";
   for (func::FuncOp function : trials.functions()) {
     if (!StepGraph::isStep(function))
@@ -511,7 +509,7 @@ void trainc::printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecisi
       out << "\t" << function.getName() << ", in place of " << base.getValue()
           << " where a batch allows it\n";
     out << "\t" << std::string(33, '=') << "\n";
-    OpportunityTable(trials, function, speedOf(cuda, lowPrecision), sizes, out).print();
+    OpportunityTable(trials, function, speed, sizes, out).print();
   }
   out << "\t" << std::string(33, '=') << "\n";
   if (!sizes.isComplete())

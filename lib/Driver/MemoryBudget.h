@@ -3,6 +3,7 @@
 #ifndef TRAINC_LIB_DRIVER_MEMORYBUDGET_H
 #define TRAINC_LIB_DRIVER_MEMORYBUDGET_H
 
+#include "lib/Analysis/CommandTime.h"
 #include "lib/Driver/MemoryTrials.h"
 
 namespace trainc {
@@ -30,7 +31,7 @@ struct BudgetClass {
   double seconds = 0, saved = 0;
 };
 /// In the order of what a byte costs.
-std::vector<BudgetClass> budgetClasses(MemoryTrials &trials, bool cuda, bool lowPrecision,
+std::vector<BudgetClass> budgetClasses(MemoryTrials &trials, ProcessorSpeed speed,
                                        const Sizes &sizes);
 /// The configuration that takes the first `counts[i]` of each class.
 std::string budgetConfig(llvm::ArrayRef<BudgetClass> classes, llvm::ArrayRef<size_t> counts);
@@ -51,14 +52,14 @@ struct BudgetChoice {
 /// The cheapest set of opportunities with which the step is within the budget. `problem` says why
 /// there is none; then `choice` is the least. `sizes` has numbers for all; with `fit` that of
 /// `batchSymbol` is the most to consider.
-mlir::LogicalResult chooseForBudget(MemoryTrials &trials, const MemoryBudget &budget, bool cuda,
-                                    bool lowPrecision, const Sizes &sizes,
+mlir::LogicalResult chooseForBudget(MemoryTrials &trials, const MemoryBudget &budget,
+                                    ProcessorSpeed speed, const Sizes &sizes,
                                     llvm::StringRef batchSymbol, BudgetChoice &choice,
                                     std::string &problem);
 
 /// Prints the opportunities of the step in ONNX Runtime's form, with what they save and cost, then
 /// those of its variants; numbers where `sizes` has all.
-void printOpportunities(MemoryTrials &trials, bool cuda, bool lowPrecision, const Sizes &sizes,
+void printOpportunities(MemoryTrials &trials, ProcessorSpeed speed, const Sizes &sizes,
                         llvm::raw_ostream &out);
 
 } // namespace trainc

@@ -43,7 +43,9 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config) {
     pm.addPass(createRecomputePass(recompute));
   }
   buildSchedulePipeline(pm, options.schedule);
-  if (failed(pm.run(*schedule.module)) || failed(planModule(*schedule.module, codegen)))
+  PlanModuleOptions planning;
+  planning.tf32 = options.graph.precision == Precision::TF32;
+  if (failed(pm.run(*schedule.module)) || failed(planModule(*schedule.module, codegen, planning)))
     return failure();
   schedule.memory = std::make_unique<StepMemory>(*schedule.module, interface, options.cuda,
                                                  options.accumulate, options.embedWeights);

@@ -285,6 +285,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
                  "layers), level:2, PATTERN:TYPE:COUNT,..., a JSON file of these, or list")
       ->check([](const std::string &text) {
         RecomputeConfig config;
+        if (text.empty())
+          return std::string("expected level:N, PATTERN:TYPE:COUNT,..., a file or list");
         return text == "list" || !isRecomputeConfig(text) ? "" : parseRecomputeConfig(text, config);
       });
   app.add_option("--memory-budget", options.memoryBudget,

@@ -19,8 +19,21 @@ using namespace trainc;
 
 namespace {
 
-bool hasLowPrecision(const CompileOptions &options) {
-  return options.graph.precision != Precision::Graph && options.graph.precision != Precision::TF32;
+/// Only proportions decide.
+ProcessorSpeed speedOf(const CompileOptions &options) {
+  if (!options.cuda)
+    return kCpuSpeed;
+  switch (options.graph.precision) {
+  case Precision::Graph:
+    return kGpuSpeed;
+  case Precision::TF32:
+    return kGpuTF32Speed;
+  case Precision::BF16:
+  case Precision::FP16:
+  case Precision::PureBF16:
+    return kGpuLowPrecisionSpeed;
+  }
+  llvm_unreachable("a precision");
 }
 
 int64_t deviceMemory(const CompileOptions &options) {
@@ -67,8 +80,7 @@ int chooseForOptions(MemoryTrials &trials, CompileOptions &options, Log &log, St
     return fail("the model has no training step that could compute anything again");
   BudgetChoice choice;
   std::string problem;
-  if (failed(chooseForBudget(trials, budget, options.cuda, hasLowPrecision(options), sizes, batch,
-                             choice, problem)))
+  if (failed(chooseForBudget(trials, budget, speedOf(options), sizes, batch, choice, problem)))
     return ExitInternal;
   if (!problem.empty())
     return fail(problem);
@@ -90,8 +102,7 @@ int trainc::applyRecompute(ModuleOp module, MemoryTrials &trials, StringRef batc
   pass.config = options.recompute;
   if (options.recompute == "list") {
     if (StepGraph::isStep(trials.step()))
-      printOpportunities(trials, options.cuda, hasLowPrecision(options), trials.sizes(),
-                         llvm::outs());
+      printOpportunities(trials, speedOf(options), trials.sizes(), llvm::outs());
     options.stopAfter = "graph";
     return ExitSuccess;
   }

@@ -78,7 +78,7 @@ protected:
 TEST_F(MemoryBudgetTest, NoChoiceIsCheaper) {
   load(2);
   const Sizes sizes = trials->sizes().with("batch", 1024);
-  std::vector<BudgetClass> classes = budgetClasses(*trials, false, false, sizes);
+  std::vector<BudgetClass> classes = budgetClasses(*trials, kCpuSpeed, sizes);
   ASSERT_GE(classes.size(), 3u);
   int64_t plain = arena("", sizes);
   // Every number of every class.
@@ -105,8 +105,7 @@ TEST_F(MemoryBudgetTest, NoChoiceIsCheaper) {
     budget.fraction = percent / 100.;
     BudgetChoice choice;
     std::string problem;
-    ASSERT_TRUE(
-        succeeded(chooseForBudget(*trials, budget, false, false, sizes, "", choice, problem)));
+    ASSERT_TRUE(succeeded(chooseForBudget(*trials, budget, kCpuSpeed, sizes, "", choice, problem)));
     const auto limit = int64_t(double(plain) * budget.fraction);
     double best = INFINITY;
     for (auto &[bytes, seconds] : points)
@@ -138,7 +137,7 @@ TEST_F(MemoryBudgetTest, FindsTheBatch) {
   BudgetChoice choice;
   std::string problem;
   ASSERT_TRUE(
-      succeeded(chooseForBudget(*trials, budget, false, false, sizes, "batch", choice, problem)));
+      succeeded(chooseForBudget(*trials, budget, kCpuSpeed, sizes, "batch", choice, problem)));
   EXPECT_EQ(problem, "");
   EXPECT_GT(choice.batch, 0);
   EXPECT_LE(choice.memory.bytes(), budget.bytes);
@@ -154,8 +153,7 @@ TEST_F(MemoryBudgetTest, CountsAllThatIsHeld) {
     budget.bytes = plain.bytes() - less;
     BudgetChoice choice;
     std::string problem;
-    ASSERT_TRUE(
-        succeeded(chooseForBudget(*trials, budget, false, false, sizes, "", choice, problem)));
+    ASSERT_TRUE(succeeded(chooseForBudget(*trials, budget, kCpuSpeed, sizes, "", choice, problem)));
     EXPECT_EQ(problem, "");
     EXPECT_TRUE(choice.fits);
     EXPECT_LE(choice.memory.bytes(), budget.bytes);
@@ -166,7 +164,7 @@ TEST_F(MemoryBudgetTest, CountsAllThatIsHeld) {
   budget.bytes = 1000;
   BudgetChoice least;
   std::string problem;
-  ASSERT_TRUE(succeeded(chooseForBudget(*trials, budget, false, false, sizes, "", least, problem)));
+  ASSERT_TRUE(succeeded(chooseForBudget(*trials, budget, kCpuSpeed, sizes, "", least, problem)));
   EXPECT_FALSE(least.fits);
   EXPECT_LT(least.memory.bytes(), plain.bytes());
   const std::string parts = "the least that a step can do with is " +
@@ -189,7 +187,7 @@ TEST(MemoryBudgetText, Sizes) {
   EXPECT_EQ(parseMemoryBudget("fit:8G", budget), "");
   EXPECT_TRUE(budget.fit);
   EXPECT_EQ(budget.bytes, int64_t(8) << 30);
-  for (const char *text : {"", "GB", "-1GB", "0", "x", "fit:", "fit8GB", "1e30GB"})
+  for (const char *text : {"", "GB", "-1GB", "0", "1.5", "x", "fit:", "fit8GB", "1e30GB"})
     EXPECT_NE(parseMemoryBudget(text, budget), "") << text;
 }
 
