@@ -64,20 +64,33 @@ void gradientOfRow(float *s, float *d, int64_t n, float stats, float scale,
   padRow(d, n, 0);
   const V::Row shift = V::set1(stats), kept = V::set1(mask.factor);
   // With p the weights and f dropout's factors: the gradient of p is f d, that of the scores
-  // p (f d - sum p f d).
-  V::Row total = V::set1(0);
+  // p (f d - sum p f d). A row's add up to 0, and what rows have in common, as the gradient of a
+  // bias of the keys, vanishes with that. So the exponentials are divided by their sum, which is
+  // only nearly 1, as `stats` is rounded; and the mean is rounded: what is left of it is taken off,
+  // too.
+  V::Row total = V::set1(0), sum = V::set1(0);
   for (int64_t j = 0; j < padded; j += attentionLanes) {
-    V::Row p = exponential(V::sub(V::load(s + j), shift));
+    V::Row e = exponential(V::sub(V::load(s + j), shift));
     V::Row g = dropped(V::mul(V::load(d + j), kept), j, mask);
-    total = V::fma(p, g, total);
-    V::store(s + j, p);
+    sum = V::add(sum, e);
+    total = V::fma(e, g, total);
+    V::store(s + j, e);
     V::store(d + j, g);
   }
-  const V::Row mean = V::set1(V::sum(total)), by = V::set1(scale);
+  const float all = V::sum(sum);
+  const V::Row mean = V::set1(V::sum(total) / all);
+  V::Row left = V::set1(0);
   for (int64_t j = 0; j < padded; j += attentionLanes) {
-    V::Row p = V::load(s + j);
-    V::store(d + j, V::mul(V::mul(p, by), V::sub(V::load(d + j), mean)));
-    V::store(s + j, dropped(V::mul(p, kept), j, mask));
+    V::Row centred = V::sub(V::load(d + j), mean);
+    left = V::fma(V::load(s + j), centred, left);
+    V::store(d + j, centred);
+  }
+  const V::Row rest = V::set1(V::sum(left) / all), by = V::set1(scale / all),
+               weight = V::set1(mask.factor / all);
+  for (int64_t j = 0; j < padded; j += attentionLanes) {
+    V::Row e = V::load(s + j);
+    V::store(d + j, V::mul(V::mul(e, by), V::sub(V::load(d + j), rest)));
+    V::store(s + j, dropped(V::mul(e, weight), j, mask));
   }
 }
 

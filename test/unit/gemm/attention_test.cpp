@@ -248,6 +248,32 @@ TEST(Attention, AgreesWithItsDefinition) {
     }
 }
 
+// A bias of the keys moves all scores of a row alike, which its weights do not see: its gradient is
+// 0 but for rounding in each element, not for an error that all rows share.
+TEST(Attention, GradientsOfARowsScoresAddUpToZero) {
+  ThreadPool pool(1);
+  for (const AttentionKernels *kernels : kernelSets())
+    for (double dropout : {0.0, 0.25}) {
+      Case test{{90, 130}};
+      test.dropout = dropout;
+      Problem problem(test);
+      // Far from 0, where what the forward keeps of a row's scores has few digits.
+      for (int64_t t = 0; t < test.used(); ++t)
+        for (int64_t h = 0; h < test.heads; ++h)
+          problem.q(h, t, 0) = problem.k(h, t, 0) = 40;
+      problem.run(pool, *kernels);
+      for (int64_t h = 0; h < test.heads; ++h)
+        for (int64_t c = 0; c < test.depth; ++c) {
+          double sum = 0, size = 0;
+          for (int64_t t = 0; t < test.used(); ++t) {
+            sum += double(problem.dK(h, t, c));
+            size += std::abs(double(problem.dK(h, t, c)));
+          }
+          EXPECT_LE(std::abs(sum), 1e-7 * size) << kernels->name << " " << dropout << " " << c;
+        }
+    }
+}
+
 TEST(Attention, BitsDependOnTheSegmentAlone) {
   ThreadPool one(1), three(3);
   for (const Case &test : cases()) {
