@@ -137,14 +137,14 @@ LogicalResult FusedMatmulOp::verify() {
     return emitOpError("expected operands of rank 2, got ") << getRank(getLhs());
   Type columns = getTensorType({getDim(getResult(), 1)}, getElementType(getLhs()));
   Epilogue epilogue = getEpilogue();
-  bool whole = epilogue == Epilogue::dgelu || epilogue == Epilogue::dgelu_bgrad ||
-               epilogue == Epilogue::add;
+  bool whole =
+      epilogue == Epilogue::dgelu || epilogue == Epilogue::dgelu_bgrad || epilogue == Epilogue::add;
   Type operand = whole ? *product : epilogue == Epilogue::gelu_aux ? Type() : columns;
-  Type extra = epilogue == Epilogue::dgelu_bgrad                           ? columns
-               : epilogue == Epilogue::bias || epilogue == Epilogue::dgelu ||
-                       epilogue == Epilogue::add
-                   ? Type()
-                                                                           : *product;
+  Type extra =
+      epilogue == Epilogue::dgelu_bgrad ? columns
+      : epilogue == Epilogue::bias || epilogue == Epilogue::dgelu || epilogue == Epilogue::add
+          ? Type()
+          : *product;
   if (failed(verifyType(*this, "a result", getResult(), *product)))
     return failure();
   for (auto [what, value, expected] :

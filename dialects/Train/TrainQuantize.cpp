@@ -17,9 +17,13 @@ LogicalResult DequantizeOp::verify() {
     return emitOpError("expected a block of at least one element, got ") << getBlock();
   if (!getElementTypeOrSelf(getCodes().getType()).isInteger(8))
     return emitOpError("expected codes of type i8, got ") << getCodes().getType();
-  for (Value value : {getTable(), getScales(), getResult()})
-    if (!getElementTypeOrSelf(value.getType()).isF32())
-      return emitOpError("expected a table, scales and a result of f32, got ") << value.getType();
+  Type element = getElementTypeOrSelf(getResult().getType());
+  if (element.getIntOrFloatBitWidth() < 32)
+    return emitOpError("expected a result of f32 or f64, got ") << element;
+  for (Value value : {getTable(), getScales()})
+    if (getElementTypeOrSelf(value.getType()) != element)
+      return emitOpError("expected a table and scales of ")
+             << element << ", got " << value.getType();
   auto sized = [&](Value value, DimAttr size) { return getDims(value) == ArrayRef<DimAttr>(size); };
   DimAttr count = getNumElements(getResult().getType());
   if (!sized(getTable(), DimAttr::constant(getContext(), 16)))

@@ -185,8 +185,8 @@ def Train_SelectRowsOp : Train_AccessOp<"select_rows", [DeclareOpInterfaceMethod
 def Train_DequantizeOp : Train_AccessOp<"dequantize"> {
   let summary = "numbers of 4-bit codes, in blocks of one scale";
   let description = [{
-    With i an element's number in row-major order, result[i] = table[code i] * scales[i / block], in f32. `codes` (i8) hold
-    two a byte, the even one in the high half; `table` (f32 [16]) is what the codes stand for (NF4 and FP4: Dettmers et
+    With i an element's number in row-major order, result[i] = table[code i] * scales[i / block]. `codes` (i8) hold
+    two a byte, the even one in the high half; `table` [16] is what the codes stand for (NF4 and FP4: Dettmers et
     al., QLoRA, 2023). The last block may be short, and the last byte half empty. No gradient flows.
     Example: `train.dequantize %codes, %table, %scales block 64 : (tensor<64xi8>, tensor<16xf32>, tensor<2xf32>) -> tensor<8x16xf32>`.
   }];

@@ -61,10 +61,24 @@ Phases trainc::getPhases(const FunctionLifetimes &lifetimes, StringRef loss) {
       needed[buffer] = true;
   }
 
-  // A loss that waits for no one may be summed up late, amid the backward pass.
-  for (int32_t i = count; i-- > 0 && !phases.forwardEnd;)
-    if (isForward[i] && (!i || isForward[i - 1] || !llvm::all_of(accesses[i].writes, isScalar)))
+  // A loss that nothing waits for may be summed up late. So scalars do not count that are made
+  // after a command that is none of the forward pass works on what it has made.
+  auto isActivation = [&](uint32_t buffer) {
+    return space(buffer) == plan::Space::arena && !isScalar(buffer);
+  };
+  SmallVector<bool> made(lifetimes.buffers.size());
+  bool begun = false;
+  for (int32_t i = 0; i < count; ++i) {
+    if (!isForward[i]) {
+      begun |= llvm::any_of(accesses[i].reads, [&](uint32_t buffer) { return made[buffer]; }) &&
+               llvm::any_of(accesses[i].writes, isActivation);
+      continue;
+    }
+    if (!begun || !llvm::all_of(accesses[i].writes, isScalar))
       phases.forwardEnd = i + 1;
+    for (uint32_t buffer : accesses[i].writes)
+      made[buffer] = isActivation(buffer);
+  }
 
   // Flags, such as whether the loss is finite, are for updates, too.
   SmallVector<bool> kept(lifetimes.buffers.size());

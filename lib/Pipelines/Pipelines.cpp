@@ -38,8 +38,7 @@ static void addCleanup(OpPassManager &pm) {
 
 /// Before autodiff, so that the backward pass inherits it.
 static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
-  const bool lowers =
-      options.precision != Precision::Graph && options.precision != Precision::TF32;
+  const bool lowers = options.precision != Precision::Graph && options.precision != Precision::TF32;
   MixedPrecisionPassOptions mixed;
   mixed.type = options.precision == Precision::FP16 ? "f16" : "bf16";
   if (options.fusedAttention) {

@@ -322,9 +322,9 @@ typedef struct trainrt_session trainrt_session;
 typedef enum trainrt_weights {
   /* what the package names: MISSING_WEIGHTS if a file is absent or has changed */
   TRAINRT_WEIGHTS_PACKAGE = 0,
-  /* `weights_path`, .safetensors or .npz, the index (.json) of a checkpoint in several files, or the
-     folder that holds it: by name; BAD_DATA lists missing and misfit ones. Frozen
-     parameters that it lacks come from the package */
+  /* `weights_path`, .safetensors or .npz, the index (.json) of a checkpoint in several files, or
+     the folder that holds it: by name; BAD_DATA lists missing and misfit ones. Frozen parameters
+     that it lacks come from the package */
   TRAINRT_WEIGHTS_FILE = 1,
   /* float parameters are normal(0, init_std) from `seed` and their name, except that names ending
      in "bias" are 0 and one-dimensional ones ending in "weight" are 1 (norms). Frozen ones come
@@ -743,9 +743,8 @@ TRAINRT_API trainrt_status trainrt_eval(trainrt_session *session, const trainrt_
 TRAINRT_API trainrt_status trainrt_session_parameter(const trainrt_session *session,
                                                      const char *name, trainrt_tensor *tensor,
                                                      trainrt_error **error);
-/* Since 1.2: a parameter as the model without adapters has it: with the low-rank adapter added, if it
- * has one, and decoded, if it is quantized, in the type and shape of the values it was made of. A
- * view that is valid until the session's next call. */
+/* Since 1.2: a parameter as the model without adapters has it: its branch added, decoded, in the
+ * type and shape that it was made of. Valid until the session's next call. */
 TRAINRT_API trainrt_status trainrt_session_merged_parameter(trainrt_session *session,
                                                             const char *name,
                                                             trainrt_tensor *tensor,
@@ -778,7 +777,6 @@ TRAINRT_API trainrt_status trainrt_session_set_step(trainrt_session *session, in
 /* Named arrays in a .npz or .safetensors file, told apart by their content. Stored arrays are
  * mapped (zero copy), deflated ones are unpacked when first asked for. */
 typedef struct trainrt_file trainrt_file;
-
 /* BAD_DATA names file, array and what is wrong. */
 TRAINRT_API trainrt_status trainrt_file_open(const char *path, trainrt_file **file,
                                              trainrt_error **error);

@@ -6,8 +6,8 @@
 #ifndef TRAINRT_RUN_ADAPTER_ADAPTER_H
 #define TRAINRT_RUN_ADAPTER_ADAPTER_H
 
+#include "adapter/lora_manifest.h"
 #include "core/dtype.h"
-#include "core/lora_manifest.h"
 #include "run/handles.h"
 #include "run/reporter.h"
 

@@ -4,7 +4,7 @@
 #ifndef TRAINRT_RUN_ADAPTER_ADAPTER_CONFIG_H
 #define TRAINRT_RUN_ADAPTER_ADAPTER_CONFIG_H
 
-#include "core/lora_manifest.h"
+#include "adapter/lora_manifest.h"
 
 #include <string>
 #include <vector>

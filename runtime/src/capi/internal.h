@@ -3,9 +3,9 @@
 #ifndef TRAINRT_CAPI_INTERNAL_H
 #define TRAINRT_CAPI_INTERNAL_H
 
+#include "adapter/lora_merge.h"
 #include "core/array_file.h"
 #include "core/checkpoint.h"
-#include "core/lora_merge.h"
 #include "core/package.h"
 #include "core/session.h"
 #include "data/sampler.h"

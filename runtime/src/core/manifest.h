@@ -3,8 +3,8 @@
 #ifndef TRAINRT_CORE_MANIFEST_H
 #define TRAINRT_CORE_MANIFEST_H
 
+#include "adapter/lora_manifest.h"
 #include "core/dtype.h"
-#include "core/lora_manifest.h"
 #include "core/status.h"
 #include "quantize/formats.h"
 

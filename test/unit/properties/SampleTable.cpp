@@ -263,6 +263,22 @@ const Sample samples[] = {
      "%0 = train.select_rows %d, %j inverse %i axis = 1 : (tensor<3x2xf64>, tensor<4xi32>, "
      "tensor<2xi32>) -> tensor<3x4xf64>",
      "n"},
+    // A row whose blocks and bytes begin in the middle of others, and whole ones.
+    {"train.dequantize", "%c: tensor<18xi8>, %t: tensor<16xf64>, %s: tensor<3xf64>",
+     "%0 = train.dequantize %c, %t, %s block 16 : (tensor<18xi8>, tensor<16xf64>, tensor<3xf64>) "
+     "-> "
+     "tensor<5x7xf64>",
+     "i:-128:128 n p"},
+    {"train.dequantize", "%c: tensor<256xi8>, %t: tensor<16xf64>, %s: tensor<8xf64>",
+     "%0 = train.dequantize %c, %t, %s block 64 : (tensor<256xi8>, tensor<16xf64>, tensor<8xf64>) "
+     "-> "
+     "tensor<8x64xf64>",
+     "i:-128:128 n p"},
+    {"train.with_gradient", "%l: tensor<f64>, %v: tensor<2x3xf64>, %g: tensor<2x3xf64>",
+     "%0 = train.with_gradient %l of %v are %g : (tensor<f64>, tensor<2x3xf64>, tensor<2x3xf64>) "
+     "-> "
+     "tensor<f64>",
+     "n n =0"},
     {"train.gather_nd", "%d: tensor<3x4x2xf64>, %i: tensor<5x2xi64>",
      "%0 = train.gather_nd %d, %i batch_dims = 0 : tensor<3x4x2xf64>, tensor<5x2xi64> -> "
      "tensor<5x2xf64>",
@@ -443,6 +459,10 @@ const Sample samples[] = {
     {"train.fused_matmul", "%x: tensor<2x3xf64>, %y: tensor<4x3xf64>, %b: tensor<4xf64>",
      "%0:2 = train.fused_matmul gelu_aux_bias %x, %y transposed with %b : "
      "(tensor<2x3xf64>, tensor<4x3xf64>, tensor<4xf64>) -> (tensor<2x4xf64>, tensor<2x4xf64>)",
+     "n n n"},
+    {"train.fused_matmul", "%x: tensor<2x3xf64>, %y: tensor<4x3xf64>, %a: tensor<2x4xf64>",
+     "%0 = train.fused_matmul add %x, %y transposed with %a : "
+     "(tensor<2x3xf64>, tensor<4x3xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>",
      "n n n"},
     {"train.fused_matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>, %a: tensor<2x4xf64>",
      "%0 = train.fused_matmul dgelu %x, %y with %a : "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // As the rest of the manifest, the section is untrusted text.
 
-#include "core/lora_manifest.h"
+#include "adapter/lora_manifest.h"
 #include "core/manifest.h"
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A frozen weight and its low-rank adapter as one weight, which the model without adapters can use.
-#ifndef TRAINRT_CORE_LORA_MERGE_H
-#define TRAINRT_CORE_LORA_MERGE_H
+#ifndef TRAINRT_ADAPTER_LORA_MERGE_H
+#define TRAINRT_ADAPTER_LORA_MERGE_H
 
 #include "core/session.h"
 
@@ -26,4 +26,4 @@ Status mergeAdapter(Session &session, const Lora::Module &module, OwnedArray &me
 
 } // namespace trainrt
 
-#endif // TRAINRT_CORE_LORA_MERGE_H
+#endif // TRAINRT_ADAPTER_LORA_MERGE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Statistics are decoded once, codes whenever their elements are asked for.
 
-#include "core/model_weight.h"
+#include "adapter/model_weight.h"
 #include "core/convert.h"
 #include "quantize/elements.h"
 #include "quantize/four_bit.h"

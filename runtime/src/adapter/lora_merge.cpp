@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Rows of the stored weight are independent, so that threads change no bit.
 
-#include "core/lora_merge.h"
-#include "core/model_weight.h"
+#include "adapter/lora_merge.h"
+#include "adapter/model_weight.h"
 
 #include <algorithm>
 #include <cmath>

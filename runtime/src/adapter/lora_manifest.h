@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The manifest's section `lora`: which weights have low-rank adapters, where their parts are, and
 // how strong they act (docs/design/package.md).
-#ifndef TRAINRT_CORE_LORA_MANIFEST_H
-#define TRAINRT_CORE_LORA_MANIFEST_H
+#ifndef TRAINRT_ADAPTER_LORA_MANIFEST_H
+#define TRAINRT_ADAPTER_LORA_MANIFEST_H
 
 #include "core/status.h"
 
@@ -47,4 +47,4 @@ Status checkLora(const Lora &lora, const Manifest &manifest);
 
 } // namespace trainrt
 
-#endif // TRAINRT_CORE_LORA_MANIFEST_H
+#endif // TRAINRT_ADAPTER_LORA_MANIFEST_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A parameter as the model has it, however a session stores it: quantized ones are decoded, part by
 // part, and rounded to the type of the values they were made of.
-#ifndef TRAINRT_CORE_MODEL_WEIGHT_H
-#define TRAINRT_CORE_MODEL_WEIGHT_H
+#ifndef TRAINRT_ADAPTER_MODEL_WEIGHT_H
+#define TRAINRT_ADAPTER_MODEL_WEIGHT_H
 
 #include "core/session.h"
 
@@ -40,4 +40,4 @@ void storeRounded(const std::vector<double> &row, DType dtype, unsigned char *to
 
 } // namespace trainrt
 
-#endif // TRAINRT_CORE_MODEL_WEIGHT_H
+#endif // TRAINRT_ADAPTER_MODEL_WEIGHT_H
