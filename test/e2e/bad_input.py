@@ -231,7 +231,15 @@ class Cases:
             (["--inference", "--optimizer-state", "int8"], "--optimizer-state"),
             (["--optimizer", "sgd", "--optimizer-state", "int8"], "sgd without --momentum has none"),
             (["--target", "cpu", "--offload"], "--offload: is for --target cuda"),
-            (["--lora"], "--lora.*not available in this version"),
+            (["--fuse-lora"], "--fuse-lora.*not available in this version"),
+            (["--lora", "r=0"], "--lora.*r must be a whole number above 0, not '0'"),
+            (["--lora", "r=4,dropout=1"], "--lora.*dropout must be in .0, 1., not 1"),
+            (["--lora", "r=4,targets=("], "--lora.*'\\('"),
+            (["--lora", "rank=4"], "--lora.*expected r=N, alpha=F"),
+            (["--quantize", "nf5"], "--quantize.*expected nf4, fp4 or int8, got 'nf5'"),
+            (["--quantize", "nf4:block=100"], "--quantize.*a block must be a power of two"),
+            (["--quantize", "int8:double"], "--quantize.*int8 has a scale for each row"),
+            (["--quantize", "nf4:double:absmax=bf16"], "--quantize.*double stores scales in 8 bits"),
             (["--trainable", "("], r"--trainable: '\('"),
         ):
             self.trainc(path, 2, pattern, flags=flags)

@@ -42,8 +42,8 @@ public:
       return reason;
     Operation *terminator = function.getBody().front().getTerminator();
     builder.setInsertionPoint(terminator);
-    FailureOr<SmallVector<Value>> seeds =
-        buildCotangents(builder, total, tb.scalar(getElementTypeOrSelf(total.getType()), 1), loss->getResult(0));
+    FailureOr<SmallVector<Value>> seeds = buildCotangents(
+        builder, total, tb.scalar(getElementTypeOrSelf(total.getType()), 1), loss->getResult(0));
     if (failed(seeds))
       return failure();
     Value seed = seeds->front();

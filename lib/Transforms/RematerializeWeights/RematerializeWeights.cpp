@@ -8,6 +8,7 @@
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/DeadOps.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSet.h"
@@ -22,6 +23,9 @@ namespace trainc {
 } // namespace trainc
 
 namespace {
+
+/// On a barrier: which one it is of those of a value.
+constexpr llvm::StringLiteral kPlaceAttr = "train.place";
 
 /// Bytes of a tensor; 0 where its size is not known.
 int64_t bytesOf(Value value) {
@@ -45,6 +49,7 @@ public:
             exits.push_back(result);
     for (Value value : exits)
       copyFor(value);
+    eraseDeadOps(function.getBody().front());
   }
 
 private:
@@ -92,20 +97,30 @@ private:
     for (Operation *user : value.getUsers())
       if (!made.contains(user) && !llvm::is_contained(readers, user))
         readers.push_back(user);
-    if (readers.size() < 2)
+    if (readers.empty() || (readers.size() == 1 && isPlaced(value)))
       return;
-    llvm::sort(readers, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-    for (Operation *reader : ArrayRef(readers).drop_front()) {
+    for (Operation *reader : readers) {
       builder.setInsertionPoint(reader);
       IRMapping mapping;
+      ++places;
       Value copy = copyOf(value, mapping);
       value.replaceUsesWithIf(copy, [&](OpOperand &use) { return use.getOwner() == reader; });
     }
     remark::passed(value.getLoc(), remark::RemarkOpts::name("Copied")
                                        .category("rematerialize-weights")
                                        .function(function.getName()))
-        << remark::add("{0} is made again for each of {1} readers",
-                       describeOp(value.getDefiningOp()), readers.size());
+        << remark::add("{0} is made for each of {1} readers", describeOp(value.getDefiningOp()),
+                       readers.size());
+  }
+  /// Whether a barrier holds what makes a value where it is.
+  static bool isPlaced(Value value) {
+    Operation *def = value.getDefiningOp();
+    if (!def)
+      return false;
+    auto fusion = dyn_cast<FusionOpInterface>(def);
+    if (fusion && fusion.separatesKernels() && isa<BlockArgument>(def->getOperand(0)))
+      return true;
+    return llvm::any_of(def->getOperands(), isPlaced);
   }
   Value copyOf(Value value, IRMapping &mapping) {
     if (Value copy = mapping.lookupOrNull(value))
@@ -113,8 +128,11 @@ private:
     Operation *def = value.getDefiningOp();
     if (!def) {
       Value behind = value;
-      if (getRank(value) > 0)
+      if (getRank(value) > 0) {
         behind = TrainBuilder(builder, value.getLoc()).barrier(value);
+        // Barriers of one value would else be the same to CSE.
+        behind.getDefiningOp()->setAttr(kPlaceAttr, builder.getI64IntegerAttr(places));
+      }
       mapping.map(value, behind);
       return behind;
     }
@@ -131,6 +149,7 @@ private:
   OpBuilder builder;
   llvm::SmallPtrSet<Operation *, 32> made;
   llvm::StringSet<> changedNames;
+  int64_t places = 0;
 };
 
 struct RematerializeWeightsPass

@@ -131,6 +131,12 @@ static LogicalResult scatterElements(NodeContext &c) {
 /// Whether the element `i` of all tuples of indices, of `depth` each, is known to be on its axis.
 static bool isInside(NodeContext &c, int64_t i, int64_t depth) {
   DimAttr size = c.dims(0)[i];
+  // The forward pass has read with these tuples what the gradient is scattered to.
+  for (Operation *user : c.tensor(1).getUsers())
+    if (auto gather = dyn_cast<train::GatherNdOp>(user))
+      if (gather.getBatchDims() == 0 && gather.getIndices() == c.tensor(1) &&
+          train::getDims(gather.getData())[i] == size)
+        return true;
   const Content *known = c.content(1);
   if (auto indices = known ? known->constants() : std::nullopt) {
     for (size_t at = i; at < indices->size(); at += depth) {
