@@ -56,7 +56,8 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
           tensor.init = init;
         if (auto quantized = function.getArgAttrOfType<DictionaryAttr>(i, kQuantizedAttr)) {
           tensor.quantized = quantized;
-          tensor.isUnsigned = quantized.getAs<StringAttr>("format").getValue() != "int8";
+          tensor.isUnsigned = tensor.type.getElementType().isInteger(8) &&
+                              quantized.getAs<StringAttr>("format").getValue() != "int8";
         }
         if (auto owner = function.getArgAttrOfType<StringAttr>(i, kPartOfAttr)) {
           tensor.partOf = owner.getValue().str();

@@ -184,7 +184,8 @@ LogicalResult FunctionMemory::addWorkspace(const Sizes &sizes, Numbers &numbers)
         attention =
             std::max(attention, trainrt::cuda::attentionWorkspaceLimit(
                                     {s[0], s[1], s[2], s[3], s[4], s[5], s[6],
-                                     op.getDO() != nullptr, op.getSegmentSizes().has_value()}));
+                                     op.getDO() != nullptr, op.getSegmentSizes().has_value(),
+                                     op.getDropout().convertToDouble() > 0}));
       }
     }
     const int64_t limit = trainrt::cuda::gemmWorkspaceLimit;

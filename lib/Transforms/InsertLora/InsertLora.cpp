@@ -275,8 +275,9 @@ private:
       input = tb.reshape(whole, getDims(input));
     }
     Value low = matmul(tb, input, tb.cast(module.a, element));
-    low = tb.mul(low, tb.scalarLike(low, module.scale));
-    Value branch = matmul(tb, low, tb.cast(module.b, element));
+    // B is the smallest, and is rounded after it is scaled.
+    Value scaled = tb.mul(module.b, tb.scalarLike(module.b, module.scale));
+    Value branch = matmul(tb, low, tb.cast(scaled, element));
     Value sum = tb.add(result, branch);
     result.replaceAllUsesExcept(sum, sum.getDefiningOp());
   }

@@ -24,9 +24,9 @@ def InsertLoraPass : Pass<"insert-lora", "::mlir::ModuleOp"> {
     // becomes, with rank 2 and alpha 4
     %0 = train.matmul %x, %w transposed : tensor<4x8xf32>, tensor<6x8xf32> -> tensor<4x6xf32>
     %1 = train.matmul %x, %a transposed : tensor<4x8xf32>, tensor<2x8xf32> -> tensor<4x2xf32>
-    %2 = train.full 2.000000e+00 : f32 : tensor<4x2xf32>
-    %3 = train.mul %1, %2 : tensor<4x2xf32>
-    %4 = train.matmul %3, %b transposed : tensor<4x2xf32>, tensor<6x2xf32> -> tensor<4x6xf32>
+    %2 = train.full 2.000000e+00 : f32 : tensor<6x2xf32>
+    %3 = train.mul %b, %2 : tensor<6x2xf32>
+    %4 = train.matmul %1, %3 transposed : tensor<4x2xf32>, tensor<6x2xf32> -> tensor<4x6xf32>
     %5 = train.add %0, %4 : tensor<4x6xf32>
     ```
 

@@ -35,6 +35,15 @@ public:
       if (!role || role.getValue() != "parameter" || !isF32(argument) ||
           !(trained || getRank(argument) >= 2))
         continue;
+      // The model's file has it as it was.
+      SmallVector<int64_t> shape;
+      for (DimAttr dim : getDims(argument))
+        shape.push_back(dim.getConstant().value_or(ShapedType::kDynamic));
+      function.setArgAttr(number, kQuantizedAttr,
+                          builder.getDictionaryAttr(
+                              {builder.getNamedAttr("format", builder.getStringAttr("cast")),
+                               builder.getNamedAttr("dtype", TypeAttr::get(builder.getF32Type())),
+                               builder.getNamedAttr("shape", builder.getI64ArrayAttr(shape))}));
       argument.setType(withElementType(argument.getType(), low));
       Value wide = TrainBuilder(builder, argument.getLoc()).cast(argument, builder.getF32Type());
       argument.replaceAllUsesExcept(wide, wide.getDefiningOp());

@@ -199,8 +199,7 @@ private:
       each = tb.sliceAxis(tb.reshape(each, {tb.dimAttr(groups * trainrt::nestedBlock)}), 0,
                           tb.dimAttr(0), size);
       Value sum = tb.mul(entry, each);
-      // Once a block, not once an element.
-      scales = tb.barrier(tb.add(sum, tb.splat(offset, sum)));
+      scales = tb.add(sum, tb.splat(offset, sum));
     } else {
       Type stored = scaleType == "bf16"  ? Type(tb.b().getBF16Type())
                     : scaleType == "f16" ? Type(tb.b().getF16Type())

@@ -215,7 +215,7 @@ Status readQuantized(const Fields &fields, const Manifest::Tensor &codes,
       quantized.dtype == DType::F64)
     return bad("field '", object->at("dtype"), "': '", dtype, "' is not f32, bf16 or f16");
   TRAINRT_TRY(readExtents(*object, quantized.shape));
-  if (codes.trainable || codes.updated)
+  if ((codes.trainable || codes.updated) && quantized.format != QuantFormat::Cast)
     return bad("field '", fields.at("quantized"), "': '", codes.name, "' is not frozen");
   TRAINRT_TRY(readObject(*object, "parts", parts));
   if (parts) {

@@ -71,8 +71,8 @@ void addEstimate(const Program &program, const ExecutionPlan &plan, MemoryUse &u
       workspace = std::max(workspace, int64_t(gemmWorkspaceLimit));
     } else if (auto *op = std::get_if<Attention>(&step.command->op)) {
       const int64_t *v = plan.values.data() + step.firstValue;
-      AttentionSizes sizes = {v[0], v[1], v[2],         v[3],           v[4],
-                              v[5], v[6], op->backward, op->segmented()};
+      AttentionSizes sizes = {
+          v[0], v[1], v[2], v[3], v[4], v[5], v[6], op->backward, op->segmented(), op->dropout > 0};
       if (sizes.segmented) {
         sizes.batch = v[35];
         sizes.rows = sizes.keys = v[36];

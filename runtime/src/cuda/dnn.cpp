@@ -167,9 +167,10 @@ private:
 /// A call with its plan. With segments its workspace begins with their tables.
 class Plan final : public AttentionPlan {
 public:
-  Plan(const AttentionCall &call, std::shared_ptr<const PluginPlan> plan,
-       const SegmentKernel *kernel)
-      : call(call), plan(std::move(plan)), kernel(kernel),
+  /// The plan is that of one of the parts.
+  Plan(const AttentionCall &call, const AttentionParts &parts,
+       std::shared_ptr<const PluginPlan> plan, const SegmentKernel *kernel)
+      : call(call), parts(parts), plan(std::move(plan)), kernel(kernel),
         tableBytes(kernel ? SegmentKernel::tableBytes(call) : 0) {}
 
   uint64_t workspaceBytes() const override { return tableBytes + plan->workspaceBytes(); }
@@ -181,11 +182,41 @@ public:
     SegmentTables tables;
     if (kernel)
       TRAINRT_TRY(kernel->enqueue(stream, call, operands, workspace.address, tables));
-    return plan->enqueue(stream, operands, tables, workspace.address + tableBytes);
+    for (int64_t batch = 0; batch < parts.batches; ++batch)
+      for (int64_t head = 0; head < parts.heads; ++head)
+        TRAINRT_TRY(plan->enqueue(stream, part(operands, batch, head), tables,
+                                  workspace.address + tableBytes));
+    return {};
   }
 
 private:
+  /// The operands from the first sample and the first head of a part on.
+  AttentionOperands part(const AttentionOperands &all, int64_t batchPart, int64_t headPart) const {
+    const int64_t batch = batchPart * (call.batch / parts.batches);
+    const int64_t head = headPart * (call.heads / parts.heads);
+    const int64_t kvHead = headPart * (call.kvHeads / parts.heads);
+    const int64_t bytes = int64_t(sizeOf(call.dtype));
+    AttentionOperands some = all;
+    auto move = [&](DeviceAddress &address, const int64_t *strides, int64_t first, int64_t size) {
+      if (address)
+        address += DeviceAddress((batch * strides[0] + first * strides[1]) * size);
+    };
+    move(some.q, call.q, head, bytes);
+    move(some.o, call.o, head, bytes);
+    move(some.dO, call.dO, head, bytes);
+    move(some.dQ, call.dQ, head, bytes);
+    move(some.k, call.k, kvHead, bytes);
+    move(some.v, call.v, kvHead, bytes);
+    move(some.dK, call.dK, kvHead, bytes);
+    move(some.dV, call.dV, kvHead, bytes);
+    move(some.bias, call.bias, head, int64_t(sizeOf(call.biasDtype)));
+    const int64_t stats[2] = {call.heads * call.queryRows, call.queryRows};
+    move(some.stats, stats, head, 4);
+    return some;
+  }
+
   const AttentionCall call;
+  const AttentionParts parts;
   std::shared_ptr<const PluginPlan> plan;
   const SegmentKernel *kernel;
   uint64_t tableBytes;
@@ -385,9 +416,16 @@ Status Cudnn::prepare(const AttentionCall &call, std::shared_ptr<const Attention
       TRAINRT_TRY(SegmentKernel::load(impl->segmentKernel));
     kernel = impl->segmentKernel.get();
   }
+  const AttentionParts parts = attentionParts(
+      {call.batch, call.heads, call.kvHeads, call.queryRows, call.keyRows, call.keyColumns,
+       call.valueColumns, call.backward, call.segments != 0, call.dropout > 0});
+  AttentionCall part = call;
+  part.batch /= parts.batches;
+  part.heads /= parts.heads;
+  part.kvHeads /= parts.heads;
   std::shared_ptr<const PluginPlan> found;
-  TRAINRT_TRY(impl->find(call, found));
-  plan = std::make_shared<Plan>(call, std::move(found), kernel);
+  TRAINRT_TRY(impl->find(part, found));
+  plan = std::make_shared<Plan>(call, parts, std::move(found), kernel);
   return {};
 }
 

@@ -145,7 +145,7 @@ Status ParameterStore::randomize(int64_t seed, double std, std::string &warnings
       warnings += "frozen parameter '" + decl.name + "' is not available and is initialized, too\n";
     const uint64_t hash = fnv1a64(decl.name.data(), decl.name.size());
     const Group normal = normalGroups(uint64_t(seed), hash, std);
-    if (entry.quantized) {
+    if (entry.quantized && entry.quantized->format != QuantFormat::Cast) {
       TRAINRT_TRY(storeQuantized(i, elementsOf(normal), "random values"));
       continue;
     }

@@ -15,8 +15,8 @@
 // CHECK: %[[Y:[0-9]+]] = train.matmul %[[X:[a-z0-9]+]], %{{[a-z0-9]+}} transposed : tensor<6x4xf32>, tensor<8x4xf32>
 // CHECK-NEXT: %[[LOW:[0-9]+]] = train.matmul %[[X]], %[[A]] transposed
 // CHECK-NEXT: %[[SCALE:[0-9]+]] = train.full 2.000000e+00
-// CHECK-NEXT: %[[SCALED:[0-9]+]] = train.mul %[[LOW]], %[[SCALE]]
-// CHECK-NEXT: %[[BRANCH:[0-9]+]] = train.matmul %[[SCALED]], %[[B]] transposed
+// CHECK-NEXT: %[[SCALED:[0-9]+]] = train.mul %[[B]], %[[SCALE]]
+// CHECK-NEXT: %[[BRANCH:[0-9]+]] = train.matmul %[[LOW]], %[[SCALED]] transposed
 // CHECK-NEXT: %[[SUM:[0-9]+]] = train.add %[[Y]], %[[BRANCH]]
 // CHECK-NEXT: train.broadcast
 // CHECK-NEXT: train.add %[[SUM]],
@@ -32,7 +32,7 @@
 // OPTIONS-SAME: trained_biases = ["l.up_proj.bias"]
 // OPTIONS: train.name = "l.up_proj.bias"{{.*}}train.trainable
 // OPTIONS: train.full 2.82842708
-// OPTIONS: train.full 4.000000e+00 : f32 : tensor<6x1xf32>
+// OPTIONS: train.full 4.000000e+00 : f32 : tensor<4x1xf32>
 
 // REMARK-DAG: NotInserted{{.*}}targets does not match its name{{.*}}no branch at 'head'
 // REMARK-DAG: Inserted{{.*}}a branch of rank 2 and scale 2.00 at 'l.up_proj'

@@ -23,7 +23,7 @@
 // DOUBLE: tensor<f32> {train.name = "w.nested_offset"
 // DOUBLE: %[[MAP:[a-z0-9]+]] = train.constant {{.*}}tensor<256xf32>
 // DOUBLE: train.gather %[[MAP]]
-// DOUBLE: train.barrier
+// DOUBLE: train.dequantize
 
 // INT8: tensor<5x7xi8> {train.name = "w", train.quantized = {{.*}}row_absmax = "w.SCB"
 // INT8: train.cast %{{.*}} : tensor<5x7xi8> -> tensor<5x7xf32>
