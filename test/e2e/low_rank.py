@@ -29,6 +29,10 @@ CASES = [
     ("gpt2", "r=2,alpha=2,bias=lora_only", "nf4:block=16", 0.05),
     ("qwen3", "r=4,alpha=8", "int8", 0.01),
     ("bert-cls", "r=4,alpha=8", "nf4", 0.05),
+    ("gemma3", "r=4,alpha=8", "nf4:double", 0.05),
+    ("mistral", "r=4,alpha=8,targets=(q|k|v|o)_proj", "fp4:block=128", 0.05),
+    ("phi3", "r=4,alpha=8,alpha[qkv]=2", "nf4:absmax=f16", 0.05),
+    ("qwen2-cls", "r=4,alpha=8,save=score", "nf4", 0.05),
 ]
 
 failures = 0

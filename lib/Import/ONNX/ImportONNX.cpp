@@ -311,15 +311,37 @@ Attribute Importer::describe(StringRef valueName, ArrayAttr dims) {
   return list.getDictionary(&context);
 }
 
+/// Whether an input that repeats an initializer says nothing else of it.
+static bool agrees(const ::onnx::TypeProto &declared, const TensorProto &tensor) {
+  if (!declared.has_tensor_type())
+    return declared.value_case() == ::onnx::TypeProto::VALUE_NOT_SET;
+  const auto &type = declared.tensor_type();
+  if (type.elem_type() != 0 && type.elem_type() != tensor.data_type())
+    return false;
+  if (!type.has_shape())
+    return true;
+  if (type.shape().dim_size() != tensor.dims_size())
+    return false;
+  for (int i = 0; i < tensor.dims_size(); ++i)
+    if (type.shape().dim(i).has_dim_value() && type.shape().dim(i).dim_value() != tensor.dims(i))
+      return false;
+  return true;
+}
+
 LogicalResult Importer::addInputs(const GraphProto &proto, Block &body, Scope &scope,
                                   GraphBuilder &graph, Interface &interface) {
   // Old files list initializers among the inputs, as defaults: the initializer wins.
-  llvm::StringSet<> initialized;
+  llvm::StringMap<const TensorProto *> initialized;
   for (const TensorProto &tensor : proto.initializer())
-    initialized.insert(tensor.name());
+    initialized[tensor.name()] = &tensor;
   for (const auto &input : proto.input()) {
-    if (initialized.contains(input.name()))
+    if (const TensorProto *tensor = initialized.lookup(input.name())) {
+      if (!agrees(input.type(), *tensor))
+        return error("the input '" + input.name() +
+                     "' is an initializer too, of another type or shape; remove one of the two, or "
+                     "export the model again");
       continue;
+    }
     if (input.name().empty())
       return error("an input has no name");
     ArrayAttr dims;

@@ -25,6 +25,8 @@ MODELS = {
     HEAD + NODE + "node Neg(x) -> y name=n\n": "the value 'y' is defined twice, by node 'Relu#0' and by node 'n'",
     HEAD + "input x f32[4]\n" + NODE: "the value 'x' is defined twice",
     HEAD + "init w f32[1] = 1.0\ninit w f32[1] = 2.0\n" + NODE: "the value 'w' is defined twice",
+    HEAD + "input w f32[2]\ninit w f32[1] = 1.0\n" + NODE: "the input 'w' is an initializer too, of another type or shape",
+    HEAD + "input w i64[1]\ninit w f32[1] = 1.0\n" + NODE: "the input 'w' is an initializer too, of another type or shape",
     HEAD + "output y f32[4]\n" + NODE: "has the output 'y' twice",
     HEAD + "node (x) -> y\n": "it has no operator type",
     HEAD + "node Elu(x) -> y alpha=@a\n": "it is in no function",
