@@ -46,10 +46,8 @@ public:
                    "skipped, heads, or read by other nodes too");
     for (BlockArgument weight : chosen)
       quantize(weight);
-    Block &block = forward.getBody().front();
-    forward.setFunctionType(
-        Builder(forward.getContext())
-            .getFunctionType(block.getArgumentTypes(), forward.getResultTypes()));
+    forward.setFunctionType(FunctionType::get(
+        forward.getContext(), forward.getBody().getArgumentTypes(), forward.getResultTypes()));
     return success();
   }
 
