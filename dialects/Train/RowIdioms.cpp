@@ -1,10 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Sums over a row that code generation has a shorter way for.
+// Casts and reshapes, judged by their types; sums over a row that code generation has a shorter way
+// for.
 
 #include "dialects/Train/RowIdioms.h"
 
 using namespace mlir;
+using namespace trainc;
 using namespace trainc::train;
+
+bool train::isWidening(Operation *op) {
+  auto cast = dyn_cast_or_null<CastOp>(op);
+  if (!cast)
+    return false;
+  auto from = dyn_cast<FloatType>(getElementType(cast.getOperand()));
+  auto to = dyn_cast<FloatType>(getElementType(cast.getResult()));
+  return from && to && from.getWidth() < to.getWidth();
+}
+
+bool train::keepsColumns(Operation *op) {
+  auto reshape = dyn_cast_or_null<ReshapeOp>(op);
+  if (!reshape)
+    return false;
+  SmallVector<DimAttr> from = getDims(reshape.getOperand()), to = getDims(reshape.getResult());
+  return !from.empty() && !to.empty() && from.back() == to.back();
+}
 
 static bool isSum(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);

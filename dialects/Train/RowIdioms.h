@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Formulas of softmax and cross entropy, once they are decomposed, by their sums over a row.
+// What is known of rows: ops that hand them on as they are, and formulas of softmax and cross
+// entropy, once they are decomposed, by their sums over a row.
 #ifndef TRAINC_DIALECTS_TRAIN_ROWIDIOMS_H
 #define TRAINC_DIALECTS_TRAIN_ROWIDIOMS_H
 
@@ -7,6 +8,11 @@
 #include <optional>
 
 namespace trainc::train {
+
+/// A cast of floats that loses nothing; false for null.
+bool isWidening(mlir::Operation *op);
+/// A reshape that leaves the last axis alone; false for null.
+bool keepsColumns(mlir::Operation *op);
 
 /// The reduction max x of sum(exp(x - max x)), in f32, or null. `kept`: the axes that remain.
 mlir::Operation *matchMaximum(mlir::Operation *sum, llvm::ArrayRef<int64_t> kept);

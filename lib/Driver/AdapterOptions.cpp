@@ -3,6 +3,7 @@
 
 #include "lib/Driver/AdapterOptions.h"
 
+#include "quantize/formats.h"
 #include "trainc/Regex.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -116,8 +117,7 @@ std::string trainc::parseQuantizeOptions(const std::string &text, QuantizeOption
     if (setting == "double") {
       options.doubled = true;
     } else if (setting.consume_front("block=")) {
-      if (setting.getAsInteger(10, options.block) || options.block < 16 || options.block > 4096 ||
-          (options.block & (options.block - 1)))
+      if (setting.getAsInteger(10, options.block) || !trainrt::isBlock(options.block))
         return "a block must be a power of two from 16 to 4096, not '" + setting.str() + "'";
     } else if (setting.consume_front("absmax=")) {
       options.scaleType = setting.str();

@@ -4,6 +4,7 @@
 
 #include "lib/Transforms/AccumulateProducts/AccumulateProducts.h"
 
+#include "dialects/Train/RowIdioms.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/DeadOps.h"
@@ -29,14 +30,7 @@ static Operation *productOf(Value value) {
       return getRank(value) == 2 ? def : nullptr;
     if (auto fused = dyn_cast<FusedMatmulOp>(def))
       return fused.getEpilogue() == Epilogue::add ? def : nullptr;
-    auto cast = dyn_cast<CastOp>(def);
-    auto reshape = dyn_cast<ReshapeOp>(def);
-    auto bits = [](Value v) { return getElementTypeOrSelf(v.getType()).getIntOrFloatBitWidth(); };
-    const bool widens = cast && isa<FloatType>(getElementTypeOrSelf(cast.getOperand().getType())) &&
-                        bits(cast.getOperand()) < bits(cast.getResult());
-    const bool keepsColumns = reshape && getRank(reshape.getOperand()) > 0 && getRank(value) > 0 &&
-                              getDims(reshape.getOperand()).back() == getDims(value).back();
-    if (!widens && !keepsColumns)
+    if (!isWidening(def) && !keepsColumns(def))
       return nullptr;
     value = def->getOperand(0);
   }

@@ -4,10 +4,12 @@
 
 #include "lib/Transforms/ChunkLoss/ChunkLoss.h"
 
+#include "dialects/Train/RowIdioms.h"
 #include "lib/AutoDiff/AutoDiff.h"
 #include "lib/Transforms/Support/Projections.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "lib/Transforms/Support/StepBuilder.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/DeadOps.h"
@@ -115,11 +117,6 @@ private:
     std::optional<int64_t> width = last.getConstant();
     return width && *width >= *classes.getConstant() && product(tb.context(), dims) == rows;
   }
-  /// A view of the same rows, taken apart or put together.
-  bool keepsRows(Operation *op) {
-    return isView(op) && getRank(op->getOperand(0)) > 0 &&
-           getDims(op->getOperand(0)).back() == getDims(op->getResult(0)).back();
-  }
   /// The loop over the rows of a matrix; none if the op is something else.
   std::optional<unsigned> rowLoop(Operation *op) {
     auto mapped = dyn_cast<AxisMapOpInterface>(op);
@@ -143,7 +140,7 @@ private:
     Operation *def = value.getDefiningOp();
     if (!isWide(value) || !def || !chunked.insert(def))
       return {};
-    if (keepsRows(def) || isElementwise(def)) {
+    if (keepsColumns(def) || isElementwise(def)) {
       for (Value operand : def->getOperands())
         if (std::string reason = visit(operand); !reason.empty())
           return reason;
@@ -176,15 +173,10 @@ private:
 
   bool dependsOnLoss(Value value) {
     llvm::SetVector<Operation *> slice;
-    SmallVector<Value> worklist = {value};
-    while (!worklist.empty()) {
-      Operation *def = worklist.pop_back_val().getDefiningOp();
-      if (def == loss)
-        return true;
-      if (def && slice.insert(def))
-        worklist.append(def->operand_begin(), def->operand_end());
-    }
-    return false;
+    BackwardSliceOptions options;
+    options.inclusive = true;
+    (void)getBackwardSlice(value, &slice, options);
+    return slice.contains(loss);
   }
 
   //===--------------------------------------------------------------------===//
@@ -274,7 +266,7 @@ private:
       result = slice(value);
       if (trained.contains(value))
         leaves[value] = {result, true};
-    } else if (keepsRows(def)) {
+    } else if (keepsColumns(def)) {
       result = rowsOf(def->getOperand(0));
     } else if (isElementwise(def)) {
       IRMapping mapping;

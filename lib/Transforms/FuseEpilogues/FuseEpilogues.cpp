@@ -4,6 +4,7 @@
 
 #include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
 
+#include "dialects/Train/RowIdioms.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "lib/Analysis/StridedViews.h"
 #include "mlir/IR/Remarks.h"
@@ -26,22 +27,6 @@ namespace {
 constexpr int64_t kColumnMultiple = 8;
 
 unsigned width(Value value) { return getElementType(value).getIntOrFloatBitWidth(); }
-
-/// A cast of floats that loses nothing.
-bool isWidening(Operation *op) {
-  auto cast = dyn_cast_or_null<CastOp>(op);
-  return cast && isa<FloatType>(getElementType(cast.getOperand())) &&
-         isa<FloatType>(getElementType(cast.getResult())) &&
-         width(cast.getResult()) > width(cast.getOperand());
-}
-/// A reshape that leaves the last axis alone.
-bool keepsColumns(Operation *op) {
-  auto reshape = dyn_cast_or_null<ReshapeOp>(op);
-  if (!reshape)
-    return false;
-  SmallVector<DimAttr> from = getDims(reshape.getOperand()), to = getDims(reshape.getResult());
-  return !from.empty() && !to.empty() && from.back() == to.back();
-}
 
 /// What reads a value [rows..., columns] that an epilogue could make.
 struct Readers {

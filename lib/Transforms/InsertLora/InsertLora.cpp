@@ -4,6 +4,7 @@
 #include "lib/Transforms/InsertLora/InsertLora.h"
 
 #include "dialects/Train/Philox.h"
+#include "dialects/Train/RowIdioms.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "lib/Transforms/Support/Projections.h"
 #include "lib/Transforms/Support/StepBuilder.h"
@@ -198,27 +199,12 @@ private:
     }
   }
 
-  BlockArgument addArgument(ArrayRef<int64_t> shape, Type element, StringRef role, StringRef name,
-                            ArrayRef<NamedAttribute> attributes, Location loc) {
-    Builder b(root.getContext());
-    NamedAttrList all(attributes);
-    all.set(kRoleAttr, b.getStringAttr(role));
-    all.set(kNameAttr, b.getStringAttr(name));
-    SmallVector<DimAttr> dims;
-    for (int64_t extent : shape)
-      dims.push_back(DimAttr::constant(root.getContext(), extent));
-    unsigned number = forward.getNumArguments();
-    (void)forward.insertArgument(number, getTensorType(dims, element),
-                                 all.getDictionary(root.getContext()), loc);
-    return forward.getArgument(number);
-  }
   BlockArgument addParameter(ArrayRef<int64_t> shape, Type element, StringRef name,
                              NamedAttribute init, Location loc) {
     Builder b(root.getContext());
-    return addArgument(shape, element, "parameter", name,
+    return addArgument(forward, "parameter", name, shape, element, loc,
                        {b.getNamedAttr(kTrainableAttr, b.getUnitAttr()),
-                        b.getNamedAttr(kInitAttr, b.getDictionaryAttr(init))},
-                       loc);
+                        b.getNamedAttr(kInitAttr, b.getDictionaryAttr(init))});
   }
 
   Value key(TrainBuilder &tb, StringRef user) {
@@ -227,9 +213,10 @@ private:
       auto known = llvm::find_if(forward.getArguments(), [&](BlockArgument argument) {
         return getArgRole(forward, argument.getArgNumber()) == "hyper" && nameOf(argument) == name;
       });
-      values.push_back(known != forward.getArguments().end()
-                           ? Value(*known)
-                           : addArgument({}, tb.b().getI64Type(), "hyper", name, {}, tb.loc()));
+      values.push_back(
+          known != forward.getArguments().end()
+              ? Value(*known)
+              : addArgument(forward, "hyper", name, {}, tb.b().getI64Type(), tb.loc()));
     }
     return tb.rngKey(values[0], values[1], values[2], values[3], philox::hashName(user));
   }
@@ -262,12 +249,8 @@ private:
     if (dropout > 0) {
       // Before rows are put together, so that an element keeps its sample and its position.
       Value whole = input;
-      Operation *def = input.getDefiningOp();
-      auto role = dyn_cast_or_null<FusionOpInterface>(def);
-      if (role && role.getFusionRole() == FusionRole::View && def->getNumOperands() == 1 &&
-          getRank(def->getOperand(0)) > 0 &&
-          getDims(def->getOperand(0)).back() == getDims(input).back())
-        whole = def->getOperand(0);
+      if (keepsColumns(input.getDefiningOp()))
+        whole = input.getDefiningOp()->getOperand(0);
       std::string user = module.path + ".lora_dropout";
       if (number)
         user += "." + std::to_string(number);

@@ -60,7 +60,7 @@ private:
   LogicalResult check() {
     if (format != "nf4" && format != "fp4" && format != "int8")
       return error("the format must be nf4, fp4 or int8, not '" + format + "'");
-    if (block < 16 || block > 4096 || (block & (block - 1)))
+    if (!trainrt::isBlock(block))
       return error("a block must be a power of two from 16 to 4096, not " + Twine(block));
     if (scaleType != "f32" && scaleType != "bf16" && scaleType != "f16")
       return error("scales must be f32, bf16 or f16, not '" + scaleType + "'");
@@ -122,18 +122,9 @@ private:
                 SmallVectorImpl<NamedAttribute> &parts) {
     Builder b(forward.getContext());
     std::string name = (nameOf(weight) + "." + suffix).str();
-    NamedAttrList attributes;
-    attributes.set(kRoleAttr, b.getStringAttr("parameter"));
-    attributes.set(kNameAttr, b.getStringAttr(name));
-    attributes.set(kPartOfAttr, b.getStringAttr(nameOf(weight)));
     parts.push_back(b.getNamedAttr(suffix == "SCB" ? "row_absmax" : suffix, b.getStringAttr(name)));
-    SmallVector<DimAttr> dims;
-    for (int64_t extent : shape)
-      dims.push_back(DimAttr::constant(forward.getContext(), extent));
-    unsigned number = forward.getNumArguments();
-    (void)forward.insertArgument(number, getTensorType(dims, element),
-                                 attributes.getDictionary(forward.getContext()), weight.getLoc());
-    return forward.getArgument(number);
+    return addArgument(forward, "parameter", name, shape, element, weight.getLoc(),
+                       b.getNamedAttr(kPartOfAttr, b.getStringAttr(nameOf(weight))));
   }
 
   void quantize(BlockArgument weight) {

@@ -6,10 +6,12 @@
 
 #include "dialects/Train/TrainBuilder.h"
 #include "lib/Transforms/Support/StepBuilder.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/DeadOps.h"
 #include "trainc/Location.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -45,7 +47,7 @@ public:
     for (Operation &op : function.getBody().front())
       if (made.contains(&op))
         for (Value result : op.getResults())
-          if (bytesOf(result) > sourceBytes(&op))
+          if (bytesOf(result) > sourceBytes(result))
             exits.push_back(result);
     for (Value value : exits)
       copyFor(value);
@@ -74,22 +76,25 @@ private:
            !changedNames.contains(getArgName(function, number));
   }
 
-  /// Bytes of the parameters that an op's results are made of; the largest number where there are
-  /// none.
-  int64_t sourceBytes(Operation *op) {
-    llvm::SmallPtrSet<Value, 8> leaves;
-    collectLeaves(op, leaves);
-    int64_t bytes = 0;
-    for (Value leaf : leaves)
-      bytes += bytesOf(leaf);
-    return leaves.empty() ? std::numeric_limits<int64_t>::max() : bytes;
+  /// The op of a value and what that is made of.
+  static llvm::SetVector<Operation *> makersOf(Value value) {
+    llvm::SetVector<Operation *> makers;
+    BackwardSliceOptions options;
+    options.inclusive = true;
+    (void)getBackwardSlice(value, &makers, options);
+    return makers;
   }
-  void collectLeaves(Operation *op, llvm::SmallPtrSetImpl<Value> &leaves) {
-    for (Value operand : op->getOperands())
-      if (Operation *def = operand.getDefiningOp())
-        collectLeaves(def, leaves);
-      else
-        leaves.insert(operand);
+  /// Bytes of the parameters that a value is made of; the largest number where there are none.
+  static int64_t sourceBytes(Value value) {
+    llvm::SmallPtrSet<Value, 8> parameters;
+    for (Operation *op : makersOf(value))
+      for (Value operand : op->getOperands())
+        if (isa<BlockArgument>(operand))
+          parameters.insert(operand);
+    int64_t bytes = 0;
+    for (Value parameter : parameters)
+      bytes += bytesOf(parameter);
+    return parameters.empty() ? std::numeric_limits<int64_t>::max() : bytes;
   }
 
   void copyFor(Value value) {
@@ -114,13 +119,10 @@ private:
   }
   /// Whether a barrier holds what makes a value where it is.
   static bool isPlaced(Value value) {
-    Operation *def = value.getDefiningOp();
-    if (!def)
-      return false;
-    auto fusion = dyn_cast<FusionOpInterface>(def);
-    if (fusion && fusion.separatesKernels() && isa<BlockArgument>(def->getOperand(0)))
-      return true;
-    return llvm::any_of(def->getOperands(), isPlaced);
+    return llvm::any_of(makersOf(value), [](Operation *op) {
+      auto fusion = dyn_cast<FusionOpInterface>(op);
+      return fusion && fusion.separatesKernels() && isa<BlockArgument>(op->getOperand(0));
+    });
   }
   Value copyOf(Value value, IRMapping &mapping) {
     if (Value copy = mapping.lookupOrNull(value))

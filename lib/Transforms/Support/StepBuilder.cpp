@@ -25,6 +25,22 @@ StringRef trainc::getResultName(func::FuncOp func, unsigned result) {
   return text(func.getResultAttr(result, kNameAttr));
 }
 
+BlockArgument trainc::addArgument(func::FuncOp func, StringRef role, StringRef name,
+                                  ArrayRef<int64_t> shape, Type element, Location loc,
+                                  ArrayRef<NamedAttribute> attributes) {
+  Builder b(func.getContext());
+  NamedAttrList all(attributes);
+  all.set(kRoleAttr, b.getStringAttr(role));
+  all.set(kNameAttr, b.getStringAttr(name));
+  SmallVector<DimAttr> dims;
+  for (int64_t extent : shape)
+    dims.push_back(DimAttr::constant(b.getContext(), extent));
+  unsigned number = func.getNumArguments();
+  (void)func.insertArgument(number, getTensorType(dims, element), all.getDictionary(b.getContext()),
+                            loc);
+  return func.getArgument(number);
+}
+
 StepBuilder::StepBuilder(ModuleOp module, StringRef name, Location loc)
     : opBuilder(module.getContext()) {
   opBuilder.setInsertionPointToEnd(module.getBody());

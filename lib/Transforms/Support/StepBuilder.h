@@ -16,6 +16,12 @@ llvm::StringRef getArgName(mlir::func::FuncOp func, unsigned argument);
 llvm::StringRef getResultRole(mlir::func::FuncOp func, unsigned result);
 llvm::StringRef getResultName(mlir::func::FuncOp func, unsigned result);
 
+/// Adds an argument of known extents at the end, with `attributes` beside role and name.
+mlir::BlockArgument addArgument(mlir::func::FuncOp func, llvm::StringRef role, llvm::StringRef name,
+                                llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                                mlir::Location loc,
+                                llvm::ArrayRef<mlir::NamedAttribute> attributes = {});
+
 class StepBuilder {
 public:
   /// Starts the function `name` at the end of the module.

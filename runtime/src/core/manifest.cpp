@@ -235,8 +235,7 @@ Status readQuantized(const Fields &fields, const Manifest::Tensor &codes,
   std::vector<int64_t> shape = quantized.shape;
   if (fourBit) {
     TRAINRT_TRY(object->count("block", quantized.block));
-    if (quantized.block < minBlock || quantized.block > maxBlock ||
-        (quantized.block & (quantized.block - 1)))
+    if (!isBlock(quantized.block))
       return bad("field '", object->at("block"), "': ", quantized.block,
                  " is no power of 2 between ", minBlock, " and ", maxBlock);
     int64_t count = 0;

@@ -25,6 +25,10 @@ bool parseQuantFormat(std::string_view name, QuantFormat &format);
 inline bool isFourBit(QuantFormat format) { return format <= QuantFormat::FP4; }
 
 inline constexpr int64_t minBlock = 16, maxBlock = 4096;
+/// A power of two between them.
+inline bool isBlock(int64_t block) {
+  return block >= minBlock && block <= maxBlock && (block & (block - 1)) == 0;
+}
 /// Statistics that share a scale, where they are quantized, too.
 inline constexpr int64_t nestedBlock = 256;
 inline int64_t blocksOf(int64_t count, int64_t block) {
