@@ -5,6 +5,7 @@
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 
 #include "dialects/Train/Splats.h"
+#include "lib/Transforms/RaiseIdioms/FlatGather.h"
 #include "lib/Transforms/RaiseIdioms/PlacedRows.h"
 #include "lib/Transforms/RaiseIdioms/PositionGather.h"
 #include "mlir/IR/Remarks.h"
@@ -179,6 +180,8 @@ private:
       Value raised = viewOfGather(gather);
       if (!raised)
         raised = rowsOfGather(gather);
+      if (!raised)
+        raised = flattenGather(gather);
       if (raised)
         gather.replaceAllUsesWith(raised);
     });

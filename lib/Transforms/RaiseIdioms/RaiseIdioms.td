@@ -29,7 +29,9 @@ def RaiseIdiomsPass : Pass<"raise-idioms", "::mlir::func::FuncOp"> {
     ```
 
     Gathers whose indices count: at the numbers of all samples and positions they are a view; at a position of each
-    sample (`x[arange(batch), last]`) they are `train.select_rows` along the merged axes, which other passes move.
+    sample (`x[arange(batch), last]`) they are `train.select_rows` along the merged axes, which other passes move. Rows of computed
+    values at other tuples (`x[arange(batch)[:, None], positions]`), or at indices of rank 2 or more, are gathered by one index along the
+    merged axes, so that passes know them as a selection, too.
 
     Gradients of a selection, in graphs that hold their gradients: rows that are chosen by their number, or added into
     zeros at constant indices, are `train.pad`.

@@ -62,3 +62,65 @@ func.func @first(%x: tensor<?x4xf32, #train.dims<batch*seq, 4>>, %holds: tensor<
   %10 = train.gather %x, %9 axis = 0 : tensor<?x4xf32, #train.dims<batch*seq, 4>>, tensor<?xi64, #train.dims<batch>> -> tensor<?x4xf32, #train.dims<batch, 4>>
   return %10 : tensor<?x4xf32, #train.dims<batch, 4>>
 }
+
+// -----
+
+train.symbol @batch min 1 input "x" axis 0
+train.symbol @seq min 1 input "x" axis 1
+
+// Three positions of each sample: rows of one index, each number checked against its own axis.
+// CHECK-LABEL: func.func @several(
+// CHECK: %[[COUNT:.*]] = train.dim <batch*seq>
+// CHECK: %[[OUT:.*]] = train.broadcast %[[COUNT]]
+// CHECK: %[[PLACE:.*]] = train.select %{{.*}}, %{{.*}}, %[[OUT]]
+// CHECK-DAG: %[[AT:.*]] = train.reshape %[[PLACE]]
+// CHECK-DAG: %[[ROWS:.*]] = train.reshape %{{.*}} -> tensor<?x4xf32, #train.dims<batch*seq, 4>>
+// CHECK: train.gather %[[ROWS]], %[[AT]] axis = 0 : {{.*}} -> tensor<?x4xf32, #train.dims<3*batch, 4>>
+// CHECK-NOT: train.gather_nd
+func.func @several(%p: tensor<?x?x4xf32, #train.dims<batch, seq, 4>>, %at: tensor<?x3x1xi64, #train.dims<batch, 3, 1>>) -> tensor<?x3x4xf32, #train.dims<batch, 3, 4>> {
+  %x = train.neg %p : tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+  %0 = train.iota 0 : tensor<?x3x1xi64, #train.dims<batch, 3, 1>>
+  %2 = train.concat %0, %at axis = 2 : (tensor<?x3x1xi64, #train.dims<batch, 3, 1>>, tensor<?x3x1xi64, #train.dims<batch, 3, 1>>) -> tensor<?x3x2xi64, #train.dims<batch, 3, 2>>
+  %3 = train.gather_nd %x, %2 batch_dims = 0 : tensor<?x?x4xf32, #train.dims<batch, seq, 4>>, tensor<?x3x2xi64, #train.dims<batch, 3, 2>> -> tensor<?x3x4xf32, #train.dims<batch, 3, 4>>
+  return %3 : tensor<?x3x4xf32, #train.dims<batch, 3, 4>>
+}
+
+// -----
+
+train.symbol @batch min 1 input "x" axis 0
+train.symbol @seq min 1 input "x" axis 1
+
+// CHECK-LABEL: func.func @shared(
+// CHECK: train.gather %{{.*}} axis = 0 : {{.*}} -> tensor<?x4xf32, #train.dims<3*batch, 4>>
+// CHECK-NOT: train.gather_nd
+func.func @shared(%p: tensor<?x?x4xf32, #train.dims<batch, seq, 4>>, %at: tensor<?x3x1xi64, #train.dims<batch, 3, 1>>) -> tensor<?x3x4xf32, #train.dims<batch, 3, 4>> {
+  %x = train.neg %p : tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+  %3 = train.gather_nd %x, %at batch_dims = 1 : tensor<?x?x4xf32, #train.dims<batch, seq, 4>>, tensor<?x3x1xi64, #train.dims<batch, 3, 1>> -> tensor<?x3x4xf32, #train.dims<batch, 3, 4>>
+  return %3 : tensor<?x3x4xf32, #train.dims<batch, 3, 4>>
+}
+
+// -----
+
+train.symbol @batch min 1 input "x" axis 0
+
+// Indices of rank 2 along one axis.
+// CHECK-LABEL: func.func @matrix(
+// CHECK: train.gather %{{.*}} axis = 1 : {{.*}} -> tensor<?x6x4xf32, #train.dims<batch, 6, 4>>
+// CHECK: train.reshape {{.*}} -> tensor<?x2x3x4xf32, #train.dims<batch, 2, 3, 4>>
+func.func @matrix(%p: tensor<?x9x4xf32, #train.dims<batch, 9, 4>>, %at: tensor<2x3xi64>) -> tensor<?x2x3x4xf32, #train.dims<batch, 2, 3, 4>> {
+  %x = train.neg %p : tensor<?x9x4xf32, #train.dims<batch, 9, 4>>
+  %3 = train.gather %x, %at axis = 1 : tensor<?x9x4xf32, #train.dims<batch, 9, 4>>, tensor<2x3xi64> -> tensor<?x2x3x4xf32, #train.dims<batch, 2, 3, 4>>
+  return %3 : tensor<?x2x3x4xf32, #train.dims<batch, 2, 3, 4>>
+}
+
+// -----
+
+// An embedding stays: its table is a parameter. So does the choice of single elements.
+// CHECK-LABEL: func.func @stays(
+// CHECK: train.gather %arg0, %arg1 axis = 0
+// CHECK: train.gather_nd
+func.func @stays(%table: tensor<9x4xf32>, %at: tensor<2x3xi64>, %pairs: tensor<5x3xi64>) -> (tensor<2x3x4xf32>, tensor<5xf32>) {
+  %0 = train.gather %table, %at axis = 0 : tensor<9x4xf32>, tensor<2x3xi64> -> tensor<2x3x4xf32>
+  %1 = train.gather_nd %0, %pairs batch_dims = 0 : tensor<2x3x4xf32>, tensor<5x3xi64> -> tensor<5xf32>
+  return %0, %1 : tensor<2x3x4xf32>, tensor<5xf32>
+}
