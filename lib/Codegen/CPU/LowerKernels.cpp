@@ -6,7 +6,13 @@
 #include "../CompileModule.h"
 #include "trainc/Codegen.h"
 
+#include "llvm/Analysis/InstSimplifyFolder.h"
+#include "llvm/Analysis/VectorUtils.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/FileSystem.h"
@@ -17,6 +23,7 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include <mutex>
+#include <numeric>
 
 using namespace mlir;
 
@@ -64,6 +71,54 @@ StringRef getHostLevel() {
                                                                            : "x86-64-v3";
 }
 
+/// `count` lanes of `value`, from `first` on. Known lanes of masks stay known.
+static llvm::Value *lanesOf(llvm::IRBuilder<llvm::InstSimplifyFolder> &b, llvm::Value *value,
+                            unsigned first, unsigned count) {
+  auto *both = llvm::dyn_cast<llvm::BinaryOperator>(value);
+  if (both && both->getOpcode() == llvm::Instruction::And)
+    return b.CreateAnd(lanesOf(b, both->getOperand(0), first, count),
+                       lanesOf(b, both->getOperand(1), first, count));
+  SmallVector<int> lanes(count);
+  std::iota(lanes.begin(), lanes.end(), int(first));
+  return b.CreateShuffleVector(value, lanes);
+}
+
+/// Cuts masked loads of more than 256 bits. LLVM 22 would do it as well, for AVX2, but makes a part
+/// of which no lane is wanted (`and` of a splat and such a constant) a load of all its lanes, and
+/// gives back what it read.
+static void splitMaskedLoads(llvm::Module &module) {
+  SmallVector<llvm::IntrinsicInst *> wide;
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *load = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+          load && load->getIntrinsicID() == llvm::Intrinsic::masked_load &&
+          load->getType()->getPrimitiveSizeInBits() > 256)
+        wide.push_back(load);
+  for (llvm::IntrinsicInst *load : wide) {
+    llvm::IRBuilder<llvm::InstSimplifyFolder> b(load->getParent(), load->getIterator(),
+                                                llvm::InstSimplifyFolder(module.getDataLayout()));
+    auto *type = llvm::cast<llvm::FixedVectorType>(load->getType());
+    unsigned lanes = type->getNumElements(), width = type->getScalarSizeInBits(),
+             part = 256 / width;
+    llvm::Align align = load->getParamAlign(0).valueOrOne();
+    SmallVector<llvm::Value *> parts;
+    for (unsigned first = 0; first < lanes; first += part) {
+      llvm::Value *mask = lanesOf(b, load->getArgOperand(1), first, part);
+      llvm::Value *otherwise = lanesOf(b, load->getArgOperand(2), first, part);
+      if (llvm::PatternMatch::match(mask, llvm::PatternMatch::m_Zero())) {
+        parts.push_back(otherwise);
+        continue;
+      }
+      llvm::Value *from =
+          b.CreateConstGEP1_64(type->getElementType(), load->getArgOperand(0), first);
+      llvm::Align aligned = llvm::commonAlignment(align, first * width / 8);
+      parts.push_back(b.CreateMaskedLoad(otherwise->getType(), from, aligned, mask, otherwise));
+    }
+    load->replaceAllUsesWith(llvm::concatenateVectors(b, parts));
+    load->eraseFromParent();
+  }
+}
+
 static llvm::SmallVector<char> compile(StringRef bitcode, StringRef cpu, llvm::CodeGenFileType type,
                                        std::string &error) {
   std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(cpu, error);
@@ -90,6 +145,8 @@ static llvm::SmallVector<char> compile(StringRef bitcode, StringRef cpu, llvm::C
   }
 
   optimizeModule(module, *machine);
+  if (!machine->getMCSubtargetInfo()->checkFeatures("+avx512f"))
+    splitMaskedLoads(module);
   llvm::SmallVector<char> result;
   if (!emitModule(module, *machine, type, result))
     error = "no emission of code for this target";
