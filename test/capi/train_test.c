@@ -326,6 +326,27 @@ static void progress_cancels(const trainrt_package *package) {
   trainrt_session_free(session);
 }
 
+/* Losses may be finite where gradients times such a factor are not. */
+static void factors_have_to_be_finite(const trainrt_package *package) {
+  trainrt_error *error = NULL;
+  trainrt_session *session = NULL;
+  CHECK_OK(trainrt_session_create(package, NULL, &session, &error));
+  host h = {.session = session};
+  trainrt_step_options step = trainrt_step_options_default();
+  trainrt_next_step given = {sizeof given, 1, NULL, 0, &step};
+  CHECK(next(&h, &given) == 1);
+  const double factors[] = {(double)NAN, (double)INFINITY, 1e300};
+  for (int i = 0; i < 3; ++i) {
+    step.weights = &factors[i];
+    CHECK_ERROR(trainrt_step(session, given.batches, 1, &step, NULL, &error),
+                TRAINRT_INVALID_ARGUMENT, "weights[0]");
+  }
+  step.weights = NULL;
+  CHECK_OK(trainrt_step(session, given.batches, 1, &step, NULL, &error));
+  CHECK(trainrt_session_step(session) == 1);
+  trainrt_session_free(session);
+}
+
 int main(int argc, char **argv) {
   if (argc != 2 && argc != 3)
     return 2;
@@ -343,6 +364,7 @@ int main(int argc, char **argv) {
   if (!on_gpu) /* whose memory is the driver's */
     memory_of_the_caller(package);
   progress_cancels(package);
+  factors_have_to_be_finite(package);
   trainrt_package_free(package);
   printf("%d checks failed\n", failures);
   return failures != 0;

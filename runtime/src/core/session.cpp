@@ -350,6 +350,11 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
                      StepResult &result) {
   if (batches.empty())
     return fail(Code::InvalidArgument, "a step needs at least one batch");
+  // The loss of a micro-batch would be finite where its gradients are not.
+  for (size_t i = 0; options.weights && i < batches.size(); ++i)
+    if (!std::isfinite(float(options.weights[i])))
+      return fail(Code::InvalidArgument, "weights[", i, "]: ", options.weights[i],
+                  " is no factor of a loss (it must be finite)");
   const Function *first = firstFunction(batches.size(), options.weights);
   const bool fused = first && first == source->step();
   if (!fused && !inference && (!source->micro() || !source->update()))
