@@ -5,6 +5,7 @@
 #include "trainc/Import.h"
 
 #include "GraphBuilder.h"
+#include "LostArguments.h"
 #include "PaddingIds.h"
 #include "ProtoConvert.h"
 #include "WeightFiles.h"
@@ -235,11 +236,34 @@ DictionaryAttr Importer::dictionaryOf(const StringMap<int64_t> &opsets) {
   return list.getDictionary(&context);
 }
 
-/// The first node that an optimizer of PyTorch's exporter says it rewrote; "" without any.
+/// What PyTorch's exporter calls the parameters, in its notes on nodes, that have no initializer.
+static llvm::StringSet<> lostParameters(const GraphProto &graph) {
+  llvm::StringSet<> initializers, lost;
+  for (const auto &tensor : graph.initializer())
+    initializers.insert(tensor.name());
+  for (const auto &entry : graph.metadata_props()) {
+    if (entry.key() != "pkg.torch.export.ExportedProgram.graph_signature")
+      continue;
+    SmallVector<StringRef> lines;
+    StringRef(entry.value()).split(lines, '\n');
+    for (StringRef line : lines) {
+      auto [placeholder, rest] = line.trim().split(": PARAMETER target='");
+      if (!rest.empty() && !initializers.contains(rest.split('\'').first))
+        lost.insert(placeholder);
+    }
+  }
+  return lost;
+}
+
+/// The first node that an optimizer of PyTorch's exporter says it rewrote, or that was made for a
+/// call on a parameter which has no initializer any more; "" without any. Tied parameters have one
+/// name in all calls.
 static std::string rewrittenNode(const GraphProto &graph) {
+  llvm::StringSet<> lost = lostParameters(graph);
   for (const auto &node : graph.node())
     for (const auto &entry : node.metadata_props())
-      if (StringRef(entry.key()).starts_with("pkg.onnxscript.rewriter."))
+      if (StringRef(entry.key()).starts_with("pkg.onnxscript.rewriter.") ||
+          (entry.key() == "pkg.torch.onnx.fx_node" && namesAny(entry.value(), lost)))
         return node.name().empty() ? node.op_type() : node.name();
   return {};
 }

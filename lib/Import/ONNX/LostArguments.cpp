@@ -6,6 +6,7 @@
 #include "LostArguments.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include <cmath>
 
@@ -58,6 +59,15 @@ std::optional<int64_t> LostArguments::paddingIdx(const NodeProto &node) {
 
 bool LostArguments::detaches(const NodeProto &node) {
   return node.op_type() == "Identity" && callOf(node).contains("aten.detach.default]");
+}
+
+bool namesAny(StringRef call, const llvm::StringSet<> &values) {
+  while (!values.empty() && !call.empty()) {
+    call = call.split('%').second;
+    if (values.contains(call.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; })))
+      return true;
+  }
+  return false;
 }
 
 } // namespace trainc::detail

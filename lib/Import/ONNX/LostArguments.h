@@ -7,6 +7,8 @@
 
 #include "onnx.pb.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
 #include <optional>
 
 namespace trainc::detail {
@@ -30,6 +32,9 @@ private:
   /// How many nodes compute for a call.
   llvm::StringMap<unsigned> nodesOfCall;
 };
+
+/// Whether a note is about a call on one of these values.
+bool namesAny(llvm::StringRef call, const llvm::StringSet<> &values);
 
 } // namespace trainc::detail
 
