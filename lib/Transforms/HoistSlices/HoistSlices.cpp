@@ -7,6 +7,7 @@
 #include "lib/Transforms/HoistSlices/SinkZeroRows.h"
 #include "lib/Transforms/Support/PartSelections.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
+#include "lib/Transforms/Support/ZeroRows.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/MapVector.h"
@@ -205,6 +206,8 @@ private:
     int64_t axis = slice.getSlicedAxis();
     if (axis < 0)
       return "it does more than select along one axis";
+    if (mayFillRows(slice))
+      return "it fills in zeros, of which the op above makes something else";
     if (!isShorter(slice.getSlicedExtent(), getDim(source, axis), minRatio))
       return "it selects too much of axis " + std::to_string(axis) + " to save work";
     std::string reason = step(slice, source, {axis}, route);

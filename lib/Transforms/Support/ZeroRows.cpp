@@ -3,6 +3,7 @@
 // only moves elements are known to keep it.
 
 #include "lib/Transforms/Support/ZeroRows.h"
+#include "lib/Transforms/Support/RestrictLoops.h"
 #include "lib/Transforms/Support/Samples.h"
 
 #include "dialects/Train/Splats.h"
@@ -133,6 +134,24 @@ std::optional<PlacedRows> trainc::matchPlacedRows(TrainBuilder &tb, Operation *o
   RowPlacement at{dims[axis], count, {}, tb.reshape(scatter.getIndices(), {count}), {}};
   dims[axis] = count;
   return PlacedRows{at, tb.reshape(scatter.getUpdates(), dims), axis};
+}
+
+/// Whether an index may be negative. The compiler makes all of them: a row that has none is always
+/// chosen as a negative constant.
+static bool mayBeNegative(Value index) {
+  Operation *def = index.getDefiningOp();
+  if (!def)
+    return true;
+  if (std::optional<double> splat = getSplatValue(index))
+    return *splat < 0;
+  if (auto select = dyn_cast<SelectOp>(def))
+    return mayBeNegative(select.getOnTrue()) || mayBeNegative(select.getOnFalse());
+  return (isView(def) || isa<CastOp>(def)) && mayBeNegative(def->getOperand(0));
+}
+
+bool trainc::mayFillRows(SliceOpInterface selection) {
+  auto rows = dyn_cast<SelectRowsOp>(*selection);
+  return rows && mayBeNegative(rows.getIndex());
 }
 
 /// f(0, ...) is 0, for samples of what is not 0.

@@ -36,6 +36,10 @@ struct PlacedRows {
 };
 std::optional<PlacedRows> matchPlacedRows(train::TrainBuilder &tb, mlir::Operation *op);
 
+/// Whether some rows of a selection may be zeros of its own, which its operand does not have: what
+/// makes the operand would make something else of zeros.
+bool mayFillRows(train::SliceOpInterface selection);
+
 /// Whether the results of `op`, which does not mix rows, are 0 in rows where the operands in
 /// `zeros` are, whatever the others hold; and whether such rows add nothing where it sums them up.
 bool keepsZeroRows(mlir::Operation *op, llvm::ArrayRef<bool> zeros);

@@ -82,3 +82,14 @@ func.func @joined_for_others(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<2x
   %1 = train.slice %0 starts = <3> steps = [1] : tensor<8xf32> -> tensor<2xf32>
   return %1, %0 : tensor<2xf32>, tensor<8xf32>
 }
+
+// A row without a slot is 0, which exp of 0 is not; that there are fewer rows than a count is guessed to be says nothing.
+train.symbol @count min 8 divisor 8 input "x" differs 0
+// CHECK: [Missed] NotHoisted {{.*}} Function=puts_back {{.*}}"it fills in zeros, of which the op above makes something else"
+func.func @puts_back(%x: tensor<?xf32, #train.dims<count>>, %slots: tensor<21xi32>, %rows: tensor<?xi32, #train.dims<count>>, %wanted: tensor<21xi1>) -> tensor<21xf32> {
+  %none = train.full -1 : i32 : tensor<21xi32>
+  %0 = train.select %wanted, %slots, %none : tensor<21xi1>, tensor<21xi32>
+  %1 = train.exp %x : tensor<?xf32, #train.dims<count>>
+  %2 = train.select_rows %1, %0 inverse %rows axis = 0 : (tensor<?xf32, #train.dims<count>>, tensor<21xi32>, tensor<?xi32, #train.dims<count>>) -> tensor<21xf32>
+  return %2 : tensor<21xf32>
+}
