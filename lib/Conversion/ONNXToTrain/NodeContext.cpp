@@ -41,6 +41,14 @@ bool NodeContext::needSizes(ArrayRef<DimAttr> dims) {
       (void)fail("the size " + Twine(*constant) + " is out of range");
       return false;
     }
+    for (int64_t factor : size.getCoefficients())
+      if (factor < -most || factor > most) {
+        (void)fail("the size '" + size.str() + "' is out of range");
+        return false;
+      }
+    // Where a size would be negative the graph has no meaning: such inputs are refused.
+    if (!constant && !state.bounds.atMost(dim(0), size))
+      (void)state.bounds.demandAtMost(dim(0) - size, 0);
   }
   return true;
 }
