@@ -542,7 +542,8 @@ SmallVector<std::pair<unsigned, unsigned>> inPlacePairs(FusionOp fusion, const S
                                                         ArrayRef<BufferUse> uses) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
   unsigned inputs = fusion.getInputs().size();
-  bool plain = !structure.standalone;
+  // A standalone op reads what it likes; an epilogue reads where it writes.
+  bool plain = !structure.standalone || structure.hasEpilogue;
   for (unsigned input = 0; plain && input < inputs; ++input) {
     Type type = fusion.getInputs()[input].getType();
     for (unsigned result = 0; result < fusion.getNumResults(); ++result) {

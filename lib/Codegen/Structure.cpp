@@ -98,7 +98,12 @@ LogicalResult Analysis::chooseStandalone() {
   Operation *yield = body.getTerminator();
   if (!reductions.empty())
     return reductions.front()->emitOpError("shares a kernel with a scatter or scan");
-  if (yield->getNumOperands() != 1 || yield->getOperand(0) != op->getResult(0))
+  auto scatter = dyn_cast<ScatterOpInterface>(op);
+  bool takesEpilogue = scatter && scatter.isRowScatter() && !scatter.hasUniqueIndices();
+  bool hasOneResult = yield->getNumOperands() == 1;
+  result.hasEpilogue = hasOneResult && yield->getOperand(0) != op->getResult(0);
+  if (!hasOneResult || (result.hasEpilogue && (!takesEpilogue || getDims(yield->getOperand(0)) !=
+                                                                     getDims(op->getResult(0)))))
     return op->emitOpError("must be the only result of its kernel");
   result.kind = isa<ScatterOpInterface>(op) ? Template::Scatter : Template::Scan;
   result.space = getDims(op->getResult(0));

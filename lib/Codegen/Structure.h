@@ -46,6 +46,8 @@ struct Structure {
   llvm::SmallVector<unsigned> keptResults;
   /// The standalone op of Scatter and Scan.
   mlir::Operation *standalone = nullptr;
+  /// Whether the kernel's result is computed of the standalone op's, element by element.
+  bool hasEpilogue = false;
   /// Sum of the element costs of the body.
   unsigned cost = 0;
 

@@ -41,3 +41,26 @@ func.func @scatter(%i: tensor<?xi64, #train.dims<n>>, %u: tensor<?x384xf32, #tra
   }
   return
 }
+
+// -----
+
+// The rows' sums are added to what is there: no table of zeros, and a last stage for rows without an update.
+// CHECK-LABEL: .entry kernel_0_scatter_sort(
+// CHECK-NOT: st.global.v4.b32
+// CHECK-LABEL: .entry kernel_0_scatter_merge(
+// CHECK-LABEL: .entry kernel_0_scatter_sum(
+// CHECK-LABEL: .entry kernel_0_scatter_join(
+// CHECK-LABEL: .entry kernel_0_scatter_rest(
+// CHECK: st.global.v4.b32
+// CHECK-NOT: atom.global.add
+// CHECK: ret;
+func.func @scatter_into(%i: tensor<?xi64, #train.dims<n>>, %u: tensor<?x384xf32, #train.dims<n, 384>>, %x: tensor<100x384xf32>) {
+  // expected-remark-re @below {{kernel_0_scatter_rest work 5 grain 256 scratch 0 {{.*}} in place [2->0]}}
+  %0 = train.fusion(%i, %u, %x) : (tensor<?xi64, #train.dims<n>>, tensor<?x384xf32, #train.dims<n, 384>>, tensor<100x384xf32>) -> tensor<100x384xf32> {
+  ^bb0(%a: tensor<?xi64, #train.dims<n>>, %b: tensor<?x384xf32, #train.dims<n, 384>>, %c: tensor<100x384xf32>):
+    %1 = train.scatter_add %a, %b axis = 0 : tensor<?xi64, #train.dims<n>>, tensor<?x384xf32, #train.dims<n, 384>> -> tensor<100x384xf32>
+    %2 = train.add %c, %1 : tensor<100x384xf32>
+    train.yield %2 : tensor<100x384xf32>
+  }
+  return
+}

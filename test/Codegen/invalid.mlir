@@ -38,3 +38,30 @@ func.func @elsewhere(%x: tensor<8x8xf32>) {
   }
   return
 }
+
+// -----
+
+// Rows that do not meet are stored where they belong, which may be an element that was stored before.
+func.func @unique_scatter(%i: tensor<4xi64>, %u: tensor<4x8xf32>) {
+  %0 = train.fusion(%i, %u) : (tensor<4xi64>, tensor<4x8xf32>) -> tensor<6x8xf32> {
+  ^bb0(%a: tensor<4xi64>, %b: tensor<4x8xf32>):
+    // expected-error @below {{must be the only result of its kernel}}
+    %1 = train.scatter_add %a, %b axis = 0 unique : tensor<4xi64>, tensor<4x8xf32> -> tensor<6x8xf32>
+    %2 = train.exp %1 : tensor<6x8xf32>
+    train.yield %2 : tensor<6x8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @transposed_scatter(%i: tensor<4xi64>, %u: tensor<4x8xf32>) {
+  %0 = train.fusion(%i, %u) : (tensor<4xi64>, tensor<4x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a: tensor<4xi64>, %b: tensor<4x8xf32>):
+    // expected-error @below {{cannot be part of a kernel}}
+    %1 = train.scatter_add %a, %b axis = 0 : tensor<4xi64>, tensor<4x8xf32> -> tensor<8x8xf32>
+    %2 = train.transpose %1 permutation = [1, 0] : tensor<8x8xf32> -> tensor<8x8xf32>
+    train.yield %2 : tensor<8x8xf32>
+  }
+  return
+}

@@ -61,11 +61,25 @@ func.func @columns(%x: tensor<?x384xf32, #train.dims<rows, 384>>) {
 // -----
 
 func.func @scatter(%i: tensor<?xi64, #train.dims<n>>, %u: tensor<?x384xf32, #train.dims<n, 384>>) {
-  // expected-remark @below {{kernel_0_scatter dims [n] work 6}}
+  // expected-remark @below {{kernel_0_scatter dims [n] work 6 grain 3 scratch 8*n + 800 in place []}}
   %0 = train.fusion(%i, %u) : (tensor<?xi64, #train.dims<n>>, tensor<?x384xf32, #train.dims<n, 384>>) -> tensor<100x384xf32> {
   ^bb0(%a: tensor<?xi64, #train.dims<n>>, %b: tensor<?x384xf32, #train.dims<n, 384>>):
     %1 = train.scatter_add %a, %b axis = 0 : tensor<?xi64, #train.dims<n>>, tensor<?x384xf32, #train.dims<n, 384>> -> tensor<100x384xf32>
     train.yield %1 : tensor<100x384xf32>
+  }
+  return
+}
+
+// -----
+
+// What the rows' sums are added to may be where the result is; indices and updates may not.
+func.func @scatter_into(%i: tensor<100xi64>, %u: tensor<100x384xf32>, %x: tensor<100x384xf32>) {
+  // expected-remark @below {{kernel_0_scatter dims [] work 6 grain 2 scratch 1600 in place [2->0]}}
+  %0 = train.fusion(%i, %u, %x) : (tensor<100xi64>, tensor<100x384xf32>, tensor<100x384xf32>) -> tensor<100x384xf32> {
+  ^bb0(%a: tensor<100xi64>, %b: tensor<100x384xf32>, %c: tensor<100x384xf32>):
+    %1 = train.scatter_add %a, %b axis = 0 : tensor<100xi64>, tensor<100x384xf32> -> tensor<100x384xf32>
+    %2 = train.add %c, %1 : tensor<100x384xf32>
+    train.yield %2 : tensor<100x384xf32>
   }
   return
 }

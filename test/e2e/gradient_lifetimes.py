@@ -4,7 +4,8 @@
 
 BERT, GPT-2, Llama and DeBERTa, as exported, at two depths: gradients that are alive at once are at most two blocks' and the
 largest of an embedding or head, at both depths. `--no-schedule-updates` keeps all of them, and changes no bit. With a
-clipped norm each is kept once, those of matrices in the type that the policy has for products.
+clipped norm each is kept once, those of matrices in the type that the policy has for products. A tied embedding has one
+gradient, to which both uses are added.
 """
 
 import json
@@ -23,6 +24,7 @@ MODELS = ["models/bert-cls", "models/gpt2", "deep/llama", "deep/deberta"]
 DEPTHS = (3, 8)
 BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8}
 WIDTH, BLOCKS = 1024, 6
+VOCABULARY, HIDDEN = 3072, 48
 
 
 def run(*command):
@@ -68,6 +70,13 @@ class Step:
         for count, kind, first, last in self.gradients.values():
             alive[first:last + 1] += count * BYTES[kind]
         self.most = int(alive.max())
+        self.arena = [(*buffers[name][2], *lives) for name, lives in life.items()
+                      if buffers[name][0] == "arena" and buffers[name][2]]
+
+    def most_of(self, count):
+        """Bytes at once of buffers of so many elements, gradients or not."""
+        sized = [b for b in self.arena if b[0] == count]
+        return max(sum(size * BYTES[kind] for size, kind, first, last in sized if first <= at <= last) for *_, at, _ in sized)
 
     def bound(self):
         blocks, largest = {}, 0
@@ -133,6 +142,29 @@ def wide(trainc, make_onnx, scratch, failures):
         failures.append(f"clipped: {len(clipped.gradients)} gradients of {clipped.most} bytes, lowest types {lowest}")
 
 
+def tied(trainc, make_onnx, scratch, failures):
+    """The head's gradient, made first, is where the embedding's sums are added."""
+    text = ["opset 20", "input ids i64[batch,8]", f"init table f32[{VOCABULARY},{HIDDEN}] external none.bin",
+            f"init h.0.a f32[{HIDDEN},{HIDDEN}] external none.bin", "node Gather(table, ids) -> x",
+            "node MatMul(x, h.0.a) -> y", "node Tanh(y) -> z", "node Transpose(table) -> head perm=[1,0]",
+            "node MatMul(z, head) -> logits", "node Mul(logits, logits) -> squares",
+            "node ReduceMean(squares) -> loss keepdims=0", "output loss f32[]"]
+    (scratch / "tied.txt").write_text("\n".join(text) + "\n")
+    model = scratch / "tied.onnx"
+    run(sys.executable, make_onnx, scratch / "tied.txt", model)
+    one = 4 * VOCABULARY * HIDDEN
+    for target in (("cpu:native",), ("cuda:sm_90",), ("cuda:sm_90", "--precision", "bf16")):
+        for options in ((), ("--clip-norm", "1"), ("--optimizer", "sgd")):
+            step = plan(trainc, model, scratch / "ir", "--target", *target, *options)
+            most, bound = step.most_of(VOCABULARY * HIDDEN), one
+            # The product has the type of products, and a sum of the other type cannot be where it is.
+            if "bf16" in target:
+                bound += one // 2
+            print(f"tied, {' '.join((*target, *options))}: {most} bytes of the table's gradients at once, bound {bound}")
+            if not 0 < most <= bound:
+                failures.append(f"tied, {target} {options}: {most} bytes of gradients, bound {bound}")
+
+
 def same_bits(trainc, trainc_run, scratch, failures):
     results = []
     for options in ([], ["--no-schedule-updates"]):
@@ -153,6 +185,7 @@ def main():
         scratch = pathlib.Path(folder)
         exported(trainc, scratch, failures)
         wide(trainc, make_onnx, scratch, failures)
+        tied(trainc, make_onnx, scratch, failures)
         same_bits(trainc, trainc_run, scratch, failures)
     print("\n".join(failures) or "passed")
     return bool(failures)

@@ -64,6 +64,8 @@ void mapPointwise(CpuEmitter &emitter);
 void mapRow(CpuEmitter &emitter);
 void mapColumn(CpuEmitter &emitter);
 void mapScatter(CpuEmitter &emitter);
+/// Scratch of a scatter of rows.
+train::DimAttr sortedRowsBytes(const Structure &structure);
 void mapScan(CpuEmitter &emitter);
 
 /// Columns of a work item in the templates whose vector axis is kept.

@@ -120,8 +120,10 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
     int64_t axis = scatter ? cast<ScatterOpInterface>(s.standalone).getScatterAxis()
                            : cast<ScanOpInterface>(s.standalone).getScanAxis();
     elements = space[axis] * constant(kColumnBlock);
-    space[axis] = one;
     bool elementwise = scatter && !cast<ScatterOpInterface>(s.standalone).isRowScatter();
+    if (scatter && !elementwise)
+      launch.scratchBytes = sortedRowsBytes(s);
+    space[axis] = one;
     int64_t last = int64_t(space.size()) - 1;
     if (axis != last && !elementwise)
       space[last] = blockCount(space[last], kColumnBlock);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Scatter and scan on the CPU. Both are sequential along one axis and parallel over the others, so
 // the order of additions is that of the definition whatever the number of threads.
+//
+// Rows (embedding gradients) are stored one after another, each once: its updates, which a counting
+// sort has found, are summed in registers. So what is computed of the sum needs no second buffer.
 
 #include "CpuEmitter.h"
 
@@ -72,13 +75,25 @@ public:
   explicit ScatterMap(CpuEmitter &e)
       : e(e), op(e.structure.standalone), scatter(cast<ScatterOpInterface>(op)),
         axis(scatter.getScatterAxis()), indices(scatter.getScatterIndices().get()),
-        updates(scatter.getScatterUpdates().get()), resultType(op->getResult(0).getType()) {}
+        updates(scatter.getScatterUpdates().get()), resultType(op->getResult(0).getType()),
+        integer(IntegerType::get(op->getContext(), 64)) {}
 
   void run() { scatter.isRowScatter() ? rows() : elements(); }
 
 private:
   void clear(Items &items);
   void rows();
+  void sortRows();
+  /// Calls `body` with the row and the number of each update.
+  void forEachUpdate(llvm::function_ref<void(Value, Value)> body);
+  Value number(Value array, Value place) {
+    Value loaded = e.loadFrom(array, integer, {place, 0, {}});
+    return arith::IndexCastOp::create(e.builder(), e.loc(), e.builder().getIndexType(), loaded);
+  }
+  void setNumber(Value array, Value place, Value value) {
+    value = arith::IndexCastOp::create(e.builder(), e.loc(), integer, value);
+    e.storeTo(array, integer, {place, 0, {}}, value);
+  }
   void elements();
   /// result[index] += update
   void accumulate(ArrayRef<ElementIndex> index, Value update);
@@ -88,7 +103,10 @@ private:
   ScatterOpInterface scatter;
   int64_t axis;
   Value indices, updates;
-  Type resultType;
+  Type resultType, integer;
+  /// In scratch: where the updates of each row end in `order`, and all updates by rows, those of a
+  /// row in their order.
+  Value ends, order;
 };
 
 } // namespace
@@ -120,34 +138,79 @@ void ScatterMap::clear(Items &items) {
   e.closeLoop(loop);
 }
 
-void ScatterMap::rows() {
-  bool trailing = axis + 1 < int64_t(e.structure.space.size());
-  e.setLanes(trailing ? lanesFor(e.structure.space.back()) : 1);
-  Items items(e, axis, /*blocked=*/true);
-  clear(items);
+DimAttr sortedRowsBytes(const Structure &s) {
+  auto scatter = cast<ScatterOpInterface>(s.standalone);
+  MLIRContext *context = s.standalone->getContext();
+  DimAttr count = product(context, getDims(scatter.getScatterIndices().get()));
+  return (s.space[scatter.getScatterAxis()] + count) * DimAttr::constant(context, 8);
+}
 
-  SmallVector<DimAttr> indexSizes = getDims(indices);
-  Value count = e.productOf(indexSizes);
-  auto loop = e.openLoop(e.constantIndex(0), count, e.constantIndex(1));
-  Index position = e.delinearize(loop.getInductionVar(), indexSizes);
-  Value chosen = e.evaluate(indices, position);
+void ScatterMap::forEachUpdate(llvm::function_ref<void(Value, Value)> body) {
+  SmallVector<DimAttr> sizes = getDims(indices);
+  auto loop = e.openLoop(e.constantIndex(0), e.productOf(sizes), e.constantIndex(1));
+  Value chosen = e.evaluate(indices, e.delinearize(loop.getInductionVar(), sizes));
   if (scatter.hasUniqueIndices()) {
     Value zero = arith::ConstantOp::create(
         e.builder(), op->getLoc(), cast<TypedAttr>(e.builder().getZeroAttr(chosen.getType())));
     e.openIf(
         arith::CmpIOp::create(e.builder(), op->getLoc(), arith::CmpIPredicate::sge, chosen, zero));
   }
-  ElementIndex row = e.checkedIndex(op, chosen, e.structure.space[axis]);
-  items.index[axis] = row;
-  items.forEachColumn(e, [&] {
-    Index source(ArrayRef<ElementIndex>(items.index).take_front(axis));
-    source.append(position.begin(), position.end());
-    source.append(items.index.begin() + axis + 1, items.index.end());
-    accumulate(items.index, e.evaluateLanes(updates, source));
-  });
+  body(e.checkedIndex(op, chosen, e.structure.space[axis]).base, loop.getInductionVar());
   if (scatter.hasUniqueIndices())
     e.closeIf();
   e.closeLoop(loop);
+}
+
+void ScatterMap::sortRows() {
+  Value zero = e.constantIndex(0), one = e.constantIndex(1), size = e.dim(e.structure.space[axis]);
+  ends = e.scratch(zero);
+  order = e.scratch(e.mulIndex(size, e.constantIndex(8)));
+  auto clear = e.openLoop(zero, size, one);
+  setNumber(ends, clear.getInductionVar(), zero);
+  e.closeLoop(clear);
+  auto increment = [&](Value row) {
+    Value before = number(ends, row);
+    setNumber(ends, row, arith::AddIOp::create(e.builder(), e.loc(), before, one));
+    return before;
+  };
+  forEachUpdate([&](Value row, Value) { increment(row); });
+  // Where they begin, which becomes where they end as they find their places.
+  auto rows = e.openLoop(zero, size, one, zero);
+  Value begin = rows.getRegionIterArgs()[0], row = rows.getInductionVar();
+  Value end = arith::AddIOp::create(e.builder(), e.loc(), begin, number(ends, row));
+  setNumber(ends, row, begin);
+  e.closeLoop(rows, end);
+  forEachUpdate([&](Value row, Value update) { setNumber(order, increment(row), update); });
+}
+
+void ScatterMap::rows() {
+  bool trailing = axis + 1 < int64_t(e.structure.space.size());
+  e.setLanes(trailing ? lanesFor(e.structure.space.back()) : 1);
+  Items items(e, axis, /*blocked=*/true);
+  sortRows();
+
+  Type element = getElementTypeOrSelf(resultType), sum = computeType(element);
+  Value result = e.fusion.getBody().front().getTerminator()->getOperand(0), total;
+  e.resident = [&](Value value, ArrayRef<ElementIndex> index) {
+    return value == op->getResult(0) && KernelEmitter::same(index, e.spaceIndex) ? total : Value();
+  };
+  auto loop = e.openLoop(e.constantIndex(0), e.dim(e.structure.space[axis]), e.constantIndex(1),
+                         e.constantIndex(0));
+  Value begin = loop.getRegionIterArgs()[0], end = number(ends, loop.getInductionVar());
+  items.index[axis] = {loop.getInductionVar(), 0, {}};
+  items.forEachColumn(e, [&] {
+    auto row = e.openLoop(begin, end, e.constantIndex(1), e.zero(sum));
+    Index source(ArrayRef<ElementIndex>(items.index).take_front(axis));
+    source.append(e.delinearize(number(order, row.getInductionVar()), getDims(indices)));
+    source.append(items.index.begin() + axis + 1, items.index.end());
+    Value update = e.convertFloat(e.evaluateLanes(updates, source), sum);
+    Value after =
+        arith::AddFOp::create(e.builder(), op->getLoc(), row.getRegionIterArgs()[0], update);
+    total = e.convertFloat(e.closeLoop(row, after)[0], element);
+    e.spaceIndex = items.index;
+    e.store(0, items.index, e.evaluateLanes(result, items.index));
+  });
+  e.closeLoop(loop, end);
   e.closeItems();
 }
 

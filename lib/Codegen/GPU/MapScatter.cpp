@@ -10,16 +10,13 @@
 //           table, the part of a run that crosses a border to the temporary buffer
 //   join    parts of runs that cross borders
 // The order of additions follows from the indices alone, and no step is slow where most indices are
-// the same.
+// the same. Where the kernel goes on with the sums, sum and join store what it computes of them,
+// and instead of zeros in the table a last stage does so for rows without an update, so that every
+// element is stored once and may be where another operand was.
 //
 // Rows of which no two meet are stored.
-//
-// Elements along the last axis are added in shared memory, where a warp keeps a line of the result:
-// 32 updates at a time, those that meet at one element in turn. Along another axis, or where a line
-// is long or its size not known, they are added one after another by the thread that has the line;
-// where there are few, by the thread that has the result.
 
-#include "Tiles.h"
+#include "Scatter.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -33,16 +30,8 @@ namespace {
 constexpr int64_t kChunk = kTileThreads, kSegment = 32;
 /// Behind all indices; one more must still be a number.
 constexpr int64_t kNoKey = INT32_MAX - 1;
-/// Vectors of the table that a thread clears.
-constexpr int64_t kCleared = 8;
 /// Columns of a tile that joins parts, in vectors.
 constexpr int64_t kJoinColumns = 32;
-/// Updates along the axis that every element of the result may look at.
-constexpr int64_t kFewUpdates = 32;
-/// Bytes of shared memory for the lines that a block keeps.
-constexpr int64_t kLineBytes = 32 << 10;
-/// Steps of 32 updates whose loads are in flight together.
-constexpr int64_t kLineUnroll = 4;
 
 /// How a scatter of rows is laid out.
 struct ScatterShape {
@@ -104,41 +93,10 @@ ScatterShape::ScatterShape(FusionOp fusion, const Structure &s)
   partials = temporary.add(segments * constant(2) * columns * constant(lanes), sum);
 }
 
-static int64_t updatesAlong(ScatterOpInterface scatter, int64_t otherwise) {
-  DimAttr count = getDim(scatter.getScatterUpdates().get(), scatter.getScatterAxis());
-  return count.getConstant().value_or(otherwise);
-}
-
-/// Warps of a block that keep a line of the result each in shared memory; 0: none can.
-static int64_t lineWarps(ScatterOpInterface scatter, const Structure &s) {
-  std::optional<int64_t> size = s.space.back().getConstant();
-  if (scatter.getScatterAxis() + 1 != int64_t(s.space.size()) || !size || *size == 0)
-    return 0;
-  Type sum = computeType(getElementType(s.standalone->getResult(0)));
-  int64_t lines = kLineBytes / (*size * memoryBytes(sum));
-  return lines == 0 ? 0 : std::min<int64_t>(llvm::bit_floor(uint64_t(lines)), kTileThreads / kWarp);
-}
-
 void planScatter(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   auto scatter = cast<ScatterOpInterface>(s.standalone);
-  if (!scatter.isRowScatter()) {
-    DimAttr elements = product(fusion.getContext(), s.space);
-    if (updatesAlong(scatter, kFewUpdates + 1) <= kFewUpdates) {
-      plan.stages = {{"", ceilDim(elements, kTileThreads), kTileThreads}};
-      return;
-    }
-    SmallVector<DimAttr> lines = s.space;
-    lines[scatter.getScatterAxis()] = DimAttr::constant(fusion.getContext(), 1);
-    if (int64_t warps = lineWarps(scatter, s)) {
-      plan.stages = {
-          {"", ceilDim(product(fusion.getContext(), lines), warps), int64_t(warps * kWarp)}};
-      return;
-    }
-    plan.stages = {
-        {"_clear", ceilDim(elements, kTileThreads * kCleared), kTileThreads},
-        {"_add", ceilDim(product(fusion.getContext(), lines), kTileThreads), kTileThreads}};
-    return;
-  }
+  if (!scatter.isRowScatter())
+    return planElementScatter(fusion, s, plan);
   if (scatter.hasUniqueIndices()) {
     MLIRContext *context = fusion.getContext();
     DimAttr updates = product(context, getDims(scatter.getScatterUpdates().get()));
@@ -152,12 +110,14 @@ void planScatter(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   auto tiles = [&](DimAttr segments, const Tile &tile) {
     return segments * ceilDim(shape.columns, tile.columns);
   };
+  DimAttr shares = ceilDim(shape.vectors, kTileThreads * kCleared);
   plan.stages = {
-      {"_sort", maxDim(ceilDim(shape.vectors, kTileThreads * kCleared), shape.chunks),
-       kTileThreads},
+      {"_sort", s.hasEpilogue ? shape.chunks : maxDim(shares, shape.chunks), kTileThreads},
       {"_merge", shape.chunks, kTileThreads},
       {"_sum", tiles(ceilDim(shape.segments, shape.sumTile.rows), shape.sumTile), kTileThreads},
       {"_join", tiles(shape.segments, shape.joinTile), kTileThreads}};
+  if (s.hasEpilogue)
+    plan.stages.push_back({"_rest", shares, kTileThreads});
   plan.temporaryBytes = shape.temporary.bytes;
 }
 
@@ -165,20 +125,26 @@ void planScatter(FusionOp fusion, const Structure &s, GpuPlan &plan) {
 // What both kinds need
 //===----------------------------------------------------------------------===//
 
-/// Zeros in the block's share of the result, in vectors of `lanes`.
-static void clearResult(GpuEmitter &e, Value vectors, unsigned lanes) {
-  e.setLanes(lanes);
-  Type element = getElementTypeOrSelf(e.fusion.getResult(0).getType());
+/// Calls `body` for the vectors of the block's share of the result.
+static void forEachOfShare(GpuEmitter &e, Value vectors, unsigned unroll,
+                           llvm::function_ref<void(Value)> body) {
   Value share = e.constantIndex(kTileThreads * kCleared);
   Value first = e.mulIndex(e.block(), share);
   Value end = e.minIndex(e.addIndex(first, share), vectors);
-  Value zero = e.zero(element), result = e.buffer(e.fusion.getInputs().size());
-  stridedLoop(e, e.addIndex(first, e.thread()), end, kTileThreads, 4, {},
+  stridedLoop(e, e.addIndex(first, e.thread()), end, kTileThreads, unroll, {},
               [&](ArrayRef<Value> positions, ValueRange) {
-                for (Value position : positions)
-                  e.storeTo(result, element, vectorAt(e, position, lanes), zero);
+                llvm::for_each(positions, body);
                 return Values();
               });
+}
+
+void clearResult(GpuEmitter &e, Value vectors, unsigned lanes) {
+  e.setLanes(lanes);
+  Type element = getElementTypeOrSelf(e.fusion.getResult(0).getType());
+  Value zero = e.zero(element), result = e.buffer(e.fusion.getInputs().size());
+  forEachOfShare(e, vectors, /*unroll=*/4, [&](Value position) {
+    e.storeTo(result, element, vectorAt(e, position, lanes), zero);
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -198,6 +164,8 @@ public:
     merge();
     sum();
     join();
+    if (s.hasEpilogue)
+      storeRest();
   }
 
 private:
@@ -205,13 +173,21 @@ private:
   void merge();
   void sum();
   void join();
+  void storeRest();
 
   /// The columns that a tile's thread has; sets `active` where there may be none.
   void setColumns(const Tile &tile, Value block);
   /// Coordinates of the thread's columns in the table's row.
   Index tableIndex(Value row);
   ElementIndex partialOffset(Value slot);
-  void storeRow(Value key, Value value);
+  /// Stores what the kernel makes of the updates' sum.
+  void store(const Index &index, Value sum);
+  /// The largest number up to `bound` for which a condition holds that, where it does, holds for
+  /// all smaller ones, too.
+  Value search(Value bound, llvm::function_ref<Value(Value)> holds);
+  Value vectorsOfTable() {
+    return e->mulIndex(e->dim(s.space[axis]), e->productOf(shape.columnSizes));
+  }
 
   Value number(DimAttr place, Value position) {
     return e->loadFrom(temporaryAt(*e, place), i32, {position, 0, {}});
@@ -248,6 +224,10 @@ private:
   void nextStage() {
     e = &kernel.nextStage();
     e->setLanes(shape.lanes);
+    e->resident = [this](Value value, ArrayRef<ElementIndex> index) {
+      bool isSum = value == op->getResult(0) && KernelEmitter::same(index, e->spaceIndex);
+      return isSum ? total : Value();
+    };
     active = {};
   }
 
@@ -258,7 +238,7 @@ private:
   int64_t axis;
   Type i32;
   GpuEmitter *e = nullptr;
-  Value column, active;
+  Value column, active, total;
   Index columnIndex;
 };
 
@@ -266,7 +246,8 @@ private:
 
 void RowScatter::sort() {
   nextStage();
-  clearResult(*e, e->mulIndex(e->dim(s.space[axis]), e->productOf(shape.columnSizes)), shape.lanes);
+  if (!s.hasEpilogue)
+    clearResult(*e, vectorsOfTable(), shape.lanes);
   OpBuilder &b = e->builder();
   e->openIf(e->lessIndex(e->block(), e->dim(shape.chunks)));
   Value count = e->dim(shape.updates);
@@ -373,8 +354,11 @@ Index RowScatter::tableIndex(Value row) {
   return index;
 }
 
-void RowScatter::storeRow(Value key, Value value) {
-  e->store(0, tableIndex(toIndex(key)), e->convertFloat(value, shape.element));
+void RowScatter::store(const Index &index, Value sum) {
+  e->spaceIndex = index;
+  total = e->convertFloat(sum, shape.element);
+  Value result = kernel.fusion.getBody().front().getTerminator()->getOperand(0);
+  e->store(0, index, e->evaluateLanes(result, index));
 }
 
 ElementIndex RowScatter::partialOffset(Value slot) {
@@ -421,7 +405,7 @@ void RowScatter::sum() {
           total = add(total, update);
           e->openIf(isLast);
           e->openIf(own);
-          storeRow(key, total);
+          store(tableIndex(toIndex(key)), total);
           e->closeIf();
           Value isOther =
               arith::XOrIOp::create(e->builder(), e->loc(), own,
@@ -446,12 +430,29 @@ void RowScatter::sum() {
   e->finish();
 }
 
+/// A bit at a time from the top.
+Value RowScatter::search(Value bound, llvm::function_ref<Value(Value)> holds) {
+  OpBuilder &b = e->builder();
+  Type i64 = b.getI64Type();
+  Value zero = e->constantIndex(0), one = e->constantIndex(1);
+  Value size = arith::IndexCastOp::create(b, e->loc(), i64, bound);
+  Value free = LLVM::CountLeadingZerosOp::create(b, e->loc(), i64, size, false);
+  Value bits = e->subIndex(e->constantIndex(64),
+                           arith::IndexCastOp::create(b, e->loc(), b.getIndexType(), free));
+  auto loop = e->openLoop(zero, bits, one, zero);
+  Value found = loop.getRegionIterArgs()[0];
+  Value shift = e->subIndex(e->subIndex(bits, one), loop.getInductionVar());
+  Value further = e->addIndex(found, arith::ShLIOp::create(b, e->loc(), one, shift));
+  Value isFurther = holds(further);
+  return e->closeLoop(loop, select(isFurther, further, found))[0];
+}
+
 void RowScatter::join() {
   nextStage();
   const Tile &tile = shape.joinTile;
   Value blocks = e->dim(ceilDim(shape.columns, tile.columns)), count = e->dim(shape.updates);
   Value segment = e->divIndex(e->block(), blocks), segments = e->dim(shape.segments);
-  Value one = e->constantIndex(1), zero = e->constantIndex(0);
+  Value one = e->constantIndex(1);
   Value lower = e->mulIndex(segment, e->constantIndex(kSegment));
   Value upper = e->minIndex(e->addIndex(lower, e->constantIndex(kSegment)), count);
   Value last = e->subIndex(upper, one);
@@ -462,22 +463,14 @@ void RowScatter::join() {
   e->openIf(both(goesOn, beganHere));
   setColumns(tile, e->remIndex(e->block(), blocks));
 
-  // The number of segments behind this ones that begin with the key, a bit at a time from the top.
-  OpBuilder &b = e->builder();
-  Type i64 = b.getI64Type();
-  Value size = arith::IndexCastOp::create(b, e->loc(), i64, segments);
-  Value free = LLVM::CountLeadingZerosOp::create(b, e->loc(), i64, size, false);
-  Value bits = e->subIndex(e->constantIndex(64),
-                           arith::IndexCastOp::create(b, e->loc(), b.getIndexType(), free));
-  auto search = e->openLoop(zero, bits, one, zero);
-  Value found = search.getRegionIterArgs()[0];
-  Value shift = e->subIndex(e->subIndex(bits, one), search.getInductionVar());
-  Value step = arith::ShLIOp::create(b, e->loc(), one, shift);
-  Value further = e->addIndex(found, step), candidate = e->addIndex(segment, further);
-  Value exists = e->lessIndex(candidate, segments);
-  Value place = e->minIndex(candidate, e->subIndex(segments, one));
-  Value same = compare(Predicate::eq, keyAt(e->mulIndex(place, e->constantIndex(kSegment))), key);
-  Value more = e->closeLoop(search, select(both(exists, same), further, found))[0];
+  // The number of segments behind this one that begin with the key.
+  Value more = search(segments, [&](Value further) {
+    Value candidate = e->addIndex(segment, further);
+    Value exists = e->lessIndex(candidate, segments);
+    Value place = e->minIndex(candidate, e->subIndex(segments, one));
+    Value same = compare(Predicate::eq, keyAt(e->mulIndex(place, e->constantIndex(kSegment))), key);
+    return both(exists, same);
+  });
 
   Value row = e->divIndex(e->thread(), e->constantIndex(tile.columns));
   Value partials = temporaryAt(*e, shape.partials);
@@ -503,9 +496,35 @@ void RowScatter::join() {
   Value all = combineRows(
       *e, tile, {{array, shape.sum, total[0], [&](Value x, Value y) { return add(x, y); }}})[0];
   e->openIf(both(e->lessIndex(row, one), active));
-  storeRow(key, all);
+  store(tableIndex(toIndex(key)), all);
   e->closeIf();
   e->closeIf();
+  e->finish();
+}
+
+void RowScatter::storeRest() {
+  nextStage();
+  Value count = e->dim(shape.updates);
+  SmallVector<DimAttr> sizes = shape.columnSizes;
+  sizes.insert(sizes.begin() + axis, s.space[axis]);
+  using Predicate = arith::CmpIPredicate;
+  forEachOfShare(*e, vectorsOfTable(), /*unroll=*/1, [&](Value position) {
+    Index index = e->delinearize(position, sizes);
+    Value row = toNumber(index[axis].base);
+    if (shape.lanes > 1)
+      index.back() = vectorAt(*e, index.back().base, shape.lanes);
+    // The number of updates of rows before.
+    Value before = search(count, [&](Value number) {
+      Value exists = compare(Predicate::sle, number, count);
+      Value key = keyAt(e->minIndex(number, count), -1);
+      return both(exists, compare(Predicate::slt, key, row));
+    });
+    Value isOther = compare(Predicate::ne, keyAt(before), row);
+    e->openIf(arith::OrIOp::create(e->builder(), e->loc(), isOther,
+                                   compare(Predicate::sge, before, count)));
+    store(index, e->convertFloat(e->zero(shape.element), shape.sum));
+    e->closeIf();
+  });
   e->finish();
 }
 
@@ -535,226 +554,6 @@ static void storeUniqueRows(GpuKernel &kernel) {
   e->finish();
 }
 
-//===----------------------------------------------------------------------===//
-// Elements
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-class ElementScatter {
-public:
-  explicit ElementScatter(GpuKernel &kernel)
-      : kernel(kernel), s(kernel.structure), op(s.standalone),
-        scatter(cast<ScatterOpInterface>(op)), axis(scatter.getScatterAxis()),
-        element(getElementType(op->getResult(0))), sum(computeType(element)) {}
-
-  void run() {
-    if (updatesAlong(scatter, kFewUpdates + 1) <= kFewUpdates)
-      lookAtAll();
-    else if (int64_t warps = lineWarps(scatter, s))
-      keepLines(warps);
-    else
-      addInOrder();
-  }
-
-private:
-  void lookAtAll();
-  void keepLines(int64_t warps);
-  void addInOrder();
-  /// Adds the warp's `updates`, where they are `wanted`, to shared memory at `places`, a lane's
-  /// before those of higher lanes.
-  void addLanes(Value line, Value place, Value update, Value wanted);
-  /// The position of the thread in `sizes`, and whether there is one; threads beyond do the last.
-  Index position(ArrayRef<DimAttr> sizes);
-  /// Updates that the position's line has: they may cover only a corner of the other axes.
-  Value countUpdates(ArrayRef<ElementIndex> index);
-  Value add(Value x, Value y) { return arith::AddFOp::create(e->builder(), op->getLoc(), x, y); }
-
-  GpuKernel &kernel;
-  const Structure &s;
-  Operation *op;
-  ScatterOpInterface scatter;
-  int64_t axis;
-  Type element, sum;
-  GpuEmitter *e = nullptr;
-  Value active;
-};
-
-} // namespace
-
-Index ElementScatter::position(ArrayRef<DimAttr> sizes) {
-  Value count = e->productOf(sizes);
-  Value number = e->addIndex(e->mulIndex(e->block(), e->constantIndex(kTileThreads)), e->thread());
-  active = e->lessIndex(number, count);
-  return e->delinearize(e->minIndex(number, e->subIndex(count, e->constantIndex(1))), sizes);
-}
-
-Value ElementScatter::countUpdates(ArrayRef<ElementIndex> index) {
-  SmallVector<DimAttr> sizes = getDims(scatter.getScatterUpdates().get());
-  Value none = e->constantIndex(0), count = e->dim(sizes[axis]);
-  for (auto [other, size] : llvm::enumerate(sizes))
-    if (int64_t(other) != axis && size != s.space[other])
-      count = e->selectIndex(e->lessThan(index[other], e->dimIndex(size)), count, none);
-  return e->selectIndex(active, count, none);
-}
-
-void ElementScatter::lookAtAll() {
-  e = &kernel.nextStage();
-  Index target = position(s.space);
-  Value zero = arith::ConstantOp::create(e->builder(), e->loc(),
-                                         cast<TypedAttr>(e->builder().getZeroAttr(sum)));
-  auto loop = e->openLoop(e->constantIndex(0), countUpdates(target), e->constantIndex(1), zero);
-  Index source = target;
-  source[axis] = {loop.getInductionVar(), 0, {}};
-  Value data = e->evaluate(scatter.getScatterIndices().get(), source);
-  Value place = e->checkedIndex(op, data, s.space[axis]).base;
-  Value update = e->convertFloat(e->evaluate(scatter.getScatterUpdates().get(), source), sum);
-  Value before = loop.getRegionIterArgs()[0];
-  Value isHere = arith::CmpIOp::create(e->builder(), e->loc(), arith::CmpIPredicate::eq, place,
-                                       target[axis].base);
-  Value after =
-      arith::SelectOp::create(e->builder(), e->loc(), isHere, add(before, update), before);
-  Value total = e->closeLoop(loop, after)[0];
-  e->openIf(active);
-  e->store(0, target, e->convertFloat(total, element));
-  e->closeIf();
-  e->finish();
-}
-
-void ElementScatter::addLanes(Value line, Value place, Value update, Value wanted) {
-  OpBuilder &b = e->builder();
-  Location loc = e->loc();
-  Type i1 = b.getI1Type(), i32 = b.getI32Type();
-  auto number = [&](int64_t value) -> Value {
-    return arith::ConstantIntOp::create(b, loc, value, 32);
-  };
-  auto compare = [&](arith::CmpIPredicate predicate, Value x, Value y) -> Value {
-    return arith::CmpIOp::create(b, loc, predicate, x, y);
-  };
-  auto accumulate = [&](Value condition) {
-    e->openIf(condition);
-    Value before = e->loadFrom(line, sum, {place, 0, {}});
-    e->storeTo(line, sum, {place, 0, {}}, add(before, update));
-    e->closeIf();
-    e->syncWarp();
-  };
-  Value lane =
-      arith::IndexCastOp::create(b, loc, i32, e->remIndex(e->thread(), e->constantIndex(kWarp)));
-  // No other lane has the key of an update that nobody wants.
-  Value none = arith::SubIOp::create(b, loc, number(-1), lane);
-  Value key =
-      arith::SelectOp::create(b, loc, wanted, arith::IndexCastOp::create(b, loc, i32, place), none);
-
-  // Indices that rise or fall, as those of relative positions do, do not meet.
-  Value before = e->shuffleUp(key);
-  Value isFirst = compare(arith::CmpIPredicate::eq, lane, number(0));
-  auto isOrdered = [&](arith::CmpIPredicate order) {
-    return e->allOfWarp(arith::OrIOp::create(b, loc, isFirst, compare(order, key, before)));
-  };
-  Value apart = arith::OrIOp::create(b, loc, isOrdered(arith::CmpIPredicate::sgt),
-                                     isOrdered(arith::CmpIPredicate::slt));
-  e->openIf(apart);
-  accumulate(wanted);
-  e->closeIf();
-
-  e->openIf(arith::XOrIOp::create(b, loc, apart, arith::ConstantIntOp::create(b, loc, i1, 1)));
-  Value same = e->matchWarp(key);
-  Value below =
-      arith::SubIOp::create(b, loc, arith::ShLIOp::create(b, loc, number(1), lane), number(1));
-  Value turn = LLVM::CtPopOp::create(b, loc, i32, arith::AndIOp::create(b, loc, same, below));
-  Value turns = LLVM::CtPopOp::create(b, loc, i32, same);
-  for (int64_t mask = kWarp / 2; mask >= 1; mask /= 2)
-    turns = arith::MaxUIOp::create(b, loc, turns, e->shuffle(turns, mask));
-  auto loop =
-      e->openLoop(e->constantIndex(0), arith::IndexCastOp::create(b, loc, b.getIndexType(), turns),
-                  e->constantIndex(1));
-  Value now = arith::IndexCastOp::create(b, loc, i32, loop.getInductionVar());
-  accumulate(arith::AndIOp::create(b, loc, compare(arith::CmpIPredicate::eq, now, turn), wanted));
-  e->closeLoop(loop);
-  e->closeIf();
-}
-
-void ElementScatter::keepLines(int64_t warps) {
-  e = &kernel.nextStage();
-  int64_t size = *s.space[axis].getConstant();
-  SmallVector<DimAttr> lines = s.space;
-  lines[axis] = DimAttr::constant(op->getContext(), 1);
-  Value warp = e->divIndex(e->thread(), e->constantIndex(kWarp));
-  Value lane = e->remIndex(e->thread(), e->constantIndex(kWarp));
-  Value count = e->productOf(lines), one = e->constantIndex(1);
-  Value number = e->addIndex(e->mulIndex(e->block(), e->constantIndex(warps)), warp);
-  active = e->lessIndex(number, count);
-  Index target = e->delinearize(e->minIndex(number, e->subIndex(count, one)), lines);
-  Value first = e->mulIndex(warp, e->constantIndex(size));
-  Value array = e->shared(sum, warps * size);
-  // Both ends in vectors.
-  int64_t lanes = size % 4 == 0 ? 4 : size % 2 == 0 ? 2 : 1;
-  auto forEachVector = [&](llvm::function_ref<void(const ElementIndex &)> body) {
-    e->setLanes(lanes);
-    auto loop = e->openLoop(lane, e->constantIndex(size / lanes), e->constantIndex(kWarp));
-    body(vectorAt(*e, loop.getInductionVar(), lanes));
-    e->closeLoop(loop);
-    e->setLanes(1);
-  };
-  auto inLine = [&](const ElementIndex &i) { return e->add({first, 0, {}}, i); };
-  forEachVector([&](const ElementIndex &i) {
-    e->storeTo(array, sum, inLine(i), e->convertFloat(e->zero(element), sum));
-  });
-  e->syncWarp();
-
-  Value updates = countUpdates(target), last = e->subIndex(updates, one);
-  auto loop = e->openLoop(e->constantIndex(0), updates, e->constantIndex(kWarp * kLineUnroll));
-  struct Update {
-    Value data, value, wanted;
-  };
-  SmallVector<Update> read;
-  for (int64_t i = 0; i < kLineUnroll; ++i) {
-    Value at = e->addIndex(e->addIndex(loop.getInductionVar(), lane), e->constantIndex(i * kWarp));
-    Index source = target;
-    source[axis] = {e->minIndex(at, last), 0, {}};
-    Value data = e->evaluate(scatter.getScatterIndices().get(), source);
-    Value update = e->evaluate(scatter.getScatterUpdates().get(), source);
-    read.push_back({data, e->convertFloat(update, sum), e->lessIndex(at, updates)});
-  }
-  // The branches of the checks would keep later loads behind them.
-  for (const Update &update : read) {
-    e->setActive(update.wanted);
-    Value place = e->checkedIndex(op, update.data, s.space[axis]).base;
-    e->setActive({});
-    addLanes(array, e->addIndex(first, place), update.value, update.wanted);
-  }
-  e->closeLoop(loop);
-
-  e->openIf(active);
-  forEachVector([&](const ElementIndex &i) {
-    target[axis] = i;
-    e->store(0, target, e->convertFloat(e->loadFrom(array, sum, inLine(i)), element));
-  });
-  e->closeIf();
-  e->finish();
-}
-
-void ElementScatter::addInOrder() {
-  e = &kernel.nextStage();
-  clearResult(*e, e->productOf(s.space), 1);
-  e->finish();
-
-  e = &kernel.nextStage();
-  SmallVector<DimAttr> lines = s.space;
-  lines[axis] = DimAttr::constant(op->getContext(), 1);
-  Index target = position(lines), source = target;
-  auto loop = e->openLoop(e->constantIndex(0), countUpdates(target), e->constantIndex(1));
-  source[axis] = {loop.getInductionVar(), 0, {}};
-  Value data = e->evaluate(scatter.getScatterIndices().get(), source);
-  target[axis] = e->checkedIndex(op, data, s.space[axis]);
-  Value update = e->convertFloat(e->evaluate(scatter.getScatterUpdates().get(), source), sum);
-  Value before = e->load(e->fusion.getInputs().size(), op->getResult(0).getType(), target);
-  Value after = add(e->convertFloat(before, sum), update);
-  e->store(0, target, e->convertFloat(after, element));
-  e->closeLoop(loop);
-  e->finish();
-}
-
 void mapScatter(GpuKernel &kernel) {
   auto scatter = cast<ScatterOpInterface>(kernel.structure.standalone);
   if (scatter.hasUniqueIndices())
@@ -762,7 +561,7 @@ void mapScatter(GpuKernel &kernel) {
   else if (scatter.isRowScatter())
     RowScatter(kernel).run();
   else
-    ElementScatter(kernel).run();
+    mapElementScatter(kernel);
 }
 
 } // namespace trainc::codegen

@@ -93,23 +93,6 @@ private:
     return sources;
   }
 
-  /// Whether `op` is inline and repeats `value`, a kept one of `group`, along its reduced axes.
-  bool repeatsKeptValue(Operation *op, Value value, const Group &group) {
-    auto mapped = dyn_cast_or_null<AxisMapOpInterface>(op);
-    if (!mapped || !isInline(op) || group.reduced.empty() || op->getNumOperands() != 1 ||
-        op->getOperand(0) != value || op->getNumResults() != 1 ||
-        getDims(op->getResult(0)) != group.space || getDims(value) != group.keptSpace())
-      return false;
-    AxisMap map = mapped.getAxisMap();
-    SmallVector<int64_t> kept = group.keptAxes();
-    if (map.operands[0].size() != kept.size())
-      return false;
-    for (auto [loop, axis] : llvm::zip(map.operands[0], kept))
-      if (loop < 0 || map.loops[loop] != LoopKind::Parallel || map.results[0][axis] != loop)
-        return false;
-    return true;
-  }
-
   /// Whether every operand of `op` can be had if `op` were part of group `g`.
   bool operandsAllow(Operation *op, int g) {
     const Group &group = groups[g];
@@ -123,7 +106,7 @@ private:
         if (other < 0)
           return;
         if (other == g) {
-          allowed = allowed && repeatsKeptValue(def, leaf, group);
+          allowed = allowed && isInline(def) && group.repeatsKeptValue(def, leaf);
           return;
         }
         allowed = allowed && !graph.dependsOn(other, g);
@@ -205,7 +188,7 @@ private:
               Group merged;
               merged.space = a.space;
               merged.reduced = reduced;
-              blocked = blocked || !(leaf == operand || repeatsKeptValue(def, leaf, merged));
+              blocked = blocked || !(leaf == operand || merged.repeatsKeptValue(def, leaf));
               return;
             }
             blocked = blocked || graph.dependsOn(via, y);
@@ -247,7 +230,22 @@ private:
       }
       return;
     }
-    joinBest(op);
+    if (!joinScatter(op))
+      joinBest(op);
+  }
+
+  /// What is computed of the sums of a scatter alone is part of its kernel.
+  bool joinScatter(Operation *op) {
+    for (Value operand : op->getOperands()) {
+      int g = groupOfValue(operand);
+      if (g < 0 || groups[g].members.back() != operand.getDefiningOp() ||
+          !groups[g].endsInSumsFor(op) || groups[g].members.size() >= maxOps ||
+          groups[g].minPosition < earliestOf(op) || !operandsAllow(op, g))
+        continue;
+      join(op, g);
+      return true;
+    }
+    return false;
   }
 
   void joinBest(Operation *op) {
@@ -397,9 +395,7 @@ private:
       bool isView = views.contains(user);
       if (it != groupOf.end() && !isView) {
         if (it->second != own)
-          fn(groups[it->second].closed && getFusionRole(user) != FusionRole::Standalone
-                 ? -1
-                 : it->second);
+          fn(groups[it->second].isKernel() ? it->second : -1);
         continue;
       }
       if (isView)
@@ -539,7 +535,7 @@ private:
 
   /// What a group reads for its op.
   void forEachRead(Operation *op, int g, llvm::function_ref<void(Value)> fn) {
-    if (groups[g].closed && getFusionRole(op) != FusionRole::Standalone)
+    if (!groups[g].isKernel())
       llvm::for_each(op->getOperands(), fn);
     else
       forEachInput(op, g, fn);
@@ -700,7 +696,7 @@ private:
   void emitGroup(OpBuilder &builder, int g) {
     Group &group = groups[g];
     Operation *first = group.members.front();
-    if (group.closed && getFusionRole(first) != FusionRole::Standalone) {
+    if (!group.isKernel()) {
       IRMapping mapping;
       for (Value operand : first->getOperands())
         mapping.map(operand, replacement.lookupOrDefault(operand));

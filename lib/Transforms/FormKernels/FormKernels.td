@@ -15,7 +15,9 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
     their readers. Library calls stay outside; an access op that a library call can read through strides stays
     a view, one whose producer is a library call without another reader is written in place by that call. So do
     views, but for those of a value that can be computed again: they are index arithmetic in its readers, where
-    their elements can be had one by one.
+    their elements can be had one by one. Of standalone ops a scatter of rows goes on: what alone reads its sums, element by
+    element, is in its kernel, which stores every element once and so may write over what it adds the sums to (the gradient
+    that a tied embedding has from the head).
 
     A value that other kernels need is computed again in them instead of being stored, if that costs at most
     `recompute-cost` an element and reads at most two tensors as large as the value:

@@ -4,6 +4,7 @@
 #define TRAINC_TRANSFORMS_FORMKERNELS_GROUP_H
 
 #include "dialects/Train/TrainDialect.h"
+#include "lib/Analysis/StridedViews.h"
 
 namespace trainc {
 
@@ -30,6 +31,38 @@ struct Group {
     for (int64_t axis : keptAxes())
       dims.push_back(space[axis]);
     return dims;
+  }
+
+  /// Whether it becomes a kernel.
+  bool isKernel() const {
+    return !closed || getFusionRole(members.front()) == train::FusionRole::Standalone;
+  }
+  /// Whether it has the sums of a scatter of rows, which nothing but `op` reads, and that element
+  /// by element: the kernel stores each element once, so that it needs no buffer beside an
+  /// operand's.
+  bool endsInSumsFor(mlir::Operation *op) const {
+    auto scatter = mlir::dyn_cast<train::ScatterOpInterface>(members.front());
+    mlir::Value last = members.back()->getResult(0);
+    return closed && scatter && scatter.isRowScatter() && !scatter.hasUniqueIndices() &&
+           getFusionRole(op) == train::FusionRole::Pointwise && op->getNumResults() == 1 &&
+           train::getDims(op->getResult(0)) == train::getDims(last) &&
+           llvm::all_of(last.getUsers(), [&](mlir::Operation *user) { return user == op; });
+  }
+  /// Whether `op` repeats `value`, a kept one, along the reduced axes.
+  bool repeatsKeptValue(mlir::Operation *op, mlir::Value value) const {
+    auto mapped = mlir::dyn_cast<train::AxisMapOpInterface>(op);
+    if (!mapped || reduced.empty() || op->getNumOperands() != 1 || op->getOperand(0) != value ||
+        op->getNumResults() != 1 || train::getDims(op->getResult(0)) != space ||
+        train::getDims(value) != keptSpace())
+      return false;
+    train::AxisMap map = mapped.getAxisMap();
+    llvm::SmallVector<int64_t> kept = keptAxes();
+    if (map.operands[0].size() != kept.size())
+      return false;
+    for (auto [loop, axis] : llvm::zip(map.operands[0], kept))
+      if (loop < 0 || map.loops[loop] != train::LoopKind::Parallel || map.results[0][axis] != loop)
+        return false;
+    return true;
   }
 };
 

@@ -47,6 +47,26 @@ TEST(NarrowKernel, Pointwise) {
   });
 }
 
+// A gradient in the type of the products, and sums in that of the parameter.
+TEST(NarrowKernel, ScatterInto) {
+  forEachShape([](const char *type, const std::string &shape) {
+    std::string columns = shape.substr(1);
+    checkFusion(
+        {{"a", "i64", 0, 8}, {shape}, {"9" + columns, type}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) {
+          Value wide = tb.cast(x[2], tb.b().getF32Type());
+          return Values{tb.add(wide, tb.scatterAdd(x[0], x[1], 0, wide.getType()))};
+        },
+        sizesOf(shape));
+    checkFusion(
+        {{"a", "i64", 0, 8}, {shape, type}, {"9" + columns, type}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) {
+          return Values{tb.add(x[2], tb.scatterAdd(x[0], x[1], 0, x[2].getType()))};
+        },
+        sizesOf(shape), 2 * roundingOf(type));
+  });
+}
+
 TEST(NarrowKernel, Softmax) {
   forEachShape([](const char *type, const std::string &shape) {
     checkFusion(

@@ -49,6 +49,43 @@ TEST(StandaloneKernel, ScatterInTheMiddleAndAtTheEnd) {
       kSizes);
 }
 
+// Also in place of what the sums are added to; rows without an update, and all updates in one. Sums
+// of small whole numbers are exact, however many there are.
+TEST(StandaloneKernel, ScatterRowsInto) {
+  std::vector<Symbols> sizes = kSizes;
+  sizes.push_back({{"b", 200}, {"n", 3}});
+  for (int64_t rows : {9, 300})
+    for (const char *columns : {"n", "8"})
+      for (double last : {0, 8}) {
+        std::string width = columns;
+        checkFusion(
+            {{"b, 3", "i64", 0, last},
+             {"b, 3, " + width, "i32"},
+             {std::to_string(rows) + ", " + width}},
+            [&](TrainBuilder &tb, mlir::ValueRange x) {
+              Value updates = tb.cast(x[1], tb.b().getF32Type());
+              return Values{tb.add(x[2], tb.scatterAdd(x[0], updates, 0, x[2].getType()))};
+            },
+            sizes);
+      }
+}
+
+TEST(StandaloneKernel, ScatterIntoTheMiddleAndTheEnd) {
+  checkFusion(
+      {{"3", "i32", 0, 4}, {"b, 3, n"}, {"b, 5, n"}},
+      [&](TrainBuilder &tb, mlir::ValueRange x) {
+        Value sums = tb.scatterAdd(x[0], x[1], 1, x[2].getType());
+        return Values{tb.add(tb.mul(x[2], tb.scalarLike(x[2], 0.5)), sums)};
+      },
+      kSizes);
+  checkFusion(
+      {{"n", "i64", 0, 4}, {"b, n"}, {"b, 5"}},
+      [&](TrainBuilder &tb, mlir::ValueRange x) {
+        return Values{tb.add(x[2], tb.scatterAdd(x[0], x[1], 1, x[2].getType()))};
+      },
+      kSizes);
+}
+
 TEST(StandaloneKernel, ScatterUniqueRows) {
   checkFusion(
       {{"b, n, 3"}},
