@@ -149,12 +149,10 @@ LogicalResult checkParameters(onnx::GraphOp graph, const TrainableRule &rule,
 
 //===- Sizes --------------------------------------------------------------===//
 
-/// Where the number `size` in the shape of one of the node's inputs comes from, as text.
-static std::string originOf(NodeContext &c, int64_t size) {
+/// Where `size` in the shape of one of the node's inputs comes from, as text.
+static std::string originOf(NodeContext &c, DimAttr size) {
   auto hasSize = [&](Value value) {
-    return !isa<NoneType>(value.getType()) &&
-           llvm::any_of(c.state.valueOf(value).dims,
-                        [&](DimAttr dim) { return dim.isConstant(size); });
+    return !isa<NoneType>(value.getType()) && llvm::is_contained(c.state.valueOf(value).dims, size);
   };
   Value at;
   // A list of axes or a shape is of another type than the data, and its length is no such size.
@@ -193,11 +191,15 @@ std::string unequalSizesHint(NodeContext &c, DimAttr a, DimAttr b) {
     return "; give the inputs' axes one name, or fix both with --dim";
   if (other.getConstant())
     return "; the export does not fit itself";
+  std::optional<StringRef> symbol = other.getSymbol();
+  // A view of other sizes than the example's has part of one of them: the number may be a weight's.
+  if (std::string view = symbol ? "" : originOf(c, other); !view.empty())
+    return "; '" + other.str() + "' comes from " + view +
+           ": export with dynamic sizes there, or compile for one size with --dim NAME=N";
   std::string text = "; the " + std::to_string(*fixed) + " ";
-  std::string origin = originOf(c, *fixed);
+  std::string origin = originOf(c, a.getConstant() ? a : b);
   text += origin.empty() ? "is fixed in the export" : "was fixed by the export in " + origin;
   text += ": export with that size dynamic, or compile for one size with --dim ";
-  std::optional<StringRef> symbol = other.getSymbol();
   return text + (symbol ? symbol->str() + "=" + std::to_string(*fixed) : std::string("NAME=N"));
 }
 

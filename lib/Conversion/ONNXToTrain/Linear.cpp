@@ -2,6 +2,7 @@
 // Matrix products and Einsum. Leading axes against one matrix are folded into rows, and a transpose
 // of the last two axes becomes a flag, so that every product is one plain library call.
 
+#include "ExportHazards.h"
 #include "NodeContext.h"
 
 using namespace mlir;
@@ -40,7 +41,8 @@ static LogicalResult matmul(NodeContext &c) {
     right.push_back(c.dim(1));
   if (left.back() != right[right.size() - 2])
     return c.fail("its inner sizes '" + left.back().str() + "' and '" +
-                  right[right.size() - 2].str() + "' differ");
+                  right[right.size() - 2].str() + "' differ" +
+                  unequalSizesHint(c, left.back(), right[right.size() - 2]));
   lhs = tb.reshape(lhs, left);
   rhs = tb.reshape(rhs, right);
   Dims result(left.begin(), left.end() - 1);
@@ -82,9 +84,10 @@ static LogicalResult gemm(NodeContext &c) {
     return c.fail("it needs two float matrices, and a bias of their type");
   TrainBuilder &tb = c.tb;
   bool transA = c.attr("transA", int64_t(0)), transB = c.attr("transB", int64_t(0));
-  if (c.dims(0)[transA ? 0 : 1] != c.dims(1)[transB ? 1 : 0])
-    return c.fail("its inner sizes '" + c.dims(0)[transA ? 0 : 1].str() + "' and '" +
-                  c.dims(1)[transB ? 1 : 0].str() + "' differ");
+  DimAttr left = c.dims(0)[transA ? 0 : 1], right = c.dims(1)[transB ? 1 : 0];
+  if (left != right)
+    return c.fail("its inner sizes '" + left.str() + "' and '" + right.str() + "' differ" +
+                  unequalSizesHint(c, left, right));
   Value a = c.tensor(0), b = c.tensor(1);
   transA ^= takeTranspose(a);
   transB ^= takeTranspose(b);
@@ -248,7 +251,8 @@ bool Contraction::equalSizes(Labelled &a, Labelled &b) {
     Labelled &small = a.size(label).isConstant(1) ? a : b;
     if (!small.size(label).isConstant(1)) {
       (void)c.fail("sizes '" + a.size(label).str() + "' and '" + b.size(label).str() +
-                   "' of one label have to be equal");
+                   "' of one label have to be equal" +
+                   unequalSizesHint(c, a.size(label), b.size(label)));
       return false;
     }
     small = sumOut(small, [&](char other) { return other != label; });

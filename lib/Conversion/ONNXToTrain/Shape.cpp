@@ -2,6 +2,7 @@
 // Constants, shapes and their changes: Reshape, Expand, Slice, Concat, Transpose, Range and
 // friends. On known small tensors they are evaluated; on data they become access ops.
 
+#include "ExportHazards.h"
 #include "NodeContext.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -510,7 +511,8 @@ static LogicalResult concat(NodeContext &c) {
     for (int64_t a = 0; a < c.rank(0); ++a)
       if (a != *axis && c.dims(i)[a] != c.dims(0)[a])
         return c.fail("sizes '" + c.dims(0)[a].str() + "' and '" + c.dims(i)[a].str() +
-                      "' of its inputs have to be equal");
+                      "' of its inputs have to be equal" +
+                      unequalSizesHint(c, c.dims(0)[a], c.dims(i)[a]));
     known &= c.content(i) != nullptr;
   }
   if (known)
