@@ -318,7 +318,9 @@ LogicalResult Legalizer::addInputs() {
     StringRef name = graph.getInputName(i);
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type)
-      return error("input '" + name + "' is not a tensor of known rank");
+      return error("input '" + name +
+                   "' is not a tensor of numbers with a known rank; what a model reads has to be "
+                   "prepared outside of it (text as token ids)");
     // The runtime widens what the data hold.
     Type element = carrierOf(type.getElementType());
     if (!element || !isComputed(element))

@@ -332,7 +332,7 @@ LogicalResult Contraction::run() {
 static LogicalResult einsum(NodeContext &c) { return Contraction(c).run(); }
 
 void registerLinear(HandlerTable &table) {
-  table.add("MatMul", matmul, 2, 1);
+  table.addExact("MatMul", matmul, 2, 1);
   table.add("Gemm", gemm, 2, 7);
   table.addVariadic("Einsum", einsum, 12);
   table.describe({"Einsum"}, HandlerTable::kNumbers);

@@ -450,7 +450,7 @@ static LogicalResult slice(NodeContext &c) {
   for (auto [i, axis] : llvm::enumerate(axes)) {
     int64_t step = givenSteps[i];
     if (step == 0 || step == INT64_MIN)
-      return c.fail("a step of 0");
+      return c.fail("a step of " + Twine(step) + " is not supported");
     auto begin = clampBound(c, (*starts)[i], from[axis], false, step < 0);
     auto end = clampBound(c, (*ends)[i], from[axis], true, step < 0);
     if (!begin || !end)
@@ -501,6 +501,8 @@ static std::optional<Content> concatContent(NodeContext &c, int64_t axis) {
 }
 
 static LogicalResult concat(NodeContext &c) {
+  if (!c.rawAttr("axis"))
+    return c.fail("it has no attribute 'axis'");
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
   if (!axis)
     return failure();

@@ -197,6 +197,10 @@ private:
     for (int64_t i = 0; i < states(); ++i)
       if (failed(needDims(5 + i, state)))
         return failure();
+    DimAttr declared = c.dim(c.attr("hidden_size", hidden.getConstant().value_or(0)));
+    if (declared != hidden)
+      return c.fail("its hidden_size is " + Twine(declared.str()) + ", and its weights are of " +
+                    hidden.str());
     if (c.has(4) && (c.dims(4) != Dims{batch} || !c.needInteger(4)))
       return c.fail("its sequence_lens are not one integer a sequence");
     return success();
