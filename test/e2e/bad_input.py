@@ -324,6 +324,24 @@ class Cases:
         flags = ("--steps", "1", "--batch-size", "6")
         self.train(package, self.npz(**arrays), 1, r"\b5000\b", r"\b1\b", flags=flags)
 
+    def case_computed_index_out_of_range(self):
+        """Only the step can see it; the kernel holds more than the node that reads by it."""
+        nodes = [
+            mo.node("Exp", ["positions"], ["scaled"], "scale"),
+            mo.node("Add", ["ids", "ids"], ["twice"], "double"),
+            mo.node("Gather", ["scaled", "twice"], ["rows"], "look_up"),
+            mo.node("Mul", ["rows", "rows"], ["squares"], "square"),
+            mo.node("ReduceMean", ["squares"], ["loss"], "mean", attributes=[("keepdims", 0)]),
+        ]
+        model = mo.model(
+            nodes,
+            [mo.value_info("ids", mo.INT64, ["batch"])],
+            [mo.value_info("loss", mo.FLOAT, [])],
+            [mo.tensor("positions", [5, 2], [0.1] * 10)],
+        )
+        package = self.trainc(self.write("looked_up.onnx", model), 0)
+        self.train(package, self.npz(ids=np.array([0, 1, 2, 3])), 1, r"node 'look_up': index 6 ")
+
     def case_data_is_no_archive(self):
         package, _ = self.good()
         self.train(package, self.write("data.npz", b"nothing of the kind" * 9), 1, "data.npz")

@@ -318,9 +318,7 @@ LogicalResult Legalizer::addInputs() {
     StringRef name = graph.getInputName(i);
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type)
-      return error("input '" + name +
-                   "' is not a tensor of numbers with a known rank; what a model reads has to be "
-                   "prepared outside of it (text as token ids)");
+      return error("input '" + name + "' is not a tensor of numbers of known rank");
     // The runtime widens what the data hold.
     Type element = carrierOf(type.getElementType());
     if (!element || !isComputed(element))

@@ -744,6 +744,9 @@ private:
     }
     if (results.empty())
       return;
+    // A bad index is reported at the kernel's first node.
+    body->walk(
+        [&](IndexOperandOpInterface op) { locations.insert(locations.begin(), op.getLoc()); });
     YieldOp::create(inner, first->getLoc(), yielded);
     auto fusion = FusionOp::create(builder, builder.getFusedLoc(locations),
                                    ValueRange(results).getTypes(), inputs);

@@ -50,13 +50,15 @@ Status Device::tune(const std::vector<const ExecutionPlan *> &, double, TuningRe
                                  "that are made by timing; compile with --target cuda");
 }
 
-Status Device::badIndex(const int64_t *fields) const {
-  uint64_t node = uint64_t(fields[0] - 1);
+Status Device::badIndex(const Command &command, int64_t position, int64_t value) const {
   const std::vector<std::string> &nodes = package->program().nodes;
-  std::string name =
-      node < nodes.size() ? "node '" + nodes[node] + "'" : std::string("an unknown node");
-  return fail(Code::BadData, name, ": index ", fields[2], " at position ", fields[1],
-              " of its indices is out of range");
+  // An index that the kernel computed itself has no position in memory.
+  return fail(Code::BadData,
+              command.nodes.empty() ? std::string("an unknown node")
+                                    : "node '" + nodes[command.nodes.front()] + "'",
+              ": index ", value,
+              position < 0 ? "" : " at position " + std::to_string(position) + " of its indices",
+              " is out of range");
 }
 
 } // namespace trainrt

@@ -152,8 +152,8 @@ protected:
   virtual Status allocateBytes(int64_t bytes, const char *what, bool zeroed,
                                unsigned char *&data) = 0;
   virtual void releaseBytes(unsigned char *data, int64_t bytes) = 0;
-  /// The error of a kernel that met a bad index, out of its error slot.
-  Status badIndex(const int64_t *fields) const;
+  /// The error of a command whose kernel met a bad index.
+  Status badIndex(const Command &command, int64_t position, int64_t value) const;
 
   const std::shared_ptr<const Package> package;
   const std::unique_ptr<ThreadPool> pool;

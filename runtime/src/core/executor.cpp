@@ -25,7 +25,7 @@ constexpr int64_t copyGrain = 1 << 18;
 } // namespace
 
 Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator,
-                     std::array<int64_t, 3> &badIndex) {
+                     BadIndex &badIndex) {
   int64_t stride = padded(plan.scratchBytes);
   if (stride > scratchStride) {
     scratchStride = 0;
@@ -56,14 +56,14 @@ Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator 
       TRAINRT_TRY(
           run.observer->ran(plan, i, since(began, start), since(start, Clock::now()), read));
     }
-    if (badIndex[0])
+    if (badIndex.command)
       return {};
   }
   return {};
 }
 
 void Executor::perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
-                       std::array<int64_t, 3> &badIndex) {
+                       BadIndex &badIndex) {
   auto address = [&](const ExecutionPlan::Place &place) {
     return static_cast<unsigned char *>(run.buffers[place.buffer]) + place.offset;
   };
@@ -92,7 +92,7 @@ void Executor::perform(const ExecutionPlan::Step &step, const ExecutionPlan &pla
 }
 
 void Executor::launch(const Launch &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
-                      const Run &run, std::array<int64_t, 3> &badIndex) {
+                      const Run &run, BadIndex &badIndex) {
   const int64_t *values = plan.values.data() + step.firstValue;
   const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
   arguments.resize(op.args.size());
@@ -130,7 +130,7 @@ void Executor::launch(const Launch &op, const ExecutionPlan::Step &step, const E
       first = fields;
   }
   if (first)
-    badIndex = {first[0], first[1], first[2]};
+    badIndex = {step.command, first[1], first[2]};
 }
 
 /// All but the operands' addresses and factors.
@@ -194,8 +194,7 @@ int64_t estimateScratch(const std::vector<const ExecutionPlan *> &plans, unsigne
 }
 
 void Executor::attention(const Attention &op, const ExecutionPlan::Step &step,
-                         const ExecutionPlan &plan, const Run &run,
-                         std::array<int64_t, 3> &badIndex) {
+                         const ExecutionPlan &plan, const Run &run, BadIndex &badIndex) {
   using Which = AttentionOperand;
   const int64_t *values = plan.values.data() + step.firstValue;
   const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
@@ -244,8 +243,7 @@ void Executor::attention(const Attention &op, const ExecutionPlan::Step &step,
   else
     wrong = attentionForwardF32({common, output(Which::O), stats}, pool);
   if (wrong >= 0)
-    badIndex = {step.command->nodes.empty() ? 1 : int64_t(step.command->nodes.front()) + 1, wrong,
-                common.offsets[wrong]};
+    badIndex = {step.command, wrong, common.offsets[wrong]};
 }
 
 } // namespace trainrt

@@ -32,10 +32,14 @@ public:
     CommandObserver *observer = nullptr;
   };
 
-  /// When a kernel meets a bad index: stops, and `badIndex` has node + 1, position and value of its
-  /// error slot.
+  /// An index out of range that a command's kernel met.
+  struct BadIndex {
+    const Command *command = nullptr;
+    int64_t position = 0, value = 0;
+  };
+  /// Stops at the first command that meets a bad index.
   Status run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator,
-             std::array<int64_t, 3> &badIndex);
+             BadIndex &badIndex);
 
   /// Scratch of kernels and of the matrix multiplication.
   int64_t scratchBytes() const { return scratch.size() + int64_t(pool.scratchBytes()); }
@@ -43,13 +47,13 @@ public:
 private:
   // These set `badIndex` when a kernel meets one.
   void perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
-               std::array<int64_t, 3> &badIndex);
+               BadIndex &badIndex);
   void launch(const Launch &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
-              const Run &run, std::array<int64_t, 3> &badIndex);
+              const Run &run, BadIndex &badIndex);
   void gemm(const Gemm &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
             const Run &run);
   void attention(const Attention &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
-                 const Run &run, std::array<int64_t, 3> &badIndex);
+                 const Run &run, BadIndex &badIndex);
 
   ThreadPool &pool;
   Memory scratch;

@@ -143,7 +143,7 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
   run.began = true;
   last = {};
   ticket = 0;
-  std::array<int64_t, 3> bad{};
+  Executor::BadIndex bad;
   try {
     TRAINRT_TRY(executor.run(plan, work, allocator, bad));
   } catch (const std::bad_alloc &) {
@@ -151,8 +151,8 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
   } catch (const std::exception &error) {
     return Status(Code::Internal, std::string("function '") + function.name + "': " + error.what());
   }
-  if (bad[0])
-    return badIndex(bad.data());
+  if (bad.command)
+    return badIndex(*bad.command, bad.position, bad.value);
 
   for (const ExecutionPlan::Output &output : plan.outputs) {
     DType dtype = program.outputs[output.index].dtype;

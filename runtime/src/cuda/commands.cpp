@@ -267,7 +267,7 @@ Status Commands::prepareLibraries(Libraries &libraries, ThreadPool &pool) {
   return {};
 }
 
-void Commands::resolve(const BufferAddress &address, DeviceAddress error, Workspace space,
+void Commands::resolve(const BufferAddress &address, DeviceAddress errors, Workspace space,
                        DeviceAddress tableAddress) {
   workspaces[0] = {space.address, workspaceNeed[0]};
   workspaces[1] = {space.address + workspaceNeed[0], workspaceNeed[1]};
@@ -281,6 +281,9 @@ void Commands::resolve(const BufferAddress &address, DeviceAddress error, Worksp
              DeviceAddress(places[i].offset);
     };
     const auto &op = item.step->command->op;
+    const DeviceAddress error =
+        errors +
+        sizeof(ErrorSlot) * DeviceAddress(item.step->command - plan.function->commands.data());
     if (auto *launch = std::get_if<Launch>(&op)) {
       if (const size_t members = launch->group.size()) {
         const size_t args = launch->args.size() / members, dims = launch->dims.size() / members;

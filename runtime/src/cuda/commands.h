@@ -41,6 +41,11 @@ struct LaunchVariant {
   unsigned grid = 0, block = 0;
 };
 
+/// Where a command's kernel puts the first index out of range that it meets.
+struct ErrorSlot {
+  int64_t taken, position, value, unused;
+};
+
 class Commands {
 public:
   /// Where buffer `index` of the function begins; its low eight bits never change.
@@ -53,8 +58,9 @@ public:
   Status prepare(Kernels &kernels, Libraries &libraries, ThreadPool &pool);
   /// What library calls need: each of the two lanes that have any has its own part.
   uint64_t workspaceBytes() const { return workspaceNeed[0] + workspaceNeed[1]; }
-  /// Sets all addresses; again when memory has moved. `error`: the kernels' error slot.
-  void resolve(const BufferAddress &address, DeviceAddress error, Workspace workspace,
+  /// Sets all addresses; again when memory has moved. `errors`: an error slot
+  /// for each command of the function.
+  void resolve(const BufferAddress &address, DeviceAddress errors, Workspace workspace,
                DeviceAddress tables);
   /// What groups of launches read: to be copied to `tables` after every resolve.
   const std::vector<unsigned char> &groupTables() const { return tables; }

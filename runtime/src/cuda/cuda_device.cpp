@@ -57,9 +57,17 @@ private:
   CudaDevice &device;
 };
 
+/// Of the slots of the function that has most commands.
+static int64_t errorSlotBytes(const Program &program) {
+  size_t most = 1;
+  for (const Function &function : program.functions)
+    most = std::max(most, function.commands.size());
+  return padded(int64_t(most * sizeof(ErrorSlot)), alignment);
+}
+
 void addEstimate(const Program &program, const ExecutionPlan &plan, MemoryUse &use) {
   use.inputs = std::max(use.inputs, 2 * padded(layOutStaging(program, plan).bytes, alignment));
-  int64_t scratch = alignment; // the error slot
+  int64_t scratch = errorSlotBytes(program);
   for (const Constant &constant : program.constants)
     scratch += padded(int64_t(constant.data.size()), alignment);
   // At most what a library may ask for, on each of the two streams.
@@ -113,13 +121,15 @@ Status CudaDevice::start() {
   for (CUstream *other : {&uploadStream, &captureStream, &besideStream, &transferStream})
     TRAINRT_TRY(
         driver.check(driver.cuStreamCreate(other, CU_STREAM_NON_BLOCKING), "cannot make a stream"));
+  const int64_t slotBytes = errorSlotBytes(package->program());
   TRAINRT_TRY(reports.allocate(*context, int64_t(numReports * sizeof(Report)), "results"));
+  TRAINRT_TRY(errors.allocate(*context, int64_t(numReports) * slotBytes, "results"));
   std::memset(reports.data(), 0, size_t(reports.size()));
   for (Underway &run : underway)
     TRAINRT_TRY(run.done.create(*context, CU_EVENT_DISABLE_TIMING));
   for (Upload &upload : uploads)
     TRAINRT_TRY(upload.done.create(*context, CU_EVENT_DISABLE_TIMING));
-  TRAINRT_TRY(allocate(alignment, "error slot", true, errorSlot));
+  TRAINRT_TRY(allocate(slotBytes, "error slots", true, errorSlots));
 
   int64_t bytes = 0;
   const std::vector<Constant> &list = package->program().constants;
@@ -146,6 +156,7 @@ CudaDevice::~CudaDevice() {
   kernels.reset();
   transfers.release();
   reports.release();
+  errors.release();
   hostArena.release();
   for (Upload &upload : uploads)
     upload = {};
@@ -153,7 +164,7 @@ CudaDevice::~CudaDevice() {
     run = {};
   marks.clear();
   for (DeviceMemory *block :
-       {&arena, &outputBlock, &staging[0], &staging[1], &workspace, &constants, &errorSlot})
+       {&arena, &outputBlock, &staging[0], &staging[1], &workspace, &constants, &errorSlots})
     block->release();
   // Last: releasing memory waits for the stream.
   if (ownStream)
@@ -324,7 +335,7 @@ void CudaDevice::addMemory(MemoryUse &use) const {
   use.arenaLowerBound = arenaLowerBound;
   use.inputs += staging[0].size() + staging[1].size();
   use.outputs += outputBlock.size();
-  use.scratch += workspace.size() + constants.size() + errorSlot.size() + tableBytes;
+  use.scratch += workspace.size() + constants.size() + errorSlots.size() + tableBytes;
   use.pinned += hostArena.size();
   use.driver += codeBytes + graphBytes;
 }
@@ -402,7 +413,7 @@ Status CudaDevice::resolve(Compiled &compiled, const ExecutionPlan &plan, unsign
   }
   compiled.commands.resolve(
       [&](uint32_t index) { return addressOfBuffer(compiled, plan, index, side); },
-      at(errorSlot.data()), {at(workspace.data()), uint64_t(workspace.size())}, at(block.data()));
+      at(errorSlots.data()), {at(workspace.data()), uint64_t(workspace.size())}, at(block.data()));
   if (tables.empty())
     return {};
   return write(block.data(), int64_t(tables.size()),
@@ -495,7 +506,7 @@ Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
   // Nobody waits for what has been started and is given up: a bad index that it meets is no later
   // run's.
   auto cancelled = [&] {
-    TRAINRT_TRY(clear(errorSlot.data(), errorSlot.size()));
+    TRAINRT_TRY(clear(errorSlots.data(), errorSlots.size()));
     return Status(Code::Cancelled, "cancelled");
   };
   if (run.stop && run.stop(0, total))
@@ -725,7 +736,8 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, T
   if ((run.hasFlag = compiled.hasFlag))
     TRAINRT_TRY(
         fetch(&report->nonfinite, addressOf(Space::State, uint32_t(package->nonfiniteState())), 4));
-  TRAINRT_TRY(fetch(report->error, errorSlot.data(), sizeof report->error));
+  TRAINRT_TRY(fetch(fetchedErrors(ticket), errorSlots.data(),
+                    function.commands.size() * sizeof(ErrorSlot)));
   return driver.check(driver.cuEventRecord(run.done.get(), stream), "cannot record an event");
 }
 
@@ -735,10 +747,14 @@ Status CudaDevice::wait(Ticket ticket, Result &result) {
   CurrentContext current = context->makeCurrent();
   TRAINRT_TRY(fault(driver.check(await(run.done), "it did not end"), *run.function));
   const Report *report = reinterpret_cast<const Report *>(reports.data()) + ticket % numReports;
-  if (report->error[0]) {
-    Status status = badIndex(report->error);
-    TRAINRT_TRY(clear(errorSlot.data(), errorSlot.size()));
-    return status;
+  const ErrorSlot *error = fetchedErrors(ticket);
+  for (const Command &command : run.function->commands) {
+    if (error->taken) {
+      Status status = badIndex(command, error->position, error->value);
+      TRAINRT_TRY(clear(errorSlots.data(), errorSlots.size()));
+      return status;
+    }
+    ++error;
   }
   if (run.hasLoss)
     convertElements(report->loss, run.lossType, &result.loss, DType::F64, 1);

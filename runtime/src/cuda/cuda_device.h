@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Runs on a GPU. Everything that a captured graph refers to is at an address that moves only when
 // it grows; graphs of before are then captured again. A run is: its batch and hyper-parameters
-// copied in one piece, one graph launched, its loss, flag and error slot copied back.
+// copied in one piece, one graph launched, its loss, flag and error slots copied back.
 #ifndef TRAINRT_CUDA_CUDA_DEVICE_H
 #define TRAINRT_CUDA_CUDA_DEVICE_H
 
@@ -51,7 +51,6 @@ private:
   struct Report {
     unsigned char loss[8];
     int32_t nonfinite, padding;
-    int64_t error[4];
   };
   struct Upload {
     PinnedMemory memory;
@@ -117,7 +116,7 @@ private:
   /// Taken by the driver: for kernels and libraries; for the graphs that there are.
   int64_t codeBytes = 0, graphBytes = 0, tableBytes = 0;
   std::map<const unsigned char *, std::string> names;
-  DeviceMemory arena, outputBlock, workspace, constants, errorSlot;
+  DeviceMemory arena, outputBlock, workspace, constants, errorSlots;
   /// Two sides, which runs take in turn: the inputs of the next one arrive while one reads its own.
   /// Runs without a graph stay on the first.
   DeviceMemory staging[2];
@@ -130,7 +129,12 @@ private:
   uint64_t generation = 1;
   int64_t built = 0; ///< graphs, or what stands for them
   Upload uploads[2];
-  PinnedMemory reports;
+  PinnedMemory reports, errors;
+  /// The slots of a run's commands, as its end left them.
+  ErrorSlot *fetchedErrors(Ticket ticket) const {
+    return reinterpret_cast<ErrorSlot *>(errors.data() +
+                                         int64_t(ticket % numReports) * errorSlots.size());
+  }
   static constexpr size_t numReports = 4;
   Underway underway[numReports];
   /// Of runTimed: one before the first command and one after each.

@@ -23,7 +23,7 @@ void forward(void *const *args, const int64_t *dims, int64_t begin, int64_t end,
       row = 0;
     } else if (row < 0 || row >= dims[0]) {
       if (!ctx->error[0]) {
-        ctx->error[0] = dims[1] + 1;
+        ctx->error[0] = 1;
         ctx->error[1] = i;
         ctx->error[2] = row;
       }
