@@ -3,6 +3,7 @@
 // for.
 
 #include "dialects/Train/RowIdioms.h"
+#include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -69,4 +70,30 @@ std::optional<Pick> trainc::train::matchPick(Operation *sum, ArrayRef<int64_t> k
       return Pick{&select.getOnTrueMutable(), &index};
   }
   return std::nullopt;
+}
+
+Value trainc::train::buildRowNumbers(TrainBuilder &tb, GatherNdOp gather, Value *isValid) {
+  SmallVector<DimAttr> data = getDims(gather.getData()), tuples = getDims(gather.getIndices());
+  const int64_t batch = gather.getBatchDims(), depth = *tuples.pop_back_val().getConstant();
+  Type integer = tb.b().getI64Type();
+  Value wide = tb.cast(gather.getIndices(), integer), number;
+  auto advance = [&](Value next, DimAttr size) {
+    number = number ? tb.add(tb.mul(number, tb.splat(tb.dim(size, integer), number)), next) : next;
+  };
+  for (int64_t axis = 0; axis < batch; ++axis)
+    advance(tb.iota(tuples, integer, axis), data[axis]);
+  for (int64_t i = 0; i < depth; ++i) {
+    Value index =
+        tb.reshape(tb.sliceAxis(wide, tuples.size(), tb.dimAttr(i), tb.dimAttr(1)), tuples);
+    DimAttr size = data[batch + i];
+    Value extent = tb.splat(tb.dim(size, integer), index), zero = tb.scalarLike(index, 0);
+    index = tb.select(tb.compare("lt", index, zero), tb.add(index, extent), index);
+    if (isValid) {
+      Value isInside =
+          tb.logicalAnd(tb.compare("ge", index, zero), tb.compare("lt", index, extent));
+      *isValid = *isValid ? tb.logicalAnd(*isValid, isInside) : isInside;
+    }
+    advance(index, size);
+  }
+  return number;
 }

@@ -9,6 +9,8 @@
 
 namespace trainc::train {
 
+class TrainBuilder;
+
 /// A cast of floats that loses nothing; false for null.
 bool isWidening(mlir::Operation *op);
 /// A reshape that leaves the last axis alone; false for null.
@@ -24,6 +26,10 @@ struct Pick {
 
 /// That of a sum over `axis` alone, in f32.
 std::optional<Pick> matchPick(mlir::Operation *sum, llvm::ArrayRef<int64_t> kept, int64_t axis);
+
+/// Of each tuple of indices the number of its row, i64, in row-major order of the axes that are
+/// indexed; below 0 counts from the end. `isValid`, if given: whether each index is in its axis.
+mlir::Value buildRowNumbers(TrainBuilder &tb, GatherNdOp gather, mlir::Value *isValid = nullptr);
 
 } // namespace trainc::train
 

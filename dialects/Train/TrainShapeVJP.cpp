@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Gradients of the operations that move elements: each moves the cotangent back.
 
+#include "dialects/Train/RowIdioms.h"
 #include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;
@@ -88,36 +89,12 @@ void GatherElementsOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, Ar
 }
 void GatherNdOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
                           MutableArrayRef<Value> gradients) {
-  // Row-major position of each index tuple among the leading axes, then one scatter of rows.
-  SmallVector<DimAttr> data = getDims(getData()), indices = getDims(getIndices());
-  int64_t batch = getBatchDims(), depth = *indices.back().getConstant();
-  SmallVector<DimAttr> tuples(indices.begin(), indices.end() - 1);
-  Type integer = tb.b().getI64Type();
-  Value wide = tb.cast(getIndices(), integer), position;
-  auto advance = [&](Value next, DimAttr extent) {
-    if (!position) {
-      position = next;
-      return;
-    }
-    position = tb.add(tb.mul(position, tb.broadcast(tb.dim(extent, integer), tuples, {})), next);
-  };
-  for (int64_t axis = 0; axis < batch; ++axis)
-    advance(tb.iota(tuples, integer, axis), data[axis]);
-  for (int64_t i = 0; i < depth; ++i) {
-    Value column = tb.sliceAxis(wide, indices.size() - 1, tb.dimAttr(i), tb.dimAttr(1));
-    column = tb.reshape(column, tuples);
-    DimAttr extent = data[batch + i];
-    Value size = tb.broadcast(tb.dim(extent, integer), tuples, {});
-    column =
-        tb.select(tb.compare("lt", column, tb.scalarLike(column, 0)), tb.add(column, size), column);
-    advance(column, extent);
-  }
-  SmallVector<DimAttr> rows(data.begin() + batch + depth, data.end());
-  SmallVector<DimAttr> leading(data.begin(), data.begin() + batch + depth);
-  SmallVector<DimAttr> flat{product(tb.context(), leading)};
-  llvm::append_range(flat, rows);
-  Value scattered =
-      tb.scatterAdd(position, cotangents[0], 0, getTensorType(flat, getElementType(cotangents[0])));
+  SmallVector<DimAttr> data = getDims(getData());
+  int64_t indexed = getBatchDims() + *getDims(getIndices()).back().getConstant();
+  SmallVector<DimAttr> rows = {product(tb.context(), ArrayRef(data).take_front(indexed))};
+  rows.append(data.begin() + indexed, data.end());
+  Value scattered = tb.scatterAdd(buildRowNumbers(tb, *this), cotangents[0], 0,
+                                  getTensorType(rows, getElementType(cotangents[0])));
   gradients[0] = tb.reshape(scattered, data);
 }
 void ScatterAddOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,

@@ -137,16 +137,17 @@ std::string Profile::table() const {
     totals[key.first] += ms;
   }
   std::vector<const Line *> sorted;
-  size_t width = 6;
+  size_t functionWidth = 10, width = 6;
   for (const auto &[key, line] : lines) {
     sorted.push_back(&line);
+    functionWidth = std::max(functionWidth, line.function.size() + 2);
     width = std::max(width, line.name.size());
   }
   std::sort(sorted.begin(), sorted.end(), [](const Line *a, const Line *b) {
     return std::tie(b->ms, a->function, a->name) < std::tie(a->ms, b->function, b->name);
   });
   std::string text = "copy speed " + fixed(copySpeed / 1e9, 1) + " GB/s\n" +
-                     cell("function", 10, true) + cell("command", width + 2, true) +
+                     cell("function", functionWidth, true) + cell("command", width + 2, true) +
                      cell("runs", 5) + cell("ms", 11) + cell("%", 6) + cell("MB", 11) +
                      cell("of copy", 9) + "  nodes\n";
   for (size_t i = 0; i < sorted.size() && i < mostLines; ++i) {
@@ -156,7 +157,7 @@ std::string Profile::table() const {
       nodes += (node ? ", " : "") + line.nodes[node];
     if (line.nodes.size() > 2)
       nodes += ", and " + std::to_string(line.nodes.size() - 2) + " more";
-    text += cell(line.function, 10, true) + cell(line.name, width + 2, true) +
+    text += cell(line.function, functionWidth, true) + cell(line.name, width + 2, true) +
             cell(std::to_string(line.launches), 5) + cell(fixed(line.ms, 4), 11) +
             cell(fixed(100 * line.ms / std::max(totals[line.function], 1e-12), 1), 6) +
             cell(fixed(line.bytes / 1e6, 2), 11) + cell(fixed(ofCopy(line.bytes, line.ms), 2), 9) +

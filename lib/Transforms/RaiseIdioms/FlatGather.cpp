@@ -2,6 +2,7 @@
 // Indices in row-major order, each checked against its own axis.
 
 #include "lib/Transforms/RaiseIdioms/FlatGather.h"
+#include "dialects/Train/RowIdioms.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -36,27 +37,10 @@ Value trainc::flattenGather(GatherNdOp gather) {
     return {};
   OpBuilder builder(gather);
   TrainBuilder tb(builder, gather.getLoc());
-  Type integer = builder.getI64Type();
-  Value wide = tb.cast(gather.getIndices(), integer), place, isValid;
-  auto advance = [&](Value next, DimAttr size) {
-    place = place ? tb.add(tb.mul(place, tb.splat(tb.dim(size, integer), place)), next) : next;
-  };
-  for (int64_t axis = 0; axis < batch; ++axis)
-    advance(tb.iota(indices, integer, axis), data[axis]);
-  for (int64_t i = 0; i < depth; ++i) {
-    Value at =
-        tb.reshape(tb.sliceAxis(wide, indices.size(), tb.dimAttr(i), tb.dimAttr(1)), indices);
-    DimAttr size = data[batch + i];
-    Value extent = tb.splat(tb.dim(size, integer), at), zero = tb.scalarLike(at, 0);
-    // Below 0 counts from the end.
-    at = tb.select(tb.compare("lt", at, zero), tb.add(at, extent), at);
-    Value isInside = tb.logicalAnd(tb.compare("ge", at, zero), tb.compare("lt", at, extent));
-    isValid = isValid ? tb.logicalAnd(isValid, isInside) : isInside;
-    advance(at, size);
-  }
   DimAttr count = product(tb.context(), ArrayRef(data).take_front(batch + depth));
+  Value isValid, place = buildRowNumbers(tb, gather, &isValid);
   // What is outside of its own axis would be another row: it ends the run instead.
-  place = tb.select(isValid, place, tb.splat(tb.dim(count, integer), place));
+  place = tb.select(isValid, place, tb.splat(tb.dim(count, builder.getI64Type()), place));
   SmallVector<DimAttr> rows = {count};
   rows.append(data.begin() + batch + depth, data.end());
   return gatherRows(tb, tb.reshape(gather.getData(), rows),
