@@ -33,6 +33,8 @@ struct LoraOptions {
   std::string save;
   /// none, all or lora_only.
   std::string bias = "none";
+  /// Kinds of projections whose branches share products with others: mlp, qkv, o.
+  std::vector<std::string> fuse = {"mlp", "qkv", "o"};
 };
 
 /// `--quantize`: how weights that are not trained are stored.

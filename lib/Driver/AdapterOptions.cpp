@@ -100,6 +100,16 @@ std::string trainc::parseLoraOptions(const std::string &text, LoraOptions &optio
   return {};
 }
 
+std::string trainc::parseFusedKinds(const std::string &text, std::vector<std::string> &kinds) {
+  kinds.clear();
+  for (StringRef kind : llvm::split(text, ',')) {
+    if (kind != "mlp" && kind != "qkv" && kind != "o")
+      return "expected some of mlp,qkv,o, got '" + kind.str() + "'";
+    kinds.push_back(kind.str());
+  }
+  return {};
+}
+
 std::string trainc::parseQuantizeOptions(const std::string &text, QuantizeOptions &options) {
   auto [format, rest] = StringRef(text).split(':');
   options.format = format.str();

@@ -303,6 +303,17 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
       "r=N,alpha=F[,dropout=F][,targets=REGEX|all-linear][,rslora][,save=REGEX][,bias=none|all|"
       "lora_only][,r[REGEX]=N][,alpha[REGEX]=F]: train low-rank branches beside the weights that "
       "match, and nothing else");
+  std::string fuseLora;
+  CLI::Option *fuseLoraOption =
+      app.add_option(
+             "--fuse-lora", fuseLora,
+             "kinds of projections whose low-rank branches share products with each other and "
+             "with the base (default mlp,qkv,o)")
+          ->needs(loraOption);
+  bool noFuseLora = false;
+  app.add_flag("--no-fuse-lora", noFuseLora, "every low-rank branch has products of its own")
+      ->needs(loraOption)
+      ->excludes(fuseLoraOption);
   CLI::Option *quantizeOption = app.add_option(
       "--quantize", quantize,
       "nf4|fp4|int8[:double][:block=N][:absmax=f32|bf16|f16][:skip=REGEX]: store weights that are "
@@ -357,8 +368,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   app.add_flag("--embed-weights", options.embedWeights, "copy all weights into the package");
   // Options of the interface that this version lacks: refused by name, and not in the help.
   std::string refused;
-  for (const char *name : {"--fetch", "--attention-dropout", "--fuse-lora", "--no-fuse-lora",
-                           "--tune", "--tuning-file", "--cache-dir"}) {
+  for (const char *name :
+       {"--fetch", "--attention-dropout", "--tune", "--tuning-file", "--cache-dir"}) {
     auto note = [&refused, name](const std::vector<std::string> &) {
       refused = name;
       return true;
@@ -414,6 +425,12 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
       if (std::string problem = parseLoraOptions(lora, options.graph.lora.emplace());
           !problem.empty())
         throw CLI::ValidationError("--lora", problem);
+    if (noFuseLora)
+      options.graph.lora->fuse.clear();
+    if (*fuseLoraOption)
+      if (std::string problem = parseFusedKinds(fuseLora, options.graph.lora->fuse);
+          !problem.empty())
+        throw CLI::ValidationError("--fuse-lora", problem);
     if (*quantizeOption)
       if (std::string problem = parseQuantizeOptions(quantize, options.graph.quantize.emplace());
           !problem.empty())

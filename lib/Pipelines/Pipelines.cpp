@@ -15,6 +15,7 @@
 #include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Transforms/FormSteps/FormSteps.h"
 #include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
+#include "lib/Transforms/FuseLora/FuseLora.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "lib/Transforms/InsertLora/InsertLora.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
@@ -106,6 +107,9 @@ void trainc::buildAdapterPipeline(OpPassManager &pm, const GraphOptions &options
     insert.save = lora->save;
     insert.bias = lora->bias;
     pm.addPass(createInsertLoraPass(insert));
+    FuseLoraPassOptions fuse;
+    fuse.kinds.assign(lora->fuse.begin(), lora->fuse.end());
+    pm.addPass(createFuseLoraPass(fuse));
   }
   if (const std::optional<QuantizeOptions> &quantize = options.quantize) {
     QuantizeFrozenPassOptions frozen;

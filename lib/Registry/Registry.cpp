@@ -19,6 +19,7 @@
 #include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Transforms/FormSteps/FormSteps.h"
 #include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
+#include "lib/Transforms/FuseLora/FuseLora.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "lib/Transforms/InsertLora/InsertLora.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
@@ -64,6 +65,7 @@ void trainc::registerAllPasses() {
   registerAutoDiffPasses();
   registerChunkLossPasses();
   registerDecomposePasses();
+  registerFuseLoraPasses();
   registerInsertLoraPasses();
   registerQuantizeFrozenPasses();
   registerRematerializeWeightsPasses();

@@ -6,6 +6,8 @@
 
 #include "dialects/Train/RowIdioms.h"
 #include "dialects/Train/TrainBuilder.h"
+#include "lib/Transforms/Support/Projections.h"
+#include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/DeadOps.h"
 #include "trainc/Location.h"
@@ -37,9 +39,46 @@ static Operation *productOf(Value value) {
   return nullptr;
 }
 
-static void accumulate(AddOp sum) {
+namespace {
+/// Parameters of branches that are to stay as they are.
+class UnfusedBranches {
+public:
+  explicit UnfusedBranches(func::FuncOp function) {
+    auto module = function->getParentOfType<ModuleOp>();
+    auto names = module ? module->getAttrOfType<ArrayAttr>(kUnfusedBranchesAttr) : ArrayAttr();
+    for (BlockArgument argument : function.getArguments())
+      if (names && getArgRole(function, argument.getArgNumber()) == "parameter" &&
+          llvm::is_contained(names, StringAttr::get(function.getContext(),
+                                                    getArgName(function, argument.getArgNumber()))))
+        parameters.insert(argument);
+  }
+  /// Whether a factor is made of one alone.
+  bool isOf(Operation *product) const {
+    return !parameters.empty() && llvm::any_of(product->getOperands().take_front(2),
+                                               [&](Value factor) { return isMadeOfOne(factor); });
+  }
+
+private:
+  bool isMadeOfOne(Value value) const {
+    while (Operation *def = value.getDefiningOp()) {
+      Value from;
+      for (Value operand : def->getOperands())
+        if (Operation *other = operand.getDefiningOp(); !other || other->getNumOperands())
+          if (std::exchange(from, operand))
+            return false;
+      if (!from)
+        return false;
+      value = from;
+    }
+    return parameters.contains(value);
+  }
+  DenseSet<Value> parameters;
+};
+} // namespace
+
+static void accumulate(AddOp sum, const UnfusedBranches &unfused) {
   Operation *first = productOf(sum.getLhs()), *second = productOf(sum.getRhs());
-  if (!first || !second || first == second ||
+  if (!first || !second || first == second || unfused.isOf(first) || unfused.isOf(second) ||
       first->getResult(0).getType() != second->getResult(0).getType())
     return;
   if (isa<FusedMatmulOp>(second) || (isa<MatmulOp>(first) && second->isBeforeInBlock(first)))
@@ -69,7 +108,9 @@ struct AccumulateProductsPass : trainc::impl::AccumulateProductsPassBase<Accumul
   void runOnOperation() override {
     SmallVector<AddOp> sums;
     getOperation()->walk([&](AddOp op) { sums.push_back(op); });
-    llvm::for_each(sums, accumulate);
+    UnfusedBranches unfused(getOperation());
+    for (AddOp sum : sums)
+      accumulate(sum, unfused);
     eraseDeadOps(getOperation().getBody().front());
   }
 };

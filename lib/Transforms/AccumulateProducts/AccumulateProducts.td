@@ -24,6 +24,8 @@ def AccumulateProductsPass : Pass<"accumulate-products", "::mlir::func::FuncOp">
         : (tensor<4x2xbf16>, tensor<2x6xbf16>, tensor<4x6xbf16>) -> tensor<4x6xbf16>
     ```
 
+    Products with the parameters that the module's `train.unfused_branches` names stay as they are.
+
     Run it after `fuse-epilogues`. Remarks, of category `accumulate-products`: `Accumulated`.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];

@@ -9,6 +9,9 @@
 
 namespace trainc {
 
+/// On the module: names of the parameters of low-rank branches whose products stay apart.
+inline constexpr llvm::StringLiteral kUnfusedBranchesAttr = "train.unfused_branches";
+
 /// result[..., n] = sum over k of input[..., k] * weight[n, k] (or weight[k, n]).
 struct Projection {
   mlir::Operation *op;
