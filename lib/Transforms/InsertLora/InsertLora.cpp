@@ -3,10 +3,7 @@
 
 #include "lib/Transforms/InsertLora/InsertLora.h"
 
-#include "dialects/Train/Philox.h"
-#include "dialects/Train/RowIdioms.h"
-#include "dialects/Train/TrainBuilder.h"
-#include "lib/Transforms/Support/Projections.h"
+#include "lib/Transforms/InsertLora/Branches.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
@@ -27,15 +24,6 @@ namespace trainc {
 } // namespace trainc
 
 namespace {
-
-/// A module with a branch: its projections share the parameters.
-struct Module {
-  std::string path;
-  SmallVector<Projection> projections;
-  int64_t rank = 0;
-  double alpha = 0, scale = 0;
-  BlockArgument a, b;
-};
 
 /// A number for the modules that an expression matches.
 struct Pattern {
@@ -64,8 +52,12 @@ public:
     if (failed(check()) || failed(choose()))
       return failure();
     freeze();
-    for (auto &[path, module] : modules)
-      insert(module);
+    BranchBuilder branches(forward, dropout, /*dora=*/false);
+    for (auto &[path, module] : modules) {
+      branches.insert(module);
+      remark::passed(module.firstOp()->getLoc(), options("Inserted")) << remark::add(
+          "a branch of rank {0} and scale {1} at '{2}'", module.rank, module.scale, module.path);
+    }
     describe();
     return success();
   }
@@ -113,33 +105,91 @@ private:
   }
 
   LogicalResult choose() {
-    llvm::StringSet<> others;
-    for (const Projection &projection : findProjections(forward)) {
-      StringRef path = pathOf(nameOf(projection.weight));
-      if (targets.empty() ? projection.isHead : !target.search(path)) {
-        others.insert(path);
-        remark::missed(projection.op->getLoc(), options("NotInserted"))
-            << remark::add("no branch at '{0}'", path)
-            << remark::reason("{0}", targets.empty() ? "it is a head: nothing is projected after it"
-                                                     : "targets does not match its name");
-        continue;
-      }
-      Module &module = modules[path];
-      if (!module.projections.empty() && module.projections.front().outAxis != projection.outAxis)
-        return projection.op->emitError(describeOp(projection.op))
-               << " reads '" << path << "' transposed, another node as it is; name other targets";
-      module.path = path.str();
-      module.projections.push_back(projection);
-    }
+    llvm::SmallPtrSet<Value, 32> tables;
+    const SmallVector<Embedding> embeddings = findEmbeddings(forward);
+    for (const Embedding &embedding : embeddings)
+      tables.insert(embedding.table);
+    for (const Projection &projection : findProjections(forward))
+      if (failed(chooseAt(projection, tables.contains(projection.weight))))
+        return failure();
+    for (const Embedding &embedding : embeddings)
+      chooseAt(embedding);
     if (modules.empty())
       return error(others.empty()
                        ? Twine("the model has no product of activations with a parameter")
                        : "no module's name matches '" + targets + "'; there are " + listed(others));
+    explainOthers();
     for (auto &[path, module] : modules)
       if (failed(size(module)))
         return failure();
     return success();
   }
+
+  void notInserted(Location loc, StringRef path, StringRef reason) {
+    remark::missed(loc, options("NotInserted"))
+        << remark::add("no branch at '{0}'", path) << remark::reason("{0}", reason);
+  }
+
+  LoraModule &moduleAt(StringRef path, BlockArgument weight, unsigned outAxis, unsigned inAxis) {
+    LoraModule &module = modules[path];
+    module.path = path.str();
+    module.weight = weight;
+    module.outAxis = outAxis;
+    module.inAxis = inAxis;
+    return module;
+  }
+
+  LogicalResult chooseAt(const Projection &projection, bool isTable) {
+    StringRef path = pathOf(nameOf(projection.weight));
+    const bool wanted = targets.empty() ? !projection.isHead && !isTable : target.search(path);
+    if (!wanted) {
+      others.insert(path);
+      notInserted(projection.op->getLoc(), path,
+                  !targets.empty()    ? "targets does not match its name"
+                  : projection.isHead ? "it is a head: nothing is projected after it"
+                                      : "it is an embedding, too");
+      return success();
+    }
+    // PEFT has one adapter for each of the two modules, and packages have one parameter.
+    if (isTable)
+      return projection.op->emitError(describeOp(projection.op))
+             << " reads '" << nameOf(projection.weight)
+             << "', which is the table of an embedding, too: a branch would be of both. Export the "
+                "model with weights of their own (tie_word_embeddings=False in transformers), name "
+                "other targets, or train it in full (save=)";
+    auto known = modules.find(path);
+    if (known != modules.end() && known->second.outAxis != projection.outAxis)
+      return projection.op->emitError(describeOp(projection.op))
+             << " reads '" << path << "' transposed, another node as it is; name other targets";
+    moduleAt(path, projection.weight, projection.outAxis, projection.inAxis)
+        .projections.push_back(projection);
+    return success();
+  }
+  /// Only what is named: all-linear is of projections.
+  void chooseAt(const Embedding &embedding) {
+    StringRef path = pathOf(nameOf(embedding.table));
+    if (!targets.empty() && target.search(path)) {
+      moduleAt(path, embedding.table, 1, 0).embeddings.push_back(embedding);
+      return;
+    }
+    others.insert(path);
+    notInserted(embedding.op->getLoc(), path,
+                targets.empty() ? "it is an embedding: targets has to name it"
+                                : "targets does not match its name");
+  }
+  /// What targets names and nothing can be put beside.
+  void explainOthers() {
+    for (BlockArgument argument : forward.getArguments()) {
+      if (targets.empty() || getArgRole(forward, argument.getArgNumber()) != "parameter" ||
+          getRank(argument) < 2)
+        continue;
+      StringRef path = pathOf(nameOf(argument));
+      if (target.search(path) && !modules.count(path))
+        notInserted(argument.getLoc(), path,
+                    "activations are not multiplied with it, and its rows are not looked up");
+    }
+  }
+
   /// Names, those that differ in numbers only once.
   static std::string listed(const llvm::StringSet<> &names) {
     std::set<std::string> kinds;
@@ -162,10 +212,9 @@ private:
     return text;
   }
 
-  LogicalResult size(Module &module) {
-    const Projection &first = module.projections.front();
+  LogicalResult size(LoraModule &module) {
     double chosen = numberFor(module.path, ranks, rank);
-    std::optional<int64_t> in = first.in().getConstant(), out = first.out().getConstant();
+    std::optional<int64_t> in = module.in().getConstant(), out = module.out().getConstant();
     if (!in || !out)
       return error("'" + module.path + "' has no known size");
     if (chosen < 1 || chosen != std::floor(chosen))
@@ -199,82 +248,6 @@ private:
     }
   }
 
-  BlockArgument addParameter(ArrayRef<int64_t> shape, Type element, StringRef name,
-                             NamedAttribute init, Location loc) {
-    Builder b(root.getContext());
-    return addArgument(forward, "parameter", name, shape, element, loc,
-                       {b.getNamedAttr(kTrainableAttr, b.getUnitAttr()),
-                        b.getNamedAttr(kInitAttr, b.getDictionaryAttr(init))});
-  }
-
-  Value key(TrainBuilder &tb, StringRef user) {
-    SmallVector<Value> values;
-    for (StringRef name : {"seed", "step", "micro_batch", "rank"}) {
-      auto known = llvm::find_if(forward.getArguments(), [&](BlockArgument argument) {
-        return getArgRole(forward, argument.getArgNumber()) == "hyper" && nameOf(argument) == name;
-      });
-      values.push_back(
-          known != forward.getArguments().end()
-              ? Value(*known)
-              : addArgument(forward, "hyper", name, {}, tb.b().getI64Type(), tb.loc()));
-    }
-    return tb.rngKey(values[0], values[1], values[2], values[3], philox::hashName(user));
-  }
-
-  void insert(Module &module) {
-    const Projection &first = module.projections.front();
-    Builder b(root.getContext());
-    Type element = getElementTypeOrSelf(first.weight.getType());
-    if (element.getIntOrFloatBitWidth() < 32)
-      element = b.getF32Type();
-    int64_t in = *first.in().getConstant(), out = *first.out().getConstant();
-    Location loc = first.op->getLoc();
-    module.a =
-        addParameter({module.rank, in}, element, module.path + ".lora_A.weight",
-                     b.getNamedAttr("uniform", b.getF64FloatAttr(1 / std::sqrt(double(in)))), loc);
-    module.b = addParameter({out, module.rank}, element, module.path + ".lora_B.weight",
-                            b.getNamedAttr("constant", b.getF64FloatAttr(0)), loc);
-    for (auto [number, projection] : llvm::enumerate(module.projections))
-      insertAt(module, projection, number);
-    remark::passed(loc, options("Inserted")) << remark::add(
-        "a branch of rank {0} and scale {1} at '{2}'", module.rank, module.scale, module.path);
-  }
-  void insertAt(const Module &module, const Projection &projection, size_t number) {
-    Operation *op = projection.op;
-    Value result = op->getResult(0), input = projection.input->get();
-    OpBuilder builder(op->getContext());
-    builder.setInsertionPointAfter(op);
-    TrainBuilder tb(builder, op->getLoc());
-    Type element = getElementTypeOrSelf(result.getType());
-    if (dropout > 0) {
-      // Before rows are put together, so that an element keeps its sample and its position.
-      Value whole = input;
-      if (keepsColumns(input.getDefiningOp()))
-        whole = input.getDefiningOp()->getOperand(0);
-      std::string user = module.path + ".lora_dropout";
-      if (number)
-        user += "." + std::to_string(number);
-      whole = tb.dropout(whole, key(tb, user), builder.getF64FloatAttr(dropout));
-      input = tb.reshape(whole, getDims(input));
-    }
-    Value low = matmul(tb, input, tb.cast(module.a, element));
-    // B is the smallest, and is rounded after it is scaled.
-    Value scaled = tb.mul(module.b, tb.scalarLike(module.b, module.scale));
-    Value branch = matmul(tb, low, tb.cast(scaled, element));
-    Value sum = tb.add(result, branch);
-    result.replaceAllUsesExcept(sum, sum.getDefiningOp());
-  }
-  /// rows [..., k] times the transpose of a matrix [n, k].
-  static Value matmul(TrainBuilder &tb, Value rows, Value matrix) {
-    SmallVector<DimAttr> dims = getDims(rows);
-    DimAttr columns = dims.back();
-    dims.pop_back();
-    Value flat = tb.reshape(rows, {product(tb.context(), dims), columns});
-    Value result = tb.matmul(flat, matrix, false, true);
-    dims.push_back(getDim(matrix, 0));
-    return tb.reshape(result, dims);
-  }
-
   /// What adapter files say.
   void describe() {
     Builder b(root.getContext());
@@ -284,16 +257,17 @@ private:
     };
     SmallVector<Attribute> entries;
     for (auto &[path, module] : modules) {
-      const Projection &first = module.projections.front();
       entries.push_back(b.getDictionaryAttr({
           b.getNamedAttr("path", b.getStringAttr(path)),
-          b.getNamedAttr("weight", b.getStringAttr(nameOf(first.weight))),
+          b.getNamedAttr("weight", b.getStringAttr(nameOf(module.weight))),
           b.getNamedAttr("a", b.getStringAttr(nameOf(module.a))),
           b.getNamedAttr("b", b.getStringAttr(nameOf(module.b))),
           b.getNamedAttr("rank", b.getI64IntegerAttr(module.rank)),
           b.getNamedAttr("alpha", b.getF64FloatAttr(module.alpha)),
           b.getNamedAttr("scale", b.getF64FloatAttr(module.scale)),
-          b.getNamedAttr("fan_in_fan_out", b.getBoolAttr(first.outAxis == 1)),
+          b.getNamedAttr("fan_in_fan_out",
+                         b.getBoolAttr(module.outAxis == 1 && !module.isEmbedding())),
+          b.getNamedAttr("embedding", b.getBoolAttr(module.isEmbedding())),
       }));
     }
     root->setAttr(kLoraAttr, b.getDictionaryAttr({
@@ -312,7 +286,8 @@ private:
   func::FuncOp forward;
   Regex target, saved;
   std::vector<Pattern> ranks, alphas;
-  llvm::MapVector<StringRef, Module> modules;
+  llvm::MapVector<StringRef, LoraModule> modules;
+  llvm::StringSet<> others;
   SmallVector<std::string> savedNames, biasNames;
 };
 

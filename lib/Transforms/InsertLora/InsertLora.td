@@ -6,13 +6,17 @@
 include "mlir/Pass/PassBase.td"
 
 def InsertLoraPass : Pass<"insert-lora", "::mlir::ModuleOp"> {
-  let summary = "low-rank branches beside the projections of @forward, and all else frozen";
+  let summary = "low-rank branches beside projections and embeddings of @forward, and all else frozen";
   let description = [{
     For y = x W^T with a parameter W whose module matches `targets`, y + scale * (dropout(x) A^T) B^T takes the place
     of y: LoRA (Hu et al. 2021), scale = alpha / rank (alpha / sqrt(rank) with `rslora`, Kalajdzievski 2023). A [rank, k]
     begins uniform in +-1/sqrt(k), B [n, rank] with zeros, as PEFT has them, and both are named as in PEFT's files
     without the prefix: `MODULE.lora_A.weight`, `MODULE.lora_B.weight`, of f32 (f64 beside f64). A module is the
     parameter's name without `.weight`. A weight that several projections share has one pair, and a branch at each.
+
+    For rows y = W[i] of a table that `targets` names, y + scale * A^T[i] B^T: A [rank, rows] begins with zeros and B [n, rank]
+    normal, named `MODULE.lora_embedding_A` and `MODULE.lora_embedding_B`. Where the table gets no gradient for its row of
+    padding, A gets none either. A table that is projected with, too, is refused.
 
     Nothing but the branches is trained, and what `save` matches (modules trained in full) and `bias` names. `targets` empty
     means all projections but heads: those from whose result nothing is projected any more.

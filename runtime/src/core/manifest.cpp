@@ -188,14 +188,22 @@ Status readInit(const Fields &fields, Manifest::Tensor &tensor) {
     return {};
   if (!isFloat(tensor.dtype) || tensor.quantized)
     return bad("field '", fields.at("init"), "': '", tensor.name, "' holds no plain numbers");
-  Manifest::Init *init = &tensor.init.emplace();
-  init->uniform = rule->has("uniform");
-  if (init->uniform == rule->has("constant"))
-    return bad("field '", fields.at("init"), "' needs 'constant' or 'uniform', and only one");
-  const char *key = init->uniform ? "uniform" : "constant";
-  TRAINRT_TRY(rule->number(key, init->value));
-  if (!std::isfinite(init->value) || (init->uniform && init->value < 0))
-    return bad("field '", rule->at(key), "': ", init->value, " is not possible");
+  Manifest::Init *init = nullptr;
+  for (auto [key, kind] : {std::pair("constant", Manifest::Init::Kind::Constant),
+                           std::pair("uniform", Manifest::Init::Kind::Uniform),
+                           std::pair("normal", Manifest::Init::Kind::Normal)}) {
+    if (!rule->has(key))
+      continue;
+    if (init)
+      return bad("field '", fields.at("init"), "' has two rules");
+    init = &tensor.init.emplace();
+    init->kind = kind;
+    TRAINRT_TRY(rule->number(key, init->value));
+    if (!std::isfinite(init->value) || (kind != Manifest::Init::Kind::Constant && init->value < 0))
+      return bad("field '", rule->at(key), "': ", init->value, " is not possible");
+  }
+  if (!init)
+    return bad("field '", fields.at("init"), "' has no rule that is known");
   return {};
 }
 

@@ -28,9 +28,10 @@ struct Manifest {
     std::optional<int64_t> pad;
     std::string mask; ///< another input, of the same sizes
   };
-  /// How a parameter begins that no file has: a constant, or uniform within (-value, value).
+  /// How a parameter begins that no file has: a constant, uniform within (-value, value), normal
+  /// with this deviation.
   struct Init {
-    bool uniform = false;
+    enum class Kind { Constant, Uniform, Normal } kind = Kind::Constant;
     double value = 0;
   };
   /// How a parameter is stored, if it is otherwise than the model has it. The tensor's own type and

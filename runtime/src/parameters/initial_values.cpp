@@ -89,6 +89,18 @@ Group constantGroups(double value) {
   return [=](int64_t, double values[4]) { std::fill(values, values + 4, value); };
 }
 
+Group groupsOf(const Manifest::Init &init, uint64_t seed, uint64_t hash) {
+  switch (init.kind) {
+  case Manifest::Init::Kind::Uniform:
+    return uniformGroups(seed, hash, init.value);
+  case Manifest::Init::Kind::Normal:
+    return normalGroups(seed, hash, init.value);
+  case Manifest::Init::Kind::Constant:
+    break;
+  }
+  return constantGroups(init.value);
+}
+
 Device::Source sourceOf(DType dtype, Group groups, ThreadPool &pool) {
   return [=, &pool](unsigned char *to, int64_t beginByte, int64_t endByte) {
     // `beginByte` is a multiple of 64: the first group is whole.
@@ -120,12 +132,10 @@ Elements elementsOf(Group groups) {
 
 Status ParameterStore::initialize(size_t index, int64_t seed) {
   const TensorDecl &decl = package->program().parameters[index];
-  const Manifest::Init &init = *package->parameter(index).init;
   const uint64_t hash = fnv1a64(decl.name.data(), decl.name.size());
-  return store(index, sourceOf(decl.dtype,
-                               init.uniform ? uniformGroups(uint64_t(seed), hash, init.value)
-                                            : constantGroups(init.value),
-                               device->threads()));
+  return store(index,
+               sourceOf(decl.dtype, groupsOf(*package->parameter(index).init, uint64_t(seed), hash),
+                        device->threads()));
 }
 
 Status ParameterStore::randomize(int64_t seed, double std, std::string &warnings) {

@@ -6,7 +6,7 @@
 
 // Nothing but the branches is trained; they begin as PEFT's do, and what adapter files say is kept.
 // CHECK: module attributes {train.lora = {alpha = 4.000000e+00 : f64, bias = "none",
-// CHECK-SAME: modules = [{a = "l.up_proj.lora_A.weight", alpha = 4.000000e+00 : f64, b = "l.up_proj.lora_B.weight", fan_in_fan_out = false, path = "l.up_proj", rank = 2 : i64, scale = 2.000000e+00 : f64, weight = "l.up_proj.weight"}
+// CHECK-SAME: modules = [{a = "l.up_proj.lora_A.weight", alpha = 4.000000e+00 : f64, b = "l.up_proj.lora_B.weight", embedding = false, fan_in_fan_out = false, path = "l.up_proj", rank = 2 : i64, scale = 2.000000e+00 : f64, weight = "l.up_proj.weight"}
 // CHECK-SAME: fan_in_fan_out = true, path = "l.down_proj"
 // CHECK: func.func @forward
 // CHECK-NOT: train.trainable{{.*}}l.up_proj.weight

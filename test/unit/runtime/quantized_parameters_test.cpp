@@ -700,9 +700,10 @@ TEST_F(QuantizedParametersTest, ManifestsThatDoNotFitAreNamed) {
   const std::string w = "\"name\": \"w\", ";
   for (auto [init, message] : std::map<std::string, std::string>{
            {"3", "init' is no object"},
-           {"{}", "init' needs 'constant' or 'uniform', and only one"},
-           {"{\"constant\": 1, \"uniform\": 1}", "init' needs 'constant' or 'uniform'"},
+           {"{}", "init' has no rule that is known"},
+           {"{\"constant\": 1, \"uniform\": 1}", "init' has two rules"},
            {"{\"uniform\": -1}", "init.uniform': -1 is not possible"},
+           {"{\"normal\": -1}", "init.normal': -1 is not possible"},
            {"{\"constant\": 1e999}", ""},
            {"{\"constant\": \"0\"}", "init.constant' is no number"}})
     refused(w, w + "\"init\": " + init + ", ", message);
