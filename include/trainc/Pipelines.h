@@ -29,6 +29,8 @@ struct LoraOptions {
   /// NUMBER=EXPRESSION for the modules that match.
   std::vector<std::string> rankPattern, alphaPattern;
   bool rslora = false;
+  /// Train the norms of the weights' rows beside their directions.
+  bool dora = false;
   /// Parameters that are trained in full; "": none.
   std::string save;
   /// none, all or lora_only.

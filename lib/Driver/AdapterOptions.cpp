@@ -14,7 +14,7 @@ using llvm::StringRef;
 namespace {
 
 constexpr llvm::StringLiteral kLoraKeys[] = {"r",      "alpha", "dropout", "targets",
-                                             "rslora", "save",  "bias"};
+                                             "rslora", "dora",  "save",    "bias"};
 
 /// Whether a setting begins here: a key, then what may follow one.
 bool beginsSetting(StringRef text) {
@@ -45,10 +45,14 @@ std::string checkExpression(StringRef expression) {
 std::string parseLoraSetting(StringRef setting, LoraOptions &options) {
   const std::string expected =
       "expected r=N, alpha=F, dropout=F, targets=REGEX, r[REGEX]=N, alpha[REGEX]=F, rslora, "
-      "save=REGEX or bias=none|all|lora_only, got '" +
+      "dora, save=REGEX or bias=none|all|lora_only, got '" +
       setting.str() + "'";
   if (setting == "rslora") {
     options.rslora = true;
+    return {};
+  }
+  if (setting == "dora") {
+    options.dora = true;
     return {};
   }
   size_t bracket = setting.find('['), equal = setting.find('=');

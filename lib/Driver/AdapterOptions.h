@@ -7,8 +7,8 @@
 
 namespace trainc {
 
-/// r=N,alpha=F,dropout=F,targets=REGEX,r[REGEX]=N,alpha[REGEX]=F,rslora,save=REGEX,bias=KIND in any
-/// order; an expression may hold commas. Returns what is wrong, or "".
+/// r=N,alpha=F,dropout=F,targets=REGEX,r[REGEX]=N,alpha[REGEX]=F,rslora,dora,save=REGEX,bias=KIND
+/// in any order; an expression may hold commas. Returns what is wrong, or "".
 std::string parseLoraOptions(const std::string &text, LoraOptions &options);
 
 /// mlp,qkv,o or some of them.

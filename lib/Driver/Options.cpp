@@ -300,7 +300,8 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   std::string lora, quantize;
   CLI::Option *loraOption = app.add_option(
       "--lora", lora,
-      "r=N,alpha=F[,dropout=F][,targets=REGEX|all-linear][,rslora][,save=REGEX][,bias=none|all|"
+      "r=N,alpha=F[,dropout=F][,targets=REGEX|all-linear][,rslora][,dora][,save=REGEX][,bias=none|"
+      "all|"
       "lora_only][,r[REGEX]=N][,alpha[REGEX]=F]: train low-rank branches beside the weights that "
       "match, and nothing else");
   std::string fuseLora;

@@ -104,6 +104,7 @@ void trainc::buildAdapterPipeline(OpPassManager &pm, const GraphOptions &options
     insert.rankPattern.assign(lora->rankPattern.begin(), lora->rankPattern.end());
     insert.alphaPattern.assign(lora->alphaPattern.begin(), lora->alphaPattern.end());
     insert.rslora = lora->rslora;
+    insert.dora = lora->dora;
     insert.save = lora->save;
     insert.bias = lora->bias;
     pm.addPass(createInsertLoraPass(insert));

@@ -5,7 +5,9 @@
 
 A branch of zeros changes nothing. With any other one the loss is that of the plain model with merged
 weights, and since y = x (W + s B A)^T, the gradients of A and B are s B^T G and s G A^T with G the
-plain model's gradient for the merged weight: all of it holds for quantized weights, too.
+plain model's gradient for the merged weight: all of it holds for quantized weights, too. With DoRA
+y = x (m / n (W + s B A))^T, n the rows' norms, which count as constants: G is scaled by m / n, and
+the gradient of m is the rows' sum of G (W + s B A) / n.
 """
 
 import argparse
@@ -33,6 +35,9 @@ CASES = [
     ("mistral", "r=4,alpha=8,targets=(q|k|v|o)_proj", "fp4:block=128", 0.05),
     ("phi3", "r=4,alpha=8,alpha[qkv]=2", "nf4:absmax=f16", 0.05),
     ("qwen2-cls", "r=4,alpha=8,save=score", "nf4", 0.05),
+    ("llama", "dora,r=4,alpha=8", None, 1e-6),
+    ("llama", "dora,r=3,alpha=4,targets=(q|v|down)_proj", "nf4:double:block=32", 0.05),
+    ("gpt2", "r=2,alpha=2,dora", "int8", 0.01),
 ]
 
 failures = 0
@@ -89,6 +94,10 @@ def check_case(runner, name, lora, quantize, tolerance):
     first = runner.train(package, name, "--steps", "1")[0]
     check(f"{what}: first loss", abs(first - before) <= tolerance * abs(before), f"{first} and {before}")
 
+    begun = runner.folder / "begun.safetensors"
+    runner.run(runner.arguments.trainc_run, package, "--merge-adapter", begun)
+    begun = safetensors_io.load(begun)
+
     saved = runner.folder / "saved"
     losses = runner.train(package, name, "--steps", "12", "--save", saved)
     plainly = runner.train(exact, name, "--steps", "12")
@@ -113,7 +122,15 @@ def check_case(runner, name, lora, quantize, tolerance):
         a, b = parameters[key].astype(np.float64), parameters[f"{path}.lora_B.weight"].astype(np.float64)
         module = ranks[path]
         g = whole[module["weight"]].astype(np.float64)
-        g = module["scale"] * (g.T if module["fan_in_fan_out"] else g)
+        turn = (lambda m: m.T) if module["fan_in_fan_out"] else (lambda m: m)
+        g = module["scale"] * turn(g)
+        if "magnitude" in module:
+            m = parameters[module["magnitude"]].astype(np.float64)
+            direction = turn(begun[module["weight"]]).astype(np.float64) + module["scale"] * b @ a
+            norms = np.linalg.norm(direction, axis=1)
+            along = (g / module["scale"] * direction).sum(1) / norms
+            worst = max(worst, close(gradients[module["magnitude"]], along))
+            g *= (m / norms)[:, None]
         worst = max(worst, close(gradients[key], b.T @ g),
                     close(gradients[f"{path}.lora_B.weight"], g @ a.T))  # fmt: skip
     check(f"{what}: gradients of branches", worst <= 2e-5, f"{worst:.1e}")
@@ -138,8 +155,9 @@ def main():
     parser.add_argument("--trainc", required=True)
     parser.add_argument("--trainc-run", required=True)
     parser.add_argument("--models", required=True)
+    parser.add_argument("--only", default="", help="cases with this in their text")
     arguments = parser.parse_args()
-    for case in CASES:
+    for case in (case for case in CASES if arguments.only in " ".join(map(str, case))):
         with tempfile.TemporaryDirectory() as folder:
             check_case(Runner(arguments, pathlib.Path(folder)), *case)
     return 1 if failures else 0

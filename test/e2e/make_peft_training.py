@@ -32,10 +32,18 @@ LLAMA = dict(
     vocab_size=61, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
     num_key_value_heads=1, intermediate_size=24, max_position_embeddings=40, initializer_range=0.1,
 )
+GPT2 = dict(
+    vocab_size=61, n_embd=16, n_head=2, n_layer=2, n_inner=24, n_positions=40,
+    initializer_range=0.1, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+)
 
 
 def llama():
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**LLAMA, **TOKENS))
+
+
+def gpt2():
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(**GPT2, **TOKENS))
 
 
 def cases():
@@ -47,6 +55,23 @@ def cases():
             LoraConfig(
                 r=4, lora_alpha=6, target_modules=["q_proj", "embed_tokens", "lm_head"],
                 rank_pattern={"embed_tokens": 3},
+            ),
+        ),
+        "dora": (
+            llama,
+            "dora,r=4,alpha=6,targets=(q|down)_proj|embed_tokens",
+            LoraConfig(
+                r=4, lora_alpha=6, use_dora=True,
+                target_modules=["q_proj", "down_proj", "embed_tokens"],
+            ),
+        ),
+        # Weights [in, out], and biases behind the products.
+        "dora-gpt2": (
+            gpt2,
+            "r=3,alpha=6,rslora,dora,targets=c_proj,bias=lora_only",
+            LoraConfig(
+                r=3, lora_alpha=6, use_rslora=True, use_dora=True, fan_in_fan_out=True,
+                target_modules=["c_proj"], bias="lora_only",
             ),
         ),
     }

@@ -86,7 +86,9 @@ def check_gradients(case):
 
 
 def in_files(parameter):
-    return PREFIX + parameter
+    """The name in adapter files. A bias lies within what the adapter wraps."""
+    module, last = parameter.rsplit(".", 1)
+    return PREFIX + (f"{module}.base_layer.bias" if last == "bias" else parameter)
 
 
 def check_curve(case):

@@ -6,6 +6,7 @@
 #include "dialects/Train/Philox.h"
 #include "dialects/Train/RowIdioms.h"
 #include "lib/Transforms/Support/StepBuilder.h"
+#include "mlir/IR/IRMapping.h"
 #include <cmath>
 
 using namespace mlir;
@@ -13,7 +14,7 @@ using namespace trainc;
 using namespace trainc::train;
 
 BlockArgument BranchBuilder::addParameter(ArrayRef<int64_t> shape, Type element, const Twine &name,
-                                          NamedAttribute init, Location loc) {
+                                          ArrayRef<NamedAttribute> init, Location loc) {
   Builder b(forward.getContext());
   return addArgument(forward, "parameter", name.str(), shape, element, loc,
                      {b.getNamedAttr(kTrainableAttr, b.getUnitAttr()),
@@ -41,6 +42,15 @@ void BranchBuilder::addParameters(LoraModule &module) {
     module.b = addParameter({out, module.rank}, element, module.path + ".lora_B.weight",
                             rule("constant", 0), loc);
   }
+  if (!dora)
+    return;
+  // B A is zero at the beginning, so that these are the norms of the whole.
+  module.magnitude = addParameter(
+      {out}, element, module.path + ".lora_magnitude_vector",
+      {b.getNamedAttr("norms_of",
+                      b.getStringAttr(getArgName(forward, module.weight.getArgNumber()))),
+       b.getNamedAttr("axis", b.getI64IntegerAttr(module.outAxis))},
+      loc);
 }
 
 Value BranchBuilder::key(TrainBuilder &tb, StringRef user) {
@@ -83,28 +93,78 @@ static Value matmul(TrainBuilder &tb, Value rows, Value matrix) {
   return tb.reshape(result, dims);
 }
 
-/// What follows low [..., rank] in a branch. B is the smallest, and is rounded after it is scaled.
+/// B is the smallest, and is rounded after it is scaled.
+static Value scaledB(TrainBuilder &tb, const LoraModule &module) {
+  return tb.mul(module.b, tb.scalarLike(module.b, module.scale));
+}
+
+/// What follows low [..., rank] in a branch.
 static Value fromLow(TrainBuilder &tb, const LoraModule &module, Value low) {
-  Value scaled = tb.mul(module.b, tb.scalarLike(module.b, module.scale));
-  return matmul(tb, low, tb.cast(scaled, low.getType()));
+  return matmul(tb, low, tb.cast(scaledB(tb, module), low.getType()));
+}
+
+/// magnitude / ||W + scale B A|| of each of the n vectors, the norm a constant to gradients. With V
+/// the vectors of W, ||V + B A||^2 = ||V||^2 + 2 <V A^T, B> + <B (A A^T), B>: no other matrix of
+/// W's size is made.
+static Value factors(TrainBuilder &tb, const LoraModule &module) {
+  Type element = module.magnitude.getType();
+  Value weight = module.weight, b = scaledB(tb, module);
+  Value exact = tb.cast(weight, element);
+  Value squares = tb.sum(tb.mul(exact, exact), {int64_t(module.inAxis)});
+  Value along = tb.matmul(weight, tb.cast(module.a, weight.getType()), module.outAxis == 1, true);
+  Value mixed = tb.sum(tb.mul(tb.cast(along, element), b), {1});
+  Value square = tb.matmul(b, tb.matmul(module.a, module.a, false, true));
+  Value low = tb.sum(tb.mul(square, b), {1});
+  Value norm = tb.sqrt(tb.add(tb.add(squares, tb.add(mixed, mixed)), low));
+  norm = DetachOp::create(tb.b(), tb.loc(), norm.getType(), norm);
+  return tb.div(module.magnitude, norm);
+}
+
+/// value [..., n] times factor [n], in the factor's type.
+static Value timesFactor(TrainBuilder &tb, Value value, Value factor) {
+  Value exact = tb.cast(value, factor.getType());
+  return tb.mul(exact, tb.broadcast(factor, getDims(value), {getRank(value) - 1}));
+}
+
+/// Makes readers of `result` read `value` in its place.
+static void replaceReaders(ArrayRef<OpOperand *> readers, Value value) {
+  for (OpOperand *reader : readers)
+    reader->set(value);
+}
+
+static SmallVector<OpOperand *> readersOf(Value result) {
+  return llvm::to_vector(llvm::make_pointer_range(result.getUses()));
 }
 
 void BranchBuilder::insertAt(const LoraModule &module, const Projection &projection, size_t number,
                              Value factor) {
   Operation *op = projection.op;
   Value result = op->getResult(0);
+  const SmallVector<OpOperand *> readers = readersOf(result);
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
   TrainBuilder tb(builder, op->getLoc());
   Value input = dropped(tb, module, projection.input->get(), number);
   Value low = matmul(tb, input, tb.cast(module.a, result.getType()));
   Value branch = fromLow(tb, module, low);
-  Value sum = tb.add(result, branch);
-  result.replaceAllUsesExcept(sum, sum.getDefiningOp());
+  if (!factor)
+    return replaceReaders(readers, tb.add(result, branch));
+  if (!(dropout > 0))
+    return replaceReaders(
+        readers, tb.cast(timesFactor(tb, tb.add(result, branch), factor), result.getType()));
+  // PEFT drops from what the weight is scaled for, not from what it was before: a second product.
+  IRMapping mapping;
+  mapping.map(projection.input->get(), input);
+  Value again = builder.clone(*op, mapping)->getResult(0);
+  Value more =
+      tb.sub(timesFactor(tb, tb.add(again, branch), factor), tb.cast(again, factor.getType()));
+  replaceReaders(readers,
+                 tb.cast(tb.add(tb.cast(result, factor.getType()), more), result.getType()));
 }
 
 void BranchBuilder::insertAt(const LoraModule &module, const Embedding &embedding, Value factor) {
   Value result = embedding.result;
+  const SmallVector<OpOperand *> readers = readersOf(result);
   OpBuilder builder(embedding.op->getContext());
   builder.setInsertionPointAfterValue(result);
   TrainBuilder tb(builder, embedding.op->getLoc());
@@ -114,14 +174,20 @@ void BranchBuilder::insertAt(const LoraModule &module, const Embedding &embeddin
     Value detached = DetachOp::create(builder, tb.loc(), low.getType(), low);
     low = tb.select(tb.broadcast(embedding.isPadding, getDims(low), leading), detached, low);
   }
-  Value branch = fromLow(tb, module, tb.cast(low, result.getType()));
-  Value sum = tb.add(result, branch);
-  result.replaceAllUsesExcept(sum, sum.getDefiningOp());
+  Value whole = tb.add(result, fromLow(tb, module, tb.cast(low, result.getType())));
+  if (factor)
+    whole = tb.cast(timesFactor(tb, whole, factor), result.getType());
+  replaceReaders(readers, whole);
 }
 
 void BranchBuilder::insert(LoraModule &module) {
   addParameters(module);
   Value factor;
+  if (dora) {
+    OpBuilder builder(module.firstOp());
+    TrainBuilder tb(builder, module.firstOp()->getLoc());
+    factor = factors(tb, module);
+  }
   for (auto [number, projection] : llvm::enumerate(module.projections))
     insertAt(module, projection, number, factor);
   for (const Embedding &embedding : module.embeddings)

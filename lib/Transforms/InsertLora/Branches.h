@@ -42,15 +42,14 @@ public:
 
 private:
   mlir::BlockArgument addParameter(llvm::ArrayRef<int64_t> shape, mlir::Type element,
-                                   const llvm::Twine &name, mlir::NamedAttribute init,
-                                   mlir::Location loc);
+                                   const llvm::Twine &name,
+                                   llvm::ArrayRef<mlir::NamedAttribute> init, mlir::Location loc);
   void addParameters(LoraModule &module);
   mlir::Value key(train::TrainBuilder &tb, llvm::StringRef user);
   /// The input without what is dropped of it, for place `number` of a module.
   mlir::Value dropped(train::TrainBuilder &tb, const LoraModule &module, mlir::Value input,
                       size_t number);
-  /// magnitude / ||W + scale B A|| of each of the n vectors, the norm a constant to gradients.
-  static mlir::Value magnitudes(train::TrainBuilder &tb, const LoraModule &module);
+  /// `factor`: of DoRA, or null.
   void insertAt(const LoraModule &module, const Projection &projection, size_t number,
                 mlir::Value factor);
   static void insertAt(const LoraModule &module, const Embedding &embedding, mlir::Value factor);

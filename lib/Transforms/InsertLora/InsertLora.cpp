@@ -43,7 +43,7 @@ public:
   int64_t rank;
   double alpha, dropout;
   std::string targets, save, bias;
-  bool rslora;
+  bool rslora, dora;
   SmallVector<std::string> rankPattern, alphaPattern;
 
   LogicalResult run() {
@@ -52,7 +52,7 @@ public:
     if (failed(check()) || failed(choose()))
       return failure();
     freeze();
-    BranchBuilder branches(forward, dropout, /*dora=*/false);
+    BranchBuilder branches(forward, dropout, dora);
     for (auto &[path, module] : modules) {
       branches.insert(module);
       remark::passed(module.firstOp()->getLoc(), options("Inserted")) << remark::add(
@@ -257,7 +257,7 @@ private:
     };
     SmallVector<Attribute> entries;
     for (auto &[path, module] : modules) {
-      entries.push_back(b.getDictionaryAttr({
+      SmallVector<NamedAttribute> entry{
           b.getNamedAttr("path", b.getStringAttr(path)),
           b.getNamedAttr("weight", b.getStringAttr(nameOf(module.weight))),
           b.getNamedAttr("a", b.getStringAttr(nameOf(module.a))),
@@ -268,13 +268,17 @@ private:
           b.getNamedAttr("fan_in_fan_out",
                          b.getBoolAttr(module.outAxis == 1 && !module.isEmbedding())),
           b.getNamedAttr("embedding", b.getBoolAttr(module.isEmbedding())),
-      }));
+      };
+      if (module.magnitude)
+        entry.push_back(b.getNamedAttr("magnitude", b.getStringAttr(nameOf(module.magnitude))));
+      entries.push_back(b.getDictionaryAttr(entry));
     }
     root->setAttr(kLoraAttr, b.getDictionaryAttr({
                                  b.getNamedAttr("rank", b.getI64IntegerAttr(rank)),
                                  b.getNamedAttr("alpha", b.getF64FloatAttr(alpha)),
                                  b.getNamedAttr("dropout", b.getF64FloatAttr(dropout)),
                                  b.getNamedAttr("rslora", b.getBoolAttr(rslora)),
+                                 b.getNamedAttr("dora", b.getBoolAttr(dora)),
                                  b.getNamedAttr("bias", b.getStringAttr(bias)),
                                  b.getNamedAttr("modules", b.getArrayAttr(entries)),
                                  b.getNamedAttr("modules_to_save", strings(savedNames)),
@@ -308,6 +312,7 @@ struct InsertLoraPass : trainc::impl::InsertLoraPassBase<InsertLoraPass> {
     inserter.save = save;
     inserter.bias = bias;
     inserter.rslora = rslora;
+    inserter.dora = dora;
     inserter.rankPattern.assign(rankPattern.begin(), rankPattern.end());
     inserter.alphaPattern.assign(alphaPattern.begin(), alphaPattern.end());
     if (failed(inserter.run()))

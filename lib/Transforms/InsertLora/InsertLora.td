@@ -18,6 +18,10 @@ def InsertLoraPass : Pass<"insert-lora", "::mlir::ModuleOp"> {
     normal, named `MODULE.lora_embedding_A` and `MODULE.lora_embedding_B`. Where the table gets no gradient for its row of
     padding, A gets none either. A table that is projected with, too, is refused.
 
+    With `dora` (Liu et al. 2024) the whole is scaled: magnitude / ||W + scale B A|| of each row times what is above. The magnitude
+    is trained, named `MODULE.lora_magnitude_vector`, and begins as the row's norm; the norm is a constant to gradients. With
+    dropout x W^T + (factor - 1) x' W^T + factor * branch, where x' is the dropped input: a second product, as in PEFT.
+
     Nothing but the branches is trained, and what `save` matches (modules trained in full) and `bias` names. `targets` empty
     means all projections but heads: those from whose result nothing is projected any more.
 
@@ -46,6 +50,7 @@ def InsertLoraPass : Pass<"insert-lora", "::mlir::ModuleOp"> {
     ListOption<"rankPattern", "rank-pattern", "std::string", "RANK=EXPRESSION: another rank for matching modules; the first match counts">,
     ListOption<"alphaPattern", "alpha-pattern", "std::string", "ALPHA=EXPRESSION: another alpha for matching modules">,
     Option<"rslora", "rslora", "bool", "false", "scale by alpha / sqrt(rank)">,
+    Option<"dora", "dora", "bool", "false", "train the norms of the weights' rows beside their directions">,
     Option<"save", "save", "std::string", "", "expression of parameters that are trained in full">,
     Option<"bias", "bias", "std::string", "\"none\"", "biases that are trained: none, all, or lora_only (of modules with a branch)">,
   ];

@@ -107,14 +107,27 @@ private:
     }
     return chosen;
   }
-  /// Through what findProjections looks through: ops of this one operand.
+  /// Projections, and ops that make sums of all elements (DoRA's norms): what needs each number
+  /// once and keeps none. Through formulas, and through what findProjections looks through.
   static bool onlyProjected(Value value, const llvm::SmallPtrSetImpl<OpOperand *> &reads) {
     return llvm::all_of(value.getUses(), [&](OpOperand &use) {
       Operation *user = use.getOwner();
-      return reads.contains(&use) ||
-             (user->getNumOperands() == 1 && user->getNumResults() == 1 &&
-              !user->hasTrait<OpTrait::IsTerminator>() && onlyProjected(user->getResult(0), reads));
+      if (reads.contains(&use) || isSummed(use))
+        return true;
+      return user->getNumResults() == 1 && !user->hasTrait<OpTrait::IsTerminator>() &&
+             (user->getNumOperands() == 1 || isa<PointwiseOpInterface>(user)) &&
+             onlyProjected(user->getResult(0), reads);
     });
+  }
+  /// Whether each element of the operand is part of one sum.
+  static bool isSummed(OpOperand &use) {
+    auto mapped = dyn_cast<AxisMapOpInterface>(use.getOwner());
+    if (!mapped)
+      return false;
+    AxisMap map = mapped.getAxisMap();
+    ArrayRef<int> loops = map.operands[use.getOperandNumber()];
+    return llvm::none_of(loops, [](int loop) { return loop < 0; }) &&
+           llvm::any_of(loops, [&](int loop) { return map.loops[loop] == LoopKind::Reduction; });
   }
 
   /// Another part of the weight's storage.

@@ -8,7 +8,7 @@ include "mlir/Pass/PassBase.td"
 def QuantizeFrozenPass : Pass<"quantize-frozen", "::mlir::ModuleOp"> {
   let summary = "weights of projections that are not trained are stored in 4 or 8 bits";
   let description = [{
-    A parameter of @forward that is not trained, and that nothing but projections read, gives way to its codes and
+    A parameter of @forward that is not trained, and that nothing but projections and sums of its elements (norms) read, gives way to its codes and
     scales; the number is made of them where it is used. `nf4` and `fp4` have 4 bits and a scale for each `block` elements
     in row-major order, with `double` of 8 bits themselves, in blocks of 256 around their mean (Dettmers et al., QLoRA,
     2023); `int8` has a scale for each row (LLM.int8, Dettmers et al. 2022). Bits are those of bitsandbytes. The runtime

@@ -94,8 +94,6 @@ Status readModule(const Json &json, const std::string &path, Lora::Module &modul
   TRAINRT_TRY(members.flag("embedding", module.embedding));
   if (module.embedding && module.fanInFanOut)
     return bad(path, "': an embedding has no fan_in_fan_out");
-  if (module.embedding && !module.magnitude.empty())
-    return bad(path, "': an embedding has no magnitude");
   return {};
 }
 
@@ -128,7 +126,7 @@ Status readLora(const Json &manifest, std::optional<Lora> &result) {
     const std::string path = ".modules[" + std::to_string(i) + "]";
     Lora::Module &module = lora.modules.emplace_back();
     TRAINRT_TRY(readModule((*modules)[i], path, module));
-    if (module.magnitude.empty() == lora.dora && !module.embedding)
+    if (module.magnitude.empty() == lora.dora)
       return bad(path, ".magnitude' ",
                  lora.dora ? "is missing" : "is there, but 'dora' is not set");
   }

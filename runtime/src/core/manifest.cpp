@@ -202,6 +202,14 @@ Status readInit(const Fields &fields, Manifest::Tensor &tensor) {
     if (!std::isfinite(init->value) || (kind != Manifest::Init::Kind::Constant && init->value < 0))
       return bad("field '", rule->at(key), "': ", init->value, " is not possible");
   }
+  if (rule->has("norms_of")) {
+    if (init)
+      return bad("field '", fields.at("init"), "' has two rules");
+    init = &tensor.init.emplace();
+    init->kind = Manifest::Init::Kind::Norms;
+    TRAINRT_TRY(rule->text("norms_of", init->matrix));
+    TRAINRT_TRY(rule->count("axis", init->axis));
+  }
   if (!init)
     return bad("field '", fields.at("init"), "' has no rule that is known");
   return {};
@@ -261,6 +269,29 @@ Status readQuantized(const Fields &fields, const Manifest::Tensor &codes,
     return bad("field '", fields.at("quantized"), "': '", codes.name, "' must be ",
                nameOf(expected), " ", shapeText(shape), " for ", format, " of ",
                shapeText(quantized.shape));
+  return {};
+}
+
+/// Whether norms are of a matrix that is there, and as many as it has vectors.
+Status checkNorms(const std::vector<Manifest::Tensor> &parameters) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Manifest::Tensor &norms = parameters[i];
+    if (!norms.init || norms.init->kind != Manifest::Init::Kind::Norms)
+      continue;
+    const Manifest::Init &init = *norms.init;
+    auto matrix = std::find_if(parameters.begin(), parameters.end(),
+                               [&](const auto &other) { return other.name == init.matrix; });
+    const std::string at = "field 'parameters[" + std::to_string(i) + "].init.norms_of': '";
+    if (matrix == parameters.end() || (matrix->init && matrix->init->kind == init.kind))
+      return bad(at, init.matrix, "' is no parameter with values of its own");
+    const std::vector<int64_t> &shape =
+        matrix->quantized ? matrix->quantized->shape : matrix->shape;
+    if ((!isFloat(matrix->dtype) && !matrix->quantized) || shape.size() != 2 || init.axis > 1 ||
+        norms.shape != std::vector{shape[size_t(init.axis)]})
+      return bad(at, init.matrix, "' is ", nameOf(matrix->dtype), " ", shapeText(shape), ": '",
+                 norms.name, "', ", shapeText(norms.shape), ", cannot hold norms along axis ",
+                 init.axis);
+  }
   return {};
 }
 
@@ -465,6 +496,7 @@ Status readManifest(std::string_view text, Manifest &manifest) {
   TRAINRT_TRY(readTensors(root, "outputs", Role::Output, manifest.outputs));
   TRAINRT_TRY(readTensors(root, "parameters", Role::Parameter, manifest.parameters));
   TRAINRT_TRY(checkParts(manifest.parameters));
+  TRAINRT_TRY(checkNorms(manifest.parameters));
   TRAINRT_TRY(readTensors(root, "state", Role::State, manifest.state));
   TRAINRT_TRY(readLora(json, manifest.lora));
   if (manifest.lora)

@@ -28,11 +28,17 @@ struct Manifest {
     std::optional<int64_t> pad;
     std::string mask; ///< another input, of the same sizes
   };
-  /// How a parameter begins that no file has: a constant, uniform within (-value, value), normal
-  /// with this deviation.
+  /// How a parameter begins that no file has.
   struct Init {
-    enum class Kind { Constant, Uniform, Normal } kind = Kind::Constant;
+    enum class Kind {
+      Constant, ///< `value`
+      Uniform,  ///< within (-value, value)
+      Normal,   ///< with the deviation `value`
+      Norms     ///< of the vectors of the matrix `matrix` that `axis` counts
+    } kind = Kind::Constant;
     double value = 0;
+    std::string matrix; ///< a parameter
+    int64_t axis = 0;
   };
   /// How a parameter is stored, if it is otherwise than the model has it. The tensor's own type and
   /// shape are those of the codes, these are those of the values.

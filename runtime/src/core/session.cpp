@@ -3,6 +3,7 @@
 // checked and all memory is there before the first command runs; only then is anything changed.
 
 #include "core/session.h"
+#include "adapter/weight_norms.h"
 #include "core/plan.h"
 #include "core/session_memory.h"
 
@@ -137,6 +138,8 @@ Status Session::start(const SessionOptions &options) {
   case SessionOptions::Weights::None:
     break;
   }
+  for (size_t index : parameters.pendingNorms())
+    TRAINRT_TRY(storeNorms(*this, index));
   measure();
   return {};
 }

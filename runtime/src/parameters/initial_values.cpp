@@ -96,6 +96,7 @@ Group groupsOf(const Manifest::Init &init, uint64_t seed, uint64_t hash) {
   case Manifest::Init::Kind::Normal:
     return normalGroups(seed, hash, init.value);
   case Manifest::Init::Kind::Constant:
+  case Manifest::Init::Kind::Norms: // of values that may be later ones: not here
     break;
   }
   return constantGroups(init.value);
@@ -132,10 +133,14 @@ Elements elementsOf(Group groups) {
 
 Status ParameterStore::initialize(size_t index, int64_t seed) {
   const TensorDecl &decl = package->program().parameters[index];
+  const Manifest::Init &init = *package->parameter(index).init;
+  if (init.kind == Manifest::Init::Kind::Norms) {
+    norms.push_back(index);
+    return {};
+  }
   const uint64_t hash = fnv1a64(decl.name.data(), decl.name.size());
   return store(index,
-               sourceOf(decl.dtype, groupsOf(*package->parameter(index).init, uint64_t(seed), hash),
-                        device->threads()));
+               sourceOf(decl.dtype, groupsOf(init, uint64_t(seed), hash), device->threads()));
 }
 
 Status ParameterStore::randomize(int64_t seed, double std, std::string &warnings) {

@@ -44,6 +44,8 @@ public:
   unsigned char *data(size_t index) const {
     return slots[index].valid ? slots[index].data : nullptr;
   }
+  /// Parameters that begin as norms of others, which have values now; these have none yet.
+  const std::vector<size_t> &pendingNorms() const { return norms; }
   /// Names of the parameters without a value.
   std::string missing() const;
   int64_t heldBytes() const { return held; }
@@ -87,6 +89,7 @@ private:
   std::vector<DeviceMemory> copies;
   std::map<std::string, std::shared_ptr<const MappedFile>> opened;
   std::vector<std::shared_ptr<const MappedFile>> mappings;
+  std::vector<size_t> norms;
   int64_t held = 0, mapped = 0;
 };
 

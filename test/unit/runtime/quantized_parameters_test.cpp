@@ -703,6 +703,9 @@ TEST_F(QuantizedParametersTest, ManifestsThatDoNotFitAreNamed) {
            {"{}", "init' has no rule that is known"},
            {"{\"constant\": 1, \"uniform\": 1}", "init' has two rules"},
            {"{\"uniform\": -1}", "init.uniform': -1 is not possible"},
+           {"{\"norms_of\": \"w\", \"axis\": 0}", "'w' is no parameter with values of its own"},
+           {"{\"norms_of\": \"D.weight\", \"axis\": 0}", "cannot hold norms along axis 0"},
+           {"{\"norms_of\": \"D.weight\", \"normal\": 1}", "init' has two rules"},
            {"{\"normal\": -1}", "init.normal': -1 is not possible"},
            {"{\"constant\": 1e999}", ""},
            {"{\"constant\": \"0\"}", "init.constant' is no number"}})
