@@ -60,8 +60,6 @@ class Kinds {
 public:
   explicit Kinds(func::FuncOp forward) {
     Block &block = forward.getBody().front();
-    // What is made of parameters alone.
-    DenseSet<Value> weights;
     for (BlockArgument argument : forward.getArguments())
       if (getArgRole(forward, argument.getArgNumber()) == "parameter")
         weights.insert(argument);
@@ -85,6 +83,10 @@ public:
           (products.contains(&op) || llvm::any_of(op.getResults(), isIn(isFactor))))
         isFactor.insert(op.operand_begin(), op.operand_end());
   }
+  /// Not of parameters alone, as for the norm of what weights and branch add up to.
+  bool isOfActivations(const Projection &projection) const {
+    return !weights.contains(projection.input->get());
+  }
   StringRef of(const Projection &projection) const {
     if (isFactor.contains(projection.op->getResult(0)))
       return "qkv";
@@ -92,6 +94,8 @@ public:
   }
 
 private:
+  /// Made of parameters alone.
+  DenseSet<Value> weights;
   /// Made of such a product, and read on the way to one, with no projection in between.
   DenseSet<Value> ofProduct, isFactor;
 };
@@ -113,8 +117,11 @@ struct FuseLoraPass : trainc::impl::FuseLoraPassBase<FuseLoraPass> {
         return signalPassFailure();
       }
     Block &block = forward.getBody().front();
-    SmallVector<Projection> projections = findProjections(forward);
     Kinds kindOf(forward);
+    SmallVector<Projection> projections = findProjections(forward);
+    llvm::erase_if(projections, [&](const Projection &projection) {
+      return !kindOf.isOfActivations(projection);
+    });
     llvm::StringMap<StringRef> kindOfWeight;
     for (const Projection &projection : projections)
       kindOfWeight.try_emplace(nameOf(forward, projection), kindOf.of(projection));
@@ -123,7 +130,10 @@ struct FuseLoraPass : trainc::impl::FuseLoraPassBase<FuseLoraPass> {
     SmallVector<StringRef> unfused;
     for (auto module : lora.getAs<ArrayAttr>("modules").getAsRange<DictionaryAttr>()) {
       auto text = [&](StringRef key) { return module.getAs<StringAttr>(key).getValue(); };
-      if (llvm::is_contained(kinds, kindOfWeight.lookup(text("weight"))))
+      auto kind = kindOfWeight.find(text("weight"));
+      if (kind == kindOfWeight.end()) // an embedding
+        continue;
+      if (llvm::is_contained(kinds, kind->second))
         pathOfA[text("a")] = text("path");
       else
         unfused.append({text("a"), text("b")});
