@@ -14,80 +14,103 @@ namespace trainrt {
 namespace {
 
 /// How many placed buffers are looked at before the best plan so far has to do: some milliseconds.
-constexpr int64_t kMostWork = 6'000'000;
-/// What placing one costs besides, as many looks.
-constexpr int64_t kWorkOfEach = 96;
+constexpr int64_t kMostWork = 8'000'000;
+/// What an insertion costs, as many looks.
+constexpr int64_t kWorkOfInsert = 16;
 /// Near enough: a part of the bound that is not worth the time.
 constexpr int64_t kNearEnough = 256;
-/// With more buffers, those that hardly decide are placed last and once.
+/// With more buffers, those that hardly decide are placed last first, until that is not enough.
 constexpr size_t kManyBuffers = 500;
 constexpr int64_t kNextToNothing = 400;
 /// An order is repaired so many times before the next one has its turn.
 constexpr int kRepairs = 4;
 
-/// Buffers with places, by offset.
+/// Buffers with places, by offset; also those of each window of the commands, since most buffers
+/// live shortly and meet few others.
 class Placement {
 public:
-  void clear() {
-    lives.clear();
-    ranges.clear();
+  /// For `buffers` of these sizes, in commands below `commands`.
+  Placement(const std::vector<PlanBuffer> &buffers, const std::vector<int64_t> &sizes,
+            size_t commands)
+      : sizes(sizes), lives(buffers.size()), ranges(buffers.size()),
+        overlapping(buffers.size() + 1), windows(commands / kStride + 1) {
+    for (size_t i = 0; i < buffers.size(); ++i)
+      lives[i] = {buffers[i].first, buffers[i].last};
   }
-  /// The buffer gets the tightest gap; returns its offset.
-  int64_t add(const PlanBuffer &buffer, int64_t size) {
-    const size_t count = lives.size();
-    overlapping.resize(count + 1);
+
+  void clear() {
+    all.clear();
+    for (std::vector<uint32_t> &window : windows)
+      window.clear();
+  }
+  /// The buffer gets the tightest gap; returns its end.
+  int64_t add(uint32_t id) {
+    const Life life = lives[id];
+    const size_t first = size_t(life.first) / kStride, last = size_t(life.last) / kStride;
+    const std::vector<uint32_t> &placed = last <= first + 1 ? windows[first] : all;
     size_t found = 0;
-    for (size_t i = 0; i < count; ++i) { // without branches
-      overlapping[found] = uint32_t(i);
-      found += size_t(lives[i].last >= buffer.first) & size_t(lives[i].first <= buffer.last);
+    for (uint32_t other : placed) { // without branches
+      overlapping[found] = other;
+      found += size_t(lives[other].last >= life.first) & size_t(lives[other].first <= life.last);
     }
-    work += int64_t(count) + kWorkOfEach;
     int64_t best = -1, bestGap = INT64_MAX, end = 0;
     for (size_t i = 0; i < found; ++i) {
       const Range &range = ranges[overlapping[i]];
       const int64_t gap = range.offset - end;
-      if (gap >= size && gap < bestGap) {
+      if (gap >= sizes[id] && gap < bestGap) {
         bestGap = gap;
         best = end;
       }
       end = std::max(end, range.end);
     }
     const int64_t offset = best >= 0 ? best : end;
-    insert(buffer, offset, size);
-    return offset;
+    work += int64_t(placed.size() + found) + kWorkOfInsert * int64_t(last - first + 3);
+    ranges[id] = {offset, offset + sizes[id]};
+    insert(all, id);
+    for (size_t i = first - (first > 0); i <= last; ++i)
+      insert(windows[i], id);
+    return offset + sizes[id];
   }
-  void insert(const PlanBuffer &buffer, int64_t offset, int64_t size) {
-    auto position =
-        std::upper_bound(ranges.begin(), ranges.end(), offset,
-                         [](int64_t offset, const Range &range) { return offset < range.offset; });
-    lives.insert(lives.begin() + (position - ranges.begin()), {buffer.first, buffer.last});
-    ranges.insert(position, {offset, offset + size});
-  }
+  int64_t offset(uint32_t id) const { return ranges[id].offset; }
 
-  /// Placed buffers that were looked at, and will have to be.
+  /// What it took, in looks at a placed buffer.
   int64_t work = 0;
 
 private:
+  /// A window begins with each stride and is two of them long.
+  static constexpr size_t kStride = 64;
+
   struct Life {
     int32_t first, last;
   };
   struct Range {
     int64_t offset, end;
   };
+
+  void insert(std::vector<uint32_t> &list, uint32_t id) {
+    list.insert(std::upper_bound(
+                    list.begin(), list.end(), ranges[id].offset,
+                    [&](int64_t offset, uint32_t other) { return offset < ranges[other].offset; }),
+                id);
+  }
+
+  const std::vector<int64_t> &sizes;
   std::vector<Life> lives;
   std::vector<Range> ranges;
   std::vector<uint32_t> overlapping;
+  std::vector<uint32_t> all;
+  std::vector<std::vector<uint32_t>> windows;
 };
 
 class Planner {
 public:
   Planner(const std::vector<PlanBuffer> &buffers, int64_t alignment)
-      : buffers(buffers), sizes(buffers.size()) {
+      : buffers(buffers), sizes(buffers.size()), commands(countCommands(buffers)),
+        placement(buffers, sizes, commands) {
     for (size_t i = 0; i < buffers.size(); ++i) {
       sizes[i] = padded(std::max<int64_t>(buffers[i].bytes, 0), alignment);
       if (sizes[i])
         ids.push_back(uint32_t(i));
-      commands = std::max(commands, size_t(buffers[i].last) + 1);
     }
   }
 
@@ -102,26 +125,31 @@ public:
     for (uint32_t id : ids)
       congestion[id] =
           *std::max_element(live.begin() + buffers[id].first, live.begin() + buffers[id].last + 1);
+    // Few orders of many buffers can be tried, so those that decide come before the others.
+    const Order everything = ids;
     const Order rest = splitRest(plan.lowerBound);
-    const std::vector<int64_t> deciding = liveBytes(ids);
-    bound = *std::max_element(deciding.begin(), deciding.end());
-    offsets.assign(buffers.size(), 0);
-    placement.work = int64_t(rest.size()) * int64_t(ids.size() + rest.size() / 2);
-    search();
-    placement.clear();
-    for (uint32_t id : ids)
-      placement.insert(buffers[id], best[id], sizes[id]);
-    for (uint32_t id : rest) {
-      best[id] = placement.add(buffers[id], sizes[id]);
-      peak = std::max(peak, best[id] + sizes[id]);
+    if (!rest.empty() && !ids.empty()) {
+      search(kMostWork / 2);
+      bestOrder.insert(bestOrder.end(), rest.begin(), rest.end());
+      ids = everything;
+      peak = INT64_MAX;
     }
-    plan.offsets = std::move(best);
+    search(kMostWork);
+    for (uint32_t id : ids)
+      plan.offsets[id] = best[id];
     plan.peak = peak;
     return plan;
   }
 
 private:
   using Order = std::vector<uint32_t>;
+
+  static size_t countCommands(const std::vector<PlanBuffer> &buffers) {
+    size_t commands = 0;
+    for (const PlanBuffer &buffer : buffers)
+      commands = std::max(commands, size_t(buffer.last) + 1);
+    return commands;
+  }
 
   /// By command.
   std::vector<int64_t> liveBytes(const Order &of) const {
@@ -132,6 +160,10 @@ private:
     }
     std::partial_sum(live.begin(), live.end(), live.begin());
     return live;
+  }
+  int64_t mostLive(const Order &of) const {
+    const std::vector<int64_t> live = liveBytes(of);
+    return *std::max_element(live.begin(), live.end());
   }
 
   /// Takes those out of `ids`, where there are many, that hardly decide about the peak: the
@@ -146,8 +178,7 @@ private:
       Order small;
       std::copy_if(ids.begin(), ids.end(), std::back_inserter(small),
                    [&](uint32_t id) { return sizes[id] <= lowerBound >> shift; });
-      const std::vector<int64_t> live = liveBytes(small);
-      if (*std::max_element(live.begin(), live.end()) <= lowerBound / kNextToNothing)
+      if (mostLive(small) <= lowerBound / kNextToNothing)
         limit = lowerBound >> shift;
     }
     auto decides = [&](uint32_t id) {
@@ -182,8 +213,7 @@ private:
     above.clear();
     int64_t reached = 0;
     for (uint32_t id : order) {
-      offsets[id] = placement.add(buffers[id], sizes[id]);
-      const int64_t end = offsets[id] + sizes[id];
+      const int64_t end = placement.add(id);
       if (end > bound)
         above.push_back(id);
       reached = std::max(reached, end);
@@ -191,11 +221,16 @@ private:
         return reached;
     }
     peak = reached;
-    best = offsets;
+    best.resize(buffers.size());
+    for (uint32_t id : ids)
+      best[id] = placement.offset(id);
+    bestOrder = order;
     return reached;
   }
 
-  void search() {
+  /// Finds places for `ids`, beginning with the best order so far, if there is one.
+  void search(int64_t mostWork) {
+    bound = mostLive(ids);
     struct Candidate {
       Order order;
       int64_t reached;
@@ -207,6 +242,12 @@ private:
       const int64_t reached = attempt(order);
       candidates.push_back({std::move(order), reached});
     };
+    auto isDone = [&] { return peak - bound <= bound / kNearEnough || placement.work >= mostWork; };
+    if (!bestOrder.empty()) {
+      tryOrder(bestOrder);
+      if (isDone())
+        return;
+    }
     tryOrder(orderBy([&](uint32_t id) { return sizes[id]; }));
     tryOrder(orderBy([&](uint32_t id) { return duration(id); }));
     // Where most is needed there is the least choice.
@@ -216,9 +257,6 @@ private:
     tryOrder(orderBy([&](uint32_t id) { return -int64_t(buffers[id].first); }));
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Candidate &a, const Candidate &b) { return a.reached < b.reached; });
-    auto isDone = [&] {
-      return peak - bound <= bound / kNearEnough || placement.work >= kMostWork;
-    };
     while (!isDone())
       for (Candidate &candidate : candidates)
         for (int i = 0; i < kRepairs && !isDone(); ++i) {
@@ -229,27 +267,38 @@ private:
 
   /// What ended above the bound is placed in half the time.
   void repair(Order &order) {
-    position.resize(buffers.size());
-    for (size_t i = 0; i < order.size(); ++i)
-      position[order[i]] = 2 * int64_t(i);
+    isAbove.assign(buffers.size(), false);
     for (uint32_t id : above)
-      position[id] = position[id] / 2 - 1;
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return position[a] != position[b] ? position[a] < position[b] : a < b;
-    });
+      isAbove[id] = true;
+    Order repaired;
+    repaired.reserve(order.size());
+    size_t late = 0; // the next one of those that come earlier
+    auto addLate = [&](size_t before) {
+      for (; late < before; ++late)
+        if (isAbove[order[late]])
+          repaired.push_back(order[late]);
+    };
+    for (size_t i = 0; i < order.size(); ++i) {
+      addLate(std::min(2 * i + 1, order.size()));
+      if (!isAbove[order[i]])
+        repaired.push_back(order[i]);
+    }
+    order = std::move(repaired);
   }
 
   const std::vector<PlanBuffer> &buffers;
   std::vector<int64_t> sizes;
-  size_t commands = 0;
-  /// Of some bytes; without those that are placed last.
+  size_t commands;
+  Placement placement;
+  /// Of some bytes; those that are placed.
   Order ids;
   /// The most bytes that are live in a command of the buffer.
   std::vector<int64_t> congestion;
   /// The most bytes of `ids` that are live in one command.
   int64_t bound = 0;
-  Placement placement;
-  std::vector<int64_t> offsets, best, position;
+  std::vector<int64_t> best;
+  std::vector<bool> isAbove;
+  Order bestOrder;
   int64_t peak = INT64_MAX;
   Order above;
 };

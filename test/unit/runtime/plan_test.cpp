@@ -147,6 +147,37 @@ TEST(Plan, LargeStepsAreNearTheBound) {
   EXPECT_LE(double(plan.peak), 1.02 * double(plan.lowerBound));
 }
 
+TEST(Plan, WhatHardlyDecidesIsPlacedAgain) {
+  // A layer's own values in every layer alike, and small ones that are kept: those that decide
+  // about the peak fill it up to the bound, and then the others have no room where they are placed
+  // last.
+  std::mt19937 random(7);
+  std::vector<PlanBuffer> buffers;
+  const int layers = 24, ops = 50, back = 2 * ops, forward = layers * ops / 2;
+  const int64_t unit = 1 << 14;
+  std::vector<PlanBuffer> own;
+  for (int op = 0; op < back; ++op) {
+    const int duration = 1 << (random() % 7);
+    const int64_t bytes = random() % 6 ? unit : (random() % 2 ? 2 : 4) * unit;
+    own.push_back({bytes, op, std::min(back - 1, op + duration)});
+  }
+  for (int layer = 0; layer < layers; ++layer) {
+    const int made = layer * ops / 2, begin = forward + (layers - 1 - layer) * back;
+    buffers.push_back({unit, made, begin + back - 1});
+    for (int i = 0; i < 3; ++i)
+      buffers.push_back({64, made + i, begin + ops - 1});
+    for (int i = 0; i < 2; ++i)
+      buffers.push_back({unit / 64, made, begin + ops});
+    for (int op = 0; op < ops / 2; ++op)
+      buffers.push_back({own[size_t(op)].bytes, made + op, made + op + 1 + int(random() % 8)});
+    for (const PlanBuffer &buffer : own)
+      buffers.push_back({buffer.bytes, begin + buffer.first, begin + buffer.last});
+  }
+  Plan plan = planMemory(buffers);
+  expectSound(buffers, plan);
+  EXPECT_LE(double(plan.peak), 1.02 * double(plan.lowerBound));
+}
+
 TEST(Plan, ChainNeedsTwoBuffers) {
   std::vector<PlanBuffer> chain;
   for (int i = 0; i < 20; ++i)
