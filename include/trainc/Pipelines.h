@@ -31,6 +31,8 @@ struct LoraOptions {
   bool rslora = false;
   /// Train the norms of the weights' rows beside their directions.
   bool dora = false;
+  /// Train the branches that the graph has, and insert none.
+  bool existing = false;
   /// Parameters that are trained in full; "": none.
   std::string save;
   /// none, all or lora_only.

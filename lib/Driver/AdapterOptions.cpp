@@ -13,8 +13,8 @@ using llvm::StringRef;
 
 namespace {
 
-constexpr llvm::StringLiteral kLoraKeys[] = {"r",      "alpha", "dropout", "targets",
-                                             "rslora", "dora",  "save",    "bias"};
+constexpr llvm::StringLiteral kLoraKeys[] = {"r",    "alpha",    "dropout", "targets", "rslora",
+                                             "dora", "existing", "save",    "bias"};
 
 /// Whether a setting begins here: a key, then what may follow one.
 bool beginsSetting(StringRef text) {
@@ -45,7 +45,7 @@ std::string checkExpression(StringRef expression) {
 std::string parseLoraSetting(StringRef setting, LoraOptions &options) {
   const std::string expected =
       "expected r=N, alpha=F, dropout=F, targets=REGEX, r[REGEX]=N, alpha[REGEX]=F, rslora, "
-      "dora, save=REGEX or bias=none|all|lora_only, got '" +
+      "dora, existing, save=REGEX or bias=none|all|lora_only, got '" +
       setting.str() + "'";
   if (setting == "rslora") {
     options.rslora = true;
@@ -53,6 +53,10 @@ std::string parseLoraSetting(StringRef setting, LoraOptions &options) {
   }
   if (setting == "dora") {
     options.dora = true;
+    return {};
+  }
+  if (setting == "existing") {
+    options.existing = true;
     return {};
   }
   size_t bracket = setting.find('['), equal = setting.find('=');
@@ -98,9 +102,17 @@ std::string parseLoraSetting(StringRef setting, LoraOptions &options) {
 } // namespace
 
 std::string trainc::parseLoraOptions(const std::string &text, LoraOptions &options) {
-  for (StringRef setting : splitSettings(text))
+  const llvm::SmallVector<StringRef> settings = splitSettings(text);
+  for (StringRef setting : settings)
     if (std::string problem = parseLoraSetting(setting, options); !problem.empty())
       return problem;
+  for (StringRef setting : settings)
+    if (options.existing && setting != "existing" && setting != "rslora" &&
+        !setting.starts_with("save=") && !setting.starts_with("bias="))
+      return "existing trains the branches that the model has: it goes with rslora, save= and "
+             "bias= "
+             "only, not with '" +
+             setting.str() + "'";
   return {};
 }
 

@@ -301,9 +301,9 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   CLI::Option *loraOption = app.add_option(
       "--lora", lora,
       "r=N,alpha=F[,dropout=F][,targets=REGEX|all-linear][,rslora][,dora][,save=REGEX][,bias=none|"
-      "all|"
-      "lora_only][,r[REGEX]=N][,alpha[REGEX]=F]: train low-rank branches beside the weights that "
-      "match, and nothing else");
+      "all|lora_only][,r[REGEX]=N][,alpha[REGEX]=F]: train low-rank branches beside the weights "
+      "that match, and nothing else; existing[,rslora][,save=REGEX][,bias=KIND]: those that the "
+      "model has");
   std::string fuseLora;
   CLI::Option *fuseLoraOption =
       app.add_option(

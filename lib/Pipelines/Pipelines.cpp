@@ -105,6 +105,7 @@ void trainc::buildAdapterPipeline(OpPassManager &pm, const GraphOptions &options
     insert.alphaPattern.assign(lora->alphaPattern.begin(), lora->alphaPattern.end());
     insert.rslora = lora->rslora;
     insert.dora = lora->dora;
+    insert.existing = lora->existing;
     insert.save = lora->save;
     insert.bias = lora->bias;
     pm.addPass(createInsertLoraPass(insert));

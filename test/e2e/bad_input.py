@@ -236,6 +236,7 @@ class Cases:
             (["--lora", "r=4,dropout=1"], "--lora.*dropout must be in .0, 1., not 1"),
             (["--lora", "r=4,targets=("], "--lora.*'\\('"),
             (["--lora", "rank=4"], "--lora.*expected r=N, alpha=F"),
+            (["--lora", "existing,r=4"], "--lora.*existing trains the branches that the model has.*'r=4'"),
             (["--quantize", "nf5"], "--quantize.*expected nf4, fp4 or int8, got 'nf5'"),
             (["--quantize", "nf4:block=100"], "--quantize.*a block must be a power of two"),
             (["--quantize", "int8:double"], "--quantize.*int8 has a scale for each row"),

@@ -74,6 +74,24 @@ def cases():
                 target_modules=["c_proj"], bias="lora_only",
             ),
         ),
+        # The graph has the adapter.
+        "existing": (
+            llama,
+            "existing,rslora",
+            LoraConfig(
+                r=4, lora_alpha=6, use_rslora=True, target_modules=["q_proj", "down_proj", "v_proj"],
+                rank_pattern={"down_proj": 2}, alpha_pattern={"v_proj": 5},
+                modules_to_save=["lm_head"],
+            ),
+        ),
+        "existing-torchscript": (
+            gpt2,
+            "existing,bias=lora_only",
+            LoraConfig(
+                r=3, lora_alpha=7, fan_in_fan_out=True, target_modules=["c_proj", "lm_head"],
+                bias="lora_only",
+            ),
+        ),
     }
 
 
@@ -105,6 +123,28 @@ def strip(path):
     onnx.save(proto, path)
 
 
+class Outputs(torch.nn.Module):
+    """What the TorchScript exporter can follow."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.inner = model
+
+    def forward(self, input_ids, labels):
+        output = self.inner(input_ids=input_ids, labels=labels)
+        return output.loss, output.logits
+
+
+def export(model, batch, path, name):
+    if name.endswith("torchscript"):
+        export_training.export_by_position(
+            Outputs(model), batch, AXES, path, opset=17, exporter="torchscript"
+        )
+    else:
+        export_training.export_for_training(model, batch, AXES, path, keep_traces=True)
+    strip(path)
+
+
 def make(name, base, text, config, out):
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -113,8 +153,9 @@ def make(name, base, text, config, out):
     data["input_ids"][:2, 7:] = 0  # padding, whose row PyTorch does not train
     np.savez(out / "data.npz", **data)
     batch = {n: torch.from_numpy(v) for n, v in data.items()}
-    export_training.export_for_training(base, batch, AXES, out / "model.onnx", keep_traces=True)
-    strip(out / "model.onnx")
+    existing = "existing" in text
+    if not existing:
+        export(base, batch, out / "model.onnx", name)
     state = {n: p.clone() for n, p in base.state_dict().items()}
 
     model = get_peft_model(base, config)
@@ -122,6 +163,8 @@ def make(name, base, text, config, out):
     with torch.no_grad():  # a fresh adapter does nothing
         for p in adapter_of(model).values():
             p.add_(torch.randn_like(p) * 0.1)
+    if existing:
+        export(model, batch, out / "model.onnx", name)
     model.save_pretrained(out / "peft", save_embedding_layers=False)
     (out / "peft" / "README.md").unlink()
     (out / "case.json").write_text(
@@ -135,7 +178,8 @@ def make(name, base, text, config, out):
         arrays[f"gradient/{key}"] = gradient
         arrays[f"noise/{key}"] = np.linalg.norm(noise[key] - gradient)
     # What PEFT computes of the weights, and not at random.
-    arrays.update({f"fresh/{n}": v for n, v in fresh.items() if "magnitude" in n or not v.any()})
+    if not existing:
+        arrays.update({f"fresh/{n}": v for n, v in fresh.items() if "magnitude" in n or not v.any()})
 
     optimizer = torch.optim.AdamW(list(adapter_of(model).values()), lr=RATE, weight_decay=DECAY)
     losses = []

@@ -27,11 +27,12 @@ KEBAB = re.compile(r"^tools/")
 
 #: Code that must not know any op of the train dialect, but for its structure.
 AGNOSTIC = ("lib/Transforms", "lib/AutoDiff", "lib/Analysis", "lib/Codegen")
-#: Passes that raise a formula to one op, or that are about what libraries compute, know the ops; so
-#: do those that follow places of a batch through ops that move elements.
+#: Passes that raise a formula to one op, that recognise one (a low-rank branch, an embedding), or that
+#: are about what libraries compute, know the ops; so do those that follow places of a batch through
+#: ops that move elements.
 RAISING = re.compile(
-    r"^lib/Transforms/(Raise\w+|AccumulateProducts|AlignMatmuls|FuseEpilogues|WidenTypes|EliminatePadding|ExploitLabelSparsity)/"
-    r"|^lib/Transforms/Support/(PackedRows|PartSelections|ZeroRows)"
+    r"^lib/Transforms/(Raise\w+|AccumulateProducts|AlignMatmuls|FuseEpilogues|WidenTypes|EliminatePadding|ExploitLabelSparsity|InsertLora)/"
+    r"|^lib/Transforms/Support/(Embeddings|PackedRows|PartSelections|ZeroRows)"
 )
 STRUCTURE = {"SymbolOp", "FusionOp", "YieldOp", "FuncOp", "ReturnOp"}
 

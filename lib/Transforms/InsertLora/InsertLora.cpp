@@ -4,6 +4,7 @@
 #include "lib/Transforms/InsertLora/InsertLora.h"
 
 #include "lib/Transforms/InsertLora/Branches.h"
+#include "lib/Transforms/InsertLora/ExistingBranches.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
@@ -43,15 +44,17 @@ public:
   int64_t rank;
   double alpha, dropout;
   std::string targets, save, bias;
-  bool rslora, dora;
+  bool rslora, dora, existing;
   SmallVector<std::string> rankPattern, alphaPattern;
 
   LogicalResult run() {
     if (root->hasAttr(kLoraAttr))
       return error("the branches are there already");
-    if (failed(check()) || failed(choose()))
+    if (failed(check()) || failed(existing ? recognise() : choose()))
       return failure();
     freeze();
+    if (existing)
+      return train();
     BranchBuilder branches(forward, dropout, dora);
     for (auto &[path, module] : modules) {
       branches.insert(module);
@@ -103,8 +106,98 @@ private:
     parameter.consume_back(".weight");
     return parameter;
   }
+  /// What the model without adapters calls a module or parameter of a model of PEFT.
+  StringRef baseName(StringRef name) {
+    const StringRef prefix = "base_model.model.";
+    size_t at = name.find(prefix);
+    if (at == 0 || (at != StringRef::npos && name[at - 1] == '.'))
+      name = name.drop_front(at + prefix.size());
+    std::string text = name.str();
+    for (size_t part; (part = text.find(".base_layer")) != text.npos;)
+      text.erase(part, StringRef(".base_layer").size());
+    return StringAttr::get(root.getContext(), text).getValue();
+  }
+
+  /// The branches of the graph.
+  LogicalResult recognise() {
+    const ExistingBranches branches = findExistingBranches(forward);
+    for (const NoBranch &pair : branches.missed)
+      remark::missed(pair.b.op->getLoc(), options("NotRecognised"))
+          << remark::add("'{0}' and '{1}' are no branch", nameOf(pair.a.weight),
+                         nameOf(pair.b.weight))
+          << remark::reason("{0}", pair.reason);
+    if (branches.found.empty())
+      return error("'existing' finds no branch: it looks for W x + scale * B (A x), with A and B "
+                   "parameters that only this sum reads and scale a number; without 'existing' "
+                   "branches are added to a plain model");
+    llvm::SmallPtrSet<Value, 32> parts;
+    for (const ExistingBranch &branch : branches.found) {
+      if (failed(recognise(branch)))
+        return failure();
+      parts.insert({branch.a.weight, branch.b.weight});
+    }
+    // A part that is left would be frozen, and the adapter without it another one.
+    for (BlockArgument argument : forward.getArguments())
+      if (nameOf(argument).contains(".lora_") && !parts.contains(argument) &&
+          getArgRole(forward, argument.getArgNumber()) == "parameter")
+        return error("'" + nameOf(argument) +
+                     "' is part of an adapter that is not recognised: of projections only, "
+                     "without DoRA (--explain says more); export the model without adapters, and "
+                     "let --lora add them");
+    rank = modules.front().second.rank;
+    alpha = modules.front().second.alpha;
+    return success();
+  }
+  LogicalResult recognise(const ExistingBranch &branch) {
+    Operation *op = branch.b.op;
+    auto refuse = [&](const Twine &why) {
+      return op->emitError(describeOp(op)) << " is part of a low-rank branch at '"
+                                           << nameOf(branch.base.weight) << "', " << why.str();
+    };
+    StringRef path = baseName(pathOf(nameOf(branch.base.weight)));
+    LoraModule &module = modules[path];
+    if (!module.a) {
+      module.path = path.str();
+      module.weight = branch.base.weight;
+      module.outAxis = branch.base.outAxis;
+      module.inAxis = branch.base.inAxis;
+      module.a = branch.a.weight;
+      module.b = branch.b.weight;
+      module.rank = *branch.a.out().getConstant();
+      module.scale = branch.scale;
+      double full = branch.scale * (rslora ? std::sqrt(double(module.rank)) : double(module.rank));
+      // The graph has the scale in its own precision.
+      module.alpha = std::abs(full - std::round(full)) < 1e-6 * full ? std::round(full) : full;
+      dropout = std::max(dropout, branch.dropout);
+      if (branch.a.outAxis != 0 || branch.b.outAxis != 0)
+        return refuse("whose matrices are transposed: adapter files have A [rank, in] and B [out, "
+                      "rank]");
+    } else if (module.a != branch.a.weight || module.b != branch.b.weight) {
+      return refuse("which has another one: export the model with one active adapter");
+    } else if (module.scale != branch.scale) {
+      return refuse("which acts with another scale elsewhere");
+    }
+    module.projections.push_back(branch.base);
+    remark::passed(op->getLoc(), options("Recognised")) << remark::add(
+        "a branch of rank {0} and scale {1} at '{2}'", module.rank, module.scale, module.path);
+    return success();
+  }
+  /// What was recognised.
+  LogicalResult train() {
+    UnitAttr yes = UnitAttr::get(root.getContext());
+    for (auto &[path, module] : modules)
+      for (BlockArgument part : {module.a, module.b})
+        forward.setArgAttr(part.getArgNumber(), kTrainableAttr, yes);
+    describe();
+    return success();
+  }
 
   LogicalResult choose() {
+    if (size_t count = findExistingBranches(forward).found.size())
+      forward.emitWarning()
+          << "insert-lora: the model has " << count
+          << " low-rank branches, which count as parts of it: 'existing' in place "
+             "of r= and targets= trains them instead";
     llvm::SmallPtrSet<Value, 32> tables;
     const SmallVector<Embedding> embeddings = findEmbeddings(forward);
     for (const Embedding &embedding : embeddings)
@@ -235,8 +328,10 @@ private:
       if (!forward.getArgAttr(number, kTrainableAttr))
         continue;
       StringRef name = nameOf(argument);
-      const bool inFull = !save.empty() && saved.search(name);
-      StringRef path = name;
+      const bool inFull = (!save.empty() && saved.search(name)) ||
+                          // PEFT's copies of what it trains in full.
+                          (existing && name.contains(".modules_to_save."));
+      StringRef path = existing ? baseName(name) : name;
       const bool trainsBias = path.consume_back(".bias") &&
                               (bias == "all" || (bias == "lora_only" && modules.count(path)));
       if (inFull)
@@ -313,6 +408,7 @@ struct InsertLoraPass : trainc::impl::InsertLoraPassBase<InsertLoraPass> {
     inserter.bias = bias;
     inserter.rslora = rslora;
     inserter.dora = dora;
+    inserter.existing = existing;
     inserter.rankPattern.assign(rankPattern.begin(), rankPattern.end());
     inserter.alphaPattern.assign(alphaPattern.begin(), alphaPattern.end());
     if (failed(inserter.run()))

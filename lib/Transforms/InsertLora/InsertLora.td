@@ -22,6 +22,10 @@ def InsertLoraPass : Pass<"insert-lora", "::mlir::ModuleOp"> {
     is trained, named `MODULE.lora_magnitude_vector`, and begins as the row's norm; the norm is a constant to gradients. With
     dropout x W^T + (factor - 1) x' W^T + factor * branch, where x' is the dropped input: a second product, as in PEFT.
 
+    With `existing` nothing is inserted: in a sum of W x and number * B (A dropout(x)) (a bias and other terms do not matter) A and B are
+    a branch at W's module, and are trained. So an export of a model of PEFT has the attribute `train.lora`, under PEFT's names for
+    the model without adapters. Fails where there is no branch, more than one at a module, or a parameter `*.lora_*` is in none.
+
     Nothing but the branches is trained, and what `save` matches (modules trained in full) and `bias` names. `targets` empty
     means all projections but heads: those from whose result nothing is projected any more.
 
@@ -39,7 +43,8 @@ def InsertLoraPass : Pass<"insert-lora", "::mlir::ModuleOp"> {
     ```
 
     Fails where no module matches (with the names that there are), and where a rank is above the size of a matrix.
-    Remarks, of category `insert-lora`: `Inserted` with rank and scale, `NotInserted` with the reason.
+    Remarks, of category `insert-lora`: `Inserted` and `Recognised` with rank and scale, `NotInserted` and `NotRecognised` (two
+    projections in a row) with the reason.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
   let options = [
@@ -51,6 +56,7 @@ def InsertLoraPass : Pass<"insert-lora", "::mlir::ModuleOp"> {
     ListOption<"alphaPattern", "alpha-pattern", "std::string", "ALPHA=EXPRESSION: another alpha for matching modules">,
     Option<"rslora", "rslora", "bool", "false", "scale by alpha / sqrt(rank)">,
     Option<"dora", "dora", "bool", "false", "train the norms of the weights' rows beside their directions">,
+    Option<"existing", "existing", "bool", "false", "train the branches that the graph has, and insert none">,
     Option<"save", "save", "std::string", "", "expression of parameters that are trained in full">,
     Option<"bias", "bias", "std::string", "\"none\"", "biases that are trained: none, all, or lora_only (of modules with a branch)">,
   ];

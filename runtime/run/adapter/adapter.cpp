@@ -143,8 +143,10 @@ bool Adapter::owns(const std::string &parameter) const {
 }
 
 std::string Adapter::baseName(std::string parameter) {
-  if (parameter.starts_with(prefix))
-    parameter.erase(0, prefix.size());
+  // An export of a model of PEFT has the prefix already, behind that of a module around it.
+  if (size_t at = parameter.find(prefix);
+      at == 0 || (at != parameter.npos && parameter[at - 1] == '.'))
+    parameter.erase(0, at + prefix.size());
   removeAll(parameter, ".base_layer");
   removeAll(parameter, ".modules_to_save.default");
   return parameter;

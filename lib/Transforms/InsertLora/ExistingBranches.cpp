@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From a projection of another's result forwards to a sum, and from that backwards to a projection
+// of the same input. Other terms of the sum (a bias, a residual) do not matter.
+
+#include "lib/Transforms/InsertLora/ExistingBranches.h"
+
+#include "llvm/ADT/MapVector.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+/// What a value is another shape or type of.
+static Value throughViews(Value value) {
+  while (isa_and_nonnull<ReshapeOp, CastOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+/// The one number that all elements are.
+static std::optional<double> numberOf(Value value) {
+  while (isa_and_nonnull<ReshapeOp, CastOp, BroadcastOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  auto full = value.getDefiningOp<FullOp>();
+  auto number = full ? dyn_cast<FloatAttr>(full.getValue()) : FloatAttr();
+  return number ? std::optional(number.getValueAsDouble()) : std::nullopt;
+}
+
+namespace {
+
+class Search {
+public:
+  explicit Search(func::FuncOp function) {
+    for (const Projection &projection : findProjections(function))
+      projections[projection.op->getResult(0)] = projection;
+  }
+
+  ExistingBranches run() {
+    ExistingBranches branches;
+    for (auto &[result, b] : projections) {
+      ExistingBranch branch;
+      branch.b = b;
+      Value low = throughScales(b.input->get(), branch.scale);
+      auto a = projections.find(low);
+      if (a == projections.end())
+        continue;
+      branch.a = a->second;
+      std::string reason = complete(branch);
+      if (reason.empty())
+        branches.found.push_back(branch);
+      else
+        branches.missed.push_back({branch.a, branch.b, reason});
+    }
+    return branches;
+  }
+
+private:
+  /// Back through views and multiplications by a number.
+  static Value throughScales(Value value, double &scale) {
+    while (true) {
+      value = throughViews(value);
+      auto mul = value.getDefiningOp<MulOp>();
+      if (!mul)
+        return value;
+      std::optional<double> left = numberOf(mul->getOperand(0)),
+                            right = numberOf(mul->getOperand(1));
+      if (!left && !right)
+        return value;
+      scale *= left ? *left : *right;
+      value = left ? mul->getOperand(1) : mul->getOperand(0);
+    }
+  }
+
+  /// Finds the base of a branch. Returns why there is none, or "".
+  std::string complete(ExistingBranch &branch) {
+    std::optional<int64_t> rank = branch.a.out().getConstant(), in = branch.a.in().getConstant(),
+                           out = branch.b.out().getConstant();
+    if (!rank || !in || !out)
+      return "its sizes are not known";
+    if (*rank > std::min(*in, *out))
+      return "what is between the two is larger than what is around them";
+    Value value = branch.b.op->getResult(0);
+    while (true) {
+      if (!value.hasOneUse())
+        return "its result is not only part of a sum";
+      OpOperand &use = *value.use_begin();
+      Operation *user = use.getOwner();
+      if (isa<AddOp>(user))
+        return completeIn(branch, user->getOperand(1 - use.getOperandNumber()));
+      if (auto mul = dyn_cast<MulOp>(user)) {
+        std::optional<double> number = numberOf(user->getOperand(1 - use.getOperandNumber()));
+        if (!number)
+          return "its result is multiplied with what is no number (as DoRA does)";
+        branch.scale *= *number;
+      } else if (!isa<ReshapeOp, CastOp>(user)) {
+        return "its result is not only part of a sum";
+      }
+      value = user->getResult(0);
+    }
+  }
+  std::string completeIn(ExistingBranch &branch, Value other) {
+    Value source = throughViews(branch.a.input->get());
+    if (auto dropout = source.getDefiningOp<DropoutOp>()) {
+      // The number that was meant: graphs have it as f32.
+      branch.dropout = std::round(dropout.getRatio().convertToDouble() * 1e7) / 1e7;
+      source = throughViews(dropout.getOperand());
+    }
+    SmallVector<Projection> bases;
+    collect(other, source, bases);
+    llvm::erase_if(bases, [&](const Projection &base) {
+      return base.in() != branch.a.in() || base.out() != branch.b.out();
+    });
+    if (bases.size() != 1)
+      return bases.empty() ? "it is not added to a product of the same input with a parameter"
+                           : "it is added to more than one product of the same input";
+    branch.base = bases.front();
+    return "";
+  }
+  /// The terms of a sum that are projections of `source`.
+  void collect(Value sum, Value source, SmallVectorImpl<Projection> &bases) {
+    sum = throughViews(sum);
+    auto projection = projections.find(sum);
+    if (projection != projections.end()) {
+      if (throughViews(projection->second.input->get()) == source)
+        bases.push_back(projection->second);
+    } else if (auto add = sum.getDefiningOp<AddOp>()) {
+      collect(add->getOperand(0), source, bases);
+      collect(add->getOperand(1), source, bases);
+    }
+  }
+
+  llvm::MapVector<Value, Projection> projections;
+};
+} // namespace
+
+ExistingBranches trainc::findExistingBranches(func::FuncOp function) {
+  return Search(function).run();
+}
