@@ -338,7 +338,7 @@ class Cases:
                 700,
                 [
                     "no memory for the parameters (512 bytes): 188 bytes of 700 bytes are free",
-                    "held so far: constants 256 bytes, error slot 256 bytes",
+                    "held so far: constants 256 bytes, error slots 256 bytes",
                 ],
             ),
             (2000, ["no memory for function 'step' (activations", "held so far: ", "parameters 512"]),
