@@ -144,8 +144,14 @@ struct FuseLoraPass : trainc::impl::FuseLoraPassBase<FuseLoraPass> {
 
     llvm::MapVector<Value, SmallVector<Projection>> readers;
     for (const Projection &projection : projections)
-      if (pathOfA.contains(nameOf(forward, projection)))
+      if (auto path = pathOfA.find(nameOf(forward, projection)); path == pathOfA.end())
+        continue;
+      else if (projection.outAxis == 0 && getRank(projection.input->get()) == 2)
         readers[rowsOf(projection)].push_back(projection);
+      else // of the graph's own
+        remark::missed(projection.op->getLoc(), options("NotShared"))
+            << remark::add("the branch at '{0}' has a product of its own", path->second)
+            << remark::reason("its matrix is stored transposed, or its input is not one of rows");
     for (auto &[input, group] : readers)
       if (group.size() > 1)
         share(group, forward, pathOfA);
