@@ -13,9 +13,13 @@ fp64 (but for what transformers does in f32 whatever the type: norms, softmax, a
   bf16   bf16 autocast with these left in bf16, as in axolotl and unsloth
   ours   the model's bf16 export, `trainc --lora --quantize nf4:double`, the same adapter file
 
-Prints each adapter tensor's error relative to the norm of its gradient, and the ratios of ours to the
-others; exit code 1 where ours is further off than `peft`: the mean over all tensors and seeds, or twice
-its error of the loss. Needs torch, transformers, peft, bitsandbytes, onnx, onnxscript and safetensors.
+Prints each adapter tensor's error relative to the norm of its gradient for the first seed, and the ratios
+of ours to the others; exit code 1 where ours is further off than `peft`: by the mean over all tensors and
+seeds, or by the loss. The error of one loss is a random number of either sign, three of them say little
+(of one seed ours was 2.2 times peft's): so it is the root mean square over the seeds, and 1.5 times
+peft's are allowed, which is what 16 seeds can tell.
+
+Needs torch, transformers, peft, bitsandbytes, onnx, onnxscript and safetensors.
 
 Where the compiler is not on the machine with the GPU: `--folder FOLDER --target cuda:sm_90 --compile-only`
 on one machine, then `--folder FOLDER` on the other, with bitsandbytes for CUDA there.
@@ -205,7 +209,7 @@ def compare(arguments, folder, seed):
     model.save_pretrained(folder / "adapter")
     found["ours"] = ours(arguments, folder, ids)
     return {
-        side: (errors(expected, values), abs(value - loss) / loss) for side, (value, values) in found.items()
+        side: (errors(expected, values), (value - loss) / loss) for side, (value, values) in found.items()
     }
 
 
@@ -225,7 +229,7 @@ def main():
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--seq", type=int, default=64)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=16)
     parser.add_argument("--target", help="of trainc (default: cuda:sm_90 where there is a GPU, else cpu)")
     parser.add_argument("--folder", type=pathlib.Path, help="where the package stays, and is taken from")
     parser.add_argument("--compile-only", action="store_true")
@@ -249,11 +253,13 @@ def main():
                 total[side] += found[side][0].values()
                 losses[side].append(found[side][1])
     mean = {side: statistics.fmean(values) for side, values in total.items()}
+    loss = {side: statistics.fmean(e * e for e in values) ** 0.5 for side, values in losses.items()}
     for side in total:
-        print(f"{side}: mean error {mean[side]:.3e}, largest {max(total[side]):.3e}, "
-              f"loss {max(losses[side]):.2e}; {arguments.seeds} seeds")  # fmt: skip
-    print(f"ours/peft {mean['ours'] / mean['peft']:.3f}, ours/bf16 {mean['ours'] / mean['bf16']:.3f}")
-    return int(mean["ours"] > mean["peft"] or max(losses["ours"]) > 2 * max(losses["peft"]))
+        print(f"{side}: mean error {mean[side]:.3e}, largest {max(total[side]):.3e}; loss {loss[side]:.2e}, "
+              f"at most {max(map(abs, losses[side])):.2e}; {arguments.seeds} seeds")  # fmt: skip
+    for side in ("peft", "bf16"):
+        print(f"ours/{side}: {mean['ours'] / mean[side]:.3f}, loss {loss['ours'] / loss[side]:.2f}")
+    return int(mean["ours"] > mean["peft"] or loss["ours"] > 1.5 * loss["peft"])
 
 
 if __name__ == "__main__":
