@@ -11,7 +11,8 @@ fp64 (but for what transformers does in f32 whatever the type: norms, softmax, a
   peft   bf16 autocast on a model that prepare_model_for_kbit_training has seen: norms, embedding and
          head in f32, so that the residual stream is, too
   bf16   bf16 autocast with these left in bf16, as in axolotl and unsloth
-  ours   the model's bf16 export, `trainc --lora --quantize nf4:double`, the same adapter file
+  ours   the model's export in bf16 (or, with --dtype float32, in f32 and --precision bf16),
+         `trainc --lora --quantize nf4:double`, the same adapter file
 
 Prints each adapter tensor's error relative to the norm of its gradient for the first seed, and the ratios
 of ours to the others; exit code 1 where ours is further off than `peft`: by the mean over all tensors and
@@ -162,10 +163,11 @@ def run(*command):
 def compile_package(arguments, folder):
     """The package of the model in `folder`, which reads the weights where they are."""
     make_model(arguments, 0).save_pretrained(folder)
-    run(sys.executable, ROOT / "examples/export/causal_lm.py", "--model", folder, "--dtype", "bfloat16",
+    run(sys.executable, ROOT / "examples/export/causal_lm.py", "--model", folder, "--dtype", arguments.dtype,
         "--no-attention-mask", "--output", folder / "model.onnx")  # fmt: skip
     run(arguments.trainc, folder / "model.onnx", "--target", arguments.target, "-o", folder / "model.tpk",
-        "--lora", "r=16,alpha=32", "--quantize", "nf4:double", *arguments.trainc_option)  # fmt: skip
+        "--lora", "r=16,alpha=32", "--quantize", "nf4:double",
+        *(["--precision", "bf16"] if arguments.dtype == "float32" else []), *arguments.trainc_option)  # fmt: skip
 
 
 def ours(arguments, folder, ids):
@@ -226,6 +228,8 @@ def main():
     parser.add_argument("--trainc", default="trainc")
     parser.add_argument("--trainc-run", default="trainc-run")
     parser.add_argument("--family", choices=FAMILIES, default="llama")
+    parser.add_argument("--dtype", choices=("bfloat16", "float32"), default="bfloat16",
+                        help="of our export; float32 is compiled with --precision bf16")
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--seq", type=int, default=64)
