@@ -12,7 +12,7 @@
 #include "trainc/DeadOps.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -116,7 +116,6 @@ struct FuseLoraPass : trainc::impl::FuseLoraPassBase<FuseLoraPass> {
                                  "' is no kind of projection; there are mlp, qkv and o");
         return signalPassFailure();
       }
-    Block &block = forward.getBody().front();
     Kinds kindOf(forward);
     SmallVector<Projection> projections = findProjections(forward);
     llvm::erase_if(projections, [&](const Projection &projection) {
@@ -160,7 +159,7 @@ struct FuseLoraPass : trainc::impl::FuseLoraPassBase<FuseLoraPass> {
             << remark::add("the branch at '{0}' has a product of its own",
                            pathOfA.lookup(nameOf(forward, group.front())))
             << remark::reason("no other branch reads the same input");
-    eraseDeadOps(block);
+    eraseDeadOps(forward.getBody().front());
   }
 
 private:

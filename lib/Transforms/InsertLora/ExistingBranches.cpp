@@ -4,6 +4,7 @@
 
 #include "lib/Transforms/InsertLora/ExistingBranches.h"
 
+#include "dialects/Train/Splats.h"
 #include "llvm/ADT/MapVector.h"
 #include <cmath>
 
@@ -18,13 +19,11 @@ static Value throughViews(Value value) {
   return value;
 }
 
-/// The one number that all elements are.
+/// The one number that all elements are, before it is rounded.
 static std::optional<double> numberOf(Value value) {
   while (isa_and_nonnull<ReshapeOp, CastOp, BroadcastOp>(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
-  auto full = value.getDefiningOp<FullOp>();
-  auto number = full ? dyn_cast<FloatAttr>(full.getValue()) : FloatAttr();
-  return number ? std::optional(number.getValueAsDouble()) : std::nullopt;
+  return getSplatValue(value);
 }
 
 namespace {
