@@ -108,10 +108,12 @@ void MatmulOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<b
   if (!g)
     return;
   // With A, B the operands as multiplied: dA = g B', dB = A' g, each in the layout it is stored in.
-  if (needed[0])
-    gradients[0] = tl ? tb.matmul(rhs, g, tr, true) : tb.matmul(g, rhs, false, !tr);
+  // Weights stand on the right: once dB is there, the activation A need not be kept for it, and dA
+  // may take its place.
   if (needed[1])
     gradients[1] = tr ? tb.matmul(g, lhs, true, tl) : tb.matmul(lhs, g, !tl, false);
+  if (needed[0])
+    gradients[0] = tl ? tb.matmul(rhs, g, tr, true) : tb.matmul(g, rhs, false, !tr);
 }
 
 FusionRole MatmulOp::getFusionRole() { return FusionRole::Library; }

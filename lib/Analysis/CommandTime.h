@@ -8,9 +8,10 @@
 
 namespace trainc {
 
-/// What the model takes a processor to do in a second.
+/// What the model takes a processor to do in a second, and the seconds until a command begins.
 struct ProcessorSpeed {
   double flops, bytes;
+  double launch = 2e-6;
 };
 inline constexpr ProcessorSpeed kCpuSpeed{1e11, 2e10};
 /// Of a GPU: products in 32 bits, of 32 bits rounded to TF32, and in 16 bits.

@@ -5,6 +5,7 @@
 
 #include "lib/Driver/MemoryBudget.h"
 
+#include "lib/Analysis/StridedViews.h"
 #include "lib/Report/MemoryReport.h"
 #include "lib/Transforms/Recompute/Layers.h"
 #include "llvm/Support/Format.h"
@@ -83,7 +84,9 @@ double secondsOf(Operation *op, const Sizes &sizes, ProcessorSpeed speed) {
   for (Value result : op->getResults())
     bytes += double(numberOf(bytesOf(result), sizes));
   bool costly = cost && cost.getRecomputeClass() == RecomputeClass::Costly;
-  return std::max(costly ? flops / speed.flops : 0., bytes / speed.bytes);
+  // Others run with what reads them.
+  const double launch = getFusionRole(op) == FusionRole::Pointwise ? 0 : speed.launch;
+  return launch + std::max(costly ? flops / speed.flops : 0., bytes / speed.bytes);
 }
 
 } // namespace
@@ -104,6 +107,7 @@ std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, ProcessorSp
     BudgetClass &entry = classes[it->second];
     ++entry.count;
     entry.saved += double(numberOf(opportunity.savedBytes(), sizes));
+    entry.seconds += speed.launch;
     for (Operation *op : opportunity.ops)
       entry.seconds += secondsOf(op, sizes, speed);
   }
@@ -468,6 +472,7 @@ private:
     DimAttr saved = DimAttr::constant(graph.function.getContext(), 0), flops = saved;
     double seconds = 0;
     for (const Opportunity *opportunity : row) {
+      seconds += numbers ? speed.launch : 0;
       ++shapes[opportunity->shape()];
       saved = saved + opportunity->savedBytes();
       flops = flops + opportunity->flops();

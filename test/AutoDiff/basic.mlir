@@ -63,6 +63,22 @@ func.func @forward(%w: tensor<4x4xf32> {train.role = "parameter", train.name = "
 
 // -----
 
+// A product's right operand, the weight, has its gradient first: then the left one is needed no more.
+// CHECK-LABEL: func.func @gradients(
+// CHECK: %[[G:.*]] = train.broadcast
+// CHECK: train.matmul %{{.*}} transposed, %[[G]]
+// CHECK: train.matmul %[[G]], %{{.*}} transposed
+// CHECK: return
+func.func @forward(%v: tensor<4x3xf32> {train.role = "parameter", train.name = "v", train.trainable},
+                   %w: tensor<3x4xf32> {train.role = "parameter", train.name = "w", train.trainable})
+    -> (tensor<f32> {train.role = "loss", train.name = "loss"}) {
+  %0 = train.matmul %v, %w : tensor<4x3xf32>, tensor<3x4xf32> -> tensor<4x4xf32>
+  %1 = train.reduce sum %0 axes = [0, 1] : tensor<4x4xf32> -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// -----
+
 // Integers and comparisons pass no gradient: the mask is data.
 // CHECK-LABEL: func.func @gradients(
 // CHECK: %[[M:.*]] = train.compare gt

@@ -11,7 +11,6 @@
 #include "lib/Transforms/Support/HoistReshape.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
-#include "llvm/ADT/SetVector.h"
 #include <queue>
 
 namespace trainc {
@@ -309,6 +308,23 @@ private:
     for (int g : order)
       if (g != joined && !groups[g].members.empty())
         tryMerge(joined, g);
+    if (!scalar)
+      mergeWithReaders(op);
+  }
+
+  /// Pointwise kernels that read the same tensor one soon after the other read it once.
+  void mergeWithReaders(Operation *op) {
+    for (Value operand : op->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      if ((def && isInline(def)) || getDims(operand) != getDims(op->getResult(0)) ||
+          !groups[groupOf[op]].reduced.empty())
+        continue;
+      Operation *&reader = readBy[operand];
+      if (reader && position[op] - position[reader] <= kNear && groupOf[reader] != groupOf[op] &&
+          groups[groupOf[reader]].reduced.empty())
+        tryMerge(groupOf[op], groupOf[reader]);
+      reader = op;
+    }
   }
 
   /// A group that becomes a reduction must not hold a value of its kept space already.
@@ -435,25 +451,6 @@ private:
         stored.insert(&op);
     }
   }
-
-  /// What computing a value in another kernel takes.
-  struct Recomputation {
-    explicit Recomputation(Value value)
-        : rank(getRank(value)), elements(getNumElements(value.getType())) {}
-    bool isLarge(Value leaf) const {
-      return getRank(leaf) >= rank || getNumElements(leaf.getType()) == elements;
-    }
-
-    /// Of the value.
-    int64_t rank;
-    DimAttr elements;
-    llvm::SmallSetVector<Operation *, 8> ops;
-    /// Values of smaller rank, such as a row's mean, that have to be stored for it.
-    llvm::SmallSetVector<Operation *, 4> statistics;
-    /// Tensors as large as the value that are read for it.
-    llvm::SmallSetVector<Value, 4> tensors;
-    unsigned cost = 0;
-  };
 
   /// Whether `op` can be computed in another kernel, cheaply and from values that are stored
   /// anyway.
@@ -767,6 +764,8 @@ private:
   DenseMap<Operation *, int> groupOf;
   /// The group that the last scalar went to.
   int scalarGroup = -1;
+  /// The last pointwise op that reads a value of its own shape.
+  DenseMap<Value, Operation *> readBy;
   /// Access ops with a buffer of their own; access ops that library calls read through strides.
   llvm::DenseSet<Operation *> materialized, views;
   /// Views that are index arithmetic inside their readers.

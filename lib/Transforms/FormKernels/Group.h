@@ -5,6 +5,7 @@
 
 #include "dialects/Train/TrainDialect.h"
 #include "lib/Analysis/StridedViews.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace trainc {
 
@@ -91,6 +92,25 @@ struct Space {
   bool isColumnSum() const {
     return !reduced.empty() && reduced.front() == 0 && reduced.back() + 1 < int64_t(full.size());
   }
+};
+
+/// What computing a value in another kernel takes.
+struct Recomputation {
+  explicit Recomputation(mlir::Value value)
+      : rank(train::getRank(value)), elements(train::getNumElements(value.getType())) {}
+  bool isLarge(mlir::Value leaf) const {
+    return train::getRank(leaf) >= rank || train::getNumElements(leaf.getType()) == elements;
+  }
+
+  /// Of the value.
+  int64_t rank;
+  train::DimAttr elements;
+  llvm::SmallSetVector<mlir::Operation *, 8> ops;
+  /// Values of smaller rank, such as a row's mean, that have to be stored for it.
+  llvm::SmallSetVector<mlir::Operation *, 4> statistics;
+  /// Tensors as large as the value that are read for it.
+  llvm::SmallSetVector<mlir::Value, 4> tensors;
+  unsigned cost = 0;
 };
 
 } // namespace trainc

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Lifetimes of activations in the forward pass give the places where one is alive; the names of the
-// ops between two such places are a letter, and layers a word that repeats.
+// ops between two such places, in any order, are a letter, and layers a word that repeats.
 
 #include "lib/Transforms/Recompute/Layers.h"
 
 #include "trainc/LayerHints.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -268,18 +269,20 @@ private:
           only[i] = life.value;
     Segment segment;
     llvm::StringMap<unsigned> letters;
-    std::string names;
+    std::vector<StringRef> names;
     auto end = [&]() {
-      segment.letter = letters.try_emplace(names, letters.size()).first->second;
+      llvm::sort(names);
+      segment.letter = letters.try_emplace(llvm::join(names, "+"), letters.size()).first->second;
       names.clear();
       segments.push_back(std::move(segment));
       segment = Segment();
     };
     for (auto [position, op] : llvm::enumerate(ops)) {
       segment.ops.push_back(op);
-      names += patternName(op).str() + "+";
+      names.push_back(patternName(op));
       segment.costly += isCostly(op);
-      if (!only[position])
+      // Parts that read the same activation one after the other pass nothing on (chunks of a loss).
+      if (!only[position] || only[position] == segment.input)
         continue;
       end();
       segment.input = only[position];

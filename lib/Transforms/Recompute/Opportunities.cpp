@@ -64,6 +64,13 @@ bool StepGraph::isFree(Operation *op) {
          (role == FusionRole::Pointwise && op->getNumOperands() == 0);
 }
 
+bool StepGraph::widens(Operation *op) {
+  return getFusionRole(op) == FusionRole::Pointwise && op->getNumOperands() == 1 &&
+         getDims(op->getOperand(0)) == getDims(op->getResult(0)) &&
+         std::max(8u, getElementType(op->getOperand(0)).getIntOrFloatBitWidth()) <
+             std::max(8u, getElementType(op->getResult(0)).getIntOrFloatBitWidth());
+}
+
 bool StepGraph::isAvailable(Value value) const {
   // What no parameter enters (masks, positions, random keys) is cheap, or read in both passes
   // already.
@@ -109,7 +116,7 @@ static DimAttr sumOf(MLIRContext *context, ArrayRef<Value> values) {
 }
 
 DimAttr Opportunity::savedBytes() const {
-  return sumOf(op->getContext(), values) - sumOf(op->getContext(), smaller);
+  return sumOf(op->getContext(), held) - sumOf(op->getContext(), smaller);
 }
 
 DimAttr Opportunity::flops() const {
@@ -140,14 +147,6 @@ std::string Opportunity::shape() const {
   return text;
 }
 
-/// Whether `op` makes a tensor of more bytes from one of fewer, element by element.
-static bool widens(Operation *op) {
-  return getFusionRole(op) == FusionRole::Pointwise && op->getNumOperands() == 1 &&
-         getDims(op->getOperand(0)) == getDims(op->getResult(0)) &&
-         std::max(8u, getElementType(op->getOperand(0)).getIntOrFloatBitWidth()) <
-             std::max(8u, getElementType(op->getResult(0)).getIntOrFloatBitWidth());
-}
-
 static bool mayRecompute(Operation *op) {
   auto cost = dyn_cast<CostOpInterface>(op);
   return getFusionRole(op) != FusionRole::None || isa<DecomposableOpInterface>(op)
@@ -169,7 +168,7 @@ struct Search {
       return false;
     if (!ops.insert(op))
       return true;
-    if (compromise && widens(op) && !graph.isAvailable(op->getOperand(0))) {
+    if (compromise && StepGraph::widens(op) && !graph.isAvailable(op->getOperand(0))) {
       smaller.insert(op->getOperand(0));
       return true;
     }
@@ -185,6 +184,22 @@ struct Search {
   }
 };
 } // namespace
+
+/// What is in memory for kept values: of a widening cast, which every reader makes again, the
+/// operand, unless that is kept in any case.
+static SmallVector<Value> heldFor(const StepGraph &graph, const llvm::DenseSet<Operation *> &ends,
+                                  ArrayRef<Value> kept) {
+  SmallVector<Value> held;
+  for (Value value : kept) {
+    Operation *def = value.getDefiningOp();
+    if (!StepGraph::widens(def))
+      held.push_back(value);
+    else if (Value narrow = def->getOperand(0);
+             !graph.isAvailable(narrow) && !ends.contains(narrow.getDefiningOp()))
+      held.push_back(narrow);
+  }
+  return held;
+}
 
 std::vector<Opportunity> trainc::findOpportunities(const StepGraph &graph) {
   llvm::DenseSet<Operation *> candidates;
@@ -211,8 +226,10 @@ std::vector<Opportunity> trainc::findOpportunities(const StepGraph &graph) {
                         SmallVector<Operation *>(search.ops.begin(), search.ops.end()),
                         graph.keptResults(op),
                         {},
+                        {},
                         SmallVector<Value>(search.smaller.begin(), search.smaller.end())};
       llvm::sort(entry.ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+      entry.held = heldFor(graph, ends, entry.values);
       for (Operation *part : entry.ops)
         entry.pattern += patternName(part).str() + "+";
       found.push_back(std::move(entry));

@@ -39,6 +39,8 @@ public:
   }
   /// Moves elements only: part of what reads it, never kept.
   static bool isFree(mlir::Operation *op);
+  /// Makes a tensor of more bytes from one of fewer, element by element.
+  static bool widens(mlir::Operation *op);
   /// Whether the backward pass has the value anyway.
   bool isAvailable(mlir::Value value) const;
   /// Whether the backward pass reads the value, ops that move elements looked through.
@@ -59,6 +61,8 @@ struct Opportunity {
   llvm::SmallVector<mlir::Value> values;
   /// Names of `ops`, each followed by '+'.
   std::string pattern;
+  /// What is in memory for them.
+  llvm::SmallVector<mlir::Value> held;
   /// Kept instead: the operands of widening casts.
   llvm::SmallVector<mlir::Value> smaller;
 

@@ -71,7 +71,8 @@ private:
     if (graph.isAvailable(value))
       return value;
     Operation *def = value.getDefiningOp();
-    if (again.contains(def) || StepGraph::isFree(def))
+    // A widening cast is made where it is read, so that the narrow value is what waits.
+    if (again.contains(def) || StepGraph::isFree(def) || StepGraph::widens(def))
       return copyOf(value);
     return barrierOf(value);
   }

@@ -19,6 +19,36 @@ func.func @pointwise(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> 
 
 // -----
 
+// Two kernels that read the same tensor are one, which reads it once; not where one waits for what is made of the other.
+// CHECK-LABEL: func.func @shared
+// CHECK: %[[P:.*]] = train.matmul
+// CHECK: train.fusion(%[[P]], %{{.*}}, %{{.*}}) : {{.*}} -> (tensor<8x8xf32>, tensor<8x8xf32>)
+// CHECK-NOT: train.fusion
+// CHECK: return
+func.func @shared(%x: tensor<8x8xf32>, %a: tensor<8x8xf32>, %b: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %p = train.matmul %x, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %0 = train.mul %p, %a : tensor<8x8xf32>
+  %1 = train.matmul %0, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %2 = train.mul %p, %b : tensor<8x8xf32>
+  %3 = train.matmul %2, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  return %1, %3 : tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @shared_in_turn
+// CHECK: train.fusion({{.*}}) : {{.*}} -> tensor<8x8xf32>
+// CHECK: train.fusion({{.*}}) : {{.*}} -> tensor<8x8xf32>
+func.func @shared_in_turn(%x: tensor<8x8xf32>, %a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %p = train.matmul %x, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %0 = train.mul %p, %a : tensor<8x8xf32>
+  %1 = train.matmul %0, %x : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %2 = train.mul %p, %1 : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}
+
+// -----
+
 // Two reductions over the same axis, what comes between and after: one kernel.
 // CHECK-LABEL: func.func @softmax
 // CHECK: train.fusion

@@ -39,6 +39,14 @@
 // CHECK-LABEL: func.func @eval
 // CHECK-NOT: train.barrier
 
+// Of a widened value the narrow one is kept.
+// CHECK-LABEL: func.func @widened
+// CHECK: %[[NARROW:.*]] = train.cast %{{.*}} : {{.*}}f32{{.*}} -> {{.*}}bf16
+// CHECK: train.reduce sum
+// CHECK: %[[KEPT:.*]] = train.barrier %[[NARROW]] : tensor<?x8xbf16
+// CHECK: %[[WIDE:.*]] = train.cast %[[KEPT]]
+// CHECK: train.gelu %[[WIDE]]
+
 module {
   train.symbol @batch min 1 input "x" axis 0
   func.func @step(%w: tensor<4x8xf32> {train.name = "w", train.role = "parameter", train.trainable},
@@ -63,5 +71,18 @@ module {
     %0 = train.matmul %x, %w : tensor<?x4xf32, #train.dims<batch, 4>>, tensor<4x8xf32> -> tensor<?x8xf32, #train.dims<batch, 8>>
     %1 = train.reduce sum %0 axes = [0, 1] : tensor<?x8xf32, #train.dims<batch, 8>> -> tensor<f32>
     return %1 : tensor<f32>
+  }
+  func.func @widened(%w: tensor<4x8xf32> {train.name = "w", train.role = "parameter", train.trainable},
+                     %x: tensor<?x4xf32, #train.dims<batch, 4>> {train.name = "x", train.role = "input"})
+      -> (tensor<f32> {train.name = "loss", train.role = "loss"},
+          tensor<4x8xf32> {train.name = "w", train.role = "gradient"}) {
+    %0 = train.matmul %x, %w : tensor<?x4xf32, #train.dims<batch, 4>>, tensor<4x8xf32> -> tensor<?x8xf32, #train.dims<batch, 8>>
+    %1 = train.cast %0 : tensor<?x8xf32, #train.dims<batch, 8>> -> tensor<?x8xbf16, #train.dims<batch, 8>>
+    %2 = train.cast %1 : tensor<?x8xbf16, #train.dims<batch, 8>> -> tensor<?x8xf32, #train.dims<batch, 8>>
+    %3 = train.gelu %2 : tensor<?x8xf32, #train.dims<batch, 8>>
+    %4 = train.reduce sum %3 axes = [0, 1] : tensor<?x8xf32, #train.dims<batch, 8>> -> tensor<f32>
+    %5 = train.mul %3, %2 : tensor<?x8xf32, #train.dims<batch, 8>>
+    %6 = train.matmul %x transposed, %5 : tensor<?x4xf32, #train.dims<batch, 4>>, tensor<?x8xf32, #train.dims<batch, 8>> -> tensor<4x8xf32>
+    return %4, %6 : tensor<f32>, tensor<4x8xf32>
   }
 }

@@ -4,7 +4,8 @@
 
 Each block is a softmax between two matrix products and a product with GELU. `--encoder` adds a value that every
 block reads, as decoders read an encoder's output. With `--positions` a projection of a table, which no sample enters, is
-added in each block.
+added in each block. `--gated` multiplies the product behind GELU by another one, which the last block computes first.
+`--chunks N` sums N products of what the last block passes on.
 """
 
 import argparse
@@ -14,6 +15,8 @@ options.add_argument("--layers", type=int, default=3)
 options.add_argument("--post", action="store_true")
 options.add_argument("--encoder", action="store_true")
 options.add_argument("--positions", action="store_true")
+options.add_argument("--gated", action="store_true")
+options.add_argument("--chunks", type=int, default=1)
 options = options.parse_args()
 
 T = "tensor<?x8xf32, #train.dims<batch, 8>>"
@@ -55,7 +58,15 @@ def norm(x):
     return f"%v{count}"
 
 
-def block(x, memory):
+def feed_forward(x, last):
+    gate = linear(x) if options.gated and last else None
+    inner = op(f"train.gelu {linear(x)} : {T}")
+    if options.gated:
+        inner = op(f"train.mul {inner}, {gate or linear(x)} : {T}")
+    return linear(inner)
+
+
+def block(x, memory, last):
     inner = linear(x if options.post else norm(x))
     if memory:
         inner = add(inner, linear(memory))
@@ -65,18 +76,20 @@ def block(x, memory):
     inner = linear(op(f"train.softmax {inner} axis = 1 : {T}"))
     x = add(x, inner)
     x = norm(x) if options.post else x
-    inner = linear(x if options.post else norm(x))
-    x = add(x, linear(op(f"train.gelu {inner} : {T}")))
+    x = add(x, feed_forward(x if options.post else norm(x), last))
     return norm(x) if options.post else x
 
 
 memory = linear("%x") if options.encoder else None
 x = linear(memory or "%x")
 table = parameter(W) if options.positions else None
-for _ in range(options.layers):
-    x = block(x, memory)
-x = linear(norm(x))
-loss = op(f"train.reduce sum {x} axes = [0, 1] : {T} -> tensor<f32>")
+for layer in range(options.layers):
+    x = block(x, memory, layer + 1 == options.layers)
+x = norm(x)
+loss = None
+for _ in range(options.chunks):
+    part = op(f"train.reduce sum {linear(x)} axes = [0, 1] : {T} -> tensor<f32>")
+    loss = op(f"train.add {loss}, {part} : tensor<f32>") if loss else part
 print('module {\n  train.symbol @batch min 1 input "x" axis 0')
 print(f"  func.func @forward({', '.join(arguments)})")
 print('      -> (tensor<f32> {train.name = "loss", train.role = "loss"}) {')
