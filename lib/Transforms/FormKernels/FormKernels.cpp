@@ -348,11 +348,7 @@ private:
     auto access = dyn_cast<ElementAccessOpInterface>(op);
     Operation *def = op->getOperand(0).getDefiningOp();
     bool inside = access && access.hasElements() && def && groupOf.contains(def) &&
-                  getFusionRole(def) == FusionRole::Pointwise &&
-                  llvm::all_of(op->getUsers(), [&](Operation *user) {
-                    FusionRole role = getFusionRole(user);
-                    return role == FusionRole::Pointwise || role == FusionRole::Reduction;
-                  });
+                  getFusionRole(def) == FusionRole::Pointwise && isReadInKernels(op);
     Recomputation again(op->getOperand(0));
     if (inside && recomputable(def, again) && again.tensors.size() <= 2)
       lookedThrough.insert(op);

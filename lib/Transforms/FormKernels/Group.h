@@ -9,6 +9,17 @@
 
 namespace trainc {
 
+/// Whether kernels alone read what `op` makes, index arithmetic in them looked through; not to know
+/// where to read.
+inline bool isReadInKernels(mlir::Operation *op) {
+  return llvm::all_of(op->getUsers(), [](mlir::Operation *user) {
+    train::FusionRole role = getFusionRole(user);
+    return role == train::FusionRole::Pointwise || role == train::FusionRole::Reduction ||
+           (role == train::FusionRole::Access && !mlir::isa<train::IndexOperandOpInterface>(user) &&
+            isReadInKernels(user));
+  });
+}
+
 /// Ops that become one kernel, or one op that does not (closed).
 struct Group {
   llvm::SmallVector<mlir::Operation *> members;

@@ -302,3 +302,79 @@ func.func @reshape_outside(%x: tensor<2x2x8xf32>) -> tensor<4x8xf32> {
   %2 = train.tanh %1 : tensor<4x8xf32>
   return %2 : tensor<4x8xf32>
 }
+
+// -----
+
+// A mask that all heads read through a reshape and a broadcast is made in each reader, however late, of the small tensor
+// that it comes from.
+// CHECK-LABEL: func.func @mask_inside
+// CHECK-NOT: -> tensor<2x1x8x8xf32> {
+// CHECK: train.fusion(%arg0, %arg1) : (tensor<2x4x8x8xf32>, tensor<2x8xi1>) -> tensor<2x4x8xf32>
+// CHECK: train.select
+// CHECK-COUNT-50: train.matmul
+// CHECK: train.fusion(%{{.*}}, %arg1) : (tensor<2x4x8x8xf32>, tensor<2x8xi1>) -> tensor<2x4x8xf32>
+// CHECK: train.select
+// CHECK: return
+func.func @mask_inside(%x: tensor<2x4x8x8xf32>, %m: tensor<2x8xi1>) -> (tensor<2x4x8xf32>, tensor<2x4x8xf32>) {
+  %0 = train.broadcast %m axes = [0, 3] : tensor<2x8xi1> -> tensor<2x1x8x8xi1>
+  %1 = train.full 0.0 : f32 : tensor<2x1x8x8xf32>
+  %2 = train.full -1.0e38 : f32 : tensor<2x1x8x8xf32>
+  %3 = train.select %0, %1, %2 : tensor<2x1x8x8xi1>, tensor<2x1x8x8xf32>
+  %4 = train.reshape %3 : tensor<2x1x8x8xf32> -> tensor<2x8x8xf32>
+  %5 = train.broadcast %4 axes = [0, 2, 3] : tensor<2x8x8xf32> -> tensor<2x4x8x8xf32>
+  %6 = train.add %x, %5 : tensor<2x4x8x8xf32>
+  %7 = train.reduce max %6 axes = [3] : tensor<2x4x8x8xf32> -> tensor<2x4x8xf32>
+  %p0 = train.matmul %x, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p1 = train.matmul %p0, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p2 = train.matmul %p1, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p3 = train.matmul %p2, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p4 = train.matmul %p3, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p5 = train.matmul %p4, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p6 = train.matmul %p5, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p7 = train.matmul %p6, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p8 = train.matmul %p7, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p9 = train.matmul %p8, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p10 = train.matmul %p9, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p11 = train.matmul %p10, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p12 = train.matmul %p11, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p13 = train.matmul %p12, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p14 = train.matmul %p13, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p15 = train.matmul %p14, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p16 = train.matmul %p15, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p17 = train.matmul %p16, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p18 = train.matmul %p17, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p19 = train.matmul %p18, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p20 = train.matmul %p19, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p21 = train.matmul %p20, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p22 = train.matmul %p21, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p23 = train.matmul %p22, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p24 = train.matmul %p23, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p25 = train.matmul %p24, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p26 = train.matmul %p25, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p27 = train.matmul %p26, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p28 = train.matmul %p27, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p29 = train.matmul %p28, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p30 = train.matmul %p29, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p31 = train.matmul %p30, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p32 = train.matmul %p31, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p33 = train.matmul %p32, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p34 = train.matmul %p33, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p35 = train.matmul %p34, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p36 = train.matmul %p35, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p37 = train.matmul %p36, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p38 = train.matmul %p37, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p39 = train.matmul %p38, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p40 = train.matmul %p39, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p41 = train.matmul %p40, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p42 = train.matmul %p41, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p43 = train.matmul %p42, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p44 = train.matmul %p43, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p45 = train.matmul %p44, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p46 = train.matmul %p45, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p47 = train.matmul %p46, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p48 = train.matmul %p47, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %p49 = train.matmul %p48, %x : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>
+  %8 = train.add %p49, %5 : tensor<2x4x8x8xf32>
+  %9 = train.reduce max %8 axes = [3] : tensor<2x4x8x8xf32> -> tensor<2x4x8xf32>
+  return %7, %9 : tensor<2x4x8xf32>, tensor<2x4x8xf32>
+}
