@@ -74,16 +74,46 @@ DimBound parseDim(const std::string &text) {
   bound.name = text.substr(0, equal);
   std::string range = text.substr(equal + 1);
   size_t dots = range.find("..");
-  if (dots == std::string::npos) {
-    bound.min = parseInteger("--dim", range);
-    bound.max = bound.min;
-  } else {
-    bound.min = parseInteger("--dim", range.substr(0, dots));
-    bound.max = parseInteger("--dim", range.substr(dots + 2));
-  }
+  auto parse = [&](const std::string &number) {
+    int64_t value = 0;
+    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    if (error == std::errc::result_out_of_range)
+      throw CLI::ValidationError("--dim", "'" + text + "': " + number + " is out of range");
+    if (error != std::errc() || end != number.data() + number.size())
+      throw CLI::ValidationError("--dim", "expected NAME=N or NAME=MIN..MAX, got '" + text +
+                                              "': '" + number + "' is not an integer");
+    return value;
+  };
+  bound.min = parse(range.substr(0, dots));
+  bound.max = dots == std::string::npos ? bound.min : parse(range.substr(dots + 2));
   if (bound.min < 1 || *bound.max < bound.min)
     throw CLI::ValidationError("--dim", "'" + text + "' is an empty range: sizes are at least 1");
   return bound;
+}
+
+/// What the parser would take for something else: an option where another one's value should be, a
+/// flag with '=' and nothing behind it, which is as good as without.
+void checkValues(const CLI::App &app, int argc, const char *const *argv) {
+  auto find = [&](const std::string &text) -> const CLI::Option * {
+    return text.rfind("--", 0) == 0 ? app.get_option_no_throw(text.substr(0, text.find('=')))
+                                    : nullptr;
+  };
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const CLI::Option *option = find(argument);
+    if (!option)
+      continue;
+    const bool isFlag = option->get_items_expected_min() == 0;
+    const size_t equal = argument.find('=');
+    if (isFlag && equal + 1 == argument.size())
+      throw CLI::ValidationError(argument.substr(0, equal),
+                                 "nothing follows the '='; without it the option has no value");
+    if (!isFlag && equal == std::string::npos && i + 1 < argc && find(argv[i + 1]))
+      throw CLI::ValidationError(argument, "expected a value, got the option '" +
+                                               std::string(argv[i + 1]) + "'");
+    // A value that starts with dashes is one nevertheless.
+    i += !isFlag && equal == std::string::npos;
+  }
 }
 
 /// ID, INPUT=ID or INPUT=MASK
@@ -384,6 +414,7 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
                            "--recompute", "--memory-budget", "--offload", "--lora"})
     app.get_option("--inference")->excludes(app.get_option(name));
   try {
+    checkValues(app, argc, argv);
     app.parse(argc, argv);
     if (!refused.empty())
       throw CLI::ValidationError(refused, "is not available in this version");

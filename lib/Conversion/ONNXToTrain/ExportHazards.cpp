@@ -189,8 +189,14 @@ std::string unequalSizesHint(NodeContext &c, DimAttr a, DimAttr b) {
   DimAttr other = a.getConstant() ? b : a;
   if (!fixed)
     return "; give the inputs' axes one name, or fix both with --dim";
-  if (other.getConstant())
+  if (other.getConstant()) {
+    for (const DimBound &bound : c.state.options->dims)
+      if (bound.min == bound.max &&
+          llvm::is_contained({a.getConstant(), b.getConstant()}, bound.min))
+        return "; --dim " + bound.name + "=" + std::to_string(bound.min) +
+               " does not fit the export: another size is fixed, or the most that a table has";
     return "; the export does not fit itself";
+  }
   std::optional<StringRef> symbol = other.getSymbol();
   // A view of other sizes than the example's has part of one of them: the number may be a weight's.
   if (std::string view = symbol ? "" : originOf(c, other); !view.empty())

@@ -79,7 +79,11 @@ std::string parseEntry(StringRef text, size_t position, RecomputeConfig &config)
   SmallVector<StringRef, 3> fields;
   text.split(fields, ':');
   if (fields.size() != 3)
-    return at(position, "expected PATTERN:TYPE:COUNT, got '" + text + "'");
+    return at(position, "expected PATTERN:TYPE:COUNT, such as gelu+:1:-1, " +
+                            Twine(position == 0 ? "or level:N, " : "") + "got '" + text + "'" +
+                            (position > 0 && text.starts_with("level:")
+                                 ? "; a level is not to be combined with patterns"
+                                 : ""));
   entry.text = fields[0].str();
   entry.inLayers = fields[0].starts_with("@");
   if (!fields[0].ends_with("+"))
@@ -129,7 +133,8 @@ std::string trainc::parseRecomputeConfig(StringRef text, RecomputeConfig &config
   StringRef rest = text;
   if (rest.consume_front("level:")) {
     if (rest.getAsInteger(10, config.level) || config.level < 0 || config.level > 2)
-      return at(6, "expected level 0, 1 or 2, got '" + rest + "'");
+      return at(6, "expected level 0, 1 or 2, got '" + rest + "'" +
+                       (rest.contains(',') ? "; a level is not to be combined with patterns" : ""));
     return {};
   }
   while (!rest.empty()) {
@@ -149,7 +154,10 @@ std::string trainc::parseRecomputeConfig(StringRef text, RecomputeConfig &config
 std::string trainc::readRecomputeFile(StringRef path, std::string &text) {
   auto buffer = MemoryBuffer::getFile(path);
   if (!buffer)
-    return "cannot read '" + path.str() + "': " + buffer.getError().message();
+    return "cannot read '" + path.str() + "': " + buffer.getError().message() +
+           (path.ends_with(".json") ? ""
+                                    : "; what is no file is level:N, PATTERN:TYPE:COUNT,... (such "
+                                      "as gelu+:1:-1) or list");
   Expected<json::Value> value = json::parse((*buffer)->getBuffer());
   if (!value)
     return "'" + path.str() + "' is no JSON: " + toString(value.takeError());

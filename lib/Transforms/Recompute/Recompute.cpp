@@ -109,7 +109,7 @@ private:
     for (StringRef name : entry.names) {
       if (names.contains(name))
         continue;
-      error << ": the model has no " << name;
+      error << ": the model has no " << name << nearestName(name);
       SmallVector<StringRef> composites, present;
       compositesWith(name).split(composites, ", ", -1, /*KeepEmpty=*/false);
       for (StringRef composite : composites)
@@ -126,6 +126,20 @@ private:
     else
       error << "; nearest: " << llvm::join(nearest, ", ") << " (--recompute list prints all)";
     return failure();
+  }
+
+  /// The op of the model that a misspelt name may stand for.
+  std::string nearestName(StringRef name) const {
+    unsigned least = std::max<size_t>(1, name.size() / 3);
+    StringRef best;
+    for (const auto &entry : names)
+      if (unsigned distance = name.edit_distance(entry.getKey(), true, least); distance <= least)
+        if (best.empty() ||
+            std::make_pair(distance, entry.getKey()) < std::make_pair(least, best)) {
+          least = distance;
+          best = entry.getKey();
+        }
+    return best.empty() ? "" : (" (is " + best + " meant?)").str();
   }
 
   static remark::RemarkOpts options(func::FuncOp function, StringRef name) {

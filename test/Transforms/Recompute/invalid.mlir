@@ -14,11 +14,11 @@
 // PLUS: error: recompute: position 1: every op of a pattern is followed by '+', as in add+gelu+, got 'gelu'
 // KIND: error: recompute: position 21: expected the type 0 (nothing), 1 (recompute) or 2 (recompute with compromise), got '3'
 // NUMBER: error: recompute: position 9: expected a count of at least 0, or -1 for all, got 'x'
-// FIELDS: error: recompute: position 1: expected PATTERN:TYPE:COUNT, got 'gelu+:1'
+// FIELDS: error: recompute: position 1: expected PATTERN:TYPE:COUNT, such as gelu+:1:-1, or level:N, got 'gelu+:1'
 // COMMA: error: recompute: position 11: nothing follows the comma
 // LEVEL: error: recompute: position 7: expected level 0, 1 or 2, got '3'
 // MOVES: error: recompute: position 1: 'Reshape+' only moves elements, which is never kept
-// NEAREST: error: recompute: no opportunity is 'gulu+': the model has no gulu; nearest: add+gelu+
+// NEAREST: error: recompute: no opportunity is 'gulu+': the model has no gulu (is gelu meant?); nearest: add+gelu+
 // RAISED: error: recompute: no opportunity is 'Erf+': the model has no erf of its own, which is part of gelu here; nearest: add+gelu+
 // CAST: error: recompute: no opportunity is 'gelu+' with a widening cast, which type 2 needs; nearest: add+gelu+
 // LAYERS: warning: recompute: found no layers
