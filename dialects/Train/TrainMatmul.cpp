@@ -108,12 +108,21 @@ void MatmulOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<b
   if (!g)
     return;
   // With A, B the operands as multiplied: dA = g B', dB = A' g, each in the layout it is stored in.
-  // Weights stand on the right: once dB is there, the activation A need not be kept for it, and dA
-  // may take its place.
+  auto left = [&] {
+    if (needed[0])
+      gradients[0] = tl ? tb.matmul(rhs, g, tr, true) : tb.matmul(g, rhs, false, !tr);
+  };
+  // Weights stand on the right. Once dB is there, the activation A need not be kept for it, and dA
+  // may take its place; that is more than dB and B's copy in another type, but for a vocabulary.
+  constexpr int64_t kVocabulary = 16384;
+  std::optional<int64_t> columns = getDims(g).back().getConstant();
+  const bool leftFirst = columns && *columns > kVocabulary;
+  if (leftFirst)
+    left();
   if (needed[1])
     gradients[1] = tr ? tb.matmul(g, lhs, true, tl) : tb.matmul(lhs, g, !tl, false);
-  if (needed[0])
-    gradients[0] = tl ? tb.matmul(rhs, g, tr, true) : tb.matmul(g, rhs, false, !tr);
+  if (!leftFirst)
+    left();
 }
 
 FusionRole MatmulOp::getFusionRole() { return FusionRole::Library; }
