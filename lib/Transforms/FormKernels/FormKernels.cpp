@@ -233,18 +233,22 @@ private:
       joinBest(op);
   }
 
-  /// What is computed of the sums of a scatter alone is part of its kernel.
+  /// What is computed of the sums of a scatter alone is part of its kernel; of those of two, of the
+  /// later one's: the other's are complete then, and need not wait with all that they are made of.
   bool joinScatter(Operation *op) {
+    int latest = -1;
     for (Value operand : op->getOperands()) {
       int g = groupOfValue(operand);
       if (g < 0 || groups[g].members.back() != operand.getDefiningOp() ||
           !groups[g].endsInSumsFor(op) || groups[g].members.size() >= maxOps ||
           groups[g].minPosition < earliestOf(op) || !operandsAllow(op, g))
         continue;
-      join(op, g);
-      return true;
+      if (latest < 0 || groups[g].maxPosition > groups[latest].maxPosition)
+        latest = g;
     }
-    return false;
+    if (latest >= 0)
+      join(op, latest);
+    return latest >= 0;
   }
 
   void joinBest(Operation *op) {

@@ -42,6 +42,32 @@ func.func @chain(%i: tensor<5xi64>, %u: tensor<5x8xf32>, %v: tensor<5x8xf32>, %x
 
 // -----
 
+// A table that a decoder and an encoder read, and the head: each sum is added where the last one is, when it is made. The
+// decoder's does not wait for the encoder's.
+// CHECK-LABEL: func.func @shared
+// CHECK: %[[HEAD:.*]] = train.matmul
+// CHECK: %[[DECODER:.*]] = train.fusion(%{{.*}}, %{{.*}}, %[[HEAD]]) : {{.*}} -> tensor<9x8xf32>
+// CHECK: train.scatter_add
+// CHECK-NEXT: train.add
+// CHECK-NEXT: train.yield
+// CHECK: %[[GRADIENT:.*]] = train.matmul
+// CHECK: %[[SUM:.*]] = train.fusion(%{{.*}}, %[[GRADIENT]], %[[DECODER]]) : {{.*}} -> tensor<9x8xf32>
+// CHECK: train.scatter_add
+// CHECK-NEXT: train.add
+// CHECK-NEXT: train.yield
+// CHECK: return %[[SUM]]
+func.func @shared(%i: tensor<5xi64>, %j: tensor<5xi64>, %u: tensor<5x8xf32>, %w: tensor<8x8xf32>, %x: tensor<9x5xf32>) -> tensor<9x8xf32> {
+  %0 = train.matmul %x, %u : tensor<9x5xf32>, tensor<5x8xf32> -> tensor<9x8xf32>
+  %1 = train.scatter_add %i, %u axis = 0 : tensor<5xi64>, tensor<5x8xf32> -> tensor<9x8xf32>
+  %2 = train.add %0, %1 : tensor<9x8xf32>
+  %3 = train.matmul %u, %w : tensor<5x8xf32>, tensor<8x8xf32> -> tensor<5x8xf32>
+  %4 = train.scatter_add %j, %3 axis = 0 : tensor<5xi64>, tensor<5x8xf32> -> tensor<9x8xf32>
+  %5 = train.add %2, %4 : tensor<9x8xf32>
+  return %5 : tensor<9x8xf32>
+}
+
+// -----
+
 // Sums that are read elsewhere, at other places, or of rows that do not meet, are stored.
 // CHECK-LABEL: func.func @stored
 // CHECK-COUNT-3: train.scatter_add {{.*}}{{[[:space:]]+}}train.yield
