@@ -354,7 +354,10 @@ private:
     bool inside = access && access.hasElements() && def && groupOf.contains(def) &&
                   getFusionRole(def) == FusionRole::Pointwise && isReadInKernels(op);
     Recomputation again(op->getOperand(0));
-    if (inside && recomputable(def, again) && again.tensors.size() <= 2)
+    // Where many elements read one, it is computed for each.
+    auto isRepeated = [](Operation *user) { return getFusionRole(user) == FusionRole::Access; };
+    if (inside && recomputable(def, again) && again.tensors.size() <= 2 &&
+        (again.cost <= kSmallCost || llvm::none_of(op->getUsers(), isRepeated)))
       lookedThrough.insert(op);
     else
       newGroup(op, /*closed=*/true);
