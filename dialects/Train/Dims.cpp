@@ -175,9 +175,9 @@ bool isPlainName(StringRef name) {
 namespace trainc::train {
 
 DimAttr DimAttr::constant(MLIRContext *context, int64_t value) {
-  Polynomial p;
-  p[Monomial{}] = value;
-  return toDim(context, p);
+  if (value == 0)
+    return get(context, {}, {});
+  return get(context, value, ArrayAttr::get(context, {}));
 }
 DimAttr DimAttr::symbol(MLIRContext *context, StringRef name) {
   return atomDim(StringAttr::get(context, name));
@@ -359,19 +359,40 @@ void DimsAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
+// Most sizes are numbers, for which no polynomial has to be taken apart.
+
 DimAttr operator+(DimAttr a, DimAttr b) {
+  std::optional<int64_t> x = a.getConstant(), y = b.getConstant();
+  if (x && y)
+    return DimAttr::constant(a.getContext(), addSizes(*x, *y));
+  if (x == 0)
+    return b;
+  if (y == 0)
+    return a;
   Polynomial p = toPolynomial(a);
   for (auto &[m, c] : toPolynomial(b))
     p[m] = addSizes(p[m], c);
   return toDim(a.getContext(), p);
 }
 DimAttr operator-(DimAttr a, DimAttr b) {
+  std::optional<int64_t> x = a.getConstant(), y = b.getConstant();
+  if (x && y)
+    return DimAttr::constant(a.getContext(), subtractSizes(*x, *y));
+  if (y == 0)
+    return a;
   Polynomial p = toPolynomial(a);
   for (auto &[m, c] : toPolynomial(b))
     p[m] = subtractSizes(p[m], c);
   return toDim(a.getContext(), p);
 }
 DimAttr operator*(DimAttr a, DimAttr b) {
+  std::optional<int64_t> x = a.getConstant(), y = b.getConstant();
+  if (x && y)
+    return DimAttr::constant(a.getContext(), multiplySizes(*x, *y));
+  if (x == 1)
+    return b;
+  if (y == 1)
+    return a;
   Polynomial p;
   Polynomial q = toPolynomial(b);
   for (auto &[m, c] : toPolynomial(a))

@@ -150,7 +150,10 @@ private:
           // Not destroyed after a crash.
           auto *pm = new PassManager(&context, ModuleOp::getOperationName());
           buildAll(*pm);
-          bool succeeded = mlir::succeeded(pm->run(*module));
+          // One look at the end; which pass it was that broke something is found out where it is
+          // so.
+          pm->enableVerifier(false);
+          bool succeeded = mlir::succeeded(pm->run(*module)) && mlir::succeeded(verify(*module));
           delete pm;
           if (!succeeded)
             return int(ExitInternal);

@@ -37,6 +37,15 @@ static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
+/// The same for functions whose ops are decomposed, many times as many. They are single blocks, in
+/// which there are no regions to simplify.
+static void addScheduleCleanup(OpPassManager &pm) {
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  pm.addPass(createCanonicalizerPass(config));
+  pm.addPass(createCSEPass());
+}
+
 /// Before autodiff, so that the backward pass inherits it.
 static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
   const bool lowers = options.precision != Precision::Graph && options.precision != Precision::TF32;
@@ -157,15 +166,13 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
   pm.addPass(createDecomposePass());
   if (!options.cuda)
     pm.addNestedPass<func::FuncOp>(createWidenTypesPass());
-  addCleanup(pm);
+  addScheduleCleanup(pm);
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
-  if (options.cuda && options.fuseEpilogues) {
-    pm.addNestedPass<func::FuncOp>(createFuseEpiloguesPass());
-    addCleanup(pm);
-  }
   if (options.fuseEpilogues) {
+    if (options.cuda)
+      pm.addNestedPass<func::FuncOp>(createFuseEpiloguesPass());
     pm.addNestedPass<func::FuncOp>(createAccumulateProductsPass());
-    addCleanup(pm);
+    addScheduleCleanup(pm);
   }
   FormKernelsPassOptions form;
   form.scheduleUpdates = options.scheduleUpdates;

@@ -2,6 +2,7 @@
 // The kernels of a package: finds equal fusions, emits the others, compiles them in chunks.
 
 #include "../CompileModule.h"
+#include "../KnownFusions.h"
 #include "../LowerToLLVM.h"
 #include "CpuEmitter.h"
 #include "LowerKernels.h"
@@ -37,12 +38,14 @@ struct CpuCodegen::Impl {
   Impl(MLIRContext &context, ArrayRef<std::string> levels)
       : levels(levels), module(ModuleOp::create(UnknownLoc::get(&context), "kernels")) {}
 
+  FailureOr<KernelInfo> add(FusionOp fusion);
   FailureOr<Entry> emit(FusionOp fusion, const Structure &structure, const StructuralKey &key);
   LogicalResult lower();
 
   std::vector<std::string> levels;
   OwningOpRef<ModuleOp> module;
   std::map<std::string, SmallVector<Entry>> entries;
+  KnownFusions known;
   size_t count = 0;
   std::mutex mutex;
   bool lowered = false;
@@ -127,6 +130,10 @@ FailureOr<Entry> CpuCodegen::Impl::emit(FusionOp fusion, const Structure &struct
 }
 
 FailureOr<KernelInfo> CpuCodegen::add(FusionOp fusion) {
+  return impl->known.get(fusion, [&](FusionOp fusion) { return impl->add(fusion); });
+}
+
+FailureOr<KernelInfo> CpuCodegen::Impl::add(FusionOp fusion) {
   if (failed(checkBuffers(fusion)))
     return failure();
   FailureOr<Structure> structure = analyzeFusion(fusion);
@@ -134,14 +141,14 @@ FailureOr<KernelInfo> CpuCodegen::add(FusionOp fusion) {
     return failure();
   StructuralKey key = getStructuralKey(fusion);
 
-  SmallVector<Entry> &candidates = impl->entries[key.text];
+  SmallVector<Entry> &candidates = entries[key.text];
   // Sizes beyond the key's were made of the first fusion's: only the same sizes may share it then.
   const Entry *found = llvm::find_if(candidates, [&](const Entry &entry) {
     return entry.dims.size() == key.dims.size() || entry.keyDims == key.dims;
   });
   KernelInfo info;
   if (found == candidates.end()) {
-    FailureOr<Entry> entry = impl->emit(fusion, *structure, key);
+    FailureOr<Entry> entry = emit(fusion, *structure, key);
     if (failed(entry))
       return failure();
     candidates.push_back(std::move(*entry));

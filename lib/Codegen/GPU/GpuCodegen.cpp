@@ -3,6 +3,7 @@
 // in chunks.
 
 #include "../CompileModule.h"
+#include "../KnownFusions.h"
 #include "../LowerToLLVM.h"
 #include "FlatForm.h"
 #include "GpuEmitter.h"
@@ -44,6 +45,8 @@ struct GpuCodegen::Impl {
         module(ModuleOp::create(UnknownLoc::get(&context), "kernels")) {}
 
   FailureOr<KernelInfo> add(FusionOp fusion);
+  /// Of the fusion as it is, not of its flat form.
+  FailureOr<KernelInfo> addExact(FusionOp fusion);
   FailureOr<Entry> emit(FusionOp fusion, const Structure &structure, const GpuPlan &plan,
                         const StructuralKey &key);
   LogicalResult addVariants(FusionOp fusion, const Structure &structure, const GpuPlan &plan,
@@ -55,6 +58,7 @@ struct GpuCodegen::Impl {
   GpuOptions options;
   OwningOpRef<ModuleOp> module;
   std::map<std::string, SmallVector<Entry>> entries;
+  KnownFusions known;
   size_t count = 0;
   bool lacksTools = false;
   /// Stages that are launched in groups, too.
@@ -194,12 +198,16 @@ LogicalResult GpuCodegen::Impl::addVariants(FusionOp fusion, const Structure &st
 }
 
 FailureOr<KernelInfo> GpuCodegen::add(FusionOp fusion) {
+  return impl->known.get(fusion, [&](FusionOp fusion) { return impl->add(fusion); });
+}
+
+FailureOr<KernelInfo> GpuCodegen::Impl::add(FusionOp fusion) {
   if (failed(checkBuffers(fusion)))
     return failure();
   std::unique_ptr<FlatForm> flat = FlatForm::of(fusion);
   if (!flat)
-    return impl->add(fusion);
-  FailureOr<KernelInfo> info = impl->add(flat->get());
+    return addExact(fusion);
+  FailureOr<KernelInfo> info = addExact(flat->get());
   if (failed(info))
     return failure();
   for (DimAttr &dim : info->dims)
@@ -212,7 +220,7 @@ FailureOr<KernelInfo> GpuCodegen::add(FusionOp fusion) {
   return info;
 }
 
-FailureOr<KernelInfo> GpuCodegen::Impl::add(FusionOp fusion) {
+FailureOr<KernelInfo> GpuCodegen::Impl::addExact(FusionOp fusion) {
   FailureOr<Structure> structure = analyzeFusion(fusion);
   if (failed(structure))
     return failure();

@@ -99,13 +99,13 @@ private:
         if (!target)
           return function.emitError("result ") << index << " updates an unknown argument";
         if (target != value)
-          updates.push_back({computedValue(value), target});
+          updates[computedValue(value)].push_back(target);
         continue;
       }
       plan::Space space = role == "gradient" ? plan::Space::gradient : plan::Space::output;
       Value buffer = declare(space, name, value.getType(), value.getLoc());
       if (!canOwn(value) || wanted.contains(value))
-        copies.push_back({value, buffer});
+        copies[value].push_back(buffer);
       else
         wanted[value] = buffer;
     }
@@ -164,14 +164,15 @@ private:
 
   /// Copies results that could not be written where they are wanted.
   void finishResults(Operation *op, Value value) {
-    for (auto &[from, to] : copies)
-      if (from == value)
+    if (auto it = copies.find(value); it != copies.end())
+      for (Value to : it->second)
         plan::CopyOp::create(builder, op->getLoc(), places[value].buffer, to,
                              plan::getBytes(value.getType()));
-    for (auto &[from, target] : updates)
-      if (from == value && places[value].buffer != places[target].buffer)
-        lateCopies.push_back(
-            {places[value].buffer, places[target].buffer, plan::getBytes(value.getType())});
+    if (auto it = updates.find(value); it != updates.end())
+      for (Value target : it->second)
+        if (places[value].buffer != places[target].buffer)
+          lateCopies.push_back(
+              {places[value].buffer, places[target].buffer, plan::getBytes(value.getType())});
   }
 
   LogicalResult convertView(Operation *op) {
@@ -247,9 +248,10 @@ private:
   /// The argument's buffer where this result updates it and nothing reads the old value afterwards.
   Value updateInPlace(train::FusionOp fusion, const codegen::KernelInfo &kernel, unsigned index,
                       Value value) {
-    for (auto &[from, target] : updates) {
-      if (from != value)
-        continue;
+    auto updated = updates.find(value);
+    if (updated == updates.end())
+      return {};
+    for (Value target : updated->second) {
       Operation *last = lastReader(target);
       if (last && fusion->isBeforeInBlock(last))
         continue;
@@ -275,7 +277,7 @@ private:
            llvm::count_if(op->getOperands(),
                           [&](Value other) { return places.lookup(other).buffer == buffer; }) ==
                1 &&
-           llvm::none_of(updates, [&](auto &update) { return update.first == operand; });
+           !updates.contains(operand);
   }
 
   /// The buffer of an input that nothing reads any more, where the kernel may write this result
@@ -483,9 +485,9 @@ private:
   DenseMap<std::pair<StringRef, StringRef>, Value> argumentOf;
   /// Buffers that are not in the arena and that a value's maker writes directly.
   DenseMap<Value, Value> wanted;
-  SmallVector<std::pair<Value, Value>> copies;
-  /// New value and the argument that it replaces.
-  SmallVector<std::pair<Value, Value>> updates;
+  DenseMap<Value, SmallVector<Value, 1>> copies;
+  /// By new value the arguments that it replaces.
+  DenseMap<Value, SmallVector<Value, 1>> updates;
   llvm::DenseSet<Value> claimed;
   SmallVector<std::tuple<Value, Value, DimAttr>> lateCopies;
 };

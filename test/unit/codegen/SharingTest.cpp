@@ -44,6 +44,29 @@ TEST(Sharing, AttributesAndTypesDiffer) {
   EXPECT_EQ(codegen.size(), 3u);
 }
 
+TEST(Sharing, SeenBeforeIsTheSame) {
+  FusionHarness h;
+  trainc::codegen::GpuCodegen codegen(h.context, {});
+  auto difference = [](unsigned left, unsigned right) {
+    return [=](TrainBuilder &tb, mlir::ValueRange x) { return Values{tb.sub(x[left], x[right])}; };
+  };
+  // Small ones are known by their flat form, too.
+  for (const char *sizes : {"b, 8", "4, 8", "8, 4", "4096, 4096"}) {
+    auto first = codegen.add(h.build({{sizes}, {sizes}}, difference(0, 1)));
+    const size_t kernels = codegen.size();
+    auto second = codegen.add(h.build({{sizes}, {sizes}}, difference(0, 1)));
+    ASSERT_TRUE(mlir::succeeded(first) && mlir::succeeded(second));
+    EXPECT_EQ(codegen.size(), kernels);
+    EXPECT_EQ(first->stages[0].name, second->stages[0].name);
+    EXPECT_EQ(first->stages[0].work, second->stages[0].work);
+    EXPECT_EQ(first->dims, second->dims);
+    EXPECT_EQ(first->inPlace, second->inPlace);
+    auto turned = codegen.add(h.build({{sizes}, {sizes}}, difference(1, 0)));
+    ASSERT_TRUE(mlir::succeeded(turned));
+    EXPECT_NE(first->stages[0].name, turned->stages[0].name);
+  }
+}
+
 TEST(Sharing, InPlacePairs) {
   FusionHarness h;
   trainc::codegen::CpuCodegen codegen(h.context);
