@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A knapsack: opportunities in the order of what a byte costs, as many as are needed, judged by
 // schedules. Opportunities of one pattern cost the same and are taken in program order, since what
-// is made first is kept longest.
+// is made first is kept longest. Schedules take long, so the next one to make is guessed from the
+// bytes of those that are known.
 
 #include "lib/Driver/MemoryBudget.h"
 
@@ -9,8 +10,10 @@
 #include "lib/Report/MemoryReport.h"
 #include "lib/Transforms/Recompute/Layers.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace trainc;
@@ -134,8 +137,8 @@ public:
   Search(MemoryTrials &trials, ProcessorSpeed speed, bool activations)
       : trials(trials), speed(speed), activations(activations) {}
 
-  /// `fraction`: the limit is that of the activations without recompute.
-  LogicalResult choose(const MemoryBudget &budget, const Sizes &sizes, BudgetChoice &choice) {
+  /// Without recompute. `fraction`: the limit is that of the activations then.
+  LogicalResult begin(const MemoryBudget &budget, const Sizes &sizes, BudgetChoice &choice) {
     known.clear();
     classes = budgetClasses(trials, speed, sizes);
     FailureOr<StepMemory::Total> plain = total(budgetConfig({}, {}), sizes);
@@ -147,15 +150,19 @@ public:
     for (Operation &op : trials.step().getBody().front().without_terminator())
       choice.plainSeconds += secondsOf(&op, sizes, speed);
     choice.fits = measure(*plain) <= limit;
-    if (choice.fits)
-      return success();
-    choice.leastSeconds = leastSeconds(double(measure(*plain) - limit));
+    if (!choice.fits)
+      choice.leastSeconds = leastSeconds(double(measure(*plain) - limit));
+    return success();
+  }
 
+  /// What is to be computed again so that the step fits, where `begin` says that it does not.
+  LogicalResult choose(const Sizes &sizes, BudgetChoice &choice) {
     // Large steps have schedules that take long, small ones surprises.
     size_t ops = 0;
     for (func::FuncOp function : trials.functions())
       ops += function.getBody().front().getOperations().size();
-    mostTrials = trials.count() + std::clamp<size_t>(100000 / ops, 12, 400);
+    mostTrials = trials.count() + std::clamp<size_t>(70000 / ops, 6, 400);
+    tested.clear();
     Counts counts(classes.size(), 0);
     if (failed(findFirst(sizes, counts)) || failed(reach(sizes, counts)))
       return failure();
@@ -163,7 +170,7 @@ public:
     if (failed(bytes))
       return failure();
     choice.fits = *bytes <= limit;
-    if (choice.fits && failed(cheapen(sizes, counts)))
+    if (choice.fits && (failed(trim(sizes, counts)) || failed(cheapen(sizes, counts))))
       return failure();
     choice.config = budgetConfig(classes, counts);
     FailureOr<StepMemory::Total> chosen = total(choice.config, sizes);
@@ -216,41 +223,204 @@ private:
   }
   bool mayTry() const { return trials.count() < mostTrials; }
 
-  /// The fewest classes, in their order, with which the step fits; else those with which it is
-  /// smallest.
+  /// The first `number` values in the order of the classes.
+  Counts firstValues(size_t number) const {
+    Counts first(classes.size(), 0);
+    for (auto [count, entry] : llvm::zip_equal(first, classes)) {
+      count = std::min(number, entry.count);
+      number -= count;
+    }
+    return first;
+  }
+  /// What values save if all that is not kept is missing at the peak.
+  double savedBy(size_t index, size_t count) const {
+    return classes[index].saved * double(count) / double(classes[index].count);
+  }
+  double savedBy(const Counts &counts) const {
+    double saved = 0;
+    for (auto [index, count] : llvm::enumerate(counts))
+      saved += savedBy(index, count);
+    return saved;
+  }
+
+  /// The fewest values with which the step fits; else the classes with which it is smallest.
   LogicalResult findFirst(const Sizes &sizes, Counts &counts) {
-    auto firstClasses = [&](size_t number) {
-      Counts first(classes.size(), 0);
-      for (size_t i = 0; i < number; ++i)
-        first[i] = classes[i].count;
-      return first;
-    };
-    size_t low = 0, high = classes.size();
-    FailureOr<int64_t> all = live(firstClasses(high), sizes);
+    size_t number = 0;
+    for (const BudgetClass &entry : classes)
+      number += entry.count;
+    counts = firstValues(number);
+    FailureOr<int64_t> all = live(counts, sizes);
     if (failed(all))
       return failure();
-    if (*all > limit) {
-      // More is not always less: what is computed again is alive, too.
-      int64_t least = *all;
-      for (size_t number = 1, end = high; number < end && least > limit; ++number) {
-        FailureOr<int64_t> bytes = live(firstClasses(number), sizes);
-        if (failed(bytes))
-          return failure();
-        if (*bytes < least) {
-          least = *bytes;
-          high = number;
-        }
-      }
-    } else {
-      while (high - low > 1) {
-        size_t middle = (low + high) / 2;
-        FailureOr<int64_t> bytes = live(firstClasses(middle), sizes);
-        if (failed(bytes))
-          return failure();
-        (*bytes <= limit ? high : low) = middle;
+    if (*all <= limit) {
+      tested = {0, number};
+      FailureOr<size_t> fewest = findFewest([&](size_t next) { return firstValues(next); }, 0,
+                                            number, sizes, /*limited=*/false, &tested);
+      llvm::sort(tested);
+      if (succeeded(fewest))
+        counts = firstValues(*fewest);
+      return fewest;
+    }
+    // More is not always less: what is computed again is alive, too.
+    int64_t least = *all;
+    Counts first(classes.size(), 0);
+    for (size_t i = 0; i + 1 < classes.size() && least > limit; ++i) {
+      first[i] = classes[i].count;
+      FailureOr<int64_t> bytes = live(first, sizes);
+      if (failed(bytes))
+        return failure();
+      if (*bytes < least) {
+        least = *bytes;
+        counts = first;
       }
     }
-    counts = firstClasses(high);
+    return success();
+  }
+
+  /// A schedule with some number of values: what it takes, and what these save by themselves.
+  struct Point {
+    size_t number;
+    double bytes, saved;
+  };
+
+  /// The least number with which `countsOf` fits, where `high` does and `low` does not. `limited`:
+  /// stops where no more may be tried. `path`: of values in the order of the classes; takes the
+  /// numbers that are tried.
+  FailureOr<size_t> findFewest(llvm::function_ref<Counts(size_t)> countsOf, size_t low, size_t high,
+                               const Sizes &sizes, bool limited = false,
+                               std::vector<size_t> *path = nullptr) {
+    constexpr unsigned guesses = 6;
+    auto pointAt = [&](size_t number) -> FailureOr<Point> {
+      const Counts counts = countsOf(number);
+      FailureOr<int64_t> bytes = live(counts, sizes);
+      if (failed(bytes))
+        return failure();
+      return Point{number, double(*bytes), savedBy(counts)};
+    };
+    FailureOr<Point> more = pointAt(high), less = pointAt(low), before = less;
+    if (failed(more) || failed(less))
+      return failure();
+    const double missing = less->bytes - double(limit);
+    bool wrong = false;
+    for (unsigned step = 0; more->number - less->number > 1 && (!limited || mayTry()); ++step) {
+      const size_t first = less->number + 1, last = more->number - 1;
+      auto numberFor = [&](double rate) {
+        const double wanted = less->saved + (less->bytes - double(limit)) / rate;
+        auto all = llvm::seq(first, more->number);
+        return *std::partition_point(all.begin(), all.end(), [&](size_t number) {
+          return savedBy(countsOf(number)) < wanted;
+        });
+      };
+      // The bytes that are missing for each that is saved: those of the last two schedules, else
+      // all of them or those on the way to `more` by turns. No rate is right for every class.
+      const double average = (less->bytes - more->bytes) / (more->saved - less->saved);
+      double rate = step % 2 == (path ? 0 : 1) ? average : 1;
+      if (before->number < less->number && !borderBetween(before->number, first, path))
+        rate = (before->bytes - less->bytes) / (less->saved - before->saved);
+      size_t next = rate > 0 ? numberFor(rate) : more->number;
+      if (next > last)
+        next = std::min(numberFor(average), last);
+      std::optional<size_t> border = borderBetween(less->number, more->number, path);
+      if (wrong && border)
+        next = *border;
+      else if (step >= guesses && step % 2)
+        next = (first + last) / 2;
+      FailureOr<Point> point = pointAt(next);
+      if (failed(point))
+        return failure();
+      const double off = point->bytes - double(limit);
+      wrong |= step > 0 && std::abs(off) > missing / 10;
+      if (off > 0)
+        before = std::exchange(less, point);
+      else
+        more = point;
+      if (path)
+        path->push_back(next);
+    }
+    return more->number;
+  }
+
+  /// The middle one of the numbers between `low` and `high` with which a class is complete.
+  std::optional<size_t> borderBetween(size_t low, size_t high, const void *ofClasses) const {
+    SmallVector<size_t> borders;
+    size_t number = 0;
+    for (const BudgetClass &entry : classes)
+      if ((number += entry.count) > low && number < high)
+        borders.push_back(number);
+    return borders.empty() || !ofClasses ? std::nullopt
+                                         : std::optional(borders[borders.size() / 2]);
+  }
+
+  /// Whether the schedules of `findFirst` show that the step does not fit without the values of a
+  /// class from `first` on: about what they save was missing where they were taken.
+  bool isNeeded(const Counts &counts, size_t index, size_t first, const Sizes &sizes) {
+    constexpr double most = 1.1;
+    FailureOr<int64_t> bytes = live(counts, sizes);
+    if (failed(bytes) || double(limit - *bytes) * most > savedBy(index, counts[index] - first))
+      return false;
+    size_t offset = 0;
+    for (size_t i = 0; i < index; ++i)
+      offset += classes[i].count;
+    auto next = llvm::lower_bound(tested, offset + counts[index]);
+    auto previous = llvm::upper_bound(tested, offset + first);
+    if (next == tested.end() || previous == tested.begin())
+      return false;
+    const Counts more = firstValues(*next), less = firstValues(*std::prev(previous));
+    FailureOr<int64_t> with = live(more, sizes), without = live(less, sizes);
+    return succeeded(with) && succeeded(without) &&
+           double(*without - *with) * most > savedBy(more) - savedBy(less);
+  }
+
+  /// Leaves out what can be guessed to be of no use, a schedule or two for each class.
+  LogicalResult trim(const Sizes &sizes, Counts &counts) {
+    size_t dearest = classes.size();
+    while (dearest-- > 0 && !counts[dearest])
+      ;
+    // What is left of the budget may do for some. Where the dearest class is needed in some layers
+    // only, a cheaper one may be of use there only, too: what it does not keep the other one does.
+    const double share = double(counts[dearest]) / double(classes[dearest].count);
+    auto numberWith = [&](size_t index, bool spare) -> FailureOr<size_t> {
+      if (!spare)
+        return size_t(std::ceil(double(classes[index].count) * share));
+      FailureOr<int64_t> bytes = live(counts, sizes);
+      if (failed(bytes))
+        return failure();
+      const double saved = savedBy(index, 1), bytesLeft = double(limit - *bytes);
+      return bytesLeft < double(counts[index]) * saved ? counts[index] - size_t(bytesLeft / saved)
+                                                       : size_t(0);
+    };
+    struct Guess {
+      size_t index;
+      bool spare;
+      double worth;
+    };
+    std::vector<Guess> guesses;
+    for (size_t i = dearest; i-- > 0;)
+      for (bool spare : {true, false}) {
+        FailureOr<size_t> number = numberWith(i, spare);
+        if (failed(number))
+          return failure();
+        const double likelihood = spare ? 0.9 : 0.3;
+        guesses.push_back({i, spare,
+                           likelihood * classes[i].seconds * (double(counts[i]) - double(*number)) /
+                               double(classes[i].count)});
+      }
+    llvm::stable_sort(guesses, [](const Guess &a, const Guess &b) { return a.worth > b.worth; });
+    for (const Guess &guess : guesses) {
+      FailureOr<size_t> number = numberWith(guess.index, guess.spare);
+      if (failed(number))
+        return failure();
+      if (*number >= counts[guess.index] || !mayTry() ||
+          isNeeded(counts, guess.index, *number, sizes))
+        continue;
+      Counts other = counts;
+      other[guess.index] = *number;
+      FailureOr<int64_t> bytes = live(other, sizes);
+      if (failed(bytes))
+        return failure();
+      if (*bytes <= limit)
+        counts = other;
+    }
     return success();
   }
 
@@ -322,20 +492,27 @@ private:
 
   /// The fewest of class `index` with which the step fits.
   LogicalResult shrink(Counts &counts, size_t index, const Sizes &sizes) {
-    size_t low = 0, high = counts[index];
-    Counts other = counts;
-    for (size_t next = 0; low < high && mayTry(); next = (low + high) / 2) {
-      other[index] = next;
-      FailureOr<int64_t> bytes = live(other, sizes);
-      if (failed(bytes))
-        return failure();
-      if (*bytes <= limit)
-        high = next;
-      else
-        low = next + 1;
-    }
-    counts[index] = high;
-    return success();
+    auto countsOf = [&](size_t number) {
+      Counts other = counts;
+      other[index] = number;
+      return other;
+    };
+    if (!counts[index])
+      return success();
+    // One less may be known not to fit.
+    auto less = known.find(budgetConfig(classes, countsOf(counts[index] - 1)));
+    if ((less != known.end() && measure(less->second) > limit) || !mayTry() ||
+        isNeeded(counts, index, 0, sizes))
+      return success();
+    FailureOr<int64_t> none = live(countsOf(0), sizes);
+    if (failed(none))
+      return failure();
+    FailureOr<size_t> fewest = 0;
+    if (*none > limit)
+      fewest = findFewest(countsOf, 0, counts[index], sizes, /*limited=*/true);
+    if (succeeded(fewest))
+      counts[index] = *fewest;
+    return fewest;
   }
 
   MemoryTrials &trials;
@@ -346,6 +523,8 @@ private:
   /// By configuration, for the sizes at hand.
   std::map<std::string, StepMemory::Total> known;
   size_t mostTrials = 0;
+  /// Of how many first values `findFirst` has made schedules, in ascending order.
+  std::vector<size_t> tested;
 };
 } // namespace
 
@@ -404,24 +583,43 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
           batches.push_back(batch);
   }
   double best = 0;
-  for (int64_t batch : batches) {
-    const Sizes these = batch ? sizes.with(batchSymbol, batch) : sizes;
-    BudgetChoice candidate;
-    if (failed(search.choose(budget, these, candidate)))
-      return failure();
-    if (!candidate.fits) {
-      problem = describeLeast(trials, these, candidate, budget.fraction > 0);
-      if (best == 0)
-        choice = candidate;
-      continue;
-    }
+  auto rateOf = [](int64_t batch, double seconds) {
+    return double(std::max<int64_t>(batch, 1)) / seconds;
+  };
+  auto sizesOf = [&](int64_t batch) { return batch ? sizes.with(batchSymbol, batch) : sizes; };
+  auto consider = [&](int64_t batch, BudgetChoice &candidate) {
     candidate.batch = batch;
-    double rate =
-        double(std::max<int64_t>(batch, 1)) / (candidate.plainSeconds + candidate.seconds);
+    const double rate = rateOf(batch, candidate.plainSeconds + candidate.seconds);
     if (rate > best) {
       best = rate;
       choice = candidate;
     }
+  };
+  // Those first that need no search, then those that are better with the least that it takes.
+  std::vector<std::pair<int64_t, double>> others;
+  for (int64_t batch : batches) {
+    BudgetChoice candidate;
+    if (failed(search.begin(budget, sizesOf(batch), candidate)))
+      return failure();
+    if (candidate.fits)
+      consider(batch, candidate);
+    else
+      others.push_back({batch, rateOf(batch, candidate.plainSeconds + candidate.leastSeconds)});
+  }
+  for (auto [batch, most] : others) {
+    if (most <= best)
+      continue;
+    const Sizes these = sizesOf(batch);
+    BudgetChoice candidate;
+    if (failed(search.begin(budget, these, candidate)) || failed(search.choose(these, candidate)))
+      return failure();
+    if (candidate.fits) {
+      consider(batch, candidate);
+      continue;
+    }
+    problem = describeLeast(trials, these, candidate, budget.fraction > 0);
+    if (best == 0)
+      choice = candidate;
   }
   choice.trials = trials.count();
   if (best > 0)

@@ -127,6 +127,23 @@ TEST_F(MemoryBudgetTest, NoChoiceIsCheaper) {
   EXPECT_GE(2 * exact, budgets);
 }
 
+TEST_F(MemoryBudgetTest, DeepStepsTakeFewSchedules) {
+  load(64);
+  const Sizes sizes = trials->sizes().with("batch", 1024);
+  for (int percent : {90, 75, 60, 45, 30}) {
+    MemoryTrials fresh(*module, interface, options, *codegen);
+    MemoryBudget budget;
+    budget.fraction = percent / 100.;
+    BudgetChoice choice;
+    std::string problem;
+    ASSERT_TRUE(succeeded(chooseForBudget(fresh, budget, kCpuSpeed, sizes, "", choice, problem)));
+    ASSERT_EQ(problem, "") << percent;
+    EXPECT_LE(choice.memory.arena, int64_t(double(choice.plain.arena) * budget.fraction));
+    EXPECT_LE(choice.seconds, 1.05 * choice.leastSeconds) << percent;
+    EXPECT_LE(choice.trials, 8u) << percent;
+  }
+}
+
 TEST_F(MemoryBudgetTest, FindsTheBatch) {
   load(4);
   const Sizes sizes = trials->sizes().with("batch", 1000);
