@@ -161,7 +161,7 @@ public:
     size_t ops = 0;
     for (func::FuncOp function : trials.functions())
       ops += function.getBody().front().getOperations().size();
-    mostTrials = trials.count() + std::clamp<size_t>(160000 / ops, 12, 400);
+    mostTrials = trials.count() + std::clamp<size_t>(100000 / ops, 6, 400);
     tested.clear();
     Counts counts(classes.size(), 0);
     if (failed(findFirst(sizes, counts)) || failed(reach(sizes, counts)))
