@@ -270,7 +270,7 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--trainable", options.legalize.trainable, "REGEX of parameters to train");
   app.add_option("--freeze", options.legalize.freeze, "REGEX of parameters to leave alone");
-  app.add_option("--dim", dims, "NAME=N or NAME=MIN..MAX")
+  app.add_option("--dim", dims, "NAME=N or NAME=MIN..MAX; of several for a NAME the last counts")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--dropout", dropout, "on|off (default: as the graph says)")
       ->check(CLI::IsMember({"on", "off"}));
