@@ -10,10 +10,8 @@
 #include "lib/Report/MemoryReport.h"
 #include "lib/Transforms/Recompute/Layers.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
-#include <numeric>
 
 using namespace mlir;
 using namespace trainc;
@@ -91,6 +89,13 @@ double secondsOf(Operation *op, const Sizes &sizes, ProcessorSpeed speed) {
   const double launch = getFusionRole(op) == FusionRole::Pointwise ? 0 : speed.launch;
   return launch + std::max(costly ? flops / speed.flops : 0., bytes / speed.bytes);
 }
+/// Of computing it again: one kernel, with all else that is in it.
+double secondsOf(const Opportunity &opportunity, const Sizes &sizes, ProcessorSpeed speed) {
+  double seconds = speed.launch;
+  for (Operation *op : opportunity.ops)
+    seconds += secondsOf(op, sizes, speed);
+  return seconds;
+}
 
 } // namespace
 
@@ -110,9 +115,7 @@ std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, ProcessorSp
     BudgetClass &entry = classes[it->second];
     ++entry.count;
     entry.saved += double(numberOf(opportunity.savedBytes(), sizes));
-    entry.seconds += speed.launch;
-    for (Operation *op : opportunity.ops)
-      entry.seconds += secondsOf(op, sizes, speed);
+    entry.seconds += secondsOf(opportunity, sizes, speed);
   }
   llvm::sort(classes, [](const BudgetClass &a, const BudgetClass &b) {
     double left = a.seconds * b.saved, right = b.seconds * a.saved;
@@ -300,6 +303,9 @@ private:
     FailureOr<Point> more = pointAt(high), less = pointAt(low), before = less;
     if (failed(more) || failed(less))
       return failure();
+    auto borderOnPath = [&](size_t from, size_t to) {
+      return path ? borderBetween(from, to) : std::nullopt;
+    };
     const double missing = less->bytes - double(limit);
     bool wrong = false;
     for (unsigned step = 0; more->number - less->number > 1 && (!limited || mayTry()); ++step) {
@@ -315,12 +321,12 @@ private:
       // all of them or those on the way to `more` by turns. No rate is right for every class.
       const double average = (less->bytes - more->bytes) / (more->saved - less->saved);
       double rate = step % 2 == (path ? 0 : 1) ? average : 1;
-      if (before->number < less->number && !borderBetween(before->number, first, path))
+      if (before->number < less->number && !borderOnPath(before->number, first))
         rate = (before->bytes - less->bytes) / (less->saved - before->saved);
       size_t next = rate > 0 ? numberFor(rate) : more->number;
       if (next > last)
         next = std::min(numberFor(average), last);
-      std::optional<size_t> border = borderBetween(less->number, more->number, path);
+      std::optional<size_t> border = borderOnPath(less->number, more->number);
       if (wrong && border)
         next = *border;
       else if (step >= guesses && step % 2)
@@ -341,14 +347,13 @@ private:
   }
 
   /// The middle one of the numbers between `low` and `high` with which a class is complete.
-  std::optional<size_t> borderBetween(size_t low, size_t high, const void *ofClasses) const {
+  std::optional<size_t> borderBetween(size_t low, size_t high) const {
     SmallVector<size_t> borders;
     size_t number = 0;
     for (const BudgetClass &entry : classes)
       if ((number += entry.count) > low && number < high)
         borders.push_back(number);
-    return borders.empty() || !ofClasses ? std::nullopt
-                                         : std::optional(borders[borders.size() / 2]);
+    return borders.empty() ? std::nullopt : std::optional(borders[borders.size() / 2]);
   }
 
   /// Whether the schedules of `findFirst` show that the step does not fit without the values of a
@@ -670,12 +675,10 @@ private:
     DimAttr saved = DimAttr::constant(graph.function.getContext(), 0), flops = saved;
     double seconds = 0;
     for (const Opportunity *opportunity : row) {
-      seconds += numbers ? speed.launch : 0;
       ++shapes[opportunity->shape()];
       saved = saved + opportunity->savedBytes();
       flops = flops + opportunity->flops();
-      for (Operation *op : opportunity->ops)
-        seconds += numbers ? secondsOf(op, sizes, speed) : 0;
+      seconds += numbers ? secondsOf(*opportunity, sizes, speed) : 0;
     }
     out << "\tSubgraph: " << row.front()->pattern
         << "\n\t\tAlleviationType: Disabled\n\t\tPatterns: \n";

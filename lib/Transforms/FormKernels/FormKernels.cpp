@@ -312,7 +312,7 @@ private:
     for (int g : order)
       if (g != joined && !groups[g].members.empty())
         tryMerge(joined, g);
-    if (!scalar)
+    if (!scalar && groups[joined].reduced.empty())
       mergeWithReaders(op);
   }
 
@@ -320,8 +320,7 @@ private:
   void mergeWithReaders(Operation *op) {
     for (Value operand : op->getOperands()) {
       Operation *def = operand.getDefiningOp();
-      if ((def && isInline(def)) || getDims(operand) != getDims(op->getResult(0)) ||
-          !groups[groupOf[op]].reduced.empty())
+      if ((def && isInline(def)) || getDims(operand) != getDims(op->getResult(0)))
         continue;
       Operation *&reader = readBy[operand];
       if (reader && position[op] - position[reader] <= kNear && groupOf[reader] != groupOf[op] &&

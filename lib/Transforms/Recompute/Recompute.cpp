@@ -130,16 +130,15 @@ private:
 
   /// The op of the model that a misspelt name may stand for.
   std::string nearestName(StringRef name) const {
-    unsigned least = std::max<size_t>(1, name.size() / 3);
-    StringRef best;
-    for (const auto &entry : names)
-      if (unsigned distance = name.edit_distance(entry.getKey(), true, least); distance <= least)
-        if (best.empty() ||
-            std::make_pair(distance, entry.getKey()) < std::make_pair(least, best)) {
-          least = distance;
-          best = entry.getKey();
-        }
-    return best.empty() ? "" : (" (is " + best + " meant?)").str();
+    if (names.empty())
+      return "";
+    std::vector<std::string> all;
+    for (StringRef known : names.keys())
+      all.push_back(known.str());
+    const std::string best = nearestPatterns(name, all).front();
+    return name.edit_distance(best) > std::max<size_t>(1, name.size() / 3)
+               ? ""
+               : " (is " + best + " meant?)";
   }
 
   static remark::RemarkOpts options(func::FuncOp function, StringRef name) {
