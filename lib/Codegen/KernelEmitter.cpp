@@ -176,6 +176,14 @@ Value KernelEmitter::evaluateLanes(Value value, ArrayRef<ElementIndex> index) {
   return toLanes(evaluate(value, index));
 }
 
+void KernelEmitter::storeResults() {
+  Values values;
+  for (Value value : fusion.getBody().front().getTerminator()->getOperands())
+    values.push_back(evaluateLanes(value, spaceIndex));
+  for (auto [number, value] : llvm::enumerate(values))
+    store(number, spaceIndex, value);
+}
+
 Value KernelEmitter::compute(Value value, ArrayRef<ElementIndex> index) {
   if (resident)
     if (Value known = resident(value, index))

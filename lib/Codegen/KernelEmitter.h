@@ -48,6 +48,9 @@ public:
   /// As evaluate, always lanes.
   mlir::Value evaluateLanes(mlir::Value value, llvm::ArrayRef<train::ElementIndex> index);
   void store(unsigned result, llvm::ArrayRef<train::ElementIndex> index, mlir::Value value);
+  /// Lanes of every result at `spaceIndex`. Stores follow all loads: a result may take the place of
+  /// an input.
+  void storeResults();
   mlir::Value load(unsigned buffer, mlir::Type tensor, llvm::ArrayRef<train::ElementIndex> index);
   /// Splits a position in row-major order of `dims` into coordinates.
   Index delinearize(mlir::Value position, llvm::ArrayRef<train::DimAttr> dims);

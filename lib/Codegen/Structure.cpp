@@ -100,10 +100,9 @@ LogicalResult Analysis::chooseStandalone() {
     return reductions.front()->emitOpError("shares a kernel with a scatter or scan");
   auto scatter = dyn_cast<ScatterOpInterface>(op);
   bool takesEpilogue = scatter && scatter.isRowScatter() && !scatter.hasUniqueIndices();
-  bool hasOneResult = yield->getNumOperands() == 1;
-  result.hasEpilogue = hasOneResult && yield->getOperand(0) != op->getResult(0);
-  if (!hasOneResult || (result.hasEpilogue && (!takesEpilogue || getDims(yield->getOperand(0)) !=
-                                                                     getDims(op->getResult(0)))))
+  result.hasEpilogue = yield->getNumOperands() != 1 || yield->getOperand(0) != op->getResult(0);
+  auto isOther = [&](Value value) { return getDims(value) != getDims(op->getResult(0)); };
+  if (result.hasEpilogue && (!takesEpilogue || llvm::any_of(yield->getOperands(), isOther)))
     return op->emitOpError("must be the only result of its kernel");
   result.kind = isa<ScatterOpInterface>(op) ? Template::Scatter : Template::Scan;
   result.space = getDims(op->getResult(0));

@@ -141,15 +141,7 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
 
 void mapPointwise(CpuEmitter &e) {
   const Structure &s = e.structure;
-  Operation *yield = e.fusion.getBody().front().getTerminator();
-  auto body = [&] {
-    Values values;
-    for (Value value : yield->getOperands())
-      values.push_back(e.evaluateLanes(value, e.spaceIndex));
-    // Stores follow all loads: a result may take the place of an input.
-    for (auto [number, value] : llvm::enumerate(values))
-      e.store(number, e.spaceIndex, value);
-  };
+  auto body = [&] { e.storeResults(); };
 
   if (s.vectorAxis < 0) {
     e.setLanes(1);

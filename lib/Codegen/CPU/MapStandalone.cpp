@@ -190,7 +190,7 @@ void ScatterMap::rows() {
   sortRows();
 
   Type element = getElementTypeOrSelf(resultType), sum = computeType(element);
-  Value result = e.fusion.getBody().front().getTerminator()->getOperand(0), total;
+  Value total;
   e.resident = [&](Value value, ArrayRef<ElementIndex> index) {
     return value == op->getResult(0) && KernelEmitter::same(index, e.spaceIndex) ? total : Value();
   };
@@ -208,7 +208,7 @@ void ScatterMap::rows() {
         arith::AddFOp::create(e.builder(), op->getLoc(), row.getRegionIterArgs()[0], update);
     total = e.convertFloat(e.closeLoop(row, after)[0], element);
     e.spaceIndex = items.index;
-    e.store(0, items.index, e.evaluateLanes(result, items.index));
+    e.storeResults();
   });
   e.closeLoop(loop, end);
   e.closeItems();

@@ -357,8 +357,7 @@ Index RowScatter::tableIndex(Value row) {
 void RowScatter::store(const Index &index, Value sum) {
   e->spaceIndex = index;
   total = e->convertFloat(sum, shape.element);
-  Value result = kernel.fusion.getBody().front().getTerminator()->getOperand(0);
-  e->store(0, index, e->evaluateLanes(result, index));
+  e->storeResults();
 }
 
 ElementIndex RowScatter::partialOffset(Value slot) {

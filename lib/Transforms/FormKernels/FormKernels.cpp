@@ -42,6 +42,8 @@ public:
       position[&op] = next;
     for (Operation &op : block.without_terminator())
       assign(&op);
+    for (int g = 0, e = groups.size(); g < e; ++g)
+      takeInReader(g);
     decideStored();
     emit();
   }
@@ -56,18 +58,6 @@ private:
       return lookedThrough.contains(op);
     return role == FusionRole::Access ||
            (role == FusionRole::Pointwise && op->getNumOperands() == 0);
-  }
-  /// Reads its operands element by element, so that inline producers are computed inside it.
-  bool readsElements(Operation *op) {
-    switch (getFusionRole(op)) {
-    case FusionRole::Pointwise:
-    case FusionRole::Access:
-    case FusionRole::Reduction:
-    case FusionRole::Standalone:
-      return true;
-    default:
-      return false;
-    }
   }
   int groupOfValue(Value value) {
     Operation *def = value.getDefiningOp();
@@ -251,6 +241,30 @@ private:
     return latest >= 0;
   }
 
+  /// The sums of a scatter that one pointwise kernel alone reads, as an update, are not stored.
+  void takeInReader(int g) {
+    Value sums = groups[g].rowSums();
+    auto readerOf = [&](Operation *op) { return groupOf.contains(op) ? groupOf[op] : -1; };
+    if (!sums || sums.use_empty())
+      return;
+    const int other = readerOf(*sums.user_begin());
+    if (other < 0 ||
+        llvm::any_of(sums.getUsers(), [&](Operation *op) { return readerOf(op) != other; }))
+      return;
+    Group &group = groups[g], &reader = groups[other];
+    if (reader.closed || !reader.reduced.empty() || reader.space != getDims(sums) ||
+        reader.earliest > group.minPosition ||
+        group.members.size() + reader.members.size() > maxOps)
+      return;
+    for (Operation *op : reader.members)
+      groupOf[op] = g;
+    graph.merge(g, other);
+    group.members.append(std::exchange(reader.members, {}));
+    group.minPosition = std::min(group.minPosition, reader.minPosition);
+    group.maxPosition = std::max(group.maxPosition, reader.maxPosition);
+    group.earliest = std::max(group.earliest, reader.earliest);
+  }
+
   void joinBest(Operation *op) {
     Space space(op);
     const unsigned earliest = earliestOf(op);
@@ -394,12 +408,6 @@ private:
     }
     materialized.insert(op);
     newGroup(op, /*closed=*/false);
-  }
-  /// Whether a library call or a view that is no kernel reads `op` or a view of it.
-  bool hasReaderOutside(Operation *op) {
-    return llvm::any_of(op->getUsers(), [&](Operation *user) {
-      return !readsElements(user) || (isa<StridedViewOpInterface>(user) && hasReaderOutside(user));
-    });
   }
 
   //===--------------------------------------------------------------------===//
@@ -573,7 +581,7 @@ private:
         readers[source].insert(g);
     }
     for (const Group &group : groups)
-      priority.push_back(duePosition(group));
+      priority.push_back(group.duePosition(position));
     advanceSources(reads, priority);
     orderUpdates(readers, missing);
     auto later = [&](int a, int b) { return priority[a] > priority[b]; };
@@ -632,16 +640,6 @@ private:
       if (groups[g].closed && isa<StridedViewOpInterface>(op))
         forEachReadingGroup(map, op->getResult(0), fn);
     }
-  }
-
-  /// A reduction where its first one stood, so that what it reads is freed, whatever was joined to
-  /// it later; anything else where its last op stood.
-  unsigned duePosition(const Group &group) {
-    unsigned due = group.maxPosition;
-    for (Operation *op : group.members)
-      if (getFusionRole(op) == FusionRole::Reduction)
-        due = std::min(due, position[op]);
-    return due;
   }
 
   /// Whether `g` is emitted before `other`, by what has been found so far.

@@ -20,6 +20,27 @@ inline bool isReadInKernels(mlir::Operation *op) {
   });
 }
 
+/// Reads its operands element by element, so that inline producers are computed inside it.
+inline bool readsElements(mlir::Operation *op) {
+  switch (getFusionRole(op)) {
+  case train::FusionRole::Pointwise:
+  case train::FusionRole::Access:
+  case train::FusionRole::Reduction:
+  case train::FusionRole::Standalone:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// Whether a library call or a view that is no kernel reads `op` or a view of it.
+inline bool hasReaderOutside(mlir::Operation *op) {
+  return llvm::any_of(op->getUsers(), [](mlir::Operation *user) {
+    return !readsElements(user) ||
+           (mlir::isa<train::StridedViewOpInterface>(user) && hasReaderOutside(user));
+  });
+}
+
 /// Ops that become one kernel, or one op that does not (closed).
 struct Group {
   llvm::SmallVector<mlir::Operation *> members;
@@ -49,14 +70,28 @@ struct Group {
   bool isKernel() const {
     return !closed || getFusionRole(members.front()) == train::FusionRole::Standalone;
   }
-  /// Whether it has the sums of a scatter of rows, which nothing but `op` reads, and that element
-  /// by element: the kernel stores each element once, so that it needs no buffer beside an
-  /// operand's.
+  /// A reduction where its first one stood, so that what it reads is freed, whatever was joined to
+  /// it later; anything else where its last op stood.
+  unsigned duePosition(const llvm::DenseMap<mlir::Operation *, unsigned> &position) const {
+    unsigned due = maxPosition;
+    for (mlir::Operation *op : members)
+      if (getFusionRole(op) == train::FusionRole::Reduction)
+        due = std::min(due, position.lookup(op));
+    return due;
+  }
+  /// The sums of a scatter of rows, or what it makes of them: the kernel stores each element once,
+  /// so that it needs no buffer beside an operand's. Null if it has none.
+  mlir::Value rowSums() const {
+    auto scatter = members.empty() ? train::ScatterOpInterface()
+                                   : mlir::dyn_cast<train::ScatterOpInterface>(members.front());
+    return closed && scatter && scatter.isRowScatter() && !scatter.hasUniqueIndices()
+               ? members.back()->getResult(0)
+               : mlir::Value();
+  }
+  /// Whether it has such sums, which nothing but `op` reads, and that element by element.
   bool endsInSumsFor(mlir::Operation *op) const {
-    auto scatter = mlir::dyn_cast<train::ScatterOpInterface>(members.front());
-    mlir::Value last = members.back()->getResult(0);
-    return closed && scatter && scatter.isRowScatter() && !scatter.hasUniqueIndices() &&
-           getFusionRole(op) == train::FusionRole::Pointwise && op->getNumResults() == 1 &&
+    mlir::Value last = rowSums();
+    return last && getFusionRole(op) == train::FusionRole::Pointwise && op->getNumResults() == 1 &&
            train::getDims(op->getResult(0)) == train::getDims(last) &&
            llvm::all_of(last.getUsers(), [&](mlir::Operation *user) { return user == op; });
   }

@@ -84,3 +84,38 @@ func.func @stored(%i: tensor<5xi64>, %u: tensor<5x8xf32>, %v: tensor<8x9xf32>, %
   %7 = train.add %x, %6 : tensor<9x8xf32>
   return %0, %1, %5, %7 : tensor<9x8xf32>, tensor<9x8xf32>, tensor<8x9xf32>, tensor<9x8xf32>
 }
+
+// -----
+
+// An update that alone reads the sums takes them as they are made, with all of its results; where a norm reads them, too,
+// they are stored.
+// CHECK-LABEL: func.func @update
+// CHECK: %[[NEW:.*]]:2 = train.fusion
+// CHECK: train.scatter_add
+// CHECK: train.yield {{.*}}, {{.*}} : tensor<9x8xf32>, tensor<9x8xf32>
+// CHECK-NOT: train.fusion
+// CHECK: return %[[NEW]]#1, %[[NEW]]#0
+func.func @update(%i: tensor<5xi64>, %u: tensor<5x8xf32>, %p: tensor<9x8xf32>, %m: tensor<9x8xf32>) -> (tensor<9x8xf32>, tensor<9x8xf32>) {
+  %0 = train.scatter_add %i, %u axis = 0 : tensor<5xi64>, tensor<5x8xf32> -> tensor<9x8xf32>
+  %1 = train.mul %0, %0 : tensor<9x8xf32>
+  %2 = train.add %m, %1 : tensor<9x8xf32>
+  %3 = train.div %0, %2 : tensor<9x8xf32>
+  %4 = train.sub %p, %3 : tensor<9x8xf32>
+  return %4, %2 : tensor<9x8xf32>, tensor<9x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @clipped
+// CHECK: train.scatter_add {{.*}}
+// CHECK-NEXT: train.yield
+// CHECK: train.reduce
+// CHECK: train.sub
+func.func @clipped(%i: tensor<5xi64>, %u: tensor<5x8xf32>, %p: tensor<9x8xf32>) -> tensor<9x8xf32> {
+  %0 = train.scatter_add %i, %u axis = 0 : tensor<5xi64>, tensor<5x8xf32> -> tensor<9x8xf32>
+  %1 = train.reduce sum %0 axes = [0, 1] : tensor<9x8xf32> -> tensor<f32>
+  %2 = train.broadcast %1 axes = [] : tensor<f32> -> tensor<9x8xf32>
+  %3 = train.mul %0, %2 : tensor<9x8xf32>
+  %4 = train.sub %p, %3 : tensor<9x8xf32>
+  return %4 : tensor<9x8xf32>
+}

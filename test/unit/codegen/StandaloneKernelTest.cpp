@@ -70,6 +70,21 @@ TEST(StandaloneKernel, ScatterRowsInto) {
       }
 }
 
+// An optimizer's update of the rows: two results, each in place of what it updates.
+TEST(StandaloneKernel, ScatterRowsUpdate) {
+  for (const char *columns : {"n", "8"}) {
+    std::string table = "30, " + std::string(columns);
+    checkFusion(
+        {{"b, 3", "i64", 0, 29}, {"b, 3, " + std::string(columns)}, {table}, {table}},
+        [&](TrainBuilder &tb, mlir::ValueRange x) {
+          Value sums = tb.scatterAdd(x[0], x[1], 0, x[2].getType());
+          Value average = tb.add(x[3], tb.mul(sums, sums));
+          return Values{tb.sub(x[2], tb.mul(average, sums)), average};
+        },
+        kSizes);
+  }
+}
+
 TEST(StandaloneKernel, ScatterIntoTheMiddleAndTheEnd) {
   checkFusion(
       {{"3", "i32", 0, 4}, {"b, 3, n"}, {"b, 5, n"}},
