@@ -136,6 +136,8 @@ LogicalResult GemmOp::verify() {
   bool aux = epilogue && *epilogue != Epilogue::bias;
   if (epilogue == Epilogue::add || (epilogue && getAccumulate()))
     return emitOpError("expected `accumulate`, without an epilogue, for a sum");
+  if (getWide() && (epilogue || getElementType().getIntOrFloatBitWidth() != 16))
+    return emitOpError("expected `wide` for a 16-bit type, without an epilogue");
   if (bias != bool(getBias()) || aux != bool(getAux()))
     return emitOpError("expected ") << (bias ? "a" : "no") << " bias and " << (aux ? "an" : "no")
                                     << " aux with this epilogue";

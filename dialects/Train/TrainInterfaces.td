@@ -162,6 +162,8 @@ def FusionOpInterface : Train_Interface<"FusionOpInterface"> {
     InterfaceMethod<"whether a library call can write a result that lies like this",
       "bool", "acceptsResultLayout",
       (ins "unsigned":$result, "const ::trainc::train::StridedLayout &":$layout), [{}], [{ return true; }]>,
+    InterfaceMethod<"whether a library call can store its results in f32 where they are narrower",
+      "bool", "canStoreF32", (ins), [{}], [{ return false; }]>,
     InterfaceMethod<"whether kernels with what is computed from the result begin behind this op, a view",
       "bool", "separatesKernels", (ins), [{}], [{ return false; }]>,
   ];

@@ -94,6 +94,9 @@ LogicalResult MatmulOp::verify() {
       productType(*this, getLhs(), getRhs(), getTransposeLhs(), getTransposeRhs());
   if (failed(expected))
     return failure();
+  // The sums are in f32, and may be stored so.
+  if (getElementType(getLhs()).getIntOrFloatBitWidth() == 16 && getElementType(getResult()).isF32())
+    expected = getTensorType(getDims(*expected), getElementType(getResult()));
   return verifyType(*this, "a result", getResult(), *expected);
 }
 
@@ -107,6 +110,7 @@ void MatmulOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<b
   bool tl = getTransposeLhs(), tr = getTransposeRhs();
   if (!g)
     return;
+  g = tb.cast(g, getElementType(lhs));
   // With A, B the operands as multiplied: dA = g B', dB = A' g, each in the layout it is stored in.
   auto left = [&] {
     if (needed[0])
@@ -132,6 +136,7 @@ bool MatmulOp::acceptsOperandLayout(unsigned operand, const StridedLayout &layou
 bool MatmulOp::acceptsResultLayout(unsigned, const StridedLayout &layout) {
   return hasUnitStride(getResult(), layout);
 }
+bool MatmulOp::canStoreF32() { return true; }
 RecomputeClass MatmulOp::getRecomputeClass() { return RecomputeClass::Costly; }
 DimAttr MatmulOp::getFlops() { return productFlops(getLhs(), getTransposeLhs(), getResult()); }
 

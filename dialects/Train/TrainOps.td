@@ -96,12 +96,13 @@ def Train_ReduceOp : Train_Op<"reduce", [
 def Train_MatmulOp : Train_Op<"matmul", [
     DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout"]>,
+    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout", "canStoreF32"]>,
     DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>, LowPrecisionOpInterface]> {
   let summary = "batched matrix product, either operand transposed";
   let description = [{
     lhs [batch..., m, k] (transposed: [batch..., k, m]), rhs [batch..., k, n] (transposed: [batch..., n, k]),
-    result [batch..., m, n]; equal batch axes, rank at least 2.
+    result [batch..., m, n]; equal batch axes, rank at least 2. One element type; the result of 16-bit operands may be f32,
+    the type of the sums (`widen-products`).
   }];
   let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, UnitAttr:$transposeLhs,
                        UnitAttr:$transposeRhs);

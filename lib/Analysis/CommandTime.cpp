@@ -58,8 +58,8 @@ private:
                  k = value(sizes[2]);
     const double size = op.getElementType().getIntOrFloatBitWidth() / 8;
     const ProcessorSpeed speed = speedOf(op.getElementType(), op.getTf32());
-    return batch *
-           std::max(2 * m * n * k / speed.flops, (m * k + k * n + m * n) * size / speed.bytes);
+    const double bytes = (m * k + k * n) * size + m * n * (op.getWide() ? 4 : size);
+    return batch * std::max(2 * m * n * k / speed.flops, bytes / speed.bytes);
   }
 
   double ofAttention(plan::AttentionOp op) {

@@ -239,8 +239,9 @@ private:
             << expression(variant->work()) << " grain " << expression(variant->grain());
       }
     } else if (const fb::Gemm *gemm = command.op_as_Gemm()) {
-      out << "gemm " << fb::EnumNameDType(gemm->dtype()) << " " << place(gemm->c()) << " = "
-          << gemm->alpha() << " * " << place(gemm->a()) << " * " << place(gemm->b());
+      out << "gemm " << fb::EnumNameDType(gemm->dtype()) << (gemm->wide() ? " f32 " : " ")
+          << place(gemm->c()) << " = " << gemm->alpha() << " * " << place(gemm->a()) << " * "
+          << place(gemm->b());
       if (gemm->beta() != 0)
         out << " + " << gemm->beta() << " * c";
       out << " m " << expression(gemm->m()) << " n " << expression(gemm->n()) << " k "

@@ -408,13 +408,14 @@ private:
   }
 
   Offset<fb::Gemm> gemmTable(plan::GemmOp gemm, llvm::function_ref<fb::Ref(Value, uint32_t)> ref) {
-    int64_t size = gemm.getElementType().getIntOrFloatBitWidth() / 8;
-    auto bytes = [&](DimAttr elements) {
+    const int64_t size = gemm.getElementType().getIntOrFloatBitWidth() / 8;
+    auto bytes = [&](DimAttr elements, int64_t size) {
       return expression(elements * DimAttr::constant(gemm.getContext(), size));
     };
     ArrayRef<DimAttr> offsets = gemm.getOffsets().getDims();
-    fb::Ref a = ref(gemm.getA(), bytes(offsets[0])), b = ref(gemm.getB(), bytes(offsets[1])),
-            c = ref(gemm.getC(), bytes(offsets[2]));
+    fb::Ref a = ref(gemm.getA(), bytes(offsets[0], size)),
+            b = ref(gemm.getB(), bytes(offsets[1], size)),
+            c = ref(gemm.getC(), bytes(offsets[2], gemm.getWide() ? 4 : size));
     std::vector<uint32_t> sizes = expressions(gemm.getSizes()),
                           batch = expressions(gemm.getBatch());
     std::vector<uint32_t> as = expressions(gemm.getAStrides()),
@@ -437,11 +438,11 @@ private:
       bias = ref(gemm.getBias(), constant(0));
     if (gemm.getAux())
       aux = ref(gemm.getAux(), constant(0));
-    return fb::CreateGemm(out, *dtypeOf(gemm.getElementType()), &a, &b, &c, sizes[0], sizes[1],
-                          sizes[2], as[n], as[n + 1], bs[n], bs[n + 1], cs[n], cs[n + 1],
-                          batchVector, aBatch, bBatch, cBatch, 1.0f,
-                          gemm.getAccumulate() ? 1.0f : 0.0f, gemm.getTf32(), epilogue,
-                          gemm.getBias() ? &bias : nullptr, gemm.getAux() ? &aux : nullptr);
+    return fb::CreateGemm(
+        out, *dtypeOf(gemm.getElementType()), &a, &b, &c, sizes[0], sizes[1], sizes[2], as[n],
+        as[n + 1], bs[n], bs[n + 1], cs[n], cs[n + 1], batchVector, aBatch, bBatch, cBatch, 1.0f,
+        gemm.getAccumulate() ? 1.0f : 0.0f, gemm.getTf32(), epilogue,
+        gemm.getBias() ? &bias : nullptr, gemm.getAux() ? &aux : nullptr, gemm.getWide());
   }
 
   Offset<fb::Attention> attentionTable(plan::AttentionOp op,

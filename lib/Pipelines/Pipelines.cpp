@@ -23,6 +23,7 @@
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
+#include "lib/Transforms/WidenProducts/WidenProducts.h"
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -172,6 +173,8 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
     if (options.cuda)
       pm.addNestedPass<func::FuncOp>(createFuseEpiloguesPass());
     pm.addNestedPass<func::FuncOp>(createAccumulateProductsPass());
+    if (options.cuda)
+      pm.addNestedPass<func::FuncOp>(createWidenProductsPass());
     addScheduleCleanup(pm);
   }
   FormKernelsPassOptions form;

@@ -29,6 +29,7 @@
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "lib/Transforms/Recompute/Recompute.h"
 #include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
+#include "lib/Transforms/WidenProducts/WidenProducts.h"
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -60,6 +61,7 @@ void trainc::registerAllPasses() {
 
   registerAccumulateProductsPasses();
   registerAlignMatmulsPasses();
+  registerWidenProductsPasses();
   registerWidenTypesPasses();
   registerAttachOptimizerPasses();
   registerAutoDiffPasses();

@@ -469,11 +469,12 @@ private:
         if (value)
           (getRank(value) == 1 ? bias : aux) = places[value].buffer;
     }
-    plan::GemmOp::create(
-        builder, op->getLoc(), places[a].buffer, places[b].buffer, buffer, bias, aux, dims(batch),
-        dims(sizes), dims(aStrides), dims(bStrides), dims(cStrides),
-        dims({places[a].layout.offset, places[b].layout.offset, layout.offset}), getElementType(c),
-        tf32 && getElementType(c).isF32(), accumulates, epilogue);
+    plan::GemmOp::create(builder, op->getLoc(), places[a].buffer, places[b].buffer, buffer, bias,
+                         aux, dims(batch), dims(sizes), dims(aStrides), dims(bStrides),
+                         dims(cStrides),
+                         dims({places[a].layout.offset, places[b].layout.offset, layout.offset}),
+                         getElementType(a), tf32 && getElementType(a).isF32(), accumulates,
+                         getElementType(c) != getElementType(a), epilogue);
     return success();
   }
 

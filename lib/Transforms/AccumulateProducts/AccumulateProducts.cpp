@@ -76,6 +76,46 @@ private:
 };
 } // namespace
 
+/// Whether `product` sums over fewer than `other`, as a low-rank branch. Such a one is bound by
+/// what it stores, and better stored first: what is then added to it is not read again for its
+/// sake, but reads it while it multiplies; and what is rounded in between is the smaller part.
+static bool isShallower(Operation *product, Operation *other) {
+  auto innerSize = [](Operation *op) {
+    AxisMap map = cast<AxisMapOpInterface>(op).getAxisMap();
+    for (auto [axis, loop] : llvm::enumerate(map.operands[0]))
+      if (!llvm::is_contained(map.results[0], loop))
+        return getDim(op->getOperand(0), axis).getConstant();
+    return std::optional<int64_t>();
+  };
+  std::optional<int64_t> size = innerSize(product), otherSize = innerSize(other);
+  return size && otherSize && *size < *otherSize;
+}
+
+/// p + addend, at the builder's place.
+static FusedMatmulOp addTo(OpBuilder &builder, Location loc, Value addend, MatmulOp product) {
+  return FusedMatmulOp::create(builder, loc, product.getResult().getType(), Type(), Epilogue::add,
+                               product.getLhs(), product.getRhs(), addend,
+                               product.getTransposeLhs(), product.getTransposeRhs());
+}
+
+/// Adds `product` in front of a chain of sums instead of to its end, if its first product is the
+/// deeper one.
+static bool putInFront(MatmulOp product, FusedMatmulOp chain, AddOp sum) {
+  SmallVector<Operation *> links{chain};
+  while (auto link = dyn_cast<FusedMatmulOp>(links.back()))
+    links.push_back(link.getOperand().getDefiningOp());
+  auto root = cast<MatmulOp>(links.pop_back_val());
+  if (!isShallower(product, root))
+    return false;
+  OpBuilder builder(sum);
+  FusedMatmulOp first =
+      addTo(builder, FusedLoc::get(sum.getContext(), {root.getLoc(), sum.getLoc()}), product, root);
+  root.getResult().replaceAllUsesWith(first.getResult());
+  for (Operation *link : llvm::reverse(links))
+    link->moveBefore(sum);
+  return true;
+}
+
 static void accumulate(AddOp sum, const UnfusedBranches &unfused) {
   Operation *first = productOf(sum.getLhs()), *second = productOf(sum.getRhs());
   if (!first || !second || first == second || unfused.isOf(first) || unfused.isOf(second) ||
@@ -83,22 +123,31 @@ static void accumulate(AddOp sum, const UnfusedBranches &unfused) {
     return;
   if (isa<FusedMatmulOp>(second) || (isa<MatmulOp>(first) && second->isBeforeInBlock(first)))
     std::swap(first, second);
+  if (isa<MatmulOp>(first) && isShallower(second, first))
+    std::swap(first, second);
   auto product = dyn_cast<MatmulOp>(second);
   if (!product)
     return;
   OpBuilder builder(sum);
   Location loc = FusedLoc::get(sum.getContext(), {product.getLoc(), sum.getLoc()});
-  auto fused = FusedMatmulOp::create(
-      builder, loc, product.getResult().getType(), Type(), Epilogue::add, product.getLhs(),
-      product.getRhs(), first->getResult(0), product.getTransposeLhs(), product.getTransposeRhs());
+  auto chain = dyn_cast<FusedMatmulOp>(first);
+  if (!chain || !putInFront(product, chain, sum))
+    chain = addTo(builder, loc, first->getResult(0), product);
   TrainBuilder tb(builder, loc);
-  Value result = tb.cast(tb.reshape(fused.getResult(), getDims(sum.getResult())),
+  Value result = tb.cast(tb.reshape(chain.getResult(), getDims(sum.getResult())),
                          getElementTypeOrSelf(sum.getResult().getType()));
   remark::passed(sum.getLoc(),
                  remark::RemarkOpts::name("Accumulated").category("accumulate-products"))
       << remark::add("{0} is added to {1} as it is stored", describeOp(product), describeOp(first));
   sum.getResult().replaceAllUsesWith(result);
+  SmallVector<Value> parts(sum->getOperands());
   sum.erase();
+  for (Value part : parts)
+    for (Operation *def = part.getDefiningOp();
+         def->use_empty() && (isWidening(def) || keepsColumns(def)); def = part.getDefiningOp()) {
+      part = def->getOperand(0);
+      def->erase();
+    }
 }
 
 namespace {

@@ -14,14 +14,18 @@ def AccumulateProductsPass : Pass<"accumulate-products", "::mlir::func::FuncOp">
     addend of the other (`train.fused_matmul add`); a sum of more is such a chain. The addend is rounded to the products' type,
     as it was, and the sum once more to it.
 
+    A product that sums over fewer than the first of the chain, as a low-rank branch, comes first: it only stores then,
+    and the deep one reads that while it multiplies, instead of a slim one reading and storing all of a large result.
+    What is rounded in between is the smaller part.
+
     ```mlir
     %0 = train.matmul %x, %w : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>
     %1 = train.matmul %a, %b : tensor<4x2xbf16>, tensor<2x6xbf16> -> tensor<4x6xbf16>
     %2 = train.add %0, %1 : tensor<4x6xbf16>
     // becomes
-    %0 = train.matmul %x, %w : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>
-    %2 = train.fused_matmul add %a, %b with %0
-        : (tensor<4x2xbf16>, tensor<2x6xbf16>, tensor<4x6xbf16>) -> tensor<4x6xbf16>
+    %1 = train.matmul %a, %b : tensor<4x2xbf16>, tensor<2x6xbf16> -> tensor<4x6xbf16>
+    %2 = train.fused_matmul add %x, %w with %1
+        : (tensor<4x8xbf16>, tensor<8x6xbf16>, tensor<4x6xbf16>) -> tensor<4x6xbf16>
     ```
 
     Products with the parameters that the module's `train.unfused_branches` names stay as they are.

@@ -271,7 +271,8 @@ private:
       empty |= value(batch) == 0;
     }
     auto operand = [&](const Ref &ref, int64_t extent0, ExprId stride0, int64_t extent1,
-                       ExprId stride1, const std::vector<ExprId> &strides, bool unused) {
+                       ExprId stride1, const std::vector<ExprId> &strides, __int128 size,
+                       bool unused) {
       __int128 low = 0, high = 0;
       if (unused)
         return place(ref, 0, 0);
@@ -281,9 +282,9 @@ private:
         reach(value(op.batch[i]), value(strides[i]), low, high);
       return place(ref, low * size, (high + 1) * size);
     };
-    TRAINRT_TRY(operand(op.a, m, op.aM, k, op.aK, op.aBatch, empty || emptyProduct));
-    TRAINRT_TRY(operand(op.b, k, op.bK, n, op.bN, op.bBatch, empty || emptyProduct));
-    TRAINRT_TRY(operand(op.c, m, op.cM, n, op.cN, op.cBatch, empty));
+    TRAINRT_TRY(operand(op.a, m, op.aM, k, op.aK, op.aBatch, size, empty || emptyProduct));
+    TRAINRT_TRY(operand(op.b, k, op.bK, n, op.bN, op.bBatch, size, empty || emptyProduct));
+    TRAINRT_TRY(operand(op.c, m, op.cM, n, op.cN, op.cBatch, op.wide ? 4 : size, empty));
     if (op.epilogue == GemmEpilogue::DGeluBGrad && empty && n > 0)
       return bad("command ", number, " has no rows to sum a bias's gradient over");
     if (hasBias(op.epilogue))
@@ -291,7 +292,7 @@ private:
     else
       plan.places.push_back({ExecutionPlan::Place::none, 0});
     if (hasAux(op.epilogue))
-      TRAINRT_TRY(operand(op.aux, m, op.cM, n, op.cN, op.cBatch, empty));
+      TRAINRT_TRY(operand(op.aux, m, op.cM, n, op.cN, op.cBatch, size, empty));
     else
       plan.places.push_back({ExecutionPlan::Place::none, 0});
     for (ExprId id : {op.m, op.n, op.k, op.aM, op.aK, op.bK, op.bN, op.cM, op.cN})

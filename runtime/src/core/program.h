@@ -116,7 +116,7 @@ inline bool hasAux(GemmEpilogue epilogue) {
 
 struct Gemm {
   DType dtype = DType::F32;
-  bool tf32 = false;
+  bool tf32 = false, wide = false;
   Ref a, b, c;
   ExprId m = 0, n = 0, k = 0, aM = 0, aK = 0, bK = 0, bN = 0, cM = 0, cN = 0;
   std::vector<ExprId> batch, aBatch, bBatch, cBatch;

@@ -617,6 +617,7 @@ private:
         return bad(where, ".dtype ", int(gemm->dtype()), " is none of matrix products");
       op.dtype = static_cast<DType>(gemm->dtype());
       op.tf32 = gemm->tf32();
+      op.wide = gemm->wide();
       if (op.dtype != DType::F32 && program.target == Target::Cpu)
         return bad(where, ".dtype: this runtime multiplies f32 matrices only on the CPU");
       TRAINRT_TRY(ref("a", gemm->a(), false, op.a));
@@ -647,6 +648,8 @@ private:
       op.epilogue = static_cast<GemmEpilogue>(gemm->epilogue());
       if (op.epilogue != GemmEpilogue::None && program.target != Target::Cuda)
         return bad(where, ".epilogue: only matrix products for cuda have one");
+      if (op.wide && (op.epilogue != GemmEpilogue::None || sizeOf(op.dtype) != 2))
+        return bad(where, ".wide: only plain products of 16-bit types are");
       if (hasBias(op.epilogue))
         TRAINRT_TRY(ref("bias", gemm->bias(), op.epilogue == GemmEpilogue::DGeluBGrad, op.bias));
       if (hasAux(op.epilogue)) {

@@ -62,14 +62,14 @@ uint32_t alignmentOf(DeviceAddress address, std::initializer_list<int64_t> dista
 /// to the type first and let the memory system add it to C. The neighbour of 1 adds in f32, and its
 /// own error is half a unit of that sum's rounding.
 float addedUnrounded(const GemmCall &call) {
-  bool narrow = call.dtype == DType::F16 || call.dtype == DType::BF16;
+  bool narrow = call.resultType() == DType::F16 || call.resultType() == DType::BF16;
   return narrow && call.beta == 1 ? std::nextafterf(1.0f, 0.0f) : call.beta;
 }
 
 std::string describe(const GemmCall &call) {
-  std::string text = std::string(nameOf(call.dtype)) + (call.tf32 ? " (TF32)" : "") + " m " +
-                     std::to_string(call.m) + ", n " + std::to_string(call.n) + ", k " +
-                     std::to_string(call.k);
+  std::string text = std::string(nameOf(call.dtype)) + (call.tf32 ? " (TF32)" : "") +
+                     (call.wide ? " to f32" : "") + " m " + std::to_string(call.m) + ", n " +
+                     std::to_string(call.n) + ", k " + std::to_string(call.k);
   if (!call.batch.empty())
     text += ", batch " + shapeText(call.batch);
   return text;
@@ -126,7 +126,8 @@ class LtPlan final : public GemmPlan {
 public:
   LtPlan(std::shared_ptr<BlasImpl> library, const GemmCall &call)
       : library(std::move(library)), descriptors(this->library->api), call(call),
-        elementBytes(int64_t(sizeOf(call.dtype))) {}
+        elementBytes(int64_t(sizeOf(call.dtype))), resultBytes(int64_t(sizeOf(call.resultType()))) {
+  }
 
   Status make();
   uint64_t workspaceBytes() const override { return choice.workspaceBytes; }
@@ -152,7 +153,7 @@ private:
   GemmDescriptors descriptors;
   GemmCall call;
   GemmLayout layout;
-  int64_t elementBytes;
+  int64_t elementBytes, resultBytes;
   uint32_t alignX = 0, alignY = 0, alignD = 0;
   std::string choiceKey;
   /// An epilogue's addresses are in the descriptor while a product is enqueued.
@@ -162,7 +163,6 @@ private:
 Status LtPlan::makeDescriptors() {
   const lt::Api &api = library->api;
   bool isDouble = call.dtype == DType::F64;
-  int type = dataTypeOf(call.dtype);
   int compute = isDouble                                ? lt::Compute_64F
                 : call.dtype == DType::F32 && call.tf32 ? lt::Compute_32F_FastTF32
                                                         : lt::Compute_32F;
@@ -172,9 +172,10 @@ Status LtPlan::makeDescriptors() {
       status = next;
     return status == lt::statusSuccess;
   };
-  auto describeMatrix = [&](lt::MatrixLayout &matrix, int64_t rows, int64_t columns, int64_t ld,
-                            int64_t stride) {
-    check(api.MatrixLayoutCreate(&matrix, type, uint64_t(rows), uint64_t(columns), ld));
+  auto describeMatrix = [&](lt::MatrixLayout &matrix, DType dtype, int64_t rows, int64_t columns,
+                            int64_t ld, int64_t stride) {
+    check(
+        api.MatrixLayoutCreate(&matrix, dataTypeOf(dtype), uint64_t(rows), uint64_t(columns), ld));
     if (status != lt::statusSuccess || layout.batch.extent == 1)
       return;
     int32_t count = int32_t(layout.batch.extent);
@@ -186,9 +187,9 @@ Status LtPlan::makeDescriptors() {
   int64_t rows = layout.rows, columns = layout.columns, k = layout.k;
   int64_t batchX = layout.swapped ? layout.batch.b : layout.batch.a;
   int64_t batchY = layout.swapped ? layout.batch.a : layout.batch.b;
-  describeMatrix(descriptors.x, tx ? k : rows, tx ? rows : k, layout.ldX, batchX);
-  describeMatrix(descriptors.y, ty ? columns : k, ty ? k : columns, layout.ldY, batchY);
-  describeMatrix(descriptors.d, rows, columns, layout.ldD, layout.batch.c);
+  describeMatrix(descriptors.x, call.dtype, tx ? k : rows, tx ? rows : k, layout.ldX, batchX);
+  describeMatrix(descriptors.y, call.dtype, ty ? columns : k, ty ? k : columns, layout.ldY, batchY);
+  describeMatrix(descriptors.d, call.resultType(), rows, columns, layout.ldD, layout.batch.c);
 
   if (!check(api.MatmulDescCreate(&descriptors.op, compute, isDouble ? lt::R_64F : lt::R_32F)))
     return library->failed("a descriptor", status);
@@ -245,27 +246,29 @@ Status LtPlan::makePreference() {
 
 void LtPlan::makeKey() {
   // An algorithm is picked once for all of the calls that the loops make.
-  auto distances = [&](auto member, DeviceAddress address) {
+  auto distances = [&](auto member, DeviceAddress address, int64_t bytes) {
     uint64_t bits = 0;
     for (const BatchAxis &axis : layout.loops)
-      bits |= uint64_t(axis.*member * elementBytes);
-    return alignmentOf(address, {int64_t(bits), layout.batch.*member * elementBytes});
+      bits |= uint64_t(axis.*member * bytes);
+    return alignmentOf(address, {int64_t(bits), layout.batch.*member * bytes});
   };
-  alignX = layout.swapped ? distances(&BatchAxis::b, call.b) : distances(&BatchAxis::a, call.a);
-  alignY = layout.swapped ? distances(&BatchAxis::a, call.a) : distances(&BatchAxis::b, call.b);
-  alignD = distances(&BatchAxis::c, call.c);
+  alignX = distances(&BatchAxis::a, call.a, elementBytes);
+  alignY = distances(&BatchAxis::b, call.b, elementBytes);
+  if (layout.swapped)
+    std::swap(alignX, alignY);
+  alignD = distances(&BatchAxis::c, call.c, resultBytes);
   int64_t batchX = layout.swapped ? layout.batch.b : layout.batch.a;
   int64_t batchY = layout.swapped ? layout.batch.a : layout.batch.b;
   uint32_t alignEpilogue = alignmentOf(call.bias | call.aux, {});
   char text[400];
-  std::snprintf(text, sizeof text,
-                "%s%s %c%c %" PRId64 "x%" PRId64 "x%" PRId64 " ld %" PRId64 ",%" PRId64 ",%" PRId64
-                " batch %" PRId64 ":%" PRId64 ",%" PRId64 ",%" PRId64
-                " align %u,%u,%u epilogue %d:%u",
-                nameOf(call.dtype), call.tf32 ? "-tf32" : "", layout.transposeX ? 'T' : 'N',
-                layout.transposeY ? 'T' : 'N', layout.rows, layout.columns, layout.k, layout.ldX,
-                layout.ldY, layout.ldD, layout.batch.extent, batchX, batchY, layout.batch.c, alignX,
-                alignY, alignD, int(call.epilogue), alignEpilogue);
+  std::snprintf(
+      text, sizeof text,
+      "%s%s%s %c%c %" PRId64 "x%" PRId64 "x%" PRId64 " ld %" PRId64 ",%" PRId64 ",%" PRId64
+      " batch %" PRId64 ":%" PRId64 ",%" PRId64 ",%" PRId64 " align %u,%u,%u epilogue %d:%u",
+      nameOf(call.dtype), call.tf32 ? "-tf32" : "", call.wide ? "-f32" : "",
+      layout.transposeX ? 'T' : 'N', layout.transposeY ? 'T' : 'N', layout.rows, layout.columns,
+      layout.k, layout.ldX, layout.ldY, layout.ldD, layout.batch.extent, batchX, batchY,
+      layout.batch.c, alignX, alignY, alignD, int(call.epilogue), alignEpilogue);
   choiceKey = text;
   // What follows decides nothing, but makes calls with equal keys equal but for their factors.
   if (layout.swapped)
@@ -307,6 +310,9 @@ Status LtPlan::candidates(int count, std::vector<Choice> &found) const {
 Status LtPlan::make() {
   if (!isFloat(call.dtype))
     return fail(Code::Unsupported, "matrix products of ", nameOf(call.dtype), " on CUDA");
+  if (call.wide && (sizeOf(call.dtype) != 2 || call.epilogue != GemmEpilogue::None))
+    return fail(Code::Unsupported, "a matrix product of ", describe(call),
+                " with an epilogue, or not of 16 bits");
   TRAINRT_TRY(layoutGemm(call, layout));
   if (call.k == 0) {
     if (call.epilogue != GemmEpilogue::None || (call.beta != 0 && call.beta != 1))
@@ -366,7 +372,7 @@ template <typename Body> Status LtPlan::forEachLoop(Body body) const {
       b += index[i] * layout.loops[i].b;
       c += index[i] * layout.loops[i].c;
     }
-    TRAINRT_TRY(body(a * elementBytes, b * elementBytes, c * elementBytes));
+    TRAINRT_TRY(body(a * elementBytes, b * elementBytes, c * resultBytes));
     size_t axis = index.size();
     while (axis > 0 && ++index[axis - 1] == layout.loops[axis - 1].extent)
       index[--axis] = 0;
@@ -384,8 +390,8 @@ Status LtPlan::fillZero(StreamHandle stream, DeviceAddress c) const {
       for (int64_t j = 0; j < fills; ++j)
         TRAINRT_TRY(library->driver->check(
             library->driver->cuMemsetD8Async(
-                c + uint64_t(loop + (i * layout.batch.c + j * layout.ldD) * elementBytes), 0,
-                size_t(elements * elementBytes), static_cast<CUstream>(stream)),
+                c + uint64_t(loop + (i * layout.batch.c + j * layout.ldD) * resultBytes), 0,
+                size_t(elements * resultBytes), static_cast<CUstream>(stream)),
             "cannot fill a matrix with zeros"));
     return Status();
   });

@@ -159,6 +159,7 @@ GemmCall Commands::gemmCall(const ExecutionPlan::Step &step) const {
   GemmCall call;
   call.dtype = op.dtype;
   call.tf32 = op.tf32;
+  call.wide = op.wide;
   for (int64_t *value :
        {&call.m, &call.n, &call.k, &call.aM, &call.aK, &call.bK, &call.bN, &call.cM, &call.cN})
     *value = *values++;

@@ -2,11 +2,12 @@
 // RUN: trainc-opt %s --split-input-file --accumulate-products | FileCheck %s
 // RUN: trainc-opt %s --split-input-file --accumulate-products --remarks-filter=accumulate-products --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
-// A chain, through the casts and reshapes of sums in f32.
+// A chain, through the casts and reshapes of sums in f32. What sums over fewer comes first, but for the other products.
 // CHECK-LABEL: func.func @chain
-// CHECK: %[[P:[0-9]+]] = train.matmul %[[X:[a-z0-9]+]], %{{[a-z0-9]+}} :
-// CHECK: %[[S:[a-z0-9_]+]] = train.fused_matmul add %[[X]], %{{[a-z0-9]+}} with %[[P]] : {{.*}} -> tensor<6x8xbf16>
-// CHECK: %{{[a-z0-9_]+}} = train.fused_matmul add %{{.*}}, %{{.*}} transposed with %[[S]] :
+// CHECK: %[[P:[0-9]+]] = train.matmul %[[A:[a-z0-9]+]], %[[B:[a-z0-9]+]] transposed :
+// CHECK: %[[S:[a-z0-9_]+]] = train.fused_matmul add %[[X:[a-z0-9]+]], %[[W:[a-z0-9]+]] with %[[P]] : {{.*}} -> tensor<6x8xbf16>
+// CHECK: %[[T:[a-z0-9_]+]] = train.fused_matmul add %[[X]], %{{[a-z0-9]+}} with %[[S]] :
+// CHECK: train.fused_matmul add %[[X]], %[[W]] with %[[T]] :
 // CHECK-NOT: train.add
 // REMARK: Accumulated
 func.func @chain(%x: tensor<6x4xbf16>, %w: tensor<4x8xbf16>, %v: tensor<4x8xbf16>, %a: tensor<6x2xbf16>, %b: tensor<8x2xbf16>) -> tensor<2x3x8xf32> {
@@ -20,7 +21,11 @@ func.func @chain(%x: tensor<6x4xbf16>, %w: tensor<4x8xbf16>, %v: tensor<4x8xbf16
   %7 = train.reshape %6 : tensor<6x8xbf16> -> tensor<2x3x8xbf16>
   %8 = train.cast %7 : tensor<2x3x8xbf16> -> tensor<2x3x8xf32>
   %9 = train.add %5, %8 : tensor<2x3x8xf32>
-  return %9 : tensor<2x3x8xf32>
+  %10 = train.matmul %x, %w : tensor<6x4xbf16>, tensor<4x8xbf16> -> tensor<6x8xbf16>
+  %11 = train.cast %10 : tensor<6x8xbf16> -> tensor<6x8xf32>
+  %12 = train.reshape %11 : tensor<6x8xf32> -> tensor<2x3x8xf32>
+  %13 = train.add %9, %12 : tensor<2x3x8xf32>
+  return %13 : tensor<2x3x8xf32>
 }
 
 // -----

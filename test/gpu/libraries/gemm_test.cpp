@@ -17,14 +17,18 @@ namespace {
 
 struct Kind {
   DType dtype;
-  bool tf32;
-  std::string name() const { return std::string(nameOf(dtype)) + (tf32 ? "-tf32" : ""); }
+  bool tf32 = false, wide = false;
+  std::string name() const {
+    return std::string(nameOf(dtype)) + (tf32 ? "-tf32" : "") + (wide ? "-f32" : "");
+  }
 };
-const Kind kinds[] = {{DType::F32, false},
+const Kind kinds[] = {{DType::F32},
                       {DType::F32, true},
-                      {DType::BF16, false},
-                      {DType::F16, false},
-                      {DType::F64, false}};
+                      {DType::BF16},
+                      {DType::F16},
+                      {DType::F64},
+                      {DType::BF16, false, true},
+                      {DType::F16, false, true}};
 
 /// A call with the sizes of its arrays, and where in them the operands begin.
 struct Case {
@@ -58,7 +62,7 @@ void setSizes(Case &test) {
 GemmCall matrices(Kind kind, int64_t m, int64_t n, int64_t k, bool columnA = false,
                   bool columnB = false, bool columnC = false, int64_t pad = 0) {
   GemmCall call;
-  call.dtype = kind.dtype, call.tf32 = kind.tf32;
+  call.dtype = kind.dtype, call.tf32 = kind.tf32, call.wide = kind.wide;
   call.m = m, call.n = n, call.k = k;
   call.aM = columnA ? 1 : k + pad, call.aK = columnA ? m + pad : 1;
   call.bK = columnB ? 1 : n + pad, call.bN = columnB ? k + pad : 1;
@@ -137,8 +141,8 @@ double bound(const GemmCall &call, double expected, double size) {
   double error = 2 * double(call.k + 4) * sums * size;
   if (call.tf32)
     error += std::ldexp(size, -9); // each operand loses up to 2^-10 of itself
-  error += unitRoundoff(call.dtype) * std::fabs(expected);
-  return error + (call.dtype == DType::F16 ? std::ldexp(1, -25) : 0);
+  error += unitRoundoff(call.resultType()) * std::fabs(expected);
+  return error + (call.resultType() == DType::F16 ? std::ldexp(1, -25) : 0);
 }
 
 void run(Device &device, Blas &blas, Case test) {
@@ -146,7 +150,7 @@ void run(Device &device, Blas &blas, Case test) {
   GemmCall &call = test.call;
   std::mt19937 random(unsigned(test.sizeA * 31 + test.sizeC));
   Array a(device, call.dtype, test.sizeA), b(device, call.dtype, test.sizeB),
-      c(device, call.dtype, test.sizeC);
+      c(device, call.resultType(), test.sizeC);
   a.fill(random);
   b.fill(random);
   if (call.beta == 0) // then C is not read
@@ -175,7 +179,7 @@ void run(Device &device, Blas &blas, Case test) {
     written[at] = true;
   });
   bool untouched = true;
-  size_t bytes = sizeOf(call.dtype);
+  size_t bytes = sizeOf(call.resultType());
   for (size_t i = 0; i < test.sizeC; ++i)
     untouched &= written[i] || std::memcmp(&before[i * bytes], &after[i * bytes], bytes) == 0;
   check(worst <= 1, test.name, "error is " + std::to_string(worst) + " of its bound");

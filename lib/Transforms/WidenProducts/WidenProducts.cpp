@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `widen-products`: from a product through views to the casts that read it.
+
+#include "lib/Transforms/WidenProducts/WidenProducts.h"
+
+#include "dialects/Train/RowIdioms.h"
+#include "mlir/IR/Remarks.h"
+#include "trainc/Location.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_WIDENPRODUCTSPASS
+#include "lib/Transforms/WidenProducts/WidenProducts.h.inc"
+} // namespace trainc
+
+/// Whether nothing but casts to f32 reads `value`, views looked through; finds both.
+static bool isReadInF32(Value value, SmallVectorImpl<Operation *> &views,
+                        SmallVectorImpl<CastOp> &casts) {
+  return !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *user) {
+    if (isWidening(user) && getElementType(user->getResult(0)).isF32()) {
+      casts.push_back(cast<CastOp>(user));
+      return true;
+    }
+    if (!isa<StridedViewOpInterface>(user) || user->getNumOperands() != 1)
+      return false;
+    views.push_back(user);
+    return isReadInF32(user->getResult(0), views, casts);
+  });
+}
+
+static bool isSlim(Value matrix, int64_t maxSide) {
+  return llvm::any_of(ArrayRef(getDims(matrix)).take_back(2), [&](DimAttr dim) {
+    std::optional<int64_t> size = dim.getConstant();
+    return size && *size <= maxSide;
+  });
+}
+
+namespace {
+struct WidenProductsPass : trainc::impl::WidenProductsPassBase<WidenProductsPass> {
+  using WidenProductsPassBase::WidenProductsPassBase;
+
+  void runOnOperation() override {
+    SmallVector<Operation *> products;
+    getOperation()->walk([&](FusionOpInterface op) {
+      if (op.canStoreF32() && isSlim(op->getResult(0), maxSide))
+        products.push_back(op);
+    });
+    llvm::for_each(products, widen);
+  }
+
+private:
+  static void widen(Operation *product) {
+    SmallVector<Operation *> views;
+    SmallVector<CastOp> casts;
+    if (!isReadInF32(product->getResult(0), views, casts))
+      return;
+    views.push_back(product);
+    Type f32 = Float32Type::get(product->getContext());
+    for (Operation *op : views) {
+      Value result = op->getResult(0);
+      result.setType(getTensorType(getDims(result), f32));
+    }
+    for (CastOp cast : casts) {
+      cast.replaceAllUsesWith(cast.getOperand());
+      cast.erase();
+    }
+    remark::passed(product->getLoc(),
+                   remark::RemarkOpts::name("Widened").category("widen-products"))
+        << remark::add("{0} is stored in f32, as it is read", describeOp(product));
+  }
+};
+} // namespace
