@@ -281,13 +281,10 @@ private:
   }
 
   /// The buffer of an input that nothing reads any more, where the kernel may write this result
-  /// over it. Not if it reduces: what a step holds is the most with elementwise kernels, which read
-  /// each element where they write one.
+  /// over it.
   Value overwriteInput(train::FusionOp fusion, const codegen::KernelInfo &kernel, unsigned index,
                        Value value) {
-    if (wanted.contains(value) || llvm::any_of(fusion.getBody().getOps(), [](Operation &op) {
-          return isa<ReductionOpInterface>(op);
-        }))
+    if (wanted.contains(value))
       return {};
     for (auto [from, result] : kernel.inPlace) {
       Value input = fusion.getInputs()[from], buffer = places[input].buffer;
