@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Greedy placement: buffers in some order, each into the tightest gap between the placed buffers
-// that live at the same time. The order decides the quality, and none is best for every graph:
-// several are tried, then the best ones are repaired, by placing earlier what ended above the
-// bound, until nothing does or enough has been tried. What is tried depends on the buffers only.
+// Best fit on a skyline: over the commands lies the line up to which the arena is in use. In a
+// valley of it, among the buffers whose lives fit between its walls, the first one by some order is
+// placed on the ground; where none fits the valley is filled up to its lower wall. The order
+// decides the quality, and none is best for every graph: several are tried in turn, each time with
+// what ended above the bound moved forward, until a plan is near enough or enough has been tried.
+// What is tried depends on the buffers only.
 
 #include "core/plan.h"
 
+#include <bit>
+#include <cmath>
+#include <functional>
 #include <iterator>
 #include <numeric>
 
@@ -13,294 +18,274 @@ namespace trainrt {
 
 namespace {
 
-/// How many placed buffers are looked at before the best plan so far has to do: some milliseconds.
-constexpr int64_t kMostWork = 8'000'000;
-/// What an insertion costs, as many looks.
-constexpr int64_t kWorkOfInsert = 16;
+/// How many looks at a buffer or a part of the line are taken before the best plan so far has to
+/// do: some milliseconds.
+constexpr int64_t kMostWork = 3'000'000;
 /// Near enough: a part of the bound that is not worth the time.
 constexpr int64_t kNearEnough = 256;
-/// With more buffers, those that hardly decide are placed last first, until that is not enough.
-constexpr size_t kManyBuffers = 500;
-constexpr int64_t kNextToNothing = 400;
-/// An order is repaired so many times before the next one has its turn.
-constexpr int kRepairs = 4;
 
-/// Buffers with places, by offset; also those of each window of the commands, since most buffers
-/// live shortly and meet few others.
-class Placement {
+/// A buffer of some bytes.
+struct Life {
+  int32_t first, last;
+  int64_t size;
+  uint32_t id;
+};
+
+/// Indices of lives, those that are placed early first.
+using Order = std::vector<uint32_t>;
+
+class Skyline {
 public:
-  /// For `buffers` of these sizes, in commands below `commands`.
-  Placement(const std::vector<PlanBuffer> &buffers, const std::vector<int64_t> &sizes,
-            size_t commands)
-      : sizes(sizes), lives(buffers.size()), ranges(buffers.size()),
-        overlapping(buffers.size() + 1), windows(commands / kStride + 1) {
-    for (size_t i = 0; i < buffers.size(); ++i)
-      lives[i] = {buffers[i].first, buffers[i].last};
+  /// `lives` are sorted by their first command.
+  Skyline(const std::vector<Life> &lives, int32_t commands)
+      : lives(lives), commands(commands), starts(size_t(commands) + 1), endOf(size_t(commands)),
+        beginOf(size_t(commands)), heights(size_t(commands)), ranks(lives.size()),
+        groups(lives.size() / kGroup + 1), offsets(lives.size()) {
+    for (const Life &life : lives)
+      ++starts[size_t(life.first) + 1];
+    std::partial_sum(starts.begin(), starts.end(), starts.begin());
   }
 
-  void clear() {
-    all.clear();
-    for (std::vector<uint32_t> &window : windows)
-      window.clear();
-  }
-  /// The buffer gets the tightest gap; returns its end.
-  int64_t add(uint32_t id) {
-    const Life life = lives[id];
-    const size_t first = size_t(life.first) / kStride, last = size_t(life.last) / kStride;
-    const std::vector<uint32_t> &placed = last <= first + 1 ? windows[first] : all;
-    size_t found = 0;
-    for (uint32_t other : placed) { // without branches
-      overlapping[found] = other;
-      found += size_t(lives[other].last >= life.first) & size_t(lives[other].first <= life.last);
-    }
-    int64_t best = -1, bestGap = INT64_MAX, end = 0;
-    for (size_t i = 0; i < found; ++i) {
-      const Range &range = ranges[overlapping[i]];
-      const int64_t gap = range.offset - end;
-      if (gap >= sizes[id] && gap < bestGap) {
-        bestGap = gap;
-        best = end;
+  /// Places everything; returns the peak.
+  int64_t place(const Order &order) {
+    for (size_t i = 0; i < order.size(); ++i)
+      ranks[order[i]] = uint32_t(i);
+    for (size_t group = 0; group < groups.size(); ++group)
+      update(group);
+    int64_t peak = 0;
+    int32_t begin = 0;
+    setLine(begin, commands - 1, 0);
+    for (size_t placed = 0; placed < lives.size();) {
+      // Down to a valley; in which of them first makes no difference, as no life fits into two.
+      const int32_t end = endOf[size_t(begin)];
+      const int64_t height = heights[size_t(begin)];
+      const int64_t before = begin > 0 ? heights[size_t(beginOf[size_t(begin) - 1])] : INT64_MAX;
+      const int64_t after = end + 1 < commands ? heights[size_t(end) + 1] : INT64_MAX;
+      if (before < height || after < height) {
+        begin = before < height ? beginOf[size_t(begin) - 1] : end + 1;
+        continue;
       }
-      end = std::max(end, range.end);
+      const size_t found = before == height || after == height ? kNone : find(begin, end);
+      if (found == kNone) {
+        if (before <= after)
+          begin = beginOf[size_t(begin) - 1];
+        setLine(begin, after <= before ? endOf[size_t(end) + 1] : end, std::min(before, after));
+        continue;
+      }
+      const Life &life = lives[found];
+      offsets[found] = height;
+      peak = std::max(peak, height + life.size);
+      if (life.first > begin)
+        setLine(begin, life.first - 1, height);
+      setLine(life.first, life.last, height + life.size);
+      if (life.last < end)
+        setLine(life.last + 1, end, height);
+      ranks[found] = kPlaced;
+      update(found / kGroup);
+      ++placed;
     }
-    const int64_t offset = best >= 0 ? best : end;
-    work += int64_t(placed.size() + found) + kWorkOfInsert * int64_t(last - first + 3);
-    ranges[id] = {offset, offset + sizes[id]};
-    insert(all, id);
-    for (size_t i = first - (first > 0); i <= last; ++i)
-      insert(windows[i], id);
-    return offset + sizes[id];
+    return peak;
   }
-  int64_t offset(uint32_t id) const { return ranges[id].offset; }
+  int64_t offset(size_t life) const { return offsets[life]; }
 
-  /// What it took, in looks at a placed buffer.
+  /// What it took, in looks.
   int64_t work = 0;
 
 private:
-  /// A window begins with each stride and is two of them long.
-  static constexpr size_t kStride = 64;
+  static constexpr size_t kNone = SIZE_MAX;
+  static constexpr uint32_t kPlaced = UINT32_MAX;
+  /// So many lives with neighbouring first commands are left out of a search together.
+  static constexpr size_t kGroup = 32;
+  static constexpr int64_t kWorkOfFind = 16, kWorkOfLine = 4;
 
-  struct Life {
-    int32_t first, last;
-  };
-  struct Range {
-    int64_t offset, end;
+  /// The lowest rank and the earliest last command of those that are not placed.
+  struct Group {
+    uint32_t rank;
+    int32_t last;
   };
 
-  void insert(std::vector<uint32_t> &list, uint32_t id) {
-    list.insert(std::upper_bound(
-                    list.begin(), list.end(), ranges[id].offset,
-                    [&](int64_t offset, uint32_t other) { return offset < ranges[other].offset; }),
-                id);
+  void update(size_t group) {
+    Group &left = groups[group] = {kPlaced, INT32_MAX};
+    for (size_t i = group * kGroup; i < std::min(lives.size(), (group + 1) * kGroup); ++i)
+      if (ranks[i] != kPlaced) {
+        left.rank = std::min(left.rank, ranks[i]);
+        left.last = std::min(left.last, lives[i].last);
+      }
+    work += int64_t(kGroup);
   }
 
-  const std::vector<int64_t> &sizes;
-  std::vector<Life> lives;
-  std::vector<Range> ranges;
-  std::vector<uint32_t> overlapping;
-  std::vector<uint32_t> all;
-  std::vector<std::vector<uint32_t>> windows;
+  /// The first one by rank of those that live in commands `begin`..`end` only.
+  size_t find(int32_t begin, int32_t end) {
+    size_t found = kNone;
+    uint32_t rank = kPlaced;
+    auto look = [&](size_t from, size_t to) {
+      for (size_t i = from; i < to; ++i)
+        if (ranks[i] < rank && lives[i].last <= end) {
+          rank = ranks[i];
+          found = i;
+        }
+      work += int64_t(to - from);
+    };
+    const size_t from = starts[size_t(begin)], to = starts[size_t(end) + 1];
+    const size_t firstGroup = (from + kGroup - 1) / kGroup, lastGroup = to / kGroup;
+    work += kWorkOfFind;
+    if (firstGroup >= lastGroup) {
+      look(from, to);
+      return found;
+    }
+    look(from, firstGroup * kGroup);
+    for (size_t group = firstGroup; group < lastGroup; ++group)
+      if (groups[group].rank < rank && groups[group].last <= end)
+        look(group * kGroup, (group + 1) * kGroup);
+    look(lastGroup * kGroup, to);
+    work += int64_t(lastGroup - firstGroup);
+    return found;
+  }
+
+  void setLine(int32_t begin, int32_t end, int64_t height) {
+    endOf[size_t(begin)] = end;
+    beginOf[size_t(end)] = begin;
+    heights[size_t(begin)] = height;
+    work += kWorkOfLine;
+  }
+
+  const std::vector<Life> &lives;
+  int32_t commands;
+  /// How many lives start before a command.
+  std::vector<size_t> starts;
+  /// The skyline's pieces: the last command by the first one, that by the last one, and the height
+  /// by the first one. Other entries are of pieces that are gone.
+  std::vector<int32_t> endOf, beginOf;
+  std::vector<int64_t> heights;
+  /// Places in the order, until it is placed.
+  std::vector<uint32_t> ranks;
+  std::vector<Group> groups;
+  std::vector<int64_t> offsets;
 };
+
+std::vector<Life> livesOf(const std::vector<PlanBuffer> &buffers, int64_t alignment) {
+  std::vector<Life> lives;
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (buffers[i].bytes > 0)
+      lives.push_back(
+          {buffers[i].first, buffers[i].last, padded(buffers[i].bytes, alignment), uint32_t(i)});
+  std::sort(lives.begin(), lives.end(), [](const Life &a, const Life &b) {
+    return a.first != b.first ? a.first < b.first : a.id < b.id;
+  });
+  return lives;
+}
+
+/// The most bytes that are live in one command of each life.
+std::vector<int64_t> congestionOf(const std::vector<Life> &lives, int32_t commands) {
+  std::vector<int64_t> live(size_t(commands) + 1, 0);
+  for (const Life &life : lives) {
+    live[size_t(life.first)] += life.size;
+    live[size_t(life.last) + 1] -= life.size;
+  }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  // Of 1, 2, 4 ... commands from each one on: two of them cover a life.
+  std::vector<std::vector<int64_t>> most{std::move(live)};
+  for (size_t length = 1; 2 * length < most[0].size(); length *= 2) {
+    const std::vector<int64_t> &half = most.back();
+    std::vector<int64_t> twice(half.size() - length);
+    for (size_t i = 0; i < twice.size(); ++i)
+      twice[i] = std::max(half[i], half[i + length]);
+    most.push_back(std::move(twice));
+  }
+  std::vector<int64_t> congestion;
+  for (const Life &life : lives) {
+    const size_t to = size_t(life.last) + 1;
+    const size_t power = size_t(std::bit_width(to - size_t(life.first))) - 1;
+    congestion.push_back(
+        std::max(most[power][size_t(life.first)], most[power][to - (size_t(1) << power)]));
+  }
+  return congestion;
+}
 
 class Planner {
 public:
   Planner(const std::vector<PlanBuffer> &buffers, int64_t alignment)
-      : buffers(buffers), sizes(buffers.size()), commands(countCommands(buffers)),
-        placement(buffers, sizes, commands) {
-    for (size_t i = 0; i < buffers.size(); ++i) {
-      sizes[i] = padded(std::max<int64_t>(buffers[i].bytes, 0), alignment);
-      if (sizes[i])
-        ids.push_back(uint32_t(i));
-    }
-  }
+      : buffers(buffers), lives(livesOf(buffers, alignment)) {}
 
   Plan run() {
     Plan plan;
     plan.offsets.assign(buffers.size(), 0);
-    if (ids.empty())
+    if (lives.empty())
       return plan;
-    const std::vector<int64_t> live = liveBytes(ids);
-    plan.lowerBound = *std::max_element(live.begin(), live.end());
-    congestion.assign(buffers.size(), 0);
-    for (uint32_t id : ids)
-      congestion[id] =
-          *std::max_element(live.begin() + buffers[id].first, live.begin() + buffers[id].last + 1);
-    // Few orders of many buffers can be tried, so those that decide come before the others.
-    const Order everything = ids;
-    const Order rest = splitRest(plan.lowerBound);
-    if (!rest.empty() && !ids.empty()) {
-      search(kMostWork / 2);
-      bestOrder.insert(bestOrder.end(), rest.begin(), rest.end());
-      ids = everything;
-      peak = INT64_MAX;
+    int32_t commands = 0;
+    for (const Life &life : lives)
+      commands = std::max(commands, life.last + 1);
+    congestion = congestionOf(lives, commands);
+    const int64_t bound = *std::max_element(congestion.begin(), congestion.end());
+    plan.peak = INT64_MAX;
+    plan.lowerBound = bound;
+
+    // Where most is needed there is the least choice; large ones and long ones leave little either.
+    const std::function<Order()> first[] = {
+        [&] {
+          return orderBy([&](uint32_t i) {
+            return std::pair(congestion[i], double(lives[i].size) * double(duration(i)));
+          });
+        },
+        [&] {
+          return orderBy(
+              [&](uint32_t i) { return double(lives[i].size) * std::sqrt(double(duration(i))); });
+        },
+        [&] { return orderBy([&](uint32_t i) { return std::pair(congestion[i], duration(i)); }); },
+        [&] { return orderBy([&](uint32_t i) { return duration(i); }); },
+    };
+    Order orders[std::size(first)];
+    Skyline skyline(lives, commands);
+    for (size_t turn = 0;; turn = (turn + 1) % std::size(orders)) {
+      Order &order = orders[turn];
+      if (order.empty())
+        order = first[turn]();
+      const int64_t peak = skyline.place(order);
+      if (peak < plan.peak) {
+        plan.peak = peak;
+        for (size_t i = 0; i < lives.size(); ++i)
+          plan.offsets[lives[i].id] = skyline.offset(i);
+      }
+      if (plan.peak - bound <= bound / kNearEnough || skyline.work >= kMostWork)
+        return plan;
+      repair(order, [&](uint32_t i) { return skyline.offset(i) + lives[i].size > bound; });
     }
-    search(kMostWork);
-    for (uint32_t id : ids)
-      plan.offsets[id] = best[id];
-    plan.peak = peak;
-    return plan;
   }
 
 private:
-  using Order = std::vector<uint32_t>;
-
-  static size_t countCommands(const std::vector<PlanBuffer> &buffers) {
-    size_t commands = 0;
-    for (const PlanBuffer &buffer : buffers)
-      commands = std::max(commands, size_t(buffer.last) + 1);
-    return commands;
-  }
-
-  /// By command.
-  std::vector<int64_t> liveBytes(const Order &of) const {
-    std::vector<int64_t> live(commands + 1, 0);
-    for (uint32_t id : of) {
-      live[buffers[id].first] += sizes[id];
-      live[buffers[id].last + 1] -= sizes[id];
-    }
-    std::partial_sum(live.begin(), live.end(), live.begin());
-    return live;
-  }
-  int64_t mostLive(const Order &of) const {
-    const std::vector<int64_t> live = liveBytes(of);
-    return *std::max_element(live.begin(), live.end());
-  }
-
-  /// Takes those out of `ids`, where there are many, that hardly decide about the peak: the
-  /// smallest, and what lives where much less is needed. The larger ones first.
-  Order splitRest(int64_t lowerBound) {
-    Order rest;
-    if (ids.size() <= kManyBuffers)
-      return rest;
-    // The largest size up to which all together need next to nothing.
-    int64_t limit = 0;
-    for (int shift = 18; shift >= 8; shift -= 2) {
-      Order small;
-      std::copy_if(ids.begin(), ids.end(), std::back_inserter(small),
-                   [&](uint32_t id) { return sizes[id] <= lowerBound >> shift; });
-      if (mostLive(small) <= lowerBound / kNextToNothing)
-        limit = lowerBound >> shift;
-    }
-    auto decides = [&](uint32_t id) {
-      return sizes[id] > limit && congestion[id] > lowerBound / 4 * 3;
-    };
-    auto middle = std::stable_partition(ids.begin(), ids.end(), decides);
-    rest.assign(middle, ids.end());
-    ids.erase(middle, ids.end());
-    std::sort(rest.begin(), rest.end(), [&](uint32_t a, uint32_t b) { return isLarger(a, b); });
-    return rest;
-  }
-
-  bool isLarger(uint32_t a, uint32_t b) const {
-    return sizes[a] != sizes[b] ? sizes[a] > sizes[b] : a < b;
-  }
-  int64_t duration(uint32_t id) const { return int64_t(buffers[id].last) - buffers[id].first + 1; }
+  int64_t duration(uint32_t i) const { return int64_t(lives[i].last) - lives[i].first + 1; }
 
   /// Largest keys first, larger buffers first among equal ones.
   template <typename Key> Order orderBy(Key key) const {
-    Order order = ids;
+    Order order(lives.size());
+    std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
       const auto x = key(a), y = key(b);
-      return x != y ? x > y : isLarger(a, b);
+      if (x != y)
+        return x > y;
+      return lives[a].size != lives[b].size ? lives[a].size > lives[b].size : a < b;
     });
     return order;
   }
 
-  /// Places in this order as far as that may be better than what there is. `above` gets the buffers
-  /// that end above the bound. Returns the peak as far as it came.
-  int64_t attempt(const Order &order) {
-    placement.clear();
-    above.clear();
-    int64_t reached = 0;
-    for (uint32_t id : order) {
-      const int64_t end = placement.add(id);
-      if (end > bound)
-        above.push_back(id);
-      reached = std::max(reached, end);
-      if (reached >= peak)
-        return reached;
-    }
-    peak = reached;
-    best.resize(buffers.size());
-    for (uint32_t id : ids)
-      best[id] = placement.offset(id);
-    bestOrder = order;
-    return reached;
-  }
-
-  /// Finds places for `ids`, beginning with the best order so far, if there is one.
-  void search(int64_t mostWork) {
-    bound = mostLive(ids);
-    struct Candidate {
-      Order order;
-      int64_t reached;
-    };
-    std::vector<Candidate> candidates;
-    auto tryOrder = [&](Order order) {
-      if (peak == bound)
-        return;
-      const int64_t reached = attempt(order);
-      candidates.push_back({std::move(order), reached});
-    };
-    auto isDone = [&] { return peak - bound <= bound / kNearEnough || placement.work >= mostWork; };
-    if (!bestOrder.empty()) {
-      tryOrder(bestOrder);
-      if (isDone())
-        return;
-    }
-    tryOrder(orderBy([&](uint32_t id) { return sizes[id]; }));
-    tryOrder(orderBy([&](uint32_t id) { return duration(id); }));
-    // Where most is needed there is the least choice.
-    tryOrder(orderBy([&](uint32_t id) { return congestion[id]; }));
-    tryOrder(orderBy([&](uint32_t id) { return std::pair(congestion[id], duration(id)); }));
-    tryOrder(orderBy([&](uint32_t id) { return double(sizes[id]) * double(duration(id)); }));
-    tryOrder(orderBy([&](uint32_t id) { return -int64_t(buffers[id].first); }));
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate &a, const Candidate &b) { return a.reached < b.reached; });
-    while (!isDone())
-      for (Candidate &candidate : candidates)
-        for (int i = 0; i < kRepairs && !isDone(); ++i) {
-          attempt(candidate.order);
-          repair(candidate.order);
-        }
-  }
-
-  /// What ended above the bound is placed in half the time.
-  void repair(Order &order) {
-    isAbove.assign(buffers.size(), false);
-    for (uint32_t id : above)
-      isAbove[id] = true;
+  /// What ended above the bound comes in half the time.
+  template <typename IsAbove> static void repair(Order &order, IsAbove isAbove) {
     Order repaired;
     repaired.reserve(order.size());
     size_t late = 0; // the next one of those that come earlier
-    auto addLate = [&](size_t before) {
-      for (; late < before; ++late)
-        if (isAbove[order[late]])
-          repaired.push_back(order[late]);
-    };
     for (size_t i = 0; i < order.size(); ++i) {
-      addLate(std::min(2 * i + 1, order.size()));
-      if (!isAbove[order[i]])
+      for (; late < std::min(2 * i + 1, order.size()); ++late)
+        if (isAbove(order[late]))
+          repaired.push_back(order[late]);
+      if (!isAbove(order[i]))
         repaired.push_back(order[i]);
     }
     order = std::move(repaired);
   }
 
   const std::vector<PlanBuffer> &buffers;
-  std::vector<int64_t> sizes;
-  size_t commands;
-  Placement placement;
-  /// Of some bytes; those that are placed.
-  Order ids;
-  /// The most bytes that are live in a command of the buffer.
+  std::vector<Life> lives;
   std::vector<int64_t> congestion;
-  /// The most bytes of `ids` that are live in one command.
-  int64_t bound = 0;
-  std::vector<int64_t> best;
-  std::vector<bool> isAbove;
-  Order bestOrder;
-  int64_t peak = INT64_MAX;
-  Order above;
 };
 
 } // namespace

@@ -129,22 +129,26 @@ TEST(Plan, ProgramsReadWhatTheyWrote) {
 
 TEST(Plan, LargeStepsAreNearTheBound) {
   // Layers with kept and temporary values, computed again in the backward; gradients and updates.
-  std::mt19937 random(5);
-  std::vector<PlanBuffer> buffers;
-  const int layers = 60, ops = 20, length = 2 * layers * ops;
-  const int64_t unit = 1 << 20;
-  for (int layer = 0; layer < layers; ++layer)
-    for (int op = 0; op < ops; ++op) {
-      const int made = layer * ops + op, read = length - made;
-      const int64_t bytes = unit * (1 + op * op % 5); // as in every layer
-      buffers.push_back({bytes, made, op == 0 ? read : made + 1 + int(random() % 3)});
-      buffers.push_back({bytes, read - ops / 2, read + 1});
-      buffers.push_back({unit * int64_t(1 + op % 3), read, read + int(random() % 3)});
-      buffers.push_back({8, made, made + 1});
-    }
-  Plan plan = planMemory(buffers);
-  expectSound(buffers, plan);
-  EXPECT_LE(double(plan.peak), 1.02 * double(plan.lowerBound));
+  // One order of them does not do for all seeds.
+  for (unsigned seed = 5; seed < 9; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<PlanBuffer> buffers;
+    const int layers = 60, ops = 20, length = 2 * layers * ops;
+    const int64_t unit = 1 << 20;
+    for (int layer = 0; layer < layers; ++layer)
+      for (int op = 0; op < ops; ++op) {
+        const int made = layer * ops + op, read = length - made;
+        const int64_t bytes = unit * (1 + op * op % 5); // as in every layer
+        buffers.push_back({bytes, made, op == 0 ? read : made + 1 + int(random() % 3)});
+        buffers.push_back({bytes, read - ops / 2, read + 1});
+        buffers.push_back({unit * int64_t(1 + op % 3), read, read + int(random() % 3)});
+        buffers.push_back({8, made, made + 1});
+      }
+    Plan plan = planMemory(buffers);
+    if (seed == 5)
+      expectSound(buffers, plan);
+    EXPECT_LE(double(plan.peak), 1.02 * double(plan.lowerBound)) << seed;
+  }
 }
 
 TEST(Plan, WhatHardlyDecidesIsPlacedAgain) {
