@@ -194,6 +194,8 @@ public:
     }
     choice.memory = *chosen;
     choice.seconds = secondsOfCounts(counts);
+    // Kernels that fuse otherwise may free more than the values.
+    choice.leastSeconds = std::min(choice.leastSeconds, choice.seconds);
     for (size_t count : counts)
       choice.recomputed += count;
     return success();

@@ -43,7 +43,8 @@ struct BudgetChoice {
   std::string config;
   /// All that the step holds with it, and without recompute.
   StepMemory::Total memory, plain;
-  /// What it costs a step, and the least that any choice must cost, in seconds of the model.
+  /// What it costs a step, and the least that any choice costs where a value frees no more than its
+  /// own bytes, in seconds of the model.
   double seconds = 0, leastSeconds = 0, plainSeconds = 0;
   size_t recomputed = 0, trials = 0;
   int64_t batch = 0;

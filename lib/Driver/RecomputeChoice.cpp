@@ -47,8 +47,9 @@ void report(const BudgetChoice &choice, double seconds, Log &log) {
   log.info() << "memory: " << formatBytes(choice.plain.bytes()) << " without recompute, "
              << formatBytes(choice.memory.bytes()) << " with " << choice.recomputed
              << " values computed again; by the model " << share(choice.seconds)
-             << " % more time, no choice takes less than " << share(choice.leastSeconds) << " % ("
-             << choice.trials << " schedules, " << llvm::format("%.1f", seconds) << " s)\n";
+             << " % more time, at least " << share(choice.leastSeconds)
+             << " % where a value frees its own bytes (" << choice.trials << " schedules, "
+             << llvm::format("%.1f", seconds) << " s)\n";
   if (choice.batch)
     log.info() << "memory: batch " << choice.batch << " has the best predicted rate\n";
   if (!choice.config.empty())
