@@ -18,10 +18,10 @@ namespace trainc {
 
 /// Whether nothing but casts to f32 reads `value`, views looked through; finds both.
 static bool isReadInF32(Value value, SmallVectorImpl<Operation *> &views,
-                        SmallVectorImpl<CastOp> &casts) {
+                        SmallVectorImpl<Operation *> &casts) {
   return !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *user) {
     if (isWidening(user) && getElementType(user->getResult(0)).isF32()) {
-      casts.push_back(cast<CastOp>(user));
+      casts.push_back(user);
       return true;
     }
     if (!isa<StridedViewOpInterface>(user) || user->getNumOperands() != 1)
@@ -54,7 +54,7 @@ struct WidenProductsPass : trainc::impl::WidenProductsPassBase<WidenProductsPass
 private:
   static void widen(Operation *product) {
     SmallVector<Operation *> views;
-    SmallVector<CastOp> casts;
+    SmallVector<Operation *> casts;
     if (!isReadInF32(product->getResult(0), views, casts))
       return;
     views.push_back(product);
@@ -63,9 +63,9 @@ private:
       Value result = op->getResult(0);
       result.setType(getTensorType(getDims(result), f32));
     }
-    for (CastOp cast : casts) {
-      cast.replaceAllUsesWith(cast.getOperand());
-      cast.erase();
+    for (Operation *cast : casts) {
+      cast->replaceAllUsesWith(cast->getOperands());
+      cast->erase();
     }
     remark::passed(product->getLoc(),
                    remark::RemarkOpts::name("Widened").category("widen-products"))
