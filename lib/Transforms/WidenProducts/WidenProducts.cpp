@@ -31,11 +31,23 @@ static bool isReadInF32(Value value, SmallVectorImpl<Operation *> &views,
   });
 }
 
-static bool isSlim(Value matrix, int64_t maxSide) {
-  return llvm::any_of(ArrayRef(getDims(matrix)).take_back(2), [&](DimAttr dim) {
-    std::optional<int64_t> size = dim.getConstant();
-    return size && *size <= maxSide;
-  });
+/// Whether the result is small beside the operands: its shorter side is, beside the axis that is
+/// summed over. Where that has no known size it is tokens, and both sides have to be known.
+static bool isSlim(Operation *product, int64_t maxSide) {
+  AxisMap map = cast<AxisMapOpInterface>(product).getAxisMap();
+  int64_t shorter = std::numeric_limits<int64_t>::max(), known = 0;
+  for (DimAttr dim : ArrayRef(getDims(product->getResult(0))).take_back(2))
+    if (std::optional<int64_t> size = dim.getConstant()) {
+      shorter = std::min(shorter, *size);
+      ++known;
+    }
+  for (auto [axis, loop] : llvm::enumerate(map.operands[0]))
+    if (!llvm::is_contained(map.results[0], loop)) {
+      std::optional<int64_t> inner = getDim(product->getOperand(0), axis).getConstant();
+      if (inner ? shorter > *inner / 8 : known < 2)
+        return false;
+    }
+  return shorter <= maxSide;
 }
 
 namespace {
@@ -45,7 +57,7 @@ struct WidenProductsPass : trainc::impl::WidenProductsPassBase<WidenProductsPass
   void runOnOperation() override {
     SmallVector<Operation *> products;
     getOperation()->walk([&](FusionOpInterface op) {
-      if (op.canStoreF32() && isSlim(op->getResult(0), maxSide))
+      if (op.canStoreF32() && isSlim(op, maxSide))
         products.push_back(op);
     });
     llvm::for_each(products, widen);
@@ -53,8 +65,7 @@ struct WidenProductsPass : trainc::impl::WidenProductsPassBase<WidenProductsPass
 
 private:
   static void widen(Operation *product) {
-    SmallVector<Operation *> views;
-    SmallVector<Operation *> casts;
+    SmallVector<Operation *> views, casts;
     if (!isReadInF32(product->getResult(0), views, casts))
       return;
     views.push_back(product);
