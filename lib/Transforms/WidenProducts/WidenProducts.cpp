@@ -31,22 +31,21 @@ static bool isReadInF32(Value value, SmallVectorImpl<Operation *> &views,
   });
 }
 
-/// Whether the result is small beside the operands: its shorter side is, beside the axis that is
-/// summed over. Where that has no known size it is tokens, and both sides have to be known.
+/// Whether the result is small beside the operands: of known size, and its shorter side is short
+/// beside the axis that is summed over, where that is no number of tokens.
 static bool isSlim(Operation *product, int64_t maxSide) {
   AxisMap map = cast<AxisMapOpInterface>(product).getAxisMap();
-  int64_t shorter = std::numeric_limits<int64_t>::max(), known = 0;
-  for (DimAttr dim : ArrayRef(getDims(product->getResult(0))).take_back(2))
-    if (std::optional<int64_t> size = dim.getConstant()) {
-      shorter = std::min(shorter, *size);
-      ++known;
-    }
+  int64_t shorter = std::numeric_limits<int64_t>::max();
+  for (DimAttr dim : ArrayRef(getDims(product->getResult(0))).take_back(2)) {
+    std::optional<int64_t> size = dim.getConstant();
+    if (!size)
+      return false;
+    shorter = std::min(shorter, *size);
+  }
   for (auto [axis, loop] : llvm::enumerate(map.operands[0]))
-    if (!llvm::is_contained(map.results[0], loop)) {
-      std::optional<int64_t> inner = getDim(product->getOperand(0), axis).getConstant();
-      if (inner ? shorter > *inner / 8 : known < 2)
-        return false;
-    }
+    if (!llvm::is_contained(map.results[0], loop))
+      if (std::optional<int64_t> inner = getDim(product->getOperand(0), axis).getConstant())
+        maxSide = std::min(maxSide, *inner / 8);
   return shorter <= maxSide;
 }
 

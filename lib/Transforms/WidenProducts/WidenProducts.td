@@ -10,8 +10,8 @@ def WidenProductsPass : Pass<"widen-products", "::mlir::func::FuncOp"> {
   let description = [{
     Libraries sum products of 16-bit matrices in f32 and round as they store. Where nothing reads a result but casts to f32,
     perhaps of views of it, the rounding can be left out. It costs twice the memory and traffic of the result, so only
-    a result that is small beside what the product reads is stored so, with a side of at most `max-side` and of an eighth of the
-    axis that is summed over: the gradients of low-rank branches.
+    a result of known size that is small beside what the product reads is stored so, with a side of at most `max-side` and of
+    an eighth of the axis that is summed over: the gradients of low-rank branches.
 
     ```mlir
     %0 = train.matmul %g transposed, %x : tensor<?x4xbf16, ...>, tensor<?x8xbf16, ...> -> tensor<4x8xbf16>
