@@ -97,5 +97,11 @@ Phases trainc::getPhases(const FunctionLifetimes &lifetimes, StringRef loss) {
         kept[accesses[i].writes.front()] = true;
     }
   }
+  auto isUpdate = [&](int32_t i) {
+    return llvm::any_of(accesses[i].writes,
+                        [&](uint32_t buffer) { return space(buffer) == plan::Space::parameter; });
+  };
+  while (phases.backwardEnd > phases.forwardEnd && isUpdate(phases.backwardEnd - 1))
+    --phases.backwardEnd;
   return phases;
 }

@@ -11,8 +11,8 @@ enum class Phase { forward, backward, update };
 
 /// A schedule cut into three: the forward until the last command that the loss depends on, then the
 /// backward until the last one that reads an input or what the forward has made, then the updates
-/// that are left; those that run as soon as a gradient is there lie within the backward. Each may
-/// be empty.
+/// that are left, among them those that sum up their gradient themselves, as an embedding's; those
+/// that run as soon as a gradient is there lie within the backward. Each may be empty.
 struct Phases {
   int32_t forwardEnd = 0, backwardEnd = 0;
 
