@@ -180,9 +180,13 @@ Status ParameterStore::fromPackage(size_t index) {
     return {};
   }
   bool aligned = reinterpret_cast<uintptr_t>(data) % sizeOf(decl.dtype) == 0;
-  if (slots[index].own || !aligned)
-    return set(index, data);
-  useMapped(index, data, std::move(file));
+  if (!slots[index].own && aligned) {
+    useMapped(index, data, std::move(file));
+    return {};
+  }
+  TRAINRT_TRY(set(index, data));
+  // The copy is what is used: what was read would count as the process's as long as it runs.
+  file->evict(data, uint64_t(decl.staticBytes));
   return {};
 }
 
@@ -215,11 +219,14 @@ Status ParameterStore::fromFile(size_t index, WeightsFile &file, std::string &pr
     useMapped(index, data, tensor.mapping);
     return {};
   }
-  return store(index, [&](unsigned char *to, int64_t begin, int64_t end) {
+  TRAINRT_TRY(store(index, [&](unsigned char *to, int64_t begin, int64_t end) {
     int64_t size = int64_t(sizeOf(decl.dtype)), from = begin / size;
     convertElements(data + from * int64_t(sizeOf(array.dtype)), array.dtype, to, decl.dtype,
                     (end - begin) / size);
-  });
+  }));
+  if (tensor.mapping)
+    tensor.mapping->evict(data, uint64_t(array.bytes));
+  return {};
 }
 
 Status ParameterStore::loadFile(const std::string &path, int64_t seed, std::string &warnings) {

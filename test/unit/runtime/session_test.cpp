@@ -5,8 +5,10 @@
 #include "io/safetensors.h"
 #include "tiny_package.h"
 
+#include <cctype>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <gtest/gtest.h>
 
 using namespace trainrt;
@@ -454,6 +456,63 @@ TEST_F(SessionTest, WeightsFile) {
   EXPECT_NE(status.message().find("'w' is missing"), std::string::npos) << status.message();
   options.weightsPath = folder / "none";
   EXPECT_EQ(Session::create(package, options, refused).code(), Code::NotFound);
+}
+
+/// The bytes of a mapped file that count as this process's.
+static int64_t residentBytes(const std::string &path) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  int64_t total = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (std::isxdigit(static_cast<unsigned char>(line[0])) && line.find('-') < line.find(' '))
+      inside = line.size() >= path.size() &&
+               line.compare(line.size() - path.size(), path.size(), path) == 0;
+    else if (inside && line.rfind("Rss:", 0) == 0)
+      total += std::stoll(line.substr(4)) * 1024;
+  }
+  return total;
+}
+
+TEST_F(SessionTest, WhatIsCopiedLeavesMemory) {
+  constexpr int64_t count = 2 << 20, bytes = count * 4;
+  std::vector<float> values(count);
+  for (int64_t i = 0; i < count; ++i)
+    values[size_t(i)] = float(i);
+  auto *raw = reinterpret_cast<const unsigned char *>(values.data());
+  auto from = [&](const char *trainable) {
+    return std::string(", \"trainable\": ") + trainable +
+           ", \"weights\": {\"file\": \"big.raw\", \"offset\": 0, \"length\": " +
+           std::to_string(bytes) + "}";
+  };
+  TinyOptions options;
+  options.extra = {{"trained", DType::F32, {count}, from("true")},
+                   {"frozen", DType::F32, {1024}, ", \"trainable\": false"}};
+  // Of the file the frozen one is a part, so it stays mapped.
+  options.extra[1].fields +=
+      ", \"weights\": {\"file\": \"big.raw\", \"offset\": 0, \"length\": 4096}";
+  options.extraFiles = {{"big.raw", {raw, raw + bytes}}};
+  makePackage(options);
+  auto expectSmall = [&](const Session &session, const std::string &file) {
+    ArrayView array;
+    ASSERT_TRUE(session.parameter(2, array).ok());
+    EXPECT_EQ(floats(array), values);
+    ASSERT_TRUE(session.parameter(3, array).ok());
+    EXPECT_EQ(floats(array), std::vector<float>(values.begin(), values.begin() + 1024));
+    const int64_t resident = residentBytes(folder / file);
+    EXPECT_GT(resident, 0);         // the frozen one
+    EXPECT_LT(resident, bytes / 2); // a page that is read may bring 2 MiB around it
+  };
+  expectSmall(*make(), "big.raw");
+
+  SessionOptions given;
+  given.weights = SessionOptions::Weights::File;
+  given.weightsPath = folder / "w.safetensors";
+  ASSERT_TRUE(
+      writeSafetensors(given.weightsPath, {{"w", {values.data(), DType::F32, {3}, 12}},
+                                           {"trained", {values.data(), DType::F32, {count}, bytes}},
+                                           {"frozen", {values.data(), DType::F32, {1024}, 4096}}})
+          .ok());
+  expectSmall(*make(given), "w.safetensors");
 }
 
 TEST_F(SessionTest, RandomWeightsDependOnTheSeedOnly) {
