@@ -20,7 +20,7 @@ namespace {
 
 /// How many looks at a buffer or a part of the line are taken before the best plan so far has to
 /// do: some milliseconds.
-constexpr int64_t kMostWork = 3'000'000;
+constexpr int64_t kMostWork = 4'000'000;
 /// Near enough: a part of the bound that is not worth the time.
 constexpr int64_t kNearEnough = 256;
 
