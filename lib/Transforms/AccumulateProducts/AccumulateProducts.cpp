@@ -80,14 +80,7 @@ private:
 /// what it stores, and better stored first: what is then added to it is not read again for its
 /// sake, but reads it while it multiplies; and what is rounded in between is the smaller part.
 static bool isShallower(Operation *product, Operation *other) {
-  auto innerSize = [](Operation *op) {
-    AxisMap map = cast<AxisMapOpInterface>(op).getAxisMap();
-    for (auto [axis, loop] : llvm::enumerate(map.operands[0]))
-      if (!llvm::is_contained(map.results[0], loop))
-        return getDim(op->getOperand(0), axis).getConstant();
-    return std::optional<int64_t>();
-  };
-  std::optional<int64_t> size = innerSize(product), otherSize = innerSize(other);
+  std::optional<int64_t> size = getInnerSize(product), otherSize = getInnerSize(other);
   return size && otherSize && *size < *otherSize;
 }
 

@@ -185,16 +185,20 @@ private:
           if (blocked)
             return;
         }
+    merge(g, other);
+    llvm::sort(a.members, [&](Operation *x, Operation *y) { return position[x] < position[y]; });
+    a.reduced = reduced;
+  }
+  /// Puts the ops of group `other` behind those of `g`.
+  void merge(int g, int other) {
+    Group &a = groups[g], &b = groups[other];
     for (Operation *op : b.members)
       groupOf[op] = g;
     graph.merge(g, other);
-    a.members.append(b.members);
-    llvm::sort(a.members, [&](Operation *x, Operation *y) { return position[x] < position[y]; });
-    a.reduced = reduced;
+    a.members.append(std::exchange(b.members, {}));
     a.minPosition = std::min(a.minPosition, b.minPosition);
     a.earliest = std::max(a.earliest, b.earliest);
     a.maxPosition = std::max(a.maxPosition, b.maxPosition);
-    b.members.clear();
   }
 
   void assign(Operation *op) {
@@ -251,18 +255,12 @@ private:
     if (other < 0 ||
         llvm::any_of(sums.getUsers(), [&](Operation *op) { return readerOf(op) != other; }))
       return;
-    Group &group = groups[g], &reader = groups[other];
+    const Group &group = groups[g], &reader = groups[other];
     if (reader.closed || !reader.reduced.empty() || reader.space != getDims(sums) ||
         reader.earliest > group.minPosition ||
         group.members.size() + reader.members.size() > maxOps)
       return;
-    for (Operation *op : reader.members)
-      groupOf[op] = g;
-    graph.merge(g, other);
-    group.members.append(std::exchange(reader.members, {}));
-    group.minPosition = std::min(group.minPosition, reader.minPosition);
-    group.maxPosition = std::max(group.maxPosition, reader.maxPosition);
-    group.earliest = std::max(group.earliest, reader.earliest);
+    merge(g, other);
   }
 
   void joinBest(Operation *op) {

@@ -4,6 +4,7 @@
 #include "lib/Transforms/WidenProducts/WidenProducts.h"
 
 #include "dialects/Train/RowIdioms.h"
+#include "lib/Transforms/Support/Projections.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
 
@@ -34,7 +35,6 @@ static bool isReadInF32(Value value, SmallVectorImpl<Operation *> &views,
 /// Whether the result is small beside the operands: of known size, and its shorter side is short
 /// beside the axis that is summed over, where that is no number of tokens.
 static bool isSlim(Operation *product, int64_t maxSide) {
-  AxisMap map = cast<AxisMapOpInterface>(product).getAxisMap();
   int64_t shorter = std::numeric_limits<int64_t>::max();
   for (DimAttr dim : ArrayRef(getDims(product->getResult(0))).take_back(2)) {
     std::optional<int64_t> size = dim.getConstant();
@@ -42,10 +42,8 @@ static bool isSlim(Operation *product, int64_t maxSide) {
       return false;
     shorter = std::min(shorter, *size);
   }
-  for (auto [axis, loop] : llvm::enumerate(map.operands[0]))
-    if (!llvm::is_contained(map.results[0], loop))
-      if (std::optional<int64_t> inner = getDim(product->getOperand(0), axis).getConstant())
-        maxSide = std::min(maxSide, *inner / 8);
+  if (std::optional<int64_t> inner = getInnerSize(product))
+    maxSide = std::min(maxSide, *inner / 8);
   return shorter <= maxSide;
 }
 
