@@ -120,6 +120,21 @@ TEST_F(QuantizeTest, CodesAndStatisticsAreBitsandbytes) {
   EXPECT_GT(cases, 60u);
 }
 
+// As decimals they lie beside the middle of two floats, as doubles right on it: these bits are in
+// the code objects of bitsandbytes' kernels.
+TEST_F(QuantizeTest, ThresholdsAreRoundedOnce) {
+  for (auto [bits, code] : {std::pair(0xbf591cd9u, 0), std::pair(0x3df64863u, 8),
+                            std::pair(0x3f006d03u, 12), std::pair(0x3f5c89d9u, 14)}) {
+    const float threshold = std::bit_cast<float>(bits), values[] = {1, threshold};
+    const float above[] = {1, std::nextafter(threshold, 2.0f)};
+    auto codeOf = [&](const float *pair) {
+      return encode(QuantFormat::NF4, elementsOf(pair, DType::F32), 2, 16, pool).codes[0] & 15;
+    };
+    EXPECT_EQ(codeOf(values), code);
+    EXPECT_EQ(codeOf(above), code + 1);
+  }
+}
+
 TEST_F(QuantizeTest, RowsAreBitsandbytes) {
   size_t cases = 0;
   for (const SafetensorsReader::Entry &entry : results.entries()) {
