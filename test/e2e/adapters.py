@@ -184,6 +184,20 @@ def check_merged(case):
     assert worst < 1e-7
 
 
+def check_copies(case):
+    """With bias=all PEFT saves a bias of what it trains in full three times, and other names for the
+    layer within its wrapper."""
+    if not case.lora["modules_to_save"]:
+        return
+    (name,) = (f"base_model.model.{n}" for n in case.lora["modules_to_save"])
+    module, last = name.rsplit(".", 1)
+    copies = {f"{module}.{kind}.{last}": case.peft[name] * factor
+              for kind, factor in (("modules_to_save", np.float32(1)), ("original_module", np.float32(0)))}
+    folder = case.adapter("copies", tensors=copies)
+    error = relative(case.logits("--adapter", folder), case.reference["logits"])
+    assert error < 1e-6, error
+
+
 def check_refused(case):
     """Adapters that are not of this model, modules, ranks or strengths; and packages without any."""
     module = case.lora["modules"][-1]
@@ -199,6 +213,10 @@ def check_refused(case):
     refused(f"'{key}.lora_B.weight' is f64 [{b.shape[0]}, {b.shape[1]}], expected f32", "type",
             tensors={key + ".lora_B.weight": b.astype(np.float64)})
     refused(f"'{key}.lora_A.weight' is missing", "fewer", tensors={key + ".lora_A.weight": None})
+    wrong = a.copy()
+    wrong[0, 2] = np.nan
+    refused(f"element 2 of '{key}.lora_A.weight' is not finite", "nan",
+            tensors={key + ".lora_A.weight": wrong})
     refused("'base_model.model.other.lora_A.weight' has no place in the package", "more",
             tensors={"base_model.model.other.lora_A.weight": a})
     refused(f"the rank of '{module['path']}' is 9, expected {module['rank']}", "rank",

@@ -135,11 +135,23 @@ def check_beginning(case):
         assert set(fresh) == set(begun), set(fresh) ^ set(begun)
         for name, array in begun.items():
             assert fresh[name].tobytes() == array.tobytes(), name
+        ours, theirs = (json.loads((of / "adapter_config.json").read_text()) for of in (folder, case.files / "peft"))
+        assert ours["modules_to_save"] == theirs["modules_to_save"], ours["modules_to_save"]
     for name, array in case.part("fresh").items():
         assert relative(fresh[name], array) < 1e-6 or not (fresh[name].any() or array.any()), name
     for name, array in fresh.items():
         if "embedding_B" in name:
             assert 0.6 < array.std() < 1.4 and np.abs(array).max() > 1.2, (name, array.std())
+
+
+def check_weights_of_nothing(case):
+    """Weights by other names only are refused, where all that is trained begins by itself."""
+    if case.settings["lora"].startswith("existing") or "bias" in case.settings["lora"]:
+        return
+    command = [case.arguments.trainc_run, case.package, "--export", case.scratch / "no",
+               "--weights", case.files / "peft" / "adapter_model.safetensors"]  # fmt: skip
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and " arrays is a parameter (first: '" in done.stderr, done.stderr
 
 
 def check_quantized(case):

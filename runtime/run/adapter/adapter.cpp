@@ -14,7 +14,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <set>
 
 namespace trainrt::run {
@@ -73,6 +76,21 @@ SafetensorsEntry entryOf(const std::string &name, DType dtype, const std::vector
     return Status();
   };
   return {name, dtype, shape, view};
+}
+
+/// -1 if there is none.
+int64_t firstNotFinite(const ArrayView &array, int64_t count) {
+  double held[1024];
+  for (int64_t first = 0; first < count; first += std::size(held)) {
+    const int64_t size = std::min<int64_t>(count - first, std::size(held));
+    const auto *from =
+        static_cast<const unsigned char *>(array.data) + first * int64_t(sizeOf(array.dtype));
+    convertElements(from, array.dtype, held, DType::F64, size);
+    for (int64_t i = 0; i < size; ++i)
+      if (!std::isfinite(held[i]))
+        return first + i;
+  }
+  return -1;
 }
 
 /// What is wrong with an adapter's tensors, told together.
@@ -148,7 +166,12 @@ std::string Adapter::baseName(std::string parameter) {
       at == 0 || (at != parameter.npos && parameter[at - 1] == '.'))
     parameter.erase(0, at + prefix.size());
   removeAll(parameter, ".base_layer");
-  removeAll(parameter, ".modules_to_save.default");
+  // With the adapter's name behind it.
+  const std::string copy = ".modules_to_save.";
+  if (size_t at = parameter.find(copy); at != parameter.npos) {
+    const size_t end = parameter.find('.', at + copy.size());
+    parameter.erase(at, (end == parameter.npos ? at + copy.size() - 1 : end) - at);
+  }
   return parameter;
 }
 
@@ -170,7 +193,10 @@ void Adapter::write(const Package &package, trainrt_session *session, const std:
   for (const trainrt_tensor_info &parameter : package.parameters)
     if (!owns(parameter.name))
       base.push_back(baseName(parameter.name));
-  const std::string config = writeAdapterConfig(section, base);
+  Lora told = section;
+  for (std::string &parameter : told.modulesToSave)
+    parameter = baseName(parameter);
+  const std::string config = writeAdapterConfig(told, base);
   AtomicFile file;
   check(file.create(within(folder, configName)));
   check(file.write(config.data(), config.size()));
@@ -193,6 +219,13 @@ void Adapter::load(const Package &package, trainrt_session *session, const std::
   Problems problems;
   std::map<std::string, const SafetensorsReader::Entry *> found;
   for (const SafetensorsReader::Entry &entry : reader.entries()) {
+    // With bias=all PEFT saves a bias of what it trains in full under its own name, and again as
+    // those of the copy that is trained and of the one that is not.
+    std::string own = entry.name;
+    removeAll(own, ".modules_to_save");
+    if (entry.name.find(".original_module.") != entry.name.npos ||
+        (own != entry.name && reader.find(own)))
+      continue;
     // Biases beside an adapter were once saved without the layer between.
     const std::string wrapped =
         entry.name.ends_with(".bias")
@@ -235,6 +268,9 @@ void Adapter::load(const Package &package, trainrt_session *session, const std::
     (void)countElements(shape.data(), shape.size(), count);
     std::vector<unsigned char> value(size_t(count) * sizeOf(dtype));
     convertElements(entry->array.data, entry->array.dtype, value.data(), dtype, count);
+    if (int64_t bad = firstNotFinite(entry->array, count); bad >= 0)
+      throw Failure(exitInput, "'" + path + "': element " + std::to_string(bad) + " of '" +
+                                   entry->name + "' is not finite");
     const trainrt_tensor tensor{value.data(), info.dtype, info.rank, shape.data()};
     ErrorSlot error;
     error.check(trainrt_session_set_parameter(session, parameter.c_str(), &tensor, error));

@@ -269,6 +269,9 @@ Status ParameterStore::loadFile(const std::string &path, int64_t seed, std::stri
   for (const std::string &name : file.names())
     if (!used.count(name) && ignored++ == 0)
       first = name;
+  if (ignored && used.empty())
+    return fail(Code::BadData, "'", path, "' does not fit the model: none of its ", ignored,
+                " arrays is a parameter (first: '", first, "')");
   if (ignored)
     warnings += "'" + path + "': " + std::to_string(ignored) +
                 " arrays are no parameters of the model and are ignored (first: '" + first + "')\n";
