@@ -7,6 +7,7 @@
 #include "trainc/Regex.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include <cmath>
 
 using namespace trainc;
 using llvm::StringRef;
@@ -37,16 +38,35 @@ llvm::SmallVector<StringRef> splitSettings(StringRef text) {
   return settings;
 }
 
-std::string checkExpression(StringRef expression) {
-  std::string problem = Regex().compile(expression);
-  return problem.empty() ? "" : "'" + expression.str() + "': " + problem;
+/// What follows a comma and has a setting's form, where there is no such key: an expression would
+/// swallow it.
+StringRef unknownSetting(StringRef setting) {
+  for (size_t i = setting.find(','); i != StringRef::npos; i = setting.find(',', i + 1)) {
+    StringRef rest = setting.substr(i + 1);
+    StringRef key = rest.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+    if (!key.empty() && rest.substr(key.size()).starts_with("="))
+      return rest;
+  }
+  return {};
+}
+
+std::string checkExpression(StringRef expression) { return Regex().compile(expression); }
+
+/// With any other number the branch has no effect, or none that is a number.
+std::string checkAlpha(double alpha, StringRef text) {
+  return std::isfinite(alpha) && alpha != 0
+             ? ""
+             : "alpha must be a number other than 0, not '" + text.str() + "'";
 }
 
 std::string parseLoraSetting(StringRef setting, LoraOptions &options) {
+  StringRef unknown = unknownSetting(setting);
   const std::string expected =
       "expected r=N, alpha=F, dropout=F, targets=REGEX, r[REGEX]=N, alpha[REGEX]=F, rslora, "
       "dora, existing, save=REGEX or bias=none|all|lora_only, got '" +
-      setting.str() + "'";
+      (unknown.empty() ? setting : unknown).str() + "'";
+  if (!unknown.empty())
+    return expected;
   if (setting == "rslora") {
     options.rslora = true;
     return {};
@@ -68,6 +88,11 @@ std::string parseLoraSetting(StringRef setting, LoraOptions &options) {
         (key != "r" && key != "alpha"))
       return expected;
     StringRef expression = setting.slice(bracket + 1, end);
+    if (expression.empty())
+      return expected;
+    if (key == "alpha")
+      if (std::string problem = checkAlpha(number, setting.substr(end + 2)); !problem.empty())
+        return problem;
     (key == "r" ? options.rankPattern : options.alphaPattern)
         .push_back((setting.substr(end + 2) + "=" + expression).str());
     return checkExpression(expression);
@@ -96,6 +121,9 @@ std::string parseLoraSetting(StringRef setting, LoraOptions &options) {
     return expected;
   if (key == "dropout" && !(number >= 0 && number < 1))
     return "dropout must be in [0, 1), not " + value.str();
+  if (key == "alpha")
+    if (std::string problem = checkAlpha(number, value); !problem.empty())
+      return problem;
   (key == "alpha" ? options.alpha : options.dropout) = number;
   return {};
 }
@@ -134,7 +162,7 @@ std::string trainc::parseQuantizeOptions(const std::string &text, QuantizeOption
   while (!rest.empty()) {
     if (rest.consume_front("skip=")) {
       options.skip = rest.str();
-      return checkExpression(rest);
+      return rest.empty() ? "expected an expression behind skip=" : checkExpression(rest);
     }
     StringRef setting;
     std::tie(setting, rest) = rest.split(':');

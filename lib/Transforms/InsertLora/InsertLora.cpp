@@ -29,6 +29,7 @@ namespace {
 /// A number for the modules that an expression matches.
 struct Pattern {
   double number;
+  std::string expression;
   Regex regex;
 };
 
@@ -53,6 +54,9 @@ public:
     if (failed(check()) || failed(existing ? recognise() : choose()))
       return failure();
     freeze();
+    if (!save.empty() && savedNames.empty())
+      forward.emitWarning() << "insert-lora: save='" << save
+                            << "' matches no parameter that could be trained";
     if (existing)
       return train();
     BranchBuilder branches(forward, dropout, dora);
@@ -79,7 +83,7 @@ private:
       return error("bias must be none, all or lora_only, not '" + bias + "'");
     for (auto &[text, regex] : {std::pair(&targets, &target), std::pair(&save, &saved)})
       if (std::string problem = regex->compile(*text); !problem.empty())
-        return error("'" + *text + "': " + problem);
+        return error(problem);
     return failure(failed(parse(rankPattern, ranks)) || failed(parse(alphaPattern, alphas)));
   }
   LogicalResult parse(ArrayRef<std::string> texts, std::vector<Pattern> &patterns) {
@@ -89,7 +93,8 @@ private:
       if (number.getAsDouble(pattern.number) || expression.empty())
         return error("expected NUMBER=EXPRESSION, got '" + text + "'");
       if (std::string problem = pattern.regex.compile(expression); !problem.empty())
-        return error("'" + expression + "': " + problem);
+        return error(problem);
+      pattern.expression = expression.str();
       patterns.push_back(std::move(pattern));
     }
     return success();
@@ -215,7 +220,16 @@ private:
     for (auto &[path, module] : modules)
       if (failed(size(module)))
         return failure();
+    warnOfIdle(ranks, "r");
+    warnOfIdle(alphas, "alpha");
     return success();
+  }
+  /// Of expressions that are likely misspelt.
+  void warnOfIdle(const std::vector<Pattern> &patterns, StringRef key) {
+    for (const Pattern &pattern : patterns)
+      if (llvm::none_of(modules, [&](auto &entry) { return pattern.regex.search(entry.first); }))
+        forward.emitWarning() << "insert-lora: " << key << "[" << pattern.expression
+                              << "] matches no module that has a branch";
   }
 
   void notInserted(Location loc, StringRef path, StringRef reason) {
@@ -310,7 +324,7 @@ private:
     std::optional<int64_t> in = module.in().getConstant(), out = module.out().getConstant();
     if (!in || !out)
       return error("'" + module.path + "' has no known size");
-    if (chosen < 1 || chosen != std::floor(chosen))
+    if (chosen < 1 || chosen != std::floor(chosen) || std::isinf(chosen))
       return error("a rank must be a whole number above 0, not " + text(chosen));
     if (chosen > double(std::min(*in, *out)))
       return error("rank " + Twine(int64_t(chosen)) + " is above the size of '" + module.path +
@@ -318,6 +332,8 @@ private:
     module.rank = int64_t(chosen);
     module.alpha = numberFor(module.path, alphas, alpha);
     module.scale = module.alpha / (rslora ? std::sqrt(chosen) : chosen);
+    if (!std::isfinite(module.scale) || module.scale == 0)
+      return error("'" + module.path + "' would have a branch of scale " + text(module.scale));
     return success();
   }
 

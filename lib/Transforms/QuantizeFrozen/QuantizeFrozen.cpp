@@ -41,9 +41,14 @@ public:
     if (failed(check()))
       return failure();
     SmallVector<BlockArgument> chosen = choose();
+    if (!skip.empty() && llvm::none_of(forward.getArguments(), [&](BlockArgument argument) {
+          return skipped.search(nameOf(argument));
+        }))
+      forward.emitWarning() << "quantize-frozen: skip='" << skip << "' matches no parameter";
     if (chosen.empty())
-      return error("there is no weight to quantize: all that projections read are trained, "
-                   "skipped, heads, or read by other nodes too");
+      return error("there is no weight to quantize: all that projections read are trained (--lora "
+                   "and --freeze leave them as they are), skipped, heads, or read by other nodes "
+                   "too; --explain says which");
     for (BlockArgument weight : chosen)
       quantize(weight);
     forward.setFunctionType(FunctionType::get(
@@ -69,7 +74,7 @@ private:
     if (doubled && scaleType != "f32")
       return error("with double scales are 8 bits: they have no other type");
     if (std::string problem = skipped.compile(skip); !problem.empty())
-      return error("'" + skip + "': " + problem);
+      return error(problem);
     return success();
   }
 

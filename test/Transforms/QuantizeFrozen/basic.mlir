@@ -7,6 +7,7 @@
 // RUN: not trainc-opt %s --quantize-frozen="format=nf5" 2>&1 | FileCheck %s --check-prefix=FORMAT
 // RUN: not trainc-opt %s --quantize-frozen="block=48" 2>&1 | FileCheck %s --check-prefix=BLOCK
 // RUN: not trainc-opt %s --quantize-frozen="skip=." 2>&1 | FileCheck %s --check-prefix=NOTHING
+// RUN: trainc-opt %s --quantize-frozen="skip=none" -o /dev/null 2>&1 | FileCheck %s --check-prefix=SKIP
 
 // A weight that two projections read has one set of codes; 5 x 7 elements leave half a byte.
 // CHECK: func.func @forward(%[[CODES:[a-z0-9]+]]: tensor<18xi8> {train.name = "w", train.quantized = {block = 16 : i64, dtype = bf16, format = "nf4", parts = {absmax = "w.absmax"}, shape = [5, 7]}, train.role = "parameter"
@@ -36,6 +37,7 @@
 // REMARK-DAG: NotQuantized{{.*}}not only projections read it{{.*}}'tied' stays as it is
 // FORMAT: error: quantize-frozen: the format must be nf4, fp4 or int8, not 'nf5'
 // BLOCK: error: quantize-frozen: a block must be a power of two from 16 to 4096, not 48
+// SKIP: warning: quantize-frozen: skip='none' matches no parameter
 // NOTHING: error: quantize-frozen: there is no weight to quantize
 func.func @forward(%w: tensor<5x7xbf16> {train.role = "parameter", train.name = "w"},
     %t: tensor<7x7xbf16> {train.role = "parameter", train.name = "trained", train.trainable},
