@@ -72,7 +72,10 @@ static LogicalResult matmulBnb4(NodeContext &c) {
   if (c.rank(0) < 1 || c.dims(0).back() != c.dim(transposed ? columns : rows) ||
       c.dims(1) != Dims{c.dim(bytes)} || c.in(1).unsignedBits != 8 ||
       c.dims(2) != Dims{c.dim(blocks)} || c.element(2) != c.element(0))
-    return c.fail("its inputs do not have the sizes and types that its N, K and block_size say");
+    return c.fail("its N, K and block_size say that it has rows of " +
+                  Twine(transposed ? columns : rows) + ", " + Twine(bytes) +
+                  " bytes of codes (uint8) and " + Twine(blocks) +
+                  " factors of the rows' type: its inputs are others");
   TrainBuilder &tb = c.tb;
   Type real = tb.b().getF32Type();
   Value byte = tb.cast(c.tensor(1), real);
