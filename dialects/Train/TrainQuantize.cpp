@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Weights of 4-bit codes: the verifier, the evaluator, and how an element is made of its code.
+// Numbers of codes: the verifier, the evaluator, and how an element is made of its code.
 
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace trainc::train;
+
+/// Codes in a byte; 0 where the table has no such size.
+static int64_t codesPerByte(DequantizeOp op) {
+  ArrayRef<DimAttr> dims = getDims(op.getTable());
+  if (dims.size() != 1)
+    return 0;
+  return dims[0].isConstant(16) ? 2 : dims[0].isConstant(256) ? 1 : 0;
+}
 
 static DimAttr roundedUp(DimAttr count, int64_t divisor) {
   auto constant = [&](int64_t value) { return DimAttr::constant(count.getContext(), value); };
@@ -26,11 +34,12 @@ LogicalResult DequantizeOp::verify() {
              << element << ", got " << value.getType();
   auto sized = [&](Value value, DimAttr size) { return getDims(value) == ArrayRef<DimAttr>(size); };
   DimAttr count = getNumElements(getResult().getType());
-  if (!sized(getTable(), DimAttr::constant(getContext(), 16)))
-    return emitOpError("expected a table of 16 numbers, got ") << getTable().getType();
-  if (!sized(getCodes(), roundedUp(count, 2)))
+  const int64_t perByte = codesPerByte(*this);
+  if (perByte == 0)
+    return emitOpError("expected a table of 16 or 256 numbers, got ") << getTable().getType();
+  if (!sized(getCodes(), roundedUp(count, perByte)))
     return emitOpError("expected ")
-           << roundedUp(count, 2).str() << " bytes of codes, got " << getCodes().getType();
+           << roundedUp(count, perByte).str() << " bytes of codes, got " << getCodes().getType();
   if (!sized(getScales(), roundedUp(count, getBlock())))
     return emitOpError("expected ")
            << roundedUp(count, getBlock()).str() << " scales, got " << getScales().getType();
@@ -51,9 +60,11 @@ AxisMap DequantizeOp::getAxisMap() {
 
 LogicalResult DequantizeOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues &,
                                      MutableArrayRef<HostTensor> results) {
+  const int64_t perByte = codesPerByte(*this);
   for (auto [i, value] : llvm::enumerate(results[0].data)) {
-    auto byte = uint8_t(int64_t(operands[0].data[i / 2]));
-    value = operands[1].data[i % 2 ? byte & 15 : byte >> 4] * operands[2].data[i / getBlock()];
+    auto byte = uint8_t(int64_t(operands[0].data[i / perByte]));
+    int code = perByte == 1 ? byte : i % 2 ? byte & 15 : byte >> 4;
+    value = operands[1].data[code] * operands[2].data[i / getBlock()];
   }
   return success();
 }
@@ -83,13 +94,16 @@ static Value wholeCodes(ElementBuilder &eb, OpOperand &codes, const ElementIndex
 }
 
 /// The code of an element, wherever it is.
-static Value codeAt(ElementBuilder &eb, OpOperand &codes, const ElementIndex &position) {
+static Value codeAt(ElementBuilder &eb, OpOperand &codes, const ElementIndex &position,
+                    int64_t perByte) {
   OpBuilder &b = eb.builder();
   Location loc = eb.loc();
   Type type = b.getI32Type();
   if (eb.lanes() > 1)
     type = VectorType::get(int64_t(eb.lanes()), type);
-  Value byte = arith::ExtUIOp::create(b, loc, type, eb.element(codes, {eb.div(position, 2)}));
+  Value byte = arith::ExtUIOp::create(b, loc, type, eb.element(codes, {eb.div(position, perByte)}));
+  if (perByte == 1)
+    return byte;
   Value place = arith::TruncIOp::create(b, loc, type, eb.asInteger(position));
   // The even one is in the high half.
   Value one = eb.splat(b.getI32IntegerAttr(1)), two = eb.splat(b.getI32IntegerAttr(2));
@@ -102,12 +116,12 @@ static Value codeAt(ElementBuilder &eb, OpOperand &codes, const ElementIndex &po
 Value DequantizeOp::buildElement(ElementBuilder &eb, unsigned, ArrayRef<ElementIndex> index) {
   OpBuilder &b = eb.builder();
   Location loc = eb.loc();
-  const int64_t lanes = eb.lanes(), block = getBlock();
+  const int64_t lanes = eb.lanes(), block = getBlock(), perByte = codesPerByte(*this);
   ElementIndex position = eb.linearize(index, getDims(getResult()));
-  const bool whole = lanes > 1 && lanes % 2 == 0 && block % lanes == 0 && !position.vector &&
-                     position.stride == 1 && eb.hasFactor(position, lanes);
-  Value code =
-      whole ? wholeCodes(eb, getCodesMutable(), position) : codeAt(eb, getCodesMutable(), position);
+  const bool whole = perByte == 2 && lanes > 1 && lanes % 2 == 0 && block % lanes == 0 &&
+                     !position.vector && position.stride == 1 && eb.hasFactor(position, lanes);
+  Value code = whole ? wholeCodes(eb, getCodesMutable(), position)
+                     : codeAt(eb, getCodesMutable(), position, perByte);
   Type indexType = b.getIndexType();
   if (lanes > 1)
     indexType = VectorType::get(lanes, indexType);

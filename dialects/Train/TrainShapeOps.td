@@ -183,11 +183,12 @@ def Train_SelectRowsOp : Train_AccessOp<"select_rows", [DeclareOpInterfaceMethod
 }
 
 def Train_DequantizeOp : Train_AccessOp<"dequantize"> {
-  let summary = "numbers of 4-bit codes, in blocks of one scale";
+  let summary = "numbers of 4-bit or 8-bit codes, in blocks of one scale";
   let description = [{
-    With i an element's number in row-major order, result[i] = table[code i] * scales[i / block]. `codes` (i8) hold
-    two a byte, the even one in the high half; `table` [16] is what the codes stand for (NF4 and FP4: Dettmers et
-    al., QLoRA, 2023). The last block may be short, and the last byte half empty. No gradient flows.
+    With i an element's number in row-major order, result[i] = table[code i] * scales[i / block]. `table` is what the
+    codes stand for: with 16 entries (NF4 and FP4: Dettmers et al., QLoRA, 2023) `codes` (i8) hold two a byte, the even
+    one in the high half, with 256 (the scales of its double quantization) one. The last block may be short, and the
+    last byte half empty. No gradient flows.
     Example: `train.dequantize %codes, %table, %scales block 64 : (tensor<64xi8>, tensor<16xf32>, tensor<2xf32>) -> tensor<8x16xf32>`.
   }];
   let arguments = (ins Train_IntTensor:$codes, Train_FloatTensor:$table, Train_FloatTensor:$scales, I64Attr:$block);

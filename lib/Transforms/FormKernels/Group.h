@@ -145,7 +145,11 @@ struct Recomputation {
   explicit Recomputation(mlir::Value value)
       : rank(train::getRank(value)), elements(train::getNumElements(value.getType())) {}
   bool isLarge(mlir::Value leaf) const {
-    return train::getRank(leaf) >= rank || train::getNumElements(leaf.getType()) == elements;
+    train::DimAttr size = train::getNumElements(leaf.getType());
+    std::optional<int64_t> known = size.getConstant(), own = elements.getConstant();
+    if (known && own && *known <= *own / 16) // a table, or the scales of blocks
+      return false;
+    return train::getRank(leaf) >= rank || size == elements;
   }
 
   /// Of the value.

@@ -197,15 +197,8 @@ private:
       Value codes = addPart(weight, "absmax", {blocks}, byte, parts);
       Value largest = addPart(weight, "nested_absmax", {groups}, real, parts);
       Value offset = addPart(weight, "nested_offset", {}, real, parts);
-      // A negative index counts from the end: bytes are read without a sign.
-      Value entry =
-          tb.gather(table(tb, trainrt::dynamicMap()), tb.cast(codes, tb.b().getI64Type()), 0);
-      DimAttr size = tb.dimAttr(blocks);
-      Value each =
-          tb.broadcast(largest, {tb.dimAttr(groups), tb.dimAttr(trainrt::nestedBlock)}, {0});
-      each = tb.sliceAxis(tb.reshape(each, {tb.dimAttr(groups * trainrt::nestedBlock)}), 0,
-                          tb.dimAttr(0), size);
-      Value sum = tb.mul(entry, each);
+      Value sum = tb.dequantize(codes, table(tb, trainrt::dynamicMap()), largest,
+                                trainrt::nestedBlock, getTensorType({tb.dimAttr(blocks)}, real));
       scales = tb.add(sum, tb.splat(offset, sum));
     } else {
       Type stored = scaleType == "bf16"  ? Type(tb.b().getBF16Type())

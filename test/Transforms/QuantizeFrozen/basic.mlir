@@ -23,8 +23,9 @@
 // DOUBLE: tensor<1xf32> {train.name = "w.nested_absmax"
 // DOUBLE: tensor<f32> {train.name = "w.nested_offset"
 // DOUBLE: %[[MAP:[a-z0-9]+]] = train.constant {{.*}}tensor<256xf32>
-// DOUBLE: train.gather %[[MAP]]
-// DOUBLE: train.dequantize
+// DOUBLE: %[[EACH:[a-z0-9]+]] = train.dequantize %{{.*}}, %[[MAP]], %{{.*}} block 256 : (tensor<2xi8>, tensor<256xf32>, tensor<1xf32>) -> tensor<2xf32>
+// DOUBLE: %[[SUM:[a-z0-9]+]] = train.add %[[EACH]],
+// DOUBLE: train.dequantize %{{.*}}, %{{.*}}, %[[SUM]] block 32
 
 // INT8: tensor<5x7xi8> {train.name = "w", train.quantized = {{.*}}row_absmax = "w.SCB"
 // INT8: train.cast %{{.*}} : tensor<5x7xi8> -> tensor<5x7xf32>

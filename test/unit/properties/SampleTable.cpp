@@ -274,6 +274,12 @@ const Sample samples[] = {
      "-> "
      "tensor<8x64xf64>",
      "i:-128:128 n p"},
+    // One code a byte.
+    {"train.dequantize", "%c: tensor<35xi8>, %t: tensor<256xf64>, %s: tensor<3xf64>",
+     "%0 = train.dequantize %c, %t, %s block 16 : (tensor<35xi8>, tensor<256xf64>, tensor<3xf64>) "
+     "-> "
+     "tensor<5x7xf64>",
+     "i:-128:128 n p"},
     {"train.with_gradient", "%l: tensor<f64>, %v: tensor<2x3xf64>, %g: tensor<2x3xf64>",
      "%0 = train.with_gradient %l of %v are %g : (tensor<f64>, tensor<2x3xf64>, tensor<2x3xf64>) "
      "-> "
