@@ -388,6 +388,13 @@ Value KernelEmitter::laneConstants(Type element, int64_t stride) {
   return arith::ConstantOp::create(b, location, DenseElementsAttr::get(type, steps));
 }
 
+/// Of a constant, in another integer type or not.
+static std::optional<int64_t> constantOf(Value value) {
+  if (auto cast = value.getDefiningOp<arith::IndexCastUIOp>())
+    value = cast.getIn();
+  return getConstantIntValue(value);
+}
+
 bool KernelEmitter::isMultipleOf(Value value, int64_t factor) {
   if (auto known = assumed.find(value); known != assumed.end() && known->second % factor == 0)
     return true;
@@ -401,6 +408,12 @@ bool KernelEmitter::isMultipleOf(Value value, int64_t factor) {
   Operation *op = value.getDefiningOp();
   if (isa<arith::MulIOp>(op))
     return isMultipleOf(op->getOperand(0), factor) || isMultipleOf(op->getOperand(1), factor);
+  if (isa<arith::IndexCastUIOp>(op))
+    return isMultipleOf(op->getOperand(0), factor);
+  if (auto quotient = dyn_cast<arith::DivUIOp>(op)) {
+    auto divisor = constantOf(quotient.getRhs());
+    return divisor && *divisor > 0 && isMultipleOf(quotient.getLhs(), factor * *divisor);
+  }
   if (auto difference = dyn_cast<arith::SubIOp>(op)) {
     // x - x mod c
     auto remainder = difference.getRhs().getDefiningOp<arith::RemUIOp>();

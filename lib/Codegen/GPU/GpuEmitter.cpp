@@ -19,6 +19,10 @@ namespace trainc::codegen {
 static constexpr unsigned kZerosBytes = 128;
 /// Every buffer has whole blocks of so many bytes.
 static constexpr unsigned kWholeBytes = 256;
+/// The widest access of a thread.
+static constexpr unsigned kVectorBytes = 16;
+/// Elements of an input that is copied to shared memory: a bank each.
+static constexpr int64_t kMostTable = 32;
 /// First word of memo keys, beyond those of every processor's.
 static constexpr intptr_t kLanesBelow = 64;
 
@@ -211,11 +215,40 @@ Value GpuEmitter::laneOf(Value vector, unsigned lane) {
   return vector::ExtractOp::create(b, location, vector, ArrayRef<int64_t>{lane});
 }
 
-unsigned GpuEmitter::alignmentOf(Value offset, int64_t elementBytes) {
-  for (int64_t elements = vectorLanes; elements > 1; elements /= 2)
+unsigned GpuEmitter::alignmentOf(Value offset, int64_t elementBytes, int64_t elements) {
+  for (; elements > 1; elements /= 2)
     if (isMultipleOf(offset, elements))
       return elements * elementBytes;
   return elementBytes;
+}
+
+Value GpuEmitter::tableOf(Value pointer, Type element) {
+  auto argument = dyn_cast<BlockArgument>(pointer);
+  if (!argument || argument.getOwner() != entry ||
+      argument.getArgNumber() >= fusion.getInputs().size())
+    return pointer;
+  Value input = fusion.getInputs()[argument.getArgNumber()];
+  auto count = getNumElements(input.getType()).getConstant();
+  if (!count || *count > kMostTable || *count > blockThreads)
+    return pointer;
+  Value &table = tables[pointer];
+  if (!table) {
+    Type memory = memoryType(element);
+    Value copy = shared(element, *count);
+    Value number = thread();
+    OpBuilder::InsertionGuard restore(b);
+    Operation *address = copy.getDefiningOp(), *other = number.getDefiningOp();
+    b.setInsertionPointAfter(address->isBeforeInBlock(other) ? other : address);
+    Value last = arith::ConstantIndexOp::create(b, location, *count - 1);
+    Value place = arith::MinUIOp::create(b, location, number, last);
+    Value from = elementPointer(pointer, memory, place), to = elementPointer(copy, memory, place);
+    const unsigned bytes = memoryBytes(element);
+    LLVM::StoreOp::create(b, location, LLVM::LoadOp::create(b, location, memory, from, bytes), to,
+                          bytes);
+    syncBlock();
+    table = copy;
+  }
+  return table;
 }
 
 /// Offset of a lane, in elements.
@@ -234,8 +267,14 @@ Value GpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
     if (guard.lanes)
       condition = conjunction(condition, anyOf(guard.lanes));
     Value address = guardedPointer(elementPointer(pointer, memory, offset.base), condition);
-    loaded = LLVM::LoadOp::create(b, location, memory, address, bytes);
+    // Neighbours in a buffer that are read one by one may become one access.
+    const bool isBuffer = isa<BlockArgument>(pointer);
+    loaded =
+        LLVM::LoadOp::create(b, location, memory, address,
+                             alignmentOf(offset.base, bytes, isBuffer ? kVectorBytes / bytes : 1));
   } else {
+    if (offset.vector)
+      pointer = tableOf(pointer, element);
     auto type = VectorType::get(int64_t(vectorLanes), memory);
     if (!offset.vector && offset.stride == 1 && !guard.lanes) {
       Value address = guardedPointer(elementPointer(pointer, memory, offset.base), guard.scalar);

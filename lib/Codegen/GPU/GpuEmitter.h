@@ -120,8 +120,14 @@ private:
   void addDims(unsigned count);
   /// Whether any lane of a guard is on.
   mlir::Value anyOf(mlir::Value mask);
-  /// Bytes that an access at `offset` is aligned to, at most a whole vector.
-  unsigned alignmentOf(mlir::Value offset, int64_t elementBytes);
+  /// Bytes that an access at `offset` is aligned to, at most those of `elements`.
+  unsigned alignmentOf(mlir::Value offset, int64_t elementBytes, int64_t elements);
+  unsigned alignmentOf(mlir::Value offset, int64_t elementBytes) {
+    return alignmentOf(offset, elementBytes, vectorLanes);
+  }
+  /// A copy of a small input in shared memory, where threads that read different elements do not
+  /// wait for each other; else the pointer itself.
+  mlir::Value tableOf(mlir::Value pointer, mlir::Type element);
   /// A number that an index scalar is certainly not above.
   std::optional<int64_t> upperBound(mlir::Value value, unsigned depth = 0);
 
@@ -130,6 +136,8 @@ private:
   unsigned firstDim, sharedArrays = 0;
   mlir::Value threadIndex, blockIndex, zerosBase;
   llvm::DenseMap<mlir::Value, int64_t> bounds;
+  /// Copies of small inputs in shared memory.
+  llvm::DenseMap<mlir::Value, mlir::Value> tables;
   /// Of guards whose first lane is on where any is.
   llvm::DenseMap<mlir::Value, mlir::Value> firstLanes;
   llvm::SmallVector<mlir::Operation *> globals;
