@@ -142,6 +142,12 @@ struct HostTensor {
 };
 
 /// Values of the size symbols in one evaluation.
+/// left * right (transposed: its rows are columns) + addend, or null.
+struct StreamedFactors {
+  mlir::Value left, right, addend;
+  bool transposed;
+};
+
 struct SymbolValues {
   llvm::StringMap<int64_t> values;
   std::optional<int64_t> lookup(llvm::StringRef name) const {

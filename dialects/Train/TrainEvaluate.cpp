@@ -375,6 +375,15 @@ LogicalResult MatmulOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValu
   return success();
 }
 
+LogicalResult StreamedMatmulOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues &,
+                                         MutableArrayRef<HostTensor> results) {
+  forEach(results[0].shape, [&](ArrayRef<int64_t> index) {
+    double p = productElement(operands[0], false, operands[1], getTransposeRhs(), index);
+    at(results[0], index) = p + (getAddend() ? at(operands[2], index) : 0.0);
+  });
+  return success();
+}
+
 LogicalResult FusedMatmulOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues &,
                                       MutableArrayRef<HostTensor> results) {
   auto gelu = [](double x) {

@@ -164,6 +164,9 @@ def FusionOpInterface : Train_Interface<"FusionOpInterface"> {
       (ins "unsigned":$result, "const ::trainc::train::StridedLayout &":$layout), [{}], [{ return true; }]>,
     InterfaceMethod<"whether a library call can store its results in f32 where they are narrower",
       "bool", "canStoreF32", (ins), [{}], [{ return false; }]>,
+    InterfaceMethod<"factors of a library's product that a kernel could compute as well, one way",
+      "std::optional<::trainc::train::StreamedFactors>", "asStreamedProduct", (ins), [{}],
+      [{ return std::nullopt; }]>,
     InterfaceMethod<"whether kernels with what is computed from the result begin behind this op, a view",
       "bool", "separatesKernels", (ins), [{}], [{ return false; }]>,
   ];
@@ -235,6 +238,17 @@ def ScanOpInterface : Train_Interface<"ScanOpInterface"> {
     InterfaceMethod<"combine", "::mlir::Value", "buildScanCombine",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$lhs,
            "::mlir::Value":$rhs)>,
+  ];
+}
+
+def StreamedProductOpInterface : Train_Interface<"StreamedProductOpInterface"> {
+  let description = [{A matrix product whose right factor is computed inside its kernel, element by element, as it is read.}];
+  let methods = [
+    InterfaceMethod<"left factor [rows, inner]", "::mlir::Value", "getLeftFactor">,
+    InterfaceMethod<"right factor [inner, columns]; transposed [columns, inner]", "::mlir::Value", "getRightFactor">,
+    InterfaceMethod<"whether the right factor is transposed", "bool", "isRightTransposed">,
+    InterfaceMethod<"what the product is added to [rows, columns], or null", "::mlir::Value", "getAddedTo">,
+    InterfaceMethod<"the most rows there can be", "int64_t", "getRowLimit">,
   ];
 }
 

@@ -137,6 +137,11 @@ bool MatmulOp::acceptsResultLayout(unsigned, const StridedLayout &layout) {
   return hasUnitStride(getResult(), layout);
 }
 bool MatmulOp::canStoreF32() { return true; }
+std::optional<StreamedFactors> MatmulOp::asStreamedProduct() {
+  if (getRank(getLhs()) != 2 || getTransposeLhs())
+    return std::nullopt;
+  return StreamedFactors{getLhs(), getRhs(), Value(), getTransposeRhs()};
+}
 RecomputeClass MatmulOp::getRecomputeClass() { return RecomputeClass::Costly; }
 DimAttr MatmulOp::getFlops() { return productFlops(getLhs(), getTransposeLhs(), getResult()); }
 
@@ -200,5 +205,44 @@ bool FusedMatmulOp::acceptsOperandLayout(unsigned operand, const StridedLayout &
 bool FusedMatmulOp::acceptsResultLayout(unsigned result, const StridedLayout &layout) {
   return trainc::train::detail::isRowMajor(getOperation()->getResult(result), layout);
 }
+std::optional<StreamedFactors> FusedMatmulOp::asStreamedProduct() {
+  if (getTransposeLhs() || getEpilogue() != Epilogue::add)
+    return std::nullopt;
+  return StreamedFactors{getLhs(), getRhs(), getOperand(), getTransposeRhs()};
+}
 RecomputeClass FusedMatmulOp::getRecomputeClass() { return RecomputeClass::Costly; }
 DimAttr FusedMatmulOp::getFlops() { return productFlops(getLhs(), getTransposeLhs(), getResult()); }
+
+//===----------------------------------------------------------------------===//
+// streamed_matmul
+//===----------------------------------------------------------------------===//
+
+LogicalResult StreamedMatmulOp::verify() {
+  FailureOr<Type> product = productType(*this, getLhs(), getRhs(), false, getTransposeRhs());
+  if (failed(product))
+    return failure();
+  if (getRank(getLhs()) != 2)
+    return emitOpError("expected operands of rank 2, got ") << getRank(getLhs());
+  if (std::optional<int64_t> rows = getDim(getLhs(), 0).getConstant();
+      getMostRows() < rows.value_or(1))
+    return emitOpError("expected room for ") << rows.value_or(1) << " rows, got " << getMostRows();
+  if (getAddend() && failed(verifyType(*this, "an addend", getAddend(), *product)))
+    return failure();
+  return verifyType(*this, "a result", getResult(), *product);
+}
+
+AxisMap StreamedMatmulOp::getAxisMap() {
+  AxisMap map = productAxisMap(0, false, getTransposeRhs());
+  if (getAddend())
+    map.operands.push_back(map.results.front());
+  return map;
+}
+
+FusionRole StreamedMatmulOp::getFusionRole() { return FusionRole::Standalone; }
+Value StreamedMatmulOp::getLeftFactor() { return getLhs(); }
+Value StreamedMatmulOp::getRightFactor() { return getRhs(); }
+bool StreamedMatmulOp::isRightTransposed() { return getTransposeRhs(); }
+Value StreamedMatmulOp::getAddedTo() { return getAddend(); }
+int64_t StreamedMatmulOp::getRowLimit() { return getMostRows(); }
+RecomputeClass StreamedMatmulOp::getRecomputeClass() { return RecomputeClass::Costly; }
+DimAttr StreamedMatmulOp::getFlops() { return productFlops(getLhs(), false, getResult()); }

@@ -96,7 +96,7 @@ def Train_ReduceOp : Train_Op<"reduce", [
 def Train_MatmulOp : Train_Op<"matmul", [
     DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout", "canStoreF32"]>,
+    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout", "canStoreF32", "asStreamedProduct"]>,
     DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>, LowPrecisionOpInterface]> {
   let summary = "batched matrix product, either operand transposed";
   let description = [{
@@ -116,7 +116,7 @@ def Train_MatmulOp : Train_Op<"matmul", [
 
 def Train_FusedMatmulOp : Train_Op<"fused_matmul", [
     DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
-    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout"]>,
+    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout", "asStreamedProduct"]>,
     DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>]> {
   let summary = "matrix product and what follows it in one call";
   let description = [{
@@ -140,6 +140,28 @@ def Train_FusedMatmulOp : Train_Op<"fused_matmul", [
   let assemblyFormat = [{
     `` $epilogue $lhs (`transposed` $transposeLhs^)? `,` $rhs (`transposed` $transposeRhs^)? (`with` $operand^)?
     attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Train_StreamedMatmulOp : Train_Op<"streamed_matmul", [
+    DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
+    DeclareOpInterfaceMethods<FusionOpInterface>, DeclareOpInterfaceMethods<StreamedProductOpInterface>,
+    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>]> {
+  let summary = "matrix product that makes its right factor as it reads it";
+  let description = [{
+    lhs [m, k] times rhs [k, n] (transposed: [n, k]), plus the optional addend [m, n], rounded once. It is a kernel of its
+    own, in which each element of rhs is computed once: for weights that are stored in fewer bits, and few rows, never more
+    than `most_rows`. GPUs have it for 16-bit floats and up to 64 rows, with a static k that 64 divides, and a static n that
+    32 divides.
+
+    Made by `stream-weights`, which comes after autodiff: it has no gradient.
+  }];
+  let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, Optional<Train_FloatTensor>:$addend,
+                       UnitAttr:$transposeRhs, I64Attr:$most_rows);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs (`transposed` $transposeRhs^)? (`plus` $addend^)? `rows` $most_rows attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

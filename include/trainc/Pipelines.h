@@ -93,6 +93,8 @@ struct ScheduleOptions {
   bool fuseEpilogues = true;
   /// A parameter is updated as soon as its gradient is there, instead of after the backward pass.
   bool scheduleUpdates = true;
+  /// Largest values of symbolic sizes, by their names.
+  std::vector<std::pair<std::string, int64_t>> largestSizes;
 };
 
 /// @forward with low-rank branches and quantized weights, where the options ask for them.

@@ -76,9 +76,9 @@ LogicalResult Analysis::collect() {
     if (isa<ReductionOpInterface>(op)) {
       reductions.push_back(&op);
       ++deepest;
-    } else if (isa<ScatterOpInterface, ScanOpInterface>(op)) {
+    } else if (isa<ScatterOpInterface, ScanOpInterface, StreamedProductOpInterface>(op)) {
       if (result.standalone)
-        return op.emitOpError("shares a kernel with another scatter or scan");
+        return op.emitOpError("shares a kernel with another scatter, scan or product");
       result.standalone = &op;
     } else if (!isa<PointwiseOpInterface, ElementAccessOpInterface>(op)) {
       return op.emitOpError("has no element-wise form and cannot be part of a kernel");
@@ -97,14 +97,16 @@ LogicalResult Analysis::chooseStandalone() {
   Operation *op = result.standalone;
   Operation *yield = body.getTerminator();
   if (!reductions.empty())
-    return reductions.front()->emitOpError("shares a kernel with a scatter or scan");
+    return reductions.front()->emitOpError("shares a kernel with a scatter, scan or product");
   auto scatter = dyn_cast<ScatterOpInterface>(op);
   bool takesEpilogue = scatter && scatter.isRowScatter() && !scatter.hasUniqueIndices();
   result.hasEpilogue = yield->getNumOperands() != 1 || yield->getOperand(0) != op->getResult(0);
   auto isOther = [&](Value value) { return getDims(value) != getDims(op->getResult(0)); };
   if (result.hasEpilogue && (!takesEpilogue || llvm::any_of(yield->getOperands(), isOther)))
     return op->emitOpError("must be the only result of its kernel");
-  result.kind = isa<ScatterOpInterface>(op) ? Template::Scatter : Template::Scan;
+  result.kind = scatter                    ? Template::Scatter
+                : isa<ScanOpInterface>(op) ? Template::Scan
+                                           : Template::Product;
   result.space = getDims(op->getResult(0));
   return success();
 }

@@ -17,6 +17,8 @@ enum class Template {
   Column,
   Scatter,
   Scan,
+  /// A matrix product with a factor that is computed in the kernel (GPUs only).
+  Product,
 };
 
 /// One sweep over the reduced positions of a work item.
@@ -44,7 +46,7 @@ struct Structure {
   llvm::SmallVector<Pass> passes;
   /// Results of the kept shape, stored after the last pass.
   llvm::SmallVector<unsigned> keptResults;
-  /// The standalone op of Scatter and Scan.
+  /// The standalone op of Scatter, Scan and Product.
   mlir::Operation *standalone = nullptr;
   /// Whether the kernel's result is computed of the standalone op's, element by element.
   bool hasEpilogue = false;

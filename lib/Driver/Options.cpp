@@ -457,6 +457,11 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
       if (std::string problem = parseLoraOptions(lora, options.graph.lora.emplace());
           !problem.empty())
         throw CLI::ValidationError("--lora", problem);
+    for (const char *name : {"--trainable", "--freeze"})
+      if (*loraOption && *app.get_option(name))
+        throw CLI::ValidationError(name,
+                                   "with --lora the branches are trained, and nothing else; "
+                                   "its setting save=REGEX names parameters to train in full");
     if (noFuseLora)
       options.graph.lora->fuse.clear();
     if (*fuseLoraOption)
@@ -518,6 +523,9 @@ std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
   options.schedule.scheduleUpdates = updates && !noUpdates;
   options.schedule.cuda = options.cuda;
   options.schedule.fuseEpilogues = level != "0";
+  for (const DimBound &dim : options.legalize.dims)
+    if (dim.max)
+      options.schedule.largestSizes.emplace_back(dim.name, *dim.max);
   options.arguments.assign(argv + 1, argv + argc);
   return std::nullopt;
 }

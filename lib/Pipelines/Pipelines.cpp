@@ -23,6 +23,7 @@
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
+#include "lib/Transforms/StreamWeights/StreamWeights.h"
 #include "lib/Transforms/WidenProducts/WidenProducts.h"
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -173,8 +174,13 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
     if (options.cuda)
       pm.addNestedPass<func::FuncOp>(createFuseEpiloguesPass());
     pm.addNestedPass<func::FuncOp>(createAccumulateProductsPass());
-    if (options.cuda)
+    if (options.cuda) {
       pm.addNestedPass<func::FuncOp>(createWidenProductsPass());
+      StreamWeightsPassOptions stream;
+      for (const auto &[name, size] : options.largestSizes)
+        stream.sizes.push_back(name + "=" + std::to_string(size));
+      pm.addNestedPass<func::FuncOp>(createStreamWeightsPass(stream));
+    }
     addScheduleCleanup(pm);
   }
   FormKernelsPassOptions form;

@@ -29,6 +29,7 @@
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
 #include "lib/Transforms/Recompute/Recompute.h"
 #include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
+#include "lib/Transforms/StreamWeights/StreamWeights.h"
 #include "lib/Transforms/WidenProducts/WidenProducts.h"
 #include "lib/Transforms/WidenTypes/WidenTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -71,6 +72,7 @@ void trainc::registerAllPasses() {
   registerInsertLoraPasses();
   registerQuantizeFrozenPasses();
   registerRematerializeWeightsPasses();
+  registerStreamWeightsPasses();
   registerEliminatePaddingPasses();
   registerExploitLabelSparsityPasses();
   registerFoldConstantsPasses();

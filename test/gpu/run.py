@@ -31,6 +31,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/e2e"))
 
+import few_rows  # noqa: E402
 import numpy as np  # noqa: E402
 import run_e2e  # noqa: E402
 
@@ -255,10 +256,19 @@ def check_libraries(arguments):
         raise run_e2e.Failed(f"exit code {done.returncode}\n{done.stdout[-3000:]}")
 
 
+def check_few_rows(arguments, scratch):
+    if arguments.action == "compile":
+        few_rows.compile_packages(arguments.trainc, arguments.target, arguments.folder)
+    elif not all(package.exists() for package in few_rows.packages(arguments.folder).values()):
+        raise Skipped("packages for few rows are not there")
+    elif not few_rows.check(arguments.trainc_run, arguments.folder, scratch):
+        raise run_e2e.Failed("losses or adapters differ")
+
+
 def all_checks():
     """(model, check) pairs; the long ones first."""
     sanitized = [(model, tool) for tool in SANITIZERS for model in SANITIZED]
-    checks = [(model, "curve") for model in CURVES] + sanitized + [("libraries", "libraries")]
+    checks = [(model, "curve") for model in CURVES] + sanitized + [("libraries", "libraries"), ("few-rows", "few-rows")]
     checks += [(model, check) for model in REPEATED for check in ("determinism", "resume", "eval")]
     checks += [(model, precision) for model in MIXED for precision in PRECISIONS]
     checks += [(model, "tune") for model in TUNED]
@@ -276,6 +286,8 @@ def perform(arguments, model, check):
             with contextlib.redirect_stdout(text):
                 if model == "libraries":
                     check_libraries(arguments)
+                elif model == "few-rows":
+                    check_few_rows(arguments, scratch)
                 else:
                     job = Job(arguments, model, scratch)
                     if arguments.action == "compile":

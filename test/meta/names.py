@@ -31,7 +31,7 @@ AGNOSTIC = ("lib/Transforms", "lib/AutoDiff", "lib/Analysis", "lib/Codegen")
 #: are about what libraries compute, know the ops; so do those that follow places of a batch through
 #: ops that move elements.
 RAISING = re.compile(
-    r"^lib/Transforms/(Raise\w+|AccumulateProducts|AlignMatmuls|FuseEpilogues|WidenTypes|EliminatePadding|ExploitLabelSparsity|InsertLora)/"
+    r"^lib/Transforms/(Raise\w+|AccumulateProducts|AlignMatmuls|FuseEpilogues|StreamWeights|WidenTypes|EliminatePadding|ExploitLabelSparsity|InsertLora)/"
     r"|^lib/Transforms/Support/(Embeddings|PackedRows|PartSelections|ZeroRows)"
 )
 STRUCTURE = {"SymbolOp", "FusionOp", "YieldOp", "FuncOp", "ReturnOp"}

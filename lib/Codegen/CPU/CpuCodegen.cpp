@@ -91,7 +91,8 @@ static LogicalResult checkBuffers(FusionOp fusion) {
 
 FailureOr<Entry> CpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure,
                                         const StructuralKey &key) {
-  static constexpr const char *names[] = {"pointwise", "row", "column", "scatter", "scan"};
+  static constexpr const char *names[] = {"pointwise", "row",  "column",
+                                          "scatter",   "scan", "product"};
   Entry entry;
   entry.name = "kernel_" + std::to_string(count) + "_" + names[unsigned(structure.kind)];
   entry.keyDims = entry.dims = key.dims;
@@ -119,6 +120,10 @@ FailureOr<Entry> CpuCodegen::Impl::emit(FusionOp fusion, const Structure &struct
   case Template::Scan:
     mapScan(emitter);
     break;
+  case Template::Product:
+    fusion.emitOpError("is a streamed product, which only GPUs have");
+    function.erase();
+    return failure();
   }
   if (emitter.hasFailed() || failed(verify(function))) {
     function.erase();

@@ -114,6 +114,8 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
     launch.scratchBytes = constant(arrays * kColumnBlock * 8);
     break;
   }
+  case Template::Product:
+    break;
   case Template::Scatter:
   case Template::Scan: {
     bool scatter = s.kind == Template::Scatter;

@@ -110,6 +110,8 @@ Mapping chooseMapping(const Structure &structure) {
     return Mapping::Scatter;
   case Template::Scan:
     return Mapping::Scan;
+  case Template::Product:
+    return Mapping::Product;
   }
   llvm_unreachable("unknown template");
 }
@@ -136,6 +138,9 @@ GpuPlan planKernel(FusionOp fusion, const Structure &structure) {
   case Mapping::Scan:
     planScan(fusion, structure, plan);
     break;
+  case Mapping::Product:
+    planProduct(fusion, structure, plan);
+    break;
   }
   return plan;
 }
@@ -154,12 +159,15 @@ static void mapKernel(GpuKernel &kernel) {
     return mapScatter(kernel);
   case Mapping::Scan:
     return mapScan(kernel);
+  case Mapping::Product:
+    return mapProduct(kernel);
   }
 }
 
 FailureOr<Entry> GpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure,
                                         const GpuPlan &plan, const StructuralKey &key) {
-  static constexpr const char *names[] = {"pointwise", "row", "split", "column", "scatter", "scan"};
+  static constexpr const char *names[] = {"pointwise", "row",  "split",  "column",
+                                          "scatter",   "scan", "product"};
   Entry entry;
   entry.name = "kernel_" + std::to_string(count) + "_" + names[unsigned(plan.mapping)];
   entry.keyDims = entry.dims = key.dims;
@@ -222,7 +230,8 @@ FailureOr<KernelInfo> GpuCodegen::Impl::add(FusionOp fusion) {
 
 FailureOr<KernelInfo> GpuCodegen::Impl::addExact(FusionOp fusion) {
   FailureOr<Structure> structure = analyzeFusion(fusion);
-  if (failed(structure))
+  if (failed(structure) ||
+      (structure->kind == Template::Product && failed(checkProduct(*structure))))
     return failure();
   StructuralKey key = getStructuralKey(fusion);
   GpuPlan plan = planKernel(fusion, *structure);

@@ -27,6 +27,7 @@ enum class Mapping {
   Column,
   Scatter,
   Scan,
+  Product,
 };
 
 struct GpuStage {
@@ -191,6 +192,10 @@ void planScatter(train::FusionOp fusion, const Structure &structure, GpuPlan &pl
 void mapScatter(GpuKernel &kernel);
 void planScan(train::FusionOp fusion, const Structure &structure, GpuPlan &plan);
 void mapScan(GpuKernel &kernel);
+/// Whether there is a kernel for the types and sizes; if not, a diagnostic.
+llvm::LogicalResult checkProduct(const Structure &structure);
+void planProduct(train::FusionOp fusion, const Structure &structure, GpuPlan &plan);
+void mapProduct(GpuKernel &kernel);
 
 // Shared by the plans.
 /// Elements of a thread's vector along an axis of this size: 16 bytes of the narrowest type that is

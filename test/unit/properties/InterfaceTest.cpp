@@ -56,7 +56,7 @@ TEST_P(Interfaces, areConsistent) {
     EXPECT_TRUE(isa<ReductionOpInterface>(op));
     break;
   case FusionRole::Standalone:
-    EXPECT_TRUE((isa<ScatterOpInterface, ScanOpInterface>(op)));
+    EXPECT_TRUE((isa<ScatterOpInterface, ScanOpInterface, StreamedProductOpInterface>(op)));
     break;
   case FusionRole::None:
     EXPECT_TRUE(isa<DecomposableOpInterface>(op) || op->getNumRegions() == 1);

@@ -470,6 +470,14 @@ const Sample samples[] = {
      "%0 = train.fused_matmul add %x, %y transposed with %a : "
      "(tensor<2x3xf64>, tensor<4x3xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>",
      "n n n"},
+    {"train.streamed_matmul", "%x: tensor<2x3xf64>, %y: tensor<4x3xf64>, %a: tensor<2x4xf64>",
+     "%0 = train.streamed_matmul %x, %y transposed plus %a rows 2 : "
+     "(tensor<2x3xf64>, tensor<4x3xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>",
+     "n n n"},
+    {"train.streamed_matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>",
+     "%0 = train.streamed_matmul %x, %y rows 4 : (tensor<2x3xf64>, tensor<3x4xf64>) -> "
+     "tensor<2x4xf64>",
+     "n n"},
     {"train.fused_matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>, %a: tensor<2x4xf64>",
      "%0 = train.fused_matmul dgelu %x, %y with %a : "
      "(tensor<2x3xf64>, tensor<3x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>",

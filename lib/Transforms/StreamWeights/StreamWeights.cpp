@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `stream-weights`: which right factors are made of fewer bytes, and by how many rows they
+// are multiplied.
+
+#include "lib/Transforms/StreamWeights/StreamWeights.h"
+
+#include "mlir/IR/Remarks.h"
+#include "trainc/Location.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_STREAMWEIGHTSPASS
+#include "lib/Transforms/StreamWeights/StreamWeights.h.inc"
+} // namespace trainc
+
+/// The kernel's tiles.
+constexpr int64_t kInnerTile = 64, kColumnTile = 32;
+
+static remark::RemarkOpts options(StringRef name, Operation *op) {
+  return remark::RemarkOpts::name(name)
+      .category("stream-weights")
+      .function(op->getParentOfType<func::FuncOp>().getName());
+}
+
+/// Bytes of a tensor of known size; a great many where it is not.
+static int64_t bytesOf(Value value) {
+  std::optional<int64_t> elements = getNumElements(value.getType()).getConstant();
+  const int64_t bits = getElementType(value).getIntOrFloatBitWidth();
+  return elements ? *elements * std::max<int64_t>(8, bits) / 8
+                  : std::numeric_limits<int64_t>::max() / 4;
+}
+
+/// Bytes that a kernel reads to make `value`, each tensor once.
+static int64_t sourceBytes(Value value, DenseSet<Value> &seen) {
+  if (!seen.insert(value).second)
+    return 0;
+  Operation *def = value.getDefiningOp();
+  auto fusion = dyn_cast_or_null<FusionOpInterface>(def);
+  if (!fusion || (fusion.getFusionRole() != FusionRole::Pointwise &&
+                  fusion.getFusionRole() != FusionRole::Access))
+    return bytesOf(value);
+  int64_t bytes = 0;
+  for (Value operand : def->getOperands())
+    bytes += sourceBytes(operand, seen);
+  return bytes;
+}
+
+static bool isMadeOfLess(Value value) {
+  DenseSet<Value> seen;
+  return value.getDefiningOp() && 4 * sourceBytes(value, seen) <= 3 * bytesOf(value);
+}
+
+namespace {
+struct StreamWeightsPass : trainc::impl::StreamWeightsPassBase<StreamWeightsPass> {
+  using StreamWeightsPassBase::StreamWeightsPassBase;
+
+  void runOnOperation() override {
+    for (const std::string &text : sizes) {
+      auto [name, number] = StringRef(text).split('=');
+      int64_t value;
+      if (name.empty() || number.getAsInteger(10, value)) {
+        getOperation().emitError("stream-weights: '" + text + "' is not name=value");
+        return signalPassFailure();
+      }
+      largest[name] = value;
+    }
+    SmallVector<FusionOpInterface> products;
+    getOperation()->walk([&](FusionOpInterface op) {
+      if (op.asStreamedProduct())
+        products.push_back(op);
+    });
+    llvm::for_each(products, [&](FusionOpInterface op) { stream(op); });
+  }
+
+private:
+  std::optional<int64_t> mostOf(DimAttr dim) {
+    FailureOr<int64_t> value = dim.evaluate([&](StringRef name) -> std::optional<int64_t> {
+      auto it = largest.find(name);
+      return it == largest.end() ? std::nullopt : std::optional(it->second);
+    });
+    return succeeded(value) ? std::optional<int64_t>(*value) : std::nullopt;
+  }
+
+  void stream(FusionOpInterface op) {
+    StreamedFactors factors = *op.asStreamedProduct();
+    if (!isMadeOfLess(factors.right))
+      return;
+    Value result = op->getResult(0);
+    const unsigned bits = getElementType(result).getIntOrFloatBitWidth();
+    auto isMultiple = [](DimAttr dim, int64_t tile) {
+      std::optional<int64_t> size = dim.getConstant();
+      return size && *size % tile == 0;
+    };
+    std::optional<int64_t> rows = mostOf(getDim(result, 0));
+    StringRef reason;
+    if (!rows || *rows > maxRows)
+      reason = "there may be too many rows";
+    else if (bits != 16 || getElementType(factors.left) != getElementType(result))
+      reason = "it is not of 16-bit floats alone";
+    else if (!isMultiple(getDim(factors.left, 1), kInnerTile) ||
+             !isMultiple(getDim(result, 1), kColumnTile))
+      reason = "a size is no multiple of the kernel's tiles";
+    if (!reason.empty()) {
+      remark::missed(op->getLoc(), options("NotStreamed", op))
+          << remark::add("{0} reads a weight that is expanded in memory", describeOp(op))
+          << remark::reason("{0}", reason);
+      return;
+    }
+    OpBuilder builder(op);
+    auto streamed =
+        StreamedMatmulOp::create(builder, op->getLoc(), result.getType(), factors.left,
+                                 factors.right, factors.addend, factors.transposed, *rows);
+    remark::passed(op->getLoc(), options("Streamed", op)) << remark::add(
+        "{0} expands its weight as it reads it, for at most {1} rows", describeOp(op), *rows);
+    result.replaceAllUsesWith(streamed.getResult());
+    op->erase();
+  }
+
+  llvm::StringMap<int64_t> largest;
+};
+} // namespace

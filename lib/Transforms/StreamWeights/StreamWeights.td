@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `stream-weights`.
+#ifndef TRAINC_TRANSFORMS_STREAMWEIGHTS_TD
+#define TRAINC_TRANSFORMS_STREAMWEIGHTS_TD
+
+include "mlir/Pass/PassBase.td"
+
+def StreamWeightsPass : Pass<"stream-weights", "::mlir::func::FuncOp"> {
+  let summary = "products of few rows make their right factor as they read it";
+  let description = [{
+    A right factor that is computed from at most three quarters of its bytes, such as a quantized weight's numbers, is written to memory and
+    read again by the library's product. With many rows that is little beside the product; with few it is most of the time, and the
+    product becomes `train.streamed_matmul`, whose kernel makes each element where it needs it. An addend goes with it. Which is
+    better is decided by the most rows that there can be: `max-rows`, and `sizes`, the largest values of symbols as `name=value`.
+    A symbol without one may be large.
+
+    It has to be 16-bit floats, with a multiple of 64 to sum over and of 32 columns: what the kernel's tiles are.
+
+    ```mlir
+    %w = train.cast %numbers : tensor<128x64xf32> -> tensor<128x64xbf16>
+    %0 = train.matmul %x, %w transposed : tensor<8x64xbf16>, tensor<128x64xbf16> -> tensor<8x128xbf16>
+    // becomes
+    %0 = train.streamed_matmul %x, %w transposed rows 8 : (tensor<8x64xbf16>, tensor<128x64xbf16>) -> tensor<8x128xbf16>
+    ```
+
+    Run it after `accumulate-products` and `widen-products`, for GPUs. Remarks, of category `stream-weights`: `Streamed`,
+    `NotStreamed`.
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+  let options = [
+    Option<"maxRows", "max-rows", "int64_t", "32", "most rows of a product that is streamed">,
+    ListOption<"sizes", "sizes", "std::string", "largest values of symbols: name=value">
+  ];
+}
+
+#endif // TRAINC_TRANSFORMS_STREAMWEIGHTS_TD

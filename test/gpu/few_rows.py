@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products that expand quantized weights as they read them, against the library's of expanded ones.
+
+One model is compiled for few rows, whose products are kernels, and for many: the same numbers but for
+the order of sums. Both ways a weight can be stored, and rows that do not fill a tile.
+"""
+
+import json
+import pathlib
+import subprocess
+
+import numpy as np
+
+STEPS = 10
+ROWS = (1, 7, 24, 32)
+#: Of a loss and of a value of an adapter after the steps, relative: sums in another order, rounded to bf16.
+LOSS, ADAPTER = 1e-3, 1e-3
+FLAGS = ("--lora", "r=8,alpha=16", "--precision", "bf16", "--optimizer", "sgd", "--lr", "0.05")
+FORMATS = ("nf4:double", "fp4:block=32", "int8")
+
+
+def write_model(path):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    r = np.random.default_rng(1)
+    shapes = {"a.weight": (128, 192), "b.weight": (256, 192), "c.weight": (256, 128), "d.weight": (64, 128), "head.weight": (64, 10)}
+    weights = [
+        numpy_helper.from_array((r.standard_normal(s) / 12).astype(np.float32), n) for n, s in shapes.items()
+    ]
+    nodes, value = [], "x"
+    for name in "abcd":
+        weight = f"{name}.weight"
+        if name in "bd":
+            nodes.append(helper.make_node("Transpose", [weight], [f"{name}.t"], perm=[1, 0]))
+            weight = f"{name}.t"
+        nodes.append(helper.make_node("MatMul", [value, weight], [f"{name}.y"], f"{name}/MatMul"))
+        nodes.append(helper.make_node("Tanh", [f"{name}.y"], [f"{name}.z"]))
+        value = f"{name}.z"
+    nodes.append(helper.make_node("MatMul", [value, "head.weight"], ["logits"], "head/MatMul"))
+    nodes.append(helper.make_node("SoftmaxCrossEntropyLoss", ["logits", "labels"], ["loss"]))
+    graph = helper.make_graph(
+        nodes,
+        "few rows",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 128]),
+            helper.make_tensor_value_info("labels", TensorProto.INT64, ["rows"]),
+        ],
+        [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])],
+        weights,
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def packages(folder):
+    """{(quantization, whether for few rows): package}"""
+    return {
+        (quantize, few): folder / f"few-rows-{quantize.split(':')[0]}-{'few' if few else 'many'}.tpk"
+        for quantize in FORMATS
+        for few in (True, False)
+    }
+
+
+def compile_packages(trainc, target, folder):
+    model = folder / "few-rows.onnx"
+    write_model(model)
+    for (quantize, few), package in packages(folder).items():
+        command = [trainc, model, "-o", package, "--embed-weights", "--target", target, *FLAGS]
+        command += ["--quantize", quantize, "--dim", f"rows=1..{max(ROWS) if few else 4096}"]
+        subprocess.run([str(c) for c in command], check=True, capture_output=True)
+
+
+def values_of(file):
+    """All numbers of a safetensors file of f32."""
+    return np.frombuffer(file[8 + int.from_bytes(file[:8], "little") :], np.float32)
+
+
+def check(trainc_run, folder, scratch):
+    """A line for each format and number of rows, and whether all are near."""
+    r = np.random.default_rng(2)
+    near = True
+    for rows in ROWS:
+        data = pathlib.Path(scratch) / f"{rows}.npz"
+        np.savez(
+            data,
+            x=r.standard_normal((rows * STEPS, 128)).astype(np.float32),
+            labels=r.integers(0, 10, rows * STEPS),
+        )
+        for quantize in FORMATS:
+            runs = []
+            for few in (True, True, False):
+                package = packages(folder)[quantize, few]
+                if (b"_product" in package.read_bytes()) != few:
+                    raise ValueError(f"{package.name} has not the products it should have")
+                saved = pathlib.Path(scratch) / f"{rows}-{len(runs)}"
+                command = [trainc_run, package, "--data", data, "--batch-size", rows, "--steps", STEPS]
+                command += ["--log-format", "json", "--export", saved]
+                done = subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True)
+                log = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+                losses = [entry["loss"] for entry in log if "step" in entry and "loss" in entry]
+                runs.append((losses[:STEPS], (saved / "adapter_model.safetensors").read_bytes()))
+            (ours, adapter), again, (theirs, other) = runs
+            worst = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs))
+            values, others = map(values_of, (adapter, other))
+            distance = np.linalg.norm(values - others) / np.linalg.norm(others)
+            print(f"{quantize}, {rows} rows: losses {worst:.1e}, adapter {distance:.1e}")
+            near &= len(ours) == len(theirs) == STEPS and worst <= LOSS and distance <= ADAPTER
+            near &= again == (ours, adapter)
+    return near
