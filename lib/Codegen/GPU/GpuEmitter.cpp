@@ -273,7 +273,8 @@ Value GpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
         LLVM::LoadOp::create(b, location, memory, address,
                              alignmentOf(offset.base, bytes, isBuffer ? kVectorBytes / bytes : 1));
   } else {
-    if (offset.vector)
+    // A load that a condition turns off reads zeros, which are in global memory.
+    if (offset.vector && !guard.lanes && !guard.scalar)
       pointer = tableOf(pointer, element);
     auto type = VectorType::get(int64_t(vectorLanes), memory);
     if (!offset.vector && offset.stride == 1 && !guard.lanes) {
