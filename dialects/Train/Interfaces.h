@@ -141,13 +141,13 @@ struct HostTensor {
   }
 };
 
-/// Values of the size symbols in one evaluation.
+/// A product and what it is added to:
 /// left * right (transposed: its rows are columns) + addend, or null.
 struct StreamedFactors {
   mlir::Value left, right, addend;
   bool transposed;
 };
-
+/// Values of the size symbols in one evaluation.
 struct SymbolValues {
   llvm::StringMap<int64_t> values;
   std::optional<int64_t> lookup(llvm::StringRef name) const {

@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 
 import numpy as np
+import run_e2e
 
 STEPS = 10
 ROWS = (1, 7, 24, 32)
@@ -72,6 +73,12 @@ def compile_packages(trainc, target, folder):
         subprocess.run([str(c) for c in command], check=True, capture_output=True)
 
 
+def check_products(folder):
+    for (_, few), package in packages(folder).items():
+        if (b"_product" in package.read_bytes()) != few:
+            raise ValueError(f"{package.name} has not the products it should have")
+
+
 def values_of(file):
     """The numbers that began as zeros, of a safetensors file of f32: what the gradients have moved."""
     begin = 8 + int.from_bytes(file[:8], "little")
@@ -81,6 +88,7 @@ def values_of(file):
 
 def check(trainc_run, folder, scratch):
     """A line for each format and number of rows, and whether all are near."""
+    check_products(folder)
     r = np.random.default_rng(2)
     near = True
     for rows in ROWS:
@@ -94,17 +102,15 @@ def check(trainc_run, folder, scratch):
             runs = []
             for few in (True, True, False):
                 package = packages(folder)[quantize, few]
-                if (b"_product" in package.read_bytes()) != few:
-                    raise ValueError(f"{package.name} has not the products it should have")
                 saved = pathlib.Path(scratch) / f"{rows}-{len(runs)}"
                 command = [trainc_run, package, "--data", data, "--batch-size", rows, "--steps", STEPS]
                 command += ["--log-format", "json", "--export", saved]
                 done = subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True)
-                log = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-                losses = [entry["loss"] for entry in log if "step" in entry and "loss" in entry]
-                runs.append((losses[:STEPS], (saved / "adapter_model.safetensors").read_bytes()))
+                log = run_e2e.steps_of(map(json.loads, done.stdout.splitlines()))
+                losses = [entry["loss"] for entry in log]
+                runs.append((losses, (saved / "adapter_model.safetensors").read_bytes()))
             (ours, adapter), again, (theirs, other) = runs
-            worst = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs))
+            worst = max(run_e2e.relative(a, b) for a, b in zip(ours, theirs))
             values, others = map(values_of, (adapter, other))
             distance = np.linalg.norm(values - others) / np.linalg.norm(others)
             print(f"{quantize}, {rows} rows: losses {worst:.1e}, adapter {distance:.1e}")
