@@ -7,7 +7,7 @@
 namespace trainrt::run {
 
 /// Runs the whole program and returns its exit code: 0 success, 1 the input is at fault, 2 usage,
-/// 3 out of memory or a device fault, 4 internal error. Catches SIGINT and SIGTERM.
+/// 3 out of memory or a device fault, 4 internal error. Catches SIGINT, SIGTERM and SIGHUP.
 int runMain(int argc, char **argv);
 
 } // namespace trainrt::run

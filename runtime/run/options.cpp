@@ -53,6 +53,8 @@ std::string findConflict(const Options &o) {
     return "--save-every needs --save DIR";
   if (o.keep && o.save.empty())
     return "--keep needs --save DIR";
+  if (o.overwrite && o.save.empty())
+    return "--overwrite needs --save DIR";
   if (o.evalEvery && o.eval.empty())
     return "--eval-every needs --eval FILE";
   if (!o.predict.empty() && o.output.empty())
@@ -242,8 +244,12 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_option("--save-every", o.saveEvery, "also after every N-th step")
       ->check(integer(1))
       ->group(group);
-  app.add_option("--keep", o.keep, "keep only the newest N checkpoints")
+  app.add_option("--keep", o.keep, "keep only the newest N checkpoints of this run")
       ->check(integer(1))
+      ->group(group);
+  app.add_flag("--overwrite", o.overwrite,
+               "--save into a folder with checkpoints of another run, which are removed once the "
+               "first one of this run is whole")
       ->group(group);
   app.add_option(
          "--export", o.exportPath,

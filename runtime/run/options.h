@@ -33,6 +33,7 @@ struct Options {
   std::optional<double> initStd;
   std::string resume, save;
   bool anyModel = false;
+  bool overwrite = false; ///< checkpoints of another run in `save`
   std::optional<int64_t> saveEvery, keep;
 
   std::string eval;

@@ -118,6 +118,12 @@ Session openSession(const Options &options, const Package &package, bool inferen
       reporter.warning("--seed " + std::to_string(*options.seed) + " is ignored: " + path +
                        " continues with its seed " + std::to_string(seed));
   }
+  if (!options.save.empty()) {
+    ErrorSlot error;
+    error.check(trainrt_checkpoint_claim(created, options.save.c_str(),
+                                         options.overwrite ? TRAINRT_CLAIM_OVERWRITE : 0, error));
+    reportWarnings(created, reporter);
+  }
   return session;
 }
 
@@ -159,9 +165,12 @@ void catchSignals() {
   bus.sa_sigaction = onBusError;
   bus.sa_flags = SA_SIGINFO;
   sigaction(SIGBUS, &bus, nullptr);
-  std::signal(SIGINT, onSignal);
-  std::signal(SIGTERM, onSignal);
-  std::signal(SIGPIPE, SIG_IGN);
+  // What is ignored stays so: nohup, and a shell's background jobs.
+  for (int signal : {SIGINT, SIGTERM, SIGHUP})
+    if (std::signal(signal, onSignal) == SIG_IGN)
+      std::signal(signal, SIG_IGN);
+  for (int signal : {SIGPIPE, SIGXFSZ}) // errors of the write: EPIPE, EFBIG
+    std::signal(signal, SIG_IGN);
 }
 
 const char *interruption() {
@@ -170,6 +179,8 @@ const char *interruption() {
     return "SIGINT";
   case SIGTERM:
     return "SIGTERM";
+  case SIGHUP:
+    return "SIGHUP";
   default:
     return nullptr;
   }

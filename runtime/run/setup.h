@@ -47,8 +47,9 @@ Session openSession(const Options &options, const Package &package, bool inferen
 /// Passes the session's warnings on.
 void reportWarnings(trainrt_session *session, Reporter &reporter);
 
-/// From now on SIGINT and SIGTERM only set a flag; a second one ends the process as usual. A closed
-/// pipe is an error of the write, not a signal; a mapped file that becomes shorter is one of input.
+/// From now on SIGINT, SIGTERM and SIGHUP only set a flag; a second one ends the process as usual.
+/// A closed pipe and a file that becomes too large are errors of the write, not signals; a mapped
+/// file that becomes shorter is one of input.
 void catchSignals();
 /// The name of the signal that came, or nullptr.
 const char *interruption();

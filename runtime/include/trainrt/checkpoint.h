@@ -14,11 +14,25 @@ extern "C" {
 
 /* Writes `directory`/step-N/{parameters,optimizer}.safetensors and state.json, N =
  * `trainrt_session_step`: under a temporary name, synced, then renamed, so a crash leaves the old
- * ones whole. Then removes all but the newest `keep` (0: keeps all). `data_position` is JSON text
- * that `trainrt_checkpoint_load` gives back; NULL: none. */
+ * ones whole. Then removes all but the newest `keep` up to N (0: keeps all). `data_position` is
+ * JSON text that `trainrt_checkpoint_load` gives back; NULL: none. One process at a time saves into
+ * a folder: others wait, and where one has claimed it, it is an IO_ERROR. */
 TRAINRT_API trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *directory,
                                                    uint32_t keep, const char *data_position,
                                                    trainrt_error **error);
+
+enum {
+  /* the folder may hold checkpoints of another run: they are removed once the session's first one
+     there is whole */
+  TRAINRT_CLAIM_OVERWRITE = 1
+};
+
+/* Since 1.2: keeps `directory`, which is made if it is absent, for this session until the session
+ * is freed or claims another one. IO_ERROR names the process that has it. BAD_DATA: it holds
+ * checkpoints of another run, which are all but those up to the one that this session has loaded
+ * from there, and TRAINRT_CLAIM_OVERWRITE is not among `flags`. */
+TRAINRT_API trainrt_status trainrt_checkpoint_claim(trainrt_session *session, const char *directory,
+                                                    uint32_t flags, trainrt_error **error);
 
 typedef struct trainrt_checkpoint_info {
   size_t size;

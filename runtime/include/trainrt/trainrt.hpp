@@ -457,6 +457,12 @@ public:
     call.check(trainrt_checkpoint_save(get(), directory.c_str(), keep,
                                        dataPosition ? dataPosition->c_str() : nullptr, call));
   }
+  /// Keeps the folder for this session; see `trainrt_checkpoint_claim`.
+  void claim(const std::string &directory, bool overwrite = false) {
+    detail::Call call;
+    call.check(trainrt_checkpoint_claim(get(), directory.c_str(),
+                                        overwrite ? TRAINRT_CLAIM_OVERWRITE : 0, call));
+  }
   trainrt_checkpoint_info load(const std::string &directory) {
     detail::Call call;
     trainrt_checkpoint_info info = trainrt_checkpoint_info_default();

@@ -37,6 +37,7 @@ struct trainrt_package {
 struct trainrt_session {
   std::unique_ptr<trainrt::Session> impl;
   trainrt::CheckpointInfo checkpoint;
+  trainrt::CheckpointClaim claim;
   /// Of the last tuning.
   std::string tuningReport, declined;
   /// Of the last step: memory that the next one uses again.

@@ -515,7 +515,20 @@ trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *dir
       return nullArgument(session ? "directory" : "session");
     session->impl->warnings().clear();
     return saveCheckpoint(*session->impl, directory, keep, data_position ? data_position : "",
-                          session->checkpoint);
+                          session->checkpoint, &session->claim);
+  });
+}
+
+trainrt_status trainrt_checkpoint_claim(trainrt_session *session, const char *directory,
+                                        uint32_t flags, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!session || !directory)
+      return nullArgument(session ? "directory" : "session");
+    if (flags & ~uint32_t(TRAINRT_CLAIM_OVERWRITE))
+      return fail(Code::InvalidArgument, "flags: ", flags, " has unknown bits");
+    session->impl->warnings().clear();
+    return claimCheckpoints(*session->impl, directory, flags & TRAINRT_CLAIM_OVERWRITE,
+                            session->checkpoint, session->claim);
   });
 }
 

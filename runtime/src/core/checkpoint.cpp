@@ -44,11 +44,17 @@ int64_t stepOf(const std::string &name) {
 
 /// Of a checkpoint of the same step that is about to be replaced: ".step-N-old-PID".
 constexpr const char *replacedMark = "-old-";
+/// Of one of another run, where the first of this run is about to appear: ".step-N-before-PID".
+constexpr const char *foreignMark = "-before-";
 
-/// N of such a name; -1 for other names.
-int64_t replacedStepOf(const std::string &name) {
-  const size_t mark = name.find(replacedMark);
-  return name.starts_with(".step-") && mark != name.npos ? stepOf(name.substr(1, mark - 1)) : -1;
+/// N of a name with this mark; -1 for other names.
+int64_t stepAside(const std::string &name, const char *mark) {
+  const size_t at = name.find(mark);
+  return name.starts_with(".step-") && at != name.npos ? stepOf(name.substr(1, at - 1)) : -1;
+}
+
+bool isAside(const std::string &name) {
+  return stepAside(name, replacedMark) >= 0 || stepAside(name, foreignMark) >= 0;
 }
 
 /// Steps of the folders step-N in `directory`, newest first.
@@ -63,21 +69,31 @@ std::vector<int64_t> listSteps(const std::string &directory, std::error_code &er
   return steps;
 }
 
-/// Folders that may be checkpoints, the newest first. Those that were being replaced when a process
-/// was killed come behind the new ones of their step.
-std::vector<std::string> listCandidates(const std::string &directory) {
+/// A folder that may be a checkpoint. Those of a run that was being overwritten when a process was
+/// killed come behind all others, and those that were being replaced behind the new ones of their
+/// step.
+struct Found {
+  bool isOfThisRun = true;
+  int64_t step = 0;
+  std::string path;
+  auto operator<=>(const Found &) const = default;
+};
+
+/// The newest first.
+std::vector<Found> listCandidates(const std::string &directory) {
   std::error_code error;
-  std::vector<std::pair<int64_t, std::string>> found;
+  std::vector<Found> found;
   for (int64_t step : listSteps(directory, error))
-    found.emplace_back(step, directory + "/step-" + std::to_string(step));
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
-    if (int64_t step = replacedStepOf(it->path().filename().string()); step >= 0)
-      found.emplace_back(step, it->path().string());
+    found.push_back({true, step, directory + "/step-" + std::to_string(step)});
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (int64_t step = stepAside(name, replacedMark); step >= 0)
+      found.push_back({true, step, it->path().string()});
+    else if (step = stepAside(name, foreignMark); step >= 0)
+      found.push_back({false, step, it->path().string()});
+  }
   std::sort(found.rbegin(), found.rend());
-  std::vector<std::string> paths;
-  for (auto &[step, path] : found)
-    paths.push_back(std::move(path));
-  return paths;
+  return found;
 }
 
 std::string hex32(uint32_t value) { return hex64(value).substr(8); }
@@ -102,17 +118,6 @@ struct TemporaryFolder {
     std::error_code ignored;
     if (!path.empty())
       fs::remove_all(path, ignored);
-  }
-};
-
-/// Removes its folder if it is new and empty: of a save that failed there is nothing left.
-struct NewFolder {
-  const std::string &path;
-  bool isNew = false;
-  ~NewFolder() {
-    std::error_code ignored;
-    if (isNew)
-      fs::remove(path, ignored);
   }
 };
 
@@ -274,8 +279,40 @@ std::vector<PlanCache::Key> plansFromJson(const Program &program, const Json &li
 
 } // namespace
 
+Status claimCheckpoints(Session &session, const std::string &directory, bool overwrite,
+                        const CheckpointInfo &loaded, CheckpointClaim &claim) {
+  std::string unlocked;
+  claim.foreign.clear();
+  TRAINRT_TRY(claim.lock.take(directory, FolderLock::Purpose::Run, unlocked));
+  if (!unlocked.empty())
+    session.warnings() += unlocked + "\n";
+  std::error_code error;
+  const bool goesOn =
+      !loaded.path.empty() && fs::equivalent(fs::path(loaded.path) / "..", directory, error);
+  for (const Found &found : listCandidates(directory)) {
+    // The run goes on: what leads to its step is its own, and what is newer is in its way only if a
+    // later run would go on there.
+    Candidate candidate;
+    if (!goesOn || (found.step > loaded.step && readCandidate(found.path, candidate).ok()))
+      claim.foreign.push_back(found.path);
+  }
+  if (claim.foreign.empty() || overwrite)
+    return {};
+  const std::string newest = fs::path(claim.foreign.front()).filename().string();
+  claim.lock.release();
+  if (goesOn)
+    return fail(Code::BadData, "'", directory, "' has checkpoints that are newer than '",
+                loaded.path, "', up to ", newest,
+                ", and both cannot be told apart later: save into another folder, or overwrite "
+                "them (trainc-run --overwrite)");
+  return fail(Code::BadData, "'", directory, "' has checkpoints of another run, up to ", newest,
+              ": save into another folder, go on with that run (trainc-run --resume '", directory,
+              "'), or overwrite it (trainc-run --overwrite)");
+}
+
 Status saveCheckpoint(Session &session, const std::string &directory, unsigned keep,
-                      const std::string &dataPosition, CheckpointInfo &info) {
+                      const std::string &dataPosition, CheckpointInfo &info,
+                      CheckpointClaim *claim) {
   session.settle();
   const Program &program = session.package().program();
   if (session.isInference())
@@ -289,18 +326,22 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
   TRAINRT_TRY(session.initializeState());
 
   std::error_code error;
-  NewFolder made{directory};
-  made.isNew = fs::create_directories(directory, error);
-  if (error)
-    return ioError("create", directory, error);
+  CheckpointClaim passing;
+  if (!claim || !claim->lock.holds(directory)) {
+    claim = &passing;
+    std::string unlocked;
+    TRAINRT_TRY(passing.lock.take(directory, FolderLock::Purpose::Write, unlocked));
+    if (!unlocked.empty())
+      session.warnings() += unlocked + "\n";
+  }
   std::string name = "step-" + std::to_string(session.stepCount());
   std::string target = directory + "/" + name;
-  // What an earlier run left behind when it was killed while saving. A replaced checkpoint may be
-  // the only one: it goes when there is another.
+  // What dead processes left behind while they were saving: the lock keeps others that live out. A
+  // replaced checkpoint may be the only one: it goes when there is another.
   std::vector<fs::path> stale, replaced;
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
     if (std::string entry = it->path().filename().string(); entry.starts_with(".step-"))
-      (replacedStepOf(entry) >= 0 ? replaced : stale).push_back(it->path());
+      (isAside(entry) ? replaced : stale).push_back(it->path());
   for (const fs::path &path : stale)
     fs::remove_all(path, error);
 
@@ -343,6 +384,19 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
   TRAINRT_TRY(file.commit());
   TRAINRT_TRY(syncDirectory(folder.path));
 
+  // The newest goes last: a run that is continued after a kill finds it until then.
+  for (auto it = claim->foreign.rbegin(); it != claim->foreign.rend(); ++it) {
+    const std::string entry = fs::path(*it).filename().string();
+    if (stepOf(entry) < 0)
+      continue; // aside already
+    const std::string aside = directory + "/." + entry + foreignMark + std::to_string(getpid());
+    fs::rename(*it, aside, error);
+    if (error)
+      return ioError("replace", *it, error);
+    replaced.push_back(aside);
+  }
+  claim->foreign.clear();
+
   // A folder cannot replace one that is not empty. They are exchanged; where the filesystem cannot
   // do that, the older save of the same step is moved to a name under which it is still found.
   TemporaryFolder old;
@@ -368,11 +422,10 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
 
   if (keep) {
     std::vector<int64_t> steps = listSteps(directory, error);
-    // Those beyond this step are of a run that was started again from an earlier one; they count as
-    // newer and stay.
+    // Those beyond this step are of another run: they do not count, and stay.
+    std::erase_if(steps, [&](int64_t step) { return step > session.stepCount(); });
     for (size_t i = keep; i < steps.size(); ++i)
-      if (steps[i] != session.stepCount())
-        fs::remove_all(directory + "/step-" + std::to_string(steps[i]), error);
+      fs::remove_all(directory + "/step-" + std::to_string(steps[i]), error);
   }
   info = {session.stepCount(), session.seed(), target, position.dump()};
   return {};
@@ -381,9 +434,9 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
 Status loadCheckpoint(Session &session, const std::string &directory, CheckpointInfo &info) {
   const Program &program = session.package().program();
   std::error_code error;
-  std::vector<std::string> candidates;
+  std::vector<Found> candidates;
   if (fs::exists(directory + "/" + stateName, error)) {
-    candidates.push_back(directory);
+    candidates.emplace_back().path = directory;
   } else {
     if (!fs::is_directory(directory, error))
       return fail(Code::NotFound, "there is no checkpoint folder '", directory, "'");
@@ -392,7 +445,7 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
       return fail(Code::NotFound, "there is no checkpoint (step-N) in '", directory, "'");
   }
   std::string skipped;
-  for (const std::string &path : candidates) {
+  for (const auto &[isOfThisRun, step, path] : candidates) {
     Candidate candidate;
     Status status = readCandidate(path, candidate);
     if (!status.ok()) {

@@ -6,8 +6,10 @@
 #define TRAINRT_CORE_CHECKPOINT_H
 
 #include "core/session.h"
+#include "io/folder_lock.h"
 
 #include <string>
+#include <vector>
 
 namespace trainrt {
 
@@ -17,9 +19,24 @@ struct CheckpointInfo {
   std::string dataPosition; ///< JSON text
 };
 
-/// `dataPosition`: JSON text, or empty. Removes all but the newest `keep` (0: none).
+/// A folder that one run saves into, and no other.
+struct CheckpointClaim {
+  FolderLock lock;
+  /// Folders of another run's checkpoints, which go once the first of this run is whole.
+  std::vector<std::string> foreign;
+};
+
+/// Takes `directory` for the run that `session` is in; `loaded` is the checkpoint that it goes on
+/// from, if any. BadData where it holds checkpoints of another run, unless they may be overwritten;
+/// IoError where another process has it. May add to the session's warnings.
+Status claimCheckpoints(Session &session, const std::string &directory, bool overwrite,
+                        const CheckpointInfo &loaded, CheckpointClaim &claim);
+
+/// `dataPosition`: JSON text, or empty. Of the run's checkpoints, removes all but the newest `keep`
+/// (0: none). Without a claim on the folder, waits for others that are saving there.
 Status saveCheckpoint(Session &session, const std::string &directory, unsigned keep,
-                      const std::string &dataPosition, CheckpointInfo &info);
+                      const std::string &dataPosition, CheckpointInfo &info,
+                      CheckpointClaim *claim = nullptr);
 
 /// The newest valid one in `directory`, or `directory` itself. Reasons for skipping others are
 /// appended to the session's warnings. The session is unchanged unless it succeeds.

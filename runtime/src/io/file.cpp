@@ -42,7 +42,8 @@ Status systemError(const std::string &what, const std::string &path) {
 } // namespace
 
 Status MappedFile::open(const std::string &path, std::shared_ptr<const MappedFile> &file) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: nothing waits for somebody to write into a FIFO.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     return systemError("open", path);
   struct stat info;

@@ -8,8 +8,10 @@ the data, checkpoints, prediction, bad data, signals. Needs no compiler and no n
 import argparse
 import json
 import pathlib
+import os
 import random
 import re
+import resource
 import signal
 import struct
 import subprocess
@@ -333,16 +335,19 @@ class Cases:
         )
         expect("nowhere" in err, err)
 
+    def endless(self, folder, **more):
+        """A run that saves into `folder` when it is told to end."""
+        command = [self.arguments.trainc_run, self.folder / "linear.tpk", "--data"]
+        command += [self.folder / "good.npz", "--batch-size", 6, "--steps", 10**9]
+        command += ["--log-format", "json", "--save", folder]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen([str(c) for c in command], **pipes, **more)
+
     def case_signals(self):
-        """SIGINT and SIGTERM end in order: saved, exit code 1, and resumed bit for bit."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        """They end in order: saved, exit code 1, and resumed bit for bit."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             folder = self.scratch()
-            command = [self.arguments.trainc_run, self.folder / "linear.tpk", "--data"]
-            command += [self.folder / "good.npz", "--batch-size", 6, "--steps", 10**9]
-            command += ["--log-format", "json", "--save", folder]
-            with subprocess.Popen(
-                [str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-            ) as process:
+            with self.endless(folder) as process:
                 for line in process.stdout:
                     if json.loads(line)["step"] >= 100:
                         break
@@ -357,6 +362,90 @@ class Cases:
             more = ["--batch-size", 6, "--steps", last + 5]
             whole, resumed = self.losses(*more), self.losses(*more, "--resume", folder)
             expect(whole[last:] == resumed, whole[last:], resumed)
+
+    def case_ignored_signals(self):
+        """nohup: SIGHUP stays ignored."""
+        folder = self.scratch()
+        ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        with self.endless(folder, preexec_fn=ignore) as process:
+            process.stdout.readline()
+            process.send_signal(signal.SIGHUP)
+            for line in process.stdout:
+                if json.loads(line)["step"] >= 2000:
+                    break
+            process.send_signal(signal.SIGTERM)
+            process.stdout.read()
+            error = process.stderr.read()
+        expect(process.returncode == 1 and "SIGTERM" in error, process.returncode, error)
+
+    def case_two_runs_one_folder(self):
+        """The second one is refused, and says who is there; a dead one is in nobody's way."""
+        folder, data = self.scratch(), ["--data", self.folder / "good.npz"]
+        with self.endless(folder) as process:
+            process.stdout.readline()
+            for flags in ([], ["--overwrite"]):
+                _, error = self.run(*data, "--save", folder, *flags, code=1)
+                expect(f"in use: process {process.pid} on " in error and str(folder) in error, error)
+            process.kill()
+        expect(os.listdir(folder) == [".lock"], os.listdir(folder))
+        self.run(*data, "--steps", 1, "--save", folder)
+        expect(os.listdir(folder) == ["step-1"], os.listdir(folder))
+
+    def case_save_into_another_run(self):
+        folder, flags = self.scratch(), ["--batch-size", 6, "--steps"]
+        data = ["--data", self.folder / "good.npz"]
+        self.losses(*flags, 3, "--save", folder, "--save-every", 1)
+        for more in ([], ["--resume", self.folder / "other"]):
+            self.losses(*flags, 1, "--save", self.folder / "other", "--overwrite")
+            _, error = self.run(*data, *flags, 2, "--save", folder, *more, code=1)
+            expect("another run, up to step-3" in error and "--overwrite" in error, error)
+        # Until the first save, the other run is whole.
+        bad = ["--data", self.folder / "nan.npz", "--batch-size", 20, "--save", folder]
+        self.run(*bad, "--overwrite", code=1)
+        expect(self.saved(folder) == [1, 2, 3], self.saved(folder))
+        # From a checkpoint in the middle: later, nobody could tell the newer ones apart.
+        third = [*flags, 3, "--resume", folder / "step-1", "--save", folder]
+        _, error = self.run(*data, *third, code=1)
+        expect("newer than" in error and "step-3" in error, error)
+        self.losses(*third, "--overwrite", "--save-every", 1)
+        expect(self.saved(folder) == [1, 2, 3], self.saved(folder))
+        self.losses(*flags, 2, "--lr", 0.2, "--save", folder, "--overwrite")
+        expect(self.saved(folder) == [2], self.saved(folder))
+        self.run(*data, "--overwrite", code=2)
+
+    def case_file_too_large(self):
+        """A limit of the system is an error of the write, not a signal that ends the run."""
+        folder = self.scratch()
+        with self.endless(folder) as process:
+            process.stdout.readline()
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100, 100))
+            process.send_signal(signal.SIGTERM)
+            process.stdout.read()
+            error = process.stderr.read()
+        expect(process.returncode == 1 and "File too large" in error, process.returncode, error)
+        expect(not folder.exists(), "left behind")
+
+    def case_fifos(self):
+        """Refused at once: nothing waits for somebody to write into them."""
+        fifo, data = self.folder / "fifo", ["--data", self.folder / "good.npz"]
+        os.mkfifo(fifo)
+        folder = self.scratch()
+        self.losses("--save", folder)
+        os.remove(folder / "step-1" / "parameters.safetensors")
+        os.mkfifo(folder / "step-1" / "parameters.safetensors")
+        (self.folder / "index.json").write_text('{"weight_map": {"w": "fifo", "b": "fifo"}}')
+        for flags in (
+            ["--data", fifo],
+            [*data, "--eval", fifo],
+            [*data, "--weights", fifo],
+            [*data, "--weights", self.folder / "index.json"],
+            [*data, "--resume", folder],
+            ["--predict", fifo, "-o", self.folder / "never.safetensors"],
+        ):
+            _, error = self.run(*flags, code=1)
+            expect("not a regular file" in error, flags, error)
+        _, error = self.run(*data, package=fifo, code=1)
+        expect("not a regular file" in error, error)
 
     def case_log_is_lost(self):
         """A full disk or a closed pipe under the log: saved, exit code 1, and resumed."""

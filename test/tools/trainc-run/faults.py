@@ -111,6 +111,19 @@ class Cases:
                 "KILL_AT", -9, once, self.again, lambda f, what: self.resumes(f, what, 1), NO_EXCHANGE="1"
             )
 
+    def case_killed_while_overwriting(self):
+        """One of the two runs is there, whole, and the one that is found is never older than it was."""
+
+        def check(folder, what):
+            left = self.losses("--steps", 4, "--resume", folder)
+            done = 4 - len(left)
+            expect(done in (1, 3), what, "resumed behind step", done)
+            if done == 3:
+                expect(left == self.straight[3:], what, "other losses")
+
+        flags = ("--steps", 1, "--lr", 0.01, "--save", None, "--overwrite")
+        self.at_every_call("KILL_AT", -9, self.saved(3), flags, check)
+
     def case_full_disk(self):
         def check(folder, what):
             expect(not [f for f in os.listdir(folder) if f.startswith(".")], what, os.listdir(folder))

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <thread>
+#include <unistd.h>
 
 using namespace trainrt;
 using namespace trainrt::test;
@@ -58,6 +60,14 @@ protected:
     return saveCheckpoint(session, folder / "ck", keep, position, info);
   }
 
+  std::vector<std::string> names() {
+    std::vector<std::string> names;
+    for (const auto &entry : fs::directory_iterator(folder / "ck"))
+      names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
   TemporaryFolder folder;
   std::shared_ptr<const Package> package;
   CheckpointInfo info;
@@ -104,11 +114,94 @@ TEST_F(CheckpointTest, KeepsTheNewest) {
     ASSERT_TRUE(save(*session, 3).ok());
   }
   ASSERT_TRUE(save(*session, 3).ok()); // the same step once more
-  std::vector<std::string> names;
-  for (const auto &entry : fs::directory_iterator(folder / "ck"))
-    names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  EXPECT_EQ(names, (std::vector<std::string>{"step-10", "step-11", "step-12"}));
+  EXPECT_EQ(names(), (std::vector<std::string>{"step-10", "step-11", "step-12"}));
+}
+
+TEST_F(CheckpointTest, KeepsTheNewestOfThisRun) {
+  auto other = make();
+  for (int i = 0; i < 5; ++i) {
+    train(*other, 1);
+    if (i > 2)
+      ASSERT_TRUE(save(*other).ok());
+  }
+  auto session = make();
+  for (int i = 0; i < 3; ++i) {
+    train(*session, 1);
+    ASSERT_TRUE(save(*session, 2).ok());
+  }
+  EXPECT_EQ(names(), (std::vector<std::string>{"step-2", "step-3", "step-4", "step-5"}));
+}
+
+TEST_F(CheckpointTest, ManySaveIntoOneFolder) {
+  constexpr int savers = 4, saves = 6;
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<Status> outcomes(savers);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < savers; ++i)
+    sessions.push_back(make(i));
+  for (int i = 0; i < savers; ++i)
+    threads.emplace_back([&, i] {
+      CheckpointInfo saved;
+      for (int n = 0; n < saves && outcomes[size_t(i)].ok(); ++n) {
+        train(*sessions[size_t(i)], 1);
+        outcomes[size_t(i)] = saveCheckpoint(*sessions[size_t(i)], folder / "ck", 0, "", saved);
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const Status &outcome : outcomes)
+    EXPECT_TRUE(outcome.ok()) << outcome.message();
+  EXPECT_EQ(names().size(), size_t(saves)) << "something was left behind";
+  for (int n = 1; n <= saves; ++n) {
+    auto session = make();
+    Status status = loadCheckpoint(*session, folder / "ck/step-" + std::to_string(n), info);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+TEST_F(CheckpointTest, ClaimsAFolder) {
+  auto first = make(), second = make();
+  CheckpointClaim one, two;
+  ASSERT_TRUE(claimCheckpoints(*first, folder / "ck", false, {}, one).ok());
+  Status status = claimCheckpoints(*second, folder / "ck", true, {}, two);
+  EXPECT_EQ(status.code(), Code::IoError);
+  EXPECT_NE(status.message().find("process " + std::to_string(getpid())), std::string::npos)
+      << status.message();
+  train(*second, 1);
+  EXPECT_EQ(save(*second).code(), Code::IoError);
+  train(*first, 2);
+  ASSERT_TRUE(saveCheckpoint(*first, folder / "ck", 0, "", info, &one).ok());
+  one.lock.release();
+  EXPECT_EQ(names(), std::vector<std::string>{"step-2"});
+
+  // It is another run's for a session that has not loaded it.
+  EXPECT_EQ(claimCheckpoints(*second, folder / "ck", false, {}, two).code(), Code::BadData);
+  ASSERT_TRUE(claimCheckpoints(*first, folder / "ck", false, info, one).ok());
+  one.lock.release();
+  ASSERT_TRUE(claimCheckpoints(*second, folder / "ck", true, {}, two).ok());
+  EXPECT_EQ(names(), (std::vector<std::string>{".lock", "step-2"}));
+  ASSERT_TRUE(saveCheckpoint(*second, folder / "ck", 0, "", info, &two).ok());
+  EXPECT_EQ(names(), (std::vector<std::string>{".lock", "step-1"}));
+}
+
+TEST_F(CheckpointTest, FoundWhileItIsOverwritten) {
+  auto session = make();
+  train(*session, 3);
+  ASSERT_TRUE(save(*session).ok());
+  fs::rename(folder / "ck/step-3", folder / "ck/.step-3-before-77");
+  auto other = make();
+  ASSERT_TRUE(loadCheckpoint(*other, folder / "ck", info).ok());
+  EXPECT_EQ(info.step, 3);
+  // The first one of the new run is there, and the process died before it removed the others.
+  auto fresh = make();
+  train(*fresh, 1);
+  fs::rename(folder / "ck/.step-3-before-77", folder / "aside");
+  ASSERT_TRUE(save(*fresh).ok());
+  fs::rename(folder / "aside", folder / "ck/.step-3-before-77");
+  ASSERT_TRUE(loadCheckpoint(*other, folder / "ck", info).ok());
+  EXPECT_EQ(info.step, 1);
+  ASSERT_TRUE(save(*other).ok());
+  EXPECT_EQ(names(), std::vector<std::string>{"step-1"});
 }
 
 TEST_F(CheckpointTest, DamagedOnesAreSkipped) {

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// flock on a file of its own: that works over NFS as well, where a folder cannot be locked. The
+// file is removed by who holds it, so whoever gets the lock looks whether it is still that file.
+
+#include "io/folder_lock.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+namespace trainrt {
+
+namespace {
+
+constexpr std::string_view runMark = "run ", writeMark = "write ";
+/// Others' writes are waited for, but a stopped process holds its lock for ever.
+constexpr std::chrono::minutes longestWait{10};
+
+bool isSame(const struct stat &a, const struct stat &b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+std::string ownName() {
+  char host[256] = {};
+  if (gethostname(host, sizeof host - 1) != 0)
+    host[0] = 0;
+  return std::to_string(getpid()) + " on " + (host[0] ? host : "this host");
+}
+
+std::string readText(int descriptor) {
+  char text[512];
+  const ssize_t size = pread(descriptor, text, sizeof text, 0);
+  return size > 0 ? std::string(text, size_t(size)) : std::string();
+}
+
+bool writeText(int descriptor, const std::string &text) {
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t size = pwrite(descriptor, text.data() + at, text.size() - at, off_t(at));
+    if (size < 0)
+      return false;
+    at += size_t(size);
+  }
+  return true;
+}
+
+Status systemError(const std::string &what, const std::string &path) {
+  return fail(Code::IoError, "cannot ", what, " '", path, "': ", std::strerror(errno));
+}
+
+} // namespace
+
+Status FolderLock::take(const std::string &of, Purpose purpose, std::string &unlocked) {
+  release();
+  const auto began = std::chrono::steady_clock::now();
+  const std::string file = of + "/.lock";
+  while (true) {
+    std::error_code error;
+    isNew |= std::filesystem::create_directories(of, error);
+    folder = of;
+    if (error) {
+      release();
+      return fail(Code::IoError, "cannot create '", of, "': ", error.message());
+    }
+    const int opened = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (opened < 0 && errno == ENOENT)
+      continue; // who had made the folder has just taken it away
+    if (opened < 0) {
+      Status status = systemError("create", file);
+      release();
+      return status;
+    }
+    if (flock(opened, LOCK_EX | LOCK_NB) != 0) {
+      const int code = errno;
+      const std::string holder = readText(opened);
+      ::close(opened);
+      if (code == EINTR)
+        continue;
+      if (code != EWOULDBLOCK) {
+        unlocked = "'" + of + "' cannot be locked (" + std::strerror(code) +
+                   "): nothing keeps other runs from saving into it at the same time";
+        return {};
+      }
+      // Empty: whoever has it is about to write its name.
+      const bool isRun = holder.starts_with(runMark);
+      if (!isRun && std::chrono::steady_clock::now() - began < longestWait) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        continue;
+      }
+      isNew = false; // it is the other's
+      const size_t skipped = isRun ? runMark.size() : std::min(holder.size(), writeMark.size());
+      return fail(Code::IoError, "the folder '", of, "' is in use: process ",
+                  holder.substr(skipped, holder.find('\n') - skipped),
+                  " saves into it; give each run a folder of its own");
+    }
+    struct stat mine, there;
+    if (fstat(opened, &mine) != 0 || stat(file.c_str(), &there) != 0 || !isSame(mine, there)) {
+      ::close(opened); // the file of someone who has let go
+      continue;
+    }
+    descriptor = opened;
+    path = file;
+    const std::string text =
+        std::string(purpose == Purpose::Run ? runMark : writeMark) + ownName() + "\n";
+    if (ftruncate(descriptor, 0) != 0 || !writeText(descriptor, text)) {
+      Status status = systemError("write", path);
+      release();
+      return status;
+    }
+    return {};
+  }
+}
+
+void FolderLock::release() {
+  if (descriptor >= 0) {
+    ::unlink(path.c_str());
+    ::close(descriptor);
+  }
+  descriptor = -1;
+  std::error_code ignored;
+  if (isNew)
+    std::filesystem::remove(folder, ignored); // only if it is empty
+  isNew = false;
+  folder.clear();
+}
+
+bool FolderLock::holds(const std::string &other) const {
+  struct stat mine, there;
+  return !folder.empty() && stat(folder.c_str(), &mine) == 0 && stat(other.c_str(), &there) == 0 &&
+         isSame(mine, there);
+}
+
+} // namespace trainrt
