@@ -3,6 +3,7 @@
 // the pipeline where mlir-opt looks for it.
 
 #include "lib/Driver/Reproducer.h"
+#include "io/json_depth.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -124,6 +125,8 @@ bool trainc::readReproducerHeader(StringRef path, ParsedReproducer &reproducer,
       break;
     if (!text.consume_front(kHeader))
       continue;
+    if (trainrt::nestsTooDeep(text))
+      break;
     llvm::Expected<llvm::json::Value> header = llvm::json::parse(text);
     const llvm::json::Object *object = header ? header->getAsObject() : nullptr;
     const llvm::json::Array *arguments = object ? object->getArray("arguments") : nullptr;

@@ -4,13 +4,20 @@
 
 #include "trainc/Regex.h"
 
+#include <optional>
 #include <regex>
 
 namespace trainc {
 
 struct Regex::Impl {
   std::regex expression;
+  /// Of the form that does not call itself for each character of the text; none for a pattern with
+  /// references to its groups, which that form lacks.
+  std::optional<std::regex> forLongTexts;
 };
+
+/// Longer names than any exporter's: on these the usual form may need more stack than there is.
+static constexpr size_t longText = 4096;
 
 Regex::Regex() = default;
 Regex::~Regex() = default;
@@ -21,16 +28,27 @@ std::string Regex::compile(llvm::StringRef pattern) {
   try {
     impl = std::make_unique<Impl>();
     impl->expression.assign(pattern.begin(), pattern.end(), std::regex::ECMAScript);
-    return {};
   } catch (const std::regex_error &error) {
     impl.reset();
     return "'" + pattern.str() + "' is not a regular expression: " + error.what();
   }
+#ifdef __GLIBCXX__
+  try {
+    impl->forLongTexts.emplace(pattern.begin(), pattern.end(),
+                               std::regex::ECMAScript | std::regex_constants::__polynomial);
+  } catch (const std::regex_error &) {
+  }
+#endif
+  return {};
 }
 
 bool Regex::search(llvm::StringRef text) const {
   try {
-    return impl && std::regex_search(text.begin(), text.end(), impl->expression);
+    if (!impl)
+      return false;
+    if (text.size() <= longText)
+      return std::regex_search(text.begin(), text.end(), impl->expression);
+    return impl->forLongTexts && std::regex_search(text.begin(), text.end(), *impl->forLongTexts);
   } catch (const std::regex_error &) {
     return false; // too complex for this text: no match
   }

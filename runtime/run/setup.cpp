@@ -3,10 +3,9 @@
 // Creating a session, loading a checkpoint, and signals.
 #include "run/setup.h"
 
+#include "io/json.h"
 #include "run/failure.h"
 #include "run/format.h"
-
-#include <nlohmann/json.hpp>
 
 #include <atomic>
 #include <csignal>
@@ -29,7 +28,7 @@ std::string DataState::toJson() const {
 }
 
 std::optional<DataState> DataState::fromJson(const std::string &text) {
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = parseJson<nlohmann::json>(text);
   if (!json.is_object())
     return std::nullopt;
   DataState state;

@@ -86,6 +86,10 @@ def safetensors(arrays, metadata=None):
     return struct.pack("<Q", len(text)) + text + data
 
 
+# Too deep for anything that calls itself for each level.
+TOWER = b"[" * 200_000 + b"]" * 200_000
+
+
 def arrays(folder):
     for name, save in (("stored", np.savez), ("deflated", np.savez_compressed)):
         out = io.BytesIO()
@@ -96,6 +100,8 @@ def arrays(folder):
     write(folder, "refused.npz", out.getvalue())
     floats = struct.pack("<3f", 1, 2, 3)
     write(folder, "plain.safetensors", safetensors([("a", "F32", [3], floats), ("b", "BF16", [2], b"abcd"), ("e", "I64", [0], b"")], {"format": "pt"}))
+    header = b'{"a": {"dtype": "F32", "shape": ' + TOWER + b', "data_offsets": [0, 0]}}'
+    write(folder, "fault-nested", struct.pack("<Q", len(header)) + header)
 
 
 def package(folder, build):
@@ -107,6 +113,8 @@ def package(folder, build):
         with zipfile.ZipFile(path) as archive:
             manifest = re.sub(rb'"kernels/[^"]*": "[0-9a-f]{16}",\s*', b"", archive.read("manifest.json"))
             write(folder, kind, manifest + MARK + archive.read("program.fb"))
+            if kind == "cuda":
+                write(folder, "fault-nested", manifest.replace(b'"shape": [4]', b'"shape": [' + TOWER + b"]") + MARK + archive.read("program.fb"))
             write(folder, kind + "-tuned", manifest + MARK + archive.read("program.fb") + MARK + b"products, NVIDIA H200\nbf16 = 0042\n")
     path.unlink()
     (folder / "weights.raw").unlink()
@@ -120,8 +128,20 @@ def checkpoint(folder):
              "checksums": {"parameters.safetensors": "0" * 8, "optimizer.safetensors": "0" * 8, "state.json": "0" * 8}}
     write(folder, "good", MARK.join([parameters, optimizer, json.dumps(state).encode()]))
     write(folder, "damaged", b"!" + MARK.join([parameters, optimizer, json.dumps(state).encode()]))
+    write(folder, "fault-nested", MARK.join([parameters, optimizer, json.dumps(state).encode().replace(b'{"row": 4}', TOWER)]))
     other = safetensors([("w", "F32", [4], bytes(16)), ("table", "F16", [4], bytes(8))])
     write(folder, "other", MARK.join([other, optimizer, json.dumps(state).encode()]))
+
+
+def json_files(folder):
+    config = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj"], "rank_pattern": {"q_proj": 4}, "use_rslora": False}
+    write(folder, "adapter", json.dumps(config).encode())
+    write(folder, "index", json.dumps({"metadata": {}, "weight_map": {"w": "model-00001-of-00002.safetensors"}}).encode())
+    write(folder, "position", b'{"epoch": 0, "row": 4, "rows": 8, "batch_size": 2, "accumulate": 1, "shuffle": true}')
+    write(folder, "fault-nested", TOWER)
+    write(folder, "fault-nested-type", b'{"peft_type": ' + TOWER + b"}")
+    pattern = b"(" * 50_000 + b")" * 50_000
+    write(folder, "fault-nested-pattern", json.dumps({**config, "rank_pattern": {pattern.decode(): 4}}).encode())
 
 
 def main():
@@ -131,6 +151,7 @@ def main():
     arrays(out / "arrays")
     package(out / "package", build)
     checkpoint(out / "checkpoint")
+    json_files(out / "json")
 
 
 if __name__ == "__main__":

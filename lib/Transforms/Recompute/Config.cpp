@@ -4,6 +4,7 @@
 
 #include "lib/Transforms/Recompute/Config.h"
 
+#include "io/json_depth.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -158,6 +159,9 @@ std::string trainc::readRecomputeFile(StringRef path, std::string &text) {
            (path.ends_with(".json") ? ""
                                     : "; what is no file is level:N, PATTERN:TYPE:COUNT,... (such "
                                       "as gelu+:1:-1) or list");
+  if (trainrt::nestsTooDeep((*buffer)->getBuffer()))
+    return "'" + path.str() + "' nests lists and objects more than " +
+           std::to_string(trainrt::maxJsonDepth) + " deep";
   Expected<json::Value> value = json::parse((*buffer)->getBuffer());
   if (!value)
     return "'" + path.str() + "' is no JSON: " + toString(value.takeError());

@@ -6,13 +6,12 @@
 
 #include "core/convert.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "io/safetensors.h"
 #include "run/adapter/adapter_config.h"
 #include "run/export.h"
 #include "run/failure.h"
 #include "run/format.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -115,8 +114,7 @@ private:
 } // namespace
 
 Adapter::Adapter(const Package &package, const std::string &option) {
-  const nlohmann::json manifest =
-      nlohmann::json::parse(trainrt_package_manifest(package.handle.get()));
+  const auto manifest = parseJson<nlohmann::json>(trainrt_package_manifest(package.handle.get()));
   std::optional<Lora> lora;
   check(readLora(manifest, lora));
   if (!lora)

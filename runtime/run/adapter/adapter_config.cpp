@@ -4,9 +4,9 @@
 // expressions) for ranks and alphas other than the common ones.
 #include "run/adapter/adapter_config.h"
 
+#include "core/status.h"
+#include "io/json.h"
 #include "run/format.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -55,13 +55,26 @@ std::string patternOf(const std::string &path) {
   return pattern;
 }
 
+/// Of a path that ends in `pattern`. Throws std::regex_error, also for one that is too long: the
+/// library calls itself for each of its parentheses and, but for the polynomial way, for each
+/// character of what is matched.
+std::regex moduleExpression(const std::string &pattern) {
+  if (pattern.size() > 2000)
+    throw std::regex_error(std::regex_constants::error_complexity);
+  auto flags = std::regex::ECMAScript;
+#ifdef __GLIBCXX__
+  flags |= std::regex_constants::__polynomial;
+#endif
+  return std::regex("(.*\\.)?(" + pattern + ")", flags);
+}
+
 /// The value that `patterns` (an object, or nothing) has for a module, as PEFT looks it up.
 double lookUp(const Json &config, const char *key, const std::string &path, double otherwise) {
   auto patterns = config.find(key);
   if (patterns == config.end() || !patterns->is_object())
     return otherwise;
   for (auto &[pattern, value] : patterns->items())
-    if (value.is_number() && std::regex_match(path, std::regex("(.*\\.)?(" + pattern + ")")))
+    if (value.is_number() && std::regex_match(path, moduleExpression(pattern)))
       return value.get<double>();
   return otherwise;
 }
@@ -106,12 +119,12 @@ std::string writeAdapterConfig(const Lora &lora, const std::vector<std::string> 
 }
 
 std::string compareAdapterConfig(const Lora &lora, const std::string &text) {
-  const Json config = Json::parse(text, nullptr, false);
+  const Json config = parseJson<Json>(text);
   if (!config.is_object())
-    return "it is no JSON object";
+    return std::string("it ") + notJsonObject(text);
   const std::string type = config.value("peft_type", Json("")).dump();
   if (type != "\"LORA\"")
-    return "its peft_type is " + type + ", not \"LORA\"";
+    return "its peft_type is " + shown(type) + ", not \"LORA\"";
   for (const char *unknown :
        {"lora_bias", "layer_replication", "target_parameters", "use_qalora", "use_bdlora",
         "kasa_config", "velora_config", "arrow_config", "monteclora_config",
@@ -131,14 +144,14 @@ std::string compareAdapterConfig(const Lora &lora, const std::string &text) {
       rank = lookUp(config, "rank_pattern", module.path, config["r"].get<double>());
       alpha = lookUp(config, "alpha_pattern", module.path, config["lora_alpha"].get<double>());
     } catch (const std::regex_error &) {
-      return "a pattern of rank_pattern or alpha_pattern is no regular expression";
+      return "a pattern of rank_pattern or alpha_pattern is no regular expression, or too long";
     }
     if (rank != double(module.rank))
-      return "the rank of '" + module.path + "' is " + shortest(rank) + ", expected " +
+      return "the rank of '" + shown(module.path) + "' is " + shortest(rank) + ", expected " +
              shortest(double(module.rank));
     const double scale = alpha / (rslora ? std::sqrt(rank) : rank);
     if (std::fabs(scale - module.scale) > 1e-6 * std::fabs(module.scale))
-      return "it scales '" + module.path + "' by " + shortest(scale) +
+      return "it scales '" + shown(module.path) + "' by " + shortest(scale) +
              (rslora ? " (lora_alpha / sqrt(r))" : " (lora_alpha / r)") + ", the package by " +
              shortest(module.scale);
   }

@@ -5,6 +5,7 @@
 
 #include "core/checkpoint.h"
 #include "io/hash.h"
+#include "io/json.h"
 #include "io/safetensors.h"
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 namespace trainrt {
@@ -137,14 +137,16 @@ Status readCandidate(const std::string &path, Candidate &candidate) {
   std::string name = path + "/" + stateName;
   TRAINRT_TRY(MappedFile::open(name, file));
   const std::string text(reinterpret_cast<const char *>(file->data()), file->size());
-  candidate.state = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  candidate.state = parseJson<Json>(text);
   const Json &state = candidate.state;
   auto bad = [&](const auto &...what) { return fail(Code::BadData, "'", name, "': ", what...); };
   auto isCount = [](const Json &value) {
     return value.is_number_integer() && value.get<int64_t>() >= 0;
   };
-  if (!state.is_object() || !state.contains("format") || !state.contains("checksums") ||
-      !state["format"].is_object() || !state["checksums"].is_object())
+  if (!state.is_object())
+    return bad("it ", notJsonObject(text));
+  if (!state.contains("format") || !state.contains("checksums") || !state["format"].is_object() ||
+      !state["checksums"].is_object())
     return bad("it is damaged");
   if (!state["format"].contains("major") || !isCount(state["format"]["major"]) ||
       state["format"]["major"].get<int64_t>() > checkpointMajor)
@@ -319,9 +321,12 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
     return fail(Code::Unsupported, "the session is for evaluation only, it has no state to save");
   Json position;
   if (!dataPosition.empty()) {
-    position = Json::parse(dataPosition, nullptr, /*allow_exceptions=*/false);
-    if (position.is_discarded())
-      return fail(Code::InvalidArgument, "data_position is not JSON: ", dataPosition);
+    // As deep as state.json may be, which holds it.
+    position = parseJson<Json>("[" + dataPosition + "]");
+    if (!position.is_array() || position.size() != 1)
+      return fail(Code::InvalidArgument, "data_position is no JSON that nests less than ",
+                  maxJsonDepth, " deep: ", dataPosition);
+    position = Json(position[0]);
   }
   TRAINRT_TRY(session.initializeState());
 
@@ -449,7 +454,7 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
     Candidate candidate;
     Status status = readCandidate(path, candidate);
     if (!status.ok()) {
-      skipped += "checkpoint '" + path + "' is skipped: " + status.message() + "\n";
+      skipped += "checkpoint '" + shown(path) + "' is skipped: " + status.message() + "\n";
       continue;
     }
     // A package that was compiled for inference has no parameters that only the loss needs.
@@ -488,7 +493,8 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
                             : "null";
     return {};
   }
-  return fail(Code::NotFound, "there is no valid checkpoint in '", directory, "':\n", skipped);
+  return fail(Code::NotFound, "there is no valid checkpoint in '", directory, "':\n",
+              Lines{skipped});
 }
 
 } // namespace trainrt

@@ -5,9 +5,9 @@
 #include "core/manifest.h"
 #include "io/file.h"
 #include "io/hash.h"
+#include "io/json.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 namespace trainrt {
@@ -420,7 +420,7 @@ Status readFiles(const Fields &root, std::vector<Manifest::File> &files) {
 } // namespace
 
 bool manifestChecksum(std::string_view text, uint64_t &checksum, size_t &position) {
-  Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json root = parseJson<Json>(text);
   uint64_t ignored;
   if (!root.is_object() || !root.contains("checksums") || !root["checksums"].is_object() ||
       !root["checksums"].contains("manifest") ||
@@ -447,9 +447,9 @@ bool manifestChecksum(std::string_view text, uint64_t &checksum, size_t &positio
 }
 
 Status readManifest(std::string_view text, Manifest &manifest) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json = parseJson<Json>(text);
   if (!json.is_object())
-    return bad("it is damaged (not a JSON object)");
+    return bad("it ", notJsonObject(text));
   Fields root(json, "");
   // The version first: everything below may look different in a newer one.
   int64_t major = 0;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Errors by value: a code of the C API and a message. The runtime's own code returns these instead
 // of throwing, so that the parts the compiler links (zip, safetensors, planner) work without
-// exceptions.
+// exceptions. Text in a message that is no literal may come from a file: it is `shown`.
 #ifndef TRAINRT_CORE_STATUS_H
 #define TRAINRT_CORE_STATUS_H
 
 #include <cstdint>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace trainrt {
@@ -29,6 +31,18 @@ enum class Code : int32_t {
   DeviceError = 12
 };
 
+/// A name out of a file, or any other text of somebody else's, as it may stand in a message: what a
+/// terminal would act on, and what is no UTF-8, as "\xNN"; of long text both ends and how much is
+/// between them. To show it again changes nothing.
+std::string shown(std::string_view text);
+/// The same of a whole message of several lines, whose names have been shortened before.
+std::string shownLines(std::string_view text);
+
+/// Lines of a message, made of text that has been `shown`.
+struct Lines {
+  const std::string &text;
+};
+
 /// Success, or a code with a message for a person.
 class [[nodiscard]] Status {
 public:
@@ -41,7 +55,7 @@ public:
 
   /// The same error with `prefix` before its message.
   Status within(const std::string &prefix) const {
-    return ok() ? Status() : Status(errorCode, prefix + text);
+    return ok() ? Status() : Status(errorCode, shown(prefix) + text);
   }
   /// The same message under another code.
   Status as(Code code) const { return ok() ? Status() : Status(code, text); }
@@ -51,10 +65,21 @@ private:
   std::string text;
 };
 
-/// `fail(Code::BadData, "input '", name, "': ...")`: streams its arguments into a message.
+/// `fail(Code::BadData, "input '", name, "': ...")`: streams its arguments into a message, text
+/// other than literals as `shown`.
 template <typename... Args> Status fail(Code code, const Args &...args) {
   std::ostringstream stream;
-  (stream << ... << args);
+  auto add = [&](const auto &part) {
+    using Part = std::remove_cvref_t<decltype(part)>;
+    if constexpr (std::is_same_v<Part, Lines>)
+      stream << shownLines(part.text);
+    else if constexpr (std::is_convertible_v<const Part &, std::string_view> &&
+                       !std::is_array_v<Part>)
+      stream << shown(part);
+    else
+      stream << part;
+  };
+  (add(args), ...);
   return Status(code, stream.str());
 }
 

@@ -4,10 +4,10 @@
 
 #include "io/safetensors.h"
 #include "io/hash.h"
+#include "io/json.h"
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 namespace trainrt {
@@ -50,9 +50,10 @@ Status SafetensorsReader::open(std::shared_ptr<const MappedFile> file, Safetenso
     keys += event == Json::parse_event_t::key && depth == 1;
     return true;
   };
-  Json header = Json::parse(text, text + headerSize, count, /*allow_exceptions=*/false);
+  const std::string_view written(text, headerSize);
+  Json header = parseJson<Json>(written, count);
   if (!header.is_object())
-    return bad("its header is not a JSON object");
+    return bad("its header ", notJsonObject(written));
   if (keys != header.size())
     return bad("a name occurs twice in its header");
 

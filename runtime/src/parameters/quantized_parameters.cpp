@@ -4,13 +4,13 @@
 // the codes, bitsandbytes' or our own.
 
 #include "core/convert.h"
+#include "io/json.h"
 #include "parameters/parameters.h"
 #include "parameters/weights_file.h"
 #include "quantize/four_bit.h"
 #include "quantize/rows.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 namespace trainrt {
 
@@ -217,8 +217,7 @@ Status ParameterStore::loadCodes(size_t index, WeightsFile &file, std::set<std::
     WeightsFile::Tensor state;
     TRAINRT_TRY(file.tensor(key, /*inPlace=*/true, state));
     auto *text = static_cast<const char *>(state.array.data);
-    const Json json =
-        Json::parse(text, text + state.array.bytes, nullptr, /*allow_exceptions=*/false);
+    const Json json = parseJson<Json>({text, size_t(state.array.bytes)});
     auto number = [&](const char *field, auto &value) {
       if (!json.is_object() || !json.contains(field) || !json[field].is_number())
         return false;

@@ -3,10 +3,10 @@
 // mapped, which takes no memory.
 
 #include "parameters/weights_file.h"
+#include "io/json.h"
 
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 namespace trainrt {
 
@@ -51,8 +51,10 @@ Status WeightsFile::openIndex(const std::string &path) {
   using Json = nlohmann::json;
   std::shared_ptr<const MappedFile> mapping;
   TRAINRT_TRY(MappedFile::open(path, mapping));
-  auto *text = reinterpret_cast<const char *>(mapping->data());
-  const Json index = Json::parse(text, text + mapping->size(), nullptr, /*allow_exceptions=*/false);
+  const std::string_view text(reinterpret_cast<const char *>(mapping->data()), mapping->size());
+  const Json index = parseJson<Json>(text);
+  if (nestsTooDeep(text))
+    return fail(Code::BadData, "'", path, "' ", notJsonObject(text));
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
     return fail(Code::BadData, "'", path, "' is no index of a checkpoint: it has no 'weight_map'");
   std::map<std::string, std::vector<std::string>> byPart;

@@ -2,6 +2,7 @@
 // Checksums, zip and safetensors: round trips, and files that are damaged in every place.
 
 #include "io/hash.h"
+#include "io/json.h"
 #include "io/safetensors.h"
 #include "io/zip.h"
 #include "tiny_package.h"
@@ -55,6 +56,45 @@ TEST(Paths, RelativePaths) {
   for (std::string_view bad :
        {std::string_view(""), std::string_view("/a"), std::string_view("a\0b", 3)})
     EXPECT_FALSE(isRelativePath(bad)) << bad;
+}
+
+TEST(Json, NestsOnlySoDeep) {
+  auto tower = [](int depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_TRUE(parseJson<nlohmann::json>(tower(maxJsonDepth)).is_array());
+  EXPECT_TRUE(parseJson<nlohmann::json>(tower(maxJsonDepth + 1)).is_discarded());
+  EXPECT_FALSE(nestsTooDeep(std::string(1000, '[').insert(0, "[\"\\\"") + "\"]"));
+  std::string wide = "[0";
+  for (int i = 0; i < 1000; ++i)
+    wide += ",{\"a\":[[]]}";
+  EXPECT_FALSE(nestsTooDeep(wide + "]"));
+  EXPECT_STREQ(notJsonObject(tower(1'000'000)), "nests lists and objects more than 64 deep");
+}
+
+TEST(Messages, NamesAreShown) {
+  EXPECT_EQ(shown("h\xc3\xa4llo \xe2\x82\xac \xf0\x9f\x98\x80 /a.b"),
+            "h\xc3\xa4llo \xe2\x82\xac \xf0\x9f\x98\x80 /a.b");
+  EXPECT_EQ(shown(std::string("a\x1b[2J\0\n\x7f", 8)), "a\\x1b[2J\\x00\\x0a\\x7f");
+  // Controls and reversals of direction of more than one byte, and what is no UTF-8.
+  EXPECT_EQ(shown("\xc2\x9b \xe2\x80\xae"), "\\xc2\\x9b \\xe2\\x80\\xae");
+  EXPECT_EQ(shown("\xff \xc3 \xe0\x80\x80 \xed\xa0\x80 \xf4\x90\x80\x80"),
+            "\\xff \\xc3 \\xe0\\x80\\x80 \\xed\\xa0\\x80 \\xf4\\x90\\x80\\x80");
+  const std::string longer = "begin" + std::string(1 << 20, 'x') + "end", text = shown(longer);
+  EXPECT_LT(text.size(), 300u);
+  EXPECT_TRUE(text.starts_with("beginxx") && text.ends_with("xxend")) << text;
+  EXPECT_NE(text.find("[...1048384 bytes...]"), text.npos) << text;
+  EXPECT_EQ(shown(text), text);
+  // No character is cut in two.
+  std::string wide;
+  for (int i = 0; i < 1000; ++i)
+    wide += "\xe2\x82\xac";
+  EXPECT_EQ(shown(wide).find("\\x"), std::string::npos);
+}
+
+TEST(Messages, TextOfOthersIsShown) {
+  const std::string name = "a\x1b[0m\nb";
+  const char *pointer = name.c_str();
+  Status status = fail(Code::BadData, "line\n'", name, "' '", pointer, "'").within(name + ": ");
+  EXPECT_EQ(status.message(), "a\\x1b[0m\\x0ab: line\n'a\\x1b[0m\\x0ab' 'a\\x1b[0m\\x0ab'");
 }
 
 TEST(Zip, RoundTripIsAlignedAndDeterministic) {
@@ -155,13 +195,15 @@ TEST(Safetensors, RoundTrip) {
 
 TEST(Safetensors, BadHeadersAreRefused) {
   TemporaryFolder folder;
+  const std::string deep(200'000, '[');
   struct Case {
     const char *header;
     size_t data;
     const char *message;
   } cases[] = {
-      {"[]", 0, "not a JSON object"},
-      {"{\"a\"", 0, "not a JSON object"},
+      {"[]", 0, "is no JSON object"},
+      {"{\"a\"", 0, "is no JSON object"},
+      {deep.c_str(), 0, "its header nests lists and objects more than 64 deep"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4, "does not have the 4 bytes"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8, "leaves a gap"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 8, "after the last tensor"},
