@@ -19,10 +19,6 @@ void exportParameters(const Package &package, trainrt_session *session, const st
 void exportGradients(const Package &package, trainrt_session *session, const std::string &path,
                      Reporter &reporter);
 
-/// Throw Failure where a file, or a folder with its missing parents, cannot be created at `path`.
-void checkOutputFile(const std::string &path);
-void checkOutputFolder(const std::string &path);
-
 } // namespace trainrt::run
 
 #endif // TRAINRT_RUN_EXPORT_H

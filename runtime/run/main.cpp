@@ -11,6 +11,7 @@
 #include "run/format.h"
 #include "run/info.h"
 #include "run/onnx/onnx_export.h"
+#include "run/outputs.h"
 #include "run/train.h"
 #include "run/tune.h"
 
@@ -25,19 +26,6 @@ namespace trainrt::run {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// Throws where a result could not be written, before hours of training are spent on it.
-void checkOutputs(const Options &options) {
-  for (const std::string &file :
-       {options.exportsAdapter() ? "" : options.exportPath, options.mergeAdapter,
-        options.dumpGradients, options.output, options.profile})
-    if (!file.empty())
-      checkOutputFile(file);
-  if (!options.save.empty())
-    checkOutputFolder(options.save);
-  if (options.exportsAdapter())
-    checkOutputFolder(options.exportPath);
-}
 
 void runWith(Options options) {
   std::unique_ptr<Reporter> reporter =
@@ -65,7 +53,7 @@ void runWith(Options options) {
     adapter.emplace(package, "--export FOLDER (neither .onnx nor .safetensors)");
   else if (!options.adapter.empty() || !options.mergeAdapter.empty())
     adapter.emplace(package, options.adapter.empty() ? "--merge-adapter" : "--adapter");
-  checkOutputs(options);
+  checkOutputs(options, package);
   std::unique_ptr<OnnxExport> onnx;
   if (options.exportsOnnx())
     onnx = std::make_unique<OnnxExport>(

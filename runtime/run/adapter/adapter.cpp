@@ -24,8 +24,7 @@ namespace trainrt::run {
 namespace {
 
 const std::string prefix = "base_model.model.";
-const char *const configName = "adapter_config.json";
-const char *const weightsName = "adapter_model.safetensors";
+const auto [configName, weightsName] = Adapter::fileNames;
 
 void check(const Status &status) {
   if (!status.ok())

@@ -21,6 +21,9 @@ namespace trainrt::run {
 /// The adapters of a package, and what its files call their parts.
 class Adapter {
 public:
+  /// What is in a folder: the settings, and the values.
+  static constexpr const char *fileNames[] = {"adapter_config.json", "adapter_model.safetensors"};
+
   /// Throws Failure, which says that `option` needs adapters, if the package has none.
   Adapter(const Package &package, const std::string &option);
 

@@ -79,7 +79,8 @@ std::string_view valueName(std::string_view content) {
   return name;
 }
 
-/// Where the package says that its model is: weights lie in the model or, external data, beside it.
+} // namespace
+
 std::string findModel(const Package &package) {
   const std::string folder = directoryOf(package.path);
   for (const trainrt_tensor_info &parameter : package.parameters) {
@@ -92,8 +93,6 @@ std::string findModel(const Package &package) {
   }
   return folder + package.info.model;
 }
-
-} // namespace
 
 /// External data, behind each other in one file.
 class OnnxExport::DataWriter {

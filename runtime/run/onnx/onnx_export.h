@@ -21,6 +21,9 @@ class MappedFile;
 
 namespace trainrt::run {
 
+/// Where the package says that its model is: weights lie in the model or, external data, beside it.
+std::string findModel(const Package &package);
+
 class OnnxExport {
 public:
   struct Settings {

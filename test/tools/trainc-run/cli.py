@@ -12,6 +12,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -478,6 +479,40 @@ class Cases:
         ):
             out, err = self.run("--data", data, "--log-format", "json", *flags, code=1)
             expect(not out and "cannot create" in err, out, err)
+
+    def case_outputs_that_are_inputs(self):
+        """Refused before anything runs, whatever the name, and every byte is as it was."""
+        folder = self.scratch() / "x"
+        folder.mkdir(parents=True)
+        package, data, weights = (folder / n for n in ("p.tpk", "d.npz", "w.safetensors"))
+        shutil.copy(self.folder / "linear.tpk", package)
+        shutil.copy(self.folder / "good.npz", data)
+        self.run("--data", data, "--export", weights, "--save", folder / "ck")
+        saved = folder / "ck" / "step-1" / "parameters.safetensors"
+        (folder / "index.json").write_text('{"weight_map": {"w": "w.safetensors", "b": "w.safetensors"}}')
+        os.link(data, folder / "hard")
+        os.symlink("../x/d.npz", folder / "soft")
+        before = {f: f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+        train, predict = ["--data", data], ["--predict", data, "-o"]
+        for flags in (
+            [*predict, data],
+            [*predict, folder / "hard"],
+            [*predict, folder / "soft"],
+            [*predict, package],
+            [*train, "--eval", weights, "--export", weights],
+            [*train, "--weights", weights, "--export", folder / ".." / "x" / "w.safetensors"],
+            [*train, "--weights", folder / "index.json", "--export", weights],
+            [*train, "--resume", folder / "ck", "--export", saved],
+            [*train, "--dump-gradients", data],
+            [*train, "--profile", data],
+            [*train, "--tune", 1, "-o", package],
+        ):
+            out, error = self.run("--log-format", "json", *flags, package=package, code=1)
+            expect(not out and "which this run reads" in error, flags, out, error)
+        new = folder / "new.safetensors"
+        _, error = self.run(*train, "--export", new, "--predict", data, "-o", new, package=package, code=1)
+        expect("one would replace the other" in error, error)
+        expect(before == {f: f.read_bytes() for f in folder.rglob("*") if f.is_file()}, "changed")
 
     # What goes wrong.
 
