@@ -4,7 +4,7 @@
 #ifndef TRAINRT_RUN_EVALUATE_H
 #define TRAINRT_RUN_EVALUATE_H
 
-#include "run/dataset.h"
+#include "run/data/dataset.h"
 #include "run/options.h"
 #include "run/setup.h"
 

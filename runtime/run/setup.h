@@ -5,7 +5,7 @@
 #ifndef TRAINRT_RUN_SETUP_H
 #define TRAINRT_RUN_SETUP_H
 
-#include "run/batch_order.h"
+#include "run/data/batch_order.h"
 #include "run/density.h"
 #include "run/handles.h"
 #include "run/log/memory_stats.h"

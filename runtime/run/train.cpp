@@ -4,12 +4,12 @@
 // orderly end of a run that cannot go on.
 #include "run/train.h"
 
+#include "run/data/loader.h"
 #include "run/evaluate.h"
 #include "run/export.h"
 #include "run/failure.h"
 #include "run/format.h"
 #include "run/info.h"
-#include "run/loader.h"
 
 #include <algorithm>
 #include <chrono>

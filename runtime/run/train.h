@@ -4,8 +4,8 @@
 #ifndef TRAINRT_RUN_TRAIN_H
 #define TRAINRT_RUN_TRAIN_H
 
-#include "run/batch_order.h"
-#include "run/dataset.h"
+#include "run/data/batch_order.h"
+#include "run/data/dataset.h"
 #include "run/options.h"
 #include "run/setup.h"
 

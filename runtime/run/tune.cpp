@@ -3,9 +3,9 @@
 // The first step's batches, without making the step.
 #include "run/tune.h"
 
+#include "run/data/loader.h"
 #include "run/failure.h"
 #include "run/format.h"
-#include "run/loader.h"
 
 #include <cstdio>
 #include <filesystem>

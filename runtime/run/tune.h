@@ -4,7 +4,7 @@
 #ifndef TRAINRT_RUN_TUNE_H
 #define TRAINRT_RUN_TUNE_H
 
-#include "run/dataset.h"
+#include "run/data/dataset.h"
 #include "run/handles.h"
 #include "run/options.h"
 #include "run/reporter.h"

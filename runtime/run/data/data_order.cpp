@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The permutation of an epoch and the walk through it.
-#include "run/data_order.h"
+#include "run/data/data_order.h"
 
 #include "data/permutation.h"
 

@@ -2,8 +2,8 @@
 //
 // A data file seen as batches of a package's inputs: which array is which input, which axis the
 // batch runs along, whether types and shapes fit; and the rows of one micro-batch.
-#ifndef TRAINRT_RUN_DATASET_H
-#define TRAINRT_RUN_DATASET_H
+#ifndef TRAINRT_RUN_DATA_DATASET_H
+#define TRAINRT_RUN_DATA_DATASET_H
 
 #include "run/handles.h"
 #include "run/reporter.h"
@@ -119,4 +119,4 @@ private:
 
 } // namespace trainrt::run
 
-#endif // TRAINRT_RUN_DATASET_H
+#endif // TRAINRT_RUN_DATA_DATASET_H

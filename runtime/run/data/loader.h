@@ -2,11 +2,11 @@
 //
 // The data of one step after the other. For a device that runs ahead they are made by a thread of
 // their own while earlier steps run, two at most, so that reading and gathering rows cost no time.
-#ifndef TRAINRT_RUN_LOADER_H
-#define TRAINRT_RUN_LOADER_H
+#ifndef TRAINRT_RUN_DATA_LOADER_H
+#define TRAINRT_RUN_DATA_LOADER_H
 
-#include "run/batch_order.h"
-#include "run/dataset.h"
+#include "run/data/batch_order.h"
+#include "run/data/dataset.h"
 #include "run/failure.h"
 
 #include <condition_variable>
@@ -76,4 +76,4 @@ private:
 
 } // namespace trainrt::run
 
-#endif // TRAINRT_RUN_LOADER_H
+#endif // TRAINRT_RUN_DATA_LOADER_H

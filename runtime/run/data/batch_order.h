@@ -2,11 +2,11 @@
 //
 // Where the rows of micro-batches come from: the file's order, or the plans of a sampler; and what
 // a checkpoint has to know to go on there (docs/data.md).
-#ifndef TRAINRT_RUN_BATCH_ORDER_H
-#define TRAINRT_RUN_BATCH_ORDER_H
+#ifndef TRAINRT_RUN_DATA_BATCH_ORDER_H
+#define TRAINRT_RUN_DATA_BATCH_ORDER_H
 
-#include "run/data_order.h"
-#include "run/dataset.h"
+#include "run/data/data_order.h"
+#include "run/data/dataset.h"
 #include "run/options.h"
 
 #include <memory>
@@ -44,4 +44,4 @@ std::unique_ptr<BatchOrder> makeBatchOrder(const Options &options, const Package
 
 } // namespace trainrt::run
 
-#endif // TRAINRT_RUN_BATCH_ORDER_H
+#endif // TRAINRT_RUN_DATA_BATCH_ORDER_H

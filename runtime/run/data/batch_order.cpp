@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Measuring rows, and the sampler that the options ask for.
-#include "run/batch_order.h"
+#include "run/data/batch_order.h"
 
 #include "run/failure.h"
 #include "run/format.h"

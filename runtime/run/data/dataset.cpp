@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Matching a file to a package's inputs, and cutting batches out of it.
-#include "run/dataset.h"
+#include "run/data/dataset.h"
 
 #include "run/failure.h"
 #include "run/format.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Loading steps, at once or ahead.
-#include "run/loader.h"
+#include "run/data/loader.h"
 
 #include <utility>
 

@@ -2,8 +2,8 @@
 //
 // Which rows of the data form which micro-batch. The order is a pure function of (rows, batch size,
 // shuffling, seed) and a position, so a resumed run takes up exactly where the first one stopped.
-#ifndef TRAINRT_RUN_DATA_ORDER_H
-#define TRAINRT_RUN_DATA_ORDER_H
+#ifndef TRAINRT_RUN_DATA_DATA_ORDER_H
+#define TRAINRT_RUN_DATA_DATA_ORDER_H
 
 #include <cstdint>
 #include <vector>
@@ -54,4 +54,4 @@ private:
 
 } // namespace trainrt::run
 
-#endif // TRAINRT_RUN_DATA_ORDER_H
+#endif // TRAINRT_RUN_DATA_DATA_ORDER_H
