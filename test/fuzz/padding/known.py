@@ -1,0 +1,1 @@
+def check(judge, name): return 0

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Layers of token models, sound and unsound ones: each takes hidden states [batch, seq, WIDTH] and gives such.
+
+A layer's keyword arguments name what may be chosen; of each list the first is the plainest.
+"""
+
+from tokens import INF, WIDTH, Chooser, Formula, Tokens
+
+LAYERS = {}
+
+
+def layer(share, **choices):
+    def register(function):
+        LAYERS[function.__name__] = (share, choices, function)
+        return function
+    return register
+
+
+ACTIVATIONS = ["Relu", "Gelu", "Tanh", "Sigmoid", "Elu", "Softplus", "Mish", "HardSwish"]
+FILLS = [0.0, -1e9, 1.0, -INF, INF, float("nan"), 1e4, -3.4e38]
+
+
+@layer(6, act=ACTIVATIONS, residual=[True, False])
+def feed_forward(t, x, act, residual):
+    y = t.linear(t.graph.op(act, t.linear(x)))
+    return x + y if residual else y
+
+
+@layer(3, kind=["layer", "rms", "l2", "scaled"])
+def normalize(t, x, kind):
+    """Along the width, which concerns one token at a time."""
+    if kind == "layer":
+        return t.graph.op("LayerNormalization", x, t.graph.weight(WIDTH, scale=1), t.graph.weight(WIDTH), axis=-1)
+    squares = (x * x).sum(2, keep=True)
+    if kind == "rms":
+        return x / (squares * (1 / WIDTH) + 1e-6).sqrt()
+    if kind == "l2":
+        return x / squares.sqrt().maximum(1e-12)
+    return x / (x.abs().sum(2, keep=True) + 0.1)
+
+
+STYLES = ["where -1e9", "where -inf", "where least", "where -1e4", "where -1000", "where -50", "add -1e9", "add least", "add log", "add square",
+          "times", "add where -inf"]
+WEIGHTS = ["softmax", "safe softmax", "exp times mask", "exp times mask + eps", "relu squared", "sigmoid", "shifted", "divided by norm", "linear elu",
+           "linear relu", "mean", "other axis", "softmax times mask", "log softmax", "uniform if alone"]
+
+
+def masked_scores(t, s, visible, style):
+    g, number = t.graph, visible.to()
+    if style.startswith("where"):
+        return g.where(visible, s, {"-inf": -INF, "least": -3.4028234663852886e38}.get(style[6:]) or float(style[6:]))
+    if style == "times":
+        return s * number
+    return s + {
+        "add -1e9": lambda: (1 - number) * -1e9,
+        "add least": lambda: (1 - number) * -3.4028234663852886e38,
+        "add log": lambda: number.log(),
+        "add square": lambda: (number - 1) * (1 - number) * 1e9,
+        "add where -inf": lambda: g.where(visible, 0.0, -INF),
+    }[style]()
+
+
+def weigh(t, s, visible, style, weights):
+    """Weights of columns from scores."""
+    g, number = t.graph, visible.to()
+    masked = masked_scores(t, s, visible, style)
+    if weights == "softmax":
+        return masked.softmax()
+    if weights == "safe softmax":
+        none = (masked <= -1e8).to().min(-1, keep=True).equals(1.0)
+        return g.where(none, 0.0, masked.softmax())
+    if weights == "uniform if alone":
+        return g.where(visible.to().max(-1, keep=True).equals(0.0), 0.1, masked.softmax())
+    if weights == "softmax times mask":
+        return masked.softmax() * number
+    if weights == "log softmax":
+        return g.op("LogSoftmax", masked, axis=-1).exp()
+    if weights == "other axis":
+        return masked.softmax(1 if visible is not None else -1)
+    if weights.startswith("exp times mask"):
+        w = s.minimum(5.0).exp() * number
+        return w / (w.sum(-1, keep=True) + 1e-6 if weights.endswith("eps") else w.sum(-1, keep=True))
+    if weights == "relu squared":
+        w = (s.relu() * s.relu()) * number
+        return w / (w.sum(-1, keep=True) + 1e-3)
+    if weights == "sigmoid":
+        return masked.sigmoid()
+    if weights == "shifted":
+        w = (masked - masked.max(-1, keep=True)).exp()
+        return w / w.sum(-1, keep=True)
+    if weights == "divided by norm":
+        w = s * number
+        return w / (w * w).sum(-1, keep=True).sqrt().maximum(1e-12)
+    number = g.op("Expand", number, g.op("Shape", s, integer=True))
+    return number / number.sum(-1, keep=True)
+
+
+@layer(9, weights=WEIGHTS[:1] * 6 + WEIGHTS, style=STYLES[:3] * 4 + STYLES, columns=[True, True, True, True, True, False],
+       rows=[False, False, False, True], order=Tokens.ORDERS[:2] * 3 + Tokens.ORDERS, choice=Tokens.CHOICES[:1] * 6 + Tokens.CHOICES,
+       heads=[1, 2], dropout=[0.0, 0.0, 0.0, 0.3], residual=[True, True, True, False])
+def attention(t, x, weights, style, columns, rows, order, choice, heads, dropout, residual):
+    g, depth = t.graph, 3
+    visible = t.visible(columns, rows, order, choice)
+    q, k, v = (t.linear(x, WIDTH, heads * depth) for _ in range(3))
+    if weights.startswith("linear"):
+        q, k = ((y.elu() + 1 if weights == "linear elu" else y.relu() + 1e-3) for y in (q, k))
+        if columns:
+            k = k * t.number.unsqueeze(2)
+        y = (q @ (k.transpose(0, 2, 1) @ v)) / (q @ k.sum(1, keep=True).transpose(0, 2, 1))
+    else:
+        if heads > 1:
+            q, k, v = (y.reshape(0, 0, heads, depth).transpose(0, 2, 1, 3) for y in (q, k, v))
+            visible = visible.unsqueeze(1)
+        s = (q @ k.transpose(*([0, 1, 3, 2] if heads > 1 else [0, 2, 1]))) * (1 / depth**0.5)
+        w = weigh(t, s, visible, style, weights)
+        if dropout:
+            w = g.op("Dropout", w, g.const(dropout), g.const(True, "bool"))
+        y = w @ v
+        if heads > 1:
+            y = y.transpose(0, 2, 1, 3).reshape(0, 0, heads * depth)
+    y = t.linear(y, heads * depth)
+    return x + y if residual else y
+
+
+@layer(3, how=["where", "times", "times twice", "where row"], fill=FILLS)
+def mask(t, x, how, fill):
+    m = t.real.unsqueeze(2)
+    if how == "where":
+        return t.graph.where(m, x, fill)
+    if how == "where row":
+        return t.graph.where((t.real & t.span).unsqueeze(2), x, fill)
+    m = t.number.unsqueeze(2)
+    return x * m if how == "times" else x * m * m
+
+
+@layer(2, how=["mean of tokens", "mean", "max of tokens", "max", "sum of tokens", "mean of span", "of all samples", "first", "last"])
+def context(t, x, how):
+    """What the sample has in common is added to each of its tokens."""
+    g, m = t.graph, t.number.unsqueeze(2)
+    y = {
+        "mean of tokens": lambda: (x * m).sum(1, keep=True) / m.sum(1, keep=True).maximum(1.0),
+        "mean": lambda: x.mean(1, keep=True),
+        "max of tokens": lambda: g.where(t.real.unsqueeze(2), x, -1e4).max(1, keep=True),
+        "max": lambda: x.max(1, keep=True),
+        "sum of tokens": lambda: (x * m).sum(1, keep=True) * 0.1,
+        "mean of span": lambda: (x * m * t.span.to().unsqueeze(2)).sum(1, keep=True) / (m * t.span.to().unsqueeze(2)).sum(1, keep=True).maximum(1.0),
+        "of all samples": lambda: (x * m).sum([0, 1], keep=True) / m.sum([0, 1], keep=True),
+        "first": lambda: x.slice(1, 0, 1),
+        "last": lambda: x.slice(1, -1, 1 << 40),
+    }[how]()
+    return x + t.linear(y)
+
+
+@layer(2, by=[1, -1, 2], fill=[0.0, 0.0, 1.0], clean=[True, True, False])
+def shift(t, x, by, fill, clean):
+    y = x * t.number.unsqueeze(2) if clean else x
+    if by > 0:
+        y = y.slice(1, 0, -by).pad(1, by, 0, fill)
+    else:
+        y = y.slice(1, -by, 1 << 40).pad(1, 0, -by, fill)
+    return x + t.linear(y)
+
+
+@layer(1, clean=[True, True, False], kernel=[3, 2])
+def convolve(t, x, clean, kernel):
+    y = x * t.number.unsqueeze(2) if clean else x
+    y = t.graph.op("Conv", y.transpose(0, 2, 1), t.graph.weight(WIDTH, WIDTH, kernel, scale=0.3), kernel_shape=[kernel],
+                   pads=[kernel - 1, 0] if kernel == 2 else [1, 1])
+    return x + y.transpose(0, 2, 1)
+
+
+@layer(1, clean=[True, True, False], over=["counted", "", "norm"])
+def accumulate(t, x, clean, over):
+    y = x * t.number.unsqueeze(2) if clean else x
+    y = y.cumsum(1)
+    if over == "counted":
+        y = y / (t.counted.to() + 1.0).unsqueeze(2)
+    elif over == "norm":
+        y = y / (y * y).sum(2, keep=True).sqrt().maximum(1e-6)
+    return x + t.linear(y)
+
+
+@layer(1, clean=[True, False], affine=[True, False])
+def normalize_places(t, x, clean, affine):
+    """Along the positions."""
+    g = t.graph
+    if clean:
+        m = t.number.unsqueeze(2)
+        n = m.sum(1, keep=True).maximum(1.0)
+        y = x - (x * m).sum(1, keep=True) / n
+        y = y / ((y * y * m).sum(1, keep=True) / n + 0.1).sqrt()
+    else:
+        y = x - x.mean(1, keep=True)
+        y = y / ((y * y).mean(1, keep=True) + 0.1).sqrt()
+    return t.linear(y) if affine else y
+
+
+@layer(1)
+def normalize_tokens(t, x):
+    """Batch normalization: over samples and positions."""
+    y = x.transpose(0, 2, 1)
+    mean = y.mean([0, 2], keep=True)
+    y = (y - mean) / (((y - mean) * (y - mean)).mean([0, 2], keep=True) + 0.1).sqrt()
+    return (y * t.graph.weight(WIDTH, 1)).transpose(0, 2, 1)
+
+
+@layer(2, kind=["sigmoid", "times mask", "threshold", "top expert", "experts", "ids"])
+def gate(t, x, kind):
+    g = t.graph
+    if kind == "sigmoid":
+        return x * t.linear(x, WIDTH, 1).sigmoid()
+    if kind == "times mask":
+        return x + t.linear(x) * t.linear(x, WIDTH, 1).tanh() * t.number.unsqueeze(2)
+    if kind == "threshold":
+        return x * (t.linear(x, WIDTH, 1) > 0.1).to()
+    if kind == "ids":
+        return x * g.where(t.ids.unsqueeze(2) > 4, 0.5, 1.5)
+    probability = t.linear(x, WIDTH, 3).softmax()
+    if kind == "top expert":
+        top, index = g.op("TopK", probability, g.ints([2]), outputs=2, axis=-1)
+        index.integer = True
+        chosen = g.op("OneHot", index, g.const(3, "i64"), g.const([0.0, 1.0]), axis=-1)  # [batch, seq, 2, 3]
+        probability = (chosen * (top / top.sum(2, keep=True)).unsqueeze(3)).sum(2)
+    outputs = t.linear(x, WIDTH, 3 * WIDTH).tanh().reshape(0, 0, 3, WIDTH)
+    return x + (outputs * probability.unsqueeze(3)).sum(2)
+
+
+@layer(1, ratio=[0.3, 0.7])
+def dropout(t, x, ratio):
+    return t.graph.op("Dropout", x, t.graph.const(ratio), t.graph.const(True, "bool"))
+
+
+@layer(2, of=["positions", "counted positions", "ids as numbers", "extra", "types", "one hot", "row", "length", "documents as numbers"])
+def add(t, x, of):
+    g = t.graph
+    if of == "positions":
+        return x + t.embed(t.places, 64)
+    if of == "counted positions":
+        return x + t.embed(t.counted, 64)
+    if of == "types":
+        return x + t.embed(g.input("token_type_ids", "i64", ["batch", "seq"]), 3)
+    if of == "one hot":
+        hot = g.op("OneHot", t.ids, g.const(11, "i64"), g.const([0.0, 1.0]), axis=-1)
+        return x + t.linear(hot, 11)
+    number = {
+        "ids as numbers": lambda: t.ids.to().unsqueeze(2) * 0.2,
+        "documents as numbers": lambda: t.documents.to().unsqueeze(2) * 0.2,
+        "extra": lambda: t.extra.unsqueeze(2),
+        "row": lambda: t.row.unsqueeze(1, 2),
+        "length": lambda: t.number.sum(1).unsqueeze(1, 2) * 0.3,
+    }[of]()
+    return x + number * g.weight(WIDTH)
+
+
+@layer(2, how=["min", "max", "greater", "is inf", "is nan", "clip"], value=[0.5, -2000.0, 1e10, -1e10, 1e30, INF, -INF, -1001.0, 1e-30, -3e38])
+def threshold(t, x, how, value):
+    g = t.graph
+    if how == "min":
+        return x.minimum(value)
+    if how == "max":
+        return x.maximum(value)
+    if how == "greater":
+        return g.where(x > value, x * 0.5, x)
+    if how == "clip":
+        return x.clip(min(value, 0.9), max(value, 0.9))
+    return g.where(g.op("IsInf" if how == "is inf" else "IsNaN", x), 0.5, x)
+
+
+@layer(2, clean=[True, True, False], order=["", "causal", "strict", "not itself"], kind=["log", "inverse", "sqrt", "exp"])
+def distances(t, x, clean, order, kind):
+    """Weights of tokens for tokens by how far apart they are, 0 for themselves."""
+    difference = t.linear(x, WIDTH, 2)
+    difference = difference.unsqueeze(2) - difference.unsqueeze(1)
+    square = (difference * difference).sum(3)
+    visible = t.visible(True, clean, order, "").to()
+    if kind == "log":
+        w = (square + (1e-6 if clean else 1.0)).log() * visible
+    elif kind == "sqrt":
+        w = (square + 1e-3).sqrt() * visible
+    elif kind == "inverse":
+        w = visible / (square + 0.1)
+    else:
+        w = (-square).exp() * visible
+    return x + t.linear((w * 0.1) @ x)
+
+
+@layer(1, index=["start", "top", "argmax", "end"], clean=[True, False])
+def gather(t, x, index, clean):
+    """A place of each sample, by an input or by scores, is added to all."""
+    g = t.graph
+    if index in ("start", "end"):
+        at = g.input(index, "i64", ["batch"]).unsqueeze(1)
+    else:
+        s = t.score(x)
+        s = g.where(t.real, s, -1e9) if clean else s
+        if index == "top":
+            at = g.op("TopK", s, g.ints([1]), outputs=2, axis=1)[1]
+        else:
+            at = g.op("ArgMax", s, axis=1, keepdims=1)
+    at.integer = True
+    taken = g.op("GatherND", x, at, batch_dims=1)
+    return x + t.linear(taken.unsqueeze(1))
+
+
+@layer(1, clean=[True, False])
+def pool_documents(t, x, clean):
+    """Each token gets the mean of its document."""
+    same = t.documents.unsqueeze(2).equals(t.documents.unsqueeze(1))
+    same = (same & t.real.unsqueeze(1) if clean else same).to()
+    return x + t.linear((same @ x) / same.sum(2, keep=True).maximum(1.0))
+
+
+def choose_formula(rng, pairs=False, depth=None):
+    return Chooser(rng, scores=2, pairs=pairs).number(depth or int(rng.integers(2, 5)))
+
+
+@layer(4, formula=choose_formula, how=["gate", "add", "where"])
+def apply_formula(t, x, formula, how):
+    y = Formula(t, x).make(formula).unsqueeze(2)
+    if how == "gate":
+        return x * y.tanh()
+    if how == "add":
+        return x + y.clip(-10.0, 10.0) * t.graph.weight(WIDTH)
+    return t.graph.where(y > 0.2, x, x * 0.5)
+
+
+@layer(2, formula=lambda rng: choose_formula(rng, pairs=True, depth=3), reduce=["Sum", "Mean", "Max", "softmax"], clean=[True, False])
+def apply_pairs(t, x, formula, reduce, clean):
+    """Weights of tokens for tokens by a formula."""
+    w = Formula(t, x, pairs=True).make(formula)
+    if reduce == "softmax":
+        w = t.graph.where(t.real.unsqueeze(1), w, -1e9).softmax() if clean else w.softmax()
+        return x + t.linear(w @ x)
+    w = w * t.number.unsqueeze(1) if clean else w
+    return x + w.reduce(reduce, 2).tanh().unsqueeze(2) * t.graph.weight(WIDTH)
