@@ -42,7 +42,7 @@ def normalize(t, x, kind):
 STYLES = ["where -1e9", "where -inf", "where least", "where -1e4", "where -1000", "where -50", "add -1e9", "add least", "add log", "add square",
           "times", "add where -inf"]
 WEIGHTS = ["softmax", "safe softmax", "exp times mask", "exp times mask + eps", "relu squared", "sigmoid", "shifted", "divided by norm", "linear elu",
-           "linear relu", "mean", "other axis", "softmax times mask", "log softmax", "uniform if alone"]
+           "linear relu", "linear elu, summed", "mean", "other axis", "softmax times mask", "log softmax", "uniform if alone"]
 
 
 def masked_scores(t, s, visible, style):
@@ -102,22 +102,25 @@ def attention(t, x, weights, style, columns, rows, order, choice, heads, dropout
     g, depth = t.graph, 3
     visible = t.visible(columns, rows, order, choice)
     q, k, v = (t.linear(x, WIDTH, heads * depth) for _ in range(3))
+    if heads > 1:
+        q, k, v = (y.reshape(0, 0, heads, depth).transpose(0, 2, 1, 3) for y in (q, k, v))
+    turned = lambda y: y.transpose(*([0, 1, 3, 2] if heads > 1 else [0, 2, 1]))
     if weights.startswith("linear"):
-        q, k = ((y.elu() + 1 if weights == "linear elu" else y.relu() + 1e-3) for y in (q, k))
+        q, k = ((y.relu() if weights == "linear relu" else y.elu() + 1) for y in (q, k))
         if columns:
-            k = k * t.number.unsqueeze(2)
-        y = (q @ (k.transpose(0, 2, 1) @ v)) / (q @ k.sum(1, keep=True).transpose(0, 2, 1))
+            k = k * (t.number.unsqueeze(1, 3) if heads > 1 else t.number.unsqueeze(2))
+        total = k.sum(-2, keep=True)
+        divisor = (q * total).sum(-1, keep=True) if weights.endswith("summed") else q @ turned(total)
+        y = (q @ (turned(k) @ v)) / (divisor + 1e-6 if weights == "linear relu" else divisor)
     else:
         if heads > 1:
-            q, k, v = (y.reshape(0, 0, heads, depth).transpose(0, 2, 1, 3) for y in (q, k, v))
             visible = visible.unsqueeze(1)
-        s = (q @ k.transpose(*([0, 1, 3, 2] if heads > 1 else [0, 2, 1]))) * (1 / depth**0.5)
-        w = weigh(t, s, visible, style, weights)
+        w = weigh(t, (q @ turned(k)) * (1 / depth**0.5), visible, style, weights)
         if dropout:
             w = g.op("Dropout", w, g.const(dropout), g.const(True, "bool"))
         y = w @ v
-        if heads > 1:
-            y = y.transpose(0, 2, 1, 3).reshape(0, 0, heads * depth)
+    if heads > 1:
+        y = y.transpose(0, 2, 1, 3).reshape(0, 0, heads * depth)
     y = t.linear(y, heads * depth)
     return x + y if residual else y
 

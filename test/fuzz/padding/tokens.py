@@ -62,8 +62,8 @@ class Tokens:
 
     @property
     def counted(self):
-        """[batch, seq]: places counted by the mask, 0 at the first token."""
-        return self._once("counted", lambda: (self.real.to("i64").cumsum(1) - 1).maximum(0))
+        """[batch, seq]: places counted by the mask, 0 at the first token, 1 at padding."""
+        return self._once("counted", lambda: self.graph.where(self.real, self.real.to("i64").cumsum(1) - 1, self.graph.const(1, "i64")))
 
     @property
     def row(self):
