@@ -36,7 +36,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
 #include "llvm/Support/xxhash.h"
 #include <cmath>
 #include <iostream>
@@ -81,9 +81,8 @@ std::vector<char> compileQuickly(StringRef bitcode, StringRef cpu, std::string &
     return {};
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  std::unique_ptr<llvm::TargetMachine> machine(
-      target->createTargetMachine(triple, cpu, "", options, llvm::Reloc::PIC_, std::nullopt,
-                                  llvm::CodeGenOptLevel::None));
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, cpu, "", options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::None));
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = codegen::readModule(bitcode, context, *machine, error);
   if (!module)
@@ -111,9 +110,14 @@ public:
   FailureOr<std::vector<codegen::KernelObject>> emitObjects() override {
     if (size() == 0)
       return std::vector<codegen::KernelObject>();
+    auto linker = llvm::sys::findProgramByName("ld.lld", {"/usr/lib/llvm-22/bin"});
+    if (!linker)
+      linker = llvm::sys::findProgramByName("ld.lld");
+    if (!linker)
+      fail("link", "no ld.lld");
     std::string object = cache + "/kernels-" + std::to_string(getpid()) + ".so";
-    std::vector<std::string> arguments = {"/usr/lib/llvm-22/bin/ld.lld", "-shared", "-nostdlib",
-                                          "--threads=1", "-o", object};
+    std::vector<std::string> arguments = {*linker,       "-shared", "-nostdlib",
+                                          "--threads=1", "-o",      object};
     OwningOpRef<ModuleOp> copy = getModule().clone();
     for (OwningOpRef<ModuleOp> &module : codegen::splitModule(*copy, 1)) {
       FailureOr<std::string> alias = find(*module, arguments);
@@ -138,7 +142,8 @@ public:
     if (!bytes)
       return failure();
     std::vector<codegen::KernelObject> result;
-    result.push_back({"cpu-" + cpu + ".so", {(*bytes)->getBufferStart(), (*bytes)->getBufferEnd()}});
+    result.push_back(
+        {"cpu-" + cpu + ".so", {(*bytes)->getBufferStart(), (*bytes)->getBufferEnd()}});
     return result;
   }
 
@@ -173,8 +178,7 @@ private:
       llvm::raw_fd_ostream out(unfinished, code);
       out.write(object.data(), object.size());
       out.close();
-      if (!error.empty() || code || out.has_error() ||
-          llvm::sys::fs::rename(unfinished, file)) {
+      if (!error.empty() || code || out.has_error() || llvm::sys::fs::rename(unfinished, file)) {
         llvm::errs() << error << code.message() << "\n";
         return failure();
       }
@@ -436,7 +440,10 @@ double normOf(const Numbers &numbers) {
 }
 
 json::Value finiteOr(double x) {
-  return std::isfinite(x) ? json::Value(x) : json::Value(std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
+  return std::isfinite(x) ? json::Value(x)
+                          : json::Value(std::isnan(x) ? "nan"
+                                        : x > 0       ? "inf"
+                                                      : "-inf");
 }
 
 /// An outcome beside that of the first run: [norm of the first's, of the difference, elements that
@@ -459,9 +466,9 @@ json::Value compare(const Outcome &first, const Outcome &other) {
       }
       tensors.push_back(json::Array{normOf(finite), normOf(difference), lost, absent});
     }
-  return json::Object{{"loss", finiteOr(other.loss)},  {"status", trainrt_status_name(other.status)},
-                      {"message", other.message},      {"packed", other.packed},
-                      {"declined", other.declined},    {"size", other.size},
+  return json::Object{{"loss", finiteOr(other.loss)}, {"status", trainrt_status_name(other.status)},
+                      {"message", other.message},     {"packed", other.packed},
+                      {"declined", other.declined},   {"size", other.size},
                       {"tensors", std::move(tensors)}};
 }
 
@@ -483,8 +490,8 @@ void runJob(const json::Object &job) {
 
   MLIRContext context(MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
-  context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect,
-                      onnx::ONNXDialect, train::TrainDialect, plan::PlanDialect>();
+  context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect, onnx::ONNXDialect,
+                      train::TrainDialect, plan::PlanDialect>();
   std::string level = codegen::getHostLevel().str();
   CachedCodegen codegen(context, level, cache ? cache : ".");
   std::vector<std::unique_ptr<Compiled>> sets;
@@ -539,9 +546,9 @@ void runJob(const json::Object &job) {
     runs.push_back(std::move(list));
   }
   give(json::Object{{"runs", std::move(runs)},
-        {"varies", std::move(varies)},
-        {"kernels", int64_t(codegen.size())},
-        {"compiled", int64_t(codegen.made)}});
+                    {"varies", std::move(varies)},
+                    {"kernels", int64_t(codegen.size())},
+                    {"compiled", int64_t(codegen.made)}});
 }
 
 } // namespace
