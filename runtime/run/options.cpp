@@ -189,7 +189,8 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_option("--epochs", o.epochs, "passes over the data, from the run's beginning (default 1)")
       ->check(integer(1))
       ->group(group);
-  app.add_option("--seed", o.seed, "key of dropout, --init and --shuffle (default 0)")
+  app.add_option("--seed", o.seed,
+                 "key of dropout and other random numbers, --init and --shuffle (default 0)")
       ->check(integer(std::numeric_limits<int64_t>::min()))
       ->group(group);
   app.add_flag("--shuffle", o.shuffle, "another order of the rows every epoch")->group(group);

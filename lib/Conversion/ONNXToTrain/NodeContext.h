@@ -76,6 +76,8 @@ public:
   Bounds bounds;
   const LegalizeOptions *options = nullptr;
   std::vector<std::string> inactiveDropouts;
+  /// How often random numbers were drawn for what name.
+  llvm::StringMap<unsigned> draws;
   std::vector<Selection> selections;
   /// What the user should know once the graph is legalized.
   std::vector<std::pair<mlir::Location, std::string>> warnings;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Order along an axis: the positions of extremes, the largest elements, one-hot maxima.
 
-#include "NodeContext.h"
+#include "Order.h"
 
 using namespace mlir;
 using trainc::train::ReduceKind;
@@ -9,8 +9,7 @@ using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
 
-/// The smallest (or largest) position along `axis` whose element is the extreme one.
-static Value extremePosition(TrainBuilder &tb, Value x, int64_t axis, bool isMax, bool last) {
+Value extremePosition(TrainBuilder &tb, Value x, int64_t axis, bool isMax, bool last) {
   Dims dims = train::getDims(x);
   Type integer = tb.b().getI64Type();
   Value peak = tb.reduce(isMax ? ReduceKind::max : ReduceKind::min, x, {axis});

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Random numbers: dropout, and what parameters begin with. They are keyed on the node's name, so
-// that no pass can change them.
+// Random numbers: dropout, draws of every step, and what parameters begin with. They are keyed on
+// the node's name, so that no pass can change them.
 
 #include "Dropout.h"
+#include "Order.h"
 #include "dialects/Train/Philox.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -17,6 +18,16 @@ static StringRef nodeName(NodeContext &c) {
   if (auto loc = dyn_cast<NameLoc>(c.op.getLoc()))
     return loc.getName();
   return c.op.getOpType();
+}
+
+/// The key of what this node draws in a step. A node that is met again, in a loop's body, draws
+/// other numbers each time.
+static Value drawKey(NodeContext &c, const Twine &seed = "") {
+  std::string name = (nodeName(c) + seed).str();
+  if (unsigned times = c.state.draws[name]++)
+    name += '\x01' + std::to_string(times);
+  return c.tb.rngKey(c.state.rngArgument(0), c.state.rngArgument(1), c.state.rngArgument(2),
+                     c.state.rngArgument(3), train::philox::hashName(name));
 }
 
 std::optional<DropoutForm> dropoutForm(NodeContext &c, int64_t ratio, int64_t training) {
@@ -60,8 +71,7 @@ Value applyDropout(NodeContext &c, Value x, const DropoutForm &form, int64_t mas
     mask(tb.full(dims, boolean, 0));
     return tb.scalarLike(x, 0);
   }
-  Value key = tb.rngKey(c.state.rngArgument(0), c.state.rngArgument(1), c.state.rngArgument(2),
-                        c.state.rngArgument(3), train::philox::hashName(nodeName(c)));
+  Value key = drawKey(c);
   FloatAttr rate = tb.b().getF64FloatAttr(form.ratio);
   if (c.used(maskOutput)) {
     // The same key and coordinates on ones: what is kept is not zero.
@@ -98,6 +108,183 @@ static LogicalResult dropout(NodeContext &c) {
   return c.set(applyDropout(c, c.tensor(0), *form, 1));
 }
 
+//===- Draws --------------------------------------------------------------===//
+
+/// The distribution that a node draws from: uniform in [offset, offset + scale), or normal.
+struct Distribution {
+  bool normal = false;
+  double offset = 0, scale = 1;
+  Type element;
+  Dims dims;
+  /// The attribute, as text; empty where there is none.
+  std::string seed;
+};
+
+/// The attribute `seed`, as part of a key.
+static std::string seedText(NodeContext &c) {
+  if (!c.rawAttr("seed"))
+    return {};
+  return "\x01seed " + std::to_string(llvm::bit_cast<uint64_t>(c.attr("seed", 0.0)));
+}
+
+/// Reads a node's attributes and shape; nullopt with a reason.
+static std::optional<Distribution> distributionOf(NodeContext &c) {
+  StringRef name = c.op.getOpType();
+  Distribution result;
+  result.normal = name.contains("Normal");
+  bool like = name.ends_with("Like");
+  if (like && c.numInputs() != 1) {
+    (void)c.fail("it needs one input, whose shape its result has");
+    return std::nullopt;
+  }
+  int64_t given = c.attr("dtype", int64_t(like ? 0 : 1));
+  result.element = given ? c.elementType(given) : c.element(0);
+  if (!isa_and_nonnull<FloatType>(result.element)) {
+    (void)c.fail(given
+                     ? "its dtype is no float"
+                     : "its input is no float, so that its attribute dtype has to say what it is");
+    return std::nullopt;
+  }
+  if (like) {
+    result.dims = c.dims(0);
+  } else {
+    auto shape = c.ints("shape");
+    if (!shape) {
+      (void)c.fail("its shape is missing");
+      return std::nullopt;
+    }
+    for (int64_t size : *shape)
+      result.dims.push_back(c.dim(size));
+  }
+  if (!c.needSizes(result.dims))
+    return std::nullopt;
+  result.offset = c.attr(result.normal ? "mean" : "low", 0.0);
+  double end = c.attr(result.normal ? "scale" : "high", 1.0);
+  result.scale = result.normal ? end : end - result.offset;
+  if (!std::isfinite(result.offset) || !std::isfinite(result.scale) || result.scale < 0) {
+    (void)c.fail(result.normal ? "its mean and scale are not finite, or its scale is negative"
+                               : "its low and high are not finite, or its high is below its low");
+    return std::nullopt;
+  }
+  result.seed = seedText(c);
+  return result;
+}
+
+/// Whether draws may be made: a graph that only initializes parameters has no steps.
+static bool hasSteps(NodeContext &c) {
+  if (!c.state.options->initialization)
+    return true;
+  (void)c.fail("it is not supported in an initialization");
+  return false;
+}
+
+/// Uniform numbers in [0, 1) that `element` holds exactly: multiples of 2 ^ -digits, at most 32.
+/// They are f32, or f64 where that is f64.
+static Value drawUniform(NodeContext &c, Value key, ArrayRef<DimAttr> dims, FloatType element) {
+  TrainBuilder &tb = c.tb;
+  int digits = std::min(int(APFloat::semanticsPrecision(element.getFloatSemantics())), 32);
+  Value bits = tb.randomBits(key, dims);
+  if (digits < 32)
+    bits = tb.logicalAnd(bits, tb.scalarLike(bits, -std::ldexp(1.0, 32 - digits)));
+  Value x = tb.cast(bits, element.isF64() ? tb.b().getF64Type() : tb.b().getF32Type());
+  // The word has a sign.
+  return tb.add(tb.mul(x, tb.scalarLike(x, 0x1p-32)), tb.scalarLike(x, 0.5));
+}
+
+/// c[0] + c[1] x + c[2] x^2 + ...
+static Value polynomial(TrainBuilder &tb, Value x, ArrayRef<double> coefficients) {
+  Value y = tb.scalarLike(x, coefficients.back());
+  for (double coefficient : llvm::reverse(coefficients.drop_back()))
+    y = tb.add(tb.mul(y, x), tb.scalarLike(x, coefficient));
+  return y;
+}
+
+/// Standard normal numbers, each of one word: the quantile of a probability in (0, 1/2], with a
+/// sign. The quantile is algorithm AS 241 (Wichura 1988), PPND7, right to 1e-7; its farthest branch
+/// begins beyond what 31 bits draw.
+static Value drawNormal(NodeContext &c, Value key, ArrayRef<DimAttr> dims, Type type) {
+  TrainBuilder &tb = c.tb;
+  Value bits = tb.randomBits(key, dims);
+  Value p = tb.cast(tb.logicalAnd(bits, tb.scalarLike(bits, 0x7FFFFFFF)), type);
+  auto scaled = [&](Value x, double factor, double term) {
+    return tb.add(tb.mul(x, tb.scalarLike(x, factor)), tb.scalarLike(x, term));
+  };
+  p = scaled(p, 0x1p-32, 0x1p-33);
+  Value q = tb.sub(tb.scalarLike(p, 0.5), p);
+  Value r = tb.sub(tb.scalarLike(q, 0.180625), tb.mul(q, q));
+  Value central =
+      tb.div(tb.mul(q, polynomial(tb, r, {3.3871327179, 50.434271938, 159.29113202, 59.109374720})),
+             polynomial(tb, r, {1, 17.895169469, 78.757757664, 67.187563600}));
+  r = scaled(tb.sqrt(tb.neg(tb.log(p))), 1, -1.6);
+  Value tail = tb.div(polynomial(tb, r, {1.4234372777, 2.7568153900, 1.3067284816, 0.17023821103}),
+                      polynomial(tb, r, {1, 0.73700164250, 0.12021132975}));
+  Value size = tb.select(tb.compare("le", q, tb.scalarLike(q, 0.425)), central, tail);
+  return tb.select(tb.compare("lt", bits, tb.scalarLike(bits, 0)), tb.neg(size), size);
+}
+
+/// Numbers that differ from step to step, from node to node and from element to element.
+static LogicalResult draw(NodeContext &c, const Distribution &what) {
+  TrainBuilder &tb = c.tb;
+  auto element = cast<FloatType>(what.element);
+  if (what.scale == 0)
+    return c.set(tb.full(what.dims, element, what.offset));
+  Value key = drawKey(c, what.seed);
+  Type wide = element.isF64() ? tb.b().getF64Type() : tb.b().getF32Type();
+  Value x =
+      what.normal ? drawNormal(c, key, what.dims, wide) : drawUniform(c, key, what.dims, element);
+  x = tb.add(tb.mul(x, tb.scalarLike(x, what.scale)), tb.scalarLike(x, what.offset));
+  x = tb.cast(x, element);
+  if (!what.normal && (what.offset != 0 || what.scale != 1)) {
+    // The sum may be rounded up to the end, which is not drawn.
+    APFloat below(what.offset + what.scale);
+    bool lossy;
+    below.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lossy);
+    below.next(/*nextDown=*/true);
+    below.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
+    x = tb.min(x, tb.scalarLike(x, below.convertToDouble()));
+  }
+  return c.set(x);
+}
+
+/// 1 with the probability that each element of the input is.
+static LogicalResult bernoulli(NodeContext &c) {
+  if (!c.needFloat(0) || !hasSteps(c))
+    return failure();
+  int64_t dtype = c.attr("dtype", int64_t(0));
+  Type element = dtype ? c.elementType(dtype) : c.element(0);
+  if (!element)
+    return c.fail("its dtype is not supported");
+  TrainBuilder &tb = c.tb;
+  FloatType wide = c.element(0).isF64() ? tb.b().getF64Type() : tb.b().getF32Type();
+  Value u = drawUniform(c, drawKey(c, seedText(c)), c.dims(0), wide);
+  (void)c.set(tb.cast(tb.compare("lt", u, tb.cast(c.tensor(0), wide)), element));
+  c.state.valueOf(c.op.getOutputs()[0]).unsignedBits = NodeContext::unsignedBits(dtype);
+  return success();
+}
+
+/// Classes of rows of log-probabilities [batch, classes]: of exponential times with these rates the
+/// first, in doubles, so that no two are equal among many classes.
+static LogicalResult multinomial(NodeContext &c) {
+  if (!c.needFloat(0) || !hasSteps(c))
+    return failure();
+  int64_t samples = c.attr("sample_size", int64_t(1)), dtype = c.attr("dtype", int64_t(6));
+  Type element = c.elementType(dtype);
+  if (dtype != 6 && dtype != 7)
+    return c.fail("its dtype is neither int32 nor int64");
+  if (c.rank(0) != 2 || c.dims(0)[1].isConstant(0))
+    return c.fail("its input is not [batch, classes] with at least one class");
+  if (samples < 1)
+    return c.fail("its sample_size is " + Twine(samples) + ", not at least 1");
+  TrainBuilder &tb = c.tb;
+  FloatType wide = tb.b().getF64Type();
+  Dims dims = {c.dims(0)[0], c.dim(samples), c.dims(0)[1]};
+  Value u = drawUniform(c, drawKey(c, seedText(c)), dims, wide);
+  Value time = tb.neg(tb.log(tb.add(u, tb.scalarLike(u, 0x1p-33))));
+  Value rates = tb.broadcast(tb.cast(c.tensor(0), wide), dims, {0, 2});
+  Value first = extremePosition(tb, tb.sub(rates, tb.log(time)), 2, /*isMax=*/true);
+  return c.set(tb.cast(first, element));
+}
+
 //===- Initial values -----------------------------------------------------===//
 
 /// Numbers of one node: independent standard normal ones (by Box and Muller), or uniform in [0, 1).
@@ -120,57 +307,49 @@ static std::vector<double> drawNumbers(int64_t count, bool normal, uint64_t node
   return numbers;
 }
 
-/// RandomNormal, RandomUniform, and their forms with the shape of an input, in a graph that runs
-/// once.
-static LogicalResult randomNumbers(NodeContext &c) {
-  StringRef name = c.op.getOpType();
-  if (!c.state.options->initialization)
-    return c.fail("random numbers that differ from step to step are those of Dropout only; what "
-                  "parameters begin with belongs in the initialization of training_info, or comes "
-                  "from trainc-run --init; export a model with stochastic depth with "
-                  "drop_path_rate=0");
-  bool normal = name.contains("Normal"), like = name.ends_with("Like");
-  if (like && c.numInputs() != 1)
-    return c.fail("it needs one input, whose shape its result has");
-  int64_t given = c.attr("dtype", int64_t(like ? 0 : 1));
-  Type element = given ? c.elementType(given) : c.element(0);
-  if (!isa_and_nonnull<FloatType>(element))
-    return c.fail("its dtype is no float");
+/// The numbers of a graph that runs once.
+static LogicalResult initialNumbers(NodeContext &c, const Distribution &what) {
   SmallVector<int64_t> shape;
   int64_t count = 1;
-  if (like) {
-    for (DimAttr dim : c.dims(0))
-      shape.push_back(dim.getConstant().value_or(-1));
-  } else {
-    shape = c.ints("shape").value_or(SmallVector<int64_t>());
-  }
-  for (int64_t size : shape)
-    if (size < 0 || llvm::MulOverflow(count, size, count) || count > int64_t(1) << 40)
+  for (DimAttr dim : what.dims) {
+    shape.push_back(dim.getConstant().value_or(-1));
+    if (shape.back() < 0 || llvm::MulOverflow(count, shape.back(), count) ||
+        count > int64_t(1) << 40)
       return c.fail("its shape is not one of known sizes that fit in memory");
+  }
   // The attribute is a float; equal numbers are equal seeds.
-  double seed = c.attr("seed", 0.0), low = c.attr("low", 0.0);
-  double scale = normal ? c.attr("scale", 1.0) : c.attr("high", 1.0) - low;
-  double offset = normal ? c.attr("mean", 0.0) : low;
-  uint64_t key = train::philox::hashName(c.rawAttr("seed") ? StringRef() : nodeName(c));
+  uint64_t seed = llvm::bit_cast<uint64_t>(c.attr("seed", 0.0));
+  uint64_t node = train::philox::hashName(c.rawAttr("seed") ? StringRef() : nodeName(c));
   std::vector<APFloat> values;
-  auto semantics = &cast<FloatType>(element).getFloatSemantics();
-  for (double number : drawNumbers(count, normal, key, llvm::bit_cast<uint64_t>(seed))) {
+  auto semantics = &cast<FloatType>(what.element).getFloatSemantics();
+  for (double number : drawNumbers(count, what.normal, node, seed)) {
     bool lossy = false;
-    values.emplace_back(offset + scale * number);
+    values.emplace_back(what.offset + what.scale * number);
     values.back().convert(*semantics, APFloat::rmNearestTiesToEven, &lossy);
   }
   return c.set(
-      c.tb.constant(DenseElementsAttr::get(RankedTensorType::get(shape, element), values)));
+      c.tb.constant(DenseElementsAttr::get(RankedTensorType::get(shape, what.element), values)));
+}
+
+/// RandomNormal, RandomUniform, and their forms with the shape of an input.
+static LogicalResult randomNumbers(NodeContext &c) {
+  std::optional<Distribution> what = distributionOf(c);
+  if (!what)
+    return failure();
+  return c.state.options->initialization ? initialNumbers(c, *what) : draw(c, *what);
 }
 
 void registerRandom(HandlerTable &table) {
   table.add("Dropout", dropout, 1, 7);
   table.entries["Dropout"].settings = {1, 2};
-  for (StringRef name :
-       {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike"}) {
+  for (StringRef name : {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike"})
     table.add(name, randomNumbers, 0, 1);
-    table.describe({name}, 0, false);
-  }
+  table.add("Bernoulli", bernoulli, 1, 15);
+  table.add("Multinomial", multinomial, 1, 7);
+  using Table = HandlerTable;
+  table.describe({"RandomNormal", "RandomUniform", "Bernoulli", "Multinomial"}, Table::kReals,
+                 false);
+  table.describe({"RandomNormalLike", "RandomUniformLike"}, Table::kAll, false);
 }
 
 } // namespace trainc::legalize

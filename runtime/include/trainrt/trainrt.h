@@ -409,7 +409,7 @@ typedef struct trainrt_session_options {
   size_t size;
   uint32_t threads;  /* 0: all cores this process may use. The results never depend on it */
   int32_t inference; /* 1: only `trainrt_eval`: no optimizer state, all parameters stay mapped */
-  int64_t seed;      /* key of dropout and of WEIGHTS_RANDOM */
+  int64_t seed;      /* key of dropout, other random numbers and WEIGHTS_RANDOM */
   trainrt_weights weights;
   const char *weights_path;
   double init_std;             /* of WEIGHTS_RANDOM */
