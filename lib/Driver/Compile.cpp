@@ -11,17 +11,17 @@
 #include "lib/Driver/Initialization.h"
 #include "lib/Driver/OffloadOptions.h"
 #include "lib/Driver/OptimizerChoice.h"
+#include "lib/Driver/Outputs.h"
 #include "lib/Driver/PadTokens.h"
 #include "lib/Driver/RecomputeChoice.h"
-#include "lib/Driver/Remarks.h"
 #include "lib/Driver/Reproducer.h"
 #include "lib/Driver/SaveKernels.h"
 #include "lib/Driver/ScaleParameters.h"
-#include "lib/Driver/TextFile.h"
 #include "lib/Package/Identity.h"
 #include "lib/Package/Package.h"
 #include "lib/Package/ProgramWriter.h"
 #include "lib/Report/MemoryReport.h"
+#include "lib/Support/TextFile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -48,7 +48,7 @@ class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
       : options(options), log(options.logLevel, options.warningsAsErrors),
-        printer(context, options.model, log) {
+        printer(context, options.model, log), outputs(this->options, log) {
     context.disableMultithreading();
     context.printOpOnDiagnostic(false);
     context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect,
@@ -56,21 +56,25 @@ public:
   }
 
   int run() {
-    if (int code = openOutputs())
+    begin();
+    if (int code = outputs.check())
       return code;
     codegen = makeCodegen(options.variants);
     int code = runPhases().value_or(ExitSuccess);
-    return closeOutputs(code);
+    return outputs.close(code);
   }
 
   int replay(ParsedReproducer &reproducer) {
-    if (int code = openOutputs())
+    begin();
+    if (int code = outputs.check())
+      return code;
+    if (int code = outputs.open(context, {}))
       return code;
     codegen = makeCodegen(options.variants);
     if (failed(readReproducerModule(options.replay, context, reproducer)))
       return ExitInput;
     module = std::move(reproducer.module);
-    return closeOutputs(replayPhase(reproducer));
+    return outputs.close(replayPhase(reproducer));
   }
 
   /// After a crash objects must not be destroyed.
@@ -250,7 +254,24 @@ private:
       return ExitInput;
     contents.identity = identityOf(*module->getOps<onnx::GraphOp>().begin());
     chooseOptimizer(options, optimizer);
-    return ExitSuccess;
+    return outputs.open(context, inputFiles(files));
+  }
+
+  /// What the import has read, and what the package will refer to.
+  std::vector<Outputs::Input> inputFiles(const ArtifactFiles &files) const {
+    std::vector<Outputs::Input> read = {{files.trainingModel, "the model"},
+                                        {files.optimizerModel, "the optimizer's model"},
+                                        {files.checkpoint, "the checkpoint"}};
+    auto add = [&](StringRef file) {
+      llvm::SmallString<256> path(model.folder);
+      llvm::sys::path::append(path, file);
+      read.emplace_back(path.str(), "a file of the model's weights");
+    };
+    for (const std::string &file : model.weightFiles)
+      add(file);
+    for (const StateBytes &state : model.optimizerState)
+      add(state.file);
+    return read;
   }
 
   /// A model with an algorithm of its own has no use for what configures ours.
@@ -341,16 +362,16 @@ private:
       if (failed(pm.run(*module)))
         return ExitInternal;
     }
-    if (!options.saveIR.empty())
-      if (int code =
-              saveIR("5-kernels.mlir", [&](raw_ostream &out) { codegen->getModule().print(out); }))
-        return code;
+    if (int code = outputs.saveIR("5-kernels.mlir",
+                                  [&](raw_ostream &out) { codegen->getModule().print(out); }))
+      return code;
     if (!options.saveKernels.empty()) {
       FailureOr<std::vector<codegen::KernelListing>> listings = codegen->emitListings();
       if (failed(listings))
         return codegen->lacksTools() ? ExitInput : ExitInternal;
       origins.addLaunches(*module);
-      if (int code = checkWritten(saveKernels(*listings, origins, options.saveKernels)))
+      if (int code = outputs.checkWritten(
+              saveKernels(*listings, origins, options.saveKernels, outputs.files())))
         return code;
       log.info() << "saved " << listings->size() << " kernels in " << options.saveKernels << "\n";
     }
@@ -384,11 +405,11 @@ private:
     report.deviceName = options.cuda ? "this GPU" : "this machine";
     if (options.report != "text") {
       if (std::string missing = missingSizes(report.sizes); !missing.empty())
-        return checkWritten("--report=" + options.report + ": the curve " + missing);
+        return outputs.checkWritten("--report=" + options.report + ": the curve " + missing);
       if (std::string problem = writeTextFile(
               options.report, [&](raw_ostream &out) { printMemoryHtml(report, out); });
           !problem.empty())
-        return checkWritten(problem);
+        return outputs.checkWritten(problem);
       log.info() << "wrote " << options.report << "\n";
     }
     printMemoryText(report, llvm::outs());
@@ -408,7 +429,7 @@ private:
     if (int code = makeProgram())
       return code;
     describe();
-    std::string output = outputPath();
+    std::string output = outputs.package();
     if (failed(writePackage(*module, interface, model, contents, output)))
       return ExitInput;
     uint64_t size = 0;
@@ -513,12 +534,14 @@ private:
   /// Beside the package, else where temporary files go. Returns where, "" after a message if
   /// nowhere.
   std::string writeReproducer(const Reproducer &reproducer, ModuleOp ir) {
-    llvm::SmallString<256> beside(outputPath()), temporary;
+    llvm::SmallString<256> beside(outputs.package()), temporary;
     llvm::sys::path::replace_extension(beside, "repro.mlir");
     llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, temporary);
     llvm::sys::path::append(temporary, llvm::sys::path::filename(beside));
     std::string problem;
     for (StringRef path : {beside.str(), temporary.str()}) {
+      if (!(problem = outputs.files().writes(path, "the reproducer")).empty())
+        continue;
       problem = writeTextFile(
           path, [&](raw_ostream &out) { printReproducer(reproducer, ir, path, out); });
       if (problem.empty())
@@ -582,62 +605,13 @@ private:
   // What the user sees
   //===--------------------------------------------------------------------===//
 
-  std::string outputPath() const {
-    if (!options.output.empty())
-      return options.output;
-    llvm::SmallString<256> path(StringRef(options.model).rtrim('/'));
-    llvm::sys::path::replace_extension(path, "tpk");
-    return path.str().str();
-  }
-
   static double secondsSince(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  /// The exit code for what writing a file has come to.
-  int checkWritten(const std::string &problem) {
-    if (problem.empty())
-      return ExitSuccess;
-    llvm::errs() << options.model << ": error: " << problem << "\n";
-    return ExitInput;
-  }
-
-  /// Whether everything that was asked for can be written, before time is spent on it.
-  int openOutputs() {
+  void begin() {
     start = Clock::now();
     log.debug() << "version " TRAINC_VERSION ": " << llvm::join(options.arguments, " ") << "\n";
-    std::string output = outputPath();
-    StringRef folder = llvm::sys::path::parent_path(output);
-    std::error_code code =
-        llvm::sys::fs::access(folder.empty() ? "." : folder, llvm::sys::fs::AccessMode::Write);
-    bool writes = options.stopAfter.empty() && options.replay.empty() && !options.printPipeline;
-    if (code && writes)
-      return checkWritten(("cannot create '" + output + "': '" + folder + "': " + code.message() +
-                           "; -o names another place")
-                              .str());
-    for (const std::string &wanted : {options.saveIR, options.saveKernels})
-      if (!wanted.empty())
-        if (int failed = checkWritten(prepareFolder(wanted)))
-          return failed;
-    if (!options.remarks.empty()) {
-      remarks = std::make_unique<llvm::raw_fd_ostream>(options.remarks, code);
-      if (code)
-        return checkWritten("cannot write '" + options.remarks + "': " + code.message());
-    }
-    if (options.explain || remarks)
-      enableRemarks(context, options.explain, remarks.get(), log);
-    return ExitSuccess;
-  }
-
-  /// The exit code of a compilation that ended with `code`.
-  int closeOutputs(int code) {
-    if (!remarks)
-      return code;
-    std::string problem = closeStream(*remarks);
-    if (!problem.empty())
-      problem = "cannot write '" + options.remarks + "': " + problem;
-    int written = checkWritten(problem);
-    return code ? code : written;
   }
 
   void reportModel() {
@@ -684,13 +658,8 @@ private:
   /// Saves the IR of a finished phase where asked for. Returns the exit code where the compilation
   /// ends here.
   std::optional<int> endPhase(StringRef phase) {
-    static constexpr StringLiteral phases[] = {"import", "legalize", "graph", "schedule",
-                                               "codegen"};
-    const StringLiteral *found = llvm::find(phases, phase);
-    if (!options.saveIR.empty() && found != std::end(phases))
-      if (int code = saveIR(std::to_string(found - phases + 1) + "-" + phase.str() + ".mlir",
-                            [&](raw_ostream &out) { printIR(out); }))
-        return code;
+    if (int code = outputs.savePhase(phase, [&](raw_ostream &out) { printIR(out); }))
+      return code;
     if (unsigned count = log.promotedWarnings()) {
       llvm::errs() << options.model << ": error: " << count
                    << (count == 1 ? " warning counts as an error" : " warnings count as errors")
@@ -701,13 +670,6 @@ private:
       return std::nullopt;
     log.info() << "stopped after " << phase << "\n";
     return ExitSuccess;
-  }
-
-  /// A file of --save-ir; the exit code.
-  int saveIR(StringRef name, llvm::function_ref<void(raw_ostream &)> print) {
-    llvm::SmallString<256> path(options.saveIR);
-    llvm::sys::path::append(path, name);
-    return checkWritten(writeTextFile(path, print));
   }
 
   /// The module with its locations, which are ONNX nodes, without large constants.
@@ -721,7 +683,7 @@ private:
   CrashGuard guard;
   MLIRContext context;
   DiagnosticPrinter printer;
-  std::unique_ptr<llvm::raw_fd_ostream> remarks;
+  Outputs outputs;
   std::unique_ptr<codegen::KernelCodegen> codegen;
   OwningOpRef<ModuleOp> module, before;
   /// The plan without recompute, where a report compares with it.

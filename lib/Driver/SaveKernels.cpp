@@ -2,7 +2,7 @@
 // Files of kernels, and the comments that lead from them back to the model.
 
 #include "lib/Driver/SaveKernels.h"
-#include "lib/Driver/TextFile.h"
+#include "lib/Support/TextFile.h"
 #include "trainc/Location.h"
 #include "llvm/Support/Path.h"
 
@@ -60,11 +60,20 @@ std::vector<std::string> KernelOrigins::describe(StringRef kernel, bool withFusi
 }
 
 std::string trainc::saveKernels(ArrayRef<codegen::KernelListing> listings,
-                                const KernelOrigins &origins, StringRef folder) {
+                                const KernelOrigins &origins, StringRef folder, FileRoles &files) {
+  auto pathOf = [&](const codegen::KernelListing &listing, StringRef ending) {
+    llvm::SmallString<256> path(folder);
+    llvm::sys::path::append(path, listing.name + "." + ending);
+    return path;
+  };
+  for (const codegen::KernelListing &listing : listings)
+    for (auto &[ending, text] : listing.texts)
+      if (std::string problem = files.writes(pathOf(listing, ending), "--save-kernels");
+          !problem.empty())
+        return problem;
   for (const codegen::KernelListing &listing : listings)
     for (auto &[ending, text] : listing.texts) {
-      llvm::SmallString<256> path(folder);
-      llvm::sys::path::append(path, listing.name + "." + ending);
+      llvm::SmallString<256> path = pathOf(listing, ending);
       StringRef comment = ending == "ll" ? "; " : StringRef(ending).ends_with(".s") ? "# " : "// ";
       std::string problem = writeTextFile(path, [&](raw_ostream &out) {
         out << comment << listing.name << "\n";

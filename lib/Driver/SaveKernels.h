@@ -4,6 +4,7 @@
 #define TRAINC_LIB_DRIVER_SAVEKERNELS_H
 
 #include "dialects/Plan/PlanDialect.h"
+#include "lib/Support/FileRoles.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "trainc/Codegen.h"
 #include "llvm/ADT/MapVector.h"
@@ -34,7 +35,7 @@ private:
 /// Writes DIR/KERNEL.ENDING for every text of every listing. Returns what went wrong; "" if nothing
 /// did.
 std::string saveKernels(llvm::ArrayRef<codegen::KernelListing> listings,
-                        const KernelOrigins &origins, llvm::StringRef folder);
+                        const KernelOrigins &origins, llvm::StringRef folder, FileRoles &files);
 
 } // namespace trainc
 

@@ -6,6 +6,7 @@
 #include "io/hash.h"
 #include "io/zip.h"
 #include "lib/Package/ProgramWriter.h"
+#include "lib/Support/Temporaries.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -36,7 +37,12 @@ public:
       return failure();
     std::string manifest = writeManifest();
     trainrt::ZipWriter zip;
-    if (failed(check(zip.create(path.str()))) ||
+    trainrt::Status created;
+    TemporaryFile temporary([&] {
+      created = zip.create(path.str());
+      return created.ok() ? zip.temporaryPath() : "";
+    });
+    if (failed(check(created)) ||
         failed(check(zip.add("manifest.json", manifest.data(), manifest.size()))) ||
         failed(check(zip.add("program.fb", contents.program.data(), contents.program.size()))))
       return failure();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // trainc-opt: runs passes on IR. A thin main over MLIR's driver.
 
+#include "lib/Support/FileRoles.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "trainc/Registry.h"
@@ -9,6 +10,14 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   trainc::registerAllDialects(registry);
   trainc::registerAllPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "trainc's optimizer driver\n", registry));
+  auto [input, output] =
+      mlir::registerAndParseCLIOptions(argc, argv, "trainc's optimizer driver\n", registry);
+  // MLIR's driver opens the output before it has read all of a mapped input.
+  trainc::FileRoles files;
+  files.reads(input, "the input");
+  if (std::string problem = files.writes(output, "-o"); !problem.empty()) {
+    llvm::errs() << "trainc-opt: error: " << problem << "\n";
+    return 2;
+  }
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
 }

@@ -1,42 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // trainc-translate: --import-onnx FILE.onnx prints the module of the `onnx` dialect, --dump-package
-// FILE.tpk a package as text, --list-operators (of no file: /dev/null) the table of the ONNX
-// operators that compile. A thin main over MLIR's translation driver.
+// FILE.tpk a package as text, --list-operators the table of the ONNX operators that compile. Not a
+// main of MLIR's: that empties the output before an import has told which files it reads.
 
 #include "dialects/ONNX/ONNXDialect.h"
 #include "lib/Package/DumpPackage.h"
-#include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
-#include "mlir/Tools/mlir-translate/Translation.h"
+#include "lib/Support/FileRoles.h"
+#include "lib/Support/Temporaries.h"
+#include "lib/Support/TextFile.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
 #include "trainc/Import.h"
 #include "trainc/Legalize.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
+namespace cl = llvm::cl;
 
-/// Both formats refer to other files or are mapped, so they are opened by their name.
-static StringRef nameOf(const llvm::SourceMgr &sources) {
-  return sources.getMemoryBuffer(sources.getMainFileID())->getBufferIdentifier();
+namespace {
+enum class Translation { ImportONNX, DumpPackage, ListOperators };
+
+/// The text; what is read besides the input is added to `files`.
+LogicalResult translate(Translation translation, StringRef input, trainc::FileRoles &files,
+                        raw_ostream &out) {
+  if (translation == Translation::DumpPackage)
+    return trainc::dumpPackage(input, out, llvm::errs());
+  if (translation == Translation::ListOperators) {
+    trainc::listOperators(out);
+    return success();
+  }
+  MLIRContext context;
+  context.loadDialect<trainc::onnx::ONNXDialect>();
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  trainc::ImportedModel imported;
+  OwningOpRef<ModuleOp> module = trainc::importONNX(input, context, imported);
+  if (!module || failed(verify(*module)))
+    return failure();
+  for (const std::string &file : imported.weightFiles) {
+    llvm::SmallString<256> path(imported.folder);
+    llvm::sys::path::append(path, file);
+    files.reads(path, "a file of the model's weights");
+  }
+  module->print(out);
+  return success();
 }
+} // namespace
 
 int main(int argc, char **argv) {
-  TranslateToMLIRRegistration importRegistration(
-      "import-onnx", "import an ONNX model",
-      [](llvm::SourceMgr &sources, MLIRContext *context) -> OwningOpRef<Operation *> {
-        trainc::ImportedModel imported;
-        OwningOpRef<ModuleOp> module = trainc::importONNX(nameOf(sources), *context, imported);
-        return module ? OwningOpRef<Operation *>(module.release()) : nullptr;
-      },
-      [](DialectRegistry &registry) { registry.insert<trainc::onnx::ONNXDialect>(); });
-  TranslateRegistration dumpRegistration(
-      "dump-package", "print a package as text",
-      [](const std::shared_ptr<llvm::SourceMgr> &sources, raw_ostream &out, MLIRContext *) {
-        return trainc::dumpPackage(nameOf(*sources), out, llvm::errs());
-      });
-  TranslateRegistration listRegistration(
-      "list-operators", "print a table of the ONNX operators that compile",
-      [](const std::shared_ptr<llvm::SourceMgr> &, raw_ostream &out, MLIRContext *) {
-        trainc::listOperators(out);
-        return success();
-      });
-  return failed(mlirTranslateMain(argc, argv, "trainc translation tool"));
+  cl::opt<std::string> input(cl::Positional, cl::desc("<input file>"));
+  cl::opt<std::string> output("o", cl::desc("Output filename"), cl::value_desc("filename"),
+                              cl::init("-"));
+  cl::opt<Translation> translation(
+      cl::desc("Translation to perform"), cl::Required,
+      cl::values(clEnumValN(Translation::ImportONNX, "import-onnx", "print an ONNX model"),
+                 clEnumValN(Translation::DumpPackage, "dump-package", "print a package"),
+                 clEnumValN(Translation::ListOperators, "list-operators",
+                            "print a table of the ONNX operators that compile")));
+  registerAsmPrinterCLOptions();
+  trainc::endOnSignals();
+  cl::ParseCommandLineOptions(argc, argv, "trainc translation tool\n");
+  if (input.empty() && translation != Translation::ListOperators) {
+    llvm::errs() << "trainc-translate: error: no input file is given\n";
+    return 2;
+  }
+  trainc::FileRoles files;
+  files.reads(input, "the input");
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (failed(translate(translation, input, files, stream)))
+    return 1;
+  if (output == "-") {
+    llvm::outs() << text;
+    return 0;
+  }
+  if (std::string problem = files.writes(output, "-o"); !problem.empty()) {
+    llvm::errs() << "trainc-translate: error: " << problem << "\n";
+    return 2;
+  }
+  std::string problem = trainc::writeTextFile(output, [&](raw_ostream &out) { out << text; });
+  if (!problem.empty())
+    llvm::errs() << "trainc-translate: error: " << problem << "\n";
+  return !problem.empty();
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // trainc: a thin main over the driver.
 
+#include "lib/Support/Temporaries.h"
 #include "trainc/Driver.h"
 
 int main(int argc, char **argv) {
+  trainc::endOnSignals();
   trainc::CompileOptions options;
   if (std::optional<int> code = trainc::parseCommandLine(argc, argv, options))
     return *code;

@@ -4,6 +4,7 @@
 
 #include "LowerKernels.h"
 #include "../CompileModule.h"
+#include "lib/Support/Temporaries.h"
 #include "trainc/Codegen.h"
 
 #include "llvm/Analysis/InstSimplifyFolder.h"
@@ -15,7 +16,6 @@
 #include "llvm/IR/PatternMatch.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/TargetSelect.h"
@@ -184,65 +184,29 @@ std::vector<char> linkShared(ArrayRef<std::vector<char>> objects, std::string &e
             "install it: apt install lld-22";
     return {};
   }
-  SmallVector<std::string> files;
-  auto cleanUp = [&] {
-    for (const std::string &file : files)
-      llvm::sys::fs::remove(file);
-  };
-  auto newFile = [&](StringRef suffix) -> bool {
-    SmallString<128> path;
-    if (std::error_code code = llvm::sys::fs::createTemporaryFile("trainc", suffix, path)) {
-      error = "cannot make a temporary file: " + code.message();
-      return false;
-    }
-    files.push_back(std::string(path));
-    return true;
-  };
-  std::vector<char> result;
+  TemporaryFolder folder(error);
+  if (!error.empty())
+    return {};
+  const std::string output = folder / "kernels.so";
+  std::vector<std::string> arguments = {
+      "-shared", "-nostdlib", "--build-id=none", "--strip-all", "-z", "noexecstack", "-o", output};
   for (const std::vector<char> &object : objects) {
-    if (!newFile("o"))
-      return cleanUp(), result;
-    std::error_code code;
-    llvm::raw_fd_ostream os(files.back(), code);
-    os.write(object.data(), object.size());
-    os.close();
-    if (code || os.has_error()) {
-      error = "cannot write the temporary file '" + files.back() +
-              "': " + (code ? code : os.error()).message() + "; TMPDIR names another folder";
-      os.clear_error();
-      return cleanUp(), result;
-    }
+    std::string name = std::to_string(arguments.size()) + ".o";
+    if (!(error = folder.write(name, StringRef(object.data(), object.size()))).empty())
+      return {};
+    arguments.push_back(folder / name);
   }
-  SmallVector<std::string> inputs(files);
-  if (!newFile("so"))
-    return cleanUp(), result;
-  std::string output = files.back();
-  if (!newFile("txt"))
-    return cleanUp(), result;
-  std::string messages = files.back();
-
-  SmallVector<StringRef> arguments = {linker,        "-shared", "-nostdlib",   "--build-id=none",
-                                      "--strip-all", "-z",      "noexecstack", "-o",
-                                      output};
-  for (const std::string &input : inputs)
-    arguments.push_back(input);
-  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(messages), StringRef(messages)};
-  std::string failureText;
-  int code =
-      llvm::sys::ExecuteAndWait(linker, arguments, std::nullopt, redirects, 0, 0, &failureText);
-  if (code != 0) {
-    error = "ld.lld failed: " + failureText;
-    if (auto text = llvm::MemoryBuffer::getFile(messages))
-      error += (*text)->getBuffer().str();
-    return cleanUp(), result;
+  if (std::string failure = runTool(linker, arguments, folder); !failure.empty()) {
+    error = "ld.lld failed: " + failure;
+    return {};
   }
-  if (auto bytes =
-          llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false))
-    result.assign((*bytes)->getBufferStart(), (*bytes)->getBufferEnd());
-  else
-    error = "cannot read " + output;
-  cleanUp();
-  return result;
+  auto bytes =
+      llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!bytes) {
+    error = "ld.lld has made no file: " + bytes.getError().message();
+    return {};
+  }
+  return std::vector<char>((*bytes)->getBufferStart(), (*bytes)->getBufferEnd());
 }
 
 } // namespace trainc::codegen

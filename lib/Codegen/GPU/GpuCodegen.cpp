@@ -320,8 +320,10 @@ LogicalResult GpuCodegen::Impl::compile() {
                                 "_" + std::to_string(chunk), errors[chunk]);
   });
   for (const std::string &error : errors)
-    if (!error.empty())
+    if (!error.empty()) {
+      lacksTools = tools.libdevice.empty();
       return emitError() << error;
+    }
   ptx = std::move(texts);
   return success();
 }

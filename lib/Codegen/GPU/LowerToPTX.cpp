@@ -4,6 +4,7 @@
 
 #include "LowerToPTX.h"
 #include "../CompileModule.h"
+#include "lib/Support/Temporaries.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -216,65 +217,23 @@ std::string joinPTX(llvm::ArrayRef<std::string> parts) {
 // Cubins
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// Temporary files that go with the object.
-class TemporaryFiles {
-public:
-  ~TemporaryFiles() {
-    for (const std::string &file : files)
-      llvm::sys::fs::remove(file);
-  }
-  /// "" on failure.
-  std::string add(llvm::StringRef suffix, std::string &error) {
-    llvm::SmallString<128> path;
-    if (std::error_code code = llvm::sys::fs::createTemporaryFile("trainc", suffix, path)) {
-      error = "cannot make a temporary file: " + code.message();
-      return {};
-    }
-    return files.emplace_back(path);
-  }
-
-private:
-  std::vector<std::string> files;
-};
-
-} // namespace
-
 std::vector<char> assemblePTX(llvm::StringRef ptx, llvm::StringRef architecture,
                               llvm::StringRef ptxas, std::string &error) {
-  TemporaryFiles files;
-  std::string input = files.add("ptx", error), output = files.add("cubin", error),
-              messages = files.add("txt", error);
-  if (!error.empty())
+  TemporaryFolder folder(error);
+  if (!error.empty() || !(error = folder.write("kernels.ptx", ptx)).empty())
     return {};
-  {
-    std::error_code code;
-    llvm::raw_fd_ostream os(input, code);
-    os << ptx;
-    os.close();
-    if (code || os.has_error()) {
-      error = "cannot write the temporary file '" + input +
-              "': " + (code ? code : os.error()).message() + "; TMPDIR names another folder";
-      os.clear_error();
-      return {};
-    }
-  }
-  std::string arch = "-arch=" + architecture.str();
-  llvm::StringRef arguments[] = {ptxas, arch, "--fmad=false", input, "-o", output};
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(messages),
-                                                llvm::StringRef(messages)};
-  std::string failure;
-  if (llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, 0, 0, &failure) != 0) {
-    error = "ptxas failed: " + failure;
-    if (auto text = llvm::MemoryBuffer::getFile(messages))
-      error += (*text)->getBuffer().str();
+  const std::string output = folder / "kernels.cubin";
+  error = runTool(
+      ptxas, {"-arch=" + architecture.str(), "--fmad=false", folder / "kernels.ptx", "-o", output},
+      folder);
+  if (!error.empty()) {
+    error = "ptxas failed: " + error;
     return {};
   }
   auto bytes =
       llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!bytes) {
-    error = "cannot read " + output;
+    error = "ptxas has made no file: " + bytes.getError().message();
     return {};
   }
   return std::vector<char>((*bytes)->getBufferStart(), (*bytes)->getBufferEnd());

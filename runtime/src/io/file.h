@@ -51,6 +51,8 @@ public:
   /// Replaces bytes that were written before.
   Status writeAt(uint64_t offset, const void *data, uint64_t size);
   uint64_t position() const { return offset; }
+  /// The name until `commit`.
+  const std::string &temporaryPath() const { return temporary; }
   /// fsync, rename, fsync of the folder.
   Status commit();
 

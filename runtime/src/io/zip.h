@@ -59,6 +59,8 @@ public:
   static constexpr uint64_t alignment = 64;
 
   Status create(const std::string &path);
+  /// The file's name until `finish`.
+  const std::string &temporaryPath() const { return file.temporaryPath(); }
   /// One entry in one piece.
   Status add(std::string_view name, const void *data, uint64_t size);
   /// One entry in pieces of `size` bytes in all: `begin`, `append`..., `end`.

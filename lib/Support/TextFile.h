@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Text written to a file, with every way in which that fails told.
-#ifndef TRAINC_LIB_DRIVER_TEXTFILE_H
-#define TRAINC_LIB_DRIVER_TEXTFILE_H
+#ifndef TRAINC_LIB_SUPPORT_TEXTFILE_H
+#define TRAINC_LIB_SUPPORT_TEXTFILE_H
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -23,4 +23,4 @@ std::string closeStream(llvm::raw_fd_ostream &stream);
 
 } // namespace trainc
 
-#endif // TRAINC_LIB_DRIVER_TEXTFILE_H
+#endif // TRAINC_LIB_SUPPORT_TEXTFILE_H

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A stream with an error that nobody has looked at ends the process, so each is looked at here.
 
-#include "lib/Driver/TextFile.h"
+#include "lib/Support/TextFile.h"
+#include "lib/Support/Temporaries.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace trainc;
@@ -19,10 +20,24 @@ std::string trainc::closeStream(llvm::raw_fd_ostream &stream) {
 
 std::string trainc::writeTextFile(llvm::StringRef path,
                                   llvm::function_ref<void(llvm::raw_ostream &)> print) {
-  llvm::SmallString<256> temporary;
+  std::error_code code;
+  // A device or a pipe is written to: the rename at the end would put a file in its place.
+  llvm::sys::fs::file_status status;
+  if (!llvm::sys::fs::status(path, status) && llvm::sys::fs::is_other(status)) {
+    llvm::raw_fd_ostream stream(path, code);
+    if (code)
+      return describe("cannot write", path, code);
+    print(stream);
+    std::string problem = closeStream(stream);
+    return problem.empty() ? "" : ("cannot write '" + path + "': " + problem).str();
+  }
   int file = -1;
-  if (std::error_code code =
-          llvm::sys::fs::createUniqueFile(path + ".%%%%%%.part", file, temporary))
+  TemporaryFile temporary([&] {
+    llvm::SmallString<256> made;
+    code = llvm::sys::fs::createUniqueFile(path + ".%%%%%%.part", file, made);
+    return code ? "" : made.str().str();
+  });
+  if (code)
     return describe("cannot write", path, code);
   std::string problem;
   {
@@ -31,11 +46,11 @@ std::string trainc::writeTextFile(llvm::StringRef path,
     problem = closeStream(stream);
   }
   if (!problem.empty()) {
-    llvm::sys::fs::remove(temporary);
+    llvm::sys::fs::remove(temporary.getPath());
     return ("cannot write '" + path + "': " + problem).str();
   }
-  if (std::error_code code = llvm::sys::fs::rename(temporary, path)) {
-    llvm::sys::fs::remove(temporary);
+  if (std::error_code code = llvm::sys::fs::rename(temporary.getPath(), path)) {
+    llvm::sys::fs::remove(temporary.getPath());
     return describe("cannot write", path, code);
   }
   return {};

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Inputs that the model names are known only after its import: until then nothing is written.
+
+#include "lib/Driver/Outputs.h"
+#include "lib/Driver/Remarks.h"
+#include "lib/Support/TextFile.h"
+#include "lib/Transforms/Recompute/Config.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace trainc;
+namespace fs = llvm::sys::fs;
+namespace path = llvm::sys::path;
+using llvm::StringRef;
+
+/// "1-import.mlir"
+static std::string fileOf(StringRef phase) {
+  const auto *found = llvm::find(kSavedPhases, phase);
+  return std::to_string(found - std::begin(kSavedPhases) + 1) + "-" + phase.str() + ".mlir";
+}
+
+std::string Outputs::package() const {
+  if (!options.output.empty())
+    return options.output;
+  llvm::SmallString<256> path(StringRef(options.model).rtrim('/'));
+  path::replace_extension(path, "tpk");
+  return path.str().str();
+}
+
+/// No output is an input, or another output.
+int Outputs::claim(llvm::ArrayRef<Input> read) {
+  roles = FileRoles();
+  roles.reads(options.model, "the model");
+  roles.reads(options.optimizerModel, "the optimizer's model");
+  roles.reads(options.checkpoint, "the checkpoint");
+  roles.reads(options.replay, "the reproducer");
+  if (!isRecomputeConfig(options.recompute))
+    roles.reads(options.recompute, "the file of --recompute");
+  for (auto &[path, role] : read)
+    roles.reads(path, role);
+
+  std::vector<std::pair<std::string, std::string>> written;
+  const bool packs = options.stopAfter.empty() && !options.printPipeline &&
+                     (options.replay.empty() || !options.output.empty());
+  if (packs)
+    written.emplace_back(package(), options.output.empty() ? "the package" : "-o");
+  if (!options.report.empty() && options.report != "text")
+    written.emplace_back(options.report, "--report");
+  if (!options.remarks.empty())
+    written.emplace_back(options.remarks, "--remarks");
+  if (!options.saveIR.empty())
+    for (StringRef phase : kSavedPhases) {
+      llvm::SmallString<256> file(options.saveIR);
+      path::append(file, fileOf(phase));
+      written.emplace_back(file.str(), "--save-ir");
+    }
+  for (auto &[path, option] : written)
+    if (std::string problem = roles.writes(path, option); !problem.empty()) {
+      llvm::errs() << "trainc: error: " << problem << "\n";
+      return ExitUsage;
+    }
+  return ExitSuccess;
+}
+
+int Outputs::check() {
+  if (int code = claim({}))
+    return code;
+  std::string output = package();
+  StringRef folder = path::parent_path(output);
+  std::error_code code = fs::access(folder.empty() ? "." : folder, fs::AccessMode::Write);
+  bool writes = options.stopAfter.empty() && options.replay.empty() && !options.printPipeline;
+  if (code && writes)
+    return checkWritten(("cannot create '" + output + "': '" + folder + "': " + code.message() +
+                         "; -o names another place")
+                            .str());
+  for (const std::string &wanted : {options.saveIR, options.saveKernels})
+    if (!wanted.empty())
+      if (int failed = checkWritten(prepareFolder(wanted)))
+        return failed;
+  return ExitSuccess;
+}
+
+int Outputs::open(mlir::MLIRContext &context, llvm::ArrayRef<Input> read) {
+  if (int code = claim(read))
+    return code;
+  std::error_code code;
+  if (!options.remarks.empty()) {
+    remarks = std::make_unique<llvm::raw_fd_ostream>(options.remarks, code);
+    if (code)
+      return checkWritten("cannot write '" + options.remarks + "': " + code.message());
+  }
+  if (options.explain || remarks)
+    enableRemarks(context, options.explain, remarks.get(), log);
+  return ExitSuccess;
+}
+
+int Outputs::close(int code) {
+  if (!remarks)
+    return code;
+  std::string problem = closeStream(*remarks);
+  if (!problem.empty())
+    problem = "cannot write '" + options.remarks + "': " + problem;
+  int written = checkWritten(problem);
+  return code ? code : written;
+}
+
+int Outputs::checkWritten(const std::string &problem) const {
+  if (problem.empty())
+    return ExitSuccess;
+  llvm::errs() << options.model << ": error: " << problem << "\n";
+  return ExitInput;
+}
+
+int Outputs::saveIR(StringRef name, llvm::function_ref<void(llvm::raw_ostream &)> print) const {
+  if (options.saveIR.empty())
+    return ExitSuccess;
+  llvm::SmallString<256> file(options.saveIR);
+  path::append(file, name);
+  return checkWritten(writeTextFile(file, print));
+}
+
+int Outputs::savePhase(StringRef phase, llvm::function_ref<void(llvm::raw_ostream &)> print) const {
+  return llvm::is_contained(kSavedPhases, phase) ? saveIR(fileOf(phase), print) : ExitSuccess;
+}
