@@ -3,6 +3,7 @@
 // --eval and --predict.
 #include "run/evaluate.h"
 
+#include "run/data/memory_fit.h"
 #include "run/failure.h"
 #include "run/format.h"
 
@@ -132,6 +133,8 @@ void predict(const Options &options, const Package &package, trainrt_session *se
     throw Failure(exitInput, package.path + ": the package has no evaluation mode");
   std::vector<Collected> outputs = chooseOutputs(options, package);
   Dataset data(package, options.predict, Dataset::Use::predict, options.batchSize, reporter);
+  chooseBatch(package, session, data, 0);
+  requireMemory(package, session, data, 0, data.batchSize(), 0, "--batch-size", reporter);
   warnAboutRest(data, reporter);
   int64_t rows = 0;
   forEachBatch(session, data, [&](const Batch &batch, const trainrt_eval_result &) {

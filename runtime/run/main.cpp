@@ -5,6 +5,7 @@
 #include "run/main.h"
 
 #include "run/adapter/adapter.h"
+#include "run/data/memory_fit.h"
 #include "run/evaluate.h"
 #include "run/export.h"
 #include "run/failure.h"
@@ -97,8 +98,20 @@ void runWith(Options options) {
   timed("making the session");
   std::unique_ptr<BatchOrder> order;
   if (training) {
+    const MicroBatches micro =
+        options.dumpGradients.empty() ? MicroBatches(options.accumulate) : 2; // with accumulators
+    chooseBatch(package, session.get(), *data, micro);
     order = makeBatchOrder(options, package, *data, trainrt_session_seed(session.get()));
+    int64_t rows = 0, length = 0;
+    order->largest(rows, length);
+    requireMemory(package, session.get(), *data, micro, rows, length,
+                  options.tokensPerBatch ? "--tokens-per-batch" : "--batch-size", *reporter);
     timed("planning the batches");
+  }
+  if (evalData) {
+    chooseBatch(package, session.get(), *evalData, 0);
+    requireMemory(package, session.get(), *evalData, 0, evalData->batchSize(), 0, "--batch-size",
+                  *reporter);
   }
   introduce(options, package, session, data.get(), order.get(), *reporter);
   if (options.tune)

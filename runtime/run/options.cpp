@@ -179,8 +179,10 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   };
   app.add_option("--data", o.data, "arrays named as the graph's inputs, .npz or .safetensors")
       ->group(group);
-  app.add_option("--batch-size", o.batchSize,
-                 "rows of a micro-batch (default: the package's, else the whole file)")
+  app.add_option(
+         "--batch-size", o.batchSize,
+         "rows of a micro-batch (default: the package's, else 16 or as many as fit into the "
+         "memory that is free)")
       ->check(integer(1))
       ->group(group);
   app.add_option("--steps", o.steps, "optimizer steps, from the run's beginning; the data repeats")

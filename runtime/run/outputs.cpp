@@ -77,7 +77,10 @@ void addFolder(const char *what, const std::string &folder, std::vector<Named> &
 }
 
 std::vector<Named> inputsOf(const Options &options, const Package &package) {
-  std::vector<Named> inputs{{"the package", options.package}};
+  // A tuned package holds all that it is made of: it may take that one's place.
+  std::vector<Named> inputs;
+  if (!options.tune)
+    inputs.push_back({"the package", options.package});
   for (const auto &[what, path] : {std::pair("--data", options.data),
                                    {"--eval", options.eval},
                                    {"--predict", options.predict},

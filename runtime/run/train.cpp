@@ -446,6 +446,15 @@ void checkTrainable(const Options &options, const Package &package) {
     throw Failure(exitInput, package.path + ": the package's optimizer has no weight decay");
 }
 
+/// Why batches are as large as they are, where nobody has said it.
+static std::string howChosen(const Dataset &data) {
+  if (!data.choosesBatch())
+    return "";
+  return data.batchSize() < data.possibleBatch(Dataset::defaultBatch)
+             ? " (as many as fit into the memory that is free)"
+             : " (the default, see --batch-size)";
+}
+
 void introduce(const Options &options, const Package &package, const Session &session,
                const Dataset *data, BatchOrder *order, Reporter &reporter) {
   const trainrt_package_info &info = package.info;
@@ -461,7 +470,7 @@ void introduce(const Options &options, const Package &package, const Session &se
     order->largest(rows, length);
     const std::string how = order->planOptions();
     reporter.fact("data", data->path() + ": " + grouped(data->rows()) + " rows, batches of " +
-                              (how.empty() ? grouped(data->batchSize())
+                              (how.empty() ? grouped(data->batchSize()) + howChosen(*data)
                                            : "up to " + grouped(rows) + " (" + how + ")") +
                               (options.accumulate > 1
                                    ? ", " + grouped(options.accumulate) + " micro-batches a step"

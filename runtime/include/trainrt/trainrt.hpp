@@ -486,6 +486,13 @@ public:
     call.check(trainrt_session_memory(get(), &memory, call));
     return memory;
   }
+  /// What the device can still give; see `trainrt_session_free_memory`.
+  uint64_t freeMemory() const {
+    detail::Call call;
+    uint64_t bytes = 0;
+    call.check(trainrt_session_free_memory(get(), &bytes, call));
+    return bytes;
+  }
   int64_t stepCount() const { return trainrt_session_step(get()); }
   int64_t seed() const { return trainrt_session_seed(get()); }
   uint32_t threads() const { return trainrt_session_threads(get()); }

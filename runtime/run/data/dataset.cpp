@@ -154,7 +154,8 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
                                    ": the package was compiled for batches of " +
                                    std::to_string(batch));
   } else {
-    batch = batchSize.value_or(rowCount);
+    isChosen = !batchSize;
+    batch = batchSize.value_or(possibleBatch(defaultBatch));
   }
   if (use != Use::train)
     batch = isStatic ? batch : std::min(batch, rowCount);
@@ -177,6 +178,15 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
                      (lackingNames.size() == 1 ? " is missing and is" : " are missing and are") +
                      " taken as zeros: right for labels, wrong for what the outputs depend on");
   }
+}
+
+int64_t Dataset::possibleBatch(int64_t rows) const {
+  rows = std::min(rows, rowCount);
+  if (package.info.batch_symbol_index < 0)
+    return rows;
+  const trainrt_symbol &symbol = package.symbols[size_t(package.info.batch_symbol_index)];
+  const int64_t divisor = std::max<int64_t>(symbol.divisor, 1);
+  return std::max(std::min(rows, symbol.max) / divisor * divisor, symbol.min);
 }
 
 void Dataset::findBatchAxes(const Package &package, std::vector<std::string> &problems) {

@@ -51,15 +51,25 @@ public:
   /// What the batches are for. `predict` may lack inputs (labels), which are then taken as zeros.
   enum class Use { train, eval, predict };
 
+  /// Rows of a batch where neither the command line nor the package says how many.
+  static constexpr int64_t defaultBatch = 16;
+
   /// Opens `path` and checks every array against its input. `batchSize`: as given on the command
-  /// line; the default is the package's static batch, else all rows. Throws Failure naming
-  /// everything that is wrong; warns about arrays that are no inputs, but for `extraArray`.
+  /// line; the default is the package's static batch, else `defaultBatch` or the nearest number
+  /// that package and data allow. Throws Failure naming everything that is wrong; warns about
+  /// arrays that are no inputs, but for `extraArray`.
   Dataset(const Package &package, const std::string &path, Use use,
           std::optional<int64_t> batchSize, Reporter &reporter, const std::string &extraArray = {});
 
   const std::string &path() const { return file; }
   int64_t rows() const { return rowCount; }
   int64_t batchSize() const { return batch; }
+  /// Neither the command line nor the package says it.
+  bool choosesBatch() const { return isChosen; }
+  /// The largest number of rows that package and data allow for a batch, of at most `rows`; at
+  /// least the smallest that the package allows.
+  int64_t possibleBatch(int64_t rows) const;
+  void setBatchSize(int64_t rows) { batch = rows; }
   /// The package takes batches of one size only: what is left at the end cannot be used.
   bool staticBatch() const { return isStatic; }
   bool lacksInputs() const { return lacking; }
@@ -114,7 +124,7 @@ private:
   const Package &package;
   std::vector<Trim> trims;
   int64_t rowCount = 1, batch = 1;
-  bool isStatic = false, lacking = false;
+  bool isStatic = false, isChosen = false, lacking = false;
 };
 
 } // namespace trainrt::run

@@ -247,6 +247,7 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
         values[i] = program.symbols[i].min;
         known[i] = true;
       }
+    bool givesCounts = false;
     for (size_t i = 0; i < symbol_count; ++i) {
       size_t index = 0;
       while (index < values.size() &&
@@ -260,6 +261,7 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
         return fail(Code::InvalidArgument, "symbol '", symbols[i].name, "': ", symbols[i].value,
                     " ", reason);
       values[index] = symbols[i].value;
+      givesCounts |= program.symbols[index].counts;
       known[index] = true;
     }
     const Function *functions[] = {impl.step(), impl.micro(), impl.eval()};
@@ -273,7 +275,7 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
         return fail(Code::InvalidArgument, "symbol '", program.symbols[i].name, "' needs a value");
     }
     MemoryUse use;
-    TRAINRT_TRY(estimateMemory(impl, values, micro_batches, threads, use));
+    TRAINRT_TRY(estimateMemory(impl, values, micro_batches, threads, use, givesCounts));
     trainrt_memory result = trainrt_memory_default();
     result.total = uint64_t(use.total());
     result.parameters = uint64_t(use.parameters);

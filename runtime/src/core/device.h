@@ -141,6 +141,8 @@ public:
 
   /// Adds what the device itself holds.
   virtual void addMemory(MemoryUse &use) const = 0;
+  /// What the device can still give; -1 where that is not known.
+  virtual int64_t freeMemory() const = 0;
   /// Bytes read and written in a second by a large copy within the device's memory.
   virtual Status measureCopySpeed(double &bytesPerSecond) = 0;
   /// How long the host has waited for runs so far.

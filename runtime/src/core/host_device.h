@@ -5,6 +5,7 @@
 
 #include "core/device.h"
 #include "core/executor.h"
+#include "core/free_memory.h"
 
 #include <map>
 #include <mutex>
@@ -33,6 +34,7 @@ public:
   Status repeat(Ticket &ticket) override;
   Status wait(Ticket ticket, Result &result) override;
   void addMemory(MemoryUse &use) const override;
+  int64_t freeMemory() const override { return freeHostMemory(); }
   Status measureCopySpeed(double &bytesPerSecond) override;
 
 private:

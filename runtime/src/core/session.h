@@ -102,8 +102,10 @@ struct PlanUse {
 };
 
 /// What a session would hold for these symbol values; `microBatches` 0: evaluation only.
+/// `byVariants`: of functions that have variants, these compute the batches.
 Status estimateMemory(const Package &package, const std::vector<int64_t> &symbols,
-                      unsigned microBatches, unsigned threads, MemoryUse &use);
+                      unsigned microBatches, unsigned threads, MemoryUse &use,
+                      bool byVariants = false);
 
 /// Cores that this process may use.
 unsigned availableCores();
@@ -154,6 +156,7 @@ public:
   /// Sessions for evaluation have state only if the model's `eval` reads it.
   bool hasState() const { return !stateOffsets.empty(); }
   MemoryUse memory() const;
+  int64_t freeMemory() const { return device->freeMemory(); }
   /// Largest total so far.
   int64_t peakBytes() const { return peak; }
   /// How long the host has waited for the device so far.

@@ -40,7 +40,7 @@ int64_t layOutState(const Program &program, std::vector<int64_t> &offsets) {
 }
 
 Status estimateMemory(const Package &package, const std::vector<int64_t> &symbols,
-                      unsigned microBatches, unsigned threads, MemoryUse &use) {
+                      unsigned microBatches, unsigned threads, MemoryUse &use, bool byVariants) {
   const Program &program = package.program();
   std::vector<const Function *> functions;
   std::vector<int64_t> ignored;
@@ -65,6 +65,8 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   for (size_t i = 0, end = functions.size(); i < end; ++i)
     for (uint32_t variant : functions[i]->variants)
       functions.push_back(&program.functions[variant]);
+  if (byVariants)
+    std::erase_if(functions, [](const Function *function) { return !function->variants.empty(); });
   for (const Function *function : functions) {
     ExecutionPlan &plan = plans.emplace_back();
     TRAINRT_TRY(makePlan(program, *function, symbols, plan));

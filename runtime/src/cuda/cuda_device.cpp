@@ -226,6 +226,12 @@ Status CudaDevice::outOfMemory(const std::string &what) const {
       "on the GPU");
 }
 
+int64_t CudaDevice::freeMemory() const {
+  CurrentContext current = context->makeCurrent();
+  size_t free = 0, total = 0;
+  return driver.cuMemGetInfo(&free, &total) == CUDA_SUCCESS ? int64_t(free) : -1;
+}
+
 Status CudaDevice::checkRoom(int64_t more, const std::string &what) const {
   size_t free = 0, total = 0;
   TRAINRT_TRY(driver.check(driver.cuMemGetInfo(&free, &total), "cannot ask for free memory"));

@@ -43,6 +43,7 @@ public:
   Status tune(const std::vector<const ExecutionPlan *> &plans, double seconds,
               TuningResult &result) override;
   void addMemory(MemoryUse &use) const override;
+  int64_t freeMemory() const override;
   Status measureCopySpeed(double &bytesPerSecond) override;
 
 private:

@@ -187,8 +187,18 @@ class Cases:
         batches = [range(a, min(a + 8, 20)) for a in (0, 8, 16)]
         self.same_losses(self.losses("--batch-size", 8), [model.step([b]) for b in batches])
 
-    def case_whole_file_by_default(self):
-        self.same_losses(self.losses(), [Model(self.folder).step([range(20)])])
+    def case_default_batch(self):
+        model = Model(self.folder)
+        self.same_losses(self.losses(), [model.step([rows]) for rows in (range(16), range(16, 20))])
+        data = ["--data", self.folder / "good.npz"]
+        for flags, text in (
+            ([], "20 rows, batches of 16 (the default, see --batch-size)"),
+            (["--batch-size", 20], "20 rows, batches of 20\n"),
+        ):
+            _, error = self.run(*data, *flags)
+            expect(text in error, text, "is not in", error)
+        self.losses(data="short.npz")  # of 7 rows
+
 
     def case_steps_wrap_around(self):
         model, order = Model(self.folder), [i % 20 for i in range(48)]
@@ -215,7 +225,8 @@ class Cases:
         expect(plain not in one, "not shuffled")
 
     def case_learning_rate(self):
-        *log, _ = self.log("--steps", 6, "--lr", 0.2, "--lr-schedule", "linear,warmup=2,min=0.04")
+        schedule = ["--lr-schedule", "linear,warmup=2,min=0.04"]
+        *log, _ = self.log("--steps", 6, "--batch-size", 20, "--lr", 0.2, *schedule)
         rates = [entry["lr"] for entry in log]
         expected = [0.1, 0.2, 0.2, 0.16, 0.12, 0.08]
         expect(all(abs(a - b) < 1e-9 for a, b in zip(rates, expected)), rates)
@@ -278,7 +289,7 @@ class Cases:
 
     def case_export_and_weights(self):
         first, second = self.folder / "one.safetensors", self.folder / "two.safetensors"
-        losses = self.losses("--steps", 3, "--export", first)
+        losses = self.losses("--steps", 3, "--batch-size", 20, "--export", first)
         model = Model(self.folder)
         self.same_losses(losses, [model.step([range(20)]) for _ in range(3)])
         found = load(first)
@@ -431,7 +442,7 @@ class Cases:
         fifo, data = self.folder / "fifo", ["--data", self.folder / "good.npz"]
         os.mkfifo(fifo)
         folder = self.scratch()
-        self.losses("--save", folder)
+        self.losses("--steps", 1, "--save", folder)
         os.remove(folder / "step-1" / "parameters.safetensors")
         os.mkfifo(folder / "step-1" / "parameters.safetensors")
         (self.folder / "index.json").write_text('{"weight_map": {"w": "fifo", "b": "fifo"}}')
@@ -487,7 +498,7 @@ class Cases:
         package, data, weights = (folder / n for n in ("p.tpk", "d.npz", "w.safetensors"))
         shutil.copy(self.folder / "linear.tpk", package)
         shutil.copy(self.folder / "good.npz", data)
-        self.run("--data", data, "--export", weights, "--save", folder / "ck")
+        self.run("--data", data, "--steps", 1, "--export", weights, "--save", folder / "ck")
         saved = folder / "ck" / "step-1" / "parameters.safetensors"
         (folder / "index.json").write_text('{"weight_map": {"w": "w.safetensors", "b": "w.safetensors"}}')
         os.link(data, folder / "hard")
@@ -505,7 +516,7 @@ class Cases:
             [*train, "--resume", folder / "ck", "--export", saved],
             [*train, "--dump-gradients", data],
             [*train, "--profile", data],
-            [*train, "--tune", 1, "-o", package],
+            [*train, "--tune", 1, "-o", data],
         ):
             out, error = self.run("--log-format", "json", *flags, package=package, code=1)
             expect(not out and "which this run reads" in error, flags, out, error)

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ import zlib
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "Inputs"))
 from cases import expect, run_cases  # noqa: E402
+from make_package import save_npz  # noqa: E402
 
 #: More calls that change files than any of the runs makes.
 MOST_CALLS = 400
@@ -123,6 +125,35 @@ class Cases:
 
         flags = ("--steps", 1, "--lr", 0.01, "--save", None, "--overwrite")
         self.at_every_call("KILL_AT", -9, self.saved(3), flags, check)
+
+    def case_memory_that_is_free(self):
+        """Refused before the first step, with what fits; the default is what fits."""
+        rows = 100_000
+        values = {"x": ("<f4", (rows, 3), [0.5] * rows * 3), "ids": ("<i8", (rows,), [1] * rows)}
+        save_npz(self.folder / "many.npz", **values, y=("<f4", (rows,), [1.0] * rows))
+        many, out = self.folder / "many.npz", self.folder / "many.safetensors"
+        memory = self.folder / "meminfo"
+
+        def predict(kilobytes, *flags):
+            memory.write_text(f"MemTotal: 9 kB\nMemAvailable: {kilobytes} kB\n")
+            command = [self.arguments.trainc_run, self.folder / "linear.tpk", "--predict", many, "-o", out, *flags]
+            environment = {**os.environ, "LD_PRELOAD": str(self.library), "MEMINFO": str(memory)}
+            return subprocess.run([str(c) for c in command], capture_output=True, text=True, env=environment)
+
+        done = predict(100, "--batch-size", rows)
+        found = re.search(r"a batch of 100,000 rows needs .* are free for it; --batch-size (\d+) fits", done.stderr)
+        expect(done.returncode == 3 and found, done.returncode, done.stderr)
+        # A row's prediction has 4 bytes.
+        most = int(found[1])
+        expect(24_000 < most <= 25_600, most)
+        for size, code in ((most, 0), (most + 64, 3)):
+            done = predict(100, "--batch-size", size)
+            expect(done.returncode == code, size, done.returncode, done.stderr)
+        done = predict(0, "--batch-size", 7)
+        expect(done.returncode == 3 and "not even a smaller one fits" in done.stderr, done.stderr)
+        memory.write_text("MemAvailable: 0 kB\n")
+        done = self.run(MEMINFO=str(memory))
+        expect(done.returncode == 3 and not done.stdout and "a batch of 4 rows" in done.stderr, done.stderr)
 
     def case_full_disk(self):
         def check(folder, what):
