@@ -132,7 +132,8 @@ void predict(const Options &options, const Package &package, trainrt_session *se
   if (!package.info.can_eval)
     throw Failure(exitInput, package.path + ": the package has no evaluation mode");
   std::vector<Collected> outputs = chooseOutputs(options, package);
-  Dataset data(package, options.predict, Dataset::Use::predict, options.batchSize, reporter);
+  Dataset data(package, options.predict, Dataset::Use::predict, options.batchSize,
+               {options.cut, options.whole}, reporter);
   chooseBatch(package, session, data, 0);
   requireMemory(package, session, data, 0, data.batchSize(), 0, "--batch-size", reporter);
   warnAboutRest(data, reporter);

@@ -47,8 +47,6 @@ void runWith(Options options) {
                     std::string("cannot write to standard output: ") + std::strerror(errno));
     return;
   }
-  if (options.accumulate == 0)
-    options.accumulate = package.info.accumulate;
   std::optional<Adapter> adapter;
   if (options.exportsAdapter())
     adapter.emplace(package, "--export FOLDER (neither .onnx nor .safetensors)");
@@ -60,13 +58,39 @@ void runWith(Options options) {
     onnx = std::make_unique<OnnxExport>(
         package, OnnxExport::Settings{options.model, options.outputs}, options.exportPath);
   const bool training = !options.data.empty();
+  Profile profile;
+  std::optional<DensityLog> density;
+  if (options.density)
+    density.emplace(package, *options.density, options.json);
+  std::optional<MemoryLog> memory;
+  if (options.memoryStats && training)
+    memory.emplace(options.rank, options.json);
+  std::optional<Session> session;
+  auto makeSession = [&] {
+    session.emplace(
+        openSession(options, package, !training, options.profile.empty() ? nullptr : &profile,
+                    density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter));
+    if (!options.adapter.empty())
+      adapter->load(package, session->get(), options.adapter, *reporter);
+    timed("making the session");
+  };
+  // What decides a run that goes on is in its checkpoint. Else, data is looked at first: what is
+  // wrong there is found at once.
+  if (training && !options.resume.empty()) {
+    makeSession();
+    if (session->resumed)
+      options = continued(options, session->resumed->decisions);
+  }
+  if (options.accumulate == 0)
+    options.accumulate = package.info.accumulate;
   std::unique_ptr<Dataset> data, evalData;
   if (training) {
     checkTrainable(options, package);
     if (options.tune)
       checkTunable(options, package);
     data = std::make_unique<Dataset>(package, options.data, Dataset::Use::train, options.batchSize,
-                                     *reporter, options.complexity);
+                                     Dataset::Whole{options.cut, options.whole}, *reporter,
+                                     options.complexity);
     if (!options.dumpGradients.empty() && (options.steps || options.epochs))
       reporter->warning("--dump-gradients makes one step without an update: --steps and --epochs "
                         "are ignored");
@@ -77,61 +101,51 @@ void runWith(Options options) {
     if (!package.info.loss)
       throw Failure(exitInput, package.path + ": the package has no loss to evaluate; --predict "
                                               "writes its outputs");
-    evalData = std::make_unique<Dataset>(package, options.eval, Dataset::Use::eval,
-                                         options.batchSize, *reporter);
+    evalData =
+        std::make_unique<Dataset>(package, options.eval, Dataset::Use::eval, options.batchSize,
+                                  Dataset::Whole{options.cut, options.whole}, *reporter);
   }
 
   timed("reading the descriptions of the data");
 
-  Profile profile;
-  std::optional<DensityLog> density;
-  if (options.density)
-    density.emplace(package, *options.density, options.json);
-  std::optional<MemoryLog> memory;
-  if (options.memoryStats && training)
-    memory.emplace(options.rank, options.json);
-  Session session =
-      openSession(options, package, !training, options.profile.empty() ? nullptr : &profile,
-                  density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter);
-  if (!options.adapter.empty())
-    adapter->load(package, session.get(), options.adapter, *reporter);
-  timed("making the session");
+  if (!session)
+    makeSession();
   std::unique_ptr<BatchOrder> order;
   if (training) {
     const MicroBatches micro =
         options.dumpGradients.empty() ? MicroBatches(options.accumulate) : 2; // with accumulators
-    chooseBatch(package, session.get(), *data, micro);
-    order = makeBatchOrder(options, package, *data, trainrt_session_seed(session.get()));
+    chooseBatch(package, session->get(), *data, micro);
+    order = makeBatchOrder(options, package, *data, trainrt_session_seed(session->get()));
     int64_t rows = 0, length = 0;
     order->largest(rows, length);
-    requireMemory(package, session.get(), *data, micro, rows, length,
+    requireMemory(package, session->get(), *data, micro, rows, length,
                   options.tokensPerBatch ? "--tokens-per-batch" : "--batch-size", *reporter);
     timed("planning the batches");
   }
   if (evalData) {
-    chooseBatch(package, session.get(), *evalData, 0);
-    requireMemory(package, session.get(), *evalData, 0, evalData->batchSize(), 0, "--batch-size",
+    chooseBatch(package, session->get(), *evalData, 0);
+    requireMemory(package, session->get(), *evalData, 0, evalData->batchSize(), 0, "--batch-size",
                   *reporter);
   }
-  introduce(options, package, session, data.get(), order.get(), *reporter);
+  introduce(options, package, *session, data.get(), order.get(), *reporter);
   if (options.tune)
-    tune(options, session.get(), *data, *reporter);
+    tune(options, session->get(), *data, *reporter);
   else if (training)
-    train(options, package, session, *data, std::move(order), evalData.get(),
+    train(options, package, *session, *data, std::move(order), evalData.get(),
           density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter);
   else if (evalData)
-    evaluate(session.get(), *evalData, *reporter);
+    evaluate(session->get(), *evalData, *reporter);
   timed("running");
   if (!options.predict.empty())
-    predict(options, package, session.get(), *reporter);
+    predict(options, package, session->get(), *reporter);
   if (onnx)
-    onnx->write(session.get(), *reporter);
+    onnx->write(session->get(), *reporter);
   else if (options.exportsAdapter())
-    adapter->write(package, session.get(), options.exportPath, *reporter);
+    adapter->write(package, session->get(), options.exportPath, *reporter);
   else if (!options.exportPath.empty())
-    exportParameters(package, session.get(), options.exportPath, *reporter);
+    exportParameters(package, session->get(), options.exportPath, *reporter);
   if (!options.mergeAdapter.empty())
-    adapter->writeMerged(package, session.get(), options.mergeAdapter, *reporter);
+    adapter->writeMerged(package, session->get(), options.mergeAdapter, *reporter);
   if (!options.profile.empty()) {
     profile.write(options.profile);
     reporter->table(profile.table());
@@ -139,7 +153,7 @@ void runWith(Options options) {
   if (options.memoryStats) {
     trainrt_memory held = trainrt_memory_default();
     ErrorSlot error;
-    error.check(trainrt_session_memory(session.get(), &held, error));
+    error.check(trainrt_session_memory(session->get(), &held, error));
     reporter->memory(held);
   }
   if (std::string lost = reporter->lost(); !lost.empty())

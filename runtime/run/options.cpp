@@ -165,6 +165,7 @@ bool Options::exportsAdapter() const {
 
 ParsedOptions parseOptions(std::vector<std::string> arguments) {
   Options o;
+  o.arguments = arguments;
   CLI::App app("Trains with a package that trainc compiled.", "trainc-run");
   app.get_formatter()->column_width(34);
   app.add_option("PACKAGE", o.package, "the compiled model, a .tpk file")->required();
@@ -196,6 +197,14 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->check(integer(std::numeric_limits<int64_t>::min()))
       ->group(group);
   app.add_flag("--shuffle", o.shuffle, "another order of the rows every epoch")->group(group);
+  app.add_option("--cut", o.cut,
+                 "NAME,...: inputs without the batch's axis of which every row has an equal part: "
+                 "they are cut with the rows")
+      ->delimiter(',')
+      ->group(group);
+  app.add_option("--whole", o.whole, "NAME,...: inputs that every batch gets as they are")
+      ->delimiter(',')
+      ->group(group);
   app.add_option("--accumulate", o.accumulate, "micro-batches of a step (default: the package's)")
       ->check(integer(1, 1 << 20))
       ->group(group);
@@ -392,6 +401,9 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   } catch (const CLI::ParseError &error) {
     return usage(error.what());
   }
+  for (const CLI::Option *option : app.get_options())
+    if (option->count() && !option->get_lnames().empty())
+      o.given.insert("--" + option->get_lnames().front());
   if (!refused.empty())
     return usage(refused + " is not available in this version");
   if (!init.empty()) {

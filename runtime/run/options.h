@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,15 @@ namespace trainrt::run {
 
 struct Options {
   std::string package;
+  std::vector<std::string> arguments; ///< all of the command line
+  std::set<std::string> given;        ///< names of options in it, as "--lr"
 
   std::string data;
   std::optional<int64_t> batchSize, steps, epochs, seed;
   bool shuffle = false;
   int64_t accumulate = 0; ///< 0: as the package asks
+  /// Inputs without the batch's axis: cut with the rows, or given to every batch.
+  std::vector<std::string> cut, whole;
   // Rows of different lengths (docs/data.md).
   std::optional<int64_t> groupByLength; ///< rows sorted together; 0: the default
   std::optional<int64_t> tokensPerBatch;

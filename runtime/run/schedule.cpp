@@ -72,10 +72,27 @@ double LrSchedule::at(int64_t step, double base) const {
   return min + (base - min) * (1 + std::cos(3.14159265358979323846 * p)) / 2;
 }
 
+namespace {
+std::string nameOf(LrSchedule::Kind kind) {
+  return kind == LrSchedule::Kind::constant ? "constant"
+         : kind == LrSchedule::Kind::linear ? "linear"
+                                            : "cosine";
+}
+} // namespace
+
+std::string LrSchedule::option() const {
+  std::string result = nameOf(kind);
+  if (warmup)
+    result += ",warmup=" + std::to_string(warmup);
+  if (kind != Kind::constant && total)
+    result += ",total=" + std::to_string(*total);
+  if (kind != Kind::constant && min != 0)
+    result += ",min=" + shortest(min);
+  return result;
+}
+
 std::string LrSchedule::text() const {
-  std::string result = kind == Kind::constant ? "constant"
-                       : kind == Kind::linear ? "linear"
-                                              : "cosine";
+  std::string result = nameOf(kind);
   if (warmup)
     result += ", warm-up " + std::to_string(warmup);
   if (kind != Kind::constant) {

@@ -29,6 +29,9 @@ struct LrSchedule {
   /// The rate of step `step` >= 1; `total` must be set unless the kind is constant.
   double at(int64_t step, double base) const;
 
+  /// What `parse` reads: "cosine,warmup=10,total=500,min=1e-05".
+  std::string option() const;
+
   /// "cosine, warm-up 10, total 500, min 1e-05".
   std::string text() const;
 };

@@ -19,7 +19,9 @@ std::string DataState::toJson() const {
                       {"rows", rows},
                       {"batch_size", batchSize},
                       {"accumulate", accumulate},
-                      {"shuffle", shuffle}};
+                      {"shuffle", shuffle},
+                      {"data", dataHash},
+                      {"options", decisions}};
   if (!plan.empty()) {
     json["plan"] = plan;
     json["plan_options"] = planOptions;
@@ -45,6 +47,11 @@ std::optional<DataState> DataState::fromJson(const std::string &text) {
   };
   state.plan = string("plan");
   state.planOptions = string("plan_options");
+  state.dataHash = string("data");
+  if (auto at = json.find("options"); at != json.end() && at->is_object())
+    for (const auto &[name, value] : at->items())
+      if (value.is_string())
+        state.decisions[name] = value.get<std::string>();
   if (!read("epoch", state.position.epoch) ||
       !read(state.plan.empty() ? "row" : "batch", state.position.index) ||
       !read("rows", state.rows) || !read("batch_size", state.batchSize) ||

@@ -6,6 +6,7 @@
 #define TRAINRT_RUN_SETUP_H
 
 #include "run/data/batch_order.h"
+#include "run/decisions.h"
 #include "run/density.h"
 #include "run/handles.h"
 #include "run/log/memory_stats.h"
@@ -25,6 +26,10 @@ struct DataState {
   bool shuffle = false;
   /// Of a sampler, else "": the position is one in its plan.
   std::string plan, planOptions;
+  /// Of the data's values, and what the command line has said; both empty in checkpoints of before
+  /// 1.2.
+  std::string dataHash;
+  Decisions decisions;
 
   std::string toJson() const;
   /// nullopt where `text` is no such JSON.

@@ -45,17 +45,19 @@ public:
           DensityLog *density, MemoryLog *memory, Reporter &reporter)
       : options(options), package(package), session(session.get()), data(data), evalData(evalData),
         density(density), memory(memory), reporter(reporter), order(std::move(batches)),
-        plan(order->plan()), planOptions(order->planOptions()), schedule(options.schedule),
+        plan(order->plan()), planOptions(order->planOptions()), dataHash(data.hash()),
+        schedule(options.schedule),
         lag(onGpu(package) && !options.synchronous && options.dumpGradients.empty() &&
             options.profile.empty() && !options.checkNumerics) {
-    if (session.resumed)
-      resume(*session.resumed);
-    position = order->position();
     stepsGiven = firstStep = stepsDone();
     baseLr = options.lr.value_or(package.info.lr);
     lastStep = countSteps();
     if (!schedule.total)
       schedule.total = lastStep;
+    decisions = decisionsOf(options, package, data, schedule);
+    if (session.resumed)
+      resume(*session.resumed);
+    position = order->position();
   }
 
   void run();
@@ -117,7 +119,7 @@ private:
   MemoryLog *memory;
   Reporter &reporter;
   std::unique_ptr<BatchOrder> order; ///< until the loader takes it
-  const std::string plan, planOptions;
+  const std::string plan, planOptions, dataHash;
   int64_t lastStep = 0;
   /// Steps done, and the one under way; and those done before this run.
   int64_t stepsGiven = 0, firstStep = 0;
@@ -125,6 +127,7 @@ private:
   BatchOrder::Position position;
   LrSchedule schedule;
   double baseLr;
+  Decisions decisions;
   /// A GPU gets the next step before the outcome of the last one is known.
   const bool lag;
   std::optional<Given> underway;
@@ -138,37 +141,46 @@ private:
 
 void Trainer::resume(const DataState &state) {
   std::vector<std::string> changes;
-  auto compare = [&](const char *what, int64_t before, int64_t now) {
-    if (before != now)
-      changes.push_back(std::string(what) + " was " + std::to_string(before) + " and is " +
-                        std::to_string(now));
-  };
-  compare("the number of rows", state.rows, data.rows());
-  compare("--batch-size", state.batchSize, data.batchSize());
-  compare("--accumulate", state.accumulate, options.accumulate);
-  if (state.shuffle != options.shuffle)
-    changes.push_back(state.shuffle ? "--shuffle was on and is off"
-                                    : "--shuffle was off and is on");
-  if (state.planOptions != planOptions) {
-    auto shown = [](const std::string &text) {
-      return text.empty() ? "without" : "'" + text + "'";
-    };
-    changes.push_back("the batches were made " + shown(state.planOptions) + " and are now " +
-                      shown(planOptions));
+  if (state.rows != data.rows())
+    changes.push_back("the number of rows was " + std::to_string(state.rows) + " and is " +
+                      std::to_string(data.rows()));
+  else if (!state.dataHash.empty() && state.dataHash != dataHash)
+    changes.push_back("the data's values have changed");
+  const bool otherData = !changes.empty();
+  Decisions before = state.decisions;
+  if (before.empty()) { // a checkpoint that only tells these
+    before = decisions;
+    before["--batch-size"] = std::to_string(state.batchSize);
+    before["--accumulate"] = std::to_string(state.accumulate);
+    before.erase("--shuffle");
+    if (state.shuffle)
+      before["--shuffle"] = "";
+    if (data.staticBatch() || !decisions.count("--batch-size"))
+      before.erase("--batch-size");
   }
-  if (state.plan != plan) {
-    if (changes.empty())
-      changes.push_back("the lengths of the data's rows, or the seed, have changed");
-    if (state.position.index)
-      throw Failure(exitInput,
-                    options.resume + ": the checkpoint was written in the middle of epoch " +
-                        std::to_string(state.position.epoch) +
-                        ", whose batches are others now: " + join(changes, ", ") +
-                        "; continue with the data and the options that the run began with");
-  }
+  for (std::string &change : differences(before, decisions))
+    changes.push_back(std::move(change));
+  if (state.plan != plan && changes.empty())
+    changes.push_back(state.planOptions == planOptions
+                          ? "the lengths of the data's rows, or the seed, have changed"
+                          : "the batches were made '" + state.planOptions + "' and are now '" +
+                                planOptions + "'");
+  const bool otherRows = otherData || state.plan != plan || state.shuffle != options.shuffle;
+  if (otherRows && state.position.index)
+    throw Failure(exitInput,
+                  options.resume + ": the checkpoint was written in the middle of epoch " +
+                      std::to_string(state.position.epoch) +
+                      ", whose batches are others now: " + join(changes, ", ") +
+                      "; continue with the data and the options that the run began with");
   order->seek(state.position);
   if (!changes.empty())
     reporter.warning("the run does not continue as it began: " + join(changes, ", "));
+  if (schedule.kind != LrSchedule::Kind::constant && schedule.total < lastStep &&
+      !options.given.count("--lr-schedule"))
+    reporter.warning("the schedule of the learning rate ends with step " +
+                     std::to_string(*schedule.total) +
+                     ", as the run began, and the run with step " + std::to_string(lastStep) +
+                     "; --lr-schedule gives it another one");
 }
 
 StepLoader::Settings Trainer::loading() const {
@@ -305,8 +317,8 @@ void Trainer::drain(StepLoader &loader) {
 void Trainer::save(BatchOrder::Position position) {
   if (options.save.empty() || savedAt == stepsDone())
     return;
-  DataState state{position,        data.rows(), data.batchSize(), options.accumulate,
-                  options.shuffle, plan,        planOptions};
+  DataState state{position, data.rows(), data.batchSize(), options.accumulate, options.shuffle,
+                  plan,     planOptions, dataHash,         decisions};
   ErrorSlot error;
   error.check(trainrt_checkpoint_save(session, options.save.c_str(),
                                       uint32_t(options.keep.value_or(0)), state.toJson().c_str(),
@@ -469,12 +481,14 @@ void introduce(const Options &options, const Package &package, const Session &se
     int64_t rows = 0, length = 0;
     order->largest(rows, length);
     const std::string how = order->planOptions();
-    reporter.fact("data", data->path() + ": " + grouped(data->rows()) + " rows, batches of " +
-                              (how.empty() ? grouped(data->batchSize()) + howChosen(*data)
-                                           : "up to " + grouped(rows) + " (" + how + ")") +
-                              (options.accumulate > 1
-                                   ? ", " + grouped(options.accumulate) + " micro-batches a step"
-                                   : ""));
+    reporter.fact(
+        "data",
+        data->path() + ": " + grouped(data->rows()) + " rows, batches of " +
+            (how.empty() ? grouped(data->batchSize()) + howChosen(*data)
+                         : "up to " + grouped(rows) + " (" + how + ")") +
+            (options.accumulate > 1 ? ", " + grouped(options.accumulate) + " micro-batches a step"
+                                    : "") +
+            (data->wholeInputs().empty() ? "" : "; whole in every batch: " + data->wholeInputs()));
     if (info.optimizer)
       reporter.fact("optimizer", std::string(info.optimizer) + ", learning rate " +
                                      shortest(options.lr.value_or(info.lr)) + ", " +

@@ -57,6 +57,39 @@ def main():
         both, warnings = losses(data, 2)
         second, _ = losses({k: v[3:] for k, v in data.items()}, 1)
         print("losses", both, "the second batch alone", second)
+
+        # Two nodes for each row: whether they are cut with the rows is for a person to say.
+        def run(arrays, *flags):
+            np.savez(base / "d.npz", **arrays)
+            command = [trainc_run, package, "--data", base / "d.npz", "--lr", "0", *flags]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            losses = [json.loads(line)["loss"] for line in done.stdout.splitlines() if "loss" in line]
+            return done.returncode, losses, done.stderr
+
+        json_log = "--log-format", "json", "--epochs", "1", "--batch-size"
+        nodes = {**data, "u": rng.standard_normal((12, 4)).astype(np.float32), "row": data["row"] + 3}
+        code, _, said = run(nodes, *json_log, "3")
+        if code != 1 or "look like 2 for each of the 6 rows: --cut u" not in said or "--whole u" not in said:
+            sys.exit(f"nodes are not questioned: {code} {said}")
+        first, last = ({k: np.split(v, 2)[part] for k, v in nodes.items()} for part in (0, 1))
+        for how, parts in (
+            ("--cut", (first, last)),
+            ("--whole", ({**first, "u": nodes["u"]}, {**last, "u": nodes["u"]})),
+        ):
+            code, found, said = run(nodes, *json_log, "3", how, "u")
+            expected = [run(part, *json_log, "3")[1][0] for part in parts]
+            if code or found != expected:
+                sys.exit(f"{how}: {found}, not {expected} {said}")
+        if run(nodes, *json_log, "6")[0]:
+            sys.exit("a batch of all rows is questioned")
+        # They may be of any number: named, and whole.
+        code, _, said = run({**nodes, "u": nodes["u"][:11]}, "--batch-size", "3")
+        if code or "whole in every batch: u f32 [11, 4]" not in said:
+            sys.exit(f"not named: {said}")
+        for name, text in (("v", "no input 'v'"), ("w", "no input"), ("row", "always cut")):
+            code, _, said = run(nodes, "--whole", name)
+            if code != 1 or text not in said:
+                sys.exit(f"--whole {name}: {said}")
         if both[1] != second[0]:
             sys.exit("the second batch is not cut out of every input")
         if "'u' has another name" not in warnings:

@@ -240,7 +240,7 @@ class Cases:
         self.refused(r"m\.onnx.*(\n.*)*--model FILE", package, *flags, "--export", out)  # the package has no path
         shutil.copy(model, self.folder / "m.onnx")
         self.run(package, *flags, "--export", out)
-        self.refused("would replace", package, *flags, "--export", model, "--model", model)
+        self.refused("which this run reads", package, *flags, "--export", model, "--model", model)
         flags += ["--export", out, "--model"]
         self.refused("no initializer 'w'", package, *flags, MODELS / "mlp.onnx")
         other = self.folder / "other.onnx"

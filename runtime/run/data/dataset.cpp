@@ -3,6 +3,7 @@
 // Matching a file to a package's inputs, and cutting batches out of it.
 #include "run/data/dataset.h"
 
+#include "io/hash.h"
 #include "run/failure.h"
 #include "run/format.h"
 
@@ -76,7 +77,7 @@ int64_t firstOfRun(const std::vector<int64_t> &rows) {
 } // namespace
 
 Dataset::Dataset(const Package &package, const std::string &path, Use use,
-                 std::optional<int64_t> batchSize, Reporter &reporter,
+                 std::optional<int64_t> batchSize, const Whole &given, Reporter &reporter,
                  const std::string &extraArray)
     : file(path), package(package) {
   ErrorSlot error;
@@ -141,7 +142,10 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
   if (!problems.empty())
     fail(file, problems);
 
+  for (Entry &entry : entries)
+    entry.told = std::count(given.whole.begin(), given.whole.end(), entry.input->name);
   findBatchAxes(package, problems);
+  cutAsTold(given, problems);
   checkShapes(package, problems);
   if (!problems.empty())
     fail(file, problems);
@@ -164,6 +168,7 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
                                         : "the package's batch size " + std::to_string(batch)) +
                                  " is larger than the data: " + file + " has " +
                                  std::to_string(rowCount) + " rows");
+  checkWhole();
   if (!extra.empty())
     reporter.warning(file + ": " + join(extra, ", ") +
                      (extra.size() == 1 ? " is no input of the model and is ignored"
@@ -227,7 +232,7 @@ void Dataset::findBatchAxes(const Package &package, std::vector<std::string> &pr
   rowCount = first->array.shape[first->axis];
   if (symbol >= 0)
     for (Entry &entry : entries)
-      if (entry.axis < 0 && hasRowsOfOtherName(entry)) {
+      if (entry.axis < 0 && !entry.told && hasRowsOfOtherName(entry)) {
         entry.axis = 0;
         renamed.push_back(quoted(entry.input->name));
       }
@@ -249,6 +254,96 @@ bool Dataset::hasRowsOfOtherName(const Entry &entry) const {
       if (other.input->dims[i].symbol == symbol)
         return false;
   return true;
+}
+
+int32_t Dataset::dynamicAxis(const Entry &entry) {
+  for (int32_t i = 0; i < entry.input->rank; ++i)
+    if (entry.input->dims[i].value < 0)
+      return i;
+  return -1;
+}
+
+bool Dataset::isShared(const Entry &entry, int32_t axis) const {
+  const int32_t symbol = entry.input->dims[axis].symbol;
+  for (const Entry &other : entries)
+    for (int32_t i = 0; i < other.input->rank; ++i)
+      if (other.input->dims[i].symbol == symbol && i != (other.axis < 0 ? axis : other.axis))
+        return true;
+  return symbol < 0; // made of such sizes
+}
+
+void Dataset::cutAsTold(const Whole &given, std::vector<std::string> &problems) {
+  for (const auto &[names, option] : {std::pair(&given.cut, "--cut "), {&given.whole, "--whole "}})
+    for (const std::string &name : *names) {
+      size_t ignored = 0;
+      ErrorSlot error;
+      const trainrt_status status =
+          trainrt_package_find(package.handle.get(), TRAINRT_INPUT, name.c_str(), &ignored, error);
+      if (status != TRAINRT_OK)
+        throw Failure(exitInput, option + name + ": " + error.message(status));
+      const bool isCut = names == &given.cut;
+      for (Entry &entry : entries) {
+        if (name != entry.input->name)
+          continue;
+        const std::string what = option + name + ": input " + quoted(entry.input->name) + " is " +
+                                 describe(*entry.input);
+        if (!isCut && entry.axis >= 0)
+          problems.push_back(what + ": it has the batch's axis, and is always cut");
+        if (!isCut || entry.axis >= 0)
+          continue;
+        const int32_t axis = dynamicAxis(entry);
+        if (axis < 0) {
+          problems.push_back(what + ": no axis of it can be cut");
+          continue;
+        }
+        const int64_t places = entry.array.shape[axis];
+        if (rowCount == 0 || places % rowCount)
+          problems.push_back(what + ", and its " + std::to_string(places) + " places on axis " +
+                             std::to_string(axis) + " are no equal parts of " +
+                             std::to_string(rowCount) +
+                             " rows: pad them, so that every row has as many");
+        else
+          entry.each = places / rowCount;
+        entry.axis = axis;
+      }
+    }
+}
+
+void Dataset::checkWhole() const {
+  if (batch >= rowCount)
+    return;
+  std::vector<std::string> problems;
+  for (const Entry &entry : entries) {
+    const int32_t axis = entry.axis < 0 && !entry.told ? dynamicAxis(entry) : -1;
+    if (axis < 0 || isShared(entry, axis))
+      continue;
+    const int64_t places = entry.array.shape[axis];
+    const std::string name = entry.input->name;
+    if (places >= rowCount && places % rowCount == 0)
+      problems.push_back("input '" + name + "' is " + describe(*entry.input) +
+                         ": no axis of it is the batch's, but its " + std::to_string(places) +
+                         " places on axis " + std::to_string(axis) + " look like " +
+                         std::to_string(places / rowCount) + " for each of the " +
+                         std::to_string(rowCount) + " rows: --cut " + name +
+                         " gives every batch the part of its rows, --whole " + name +
+                         " gives all of it to every batch");
+  }
+  if (!problems.empty())
+    fail(file, problems);
+}
+
+void Dataset::setBatchSize(int64_t rows) {
+  batch = rows;
+  checkWhole();
+}
+
+std::string Dataset::wholeInputs() const {
+  std::string text;
+  for (const Entry &entry : entries)
+    if (batch < rowCount && entry.axis < 0 && entry.input->rank > 0)
+      text +=
+          (text.empty() ? "" : ", ") + std::string(entry.input->name) + " " + describe(entry.array);
+  return text;
 }
 
 void Dataset::checkShapes(const Package &package, std::vector<std::string> &problems) const {
@@ -288,6 +383,10 @@ void Dataset::trim(int32_t symbol, std::vector<int64_t> lengths, int64_t multipl
   for (const Entry &entry : entries)
     for (int32_t i = 0; i < entry.input->rank; ++i) {
       const trainrt_dim &dim = entry.input->dims[i];
+      if (dim.symbol == symbol && entry.each > 1)
+        problems.push_back("input " + quoted(entry.input->name) +
+                           " cannot be cut by --cut and to the longest row of a batch (--trim) at "
+                           "once");
       if (dim.symbol == symbol)
         full = entry.array.shape[i];
       // "seq + 1", but not "seq_2 + 1".
@@ -317,7 +416,7 @@ void Dataset::trim(int32_t symbol, std::vector<int64_t> lengths, int64_t multipl
 std::vector<trainrt_named_tensor> Dataset::arrays() const {
   std::vector<trainrt_named_tensor> result;
   for (const Entry &entry : entries)
-    if (entry.axis == 0)
+    if (entry.axis == 0 && entry.each == 1)
       result.push_back({entry.input->name, entry.array});
   return result;
 }
@@ -337,7 +436,7 @@ bool Dataset::cutShape(const Entry &entry, const std::vector<int64_t> &rows,
                        std::vector<int64_t> &shape) const {
   shape.assign(entry.array.shape, entry.array.shape + entry.array.rank);
   if (entry.axis >= 0)
-    shape[size_t(entry.axis)] = int64_t(rows.size());
+    shape[size_t(entry.axis)] = int64_t(rows.size()) * entry.each;
   bool isShorter = false;
   for (const Trim &trim : trims)
     for (int32_t i = 0; i < entry.input->rank; ++i)
@@ -362,8 +461,8 @@ std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows, int64_t le
     for (const Entry &entry : entries)
       if (symbol.input && std::strcmp(symbol.input, entry.input->name) == 0 && symbol.axis >= 0 &&
           symbol.axis < entry.array.rank)
-        values.push_back(
-            {symbol.name, symbol.axis == entry.axis ? rows : entry.array.shape[symbol.axis]});
+        values.push_back({symbol.name, symbol.axis == entry.axis ? rows * entry.each
+                                                                 : entry.array.shape[symbol.axis]});
     for (const Trim &trim : trims)
       if (length && int32_t(s) == trim.symbol && !values.empty() &&
           values.back().name == symbol.name)
@@ -407,8 +506,9 @@ void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
     } else if (entry.axis >= 0) {
       tensor.shape = cut.data();
       const int64_t outer = product(shape, shape + entry.axis);
-      const size_t inner = size_t(product(shape + entry.axis + 1, shape + entry.array.rank)) *
-                           trainrt_dtype_size(entry.array.dtype);
+      const size_t inner =
+          size_t(entry.each * product(shape + entry.axis + 1, shape + entry.array.rank)) *
+          trainrt_dtype_size(entry.array.dtype);
       const char *from = static_cast<const char *>(entry.array.data);
       const size_t bytes = size_t(outer) * rows.size() * inner;
       if (outer == 1 && run >= 0 && (!into.copied || bytes == 0)) {
@@ -428,6 +528,26 @@ void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
     into.tensors.push_back({entry.input->name, tensor});
   }
   into.rows = std::move(rows);
+}
+
+std::string Dataset::hash() const {
+  constexpr int64_t most = 1 << 20, pieces = 64, piece = most / pieces;
+  uint64_t state = fnvBasis;
+  auto add = [&](const void *data, int64_t size) { state = fnv1a64(data, size_t(size), state); };
+  for (const Entry &entry : entries) {
+    add(entry.input->name, int64_t(std::strlen(entry.input->name) + 1));
+    const auto dtype = int32_t(entry.array.dtype);
+    add(&dtype, sizeof dtype);
+    add(entry.array.shape, entry.array.rank * int64_t(sizeof(int64_t)));
+    const auto *bytes = static_cast<const char *>(entry.array.data);
+    const int64_t size = std::max<int64_t>(trainrt_tensor_elements(&entry.array), 0) *
+                         int64_t(trainrt_dtype_size(entry.array.dtype));
+    for (int64_t i = 0; size > most && i < pieces; ++i)
+      add(bytes + (size - piece) / (pieces - 1) * i, piece);
+    if (size <= most)
+      add(bytes, size);
+  }
+  return hex64(state);
 }
 
 std::string Dataset::where(const Batch &batch, const std::string &message) const {

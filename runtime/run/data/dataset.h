@@ -54,12 +54,21 @@ public:
   /// Rows of a batch where neither the command line nor the package says how many.
   static constexpr int64_t defaultBatch = 16;
 
+  /// Inputs without the batch's axis, by name.
+  struct Whole {
+    /// Every row has an equal part of them, along their first dynamic axis: they are cut with it.
+    std::vector<std::string> cut;
+    /// Every batch gets them as they are.
+    std::vector<std::string> whole;
+  };
+
   /// Opens `path` and checks every array against its input. `batchSize`: as given on the command
   /// line; the default is the package's static batch, else `defaultBatch` or the nearest number
   /// that package and data allow. Throws Failure naming everything that is wrong; warns about
   /// arrays that are no inputs, but for `extraArray`.
   Dataset(const Package &package, const std::string &path, Use use,
-          std::optional<int64_t> batchSize, Reporter &reporter, const std::string &extraArray = {});
+          std::optional<int64_t> batchSize, const Whole &given, Reporter &reporter,
+          const std::string &extraArray = {});
 
   const std::string &path() const { return file; }
   int64_t rows() const { return rowCount; }
@@ -69,7 +78,10 @@ public:
   /// The largest number of rows that package and data allow for a batch, of at most `rows`; at
   /// least the smallest that the package allows.
   int64_t possibleBatch(int64_t rows) const;
-  void setBatchSize(int64_t rows) { batch = rows; }
+  void setBatchSize(int64_t rows);
+  /// "x f32 [220, 3], ...", of which every batch has all although a batch has not all rows; "" if
+  /// there are none.
+  std::string wholeInputs() const;
   /// The package takes batches of one size only: what is left at the end cannot be used.
   bool staticBatch() const { return isStatic; }
   bool lacksInputs() const { return lacking; }
@@ -90,6 +102,10 @@ public:
 
   void load(std::vector<int64_t> rows, Batch &into) const;
 
+  /// Of names, types, shapes and values (of large arrays, of pieces all over them): whether a file
+  /// is the one that a run began with.
+  std::string hash() const;
+
   /// Says which rows of the file a batch holds, and which one `message` of the runtime is about,
   /// for the end of that message.
   std::string where(const Batch &batch, const std::string &message) const;
@@ -98,7 +114,9 @@ private:
   struct Entry {
     const trainrt_tensor_info *input;
     trainrt_tensor array;
-    int32_t axis; ///< that the batch runs along; -1: the same in every batch
+    int32_t axis;      ///< that the batch runs along; -1: the same in every batch
+    int64_t each = 1;  ///< places of the axis that belong to one row
+    bool told = false; ///< the command line says that it is the same in every batch
   };
   struct Trim {
     int32_t symbol;
@@ -116,6 +134,13 @@ private:
   /// indexing ties two inputs.
   bool hasRowsOfOtherName(const Entry &entry) const;
   void checkShapes(const Package &package, std::vector<std::string> &problems) const;
+  /// The first axis of the input whose size is not fixed; -1: none.
+  static int32_t dynamicAxis(const Entry &entry);
+  /// Whether the axis is one that inputs of the batch have, too: no axis of rows.
+  bool isShared(const Entry &entry, int32_t axis) const;
+  void cutAsTold(const Whole &given, std::vector<std::string> &problems);
+  /// Throws Failure where an input that every batch gets whole looks like one that is to be cut.
+  void checkWhole() const;
 
   std::string file;
   FileHandle handle;

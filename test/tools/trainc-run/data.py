@@ -342,12 +342,12 @@ class Cases:
         steps = len(self.losses(package, data, *flags, "--save", folder, "--save-every", "1"))
         inside, end = folder / "step-2", folder / f"step-{steps}"
         other = "--shuffle", "--tokens-per-batch", "50", "--epochs", "2"
-        self.refused(["written in the middle of epoch 0", "--tokens-per-batch 40", "--tokens-per-batch 50",
+        self.refused(["written in the middle of epoch 0", "--tokens-per-batch was 40 and is 50",
                       "continue with the data and the options"], package, data, *other, "--resume", inside)  # fmt: skip
-        self.refused(["now without"], package, data, "--batch-size", "4", "--resume", inside)
+        self.refused(["--batch-size was not given and is 4"], package, data, "--batch-size", "4", "--resume", inside)
         longer = dict(self.gpt2)
         longer["attention_mask"] = np.roll(longer["attention_mask"], 1, axis=0)
-        self.refused(["the lengths of the data's rows, or the seed, have changed"], package,
+        self.refused(["the data's values have changed"], package,
                      self.data(**longer), *flags, "--resume", inside)  # fmt: skip
         _, err = self.run(package, data, *other, "--resume", end)
         expect("warning: the run does not continue as it began" in err, err)
@@ -358,7 +358,7 @@ class Cases:
         self.losses(package, data, "--batch-size", "8", "--steps", "2", "--save", folder)
         state = json.loads((folder / "step-2" / "state.json").read_text())
         position = next(v for v in state.values() if isinstance(v, dict) and "row" in v)
-        expect(set(position) == {"epoch", "row", "rows", "batch_size", "accumulate", "shuffle"}, position)
+        expect(set(position) == {"epoch", "row", "rows", "batch_size", "accumulate", "shuffle", "data", "options"}, position)
 
 
 if __name__ == "__main__":
