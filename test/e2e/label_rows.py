@@ -81,7 +81,7 @@ def main():
                     shape = (axes[0], 16, *axes[1:]) if form == "pixels" else (*axes, 16)
                     np.savez(folder / "data.npz", x=rng.standard_normal(shape).astype(np.float32), labels=labels)
                     plain, packed = (gradients(trainc_run, folder / f"{kind}.tpk", folder / "data.npz", folder / "g.safetensors",
-                                               ["--allow-nonfinite"]) for kind in ("plain", "packed"))
+                                               ["--allow-nonfinite", "--batch-size", axes[0]]) for kind in ("plain", "packed"))
                     what = f"{form}, {reduction}{', class weights' if weighted else ''}, {some:.0%} with a label"
                     if some == 0:
                         check(plain[0] == packed[0] == (None if reduction == "mean" else 0), f"{what}: {packed[0]}")

@@ -109,6 +109,11 @@ TRAINRT_API trainrt_status trainrt_sampler_largest(trainrt_sampler *sampler, int
  * equal. */
 TRAINRT_API uint64_t trainrt_sampler_hash(const trainrt_sampler *sampler);
 
+/* Since 1.2: what the session's device can still give: of a GPU what its driver says, else of the
+ * system and the process's control groups without swapping. UNSUPPORTED: that is not known. */
+TRAINRT_API trainrt_status trainrt_session_free_memory(const trainrt_session *session,
+                                                       uint64_t *bytes, trainrt_error **error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -306,9 +306,8 @@ typedef struct trainrt_symbol_value {
 
 /* What a run would need, before running it: `micro_batches` >= 1 for training, 0 for evaluation
  * only; `threads` 0 = all cores. Symbols left out must be fixed (min == max) or counts, which are
- * then as large as their inputs; since 1.2, where a count is given, it is for batches that the
- * quicker variants of functions can compute. INVALID_ARGUMENT names a missing or illegal symbol
- * value. */
+ * then as large as their inputs; since 1.2, one that is given is of batches that the quicker variants
+ * of functions can compute. INVALID_ARGUMENT names a missing or illegal symbol value. */
 TRAINRT_API trainrt_status trainrt_package_memory(const trainrt_package *package,
                                                   const trainrt_symbol_value *symbols,
                                                   size_t symbol_count, uint32_t micro_batches,
@@ -479,11 +478,6 @@ TRAINRT_API uint32_t trainrt_session_threads(const trainrt_session *session);
 /* What is held now; `total` is the largest so far. */
 TRAINRT_API trainrt_status trainrt_session_memory(const trainrt_session *session,
                                                   trainrt_memory *memory, trainrt_error **error);
-
-/* Since 1.2: what the session's device can still give: of a GPU what its driver says, else of the
- * system and the process's control groups without swapping. UNSUPPORTED: that is not known. */
-TRAINRT_API trainrt_status trainrt_session_free_memory(const trainrt_session *session,
-                                                       uint64_t *bytes, trainrt_error **error);
 
 /* Since 1.1: how fast the session's device copies within its own memory, measured now: bytes read
  * and written in a second, beyond the caches. What kernels can be held against. */

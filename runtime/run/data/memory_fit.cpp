@@ -5,6 +5,7 @@
 
 #include "run/failure.h"
 #include "run/format.h"
+#include "trainrt/data.h"
 
 namespace trainrt::run {
 

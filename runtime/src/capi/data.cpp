@@ -157,4 +157,17 @@ uint64_t trainrt_sampler_hash(const trainrt_sampler *sampler) {
   return sampler ? sampler->impl.hash() : 0;
 }
 
+trainrt_status trainrt_session_free_memory(const trainrt_session *session, uint64_t *bytes,
+                                           trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!session || !bytes)
+      return nullArgument(session ? "bytes" : "session");
+    const int64_t free = session->impl->freeMemory();
+    if (free < 0)
+      return fail(Code::Unsupported, "the system does not tell how much memory is free");
+    *bytes = uint64_t(free);
+    return {};
+  });
+}
+
 } // extern "C"

@@ -507,19 +507,6 @@ trainrt_status trainrt_session_set_step(trainrt_session *session, int64_t step,
   });
 }
 
-trainrt_status trainrt_session_free_memory(const trainrt_session *session, uint64_t *bytes,
-                                           trainrt_error **error) {
-  return guard(error, [&]() -> Status {
-    if (!session || !bytes)
-      return nullArgument(session ? "bytes" : "session");
-    const int64_t free = session->impl->freeMemory();
-    if (free < 0)
-      return fail(Code::Unsupported, "the system does not tell how much memory is free");
-    *bytes = uint64_t(free);
-    return {};
-  });
-}
-
 trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *directory,
                                        uint32_t keep, const char *data_position,
                                        trainrt_error **error) {

@@ -5,7 +5,7 @@
 
 #include "core/device.h"
 #include "core/executor.h"
-#include "core/free_memory.h"
+#include "io/free_memory.h"
 
 #include <map>
 #include <mutex>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What is free: the system's number, and the limits of control groups, of which the tightest holds.
 
-#include "core/free_memory.h"
+#include "io/free_memory.h"
 #include "tiny_package.h"
 
 #include <filesystem>

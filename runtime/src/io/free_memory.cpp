@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // /proc/meminfo and the limits of the control groups (version 2, and 1) that the process is in.
 
-#include "core/free_memory.h"
+#include "io/free_memory.h"
 
 #include <algorithm>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // How much memory the system and the process's control groups can still give.
-#ifndef TRAINRT_CORE_FREE_MEMORY_H
-#define TRAINRT_CORE_FREE_MEMORY_H
+#ifndef TRAINRT_IO_FREE_MEMORY_H
+#define TRAINRT_IO_FREE_MEMORY_H
 
 #include <cstdint>
 #include <string>
@@ -14,4 +14,4 @@ int64_t freeHostMemory(const std::string &root = "");
 
 } // namespace trainrt
 
-#endif // TRAINRT_CORE_FREE_MEMORY_H
+#endif // TRAINRT_IO_FREE_MEMORY_H
