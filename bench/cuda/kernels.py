@@ -218,10 +218,11 @@ def run_case(name, arguments):
     """(launches of large kernels, copy speed): a launch is [kernel, nodes, bytes, milliseconds]."""
     with tempfile.TemporaryDirectory() as folder:
         data, profile = pathlib.Path(folder) / "data.npz", pathlib.Path(folder) / "profile.json"
-        np.savez(data, **make_data(name))
+        arrays = make_data(name)
+        np.savez(data, **arrays)
         command = [arguments.trainc_run, arguments.folder / f"{name}.tpk", "--data", data]
         command += ["--init", "normal:0.02", "--steps", arguments.steps, "--log-format", "json"]
-        command += ["--profile", profile]
+        command += ["--profile", profile, "--batch-size", len(arrays["x"])]
         done = subprocess.run(
             [str(p) for p in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
