@@ -14,6 +14,9 @@
 
 namespace trainc::legalize {
 
+/// Fills the table with all handlers.
+void registerAll(HandlerTable &table);
+
 class Legalizer : public Legalization {
 public:
   /// Upper bounds of symbols, by name, that slices of static tables imply.

@@ -238,6 +238,7 @@ void registerBatchNorm(HandlerTable &table);
 void registerConv(HandlerTable &table);
 void registerPool(HandlerTable &table);
 void registerResize(HandlerTable &table);
+void registerGridSample(HandlerTable &table);
 void registerRecurrent(HandlerTable &table);
 void registerRecurrentGrad(HandlerTable &table);
 void registerQuantization(HandlerTable &table);

@@ -3,8 +3,8 @@
 // the node's name, so that no pass can change them.
 
 #include "Dropout.h"
-#include "Order.h"
 #include "dialects/Train/Philox.h"
+#include "lib/Conversion/ONNXToTrain/Indexing/Order.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Positions of extremes along an axis.
 
-#ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_ORDER_H
-#define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_ORDER_H
+#ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_INDEXING_ORDER_H
+#define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_INDEXING_ORDER_H
 
-#include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/NodeContext.h"
 
 namespace trainc::legalize {
 
@@ -15,4 +15,4 @@ mlir::Value extremePosition(train::TrainBuilder &tb, mlir::Value x, int64_t axis
 
 } // namespace trainc::legalize
 
-#endif // TRAINC_LIB_CONVERSION_ONNXTOTRAIN_ORDER_H
+#endif // TRAINC_LIB_CONVERSION_ONNXTOTRAIN_INDEXING_ORDER_H

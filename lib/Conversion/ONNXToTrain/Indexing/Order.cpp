@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Order along an axis: the positions of extremes, the largest elements, one-hot maxima.
 
-#include "Order.h"
+#include "lib/Conversion/ONNXToTrain/Indexing/Order.h"
 
 using namespace mlir;
 using trainc::train::ReduceKind;

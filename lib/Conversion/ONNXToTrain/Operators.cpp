@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The operators that there are handlers for, and their list.
+
+#include "Legalizer.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace trainc::legalize {
+
+void registerAll(HandlerTable &table) {
+  registerMath(table);
+  registerUnary(table);
+  registerShape(table);
+  registerPad(table);
+  registerRearrange(table);
+  registerScatter(table);
+  registerOrder(table);
+  registerSignal(table);
+  registerControlFlow(table);
+  registerIndex(table);
+  registerSelection(table);
+  registerSequence(table);
+  registerLinear(table);
+  registerNorm(table);
+  registerAttention(table);
+  registerReduce(table);
+  registerLoss(table);
+  registerRandom(table);
+  registerBatchNorm(table);
+  registerConv(table);
+  registerPool(table);
+  registerResize(table);
+  registerGridSample(table);
+  registerRecurrent(table);
+  registerRecurrentGrad(table);
+  registerQuantization(table);
+  registerMicrosoft(table);
+  registerGradients(table);
+  registerTraining(table);
+}
+
+} // namespace trainc::legalize
+
+void trainc::listOperators(llvm::raw_ostream &out) {
+  using legalize::HandlerTable;
+  HandlerTable table;
+  legalize::registerAll(table);
+  auto names = llvm::to_vector(table.entries.keys());
+  llvm::sort(names);
+  for (StringRef name : names) {
+    const HandlerTable::Entry &entry = table.entries[name];
+    SmallVector<StringRef> kinds;
+    for (auto [kind, called] :
+         {std::pair(HandlerTable::kReals, "float"), std::pair(HandlerTable::kIntegers, "integer"),
+          std::pair(HandlerTable::kBooleans, "boolean")})
+      if (entry.kinds & kind)
+        kinds.push_back(called);
+    out << "| `" << name << "` | " << entry.since << " | "
+        << (kinds.empty() ? "refused by name" : llvm::join(kinds, ", ")) << " | "
+        << (entry.gradient ? "yes" : "") << " |\n";
+  }
+}
