@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Signals: window functions, the discrete Fourier transform as a product with its matrix, and the
-// causal convolution that carries its last inputs along.
+// Signals: window functions, Fourier transforms (of frames, too) as products with their matrix, and
+// the causal convolution that carries its last inputs along.
 
-#include "NodeContext.h"
+#include "Images/Windows.h"
 
 #include <cmath>
 
@@ -42,9 +42,10 @@ static LogicalResult blackmanWindow(NodeContext &c) { return window(c, 0.42, 0.5
 
 /// Cosines and sines of 2 pi i k / length, [rows, columns]; the product is reduced in integers. All
 /// of the transform is in doubles: many terms cancel, and results that should be 0 are compared.
-static std::pair<Value, Value> fourierMatrix(NodeContext &c, DimAttr length, DimAttr columns) {
+static std::pair<Value, Value> fourierMatrix(NodeContext &c, DimAttr length, DimAttr rows,
+                                             DimAttr columns) {
   TrainBuilder &tb = c.tb;
-  Dims dims = {length, columns};
+  Dims dims = {rows, columns};
   Type integer = tb.b().getI64Type(), wide = tb.b().getF64Type();
   Value turns = tb.mul(tb.iota(dims, integer, 0), tb.iota(dims, integer, 1));
   turns = train::ModOp::create(tb.b(), tb.loc(), turns.getType(), turns,
@@ -53,6 +54,18 @@ static std::pair<Value, Value> fourierMatrix(NodeContext &c, DimAttr length, Dim
   angle =
       tb.div(tb.mul(angle, tb.scalarLike(angle, 2 * M_PI)), tb.splat(tb.dim(length, wide), angle));
   return {tb.cos(angle), tb.sin(angle)};
+}
+
+/// Of the half of a spectrum that a real signal has: 1 for what there is once, the mean and, of an
+/// even length, the highest frequency, else 2.
+static Value halfWeights(NodeContext &c, DimAttr length, ArrayRef<DimAttr> dims) {
+  TrainBuilder &tb = c.tb;
+  Value k = tb.iota(dims, tb.b().getI64Type(), 0);
+  Value highest = tb.splat(tb.dim(length, tb.b().getI64Type()), k);
+  Value once = tb.logicalOr(tb.compare("eq", k, tb.scalarLike(k, 0)),
+                            tb.compare("eq", tb.mul(k, tb.scalarLike(k, 2)), highest));
+  Value one = tb.full(dims, tb.b().getF64Type(), 1);
+  return tb.select(once, one, tb.scalarLike(one, 2));
 }
 
 static LogicalResult fourier(NodeContext &c) {
@@ -76,9 +89,12 @@ static LogicalResult fourier(NodeContext &c) {
        onesided = c.attr("onesided", int64_t(0));
   if (*axis == rank - 1 || !(complex || dims.back().isConstant(1)))
     return c.fail("its axis is the one of real and imaginary parts");
-  if (onesided && (inverse || complex))
-    return c.fail("onesided is supported only for real signals, not for the inverse");
+  if (onesided && inverse != complex)
+    return c.fail(inverse ? "its inverse from one side of a spectrum needs complex numbers"
+                          : "it is onesided, but its signal is complex");
   DimAttr length = dims[*axis];
+  if (onesided && inverse)
+    length = (length - c.dim(1)) * c.dim(2);
   if (c.has(1)) {
     std::optional<Dims> values = c.sizes(1, "dft_length");
     if (!values)
@@ -87,9 +103,18 @@ static LogicalResult fourier(NodeContext &c) {
       return c.fail("its dft_length is not one positive size");
     length = (*values)[0];
   }
+  if (length.getConstant().value_or(1) < 1)
+    return c.fail("it has no signal of length " + length.str());
   TrainBuilder &tb = c.tb;
-  DimAttr columns = onesided ? train::floorDiv(length, c.dim(2)) + c.dim(1) : length;
-  auto [cosine, sine] = fourierMatrix(c, length, columns);
+  DimAttr half = train::floorDiv(length, c.dim(2)) + c.dim(1);
+  DimAttr taken = onesided && inverse ? half : length;
+  DimAttr columns = onesided && !inverse ? half : length;
+  auto [cosine, sine] = fourierMatrix(c, length, taken, columns);
+  if (onesided && inverse) {
+    Value weights = halfWeights(c, length, {taken, columns});
+    cosine = tb.mul(cosine, weights);
+    sine = tb.mul(sine, weights);
+  }
   // Rows of signals: the axis goes to the end, zeros fill it up.
   SmallVector<int64_t> order, back;
   for (int64_t i = 0; i < rank - 1; ++i)
@@ -99,25 +124,29 @@ static LogicalResult fourier(NodeContext &c) {
   Dims lines;
   for (int64_t i : order)
     lines.push_back(dims[i]);
-  lines.back() = length;
+  lines.back() = taken;
   DimAttr rows = train::product(c.context(), ArrayRef<DimAttr>(lines).drop_back());
   auto part = [&](int64_t which) {
     Dims own(dims.begin(), dims.end() - 1), low(rank - 1, c.dim(0));
     Value x = tb.reshape(tb.sliceAxis(c.tensor(0), rank - 1, c.dim(which), c.dim(1)), own);
-    own[*axis] = length;
-    if (length != dims[*axis])
+    own[*axis] = taken;
+    if (taken != dims[*axis])
       x = tb.pad(x, 0, low, own);
-    x = tb.reshape(tb.transpose(x, order), {rows, length});
+    x = tb.reshape(tb.transpose(x, order), {rows, taken});
     return tb.cast(x, tb.b().getF64Type());
   };
   // e^(-i a) forwards, e^(i a) / length backwards.
-  Value real = tb.matmul(part(0), cosine), imaginary = tb.matmul(part(0), sine);
-  if (!inverse)
-    imaginary = tb.neg(imaginary);
+  Value real = tb.matmul(part(0), cosine), imaginary;
   if (complex) {
-    Value turned = tb.matmul(part(1), sine), kept = tb.matmul(part(1), cosine);
+    Value turned = tb.matmul(part(1), sine);
     real = inverse ? tb.sub(real, turned) : tb.add(real, turned);
-    imaginary = tb.add(imaginary, kept);
+  }
+  if (!(onesided && inverse)) {
+    imaginary = tb.matmul(part(0), sine);
+    if (!inverse)
+      imaginary = tb.neg(imaginary);
+    if (complex)
+      imaginary = tb.add(imaginary, tb.matmul(part(1), cosine));
   }
   back.resize(rank - 1);
   for (auto [to, from] : llvm::enumerate(order))
@@ -131,8 +160,76 @@ static LogicalResult fourier(NodeContext &c) {
     own.push_back(c.dim(1));
     return tb.reshape(x, own);
   };
-  Value first = result(real), second = result(imaginary);
-  return c.set(tb.concat({first, second}, rank - 1));
+  Value first = result(real);
+  return c.set(imaginary ? tb.concat({first, result(imaginary)}, rank - 1) : first);
+}
+
+/// STFT: the transform of each window of the signal, times a window function.
+static LogicalResult shortTimeFourier(NodeContext &c) {
+  if (!c.needFloat(0))
+    return failure();
+  Dims dims = c.dims(0);
+  bool complex = dims.size() == 3 && dims[2].isConstant(2);
+  if (dims.size() != 2 && !(dims.size() == 3 && (complex || dims[2].isConstant(1))))
+    return c.fail(
+        "its signal is not [batch, length] or that with real, or real and imaginary, parts");
+  bool onesided = c.attr("onesided", int64_t(1));
+  if (onesided && complex)
+    return c.fail("it is onesided, but its signal is complex");
+  auto steps = c.constants(1, "frame_step");
+  if (!steps)
+    return failure();
+  std::optional<int64_t> taps;
+  if (c.has(2)) {
+    if (c.rank(2) != 1 || c.element(2) != c.element(0))
+      return c.fail(
+          "its window is not one number of the signal's type for each element of a frame");
+    taps = c.dims(2)[0].getConstant();
+  }
+  if (c.has(3)) {
+    auto given = c.constants(3, "frame_length");
+    if (!given)
+      return failure();
+    if (given->size() != 1 || (c.has(2) && taps != (*given)[0]))
+      return c.fail("its frame_length is not its window's length");
+    taps = (*given)[0];
+  }
+  constexpr int64_t most = 1 << 24;
+  if (!taps || *taps < 1 || *taps > most || steps->size() != 1 || (*steps)[0] < 1 ||
+      (*steps)[0] > most)
+    return c.fail("its frames' length and step are not both positive and known while compiling");
+  TrainBuilder &tb = c.tb;
+  DimAttr length = c.dim(*taps), room = dims[1] - length;
+  if (!c.needSizes({room}))
+    return failure();
+  DimAttr frames = train::floorDiv(room, c.dim((*steps)[0])) + c.dim(1);
+  DimAttr bins = onesided ? train::floorDiv(length, c.dim(2)) + c.dim(1) : length;
+  Sliding sliding{*taps, (*steps)[0], 1, dims[1], c.dim(0), c.dim(0), frames};
+  auto [cosine, sine] = fourierMatrix(c, length, length, bins);
+  Dims table = {length, bins};
+  if (c.has(2)) {
+    Value weights = tb.broadcast(tb.cast(c.tensor(2), tb.b().getF64Type()), table, {0});
+    cosine = tb.mul(cosine, weights);
+    sine = tb.mul(sine, weights);
+  }
+  auto part = [&](int64_t which) {
+    Value x = c.tensor(0);
+    if (dims.size() == 3)
+      x = tb.sliceAxis(x, 2, c.dim(which), c.dim(1));
+    // [taps, batch, 1, frames]
+    x = buildWindows(tb, tb.reshape(x, {dims[0], c.dim(1), dims[1]}), sliding, 0);
+    x = tb.reshape(tb.transpose(x, {1, 2, 3, 0}), {dims[0] * frames, length});
+    return tb.cast(x, tb.b().getF64Type());
+  };
+  Value real = tb.matmul(part(0), cosine), imaginary = tb.neg(tb.matmul(part(0), sine));
+  if (complex) {
+    real = tb.add(real, tb.matmul(part(1), sine));
+    imaginary = tb.add(imaginary, tb.matmul(part(1), cosine));
+  }
+  auto result = [&](Value x) {
+    return tb.reshape(tb.cast(x, c.element(0)), {dims[0], frames, bins, c.dim(1)});
+  };
+  return c.set(tb.concat({result(real), result(imaginary)}, 3));
 }
 
 //===- Causal convolution -------------------------------------------------===//
@@ -183,6 +280,8 @@ void registerSignal(HandlerTable &table) {
   table.add("HammingWindow", hammingWindow, 1, 17);
   table.add("BlackmanWindow", blackmanWindow, 1, 17);
   table.add("DFT", fourier, 1, 17);
+  table.add("STFT", shortTimeFourier, 2, 17);
+  table.entries["STFT"].settings = {2};
   table.add("CausalConvWithState", causalConv, 2, 27);
   table.describe({"HannWindow", "HammingWindow", "BlackmanWindow"}, HandlerTable::kIntegers, false);
 }
