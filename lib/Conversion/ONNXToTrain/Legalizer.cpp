@@ -221,10 +221,14 @@ LogicalResult Legalizer::addInitializers() {
       continue;
     LegalValue &value = valueOf(op.getResult());
     auto dense = dyn_cast_or_null<DenseElementsAttr>(op.getValueAttr());
-    if (dense && unsignedBitsOf(element)) {
-      value.unsignedBits = unsignedBitsOf(element);
-      dense = toCarrier(dense);
-      element = dense.getElementType();
+    // Unsigned ones are stored as they are and widened where they are read.
+    Type stored = element;
+    if (unsigned bits = unsignedBitsOf(element); bits && carrierOf(element)) {
+      value.unsignedBits = bits;
+      stored = builder.getIntegerType(bits);
+      element = carrierOf(element);
+      if (dense)
+        dense = toCarrier(dense);
     }
     value.element = element;
     for (int64_t size : cast<RankedTensorType>(op.getType()).getShape())
@@ -243,8 +247,14 @@ LogicalResult Legalizer::addInitializers() {
     NamedAttrList attrs(role("parameter", op.getName()));
     attrs.set(train::kWeightAttr, weightOf(op.getWeight()));
     parameters.push_back({op, unsigned(argumentAttrs.size()), reason, updated});
-    value.tensor =
-        addArgument(op.getType(), attrs.getDictionary(builder.getContext()), op.getLoc());
+    value.tensor = addArgument(getTensorType(value.dims, stored),
+                               attrs.getDictionary(builder.getContext()), op.getLoc());
+    if (stored != element) {
+      TrainBuilder tb(builder, op.getLoc());
+      Value wide = tb.cast(value.tensor, element);
+      value.tensor =
+          tb.logicalAnd(wide, tb.scalarLike(wide, double((uint64_t(1) << value.unsignedBits) - 1)));
+    }
   }
   return success();
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Quantization: simulated, where values are rounded to those that the quantized model will have and
-// the gradient passes where they are within its range; and weights of 4 bits, which are not
+// the gradient passes where they are within its range; and weights of few bits, which are not
 // trained.
 
 #include "Compose.h"
 #include "quantize/formats.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 using namespace mlir;
 using trainc::train::TrainBuilder;
@@ -52,7 +54,7 @@ static LogicalResult fakeQuantGrad(NodeContext &c) {
   return c.set(c.tb.select(c.tensor(1), dy, c.tb.scalarLike(dy, 0)));
 }
 
-//===- Weights of 4 bits --------------------------------------------------===//
+//===- Weights of few bits ------------------------------------------------===//
 
 /// MatMulBnb4: A times the transpose of a weight [N, K], or with transB = 0 times the weight
 /// itself, whose codes lie two a byte, the first in the high half, with one factor for each block
@@ -100,12 +102,109 @@ static LogicalResult matmulBnb4(NodeContext &c) {
   return failed(y) ? failure() : c.alias(**y);
 }
 
+/// The codes in bytes [rows, blocks, bytes], the first in the lowest bits: [rows, blocks * codes of
+/// a block], as f32.
+static Value unpackCodes(NodeContext &c, Value bytes, int64_t bits) {
+  TrainBuilder &tb = c.tb;
+  Value left = tb.cast(bytes, tb.b().getF32Type());
+  Dims dims = train::getDims(left), one = dims;
+  one.push_back(c.dim(1));
+  SmallVector<Value> parts;
+  for (int64_t i = 0; i < 8 / bits; ++i) {
+    Value above = tb.floor(tb.mul(left, tb.scalarLike(left, std::ldexp(1.0, -bits))));
+    Value code = tb.sub(left, tb.mul(above, tb.scalarLike(above, std::ldexp(1.0, bits))));
+    parts.push_back(tb.reshape(code, one));
+    left = above;
+  }
+  Value codes = parts.size() == 1 ? parts[0] : tb.concat(parts, dims.size());
+  return tb.reshape(
+      codes, {dims[0], train::product(c.context(), ArrayRef(dims).drop_front()) * c.dim(8 / bits)});
+}
+
+/// MatMulNBits: A times the transpose of a weight [N, K] of codes, in blocks along K with a factor
+/// and a zero point each; every row begins a block.
+static LogicalResult matmulNBits(NodeContext &c) {
+  int64_t rows = c.attr("N", int64_t(0)), columns = c.attr("K", int64_t(0));
+  int64_t block = c.attr("block_size", int64_t(0)), bits = c.attr("bits", int64_t(4));
+  int64_t accuracy = c.attr("accuracy_level", int64_t(0));
+  constexpr int64_t most = 1 << 24; // of either axis
+  if (rows < 1 || columns < 1 || rows > most || columns > most)
+    return c.fail("its N or K is missing or out of range");
+  if (bits != 2 && bits != 4 && bits != 8)
+    return c.fail("its bits are " + Twine(bits) +
+                  "; 2, 4 and 8 are supported: quantize the model with one of these");
+  if (block < 16 || block > most || !llvm::isPowerOf2_64(block))
+    return c.fail("its block_size is " + Twine(block) + ", not a power of two from 16 on");
+  // How coarsely A may be rounded: it is not rounded at all.
+  if (accuracy < 0 || accuracy > 4)
+    return c.fail("its accuracy_level is " + Twine(accuracy) + ", not from 0 to 4");
+  if (!c.needFloat(0) || !c.needInteger(1))
+    return failure();
+  int64_t blocks = llvm::divideCeil(columns, block), bytes = block * bits / 8;
+  int64_t packed = llvm::divideCeil(blocks * bits, 8);
+  auto isTable = [&](int64_t input, int64_t width) {
+    return c.dims(input) == Dims{c.dim(rows), c.dim(width)} ||
+           c.dims(input) == Dims{c.dim(rows * width)};
+  };
+  if (c.rank(0) < 1 || c.dims(0).back() != c.dim(columns) ||
+      c.dims(1) != Dims{c.dim(rows), c.dim(blocks), c.dim(bytes)} || c.in(1).unsignedBits != 8 ||
+      !isTable(2, blocks) || c.element(2) != c.element(0))
+    return c.fail("its N, K, bits and block_size say that it has rows of " + Twine(columns) +
+                  ", codes [" + Twine(rows) + ", " + Twine(blocks) + ", " + Twine(bytes) +
+                  "] (uint8) and " + Twine(rows * blocks) +
+                  " factors of the rows' type: its inputs are others");
+  bool packedZeros = c.has(3) && c.in(3).unsignedBits == 8;
+  if (c.has(3) &&
+      !(packedZeros ? isTable(3, packed) : c.element(3) == c.element(0) && isTable(3, blocks)))
+    return c.fail("its zero points are neither [" + Twine(rows) + ", " + Twine(packed) +
+                  "] (uint8) nor [" + Twine(rows) + ", " + Twine(blocks) + "] of the rows' type");
+  if (c.has(4) && (c.dims(4) != Dims{c.dim(columns)} || !c.needInteger(4)))
+    return c.fail("its g_idx is not one integer for each of " + Twine(columns) + " columns");
+  if (c.has(5) && (c.dims(5) != Dims{c.dim(rows)} || c.element(5) != c.element(0)))
+    return c.fail("its bias is not one number of the rows' type for each of " + Twine(rows) +
+                  " results");
+
+  TrainBuilder &tb = c.tb;
+  Type real = c.element(0);
+  auto firstColumns = [&](Value x, int64_t count) {
+    return tb.sliceAxis(x, 1, c.dim(0), c.dim(count));
+  };
+  auto detached = [&](Value x) {
+    return train::DetachOp::create(tb.b(), tb.loc(), x.getType(), x).getResult();
+  };
+  // Of a number for each block, that of each column.
+  auto spread = [&](Value x) {
+    x = detached(tb.reshape(x, {c.dim(rows), c.dim(blocks)}));
+    if (c.has(4))
+      return tb.gather(x, c.tensor(4), 1);
+    x = tb.broadcast(x, {c.dim(rows), c.dim(blocks), c.dim(block)}, {0, 1});
+    return firstColumns(tb.reshape(x, {c.dim(rows), c.dim(blocks * block)}), columns);
+  };
+  Value codes = tb.cast(firstColumns(unpackCodes(c, c.tensor(1), bits), columns), real), zeros;
+  if (packedZeros) {
+    Value table = tb.reshape(c.tensor(3), {c.dim(rows), c.dim(packed)});
+    zeros = spread(tb.cast(firstColumns(unpackCodes(c, table, bits), blocks), real));
+  } else if (c.has(3)) {
+    zeros = spread(c.tensor(3));
+  } else {
+    zeros = tb.scalarLike(codes, std::ldexp(1.0, bits - 1));
+  }
+  Value weight = tb.mul(tb.sub(codes, zeros), spread(c.tensor(2)));
+  weight = tb.transpose(weight, {1, 0});
+  FailureOr<LegalValue *> y = applyOperator(c, "MatMul", {&c.in(0), &asInput(c, weight)});
+  if (succeeded(y) && c.has(5))
+    y = applyOperator(c, "Add", {*y, &c.in(5)});
+  return failed(y) ? failure() : c.alias(**y);
+}
+
 void registerQuantization(HandlerTable &table) {
   table.add("com.microsoft::FakeQuant", fakeQuant, 3, 1);
   table.entries["com.microsoft::FakeQuant"].settings = {1, 2};
   table.add("com.microsoft::FakeQuantGrad", fakeQuantGrad, 2, 1);
   table.add("com.microsoft::MatMulBnb4", matmulBnb4, 3, 1);
   table.entries["com.microsoft::MatMulBnb4"].settings = {2};
+  table.add("com.microsoft::MatMulNBits", matmulNBits, 3, 1);
+  table.entries["com.microsoft::MatMulNBits"].settings = {2, 3};
 }
 
 } // namespace trainc::legalize
