@@ -3,6 +3,7 @@
 // --eval and --predict.
 #include "run/evaluate.h"
 
+#include "run/data/label_count.h"
 #include "run/data/memory_fit.h"
 #include "run/failure.h"
 #include "run/format.h"
@@ -109,18 +110,33 @@ std::vector<Collected> chooseOutputs(const Options &options, const Package &pack
 
 } // namespace
 
-void evaluate(trainrt_session *session, const Dataset &data, Reporter &reporter) {
+void evaluate(const Package &package, trainrt_session *session, const Dataset &data,
+              Reporter &reporter) {
   warnAboutRest(data, reporter);
   auto start = std::chrono::steady_clock::now();
   EvalRecord record{trainrt_session_step(session), 0, 0, 0, 0};
-  double sum = 0;
+  double sum = 0, weight = 0;
+  LabelCount labels(package);
+  auto again = [&](const trainrt_batch &batch) {
+    trainrt_eval_result result = trainrt_eval_result_default();
+    ErrorSlot error;
+    error.check(trainrt_eval(session, &batch, nullptr, &result, error));
+    return result.loss;
+  };
   forEachBatch(session, data, [&](const Batch &batch, const trainrt_eval_result &result) {
-    sum += result.loss * double(batch.rows.size());
-    record.samples += int64_t(batch.rows.size());
+    const auto rows = int64_t(batch.rows.size());
+    const double counted = labels.count(batch.view(), rows, result.loss, again);
+    record.samples += rows;
     record.peakBytes = std::max(record.peakBytes, result.peak_bytes);
     // One batch: exactly its loss, without a rounding on the way.
-    record.loss =
-        record.samples == int64_t(batch.rows.size()) ? result.loss : sum / double(record.samples);
+    if (record.samples == rows)
+      record.loss = result.loss;
+    if (counted == 0)
+      return; // the mean of nothing
+    sum += result.loss * counted;
+    weight += counted;
+    if (record.samples != rows)
+      record.loss = sum / weight;
   });
   record.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -11,8 +11,10 @@
 namespace trainrt::run {
 
 /// Reports the loss over all rows of `data`, the last batch may be short: the batches' losses, each
-/// weighted by its rows. Throws Failure, also when a signal came.
-void evaluate(trainrt_session *session, const Dataset &data, Reporter &reporter);
+/// weighted by its labels that are not ignored, where a package has such, else by its rows. Throws
+/// Failure, also when a signal came.
+void evaluate(const Package &package, trainrt_session *session, const Dataset &data,
+              Reporter &reporter);
 
 /// Writes the outputs that `options` names, for all rows of its file, joined along the batch axis.
 void predict(const Options &options, const Package &package, trainrt_session *session,

@@ -134,7 +134,7 @@ void runWith(Options options) {
     train(options, package, *session, *data, std::move(order), evalData.get(),
           density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter);
   else if (evalData)
-    evaluate(session->get(), *evalData, *reporter);
+    evaluate(package, session->get(), *evalData, *reporter);
   timed("running");
   if (!options.predict.empty())
     predict(options, package, session->get(), *reporter);

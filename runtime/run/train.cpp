@@ -106,7 +106,7 @@ private:
   void evaluateNow() {
     if (!evalData || evaluatedAt == stepsDone())
       return;
-    evaluate(session, *evalData, reporter);
+    evaluate(package, session, *evalData, reporter);
     evaluatedAt = stepsDone();
   }
 

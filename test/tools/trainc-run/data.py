@@ -323,6 +323,24 @@ class Cases:
         self.refused([f"row {row} needs 11 places, more than the 10 of a batch"], self.trainc("gpt2"),
                      self.data(**self.gpt2), "--tokens-per-batch", "10")  # fmt: skip
 
+    # Evaluation.
+
+    def case_evaluation_in_any_batches(self):
+        """The mean over what the loss counts, whatever the batches: a next-token loss leaves out the
+        first label of each row, and rows have different numbers of labels."""
+        arrays = dict(self.gpt2)
+        arrays["labels"] = np.where(arrays["attention_mask"] == 1, arrays["input_ids"], -100)
+        arrays["labels"][3, 1:] = -100  # of this row, none counts
+        counted = (arrays["labels"][:, 1:] != -100).sum(1)
+        expect(len(set(counted)) > 3 and counted[3] == 0, counted)
+        data, losses = self.data(**arrays), {}
+        for size in (1, 5, 16, self.rows):
+            command = [self.arguments.trainc_run, self.trainc("gpt2"), "--eval", data, "--batch-size", size]
+            out = subprocess.run([*map(str, command), "--log-format", "json"], capture_output=True, text=True).stdout
+            losses[size] = json.loads(out.splitlines()[-1])["loss"]
+        whole = losses[self.rows]
+        expect(all(abs(loss - whole) <= 1e-6 * whole for loss in losses.values()), losses)
+
     # Continuing.
 
     def case_resume_in_an_epoch(self):
