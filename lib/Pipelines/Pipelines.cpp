@@ -101,8 +101,9 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
   form.micro = !options.ownUpdates;
   pm.addPass(createFormStepsPass(form));
   addCleanup(pm);
-  if (options.quantize)
-    pm.addNestedPass<func::FuncOp>(createRematerializeWeightsPass());
+  RematerializeWeightsPassOptions expand;
+  expand.onlyMarked = !options.quantize;
+  pm.addNestedPass<func::FuncOp>(createRematerializeWeightsPass(expand));
 }
 
 void trainc::buildAdapterPipeline(OpPassManager &pm, const GraphOptions &options) {

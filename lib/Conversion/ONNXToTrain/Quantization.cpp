@@ -4,7 +4,9 @@
 // trained.
 
 #include "Compose.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "quantize/formats.h"
+#include "trainc/QuantizedWeights.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
@@ -56,6 +58,17 @@ static LogicalResult fakeQuantGrad(NodeContext &c) {
 
 //===- Weights of few bits ------------------------------------------------===//
 
+/// What numbers are made of codes in, before they are rounded to the rows' type.
+static Type tableType(NodeContext &c) {
+  return c.element(0).isF64() ? c.tb.b().getF64Type() : c.tb.b().getF32Type();
+}
+
+/// Says that weights are made of codes, which passes make anew for each use.
+static void markQuantized(NodeContext &c) {
+  Operation *module = c.tb.b().getBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  module->setAttr(kQuantizedWeightsAttr, c.tb.b().getUnitAttr());
+}
+
 /// MatMulBnb4: A times the transpose of a weight [N, K], or with transB = 0 times the weight
 /// itself, whose codes lie two a byte, the first in the high half, with one factor for each block
 /// of them.
@@ -79,46 +92,44 @@ static LogicalResult matmulBnb4(NodeContext &c) {
                   " bytes of codes (uint8) and " + Twine(blocks) +
                   " factors of the rows' type: its inputs are others");
   TrainBuilder &tb = c.tb;
-  Type real = tb.b().getF32Type();
-  Value byte = tb.cast(c.tensor(1), real);
-  Value high = tb.floor(tb.mul(byte, tb.scalarLike(byte, 0.0625)));
-  Value low = tb.sub(byte, tb.mul(high, tb.scalarLike(high, 16)));
-  Dims pair = {c.dim(bytes), c.dim(1)};
-  Value codes = tb.concat({tb.reshape(high, pair), tb.reshape(low, pair)}, 1);
-  codes = tb.sliceAxis(tb.reshape(codes, {c.dim(2 * bytes)}), 0, c.dim(0), c.dim(count));
-  auto table = DenseElementsAttr::get(
-      RankedTensorType::get({16}, real),
-      ArrayRef<float>(
-          trainrt::codeValues(kind == 0 ? trainrt::QuantFormat::FP4 : trainrt::QuantFormat::NF4)));
-  Value values = tb.gather(tb.constant(table), tb.cast(codes, tb.b().getI64Type()), 0);
-  Value scales = tb.broadcast(c.tensor(2), {c.dim(blocks), c.dim(block)}, {0});
-  scales = tb.sliceAxis(tb.reshape(scales, {c.dim(blocks * block)}), 0, c.dim(0), c.dim(count));
-  scales = train::DetachOp::create(tb.b(), tb.loc(), scales.getType(), scales);
-  Value weight = tb.mul(tb.cast(values, c.element(0)), scales);
-  weight = tb.reshape(weight, {c.dim(rows), c.dim(columns)});
+  Type real = tableType(c);
+  SmallVector<Attribute> numbers;
+  for (float number :
+       trainrt::codeValues(kind == 0 ? trainrt::QuantFormat::FP4 : trainrt::QuantFormat::NF4))
+    numbers.push_back(tb.b().getFloatAttr(real, number));
+  Value table = tb.constant(DenseElementsAttr::get(RankedTensorType::get({16}, real), numbers));
+  Value weight =
+      tb.dequantize(tb.cast(c.tensor(1), tb.b().getI8Type()), table, tb.cast(c.tensor(2), real),
+                    block, train::getTensorType({c.dim(rows), c.dim(columns)}, real));
+  weight = tb.cast(weight, c.element(0));
+  markQuantized(c);
   if (transposed)
     weight = tb.transpose(weight, {1, 0});
   FailureOr<LegalValue *> y = applyOperator(c, "MatMul", {&c.in(0), &asInput(c, weight)});
   return failed(y) ? failure() : c.alias(**y);
 }
 
-/// The codes in bytes [rows, blocks, bytes], the first in the lowest bits: [rows, blocks * codes of
-/// a block], as f32.
-static Value unpackCodes(NodeContext &c, Value bytes, int64_t bits) {
+/// The first `count` codes of each row of bytes, the first of a byte in its lowest bits. Every code
+/// is read where it is: a kernel that needs some of them has no other tensor to make.
+static Value unpackCodes(NodeContext &c, Value bytes, int64_t bits, int64_t count, Type real) {
   TrainBuilder &tb = c.tb;
-  Value left = tb.cast(bytes, tb.b().getF32Type());
-  Dims dims = train::getDims(left), one = dims;
-  one.push_back(c.dim(1));
-  SmallVector<Value> parts;
-  for (int64_t i = 0; i < 8 / bits; ++i) {
-    Value above = tb.floor(tb.mul(left, tb.scalarLike(left, std::ldexp(1.0, -bits))));
-    Value code = tb.sub(left, tb.mul(above, tb.scalarLike(above, std::ldexp(1.0, bits))));
-    parts.push_back(tb.reshape(code, one));
-    left = above;
-  }
-  Value codes = parts.size() == 1 ? parts[0] : tb.concat(parts, dims.size());
-  return tb.reshape(
-      codes, {dims[0], train::product(c.context(), ArrayRef(dims).drop_front()) * c.dim(8 / bits)});
+  const int64_t perByte = 8 / bits;
+  Value place = tb.iota({c.dim(count)}, tb.b().getI64Type(), 0);
+  Value byte = tb.div(place, tb.scalarLike(place, double(perByte)));
+  Value codes = tb.cast(tb.gather(bytes, byte, 1), real);
+  if (perByte == 1)
+    return codes;
+  SmallVector<Attribute> factors;
+  for (int64_t i = 0; i < perByte; ++i)
+    factors.push_back(tb.b().getFloatAttr(real, std::ldexp(1.0, int(-bits * i))));
+  Value shift =
+      tb.constant(DenseElementsAttr::get(RankedTensorType::get({perByte}, real), factors));
+  shift = tb.gather(shift, tb.sub(place, tb.mul(byte, tb.scalarLike(byte, double(perByte)))), 0);
+  codes = tb.floor(tb.mul(codes, tb.broadcast(shift, train::getDims(codes), {1})));
+  auto scaled = [&](Value x, int64_t power) {
+    return tb.mul(x, tb.scalarLike(x, std::ldexp(1.0, int(power))));
+  };
+  return tb.sub(codes, scaled(tb.floor(scaled(codes, -bits)), bits));
 }
 
 /// MatMulNBits: A times the transpose of a weight [N, K] of codes, in blocks along K with a factor
@@ -165,31 +176,32 @@ static LogicalResult matmulNBits(NodeContext &c) {
                   " results");
 
   TrainBuilder &tb = c.tb;
-  Type real = c.element(0);
-  auto firstColumns = [&](Value x, int64_t count) {
-    return tb.sliceAxis(x, 1, c.dim(0), c.dim(count));
-  };
-  auto detached = [&](Value x) {
-    return train::DetachOp::create(tb.b(), tb.loc(), x.getType(), x).getResult();
-  };
+  Type real = tableType(c);
   // Of a number for each block, that of each column.
-  auto spread = [&](Value x) {
-    x = detached(tb.reshape(x, {c.dim(rows), c.dim(blocks)}));
-    if (c.has(4))
-      return tb.gather(x, c.tensor(4), 1);
-    x = tb.broadcast(x, {c.dim(rows), c.dim(blocks), c.dim(block)}, {0, 1});
-    return firstColumns(tb.reshape(x, {c.dim(rows), c.dim(blocks * block)}), columns);
-  };
-  Value codes = tb.cast(firstColumns(unpackCodes(c, c.tensor(1), bits), columns), real), zeros;
-  if (packedZeros) {
-    Value table = tb.reshape(c.tensor(3), {c.dim(rows), c.dim(packed)});
-    zeros = spread(tb.cast(firstColumns(unpackCodes(c, table, bits), blocks), real));
-  } else if (c.has(3)) {
-    zeros = spread(c.tensor(3));
+  Value group;
+  if (c.has(4)) {
+    group = c.tensor(4);
   } else {
-    zeros = tb.scalarLike(codes, std::ldexp(1.0, bits - 1));
+    group = tb.iota({c.dim(columns)}, tb.b().getI64Type(), 0);
+    group = tb.div(group, tb.scalarLike(group, double(block)));
   }
-  Value weight = tb.mul(tb.sub(codes, zeros), spread(c.tensor(2)));
+  auto table = [&](int64_t input, int64_t width) {
+    return tb.reshape(c.tensor(input), {c.dim(rows), c.dim(width)});
+  };
+  auto spread = [&](Value x) {
+    x = tb.cast(x, real);
+    x = train::DetachOp::create(tb.b(), tb.loc(), x.getType(), x);
+    return tb.gather(x, group, 1);
+  };
+  Value codes = unpackCodes(c, table(1, blocks * bytes), bits, columns, real), zeros;
+  if (packedZeros)
+    zeros = spread(unpackCodes(c, table(3, packed), bits, blocks, real));
+  else if (c.has(3))
+    zeros = spread(table(3, blocks));
+  else
+    zeros = tb.scalarLike(codes, std::ldexp(1.0, int(bits - 1)));
+  Value weight = tb.cast(tb.mul(tb.sub(codes, zeros), spread(table(2, blocks))), c.element(0));
+  markQuantized(c);
   weight = tb.transpose(weight, {1, 0});
   FailureOr<LegalValue *> y = applyOperator(c, "MatMul", {&c.in(0), &asInput(c, weight)});
   if (succeeded(y) && c.has(5))

@@ -11,6 +11,7 @@
 #include "mlir/IR/Remarks.h"
 #include "trainc/DeadOps.h"
 #include "trainc/Location.h"
+#include "trainc/QuantizedWeights.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSet.h"
@@ -157,6 +158,9 @@ private:
 struct RematerializeWeightsPass
     : trainc::impl::RematerializeWeightsPassBase<RematerializeWeightsPass> {
   using RematerializeWeightsPassBase::RematerializeWeightsPassBase;
-  void runOnOperation() override { RematerializeWeights(getOperation()).run(); }
+  void runOnOperation() override {
+    if (!onlyMarked || getOperation()->getParentOp()->hasAttr(kQuantizedWeightsAttr))
+      RematerializeWeights(getOperation()).run();
+  }
 };
 } // namespace

@@ -29,6 +29,9 @@ def RematerializeWeightsPass : Pass<"rematerialize-weights", "::mlir::func::Func
     Remarks, of category `rematerialize-weights`: `Copied`, with the number of readers.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
+  let options = [
+    Option<"onlyMarked", "only-marked", "bool", "false", "only where the model itself has weights of codes (train.quantized_weights of the module)">
+  ];
 }
 
 #endif // TRAINC_TRANSFORMS_REMATERIALIZEWEIGHTS_TD

@@ -2,6 +2,9 @@
 // RUN: trainc-opt %s --rematerialize-weights | FileCheck %s
 // RUN: trainc-opt %s --rematerialize-weights --cse | FileCheck %s
 // RUN: trainc-opt %s --rematerialize-weights --rematerialize-weights | FileCheck %s
+// RUN: trainc-opt %s --rematerialize-weights=only-marked | FileCheck %s --check-prefix=UNMARKED
+
+// UNMARKED-NOT: train.barrier
 
 // Each reader has numbers of its own, made where it is; the cast that has no fewer bytes than its source is kept, as is
 // what depends on a trained parameter.
