@@ -3,11 +3,16 @@
 // The two forms of a package's description.
 #include "run/info.h"
 
+#include "io/json.h"
 #include "run/format.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <map>
 #include <string_view>
 
 namespace trainrt::run {
@@ -111,7 +116,7 @@ std::string line(const std::string &name, const std::string &value) {
 }
 
 std::string tensorLines(const std::string &name, const std::vector<trainrt_tensor_info> &list,
-                        std::string (*remark)(const trainrt_tensor_info &)) {
+                        const std::function<std::string(const trainrt_tensor_info &)> &remark) {
   std::string text = line(name, grouped(int64_t(list.size())));
   size_t width = 0;
   for (const trainrt_tensor_info &tensor : list)
@@ -127,13 +132,54 @@ std::string tensorLines(const std::string &name, const std::vector<trainrt_tenso
 
 } // namespace
 
+namespace {
+
+/// What the manifest says of a parameter that is stored in another way than the model has it.
+struct Stored {
+  bool isPart = false; ///< statistics of another one
+  std::string format;  ///< "" for a plain one
+  std::vector<int64_t> shape;
+};
+
+std::map<std::string, Stored> storedOf(const Package &package) {
+  std::map<std::string, Stored> result;
+  const auto manifest = parseJson<nlohmann::json>(trainrt_package_manifest(package.handle.get()));
+  for (const nlohmann::json &parameter : manifest["parameters"]) { // the package has checked it
+    Stored stored;
+    stored.isPart = parameter.contains("part_of") && !parameter["part_of"].is_null();
+    if (parameter.contains("quantized") && !parameter["quantized"].is_null()) {
+      stored.format = parameter["quantized"]["format"];
+      stored.shape = parameter["quantized"]["shape"].get<std::vector<int64_t>>();
+    }
+    if (stored.isPart || !stored.format.empty())
+      result.emplace(parameter["name"], std::move(stored));
+  }
+  return result;
+}
+
+} // namespace
+
 ParameterCount countParameters(const Package &package) {
   ParameterCount count;
+  const std::map<std::string, Stored> all = storedOf(package);
   for (const trainrt_tensor_info &parameter : package.parameters) {
+    const auto stored = all.find(parameter.name);
+    if (stored != all.end() && stored->second.isPart)
+      continue;
+    ++count.tensors;
+    if (stored != all.end()) {
+      int64_t values = 1;
+      for (int64_t extent : stored->second.shape)
+        values *= extent;
+      count.all += values;
+      count.trained += parameter.flags & TRAINRT_FLAG_TRAINABLE ? values : 0;
+      ++count.quantized[stored->second.format];
+      continue;
+    }
     int64_t elements = 1;
     for (int32_t i = 0; i < parameter.rank; ++i) {
       if (parameter.dims[i].value < 0)
-        return {-1, -1};
+        return {-1, -1, 0, {}};
       elements *= parameter.dims[i].value;
     }
     count.all += elements;
@@ -141,6 +187,14 @@ ParameterCount countParameters(const Package &package) {
       count.trained += elements;
   }
   return count;
+}
+
+std::string ParameterCount::text() const {
+  std::string result =
+      grouped(all) + " in " + grouped(tensors) + " tensors, " + grouped(trained) + " trained";
+  for (const auto &[format, number] : quantized)
+    result += ", " + grouped(number) + " tensors as " + format;
+  return result;
 }
 
 std::string packageInfo(const Package &package, bool json) {
@@ -175,10 +229,18 @@ std::string packageInfo(const Package &package, bool json) {
   });
   const ParameterCount count = countParameters(package);
   if (count.all >= 0)
-    text += line("elements", grouped(count.all) + ", " + grouped(count.trained) + " trained");
-  text += tensorLines("parameters", package.parameters, [](const trainrt_tensor_info &parameter) {
+    text += line("elements", count.text());
+  const std::map<std::string, Stored> all = storedOf(package);
+  text += tensorLines("parameters", package.parameters, [&](const trainrt_tensor_info &parameter) {
     const std::string from = weights(parameter);
-    return std::string(parameter.flags & TRAINRT_FLAG_TRAINABLE ? "trained" : "fixed") +
+    const auto stored = all.find(parameter.name);
+    if (stored != all.end() && stored->second.isPart)
+      return std::string("statistics of codes");
+    std::string shape;
+    for (size_t i = 0; stored != all.end() && i < stored->second.shape.size(); ++i)
+      shape += (i ? ", " : "") + std::to_string(stored->second.shape[i]);
+    return (stored == all.end() ? "" : stored->second.format + " of [" + shape + "], ") +
+           std::string(parameter.flags & TRAINRT_FLAG_TRAINABLE ? "trained" : "fixed") +
            (from.empty() ? ", no initial value" : ", from " + from);
   });
   return text + line("state", grouped(int64_t(package.state.size())) + " tensors");

@@ -49,9 +49,11 @@ void runWith(Options options) {
   }
   std::optional<Adapter> adapter;
   if (options.exportsAdapter())
-    adapter.emplace(package, "--export FOLDER (neither .onnx nor .safetensors)");
+    adapter.emplace(package, "--export FOLDER (neither .onnx nor .safetensors)",
+                    BaseModel{options.baseName, options.taskType});
   else if (!options.adapter.empty() || !options.mergeAdapter.empty())
-    adapter.emplace(package, options.adapter.empty() ? "--merge-adapter" : "--adapter");
+    adapter.emplace(package, options.adapter.empty() ? "--merge-adapter" : "--adapter",
+                    BaseModel{});
   checkOutputs(options, package);
   std::unique_ptr<OnnxExport> onnx;
   if (options.exportsOnnx())

@@ -4,6 +4,7 @@
 // contract that this version lacks are known here and refused: silence would mean that they worked.
 #include "run/options.h"
 
+#include "io/edit_distance.h"
 #include "run/format.h"
 #include "trainrt/trainrt.h"
 
@@ -73,6 +74,9 @@ std::string findConflict(const Options &o) {
     return "--outputs needs --predict FILE or --export FILE.onnx";
   if (o.anyModel && o.resume.empty())
     return "--any-model needs --resume DIR";
+  for (auto [text, name] : {std::pair(&o.baseName, "--base-name"), {&o.taskType, "--task-type"}})
+    if (!text->empty() && !o.exportsAdapter())
+      return std::string(name) + " needs --export FOLDER: it is said in adapter_config.json";
   if (!o.model.empty() && !o.exportsOnnx())
     return "--model needs --export FILE.onnx";
   if (!o.profile.empty() && o.checkNumerics)
@@ -270,6 +274,17 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->group(group);
   app.add_option("--adapter", o.adapter, "start with the adapter in this folder, in PEFT's form")
       ->group(group);
+  app.add_option(
+         "--base-name", o.baseName,
+         "the base model's folder or name on the hub, for adapter_config.json (default: as in "
+         "--adapter)")
+      ->group(group);
+  app.add_option("--task-type", o.taskType,
+                 "what PEFT calls the model's task, for adapter_config.json (default: as in "
+                 "--adapter)")
+      ->check(CLI::IsMember({"CAUSAL_LM", "SEQ_CLS", "SEQ_2_SEQ_LM", "TOKEN_CLS", "QUESTION_ANS",
+                             "FEATURE_EXTRACTION"}))
+      ->group(group);
   app.add_option("--merge-adapter", o.mergeAdapter,
                  "write the model without adapters, these added to its weights, to this "
                  ".safetensors file")
@@ -387,6 +402,26 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   };
   refuse("--accumulate-by", true);
 
+  // A name that no option has is answered with the nearest one.
+  auto nearest = [&app](const std::vector<std::string> &unknown) {
+    std::string text;
+    for (const std::string &argument : unknown) {
+      if (!argument.starts_with("--"))
+        continue;
+      const std::string name = argument.substr(2, argument.find('=') - 2);
+      std::string best;
+      size_t least = name.size() / 2 + 1;
+      for (const CLI::Option *option : app.get_options())
+        for (const std::string &other : option->get_lnames())
+          if (const size_t distance = editDistance(name, other); distance < least) {
+            least = distance;
+            best = other;
+          }
+      text += (text.empty() ? "" : "; ") + std::string("there is no option --") + name +
+              (best.empty() ? "" : "; did you mean --" + best + "?");
+    }
+    return text;
+  };
   auto usage = [](const std::string &text) {
     return ParsedOptions{std::nullopt, "trainc-run: error: " + text + "\ntry trainc-run --help\n",
                          2};
@@ -399,6 +434,9 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   } catch (const CLI::CallForVersion &call) {
     return {std::nullopt, std::string(call.what()) + "\n", 0};
   } catch (const CLI::ParseError &error) {
+    // What is wrong with it also leaves arguments over: the option's value, and PACKAGE.
+    if (const std::string text = nearest(app.remaining()); !text.empty())
+      return usage(text);
     return usage(error.what());
   }
   for (const CLI::Option *option : app.get_options())

@@ -50,6 +50,7 @@ struct Options {
   std::vector<std::string> outputs;
   std::string exportPath, model;
   std::string adapter, mergeAdapter;
+  std::string baseName, taskType; ///< of the model that an adapter is for
   std::string dumpGradients;
   std::optional<double> tune; ///< seconds; writes `output`
 

@@ -474,9 +474,7 @@ void introduce(const Options &options, const Package &package, const Session &se
                 package.path + ": " + info.model + ", by " + info.producer + ", " + info.target);
   const ParameterCount count = countParameters(package);
   if (count.all >= 0)
-    reporter.fact("parameters", grouped(count.all) + " in " +
-                                    grouped(int64_t(package.parameters.size())) + " tensors, " +
-                                    grouped(count.trained) + " trained");
+    reporter.fact("parameters", count.text());
   if (data) {
     int64_t rows = 0, length = 0;
     order->largest(rows, length);

@@ -112,7 +112,8 @@ private:
 
 } // namespace
 
-Adapter::Adapter(const Package &package, const std::string &option) {
+Adapter::Adapter(const Package &package, const std::string &option, BaseModel base)
+    : base(std::move(base)) {
   const auto manifest = parseJson<nlohmann::json>(trainrt_package_manifest(package.handle.get()));
   std::optional<Lora> lora;
   check(readLora(manifest, lora));
@@ -186,14 +187,14 @@ void Adapter::write(const Package &package, trainrt_session *session, const std:
   }
   // The configuration last: without it the folder is no adapter.
   check(writeSafetensors(within(folder, weightsName), tensors, {{"format", "pt"}}));
-  std::vector<std::string> base;
+  std::vector<std::string> weights;
   for (const trainrt_tensor_info &parameter : package.parameters)
     if (!owns(parameter.name))
-      base.push_back(baseName(parameter.name));
+      weights.push_back(baseName(parameter.name));
   Lora told = section;
   for (std::string &parameter : told.modulesToSave)
     parameter = baseName(parameter);
-  const std::string config = writeAdapterConfig(told, base);
+  const std::string config = writeAdapterConfig(told, base, weights);
   AtomicFile file;
   check(file.create(within(folder, configName)));
   check(file.write(config.data(), config.size()));
@@ -203,13 +204,14 @@ void Adapter::write(const Package &package, trainrt_session *session, const std:
 }
 
 void Adapter::load(const Package &package, trainrt_session *session, const std::string &folder,
-                   Reporter &reporter) const {
+                   Reporter &reporter) {
   const std::string configPath = within(folder, configName), path = within(folder, weightsName);
   std::shared_ptr<const MappedFile> config;
   check(MappedFile::open(configPath, config));
   const std::string text(reinterpret_cast<const char *>(config->data()), config->size());
   if (std::string difference = compareAdapterConfig(section, text); !difference.empty())
     throw Failure(exitInput, "'" + configPath + "' does not fit the package: " + difference);
+  readBaseModel(text, base);
   SafetensorsReader reader;
   check(SafetensorsReader::open(path, reader));
 

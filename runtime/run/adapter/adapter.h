@@ -8,6 +8,7 @@
 
 #include "adapter/lora_manifest.h"
 #include "core/dtype.h"
+#include "run/adapter/adapter_config.h"
 #include "run/handles.h"
 #include "run/reporter.h"
 
@@ -24,8 +25,9 @@ public:
   /// What is in a folder: the settings, and the values.
   static constexpr const char *fileNames[] = {"adapter_config.json", "adapter_model.safetensors"};
 
-  /// Throws Failure, which says that `option` needs adapters, if the package has none.
-  Adapter(const Package &package, const std::string &option);
+  /// Throws Failure, which says that `option` needs adapters, if the package has none. `base`: what
+  /// the command line says of the base model.
+  Adapter(const Package &package, const std::string &option, BaseModel base);
 
   const Lora &lora() const { return section; }
   /// Parameters by their names in files.
@@ -41,7 +43,7 @@ public:
   /// Values from such a folder, for every part. Throws Failure where it is no adapter of just these
   /// modules, ranks and strengths.
   void load(const Package &package, trainrt_session *session, const std::string &folder,
-            Reporter &reporter) const;
+            Reporter &reporter);
   /// Writes the model without adapters, these added to its weights. Throws Failure.
   void writeMerged(const Package &package, trainrt_session *session, const std::string &path,
                    Reporter &reporter) const;
@@ -54,6 +56,7 @@ private:
     std::string format;
   };
   Lora section;
+  BaseModel base; ///< what the command line does not say is as in the adapter that was loaded
   std::map<std::string, Decoded> quantized;
   std::set<std::string> parts; ///< of quantized parameters
   std::map<std::string, std::string> names;

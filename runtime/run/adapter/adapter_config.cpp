@@ -86,7 +86,16 @@ bool isSet(const Json &config, const char *key) {
 
 } // namespace
 
-std::string writeAdapterConfig(const Lora &lora, const std::vector<std::string> &weights) {
+void readBaseModel(const std::string &text, BaseModel &base) {
+  const Json config = parseJson<Json>(text);
+  for (const auto &[key, value] :
+       {std::pair("base_model_name_or_path", &base.name), {"task_type", &base.taskType}})
+    if (auto at = config.find(key); value->empty() && at != config.end() && at->is_string())
+      *value = at->get<std::string>();
+}
+
+std::string writeAdapterConfig(const Lora &lora, const BaseModel &base,
+                               const std::vector<std::string> &weights) {
   Json ranks = Json::object(), alphas = Json::object();
   bool transposed = false;
   for (const Lora::Module &module : lora.modules) {
@@ -100,8 +109,8 @@ std::string writeAdapterConfig(const Lora &lora, const std::vector<std::string> 
   for (const std::string &parameter : lora.modulesToSave)
     saved.insert(moduleOf(parameter));
   Json config{{"peft_type", "LORA"},
-              {"task_type", nullptr},
-              {"base_model_name_or_path", nullptr},
+              {"task_type", base.taskType.empty() ? Json() : Json(base.taskType)},
+              {"base_model_name_or_path", base.name.empty() ? Json() : Json(base.name)},
               {"r", lora.rank},
               {"lora_alpha", numberOf(lora.alpha)},
               {"lora_dropout", lora.dropout},

@@ -11,8 +11,18 @@
 
 namespace trainrt::run {
 
+/// What PEFT's AutoPeftModel has to know of a base model; "": it is not known.
+struct BaseModel {
+  std::string name;     ///< a folder, or a name of the hub
+  std::string taskType; ///< "CAUSAL_LM", ...
+};
+
 /// The file's text. `weights`: names of all of the base model's parameters.
-std::string writeAdapterConfig(const Lora &lora, const std::vector<std::string> &weights);
+std::string writeAdapterConfig(const Lora &lora, const BaseModel &base,
+                               const std::vector<std::string> &weights);
+
+/// Adds what the configuration says of the base model and `base` does not.
+void readBaseModel(const std::string &text, BaseModel &base);
 
 /// Why an adapter with this configuration does not compute what `lora` says; "" if it does. Which
 /// modules it is of is for its tensors to tell.

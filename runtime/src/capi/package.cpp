@@ -3,6 +3,7 @@
 
 #include "capi/internal.h"
 #include "choice/counts.h"
+#include "io/edit_distance.h"
 #include "io/safetensors.h"
 
 using namespace trainrt;
@@ -53,23 +54,6 @@ bool reads(const Function *function, size_t input) {
                                uint32_t(input)) != function->batchInputs.end();
 }
 
-/// Edit distance, for "did you mean".
-size_t distance(const std::string &a, const std::string &b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j)
-    row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 } // namespace
 
 namespace trainrt::capi {
@@ -87,7 +71,7 @@ Status findTensor(const Package &package, trainrt_kind kind, const char *name, s
   if (std::strlen(name) < 200)
     for (const TensorDecl &tensor : tensors)
       if (tensor.name.size() < 200)
-        if (size_t d = distance(name, tensor.name); d < best) {
+        if (size_t d = editDistance(name, tensor.name); d < best) {
           best = d;
           nearest = &tensor;
         }
@@ -343,7 +327,8 @@ trainrt_status trainrt_file_write(const char *path, const trainrt_named_tensor *
         if (arrays[j].first == arrays[i].first)
           return fail(Code::InvalidArgument, "tensor '", arrays[i].first, "' is given twice");
     }
-    return writeSafetensors(path, arrays);
+    // Without "format", transformers does not take it for weights.
+    return writeSafetensors(path, arrays, {{"format", "pt"}});
   });
 }
 

@@ -11,14 +11,44 @@
 
 namespace trainrt {
 
+namespace {
+
+/// What a file is that somebody takes for a package, and what to do with it; "" if it is unknown.
+std::string whatElse(const MappedFile &file, const ZipReader &archive) {
+  const std::string &path = file.path();
+  const std::string_view bytes(reinterpret_cast<const char *>(file.data()), file.size());
+  for (const ZipEntry &entry : archive.entries())
+    if (entry.name.ends_with(".npy"))
+      return "a file of arrays (.npz): the package comes first, and arrays behind --data, --eval "
+             "or "
+             "--weights";
+  // 8 bytes that say how long the header is, which is JSON.
+  if (path.ends_with(".safetensors") || (bytes.size() > 9 && bytes.substr(8, 2) == "{\""))
+    return "a safetensors file: the package comes first, and tensors behind --weights or --data";
+  // The first field, ir_version, is a number.
+  if (path.ends_with(".onnx") ||
+      (bytes.size() > 2 && bytes[0] == 8 && bytes[1] > 0 && bytes[1] < 32))
+    return "an ONNX model: compile it first, trainc '" + path + "' -o model.tpk";
+  if (path.ends_with(".mlir") || bytes.starts_with("// reproducer:") || bytes.starts_with("module"))
+    return "MLIR of the compiler: trainc --replay '" + path +
+           "' -o model.tpk makes a package of a reproducer";
+  return {};
+}
+
+} // namespace
+
 Status Package::open(const std::string &path, std::shared_ptr<const Package> &package) {
   auto result = std::make_shared<Package>();
   result->name = path;
   std::shared_ptr<const MappedFile> file;
   TRAINRT_TRY(MappedFile::open(path, file));
   std::string prefix = "package '" + path + "': ";
-  TRAINRT_TRY(ZipReader::open(std::move(file), result->archive).as(Code::BadPackage));
-  Status status = result->openEntries();
+  Status status = ZipReader::open(file, result->archive).as(Code::BadPackage);
+  if (!status.ok() || !result->archive.find("manifest.json"))
+    if (std::string other = whatElse(*file, result->archive); !other.empty())
+      return fail(Code::BadPackage, "'", path, "' is no package: it is ", other);
+  TRAINRT_TRY(status);
+  status = result->openEntries();
   if (!status.ok())
     return status.within(prefix);
   package = std::move(result);

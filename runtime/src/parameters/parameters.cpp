@@ -199,6 +199,29 @@ Status ParameterStore::loadPackage(int64_t seed) {
   return {};
 }
 
+namespace {
+
+/// Floats to a type that does not hold all of them: to the nearest.
+void narrow(const unsigned char *from, DType fromType, unsigned char *to, DType toType,
+            int64_t count) {
+  constexpr int64_t most = 1024;
+  float values[most];
+  for (int64_t begin = 0; begin < count; begin += most) {
+    const int64_t size = std::min(most, count - begin);
+    if (fromType == DType::F64)
+      for (int64_t i = 0; i < size; ++i) {
+        double value;
+        std::memcpy(&value, from + (begin + i) * int64_t(sizeof value), sizeof value);
+        values[i] = float(value);
+      }
+    else
+      elementsOf(from, fromType)(begin, begin + size, values);
+    roundElements(values, size, toType, to + begin * int64_t(sizeOf(toType)));
+  }
+}
+
+} // namespace
+
 Status ParameterStore::fromFile(size_t index, WeightsFile &file, std::string &problem) {
   const TensorDecl &decl = package->program().parameters[index];
   WeightsFile::Tensor tensor;
@@ -209,7 +232,8 @@ Status ParameterStore::fromFile(size_t index, WeightsFile &file, std::string &pr
               shapeText(decl.staticShape);
     return {};
   }
-  if (!convertsExactly(array.dtype, decl.dtype)) {
+  const bool exact = convertsExactly(array.dtype, decl.dtype);
+  if (!exact && !(isFloat(array.dtype) && isFloat(decl.dtype))) {
     problem =
         "'" + decl.name + "' is " + numpyName(array.dtype) + ", expected " + numpyName(decl.dtype);
     return {};
@@ -221,11 +245,17 @@ Status ParameterStore::fromFile(size_t index, WeightsFile &file, std::string &pr
   }
   TRAINRT_TRY(store(index, [&](unsigned char *to, int64_t begin, int64_t end) {
     int64_t size = int64_t(sizeOf(decl.dtype)), from = begin / size;
+    if (!exact)
+      return narrow(data + from * int64_t(sizeOf(array.dtype)), array.dtype, to, decl.dtype,
+                    (end - begin) / size);
     convertElements(data + from * int64_t(sizeOf(array.dtype)), array.dtype, to, decl.dtype,
                     (end - begin) / size);
   }));
   if (tensor.mapping)
     tensor.mapping->evict(data, uint64_t(array.bytes));
+  if (!exact && rounded++ == 0)
+    firstRounded =
+        "'" + decl.name + "' from " + numpyName(array.dtype) + " to " + numpyName(decl.dtype);
   return {};
 }
 
@@ -272,6 +302,10 @@ Status ParameterStore::loadFile(const std::string &path, int64_t seed, std::stri
   if (ignored && used.empty())
     return fail(Code::BadData, "'", path, "' does not fit the model: none of its ", ignored,
                 " arrays is a parameter (first: '", first, "')");
+  if (rounded)
+    warnings += "'" + path + "': " + std::to_string(rounded) +
+                (rounded == 1 ? " array is" : " arrays are") +
+                " rounded to the model's own float type (first: " + firstRounded + ")\n";
   if (ignored)
     warnings += "'" + path + "': " + std::to_string(ignored) +
                 " arrays are no parameters of the model and are ignored (first: '" + first + "')\n";

@@ -60,6 +60,9 @@ private:
 
   Status fromPackage(size_t index);
   Status fromFile(size_t index, WeightsFile &file, std::string &problem);
+  /// How many parameters of a file had more precision than the model, and the first of them.
+  size_t rounded = 0;
+  std::string firstRounded;
   /// By the rule that the manifest has for it.
   Status initialize(size_t index, int64_t seed);
   /// Quantizes values of its model's shape as the package wants them, its statistics, too.

@@ -297,6 +297,48 @@ class Cases:
         self.run("--weights", first, "--export", second)
         expect(load(second) == found, "exported again, and different")
 
+    def case_weights_of_another_type(self):
+        """Rounded to the model's, and said; what is no float stays refused. Exports say "pt"."""
+        exported = self.folder / "rounded.safetensors"
+        for kind, code, said in (("F64", "d", "rounded to the model's own float type"), ("I64", "q", None)):
+            values = {"w": [1, 2, 3], "b": [0] * 5} if code == "q" else {"w": [0.1, 1e-3, 1 / 3], "b": [0.7] * 5}
+            header, body = {}, b""
+            for name, list_ in values.items():
+                data = struct.pack(f"<{len(list_)}{code}", *list_)
+                header[name] = {"dtype": kind, "shape": [len(list_)], "data_offsets": [len(body), len(body) + len(data)]}
+                body += data
+            text = json.dumps(header).encode()
+            path = self.folder / f"{kind}.safetensors"
+            path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+            _, error = self.run("--weights", path, "--export", exported, code=0 if said else 1)
+            if not said:
+                expect("'w' is int64, expected float32" in error, error)
+                continue
+            expect(said in error and "2 arrays are" in error and "'w' from float64 to float32" in error, error)
+            single = lambda value: struct.unpack("<f", struct.pack("<f", value))[0]
+            expect(load(exported)["w"][2] == tuple(map(single, values["w"])), load(exported))
+            header = exported.read_bytes()[8:]
+            expect(b'"__metadata__":{"format":"pt"}' in header.replace(b" ", b""), header[:200])
+
+    def case_no_package(self):
+        """Other files that people give: what they are, and what to do."""
+        folder = self.scratch()
+        folder.mkdir()
+        weights = folder / "w.safetensors"
+        self.run("--export", weights)
+        (folder / "m.onnx").write_bytes(b"\x08\x0a" + bytes(100))
+        (folder / "m.mlir").write_text("module {\n}\n")
+        (folder / "junk").write_bytes(b"junk" * 20)
+        for path, text in (
+            (folder / "m.onnx", "an ONNX model: compile it first, trainc '"),
+            (weights, "a safetensors file: the package comes first"),
+            (self.folder / "good.npz", "a file of arrays (.npz)"),
+            (folder / "m.mlir", "MLIR of the compiler: trainc --replay"),
+            (folder / "junk", "not a readable zip file"),
+        ):
+            _, error = self.run("--info", package=path, code=1)
+            expect(text in error and ("is no package" in error) == (path.name != "junk"), path, error)
+
     def case_init(self):
         flags = ["--init", "normal:0.5", "--export"]
         files = [self.folder / f"init-{n}.safetensors" for n in range(3)]
