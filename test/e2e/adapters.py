@@ -156,7 +156,14 @@ def check_trained(case):
     """A step changes every part, and what is written has the changes."""
     data = case.files / "data.npz"
     folder = case.scratch / "trained"
-    case.run("--data", data, "--steps", "1", "--adapter", case.files / "peft", "--export", folder)
+    named = ["--base-name", "org/base", "--task-type", "CAUSAL_LM"]
+    case.run("--data", data, "--steps", "1", "--adapter", case.files / "peft", "--export", folder, *named)
+    # AutoPeftModel looks for both; what is loaded keeps them.
+    case.run("--adapter", folder, "--export", case.scratch / "named")
+    for where in (folder, case.scratch / "named"):
+        config = json.loads((where / "adapter_config.json").read_text())
+        found = config["base_model_name_or_path"], config["task_type"]
+        assert found == ("org/base", "CAUSAL_LM"), found
     trained = safetensors_io.load(folder / "adapter_model.safetensors")
     unchanged = [n for n, t in case.peft.items() if np.array_equal(trained[n], t)]
     assert not unchanged, unchanged

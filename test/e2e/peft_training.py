@@ -9,6 +9,7 @@ make_peft_training.py makes the files, and with --check lets PEFT read the adapt
 import argparse
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -162,6 +163,12 @@ def check_quantized(case):
     with zipfile.ZipFile(package) as archive:
         manifest = json.loads(archive.read("manifest.json"))
     stored = {p["name"] for p in manifest["parameters"] if "quantized" in p}
+    # Values are counted, not the bytes of codes and their statistics.
+    elements = [
+        re.search(r"^elements +(\S+) in (\d+) tensors", case.run("--info", package=p), re.M).groups()
+        for p in (package, case.package)
+    ]
+    assert elements[0] == elements[1], elements
     inner = {m["weight"] for m in manifest["lora"]["modules"] if m["path"] != "lm_head"}
     assert inner <= stored and not any(".lora_" in name for name in stored), stored
     flags = ["--data", case.files / "data.npz", "--batch-size", "4", "--steps", "1", "--log-format", "json"]
