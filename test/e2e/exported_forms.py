@@ -4,7 +4,7 @@
 
 Each model is compared, in loss and gradients, with one that says the same in plain operators: cross
 entropy with probabilities as labels, a norm over zeros, a roll along the batch, a normalization
-whose statistics the graph computes, 16-bit parameters.
+whose statistics the graph computes, simulated quantization, lists, 16-bit parameters.
 """
 
 import sys
@@ -100,6 +100,101 @@ node Div(centred, deviation) -> d
 node Mul(d, scale) -> e
 node Add(e, shift) -> n
 node Mul(n, t) -> y
+"""
+        + MEAN,
+    ),
+    # Quantization that training simulates: a pair of nodes, and ONNX Runtime's one.
+    "quantized and back": (
+        """
+opset 18
+init step f32[] = 0.02
+init middle u8[] = 120
+node QuantizeLinear(h, step, middle) -> q
+node DequantizeLinear(q, step, middle) -> d
+node Mul(d, t) -> y
+"""
+        + MEAN,
+        """
+opset 18
+opset com.microsoft 1
+init step f32[] = 0.02
+init middle f32[] = 120
+node com.microsoft::FakeQuant(h, step, middle) -> d quant_min=0 quant_max=255
+node Mul(d, t) -> y
+"""
+        + MEAN,
+    ),
+    "quantized by columns and back": (
+        """
+init steps f32[3] = 0.02 0.5 0.001
+init middles i8[3] = 20 -5 0
+node QuantizeLinear(h, steps, middles) -> q axis=1
+node DequantizeLinear(q, steps, middles) -> d axis=1
+node Mul(d, t) -> y
+"""
+        + MEAN,
+        """
+opset 18
+opset com.microsoft 1
+init s0 f32[] = 0.02
+init s1 f32[] = 0.5
+init s2 f32[] = 0.001
+init z0 f32[] = 20
+init z1 f32[] = -5
+init z2 f32[] = 0
+node Split(h) -> h0, h1, h2 axis=1 num_outputs=3
+node com.microsoft::FakeQuant(h0, s0, z0) -> d0 quant_min=-128 quant_max=127
+node com.microsoft::FakeQuant(h1, s1, z1) -> d1 quant_min=-128 quant_max=127
+node com.microsoft::FakeQuant(h2, s2, z2) -> d2 quant_min=-128 quant_max=127
+node Concat(d0, d1, d2) -> d axis=1
+node Mul(d, t) -> y
+"""
+        + MEAN,
+    ),
+    "a weight of codes, in blocks": (
+        """
+opset 21
+init codes i8[3,2] = 7 -3 100 -128 5 2
+init scales f32[2,2] = 0.5 0.25 2 0.125
+init zeros i8[2,2] = 1 -1 0 3
+node DequantizeLinear(codes, scales, zeros) -> m axis=0 block_size=2
+node MatMul(h, m) -> y
+"""
+        + MEAN,
+        """
+init m f32[3,2] = 3 -0.5 49.5 -31.75 10 -0.125
+node MatMul(h, m) -> y
+"""
+        + MEAN,
+    ),
+    # What a scripted loop appends to.
+    "a list that grows": (
+        """
+graph body
+  input i i64[]
+  input go bool[]
+  input s f32
+  output goes bool[]
+  output longer f32
+  node Identity(go) -> goes
+  node Cast(i) -> r to=1
+  node Add(h, r) -> hi
+  node SequenceInsert(s, hi) -> longer
+node SequenceEmpty() -> none
+init three i64[] = 3
+node Loop(three, _, none) -> list body=graph:body
+node SequenceErase(list, one0) -> two_left
+init one0 i64[] = 1
+node SequenceInsert(two_left, t, zero0) -> with_t
+init zero0 i64[] = 0
+node ConcatFromSequence(with_t) -> all axis=1
+node Mul(all, all) -> y
+"""
+        + MEAN,
+        """
+node Add(h, two) -> last_h
+node Concat(t, h, last_h) -> all axis=1
+node Mul(all, all) -> y
 """
         + MEAN,
     ),

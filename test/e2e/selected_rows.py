@@ -112,7 +112,7 @@ class Run:
         np.savez(data, **arrays)
         out.unlink(missing_ok=True)
         command = [self.tools[1], package, "--data", data, "--dump-gradients", out, "--log-format", "json"]
-        command += ["--batch-size", str(len(arrays["labels"]))]
+        command += ["--batch-size", str(len(next(iter(arrays.values()))))]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         losses = [json.loads(line).get("loss") for line in done.stdout.splitlines()]
         return [x for x in losses if x is not None][0], safetensors_io.load(out)

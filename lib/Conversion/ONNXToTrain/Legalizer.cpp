@@ -356,7 +356,8 @@ std::string Legalizer::checkInputs(onnx::NodeOp node, const HandlerTable::Entry 
     if (isa<NoneType>(input.getType())) {
       if (i < entry.required || entry.variadic)
         return "its input " + std::to_string(i) + " is missing";
-    } else if (valueOf(input).isSequence != (entry.sequence && i == 0)) {
+    } else if (node.getSubgraphs().empty() && // a body's nodes say it for themselves
+               valueOf(input).isSequence != (entry.sequence && i == 0)) {
       return "its input " + std::to_string(i) +
              (valueOf(input).isSequence ? " is a sequence" : " is not a sequence");
     }

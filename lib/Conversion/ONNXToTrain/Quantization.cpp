@@ -56,11 +56,11 @@ static LogicalResult fakeQuantGrad(NodeContext &c) {
   return c.set(c.tb.select(c.tensor(1), dy, c.tb.scalarLike(dy, 0)));
 }
 
-//===- Weights of few bits ------------------------------------------------===//
+//===- QuantizeLinear and DequantizeLinear --------------------------------===//
 
-/// What numbers are made of codes in, before they are rounded to the rows' type.
-static Type tableType(NodeContext &c) {
-  return c.element(0).isF64() ? c.tb.b().getF64Type() : c.tb.b().getF32Type();
+/// What numbers are made of codes in, before they are rounded.
+static FloatType tableType(NodeContext &c, Type element) {
+  return element.isF64() ? c.tb.b().getF64Type() : c.tb.b().getF32Type();
 }
 
 /// Says that weights are made of codes, which passes make anew for each use.
@@ -68,6 +68,126 @@ static void markQuantized(NodeContext &c) {
   Operation *module = c.tb.b().getBlock()->getParentOp()->getParentOfType<ModuleOp>();
   module->setAttr(kQuantizedWeightsAttr, c.tb.b().getUnitAttr());
 }
+
+/// Scales and zero points of one of these nodes for every element of its input 0.
+struct Scaling {
+  FloatType real;
+  Value scale, zero; // of type `real`; zero is null where all are 0
+};
+
+/// One for all elements, for each index of an axis, or for each block along it; nullopt with a
+/// reason.
+static std::optional<Scaling> scalingOf(NodeContext &c) {
+  TrainBuilder &tb = c.tb;
+  const Dims &dims = c.dims(0), &given = c.dims(1);
+  int64_t block = c.attr("block_size", int64_t(0));
+  std::optional<int64_t> axis;
+  if (!c.needFloat(1))
+    return std::nullopt;
+  bool one = train::product(c.context(), given).isConstant(1);
+  if (!one || block != 0) {
+    axis = c.axis(c.attr("axis", int64_t(1)), dims.size());
+    if (!axis)
+      return std::nullopt;
+  }
+  Dims blocks = dims;
+  if (block > 0 && axis)
+    blocks[*axis] = train::floorDiv(dims[*axis] + c.dim(block - 1), c.dim(block));
+  if (block < 0 || (block > 0 ? given != blocks : !one && given != Dims{dims[*axis]})) {
+    (void)c.fail("its scale is neither one number, nor one for each index of its axis, nor one for "
+                 "each of its blocks");
+    return std::nullopt;
+  }
+  if (c.has(2) && (one && block == 0 ? !train::product(c.context(), c.dims(2)).isConstant(1)
+                                     : c.dims(2) != given)) {
+    (void)c.fail("its zero point has another shape than its scale");
+    return std::nullopt;
+  }
+  Scaling result{tableType(c, c.element(1)), {}, {}};
+  auto spread = [&](int64_t input) -> Value {
+    Value x = tb.cast(c.tensor(input), result.real);
+    x = train::DetachOp::create(tb.b(), tb.loc(), x.getType(), x);
+    if (block > 0) {
+      Value number = tb.iota({dims[*axis]}, tb.b().getI64Type(), 0);
+      return tb.gather(x, tb.div(number, tb.scalarLike(number, double(block))), *axis);
+    }
+    return one ? tb.broadcast(tb.reshape(x, {}), dims, {}) : tb.broadcast(x, dims, {*axis});
+  };
+  result.scale = spread(1);
+  if (c.has(2))
+    result.zero = spread(2);
+  return result;
+}
+
+/// x in steps of the scale, from the zero point; not yet cut off at the type's bounds.
+static Value stepsOf(TrainBuilder &tb, Value x, const Scaling &scaling) {
+  x = tb.div(tb.cast(x, scaling.real), scaling.scale);
+  x = train::RoundOp::create(tb.b(), tb.loc(), x.getType(), x);
+  return scaling.zero ? tb.add(x, scaling.zero) : x;
+}
+
+/// The smallest and the largest code of a type of 8 or 16 bits.
+static std::pair<double, double> codeBounds(Type carrier, unsigned unsignedBits) {
+  if (unsignedBits)
+    return {0, std::ldexp(1.0, int(unsignedBits)) - 1};
+  double half = std::ldexp(1.0, int(carrier.getIntOrFloatBitWidth()) - 1);
+  return {-half, half - 1};
+}
+
+static LogicalResult quantizeLinear(NodeContext &c) {
+  if (!c.needFloat(0))
+    return failure();
+  int64_t dtype = c.attr("output_dtype", int64_t(0));
+  Type element = c.has(2) ? c.element(2) : c.elementType(dtype ? dtype : 2);
+  unsigned bits = c.has(2) ? c.in(2).unsignedBits : NodeContext::unsignedBits(dtype ? dtype : 2);
+  if (!element || !element.isInteger() || (bits ? bits : element.getIntOrFloatBitWidth()) > 16 ||
+      element.isInteger(1))
+    return c.fail("its codes are not integers of 8 or 16 bits");
+  std::optional<Scaling> scaling = scalingOf(c);
+  if (!scaling)
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Value steps = stepsOf(tb, c.tensor(0), *scaling);
+  auto [low, high] = codeBounds(element, bits);
+  steps = tb.min(tb.max(steps, tb.scalarLike(steps, low)), tb.scalarLike(steps, high));
+  (void)c.set(tb.cast(steps, element));
+  c.state.valueOf(c.op.getOutputs()[0]).unsignedBits = bits;
+  return success();
+}
+
+/// (x - zero point) * scale. Behind a QuantizeLinear the gradient passes where that did not cut
+/// off, as that of PyTorch's fake quantization does.
+static LogicalResult dequantizeLinear(NodeContext &c) {
+  if (!c.needInteger(0))
+    return failure();
+  std::optional<Scaling> scaling = scalingOf(c);
+  if (!scaling)
+    return failure();
+  TrainBuilder &tb = c.tb;
+  Value y = tb.cast(c.tensor(0), scaling->real);
+  if (scaling->zero)
+    y = tb.sub(y, scaling->zero);
+  y = tb.mul(y, scaling->scale);
+  auto source = c.op.getInputs()[0].getDefiningOp<onnx::NodeOp>();
+  if (source && source.getOpType() == "QuantizeLinear" && source.getDomain().empty()) {
+    Value x = tb.cast(c.state.tensorOf(c.state.valueOf(source.getInputs()[0])), scaling->real);
+    Value steps = stepsOf(tb, x, *scaling);
+    auto [low, high] = codeBounds(c.element(0), c.in(0).unsignedBits);
+    Value inside = tb.logicalAnd(tb.compare("ge", steps, tb.scalarLike(steps, low)),
+                                 tb.compare("le", steps, tb.scalarLike(steps, high)));
+    Value fixed = train::DetachOp::create(tb.b(), tb.loc(), x.getType(), x);
+    y = tb.add(y, tb.select(inside, tb.sub(x, fixed), tb.scalarLike(x, 0)));
+  } else {
+    markQuantized(c);
+  }
+  int64_t dtype = c.attr("output_dtype", int64_t(0));
+  Type element = dtype ? c.elementType(dtype) : c.element(1);
+  if (!isa_and_nonnull<FloatType>(element))
+    return c.fail("its output_dtype is no float");
+  return c.set(tb.cast(y, element));
+}
+
+//===- Weights of few bits ------------------------------------------------===//
 
 /// MatMulBnb4: A times the transpose of a weight [N, K], or with transB = 0 times the weight
 /// itself, whose codes lie two a byte, the first in the high half, with one factor for each block
@@ -92,7 +212,7 @@ static LogicalResult matmulBnb4(NodeContext &c) {
                   " bytes of codes (uint8) and " + Twine(blocks) +
                   " factors of the rows' type: its inputs are others");
   TrainBuilder &tb = c.tb;
-  Type real = tableType(c);
+  Type real = tableType(c, c.element(0));
   SmallVector<Attribute> numbers;
   for (float number :
        trainrt::codeValues(kind == 0 ? trainrt::QuantFormat::FP4 : trainrt::QuantFormat::NF4))
@@ -176,7 +296,7 @@ static LogicalResult matmulNBits(NodeContext &c) {
                   " results");
 
   TrainBuilder &tb = c.tb;
-  Type real = tableType(c);
+  Type real = tableType(c, c.element(0));
   // Of a number for each block, that of each column.
   Value group;
   if (c.has(4)) {
@@ -213,6 +333,14 @@ void registerQuantization(HandlerTable &table) {
   table.add("com.microsoft::FakeQuant", fakeQuant, 3, 1);
   table.entries["com.microsoft::FakeQuant"].settings = {1, 2};
   table.add("com.microsoft::FakeQuantGrad", fakeQuantGrad, 2, 1);
+  table.add("QuantizeLinear", quantizeLinear, 2, 10);
+  table.entries["QuantizeLinear"].settings = {1};
+  table.entries["QuantizeLinear"].typedAs = -1;
+  table.add("DequantizeLinear", dequantizeLinear, 2, 10);
+  table.entries["DequantizeLinear"].settings = {1};
+  table.entries["DequantizeLinear"].typedAs = -1;
+  table.describe({"DequantizeLinear"}, HandlerTable::kIntegers);
+  table.describe({"QuantizeLinear"}, HandlerTable::kReals, false);
   table.add("com.microsoft::MatMulBnb4", matmulBnb4, 3, 1);
   table.entries["com.microsoft::MatMulBnb4"].settings = {2};
   table.add("com.microsoft::MatMulNBits", matmulNBits, 3, 1);

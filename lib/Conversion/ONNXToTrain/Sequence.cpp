@@ -127,6 +127,36 @@ static LogicalResult sequenceConstruct(NodeContext &c) {
   return success();
 }
 
+static LogicalResult sequenceEmpty(NodeContext &c) {
+  c.state.valueOf(c.op.getOutputs()[0]).isSequence = true;
+  return success();
+}
+
+/// SequenceInsert and SequenceErase: the sequence with a tensor more, or less, at a position; at
+/// its end where none is given.
+static LogicalResult changeSequence(NodeContext &c) {
+  const bool inserts = c.op.getOpType() == "SequenceInsert";
+  const int64_t input = inserts ? 2 : 1;
+  SmallVector<LegalValue *> elements = c.in(0).sequence;
+  int64_t size = elements.size(), at = inserts ? size : size - 1;
+  if (c.has(input)) {
+    auto position = c.constants(input, "position");
+    if (!position || position->size() != 1)
+      return failure();
+    at = (*position)[0] < 0 ? (*position)[0] + size : (*position)[0];
+  }
+  if (at < 0 || at > (inserts ? size : size - 1))
+    return c.fail("its position is outside of the sequence");
+  if (inserts)
+    elements.insert(elements.begin() + at, &c.in(1));
+  else
+    elements.erase(elements.begin() + at);
+  LegalValue &result = c.state.valueOf(c.op.getOutputs()[0]);
+  result.isSequence = true;
+  result.sequence = std::move(elements);
+  return success();
+}
+
 static LogicalResult sequenceLength(NodeContext &c) {
   int64_t size = c.in(0).sequence.size();
   return c.set(makeScalar(c.tb.b().getI64Type(), {c.dim(size), 0}));
@@ -172,14 +202,17 @@ void registerSequence(HandlerTable &table) {
   table.add("Split", split, 1, 2);
   table.add("SplitToSequence", splitToSequence, 1, 11);
   table.addSequence("SequenceAt", sequenceAt, 2, 11);
+  table.add("SequenceEmpty", sequenceEmpty, 0, 11);
+  table.addSequence("SequenceInsert", changeSequence, 2, 11);
+  table.addSequence("SequenceErase", changeSequence, 1, 11);
   table.addVariadic("SequenceConstruct", sequenceConstruct, 11);
   table.add("OptionalHasElement", optionalHasElement, 0, 18);
   table.add("OptionalGetElement", optionalGetElement, 1, 18);
   table.addSequence("SequenceLength", sequenceLength, 1, 11);
   table.addSequence("ConcatFromSequence", concatFromSequence, 1, 11);
   using Table = HandlerTable;
-  table.describe({"Split", "SplitToSequence", "SequenceAt", "SequenceConstruct",
-                  "ConcatFromSequence", "OptionalGetElement"},
+  table.describe({"Split", "SplitToSequence", "SequenceAt", "SequenceConstruct", "SequenceEmpty",
+                  "SequenceInsert", "SequenceErase", "ConcatFromSequence", "OptionalGetElement"},
                  Table::kAll);
   table.describe({"SequenceLength", "OptionalHasElement"}, Table::kAll, false);
 }
