@@ -2,6 +2,7 @@
 /* A C11 host: opens DIR/m.tpk (pred = x . w + table[id]), trains, evaluates, saves, resumes, and
  * makes every kind of mistake. */
 #include "check.h"
+#include "trainrt/data.h"
 
 enum { ROWS = 8 };
 static float x[ROWS][3], y[ROWS];
@@ -212,8 +213,20 @@ static void training(const char *directory, const trainrt_package *package) {
   CHECK_OK(trainrt_session_create(package, &options, &resumed, &error));
   CHECK_ERROR(trainrt_step(resumed, batches, 1, NULL, NULL, &error), TRAINRT_MISSING_WEIGHTS,
               "'w'");
+  /* The folder is another run's until its checkpoint has been loaded, and one session's then. */
+  CHECK_ERROR(trainrt_checkpoint_claim(resumed, path, 0, &error), TRAINRT_BAD_DATA, "step-10");
+  CHECK_ERROR(trainrt_checkpoint_claim(resumed, path, 8, &error), TRAINRT_INVALID_ARGUMENT,
+              "flags");
   trainrt_checkpoint_info info = trainrt_checkpoint_info_default();
   CHECK_OK(trainrt_checkpoint_load(resumed, path, &info, &error));
+  CHECK_OK(trainrt_checkpoint_claim(resumed, path, 0, &error));
+  CHECK_ERROR(trainrt_checkpoint_claim(session, path, TRAINRT_CLAIM_OVERWRITE, &error),
+              TRAINRT_IO_ERROR, "is in use: process ");
+  CHECK_ERROR(trainrt_checkpoint_save(session, path, 0, NULL, &error), TRAINRT_IO_ERROR,
+              "is in use: process ");
+  uint64_t free_bytes = 0;
+  CHECK_OK(trainrt_session_free_memory(session, &free_bytes, &error));
+  CHECK(free_bytes > 1 << 20);
   CHECK(info.step == 10 && strcmp(info.data_position, "{\"row\":80}") == 0);
   CHECK_OK(trainrt_step(resumed, batches, 1, NULL, &result, &error));
   CHECK_OK(trainrt_session_parameter(resumed, "w", &w, &error));

@@ -93,6 +93,7 @@ Status FolderLock::take(const std::string &of, Purpose purpose, std::string &unl
         continue;
       }
       isNew = false; // it is the other's
+      release();
       const size_t skipped = isRun ? runMark.size() : std::min(holder.size(), writeMark.size());
       return fail(Code::IoError, "the folder '", of, "' is in use: process ",
                   holder.substr(skipped, holder.find('\n') - skipped),
