@@ -13,7 +13,7 @@ ODD = ["no token", "labels at padding", "twos", "numbers at padding", "nothing t
 
 def choose(rng):
     pick = lambda options: options[int(rng.integers(len(options)))]
-    batch = {"seed": int(rng.integers(1 << 30)), "rows": int(rng.integers(2, 6)), "columns": int(rng.integers(6, 13)), "side": pick(SIDES)}
+    batch = {"seed": int(rng.integers(1 << 30)), "rows": int(rng.integers(1, 6)), "columns": int(rng.integers(4, 13)), "side": pick(SIDES)}
     batch["rare"] = [name for name, share in (("one full", 0.3), ("one token", 0.6), ("empty span", 0.5), ("span at padding", 0.3),
                                               ("large at padding", 0.25), ("ids at padding", 0.4)) if rng.random() < share]
     if rng.random() < 0.25:
@@ -76,6 +76,8 @@ def make(batch, inputs, dtype, permuted=False):
     documents = number_documents(rng, real, "split documents" in rare)
     if "numbers at padding" in rare:
         documents = np.where(real, documents, rng.integers(0, 3, shape))
+    width = 3 + batch["seed"] % 6
+    other = np.arange(width) < np.maximum(1, rng.integers(0, width // 2 + 2, (rows, 1)))
     first = np.where(real.any(1), real.argmax(1), 0)
     last = np.where(real.any(1), shape[1] - 1 - real[:, ::-1].argmax(1), 0)
     arrays = {
@@ -87,6 +89,8 @@ def make(batch, inputs, dtype, permuted=False):
         "extra": extra,
         "row": rng.standard_normal(rows) + 0.3,
         "classes": rng.integers(0, CLASSES, rows),
+        "other_input_ids": np.where(other, rng.integers(1, VOCABULARY, other.shape), 0),
+        "other_attention_mask": other,
         "token_type_ids": rng.integers(0, 3, shape),
         "start": first if "nothing there" not in rare else rng.integers(0, shape[1], rows),
         "end": last if "nothing there" not in rare else rng.integers(0, shape[1], rows),

@@ -4,7 +4,7 @@
 A layer's keyword arguments name what may be chosen; of each list the first is the plainest.
 """
 
-from tokens import INF, WIDTH, Chooser, Formula, Tokens
+from tokens import INF, VOCABULARY, WIDTH, Chooser, Formula, Tokens
 
 LAYERS = {}
 
@@ -97,18 +97,38 @@ def weigh(t, s, visible, style, weights):
 
 @layer(9, weights=WEIGHTS[:1] * 6 + WEIGHTS, style=STYLES[:3] * 4 + STYLES, columns=[True, True, True, True, True, False],
        rows=[False, False, False, True], order=Tokens.ORDERS[:2] * 3 + Tokens.ORDERS, choice=Tokens.CHOICES[:1] * 6 + Tokens.CHOICES,
-       heads=[1, 2], dropout=[0.0, 0.0, 0.0, 0.3], residual=[True, True, True, False])
-def attention(t, x, weights, style, columns, rows, order, choice, heads, dropout, residual):
+       built=["and", "and", "and", "product"], heads=[1, 1, 2, 2, "merged"], dropout=[0.0, 0.0, 0.0, 0.3], residual=[True, True, True, False])
+def attention(t, x, weights, style, columns, rows, order, choice, built, heads, dropout, residual):
     g, depth = t.graph, 3
-    visible = t.visible(columns, rows, order, choice)
-    q, k, v = (t.linear(x, WIDTH, heads * depth) for _ in range(3))
+    visible = t.visible(columns, rows, order, choice, built)
+    y = attend(t, x, x, visible, t.number if columns else None, weights, style, heads, depth, dropout)
+    return x + y if residual else y
+
+
+def attend(t, x, memory, visible, columns, weights, style, heads, depth=3, dropout=0.0):
+    """[batch, seq, WIDTH] of attention to `memory`, of whose tokens `columns` says 1."""
+    g, merged = t.graph, heads == "merged"
+    heads = 2 if merged else heads
+    q, k, v = (t.linear(y, WIDTH, heads * depth) for y in (x, memory, memory))
     if heads > 1:
         q, k, v = (y.reshape(0, 0, heads, depth).transpose(0, 2, 1, 3) for y in (q, k, v))
+    if merged and not weights.startswith("linear"):  # [batch * heads, seq, ...]
+        length = lambda y: g.op("Shape", y, start=1, end=2, integer=True)
+        rows = g.concat(0, g.ints([-1]), length(x), g.ints([depth]))
+        columns_of = g.concat(0, g.ints([-1]), length(memory), g.ints([depth]))
+        q, k, v = (g.op("Reshape", y, shape) for y, shape in ((q, rows), (k, columns_of), (v, columns_of)))
+        # The mask of a sample is that of each of its heads.
+        sizes = g.concat(0, g.op("Shape", x, start=0, end=1, integer=True), g.ints([heads]), length(x), length(memory))
+        visible = g.op("Expand", visible.unsqueeze(1), sizes)
+        visible = g.op("Reshape", visible, g.concat(0, g.ints([-1]), length(x), length(memory)))
+        w = weigh(t, (q @ k.transpose(0, 2, 1)) * (1 / depth**0.5), visible, style, weights)
+        y = g.op("Reshape", w @ v, g.concat(0, g.op("Shape", x, start=0, end=1, integer=True), g.ints([heads]), length(x), g.ints([depth])))
+        return t.linear(y.transpose(0, 2, 1, 3).reshape(0, 0, heads * depth), heads * depth)
     turned = lambda y: y.transpose(*([0, 1, 3, 2] if heads > 1 else [0, 2, 1]))
     if weights.startswith("linear"):
         q, k = ((y.relu() if weights == "linear relu" else y.elu() + 1) for y in (q, k))
-        if columns:
-            k = k * (t.number.unsqueeze(1, 3) if heads > 1 else t.number.unsqueeze(2))
+        if columns is not None:
+            k = k * (columns.unsqueeze(1, 3) if heads > 1 else columns.unsqueeze(2))
         total = k.sum(-2, keep=True)
         divisor = (q * total).sum(-1, keep=True) if weights.endswith("summed") else q @ turned(total)
         y = (q @ (turned(k) @ v)) / (divisor + 1e-6 if weights == "linear relu" else divisor)
@@ -121,8 +141,18 @@ def attention(t, x, weights, style, columns, rows, order, choice, heads, dropout
         y = w @ v
     if heads > 1:
         y = y.transpose(0, 2, 1, 3).reshape(0, 0, heads * depth)
-    y = t.linear(y, heads * depth)
-    return x + y if residual else y
+    return t.linear(y, heads * depth)
+
+
+@layer(2, weights=WEIGHTS, style=STYLES, heads=[1, 2, "merged"], own=[True, True, False])
+def memory(t, x, weights, style, heads, own):
+    """Attention to another sequence, which has a mask of its own, or none."""
+    g, others = t.graph, ["batch", "other"]
+    m = t.embed(g.input("other_input_ids", "i64", others), VOCABULARY)
+    mask = g.input("other_attention_mask", "i64", others)
+    m = m + t.linear(m.tanh())
+    visible = ~mask.unsqueeze(1).equals(0) if own else m.slice(2, 0, 1).transpose(0, 2, 1) > -9.0
+    return x + attend(t, x, m, visible, mask.to() if own else None, weights, style, heads)
 
 
 @layer(3, how=["where", "times", "times twice", "where row"], fill=FILLS)
@@ -158,9 +188,9 @@ def context(t, x, how):
 def shift(t, x, by, fill, clean):
     y = x * t.number.unsqueeze(2) if clean else x
     if by > 0:
-        y = y.slice(1, 0, -by).pad(1, by, 0, fill)
+        y = y.pad(1, by, 0, fill).slice(1, 0, -by)
     else:
-        y = y.slice(1, -by, 1 << 40).pad(1, 0, -by, fill)
+        y = y.pad(1, 0, -by, fill).slice(1, -by, 1 << 40)
     return x + t.linear(y)
 
 

@@ -14,26 +14,26 @@ def term(share, **choices):
     return register
 
 
-@term(5, shift=[0, 0, 1, -1], reduction=["mean", "sum", "none"], weighted=[False, False, True])
-def token_labels(t, x, shift, reduction, weighted):
+@term(6, shift=[0] * 5 + [1] * 3 + [-1], reduction=["mean", "mean", "sum", "none"], weighted=[False, False, False, True], ignore=[-100, -100, -100, 0])
+def token_labels(t, x, shift, reduction, weighted, ignore):
     """Cross entropy of tokens; `shift` 1 predicts the next token, -1 the one before."""
     g = t.graph
-    labels = g.input("labels", "i64", TOKENS)
+    labels = g.input("labels", "i64", TOKENS) if ignore else t.ids
     if shift == 1:
         x, labels = x.slice(1, 0, -1), labels.slice(1, 1, 1 << 40)
     elif shift == -1:
         x, labels = x.slice(1, 1, 1 << 40), labels.slice(1, 0, -1)
     logits = t.linear(x, WIDTH, VOCABULARY).reshape(-1, VOCABULARY)
     weights = g.tensor((g.rng.random(VOCABULARY) + 0.5).astype("f4" if g.dtype == "f32" else "f8"), f"class_weights{len(g.initializers)}") if weighted else None
-    loss = g.cross_entropy(logits, labels.reshape(-1), reduction=reduction, weights=weights)
+    loss = g.cross_entropy(logits, labels.reshape(-1), ignore=ignore, reduction=reduction, weights=weights)
     if reduction == "mean":
         return loss
     if reduction == "sum":
         return loss * 0.05
-    return loss.reshape(-1).mean(0) if weighted else loss.sum(0) / (~labels.equals(-100)).to().sum([0, 1])
+    return loss.reshape(-1).mean(0) if weighted else loss.sum(0) / (~labels.equals(ignore)).to().sum([0, 1])
 
 
-@term(2, over=["mask", "span", "mean", "count"], what=["bce", "square", "abs", "ids"])
+@term(3, over=["mask", "span", "mean", "count", "selected"], what=["bce", "square", "abs", "ids"])
 def token_targets(t, x, over, what):
     """A number for each token, summed where a mask says so."""
     g = t.graph
@@ -48,6 +48,8 @@ def token_targets(t, x, over, what):
         y = s * t.ids.to() * 0.1
     if over == "mean":
         return y.mean([0, 1])
+    if over == "selected":
+        return g.op("Compress", y, t.real.reshape(-1)).mean(0)
     m = t.number * t.span.to() if over == "span" else t.number
     return (y * m).sum([0, 1]) / (m.sum([0, 1]).maximum(1.0) if over != "count" else (s > -1e30).to().sum([0, 1]))
 

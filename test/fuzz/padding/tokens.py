@@ -10,7 +10,7 @@ TOKENS = ["batch", "seq"]
 class Tokens:
     """The inputs of a program, made when they are first asked for. `mask` says how it tells padding."""
 
-    MASKS = ["attention_mask", "bool mask", "pad id", "mask and pad id", "documents", "documents beside a mask"]
+    MASKS = ["attention_mask", "bool mask", "float mask", "pad id", "mask and pad id", "documents", "documents beside a mask"]
 
     def __init__(self, graph, mask):
         self.graph, self.source = graph, mask
@@ -33,6 +33,7 @@ class Tokens:
         return self._once("real", {
             "attention_mask": lambda: ~g.input("attention_mask", "i64", TOKENS).equals(0),
             "bool mask": lambda: g.input("attention_mask", "bool", TOKENS),
+            "float mask": lambda: g.input("attention_mask", None, TOKENS) > 0.5,
             "pad id": lambda: ~self.ids.equals(0),
             "mask and pad id": lambda: ~g.input("attention_mask", "i64", TOKENS).equals(0) & ~self.ids.equals(0),
             "documents": lambda: ~self.documents.equals(0),
@@ -42,6 +43,8 @@ class Tokens:
     @property
     def number(self):
         """The same as 0 and 1."""
+        if self.source == "float mask":
+            return self.graph.input("attention_mask", None, TOKENS)
         if self.source in ("attention_mask", "documents beside a mask"):
             return self._once("number", lambda: self.graph.input("attention_mask", "i64", TOKENS).to())
         return self._once("number", self.real.to)
@@ -90,8 +93,8 @@ class Tokens:
     ORDERS = ["", "causal", "strict", "window", "neighbours", "not itself", "later"]
 
     def order(self, kind):
-        """[seq, seq]: which columns a row may see by its place; None: all."""
-        i, j = self.places.unsqueeze(1), self.places.unsqueeze(0)
+        """[1, seq, seq]: which columns a row may see by its place; None: all."""
+        i, j = self.places.unsqueeze(0, 2), self.places.unsqueeze(0, 1)
         return {
             "": lambda: None,
             "causal": lambda: j <= i,
@@ -112,18 +115,18 @@ class Tokens:
             "row's span": lambda: self.span.unsqueeze(2) & self.span.unsqueeze(1),
             "documents": lambda: self.documents.unsqueeze(2).equals(self.documents.unsqueeze(1)),
             "above 3": lambda: self.ids.unsqueeze(1) > 3,
-            "odd places": lambda: self.graph.op("Mod", self.places, self.graph.const(2, "i64"), integer=True).equals(1),
+            "odd places": lambda: self.graph.op("Mod", self.places, self.graph.const(2, "i64"), integer=True).equals(1).unsqueeze(0, 1),
         }[kind]()
 
-    def visible(self, columns, rows, order, choice):
+    def visible(self, columns, rows, order, choice, built="and"):
         """[batch, seq or 1, seq]: columns of tokens, rows of tokens, places, and a choice among them."""
         parts = [self.real.unsqueeze(1) if columns else None, self.real.unsqueeze(2) if rows else None,
                  self.order(order), self.choice(choice)]
-        result = None
-        for part in parts:
-            if part is not None:
-                result = part if result is None else result & part
-        return result if result is not None else self.real.unsqueeze(1)
+        parts = [part for part in parts if part is not None] or [self.real.unsqueeze(1)]
+        result = parts[0].to("i64") if built == "product" else parts[0]
+        for part in parts[1:]:
+            result = result * part.to("i64") if built == "product" else result & part
+        return ~result.equals(0) if built == "product" else result
 
 
 # ----- formulas ------------------------------------------------------------------------------
