@@ -8,7 +8,8 @@ from tokens import CLASSES, VOCABULARY
 
 SIDES = ["right", "right", "right", "left", "left", "middle", "mixed"]
 # What is at padding, or otherwise unusual; most batches have none of it.
-ODD = ["no token", "labels at padding", "twos", "numbers at padding", "nothing there", "split documents", "padding is a token", "full"]
+ODD = ["no token", "labels at padding", "twos", "numbers at padding", "nothing there", "split documents", "padding is a token", "full", "no token at all",
+       "negative", "few labels"]
 
 
 def choose(rng):
@@ -31,7 +32,7 @@ def place(rng, batch):
             count = columns
         elif "one token" in batch["rare"] and r == 1:
             count = 1
-        elif "no token" in batch["rare"] and r == rows - 1:
+        elif "no token" in batch["rare"] and r == rows - 1 or "no token at all" in batch["rare"]:
             count = 0
         side = batch["side"] if batch["side"] != "mixed" else ("right", "left", "middle")[r % 3]
         if side == "middle":
@@ -69,7 +70,7 @@ def make(batch, inputs, dtype, permuted=False):
         span[int(rng.integers(rows))] = False
     if "span at padding" in rare:
         span |= ~real & (rng.random(shape) < 0.5)
-    labels = np.where(real & (rng.random(shape) < 0.8) | ("labels at padding" in rare), ids, -100)
+    labels = np.where(real & (rng.random(shape) < (0.2 if "few labels" in rare else 0.8)) | ("labels at padding" in rare), ids, -100)
     extra = rng.standard_normal(shape)
     if "large at padding" in rare:
         extra = np.where(real, extra, rng.choice([1e4, -1e4, 1e20, -3.0, 0.0, np.inf, np.nan], shape))
@@ -82,7 +83,7 @@ def make(batch, inputs, dtype, permuted=False):
     last = np.where(real.any(1), shape[1] - 1 - real[:, ::-1].argmax(1), 0)
     arrays = {
         "input_ids": np.where(real, ids, fill),
-        "attention_mask": real * (2 if "twos" in rare else 1),
+        "attention_mask": real * (2 if "twos" in rare else -1 if "negative" in rare else 1),
         "span_mask": span,
         "segment_ids": documents,
         "labels": labels,

@@ -198,7 +198,7 @@ def report(runner, build, program, verdict, keep):
 
 def campaign(runner, arguments):
     first, last = map(int, arguments.seeds.split(".."))
-    start, cpu = time.time(), time.process_time()
+    start = time.time()
     kinds, count = collections.Counter(), collections.Counter()
     shrunk = 0
     for seed in range(first, last, arguments.stride):
@@ -226,7 +226,9 @@ def campaign(runner, arguments):
             print(f"at seed {seed}, {time.time() - start:.0f} s: {dict(kinds)}, {dict(count)}", flush=True)
     seconds = time.time() - start
     print(f"{dict(kinds)}, {dict(count)} in {seconds:.0f} s", flush=True)
-    return kinds
+    if count["packed"] < arguments.packed:
+        print(f"{count['packed']} programs were packed, expected {arguments.packed} at least")
+    return count["packed"] < arguments.packed or any(kinds[k] for k in kinds if k not in ("same", "refused"))
 
 
 def check_known(runner, arguments):
@@ -257,6 +259,7 @@ def main():
     parser.add_argument("--seeds", default="0..100", help="A..B: seeds from A to below B")
     parser.add_argument("--stride", type=int, default=1, help="every so many of them")
     parser.add_argument("--seconds", type=float, help="stop after so long")
+    parser.add_argument("--packed", type=int, default=1, help="so many programs at least have to be run by a variant")
     parser.add_argument("--shrink", type=int, default=20, help="so many failures are made smaller")
     parser.add_argument("--program", help="run the program of this file instead")
     parser.add_argument("--known", nargs="?", const="", help="run the programs that failed once instead, or that of this name")
@@ -274,8 +277,7 @@ def main():
             return verdict.fails
         if arguments.known is not None:
             return check_known(runner, arguments)
-        kinds = campaign(runner, arguments)
-        return not kinds["same"] or any(kinds[k] for k in kinds if k not in ("same", "refused"))
+        return campaign(runner, arguments)
 
 
 if __name__ == "__main__":

@@ -199,9 +199,10 @@ class Graph:
         attributes = {} if ignore is None else {"ignore_index": ignore}
         return self.op("SoftmaxCrossEntropyLoss", *inputs, reduction=reduction, **attributes)
 
-    def model(self, loss):
+    def model(self, loss, sizes={}):
+        """`sizes`: numbers in the place of names of sizes."""
         self.nodes.append(helper.make_node("Identity", [loss.name], ["loss"], name="the_loss"))
-        inputs = [helper.make_tensor_value_info(name, TYPES[kind], dims) for name, (kind, dims) in self.inputs.items()]
+        inputs = [helper.make_tensor_value_info(name, TYPES[kind], [sizes.get(d, d) for d in dims]) for name, (kind, dims) in self.inputs.items()]
         output = helper.make_tensor_value_info("loss", TYPES[self.dtype], [])
         graph = helper.make_graph(self.nodes, "program", inputs, [output], self.initializers)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
