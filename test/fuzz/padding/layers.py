@@ -335,12 +335,24 @@ def gather(t, x, index, clean):
     return x + t.linear(taken.unsqueeze(1))
 
 
-@layer(1, clean=[True, False])
-def pool_documents(t, x, clean):
-    """Each token gets the mean of its document."""
-    same = t.documents.unsqueeze(2).equals(t.documents.unsqueeze(1))
-    same = (same & t.real.unsqueeze(1) if clean else same).to()
-    return x + t.linear((same @ x) / same.sum(2, keep=True).maximum(1.0))
+@layer(1, clean=[True, False], of=["documents", "bins", "scatter"])
+def pool_documents(t, x, clean, of):
+    """Each token gets the mean of its document, or of those with like ids."""
+    g = t.graph
+    m = t.number.unsqueeze(2)
+    if of == "documents":
+        same = t.documents.unsqueeze(2).equals(t.documents.unsqueeze(1))
+        same = (same & t.real.unsqueeze(1) if clean else same).to()
+        return x + t.linear((same @ x) / same.sum(2, keep=True).maximum(1.0))
+    bins = g.op("Mod", t.ids, g.const(4, "i64"), integer=True)
+    if of == "scatter":
+        y = x.slice(2, 0, 1).squeeze(2)
+        y = y * t.number if clean else y
+        y = g.op("ScatterElements", y * 0.0, bins, y, axis=1, reduction="add")
+        return x + t.linear(g.op("GatherElements", y, bins, axis=1).unsqueeze(2), 1)
+    hot = g.op("OneHot", bins, g.const(4, "i64"), g.const([0.0, 1.0]), axis=-1)
+    sums = hot.transpose(0, 2, 1) @ (x * m if clean else x)
+    return x + t.linear(hot @ (sums / (hot * m if clean else hot).sum(1).unsqueeze(2).maximum(1.0)))
 
 
 def choose_formula(rng, pairs=False, depth=None):

@@ -124,7 +124,7 @@ def pooled(t, x, how, kind, fill):
 
 
 REDUCERS = ["Sum", "Mean", "Max", "Min", "Prod", "LogSumExp", "L2", "L1", "SumSquare", "sum of tokens", "mean of tokens", "max of tokens", "min of tokens",
-            "count", "all", "any", "argmax", "cumsum", "softmax", "softmax of tokens", "norm of tokens", "logsumexp of tokens", "first", "everything"]
+            "count", "all", "any", "argmax", "cumsum", "softmax", "softmax of tokens", "norm of tokens", "logsumexp of tokens", "first", "everything", "softmax of everything"]
 
 
 def reduce(t, y, how):
@@ -148,6 +148,7 @@ def reduce(t, y, how):
         "norm of tokens": lambda: ((y * y * m).sum(1) + 1e-3).sqrt(),
         "logsumexp of tokens": lambda: g.where(t.real, y, -1e9).reduce("LogSumExp", 1),
         "first": lambda: y.slice(1, 0, 1).squeeze(1),
+        "softmax of everything": lambda: (g.op("Reshape", g.where(t.real, y, -1e9).reshape(1, -1).softmax(), g.op("Shape", y, integer=True)) * y).sum(1),
         "everything": lambda: (y * m).sum([0, 1], keep=True).squeeze(1),
     }[how]()
 

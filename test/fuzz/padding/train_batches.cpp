@@ -32,12 +32,15 @@
 #include "trainc/Driver.h"
 #include "trainc/Import.h"
 #include "trainrt/trainrt.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/xxhash.h"
+#include <cerrno>
 #include <cmath>
 #include <iostream>
 #include <random>
@@ -116,14 +119,34 @@ public:
     if (!linker)
       fail("link", "no ld.lld");
     std::string object = cache + "/kernels-" + std::to_string(getpid()) + ".so";
-    std::vector<std::string> arguments = {*linker,       "-shared", "-nostdlib",
+    std::vector<std::string> arguments = {*linker,       "-shared", "-nostdlib", "-zmuldefs",
                                           "--threads=1", "-o",      object};
+    // By the names of the functions, those under which they are known.
+    llvm::StringMap<std::string> known;
+    llvm::StringMap<std::string> missing;
     OwningOpRef<ModuleOp> copy = getModule().clone();
     for (OwningOpRef<ModuleOp> &module : codegen::splitModule(*copy, 1)) {
-      FailureOr<std::string> alias = find(*module, arguments);
-      if (failed(alias))
+      LLVM::LLVMFuncOp kernel = codegen::getKernel(*module);
+      std::string name = kernel.getName().str(), text;
+      kernel.setName("kernel");
+      llvm::raw_string_ostream(text) << cpu << *module;
+      llvm::XXH128_hash_t hash = llvm::xxh3_128bits(
+          llvm::ArrayRef(reinterpret_cast<const uint8_t *>(text.data()), text.size()));
+      known[name] = "k" + llvm::utohexstr(hash.high64) + "_" + llvm::utohexstr(hash.low64);
+      if (!llvm::sys::fs::exists(cache + "/" + known[name]))
+        missing[name] = known[name];
+    }
+    if (!missing.empty() && failed(compileMissing(missing)))
+      return failure();
+    // A link a kernel to the object that it is in.
+    llvm::StringSet<> objects;
+    for (auto &[name, symbol] : known) {
+      llvm::SmallString<256> target;
+      if (llvm::sys::fs::real_path(cache + "/" + symbol, target))
         return failure();
-      arguments.push_back(*alias);
+      if (objects.insert(target).second)
+        arguments.push_back(target.str().str());
+      arguments.push_back(("--defsym=" + name + "=" + symbol).str());
     }
     std::vector<char *> argv;
     for (std::string &argument : arguments)
@@ -150,42 +173,41 @@ public:
   unsigned made = 0;
 
 private:
-  /// Compiles a kernel that is not known yet under a name made of its text; the linker's option
-  /// that gives it its own.
-  FailureOr<std::string> find(ModuleOp module, std::vector<std::string> &arguments) {
-    LLVM::LLVMFuncOp kernel = codegen::getKernel(module);
-    std::string name = kernel.getName().str(), text;
-    kernel.setName("kernel");
-    llvm::raw_string_ostream(text) << cpu << module;
-    llvm::XXH128_hash_t hash = llvm::xxh3_128bits(
-        llvm::ArrayRef(reinterpret_cast<const uint8_t *>(text.data()), text.size()));
-    std::string known = "k" + llvm::utohexstr(hash.high64) + "_" + llvm::utohexstr(hash.low64);
-    std::string file = cache + "/" + known + ".o";
-    if (!llvm::sys::fs::exists(file)) {
-      ++made;
-      kernel.setName(known);
-      FailureOr<std::string> bitcode = failure();
-      if (succeeded(codegen::lowerToLLVMDialect(module, "")))
-        bitcode = codegen::translateToBitcode(module);
-      if (failed(bitcode))
-        return failure();
-      std::string error, unfinished = file + std::to_string(getpid());
-      // Without its pass for masked loads of 256 bits the compiler's own way is the only right one.
-      const std::vector<char> object = cpu == "x86-64-v4"
-                                           ? compileQuickly(*bitcode, cpu, error)
-                                           : codegen::compileBitcode(*bitcode, cpu, error);
-      std::error_code code;
-      llvm::raw_fd_ostream out(unfinished, code);
-      out.write(object.data(), object.size());
-      out.close();
-      if (!error.empty() || code || out.has_error() || llvm::sys::fs::rename(unfinished, file)) {
-        llvm::errs() << error << code.message() << "\n";
-        return failure();
-      }
+  /// Compiles kernels into one object, under other names.
+  LogicalResult compileMissing(const llvm::StringMap<std::string> &missing) {
+    OwningOpRef<ModuleOp> module = getModule().clone();
+    for (auto kernel : llvm::make_early_inc_range(module->getOps<LLVM::LLVMFuncOp>())) {
+      auto it = missing.find(kernel.getName());
+      if (it != missing.end())
+        kernel.setName(it->second);
+      else if (!kernel.isExternal())
+        kernel.erase();
     }
-    if (!llvm::is_contained(arguments, file))
-      arguments.push_back(file);
-    return "--defsym=" + name + "=" + known;
+    made += missing.size();
+    if (failed(codegen::lowerToLLVMDialect(*module, "")))
+      return failure();
+    FailureOr<std::string> bitcode = codegen::translateToBitcode(*module);
+    if (failed(bitcode))
+      return failure();
+    // Only 512 bits are read by masks without the pass that compileBitcode has for it.
+    std::string error;
+    const std::vector<char> object = cpu == "x86-64-v4"
+                                         ? compileQuickly(*bitcode, cpu, error)
+                                         : codegen::compileBitcode(*bitcode, cpu, error);
+    std::string file = cache + "/" + missing.begin()->second + ".o",
+                unfinished = file + std::to_string(getpid());
+    std::error_code code;
+    llvm::raw_fd_ostream out(unfinished, code);
+    out.write(object.data(), object.size());
+    out.close();
+    if (!error.empty() || code || out.has_error() || llvm::sys::fs::rename(unfinished, file)) {
+      llvm::errs() << error << code.message() << "\n";
+      return failure();
+    }
+    for (auto &entry : missing) // Another process may have been quicker.
+      if (symlink(file.c_str(), (cache + "/" + entry.second).c_str()) && errno != EEXIST)
+        return failure();
+    return success();
   }
 
   codegen::CpuCodegen kernels;
