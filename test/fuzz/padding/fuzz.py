@@ -88,7 +88,7 @@ def distances(outcome):
     """(what, how large it is, how far it is off, values that are lost) of an outcome beside the first run's."""
     everything = math.sqrt(sum(t[0] ** 2 for t in outcome["tensors"]))
     floor = max(2e-2 * everything, outcome["size"] * 0.1, 1e-30)
-    for i, (norm, difference, lost, _) in enumerate(outcome["tensors"]):
+    for i, (norm, difference, lost, _) in enumerate(outcome["tensors"]):  # behind the gradients an evaluation's loss
         yield f"p{i}", max(norm, floor), difference, lost
 
 

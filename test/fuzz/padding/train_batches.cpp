@@ -194,13 +194,13 @@ private:
     const std::vector<char> object = cpu == "x86-64-v4"
                                          ? compileQuickly(*bitcode, cpu, error)
                                          : codegen::compileBitcode(*bitcode, cpu, error);
-    std::string file = cache + "/" + missing.begin()->second + ".o",
-                unfinished = file + std::to_string(getpid());
+    // Processes that miss the same kernels at the same time keep their objects apart.
+    std::string file = cache + "/objects-" + std::to_string(getpid()) + missing.begin()->second;
     std::error_code code;
-    llvm::raw_fd_ostream out(unfinished, code);
+    llvm::raw_fd_ostream out(file, code);
     out.write(object.data(), object.size());
     out.close();
-    if (!error.empty() || code || out.has_error() || llvm::sys::fs::rename(unfinished, file)) {
+    if (!error.empty() || code || out.has_error()) {
       llvm::errs() << error << code.message() << "\n";
       return failure();
     }
@@ -351,7 +351,8 @@ public:
       perturb(ulps);
   }
 
-  Outcome gradients(const Batch &batch) {
+  /// Loss and gradients of a batch, and the loss of an evaluation where there is one.
+  Outcome gradients(const Batch &batch, bool evaluates) {
     Outcome outcome;
     trainrt_plan_info before = plans();
     trainrt_batch view = batch.view();
@@ -373,6 +374,12 @@ public:
         read.check(trainrt_session_gradient(session, name.c_str(), &tensor, read), "gradient");
         outcome.values.push_back(numbersOf(tensor));
       }
+    if (evaluates) {
+      trainrt_eval_result evaluated = trainrt_eval_result_default();
+      Call call;
+      if (trainrt_eval(session, &view, nullptr, &evaluated, call) == TRAINRT_OK)
+        outcome.values.push_back({evaluated.loss});
+    }
     return outcome;
   }
 
@@ -558,7 +565,7 @@ void runJob(const json::Object &job) {
     const std::vector<Batch> &data = batches[size_t(settings.getInteger("batches").value_or(0))];
     std::vector<Outcome> outcomes;
     for (const Batch &batch : data)
-      outcomes.push_back(run.gradients(batch));
+      outcomes.push_back(run.gradients(batch, whole));
     outcomes.push_back(run.steps(data, whole));
     if (first.empty())
       first = outcomes;
