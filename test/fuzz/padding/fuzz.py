@@ -32,6 +32,7 @@ from known import KNOWN, make_known
 SUSPICIOUS = {"f32": 2e-5, "f64": 1e-10}
 # So many times what -O0 differs from itself is rounding.
 NOISE = 30
+FINE = ("same", "refused", "declined")
 # Runs of -O0 that tell rounding: parameters moved, samples in another order.
 NOISY = [{"set": 0, "ulps": 1}, {"set": 0, "ulps": 2}, {"set": 0, "ulps": 3}, {"set": 0, "batches": 1}]
 
@@ -66,12 +67,12 @@ class Runner:
         optimizer = ["--optimizer", "sgd", "--lr", "0.1", "--log-level", "error"]
         return [["-O0", *optimizer], ["--token-bucket", str(program["bucket"]), *program.get("options", []), *optimizer]]
 
-    def run(self, program, runs, sets=2):
+    def run(self, program, runs, sets=2, must_vary=False):
         if not self.process:
             self.start()
         lists = self.write(program, self.folder)
         job = {"model": str(self.folder / "model.onnx"), "package": str(self.folder / "package"), "log": str(self.folder / "log.txt"),
-               "sets": self.options(program)[:sets], "batches": lists, "whole": program["seed"] % 16 == 0, "runs": runs}
+               "sets": self.options(program)[:sets], "batches": lists, "whole": program["seed"] % 16 == 0, "runs": runs, "must_vary": must_vary}
         self.process.stdin.write(json.dumps(job) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
@@ -129,13 +130,15 @@ class Verdict:
 
     @property
     def fails(self):
-        return self.kind not in ("same", "refused")
+        return self.kind not in FINE
 
 
-def judge(runner, program):
-    """Compiles and runs a program: "same", "refused" (by -O0, too), or what is wrong: "packing" (the variant
+def judge(runner, program, must_vary=False):
+    """Compiles and runs a program: "same", "refused" (by -O0, too), "declined" (nothing is packed and it had to be), or what is wrong: "packing" (the variant
     differs, its function does not), "pass" (the function does), "compiler" or "runtime" (there is no result)."""
-    result = runner.run(program, [{"set": 0}, {"set": 1}])
+    result = runner.run(program, [{"set": 0}, {"set": 1}], must_vary=must_vary)
+    if result.get("failed") == "declined":
+        return Verdict("declined")
     if "failed" in result:
         alone = runner.run(program, [{"set": 0}], sets=1)
         log = (runner.folder / "log.txt").read_text().strip().splitlines()[:2]
@@ -205,7 +208,7 @@ def campaign(runner, arguments):
         if arguments.seconds and time.time() - start > arguments.seconds:
             break
         program = programs.choose(seed)
-        verdict = judge(runner, program)
+        verdict = judge(runner, program, must_vary=seed % arguments.declined != 0)
         kinds[verdict.kind] += 1
         count["programs"] += 1
         count["proved"] += verdict.varies
@@ -222,13 +225,13 @@ def campaign(runner, arguments):
             report(runner, arguments.build, program, verdict, arguments.keep)
         elif verdict.kind == "refused" and arguments.verbose:
             print(f"seed {seed}: refused: {verdict.detail}", flush=True)
-        if count["programs"] % 500 == 0:
+        if count["programs"] % 200 == 0:
             print(f"at seed {seed}, {time.time() - start:.0f} s: {dict(kinds)}, {dict(count)}", flush=True)
     seconds = time.time() - start
     print(f"{dict(kinds)}, {dict(count)} in {seconds:.0f} s", flush=True)
     if count["packed"] < arguments.packed:
         print(f"{count['packed']} programs were packed, expected {arguments.packed} at least")
-    return count["packed"] < arguments.packed or any(kinds[k] for k in kinds if k not in ("same", "refused"))
+    return count["packed"] < arguments.packed or any(kinds[k] for k in kinds if k not in FINE)
 
 
 def check_known(runner, arguments):
@@ -260,6 +263,7 @@ def main():
     parser.add_argument("--stride", type=int, default=1, help="every so many of them")
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--packed", type=int, default=1, help="so many programs at least have to be run by a variant")
+    parser.add_argument("--declined", type=int, default=1, help="run one in so many of the programs of which nothing is packed")
     parser.add_argument("--shrink", type=int, default=20, help="so many failures are made smaller")
     parser.add_argument("--program", help="run the program of this file instead")
     parser.add_argument("--known", nargs="?", const="", help="run the programs that failed once instead, or that of this name")

@@ -11,7 +11,8 @@
 // variants out, `ulps` moves the parameters by their last bits, `batches` chooses a list of files.
 // Kernels are compiled without optimisation and kept in a folder, TRAIN_BATCHES_CACHE: most of the
 // kernels of a random model are those of another one. `whole` compiles everything that a package
-// has, as trainc does; otherwise the step is made of gradients and an update.
+// has, as trainc does; otherwise the step is made of gradients and an update. `must_vary` ends a
+// job with {"failed": "declined"} where nothing has a variant by the last set.
 
 #include "dialects/Plan/PlanDialect.h"
 #include "dialects/Train/TrainDialect.h"
@@ -124,12 +125,15 @@ public:
     // By the names of the functions, those under which they are known.
     llvm::StringMap<std::string> known;
     llvm::StringMap<std::string> missing;
-    OwningOpRef<ModuleOp> copy = getModule().clone();
-    for (OwningOpRef<ModuleOp> &module : codegen::splitModule(*copy, 1)) {
-      LLVM::LLVMFuncOp kernel = codegen::getKernel(*module);
+    for (auto kernel : getModule().getOps<LLVM::LLVMFuncOp>()) {
+      if (kernel.isExternal())
+        continue;
       std::string name = kernel.getName().str(), text;
+      llvm::raw_string_ostream out(text);
+      out << cpu;
       kernel.setName("kernel");
-      llvm::raw_string_ostream(text) << cpu << *module;
+      kernel->print(out, OpPrintingFlags().useLocalScope());
+      kernel.setName(name);
       llvm::XXH128_hash_t hash = llvm::xxh3_128bits(
           llvm::ArrayRef(reinterpret_cast<const uint8_t *>(text.data()), text.size()));
       known[name] = "k" + llvm::utohexstr(hash.high64) + "_" + llvm::utohexstr(hash.low64);
@@ -221,8 +225,8 @@ struct Compiled {
   OwningOpRef<ModuleOp> module;
   PackageInterface interface;
   PackageContents contents;
-  /// Whether some function has a variant.
-  bool varies = false;
+  /// Whether some function has a variant, and the job is not done where none has.
+  bool varies = false, mustVary = false;
 };
 
 void compileTo(Compiled &c, MLIRContext &context, CachedCodegen &codegen, bool whole) {
@@ -243,6 +247,8 @@ void compileTo(Compiled &c, MLIRContext &context, CachedCodegen &codegen, bool w
   if (failed(verify(*c.module)))
     fail("graph", "invalid IR");
   c.varies = c.module->lookupSymbol("micro.packed") != nullptr;
+  if (!c.varies && c.mustVary)
+    give(json::Object{{"failed", "declined"}, {"why", ""}});
   if (!whole)
     for (StringRef name : {"step.packed", "eval.packed", "step", "eval"})
       if (Operation *function = c.module->lookupSymbol(name))
@@ -523,18 +529,20 @@ void runJob(const json::Object &job) {
                       train::TrainDialect, plan::PlanDialect>();
   std::string level = codegen::getHostLevel().str();
   CachedCodegen codegen(context, level, cache ? cache : ".");
-  std::vector<std::unique_ptr<Compiled>> sets;
-  for (const json::Value &set : *job.getArray("sets")) {
-    std::vector<std::string> arguments = textsOf(set);
+  const json::Array &settings = *job.getArray("sets");
+  std::vector<std::unique_ptr<Compiled>> sets(settings.size());
+  // The last one first: it may end the job.
+  for (size_t i = settings.size(); i-- > 0;) {
+    std::vector<std::string> arguments = textsOf(settings[i]);
     std::string target = "cpu:" + level, model = job.getString("model")->str();
     std::vector<const char *> argv = {"trainc", model.c_str(), "--target", target.c_str()};
     for (const std::string &argument : arguments)
       argv.push_back(argument.c_str());
-    auto compiled = std::make_unique<Compiled>();
-    if (parseCommandLine(int(argv.size()), argv.data(), compiled->options))
+    sets[i] = std::make_unique<Compiled>();
+    sets[i]->mustVary = i + 1 == settings.size() && job.getBoolean("must_vary").value_or(false);
+    if (parseCommandLine(int(argv.size()), argv.data(), sets[i]->options))
       fail("options", "");
-    compileTo(*compiled, context, codegen, whole);
-    sets.push_back(std::move(compiled));
+    compileTo(*sets[i], context, codegen, whole);
   }
   FailureOr<std::vector<codegen::KernelObject>> kernels = codegen.emitObjects();
   if (failed(kernels))
