@@ -5,12 +5,39 @@
 #include "Structure.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace trainc::train;
 
 namespace trainc::codegen {
+
+/// How sizes that share a symbol depend on each other, whatever the symbols' names; "" where none
+/// do. A kernel has what it computes of sizes by the number of an equal one (the end of a padded
+/// row is that of the result, if nothing is padded behind it), so they have to be equal in all
+/// fusions that share it.
+static std::string describeRelations(ArrayRef<DimAttr> dims) {
+  llvm::StringMap<unsigned> numbers;
+  bool areRelated = false;
+  for (DimAttr dim : dims) {
+    llvm::StringSet<> own;
+    dim.forEachSymbol([&](StringRef symbol) {
+      if (own.insert(symbol).second)
+        areRelated |= !numbers.try_emplace(symbol, numbers.size()).second;
+    });
+  }
+  std::string text;
+  if (areRelated)
+    for (DimAttr dim : dims)
+      text += dim.substitute([&](StringRef symbol) {
+                   return DimAttr::symbol(dim.getContext(),
+                                          "s" + std::to_string(numbers.lookup(symbol)));
+                 })
+                  .str() +
+              ';';
+  return text;
+}
 
 StructuralKey getStructuralKey(FusionOp fusion) {
   StructuralKey key;
@@ -48,6 +75,7 @@ StructuralKey getStructuralKey(FusionOp fusion) {
   }
   for (auto &entry : numbers)
     key.dims.push_back(cast<DimAttr>(entry.first));
+  os << describeRelations(key.dims);
   return key;
 }
 

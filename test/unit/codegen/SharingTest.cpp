@@ -28,6 +28,27 @@ TEST(Sharing, SymbolsAreRenamed) {
   EXPECT_EQ(codegen.size(), 3u);
 }
 
+/// What ends a padded row is the end of the input's, moved: with one zero in front of it and none
+/// behind it, that is the size of the result.
+TEST(Sharing, SizesDependOnEachOther) {
+  FusionHarness h;
+  trainc::codegen::CpuCodegen codegen(h.context);
+  auto padded = [](int64_t by) {
+    return [by](TrainBuilder &tb, mlir::ValueRange x) {
+      DimAttr none = tb.dimAttr(0), one = tb.dimAttr(1);
+      return Values{
+          tb.pad(x[0], 0, {none, one}, {getDim(x[0], 0), getDim(x[0], 1) + tb.dimAttr(by)})};
+    };
+  };
+  auto first = codegen.add(h.build({{"b, n"}}, padded(1)));
+  auto second = codegen.add(h.build({{"b, n"}}, padded(2)));
+  ASSERT_TRUE(mlir::succeeded(first) && mlir::succeeded(second));
+  EXPECT_NE(first->stages[0].name, second->stages[0].name);
+  auto renamed = codegen.add(h.build({{"rows, columns"}}, padded(1)));
+  ASSERT_TRUE(mlir::succeeded(renamed));
+  EXPECT_EQ(first->stages[0].name, renamed->stages[0].name);
+}
+
 TEST(Sharing, AttributesAndTypesDiffer) {
   FusionHarness h;
   trainc::codegen::CpuCodegen codegen(h.context);
