@@ -44,6 +44,7 @@
 #include <cerrno>
 #include <cmath>
 #include <iostream>
+#include <limits>
 #include <random>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -468,10 +469,11 @@ private:
 };
 
 double normOf(const Numbers &numbers) {
-  double sum = 0;
+  double norm = 0;
   for (double x : numbers)
-    sum += x * x;
-  return std::sqrt(sum);
+    norm = std::hypot(norm, x);
+  // JSON has no infinity.
+  return std::min(norm, std::numeric_limits<double>::max());
 }
 
 json::Value finiteOr(double x) {
