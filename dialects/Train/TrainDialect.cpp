@@ -3,6 +3,7 @@
 // arguments.
 
 #include "dialects/Train/TrainDialect.h"
+#include "dialects/Train/Ranges.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -29,6 +30,7 @@ void TrainDialect::initialize() {
 #include "dialects/Train/TrainOps.cpp.inc"
       >();
   detail::attachAffineInterfaces(getContext());
+  detail::attachRangeInterfaces(getContext());
 }
 
 Operation *TrainDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,

@@ -3,6 +3,8 @@
 
 #include "lib/Analysis/ElementOrigin.h"
 
+#include "dialects/Train/Ranges.h"
+
 using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
@@ -13,15 +15,9 @@ static bool movesElements(Operation *op) {
     return false;
   if (isa<ElementAccessOpInterface, StridedViewOpInterface>(op))
     return true;
-  // Conversions between integer types: f(x) = x wherever both sides can hold x.
-  auto pointwise = dyn_cast<PointwiseOpInterface>(op);
-  if (!pointwise || !isa<IntegerType>(getElementType(op->getOperand(0))) ||
-      getElementType(op->getOperand(0)).isInteger(1) ||
-      getElementType(op->getResult(0)).isInteger(1))
-    return false;
-  SmallVector<int64_t> index(getRank(op->getResult(0)), 0);
-  return llvm::all_of(ArrayRef<double>{-100, -1, 0, 1, 2, 77},
-                      [&](double x) { return pointwise.evaluateScalar(x, index) == x; });
+  // Conversions between integer types: f(x + c) = f(x) + c, and f(0) = 0.
+  auto known = dyn_cast<RangeOpInterface>(op);
+  return known && known.carriesTerm(0) && inferRange(op, 0, Range::number(0)).isNumber(0);
 }
 
 BlockArgument trainc::findOrigin(Value value) {

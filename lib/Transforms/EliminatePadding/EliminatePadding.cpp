@@ -23,6 +23,11 @@ namespace trainc {
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h.inc"
 } // namespace trainc
 
+/// Where the model reads its mask.
+static Location locationOf(BlockArgument mask) {
+  return mask.use_empty() ? mask.getLoc() : (*mask.user_begin())->getLoc();
+}
+
 namespace {
 /// Rewrites one function. Ops stay where they are; packed ones are made beside them, and what they
 /// replace is dead in the end.
@@ -43,7 +48,7 @@ public:
     }
     Block &block = function.getBody().front();
     builder.setInsertionPointToStart(&block);
-    TrainBuilder tb(builder, (*mask.user_begin())->getLoc());
+    TrainBuilder tb(builder, locationOf(mask));
     Value flat = tb.reshape(mask, {samples * positions});
     rows =
         buildPackedRows(tb, tb.compare("ne", flat, tb.scalarLike(flat, double(padding))), tokens);
@@ -53,6 +58,24 @@ public:
     for (Operation *op : ops)
       visit(op);
     eraseDeadOps(block);
+  }
+
+  /// Why zeros at padding will not do for the values that were put back into their rectangle; empty
+  /// if they will.
+  std::string whyNotZeros(const PaddingInputs &inputs) {
+    SmallVector<PaddingFlow::Filled> filled;
+    std::string why;
+    function.walk([&](Operation *op) {
+      for (Value result : op->getResults()) {
+        auto it = rectangleOf.find(result);
+        if (it == rectangleOf.end())
+          continue;
+        filled.push_back({result, it->second.axes});
+        if (why.empty())
+          why = it->second.neverZero;
+      }
+    });
+    return why.empty() ? PaddingFlow(function).findHazard(inputs, filled) : why;
   }
 
   unsigned numPacked() const { return packedOps; }
@@ -257,8 +280,7 @@ private:
       auto found = findAxes(results, loops);
       if (!found || found->empty() ||
           !llvm::is_contained(axes[result], TokenAxes(ArrayRef<int64_t>(*found))) ||
-          axes[result].size() != 1 || !isPackable(result) ||
-          !contents.isReplaceable(result, *found))
+          axes[result].size() != 1 || !isPackable(result) || !contents.isPackable(result, *found))
         return false;
     }
     // Of the results of ops in the rectangle, those are packed that came of mixing tokens with each
@@ -324,7 +346,13 @@ private:
     SmallVector<DimAttr> sizes;
     for (int64_t axis : tokenAxes)
       sizes.push_back(getDim(value, axis));
-    return whole = selectAlong(tb, small, tokenAxes, expand, sizes);
+    whole = selectAlong(tb, small, tokenAxes, expand, sizes);
+    Rectangle &rectangle = rectangleOf[whole];
+    rectangle.axes = tokenAxes;
+    if (!contents.holdsZero(value, tokenAxes))
+      rectangle.neverZero =
+          describeOp(value.getDefiningOp()) + " is never 0, as it would be at padding";
+    return whole;
   }
 
   func::FuncOp function;
@@ -342,6 +370,13 @@ private:
   llvm::DenseSet<Value> mixed;
   /// A value's packed form; that one in the rectangle again; what is packed of other values.
   DenseMap<Value, Value> packed, unpacked;
+  /// Values of `unpacked`, some of which nothing reads in the end.
+  struct Rectangle {
+    TokenAxes axes;
+    /// Why zeros at padding are none of what the proof was made for.
+    std::string neverZero;
+  };
+  DenseMap<Value, Rectangle> rectangleOf;
   DenseMap<std::tuple<Value, int64_t, int64_t>, Value> selected;
   unsigned packedOps = 0;
   /// Ops that are computed in the rectangle though an operand is packed.
@@ -364,23 +399,44 @@ struct EliminatePaddingPass : trainc::impl::EliminatePaddingPassBase<EliminatePa
     packed.push_back(copy);
     SmallVector<Attribute> conditions;
     for (auto padding : paddings.getAsRange<DictionaryAttr>()) {
-      llvm::append_range(conditions, padding.getAs<ArrayAttr>("conditions"));
-      if (failed(pack(copy, padding)))
+      func::FuncOp before = copy.clone();
+      SmallVector<SymbolOp> symbols(module.getOps<SymbolOp>());
+      FailureOr<bool> isPacked = pack(copy, padding);
+      if (failed(isPacked)) {
+        before.erase();
         return signalPassFailure();
+      }
+      if (*isPacked) {
+        before.erase();
+        llvm::append_range(conditions, padding.getAs<ArrayAttr>("conditions"));
+        continue;
+      }
+      copy.erase();
+      copy = before;
+      packed.push_back(copy);
+      for (SymbolOp symbol : llvm::make_early_inc_range(module.getOps<SymbolOp>()))
+        if (!llvm::is_contained(symbols, symbol))
+          symbol.erase();
     }
-    packed->setAttr(kConditionsAttr, builder.getArrayAttr(conditions));
+    if (conditions.empty())
+      packed.erase();
+    else
+      packed->setAttr(kConditionsAttr, builder.getArrayAttr(conditions));
   }
 
 private:
-  /// Packs the tokens that one mask tells.
-  LogicalResult pack(func::FuncOp function, DictionaryAttr padding) {
+  /// Packs the tokens that one mask tells; false, and a remark, where zeros at padding will not do.
+  FailureOr<bool> pack(func::FuncOp function, DictionaryAttr padding) {
     StringRef input = padding.getAs<StringAttr>("input").getValue();
     int64_t value = padding.getAs<IntegerAttr>("value").getInt();
-    BlockArgument mask;
-    for (BlockArgument argument : function.getArguments())
-      if (getArgRole(function, argument.getArgNumber()) == "input" &&
-          getArgName(function, argument.getArgNumber()) == input)
-        mask = argument;
+    auto find = [&](StringRef name) -> BlockArgument {
+      for (BlockArgument argument : function.getArguments())
+        if (getArgRole(function, argument.getArgNumber()) == "input" &&
+            getArgName(function, argument.getArgNumber()) == name)
+          return argument;
+      return {};
+    };
+    BlockArgument mask = find(input);
     if (!mask)
       return function.emitError("no input ") << input << ", which train.padding names";
     DimAttr tokens = getCountSymbol(getOperation(), input, value, bucket);
@@ -390,19 +446,37 @@ private:
         getCountSymbol(getOperation(), input, value, bucket, kind);
 
     PaddingInputs inputs;
-    inputs.mask = {mask, value};
+    inputs.mask = padding.get("binary")  ? PaddingMask::binary(mask, value)
+                  : padding.get("above") ? PaddingMask::above(mask, value)
+                                         : PaddingMask::other(mask, value);
+    if (auto beside = padding.getAs<StringAttr>("beside"))
+      inputs.mask.beside = find(beside.getValue());
+    auto addInputs = [&](StringRef name, DenseMap<unsigned, int64_t> &to) {
+      auto values = padding.getAs<DictionaryAttr>(name);
+      for (NamedAttribute entry : values ? values : DictionaryAttr::get(&getContext()))
+        if (BlockArgument argument = find(entry.getName()))
+          to[argument.getArgNumber()] = cast<IntegerAttr>(entry.getValue()).getInt();
+    };
+    addInputs("labels", inputs.labels);
+    addInputs("ids", inputs.ids);
     Packer packer(function, inputs, tokens);
     packer.run();
     auto options = [&](StringRef name) {
       return remark::RemarkOpts::name(name).category("eliminate-padding").function("forward");
     };
-    remark::passed((*mask.user_begin())->getLoc(), options("Packed")) << remark::add(
+    Location here = locationOf(mask);
+    if (std::string why = packer.whyNotZeros(inputs); !why.empty()) {
+      remark::missed(here, options("Declined"))
+          << remark::add("padding is computed like tokens") << remark::reason("{0}", why);
+      return false;
+    }
+    remark::passed(here, options("Packed")) << remark::add(
         "{0} ops compute the {1} tokens that {2} counts", packer.numPacked(), tokens.str(), input);
     for (Operation *op : packer.getRectangles())
       if (!op->hasTrait<OpTrait::IsTerminator>())
         remark::missed(op->getLoc(), options("Rectangle"))
             << remark::add("{0} is computed with padding", describeOp(op));
-    return success();
+    return true;
   }
 };
 } // namespace

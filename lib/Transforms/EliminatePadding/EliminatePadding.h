@@ -9,8 +9,9 @@
 
 namespace trainc {
 
-/// On @forward: what was proved of its padding; a dictionary with `input` (its name), `value` and
-/// `conditions`.
+/// On @forward: what was proved of its padding; a list of dictionaries with `input` (its name),
+/// `value`, `conditions`, and what the proof took for granted of inputs (`binary`, `above`,
+/// `beside`, `labels`, `ids`).
 inline constexpr llvm::StringLiteral kPaddingAttr = "train.padding";
 /// Name of the nested module that the packed variant is made in.
 inline constexpr llvm::StringLiteral kPackedModule = "packed";

@@ -132,9 +132,6 @@ struct Candidate {
   bool isBinary = false;
   /// Whether it numbers documents, and has to be above padding's number at all tokens.
   bool areDocuments = false, isAbove = false;
-  /// The input that is named as the mask, where documents are numbered beside it: 0 in the same
-  /// places.
-  BlockArgument beside = {};
 };
 
 SmallVector<Candidate> findCandidates(func::FuncOp forward, const TokenInput &tokens,
@@ -147,7 +144,11 @@ SmallVector<Candidate> findCandidates(func::FuncOp forward, const TokenInput &to
     bool binary = marks || (value == 0 && !documents && (named || isNumber(input)));
     if (!named && !binary && !tests.areAlike)
       return std::nullopt;
-    return Candidate{{input, value}, named, binary, documents, !binary && tests.needOrder};
+    bool above = !binary && tests.needOrder;
+    PaddingMask mask = binary  ? PaddingMask::binary(input, value)
+                       : above ? PaddingMask::above(input, value)
+                               : PaddingMask::other(input, value);
+    return Candidate{mask, named, binary, documents, above};
   };
   if (tokens.byMask) {
     SmallVector<Candidate> candidates;
@@ -161,14 +162,14 @@ SmallVector<Candidate> findCandidates(func::FuncOp forward, const TokenInput &to
       std::optional<Candidate> documents = make(argument, 0, /*named=*/true);
       if (!documents->areDocuments)
         continue;
-      documents->beside = tokens.mask;
+      documents->mask.beside = tokens.mask;
       candidates.push_back(*documents);
     }
     candidates.push_back(*make(tokens.mask, 0, /*named=*/true));
     return candidates;
   }
   if (tokens.padValue)
-    return {{{tokens.input, *tokens.padValue}, /*isNamed=*/true}};
+    return {{PaddingMask::other(tokens.input, *tokens.padValue), /*isNamed=*/true}};
   // Any integers that the model compares with one number, or with each other: it may be the mask,
   // or numbers of documents.
   SmallVector<Candidate> candidates;
@@ -266,12 +267,12 @@ private:
       padding.ids.clear();
       if (guess)
         padding.ids[tokens.input.getArgNumber()] = *guess;
-      if (candidate.beside)
-        padding.ids[candidate.beside.getArgNumber()] = 0;
+      if (candidate.mask.beside)
+        padding.ids[candidate.mask.beside.getArgNumber()] = 0;
       PaddingConditions conditions;
       std::string why = flow.follow(padding, conditions);
       if (why.empty())
-        return describe(forward, candidate, conditions);
+        return describe(forward, candidate, padding, conditions);
       if (reason.empty())
         reason = why;
     }
@@ -279,7 +280,7 @@ private:
   }
 
   DictionaryAttr describe(func::FuncOp forward, const Candidate &candidate,
-                          const PaddingConditions &conditions) {
+                          const PaddingInputs &padding, const PaddingConditions &conditions) {
     const PaddingMask &mask = candidate.mask;
     Builder builder(&getContext());
     StringAttr input = builder.getStringAttr(nameOf(forward, mask));
@@ -291,30 +292,30 @@ private:
       list.push_back(builder.getDictionaryAttr(all));
     };
     NamedAttribute maskField = builder.getNamedAttr("mask", input),
-                   padding = builder.getNamedAttr("padding", value);
+                   paddingField = builder.getNamedAttr("padding", value);
     if (candidate.isBinary)
       add("binary", {builder.getNamedAttr("input", input)});
     if (candidate.isAbove)
-      add("above", {maskField, padding});
+      add("above", {maskField, paddingField});
     if (candidate.areDocuments)
-      add("contiguous", {maskField, padding});
+      add("contiguous", {maskField, paddingField});
     auto addFixed = [&](NamedAttribute mask, StringRef input, int64_t shift, int64_t value) {
       add("fixed_where_padded",
-          {mask, padding, builder.getNamedAttr("input", builder.getStringAttr(input)),
+          {mask, paddingField, builder.getNamedAttr("input", builder.getStringAttr(input)),
            builder.getNamedAttr("shift", builder.getI64IntegerAttr(shift)),
            builder.getNamedAttr("value", builder.getI64IntegerAttr(value))});
     };
     for (const PaddingConditions::Fixed &fixed : conditions.fixed)
       addFixed(maskField, getArgName(forward, fixed.input), fixed.shift, fixed.value);
-    if (candidate.beside) {
+    if (candidate.mask.beside) {
       StringAttr named =
-          builder.getStringAttr(getArgName(forward, candidate.beside.getArgNumber()));
+          builder.getStringAttr(getArgName(forward, candidate.mask.beside.getArgNumber()));
       add("binary", {builder.getNamedAttr("input", named)});
       addFixed(builder.getNamedAttr("mask", named), input.getValue(), /*shift=*/0, mask.value);
     }
     for (int64_t index : conditions.real)
-      add("real_at",
-          {maskField, padding, builder.getNamedAttr("index", builder.getI64IntegerAttr(index))});
+      add("real_at", {maskField, paddingField,
+                      builder.getNamedAttr("index", builder.getI64IntegerAttr(index))});
     for (const PaddingConditions::Some &some : conditions.some)
       add("real_at",
           {builder.getNamedAttr("mask", builder.getStringAttr(getArgName(forward, some.input))),
@@ -323,8 +324,27 @@ private:
     SmallVector<NamedAttribute> fields = {
         builder.getNamedAttr("input", input), builder.getNamedAttr("value", value),
         builder.getNamedAttr("conditions", builder.getArrayAttr(list))};
+    // What else the proof took for granted, for what is made of it.
+    auto addInputs = [&](StringRef name, const DenseMap<unsigned, int64_t> &inputs) {
+      SmallVector<NamedAttribute> values;
+      for (auto [number, held] : inputs)
+        values.push_back(
+            builder.getNamedAttr(getArgName(forward, number), builder.getI64IntegerAttr(held)));
+      if (!values.empty())
+        fields.push_back(builder.getNamedAttr(name, builder.getDictionaryAttr(values)));
+    };
+    addInputs("labels", padding.labels);
+    addInputs("ids", padding.ids);
     if (candidate.areDocuments)
       fields.push_back(builder.getNamedAttr("documents", builder.getUnitAttr()));
+    if (candidate.isBinary)
+      fields.push_back(builder.getNamedAttr("binary", builder.getUnitAttr()));
+    if (candidate.mask.beside)
+      fields.push_back(builder.getNamedAttr(
+          "beside",
+          builder.getStringAttr(getArgName(forward, candidate.mask.beside.getArgNumber()))));
+    if (candidate.isAbove)
+      fields.push_back(builder.getNamedAttr("above", builder.getUnitAttr()));
     return builder.getDictionaryAttr(fields);
   }
 };

@@ -1,62 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Abstract interpretation. A fact about a value says which of its axes run over tokens and what its
-// elements at padding hold: a number, something far below all others plus anything (a masked
-// score), or anything. Facts travel along loops that axis maps show; a reduction over tokens ends
-// one where padding holds the neutral element. Anything that reaches other elements is the reason
-// to decline.
+// Abstract interpretation. A fact about a value says which of its axes run over tokens, which
+// numbers its elements at padding may be, and whether they depend on what padding holds. Facts
+// travel along the loops that axis maps show; a reduction over tokens ends one where what padding
+// adds changes nothing. Anything that reaches other elements is the reason to decline.
 
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 
-#include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
 #include "lib/Analysis/ElementOrigin.h"
+#include "lib/Transforms/EliminatePadding/Content.h"
 #include "lib/Transforms/EliminatePadding/LastToken.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
+#include "lib/Transforms/EliminatePadding/TokenElements.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
-#include "lib/Transforms/Support/Samples.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/IRMapping.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/DenseSet.h"
-#include <cmath>
 
 using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+PaddingMask PaddingMask::binary(BlockArgument input, int64_t value) {
+  return {input, value, {Range::number(value == 0 ? 1 : 0)}};
+}
+PaddingMask PaddingMask::above(BlockArgument input, int64_t value) {
+  return {input, value, {Range{double(value) + 1, Range::kUnbounded}}};
+}
+PaddingMask PaddingMask::other(BlockArgument input, int64_t value) {
+  return {
+      input,
+      value,
+      {Range{-Range::kUnbounded, double(value) - 1}, Range{double(value) + 1, Range::kUnbounded}}};
+}
+
 namespace {
-/// A score with this added is masked: softmax gives its weight as exactly 0.
-constexpr double kMasked = -1000;
-
-enum class State {
-  Constant, ///< `value`
-  Unknown,  ///< depends on what is no padding, and on constants
-  Masked,   ///< below kMasked
-  Anything, ///< what padding happens to hold
-};
-
 struct Fact {
   TokenAxes axes;
-  State state = State::Unknown;
-  double value = 0;
+  /// What elements at padding may be.
+  Content content;
+  /// They are what padding happens to hold or are made of it; else of what is no padding.
+  bool depends = false;
   /// The element at position p is of the token at position p + offset.
   int64_t offset = 0;
-  /// Made of this label input and constants only: its state holds for padding `shift` away, too, as
+  /// Made of this label input and constants only: the fact holds for padding `shift` away, too, as
   /// a condition.
   int label = -1;
+  /// Holds only where these axes, too, are at a token. A value with such a fact has one of these
+  /// axes, which holds everywhere.
+  TokenAxes rows = {};
+  /// Padding has something else here in the variant: zeros, or what is made of them.
+  bool changed = false;
 
-  bool dependsOnPadding() const { return state == State::Anything || state == State::Masked; }
+  /// Whether it says more than `all`, what is known of all elements.
+  bool saysMoreThan(const Content &all) const { return depends || changed || content != all; }
 };
 using Facts = SmallVector<Fact, 1>;
 
+/// What a flow is followed for.
+enum class Purpose {
+  Proof,    ///< ends at the first reason to decline
+  Contents, ///< what is known all the same
+  Hazards,  ///< of zeros in a variant that is proved: infinities and NaN
+};
+
 class Flow {
 public:
-  Flow(func::FuncOp function, const PaddingMask &mask, PaddingConditions &conditions)
+  Flow(func::FuncOp function, const PaddingMask &mask, PaddingConditions &conditions,
+       Purpose purpose)
       : function(function), mask(mask), samples(getDim(mask.input, 0)),
-        positions(getDim(mask.input, 1)), conditions(conditions) {}
+        positions(getDim(mask.input, 1)), conditions(conditions), purpose(purpose),
+        elements(mask, contents) {}
 
-  std::string run(const PaddingInputs &inputs, bool goOn = false) {
+  /// Values that have zeros at padding.
+  DenseMap<Value, TokenAxes> filled;
+
+  std::string run(const PaddingInputs &inputs) {
+    findContents();
     const auto &[mask, labels, ids] = inputs;
     for (BlockArgument argument : function.getArguments()) {
       unsigned number = argument.getArgNumber();
@@ -66,19 +88,19 @@ public:
       if (getArgRole(function, number) != "input" || dims.size() < 2 || dims[0] != samples ||
           dims[1] != positions)
         continue;
-      Fact fact{{0, 1}};
-      fact.state = State::Anything;
+      Fact fact{{0, 1}, contents[argument], /*depends=*/true};
+      auto holds = [&](int64_t value) {
+        fact.content = Content::number(double(value));
+        fact.depends = false;
+      };
       if (argument.getArgNumber() == mask.input.getArgNumber()) {
-        fact.state = State::Constant;
-        fact.value = double(mask.value);
+        holds(mask.value);
       } else if (auto label = labels.find(number); label != labels.end()) {
-        fact.state = State::Constant;
-        fact.value = double(label->second);
+        holds(label->second);
         fact.label = int(number);
         ignored[number] = label->second;
       } else if (auto id = ids.find(number); id != ids.end()) {
-        fact.state = State::Constant;
-        fact.value = double(id->second);
+        holds(id->second);
         require({number, 0, id->second});
       }
       facts[argument].push_back(fact);
@@ -87,14 +109,22 @@ public:
       if (op.hasTrait<OpTrait::IsTerminator>()) {
         for (Value result : op.getOperands())
           for (const Fact &fact : facts[result])
-            if (fact.dependsOnPadding())
+            if (fact.depends && purpose != Purpose::Hazards)
               return "a result holds what padding makes of it";
         break;
       }
       visit(&op);
-      if (!reason.empty() && !goOn)
+      if (!hazard.empty())
+        return hazard;
+      if (!reason.empty() && purpose == Purpose::Proof)
         return reason;
       reason.clear();
+      for (Value result : op.getResults())
+        if (auto it = filled.find(result); it != filled.end()) {
+          Fact zeros{it->second, Content::number(0)};
+          zeros.changed = true;
+          facts[result] = {zeros};
+        }
     }
     return {};
   }
@@ -102,6 +132,19 @@ public:
   const Facts &getFacts(Value value) { return facts[value]; }
 
 private:
+  /// Of all elements, wherever they are.
+  void findContents() {
+    for (BlockArgument argument : function.getArguments())
+      contents[argument] = Content::ofType(getElementType(argument));
+    for (Operation &op : function.getBody().front()) {
+      SmallVector<Content> operands;
+      for (Value operand : op.getOperands())
+        operands.push_back(contents.lookup(operand));
+      for (OpResult result : op.getResults())
+        contents[result] = inferContent(&op, result.getResultNumber(), operands);
+    }
+  }
+
   void require(PaddingConditions::Fixed fixed) {
     if (!llvm::is_contained(conditions.fixed, fixed))
       conditions.fixed.push_back(fixed);
@@ -137,11 +180,31 @@ private:
     if (!mapped) {
       for (Value operand : op->getOperands())
         for (const Fact &fact : facts[operand])
-          if (fact.dependsOnPadding())
+          if (fact.depends)
             return decline(op, "does not say how its axes map");
       return;
     }
+    testForNumbers(op);
     visitMapped(op, mapped.getAxisMap());
+  }
+
+  /// Where padding held an infinity, what it is absorbed in may be NaN in the plain step. That is
+  /// the model's own, unless it looks for NaN.
+  void testForNumbers(Operation *op) {
+    if (llvm::none_of(op->getOperands(), [&](Value operand) { return fragile.contains(operand); }))
+      return;
+    fragile.insert(op->result_begin(), op->result_end());
+    if (op->getNumOperands() == 1 && isa<FloatType>(getElementType(op->getOperand(0))) &&
+        isa<IntegerType>(getElementType(op->getResult(0))))
+      decline(op, "tests what padding may have made NaN");
+  }
+
+  /// Nothing is known but that it depends on padding.
+  static void weaken(Fact &fact, Value value) {
+    fact.content = Content::ofType(getElementType(value));
+    fact.depends = true;
+    fact.rows.clear();
+    fact.label = -1;
   }
 
   void visitView(Operation *op) {
@@ -151,9 +214,14 @@ private:
       DimAttr columns = fact.axes.size() == 2 ? dims[fact.axes[1]] : positions;
       TokenAxes axes = throughView(dims, getDims(to), fact.axes, samples, columns);
       if (!axes.empty()) {
+        if (!fact.rows.empty()) {
+          fact.rows = throughView(dims, getDims(to), fact.rows, samples, positions);
+          if (fact.rows.empty())
+            weaken(fact, to);
+        }
         fact.axes = axes;
         facts[to].push_back(fact);
-      } else if (fact.dependsOnPadding()) {
+      } else if (fact.depends) {
         return decline(op, "mixes the axes of tokens with others");
       }
     }
@@ -162,10 +230,12 @@ private:
   void visitSlice(SliceOp op) {
     SmallVector<DimAttr> from = getDims(op.getOperand()), to = getDims(op.getResult());
     for (Fact fact : Facts(facts[op.getOperand()])) {
-      bool whole = true;
-      for (int64_t axis : fact.axes)
-        whole &= from[axis] == to[axis] && op.getSteps()[axis] == 1;
-      if (whole) {
+      auto isWhole = [&](int64_t axis) {
+        return from[axis] == to[axis] && op.getSteps()[axis] == 1;
+      };
+      if (!llvm::all_of(fact.rows, isWhole))
+        weaken(fact, op.getResult());
+      if (llvm::all_of(fact.axes, isWhole)) {
         facts[op.getResult()].push_back(fact);
         continue;
       }
@@ -175,7 +245,7 @@ private:
       if (row && to[column].isConstant(1) && fact.offset == 0) {
         bool last = start + DimAttr::constant(op.getContext(), 1) == from[column];
         std::optional<int64_t> index = last ? std::optional<int64_t>(-1) : start.getConstant();
-        if (index && fact.dependsOnPadding()) {
+        if (index && fact.depends) {
           if (!llvm::is_contained(conditions.real, *index))
             conditions.real.push_back(*index);
           continue;
@@ -186,7 +256,7 @@ private:
       if (row && op.getSteps()[column] == 1 && start.getConstant()) {
         fact.offset += *start.getConstant();
         facts[op.getResult()].push_back(fact);
-      } else if (fact.dependsOnPadding()) {
+      } else if (fact.depends) {
         return decline(op, "selects tokens that may be padding");
       }
     }
@@ -195,22 +265,34 @@ private:
   void visitPad(PadOp op) {
     SmallVector<DimAttr> from = getDims(op.getOperand()), to = getDims(op.getResult());
     for (Fact fact : Facts(facts[op.getOperand()])) {
-      bool whole = true;
-      for (int64_t axis : fact.axes)
-        whole &= from[axis] == to[axis] && op.getLow().getDims()[axis].isConstant(0);
+      auto isWhole = [&](int64_t axis) {
+        return from[axis] == to[axis] && op.getLow().getDims()[axis].isConstant(0);
+      };
+      if (!llvm::all_of(fact.rows, isWhole))
+        weaken(fact, op.getResult());
+      bool whole = llvm::all_of(fact.axes, isWhole);
+      double value = train::detail::attrValue(op.getValue());
       std::optional<int64_t> low = op.getLow().getDims()[fact.axes.back()].getConstant();
       bool row = fact.axes.size() == 2 && from[fact.axes[0]] == to[fact.axes[0]];
       if (!whole && (!row || !low)) {
-        if (fact.dependsOnPadding())
+        if (fact.depends)
           return decline(op, "pads the axes of tokens");
         continue;
       }
       if (!whole) {
         fact.offset -= *low;
         // What lies beyond a label input counts as holding the ignored label.
-        if (fact.label >= 0 &&
-            train::detail::attrValue(op.getValue()) != double(ignored[fact.label]))
-          fact.label = -1, fact.state = State::Unknown;
+        if (fact.label >= 0 && value != double(ignored[fact.label]))
+          continue;
+      }
+      bool padsOthers = false;
+      for (auto [axis, low] : llvm::enumerate(op.getLow().getDims()))
+        padsOthers |= !llvm::is_contained(fact.axes, int64_t(axis)) &&
+                      (!low.isConstant(0) || from[axis] != to[axis]);
+      if (padsOthers) {
+        fact.content = fact.content.unite(Content::number(value));
+        if (!fact.content.isNumber())
+          fact.label = -1;
       }
       facts[op.getResult()].push_back(fact);
     }
@@ -229,7 +311,7 @@ private:
       // All tokens count, and nothing lies before them.
       require({origin->input.getArgNumber(), 1, mask.value});
     } else if (llvm::none_of(facts[origin->input], [&](const Fact &fact) {
-                 return fact.state == State::Constant && fact.value == double(origin->number);
+                 return fact.content.isNumber(double(origin->number));
                })) {
       return false;
     }
@@ -248,7 +330,7 @@ private:
     for (Value operand : op->getOperands()) {
       const Facts &known = facts[operand];
       if (findOrigin(operand) != mask.input || known.size() != 1 || known[0].offset != 0 ||
-          known[0].state != State::Constant || known[0].axes.size() != 2 ||
+          !known[0].content.isNumber() || known[0].axes.size() != 2 ||
           getDim(operand, known[0].axes[1]) != positions)
         return false;
       sides.push_back(known[0].axes);
@@ -256,8 +338,8 @@ private:
     auto [rows, columns] = std::minmax(sides[0], sides[1]);
     if (rows[0] != columns[0] || rows[1] == columns[1])
       return false;
-    Fact row{rows, State::Anything}, column{columns, State::Constant};
-    column.value = equal ? 0 : 1;
+    Fact row{rows, {{0, 1}, {0, 1}}, /*depends=*/true}, column{columns, Content::number(!equal)};
+    column.rows = rows;
     facts[op.getResult()] = {row, column};
     return true;
   }
@@ -266,7 +348,9 @@ private:
   struct Frame {
     SmallVector<unsigned> loops;
     int64_t offset = 0;
-    bool dependsOnPadding = false;
+    bool depends = false;
+    /// Loops of Fact::rows.
+    SmallVector<unsigned> rows;
   };
 
   void visitMapped(Operation *op, const AxisMap &map) {
@@ -275,7 +359,7 @@ private:
       for (const Fact &fact : facts[operand]) {
         SmallVector<unsigned> loops = loopsOf(entry, fact.axes);
         if (loops.empty()) {
-          if (fact.dependsOnPadding())
+          if (fact.depends)
             return decline(op, "reads tokens by index");
           continue;
         }
@@ -284,17 +368,35 @@ private:
           frames.push_back({loops, fact.offset});
           frame = &frames.back();
         }
-        if (fact.dependsOnPadding()) {
-          if (frame->dependsOnPadding && frame->offset != fact.offset)
+        if (fact.depends) {
+          if (frame->depends && frame->offset != fact.offset)
             return decline(op, "combines tokens with their neighbours");
-          frame->dependsOnPadding = true;
+          frame->depends = true;
           frame->offset = fact.offset;
         }
       }
-    for (const Frame &frame : frames) {
+    rowFrames.clear();
+    for (Frame &frame : frames) {
       visitFrame(op, map, frame);
-      if (!reason.empty())
+      if (!reason.empty() || !hazard.empty())
         return;
+    }
+    for (ArrayRef<unsigned> rows : rowFrames)
+      addRows(op, map, rows);
+  }
+
+  /// Where a fact holds for rows of tokens only, the other rows hold anything.
+  void addRows(Operation *op, const AxisMap &map, ArrayRef<unsigned> rows) {
+    for (auto [result, entry] : llvm::zip_equal(op->getResults(), map.results)) {
+      std::optional<SmallVector<int64_t>> found = findAxes(entry, rows);
+      // Summed up with all rows, whose own fact says what padding adds.
+      if (found && found->empty())
+        continue;
+      if (!found)
+        return decline(op, "takes a part of the axes of tokens");
+      TokenAxes axes{ArrayRef<int64_t>(*found)};
+      if (llvm::none_of(facts[result], [&](const Fact &fact) { return fact.axes == axes; }))
+        facts[result].push_back(Fact{axes, contents[result], /*depends=*/true});
     }
   }
 
@@ -309,10 +411,12 @@ private:
         return fact;
       // A neighbour of padding: nothing is known, and it is no padding itself.
     }
-    return Fact{};
+    Fact unknown;
+    unknown.content = contents[operand];
+    return unknown;
   }
 
-  void visitFrame(Operation *op, const AxisMap &map, const Frame &frame) {
+  void visitFrame(Operation *op, const AxisMap &map, Frame &frame) {
     SmallVector<Fact> operands;
     int label = -1;
     bool onlyLabel = true;
@@ -321,13 +425,20 @@ private:
       Fact &fact = operands.back();
       if (fact.label >= 0 && (label < 0 || label == fact.label))
         label = fact.label;
-      else if (fact.label >= 0 || !getSplatValue(operand))
+      else if (fact.label >= 0 || !contents[operand].isNumber())
         onlyLabel = false;
-      if (fact.label >= 0 && frame.dependsOnPadding)
-        require({unsigned(fact.label), fact.offset - frame.offset, ignored[fact.label]});
+      if (fact.label >= 0 && frame.depends) {
+        int64_t shift = fact.offset - frame.offset;
+        // No batch with padding at the end would do.
+        if (shift < 0)
+          return decline(op, "needs the label before padding to be ignored, too");
+        require({unsigned(fact.label), shift, ignored[fact.label]});
+      }
+      findRows(operand, entry, map, fact, frame);
     }
+    checkHazard(op, operands);
     int64_t offset = frame.offset;
-    if (label >= 0 && !frame.dependsOnPadding)
+    if (label >= 0 && !frame.depends)
       for (const Fact &fact : operands)
         if (fact.label == label)
           offset = fact.offset;
@@ -337,35 +448,63 @@ private:
       reduced |= map.loops[loop] == LoopKind::Reduction;
       opaque |= map.loops[loop] == LoopKind::Opaque;
     }
+    if (visitContest(op, map, frame, operands))
+      return;
     if (opaque) {
-      bool neutral = isNeutralScan(op, operands);
-      for (const Fact &fact : operands)
-        if (fact.dependsOnPadding() && !neutral)
-          return decline(op, "mixes tokens");
+      if (frame.depends && !isNeutralScan(op, operands))
+        return decline(op, "mixes tokens");
       return;
     }
     if (reduced) {
-      noteLargest(op, operands);
-      if (frame.dependsOnPadding && !isAbsorbed(op, operands))
+      if (frame.depends && !isAbsorbed(op, operands))
         return decline(op, "adds what padding holds to tokens");
+      if (!frame.rows.empty())
+        rowFrames.push_back(frame.rows);
       return;
     }
     for (auto [result, entry] : llvm::zip_equal(op->getResults(), map.results)) {
-      Fact fact = transfer(op, operands);
-      // Computed for tokens only, whatever it is made of.
-      if (fact.state == State::Unknown && parametric.contains(result))
-        fact.state = State::Anything;
+      Fact fact = transfer(op, result, operands);
       fact.offset = offset;
-      fact.label = onlyLabel && !frame.dependsOnPadding ? label : -1;
-      for (unsigned loop : frame.loops) {
-        auto it = llvm::find(entry, int(loop));
-        if (it == entry.end())
-          return decline(op, "drops the axes of tokens");
-        fact.axes.push_back(it - entry.begin());
-      }
-      if (fact.state != State::Unknown)
+      fact.label = onlyLabel && !frame.depends ? label : -1;
+      if (!place(fact, entry, frame))
+        return decline(op, "drops the axes of tokens");
+      if (fact.saysMoreThan(contents[result]))
         facts[result].push_back(fact);
     }
+    if (!frame.rows.empty())
+      rowFrames.push_back(frame.rows);
+  }
+
+  /// Gives the frame the rows that a fact is restricted to; restrictions to several are not
+  /// followed.
+  void findRows(Value operand, ArrayRef<int> entry, const AxisMap &map, Fact &fact, Frame &frame) {
+    if (fact.rows.empty())
+      return;
+    SmallVector<unsigned> rows = loopsOf(entry, fact.rows);
+    bool mixes =
+        llvm::any_of(rows, [&](unsigned loop) { return map.loops[loop] == LoopKind::Opaque; });
+    if (rows.empty() || mixes || (!frame.rows.empty() && frame.rows != rows)) {
+      weaken(fact, operand);
+      frame.depends = true;
+      return;
+    }
+    frame.rows = rows;
+  }
+
+  /// The axes of a result that a frame's loops run over.
+  static bool place(Fact &fact, ArrayRef<int> entry, const Frame &frame) {
+    std::optional<SmallVector<int64_t>> axes = findAxes(entry, frame.loops);
+    if (!axes || axes->empty())
+      return false;
+    fact.axes = TokenAxes(ArrayRef<int64_t>(*axes));
+    if (frame.rows.empty())
+      return true;
+    // Rows that are summed up are all rows: of the others their own fact tells.
+    std::optional<SmallVector<int64_t>> rows = findAxes(entry, frame.rows);
+    if (!rows)
+      return false;
+    fact.rows = TokenAxes(ArrayRef<int64_t>(*rows));
+    return true;
   }
 
   static bool isNeutralScan(Operation *op, ArrayRef<Fact> operands) {
@@ -374,170 +513,182 @@ private:
       return false;
     double identity =
         train::detail::attrValue(scan.getScanIdentity(getElementType(op->getOperand(0))));
-    return operands[0].state == State::Constant && operands[0].value == identity;
+    return operands[0].content.isNumber(identity);
   }
 
-  static bool isMax(ReductionOpInterface reduction) {
-    return reduction.evaluateCombine(2, 2) == 2 && reduction.evaluateCombine(2, 3) == 3;
-  }
-  static bool isMasked(const Fact &fact) {
-    return fact.state == State::Masked || (fact.state == State::Constant && fact.value <= kMasked);
+  /// Elements that compete along the axes of tokens: where each row has a token that beats all of
+  /// padding, this one loses.
+  bool visitContest(Operation *op, const AxisMap &map, Frame &frame, ArrayRef<Fact> operands) {
+    auto known = dyn_cast<RangeOpInterface>(op);
+    std::optional<Contest> contest = known ? known.getContest() : std::nullopt;
+    if (!contest || operands[0].axes.empty())
+      return false;
+    SmallVector<unsigned> competing;
+    for (int64_t axis : contest->axes)
+      competing.push_back(map.operands[0][axis]);
+    if (llvm::none_of(frame.loops,
+                      [&](unsigned loop) { return llvm::is_contained(competing, loop); }))
+      return false;
+    const Fact &fact = operands[0];
+    // In a variant, the proof of the plain step stands.
+    bool loses = purpose == Purpose::Hazards || losesToAll(op, *contest, fact) ||
+                 losesToRow(op, map, *contest, fact, competing, frame);
+    if (!loses) {
+      if (fact.depends || frame.depends)
+        decline(op, "may find nothing in a row but padding and what is masked");
+      return true;
+    }
+    for (auto [result, entry] : llvm::zip_equal(op->getResults(), map.results)) {
+      Fact outcome;
+      outcome.content = {contest->loser, contest->loser};
+      outcome.depends = !outcome.content.isNumber() && frame.depends;
+      // A reduction has no place for the losers.
+      if (place(outcome, entry, frame) && outcome.saysMoreThan(contents[result]))
+        facts[result].push_back(outcome);
+    }
+    if (!frame.rows.empty())
+      rowFrames.push_back(frame.rows);
+    return true;
   }
 
-  /// The largest of tokens and masked scores is a token's, if there is a token: what is computed
-  /// with it relies on that.
-  void noteLargest(Operation *op, ArrayRef<Fact> operands) {
-    auto reduction = dyn_cast<ReductionOpInterface>(op);
-    if (reduction && isMax(reduction) && isMasked(operands[0]))
+  static bool loses(const Contest &contest, Type element, const Range &held, const Range &rival) {
+    if (held.nan)
+      return false;
+    // Equal integers are as good as each other; equal floats share a gradient.
+    bool mayBeEqual = isa<IntegerType>(element) && contest.margin == 0;
+    double distance = contest.least ? held.lo - rival.hi : rival.lo - held.hi;
+    return std::isnan(distance) ? false
+                                : distance > contest.margin || (mayBeEqual && distance == 0);
+  }
+
+  /// To any token of the sample.
+  bool losesToAll(Operation *op, const Contest &contest, const Fact &fact) {
+    Value value = op->getOperand(0);
+    if (fact.offset != 0)
+      return false;
+    Type element = getElementType(value);
+    const Range &held = fact.content.usual, all = rangeOfType(element);
+    // The neutral element loses to whatever there is.
+    if (!held.nan && (contest.least ? held.lo == all.hi : held.hi == all.lo))
+      return true;
+    std::optional<Range> rival = elements.get(value, fact.axes, std::nullopt);
+    if (!rival || !loses(contest, element, held, *rival))
+      return false;
+    requireSome({mask.input.getArgNumber(), mask.value});
+    return true;
+  }
+
+  /// To the token that the row is of, in rows of tokens.
+  bool losesToRow(Operation *op, const AxisMap &map, const Contest &contest, const Fact &fact,
+                  ArrayRef<unsigned> competing, Frame &frame) {
+    Value value = op->getOperand(0);
+    if (fact.offset != 0 || fact.axes.size() != 2)
+      return false;
+    for (int64_t row = 0; row < getRank(value); ++row) {
+      if (llvm::is_contained(fact.axes, row) || getDim(value, row) != positions ||
+          llvm::is_contained(competing, unsigned(map.operands[0][row])))
+        continue;
+      SmallVector<unsigned> rows = loopsOf(map.operands[0], {fact.axes[0], row});
+      if (rows.empty() || (!frame.rows.empty() && frame.rows != rows))
+        continue;
+      std::optional<Range> rival = elements.get(value, fact.axes, row);
+      if (!rival || !loses(contest, getElementType(value), fact.content.usual, *rival))
+        continue;
+      frame.rows = rows;
+      // Kernels of segments have none that is empty.
       requireSome({mask.input.getArgNumber(), mask.value});
+      return true;
+    }
+    return false;
   }
 
   /// Whether padding adds nothing to a reduction.
   bool isAbsorbed(Operation *op, ArrayRef<Fact> operands) {
-    if (auto reduction = dyn_cast<ReductionOpInterface>(op)) {
-      const Fact &fact = operands[0];
-      if (fact.state == State::Constant)
-        return reduction.evaluateMap(fact.value) == reduction.evaluateIdentity();
-      return isMax(reduction) && isMasked(fact);
-    }
-    return isSumOfZeros(op, operands);
-  }
-
-  /// Of products of which one factor is 0, or of zeros that are added somewhere.
-  static bool isSumOfZeros(Operation *op, ArrayRef<Fact> operands) {
-    if (isa<ScatterAddOp, ScatterElementsAddOp>(op))
-      return operands[1].state == State::Constant && operands[1].value == 0;
-    return isa<MatmulOp>(op) && llvm::any_of(operands, [](const Fact &fact) {
-             return fact.state == State::Constant && fact.value == 0;
-           });
-  }
-
-  Fact transfer(Operation *op, ArrayRef<Fact> operands) {
-    Fact result;
-    // Scores do, whose masked ones may be a number.
-    bool depends =
-        llvm::any_of(operands, [](const Fact &fact) { return fact.dependsOnPadding(); }) ||
-        llvm::any_of(op->getOperands(),
-                     [&](Value operand) { return parametric.contains(operand); });
-    if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
-      return probe(op, pointwise, operands, depends);
-    // What only moves elements keeps what they hold.
-    if (op->getNumOperands() == 1 && isa<ElementAccessOpInterface>(op)) {
-      result.state = operands[0].state;
-      result.value = operands[0].value;
-      return result;
-    }
-    if (isa<ConcatOp>(op)) {
-      bool same = llvm::all_of(operands, [&](const Fact &fact) {
-        return fact.state == operands[0].state && fact.value == operands[0].value;
-      });
-      if (same) {
-        result.state = operands[0].state;
-        result.value = operands[0].value;
-        return result;
-      }
-    }
-    if (auto reduction = dyn_cast<ReductionOpInterface>(op)) {
-      const Fact &fact = operands[0];
-      bool idempotent = reduction.evaluateCombine(2, 2) == 2;
-      if (fact.state == State::Constant && (idempotent || fact.value == 0)) {
-        result.state = State::Constant;
-        result.value = fact.value;
-        return result;
-      }
-      if (fact.state == State::Masked && isMax(reduction)) {
-        result.state = State::Masked;
-        return result;
-      }
-    }
-    if (isSumOfZeros(op, operands)) {
-      result.state = State::Constant;
-      return result;
-    }
-    result.state = depends ? State::Anything : State::Unknown;
-    return result;
-  }
-
-  /// What a formula gives at padding, found by evaluating it for samples of what its operands may
-  /// hold there: among them the numbers around all constants, where comparisons change.
-  Fact probe(Operation *op, PointwiseOpInterface pointwise, ArrayRef<Fact> facts, bool depends) {
-    Fact result;
-    result.state = depends ? State::Anything : State::Unknown;
-    SmallVector<SmallVector<double>> samples;
-    SmallVector<double> constants;
-    for (auto [operand, fact] : llvm::zip_equal(op->getOperands(), facts)) {
-      if (fact.state == State::Constant)
-        constants.push_back(fact.value);
-      else if (std::optional<double> uniform = getSplatValue(operand))
-        constants.push_back(*uniform);
-    }
-    size_t count = 1;
-    for (auto [operand, fact] : llvm::zip_equal(op->getOperands(), facts)) {
-      SmallVector<double> values;
-      Type type = getElementType(operand);
-      std::optional<double> uniform = getSplatValue(operand);
-      if (fact.state == State::Constant) {
-        values = {fact.value};
-      } else if (fact.state == State::Masked) {
-        values = {1.5 * kMasked, -1e4, -3e38};
-      } else if (uniform) {
-        values = {*uniform};
-      } else if (type.isInteger(1)) {
-        values = {0, 1};
-      } else if (isa<IntegerType>(type)) {
-        values = {-100, -1, 0, 1, 2, 77};
-      } else {
-        values = {-50, -3.75, -1, 0, 0.5, 1, 2, 29.25, 50};
-        // Tests may be for just that.
-        if (!isa<FloatType>(getElementType(op->getResult(0))))
-          values.push_back(NAN);
-      }
-      if (values.size() > 2 && fact.state != State::Masked)
-        for (double c : constants)
-          // No number of a token is as low as a masked one.
-          if (std::fabs(c) < 1e9 &&
-              (c > kMasked || !isa<FloatType>(getElementType(op->getResult(0)))))
-            values.append({c - 1, c, c + 1});
-      count *= values.size();
-      samples.push_back(values);
-    }
-    if (count > 100000)
-      return result;
-    std::optional<double> first;
-    bool same = true, masked = isa<FloatType>(getElementType(op->getResult(0)));
-    forEachSample(pointwise, samples, [&](double y) {
-      if (!first)
-        first = y;
-      same &= y == *first;
-      masked &= y <= kMasked;
+    const Fact &first = operands[0];
+    if (auto reduction = dyn_cast<ReductionOpInterface>(op);
+        reduction && first.content.isNumber() &&
+        reduction.evaluateMap(first.content.sure.lo) == reduction.evaluateIdentity())
       return true;
-    });
-    if (!first)
-      return result;
-    // Coordinates enter in ways that samples of operands do not show.
-    for (int64_t axis = 0; axis < getRank(op->getResult(0)); ++axis)
-      if (pointwise.dependsOnIndex(axis) && !(same && *first == 0))
-        return result;
-    if (same) {
-      result.state = State::Constant;
-      result.value = *first;
-    } else if (masked) {
-      result.state = depends ? State::Masked : State::Unknown;
+    auto known = dyn_cast<RangeOpInterface>(op);
+    if (!known || !known.addsUp())
+      return false;
+    SmallVector<Range> ranges;
+    bool finite = true;
+    for (const Fact &fact : operands) {
+      ranges.push_back(fact.content.sure);
+      finite &= fact.content.sure.isFinite();
     }
-    return result;
+    for (OpResult result : op->getResults()) {
+      Range sum = inferRange(op, result.getResultNumber(), ranges);
+      if (sum.lo != 0 || sum.hi != 0)
+        return false;
+    }
+    // 0 * infinity would be NaN in the plain step, too.
+    if (!finite)
+      fragile.insert(op->result_begin(), op->result_end());
+    return true;
+  }
+
+  Fact transfer(Operation *op, Value result, ArrayRef<Fact> operands) {
+    Fact fact;
+    SmallVector<Content> held;
+    for (const Fact &operand : operands) {
+      held.push_back(operand.content);
+      fact.depends |= operand.depends;
+      fact.changed |= operand.changed;
+    }
+    fact.content = inferContent(op, cast<OpResult>(result).getResultNumber(), held);
+    if (purpose == Purpose::Hazards)
+      return fact;
+    // Computed for tokens only, whatever it is made of.
+    fact.depends |= parametric.contains(result);
+    if (fact.content.isNumber())
+      fact.depends = false;
+    return fact;
+  }
+
+  /// Zeros at padding where there was something else: whether they make an infinity or NaN, which a
+  /// gradient would take to tokens though the forward pass leaves it out.
+  void checkHazard(Operation *op, ArrayRef<Fact> operands) {
+    SmallVector<bool> changed;
+    SmallVector<Range> ranges;
+    for (const Fact &fact : operands) {
+      changed.push_back(fact.changed);
+      ranges.push_back(fact.content.sure);
+    }
+    if (!llvm::is_contained(changed, true) || llvm::none_of(op->getResultTypes(), [](Type type) {
+          return isa<FloatType>(getElementTypeOrSelf(type));
+        }))
+      return;
+    auto known = dyn_cast<RangeOpInterface>(op);
+    if (!known || !known.keepsFinite(ranges, changed))
+      hazard = describeOp(op) + " may be infinite or no number where padding is 0";
   }
 
   func::FuncOp function;
   PaddingMask mask;
   DimAttr samples, positions;
   PaddingConditions &conditions;
+  Purpose purpose;
+  DenseMap<Value, Content> contents;
+  TokenElements elements;
   DenseMap<Value, Facts> facts;
+  /// Loops of rows that facts of the op at hand are restricted to.
+  SmallVector<SmallVector<unsigned>> rowFrames;
+  /// What may be NaN in the plain step for what padding holds.
+  llvm::DenseSet<Value> fragile;
   /// What depends on a parameter.
   llvm::DenseSet<Value> parametric;
   DenseMap<unsigned, int64_t> ignored;
-  std::string reason;
+  std::string reason, hazard;
 };
 } // namespace
+
+/// Whether an op says itself which of its elements count for nothing.
+static bool competes(Operation *op) {
+  auto known = dyn_cast<RangeOpInterface>(op);
+  return known && known.getContest();
+}
 
 /// A copy of a function without composites.
 struct PaddingFlow::Scratch {
@@ -550,7 +701,10 @@ struct PaddingFlow::Scratch {
     });
     while (true) {
       SmallVector<DecomposableOpInterface> composites;
-      copy.walk([&](DecomposableOpInterface op) { composites.push_back(op); });
+      copy.walk([&](DecomposableOpInterface op) {
+        if (!competes(op))
+          composites.push_back(op);
+      });
       if (composites.empty())
         break;
       for (DecomposableOpInterface op : composites) {
@@ -573,6 +727,8 @@ struct PaddingFlow::Scratch {
 
   PaddingInputs translate(PaddingInputs inputs) {
     inputs.mask.input = copy.getArgument(inputs.mask.input.getArgNumber());
+    if (inputs.mask.beside)
+      inputs.mask.beside = copy.getArgument(inputs.mask.beside.getArgNumber());
     return inputs;
   }
 
@@ -586,26 +742,59 @@ PaddingFlow::~PaddingFlow() = default;
 
 std::string PaddingFlow::follow(const PaddingInputs &inputs, PaddingConditions &conditions) const {
   PaddingInputs translated = scratch->translate(inputs);
-  return Flow(scratch->copy, translated.mask, conditions).run(translated);
+  Flow flow(scratch->copy, translated.mask, conditions, Purpose::Proof);
+  return flow.run(translated);
 }
 
 PaddingContents PaddingFlow::findContents(const PaddingInputs &inputs) const {
   PaddingInputs translated = scratch->translate(inputs);
   PaddingConditions conditions;
-  Flow flow(scratch->copy, translated.mask, conditions);
   // What selects labelled rows reads tokens by index; it is no tokens' value itself.
-  (void)flow.run(translated, /*goOn=*/true);
+  Flow flow(scratch->copy, translated.mask, conditions, Purpose::Contents);
+  (void)flow.run(translated);
   PaddingContents contents;
   for (auto &[twin, values] : scratch->originals)
     for (const Fact &fact : flow.getFacts(twin))
-      if (fact.state == State::Anything || (fact.state == State::Constant && fact.value == 0))
+      if (fact.offset == 0 && fact.rows.empty() && (fact.depends || fact.content.isNumber(0))) {
+        // What is masked has to lose a contest.
+        const Range &usual = fact.content.usual;
+        bool isMasked = usual.hi < -kActivation || usual.lo > kActivation;
+        bool holdsZero = fact.content.sure.contains(0) && usual.contains(0);
         for (Value value : values)
-          contents.replaceable[value].push_back(fact.axes);
+          contents.known[value].push_back({fact.axes, !isMasked, holdsZero});
+      }
   return contents;
 }
 
-bool PaddingContents::isReplaceable(Value value, ArrayRef<int64_t> axes) const {
-  auto it = replaceable.find(value);
-  return it != replaceable.end() &&
-         llvm::any_of(it->second, [&](ArrayRef<int64_t> known) { return known == axes; });
+std::string PaddingFlow::findHazard(const PaddingInputs &inputs, ArrayRef<Filled> filled) const {
+  PaddingInputs translated = scratch->translate(inputs);
+  PaddingConditions conditions;
+  Flow flow(scratch->copy, translated.mask, conditions, Purpose::Hazards);
+  DenseMap<Value, TokenAxes> wanted;
+  for (const Filled &entry : filled)
+    wanted[entry.value] = entry.axes;
+  for (auto &[twin, values] : scratch->originals)
+    for (Value value : values)
+      if (auto it = wanted.find(value); it != wanted.end())
+        flow.filled[twin] = it->second;
+  return flow.run(translated);
+}
+
+const PaddingContents::Known *PaddingContents::find(Value value, ArrayRef<int64_t> axes) const {
+  auto it = known.find(value);
+  if (it == known.end())
+    return nullptr;
+  auto *found = llvm::find_if(
+      it->second, [&](const Known &entry) { return ArrayRef<int64_t>(entry.axes) == axes; });
+  return found == it->second.end() ? nullptr : found;
+}
+
+bool PaddingContents::isPackable(Value value, ArrayRef<int64_t> axes) const {
+  const Known *entry = find(value, axes);
+  return entry && entry->isPackable;
+}
+
+bool PaddingContents::holdsZero(Value value, ArrayRef<int64_t> axes) const {
+  const Known *entry = find(value, axes);
+  return entry && entry->holdsZero;
 }

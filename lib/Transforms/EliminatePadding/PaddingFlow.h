@@ -4,6 +4,7 @@
 #ifndef TRAINC_TRANSFORMS_ELIMINATEPADDING_PADDINGFLOW_H
 #define TRAINC_TRANSFORMS_ELIMINATEPADDING_PADDINGFLOW_H
 
+#include "dialects/Train/Ranges.h"
 #include "dialects/Train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -13,6 +14,16 @@ namespace trainc {
 struct PaddingMask {
   mlir::BlockArgument input;
   int64_t value = 0;
+  /// What it holds at tokens, one of these.
+  llvm::SmallVector<train::Range, 2> tokens;
+  /// Another input that holds 1 at tokens; or null.
+  mlir::BlockArgument beside = {};
+
+  /// Holds this or 1, or 0 where that is 1.
+  static PaddingMask binary(mlir::BlockArgument input, int64_t value);
+  /// Holds this or a number above it.
+  static PaddingMask above(mlir::BlockArgument input, int64_t value);
+  static PaddingMask other(mlir::BlockArgument input, int64_t value);
 };
 
 /// What must hold of a batch, besides the mask, for its padding to have no influence.
@@ -44,15 +55,23 @@ struct PaddingInputs {
   llvm::DenseMap<unsigned, int64_t> ids;
 };
 
-/// For values whose axes [samples, positions] are tokens: whether zeros at padding serve as well as
-/// what the function has there. Asked with the two axes.
+/// What values hold at padding whose axes [samples, positions] are tokens. Asked with the two axes.
 class PaddingContents {
 public:
-  bool isReplaceable(mlir::Value value, llvm::ArrayRef<int64_t> axes) const;
+  /// Whether nothing relies on what a value has there but ops of a variant, for which it may be
+  /// computed of tokens only.
+  bool isPackable(mlir::Value value, llvm::ArrayRef<int64_t> axes) const;
+  /// Whether 0 is among the numbers that the proof was made for.
+  bool holdsZero(mlir::Value value, llvm::ArrayRef<int64_t> axes) const;
 
 private:
   friend class PaddingFlow;
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<llvm::SmallVector<int64_t, 2>, 1>> replaceable;
+  struct Known {
+    llvm::SmallVector<int64_t, 2> axes;
+    bool isPackable, holdsZero;
+  };
+  const Known *find(mlir::Value value, llvm::ArrayRef<int64_t> axes) const;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Known, 1>> known;
 };
 
 /// Answers questions about the padding of a function, which it takes apart once.
@@ -64,6 +83,16 @@ public:
   /// are collected.
   std::string follow(const PaddingInputs &inputs, PaddingConditions &conditions) const;
   PaddingContents findContents(const PaddingInputs &inputs) const;
+
+  /// A value of the function that has zeros at padding in place of what was there, and the axes of
+  /// its tokens.
+  struct Filled {
+    mlir::Value value;
+    llvm::SmallVector<int64_t, 2> axes;
+  };
+  /// Why zeros there make an infinity or NaN, in a result or in a gradient, that padding's own
+  /// contents did not make, with the node; empty if they never do.
+  std::string findHazard(const PaddingInputs &inputs, llvm::ArrayRef<Filled> filled) const;
 
 private:
   struct Scratch;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Pointwise formulas are asked for 0 with samples of their other operands; products, sums and what
-// only moves elements are known to keep it.
+// What an op makes of zeros follows from the ranges of its results.
 
 #include "lib/Transforms/Support/ZeroRows.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
-#include "lib/Transforms/Support/Samples.h"
 
+#include "dialects/Train/Ranges.h"
 #include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainDetail.h"
 #include "lib/Analysis/AffineIntegers.h"
@@ -154,48 +153,27 @@ bool trainc::mayFillRows(SliceOpInterface selection) {
   return rows && mayBeNegative(rows.getIndex());
 }
 
-/// f(0, ...) is 0, for samples of what is not 0.
-static bool isZeroAtZero(PointwiseOpInterface op, ArrayRef<bool> zeros) {
-  int64_t rank = getRank(op->getResult(0));
-  for (int64_t axis = 0; axis < rank; ++axis)
-    if (op.dependsOnIndex(axis))
-      return false;
-  SmallVector<SmallVector<double>> samples;
+bool trainc::keepsZeroRows(Operation *op, ArrayRef<bool> zeros) {
+  if (!isa<RangeOpInterface>(op))
+    return false;
+  SmallVector<Range> ranges;
   for (auto [operand, zero] : llvm::zip_equal(op->getOperands(), zeros)) {
     Type type = getElementType(operand);
     std::optional<double> splat = getSplatValue(operand);
     if (zero)
-      samples.push_back({0});
+      ranges.push_back(Range::number(0));
     else if (splat)
-      samples.push_back({*splat});
-    else if (type.isInteger(1))
-      samples.push_back({0, 1});
-    else if (isa<IntegerType>(type))
-      samples.push_back({-3, -1, 0, 1, 2, 5});
+      ranges.push_back(Range::number(*splat));
     else
-      samples.push_back({-1e4, -2.5, -1, 0, 0.5, 1, 3, 1e4});
+      // What overflows in a row that is left out makes no NaN.
+      ranges.push_back(isa<FloatType>(type) ? Range::finite() : rangeOfType(type));
   }
-  bool any = false, all = true;
-  forEachSample(op, samples, [&](double y) {
-    any = true;
-    return all = y == 0;
-  });
-  return any && all;
-}
-
-bool trainc::keepsZeroRows(Operation *op, ArrayRef<bool> zeros) {
-  if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
-    return isZeroAtZero(pointwise, zeros);
-  if (auto reduction = dyn_cast<ReductionOpInterface>(op))
-    return zeros[0] && reduction.evaluateIdentity() == 0 && reduction.evaluateMap(0) == 0;
-  if (isa<MatmulOp>(op))
-    return zeros[0] || zeros[1];
-  if (auto pad = dyn_cast<PadOp>(op))
-    return zeros[0] && train::detail::attrValue(pad.getValue()) == 0;
-  if (isa<ConcatOp>(op))
-    return llvm::all_of(zeros, [](bool zero) { return zero; });
-  if (auto scatter = dyn_cast<ScatterOpInterface>(op))
-    return zeros[scatter.getScatterUpdates().getOperandNumber()];
-  return zeros[0] && isa<BroadcastOp, TransposeOp, SliceOp, SplitOp, CumsumOp, GatherOp,
-                         GatherElementsOp, GatherNdOp, SelectRowsOp>(op);
+  for (OpResult result : op->getResults()) {
+    Range range = inferRange(op, result.getResultNumber(), ranges);
+    if (range.lo != 0 || range.hi != 0)
+      return false;
+  }
+  // Rows of zeros that are summed up have to add nothing, or the least of all would change.
+  auto reduction = dyn_cast<ReductionOpInterface>(op);
+  return !reduction || (reduction.evaluateIdentity() == 0 && reduction.evaluateMap(0) == 0);
 }
