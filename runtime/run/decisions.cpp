@@ -59,12 +59,17 @@ Decisions decisionsOf(const Options &options, const Package &package, const Data
   return result;
 }
 
-Options continued(const Options &options, const Decisions &saved) {
+Options continued(const Options &options, const Package &package, const Decisions &saved) {
+  const Decisions ofPackage{{"--lr", shortest(package.info.lr)},
+                            {"--weight-decay", shortest(package.info.weight_decay)},
+                            {"--clip-norm", shortest(package.info.clip_norm)}};
   std::vector<std::string> arguments = options.arguments;
   const bool givesLength = options.given.count("--steps") || options.given.count("--epochs") ||
                            !options.dumpGradients.empty();
   for (const auto &[name, value] : saved)
-    if (!options.given.count(name) && !(givesLength && (name == "--steps" || name == "--epochs")))
+    if (const auto same = ofPackage.find(name);
+        !options.given.count(name) && (same == ofPackage.end() || same->second != value) &&
+        !(givesLength && (name == "--steps" || name == "--epochs")))
       arguments.push_back(value.empty() ? name : name + "=" + value);
   ParsedOptions parsed = parseOptions(arguments);
   if (!parsed.options)

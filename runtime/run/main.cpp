@@ -81,7 +81,7 @@ void runWith(Options options) {
   if (training && !options.resume.empty()) {
     makeSession();
     if (session->resumed)
-      options = continued(options, session->resumed->decisions);
+      options = continued(options, package, session->resumed->decisions);
   }
   if (options.accumulate == 0)
     options.accumulate = package.info.accumulate;
