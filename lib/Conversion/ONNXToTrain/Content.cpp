@@ -114,6 +114,26 @@ Content makeSizes(MLIRContext *context, ArrayRef<DimAttr> dims) {
 
 Content makeScalar(Type element, Scalar value) { return {element, {}, {value}}; }
 
+/// Counts names down to 0.
+static void countNames(DimAttr size, size_t &left) {
+  for (ArrayAttr monomial : size.getMonomials())
+    for (Attribute atom : monomial) {
+      if (!left)
+        return;
+      --left;
+      if (auto call = dyn_cast<train::DimFnAttr>(atom)) {
+        countNames(cast<DimAttr>(call.getLhs()), left);
+        countNames(cast<DimAttr>(call.getRhs()), left);
+      }
+    }
+}
+
+bool isTooLong(DimAttr size) {
+  size_t left = kLongestSize;
+  countNames(size, left);
+  return !left;
+}
+
 //===- Scalars ------------------------------------------------------------===//
 
 namespace {
@@ -124,8 +144,9 @@ using Operands = ArrayRef<Scalar>;
 constexpr int64_t maxSymbolic = int64_t(1) << 40;
 
 bool isSmall(DimAttr dim) {
-  return llvm::all_of(dim.getCoefficients(),
-                      [](int64_t c) { return c > -maxSymbolic && c < maxSymbolic; });
+  return !isTooLong(dim) && llvm::all_of(dim.getCoefficients(), [](int64_t c) {
+    return c > -maxSymbolic && c < maxSymbolic;
+  });
 }
 
 std::optional<int64_t> foldIntegers(StringRef op, int64_t a, int64_t b) {
@@ -239,8 +260,11 @@ std::optional<DimAttr> evaluateIntegers(StringRef op, Operands x, const Bounds &
     return a + b;
   if (op == "Sub")
     return a - b;
-  if (op == "Mul")
+  if (op == "Mul") {
+    if (a.getCoefficients().size() * b.getCoefficients().size() > kLongestSize)
+      return std::nullopt;
     return a * b;
+  }
   if (op == "Max")
     return bounds.max(a, b);
   if (op == "Min")

@@ -49,6 +49,11 @@ mlir::Value materialize(train::TrainBuilder &tb, const Content &content);
 /// A constant tensor: `full` where all elements are equal.
 mlir::Value materialize(train::TrainBuilder &tb, mlir::DenseElementsAttr value);
 
+/// Sizes grow as they are computed from each other, without end where a file wants that: those of
+/// models have a few names. Whether one has more than this, those inside of functions among them.
+inline constexpr size_t kLongestSize = 1024;
+bool isTooLong(DimAttr size);
+
 /// Whether the train dialect has tensors of this element type.
 bool isComputed(mlir::Type element);
 

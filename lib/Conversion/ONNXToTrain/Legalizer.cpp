@@ -281,16 +281,6 @@ DimAttr Legalizer::declareDim(StringRef name, StringRef input, int64_t axis) {
   return DimAttr::symbol(builder.getContext(), own);
 }
 
-/// Even where every size that is dynamic or 0 is 1. Products of sizes, also of some of them, are
-/// far from overflow below this.
-static bool hasTooManyElements(ArrayRef<DimAttr> dims) {
-  uint64_t elements = 1;
-  for (DimAttr dim : dims)
-    elements = llvm::SaturatingMultiply<uint64_t>(
-        elements, std::max<int64_t>(dim.getConstant().value_or(1), 1));
-  return elements > uint64_t(1) << 56;
-}
-
 LogicalResult Legalizer::addInputs() {
   for (auto [i, argument] : llvm::enumerate(graph.getBody().getArguments())) {
     StringRef name = graph.getInputName(i);
@@ -311,7 +301,7 @@ LogicalResult Legalizer::addInputs() {
       value.dims.push_back(ShapedType::isDynamic(size)
                                ? declareDim(names[axis], name, axis)
                                : DimAttr::constant(builder.getContext(), size));
-    if (hasTooManyElements(value.dims))
+    if (!faultOf(value.dims).empty())
       return error("input '" + name + "' has more elements than memory can hold");
     value.tensor = addArgument(getTensorType(value.dims, element), role("input", name),
                                NameLoc::get(builder.getStringAttr(name)));
@@ -391,7 +381,7 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
                          Twine(entry->since) + " on");
     return poison();
   }
-  if (blocked)
+  if (blocked || !mayGrow(node))
     return poison();
   if (std::string problem = checkInputs(node, *entry); !problem.empty()) {
     addProblem(node, problem);
@@ -416,16 +406,17 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
         if (LegalValue &result = valueOf(output);
             result.isSequence || result.element == context.element(source))
           context.wrap(result, bits);
-  bool tooMany = llvm::any_of(
-      node.getOutputs(), [&](Value output) { return hasTooManyElements(valueOf(output).dims); });
-  for (Operation *op = before         ? before->getNextNode()
-                       : body.empty() ? nullptr
-                                      : &body.front();
-       op && !tooMany; op = op->getNextNode())
-    tooMany = llvm::any_of(op->getResultTypes(),
-                           [](Type type) { return hasTooManyElements(train::getDims(type)); });
-  if (tooMany) {
-    addProblem(node, "it needs a tensor of more elements than memory can hold");
+  StringRef fault;
+  for (Value output : node.getOutputs())
+    if (fault.empty())
+      fault = faultOf(valueOf(output).dims);
+  Operation *first = before ? before->getNextNode() : body.empty() ? nullptr : &body.front();
+  for (Operation *op = first; op && fault.empty();
+       op = op->getNextNode(), growth += node.getSubgraphs().empty())
+    for (Type type : op->getResultTypes())
+      fault = fault.empty() ? faultOf(train::getDims(type)) : fault;
+  if (!fault.empty()) {
+    addProblem(node, fault);
     return poison();
   }
   // An output that the handler left out, and that somebody uses.
@@ -730,6 +721,7 @@ Legalizer::Outcome Legalizer::run() {
       func::FuncOp::create(builder, graph.getLoc(), "forward", builder.getFunctionType({}, {}));
   builder.setInsertionPointToEnd(function.addEntryBlock());
   findLive();
+  graph.walk([&](onnx::NodeOp) { ++fileNodes; });
   auto stop = [&](Outcome outcome) {
     function.erase();
     return outcome;

@@ -73,6 +73,9 @@ private:
   DimAttr declareDim(llvm::StringRef name, llvm::StringRef input, int64_t axis);
   /// What is wrong with the number or kind of a node's inputs, or "".
   std::string checkInputs(onnx::NodeOp node, const HandlerTable::Entry &entry);
+  /// Counts a node, each time that a loop walks it. False where the graph has become too large:
+  /// said once, of the loop that it is in.
+  bool mayGrow(onnx::NodeOp node);
   void legalizeNode(onnx::NodeOp node);
   void addProblem(onnx::NodeOp node, const llvm::Twine &reason);
   llvm::LogicalResult reportProblems();
@@ -101,6 +104,11 @@ private:
   llvm::DenseSet<mlir::Operation *> live;
   llvm::DenseSet<mlir::Value> poisoned;
   llvm::MapVector<mlir::StringAttr, Problem> problems;
+  /// Nodes in the file; nodes that were walked and ops that were made of them: what is unrolled
+  /// grows in proportion to the file, and a few large recurrences fit into the floor.
+  static constexpr int64_t kGrowthFloor = 250'000, kGrowthPerNode = 64;
+  int64_t fileNodes = 0, growth = 0;
+  bool grewTooMuch = false;
   std::vector<Parameter> parameters;
   llvm::SmallVector<mlir::Attribute> argumentAttrs;
   mlir::Value rng[4];
@@ -108,6 +116,10 @@ private:
   /// Outputs that are the gradient of an initializer, or its value after the step, with its name.
   llvm::MapVector<unsigned, llvm::StringRef> gradientOutputs, updateOutputs;
 };
+
+/// What keeps a tensor of these sizes from being, even where every size that is dynamic or 0 is 1;
+/// "" if nothing does. Products of sizes, also of some of them, are then far from overflow.
+llvm::StringRef faultOf(llvm::ArrayRef<DimAttr> dims);
 
 } // namespace trainc::legalize
 

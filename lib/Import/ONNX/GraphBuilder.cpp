@@ -20,8 +20,6 @@ using ::onnx::NodeProto;
 
 namespace trainc::detail {
 
-/// Nested functions can multiply; no real model comes near this many nodes.
-static constexpr uint64_t maxNodes = 4'000'000;
 /// Calls within calls and subgraphs: each takes a frame of the stack.
 static constexpr unsigned maxDepth = 64;
 
@@ -40,10 +38,6 @@ Value Scope::find(StringRef name) const {
   return {};
 }
 
-static std::string functionKey(StringRef domain, StringRef name, StringRef overload) {
-  return (normalDomain(domain) + "\x01" + name + "\x01" + overload).str();
-}
-
 GraphBuilder::GraphBuilder(std::string modelName, MLIRContext *context)
     : modelName(std::move(modelName)), context(context),
       nodesFile(StringAttr::get(context, this->modelName + ":nodes")) {}
@@ -54,6 +48,12 @@ LogicalResult GraphBuilder::readFunctions(const ::onnx::ModelProto &model) {
     if (!functions.try_emplace(key, &function).second)
       return error("the model defines the function '" + function.name() + "' twice");
   }
+  expansion = measureExpansion(model, functions);
+  if (expansion.nodes > expansion.limit)
+    return error("the model's function '" + expansion.function + "' is " +
+                 Twine(expansion.functionNodes) + " nodes when the functions that it calls are " +
+                 "inlined; of a file of " + Twine(expansion.fileNodes) + " nodes at most " +
+                 Twine(expansion.limit) + " are made");
   return success();
 }
 
@@ -253,9 +253,9 @@ LogicalResult GraphBuilder::addNodes(const Nodes &nodes, Scope &scope, OpBuilder
     // Random numbers are keyed on the name, so two nodes never share one.
     NodeRef node{proto, uniqueName(name), index < 0 ? i : index,
                  version == scope.opsets->end() ? 1 : version->second};
-    if (++nodesMade > maxNodes)
-      return error(node, "the model has more than " + Twine(maxNodes) +
-                             " nodes after its functions were inlined");
+    if (scope.attributes && (functionBytes += node.name.size()) > expansion.byteLimit)
+      return error(node, "the names and attributes of the model's functions are too large to be "
+                         "repeated wherever they are called");
     if (proto.op_type().empty())
       return error(node, "it has no operator type");
     if (version == scope.opsets->end() && normalDomain(proto.domain()).empty())
@@ -311,6 +311,8 @@ LogicalResult GraphBuilder::addNode(const NodeRef &node, Scope &scope, OpBuilder
     }
     if (attributes.get(name))
       return error(node, "it has the attribute '" + name + "' twice");
+    if (scope.attributes && attribute->has_t())
+      functionBytes += attribute->t().ByteSizeLong();
     Attribute value;
     size_t before = graphs.size();
     if (failed(convert(node, *attribute, value, graphs)))

@@ -5,6 +5,7 @@
 #ifndef TRAINC_LIB_IMPORT_ONNX_GRAPHBUILDER_H
 #define TRAINC_LIB_IMPORT_ONNX_GRAPHBUILDER_H
 
+#include "Expansion.h"
 #include "LostArguments.h"
 #include "dialects/ONNX/ONNXDialect.h"
 #include "mlir/IR/Builders.h"
@@ -42,7 +43,8 @@ class GraphBuilder {
 public:
   /// `modelName` is the file's name without folders; it names locations.
   GraphBuilder(std::string modelName, mlir::MLIRContext *context);
-  /// Reads the model's local functions; fails where two have the same name.
+  /// Reads the model's local functions; fails where two have the same name, or where they are too
+  /// much when they are inlined.
   llvm::LogicalResult readFunctions(const ::onnx::ModelProto &model);
 
   /// Reads the opset imports into `out`; fails on versions outside of the accepted range.
@@ -85,12 +87,14 @@ private:
   std::string modelName;
   mlir::MLIRContext *context;
   mlir::StringAttr nodesFile;
-  llvm::StringMap<const ::onnx::FunctionProto *> functions;
+  Functions functions;
+  Expansion expansion;
   llvm::StringSet<> activeCalls;
   LostArguments lost;
   llvm::StringMap<unsigned> usedNames;
   unsigned depth = 0; // of nested calls and subgraphs
-  uint64_t nodesMade = 0;
+  /// Of the names and attributes of nodes in functions.
+  uint64_t functionBytes = 0;
 };
 
 /// Whether a node is the operator that differentiates the graph that it is in. It names tensors of
