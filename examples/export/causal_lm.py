@@ -141,7 +141,8 @@ def export(model, mask=True, opset=20):
 
 
 def rename(graph, model):
-    """Initializers get the names of the state dict, tied ones the first that they have there."""
+    """Initializers get the names of the state dict, tied ones the first that they have there; buffers get
+    theirs."""
     for aliases in names_of(model):
         found = [n for n in (f"model.{alias}" for alias in aliases) if n in graph.initializers]
         if len(found) != 1:
@@ -149,6 +150,12 @@ def rename(graph, model):
         value = graph.initializers.pop(found[0])
         value.name = aliases[0]
         graph.initializers[value.name] = value
+    # Buffers, too: what is no parameter has the name that the model has for it, not the wrapper's.
+    for name, _ in model.named_buffers():
+        if f"model.{name}" in graph.initializers and name not in graph.initializers:
+            value = graph.initializers.pop(f"model.{name}")
+            value.name = name
+            graph.initializers[name] = value
 
 
 def strip(model):
