@@ -4,6 +4,7 @@
 // their positions.
 
 #include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 #include <cmath>
 
@@ -175,7 +176,7 @@ static LogicalResult attention(NodeContext &c) {
   if (scale == 0) {
     auto size = query[3].getConstant();
     if (!size || *size <= 0)
-      return c.fail("without a scale its head size has to be static");
+      return c.fail("without a scale its head size has to be static" + fixHint({query[3]}));
     scale = 1 / std::sqrt(double(*size));
   }
   double root = std::sqrt(scale);

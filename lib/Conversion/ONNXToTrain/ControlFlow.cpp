@@ -3,6 +3,7 @@
 // an iteration. What depends on data is refused.
 
 #include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;
@@ -163,7 +164,7 @@ static LogicalResult scan(NodeContext &c) {
     if (!constant || *constant > kMaxIterations || (length && *length != *constant))
       return c.fail("it runs over an axis of size '" + size.str() +
                     "', which has to be static, at most " + Twine(kMaxIterations) +
-                    ", and the same for all its inputs");
+                    ", and the same for all its inputs" + fixHint({size}));
     length = constant;
   }
   Values carried;

@@ -53,16 +53,6 @@ bool NodeContext::needSizes(ArrayRef<DimAttr> dims) {
   return true;
 }
 
-std::string NodeContext::inputHint(int64_t input) {
-  auto argument = dyn_cast<BlockArgument>(op.getInputs()[input]);
-  auto graph = argument ? dyn_cast<onnx::GraphOp>(argument.getOwner()->getParentOp()) : nullptr;
-  if (!graph)
-    return {};
-  return ("; the graph's input '" + graph.getInputName(argument.getArgNumber()) +
-          "' would have to be an initializer")
-      .str();
-}
-
 std::optional<Dims> NodeContext::sizes(int64_t input, StringRef what) {
   const Content *known = content(input);
   std::optional<Dims> result = known ? known->dims() : std::nullopt;

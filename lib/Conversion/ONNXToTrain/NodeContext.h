@@ -118,7 +118,7 @@ public:
   std::optional<Dims> sizeList(int64_t input, llvm::StringRef name);
   std::optional<llvm::SmallVector<int64_t>> list(int64_t input, llvm::StringRef name);
 
-  /// What to do about an input that has to be constant and is the graph's own; "" if it is not.
+  /// What to do about an input that has to be known: one of the graph, one made of sizes; or "".
   std::string inputHint(int64_t input);
   /// Checks with a reason: a float input, an integer (not boolean) input, sizes that are not
   /// negative.

@@ -2,6 +2,7 @@
 // Pad in all its modes, and CenterCropPad.
 
 #include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;
@@ -105,7 +106,8 @@ static LogicalResult centerCropPad(NodeContext &c) {
   for (auto [axis, size] : llvm::zip(*axes, *wanted)) {
     auto from = dims[axis].getConstant();
     if (!from)
-      return c.fail("it crops or pads an axis of symbolic size '" + dims[axis].str() + "'");
+      return c.fail("it crops or pads an axis of symbolic size '" + dims[axis].str() + "'" +
+                    fixHint({dims[axis]}));
     low[axis] = c.dim((size - *from) / 2); // truncates: the smaller half comes first either way
     dims[axis] = c.dim(size);
   }

@@ -3,6 +3,7 @@
 // sequence is a list of values while compiling; none is left in the result.
 
 #include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 using namespace mlir;
 
@@ -61,7 +62,8 @@ static LogicalResult splitToSequence(NodeContext &c) {
   bool drop = false;
   if (!c.has(1)) {
     if (!constant)
-      return c.fail("it splits an axis of symbolic size into single elements");
+      return c.fail("it splits an axis of symbolic size '" + size.str() + "' into single elements" +
+                    fixHint({size}));
     sizes = chunks(c, *constant, 1);
     drop = !c.attr("keepdims", int64_t(1));
   } else {
@@ -72,7 +74,7 @@ static LogicalResult splitToSequence(NodeContext &c) {
       auto chunk = (*given)[0].getConstant();
       if (!constant || !chunk || *chunk <= 0)
         return c.fail("it splits an axis of size '" + size.str() +
-                      "' into an unknown number of parts");
+                      "' into an unknown number of parts" + fixHint({size}));
       sizes = chunks(c, *constant, *chunk);
     } else {
       sizes = *given;

@@ -4,6 +4,7 @@
 
 #include "ExportHazards.h"
 #include "NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -239,12 +240,12 @@ static LogicalResult reshape(NodeContext &c) {
     DimAttr quotient = train::divideExactly(total, rest);
     if (!quotient)
       return c.fail("'" + total.str() + "' elements cannot be cut into '" + rest.str() +
-                    "' for every size; compile for one size with --dim NAME=N");
+                    "' for every size" + fixHint({total, rest}));
     dims[*inferred] = quotient;
   } else if (total != rest) {
     return c.fail("its input has '" + total.str() + "' elements, its shape '" + rest.str() +
-                  "'; the export fixed this shape: export with the size dynamic, or compile for "
-                  "one size with --dim NAME=N");
+                  "'; the export fixed this shape: export with the size dynamic" +
+                  fixHint({total, rest}));
   }
   return reshapeTo(c, dims);
 }

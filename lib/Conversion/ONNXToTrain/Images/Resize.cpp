@@ -3,6 +3,7 @@
 // sums of one, two or four elements at positions that are known while compiling.
 
 #include "lib/Conversion/ONNXToTrain/NodeContext.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 #include <cmath>
 
 using namespace mlir;
@@ -123,7 +124,7 @@ private:
           scale = double(*b) / double(*a);
         else
           return fail("sizes '" + from.str() + "' to '" + to.str() +
-                      "' have to be known while compiling; fix them with --dim");
+                      "' have to be known while compiling" + fixHint({from, to}));
       }
       result.push_back({axis, scale, from, to});
     }
@@ -141,7 +142,7 @@ private:
     if (std::abs(inverse * scale - 1) < 1e-7)
       return train::floorDiv(from, c.dim(int64_t(inverse)));
     (void)c.fail("its scale " + Twine(std::to_string(scale)) + " of the size '" + from.str() +
-                 "', which is not known while compiling, is not whole; fix it with --dim");
+                 "', which is not known while compiling, is not whole" + fixHint({from}));
     return std::nullopt;
   }
 
@@ -167,7 +168,7 @@ private:
     auto from = r.from.getConstant(), to = r.to.getConstant();
     if (!from || !to) {
       (void)c.fail("size '" + r.from.str() + "' has to be known while compiling for this " + mode +
-                   " resize; fix it with --dim");
+                   " resize" + fixHint({r.from, r.to}));
       return {};
     }
     if (*from < 1 || *to < 1 || *to > kMostPositions) {

@@ -2,6 +2,7 @@
 // Sliding windows from the attributes of convolutions and pools.
 
 #include "lib/Conversion/ONNXToTrain/Images/Windows.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;
@@ -65,7 +66,7 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
         auto known = room.getConstant();
         if (!known)
           return fail("ceil_mode needs a size that is known while compiling, not '" + s.size.str() +
-                      "'; fix it with --dim");
+                      "'" + fixHint({s.size}));
         int64_t count = llvm::divideCeilSigned(*known, s.stride) + 1;
         // A window has to begin inside of the input or of what is before it.
         if ((count - 1) * s.stride >= *s.size.getConstant() + *s.low.getConstant())

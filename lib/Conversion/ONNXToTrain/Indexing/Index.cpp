@@ -4,6 +4,7 @@
 
 #include "lib/Conversion/ONNXToTrain/NodeContext.h"
 #include "lib/Conversion/ONNXToTrain/Positions.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 using namespace mlir;
 using trainc::train::TrainBuilder;
@@ -85,7 +86,8 @@ static LogicalResult gatherNd(NodeContext &c) {
   const Dims &data = c.dims(0), &indices = c.dims(1);
   auto depth = indices.empty() ? std::nullopt : indices.back().getConstant();
   if (!depth || batch < 0 || batch >= c.rank(1) || *depth < 1 || batch + *depth > c.rank(0))
-    return c.fail("the last axis of its indices has to be static and fit the data");
+    return c.fail("the last axis of its indices has to be static and fit the data" +
+                  (indices.empty() ? "" : fixHint({indices.back()})));
   Dims dims(indices.begin(), indices.end() - 1);
   dims.append(data.begin() + batch + *depth, data.end());
   TrainBuilder &tb = c.tb;

@@ -2,6 +2,7 @@
 // Order along an axis: the positions of extremes, the largest elements, one-hot maxima.
 
 #include "lib/Conversion/ONNXToTrain/Indexing/Order.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 using namespace mlir;
 using trainc::train::ReduceKind;
@@ -75,7 +76,7 @@ static LogicalResult topK(NodeContext &c) {
   if (DimAttr k = count[0], size = c.dims(0)[*axis];
       !c.state.bounds.atMost(k, size) && !c.state.bounds.demandAtMost(k - size, 0))
     return c.fail("its k of '" + k.str() + "' is not known to be at most its axis of size '" +
-                  size.str() + "'");
+                  size.str() + "'" + boundHint({size}, k.getConstant().value_or(1)));
   if (c.element(0).isInteger(1))
     return c.fail("it is not supported on booleans");
   TrainBuilder &tb = c.tb;

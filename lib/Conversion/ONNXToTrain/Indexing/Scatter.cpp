@@ -7,6 +7,7 @@
 
 #include "lib/Conversion/ONNXToTrain/NodeContext.h"
 #include "lib/Conversion/ONNXToTrain/Positions.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 
 using namespace mlir;
 using trainc::train::ReduceKind;
@@ -160,7 +161,8 @@ static LogicalResult scatterNd(NodeContext &c) {
   const Dims &data = c.dims(0), &indices = c.dims(1);
   auto depth = indices.empty() ? std::nullopt : indices.back().getConstant();
   if (!depth || *depth < 1 || *depth > c.rank(0))
-    return c.fail("the last axis of its indices has to be static and fit the data");
+    return c.fail("the last axis of its indices has to be static and fit the data" +
+                  (indices.empty() ? "" : fixHint({indices.back()})));
   Dims expected(indices.begin(), indices.end() - 1);
   expected.append(data.begin() + *depth, data.end());
   if (c.dims(2).size() != expected.size())

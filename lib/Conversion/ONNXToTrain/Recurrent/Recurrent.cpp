@@ -4,6 +4,7 @@
 // to its bound; steps past it keep the state.
 
 #include "lib/Conversion/ONNXToTrain/Recurrent/Recurrent.h"
+#include "lib/Conversion/ONNXToTrain/Sizes/SizeHints.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -53,8 +54,8 @@ std::optional<int64_t> unrolledSteps(NodeContext &c, DimAttr length) {
   constexpr int64_t most = 1024;
   Interval range = c.state.bounds.interval(length);
   if (!range.high)
-    (void)c.fail("it is unrolled, and its length '" + length.str() +
-                 "' has no bound; give one with --dim, as in --dim " + length.str() + "=1..64");
+    (void)c.fail("it is unrolled, and its length '" + length.str() + "' has no bound" +
+                 boundHint({length}));
   else if (*range.high < 1 || *range.high > most)
     (void)c.fail("it is unrolled, and has " + Twine(*range.high) + " steps; at most " +
                  Twine(most) + " are supported");
