@@ -17,6 +17,9 @@ namespace trainc {
 /// Exit codes of the command line.
 enum ExitCode { ExitSuccess = 0, ExitInput = 1, ExitUsage = 2, ExitDevice = 3, ExitInternal = 4 };
 
+/// What is told of the decisions of passes: counts with examples, or every one.
+enum class Explain { Nothing, Summary, All };
+
 /// What pads token ids: an id, or where another input is 0.
 struct PadToken {
   /// "": every input that holds token ids.
@@ -70,12 +73,12 @@ struct CompileOptions {
   trainrt::run::LogLevel logLevel = trainrt::run::LogLevel::info;
   bool warningsAsErrors = false;
   /// Remarks of the passes on standard error, and in this file as JSON; "": none.
-  bool explain = false;
+  Explain explain = Explain::Nothing;
   std::string remarks;
   /// Print the passes of the phases graph and schedule, and stop before them.
   bool printPipeline = false;
   bool embedIR = false, embedWeights = false;
-  /// Tell the memory of a step: "text", or the file of a page as well; "": no.
+  /// Tell the memory of a step: "text", or a file as well (.json, .html, else text); "": no.
   std::string report;
   /// Phase after which to stop: import legalize graph schedule codegen; "": none.
   std::string stopAfter;

@@ -13,6 +13,7 @@
 #include "lib/Driver/OptimizerChoice.h"
 #include "lib/Driver/Outputs.h"
 #include "lib/Driver/PadTokens.h"
+#include "lib/Driver/ParameterSummary.h"
 #include "lib/Driver/RecomputeChoice.h"
 #include "lib/Driver/Reproducer.h"
 #include "lib/Driver/SaveKernels.h"
@@ -309,9 +310,10 @@ private:
       return ExitInput;
     }
     reportModel();
+    warnOfIdleChoice(options, log, legalized);
     if (failed(addAdapters()))
       return ExitInput;
-    scaleParameters(module->lookupSymbol<func::FuncOp>("forward"), options);
+    scaleParameters(module->lookupSymbol<func::FuncOp>("forward"), options, log);
     reportParameters();
     return ExitSuccess;
   }
@@ -392,6 +394,7 @@ private:
       MemoryReport report(planned, interface, options.cuda, options.accumulate,
                           options.embedWeights);
       report.sizes = report.sizes.counted(options.density);
+      report.density = options.density;
       return report;
     };
     MemoryReport report = make(*module);
@@ -404,10 +407,14 @@ private:
                         : int64_t(sysconf(_SC_PHYS_PAGES)) * int64_t(sysconf(_SC_PAGESIZE));
     report.deviceName = options.cuda ? "this GPU" : "this machine";
     if (options.report != "text") {
-      if (std::string missing = missingSizes(report.sizes); !missing.empty())
+      StringRef file = options.report;
+      const bool isPage = file.ends_with(".html") || file.ends_with(".htm");
+      if (std::string missing = missingSizes(report.sizes); isPage && !missing.empty())
         return outputs.checkWritten("--report=" + options.report + ": the curve " + missing);
-      if (std::string problem = writeTextFile(
-              options.report, [&](raw_ostream &out) { printMemoryHtml(report, out); });
+      auto print = isPage                    ? printMemoryHtml
+                   : file.ends_with(".json") ? printMemoryJson
+                                             : printMemoryText;
+      if (std::string problem = writeTextFile(file, [&](raw_ostream &out) { print(report, out); });
           !problem.empty())
         return outputs.checkWritten(problem);
       log.info() << "wrote " << options.report << "\n";
@@ -621,17 +628,11 @@ private:
   }
 
   void reportParameters() {
+    const ParameterSummary summary(module->lookupSymbol<func::FuncOp>("forward"));
     if (auto lora = (*module)->getAttrOfType<DictionaryAttr>(kLoraAttr)) {
-      int64_t count = 0, elements = 0;
-      auto forward = module->lookupSymbol<func::FuncOp>("forward");
-      for (BlockArgument argument : forward.getArguments())
-        if (forward.getArgAttr(argument.getArgNumber(), kTrainableAttr)) {
-          ++count;
-          elements += getNumElements(argument.getType()).getConstant().value_or(0);
-        }
-      log.info() << "trains " << count << " parameters (" << elements << " elements), of "
-                 << lora.getAs<ArrayAttr>("modules").size() << " low-rank branches, to minimise '"
-                 << legalized.loss << "'\n";
+      log.info() << "trains " << summary.trained << " parameters (" << summary.trainedElements
+                 << " elements), of " << lora.getAs<ArrayAttr>("modules").size()
+                 << " low-rank branches, to minimise '" << legalized.loss << "'\n";
     } else if (!options.legalize.inference) {
       int64_t elements = 0;
       for (const ParameterChoice &choice : legalized.trained)
@@ -646,6 +647,8 @@ private:
         log.info() << (legalized.ownUpdates ? "parameter: " : "not trained: ") << choice.name
                    << " (" << choice.reason << ")\n";
     }
+    if (options.graph.lora || options.graph.quantize)
+      log.info() << summary.text() << "\n";
     if (!legalized.inactiveDropouts.empty())
       log.warning(
           options.model,

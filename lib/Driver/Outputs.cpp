@@ -89,12 +89,17 @@ int Outputs::open(mlir::MLIRContext &context, llvm::ArrayRef<Input> read) {
     if (code)
       return checkWritten("cannot write '" + options.remarks + "': " + code.message());
   }
-  if (options.explain || remarks)
-    enableRemarks(context, options.explain, remarks.get(), log);
+  if (options.explain == Explain::Summary)
+    summary.emplace();
+  if (options.explain != Explain::Nothing || remarks)
+    enableRemarks(context, options.explain == Explain::All, remarks.get(),
+                  summary ? &*summary : nullptr, log);
   return ExitSuccess;
 }
 
 int Outputs::close(int code) {
+  if (summary)
+    summary->print(llvm::errs());
   if (!remarks)
     return code;
   std::string problem = closeStream(*remarks);

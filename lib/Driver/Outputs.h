@@ -4,6 +4,7 @@
 #define TRAINC_LIB_DRIVER_OUTPUTS_H
 
 #include "lib/Driver/Log.h"
+#include "lib/Driver/RemarkSummary.h"
 #include "lib/Support/FileRoles.h"
 #include "mlir/IR/MLIRContext.h"
 #include "trainc/Driver.h"
@@ -49,6 +50,7 @@ private:
   Log &log;
   FileRoles roles;
   std::unique_ptr<llvm::raw_fd_ostream> remarks;
+  std::optional<RemarkSummary> summary;
 };
 
 } // namespace trainc

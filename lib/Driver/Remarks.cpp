@@ -17,14 +17,17 @@ constexpr StringLiteral kTexts[][2] = {
 
 class RemarkWriter : public remark::detail::MLIRRemarkStreamerBase {
 public:
-  RemarkWriter(bool explain, raw_ostream *json, Log &log)
-      : explain(explain), json(json), log(log) {}
+  RemarkWriter(bool all, raw_ostream *json, RemarkSummary *summary, Log &log)
+      : all(all), json(json), summary(summary), log(log) {}
 
   void streamOptimizationRemark(const remark::detail::Remark &remark) override {
     if (!log.showsRemarks())
       return;
-    if (explain)
+    if (all)
       writeText(remark);
+    if (summary)
+      summary->add(remark.getCategoryName(), StringRef(remark.getRemarkTypeString()).lower(),
+                   getNodeName(remark.getLocation()), textOf(remark, /*metrics=*/false));
     if (json)
       writeJSON(remark);
   }
@@ -36,16 +39,17 @@ private:
     StringRef node = getNodeName(remark.getLocation());
     if (!node.empty())
       out << "node '" << node << "': ";
-    llvm::interleave(
-        remark.getArgs(), out,
-        [&](const auto &arg) {
-          bool text = llvm::any_of(kTexts, [&](auto &names) { return names[0] == arg.key; });
-          if (!text)
-            out << arg.key << " = ";
-          out << arg.val;
-        },
-        "; ");
-    out << "\n";
+    out << textOf(remark, /*metrics=*/true) << "\n";
+  }
+
+  static std::string textOf(const remark::detail::Remark &remark, bool metrics) {
+    std::string text;
+    for (const auto &arg : remark.getArgs()) {
+      bool isText = llvm::any_of(kTexts, [&](auto &names) { return names[0] == arg.key; });
+      if (isText || metrics)
+        text += (text.empty() ? "" : "; ") + (isText ? "" : arg.key + " = ") + arg.val;
+    }
+    return text;
   }
 
   void writeJSON(const remark::detail::Remark &remark) {
@@ -71,18 +75,20 @@ private:
     *json << llvm::json::Value(std::move(object)) << "\n";
   }
 
-  const bool explain;
+  const bool all;
   raw_ostream *const json;
+  RemarkSummary *const summary;
   Log &log;
 };
 
 } // namespace
 
-void trainc::enableRemarks(MLIRContext &context, bool explain, raw_ostream *json, Log &log) {
+void trainc::enableRemarks(MLIRContext &context, bool all, raw_ostream *json,
+                           RemarkSummary *summary, Log &log) {
   // Each kind by itself: `all` only joins the filters of kinds that have one.
   remark::RemarkCategories categories;
   categories.passed = categories.missed = categories.analysis = categories.failed = ".*";
   (void)remark::enableOptimizationRemarks(
-      context, std::make_unique<RemarkWriter>(explain, json, log),
+      context, std::make_unique<RemarkWriter>(all, json, summary, log),
       std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
 }

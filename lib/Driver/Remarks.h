@@ -4,13 +4,15 @@
 #define TRAINC_LIB_DRIVER_REMARKS_H
 
 #include "lib/Driver/Log.h"
+#include "lib/Driver/RemarkSummary.h"
 #include "mlir/IR/MLIRContext.h"
 
 namespace trainc {
 
-/// Writes every remark of the passes: with `explain` as text to standard error, and to `json`, if
-/// it is not null, as an object a line.
-void enableRemarks(mlir::MLIRContext &context, bool explain, llvm::raw_ostream *json, Log &log);
+/// Takes every remark of the passes: writes it as text to standard error, if `all` is set, and to
+/// `json`, if it is not null, as an object a line; and adds it to `summary`, if that is not null.
+void enableRemarks(mlir::MLIRContext &context, bool all, llvm::raw_ostream *json,
+                   RemarkSummary *summary, Log &log);
 
 } // namespace trainc
 

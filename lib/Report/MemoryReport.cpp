@@ -3,6 +3,7 @@
 
 #include "lib/Report/MemoryReport.h"
 #include "trainc/Location.h"
+#include <map>
 
 using namespace mlir;
 using namespace trainc;
@@ -118,5 +119,50 @@ std::vector<MemoryCategory> trainc::categoriesOf(const MemoryReport &report) {
   if (llvm::any_of(step.functions, [](const FunctionMemory &f) { return f.usesHost(); }))
     list.push_back({"page-locked on host", number(&StepMemory::Total::host),
                     "beside the peak: what --offload moves there"});
+  return list;
+}
+
+std::vector<std::pair<double, int64_t>> trainc::peaksByDensity(const MemoryReport &report) {
+  std::vector<std::pair<double, int64_t>> peaks;
+  for (double density : {1., 0.75, 0.5, 0.25, 0.1}) {
+    const Sizes sizes = report.sizes.counted(density);
+    FailureOr<StepMemory::Total> total = report.step.evaluate(sizes);
+    if (failed(total))
+      return {};
+    // Of a function and its variants the smallest runs.
+    std::map<StringRef, int64_t> arenas;
+    for (const FunctionMemory &function : report.step.functions) {
+      FailureOr<ArenaPeak> arena = function.evaluateArena(sizes);
+      if (failed(arena))
+        return {};
+      StringRef base = function.variantOf().empty() ? function.name() : function.variantOf();
+      auto [known, isNew] = arenas.try_emplace(base, arena->planned);
+      known->second = std::min(known->second, arena->planned);
+    }
+    int64_t arena = 0;
+    for (auto &[name, bytes] : arenas)
+      arena = std::max(arena, bytes);
+    peaks.emplace_back(density,
+                       total->bytes() - total->arena + (density < 1 ? arena : total->arena));
+  }
+  const bool differs = peaks.front().second != peaks.back().second;
+  return differs ? peaks : std::vector<std::pair<double, int64_t>>();
+}
+
+std::vector<LargestBatch> trainc::largestBatches(const MemoryReport &report) {
+  if (report.batch.empty() || !missingSizes(report.sizes, report.batch).empty())
+    return {};
+  std::vector<LargestBatch> list;
+  for (int64_t size : {8, 16, 24, 40, 80})
+    list.push_back({std::to_string(size) + " GiB", size << 30, 0});
+  if (report.device)
+    list.push_back({report.deviceName + ", " + formatBytes(report.device), report.device, 0});
+  llvm::sort(list,
+             [](const LargestBatch &a, const LargestBatch &b) { return a.memory < b.memory; });
+  int64_t fits = 1;
+  for (LargestBatch &entry : list) {
+    entry.batch = report.step.largest(report.sizes, report.batch, entry.memory, fits);
+    fits = std::max<int64_t>(entry.batch, 1);
+  }
   return list;
 }

@@ -16,6 +16,8 @@ struct MemoryReport {
   std::string model;
   StepMemory step;
   Sizes sizes;
+  /// The share of elements that counts count, in `sizes`.
+  double density = 1;
   /// The symbol of the batch; "" where it is fixed.
   std::string batch;
   /// Bytes of the device at hand and its name; 0: it is not known.
@@ -27,6 +29,8 @@ struct MemoryReport {
 
 /// As text for people.
 void printMemoryText(const MemoryReport &report, llvm::raw_ostream &out);
+/// As an object of JSON for programs.
+void printMemoryJson(const MemoryReport &report, llvm::raw_ostream &out);
 /// As a page of HTML that refers to nothing outside.
 void printMemoryHtml(const MemoryReport &report, llvm::raw_ostream &out);
 
@@ -56,6 +60,18 @@ struct MemoryCategory {
   std::string formula;
 };
 std::vector<MemoryCategory> categoriesOf(const MemoryReport &report);
+
+/// Shares of the elements that count, and bytes at the peak of batches that have no more, in the
+/// variants that take such batches. Empty where nothing depends on counts, or sizes are missing.
+std::vector<std::pair<double, int64_t>> peaksByDensity(const MemoryReport &report);
+
+/// The largest batch that fits into memories of common sizes and into the device's; `batch` is 0
+/// where none does. Empty where the batch is fixed, or sizes are missing.
+struct LargestBatch {
+  std::string name; ///< of the memory
+  int64_t memory, batch;
+};
+std::vector<LargestBatch> largestBatches(const MemoryReport &report);
 
 /// The function of that name in another report; null if it has none.
 const FunctionMemory *findFunction(const StepMemory &step, llvm::StringRef name);

@@ -28,6 +28,7 @@ public:
     if (std::string missing = missingSizes(report.sizes); !missing.empty())
       out << "  a number " << missing << "; formulas are in bytes\n";
     printCategories();
+    printDensities();
     for (const FunctionMemory &function : report.step.functions)
       print(function);
     printLargest();
@@ -50,6 +51,19 @@ private:
            std::string(9 - std::min<size_t>(9, bytes.size()), ' ') + bytes + "  " +
                category.formula);
     }
+  }
+
+  /// What the peak is where batches are less full.
+  void printDensities() {
+    const auto peaks = peaksByDensity(report);
+    if (peaks.empty())
+      return;
+    out << "  the peak is for a density of " << llvm::format("%.0f", report.density * 100)
+        << " % (--density), the share of places that are tokens or have a label; by density";
+    for (auto [density, bytes] : peaks)
+      out << (density < 1 ? ", " : " ") << llvm::format("%.0f", density * 100)
+          << " %: " << formatBytes(bytes);
+    out << "\n";
   }
 
   void line(StringRef name, std::optional<int64_t> bytes, StringRef formula) {
@@ -192,16 +206,7 @@ private:
     if (std::string others = report.sizes.text(report.batch); !others.empty())
       out << ", " << others;
     out << "\n";
-    SmallVector<std::pair<std::string, int64_t>> memories;
-    for (int64_t size : {8, 16, 24, 40, 80})
-      memories.push_back({std::to_string(size) + " GiB", size << 30});
-    if (report.device)
-      memories.push_back({report.deviceName + ", " + formatBytes(report.device), report.device});
-    llvm::sort(memories, llvm::less_second());
-    int64_t fits = 1;
-    for (auto &[name, bytes] : memories) {
-      const int64_t found = report.step.largest(report.sizes, report.batch, bytes, fits);
-      fits = std::max<int64_t>(found, 1);
+    for (auto &[name, bytes, found] : largestBatches(report)) {
       out << "  " << llvm::left_justify(name, 24);
       if (!found)
         out << "not even " << std::max<int64_t>(1, report.sizes.min(report.batch));

@@ -58,6 +58,14 @@ SmallVector<StringRef> Sizes::unbound() const {
   return names;
 }
 
+std::vector<std::pair<std::string, int64_t>> Sizes::known() const {
+  std::vector<std::pair<std::string, int64_t>> list;
+  for (SymbolOp symbol : symbols)
+    if (auto it = values.find(symbol.getSymName()); it != values.end())
+      list.emplace_back(it->first().str(), it->second);
+  return list;
+}
+
 std::string Sizes::text(StringRef but) const {
   std::string text;
   for (SymbolOp symbol : symbols)

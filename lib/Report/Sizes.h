@@ -23,6 +23,9 @@ public:
   /// without any.
   std::string text(llvm::StringRef but = "") const;
 
+  /// Axes that have a value.
+  std::vector<std::pair<std::string, int64_t>> known() const;
+
   /// The same with another value for an axis.
   Sizes with(llvm::StringRef name, int64_t value) const;
   /// The same with `value`, or the bound that it exceeds, for all axes that have none.

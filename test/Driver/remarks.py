@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """remarks.py JSON TEXT: every line of --remarks is an object with the fields that
-docs/inspection.md names, and --explain says as many things of the same passes."""
+docs/inspection.md names, and --explain=all says as many things of the same passes."""
 
 import collections
 import json

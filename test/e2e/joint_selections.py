@@ -81,7 +81,7 @@ def main():
             run([sys.executable, make_onnx, folder / "m.txt", folder / "m.onnx"], form)
             sizes = ["--target", "cpu", "--dim", "seq=4..64"]
             run([trainc, folder / "m.onnx", *sizes, "-O0", "-o", folder / "plain.tpk"], form)
-            done = run([trainc, folder / "m.onnx", *sizes, "--explain", "-o", folder / "packed.tpk"], form)
+            done = run([trainc, folder / "m.onnx", *sizes, "--explain=all", "-o", folder / "packed.tpk"], form)
             explained = done.stdout + done.stderr
             for what in (r"moved .* above train.matmul", r"train.matmul .* leaves out rows where a gradient is 0"):
                 check(re.search(what, explained), f"{form}: not {what}\n{explained}")

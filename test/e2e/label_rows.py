@@ -72,7 +72,7 @@ def main():
                 (folder / "m.txt").write_text(model(form, reduction, weighted))
                 run([sys.executable, make_onnx, folder / "m.txt", folder / "m.onnx"], form)
                 run([trainc, folder / "m.onnx", "--target", "cpu", "-O0", "-o", folder / "plain.tpk"], form)
-                done = run([trainc, folder / "m.onnx", "--target", "cpu", "--explain", "-o", folder / "packed.tpk"], form)
+                done = run([trainc, folder / "m.onnx", "--target", "cpu", "--explain=all", "-o", folder / "packed.tpk"], form)
                 explained = done.stdout + done.stderr
                 check("computes the rows that labels labels" in explained, explained)
                 check(form in KNOWN or "above train.matmul" in explained, f"{form}: the projection is of all rows\n{explained}")

@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/InsertLora/InsertLora.h"
 
+#include "lib/Support/Nearest.h"
 #include "lib/Transforms/InsertLora/Branches.h"
 #include "lib/Transforms/InsertLora/ExistingBranches.h"
 #include "lib/Transforms/Support/StepBuilder.h"
@@ -56,7 +57,8 @@ public:
     freeze();
     if (!save.empty() && savedNames.empty())
       forward.emitWarning() << "insert-lora: save='" << save
-                            << "' matches no parameter that could be trained";
+                            << "' matches no parameter that could be trained"
+                            << nearestMatches(save, parameterNames());
     if (existing)
       return train();
     BranchBuilder branches(forward, dropout, dora);
@@ -145,10 +147,11 @@ private:
     for (BlockArgument argument : forward.getArguments())
       if (nameOf(argument).contains(".lora_") && !parts.contains(argument) &&
           getArgRole(forward, argument.getArgNumber()) == "parameter")
-        return error("'" + nameOf(argument) +
-                     "' is part of an adapter that is not recognised: of projections only, "
-                     "without DoRA (--explain says more); export the model without adapters, and "
-                     "let --lora add them");
+        return error(
+            "'" + nameOf(argument) +
+            "' is part of an adapter that is not recognised: of projections only, "
+            "without DoRA (--explain=all says more); export the model without adapters, and "
+            "let --lora add them");
     rank = modules.front().second.rank;
     alpha = modules.front().second.alpha;
     return success();
@@ -229,7 +232,21 @@ private:
     for (const Pattern &pattern : patterns)
       if (llvm::none_of(modules, [&](auto &entry) { return pattern.regex.search(entry.first); }))
         forward.emitWarning() << "insert-lora: " << key << "[" << pattern.expression
-                              << "] matches no module that has a branch";
+                              << "] matches no module that has a branch"
+                              << nearestMatches(pattern.expression, moduleNames());
+  }
+  std::vector<std::string> moduleNames() const {
+    std::vector<std::string> names;
+    for (auto &entry : modules)
+      names.push_back(std::string(entry.first));
+    return names;
+  }
+  std::vector<std::string> parameterNames() {
+    std::vector<std::string> names;
+    for (BlockArgument argument : forward.getArguments())
+      if (getArgRole(forward, argument.getArgNumber()) == "parameter")
+        names.push_back(nameOf(argument).str());
+    return names;
   }
 
   void notInserted(Location loc, StringRef path, StringRef reason) {

@@ -4,6 +4,7 @@
 #include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
 
 #include "dialects/Train/TrainBuilder.h"
+#include "lib/Support/Nearest.h"
 #include "lib/Transforms/Support/Projections.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
@@ -41,14 +42,11 @@ public:
     if (failed(check()))
       return failure();
     SmallVector<BlockArgument> chosen = choose();
-    if (!skip.empty() && llvm::none_of(forward.getArguments(), [&](BlockArgument argument) {
-          return skipped.search(nameOf(argument));
-        }))
-      forward.emitWarning() << "quantize-frozen: skip='" << skip << "' matches no parameter";
+    warnOfIdleSkip();
     if (chosen.empty())
       return error("there is no weight to quantize: all that projections read are trained (--lora "
                    "and --freeze leave them as they are), skipped, heads, or read by other nodes "
-                   "too; --explain says which");
+                   "too; --explain=all says which");
     for (BlockArgument weight : chosen)
       quantize(weight);
     forward.setFunctionType(FunctionType::get(
@@ -57,6 +55,18 @@ public:
   }
 
 private:
+  /// An expression that is likely misspelt.
+  void warnOfIdleSkip() {
+    std::vector<std::string> names;
+    for (BlockArgument argument : forward.getArguments()) {
+      if (skip.empty() || skipped.search(nameOf(argument)))
+        return;
+      if (getArgRole(forward, argument.getArgNumber()) == "parameter")
+        names.push_back(nameOf(argument).str());
+    }
+    forward.emitWarning() << "quantize-frozen: skip='" << skip << "' matches no parameter"
+                          << nearestMatches(skip, std::move(names));
+  }
   LogicalResult error(const Twine &message) {
     return forward.emitError("quantize-frozen: " + message);
   }

@@ -185,18 +185,6 @@ std::string trainc::readRecomputeFile(StringRef path, std::string &text) {
   return {};
 }
 
-std::vector<std::string> trainc::nearestPatterns(StringRef pattern,
-                                                 std::vector<std::string> patterns) {
-  llvm::sort(patterns);
-  patterns.erase(llvm::unique(patterns), patterns.end());
-  auto distance = [&](StringRef name) {
-    return std::make_pair(pattern.edit_distance_insensitive(name), name);
-  };
-  llvm::sort(patterns, [&](StringRef a, StringRef b) { return distance(a) < distance(b); });
-  patterns.resize(std::min<size_t>(patterns.size(), 3));
-  return patterns;
-}
-
 StringRef trainc::compositesWith(StringRef name) {
   const auto *found = find_if(parts, [&](const Part &entry) { return entry.part == name; });
   return found == std::end(parts) ? StringRef() : StringRef(found->composites);

@@ -39,10 +39,6 @@ std::string parseRecomputeConfig(llvm::StringRef text, RecomputeConfig &config);
 /// what is wrong, or "".
 std::string readRecomputeFile(llvm::StringRef path, std::string &text);
 
-/// Names of ours, in the order of their distance to `pattern`, at most three.
-std::vector<std::string> nearestPatterns(llvm::StringRef pattern,
-                                         std::vector<std::string> patterns);
-
 /// The composites that hold ops of this name inside: "" where none does.
 llvm::StringRef compositesWith(llvm::StringRef name);
 

@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/Recompute/Recompute.h"
 
+#include "lib/Support/Nearest.h"
 #include "lib/Transforms/Recompute/Config.h"
 #include "lib/Transforms/Recompute/Layers.h"
 #include "lib/Transforms/Recompute/Rematerialize.h"
@@ -119,8 +120,7 @@ private:
         error << " of its own, which is part of " << llvm::join(present, ", ") << " here";
       break;
     }
-    std::vector<std::string> nearest =
-        nearestPatterns(llvm::join(entry.names, "+") + "+", patterns);
+    std::vector<std::string> nearest = nearestNames(llvm::join(entry.names, "+") + "+", patterns);
     if (nearest.empty())
       error << "; nothing is kept for the backward pass";
     else
@@ -128,17 +128,11 @@ private:
     return failure();
   }
 
-  /// The op of the model that a misspelt name may stand for.
   std::string nearestName(StringRef name) const {
-    if (names.empty())
-      return "";
     std::vector<std::string> all;
     for (StringRef known : names.keys())
       all.push_back(known.str());
-    const std::string best = nearestPatterns(name, all).front();
-    return name.edit_distance(best) > std::max<size_t>(1, name.size() / 3)
-               ? ""
-               : " (is " + best + " meant?)";
+    return suggestion(name, std::move(all));
   }
 
   static remark::RemarkOpts options(func::FuncOp function, StringRef name) {
