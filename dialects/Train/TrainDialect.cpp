@@ -3,7 +3,7 @@
 // arguments.
 
 #include "dialects/Train/TrainDialect.h"
-#include "dialects/Train/Ranges.h"
+#include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -3,7 +3,7 @@
 
 #include "lib/Analysis/ElementOrigin.h"
 
-#include "dialects/Train/Ranges.h"
+#include "dialects/Train/Ranges/Ranges.h"
 
 using namespace mlir;
 using namespace trainc;

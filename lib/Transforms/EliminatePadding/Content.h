@@ -3,7 +3,7 @@
 #ifndef TRAINC_TRANSFORMS_ELIMINATEPADDING_CONTENT_H
 #define TRAINC_TRANSFORMS_ELIMINATEPADDING_CONTENT_H
 
-#include "dialects/Train/Ranges.h"
+#include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/TrainDialect.h"
 
 namespace trainc {

@@ -4,7 +4,7 @@
 #ifndef TRAINC_TRANSFORMS_ELIMINATEPADDING_PADDINGFLOW_H
 #define TRAINC_TRANSFORMS_ELIMINATEPADDING_PADDINGFLOW_H
 
-#include "dialects/Train/Ranges.h"
+#include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -4,7 +4,7 @@
 #include "lib/Transforms/Support/ZeroRows.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
 
-#include "dialects/Train/Ranges.h"
+#include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainDetail.h"
 #include "lib/Analysis/AffineIntegers.h"

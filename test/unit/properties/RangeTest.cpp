@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Claims of RangeOpInterface: sampled here to refute them, over every op that makes them.
 #include "Samples.h"
-#include "dialects/Train/Ranges.h"
+#include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/TrainBuilder.h"
 #include <cmath>
 

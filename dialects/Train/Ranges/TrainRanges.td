@@ -11,7 +11,7 @@ def RangeOpInterface : OpInterface<"RangeOpInterface"> {
   let cppNamespace = "::trainc::train";
   let description = [{
     Interval arithmetic on elements. Ranges hold for every rounding and for every element type that the op takes;
-    attached from outside of the ops (TrainRanges.cpp), so that an op may also go without.
+    attached from outside of the ops (RangeModels.cpp), so that an op may also go without.
   }];
   let methods = [
     InterfaceMethod<[{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Ranges of whatever op: what it says itself, within what its type can hold.
 
-#include "dialects/Train/Ranges.h"
+#include "dialects/Train/Ranges/Ranges.h"
 
 #include "dialects/Train/TrainDialect.h"
 #include <algorithm>

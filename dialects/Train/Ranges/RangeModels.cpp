@@ -2,7 +2,7 @@
 // Interval arithmetic of the ops. Bounds are computed in double; `rounded` makes room for what any
 // float type rounds. Attached from outside of the ops, so that their declarations stay small.
 
-#include "dialects/Train/Ranges.h"
+#include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/TrainDetail.h"
 #include "dialects/Train/TrainDialect.h"
 #include <algorithm>
