@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What has no variant, and why.
+// RUN: trainc-opt %s --split-input-file --find-padding --eliminate-padding --remarks-filter='find-padding|eliminate-padding' --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s
+// RUN: trainc-opt %s --split-input-file --find-padding --eliminate-padding | FileCheck %s --check-prefix=IR
+// IR-NOT: module @packed
+// IR-NOT: count_
+
+// A span of the tokens: a row whose span is empty weighs padding like tokens.
+train.symbol @batch min 1 input "input_ids" axis 0
+train.symbol @seq min 1 input "input_ids" axis 1
+
+// CHECK: Declined{{.*}}train.softmax may find nothing in a row but padding and what is masked
+func.func @forward(%table: tensor<9xf32> {train.role = "parameter", train.name = "table", train.trainable},
+    %ids: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "input_ids"},
+    %mask: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "attention_mask"},
+    %span: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "span"})
+    -> (tensor<?xf32, #train.dims<batch>> {train.role = "loss", train.name = "loss"}) {
+  %x = train.gather %table, %ids axis = 0 : tensor<9xf32>, tensor<?x?xi64, #train.dims<batch, seq>> -> tensor<?x?xf32, #train.dims<batch, seq>>
+  %both = train.mul %mask, %span : tensor<?x?xi64, #train.dims<batch, seq>>
+  %sees = train.cast %both : tensor<?x?xi64, #train.dims<batch, seq>> -> tensor<?x?xi1, #train.dims<batch, seq>>
+  %least = train.full -1.0e+09 : f32 : tensor<?x?xf32, #train.dims<batch, seq>>
+  %s = train.select %sees, %x, %least : tensor<?x?xi1, #train.dims<batch, seq>>, tensor<?x?xf32, #train.dims<batch, seq>>
+  %w = train.softmax %s axis = 1 : tensor<?x?xf32, #train.dims<batch, seq>>
+  %m = train.mul %w, %x : tensor<?x?xf32, #train.dims<batch, seq>>
+  %y = train.reduce sum %m axes = [1] : tensor<?x?xf32, #train.dims<batch, seq>> -> tensor<?xf32, #train.dims<batch>>
+  return %y : tensor<?xf32, #train.dims<batch>>
+}
+
+// -----
+
+// The same with the mask alone has a variant, but not where scores of any size are taken for masked.
+train.symbol @batch min 1 input "input_ids" axis 0
+train.symbol @seq min 1 input "input_ids" axis 1
+
+// CHECK: Declined{{.*}}train.softmax may find nothing in a row but padding and what is masked
+func.func @forward(%table: tensor<9xf32> {train.role = "parameter", train.name = "table", train.trainable},
+    %ids: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "input_ids"},
+    %mask: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "attention_mask"})
+    -> (tensor<?xf32, #train.dims<batch>> {train.role = "loss", train.name = "loss"}) {
+  %x = train.gather %table, %ids axis = 0 : tensor<9xf32>, tensor<?x?xi64, #train.dims<batch, seq>> -> tensor<?x?xf32, #train.dims<batch, seq>>
+  %sees = train.cast %mask : tensor<?x?xi64, #train.dims<batch, seq>> -> tensor<?x?xi1, #train.dims<batch, seq>>
+  %low = train.full -2000.0 : f32 : tensor<?x?xf32, #train.dims<batch, seq>>
+  %below = train.min %x, %low : tensor<?x?xf32, #train.dims<batch, seq>>
+  %s = train.select %sees, %below, %low : tensor<?x?xi1, #train.dims<batch, seq>>, tensor<?x?xf32, #train.dims<batch, seq>>
+  %w = train.softmax %s axis = 1 : tensor<?x?xf32, #train.dims<batch, seq>>
+  %m = train.mul %w, %x : tensor<?x?xf32, #train.dims<batch, seq>>
+  %y = train.reduce sum %m axes = [1] : tensor<?x?xf32, #train.dims<batch, seq>> -> tensor<?xf32, #train.dims<batch>>
+  return %y : tensor<?xf32, #train.dims<batch>>
+}
+
+// -----
+
+// Each token divided by the sum of its row of scores: of padding that sum is 0 in a variant, and its gradient no number.
+train.symbol @batch min 1 input "input_ids" axis 0
+train.symbol @seq min 1 input "input_ids" axis 1
+
+// CHECK: Found{{.*}}padding is where attention_mask is 0
+// CHECK: Declined{{.*}}train.div may be infinite or no number where padding is 0
+func.func @forward(%table: tensor<9x4xf32> {train.role = "parameter", train.name = "table", train.trainable},
+    %ids: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "input_ids"},
+    %mask: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "attention_mask"})
+    -> (tensor<?x4xf32, #train.dims<batch, 4>> {train.role = "loss", train.name = "loss"}) {
+  %x = train.gather %table, %ids axis = 0 : tensor<9x4xf32>, tensor<?x?xi64, #train.dims<batch, seq>> -> tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+  %s = train.matmul %x, %x transposed : tensor<?x?x4xf32, #train.dims<batch, seq, 4>>, tensor<?x?x4xf32, #train.dims<batch, seq, 4>> -> tensor<?x?x?xf32, #train.dims<batch, seq, seq>>
+  %e = train.exp %s : tensor<?x?x?xf32, #train.dims<batch, seq, seq>>
+  %m = train.cast %mask : tensor<?x?xi64, #train.dims<batch, seq>> -> tensor<?x?xf32, #train.dims<batch, seq>>
+  %columns = train.broadcast %m axes = [0, 2] : tensor<?x?xf32, #train.dims<batch, seq>> -> tensor<?x?x?xf32, #train.dims<batch, seq, seq>>
+  %p = train.mul %e, %columns : tensor<?x?x?xf32, #train.dims<batch, seq, seq>>
+  %total = train.reduce sum %p axes = [2] : tensor<?x?x?xf32, #train.dims<batch, seq, seq>> -> tensor<?x?xf32, #train.dims<batch, seq>>
+  %totals = train.broadcast %total axes = [0, 1] : tensor<?x?xf32, #train.dims<batch, seq>> -> tensor<?x?x?xf32, #train.dims<batch, seq, seq>>
+  %w = train.div %p, %totals : tensor<?x?x?xf32, #train.dims<batch, seq, seq>>
+  %y = train.matmul %w, %x : tensor<?x?x?xf32, #train.dims<batch, seq, seq>>, tensor<?x?x4xf32, #train.dims<batch, seq, 4>> -> tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+  %rows = train.broadcast %m axes = [0, 1] : tensor<?x?xf32, #train.dims<batch, seq>> -> tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+  %z = train.mul %y, %rows : tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+  %loss = train.reduce sum %z axes = [1] : tensor<?x?x4xf32, #train.dims<batch, seq, 4>> -> tensor<?x4xf32, #train.dims<batch, 4>>
+  return %loss : tensor<?x4xf32, #train.dims<batch, 4>>
+}
