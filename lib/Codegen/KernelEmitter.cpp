@@ -8,6 +8,7 @@
 #include "KernelEmitter.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "trainc/Reports.h"
 
 using namespace mlir;
 using namespace trainc::train;
@@ -210,6 +211,8 @@ Value KernelEmitter::computeOp(Operation *op, unsigned number, ArrayRef<ElementI
     }
     for (const ElementIndex &i : index)
       coordinates.push_back(indexValue(i));
+    if (op->hasAttr(kReportsAttr))
+      reportNumber(whereWanted(elements.front()));
     for (Value &operand : elements)
       operand = convertFloat(operand, computeType(getElementTypeOrSelf(operand.getType())));
     return convertFloat(pointwise.buildScalar(b, location, elements, coordinates), element);

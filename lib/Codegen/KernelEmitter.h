@@ -148,6 +148,8 @@ protected:
   virtual mlir::Value makeDim(unsigned number) = 0;
   /// Emits that the processor remembers the first of `bad` (i1, scalar or lanes) indices in `data`.
   virtual void reportIndex(mlir::Value bad, mlir::Value data) = 0;
+  /// Emits that the processor remembers whether there was a `bad` (i1, scalar or lanes) number.
+  virtual void reportNumber(mlir::Value bad) = 0;
   /// x / y or x % y of index scalars that are not negative.
   virtual mlir::Value makeDivision(mlir::Value x, mlir::Value y, bool remainder);
 
@@ -180,6 +182,9 @@ protected:
   mlir::Value indexValue(const train::ElementIndex &index);
   mlir::Value conjunction(mlir::Value a, mlir::Value b);
   mlir::Value anyLane(mlir::Value mask);
+  /// `bad` (i1, scalar or lanes) where the code around wants the element; other lanes may hold
+  /// anything.
+  mlir::Value whereWanted(mlir::Value bad);
   /// Pointer to elements `offset` (index, scalar or lanes) behind `pointer`.
   mlir::Value elementPointer(mlir::Value pointer, mlir::Type memory, mlir::Value offset);
   mlir::Value laneConstants(mlir::Type element, int64_t stride);

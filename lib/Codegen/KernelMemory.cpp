@@ -114,8 +114,20 @@ void KernelEmitter::store(unsigned result, ArrayRef<ElementIndex> index, Value v
 }
 
 //===----------------------------------------------------------------------===//
-// Indices that data holds
+// What the runtime is told of
 //===----------------------------------------------------------------------===//
+
+Value KernelEmitter::whereWanted(Value bad) {
+  if (isa<VectorType>(bad.getType())) {
+    bad = conjunction(bad, conjunction(guard.tail, guard.lanes));
+    bad = conjunction(bad, guard.scalar);
+  } else {
+    bad = conjunction(bad, guard.scalar);
+    if (guard.lanes)
+      bad = conjunction(bad, anyLane(guard.lanes));
+  }
+  return conjunction(bad, guard.active);
+}
 
 ElementIndex KernelEmitter::checkedIndex(Operation *op, Value data, DimAttr extent) {
   if (auto source = splatSource.find(data); source != splatSource.end())
@@ -136,18 +148,7 @@ ElementIndex KernelEmitter::checkedIndex(Operation *op, Value data, DimAttr exte
   Value wrapped = arith::SelectOp::create(b, location, negative, fromEnd, raw);
   Value outside = arith::CmpIOp::create(b, location, Predicate::uge, wrapped, limit);
   Value safe = arith::SelectOp::create(b, location, outside, nothing, wrapped);
-  // Lanes that the code around does not want may hold anything.
-  Value bad = outside;
-  if (isVector) {
-    bad = conjunction(bad, conjunction(guard.tail, guard.lanes));
-    bad = conjunction(bad, guard.scalar);
-  } else {
-    bad = conjunction(bad, guard.scalar);
-    if (guard.lanes)
-      bad = conjunction(bad, anyLane(guard.lanes));
-  }
-  bad = conjunction(bad, guard.active);
-  reportIndex(bad, data);
+  reportIndex(whereWanted(outside), data);
   if (isVector)
     return {{}, 0, safe};
   return {safe, 0, {}};

@@ -308,7 +308,8 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_option("--clip-norm", o.clipNorm, "default: the package's")
       ->check(nonNegative())
       ->group(group);
-  app.add_flag("--allow-nonfinite", o.allowNonfinite, "go on after a loss that is not finite")
+  app.add_flag("--allow-nonfinite", o.allowNonfinite,
+               "go on after a loss or gradient that is not finite")
       ->group(group);
   app.add_option("--dump-gradients", o.dumpGradients,
                  "only the gradients of the first batch, to this .safetensors file")

@@ -93,6 +93,10 @@ private:
   /// The same, and what follows from it: the position, or the end of the run.
   void settle(trainrt_status status, const ErrorSlot &error, const trainrt_step_result &result,
               Given step, StepLoader &loader);
+  /// Of a step that was not finite: why there is nothing of the state before it, and how to make
+  /// that after `step`, since this session no longer has it.
+  std::string whyUnsaved() const;
+  std::string wayBack(int64_t step) const;
   /// Starts a step; its outcome comes at once or, with `lag`, while the next one is started.
   void give(std::unique_ptr<StepData> data, Clock::time_point start, StepLoader &loader);
   /// Waits for the step under way.
@@ -238,7 +242,7 @@ void Trainer::report(trainrt_status status, const ErrorSlot &error,
 void Trainer::settle(trainrt_status status, const ErrorSlot &error,
                      const trainrt_step_result &result, Given step, StepLoader &loader) {
   report(status, error, result, step);
-  if (options.checkNumerics)
+  if (options.checkNumerics || result.nonfinite)
     reportWarnings(session, reporter);
   if (density)
     if (const std::string text = density->add(std::move(step.density)); !text.empty())
@@ -247,21 +251,39 @@ void Trainer::settle(trainrt_status status, const ErrorSlot &error,
     reporter.lines(step.memory);
   if (status == TRAINRT_NONFINITE) {
     reporter.end();
-    const bool saves = !options.save.empty() && stepsDone() > firstStep;
+    // What was updated in part is the state of no step.
+    const bool isWhole = result.nonfinite == 1;
+    const bool saves = isWhole && !options.save.empty() && stepsDone() > firstStep;
     if (saves)
       save(step.data->before);
     throw Failure(exitInput,
                   error.message(status) +
                       "\na lower --lr, a warm-up (--lr-schedule), clipping (trainc --clip-norm) or "
-                      "other data "
-                      "may help; --allow-nonfinite goes on without such steps\n" +
-                      (saves ? "the state before that step is saved in " + options.save
-                       : options.save.empty()
-                           ? "nothing was saved: --save DIR would keep the state before that step"
-                           : "nothing was saved: no step was made before it"));
+                      "other data may help; --check-numerics names the node that it comes from, "
+                      "--allow-nonfinite goes on without such steps\n" +
+                      (saves || (savedAt >= 0 && savedAt == result.step - 1)
+                           ? "the state before that step is saved in " + options.save
+                       : isWhole ? whyUnsaved()
+                                 : wayBack(result.step - 1)));
   }
   position = step.data->after;
   loader.recycle(std::move(step.data));
+}
+
+std::string Trainer::whyUnsaved() const {
+  return options.save.empty()
+             ? "nothing was saved: --save DIR would keep the state before that step"
+             : "nothing was saved: no step was made before it";
+}
+
+std::string Trainer::wayBack(int64_t step) const {
+  const std::string newest = savedAt >= 0 ? options.save : options.resume;
+  if (step == 0)
+    return "nothing was saved: no step was made before it";
+  return "the state after it is not saved; the same command with " +
+         (newest.empty() ? std::string() : "--resume " + newest + " ") + "--steps " +
+         std::to_string(step) + (options.save.empty() ? " --save DIR" : "") +
+         " makes that before it again";
 }
 
 void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
@@ -431,8 +453,9 @@ void Trainer::dumpGradients() {
   reporter.end();
   if (!stepMilliseconds.empty())
     summarize();
-  if (status == TRAINRT_NONFINITE)
-    reporter.warning("the loss is not finite, and so are gradients");
+  if (result.nonfinite)
+    reporter.warning(std::isfinite(result.loss) ? "a gradient is not finite"
+                                                : "the loss is not finite, and so are gradients");
   exportGradients(package, session, options.dumpGradients, reporter);
 }
 

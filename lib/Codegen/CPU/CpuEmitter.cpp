@@ -176,19 +176,34 @@ void CpuEmitter::storeTo(Value pointer, Type element, const ElementIndex &offset
 }
 
 //===----------------------------------------------------------------------===//
-// Indices that data holds
+// What the runtime is told of
 //===----------------------------------------------------------------------===//
+
+Value CpuEmitter::errors() {
+  if (!errorBase)
+    errorBase = atEntry([&] { return contextField(b, location, entry->getArgument(4), 1); });
+  return errorBase;
+}
+
+void CpuEmitter::reportNumber(Value bad) {
+  OpBuilder::InsertionGuard restore(b);
+  Type i64 = b.getI64Type();
+  Value slot =
+      LLVM::GEPOp::create(b, location, pointerType(b), i64, errors(), ArrayRef<LLVM::GEPArg>{3});
+  auto branch = scf::IfOp::create(b, location, anyLane(bad), /*withElseRegion=*/false);
+  b.setInsertionPointToStart(branch.thenBlock());
+  LLVM::StoreOp::create(b, location, arith::ConstantIntOp::create(b, location, 1, 64), slot, 8);
+}
 
 void CpuEmitter::reportIndex(Value bad, Value data) {
   OpBuilder::InsertionGuard restore(b);
   auto loaded = loadedFrom.find(data);
   Value any = anyLane(bad);
-  if (!errorBase)
-    errorBase = atEntry([&] { return contextField(b, location, entry->getArgument(4), 1); });
+  Value error = errors();
   auto outer = scf::IfOp::create(b, location, any, /*withElseRegion=*/false);
   b.setInsertionPointToStart(outer.thenBlock());
   Type i64 = b.getI64Type();
-  Value code = LLVM::LoadOp::create(b, location, i64, errorBase, 8);
+  Value code = LLVM::LoadOp::create(b, location, i64, error, 8);
   Value none = arith::ConstantIntOp::create(b, location, 0, 64);
   Value first = arith::CmpIOp::create(b, location, arith::CmpIPredicate::eq, code, none);
   auto inner = scf::IfOp::create(b, location, first, /*withElseRegion=*/false);
@@ -217,15 +232,14 @@ void CpuEmitter::reportIndex(Value bad, Value data) {
     place = arith::IndexCastOp::create(b, location, i64, offset);
   }
   auto slot = [&](int32_t number) {
-    return LLVM::GEPOp::create(b, location, pointerType(b), i64, errorBase,
+    return LLVM::GEPOp::create(b, location, pointerType(b), i64, error,
                                ArrayRef<LLVM::GEPArg>{number})
         .getResult();
   };
   LLVM::StoreOp::create(b, location, value, slot(2), 8);
   LLVM::StoreOp::create(b, location, place, slot(1), 8);
   // The runtime knows which command runs; anything but 0 says that it failed.
-  LLVM::StoreOp::create(b, location, arith::ConstantIntOp::create(b, location, 1, 64), errorBase,
-                        8);
+  LLVM::StoreOp::create(b, location, arith::ConstantIntOp::create(b, location, 1, 64), error, 8);
 }
 
 } // namespace trainc::codegen

@@ -43,6 +43,9 @@ public:
 private:
   mlir::Value makeDim(unsigned number) override;
   void reportIndex(mlir::Value bad, mlir::Value data) override;
+  void reportNumber(mlir::Value bad) override;
+  /// The thread's error slot.
+  mlir::Value errors();
   mlir::Value guardedPointer(mlir::Value pointer, mlir::Value condition);
 
   Values buffers;

@@ -333,6 +333,17 @@ void GpuEmitter::storeTo(Value pointer, Type element, const ElementIndex &offset
   }
 }
 
+void GpuEmitter::reportNumber(Value bad) {
+  OpBuilder::InsertionGuard restore(b);
+  Value error = entry->getArgument(entry->getNumArguments() - 1);
+  auto branch = scf::IfOp::create(b, location, anyLane(bad), /*withElseRegion=*/false);
+  b.setInsertionPointToStart(branch.thenBlock());
+  // All store the same, so it does not matter which is the last.
+  Value slot = LLVM::GEPOp::create(b, location, error.getType(), b.getI64Type(), error,
+                                   ArrayRef<LLVM::GEPArg>{3});
+  LLVM::StoreOp::create(b, location, arith::ConstantIntOp::create(b, location, 1, 64), slot, 8);
+}
+
 void GpuEmitter::reportIndex(Value bad, Value data) {
   OpBuilder::InsertionGuard restore(b);
   Value error = entry->getArgument(entry->getNumArguments() - 1);

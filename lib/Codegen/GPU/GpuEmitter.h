@@ -113,6 +113,7 @@ public:
 private:
   mlir::Value makeDim(unsigned number) override;
   void reportIndex(mlir::Value bad, mlir::Value data) override;
+  void reportNumber(mlir::Value bad) override;
   mlir::Value makeDivision(mlir::Value x, mlir::Value y, bool remainder) override;
   mlir::Value guardedPointer(mlir::Value pointer, mlir::Value condition);
   mlir::Value makeGlobal(const llvm::Twine &suffix, unsigned space, int64_t bytes, bool zeros);

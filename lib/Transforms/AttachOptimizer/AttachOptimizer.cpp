@@ -132,9 +132,10 @@ private:
       TrainBuilder tb = step.at(one.loc);
       one.gradient = one.storage.arrange(tb, one.gradient);
     }
+    Value norm;
     if (clip)
-      clipGradients(step, trained, step.argument("hyper", "clip_norm", f32, loc),
-                    NameLoc::get(b.getStringAttr("clip_norm"), loc));
+      norm = clipGradients(step, trained, step.argument("hyper", "clip_norm", f32, loc),
+                           NameLoc::get(b.getStringAttr("clip_norm"), loc));
 
     SmallVector<SmallVector<Value>> updates;
     for (auto [one, old] : llvm::zip_equal(trained, stored)) {
@@ -152,18 +153,21 @@ private:
       TrainBuilder tb = step.at(one.loc);
       step.update("parameter", one.name, one.storage.restore(tb, values[0]));
     }
-    for (auto [one, values] : llvm::zip_equal(trained, updates)) {
+    for (auto [one, values, old] : llvm::zip_equal(trained, updates, stored)) {
       TrainBuilder tb = step.at(one.loc);
       Value bits;
       if (one.storage.isRounded())
         bits = one.storage.drawBits(tb, seed, stepNumber, one.name);
       for (auto [number, state] : llvm::enumerate(states)) {
         SmallVector<Value> parts =
-            one.storage.store(tb, values[1 + number], state, bits, unsigned(number));
+            one.storage.store(tb, values[1 + number], old[number], state, bits, unsigned(number));
         for (auto [part, value] : llvm::zip_equal(one.storage.getParts(), parts))
           step.update("state", partName(one, state, part), value);
       }
     }
+    if (norm)
+      step.result(norm, b.getDictionaryAttr({b.getNamedAttr(kRoleAttr, b.getStringAttr("verdict")),
+                                             b.getNamedAttr(kNameAttr, b.getStringAttr("norm"))}));
     func::FuncOp update = step.finish();
     update->setAttr("train.optimizer", b.getStringAttr(spec.name));
   }
@@ -176,9 +180,10 @@ private:
     return false;
   }
 
-  /// torch.nn.utils.clip_grad_norm_, in f32 (f64 where a gradient is f64).
-  static void clipGradients(StepBuilder &step, MutableArrayRef<Trained> trained, Value clipNorm,
-                            Location loc) {
+  /// torch.nn.utils.clip_grad_norm_, in f32 (f64 where a gradient is f64). Returns the norm; null
+  /// without gradients.
+  static Value clipGradients(StepBuilder &step, MutableArrayRef<Trained> trained, Value clipNorm,
+                             Location loc) {
     TrainBuilder tb = step.at(loc);
     Type type = tb.b().getF32Type();
     for (Trained &one : trained)
@@ -190,7 +195,7 @@ private:
       total = tb.add(total, tb.sumAll(tb.mul(g, g)));
     }
     if (!total)
-      return;
+      return {};
     Value norm = tb.add(tb.sqrt(total), tb.scalarLike(total, 1e-6));
     Value coefficient = tb.min(tb.div(tb.cast(clipNorm, type), norm), tb.scalarLike(norm, 1));
     for (Trained &one : trained) {
@@ -198,6 +203,7 @@ private:
       Value factor = own.cast(coefficient, one.gradient.getType());
       one.gradient = own.mul(one.gradient, own.splat(factor, one.gradient));
     }
+    return norm;
   }
 };
 } // namespace

@@ -19,7 +19,8 @@ def AttachOptimizerPass : Pass<"attach-optimizer", "::mlir::ModuleOp"> {
     bf16 and int8 are rounded stochastically, with the hyper-parameter `seed`.
 
     With `clip`, gradients are scaled by min(1, clip_norm / (norm + 1e-6)) first, where norm is that of all
-    gradients together (torch.nn.utils.clip_grad_norm_).
+    gradients together (torch.nn.utils.clip_grad_norm_). The norm is a result then, with the role `verdict`: where
+    it is not finite, the update must not happen.
 
     Fails without `@gradients` and on options that the optimizer does not allow.
 

@@ -142,8 +142,9 @@ Value StateStorage::load(TrainBuilder &tb, ValueRange stored, const OptimizerSta
   return tb.mul(tb.mul(square, square), scale);
 }
 
-SmallVector<Value> StateStorage::store(TrainBuilder &tb, Value x, const OptimizerState &state,
-                                       Value bits, unsigned number) const {
+SmallVector<Value> StateStorage::store(TrainBuilder &tb, Value x, ValueRange old,
+                                       const OptimizerState &state, Value bits,
+                                       unsigned number) const {
   if (!isRounded())
     return {tb.cast(x, parts[0].type)};
   x = tb.cast(x, tb.b().getF32Type());
@@ -152,7 +153,7 @@ SmallVector<Value> StateStorage::store(TrainBuilder &tb, Value x, const Optimize
     return {roundToBF16(tb, x, random)};
   Value magnitude = tb.abs(x), largest = tb.reduce(ReduceKind::max, magnitude, {1});
   Value zero = tb.scalarLike(largest, 0);
-  // A block of zeros; one with a NaN has it as its scale.
+  // A block of zeros; one with a NaN has it as its scale, which is then not taken.
   Value divisor = tb.select(tb.compare("gt", largest, zero), largest, tb.scalarLike(largest, 1));
   double top = state.nonNegative ? std::pow(kUnsigned, 4) : std::pow(kSigned, 2);
   Value scaled = tb.mul(tb.div(magnitude, tb.broadcast(divisor, dims, {0})), tb.scalarLike(x, top));
@@ -161,5 +162,8 @@ SmallVector<Value> StateStorage::store(TrainBuilder &tb, Value x, const Optimize
     code = tb.sub(code, tb.scalarLike(code, 128));
   else
     code = tb.select(tb.compare("lt", x, tb.scalarLike(x, 0)), tb.neg(code), code);
-  return {tb.cast(code, tb.b().getI8Type()), largest};
+  // The codes of a scale that is not finite, whose difference is NaN, stay with the old one.
+  code = tb.cast(code, tb.b().getI8Type());
+  Value bad = tb.isNan(tb.sub(largest, largest));
+  return {tb.select(tb.broadcast(bad, dims, {0}), old[0], code), largest};
 }

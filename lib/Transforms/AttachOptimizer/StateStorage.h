@@ -60,9 +60,9 @@ public:
   /// The state that lies in `stored`.
   mlir::Value load(train::TrainBuilder &tb, mlir::ValueRange stored,
                    const train::OptimizerState &state) const;
-  /// What is to lie there for `x`. States of one parameter share bits: `number` is that of this
-  /// one, 0 or 1.
-  llvm::SmallVector<mlir::Value> store(train::TrainBuilder &tb, mlir::Value x,
+  /// What is to lie there for `x`, in place of `old`. States of one parameter share bits: `number`
+  /// is that of this one, 0 or 1.
+  llvm::SmallVector<mlir::Value> store(train::TrainBuilder &tb, mlir::Value x, mlir::ValueRange old,
                                        const train::OptimizerState &state, mlir::Value bits,
                                        unsigned number) const;
 

@@ -48,7 +48,7 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
   let options = [
-    Option<"maxOps", "max-ops", "unsigned", "96", "largest number of ops in a kernel">,
+    Option<"maxOps", "max-ops", "unsigned", "128", "largest number of ops in a kernel">,
     Option<"recomputeCost", "recompute-cost", "unsigned", "6",
            "largest element cost (an add is 1) of a value that is computed again instead of stored">,
     Option<"scheduleUpdates", "schedule-updates", "bool", "true",

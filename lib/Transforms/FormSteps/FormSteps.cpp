@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass `form-steps`: functions put together from @forward, @gradients and @update. Updates are
-// guarded by the sticky flag `nonfinite`.
+// guarded by the sticky flag `nonfinite`, which is set by what is known before any of them, and
+// element by element against values that are not finite.
 
 #include "lib/Transforms/FormSteps/FormSteps.h"
 
 #include "lib/Transforms/FormSteps/LossScale.h"
 #include "lib/Transforms/Support/HoistReshape.h"
 #include "trainc/Location.h"
+#include "trainc/Reports.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -28,11 +30,13 @@ public:
         step.argument("state", kNonfinite, getTensorType({}, step.builder().getI32Type()), loc);
     flag = argument;
   }
-  /// Sets the flag where `loss` is not finite.
-  void check(Value loss) {
-    TrainBuilder tb = step.at(loss.getLoc());
-    Value bad = tb.logicalOr(tb.isNan(loss), tb.isInf(loss));
-    flag = tb.select(bad, tb.scalarLike(argument, 1), argument);
+  /// Sets the flag where `number`, a scalar, is not finite, but for where `excuse` holds.
+  void check(Value number, Value excuse = {}) {
+    TrainBuilder tb = step.at(number.getLoc());
+    Value bad = tb.logicalOr(tb.isNan(number), tb.isInf(number));
+    if (excuse)
+      bad = tb.logicalAnd(bad, tb.logicalNot(excuse));
+    flag = tb.select(bad, tb.scalarLike(argument, 1), flag);
   }
   /// Whether the flag is set.
   Value getFlag() {
@@ -54,9 +58,46 @@ public:
     Value condition = skip ? skip : getFlag();
     return tb.select(tb.splat(condition, old), old, updated);
   }
+  /// The same, and `old` for elements that are not finite, of which the runtime is told: an update
+  /// runs as soon as its gradient is there and cannot wait for those of others. `maybeNot`: not of
+  /// those that never were finite, as the -inf of a mask.
+  Value selectFinite(Value old, Value updated, bool maybeNot) {
+    TrainBuilder tb = step.at(updated.getLoc());
+    if (Value inner = getReshaped(updated))
+      return tb.reshape(selectFinite(tb.reshape(old, getDims(inner)), inner, maybeNot),
+                        getDims(old));
+    Value value = select(old, updated);
+    if (!isFloat(value))
+      return value;
+    Value bad = isNotFinite(tb, value), kept = tb.select(bad, old, value);
+    if (!maybeNot)
+      return told(kept);
+    // `kept` is the old value there, and so this is one kernel, whatever makes the new one.
+    Value wasFinite = tb.compare("eq", tb.sub(kept, kept), tb.scalarLike(kept, 0));
+    return tell(tb, tb.logicalAnd(bad, wasFinite), kept);
+  }
+  /// As `select`, and the runtime is told of elements that are not finite, which stay in sight.
+  Value selectTold(Value old, Value updated) {
+    Value value = select(old, updated);
+    TrainBuilder tb = step.at(updated.getLoc());
+    return isFloat(value) ? tell(tb, isNotFinite(tb, value), value) : value;
+  }
   void finish() { step.update("state", kNonfinite, flag); }
 
 private:
+  static bool isFloat(Value value) { return isa<FloatType>(getElementType(value)); }
+  /// x - x is 0 for those that are, else NaN.
+  static Value isNotFinite(TrainBuilder &tb, Value x) { return tb.isNan(tb.sub(x, x)); }
+  /// The runtime is told where the condition holds.
+  static Value told(Value selected) {
+    selected.getDefiningOp()->setAttr(kReportsAttr, UnitAttr::get(selected.getContext()));
+    return selected;
+  }
+  /// `value`, and the runtime is told where the condition holds.
+  static Value tell(TrainBuilder &tb, Value condition, Value value) {
+    return told(tb.select(condition, value, value));
+  }
+
   StepBuilder &step;
   Value argument, flag, isSet, skip;
 };
@@ -123,14 +164,17 @@ private:
         byName[getResultName(gradients, i)] = computed[i];
       }
     }
-    addForwardUpdates(step, guard, gradients, computed);
+    SmallVector<Value> updated;
     if (update) {
       IRMapping mapping;
       for (unsigned i = 0; i < update.getNumArguments(); ++i)
         if (getArgRole(update, i) == "gradient")
           mapping.map(update.getArgument(i), byName.lookup(getArgName(update, i)));
-      addUpdates(step, guard, update, mapping, scale);
+      updated = inlineUpdate(step, guard, update, mapping, scale);
     }
+    addForwardUpdates(step, guard, gradients, computed);
+    if (update)
+      addUpdates(step, guard, update, updated, scale);
     guard.finish();
     step.finish();
   }
@@ -194,7 +238,8 @@ private:
       Value old = step.argument("gradient", name, type, gradients.getLoc());
       TrainBuilder tb = step.at(computed[i].getLoc());
       Value sum = tb.add(old, tb.cast(computed[i], train::getElementType(old)));
-      step.update("gradient", name, guard.select(old, sum));
+      // What does not fit into f16 is the loss scale's matter.
+      step.update("gradient", name, scale ? guard.select(old, sum) : guard.selectTold(old, sum));
     }
     guard.finish();
     step.finish();
@@ -209,7 +254,7 @@ private:
       StringRef role = cast<StringAttr>(gradients.getResultAttr(i, kUpdatesAttr)).getValue();
       StringRef name = getResultName(gradients, i);
       Value old = step.argument(role, name, computed[i].getType(), gradients.getLoc());
-      step.update(role, name, guard.select(old, computed[i]));
+      step.update(role, name, guard.selectFinite(old, computed[i], role == "parameter"));
     }
   }
 
@@ -236,7 +281,9 @@ private:
         mapping.map(update.getArgument(i),
                     step.at(update.getLoc()).cast(sum, getElementTypeOrSelf(type)));
       }
-    addUpdates(step, guard, update, mapping, scale);
+    addUpdates(step, guard, update, inlineUpdate(step, guard, update, mapping, scale), scale);
+    if (hasVerdict(update))
+      guard.finish();
     func::FuncOp guarded = step.finish();
     guarded->setDiscardableAttrs(update->getDiscardableAttrDictionary());
     update.erase();
@@ -255,9 +302,18 @@ private:
     }
   }
 
-  /// The body of `update` and its results, guarded. `mapping` has the gradients.
-  void addUpdates(StepBuilder &step, Guard &guard, func::FuncOp update, IRMapping mapping,
-                  std::optional<LossScale> &scale) {
+  static bool isVerdict(func::FuncOp update, unsigned result) {
+    return getResultRole(update, result) == "verdict";
+  }
+  static bool hasVerdict(func::FuncOp update) {
+    return llvm::any_of(llvm::seq(update.getNumResults()),
+                        [&](unsigned i) { return isVerdict(update, i); });
+  }
+
+  /// The body of `update`, and what it says before anything is updated. `mapping` has the
+  /// gradients.
+  SmallVector<Value> inlineUpdate(StepBuilder &step, Guard &guard, func::FuncOp update,
+                                  IRMapping mapping, std::optional<LossScale> &scale) {
     for (unsigned i = 0; scale && i < update.getNumArguments(); ++i) {
       BlockArgument argument = update.getArgument(i);
       if (getArgRole(update, i) == "gradient")
@@ -265,17 +321,29 @@ private:
       else if (getArgRole(update, i) == "hyper" && getArgName(update, i) == "step")
         mapping.map(argument, scale->countUpdates(step.argumentLike(update, i)));
     }
-    if (scale && scale->getOverflow())
-      guard.skipWhere(scale->getOverflow());
+    const Value overflow = scale ? scale->getOverflow() : Value();
     SmallVector<Value> updated = step.inlineBody(update, mapping);
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
       if (getArgRole(update, i) == "gradient")
         hoistReshapes(mapping.lookup(update.getArgument(i)));
-    for (unsigned i = 0; i < update.getNumResults(); ++i) {
+    for (auto [i, value] : llvm::enumerate(updated))
+      if (isVerdict(update, i))
+        guard.check(value, overflow);
+    if (overflow)
+      guard.skipWhere(overflow);
+    return updated;
+  }
+
+  /// The results of `update`, guarded.
+  void addUpdates(StepBuilder &step, Guard &guard, func::FuncOp update, ArrayRef<Value> updated,
+                  std::optional<LossScale> &scale) {
+    for (auto [i, value] : llvm::enumerate(updated)) {
+      if (isVerdict(update, i))
+        continue;
       StringRef role = cast<StringAttr>(update.getResultAttr(i, kUpdatesAttr)).getValue();
       StringRef name = getResultName(update, i);
-      Value old = step.argument(role, name, updated[i].getType(), update.getLoc());
-      step.update(role, name, guard.select(old, updated[i]));
+      Value old = step.argument(role, name, value.getType(), update.getLoc());
+      step.update(role, name, guard.selectFinite(old, value, role == "parameter"));
     }
     if (scale)
       scale->finish(guard.getFlag());

@@ -512,7 +512,7 @@ typedef struct trainrt_batch {
 } trainrt_batch;
 
 enum {
-  /* go on after a loss that is not finite; the bad step itself changes nothing */
+  /* go on after a loss or gradients that are not finite; see `nonfinite` of the result */
   TRAINRT_STEP_ALLOW_NONFINITE = 1,
   /* since 1.1: return the result of the step before this one, made with this flag, too, so that a
      GPU need not wait for the host between steps. `trainrt_session_finish` returns the last one's.
@@ -548,7 +548,7 @@ typedef struct trainrt_step_result {
   double lr;           /* used in this step */
   double milliseconds; /* of this call */
   uint64_t peak_bytes; /* most memory held so far, see trainrt_memory.total */
-  int32_t nonfinite;   /* 1: the loss was not finite and the update was left out */
+  int32_t nonfinite;   /* 1: not made for the loss or gradients; 2: elements were left out */
   /* since 1.1: of `milliseconds`, those in which the call waited for the GPU */
   double wait_milliseconds;
 } trainrt_step_result;
@@ -563,7 +563,7 @@ static inline trainrt_step_result trainrt_step_result_default(void) {
 /* One optimizer step over `batch_count` >= 1 micro-batches (which may differ in shape). `options`
  * and `result` may be NULL. Before anything runs, every batch is checked: BAD_DATA names the input,
  * axis or row, what was expected, and the node that needs it. NONFINITE: `result` is filled,
- * parameters, state and step count are unchanged. */
+ * parameters, state and step count are unchanged; with `nonfinite` 2 in part new. */
 TRAINRT_API trainrt_status trainrt_step(trainrt_session *session, const trainrt_batch *batches,
                                         size_t batch_count, const trainrt_step_options *options,
                                         trainrt_step_result *result, trainrt_error **error);

@@ -4,6 +4,7 @@
 // checkpoint is left: an older one goes when the new one is in its place.
 
 #include "core/checkpoint.h"
+#include "inspect/numerics.h"
 #include "io/hash.h"
 #include "io/json.h"
 #include "io/safetensors.h"
@@ -173,6 +174,17 @@ Status readCandidate(const std::string &path, Candidate &candidate) {
   return {};
 }
 
+/// Whether all that steps change in a checkpoint is finite, as it says itself.
+bool isFinite(const std::string &path) {
+  std::shared_ptr<const MappedFile> file;
+  if (!MappedFile::open(path + "/" + stateName, file).ok())
+    return false;
+  const auto *text = reinterpret_cast<const char *>(file->data());
+  const Json state = Json::parse(text, text + file->size(), nullptr, /*allow_exceptions=*/false);
+  // Older ones do not say.
+  return state.is_object() && (!state.contains("finite") || state["finite"] != false);
+}
+
 /// Whether checkpoints hold parameter `index`: with adapters, the frozen ones stay where they came
 /// from. Those with a rule for their first values are the adapters, also in a package for
 /// inference, which trains nothing.
@@ -328,6 +340,7 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
                   maxJsonDepth, " deep: ", dataPosition);
     position = Json(position[0]);
   }
+  TRAINRT_TRY(session.usable());
   TRAINRT_TRY(session.initializeState());
 
   std::error_code error;
@@ -357,15 +370,26 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
 
   std::vector<std::pair<std::string, ArrayView>> arrays;
   uint32_t parametersCrc = 0, optimizerCrc = 0;
-  for (size_t i = 0; i < program.parameters.size(); ++i)
-    if (isSaved(session.package(), i))
-      TRAINRT_TRY(session.parameter(
-          i, arrays.emplace_back(program.parameters[i].name, ArrayView()).second));
+  std::string noNumbers; // the first tensor with such values
+  auto look = [&](const std::string &name, const ArrayView &array) {
+    if (noNumbers.empty() &&
+        holdsNoNumber(array.dtype, array.data, array.bytes / int64_t(sizeOf(array.dtype))))
+      noNumbers = name;
+  };
+  for (size_t i = 0; i < program.parameters.size(); ++i) {
+    if (!isSaved(session.package(), i))
+      continue;
+    auto &[name, array] = arrays.emplace_back(program.parameters[i].name, ArrayView());
+    TRAINRT_TRY(session.parameter(i, array));
+    if (session.package().parameter(i).trainable || session.package().parameter(i).updated)
+      look(name, array);
+  }
   TRAINRT_TRY(writeSafetensors(folder.path + "/" + parametersName, arrays, {}, &parametersCrc));
   arrays.resize(program.state.size());
   for (size_t i = 0; i < arrays.size(); ++i) {
     arrays[i].first = program.state[i].name;
     TRAINRT_TRY(session.state(i, arrays[i].second));
+    look(arrays[i].first, arrays[i].second);
   }
   TRAINRT_TRY(writeSafetensors(folder.path + "/" + optimizerName, arrays, {}, &optimizerCrc));
 
@@ -374,6 +398,7 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
                 {"identity", session.package().manifest().identity},
                 {"step", session.stepCount()},
                 {"seed", session.seed()},
+                {"finite", noNumbers.empty()},
                 {"data_position", position},
                 {"plans", plansToJson(session)},
                 {"checksums",
@@ -429,9 +454,19 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
     std::vector<int64_t> steps = listSteps(directory, error);
     // Those beyond this step are of another run: they do not count, and stay.
     std::erase_if(steps, [&](int64_t step) { return step > session.stepCount(); });
+    auto pathOf = [&](int64_t step) { return directory + "/step-" + std::to_string(step); };
+    // The newest whose values are finite stays, however old it is.
+    size_t good = 0;
+    if (!noNumbers.empty())
+      while (good < steps.size() && !isFinite(pathOf(steps[good])))
+        ++good;
     for (size_t i = keep; i < steps.size(); ++i)
-      fs::remove_all(directory + "/step-" + std::to_string(steps[i]), error);
+      if (i != good)
+        fs::remove_all(pathOf(steps[i]), error);
   }
+  if (!noNumbers.empty())
+    session.warnings() +=
+        "checkpoint '" + target + "': values of '" + noNumbers + "' are not finite\n";
   info = {session.stepCount(), session.seed(), target, position.dump()};
   return {};
 }

@@ -33,7 +33,8 @@ Status claimCheckpoints(Session &session, const std::string &directory, bool ove
                         const CheckpointInfo &loaded, CheckpointClaim &claim);
 
 /// `dataPosition`: JSON text, or empty. Of the run's checkpoints, removes all but the newest `keep`
-/// (0: none). Without a claim on the folder, waits for others that are saving there.
+/// (0: none) and the newest whose values are finite; warns where those of this one are not. Without
+/// a claim on the folder, waits for others that are saving there.
 Status saveCheckpoint(Session &session, const std::string &directory, unsigned keep,
                       const std::string &dataPosition, CheckpointInfo &info,
                       CheckpointClaim *claim = nullptr);

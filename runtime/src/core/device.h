@@ -86,6 +86,8 @@ public:
   struct Result {
     double loss = NAN;      ///< NaN without one
     bool nonfinite = false; ///< the state `nonfinite`
+    /// Commands whose kernels met a number that is not finite where one must be.
+    std::vector<const Command *> numbers;
   };
   /// Names a run until it is waited for.
   using Ticket = uint64_t;

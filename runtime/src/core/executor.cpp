@@ -25,7 +25,7 @@ constexpr int64_t copyGrain = 1 << 18;
 } // namespace
 
 Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator,
-                     BadIndex &badIndex) {
+                     Reports &reports) {
   int64_t stride = padded(plan.scratchBytes);
   if (stride > scratchStride) {
     scratchStride = 0;
@@ -49,21 +49,21 @@ Status Executor::run(const ExecutionPlan &plan, const Run &run, const Allocator 
     if (run.stop && run.stop(int64_t(i), int64_t(plan.steps.size())))
       return Status(Code::Cancelled, "cancelled");
     if (!run.observer) {
-      perform(plan.steps[i], plan, run, badIndex);
+      perform(plan.steps[i], plan, run, reports);
     } else {
       const Clock::time_point start = Clock::now();
-      perform(plan.steps[i], plan, run, badIndex);
+      perform(plan.steps[i], plan, run, reports);
       TRAINRT_TRY(
           run.observer->ran(plan, i, since(began, start), since(start, Clock::now()), read));
     }
-    if (badIndex.command)
+    if (reports.badIndex)
       return {};
   }
   return {};
 }
 
 void Executor::perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
-                       BadIndex &badIndex) {
+                       Reports &reports) {
   auto address = [&](const ExecutionPlan::Place &place) {
     return static_cast<unsigned char *>(run.buffers[place.buffer]) + place.offset;
   };
@@ -71,11 +71,11 @@ void Executor::perform(const ExecutionPlan::Step &step, const ExecutionPlan &pla
   const int64_t *values = plan.values.data() + step.firstValue;
   const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
   if (auto *launchOp = std::get_if<Launch>(&op)) {
-    launch(*launchOp, step, plan, run, badIndex);
+    launch(*launchOp, step, plan, run, reports);
   } else if (auto *gemmOp = std::get_if<Gemm>(&op)) {
     gemm(*gemmOp, step, plan, run);
   } else if (auto *attentionOp = std::get_if<Attention>(&op)) {
-    attention(*attentionOp, step, plan, run, badIndex);
+    attention(*attentionOp, step, plan, run, reports);
   } else if (std::holds_alternative<Copy>(op)) {
     unsigned char *from = address(places[0]), *to = address(places[1]);
     if (from != to)
@@ -92,7 +92,7 @@ void Executor::perform(const ExecutionPlan::Step &step, const ExecutionPlan &pla
 }
 
 void Executor::launch(const Launch &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
-                      const Run &run, BadIndex &badIndex) {
+                      const Run &run, Reports &reports) {
   const int64_t *values = plan.values.data() + step.firstValue;
   const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
   arguments.resize(op.args.size());
@@ -124,13 +124,20 @@ void Executor::launch(const Launch &op, const ExecutionPlan::Step &step, const E
   // Of several threads' errors the one at the lowest position, so that the message is always the
   // same.
   const int64_t *first = nullptr;
+  bool number = false;
   for (unsigned worker = 0; worker < pool.size(); ++worker) {
     const int64_t *fields = job.errors[worker].fields;
     if (fields[0] && (!first || fields[1] < first[1]))
       first = fields;
+    number |= fields[3] != 0;
   }
-  if (first)
-    badIndex = {step.command, first[1], first[2]};
+  if (number)
+    reports.numbers.push_back(step.command);
+  if (!first)
+    return;
+  reports.badIndex = step.command;
+  reports.position = first[1];
+  reports.value = first[2];
 }
 
 /// All but the operands' addresses and factors.
@@ -194,7 +201,7 @@ int64_t estimateScratch(const std::vector<const ExecutionPlan *> &plans, unsigne
 }
 
 void Executor::attention(const Attention &op, const ExecutionPlan::Step &step,
-                         const ExecutionPlan &plan, const Run &run, BadIndex &badIndex) {
+                         const ExecutionPlan &plan, const Run &run, Reports &reports) {
   using Which = AttentionOperand;
   const int64_t *values = plan.values.data() + step.firstValue;
   const ExecutionPlan::Place *places = plan.places.data() + step.firstPlace;
@@ -242,8 +249,11 @@ void Executor::attention(const Attention &op, const ExecutionPlan::Step &step,
         pool);
   else
     wrong = attentionForwardF32({common, output(Which::O), stats}, pool);
-  if (wrong >= 0)
-    badIndex = {step.command, wrong, common.offsets[wrong]};
+  if (wrong < 0)
+    return;
+  reports.badIndex = step.command;
+  reports.position = wrong;
+  reports.value = common.offsets[wrong];
 }
 
 } // namespace trainrt

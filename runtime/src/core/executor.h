@@ -32,28 +32,30 @@ public:
     CommandObserver *observer = nullptr;
   };
 
-  /// An index out of range that a command's kernel met.
-  struct BadIndex {
-    const Command *command = nullptr;
+  /// What kernels tell beside their results.
+  struct Reports {
+    /// The one that met an index out of range; null if none did.
+    const Command *badIndex = nullptr;
     int64_t position = 0, value = 0;
+    /// Those that met a number that is not finite where one must be, in order.
+    std::vector<const Command *> numbers;
   };
   /// Stops at the first command that meets a bad index.
   Status run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator,
-             BadIndex &badIndex);
+             Reports &reports);
 
   /// Scratch of kernels and of the matrix multiplication.
   int64_t scratchBytes() const { return scratch.size() + int64_t(pool.scratchBytes()); }
 
 private:
-  // These set `badIndex` when a kernel meets one.
   void perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
-               BadIndex &badIndex);
+               Reports &reports);
   void launch(const Launch &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
-              const Run &run, BadIndex &badIndex);
+              const Run &run, Reports &reports);
   void gemm(const Gemm &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
             const Run &run);
   void attention(const Attention &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
-                 const Run &run, BadIndex &badIndex);
+                 const Run &run, Reports &reports);
 
   ThreadPool &pool;
   Memory scratch;

@@ -143,16 +143,17 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
   run.began = true;
   last = {};
   ticket = 0;
-  Executor::BadIndex bad;
+  Executor::Reports reports;
   try {
-    TRAINRT_TRY(executor.run(plan, work, allocator, bad));
+    TRAINRT_TRY(executor.run(plan, work, allocator, reports));
   } catch (const std::bad_alloc &) {
     return Status(Code::OutOfMemory, "no memory for a kernel's scratch; use a smaller batch");
   } catch (const std::exception &error) {
     return Status(Code::Internal, std::string("function '") + function.name + "': " + error.what());
   }
-  if (bad.command)
-    return badIndex(*bad.command, bad.position, bad.value);
+  if (reports.badIndex)
+    return badIndex(*reports.badIndex, reports.position, reports.value);
+  last.numbers = std::move(reports.numbers);
 
   for (const ExecutionPlan::Output &output : plan.outputs) {
     DType dtype = program.outputs[output.index].dtype;

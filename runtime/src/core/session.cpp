@@ -150,8 +150,9 @@ Status Session::usable() const {
     return fail(Code::MissingWeights, "these parameters have no values yet: ", missing,
                 "; load a checkpoint or set them");
   if (broken)
-    return fail(Code::InvalidArgument, "an earlier step was cut off while it was updating, so the "
-                                       "parameters are inconsistent; load a checkpoint");
+    return fail(Code::InvalidArgument,
+                "an earlier step updated only some of the parameters, so they are inconsistent; "
+                "load a checkpoint");
   return {};
 }
 
@@ -262,37 +263,45 @@ Status Session::clearNonfinite() {
 }
 
 namespace {
-/// Calls `visit` for every state of the function but `nonfinite`, with its place among these.
+/// Calls `visit(space, index, offset, bytes)` for what runs of the function change beside the
+/// accumulators: every state but `nonfinite`, and the parameters that the forward pass updates.
 template <typename Visit>
 Status forEachState(const Package &package, const Function &function, const Visit &visit) {
+  const Program &program = package.program();
   int64_t offset = 0;
-  for (const Buffer &buffer : function.buffers)
-    if (buffer.space == Space::State && int32_t(buffer.index) != package.nonfiniteState()) {
-      int64_t bytes = package.program().state[buffer.index].staticBytes;
-      TRAINRT_TRY(visit(buffer.index, offset, bytes));
-      offset += padded(bytes, alignmentOf(package.program().target));
-    }
+  for (const Buffer &buffer : function.buffers) {
+    const bool isState = buffer.space == Space::State,
+               isUpdated =
+                   buffer.space == Space::Parameter && package.parameter(buffer.index).updated;
+    if (!isUpdated && (!isState || int32_t(buffer.index) == package.nonfiniteState()))
+      continue;
+    int64_t bytes = (isState ? program.state : program.parameters)[buffer.index].staticBytes;
+    TRAINRT_TRY(visit(buffer.space, buffer.index, offset, bytes));
+    offset += padded(bytes, alignmentOf(program.target));
+  }
   return {};
 }
 } // namespace
 
 Status Session::saveStates(const Function &function) {
   int64_t end = 0;
-  TRAINRT_TRY(forEachState(*source, function, [&](uint32_t, int64_t offset, int64_t bytes) {
+  TRAINRT_TRY(forEachState(*source, function, [&](Space, uint32_t, int64_t offset, int64_t bytes) {
     end = offset + bytes;
     return Status();
   }));
   if (end > savedStates.size())
     TRAINRT_TRY(device->allocate(end, "saved state", false, savedStates));
-  return forEachState(*source, function, [&](uint32_t index, int64_t offset, int64_t bytes) {
-    return device->copy(savedStates.data() + offset, addressOf(Space::State, index), bytes);
-  });
+  return forEachState(
+      *source, function, [&](Space space, uint32_t index, int64_t offset, int64_t bytes) {
+        return device->copy(savedStates.data() + offset, addressOf(space, index), bytes);
+      });
 }
 
 Status Session::restoreStates(const Function &function) {
-  TRAINRT_TRY(forEachState(*source, function, [&](uint32_t index, int64_t offset, int64_t bytes) {
-    return device->copy(addressOf(Space::State, index), savedStates.data() + offset, bytes);
-  }));
+  TRAINRT_TRY(forEachState(
+      *source, function, [&](Space space, uint32_t index, int64_t offset, int64_t bytes) {
+        return device->copy(addressOf(space, index), savedStates.data() + offset, bytes);
+      }));
   return clearNonfinite();
 }
 
@@ -318,13 +327,12 @@ Status Session::initializeState() {
   return {};
 }
 
-Status Session::accumulate(const StepOptions &options, double &loss, bool &flagged) {
+Status Session::accumulate(const StepOptions &options, StepResult &result) {
   TRAINRT_TRY(prepareGradients());
   if (gradientsDirty)
     TRAINRT_TRY(device->clear(gradientBlock.data(), gradientBlock.size()));
   gradientsDirty = haveGradients = true;
-  loss = 0;
-  flagged = false;
+  result.loss = 0;
   const double count = double(bound.size());
   // A device that runs ahead gets the next micro-batch before the last one is waited for.
   const size_t ahead = device->runsAhead() ? 1 : 0;
@@ -339,18 +347,52 @@ Status Session::accumulate(const StepOptions &options, double &loss, bool &flagg
     }
     if (i < ahead)
       continue;
-    Device::Result result;
-    TRAINRT_TRY(device->wait(tickets[(i - ahead) % 2], result));
-    loss += options.weights ? options.weights[i - ahead] * result.loss : result.loss;
-    flagged |= result.nonfinite;
+    Device::Result done;
+    TRAINRT_TRY(device->wait(tickets[(i - ahead) % 2], done));
+    result.loss += options.weights ? options.weights[i - ahead] * done.loss : done.loss;
+    result.nonfinite |= done.nonfinite || !done.numbers.empty();
+    addNames(*selected[i - ahead], done.numbers, result);
   }
   if (!options.weights)
-    loss /= count;
+    result.loss /= count;
+  result.nonfinite |= !std::isfinite(result.loss);
   return {};
+}
+
+void Session::addNames(const Function &function, const std::vector<const Command *> &commands,
+                       StepResult &result) const {
+  const Program &program = source->program();
+  auto add = [&](const Buffer &buffer) {
+    std::string name;
+    if (buffer.space == Space::Parameter || buffer.space == Space::Gradient)
+      name = program.parameters[buffer.index].name;
+    else if (buffer.space == Space::State) // "NAME/exp_avg"
+      name = program.state[buffer.index].name, name.resize(std::min(name.size(), name.rfind('/')));
+    if (!name.empty() &&
+        std::find(result.numbers.begin(), result.numbers.end(), name) == result.numbers.end())
+      result.numbers.push_back(std::move(name));
+  };
+  for (const Command *command : commands)
+    if (const auto *launch = std::get_if<Launch>(&command->op)) {
+      const size_t args = launch->args.size() / std::max<size_t>(launch->group.size(), 1);
+      for (size_t i = 0; i < launch->args.size(); ++i)
+        if (int64_t(i % args) >= launch->numInputs)
+          add(function.buffers[launch->args[i].buffer]);
+    }
+}
+
+void Session::note(const Function &function, const Device::Result &done, StepResult &result) {
+  result.nonfinite |= done.nonfinite || !std::isfinite(result.loss);
+  // Where the flag was set before them, the updates have changed nothing.
+  if (result.nonfinite || done.numbers.empty())
+    return;
+  result.nonfinite = result.inPart = true;
+  addNames(function, done.numbers, result);
 }
 
 Status Session::step(const std::vector<Batch> &batches, const StepOptions &options,
                      StepResult &result) {
+  result = {};
   if (batches.empty())
     return fail(Code::InvalidArgument, "a step needs at least one batch");
   // The loss of a micro-batch would be finite where its gradients are not.
@@ -399,22 +441,53 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
   return previous;
 }
 
+/// "'a', 'b' and 3 others"
+static std::string listed(const std::vector<std::string> &names) {
+  constexpr size_t most = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), most); ++i)
+    text += (i == 0 ? "'" : i + 1 == names.size() ? " and '" : ", '") + names[i] + "'";
+  return names.size() > most ? text + " and " + std::to_string(names.size() - most) + " others"
+                             : text;
+}
+
 Status Session::decide(bool allowNonfinite, StepResult &result) {
-  result.nonfinite |= !std::isfinite(result.loss);
+  if (!result.nonfinite) {
+    steps = result.step;
+    return {};
+  }
   // The flag is sticky for steps that run ahead; now that the host knows, it is cleared: the state
   // is that before the bad step.
-  if (result.nonfinite)
+  if (!result.inPart)
     TRAINRT_TRY(clearNonfinite());
-  Status status;
-  if (result.nonfinite && !allowNonfinite)
-    status = fail(Code::Nonfinite, "step ", result.step,
-                  std::isfinite(result.loss) ? ": a gradient" : ": the loss",
-                  " is not finite; parameters and state are those before the step");
+  const std::string step = "step " + std::to_string(result.step), of = listed(result.numbers);
+  std::string what = step + ": ";
+  if (result.inPart)
+    what += "the gradient of " + of + ", or what its update makes of it, is not finite";
+  else if (!std::isfinite(result.loss))
+    what += "the loss is not finite";
+  else if (!of.empty())
+    what += "the gradient of " + of + " is not finite";
   else
+    what += "the norm of the gradients is not finite";
+  if (allowNonfinite) {
     steps = result.step;
-  if (result.nonfinite)
-    return explained(std::move(status), "step " + std::to_string(result.step));
-  return status;
+    // Of a loss the caller is told anyway.
+    if (std::isfinite(result.loss))
+      notes += what + (result.inPart ? "; such elements are left as they were\n"
+                                     : "; the update is left out\n");
+    return explained({}, step);
+  }
+  broken |= result.inPart;
+  return explained(
+      fail(
+          Code::Nonfinite, what,
+          result.inPart
+              ? "; such elements are left as they were, but others had been updated by then, so "
+                "parameters and state are neither those before the step nor those behind it: load "
+                "a checkpoint. A package with clipping (trainc --clip-norm) knows before it updates"
+              : "; parameters and state are those before the step"),
+      step);
 }
 
 Status Session::explained(Status status, const std::string &what) {
@@ -446,13 +519,12 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
       return status;
     }
     result.loss = done.loss;
-    result.nonfinite = done.nonfinite;
+    note(first, done, result);
     return decide(options.allowNonfinite, result);
   }
   // Running statistics and the like, which a micro-batch may change before the step is decided.
   TRAINRT_TRY(saveStates(first));
-  bool flagged;
-  Status status = accumulate(options, result.loss, flagged);
+  Status status = accumulate(options, result);
   if (!status.ok()) {
     TRAINRT_TRY(restoreStates(first));
     cancelled.store(false);
@@ -463,18 +535,17 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
     TRAINRT_TRY(restoreStates(first));
     return Status(Code::Cancelled, "cancelled before the update");
   }
-  // The update sees the flag and leaves everything as it is; ours to leave out entirely, if the
-  // program has no such flag.
-  if (std::isfinite(result.loss) || source->nonfiniteState() >= 0) {
-    status = execute(*source->update(), nullptr, false, done, result.step);
+  if (!result.nonfinite) {
+    const Function &update = *source->update();
+    status = execute(update, nullptr, false, done, result.step);
     if (!status.ok()) {
       broken = began;
       return status;
     }
+    note(update, done, result);
   }
   outputs = std::move(microOutputs);
-  result.nonfinite = flagged || done.nonfinite || !std::isfinite(result.loss);
-  if (result.nonfinite)
+  if (result.nonfinite && !result.inPart)
     TRAINRT_TRY(restoreStates(first));
   return decide(options.allowNonfinite, result);
 }
@@ -483,6 +554,7 @@ Status Session::stepAhead(const Function &function, const StepOptions &options,
                           StepResult &result) {
   Pending next;
   next.allowNonfinite = options.allowNonfinite;
+  next.function = &function;
   next.result.step = (pending.active ? pending.result.step : steps) + 1;
   TRAINRT_TRY(setHypers(options, next.result.step, next.result));
   if (cancelled.exchange(false))
@@ -501,7 +573,8 @@ Status Session::stepAhead(const Function &function, const StepOptions &options,
   status = complete(pending, result);
   Device::Result ignored;
   if (!status.ok()) {
-    // It saw the flag and changed nothing, whatever indices it met.
+    // It saw the flag and changed nothing, whatever indices it met; or it goes with what it was
+    // made of, parameters that nobody will use.
     Status dropped = device->wait(next.ticket, ignored);
     if (status.code() != Code::Nonfinite || dropped.ok() || dropped.code() == Code::BadData)
       return status;
@@ -509,7 +582,7 @@ Status Session::stepAhead(const Function &function, const StepOptions &options,
     return dropped;
   }
   pending = next;
-  if (result.nonfinite) {
+  if (result.nonfinite && !result.inPart) {
     // The flag has been cleared behind it, so now it can be made. Whether it can is its own outcome
     // and not that of the step before; bad indices that it met have changed nothing.
     status = device->wait(pending.ticket, ignored);
@@ -533,7 +606,7 @@ Status Session::complete(Pending &step, StepResult &result) {
     return status;
   }
   result.loss = done.loss;
-  result.nonfinite = done.nonfinite;
+  note(*step.function, done, result);
   return decide(step.allowNonfinite, result);
 }
 
@@ -557,6 +630,7 @@ Status Session::finish(StepResult &result, bool wait) {
 
 Status Session::gradients(const std::vector<Batch> &batches, const StepOptions &options,
                           StepResult &result) {
+  result = {};
   if (batches.empty())
     return fail(Code::InvalidArgument, "gradients need at least one batch");
   if (inference)
@@ -572,14 +646,13 @@ Status Session::gradients(const std::vector<Batch> &batches, const StepOptions &
     return Status(Code::Cancelled, "cancelled before it began");
   TRAINRT_TRY(saveStates(*source->micro()));
   phasePeak = 0;
-  bool flagged;
-  Status status = accumulate(options, result.loss, flagged);
+  Status status = accumulate(options, result);
   TRAINRT_TRY(restoreStates(*source->micro()));
   cancelled.store(false);
   TRAINRT_TRY(status);
   result.step = steps + 1;
-  result.nonfinite = !std::isfinite(result.loss);
-  return result.nonfinite ? explained({}, "the loss") : Status();
+  return result.nonfinite ? explained({}, std::isfinite(result.loss) ? "a gradient" : "the loss")
+                          : Status();
 }
 
 Status Session::eval(const Batch &batch, bool fillMissing, double &loss) {

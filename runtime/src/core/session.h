@@ -56,7 +56,7 @@ struct SessionOptions {
   bool synchronous = false;
   /// Is told of every command; not together with `checkNumerics`.
   std::function<void(const CommandRecord &)> commandDone;
-  /// Says where a loss or gradient that is not finite comes from. Slow.
+  /// Says where a loss, gradient or new value that is not finite comes from. Slow.
   bool checkNumerics = false;
   /// Whether variants may take the place of functions.
   bool variants = true;
@@ -81,6 +81,10 @@ struct StepResult {
   int64_t step = 0; ///< 0: there is none
   double loss = NAN, lr = NAN;
   bool nonfinite = false;
+  /// It was found while parameters were updated: all that is finite has its new value.
+  bool inPart = false;
+  /// The parameters whose gradients or new values were not finite, as far as it is known.
+  std::vector<std::string> numbers{};
 };
 
 /// How many batches a variant could not compute for one reason.
@@ -177,6 +181,8 @@ public:
   Status setParameter(size_t index, const ArrayView &array);
   Status setState(size_t index, const ArrayView &array);
 
+  /// Whether all parameters have values, of one and the same step.
+  Status usable() const;
   /// Runs `init` if the state has not been initialized yet (needs all parameters).
   Status initializeState();
   /// After a checkpoint has set all parameters and state.
@@ -186,6 +192,7 @@ private:
   /// A step that the device may still be running.
   struct Pending {
     Device::Ticket ticket = 0;
+    const Function *function = nullptr;
     StepResult result;
     bool allowNonfinite = false;
     bool active = false;
@@ -199,7 +206,6 @@ private:
 
   Session() = default;
   Status start(const SessionOptions &options);
-  Status usable() const;
   void *addressOf(Space space, uint32_t index) const;
   Status bind(const Function &function, const Batch &batch, BindOptions options,
               BoundBatch &into) const;
@@ -225,17 +231,23 @@ private:
   Status execute(const Function &function, const BoundBatch *batch, bool cancellable,
                  Device::Result &result, int64_t step = 0);
   Status prepareGradients();
-  /// The micro-batches, into cleared accumulators; the weighted loss, and whether one of them set
-  /// the flag `nonfinite`.
-  Status accumulate(const StepOptions &options, double &loss, bool &flagged);
+  /// The micro-batches, into cleared accumulators. Sets the weighted loss, and whether something
+  /// was not finite.
+  Status accumulate(const StepOptions &options, StepResult &result);
+  /// What the end of a run that may update says about its step.
+  void note(const Function &function, const Device::Result &done, StepResult &result);
+  /// Adds the names of the parameters that these commands write, or that what they write is of.
+  void addNames(const Function &function, const std::vector<const Command *> &commands,
+                StepResult &result) const;
   Status stepNow(const Function &first, bool fused, const StepOptions &options, StepResult &result);
   Status stepAhead(const Function &function, const StepOptions &options, StepResult &result);
-  /// What the outcome of a step means: the flag is cleared, the step counted or refused.
+  /// What the outcome of a step means: the flag is cleared, the step counted or refused. In part:
+  /// the session is broken, unless such a step is allowed.
   Status decide(bool allowNonfinite, StepResult &result);
   Status complete(Pending &step, StepResult &result);
   Status finish(StepResult &result, bool wait);
-  /// States that a function has access to, but for `nonfinite`, so that a run that must not change
-  /// them can be undone.
+  /// What a function may change beside the accumulators, but for `nonfinite`, so that a run that
+  /// must not change it can be undone.
   Status saveStates(const Function &function);
   Status restoreStates(const Function &function);
   Status clearNonfinite();
@@ -296,7 +308,7 @@ private:
   bool inference = false, initialized = false, gradientsDirty = false, haveGradients = false;
   /// Values are those that the package has, of an earlier training's state, too.
   bool goesOn = false;
-  /// A step was cut off while it was updating.
+  /// A step updated some of the parameters and not others.
   bool broken = false;
   /// The last `enqueue` got as far as running commands.
   bool began = false;

@@ -41,9 +41,10 @@ struct LaunchVariant {
   unsigned grid = 0, block = 0;
 };
 
-/// Where a command's kernel puts the first index out of range that it meets.
+/// Where a command's kernel puts the first index out of range that it meets, and whether it met a
+/// number that is not finite where one must be.
 struct ErrorSlot {
-  int64_t taken, position, value, unused;
+  int64_t taken, position, value, number;
 };
 
 class Commands {

@@ -753,14 +753,27 @@ Status CudaDevice::wait(Ticket ticket, Result &result) {
   CurrentContext current = context->makeCurrent();
   TRAINRT_TRY(fault(driver.check(await(run.done), "it did not end"), *run.function));
   const Report *report = reinterpret_cast<const Report *>(reports.data()) + ticket % numReports;
-  const ErrorSlot *error = fetchedErrors(ticket);
-  for (const Command &command : run.function->commands) {
-    if (error->taken) {
-      Status status = badIndex(command, error->position, error->value);
+  const ErrorSlot *slots = fetchedErrors(ticket);
+  const std::vector<Command> &commands = run.function->commands;
+  std::vector<size_t> numbers;
+  for (size_t i = 0; i < commands.size(); ++i) {
+    if (slots[i].taken) {
+      Status status = badIndex(commands[i], slots[i].position, slots[i].value);
       TRAINRT_TRY(clear(errorSlots.data(), errorSlots.size()));
       return status;
     }
-    ++error;
+    if (!slots[i].number)
+      continue;
+    numbers.push_back(i);
+    if (ticket != toldBefore.ticket ||
+        !std::binary_search(toldBefore.commands.begin(), toldBefore.commands.end(), i))
+      result.numbers.push_back(&commands[i]);
+  }
+  if (!result.numbers.empty()) {
+    // The next run, if it is under way, began with these slots.
+    if (nextTicket > ticket + 1)
+      toldBefore = {ticket + 1, std::move(numbers)};
+    TRAINRT_TRY(clear(errorSlots.data(), errorSlots.size()));
   }
   if (run.hasLoss)
     convertElements(report->loss, run.lossType, &result.loss, DType::F64, 1);

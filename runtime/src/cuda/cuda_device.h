@@ -138,6 +138,11 @@ private:
   }
   static constexpr size_t numReports = 4;
   Underway underway[numReports];
+  /// Numbers of commands whose slots a run found as the one before it had left them.
+  struct {
+    Ticket ticket = ~Ticket(0);
+    std::vector<size_t> commands;
+  } toldBefore;
   /// Of runTimed: one before the first command and one after each.
   std::vector<Event> marks;
   Ticket nextTicket = 0;

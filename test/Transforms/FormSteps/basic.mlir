@@ -3,6 +3,7 @@
 // RUN: trainc-opt %s --autodiff --attach-optimizer=kind=sgd --form-steps="micro=false" | FileCheck %s --check-prefix=ONLY
 // RUN: trainc-opt %s --form-eval --form-steps | FileCheck %s --check-prefix=INFER
 // RUN: trainc-opt %s --form-eval --autodiff --form-steps | FileCheck %s --check-prefix=NOOPT
+// RUN: trainc-opt %s --autodiff --attach-optimizer="kind=sgd clip" --form-steps | FileCheck %s --check-prefix=CLIP
 
 // CHECK-NOT: @forward
 // CHECK-NOT: @gradients
@@ -25,14 +26,25 @@
 // CHECK: %[[SET:.*]] = train.compare ne %[[NEW]]
 // CHECK: %[[ALL:.*]] = train.broadcast %[[SET]]
 // CHECK: %[[GUARDED:.*]] = train.select %[[ALL]], %[[W]], %[[UPDATED]]
-// CHECK: return %[[LOSS]], %[[GUARDED]], %[[NEW]]
+// An element that was finite stays so, and the runtime is told.
+// CHECK: %[[ZERO:.*]] = train.sub %[[GUARDED]], %[[GUARDED]]
+// CHECK: %[[ISBAD:.*]] = train.is_nan %[[ZERO]]
+// CHECK: %[[KEPT:.*]] = train.select %[[ISBAD]], %[[W]], %[[GUARDED]]
+// CHECK: %[[OLDZERO:.*]] = train.sub %[[KEPT]], %[[KEPT]]
+// CHECK: %[[WASGOOD:.*]] = train.compare eq %[[OLDZERO]]
+// CHECK: %[[LOST:.*]] = train.and %[[ISBAD]], %[[WASGOOD]]
+// CHECK: %[[FINITE:.*]] = train.select %[[LOST]], %[[KEPT]], %[[KEPT]] {train.reports}
+// CHECK: return %[[LOSS]], %[[FINITE]], %[[NEW]]
 
 // CHECK-LABEL: func.func @micro(
 // CHECK-SAME: %[[ACC:[a-z0-9]+]]: tensor<8xf32> {train.name = "w", train.role = "gradient"}
 // CHECK-NOT: "lr"
 // CHECK-SAME: tensor<8xf32> {train.name = "w", train.role = "update", train.updates = "gradient"}, tensor<i32> {train.name = "nonfinite", train.role = "update", train.updates = "state"})
 // CHECK: %[[SUM:.*]] = train.add %[[ACC]], %{{.*}}
-// CHECK: train.select %{{.*}}, %[[ACC]], %[[SUM]]
+// The update is left out where the runtime is told of a sum, which stays what it is.
+// CHECK: %[[KEPT:.*]] = train.select %{{.*}}, %[[ACC]], %[[SUM]]
+// CHECK: %[[TOLD:.*]] = train.select %{{.*}}, %[[KEPT]], %[[KEPT]] {train.reports}
+// CHECK: return %{{.*}}, %[[TOLD]], %{{.*}}
 
 // CHECK-LABEL: func.func @update(
 // CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<8xf32> {train.name = "w", train.role = "parameter", train.trainable}
@@ -59,6 +71,18 @@
 // NOOPT-NOT: func.func @step
 // NOOPT: func.func @micro
 // NOOPT: func.func @eval
+// The norm is known before any update, and belongs to what the flag says; also in @update.
+// CLIP-LABEL: func.func @step(
+// CLIP: %[[LOST:.*]] = train.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<i1>, tensor<i32>
+// CLIP: %[[NORM:.*]] = train.add %{{.*}} : tensor<f32>
+// CLIP: %[[NAN:.*]] = train.is_nan %[[NORM]]
+// CLIP: %[[INF:.*]] = train.is_inf %[[NORM]]
+// CLIP: %[[BAD:.*]] = train.or %[[NAN]], %[[INF]]
+// CLIP: %[[NEW:.*]] = train.select %[[BAD]], %{{.*}}, %[[LOST]]
+// CLIP: train.compare ne %[[NEW]]
+// CLIP: return %{{.*}}, %{{.*}}, %[[NEW]] : tensor<f32>, tensor<8xf32>, tensor<i32>
+// CLIP-LABEL: func.func @update(
+// CLIP-SAME: -> (tensor<8xf32> {train.name = "w", train.role = "update", train.updates = "parameter"}, tensor<i32> {train.name = "nonfinite", train.role = "update", train.updates = "state"})
 func.func @forward(%w: tensor<8xf32> {train.role = "parameter", train.name = "w", train.trainable},
                    %x: tensor<8xf32> {train.role = "input", train.name = "x"},
                    %seed: tensor<i64> {train.role = "hyper", train.name = "seed"})

@@ -16,7 +16,9 @@
 // CHECK-SAME: -> (tensor<f32> {train.name = "loss", train.role = "loss"}, tensor<8xf32> {train.name = "running", train.role = "update", train.updates = "parameter"}, tensor<8xf32> {train.name = "w", train.role = "update", train.updates = "parameter"}, tensor<i32> {train.name = "nonfinite", train.role = "update", train.updates = "state"})
 // CHECK: %[[NEW:.*]] = train.add %{{.*}}, %[[R]]
 // CHECK: %[[GUARDED:.*]] = train.select %{{.*}}, %[[R]], %[[NEW]]
-// CHECK: return %{{.*}}, %[[GUARDED]], %{{.*}}, %{{.*}}
+// CHECK: %[[KEPT:.*]] = train.select %{{.*}}, %[[R]], %[[GUARDED]]
+// CHECK: %[[FINITE:.*]] = train.select %{{.*}}, %[[KEPT]], %[[KEPT]] {train.reports}
+// CHECK: return %{{.*}}, %[[FINITE]], %{{.*}}, %{{.*}}
 
 // CHECK-LABEL: func.func @micro(
 // CHECK-SAME: %[[R:[a-z0-9]+]]: tensor<8xf32> {train.name = "running", train.role = "parameter"}

@@ -179,12 +179,12 @@ TEST(AttentionCommand, RunsTheLibraryCall) {
   ThreadPool pool(2);
   Executor executor(pool);
   Contents found, expected;
-  Executor::BadIndex bad;
+  Executor::Reports reports;
   Executor::Run run = {};
   run.buffers = found.buffers();
-  status = executor.run(plan, run, {}, bad);
+  status = executor.run(plan, run, {}, reports);
   ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(bad.command, nullptr);
+  EXPECT_EQ(reports.badIndex, nullptr);
 
   AttentionArgs args;
   args.heads = heads, args.keyHeads = keyHeads, args.rows = rows;
@@ -222,13 +222,13 @@ TEST(AttentionCommand, NamesTheNodeOfWrongOffsets) {
   Contents contents;
   const int32_t wrong[] = {0, 11, 9, 28};
   std::memcpy(contents.floats[Offsets].data(), wrong, sizeof wrong);
-  Executor::BadIndex bad;
+  Executor::Reports reports;
   Executor::Run run = {};
   run.buffers = contents.buffers();
-  ASSERT_TRUE(executor.run(plan, run, {}, bad).ok());
-  EXPECT_EQ(bad.command, plan.steps.front().command);
-  EXPECT_EQ(bad.position, 2);
-  EXPECT_EQ(bad.value, 9);
+  ASSERT_TRUE(executor.run(plan, run, {}, reports).ok());
+  EXPECT_EQ(reports.badIndex, plan.steps.front().command);
+  EXPECT_EQ(reports.position, 2);
+  EXPECT_EQ(reports.value, 9);
 }
 
 TEST(AttentionCommand, RefusesWhatTheTargetCannotDo) {

@@ -117,6 +117,26 @@ TEST_F(CheckpointTest, KeepsTheNewest) {
   EXPECT_EQ(names(), (std::vector<std::string>{"step-10", "step-11", "step-12"}));
 }
 
+TEST_F(CheckpointTest, KeepsTheNewestWhoseValuesAreFinite) {
+  auto session = make();
+  const float nan[] = {1, NAN, 3}, good[] = {1, 2, 3};
+  auto saveWith = [&](const float *w) {
+    const int64_t step = session->stepCount() + 1;
+    ASSERT_TRUE(session->setParameter(0, {w, DType::F32, {3}, 12}).ok());
+    session->restored(step, 0);
+    session->warnings().clear();
+    ASSERT_TRUE(save(*session, 2).ok());
+    EXPECT_EQ(session->warnings().find("'w' are not finite") != std::string::npos, w == nan)
+        << session->warnings();
+  };
+  for (const float *w : {good, good, nan, nan, nan})
+    saveWith(w);
+  EXPECT_EQ(names(), (std::vector<std::string>{"step-2", "step-4", "step-5"}));
+  saveWith(good);
+  saveWith(nan);
+  EXPECT_EQ(names(), (std::vector<std::string>{"step-6", "step-7"}));
+}
+
 TEST_F(CheckpointTest, KeepsTheNewestOfThisRun) {
   auto other = make();
   for (int i = 0; i < 5; ++i) {

@@ -207,6 +207,44 @@ TEST_F(CudaTest, LagAndAllowedNonfiniteLosses) {
   EXPECT_EQ(late->stepCount(), through->stepCount());
 }
 
+TEST_F(CudaTest, LagAndANewValueThatIsNotFinite) {
+  TinyBatch good(16, 1), steep(16, 1);
+  for (float &x : steep.x)
+    x *= 1000;
+  StepResult result;
+  auto run = [&](Session &session, double lr, bool allow) {
+    StepOptions options;
+    options.lag = true;
+    options.allowNonfinite = allow;
+    options.lr = lr;
+    return session.step({(lr > 1 ? steep : good).batch()}, options, result);
+  };
+  {
+    auto session = make();
+    ASSERT_TRUE(run(*session, 0.1, false).ok());
+    ASSERT_TRUE(run(*session, 3e38, false).ok());
+    EXPECT_EQ(run(*session, 0.1, false).code(), Code::Nonfinite);
+    EXPECT_EQ(result.step, 2);
+    EXPECT_TRUE(result.inPart);
+    EXPECT_EQ(session->stepCount(), 1);
+    EXPECT_FALSE(run(*session, 0.1, false).ok()); // load a checkpoint
+  }
+  auto session = make();
+  // Each step has its own outcome, though the one behind it is under way.
+  const std::vector<double> rates = {0.1, 3e38, 0.1, 3e38, 0.1, 0.1};
+  for (size_t i = 0; i < rates.size(); ++i) {
+    ASSERT_TRUE(run(*session, rates[i], true).ok());
+    ASSERT_EQ(result.step, int64_t(i));
+    if (i > 0)
+      EXPECT_EQ(result.inPart, rates[i - 1] > 1) << i;
+  }
+  ASSERT_TRUE(session->finish(result).ok());
+  EXPECT_FALSE(result.nonfinite);
+  EXPECT_EQ(session->stepCount(), int64_t(rates.size()));
+  for (float value : values(*session))
+    EXPECT_TRUE(std::isfinite(value));
+}
+
 TEST_F(CudaTest, LagAndABadIndexBehindANonfiniteLoss) {
   TinyOptions options;
   options.valueRule = false;

@@ -73,11 +73,16 @@ void update(void *const *args, const int64_t *dims, int64_t begin, int64_t end,
   float *w = args[0], *m = args[1];
   const float *g = args[2], *lr = args[4];
   const int32_t *nonfinite = args[3];
-  (void)dims, (void)ctx;
+  (void)dims;
   if (*nonfinite)
     return;
   for (int64_t i = begin; i < end; ++i) {
-    m[i] = 0.5f * m[i] + g[i];
-    w[i] -= *lr * m[i];
+    float average = 0.5f * m[i] + g[i], updated = w[i] - *lr * average;
+    if (isfinite(average) && isfinite(updated)) {
+      m[i] = average;
+      w[i] = updated;
+    } else {
+      ctx->error[3] = 1;
+    }
   }
 }

@@ -2,6 +2,7 @@
 // Sessions end to end on the tiny package: numbers against a plain reference, accumulation, bad
 // data, non-finite losses, cancelling, weights from everywhere.
 
+#include "core/checkpoint.h"
 #include "io/safetensors.h"
 #include "tiny_package.h"
 
@@ -306,6 +307,45 @@ TEST_F(SessionTest, NonfiniteLossChangesNothing) {
     EXPECT_NE(w(*session), before);
     ASSERT_TRUE(session->setParameter(0, {before.data(), DType::F32, {3}, 12}).ok());
     session->restored(1, 0);
+  }
+}
+
+TEST_F(SessionTest, ANewValueThatIsNotFinite) {
+  TinyBatch good(8), steep(8);
+  for (float &x : steep.x)
+    x *= 1000;
+  StepOptions huge;
+  huge.lr = 3e38;
+  StepResult result;
+  for (size_t count : {1, 2}) {
+    std::vector<Batch> batches(count, good.batch()), bad(count, steep.batch());
+    auto session = make();
+    ASSERT_TRUE(session->step(batches, {}, result).ok());
+    std::vector<float> before = w(*session);
+    // The runtime is told in the step itself, by which others may have been updated.
+    Status status = session->step(bad, huge, result);
+    EXPECT_EQ(status.code(), Code::Nonfinite);
+    EXPECT_NE(status.message().find("gradient of 'w'"), std::string::npos) << status.message();
+    EXPECT_TRUE(result.nonfinite && result.inPart && std::isfinite(result.loss));
+    EXPECT_EQ(session->stepCount(), 1);
+    EXPECT_EQ(w(*session), before); // of which nothing is finite
+    status = session->step(batches, {}, result);
+    EXPECT_NE(status.message().find("load a checkpoint"), std::string::npos) << status.message();
+    CheckpointInfo info;
+    EXPECT_FALSE(saveCheckpoint(*session, folder / "ck", 0, "", info).ok());
+    session->restored(1, 0);
+    EXPECT_TRUE(session->step(batches, {}, result).ok());
+    EXPECT_FALSE(result.nonfinite || result.inPart);
+    // Where it is allowed, the step counts, and a warning tells of it.
+    huge.allowNonfinite = true;
+    session->warnings().clear();
+    EXPECT_TRUE(session->step(bad, huge, result).ok());
+    EXPECT_TRUE(result.nonfinite && result.inPart);
+    EXPECT_EQ(session->stepCount(), 3);
+    EXPECT_NE(session->warnings().find("step 3: the gradient of 'w'"), std::string::npos);
+    EXPECT_TRUE(session->step(batches, {}, result).ok());
+    EXPECT_FALSE(result.nonfinite);
+    huge.allowNonfinite = false;
   }
 }
 
