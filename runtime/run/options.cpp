@@ -37,7 +37,7 @@ CLI::Validator nonNegative() {
   return CLI::Validator(
       [](std::string &text) -> std::string {
         std::optional<double> value = parseNumber(text);
-        if (value && std::isfinite(*value) && *value >= 0)
+        if (value && std::isfinite(float(*value)) && *value >= 0)
           return {};
         return "'" + text + "' is not a number of at least 0";
       },

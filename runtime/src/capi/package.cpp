@@ -124,7 +124,7 @@ trainrt_status trainrt_package_get_info(const trainrt_package *package, trainrt_
     result.lr = manifest.lr;
     result.weight_decay = manifest.weightDecay;
     result.clip_norm = manifest.clipNorm;
-    result.accumulate = static_cast<int64_t>(manifest.accumulate);
+    result.accumulate = manifest.accumulate;
     return writeStruct(result, "info", info);
   });
 }

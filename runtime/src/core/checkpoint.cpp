@@ -162,6 +162,8 @@ Status readCandidate(const std::string &path, Candidate &candidate) {
       return bad("field '", field, "' is missing");
   if (!isCount(state["step"]))
     return bad("field 'step' is negative");
+  if (state["step"].get<int64_t>() > maxSteps)
+    return bad("field 'step' is too large");
   for (auto [entry, reader] : {std::pair{parametersName, &candidate.parameters},
                                std::pair{optimizerName, &candidate.optimizer}}) {
     TRAINRT_TRY(MappedFile::open(path + "/" + entry, file));

@@ -67,6 +67,14 @@ public:
     value = object[key].get<int64_t>();
     return {};
   }
+  Status integer(const char *key, int64_t &value) const {
+    if (!has(key))
+      return {};
+    if (!object[key].is_number_integer())
+      return bad("field '", at(key), "' is no integer");
+    value = object[key].get<int64_t>();
+    return {};
+  }
   Status number(const char *key, double &value) const {
     if (!has(key))
       return {};
@@ -106,17 +114,16 @@ Status readUse(const Fields &fields, Manifest::Tensor &tensor) {
   if (!fields.has("used_in"))
     return {};
   const Json &uses = fields.raw("used_in");
-  tensor.usedInTrain = tensor.usedInEval = false;
   if (!uses.is_array())
     return bad("field '", fields.at("used_in"), "' is no list");
-  for (const Json &use : uses) {
-    tensor.usedInTrain |= use == "train";
-    tensor.usedInEval |= use == "eval";
-  }
+  tensor.usedIn.emplace();
+  for (const Json &use : uses)
+    if (use.is_string())
+      tensor.usedIn->insert(use.get<std::string>());
   return {};
 }
 
-Status readTokens(const Fields &fields, std::vector<Manifest::Tokens> &all) {
+Status readTokens(const Fields &fields, bool isNumber, std::vector<Manifest::Tokens> &all) {
   std::vector<Fields> items;
   TRAINRT_TRY(fields.list("tokens", items));
   for (const Fields &item : items) {
@@ -130,6 +137,8 @@ Status readTokens(const Fields &fields, std::vector<Manifest::Tokens> &all) {
     if (item.has("pad")) {
       if (!item.raw("pad").is_number_integer())
         return bad("field '", item.at("pad"), "' is no integer");
+      if (isNumber)
+        return bad("field '", item.at("pad"), "': the input holds floats, no ids");
       tokens.pad = item.raw("pad").get<int64_t>();
     }
     if (tokens.pad.has_value() == !tokens.mask.empty())
@@ -373,11 +382,12 @@ Status readTensors(const Fields &root, const char *key, Role role,
         tensor.shape.push_back(extent.get<int64_t>());
       else
         return bad("field '", fields.at("shape"), "': ", extent.dump(), " is no extent");
+      tensor.extents.push_back(extent.is_string() ? extent.get<std::string>() : "");
     }
     if (role == Role::Input) {
       TRAINRT_TRY(fields.flag("optional", tensor.optional));
       TRAINRT_TRY(readUse(fields, tensor));
-      TRAINRT_TRY(readTokens(fields, tensor.tokens));
+      TRAINRT_TRY(readTokens(fields, isFloat(tensor.dtype), tensor.tokens));
     } else if (role == Role::Output) {
       std::string kind;
       TRAINRT_TRY(fields.optionalText("role", kind));
@@ -394,6 +404,79 @@ Status readTensors(const Fields &root, const char *key, Role role,
     }
     tensors.push_back(std::move(tensor));
   }
+  return {};
+}
+
+Status readSymbols(const Fields &root, std::optional<std::vector<Manifest::Symbol>> &symbols) {
+  std::vector<Fields> items;
+  TRAINRT_TRY(root.list("symbols", items));
+  if (root.has("symbols"))
+    symbols.emplace();
+  for (const Fields &fields : items) {
+    Manifest::Symbol symbol;
+    TRAINRT_TRY(fields.text("name", symbol.name));
+    TRAINRT_TRY(fields.optionalText("input", symbol.input));
+    TRAINRT_TRY(fields.integer("min", symbol.min));
+    TRAINRT_TRY(fields.integer("max", symbol.max));
+    TRAINRT_TRY(fields.integer("divisor", symbol.divisor));
+    TRAINRT_TRY(fields.integer("axis", symbol.axis));
+    symbol.counts = fields.has("differs");
+    TRAINRT_TRY(fields.integer("differs", symbol.differs));
+    TRAINRT_TRY(fields.optionalText("counts", symbol.what));
+    symbols->push_back(std::move(symbol));
+  }
+  return {};
+}
+
+Status readFunctions(const Fields &root,
+                     std::optional<std::vector<Manifest::Function>> &functions) {
+  std::vector<Fields> items;
+  TRAINRT_TRY(root.list("functions", items));
+  if (root.has("functions"))
+    functions.emplace();
+  for (const Fields &fields : items) {
+    Manifest::Function function;
+    std::vector<Fields> conditions;
+    TRAINRT_TRY(fields.text("name", function.name));
+    TRAINRT_TRY(fields.optionalText("variant_of", function.variantOf));
+    TRAINRT_TRY(fields.list("conditions", conditions));
+    for (const Fields &item : conditions) {
+      Manifest::Condition &condition = function.conditions.emplace_back();
+      TRAINRT_TRY(item.text("kind", condition.kind));
+      TRAINRT_TRY(item.optionalText("mask", condition.mask));
+      TRAINRT_TRY(item.optionalText("input", condition.input));
+      TRAINRT_TRY(item.integer("padding", condition.padding));
+      TRAINRT_TRY(item.integer("shift", condition.shift));
+      TRAINRT_TRY(item.integer("value", condition.value));
+      TRAINRT_TRY(item.integer("index", condition.index));
+    }
+    functions->push_back(std::move(function));
+  }
+  return {};
+}
+
+/// The runtime's arguments of a step, as far as the package has values for them.
+Status readOptimizer(const Fields &root, Manifest &manifest) {
+  std::optional<Fields> optimizer;
+  TRAINRT_TRY(readObject(root, "optimizer", optimizer));
+  if (!optimizer)
+    return {};
+  TRAINRT_TRY(optimizer->optionalText("name", manifest.optimizer));
+  for (auto [key, value] :
+       {std::pair("lr", &manifest.lr), std::pair("weight_decay", &manifest.weightDecay),
+        std::pair("clip_norm", &manifest.clipNorm)}) {
+    TRAINRT_TRY(optimizer->number(key, *value));
+    if (optimizer->has(key) && !isHyper(*value))
+      return bad("field '", optimizer->at(key), "': ", *value,
+                 " is no value for it (it must be finite and not negative)");
+  }
+  TRAINRT_TRY(optimizer->integer("accumulate", manifest.accumulate));
+  if (manifest.accumulate < 1 || manifest.accumulate > 1 << 20)
+    return bad("field 'optimizer.accumulate' is not between 1 and 1048576");
+  if (optimizer->has("steps"))
+    TRAINRT_TRY(optimizer->count("steps", manifest.steps));
+  if (manifest.steps > maxSteps)
+    return bad("field 'optimizer.steps': ", manifest.steps, " is too large");
   return {};
 }
 
@@ -498,30 +581,19 @@ Status readManifest(std::string_view text, Manifest &manifest) {
   TRAINRT_TRY(checkParts(manifest.parameters));
   TRAINRT_TRY(checkNorms(manifest.parameters));
   TRAINRT_TRY(readTensors(root, "state", Role::State, manifest.state));
+  TRAINRT_TRY(readSymbols(root, manifest.symbols));
+  TRAINRT_TRY(readFunctions(root, manifest.functions));
   TRAINRT_TRY(readLora(json, manifest.lora));
   if (manifest.lora)
     TRAINRT_TRY(checkLora(*manifest.lora, manifest));
   TRAINRT_TRY(readFiles(root, manifest.files));
-  for (Manifest::Tensor &output : manifest.outputs) {
-    output.isLoss |= !manifest.loss.empty() && output.name == manifest.loss;
+  for (const Manifest::Tensor &output : manifest.outputs)
     if (output.isLoss && manifest.loss.empty())
       manifest.loss = output.name;
-  }
-  if (root.has("optimizer")) {
-    if (!root.raw("optimizer").is_object())
-      return bad("field 'optimizer' is no object");
-    Fields optimizer(root.raw("optimizer"), "optimizer");
-    TRAINRT_TRY(optimizer.optionalText("name", manifest.optimizer));
-    TRAINRT_TRY(optimizer.number("lr", manifest.lr));
-    TRAINRT_TRY(optimizer.number("weight_decay", manifest.weightDecay));
-    TRAINRT_TRY(optimizer.number("clip_norm", manifest.clipNorm));
-    TRAINRT_TRY(optimizer.number("accumulate", manifest.accumulate));
-    if (optimizer.has("steps"))
-      TRAINRT_TRY(optimizer.count("steps", manifest.steps));
-    if (!(manifest.accumulate >= 1 && manifest.accumulate <= 1 << 20))
-      return bad("field 'optimizer.accumulate' is not between 1 and 1048576");
-  }
-  return {};
+    else if (output.isLoss && output.name != manifest.loss)
+      return bad("field 'outputs': the role of '", output.name, "' is loss, but field 'loss' is '",
+                 manifest.loss, "'");
+  return readOptimizer(root, manifest);
 }
 
 } // namespace trainrt

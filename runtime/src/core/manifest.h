@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,12 @@
 namespace trainrt {
 
 inline constexpr int64_t formatMajor = 1;
+/// More than any run makes.
+inline constexpr int64_t maxSteps = int64_t(1) << 53;
+
+/// Whether a learning rate, a weight decay or a bound of a norm may have this value: finite as f32,
+/// and not negative.
+inline bool isHyper(double value) { return value >= 0 && std::isfinite(float(value)); }
 
 struct Manifest {
   /// What an input holds where it is no plain number, and how to tell what is real in it.
@@ -53,12 +60,13 @@ struct Manifest {
   struct Tensor {
     std::string name;
     DType dtype = DType::F32;
-    /// Static extents; -1 where the extent is an expression.
+    /// Static extents; -1 where the extent is an expression, whose text `extents` has.
     std::vector<int64_t> shape;
+    std::vector<std::string> extents;
     bool optional = false;
-    bool usedInTrain = true, usedInEval = true; ///< inputs
-    std::vector<Tokens> tokens;                 ///< inputs: as which they are read, if any
-    bool isLoss = false;                        ///< outputs
+    std::optional<std::set<std::string>> usedIn; ///< inputs: "train", "eval"; nullopt: not said
+    std::vector<Tokens> tokens;                  ///< inputs: as which they are read, if any
+    bool isLoss = false;                         ///< outputs
     // Parameters.
     bool trainable = false;
     bool updated = false; ///< steps change it without a gradient (running statistics)
@@ -69,6 +77,21 @@ struct Manifest {
     bool hasWeights = false, embedded = false;
     std::string file; ///< relative to the package's folder; "weights.bin" if embedded
     int64_t offset = 0, length = 0;
+  };
+  /// What the program says of a symbol and of a function, for people and tools.
+  struct Symbol {
+    std::string name, input;
+    int64_t min = 0, max = INT64_MAX, divisor = 1, axis = -1, differs = 0;
+    bool counts = false;
+    std::string what = "elements"; ///< of counts
+  };
+  struct Condition {
+    std::string kind, mask, input;
+    int64_t padding = 0, shift = 0, value = 0, index = 0;
+  };
+  struct Function {
+    std::string name, variantOf;
+    std::vector<Condition> conditions;
   };
   /// A file of weights beside the package.
   struct File {
@@ -85,11 +108,14 @@ struct Manifest {
   /// The model has adapters: checkpoints are of them, and what is frozen is not in them.
   std::optional<Lora> lora;
   std::vector<std::string> targets;
+  /// nullopt: of a compiler that did not write them.
+  std::optional<std::vector<Symbol>> symbols;
+  std::optional<std::vector<Function>> functions;
   std::vector<Tensor> inputs, outputs, parameters, state;
   std::vector<File> files;
   double lr = NAN, weightDecay = NAN, clipNorm = NAN;
   /// Micro-batches of a step unless the caller says otherwise.
-  double accumulate = 1;
+  int64_t accumulate = 1;
   /// Steps that led to the first values of the state.
   int64_t steps = 0;
   std::map<std::string, uint64_t> checksums;

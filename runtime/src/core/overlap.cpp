@@ -57,8 +57,7 @@ Accesses accessesOf(const Command &command) {
   return std::move(lister.result);
 }
 
-/// By number of the place; any for absent ones.
-static std::vector<uint32_t> buffersOfPlaces(const Command &command) {
+std::vector<uint32_t> placesOf(const Command &command) {
   if (auto *gemm = std::get_if<Gemm>(&command.op))
     return {gemm->a.buffer, gemm->b.buffer, gemm->c.buffer, gemm->bias.buffer, gemm->aux.buffer};
   if (auto *copy = std::get_if<Copy>(&command.op))
@@ -76,7 +75,7 @@ static std::vector<uint32_t> buffersOfPlaces(const Command &command) {
 }
 
 std::vector<uint32_t> buffersOf(const Command &command) {
-  const std::vector<uint32_t> buffers = buffersOfPlaces(command);
+  const std::vector<uint32_t> buffers = placesOf(command);
   const Accesses accesses = accessesOf(command);
   std::vector<uint32_t> result;
   for (const auto *places : {&accesses.reads, &accesses.writes})
@@ -90,7 +89,7 @@ std::vector<bool> findAside(const Function &function) {
   std::vector<std::vector<uint32_t>> buffers(n);
   std::vector<Accesses> accesses(n);
   for (size_t i = 0; i < n; ++i) {
-    buffers[i] = buffersOfPlaces(function.commands[i]);
+    buffers[i] = placesOf(function.commands[i]);
     accesses[i] = accessesOf(function.commands[i]);
   }
   // By what is computed, not by where it is stored: the planner gives those that are aside time.

@@ -17,6 +17,8 @@ struct Accesses {
   std::vector<uint32_t> reads, writes;
 };
 Accesses accessesOf(const Command &command);
+/// The buffer of each place of a command; any for absent ones.
+std::vector<uint32_t> placesOf(const Command &command);
 /// The buffers of what a command reads and writes.
 std::vector<uint32_t> buffersOf(const Command &command);
 

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Opening a package: every byte of the file is covered by a check (zip headers canonical, contents
-// by checksum or CRC), then manifest and program are compared with each other.
+// by checksum or CRC), then manifest and program are compared with each other (package_check.cpp).
 
 #include "core/package.h"
 #include "io/hash.h"
-
-#include <algorithm>
-#include <set>
-#include <unordered_map>
 
 namespace trainrt {
 
@@ -137,132 +133,6 @@ Status Package::loadKernels() {
   return fail(Code::BadPackage, "its kernels are for ", present,
               ", which this CPU does not run; compile with --target cpu:x86-64-v3 or "
               "cpu:x86-64");
-}
-
-Status Package::crossCheck() {
-  // Manifest and program describe the same tensors.
-  auto match = [&](const char *table, const std::vector<TensorDecl> &decls,
-                   const std::vector<Manifest::Tensor> &entries,
-                   std::vector<size_t> *places) -> Status {
-    std::unordered_map<std::string, size_t> byName;
-    for (size_t i = 0; i < entries.size(); ++i)
-      byName[entries[i].name] = i;
-    for (const TensorDecl &decl : decls) {
-      auto found = byName.find(decl.name);
-      auto bad = [&](const auto &...what) {
-        return fail(Code::BadPackage, "manifest.json: field '", table, "': ", what...);
-      };
-      if (found == byName.end())
-        return bad("no entry for '", decl.name, "' of program.fb");
-      const Manifest::Tensor &entry = entries[found->second];
-      if (entry.dtype != decl.dtype)
-        return bad("'", decl.name, "' is ", nameOf(entry.dtype), ", but ", nameOf(decl.dtype),
-                   " in program.fb");
-      bool same = entry.shape.size() == decl.shape.size();
-      for (size_t axis = 0; same && axis < decl.shape.size(); ++axis) {
-        const Expr &expr = code.exprs[decl.shape[axis]];
-        if (entry.shape[axis] >= 0 && expr.kind == Expr::Kind::Constant)
-          same = entry.shape[axis] == expr.value;
-      }
-      if (!same)
-        return bad("'", decl.name, "' has another shape than in program.fb");
-      if (places)
-        places->push_back(found->second);
-    }
-    return {};
-  };
-  TRAINRT_TRY(match("inputs", code.inputs, description.inputs, &inputEntry));
-  TRAINRT_TRY(match("outputs", code.outputs, description.outputs, nullptr));
-  TRAINRT_TRY(match("parameters", code.parameters, description.parameters, &parameterEntry));
-  TRAINRT_TRY(match("state", code.state, description.state, &stateEntry));
-  auto checkWeights = [&](const char *field, const Manifest::Tensor &entry,
-                          const TensorDecl &decl) -> Status {
-    if (!entry.hasWeights)
-      return {};
-    int64_t bytes = decl.staticBytes;
-    if (const auto &source = entry.quantized)
-      (void)countBytes(source->dtype, source->shape.data(), source->shape.size(), bytes);
-    if (entry.length != bytes)
-      return fail(Code::BadPackage, "manifest.json: field '", field, "': the weights of '",
-                  entry.name, "' have ", entry.length, " bytes, its shape ", bytes);
-    if (entry.embedded) {
-      const ZipEntry *blob = archive.find(entry.file);
-      if (!blob)
-        return fail(Code::BadPackage, "entry '", entry.file, "' is missing");
-      if (entry.offset > int64_t(blob->size) || entry.length > int64_t(blob->size) - entry.offset)
-        return fail(Code::BadPackage, "manifest.json: field '", field, "': the weights of '",
-                    entry.name, "' lie outside of entry '", entry.file, "'");
-    } else if (std::none_of(description.files.begin(), description.files.end(),
-                            [&](const auto &file) { return file.path == entry.file; })) {
-      return fail(Code::BadPackage, "manifest.json: field 'files': no entry for '", entry.file,
-                  "', which holds the weights of '", entry.name, "'");
-    }
-    return {};
-  };
-  for (size_t i = 0; i < code.parameters.size(); ++i)
-    TRAINRT_TRY(checkWeights("parameters", parameter(i), code.parameters[i]));
-  for (size_t i = 0; i < code.state.size(); ++i)
-    TRAINRT_TRY(checkWeights("state", state(i), code.state[i]));
-  // Loading a quantized parameter fills its parts: the program has all of them or none.
-  std::set<std::string> held;
-  for (const TensorDecl &decl : code.parameters)
-    held.insert(decl.name);
-  for (size_t i = 0; i < code.parameters.size(); ++i) {
-    std::vector<std::string> needed = {parameter(i).partOf};
-    if (const auto &quantized = parameter(i).quantized)
-      needed.insert(needed.end(), {quantized->absmax, quantized->nestedAbsmax,
-                                   quantized->nestedOffset, quantized->rowAbsmax});
-    for (const std::string &name : needed)
-      if (!name.empty() && !held.count(name))
-        return fail(Code::BadPackage, "manifest.json: field 'parameters': '", parameter(i).name,
-                    "' goes with '", name, "', which is no parameter of program.fb");
-  }
-
-  auto indexOf = [](const auto &list, const std::string &wanted) {
-    for (size_t i = 0; i < list.size(); ++i)
-      if (!wanted.empty() && list[i].name == wanted)
-        return int32_t(i);
-    return -1;
-  };
-  loss = indexOf(code.outputs, description.loss);
-  nonfinite = indexOf(code.state, "nonfinite");
-  batch = indexOf(code.symbols, description.batchSymbol);
-  if (nonfinite >= 0 && (code.state[size_t(nonfinite)].dtype != DType::I32 ||
-                         code.state[size_t(nonfinite)].staticBytes != 4))
-    return fail(Code::BadPackage, "program.fb: state 'nonfinite' is not one i32");
-  if (!description.batchSymbol.empty() && batch < 0)
-    return fail(Code::BadPackage, "manifest.json: field 'batch_symbol': '", description.batchSymbol,
-                "' is no symbol of program.fb");
-  for (const TensorDecl &hyper : code.hypers) {
-    static constexpr const char *floats[] = {"lr", "weight_decay", "clip_norm", "grad_scale"};
-    static constexpr const char *integers[] = {"step", "seed", "micro_batch", "rank"};
-    auto among = [&](const auto &names) {
-      return std::any_of(std::begin(names), std::end(names),
-                         [&](const char *known) { return hyper.name == known; });
-    };
-    bool known = (hyper.dtype == DType::F32 && among(floats) && hyper.staticBytes == 4) ||
-                 (hyper.dtype == DType::I64 && among(integers) && hyper.staticBytes == 8);
-    if (!known)
-      return fail(Code::BadPackage, "program.fb: hypers: '", hyper.name, "' (", nameOf(hyper.dtype),
-                  ") is unknown to this runtime; use a newer one");
-  }
-  for (const Function *function : {update(), init()})
-    if (function && !function->batchInputs.empty())
-      return fail(Code::BadPackage, "program.fb: function '", function->name, "' reads inputs");
-  bool canTrain = step() || (micro() && update());
-  if (description.training) {
-    if (!canTrain)
-      return fail(Code::BadPackage, "program.fb: functions: a training package needs 'step', or "
-                                    "'micro' and 'update'");
-    for (const Function *function : {step(), micro()})
-      if (function && (loss < 0 || std::find(function->outputs.begin(), function->outputs.end(),
-                                             uint32_t(loss)) == function->outputs.end()))
-        return fail(Code::BadPackage, "program.fb: function '", function->name,
-                    "' does not compute the loss '", description.loss, "'");
-  } else if (!eval()) {
-    return fail(Code::BadPackage, "program.fb: functions: there is no 'eval'");
-  }
-  return {};
 }
 
 } // namespace trainrt

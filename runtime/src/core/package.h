@@ -36,6 +36,10 @@ public:
   const Manifest::Tensor &parameter(size_t index) const {
     return description.parameters[parameterEntry[index]];
   }
+  /// Whether steps may write to parameter `index` of the program.
+  bool isWritten(size_t index) const {
+    return parameter(index).trainable || parameter(index).updated || untold[index];
+  }
   const Manifest::Tensor &input(size_t index) const {
     return description.inputs[inputEntry[index]];
   }
@@ -66,6 +70,7 @@ private:
   Tuning choices;
   std::unique_ptr<KernelLibrary> library;
   std::vector<size_t> parameterEntry, inputEntry, stateEntry;
+  std::vector<bool> untold;
   int32_t loss = -1, nonfinite = -1, batch = -1;
 };
 

@@ -243,7 +243,7 @@ Status Session::setHypers(const StepOptions &options, int64_t step, StepResult &
   for (auto &[name, index, value] : values) {
     if (index < 0)
       continue;
-    if (!std::isfinite(value) || value < 0)
+    if (!isHyper(value))
       return fail(Code::InvalidArgument, name, ": ", value,
                   " is no value for it (it must be finite and not negative)");
     setHyper(index, value);

@@ -88,7 +88,7 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   }
   for (size_t i = 0; i < program.parameters.size(); ++i) {
     const Manifest::Tensor &parameter = package.parameter(i);
-    const bool inBlock = cuda || (microBatches && (parameter.trainable || parameter.updated));
+    const bool inBlock = cuda || (microBatches && package.isWritten(i));
     // As ParameterStore::fromPackage does: a file may hold values where they cannot be read, and
     // others are made while loading.
     const bool made = parameter.quantized || !parameter.partOf.empty() ||

@@ -31,8 +31,7 @@ Device::Source copyOf(const void *data, ThreadPool &pool) {
 } // namespace
 
 bool ParameterStore::inBlock(size_t index, bool readOnly) const {
-  const Manifest::Tensor &parameter = package->parameter(index);
-  return !device->isHost() || (!readOnly && (parameter.trainable || parameter.updated));
+  return !device->isHost() || (!readOnly && package->isWritten(index));
 }
 
 Status ParameterStore::create(std::shared_ptr<const Package> source, Device &where, bool readOnly) {

@@ -339,12 +339,11 @@ TEST_F(CheckpointTest, OfAnotherModel) {
 }
 
 TEST_F(CheckpointTest, OfAnotherGraph) {
-  auto open = [&](const std::string &identity, const std::string &kind = "training") {
+  auto open = [&](const std::string &identity, bool inference = false) {
     TinyOptions tiny;
+    tiny.inference = inference;
     tiny.editManifest = [&](std::string &manifest) {
       manifest.replace(manifest.find("\"producer\""), 0, "\"identity\": \"" + identity + "\", ");
-      const size_t at = manifest.find("\"training\"");
-      manifest.replace(at, 10, "\"" + kind + "\"");
     };
     writeTinyPackage(folder / "m.tpk", tiny);
     ASSERT_TRUE(Package::open(folder / "m.tpk", package).ok());
@@ -381,7 +380,7 @@ TEST_F(CheckpointTest, OfAnotherGraph) {
   EXPECT_EQ(bytes(*other), saved);
   EXPECT_NE(other->warnings().find("another model"), std::string::npos) << other->warnings();
 
-  open("1-00000000000000bb", "inference");
+  open("1-00000000000000bb", /*inference=*/true);
   ASSERT_TRUE(Session::create(package, {}, other).ok());
   status = loadCheckpoint(*other, folder / "ck", info);
   ASSERT_TRUE(status.ok()) << status.message();

@@ -213,3 +213,68 @@ TEST(Package, RandomDamageToTheManifestNeverCrashes) {
       (void)readManifest(text, manifest);
     }
 }
+
+// Both have right checksums: what they say of the same thing is compared.
+TEST(Package, ManifestAndProgramAgree) {
+  auto both = [](const std::string &from, const std::string &to, const std::string &message) {
+    expectRefused(edited(from, to), "manifest.json: field '" + message);
+  };
+  both("\"trainable\": true", "\"trainable\": false",
+       "parameters': 'w' is neither trainable nor updated, but function 'step' of program.fb "
+       "writes to it");
+  both("\"targets\": [\"cpu:x86-64\"]", "\"targets\": [\"cuda:sm_90\"]",
+       "targets': 'cuda:sm_90', but program.fb is for cpu");
+  both("\"min\": 1, \"max\": 1000", "\"min\": 1, \"max\": 2000",
+       "symbols[0].max' of 'batch' is 2000, but 1000 in program.fb");
+  both("\"divisor\": 1", "\"divisor\": 3", "symbols[0].divisor' of 'batch' is 3");
+  both("\"input\": \"x\", \"axis\"", "\"input\": \"id\", \"axis\"",
+       "symbols[0].input' of 'batch' is 'id', but 'x' in program.fb");
+  both("\"symbols\": [", "\"symbols\": [{\"name\": \"a\"}, ",
+       "symbols' has 2 entries, program.fb 1");
+  both("\"shape\": [\"batch\", 3]", "\"shape\": [\"rows\", 3]",
+       "inputs': 'x' has another shape than in program.fb");
+  both("\"shape\": [\"batch\", 3]", "\"shape\": [7, 3]",
+       "inputs': 'x' has another shape than in program.fb");
+  both("\"used_in\": [\"train\", \"eval\"]},\n             {\"name\": \"id\"",
+       "\"used_in\": [\"eval\"]},\n             {\"name\": \"id\"",
+       "inputs': 'x' is not used in 'train', but function 'step' of program.fb reads it");
+  both("\"outputs\": [", "\"outputs\": [{\"name\": \"more\", \"dtype\": \"f32\", \"shape\": []}, ",
+       "outputs' has 3 entries, program.fb 2");
+  both("\"state\": [", "\"state\": [{\"name\": \"more\", \"dtype\": \"f32\", \"shape\": []}, ",
+       "state' has 3 entries, program.fb 2");
+  both("\"loss\": \"loss\"", "\"loss\": \"cost\"",
+       "outputs': the role of 'loss' is loss, but field 'loss' is 'cost'");
+  both("\"kind\": \"training\"", "\"kind\": \"inference\"",
+       "kind' is inference, but program.fb has functions that train");
+  both("\"state\":", "\"functions\": [{\"name\": \"step\"}], \"state\":",
+       "functions' has 1 entries, program.fb 5");
+  const std::string functions =
+      "\"functions\": [{\"name\": \"step\"}, {\"name\": \"micro\"}, {\"name\": "
+      "\"update\"}, {\"name\": \"init\"}, {\"name\": \"eval\"";
+  both("\"state\":", functions + ", \"variant_of\": \"step\"}], \"state\":",
+       "functions[4].variant_of' of 'eval' is another in program.fb");
+  both("\"state\":", functions + ", \"conditions\": [{\"kind\": \"binary\"}]}], \"state\":",
+       "functions[4].conditions' of 'eval' are others in program.fb");
+  TemporaryFolder folder;
+  writeTinyPackage(folder / "m.tpk", edited("\"state\":", functions + "}], \"state\":"));
+  Status status = open(folder / "m.tpk");
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(Package, HyperParametersAreInRange) {
+  for (const char *value : {"-0.1", "1e39", "\"much\""})
+    expectRefused(edited("\"lr\": 0.1", std::string("\"lr\": ") + value), "field 'optimizer.lr'");
+  expectRefused(edited("\"weight_decay\": 0.0", "\"weight_decay\": -1"),
+                "field 'optimizer.weight_decay': -1 is no value for it");
+  expectRefused(edited("\"lr\": 0.1", "\"lr\": null"),
+                "field 'optimizer.lr' is missing, but program.fb takes it");
+  expectRefused(edited("\"clip_norm\": null", "\"clip_norm\": 1"),
+                "field 'optimizer.clip_norm' is 1, but program.fb does not clip");
+  expectRefused(edited("\"clip_norm\": null", "\"clip_norm\": null, \"accumulate\": 1.5"),
+                "field 'optimizer.accumulate' is no integer");
+  expectRefused(edited("\"clip_norm\": null", "\"clip_norm\": null, \"accumulate\": 0"),
+                "field 'optimizer.accumulate' is not between");
+  expectRefused(
+      edited("\"clip_norm\": null", "\"clip_norm\": null, \"steps\": 9223372036854775807"),
+      "field 'optimizer.steps'");
+}

@@ -153,6 +153,8 @@ public:
     auto function = [&](const std::string &name, auto list,
                         const std::vector<flatbuffers::Offset<fb::Command>> &commands,
                         std::vector<uint32_t> written) {
+      if (options.inference && name != "eval")
+        return;
       int32_t flops = -1;
       std::string base;
       std::vector<flatbuffers::Offset<fb::Condition>> conditions;
@@ -383,6 +385,8 @@ void writeTinyPackage(const std::string &path, const TinyOptions &options) {
   std::string manifest = manifestTemplate;
   replaceAll(manifest, "@TARGET@", options.cuda ? "cuda:sm_90" : "cpu:x86-64");
   replaceAll(manifest, "@ENTRY@", entryName);
+  if (options.inference)
+    replaceAll(manifest, "\"training\"", "\"inference\"");
   replaceAll(manifest, "@MAJOR@", std::to_string(options.formatMajor));
   replaceAll(manifest, "@FILE@", options.embedded ? "weights.bin" : options.weightsFile);
   replaceAll(manifest, "@EMBEDDED@", options.embedded ? "true" : "false");
@@ -393,6 +397,14 @@ void writeTinyPackage(const std::string &path, const TinyOptions &options) {
   replaceAll(manifest, "@FILES@", options.embedded ? "" : entry);
   replaceAll(manifest, "@PROGRAM@", hex64(fnv1a64(program.data(), program.size())));
   replaceAll(manifest, "@KERNELS@", hex64(fnv1a64(kernels.data(), kernels.size())));
+  if (options.count) {
+    const TinyCount &count = *options.count;
+    replaceAll(manifest, "\"axis\": 0}],",
+               "\"axis\": 0},\n    {\"name\": \"labelled\", \"min\": " + std::to_string(count.min) +
+                   ", \"max\": " + (count.max == INT64_MAX ? "null" : std::to_string(count.max)) +
+                   ", \"divisor\": " + std::to_string(count.divisor) +
+                   ", \"input\": \"id\", \"differs\": " + std::to_string(count.differs) + "}],");
+  }
   const std::string last = "}}],\n  \"state\"";
   std::string entries;
   for (const TinyParameter &extra : options.extra)
