@@ -31,7 +31,10 @@ Status Device::create(std::shared_ptr<const Package> package, const DeviceOption
                       AddressOf addressOf, std::unique_ptr<Device> &device) {
   if (package->program().target == Target::Cuda)
     return cuda::createDevice(std::move(package), options, std::move(addressOf), device);
-  device = std::make_unique<HostDevice>(std::move(package), options, std::move(addressOf));
+  std::shared_ptr<const KernelLibrary> kernels;
+  TRAINRT_TRY(package->kernels(kernels));
+  device = std::make_unique<HostDevice>(std::move(package), std::move(kernels), options,
+                                        std::move(addressOf));
   return {};
 }
 

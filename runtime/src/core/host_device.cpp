@@ -12,10 +12,12 @@
 
 namespace trainrt {
 
-HostDevice::HostDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
+HostDevice::HostDevice(std::shared_ptr<const Package> package,
+                       std::shared_ptr<const KernelLibrary> kernels, const DeviceOptions &options,
                        AddressOf addressOf)
     : Device(std::move(package), options.threads, std::move(addressOf)),
-      allocator(options.allocator), observer(options.observer), executor(*pool) {
+      kernels(std::move(kernels)), allocator(options.allocator), observer(options.observer),
+      executor(*pool) {
   staging.resize(this->package->program().inputs.size());
 }
 
@@ -110,7 +112,7 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
     for (uint32_t input : function.inputs)
       TRAINRT_TRY(stageInput(input, run.batch->arrays[input], inputs[input]));
 
-  Executor::Run work{package->kernels(), {}, std::move(run.stop), observer};
+  Executor::Run work{kernels.get(), {}, std::move(run.stop), observer};
   for (size_t i = 0; i < function.buffers.size(); ++i) {
     const Buffer &buffer = function.buffers[i];
     const void *address = nullptr;

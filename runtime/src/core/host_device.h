@@ -15,8 +15,8 @@ namespace trainrt {
 
 class HostDevice final : public Device {
 public:
-  HostDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
-             AddressOf addressOf);
+  HostDevice(std::shared_ptr<const Package> package, std::shared_ptr<const KernelLibrary> kernels,
+             const DeviceOptions &options, AddressOf addressOf);
 
   bool runsAhead() const override { return false; }
   bool isHost() const override { return true; }
@@ -42,6 +42,7 @@ private:
   void releaseBytes(unsigned char *data, int64_t bytes) override;
   Status stageInput(uint32_t input, const ArrayView &array, const void *&data);
 
+  const std::shared_ptr<const KernelLibrary> kernels;
   const Allocator allocator;
   CommandObserver *const observer;
   Executor executor;

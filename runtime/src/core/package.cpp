@@ -80,7 +80,7 @@ Status Package::openEntries() {
         readTuning({reinterpret_cast<const char *>(archive.data(*tuned)), tuned->size}, choices)
             .as(Code::BadPackage)
             .within(std::string("entry '") + tuningEntry + "' "));
-  return loadKernels();
+  return chooseKernels();
 }
 
 Status Package::checkEntry(const ZipEntry &entry) const {
@@ -95,7 +95,7 @@ Status Package::checkEntry(const ZipEntry &entry) const {
   return {};
 }
 
-Status Package::loadKernels() {
+Status Package::chooseKernels() {
   if (code.target == Target::Cuda) {
     // The device chooses among its kernels when a session begins.
     for (const std::string &listed : description.targets)
@@ -121,18 +121,30 @@ Status Package::loadKernels() {
       continue;
     if (!description.checksums.count(entryName))
       return fail(Code::BadPackage, "manifest.json: field 'checksums.", entryName, "' is missing");
-    std::vector<std::string> names;
-    for (const KernelDecl &kernel : code.kernels)
-      names.push_back(kernel.name);
     targetName = std::string("cpu:") + *level;
-    return KernelLibrary::load(archive.data(*entry), entry->size, names, library)
-        .within("entry '" + entryName + "' ");
+    kernelEntry = entry;
+    return {};
   }
   if (present.empty())
     return fail(Code::BadPackage, "it has no CPU kernels; compile with --target cpu");
   return fail(Code::BadPackage, "its kernels are for ", present,
               ", which this CPU does not run; compile with --target cpu:x86-64-v3 or "
               "cpu:x86-64");
+}
+
+Status Package::kernels(std::shared_ptr<const KernelLibrary> &result) const {
+  std::lock_guard lock(loading);
+  if (!library && kernelEntry) {
+    std::vector<std::string> names;
+    for (const KernelDecl &kernel : code.kernels)
+      names.push_back(kernel.name);
+    std::unique_ptr<KernelLibrary> loaded;
+    TRAINRT_TRY(KernelLibrary::load(archive.data(*kernelEntry), kernelEntry->size, names, loaded)
+                    .within("package '" + name + "': entry '" + kernelEntry->name + "' "));
+    library = std::move(loaded);
+  }
+  result = library;
+  return {};
 }
 
 } // namespace trainrt

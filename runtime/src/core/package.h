@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// An opened package: zip, manifest, program and kernels, verified against each other. Immutable, so
-// sessions of several threads share one.
+// An opened package: zip, manifest and program, verified against each other. Immutable, so sessions
+// of several threads share one. Its native code is loaded with the first session, not before: what
+// a package says of itself can be read without running anything of it.
 #ifndef TRAINRT_CORE_PACKAGE_H
 #define TRAINRT_CORE_PACKAGE_H
 
@@ -11,6 +12,7 @@
 #include "tuning/tuning.h"
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 namespace trainrt {
@@ -24,8 +26,8 @@ public:
   const std::string &manifestText() const { return text; }
   const Manifest &manifest() const { return description; }
   const Program &program() const { return code; }
-  /// Of the CPU; null if the program has no such kernels.
-  const KernelLibrary *kernels() const { return library.get(); }
+  /// Loads the kernels of the CPU, once; null if the program has none. BadPackage names the entry.
+  Status kernels(std::shared_ptr<const KernelLibrary> &result) const;
   /// "cpu:x86-64-v3": what is in use; "cuda:sm_90": what it was compiled for.
   const std::string &target() const { return targetName; }
   const ZipReader &zip() const { return archive; }
@@ -60,7 +62,7 @@ public:
 private:
   Status openEntries();
   Status checkEntry(const ZipEntry &entry) const;
-  Status loadKernels();
+  Status chooseKernels();
   Status crossCheck();
 
   std::string name, text, targetName;
@@ -68,7 +70,10 @@ private:
   Manifest description;
   Program code;
   Tuning choices;
-  std::unique_ptr<KernelLibrary> library;
+  /// Of the CPU's kernels that this machine runs best; null if there are none.
+  const ZipEntry *kernelEntry = nullptr;
+  mutable std::mutex loading;
+  mutable std::shared_ptr<const KernelLibrary> library; ///< under the mutex
   std::vector<size_t> parameterEntry, inputEntry, stateEntry;
   std::vector<bool> untold;
   int32_t loss = -1, nonfinite = -1, batch = -1;

@@ -6,6 +6,8 @@
 #include "io/hash.h"
 #include "tiny_package.h"
 
+#include <cstdlib>
+#include <filesystem>
 #include <gtest/gtest.h>
 
 using namespace trainrt;
@@ -58,7 +60,41 @@ TEST(Package, TwoAtOnceHaveTheirOwnKernels) {
   std::shared_ptr<const Package> a, b;
   ASSERT_TRUE(Package::open(folder / "a.tpk", a).ok());
   ASSERT_TRUE(Package::open(folder / "a.tpk", b).ok());
-  EXPECT_NE(a->kernels()->kernel(0), b->kernels()->kernel(0));
+  std::shared_ptr<const KernelLibrary> ofA, ofB, again;
+  ASSERT_TRUE(a->kernels(ofA).ok() && b->kernels(ofB).ok() && a->kernels(again).ok());
+  EXPECT_NE(ofA->kernel(0), ofB->kernel(0));
+  EXPECT_EQ(ofA, again);
+}
+
+TEST(Package, CodeIsLoadedWithTheFirstSession) {
+  TemporaryFolder folder;
+  writeTinyPackage(folder / "m.tpk");
+  const std::string trace = folder / "trace";
+  setenv("TRAINRT_TEST_TRACE", trace.c_str(), 1);
+  std::shared_ptr<const Package> package;
+  ASSERT_TRUE(Package::open(folder / "m.tpk", package).ok());
+  MemoryUse use;
+  ASSERT_TRUE(estimateMemory(*package, {4}, 1, 1, use).ok());
+  EXPECT_FALSE(std::filesystem::exists(trace));
+  std::unique_ptr<Session> session;
+  Status status = Session::create(package, {}, session);
+  unsetenv("TRAINRT_TEST_TRACE");
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_TRUE(std::filesystem::exists(trace));
+}
+
+TEST(Package, CodeWithoutAKernelIsRefusedBySessions) {
+  TemporaryFolder folder;
+  TinyOptions options;
+  options.missingKernel = true;
+  writeTinyPackage(folder / "m.tpk", options);
+  std::shared_ptr<const Package> package;
+  ASSERT_TRUE(Package::open(folder / "m.tpk", package).ok());
+  std::unique_ptr<Session> session;
+  Status status = Session::create(package, {}, session);
+  EXPECT_EQ(status.code(), Code::BadPackage);
+  EXPECT_EQ(status.message(), "package '" + (folder / "m.tpk") +
+                                  "': entry 'kernels/cpu-x86-64.so' has no kernel 'absent'");
 }
 
 TEST(Package, EveryFlippedByteIsFoundAndNamed) {

@@ -72,6 +72,8 @@ public:
     kernel("loss_and_gradient", 6, 1);
     kernel("loss_only", 3, 1);
     kernel("update", 5, 0);
+    if (options.missingKernel)
+      kernel("absent", 1, 0);
     if (options.cuda)
       kernel("gradient", 3, 1);
     if (options.cudaVariants) {

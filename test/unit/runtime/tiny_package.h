@@ -49,6 +49,7 @@ struct TinyOptions {
   bool absent = false;
   bool cuda = false;                                      ///< for a GPU, see cuda/fake_driver.h
   std::string cudaKernels = "kernels/cuda-sm_90-0.cubin"; ///< the entry's name
+  bool missingKernel = false;                             ///< the shared object lacks one
   bool inference = false;                                 ///< with "eval" alone
   bool valueRule = true; ///< without it the kernel itself meets bad ids
   uint32_t forwardKernel = 0;
