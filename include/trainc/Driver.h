@@ -78,6 +78,10 @@ struct CompileOptions {
   /// Print the passes of the phases graph and schedule, and stop before them.
   bool printPipeline = false;
   bool embedIR = false, embedWeights = false;
+  /// Whether the package tells the command line that made it.
+  bool tellCommandLine = true;
+  /// File with the private key that signs the package; "": none does.
+  std::string signKey;
   /// Tell the memory of a step: "text", or a file as well (.json, .html, else text); "": no.
   std::string report;
   /// Phase after which to stop: import legalize graph schedule codegen; "": none.

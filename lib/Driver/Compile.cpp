@@ -2,6 +2,7 @@
 // One compilation: import, legalize, graph, schedule, codegen, package. Or one phase of it, from a
 // reproducer.
 
+#include "core/status.h"
 #include "dialects/ONNX/ONNXDialect.h"
 #include "dialects/Plan/PlanDialect.h"
 #include "lib/Conversion/TrainToPlan/PlanModule.h"
@@ -419,7 +420,10 @@ private:
         return outputs.checkWritten(problem);
       log.info() << "wrote " << options.report << "\n";
     }
-    printMemoryText(report, llvm::outs());
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    printMemoryText(report, stream);
+    llvm::outs() << trainrt::shownLines(text);
     llvm::outs().flush();
     return ExitSuccess;
   }
@@ -463,8 +467,9 @@ private:
       llvm::raw_string_ostream stream(contents.ir);
       printIR(stream);
     }
-    contents.options =
-        llvm::json::Object{{"command", "trainc " + llvm::join(options.arguments, " ")}};
+    contents.signKey = options.signKey;
+    if (options.tellCommandLine)
+      contents.arguments = options.arguments;
     if (options.legalize.inference || legalized.ownUpdates)
       return;
     const GraphOptions &graph = options.graph;

@@ -2,6 +2,7 @@
 // Diagnostics name ONNX nodes, never positions in an IR that the user has not seen.
 
 #include "lib/Driver/Diagnostics.h"
+#include "core/status.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -45,6 +46,19 @@ static std::string shortenNames(StringRef text) {
   }
 }
 
+/// With names, which are in quotes, shortened and everything escaped that a terminal would act on.
+static std::string showNames(StringRef text) {
+  std::string shortened = shortenNames(text), result;
+  SmallVector<StringRef> parts;
+  StringRef(shortened).split(parts, '\'');
+  for (auto [number, part] : llvm::enumerate(parts)) {
+    result += number ? "'" : "";
+    const bool isQuoted = number % 2 && number + 1 < parts.size();
+    result += isQuoted || part.size() > 4096 ? trainrt::shown(part) : trainrt::shownLines(part);
+  }
+  return result;
+}
+
 void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   StringRef kind;
   switch (diagnostic.getSeverity()) {
@@ -68,9 +82,9 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   auto node = [&](Location loc, StringRef text) {
     StringRef name = getNodeName(loc);
     if (!name.empty() && !text.contains("node '"))
-      out << shortenNames(("node '" + name + "': ").str());
+      out << showNames(("node '" + name + "': ").str());
   };
-  std::string text = shortenNames(diagnostic.str());
+  std::string text = showNames(diagnostic.str());
   // The importer writes whole messages, with model and node.
   if (!StringRef(text).starts_with(model)) {
     out << model << ": ";
@@ -81,6 +95,6 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   for (Diagnostic &note : diagnostic.getNotes()) {
     out << "  note: ";
     node(note.getLocation(), note.str());
-    out << shortenNames(note.str()) << "\n";
+    out << showNames(note.str()) << "\n";
   }
 }

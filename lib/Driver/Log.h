@@ -3,6 +3,7 @@
 #ifndef TRAINC_LIB_DRIVER_LOG_H
 #define TRAINC_LIB_DRIVER_LOG_H
 
+#include "core/status.h"
 #include "runtime/run/log_level.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
@@ -35,7 +36,7 @@ public:
   /// The compiler's own warnings, about `subject`, a file.
   void warning(llvm::StringRef subject, const llvm::Twine &text) {
     if (llvm::StringRef kind = countWarning(); !kind.empty())
-      llvm::errs() << subject << ": " << kind << ": " << text << "\n";
+      llvm::errs() << subject << ": " << kind << ": " << trainrt::shownLines(text.str()) << "\n";
   }
   /// Warnings that were called errors.
   unsigned promotedWarnings() const { return promoted; }

@@ -99,6 +99,11 @@ private:
         "ONNX Runtime's checkpoint with the parameters of a training_model.onnx");
     app.add_flag("--embed-weights", options.embedWeights, "copy all weights into the package");
     app.add_flag("--embed-ir", options.embedIR, "keep the IR in the package");
+    app.add_flag("!--no-command-line", options.tellCommandLine,
+                 "the package does not tell this command line");
+    add("--sign", options.signKey, "KEY",
+        "sign the package with this Ed25519 key (openssl genpkey -algorithm ed25519)")
+        ->check(CLI::ExistingFile);
   }
 
   void addTraining() {

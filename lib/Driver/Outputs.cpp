@@ -98,8 +98,12 @@ int Outputs::open(mlir::MLIRContext &context, llvm::ArrayRef<Input> read) {
 }
 
 int Outputs::close(int code) {
-  if (summary)
-    summary->print(llvm::errs());
+  if (summary) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    summary->print(stream);
+    llvm::errs() << trainrt::shownLines(text);
+  }
   if (!remarks)
     return code;
   std::string problem = closeStream(*remarks);

@@ -4,6 +4,7 @@
 
 #include "lib/Driver/RecomputeChoice.h"
 
+#include "core/status.h"
 #include "lib/Driver/CudaDevice.h"
 #include "lib/Driver/MemoryBudget.h"
 #include "lib/Transforms/Recompute/Config.h"
@@ -102,8 +103,12 @@ int trainc::applyRecompute(ModuleOp module, MemoryTrials &trials, StringRef batc
   RecomputePassOptions pass;
   pass.config = options.recompute;
   if (options.recompute == "list") {
-    if (StepGraph::isStep(trials.step()))
-      printOpportunities(trials, speedOf(options), trials.sizes(), llvm::outs());
+    if (StepGraph::isStep(trials.step())) {
+      std::string text;
+      llvm::raw_string_ostream stream(text);
+      printOpportunities(trials, speedOf(options), trials.sizes(), stream);
+      llvm::outs() << trainrt::shownLines(text);
+    }
     options.stopAfter = "graph";
     return ExitSuccess;
   }

@@ -2,6 +2,7 @@
 // The two forms of a remark. docs/inspection.md describes the fields of the second.
 
 #include "lib/Driver/Remarks.h"
+#include "core/status.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
 #include "llvm/Support/JSON.h"
@@ -34,12 +35,12 @@ public:
 
 private:
   void writeText(const remark::detail::Remark &remark) {
-    raw_ostream &out = llvm::errs();
-    out << remark.getCategoryName() << ": ";
+    std::string text = (remark.getCategoryName() + ": ").str();
     StringRef node = getNodeName(remark.getLocation());
     if (!node.empty())
-      out << "node '" << node << "': ";
-    out << textOf(remark, /*metrics=*/true) << "\n";
+      text += "node '" + trainrt::shown(node) + "': ";
+    text += textOf(remark, /*metrics=*/true);
+    llvm::errs() << trainrt::shownLines(text) << "\n";
   }
 
   static std::string textOf(const remark::detail::Remark &remark, bool metrics) {

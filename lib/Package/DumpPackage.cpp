@@ -7,6 +7,7 @@
 #include "io/file.h"
 #include "io/zip.h"
 #include "program_generated.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/Twine.h"
 #include <vector>
 
@@ -318,8 +319,12 @@ LogicalResult trainc::dumpPackage(llvm::StringRef path, llvm::raw_ostream &out,
     status = trainrt::ZipReader::open(file, zip);
   if (!status.ok())
     return fail(status.message());
+  // Whoever made the package chose its names.
+  std::string lines;
+  llvm::raw_string_ostream stream(lines);
+  auto flush = llvm::make_scope_exit([&] { out << trainrt::shownLines(lines); });
   for (const trainrt::ZipEntry &entry : zip.entries())
-    out << "entry " << entry.name << " " << entry.size << " bytes at " << entry.offset << "\n";
+    stream << "entry " << entry.name << " " << entry.size << " bytes at " << entry.offset << "\n";
   const trainrt::ZipEntry *manifest = zip.find("manifest.json");
   const trainrt::ZipEntry *program = zip.find("program.fb");
   if (!manifest || !program || manifest->method || program->method)
@@ -327,11 +332,11 @@ LogicalResult trainc::dumpPackage(llvm::StringRef path, llvm::raw_ostream &out,
   auto text = [&](const trainrt::ZipEntry &entry) {
     return llvm::StringRef(reinterpret_cast<const char *>(zip.data(entry)), entry.size);
   };
-  out << text(*manifest) << "\n";
+  stream << text(*manifest) << "\n";
   llvm::StringRef bytes = text(*program);
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
   if (!fb::VerifyProgramBuffer(verifier))
     return fail("program.fb is damaged");
-  ProgramPrinter(*fb::GetProgram(bytes.data()), out).print();
+  ProgramPrinter(*fb::GetProgram(bytes.data()), stream).print();
   return success();
 }

@@ -9,6 +9,12 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+bool trainc::travelsInside(const InterfaceTensor &tensor, bool all) {
+  return tensor.weight && !tensor.weight.getAbsent() &&
+         (all || tensor.weight.getFile().getValue().empty() ||
+          (!tensor.trainable && tensor.weight.getLength() <= kSmallConstant));
+}
+
 int PackageInterface::find(const std::vector<InterfaceTensor> &table, StringRef name) {
   for (auto [index, tensor] : llvm::enumerate(table))
     if (tensor.name == name)

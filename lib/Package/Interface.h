@@ -42,6 +42,14 @@ struct InterfaceTensor {
   bool isLoss = false;
 };
 
+/// Bytes of a parameter that is not trained, up to which it is in the package wherever the model
+/// is: tables, frequencies and running statistics, without which nothing can be trained.
+inline constexpr int64_t kSmallConstant = 1 << 20;
+
+/// Whether the first value of a parameter, or of state, is copied into the package if its file is
+/// there. `all`: any is.
+bool travelsInside(const InterfaceTensor &tensor, bool all);
+
 struct PackageInterface {
   std::vector<InterfaceTensor> parameters, state, inputs, hypers, outputs;
   std::vector<InputRule> rules;

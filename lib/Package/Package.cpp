@@ -4,6 +4,7 @@
 #include "lib/Package/Package.h"
 #include "io/file.h"
 #include "io/hash.h"
+#include "io/signature.h"
 #include "io/zip.h"
 #include "lib/Package/ProgramWriter.h"
 #include "lib/Support/Temporaries.h"
@@ -55,6 +56,9 @@ public:
     if (!contents.ir.empty() &&
         failed(check(zip.add("ir.mlir", contents.ir.data(), contents.ir.size()))))
       return failure();
+    if (!contents.signKey.empty() &&
+        failed(check(trainrt::signZip(zip, contents.signKey).within("--sign: "))))
+      return failure();
     return check(zip.finish());
   }
 
@@ -79,6 +83,10 @@ private:
   std::string relativePath(StringRef file) {
     llvm::SmallString<256> absolute(modelFolder);
     llvm::sys::path::append(absolute, file);
+    return relativeTo(folder, absolute);
+  }
+  static std::string relativeTo(StringRef folder, StringRef path) {
+    llvm::SmallString<256> absolute(path);
     llvm::sys::path::remove_dots(absolute, /*remove_dot_dot=*/false);
     auto from = llvm::sys::path::begin(folder), fromEnd = llvm::sys::path::end(folder);
     auto to = llvm::sys::path::begin(absolute), toEnd = llvm::sys::path::end(absolute);
@@ -124,7 +132,7 @@ private:
         entry.data = model.blobs[weight.getOffset()].data();
       } else {
         auto mapping = weight.getAbsent() ? nullptr : open(file);
-        if (!contents.embedWeights || !mapping) {
+        if (!mapping || !travelsInside(parameter, contents.embedWeights)) {
           usedFiles.try_emplace(file.str(), weight.getAbsent());
           continue;
         }
@@ -312,6 +320,22 @@ private:
     return result;
   }
 
+  /// The command line, with no path that says where the model was.
+  json::Object options() {
+    if (contents.arguments.empty())
+      return {};
+    std::string command = "trainc";
+    for (StringRef argument : contents.arguments) {
+      const bool joined = argument.starts_with("-") && argument.contains("=/");
+      auto [option, path] = joined ? argument.split('=') : std::pair(StringRef(), argument);
+      command += " ";
+      if (joined)
+        command += option.str() + "=";
+      command += path.starts_with("/") ? relativeTo(folder, path) : path.str();
+    }
+    return json::Object{{"command", command}};
+  }
+
   std::string writeManifest() {
     json::Array inputs, outputs, state, targets;
     for (const InterfaceTensor &input : interface.inputs) {
@@ -372,7 +396,7 @@ private:
                           {"state", std::move(state)},
                           {"files", fileTable()},
                           {"optimizer", json::Object(contents.optimizer)},
-                          {"options", json::Object(contents.options)},
+                          {"options", options()},
                           {"checksums", std::move(checksums)}};
     if (!contents.identity.empty())
       manifest["identity"] = contents.identity;

@@ -17,7 +17,9 @@ struct PackageContents {
   std::string loss;
   /// See Identity.h; "" where there was no model.
   std::string identity;
-  llvm::json::Object optimizer, options;
+  llvm::json::Object optimizer;
+  /// The command line without the program; none: the package does not tell it.
+  std::vector<std::string> arguments;
   /// Targets ("cpu:x86-64-v4", "cuda:sm_90"), and the files with their kernels.
   std::vector<std::string> targets;
   std::vector<codegen::KernelObject> kernels;
@@ -25,6 +27,8 @@ struct PackageContents {
   /// Text of the IR, for --embed-ir; "" for none.
   std::string ir;
   bool embedWeights = false;
+  /// File with the private key that signs it; "": none does.
+  std::string signKey;
 };
 
 /// Writes the package at `path` (temporary name, then rename). Errors are diagnostics at the

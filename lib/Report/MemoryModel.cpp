@@ -264,7 +264,8 @@ StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, bool 
     const int64_t size = parameter.type.getElementTypeBitWidth() / 8;
     if (cuda || (training && (parameter.trainable || parameter.updated)))
       parameters += trainrt::padded(bytes, alignment);
-    else if (parameter.weight && !embedded && size && parameter.weight.getOffset() % size)
+    else if (parameter.weight && !travelsInside(parameter, embedded) && size &&
+             parameter.weight.getOffset() % size)
       parameters += bytes; // the runtime cannot read it where it lies
     const bool wide = parameter.type.getElementType().isF64();
     if (parameter.trainable &&

@@ -7,10 +7,11 @@
 
 namespace trainrt::run {
 
-Package::Package(const std::string &path) : path(path) {
+Package::Package(const std::string &path, const std::string &key) : path(path) {
   ErrorSlot error;
   trainrt_package *opened = nullptr;
-  error.check(trainrt_package_open(path.c_str(), &opened, error));
+  error.check(key.empty() ? trainrt_package_open(path.c_str(), &opened, error)
+                          : trainrt_package_open_signed(path.c_str(), key.c_str(), &opened, error));
   handle.reset(opened);
   info = trainrt_package_info_default();
   error.check(trainrt_package_get_info(opened, &info, error));

@@ -23,7 +23,8 @@ using FileHandle = std::unique_ptr<trainrt_file, Destroy<trainrt_file_free>>;
 /// An open package with what it says about itself. All text belongs to the handle.
 struct Package {
   /// Throws Failure.
-  explicit Package(const std::string &path);
+  /// `key`: that must have signed it; "": any.
+  explicit Package(const std::string &path, const std::string &key = {});
 
   std::string path;
   PackageHandle handle;

@@ -3,6 +3,7 @@
 // The two forms of a package's description.
 #include "run/info.h"
 
+#include "core/status.h"
 #include "io/json.h"
 #include "run/format.h"
 
@@ -112,20 +113,20 @@ private:
 };
 
 std::string line(const std::string &name, const std::string &value) {
-  return name + std::string(name.size() < 13 ? 13 - name.size() : 1, ' ') + value + "\n";
+  return name + std::string(name.size() < 13 ? 13 - name.size() : 1, ' ') + shown(value) + "\n";
 }
 
 std::string tensorLines(const std::string &name, const std::vector<trainrt_tensor_info> &list,
                         const std::function<std::string(const trainrt_tensor_info &)> &remark) {
   std::string text = line(name, grouped(int64_t(list.size())));
+  std::vector<std::string> names;
   size_t width = 0;
   for (const trainrt_tensor_info &tensor : list)
-    width = std::max(width, std::string_view(tensor.name).size());
-  for (const trainrt_tensor_info &tensor : list) {
-    const std::string note = remark(tensor);
-    text += "  " + std::string(tensor.name) +
-            std::string(width - std::string_view(tensor.name).size() + 2, ' ') + describe(tensor) +
-            (note.empty() ? "" : "  " + note) + "\n";
+    width = std::max(width, names.emplace_back(shown(tensor.name)).size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string note = remark(list[i]);
+    text += "  " + names[i] + std::string(width - names[i].size() + 2, ' ') +
+            shown(describe(list[i])) + (note.empty() ? "" : "  " + shown(note)) + "\n";
   }
   return text;
 }

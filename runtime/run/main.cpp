@@ -3,6 +3,7 @@
 // The order of a run: options, package, data (errors there are cheap), session, training,
 // evaluation, prediction, export.
 #include "run/main.h"
+#include "core/status.h"
 
 #include "run/adapter/adapter.h"
 #include "run/data/memory_fit.h"
@@ -38,7 +39,7 @@ void runWith(Options options) {
                     " ms");
     last = now;
   };
-  Package package(options.package);
+  Package package(options.package, options.verifyKey);
   timed("opening " + options.package);
   if (options.info) {
     const std::string text = packageInfo(package, options.json);
@@ -164,7 +165,7 @@ void runWith(Options options) {
 
 int fail(int code, const std::string &message) {
   std::fflush(stdout);
-  std::fprintf(stderr, "trainc-run: error: %s\n", message.c_str());
+  std::fprintf(stderr, "trainc-run: error: %s\n", shownLines(message).c_str());
   return code;
 }
 

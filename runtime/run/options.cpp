@@ -46,6 +46,8 @@ CLI::Validator nonNegative() {
 
 /// What is wrong with the combination of options; "" if nothing.
 std::string findConflict(const Options &o) {
+  if (o.requireSignature && o.verifyKey.empty())
+    return "--require-signature needs --verify-key KEY, or TRAINC_VERIFY_KEY";
   if (o.steps && o.epochs)
     return "--steps and --epochs exclude each other";
   if (!o.weights.empty() && o.initStd)
@@ -336,6 +338,15 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->group(group);
 
   group = "Log and machine";
+  app.add_option("--verify-key", o.verifyKey,
+                 "refuse packages that are not signed (trainc --sign) with the key of this Ed25519 "
+                 "public key, a PEM file; default: $TRAINC_VERIFY_KEY, if set")
+      ->envname("TRAINC_VERIFY_KEY")
+      ->type_name("KEY")
+      ->group(group);
+  app.add_flag("--require-signature", o.requireSignature,
+               "refuse packages that are not signed: fails where no key to verify with is given")
+      ->group(group);
   std::string logFormat = "text";
   app.add_option("--log-format", logFormat, "text|json (one object a step on standard output)")
       ->check(CLI::IsMember({"text", "json"}))

@@ -54,7 +54,9 @@ struct Options {
   std::string dumpGradients;
   std::optional<double> tune; ///< seconds; writes `output`
 
-  bool info = false; ///< only describe the package
+  bool info = false;             ///< only describe the package
+  std::string verifyKey;         ///< public key that must have signed it
+  bool requireSignature = false; ///< there must be such a key
   LogLevel logLevel = LogLevel::info;
   bool warningsAsErrors = false;
   bool json = false;

@@ -4,6 +4,7 @@
 // a line about every tenth of the way.
 #include "run/reporter.h"
 
+#include "core/status.h"
 #include "run/failure.h"
 #include "run/format.h"
 
@@ -56,7 +57,7 @@ public:
 protected:
   bool shows(LogLevel level) const { return level <= settings.level; }
   /// A line on standard error.
-  virtual void say(const std::string &text) { print(stderr, text + "\n"); }
+  virtual void say(const std::string &text) { print(stderr, shownLines(text) + "\n"); }
   /// The same for programs.
   virtual void tell(const char *, const std::string &) {}
   void output(const std::string &text) {

@@ -180,6 +180,69 @@ static void cancelled_from_another_thread(const trainrt_package *package) {
   trainrt_session_free(other);
 }
 
+static void *step_once(void *user) {
+  host *h = user;
+  trainrt_error *error = NULL;
+  CHECK_OK(trainrt_step(h->session, &h->batch, 1, NULL, NULL, &error));
+  return NULL;
+}
+
+/* While a step runs, another thread may not use its session, but may cancel and check. */
+static void *use_too(void *user) {
+  host *h = user;
+  trainrt_error *error = NULL;
+  trainrt_tensor tensor;
+  const char *text = "another thread is using the session: a session is for one thread at a time";
+  CHECK_ERROR(trainrt_step(h->session, &h->batch, 1, NULL, NULL, &error), TRAINRT_INVALID_ARGUMENT,
+              text);
+  CHECK_ERROR(trainrt_eval(h->session, &h->batch, NULL, NULL, &error), TRAINRT_INVALID_ARGUMENT,
+              text);
+  CHECK_ERROR(trainrt_session_parameter(h->session, "w", &tensor, &error), TRAINRT_INVALID_ARGUMENT,
+              text);
+  CHECK_ERROR(trainrt_checkpoint_save(h->session, "never", 0, NULL, &error),
+              TRAINRT_INVALID_ARGUMENT, text);
+  CHECK_OK(trainrt_session_check(h->session, &h->batch, 1, &error));
+  return NULL;
+}
+
+static int meet_another_thread(void *user, int64_t before, int64_t total) {
+  host *h = user;
+  if (before != 0 || atomic_load(&h->progress) || total < 1)
+    return 0;
+  atomic_store(&h->progress, 1);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, use_too, h) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
+  /* A callback is on the thread that is in the call. */
+  trainrt_memory memory = trainrt_memory_default();
+  trainrt_error *error = NULL;
+  CHECK_OK(trainrt_session_memory(h->session, &memory, &error));
+  return 0;
+}
+
+static void one_thread_at_a_time(const trainrt_package *package) {
+  trainrt_error *error = NULL;
+  host h = {0};
+  trainrt_step_options step = trainrt_step_options_default();
+  trainrt_next_step given = {sizeof given, 1, NULL, 0, &step};
+  trainrt_session_options options = trainrt_session_options_default();
+  options.progress = meet_another_thread;
+  options.progress_user = &h;
+  CHECK_OK(trainrt_session_create(package, &options, &h.session, &error));
+  CHECK(next(&h, &given) == 1);
+  CHECK_OK(trainrt_step(h.session, &h.batch, 1, NULL, NULL, &error));
+  CHECK(atomic_load(&h.progress) == 1);
+  /* One behind the other they may. */
+  pthread_t thread;
+  trainrt_session_free(h.session);
+  h.session = create(package);
+  CHECK(pthread_create(&thread, NULL, step_once, &h) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK_OK(trainrt_step(h.session, &h.batch, 1, NULL, NULL, &error));
+  CHECK(trainrt_session_step(h.session) == 2);
+  trainrt_session_free(h.session);
+}
+
 /* Evaluates and saves in the middle of the loop. */
 typedef struct {
   host host;
@@ -359,6 +422,7 @@ int main(int argc, char **argv) {
   CHECK_OK(trainrt_package_open(path, &package, &error));
   loop(package);
   cancelled_from_another_thread(package);
+  one_thread_at_a_time(package);
   saving_within(package, folder);
   values_of_its_own(package);
   if (!on_gpu) /* whose memory is the driver's */

@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import unicodedata
 import zlib
 
 import numpy as np
@@ -138,6 +139,50 @@ class Cases:
         outputs = [mo.value_info("loss", mo.FLOAT, []), mo.value_info("loss2", mo.FLOAT, ["batch"])]
         path = self.write("odd.onnx", mo.classifier(extra, outputs=outputs))
         self.trainc(path, 1, "Frobnicate", "first_frob", "Tweak", "the_tweak", r"\b2\b", r"18")
+
+    def case_names_for_terminals(self):
+        """What a terminal would act on is escaped, and a name of a megabyte shortened, wherever it comes from."""
+        names = {"\x1b]0;title\x07\x1b[2J": r"\\x1b\]0;title\\x07", "zero\0byte": r"zero\\x00byte",
+                 "two\nlines: error: none": r"two\\x0alines", "\x9b31m": r"\\xc2\\x9b31m", "n" * (1 << 20): r"nn\[\.\.\.\d+ bytes\.\.\.\]nn"}  # fmt: skip
+        for name, shown in names.items():
+            extra = [mo.node("Frobnicate", ["logits"], [name], name)]
+            odd = self.write("odd.onnx", mo.classifier(extra, outputs=[mo.value_info("loss", mo.FLOAT, []), mo.value_info(name, mo.FLOAT, [])]))
+            texts = [self.run([self.arguments.trainc, odd, "-o", self.folder / "odd.tpk"], 1, shown).stderr]
+            weight = mo.tensor(name, [4, 3], [0.1 * i for i in range(12)])
+            model = self.write("m.onnx", mo.classifier(weight=weight, name=name))
+            compiled = subprocess.run([self.arguments.trainc, model, "-o", self.folder / "m.tpk", "--explain"], capture_output=True, text=True, errors="replace")  # fmt: skip
+            texts += [compiled.stderr]
+            if compiled.returncode == 0:
+                info = self.run([self.arguments.trainc_run, self.folder / "m.tpk", "--info"], 0)
+                other = self.npz(other=np.ones(1, np.float32))
+                bad = self.train(self.folder / "m.tpk", other, 1, flags=("--weights", other))
+                texts += [info.stdout, info.stderr, bad.stderr]
+            elif compiled.returncode != 1:
+                self.problems.append(f"exit code {compiled.returncode} for the name {name[:40]!r}")
+            for text in texts:
+                raw = sorted({c for c in text if unicodedata.category(c) == "Cc" and c != "\n"})
+                if raw or len(text) > 20_000 or re.search("^lines", text, re.MULTILINE):
+                    self.problems.append(f"{raw} and {len(text)} characters: {text[:2000]!r}")
+
+    def case_package_without_its_model(self):
+        """Small constants go with the package; --init makes random values for what is trained, and for nothing else."""
+        for rows, code in ((8, 0), (1 << 17, 1)):
+            values = np.concatenate([np.full(3 * rows, 2, np.float32), np.full(12, 0.1, np.float32)])
+            (self.folder / "model").mkdir(exist_ok=True)
+            self.write("model/data.bin", values.tobytes())
+            scale = mo.tensor("inv_freq", [rows, 3], external=("data.bin", 0, 12 * rows))
+            weight = mo.tensor("w", [4, 3], external=("data.bin", 12 * rows, 48))
+            nodes = [mo.node("ReduceMean", ["inv_freq"], ["mean"], "mean", attributes=[("keepdims", 0)]),
+                     mo.node("Mul", ["logits", "mean"], ["scaled"], "scale")]  # fmt: skip
+            outputs = [mo.value_info("loss", mo.FLOAT, []), mo.value_info("scaled", mo.FLOAT, ["batch", 3])]
+            model = mo.classifier(nodes, weight=weight, outputs=outputs, more=[scale])
+            package = self.trainc(self.write("model/m.onnx", model), 0)
+            moved = self.folder / "moved" / "m.tpk"
+            moved.parent.mkdir(exist_ok=True)
+            package.rename(moved)
+            data = self.npz(x=np.ones((2, 4), np.float32), labels=np.array([0, 1]))
+            missing = [r"for what is trained, and 'inv_freq' is not", r"--weights FILE"] if code else []
+            self.train(moved, data, code, *missing, flags=("--steps", "1", "--init", "normal:0.02"))
 
     def case_names_in_nested_functions(self):
         """A node within many calls: where the chain begins, how long it is, where it ends."""

@@ -55,13 +55,13 @@ def model(nodes, inputs, outputs, tensors, opset=18):
     return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, opset))
 
 
-def classifier(nodes=(), weight=None, outputs=None):
-    """x [batch, 4] times w [4, 3], cross entropy; `nodes` are added, `weight` and `outputs` replaced."""
+def classifier(nodes=(), weight=None, outputs=None, more=(), name="w"):
+    """x [batch, 4] times w [4, 3], cross entropy; `nodes` and `more` tensors are added, `weight` (of that name) and `outputs` replaced."""
     weight = weight or tensor("w", [4, 3], [0.1 * i for i in range(12)])
     base = [
-        node("MatMul", ["x", "w"], ["logits"], "project"),
+        node("MatMul", ["x", name], ["logits"], "project"),
         node("SoftmaxCrossEntropyLoss", ["logits", "labels"], ["loss"], "criterion"),
     ]
     outputs = outputs or [value_info("loss", FLOAT, []), value_info("logits", FLOAT, ["batch", 3])]
     inputs = [value_info("x", FLOAT, ["batch", 4]), value_info("labels", INT64, ["batch"])]
-    return model([*base, *nodes], inputs, outputs, [weight])
+    return model([*base, *nodes], inputs, outputs, [weight, *more])

@@ -9,7 +9,8 @@
  *
  * The library has no global state, writes nothing to standard output or error, installs no signal
  * handlers and throws nothing. A package may be shared by sessions and threads; a session is used
- * by one thread at a time (only `trainrt_session_cancel` may be called from another one). All
+ * by one thread at a time: a call while another thread is in one is refused (INVALID_ARGUMENT), but
+ * for those that say that they are safe from any thread, as `trainrt_session_cancel`. All
  * strings are UTF-8, zero terminated, and belong to the object that returned them.
  *
  * Structs that may grow begin with `size`: fill them with their `*_default()` function first.
@@ -150,9 +151,8 @@ TRAINRT_API trainrt_status trainrt_tensor_to_dlpack(const trainrt_tensor *tensor
 
 typedef struct trainrt_package trainrt_package;
 
-/* Opens, maps and verifies a package: zip structure, manifest, checksums, program, kernels for this
- * CPU (those of a GPU when a session is created). BAD_PACKAGE names the entry and the field;
- * NOT_FOUND / IO_ERROR name the path. */
+/* Opens, maps and checks a package, and runs nothing of it. Sessions run its native code: only use
+ * packages of people you trust (signed_package.h). BAD_PACKAGE names entry and field. */
 TRAINRT_API trainrt_status trainrt_package_open(const char *path, trainrt_package **package,
                                                 trainrt_error **error);
 /* NULL is allowed. Sessions keep what they need: a package may be freed before them. */
@@ -326,10 +326,9 @@ typedef enum trainrt_weights {
      the folder that holds it: by name; BAD_DATA lists missing and misfit ones. Frozen parameters
      that it lacks come from the package */
   TRAINRT_WEIGHTS_FILE = 1,
-  /* float parameters are normal(0, init_std) from `seed` and their name, except that names ending
-     in "bias" are 0 and one-dimensional ones ending in "weight" are 1 (norms). Frozen ones come
-     from the package where it has them; where not, they are initialized likewise (integers 0), with
-     a warning */
+  /* trainable parameters are normal(0, init_std) from `seed` and their name, except that names
+     ending in "bias" are 0 and one-dimensional ones ending in "weight" are 1 (norms). Others come
+     from the package, as with TRAINRT_WEIGHTS_PACKAGE */
   TRAINRT_WEIGHTS_RANDOM = 2,
   /* none yet: a checkpoint or `trainrt_session_set_parameter` must give every one */
   TRAINRT_WEIGHTS_NONE = 3,
@@ -796,5 +795,6 @@ TRAINRT_API trainrt_status trainrt_file_write(const char *path, const trainrt_na
 #endif
 
 #include "trainrt/checkpoint.h"
+#include "trainrt/signed_package.h"
 
 #endif /* TRAINRT_TRAINRT_H */

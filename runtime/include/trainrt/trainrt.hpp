@@ -209,6 +209,13 @@ public:
     call.check(trainrt_package_open(path.c_str(), &opened, call));
     handle.reset(opened);
   }
+  /// One that must have been signed with the private key of `key`: `trainrt_package_open_signed`.
+  Package(const std::string &path, const std::string &key) {
+    detail::Call call;
+    trainrt_package *opened = nullptr;
+    call.check(trainrt_package_open_signed(path.c_str(), key.c_str(), &opened, call));
+    handle.reset(opened);
+  }
   trainrt_package_info info() const {
     detail::Call call;
     trainrt_package_info info = trainrt_package_info_default();
@@ -497,12 +504,12 @@ public:
   int64_t seed() const { return trainrt_session_seed(get()); }
   uint32_t threads() const { return trainrt_session_threads(get()); }
   std::string warnings() const { return trainrt_session_warnings(get()); }
-  /// Safe from any thread and from a signal handler.
   /// What a count has at least; see `trainrt_session_set_count`.
   void setCount(const std::string &symbol, int64_t value) {
     detail::Call call;
     call.check(trainrt_session_set_count(get(), symbol.c_str(), value, call));
   }
+  /// Safe from any thread and from a signal handler.
   void cancel() noexcept { trainrt_session_cancel(get()); }
   trainrt_session *get() const noexcept { return handle.get(); }
 

@@ -96,7 +96,7 @@ class Problems {
 public:
   void add(const std::string &text) {
     if (++count <= 20)
-      lines += "\n  " + text;
+      lines += "\n  " + shown(text);
   }
   void check(const std::string &file) const {
     if (count)
@@ -240,7 +240,7 @@ void Adapter::load(const Package &package, trainrt_session *session, const std::
     for (const trainrt_tensor_info &parameter : package.parameters)
       isBase |= baseName(parameter.name) == baseName(entry.name);
     if (isBase)
-      reporter.warning("'" + path + "': '" + entry.name +
+      reporter.warning("'" + path + "': '" + shown(entry.name) +
                        "' is frozen in the package and is ignored");
     else
       problems.add("'" + entry.name + "' has no place in the package");

@@ -3,6 +3,7 @@
 // Matching a file to a package's inputs, and cutting batches out of it.
 #include "run/data/dataset.h"
 
+#include "core/status.h"
 #include "io/hash.h"
 #include "run/failure.h"
 #include "run/format.h"
@@ -16,7 +17,7 @@ namespace trainrt::run {
 
 namespace {
 
-std::string quoted(const char *name) { return "'" + std::string(name) + "'"; }
+std::string quoted(const char *name) { return "'" + shown(name) + "'"; }
 
 int64_t product(const int64_t *from, const int64_t *to) {
   int64_t result = 1;
@@ -96,7 +97,7 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
     bool known = std::any_of(package.inputs.begin(), package.inputs.end(),
                              [&, &name = name](const auto &input) { return name == input.name; });
     if (!known && name != extraArray)
-      extra.push_back("'" + name + "'");
+      extra.push_back(quoted(name.c_str()));
   }
 
   for (const trainrt_tensor_info &input : package.inputs) {

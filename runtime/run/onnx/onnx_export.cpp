@@ -5,6 +5,7 @@
 // and the values in 4 to 7 and 9 to 11, of which 9 is raw_data.
 #include "run/onnx/onnx_export.h"
 
+#include "core/status.h"
 #include "io/file.h"
 #include "run/failure.h"
 #include "run/format.h"
@@ -138,7 +139,7 @@ OnnxExport::OnnxExport(const Package &package, const Settings &settings, const s
 OnnxExport::~OnnxExport() = default;
 
 void OnnxExport::fail(const std::string &what) const {
-  throw Failure(exitInput, "model '" + modelPath + "': " + what);
+  throw Failure(exitInput, "model '" + modelPath + "': " + shown(what));
 }
 
 void OnnxExport::read() {

@@ -12,11 +12,13 @@
 #include "trainrt/trainrt.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 struct trainrt_error {
@@ -35,6 +37,8 @@ struct trainrt_package {
 };
 
 struct trainrt_session {
+  /// The thread whose call it is in, if any.
+  mutable std::atomic<std::thread::id> user{};
   std::unique_ptr<trainrt::Session> impl;
   trainrt::CheckpointInfo checkpoint;
   trainrt::CheckpointClaim claim;
@@ -79,6 +83,27 @@ template <typename Body> trainrt_status guard(trainrt_error **error, Body body) 
   } catch (...) {
     return TRAINRT_INTERNAL;
   }
+}
+
+/// The same for a call that only one thread at a time may make of a session. Callbacks are on the
+/// thread of the call that they belong to, and may make further ones.
+template <typename Body>
+trainrt_status guardSession(const trainrt_session *session, trainrt_error **error,
+                            Body body) noexcept {
+  std::thread::id user{};
+  const bool first =
+      !session || session->user.compare_exchange_strong(user, std::this_thread::get_id());
+  if (!first && user != std::this_thread::get_id())
+    return guard(error, [] {
+      return fail(
+          Code::InvalidArgument,
+          "another thread is using the session: a session is for one thread at a time (only "
+          "trainrt_session_cancel and trainrt_session_check are for any)");
+    });
+  const trainrt_status status = guard(error, body);
+  if (first && session)
+    session->user.store({});
+  return status;
 }
 
 inline Status nullArgument(const char *name) {

@@ -75,7 +75,7 @@ Status findTensor(const Package &package, trainrt_kind kind, const char *name, s
           best = d;
           nearest = &tensor;
         }
-  return fail(Code::NotFound, "there is no ", kindName(kind), " '", name, "'",
+  return fail(Code::NotFound, "there is no ", kindName(kind), " '", shown(name), "'",
               nearest ? "; did you mean '" + nearest->name + "'?" : "");
 }
 } // namespace trainrt::capi
@@ -89,6 +89,21 @@ trainrt_status trainrt_package_open(const char *path, trainrt_package **package,
       return nullArgument(path ? "package" : "path");
     auto result = std::make_unique<trainrt_package>();
     TRAINRT_TRY(Package::open(path, result->impl));
+    describe(*result);
+    *package = result.release();
+    return {};
+  });
+}
+
+trainrt_status trainrt_package_open_signed(const char *path, const char *key,
+                                           trainrt_package **package, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!path || !key || !package)
+      return nullArgument(!path ? "path" : !key ? "key" : "package");
+    if (!*key)
+      return fail(Code::InvalidArgument, "key is empty");
+    auto result = std::make_unique<trainrt_package>();
+    TRAINRT_TRY(Package::open(path, result->impl, key));
     describe(*result);
     *package = result.release();
     return {};
@@ -239,11 +254,11 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
         ++index;
       if (index == values.size())
         return fail(Code::InvalidArgument, "there is no symbol '",
-                    symbols[i].name ? symbols[i].name : "(NULL)", "'");
+                    shown(symbols[i].name ? symbols[i].name : "(NULL)"), "'");
       std::string reason;
       if (!allowedValue(program.symbols[index], symbols[i].value, reason))
-        return fail(Code::InvalidArgument, "symbol '", symbols[i].name, "': ", symbols[i].value,
-                    " ", reason);
+        return fail(Code::InvalidArgument, "symbol '", shown(symbols[i].name),
+                    "': ", symbols[i].value, " ", reason);
       values[index] = symbols[i].value;
       givesCounts |= program.symbols[index].counts;
       known[index] = true;

@@ -2,6 +2,7 @@
 // Sessions of the C API.
 
 #include "capi/internal.h"
+#include "io/signature.h"
 
 #include <chrono>
 #include <cmath>
@@ -61,7 +62,7 @@ template <typename Run>
 trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, size_t count,
                        const trainrt_step_options *options, trainrt_step_result *result,
                        trainrt_error **error, uint32_t flags, const Run &run) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     Timer timer;
     if (!session || (count && !batches))
       return nullArgument(session ? "batches" : "session");
@@ -94,7 +95,7 @@ trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, s
 template <typename Get>
 trainrt_status getTensor(const trainrt_session *session, trainrt_kind kind, const char *name,
                          trainrt_tensor *tensor, trainrt_error **error, const Get &get) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     if (!session || !tensor)
       return nullArgument(session ? "tensor" : "session");
     size_t index = 0;
@@ -110,7 +111,7 @@ trainrt_status getTensor(const trainrt_session *session, trainrt_kind kind, cons
 template <typename Set>
 trainrt_status setTensor(trainrt_session *session, trainrt_kind kind, const char *name,
                          const trainrt_tensor *tensor, trainrt_error **error, const Set &set) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     if (!session || !tensor)
       return nullArgument(session ? "tensor" : "session");
     size_t index = 0;
@@ -249,7 +250,7 @@ trainrt_status trainrt_session_memory(const trainrt_session *session, trainrt_me
 
 trainrt_status trainrt_session_copy_speed(trainrt_session *session, double *bytes_per_second,
                                           trainrt_error **error) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     if (!session || !bytes_per_second)
       return nullArgument(session ? "bytes_per_second" : "session");
     double speed = 0;
@@ -304,7 +305,7 @@ trainrt_status trainrt_session_check(trainrt_session *session, const trainrt_bat
 
 trainrt_status trainrt_session_plans(trainrt_session *session, trainrt_plan_info *info,
                                      trainrt_error **error) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     if (!session || !info)
       return nullArgument(session ? "info" : "session");
     TRAINRT_TRY(checkStruct(info, "info"));
@@ -317,7 +318,7 @@ trainrt_status trainrt_session_plans(trainrt_session *session, trainrt_plan_info
     result.declined_count = use.declined.size();
     session->declined.clear();
     for (const Declined &reason : use.declined)
-      session->declined += describe(session->impl->package().program(), reason) + "\n";
+      session->declined += shown(describe(session->impl->package().program(), reason)) + "\n";
     result.declined = session->declined.c_str();
     return writeStruct(result, "info", info);
   });
@@ -325,20 +326,20 @@ trainrt_status trainrt_session_plans(trainrt_session *session, trainrt_plan_info
 
 trainrt_status trainrt_session_set_count(trainrt_session *session, const char *symbol,
                                          int64_t value, trainrt_error **error) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     if (!session || !symbol)
       return nullArgument(session ? "symbol" : "session");
     const auto &symbols = session->impl->package().program().symbols;
     for (size_t i = 0; i < symbols.size(); ++i)
       if (symbols[i].name == symbol)
         return session->impl->setCount(i, value);
-    return fail(Code::NotFound, "there is no symbol '", symbol, "'");
+    return fail(Code::NotFound, "there is no symbol '", shown(symbol), "'");
   });
 }
 
 trainrt_status trainrt_session_finish(trainrt_session *session, trainrt_step_result *result,
                                       trainrt_error **error) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     Timer timer;
     if (!session)
       return nullArgument("session");
@@ -353,7 +354,7 @@ trainrt_status trainrt_session_finish(trainrt_session *session, trainrt_step_res
 trainrt_status trainrt_session_tune(trainrt_session *session, const trainrt_batch *batches,
                                     size_t batch_count, double seconds, const char *path,
                                     trainrt_tune_result *result, trainrt_error **error) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     if (!session || (batch_count && !batches))
       return nullArgument(session ? "batches" : "session");
     if (!path)
@@ -368,6 +369,9 @@ trainrt_status trainrt_session_tune(trainrt_session *session, const trainrt_batc
     TuningResult found;
     TRAINRT_TRY(session->impl->tune(read, seconds, found));
     TRAINRT_TRY(writeTuned(session->impl->package(), found.choices, path));
+    if (session->impl->package().zip().find(signatureEntry))
+      session->impl->warnings() += "the tuned package is another than the signed one: it has no "
+                                   "signature\n";
     trainrt_tune_result filled = trainrt_tune_result_default();
     std::string &report = session->tuningReport;
     report.clear();
@@ -377,7 +381,7 @@ trainrt_status trainrt_session_tune(trainrt_session *session, const trainrt_batc
       filled.changed += line.changed;
       filled.before_milliseconds += line.before * double(line.uses) * 1e3;
       filled.after_milliseconds += line.after * double(line.uses) * 1e3;
-      report += describe(line) + "\n";
+      report += shown(describe(line)) + "\n";
     }
     filled.report = report.c_str();
     return writeStruct(filled, "result", result);
@@ -396,7 +400,7 @@ trainrt_status trainrt_gradients(trainrt_session *session, const trainrt_batch *
 trainrt_status trainrt_eval(trainrt_session *session, const trainrt_batch *batch,
                             const trainrt_eval_options *options, trainrt_eval_result *result,
                             trainrt_error **error) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     Timer timer;
     if (!session || !batch)
       return nullArgument(session ? "batch" : "session");
@@ -495,7 +499,7 @@ trainrt_status trainrt_session_set_state(trainrt_session *session, const char *n
 
 trainrt_status trainrt_session_set_step(trainrt_session *session, int64_t step,
                                         trainrt_error **error) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     if (!session)
       return nullArgument("session");
     if (step < 0)
@@ -510,7 +514,7 @@ trainrt_status trainrt_session_set_step(trainrt_session *session, int64_t step,
 trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *directory,
                                        uint32_t keep, const char *data_position,
                                        trainrt_error **error) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     if (!session || !directory)
       return nullArgument(session ? "directory" : "session");
     session->impl->warnings().clear();
@@ -521,7 +525,7 @@ trainrt_status trainrt_checkpoint_save(trainrt_session *session, const char *dir
 
 trainrt_status trainrt_checkpoint_claim(trainrt_session *session, const char *directory,
                                         uint32_t flags, trainrt_error **error) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     if (!session || !directory)
       return nullArgument(session ? "directory" : "session");
     if (flags & ~uint32_t(TRAINRT_CLAIM_OVERWRITE))
@@ -534,7 +538,7 @@ trainrt_status trainrt_checkpoint_claim(trainrt_session *session, const char *di
 
 trainrt_status trainrt_checkpoint_load(trainrt_session *session, const char *directory,
                                        trainrt_checkpoint_info *info, trainrt_error **error) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     if (!session || !directory)
       return nullArgument(session ? "directory" : "session");
     TRAINRT_TRY(checkStruct(info, "info"));

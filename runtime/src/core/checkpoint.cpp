@@ -240,7 +240,7 @@ Status isOfThisModel(const std::string &path, const Json &state, Session &sessio
                            manifest.model + "' in this package";
   // A model for inference is exported by itself: without loss, and often without labels.
   if (session.takesAnyModel() || !manifest.training) {
-    session.warnings() += what + "; it is loaded since names, types and shapes agree\n";
+    session.warnings() += shown(what) + "; it is loaded since names, types and shapes agree\n";
     return {};
   }
   return fail(Code::BadData, what,

@@ -50,7 +50,7 @@ Status KernelLibrary::load(const void *data, uint64_t size, const std::vector<st
   result->handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!result->handle) {
     const char *reason = dlerror();
-    return fail(Code::BadPackage, "cannot be loaded: ", reason ? reason : "unknown reason");
+    return fail(Code::BadPackage, "cannot be loaded: ", shown(reason ? reason : "unknown reason"));
   }
   for (const std::string &name : names) {
     void *symbol = dlsym(result->handle, name.c_str());

@@ -110,19 +110,6 @@ private:
 
 enum class Role { Input, Output, Parameter, State };
 
-Status readUse(const Fields &fields, Manifest::Tensor &tensor) {
-  if (!fields.has("used_in"))
-    return {};
-  const Json &uses = fields.raw("used_in");
-  if (!uses.is_array())
-    return bad("field '", fields.at("used_in"), "' is no list");
-  tensor.usedIn.emplace();
-  for (const Json &use : uses)
-    if (use.is_string())
-      tensor.usedIn->insert(use.get<std::string>());
-  return {};
-}
-
 Status readTokens(const Fields &fields, bool isNumber, std::vector<Manifest::Tokens> &all) {
   std::vector<Fields> items;
   TRAINRT_TRY(fields.list("tokens", items));
@@ -386,7 +373,6 @@ Status readTensors(const Fields &root, const char *key, Role role,
     }
     if (role == Role::Input) {
       TRAINRT_TRY(fields.flag("optional", tensor.optional));
-      TRAINRT_TRY(readUse(fields, tensor));
       TRAINRT_TRY(readTokens(fields, isFloat(tensor.dtype), tensor.tokens));
     } else if (role == Role::Output) {
       std::string kind;

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,9 +63,8 @@ struct Manifest {
     std::vector<int64_t> shape;
     std::vector<std::string> extents;
     bool optional = false;
-    std::optional<std::set<std::string>> usedIn; ///< inputs: "train", "eval"; nullopt: not said
-    std::vector<Tokens> tokens;                  ///< inputs: as which they are read, if any
-    bool isLoss = false;                         ///< outputs
+    std::vector<Tokens> tokens; ///< inputs: as which they are read, if any
+    bool isLoss = false;        ///< outputs
     // Parameters.
     bool trainable = false;
     bool updated = false; ///< steps change it without a gradient (running statistics)

@@ -4,6 +4,7 @@
 
 #include "core/package.h"
 #include "io/hash.h"
+#include "io/signature.h"
 
 namespace trainrt {
 
@@ -33,7 +34,8 @@ std::string whatElse(const MappedFile &file, const ZipReader &archive) {
 
 } // namespace
 
-Status Package::open(const std::string &path, std::shared_ptr<const Package> &package) {
+Status Package::open(const std::string &path, std::shared_ptr<const Package> &package,
+                     const std::string &key) {
   auto result = std::make_shared<Package>();
   result->name = path;
   std::shared_ptr<const MappedFile> file;
@@ -44,6 +46,8 @@ Status Package::open(const std::string &path, std::shared_ptr<const Package> &pa
     if (std::string other = whatElse(*file, result->archive); !other.empty())
       return fail(Code::BadPackage, "'", path, "' is no package: it is ", other);
   TRAINRT_TRY(status);
+  if (!key.empty())
+    TRAINRT_TRY(verifyZip(result->archive, key).within(prefix));
   status = result->openEntries();
   if (!status.ok())
     return status.within(prefix);

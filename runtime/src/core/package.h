@@ -20,7 +20,10 @@ namespace trainrt {
 class Package {
 public:
   /// Errors are BadPackage and name path, entry and field; NotFound or IoError for the file itself.
-  static Status open(const std::string &path, std::shared_ptr<const Package> &package);
+  /// `key`: a public key that must have signed it (io/signature.h), which is checked before
+  /// anything in it is read; "": anybody may have made it.
+  static Status open(const std::string &path, std::shared_ptr<const Package> &package,
+                     const std::string &key = {});
 
   const std::string &path() const { return name; }
   const std::string &manifestText() const { return text; }

@@ -163,13 +163,6 @@ Status checkAccess(const Program &program, const Package &package, const Functio
     if (buffer.space == Space::Gradient && !package.parameter(buffer.index).trainable)
       return badField("parameters", ": '", package.parameter(buffer.index).name,
                       "' is not trainable, but ", where(), " of program.fb has a gradient of it");
-    if (buffer.space != Space::Input || function.base >= 0 || role.name == "init")
-      continue;
-    const Manifest::Tensor &input = package.input(buffer.index);
-    const char *use = trains ? "train" : "eval";
-    if (input.usedIn && !input.usedIn->count(use))
-      return badField("inputs", ": '", input.name, "' is not used in '", use, "', but ", where(),
-                      " of program.fb reads it");
   }
   return {};
 }

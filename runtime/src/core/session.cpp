@@ -133,7 +133,7 @@ Status Session::start(const SessionOptions &options) {
     if (!(options.initStd >= 0) || !std::isfinite(options.initStd))
       return fail(Code::InvalidArgument, "init_std: ", options.initStd,
                   " is no standard deviation");
-    TRAINRT_TRY(parameters.randomize(key, options.initStd, notes));
+    TRAINRT_TRY(parameters.randomize(key, options.initStd));
     break;
   case SessionOptions::Weights::None:
     break;
@@ -147,7 +147,7 @@ Status Session::start(const SessionOptions &options) {
 Status Session::usable() const {
   std::string missing = parameters.missing();
   if (!missing.empty())
-    return fail(Code::MissingWeights, "these parameters have no values yet: ", missing,
+    return fail(Code::MissingWeights, "these parameters have no values yet: ", Lines{missing},
                 "; load a checkpoint or set them");
   if (broken)
     return fail(Code::InvalidArgument,

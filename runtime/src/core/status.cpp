@@ -33,14 +33,14 @@ bool isActive(uint32_t code) {
          (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-/// Appends `text` with what is active or no UTF-8 as "\xNN" a byte. `lines`: its ends of lines
-/// stay.
+/// Appends `text` with what is active or no UTF-8 as "\xNN" a byte. `lines`: its ends of lines and
+/// tabs stay.
 void appendEscaped(std::string &result, std::string_view text, bool lines) {
   static constexpr char digits[] = "0123456789abcdef";
   for (size_t at = 0; at < text.size();) {
     uint32_t code = 0;
     const size_t size = characterAt(text, at, code);
-    if (size && (!isActive(code) || (lines && code == '\n'))) {
+    if (size && (!isActive(code) || (lines && (code == '\n' || code == '\t')))) {
       result.append(text, at, size);
       at += size;
       continue;

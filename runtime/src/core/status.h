@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Errors by value: a code of the C API and a message. The runtime's own code returns these instead
 // of throwing, so that the parts the compiler links (zip, safetensors, planner) work without
-// exceptions. Text in a message that is no literal may come from a file: it is `shown`.
+// exceptions. Strings in a message may come from a file: they are `shown`.
 #ifndef TRAINRT_CORE_STATUS_H
 #define TRAINRT_CORE_STATUS_H
 
@@ -40,7 +40,7 @@ std::string shownLines(std::string_view text);
 
 /// Lines of a message, made of text that has been `shown`.
 struct Lines {
-  const std::string &text;
+  std::string text;
 };
 
 /// Success, or a code with a message for a person.
@@ -65,16 +65,15 @@ private:
   std::string text;
 };
 
-/// `fail(Code::BadData, "input '", name, "': ...")`: streams its arguments into a message, text
-/// other than literals as `shown`.
+/// `fail(Code::BadData, "input '", name, "': ...")`: streams its arguments into a message, strings
+/// as `shown`. A `const char *` is taken for text of our own.
 template <typename... Args> Status fail(Code code, const Args &...args) {
   std::ostringstream stream;
   auto add = [&](const auto &part) {
     using Part = std::remove_cvref_t<decltype(part)>;
     if constexpr (std::is_same_v<Part, Lines>)
       stream << shownLines(part.text);
-    else if constexpr (std::is_convertible_v<const Part &, std::string_view> &&
-                       !std::is_array_v<Part>)
+    else if constexpr (std::is_same_v<Part, std::string> || std::is_same_v<Part, std::string_view>)
       stream << shown(part);
     else
       stream << part;

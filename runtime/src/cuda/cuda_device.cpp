@@ -304,7 +304,7 @@ Status CudaDevice::growHostArena(int64_t bytes) {
   driver.cuStreamSynchronize(stream);
   Status status = hostArena.allocate(*context, bytes, "activations that --offload moves there");
   return status.ok() ? status
-                     : fail(status.code(), status.message(),
+                     : fail(status.code(), Lines{status.message()},
                             "; compile with --offload=SIZE for less, or use a smaller batch");
 }
 
@@ -785,7 +785,7 @@ Status CudaDevice::fault(const Status &status, const Function &function) const {
   if (status.code() != Code::DeviceError)
     return status;
   return fail(Code::DeviceError, context->name(), ", function '", function.name,
-              "': ", status.message(),
+              "': ", Lines{status.message()},
               synchronous ? ""
                           : "\nthe session cannot go on; running it again with --sync (in the C "
                             "API: `synchronous`) tells which kernel it was");

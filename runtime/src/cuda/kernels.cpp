@@ -148,7 +148,7 @@ Status Kernels::loadModule(const Package &package, const ZipEntry &entry) {
   if (result != CUDA_SUCCESS)
     return fail(Code::BadPackage, "package '", package.path(), "', entry '", entry.name,
                 "': ", context.name(), " cannot load it: ", driver.describe(result),
-                log[0] ? std::string("\n") + log : "");
+                Lines{log[0] ? std::string("\n") + log : ""});
   modules.push_back({module, std::move(image)});
   return {};
 }

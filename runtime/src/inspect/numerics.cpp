@@ -128,8 +128,8 @@ Status NumericsCheck::check(const ExecutionPlan &plan, const Region &region, con
   const Found found = scan(region, static_cast<const unsigned char *>(data));
   auto describe = [&](const char *what, int64_t number) {
     return std::string(what) + " is at " + placeText(region, number) + " of " +
-           bufferName(program, plan.function->buffers[region.buffer]) + " (" +
-           nameOf(region.dtype) + "), " + origin();
+           shown(bufferName(program, plan.function->buffers[region.buffer])) + " (" +
+           nameOf(region.dtype) + "), " + shown(origin());
   };
   if (found.infinite >= 0 && infinite.empty())
     infinite = describe("the first infinite value", found.infinite);

@@ -143,7 +143,7 @@ Status ParameterStore::initialize(size_t index, int64_t seed) {
                sourceOf(decl.dtype, groupsOf(init, uint64_t(seed), hash), device->threads()));
 }
 
-Status ParameterStore::randomize(int64_t seed, double std, std::string &warnings) {
+Status ParameterStore::randomize(int64_t seed, double std) {
   for (size_t i = 0; i < slots.size(); ++i) {
     const TensorDecl &decl = package->program().parameters[i];
     const Manifest::Tensor &entry = package->parameter(i);
@@ -153,17 +153,17 @@ Status ParameterStore::randomize(int64_t seed, double std, std::string &warnings
       TRAINRT_TRY(initialize(i, seed));
       continue;
     }
-    // Frozen values are no weights but tables and masks of the graph: only their own will do.
-    if (!entry.trainable && fromPackage(i).ok())
-      continue;
-    if (!entry.trainable)
-      warnings += "frozen parameter '" + decl.name + "' is not available and is initialized, too\n";
-    const uint64_t hash = fnv1a64(decl.name.data(), decl.name.size());
-    const Group normal = normalGroups(uint64_t(seed), hash, std);
-    if (entry.quantized && entry.quantized->format != QuantFormat::Cast) {
-      TRAINRT_TRY(storeQuantized(i, elementsOf(normal), "random values"));
+    // Of frozen values only their own will do: weights that were trained, tables and masks.
+    if (!entry.trainable) {
+      Status status = fromPackage(i, /*orRandom=*/false);
+      if (status.code() == Code::MissingWeights)
+        return status.within("random values are for what is trained, and '" + decl.name +
+                             "' is not: ");
+      TRAINRT_TRY(status);
       continue;
     }
+    const uint64_t hash = fnv1a64(decl.name.data(), decl.name.size());
+    const Group normal = normalGroups(uint64_t(seed), hash, std);
     bool isNorm = decl.staticShape.size() == 1 && decl.name.ends_with("weight");
     if (!isFloat(decl.dtype) || decl.name.ends_with("bias")) {
       TRAINRT_TRY(store(i, [](unsigned char *to, int64_t begin, int64_t end) {

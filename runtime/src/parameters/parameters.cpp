@@ -107,13 +107,14 @@ std::string ParameterStore::missing() const {
   size_t count = 0;
   for (size_t i = 0; i < slots.size(); ++i)
     if (!slots[i].valid && ++count <= 10)
-      names += (names.empty() ? "'" : ", '") + package->program().parameters[i].name + "'";
+      names += (names.empty() ? "'" : ", '") + shown(package->program().parameters[i].name) + "'";
   if (count > 10)
     names += " and " + std::to_string(count - 10) + " more";
   return names;
 }
 
-Status ParameterStore::openFile(const std::string &path, std::shared_ptr<const MappedFile> &file) {
+Status ParameterStore::openFile(const std::string &path, std::shared_ptr<const MappedFile> &file,
+                                bool orRandom) {
   auto known = opened.find(path);
   if (known != opened.end()) {
     file = known->second;
@@ -123,8 +124,8 @@ Status ParameterStore::openFile(const std::string &path, std::shared_ptr<const M
   auto entry = std::find_if(files.begin(), files.end(),
                             [&](const Manifest::File &listed) { return listed.path == path; });
   const std::string advice =
-      "; give the weights as a safetensors file (--weights FILE), random ones "
-      "(--init normal:STD), or compile again where the file is";
+      std::string("; give the weights as a safetensors file (--weights FILE)") +
+      (orRandom ? ", random ones (--init normal:STD), or compile again where the file is" : "");
   std::string full = directoryOf(package->path()) + path;
   if (entry->absent)
     return fail(Code::MissingWeights, "the weights' file '", full,
@@ -148,13 +149,13 @@ Status ParameterStore::openFile(const std::string &path, std::shared_ptr<const M
 }
 
 Status ParameterStore::bytesOf(const Manifest::Tensor &entry, const unsigned char *&data,
-                               std::shared_ptr<const MappedFile> &file) {
+                               std::shared_ptr<const MappedFile> &file, bool orRandom) {
   if (entry.embedded) {
     file = package->zip().mapping();
     data = package->zip().data(*package->zip().find(entry.file)) + entry.offset;
     return {};
   }
-  TRAINRT_TRY(openFile(entry.file, file));
+  TRAINRT_TRY(openFile(entry.file, file, orRandom));
   if (entry.offset > int64_t(file->size()) || entry.length > int64_t(file->size()) - entry.offset)
     return fail(Code::BadPackage, "package '", package->path(), "': the weights of '", entry.name,
                 "' lie outside of '", entry.file, "'");
@@ -162,16 +163,16 @@ Status ParameterStore::bytesOf(const Manifest::Tensor &entry, const unsigned cha
   return {};
 }
 
-Status ParameterStore::fromPackage(size_t index) {
+Status ParameterStore::fromPackage(size_t index, bool orRandom) {
   const Manifest::Tensor &entry = package->parameter(index);
   const TensorDecl &decl = package->program().parameters[index];
   if (!entry.hasWeights)
     return fail(Code::MissingWeights, "parameter '", decl.name,
-                "' has no weights in the package; give them as a safetensors file (--weights FILE) "
-                "or random ones (--init normal:STD)");
+                "' has no weights in the package; give them as a safetensors file (--weights FILE)",
+                orRandom ? " or random ones (--init normal:STD)" : "");
   std::shared_ptr<const MappedFile> file;
   const unsigned char *data;
-  TRAINRT_TRY(bytesOf(entry, data, file));
+  TRAINRT_TRY(bytesOf(entry, data, file, orRandom));
   if (entry.quantized) {
     TRAINRT_TRY(storeQuantized(index, elementsOf(data, entry.quantized->dtype),
                                entry.embedded ? "the package" : "'" + file->path() + "'"));
@@ -266,7 +267,7 @@ Status ParameterStore::loadFile(const std::string &path, int64_t seed, std::stri
   std::set<std::string> used;
   auto problem = [&](const std::string &text) {
     if (++numProblems <= 20)
-      problems += "\n  " + text;
+      problems += "\n  " + shown(text);
   };
   for (size_t i = 0; i < slots.size(); ++i) {
     const Manifest::Tensor &entry = package->parameter(i);
@@ -292,7 +293,7 @@ Status ParameterStore::loadFile(const std::string &path, int64_t seed, std::stri
   if (numProblems > 20)
     problems += "\n  and " + std::to_string(numProblems - 20) + " more";
   if (numProblems)
-    return fail(Code::BadData, "'", path, "' does not fit the model:", problems);
+    return fail(Code::BadData, "'", path, "' does not fit the model:", Lines{problems});
   size_t ignored = 0;
   std::string first;
   for (const std::string &name : file.names())
@@ -306,8 +307,9 @@ Status ParameterStore::loadFile(const std::string &path, int64_t seed, std::stri
                 (rounded == 1 ? " array is" : " arrays are") +
                 " rounded to the model's own float type (first: " + firstRounded + ")\n";
   if (ignored)
-    warnings += "'" + path + "': " + std::to_string(ignored) +
-                " arrays are no parameters of the model and are ignored (first: '" + first + "')\n";
+    warnings += "'" + shown(path) + "': " + std::to_string(ignored) +
+                " arrays are no parameters of the model and are ignored (first: '" + shown(first) +
+                "')\n";
   return {};
 }
 

@@ -29,13 +29,13 @@ public:
   Status loadPackage(int64_t seed);
   /// The first value of a tensor that has one in the manifest, in a file that is kept open.
   Status bytesOf(const Manifest::Tensor &entry, const unsigned char *&data,
-                 std::shared_ptr<const MappedFile> &file);
+                 std::shared_ptr<const MappedFile> &file, bool orRandom = true);
   /// Values by name from a weights file (weights_file.h); those that it lacks begin as the manifest
   /// says how, or come from the package if they are frozen. BadData lists all parameters that are
   /// missing or misfit.
   Status loadFile(const std::string &path, int64_t seed, std::string &warnings);
   /// See TRAINRT_WEIGHTS_RANDOM.
-  Status randomize(int64_t seed, double std, std::string &warnings);
+  Status randomize(int64_t seed, double std);
   /// Replaces the value of parameter `index` by `bytes` bytes of its type.
   Status set(size_t index, const void *data);
 
@@ -58,7 +58,8 @@ private:
     bool valid = false;
   };
 
-  Status fromPackage(size_t index);
+  /// MissingWeights says what can be done; `orRandom`: random values can.
+  Status fromPackage(size_t index, bool orRandom = true);
   Status fromFile(size_t index, WeightsFile &file, std::string &problem);
   /// How many parameters of a file had more precision than the model, and the first of them.
   size_t rounded = 0;
@@ -76,7 +77,7 @@ private:
                    std::string &problem);
   Status loadPart(const std::string &part, WeightsFile &file, const std::string &name,
                   std::set<std::string> &used, std::string &problem);
-  Status openFile(const std::string &path, std::shared_ptr<const MappedFile> &file);
+  Status openFile(const std::string &path, std::shared_ptr<const MappedFile> &file, bool orRandom);
   /// Whether parameter `index` gets memory in `block`.
   bool inBlock(size_t index, bool readOnly) const;
   Status own(size_t index);

@@ -4,6 +4,7 @@
 #include "tuning/tuning.h"
 #include "core/package.h"
 #include "core/session.h"
+#include "io/signature.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -73,7 +74,7 @@ Status writeTuned(const Package &package, const Tuning &choices, const std::stri
   ZipWriter zip;
   TRAINRT_TRY(zip.create(path));
   for (const ZipEntry &entry : package.zip().entries())
-    if (entry.name != tuningEntry)
+    if (entry.name != tuningEntry && entry.name != signatureEntry)
       TRAINRT_TRY(zip.add(entry.name, package.zip().data(entry), entry.size));
   TRAINRT_TRY(zip.add(tuningEntry, text.data(), text.size()));
   return zip.finish();

@@ -277,7 +277,6 @@ void packageAt(Compiled &c, ArrayRef<codegen::KernelObject> kernels, const std::
   c.contents.targets = {"cpu:" + c.options.targets.front()};
   c.contents.kind = "training";
   c.contents.loss = c.legalized.loss;
-  c.contents.options = json::Object{{"command", ""}};
   c.contents.optimizer = json::Object{{"name", c.options.graph.optimizer},
                                       {"lr", c.options.lr},
                                       {"weight_decay", c.options.weightDecay},

@@ -92,9 +92,11 @@ TEST(Messages, NamesAreShown) {
 
 TEST(Messages, TextOfOthersIsShown) {
   const std::string name = "a\x1b[0m\nb";
-  const char *pointer = name.c_str();
-  Status status = fail(Code::BadData, "line\n'", name, "' '", pointer, "'").within(name + ": ");
+  const std::string_view view = name;
+  Status status = fail(Code::BadData, "line\n'", name, "' '", view, "'").within(name + ": ");
   EXPECT_EQ(status.message(), "a\\x1b[0m\\x0ab: line\n'a\\x1b[0m\\x0ab' 'a\\x1b[0m\\x0ab'");
+  EXPECT_EQ(fail(Code::BadData, "these:", Lines{"\n  a\x1b\n  b"}).message(),
+            "these:\n  a\\x1b\n  b");
 }
 
 TEST(Zip, RoundTripIsAlignedAndDeterministic) {

@@ -271,9 +271,6 @@ TEST(Package, ManifestAndProgramAgree) {
        "inputs': 'x' has another shape than in program.fb");
   both("\"shape\": [\"batch\", 3]", "\"shape\": [7, 3]",
        "inputs': 'x' has another shape than in program.fb");
-  both("\"used_in\": [\"train\", \"eval\"]},\n             {\"name\": \"id\"",
-       "\"used_in\": [\"eval\"]},\n             {\"name\": \"id\"",
-       "inputs': 'x' is not used in 'train', but function 'step' of program.fb reads it");
   both("\"outputs\": [", "\"outputs\": [{\"name\": \"more\", \"dtype\": \"f32\", \"shape\": []}, ",
        "outputs' has 3 entries, program.fb 2");
   both("\"state\": [", "\"state\": [{\"name\": \"more\", \"dtype\": \"f32\", \"shape\": []}, ",

@@ -456,8 +456,13 @@ TEST_F(SessionTest, MissingOrChangedWeights) {
   makePackage(tiny);
   EXPECT_EQ(Session::create(package, options, session).code(), Code::MissingWeights);
   options.weights = SessionOptions::Weights::Random;
-  EXPECT_TRUE(Session::create(package, options, session).ok());
-  EXPECT_NE(session->warnings().find("frozen parameter 'table'"), std::string::npos);
+  status = Session::create(package, options, session);
+  EXPECT_EQ(status.code(), Code::MissingWeights);
+  EXPECT_NE(status.message().find("random values are for what is trained, and 'table' is not: the "
+                                  "weights' file '"),
+            std::string::npos)
+      << status.message();
+  EXPECT_TRUE(status.message().ends_with("(--weights FILE)")) << status.message();
 }
 
 TEST_F(SessionTest, EmbeddedWeights) {

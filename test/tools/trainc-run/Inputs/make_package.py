@@ -158,7 +158,7 @@ def manifest(entries, static_batch):
     def weights(offset, length):
         return {"file": "weights.bin", "offset": offset, "length": length, "embedded": True}
 
-    symbol = {"name": "batch", "min": 1, "max": None, "divisor": 1, "input": "x", "axis": 0}
+    symbol = {"name": "batch", "min": 1, "max": 1 << 40, "divisor": 1, "input": "x", "axis": 0}
     result = {
         "format": {"major": 1, "minor": 0},
         "producer": "make_package.py",
