@@ -239,9 +239,24 @@ public:
     }
     return memory;
   }
+  /// Whether the kernel has something to report: conditions of reports are results, too.
+  bool tells() {
+    bool any = false;
+    auto results = fusion.getBody().front().getTerminator()->getOperands();
+    fusion.getBody().walk([&](Operation *op) {
+      if (!op->hasAttr(kReportsAttr))
+        return;
+      auto result = llvm::find(results, op->getOperand(0));
+      ASSERT_NE(result, results.end());
+      any |= llvm::any_of(expected[result - results.begin()].data,
+                          [](double value) { return value != 0; });
+    });
+    return any;
+  }
   /// Bytes of every result, after a run.
   std::vector<std::vector<char>> collect(const Memory &memory, const int64_t *error) {
     EXPECT_EQ(error[0], 0);
+    EXPECT_EQ(error[3], tells());
     for (auto &buffer : memory.buffers)
       EXPECT_TRUE(buffer->isIntact());
     std::vector<std::vector<char>> results;
@@ -263,7 +278,7 @@ public:
     size_t bytes = evaluate(info.stages[0].scratchBytes);
     // The runtime's scratch is aligned to 64 bytes and so not always flush with the page.
     GuardedBuffer scratch((bytes + 63) / 64 * 64);
-    int64_t error[3] = {0, 0, 0};
+    int64_t error[4] = {0, 0, 0, 0};
     Context context{scratch.begin, error};
     if (split == 0) {
       kernel(memory.pointers.data(), dims.data(), 0, work, &context);

@@ -7,6 +7,7 @@
 #include "dialects/Train/TrainBuilder.h"
 #include "trainc/Codegen.h"
 #include "trainc/Reference.h"
+#include "trainc/Reports.h"
 #include "gtest/gtest.h"
 #include <map>
 
@@ -60,7 +61,9 @@ using Kernel = void(void *const *, const int64_t *, int64_t, int64_t, const void
 /// the reference by more than `tolerance` * (1 + magnitude of the reference), where the split into
 /// work items or the order of blocks and threads changes a bit, or where `sharing` is not the
 /// number of (input, result) pairs that may share a buffer. With each such pair, the kernel runs
-/// again in place and must give the same bits.
+/// again in place and must give the same bits. Where an op of the body reports, its condition must
+/// be a result of the body, and the kernel has reported exactly where the reference has it
+/// anywhere.
 void checkFusion(llvm::ArrayRef<Input> inputs, const FusionHarness::Body &body,
                  llvm::ArrayRef<Symbols> sizes, double tolerance = 2e-6);
 

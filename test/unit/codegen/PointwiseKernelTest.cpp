@@ -103,6 +103,39 @@ TEST(PointwiseKernel, Iota) {
               {{{"b", 1}, {"n", 1}}, {{"b", 20}, {"n", 20}}, {{"b", 3}, {"n", 2100}}});
 }
 
+/// x and the condition, which the kernel reports.
+static Values told(TrainBuilder &tb, Value condition, Value x) {
+  Value value = tb.select(condition, x, x);
+  value.getDefiningOp()->setAttr(kReportsAttr, tb.b().getUnitAttr());
+  return {value, condition};
+}
+
+TEST(PointwiseKernel, Reports) {
+  // Of few elements or none, and not of lanes beyond the last element, which hold zeros or
+  // anything.
+  for (double limit : {1.99, 1.5, 3.0})
+    for (double least : {-2.0, 1.0}) {
+      auto above = [&](TrainBuilder &tb, Value x) {
+        Value isZero = tb.compare("eq", x, tb.scalarLike(x, 0));
+        return tb.logicalOr(isZero, tb.compare("gt", x, tb.scalarLike(x, limit)));
+      };
+      checkFusion(
+          {{"n, 5", "f32", least, 2}},
+          [&](TrainBuilder &tb, mlir::ValueRange x) { return told(tb, above(tb, x[0]), x[0]); },
+          {{{"n", 1}}, {{"n", 7}}, {{"n", 900}}});
+      // A row's, and one that all columns share.
+      checkFusion({{"b, 37", "f32", least, 2}, {"b", "f32", least, 2}},
+                  [&](TrainBuilder &tb, mlir::ValueRange x) {
+                    Value y =
+                        tb.add(tb.broadcast(x[1], getDims(x[0]), {0}), tb.scalarLike(x[0], 0));
+                    Values values = told(tb, above(tb, x[0]), tb.mul(x[0], y));
+                    values.push_back(tb.sum(values[0], {1}));
+                    return values;
+                  },
+                  {{{"b", 1}}, {{"b", 6}}});
+    }
+}
+
 TEST(PointwiseKernel, Dropout) {
   checkFusion({{"b, s, n"}, {"", "i64", 0, 1e9}},
               [](TrainBuilder &tb, mlir::ValueRange x) {
