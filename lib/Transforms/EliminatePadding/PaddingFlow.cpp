@@ -569,8 +569,12 @@ private:
     Type element = getElementType(value);
     const Range &held = fact.content.usual, all = rangeOfType(element);
     // The neutral element loses to whatever there is.
-    if (!held.nan && (contest.least ? held.lo == all.hi : held.hi == all.lo))
+    if (!held.nan && (contest.least ? held.lo == all.hi : held.hi == all.lo)) {
+      // A row of nothing else is none that packed tokens have.
+      if (isa<FloatType>(element))
+        requireSome({mask.input.getArgNumber(), mask.value});
       return true;
+    }
     std::optional<Range> rival = elements.get(value, fact.axes, std::nullopt);
     if (!rival || !loses(contest, element, held, *rival))
       return false;
