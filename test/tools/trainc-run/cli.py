@@ -682,6 +682,9 @@ class Cases:
 
 
 def main():
+    # Ignored ones would be so in what is started here, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--trainc-run", required=True)
