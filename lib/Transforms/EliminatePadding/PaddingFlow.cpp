@@ -59,12 +59,9 @@ struct Fact {
 };
 using Facts = SmallVector<Fact, 1>;
 
-/// What a flow is followed for.
-enum class Purpose {
-  Proof,    ///< ends at the first reason to decline
-  Contents, ///< what is known all the same
-  Hazards,  ///< of zeros in a variant that is proved: infinities and NaN
-};
+/// Ends at the first reason to decline; what is known all the same; infinities and NaN that zeros
+/// make in a variant that is proved.
+enum class Purpose { Proof, Contents, Hazards };
 
 class Flow {
 public:
@@ -199,7 +196,6 @@ private:
       decline(op, "tests what padding may have made NaN");
   }
 
-  /// Nothing is known but that it depends on padding.
   static void weaken(Fact &fact, Value value) {
     fact.content = Content::ofType(getElementType(value));
     fact.depends = true;
@@ -542,7 +538,6 @@ private:
       Fact outcome;
       outcome.content = {contest->loser, contest->loser};
       outcome.depends = !outcome.content.isNumber() && frame.depends;
-      // A reduction has no place for the losers.
       if (place(outcome, entry, frame) && outcome.saysMoreThan(contents[result]))
         facts[result].push_back(outcome);
     }
