@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Verifier.h"
+#include "trainc/Reports.h"
 
 using namespace mlir;
 using namespace trainc::train;
@@ -341,7 +342,9 @@ void GpuEmitter::reportNumber(Value bad) {
   // All store the same, so it does not matter which is the last.
   Value slot = LLVM::GEPOp::create(b, location, error.getType(), b.getI64Type(), error,
                                    ArrayRef<LLVM::GEPArg>{3});
-  LLVM::StoreOp::create(b, location, arith::ConstantIntOp::create(b, location, 1, 64), slot, 8);
+  auto store =
+      LLVM::StoreOp::create(b, location, arith::ConstantIntOp::create(b, location, 1, 64), slot, 8);
+  store->setAttr(kReportsAttr, b.getUnitAttr());
 }
 
 void GpuEmitter::reportIndex(Value bad, Value data) {

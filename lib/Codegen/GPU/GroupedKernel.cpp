@@ -5,6 +5,7 @@
 #include "GroupedKernel.h"
 #include "GpuEmitter.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "trainc/Reports.h"
 
 using namespace mlir;
 
@@ -38,7 +39,6 @@ void addGroupedKernel(LLVM::LLVMFuncOp kernel) {
                                           LLVM::ConstantOp::create(b, loc, i32, index));
   };
   Value member = LLVM::ZExtOp::create(b, loc, i64, part(0)), block = part(1);
-  // The error slot is the launch's.
   Value width = LLVM::ConstantOp::create(b, loc, i64, int64_t(count - 1));
   Value first = LLVM::MulOp::create(b, loc, member, width);
   Value row = LLVM::GEPOp::create(b, loc, pointer, i64, table, ValueRange{first});
@@ -49,6 +49,26 @@ void addGroupedKernel(LLVM::LLVMFuncOp kernel) {
     argument.replaceAllUsesWith(LLVM::LoadOp::create(b, loc, argument.getType(), address, 8));
   }
   entry.getArgument(count - 1).replaceAllUsesWith(error);
+  SmallVector<LLVM::StoreOp> reports;
+  function.walk([&](LLVM::StoreOp op) {
+    if (op->hasAttr(train::kReportsAttr))
+      reports.push_back(op);
+  });
+  for (LLVM::StoreOp op : reports) {
+    b.setInsertionPoint(op);
+    auto constant = [&](int64_t value) -> Value {
+      return LLVM::ConstantOp::create(b, loc, i64, value);
+    };
+    // Where it is needed, so that it takes no register on the way there.
+    Value own = LLVM::ZExtOp::create(
+        b, loc, i64, LLVM::LoadOp::create(b, loc, i32, slot, 8, /*isVolatile=*/true));
+    Value bit = LLVM::ShlOp::create(b, loc, constant(2), own);
+    Value named = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ult, own, constant(63));
+    Value mask = LLVM::SelectOp::create(b, loc, named, bit, constant(1));
+    LLVM::AtomicRMWOp::create(b, loc, LLVM::AtomicBinOp::_or, op.getAddr(), mask,
+                              LLVM::AtomicOrdering::monotonic);
+    op.erase();
+  }
   for (NVVM::BlockIdXOp op : blockNumbers) {
     op.replaceAllUsesWith(block);
     op.erase();

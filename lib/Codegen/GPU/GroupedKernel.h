@@ -12,7 +12,8 @@ std::string groupedName(llvm::StringRef kernel);
 
 /// Adds the grouped form of a kernel behind it: `(ptr blocks, ptr table, ptr error)`. `blocks`
 /// holds for every block of the launch its member and its number in there (two i32), `table` for
-/// every member the arguments of the kernel but the error slot, eight bytes each.
+/// every member the arguments of the kernel but the error slot, eight bytes each. The slot is the
+/// launch's: what `reportNumber` writes there tells the member (`NumberReport::members`).
 void addGroupedKernel(mlir::LLVM::LLVMFuncOp kernel);
 
 } // namespace trainc::codegen

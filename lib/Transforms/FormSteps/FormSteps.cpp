@@ -22,6 +22,8 @@ namespace trainc {
 namespace {
 constexpr StringLiteral kNonfinite = "nonfinite";
 
+bool isFloat(Value value) { return isa<FloatType>(getElementType(value)); }
+
 /// The sticky flag: guards updates while it is set.
 class Guard {
 public:
@@ -58,23 +60,54 @@ public:
     Value condition = skip ? skip : getFlag();
     return tb.select(tb.splat(condition, old), old, updated);
   }
-  /// The same, and `old` for elements that are not finite, of which the runtime is told: an update
-  /// runs as soon as its gradient is there and cannot wait for those of others. `maybeNot`: not of
-  /// those that never were finite, as the -inf of a mask.
-  Value selectFinite(Value old, Value updated, bool maybeNot) {
-    TrainBuilder tb = step.at(updated.getLoc());
-    if (Value inner = getReshaped(updated))
-      return tb.reshape(selectFinite(tb.reshape(old, getDims(inner)), inner, maybeNot),
-                        getDims(old));
-    Value value = select(old, updated);
-    if (!isFloat(value))
-      return value;
-    Value bad = isNotFinite(tb, value), kept = tb.select(bad, old, value);
-    if (!maybeNot)
-      return told(kept);
+  /// A value that changes, as it was and as it is computed.
+  struct Change {
+    Value old, updated;
+    /// Elements that never were finite, as the -inf of a mask, are not told of.
+    bool maybeNot = false;
+  };
+  /// As `select`, and the old value for elements that are not finite, of which the runtime is told:
+  /// an update runs as soon as its gradient is there and cannot wait for those of others. Of
+  /// `changes`, which have one shape, an element stays as it was in all of them, and the runtime is
+  /// told with the first alone.
+  SmallVector<Value> selectFinite(ArrayRef<Change> changes) {
+    const Change &first = changes.front();
+    TrainBuilder tb = step.at(first.updated.getLoc());
+    // In the shape that they were computed in.
+    if (Value inner = getReshaped(first.updated)) {
+      SmallVector<Change> inside;
+      for (const Change &change : changes) {
+        Value same = getReshaped(change.updated);
+        inside.push_back({tb.reshape(change.old, getDims(inner)),
+                          same && getDims(same) == getDims(inner)
+                              ? same
+                              : tb.reshape(change.updated, getDims(inner)),
+                          change.maybeNot});
+      }
+      SmallVector<Value> kept = selectFinite(inside);
+      for (Value &value : kept)
+        value = tb.reshape(value, getDims(first.old));
+      return kept;
+    }
+    SmallVector<Value> values;
+    for (const Change &change : changes)
+      values.push_back(select(change.old, change.updated));
+    if (!isFloat(values.front()))
+      return values;
+    Value bad;
+    for (Value value : values)
+      bad = bad ? tb.logicalOr(bad, isNotFinite(tb, value)) : isNotFinite(tb, value);
+    for (auto [value, change] : llvm::zip(values, changes))
+      value = tb.select(bad, change.old, value);
+    Value &kept = values.front();
+    if (!first.maybeNot) {
+      told(kept);
+      return values;
+    }
     // `kept` is the old value there, and so this is one kernel, whatever makes the new one.
     Value wasFinite = tb.compare("eq", tb.sub(kept, kept), tb.scalarLike(kept, 0));
-    return tell(tb, tb.logicalAnd(bad, wasFinite), kept);
+    kept = tell(tb, tb.logicalAnd(bad, wasFinite), kept);
+    return values;
   }
   /// As `select`, and the runtime is told of elements that are not finite, which stay in sight.
   Value selectTold(Value old, Value updated) {
@@ -85,7 +118,6 @@ public:
   void finish() { step.update("state", kNonfinite, flag); }
 
 private:
-  static bool isFloat(Value value) { return isa<FloatType>(getElementType(value)); }
   /// x - x is 0 for those that are, else NaN.
   static Value isNotFinite(TrainBuilder &tb, Value x) { return tb.isNan(tb.sub(x, x)); }
   /// The runtime is told where the condition holds.
@@ -254,7 +286,8 @@ private:
       StringRef role = cast<StringAttr>(gradients.getResultAttr(i, kUpdatesAttr)).getValue();
       StringRef name = getResultName(gradients, i);
       Value old = step.argument(role, name, computed[i].getType(), gradients.getLoc());
-      step.update(role, name, guard.selectFinite(old, computed[i], role == "parameter"));
+      step.update(role, name,
+                  guard.selectFinite({{old, computed[i], role == "parameter"}}).front());
     }
   }
 
@@ -334,17 +367,50 @@ private:
     return updated;
   }
 
-  /// The results of `update`, guarded.
+  /// The results of `update`, guarded: a parameter's together with those of its state ("NAME/...")
+  /// that have its shape.
   void addUpdates(StepBuilder &step, Guard &guard, func::FuncOp update, ArrayRef<Value> updated,
                   std::optional<LossScale> &scale) {
+    struct Result {
+      StringRef role, name;
+      Guard::Change change;
+    };
+    SmallVector<Result> results;
+    llvm::StringMap<SmallVector<unsigned>> together; // by parameter, which comes first
     for (auto [i, value] : llvm::enumerate(updated)) {
       if (isVerdict(update, i))
         continue;
       StringRef role = cast<StringAttr>(update.getResultAttr(i, kUpdatesAttr)).getValue();
       StringRef name = getResultName(update, i);
       Value old = step.argument(role, name, value.getType(), update.getLoc());
-      step.update(role, name, guard.selectFinite(old, value, role == "parameter"));
+      if (role == "parameter")
+        together[name].push_back(results.size());
+      results.push_back({role, name, {old, value, role == "parameter"}});
     }
+    SmallVector<unsigned> leaders;
+    for (auto [i, result] : llvm::enumerate(results)) {
+      auto with =
+          result.role == "state" ? together.find(result.name.rsplit('/').first) : together.end();
+      const bool follows =
+          with != together.end() && isFloat(result.change.updated) &&
+          getDims(result.change.updated) == getDims(results[with->second.front()].change.updated);
+      if (follows)
+        with->second.push_back(i);
+      else
+        leaders.push_back(i);
+    }
+    for (unsigned leader : leaders) {
+      SmallVector<unsigned> members = {leader};
+      if (results[leader].role == "parameter")
+        members = together[results[leader].name];
+      SmallVector<Guard::Change> changes;
+      for (unsigned member : members)
+        changes.push_back(results[member].change);
+      for (auto [member, kept] : llvm::zip(members, guard.selectFinite(changes)))
+        results[member].change.updated = kept;
+    }
+    for (const Result &result : results)
+      step.update(result.role, result.name, result.change.updated);
     if (scale)
       scale->finish(guard.getFlag());
   }

@@ -17,8 +17,9 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
     that is clipped. While it is set, every update of `@step`, `@micro` and `@update` returns its argument unchanged.
 
     An update without a verdict runs as soon as its gradient is there, when others are not known yet: where an element
-    of its result is not finite, it returns the old one, and the runtime is told (`train.reports`). It is told of sums
-    of `@micro` that are not finite, too, and can leave out `@update`.
+    of its result is not finite, it returns the old one, and so do those of its optimizer state that have its shape;
+    the runtime is told once (`train.reports`). It is told of sums of `@micro` that are not finite, too, and can leave
+    out `@update`.
 
     With `loss-scaling`, for f16, the loss is multiplied by the state `loss_scale` (0 at first, which stands for
     65536) before the gradients are taken, and these are divided by it again before they are clipped, added or

@@ -87,7 +87,7 @@ public:
     double loss = NAN;      ///< NaN without one
     bool nonfinite = false; ///< the state `nonfinite`
     /// Commands whose kernels met a number that is not finite where one must be.
-    std::vector<const Command *> numbers;
+    std::vector<NumberReport> numbers;
   };
   /// Names a run until it is waited for.
   using Ticket = uint64_t;

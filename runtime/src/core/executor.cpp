@@ -132,7 +132,7 @@ void Executor::launch(const Launch &op, const ExecutionPlan::Step &step, const E
     number |= fields[3] != 0;
   }
   if (number)
-    reports.numbers.push_back(step.command);
+    reports.numbers.push_back({step.command});
   if (!first)
     return;
   reports.badIndex = step.command;

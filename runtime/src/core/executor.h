@@ -38,7 +38,7 @@ public:
     const Command *badIndex = nullptr;
     int64_t position = 0, value = 0;
     /// Those that met a number that is not finite where one must be, in order.
-    std::vector<const Command *> numbers;
+    std::vector<NumberReport> numbers;
   };
   /// Stops at the first command that meets a bad index.
   Status run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator,

@@ -164,6 +164,17 @@ struct Command {
   std::vector<uint32_t> nodes;
 };
 
+/// A command whose kernel met a number that is not finite where one must be.
+struct NumberReport {
+  const Command *command = nullptr;
+  /// Bit 0: it is not known which member of the group met it. Bit 1 + i: member i did.
+  uint64_t members = 1;
+
+  bool isOf(size_t member) const {
+    return (members & 1) || (member < 63 && (members >> (1 + member) & 1));
+  }
+};
+
 /// What a batch must be like for a variant, see program.fbs.
 struct Condition {
   enum class Kind : uint8_t { Binary, FixedWherePadded, RealAt, Contiguous, Above };

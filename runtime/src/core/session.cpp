@@ -359,7 +359,7 @@ Status Session::accumulate(const StepOptions &options, StepResult &result) {
   return {};
 }
 
-void Session::addNames(const Function &function, const std::vector<const Command *> &commands,
+void Session::addNames(const Function &function, const std::vector<NumberReport> &reports,
                        StepResult &result) const {
   const Program &program = source->program();
   auto add = [&](const Buffer &buffer) {
@@ -372,11 +372,11 @@ void Session::addNames(const Function &function, const std::vector<const Command
         std::find(result.numbers.begin(), result.numbers.end(), name) == result.numbers.end())
       result.numbers.push_back(std::move(name));
   };
-  for (const Command *command : commands)
-    if (const auto *launch = std::get_if<Launch>(&command->op)) {
+  for (const NumberReport &report : reports)
+    if (const auto *launch = std::get_if<Launch>(&report.command->op)) {
       const size_t args = launch->args.size() / std::max<size_t>(launch->group.size(), 1);
       for (size_t i = 0; i < launch->args.size(); ++i)
-        if (int64_t(i % args) >= launch->numInputs)
+        if (int64_t(i % args) >= launch->numInputs && report.isOf(i / args))
           add(function.buffers[launch->args[i].buffer]);
     }
 }

@@ -237,7 +237,7 @@ private:
   /// What the end of a run that may update says about its step.
   void note(const Function &function, const Device::Result &done, StepResult &result);
   /// Adds the names of the parameters that these commands write, or that what they write is of.
-  void addNames(const Function &function, const std::vector<const Command *> &commands,
+  void addNames(const Function &function, const std::vector<NumberReport> &reports,
                 StepResult &result) const;
   Status stepNow(const Function &first, bool fused, const StepOptions &options, StepResult &result);
   Status stepAhead(const Function &function, const StepOptions &options, StepResult &result);

@@ -42,7 +42,7 @@ struct LaunchVariant {
 };
 
 /// Where a command's kernel puts the first index out of range that it meets, and whether it met a
-/// number that is not finite where one must be.
+/// number that is not finite where one must be (`NumberReport::members`).
 struct ErrorSlot {
   int64_t taken, position, value, number;
 };

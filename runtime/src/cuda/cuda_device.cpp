@@ -767,7 +767,7 @@ Status CudaDevice::wait(Ticket ticket, Result &result) {
     numbers.push_back(i);
     if (ticket != toldBefore.ticket ||
         !std::binary_search(toldBefore.commands.begin(), toldBefore.commands.end(), i))
-      result.numbers.push_back(&commands[i]);
+      result.numbers.push_back({&commands[i], uint64_t(slots[i].number)});
   }
   if (!result.numbers.empty()) {
     // The next run, if it is under way, began with these slots.

@@ -4,6 +4,7 @@
 // RUN: trainc-opt %s --form-eval --form-steps | FileCheck %s --check-prefix=INFER
 // RUN: trainc-opt %s --form-eval --autodiff --form-steps | FileCheck %s --check-prefix=NOOPT
 // RUN: trainc-opt %s --autodiff --attach-optimizer="kind=sgd clip" --form-steps | FileCheck %s --check-prefix=CLIP
+// RUN: trainc-opt %s --autodiff --attach-optimizer=kind=adamw --form-steps="micro=false" | FileCheck %s --check-prefix=ADAM
 
 // CHECK-NOT: @forward
 // CHECK-NOT: @gradients
@@ -83,6 +84,18 @@
 // CLIP: return %{{.*}}, %{{.*}}, %[[NEW]] : tensor<f32>, tensor<8xf32>, tensor<i32>
 // CLIP-LABEL: func.func @update(
 // CLIP-SAME: -> (tensor<8xf32> {train.name = "w", train.role = "update", train.updates = "parameter"}, tensor<i32> {train.name = "nonfinite", train.role = "update", train.updates = "state"})
+// An element stays as it was in a parameter and its averages, and the runtime is told once, with the parameter.
+// ADAM-LABEL: func.func @step(
+// ADAM: %[[NEW:.*]], %[[M:.*]], %[[V:.*]] = train.adam
+// ADAM-NOT: train.reports
+// ADAM: %[[ANY:.*]] = train.or
+// ADAM: %[[BAD:.*]] = train.or %[[ANY]]
+// ADAM-NEXT: %[[KEPT:.*]] = train.select %[[BAD]], %arg0,
+// ADAM-NEXT: %[[KEPTM:.*]] = train.select %[[BAD]],
+// ADAM-NEXT: %[[KEPTV:.*]] = train.select %[[BAD]],
+// ADAM: %[[TOLD:.*]] = train.select %{{.*}}, %[[KEPT]], %[[KEPT]] {train.reports}
+// ADAM-NOT: train.reports
+// ADAM: return %{{.*}}, %[[TOLD]], %[[KEPTM]], %[[KEPTV]],
 func.func @forward(%w: tensor<8xf32> {train.role = "parameter", train.name = "w", train.trainable},
                    %x: tensor<8xf32> {train.role = "input", train.name = "x"},
                    %seed: tensor<i64> {train.role = "hyper", train.name = "seed"})
