@@ -20,6 +20,9 @@ for variable in ("CCACHE_DIR", "CUDA_HOME", "HOME", "TMPDIR"):
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]
 
+# Many tests compile a model in several ways: kernels that were compiled once are not compiled again.
+config.environment["TRAINC_CACHE"] = os.path.join(config.test_exec_root, "kernel-cache")
+
 # The project's environment has numpy and onnx; without it the tests that need them are unsupported.
 python = os.path.join(config.source_dir, ".venv", "bin", "python3")
 if os.path.exists(python):

@@ -80,6 +80,8 @@ public:
   /// Whether the last failure to emit was the machine's: a tool is missing, no room for temporary
   /// files.
   virtual bool lacksTools() const = 0;
+  /// Share of the code that came from the cache, 0 to 1.
+  virtual double getCacheHitRate() const { return 0; }
   /// The kernels as functions of the LLVM dialect with scf, vector and arith bodies.
   virtual mlir::ModuleOp getModule() = 0;
 };
@@ -88,8 +90,10 @@ public:
 class CpuCodegen final : public KernelCodegen {
 public:
   /// Loads the dialects that kernels are made of: not to be called while a pass manager runs.
-  /// `levels`: what emitObjects compiles for ("x86-64-v3", "x86-64-v4").
-  explicit CpuCodegen(mlir::MLIRContext &context, llvm::ArrayRef<std::string> levels = {});
+  /// `levels`: what emitObjects compiles for ("x86-64-v3", "x86-64-v4"). `cache`: folder where
+  /// compiled kernels are kept for later compilations; "": none.
+  explicit CpuCodegen(mlir::MLIRContext &context, llvm::ArrayRef<std::string> levels = {},
+                      llvm::StringRef cache = "");
   ~CpuCodegen() override;
   CpuCodegen(const CpuCodegen &) = delete;
   CpuCodegen &operator=(const CpuCodegen &) = delete;
@@ -99,6 +103,7 @@ public:
   mlir::FailureOr<std::vector<KernelObject>> emitObjects() override;
   mlir::FailureOr<std::vector<KernelListing>> emitListings() override;
   bool lacksTools() const override;
+  double getCacheHitRate() const override;
   mlir::ModuleOp getModule() override;
 
   /// Lowers all kernels for a CPU level ("x86-64-v3", "x86-64-v4") and links them; the
@@ -124,6 +129,8 @@ struct GpuOptions {
   std::string cudaPath;
   /// Make each kernel in a few ways, for tuning to choose from.
   bool variants = false;
+  /// Folder where compiled kernels are kept for later compilations; "": none.
+  std::string cache = {};
 };
 
 /// Kernels for NVIDIA GPUs: PTX, and cubins by ptxas. See docs/design/cuda.md.
@@ -140,6 +147,7 @@ public:
   mlir::FailureOr<std::vector<KernelObject>> emitObjects() override;
   mlir::FailureOr<std::vector<KernelListing>> emitListings() override;
   bool lacksTools() const override;
+  double getCacheHitRate() const override;
   mlir::ModuleOp getModule() override;
 
   std::string addGrouped(llvm::StringRef kernel) override;

@@ -43,6 +43,8 @@ struct CompileOptions {
   std::vector<std::string> targets = {"x86-64-v3", "x86-64-v4"};
   /// Folder of the CUDA toolkit; "": looked for.
   std::string cudaPath;
+  /// Folder where compiled kernels are kept for later compilations; "": none.
+  std::string cache;
   /// Kernels in a few ways each, for `trainc-run --tune` to choose from.
   bool variants = false;
   /// ECMAScript; parameters without weight decay.

@@ -64,28 +64,22 @@ LogicalResult lowerToLLVMDialect(ModuleOp module, StringRef mathPrefix,
 
 SmallVector<OwningOpRef<ModuleOp>> splitModule(ModuleOp module, unsigned count) {
   SymbolTable symbols(module);
-  SmallVector<Operation *> declarations;
   SmallVector<LLVM::LLVMFuncOp> kernels;
-  for (Operation &op : *module.getBody()) {
-    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
-    if (function && !function.isExternal())
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal())
       kernels.push_back(function);
-    else if (function)
-      declarations.push_back(function);
-  }
   SmallVector<OwningOpRef<ModuleOp>> chunks;
   for (size_t begin = 0; begin < kernels.size(); begin += count) {
     OwningOpRef<ModuleOp> chunk = ModuleOp::create(module.getLoc());
-    for (Operation *op : declarations)
-      chunk->push_back(op->clone());
-    llvm::SetVector<Operation *> globals;
     auto functions = ArrayRef(kernels).slice(begin).take_front(count);
-    for (LLVM::LLVMFuncOp function : functions)
-      function.walk([&](LLVM::AddressOfOp address) {
-        globals.insert(symbols.lookup(address.getGlobalName()));
-      });
-    for (Operation *global : globals)
-      chunk->push_back(global->clone());
+    llvm::SetVector<Operation *> used;
+    for (LLVM::LLVMFuncOp function : functions) {
+      std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(function);
+      for (const SymbolTable::SymbolUse &use : *uses)
+        used.insert(symbols.lookup(use.getSymbolRef().getRootReference()));
+    }
+    for (Operation *symbol : used)
+      chunk->push_back(symbol->clone());
     for (LLVM::LLVMFuncOp function : functions) {
       function->remove();
       chunk->push_back(function);

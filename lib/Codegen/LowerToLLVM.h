@@ -15,8 +15,8 @@ class HardwareMath;
 /// the library that has the functions without an expansion.
 llvm::LogicalResult lowerToLLVMDialect(mlir::ModuleOp module, llvm::StringRef mathPrefix,
                                        const HardwareMath *hardware = nullptr);
-/// Splits the module's kernels into modules of `count`; declarations go into each, globals into
-/// those that use them.
+/// Splits the module's kernels into modules of `count`, each with the declarations and globals that
+/// its kernels use.
 llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> splitModule(mlir::ModuleOp module,
                                                                  unsigned count);
 /// The kernel of a module that `splitModule` has made with a count of one.

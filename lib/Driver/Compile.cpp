@@ -33,6 +33,7 @@
 #include "trainc/Registry.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include <chrono>
 #include <unistd.h>
@@ -446,8 +447,14 @@ private:
     uint64_t size = 0;
     (void)llvm::sys::fs::file_size(output, size);
     log.info() << "wrote " << output << " (" << codegen->size() << " kernels, " << size / 1024
-               << " KiB) in " << llvm::format("%.2f", secondsSince(start)) << " s\n";
+               << " KiB) in " << llvm::format("%.2f", secondsSince(start)) << " s"
+               << (options.cache.empty() ? "" : cacheUse()) << "\n";
     return ExitSuccess;
+  }
+
+  std::string cacheUse() {
+    return llvm::formatv(", {0} % of the code from the cache",
+                         int(100 * codegen->getCacheHitRate()));
   }
 
   /// Without a model, what the package says of it comes from the interface and the command line.
@@ -491,8 +498,8 @@ private:
   std::unique_ptr<codegen::KernelCodegen> makeCodegen(bool variants) {
     if (options.cuda)
       return std::make_unique<codegen::GpuCodegen>(
-          context, codegen::GpuOptions{options.targets, options.cudaPath, variants});
-    return std::make_unique<codegen::CpuCodegen>(context, options.targets);
+          context, codegen::GpuOptions{options.targets, options.cudaPath, variants, options.cache});
+    return std::make_unique<codegen::CpuCodegen>(context, options.targets, options.cache);
   }
 
   //===--------------------------------------------------------------------===//
@@ -731,6 +738,7 @@ int replayReproducer(const CompileOptions &given) {
     return *code ? *code : ExitInput;
   }
   options.replay = given.replay;
+  options.cache = given.cache;
   options.logLevel = given.logLevel;
   options.warningsAsErrors = given.warningsAsErrors;
   options.explain = given.explain;

@@ -187,6 +187,10 @@ private:
         "fp32|tf32|bf16|fp16|pure-bf16 (default: the graph's own types); all but fp32: cuda")
         ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "pure-bf16"}));
     add("--cuda-path", options.cudaPath, "DIR", "the CUDA toolkit (default: looked for)");
+    cache = add("--cache", options.cache, "DIR",
+                "keep compiled kernels in this folder, 2 GiB at most, and take them from there "
+                "(default: TRAINC_CACHE, else none)")
+                ->envname("TRAINC_CACHE");
     app.add_flag("--tune-variants", options.variants,
                  "cuda: kernels in a few ways each, for `trainc-run --tune` to choose from; takes "
                  "several times as long");
@@ -362,9 +366,9 @@ private:
       throw CLI::ParseError(problem, ExitUsage);
     if (*replay)
       for (CLI::Option *option : app.get_options())
-        if (*option &&
-            !llvm::is_contained(
-                {log, asErrors, explain, remarks, saveIR, saveKernels, replay, output}, option))
+        if (*option && !llvm::is_contained({log, asErrors, cache, explain, remarks, saveIR,
+                                            saveKernels, replay, output},
+                                           option))
           throw CLI::ParseError(option->get_name() + " does not go with --replay, which takes the "
                                                      "command line from the file",
                                 ExitUsage);
@@ -485,7 +489,7 @@ private:
   bool noFuseLora = false;
   Switch hoistSlices, labelSparsity, eliminatePadding, chunkLoss, scheduleUpdates;
   CLI::Option *output, *loraOption, *fuseLoraOption, *quantizeOption, *offload, *report, *log,
-      *asErrors, *explain, *remarks, *saveIR, *saveKernels, *replay;
+      *asErrors, *cache, *explain, *remarks, *saveIR, *saveKernels, *replay;
   /// The first of the options that this version lacks.
   std::string refused;
 };

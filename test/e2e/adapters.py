@@ -65,7 +65,7 @@ class Case:
         self.reference = np.load(self.files / "ref.npz")
         self.peft = safetensors_io.load(self.files / "peft" / "adapter_model.safetensors")
         self.plain = self.scratch / "plain.tpk"
-        command = [arguments.trainc, self.files / "model.onnx", "-o", self.plain, "--target", "cpu",
+        command = [arguments.trainc, self.files / "model.onnx", "-o", self.plain, "--target", "cpu:native",
                    "--embed-weights", "--trainable", f"^({'|'.join(map(re.escape, self.trained()))})$"]
         subprocess.run([*map(str, command)], check=True, capture_output=True)
         self.package = self.variant("model.tpk")

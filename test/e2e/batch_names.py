@@ -40,7 +40,7 @@ def main():
         base = pathlib.Path(scratch)
         path, package = base / "m.onnx", base / "m.tpk"
         path.write_bytes(model(nodes, inputs, [value_info("loss", FLOAT, [])], weights))
-        subprocess.run([trainc, path, "-o", package, "--target", "cpu"], check=True)
+        subprocess.run([trainc, path, "-o", package, "--target", "cpu:native"], check=True)
 
         def losses(arrays, steps):
             np.savez(base / "d.npz", **arrays)

@@ -73,7 +73,7 @@ class Run:
         path = self.base / f"{self.count}.onnx"
         path.write_bytes(graph(nodes))
         package = path.with_suffix(".tpk")
-        command = [self.trainc, path, "-o", package, "--target", "cpu", *flags]
+        command = [self.trainc, path, "-o", package, "--target", "cpu:native", *flags]
         subprocess.run(command, check=True, capture_output=True)
         return package
 

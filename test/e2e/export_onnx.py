@@ -86,7 +86,7 @@ class Cases:
 
     def compile(self, model, name="m.tpk", *flags):
         package = self.folder / name
-        command = [self.arguments.trainc, model, "-o", package, "--target", "cpu", *flags]
+        command = [self.arguments.trainc, model, "-o", package, "--target", "cpu:native", *flags]
         subprocess.run(command, check=True, capture_output=True)
         return package
 

@@ -191,7 +191,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--trainc", required=True)
     parser.add_argument("--trainc-run", required=True)
-    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--target", default="cpu:native")
     parser.add_argument("--packages", type=pathlib.Path, help="where packages are, or are put")
     parser.add_argument("--compile-only", action="store_true", help="for a machine without a compiler")
     with tempfile.TemporaryDirectory() as folder:

@@ -79,7 +79,7 @@ def main():
         for form in FORMS:
             (folder / "m.txt").write_text(graph(form))
             run([sys.executable, make_onnx, folder / "m.txt", folder / "m.onnx"], form)
-            sizes = ["--target", "cpu", "--dim", "seq=4..64"]
+            sizes = ["--target", "cpu:native", "--dim", "seq=4..64"]
             run([trainc, folder / "m.onnx", *sizes, "-O0", "-o", folder / "plain.tpk"], form)
             done = run([trainc, folder / "m.onnx", *sizes, "--explain=all", "-o", folder / "packed.tpk"], form)
             explained = done.stdout + done.stderr

@@ -71,8 +71,8 @@ def main():
                 weighted = (i + j) % 2 == 0
                 (folder / "m.txt").write_text(model(form, reduction, weighted))
                 run([sys.executable, make_onnx, folder / "m.txt", folder / "m.onnx"], form)
-                run([trainc, folder / "m.onnx", "--target", "cpu", "-O0", "-o", folder / "plain.tpk"], form)
-                done = run([trainc, folder / "m.onnx", "--target", "cpu", "--explain=all", "-o", folder / "packed.tpk"], form)
+                run([trainc, folder / "m.onnx", "--target", "cpu:native", "-O0", "-o", folder / "plain.tpk"], form)
+                done = run([trainc, folder / "m.onnx", "--target", "cpu:native", "--explain=all", "-o", folder / "packed.tpk"], form)
                 explained = done.stdout + done.stderr
                 check("computes the rows that labels labels" in explained, explained)
                 check(form in KNOWN or "above train.matmul" in explained, f"{form}: the projection is of all rows\n{explained}")

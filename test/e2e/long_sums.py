@@ -41,7 +41,7 @@ def main():
         base = pathlib.Path(scratch)
         (base / "m.txt").write_text(MODEL)
         subprocess.run([sys.executable, make_onnx, base / "m.txt", base / "m.onnx"], check=True)
-        command = [trainc, base / "m.onnx", "-o", base / "m.tpk", "--target", "cpu"]
+        command = [trainc, base / "m.onnx", "-o", base / "m.tpk", "--target", "cpu:native"]
         subprocess.run(command, check=True, capture_output=True)
         for count in COUNTS:
             np.savez(base / "d.npz", x=x[:count])

@@ -67,7 +67,7 @@ class Runner:
         return done.stdout
 
     def compile(self, name, package, *options):
-        self.run(self.arguments.trainc, self.models / f"{name}.onnx", "--target", "cpu", "--dropout", "off",
+        self.run(self.arguments.trainc, self.models / f"{name}.onnx", "--target", "cpu:native", "--dropout", "off",
                  "--lr", "0.02", "-o", self.folder / package, *options)  # fmt: skip
         return self.folder / package
 

@@ -55,7 +55,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="trainc-memory-") as scratch:
         package = pathlib.Path(scratch) / "model.tpk"
         for model, options in CASES:
-            command = [trainc, MODELS / f"{model}.onnx", "-o", package, "--target", "cpu"]
+            command = [trainc, MODELS / f"{model}.onnx", "-o", package, "--target", "cpu:native"]
             command += ["--no-eliminate-padding", "--no-exploit-label-sparsity", *options]
             call(*command)
             info = json.loads(call(run, package, "--info", "--log-format", "json"))

@@ -311,7 +311,7 @@ def check_resume(bench):
 def main():
     trainc, trainc_run, *target = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="trainc-state-") as scratch:
-        bench = Bench(trainc, trainc_run, target[0] if target else "cpu", scratch)
+        bench = Bench(trainc, trainc_run, target[0] if target else "cpu:native", scratch)
         for kind in OPTIMIZERS:
             for form in ("fp32", "bf16", "int8"):
                 compare(bench, kind, form)

@@ -190,8 +190,8 @@ class Test:
         self.name = name
         (self.folder / "m.txt").write_text(text)
         run([sys.executable, self.make_onnx, self.folder / "m.txt", self.folder / "m.onnx"], name)
-        run([self.trainc, self.folder / "m.onnx", "--target", "cpu", "-O0", "-o", self.folder / "plain.tpk"], name)
-        done = run([self.trainc, self.folder / "m.onnx", "--target", "cpu", "--explain=all", "-o", self.folder / "packed.tpk"], name)
+        run([self.trainc, self.folder / "m.onnx", "--target", "cpu:native", "-O0", "-o", self.folder / "plain.tpk"], name)
+        done = run([self.trainc, self.folder / "m.onnx", "--target", "cpu:native", "--explain=all", "-o", self.folder / "packed.tpk"], name)
         return done.stdout + done.stderr
 
     def batch(self, kind, packs, reason=None, **arrays):

@@ -46,7 +46,7 @@ class Case:
 
     def compile(self, name, *options):
         settings = self.settings
-        self.call(self.arguments.trainc, self.files / "model.onnx", "--target", "cpu", "--lora", settings["lora"],
+        self.call(self.arguments.trainc, self.files / "model.onnx", "--target", "cpu:native", "--lora", settings["lora"],
                   "--lr", settings["lr"], "--weight-decay", settings["weight_decay"],
                   "-o", self.scratch / name, *options)  # fmt: skip
         return self.scratch / name

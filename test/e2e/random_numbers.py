@@ -199,7 +199,7 @@ class Model:
         return done.stdout
 
     def compile(self, *options):
-        self.run([self.tools[0], self.folder / f"{self.name}.onnx", "--target", "cpu", "-o", self.folder / f"{self.name}.tpk",
+        self.run([self.tools[0], self.folder / f"{self.name}.onnx", "--target", "cpu:native", "-o", self.folder / f"{self.name}.tpk",
                   "--optimizer", "sgd", *options])
         return self
 

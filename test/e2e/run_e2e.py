@@ -301,7 +301,7 @@ def main():
     parser.add_argument("--check", default="loss,gradients,curve", help="comma separated, or all")
     parser.add_argument("--curves", help="only these, comma separated")
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--target", default="cpu", help="of trainc; empty: its default")
+    parser.add_argument("--target", default="cpu:native", help="of trainc; empty: its default")
     parser.add_argument("--trainc-flag", action="append", default=[], help="passed on; repeatable")
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()

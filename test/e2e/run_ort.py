@@ -42,7 +42,7 @@ def main():
     parser.add_argument("--trainc", required=True)
     parser.add_argument("--trainc-run", required=True)
     parser.add_argument("--artifacts", type=pathlib.Path, required=True)
-    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--target", default="cpu:native")
     arguments = parser.parse_args()
     folder = arguments.artifacts
     expected = json.loads((folder / "losses.json").read_text())

@@ -103,7 +103,7 @@ class Run:
         source, model, package = (self.base / f"m.{kind}" for kind in ("txt", "onnx", "tpk"))
         source.write_text(text)
         subprocess.run([sys.executable, self.make_onnx, source, model], check=True)
-        subprocess.run([self.tools[0], model, "-o", package, "--target", "cpu"], check=True, capture_output=True)
+        subprocess.run([self.tools[0], model, "-o", package, "--target", "cpu:native"], check=True, capture_output=True)
         return package
 
     def gradients(self, package, **arrays):

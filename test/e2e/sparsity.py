@@ -124,8 +124,8 @@ def main():
             reference = json.loads((models / f"{name}.ref.json").read_text())
             noise = {n: max(reference[k]["noise"][n] for k in ("data", "other")) for n in reference["data"]["noise"]}
             plain, packed = folder / f"{name}-plain.tpk", folder / f"{name}.tpk"
-            run([trainc, models / f"{name}.onnx", "--target", "cpu", "-O0", "-o", plain], name)
-            run([trainc, models / f"{name}.onnx", "--target", "cpu", "-o", packed], name)
+            run([trainc, models / f"{name}.onnx", "--target", "cpu:native", "-O0", "-o", plain], name)
+            run([trainc, models / f"{name}.onnx", "--target", "cpu:native", "-o", packed], name)
             kinds = [(0.1, ""), (0.3, ""), (0.6, "all labels"), (1.0, ""), (0.5, "one token"), (0.5, "left"),
                      (0.5, "no token"), (0.5, "mask of twos")]
             if like["labels"].ndim == 2:

@@ -247,7 +247,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trainc", required=True)
     parser.add_argument("--trainc-run", required=True)
-    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--target", default="cpu:native")
     arguments = parser.parse_args()
     rng = np.random.default_rng(0)
     data = {
@@ -261,7 +261,7 @@ def main():
         for kind in ATTRIBUTES:
             package, path = train(arguments, scratch, kind, data)
         initialized(arguments, scratch, data)
-        compile_ = lambda *flags: run(arguments.trainc, path, "-o", scratch / "x.tpk", "--target", "cpu", *flags)
+        compile_ = lambda *flags: run(arguments.trainc, path, "-o", scratch / "x.tpk", "--target", "cpu:native", *flags)
         refused("learning rate", compile_("--lr", "0.1"), "training_info", "--optimizer")
         refused("no loss", compile_("--optimizer", "sgd"), "training_info", "has no loss")
         done = run(arguments.trainc_run, package, "--data", data["file"], "--batch-size", BATCH,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The kernels of a package: finds equal fusions, emits the others, compiles them in chunks.
+// The kernels of a package: finds equal fusions, emits the others, compiles each by itself.
 
 #include "../CompileModule.h"
+#include "../KernelCache.h"
 #include "../KnownFusions.h"
 #include "../LowerToLLVM.h"
 #include "CpuEmitter.h"
@@ -22,8 +23,8 @@ namespace trainc::codegen {
 
 namespace {
 
-/// Kernels compiled together. Fixed, so that the result does not depend on the machine.
-constexpr unsigned kChunk = 6;
+/// The name of every kernel until it is linked, so that equal ones have equal code.
+constexpr StringLiteral kAnyKernel = "kernel";
 
 struct Entry {
   std::string name;
@@ -35,8 +36,9 @@ struct Entry {
 } // namespace
 
 struct CpuCodegen::Impl {
-  Impl(MLIRContext &context, ArrayRef<std::string> levels)
-      : levels(levels), module(ModuleOp::create(UnknownLoc::get(&context), "kernels")) {}
+  Impl(MLIRContext &context, ArrayRef<std::string> levels, StringRef cache)
+      : levels(levels), module(ModuleOp::create(UnknownLoc::get(&context), "kernels")),
+        cache(cache) {}
 
   FailureOr<KernelInfo> add(FusionOp fusion);
   FailureOr<Entry> emit(FusionOp fusion, const Structure &structure, const StructuralKey &key);
@@ -50,13 +52,15 @@ struct CpuCodegen::Impl {
   std::mutex mutex;
   bool lowered = false;
   std::atomic<bool> lacksTools{false};
-  std::vector<std::string> bitcode;
+  /// Of each kernel, once lowered.
+  std::vector<std::string> names, bitcode;
+  KernelCache cache;
 };
 
-CpuCodegen::CpuCodegen(MLIRContext &context, ArrayRef<std::string> levels) {
+CpuCodegen::CpuCodegen(MLIRContext &context, ArrayRef<std::string> levels, StringRef cache) {
   context.loadDialect<TrainDialect, LLVM::LLVMDialect, scf::SCFDialect, cf::ControlFlowDialect,
                       arith::ArithDialect, math::MathDialect, vector::VectorDialect>();
-  impl = std::make_unique<Impl>(context, levels);
+  impl = std::make_unique<Impl>(context, levels, cache);
   // What loads read that a condition turns off.
   OpBuilder b = OpBuilder::atBlockBegin(impl->module->getBody());
   auto type = LLVM::LLVMArrayType::get(b.getI8Type(), kZerosBytes);
@@ -70,6 +74,7 @@ CpuCodegen::~CpuCodegen() = default;
 
 size_t CpuCodegen::size() const { return impl->count; }
 bool CpuCodegen::lacksTools() const { return impl->lacksTools; }
+double CpuCodegen::getCacheHitRate() const { return impl->cache.getHitRate(); }
 ModuleOp CpuCodegen::getModule() { return *impl->module; }
 
 /// Element types that kernels read and write.
@@ -180,8 +185,11 @@ LogicalResult CpuCodegen::Impl::lower() {
   OwningOpRef<ModuleOp> copy = module->clone();
   if (failed(lowerToLLVMDialect(*copy, /*mathPrefix=*/"")))
     return failure();
-  for (OwningOpRef<ModuleOp> &chunk : splitModule(*copy, kChunk)) {
-    FailureOr<std::string> text = translateToBitcode(*chunk);
+  for (OwningOpRef<ModuleOp> &kernel : splitModule(*copy, 1)) {
+    LLVM::LLVMFuncOp function = getKernel(*kernel);
+    names.push_back(function.getName().str());
+    function.setName(kAnyKernel);
+    FailureOr<std::string> text = translateToBitcode(*kernel);
     if (failed(text))
       return failure();
     bitcode.push_back(std::move(*text));
@@ -200,17 +208,23 @@ FailureOr<std::string> CpuCodegen::getLLVMText() {
 FailureOr<std::vector<std::vector<char>>> CpuCodegen::emitSharedObjects(ArrayRef<StringRef> cpus) {
   if (failed(impl->lower()))
     return failure();
-  size_t chunks = impl->bitcode.size(), tasks = chunks * cpus.size();
+  size_t kernels = impl->bitcode.size(), tasks = kernels * cpus.size();
   std::vector<std::vector<std::vector<char>>> objects(cpus.size(),
-                                                      std::vector<std::vector<char>>(chunks));
+                                                      std::vector<std::vector<char>>(kernels));
   std::vector<std::string> errors(tasks);
   inParallel(tasks, [&](size_t task) {
-    size_t level = task % cpus.size(), chunk = task / cpus.size();
-    objects[level][chunk] = compileBitcode(impl->bitcode[chunk], cpus[level], errors[task]);
+    size_t level = task % cpus.size(), kernel = task / cpus.size();
+    std::vector<char> object = impl->cache.get({"object", cpus[level], impl->bitcode[kernel]}, [&] {
+      return compileBitcode(impl->bitcode[kernel], cpus[level], errors[task]);
+    });
+    if (errors[task].empty())
+      objects[level][kernel] = renameSymbol(object, kAnyKernel, impl->names[kernel], errors[task]);
   });
   for (const std::string &error : errors)
     if (!error.empty())
       return mlir::emitError(impl->module->getLoc()) << error;
+  if (std::string problem = impl->cache.getProblem(); !problem.empty())
+    mlir::emitWarning(impl->module->getLoc()) << problem;
 
   std::vector<std::vector<char>> result;
   for (auto &level : objects) {

@@ -16,6 +16,9 @@
 #include "llvm/IR/PatternMatch.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/ObjCopy/ConfigManager.h"
+#include "llvm/ObjCopy/ObjCopy.h"
+#include "llvm/Object/Binary.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/TargetSelect.h"
@@ -166,6 +169,25 @@ std::string compileToAssembly(StringRef bitcode, StringRef cpu, std::string &err
 //===----------------------------------------------------------------------===//
 // Link
 //===----------------------------------------------------------------------===//
+
+std::vector<char> renameSymbol(ArrayRef<char> object, StringRef from, StringRef to,
+                               std::string &error) {
+  llvm::SmallVector<char> result;
+  llvm::raw_svector_ostream os(result);
+  auto binary = llvm::object::createBinary(
+      llvm::MemoryBufferRef(StringRef(object.data(), object.size()), "kernel.o"));
+  llvm::Error failure = binary ? llvm::Error::success() : binary.takeError();
+  if (!failure) {
+    llvm::objcopy::ConfigManager config;
+    config.Common.SymbolsToRename[from] = to;
+    failure = llvm::objcopy::executeObjcopyOnBinary(config, **binary, os);
+  }
+  if (failure) {
+    error = llvm::toString(std::move(failure));
+    return {};
+  }
+  return std::vector<char>(result.begin(), result.end());
+}
 
 static std::string findLinker() {
   for (const char *name : {"ld.lld-22", "ld.lld"}) {

@@ -14,6 +14,10 @@ namespace trainc::codegen {
 std::vector<char> compileBitcode(llvm::StringRef bitcode, llvm::StringRef cpu, std::string &error);
 /// The same as assembly; "" on failure.
 std::string compileToAssembly(llvm::StringRef bitcode, llvm::StringRef cpu, std::string &error);
+/// An object file with another name for one of its symbols; on failure returns nothing and sets
+/// `error`.
+std::vector<char> renameSymbol(llvm::ArrayRef<char> object, llvm::StringRef from,
+                               llvm::StringRef to, std::string &error);
 /// Links object files into a shared object with lld; on failure returns nothing and sets `error`.
 std::vector<char> linkShared(llvm::ArrayRef<std::vector<char>> objects, std::string &error);
 

@@ -3,6 +3,7 @@
 // in chunks.
 
 #include "../CompileModule.h"
+#include "../KernelCache.h"
 #include "../KnownFusions.h"
 #include "../LowerToLLVM.h"
 #include "FlatForm.h"
@@ -41,7 +42,7 @@ struct Entry {
 
 struct GpuCodegen::Impl {
   Impl(MLIRContext &context, GpuOptions options)
-      : options(std::move(options)),
+      : options(std::move(options)), cache(this->options.cache),
         module(ModuleOp::create(UnknownLoc::get(&context), "kernels")) {}
 
   FailureOr<KernelInfo> add(FusionOp fusion);
@@ -56,6 +57,7 @@ struct GpuCodegen::Impl {
   InFlightDiagnostic emitError() { return mlir::emitError(module->getLoc()); }
 
   GpuOptions options;
+  KernelCache cache;
   OwningOpRef<ModuleOp> module;
   std::map<std::string, SmallVector<Entry>> entries;
   KnownFusions known;
@@ -77,6 +79,7 @@ GpuCodegen::~GpuCodegen() = default;
 
 size_t GpuCodegen::size() const { return impl->count; }
 bool GpuCodegen::lacksTools() const { return impl->lacksTools; }
+double GpuCodegen::getCacheHitRate() const { return impl->cache.getHitRate(); }
 ModuleOp GpuCodegen::getModule() { return *impl->module; }
 
 //===----------------------------------------------------------------------===//
@@ -314,10 +317,17 @@ LogicalResult GpuCodegen::Impl::compile() {
   }
   CudaTools tools = findCudaTools(options.cudaPath);
   std::string architecture = oldest(options.architectures);
+  std::string libdevice = identifyFile(tools.libdevice);
   std::vector<std::string> texts(bitcode.size()), errors(bitcode.size());
   inParallel(bitcode.size(), [&](size_t chunk) {
-    texts[chunk] = compileToPTX(bitcode[chunk], architecture, tools.libdevice,
-                                "_" + std::to_string(chunk), errors[chunk]);
+    std::string suffix = "_" + std::to_string(chunk);
+    std::vector<char> text =
+        cache.get({"ptx", architecture, suffix, libdevice, bitcode[chunk]}, [&] {
+          std::string ptx =
+              compileToPTX(bitcode[chunk], architecture, tools.libdevice, suffix, errors[chunk]);
+          return std::vector<char>(ptx.begin(), ptx.end());
+        });
+    texts[chunk].assign(text.begin(), text.end());
   });
   for (const std::string &error : errors)
     if (!error.empty()) {
@@ -370,17 +380,22 @@ FailureOr<std::vector<KernelObject>> GpuCodegen::emitObjects() {
     return failure();
   ArrayRef<std::string> architectures = impl->options.architectures;
   size_t chunks = impl->ptx.size();
+  std::string ptxas = identifyFile(tools.ptxas);
   std::vector<KernelObject> objects(chunks * architectures.size());
   std::vector<std::string> errors(objects.size());
   inParallel(objects.size(), [&](size_t task) {
     const std::string &architecture = architectures[task / chunks];
     size_t chunk = task % chunks;
     objects[task].name = "cuda-" + architecture + "-" + std::to_string(chunk) + ".cubin";
-    objects[task].bytes = assemblePTX(impl->ptx[chunk], architecture, tools.ptxas, errors[task]);
+    objects[task].bytes = impl->cache.get({"cubin", architecture, ptxas, impl->ptx[chunk]}, [&] {
+      return assemblePTX(impl->ptx[chunk], architecture, tools.ptxas, errors[task]);
+    });
   });
   for (const std::string &error : errors)
     if ((impl->lacksTools = !error.empty()))
       return impl->emitError() << error;
+  if (std::string problem = impl->cache.getProblem(); !problem.empty())
+    mlir::emitWarning(impl->module->getLoc()) << problem;
   std::string joined = joinPTX(impl->ptx);
   objects.push_back({"cuda.ptx", std::vector<char>(joined.begin(), joined.end())});
   return objects;

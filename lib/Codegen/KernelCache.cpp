@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A file for each entry: a checksum, then the code.
+
+#include "KernelCache.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CachePruning.h"
+#include "llvm/Support/Endian.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SHA256.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+#include <dlfcn.h>
+
+namespace trainc::codegen {
+
+/// What a folder may hold.
+static constexpr uint64_t kLimit = uint64_t(2) << 30;
+static constexpr size_t kChecksumBytes = sizeof(uint64_t);
+
+std::string identifyFile(llvm::StringRef path) {
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(path, status))
+    return path.str();
+  return path.str() + " " + std::to_string(status.getSize()) + " " +
+         std::to_string(status.getLastModificationTime().time_since_epoch().count());
+}
+
+/// This program and the LLVM that it runs with: a change of either may change the code.
+static const std::string &identifyCompiler() {
+  static const std::string identity = [] {
+    auto address = reinterpret_cast<void *>(&identifyFile);
+    std::string text =
+        LLVM_VERSION_STRING " " + identifyFile(llvm::sys::fs::getMainExecutable("trainc", address));
+    Dl_info library;
+    if (dladdr(reinterpret_cast<void *>(&llvm::pruneCache), &library) && library.dli_fname)
+      text += " " + identifyFile(library.dli_fname);
+    return text;
+  }();
+  return identity;
+}
+
+static std::string hash(llvm::ArrayRef<llvm::StringRef> parts) {
+  llvm::SHA256 sha;
+  auto add = [&](llvm::StringRef part) {
+    uint8_t size[sizeof(uint64_t)];
+    llvm::support::endian::write64le(size, part.size());
+    sha.update(size);
+    sha.update(part);
+  };
+  add(identifyCompiler());
+  for (llvm::StringRef part : parts)
+    add(part);
+  return llvm::toHex(sha.final(), /*LowerCase=*/true);
+}
+
+static uint64_t checksum(llvm::StringRef bytes) {
+  return llvm::xxh3_64bits(llvm::arrayRefFromStringRef(bytes));
+}
+
+std::vector<char> KernelCache::get(llvm::ArrayRef<llvm::StringRef> parts,
+                                   llvm::function_ref<std::vector<char>()> make) {
+  if (folder.empty())
+    return make();
+  ++asked;
+  llvm::SmallString<256> path(folder);
+  // pruneCache knows its files by this beginning.
+  llvm::sys::path::append(path, "llvmcache-" + hash(parts));
+  if (auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                                /*RequiresNullTerminator=*/false)) {
+    llvm::StringRef bytes = (*buffer)->getBuffer();
+    if (bytes.size() > kChecksumBytes && llvm::support::endian::read64le(bytes.data()) ==
+                                             checksum(bytes.drop_front(kChecksumBytes))) {
+      ++found;
+      return std::vector<char>(bytes.begin() + kChecksumBytes, bytes.end());
+    }
+  }
+  std::vector<char> result = make();
+  if (!result.empty())
+    keep(std::string(path), result);
+  return result;
+}
+
+void KernelCache::keep(const std::string &path, const std::vector<char> &bytes) {
+  auto fail = [&](const std::string &why) {
+    std::lock_guard<std::mutex> lock(mutex);
+    problem = "the cache '" + folder + "' keeps nothing: " + why;
+  };
+  if (std::error_code code = llvm::sys::fs::create_directories(folder))
+    return fail(code.message());
+  auto file = llvm::sys::fs::TempFile::create(folder + "/llvmcache-new-%%%%%%%%");
+  if (!file)
+    return fail(llvm::toString(file.takeError()));
+  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
+  llvm::StringRef text(bytes.data(), bytes.size());
+  char sum[kChecksumBytes];
+  llvm::support::endian::write64le(sum, checksum(text));
+  os << llvm::StringRef(sum, kChecksumBytes) << text;
+  os.flush();
+  std::error_code code = os.error();
+  os.clear_error();
+  if (code) {
+    llvm::consumeError(file->discard());
+    return fail(code.message());
+  }
+  if (llvm::Error error = file->keep(path))
+    return fail(llvm::toString(std::move(error)));
+  grown = true;
+}
+
+std::string KernelCache::getProblem() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return problem;
+}
+
+KernelCache::~KernelCache() {
+  if (!grown)
+    return;
+  llvm::CachePruningPolicy policy;
+  policy.Expiration = std::chrono::hours(24 * 30);
+  policy.MaxSizeBytes = kLimit;
+  llvm::pruneCache(folder, policy);
+}
+
+} // namespace trainc::codegen
