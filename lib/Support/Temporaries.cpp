@@ -98,8 +98,10 @@ TemporaryFolder::TemporaryFolder(std::string &error) {
     if (!code)
       code = fs::setPermissions(made, fs::owner_all);
     if (code) {
-      error = "cannot make a folder for temporary files: " + code.message() +
-              "; TMPDIR names another place";
+      llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, made);
+      error = ("cannot make a folder for temporary files in '" + made + "': " + code.message() +
+               "; TMPDIR names another place")
+                  .str();
       return {};
     }
     return made.str().str();

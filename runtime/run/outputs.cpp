@@ -34,22 +34,25 @@ void requireWritable(const std::filesystem::path &folder, const std::string &pat
 }
 
 void checkOutputFile(const std::string &path) {
-  std::error_code ignored;
+  std::error_code error;
   std::filesystem::path target(path);
-  if (auto kind = std::filesystem::status(target, ignored).type();
-      kind != std::filesystem::file_type::not_found && kind != std::filesystem::file_type::regular)
+  const auto kind = std::filesystem::status(target, error).type();
+  if (kind == std::filesystem::file_type::none)
+    throw Failure(exitInput, "cannot create '" + path + "': " + error.message());
+  if (kind != std::filesystem::file_type::not_found && kind != std::filesystem::file_type::regular)
     throw Failure(exitInput, "cannot create '" + path + "': it is there and no regular file");
   requireWritable(target.has_parent_path() ? target.parent_path() : ".", path);
 }
 
 void checkOutputFolder(const std::string &path) {
-  std::error_code ignored;
-  std::filesystem::path folder = std::filesystem::absolute(path, ignored);
-  while (!std::filesystem::exists(folder, ignored) && folder.has_relative_path())
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::absolute(path, error);
+  while (!std::filesystem::exists(folder, error) && !error && folder.has_relative_path())
     folder = folder.parent_path();
-  if (!std::filesystem::is_directory(folder, ignored))
+  if (error || !std::filesystem::is_directory(folder, error))
     throw Failure(exitInput,
-                  "cannot create '" + path + "': '" + folder.string() + "' is no folder");
+                  "cannot create '" + path + "': '" + folder.string() + "' " +
+                      (error ? "cannot be inspected: " + error.message() : "is no folder"));
   requireWritable(folder, path);
 }
 

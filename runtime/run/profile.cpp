@@ -3,13 +3,11 @@
 // Collecting commands' times, and writing them down.
 #include "run/profile.h"
 
+#include "io/file.h"
 #include "run/failure.h"
 #include "run/format.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <tuple>
 
 namespace trainrt::run {
@@ -27,15 +25,14 @@ std::string cell(const std::string &text, size_t width, bool left = false) {
 }
 
 void writeFile(const std::string &path, const std::string &text) {
-  std::FILE *file = std::fopen(path.c_str(), "wb");
-  bool good = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  int reason = errno;
-  if (file && std::fclose(file) != 0) {
-    good = false;
-    reason = errno;
-  }
-  if (!good)
-    throw Failure(exitInput, "cannot write " + path + ": " + std::strerror(reason));
+  AtomicFile file;
+  Status status = file.create(path);
+  if (status.ok())
+    status = file.write(text.data(), text.size());
+  if (status.ok())
+    status = file.commit();
+  if (!status.ok())
+    throw Failure(exitInput, status.message());
 }
 
 } // namespace

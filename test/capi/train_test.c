@@ -205,6 +205,126 @@ static void *use_too(void *user) {
   return NULL;
 }
 
+/* What several threads do to one session at once: as long as the steps' thread is busy. */
+typedef struct {
+  host *host;
+  const char *folder;
+  int kind;
+} intruder;
+enum { STEPS_AT_ONCE = 200 };
+static _Atomic int stepping;
+static _Atomic int64_t intruded, stepped;
+
+/* Done, or refused with the reason. */
+static void done_or_refused(trainrt_status status, trainrt_error *error) {
+  if (status != TRAINRT_OK)
+    CHECK(status == TRAINRT_INVALID_ARGUMENT &&
+          strstr(trainrt_error_message(error), "another thread"));
+  trainrt_error_free(error);
+}
+
+static void *intrude(void *user) {
+  const intruder *i = user;
+  trainrt_session *session = i->host->session;
+  while (atomic_load(&stepping)) {
+    trainrt_error *error = NULL;
+    trainrt_status status = TRAINRT_OK;
+    trainrt_tensor tensor;
+    trainrt_memory memory = trainrt_memory_default();
+    switch (i->kind) {
+    case 0:
+      trainrt_session_cancel(session);
+      break;
+    case 1:
+      status = trainrt_checkpoint_save(session, i->folder, 1, NULL, &error);
+      break;
+    case 2:
+      status = trainrt_step(session, &i->host->batch, 1, NULL, NULL, &error);
+      if (status == TRAINRT_OK)
+        atomic_fetch_add(&stepped, 1);
+      if (status == TRAINRT_CANCELLED)
+        status = TRAINRT_OK;
+      break;
+    case 3:
+      status = trainrt_session_memory(session, &memory, &error);
+      break;
+    case 4:
+      status = trainrt_session_parameter(session, "w", &tensor, &error);
+      break;
+    default:
+      status = trainrt_session_check(session, &i->host->batch, 1, &error);
+    }
+    done_or_refused(status, error);
+    atomic_fetch_add(&intruded, 1);
+  }
+  return NULL;
+}
+
+/* Only one is in at a time, nothing is torn, and the steps are as many as were made. */
+static void many_threads_at_once(const trainrt_package *package, const char *folder) {
+  enum { MANY = 6 };
+  trainrt_step_options step = trainrt_step_options_default();
+  trainrt_next_step given = {sizeof given, 1, NULL, 0, &step};
+  host h = {.session = create(package)};
+  CHECK(next(&h, &given) == 1);
+  intruder who[MANY];
+  pthread_t threads[MANY];
+  atomic_store(&stepping, 1);
+  for (int i = 0; i < MANY; ++i) {
+    who[i] = (intruder){&h, folder, i};
+    CHECK(pthread_create(&threads[i], NULL, intrude, &who[i]) == 0);
+  }
+  for (int i = 0; i < STEPS_AT_ONCE || atomic_load(&intruded) < STEPS_AT_ONCE; ++i) {
+    trainrt_error *error = NULL;
+    trainrt_status status = trainrt_step(h.session, &h.batch, 1, NULL, NULL, &error);
+    if (status == TRAINRT_OK)
+      atomic_fetch_add(&stepped, 1);
+    if (status == TRAINRT_CANCELLED)
+      status = TRAINRT_OK;
+    done_or_refused(status, error);
+  }
+  atomic_store(&stepping, 0);
+  for (int i = 0; i < MANY; ++i)
+    CHECK(pthread_join(threads[i], NULL) == 0);
+  const int64_t steps = trainrt_session_step(h.session);
+  CHECK(steps == atomic_load(&stepped));
+  trainrt_session *other = create(package);
+  trainrt_error *error = NULL;
+  for (int64_t i = 0; i < steps; ++i)
+    CHECK_OK(trainrt_step(other, &h.batch, 1, NULL, NULL, &error));
+  same_values(h.session, other);
+  trainrt_session_free(h.session);
+  trainrt_session_free(other);
+}
+
+/* In the middle of a loop, between its steps, the session is the loop's. */
+static void *step_between(void *user) {
+  host *h = user;
+  trainrt_error *error = NULL;
+  CHECK_ERROR(trainrt_step(h->session, &h->batch, 1, NULL, NULL, &error), TRAINRT_INVALID_ARGUMENT,
+              "another thread");
+  return NULL;
+}
+
+static int next_and_meet(void *user, trainrt_next_step *step) {
+  pthread_t thread;
+  const int result = next(user, step);
+  CHECK(pthread_create(&thread, NULL, step_between, user) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
+  return result;
+}
+
+static void nobody_steps_between(const trainrt_package *package) {
+  trainrt_error *error = NULL;
+  host h = {.session = create(package)};
+  trainrt_train_options options = loop_of(&h);
+  options.next = next_and_meet;
+  options.last_step = 2;
+  CHECK_OK(trainrt_train(h.session, &options, NULL, &error));
+  CHECK(trainrt_session_step(h.session) == 2);
+  trainrt_session_free(h.session);
+}
+
 static int meet_another_thread(void *user, int64_t before, int64_t total) {
   host *h = user;
   if (before != 0 || atomic_load(&h->progress) || total < 1)
@@ -414,15 +534,18 @@ int main(int argc, char **argv) {
   if (argc != 2 && argc != 3)
     return 2;
   const int on_gpu = argc == 3;
-  char path[4096], folder[4096];
+  char path[4096], folder[4096], at_once[4096];
   snprintf(path, sizeof path, "%s/m.tpk", argv[1]);
   snprintf(folder, sizeof folder, "%s/within", argv[1]);
+  snprintf(at_once, sizeof at_once, "%s/at-once", argv[1]);
   trainrt_error *error = NULL;
   trainrt_package *package = NULL;
   CHECK_OK(trainrt_package_open(path, &package, &error));
   loop(package);
   cancelled_from_another_thread(package);
   one_thread_at_a_time(package);
+  many_threads_at_once(package, at_once);
+  nobody_steps_between(package);
   saving_within(package, folder);
   values_of_its_own(package);
   if (!on_gpu) /* whose memory is the driver's */

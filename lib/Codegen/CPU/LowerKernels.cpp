@@ -225,7 +225,7 @@ std::vector<char> linkShared(ArrayRef<std::vector<char>> objects, std::string &e
   auto bytes =
       llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!bytes) {
-    error = "ld.lld has made no file: " + bytes.getError().message();
+    error = "ld.lld has made no '" + output + "': " + bytes.getError().message();
     return {};
   }
   return std::vector<char>((*bytes)->getBufferStart(), (*bytes)->getBufferEnd());

@@ -233,7 +233,7 @@ std::vector<char> assemblePTX(llvm::StringRef ptx, llvm::StringRef architecture,
   auto bytes =
       llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!bytes) {
-    error = "ptxas has made no file: " + bytes.getError().message();
+    error = "ptxas has made no '" + output + "': " + bytes.getError().message();
     return {};
   }
   return std::vector<char>((*bytes)->getBufferStart(), (*bytes)->getBufferEnd());

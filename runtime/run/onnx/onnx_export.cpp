@@ -107,6 +107,7 @@ public:
     check(file.write(bytes.data(), bytes.size()));
     return offset;
   }
+  void sync() { check(file.sync()); }
   void commit() { check(file.commit()); }
 
 private:
@@ -458,9 +459,16 @@ void OnnxExport::write(trainrt_session *session, Reporter &reporter) const {
   check(out.create(path));
   for (std::string_view piece : model.pieces())
     check(out.write(piece.data(), piece.size()));
-  // The data first: the model is there when all of it is.
-  if (data)
+  // An older model is never found with the new data: it goes when nothing but names is missing.
+  if (data) {
+    check(out.sync());
+    data->sync();
+    std::error_code error;
+    fs::remove(path, error);
+    if (error)
+      fail("cannot replace '" + path + "': " + error.message());
     data->commit();
+  }
   check(out.commit());
   reporter.note("wrote the model with " + grouped(int64_t(package.parameters.size())) +
                 " parameters to " + path + (data ? " and " + dataPath : ""));

@@ -227,7 +227,7 @@ uint32_t trainrt_session_threads(const trainrt_session *session) {
 
 trainrt_status trainrt_session_memory(const trainrt_session *session, trainrt_memory *memory,
                                       trainrt_error **error) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     if (!session || !memory)
       return nullArgument(session ? "memory" : "session");
     MemoryUse use = session->impl->memory();

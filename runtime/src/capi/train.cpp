@@ -92,7 +92,7 @@ extern "C" {
 
 trainrt_status trainrt_train(trainrt_session *session, const trainrt_train_options *options,
                              trainrt_step_result *result, trainrt_error **error) {
-  return guard(error, [&]() -> Status {
+  return guardSession(session, error, [&]() -> Status {
     if (!session || !options)
       return nullArgument(session ? "options" : "session");
     trainrt_train_options chosen = trainrt_train_options_default();

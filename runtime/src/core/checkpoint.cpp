@@ -4,7 +4,7 @@
 // checkpoint is left: an older one goes when the new one is in its place.
 
 #include "core/checkpoint.h"
-#include "inspect/numerics.h"
+#include "core/convert.h"
 #include "io/hash.h"
 #include "io/json.h"
 #include "io/safetensors.h"
@@ -16,7 +16,9 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <functional>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace trainrt {
 
@@ -58,16 +60,16 @@ bool isAside(const std::string &name) {
   return stepAside(name, replacedMark) >= 0 || stepAside(name, foreignMark) >= 0;
 }
 
-/// Steps of the folders step-N in `directory`, newest first.
-std::vector<int64_t> listSteps(const std::string &directory, std::error_code &error) {
-  std::vector<int64_t> steps;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    int64_t step = stepOf(it->path().filename().string());
-    if (step >= 0)
-      steps.push_back(step);
-  }
-  std::sort(steps.rbegin(), steps.rend());
-  return steps;
+Status ioError(const std::string &what, const std::string &path, const std::error_code &error) {
+  return fail(Code::IoError, "cannot ", what, " '", path, "': ", error.message());
+}
+
+/// Calls `body` with each entry of `directory`: all of them, or IoError.
+template <typename Body> Status forEachEntry(const std::string &directory, Body body) {
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+    body(it->path());
+  return error ? ioError("read", directory, error) : Status();
 }
 
 /// A folder that may be a checkpoint. Those of a run that was being overwritten when a process was
@@ -77,24 +79,25 @@ struct Found {
   bool isOfThisRun = true;
   int64_t step = 0;
   std::string path;
+  ino_t inode = 0; ///< 0: it is gone
   auto operator<=>(const Found &) const = default;
 };
 
 /// The newest first.
-std::vector<Found> listCandidates(const std::string &directory) {
-  std::error_code error;
-  std::vector<Found> found;
-  for (int64_t step : listSteps(directory, error))
-    found.push_back({true, step, directory + "/step-" + std::to_string(step)});
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (int64_t step = stepAside(name, replacedMark); step >= 0)
-      found.push_back({true, step, it->path().string()});
-    else if (step = stepAside(name, foreignMark); step >= 0)
-      found.push_back({false, step, it->path().string()});
-  }
+Status listCandidates(const std::string &directory, std::vector<Found> &found) {
+  found.clear();
+  TRAINRT_TRY(forEachEntry(directory, [&](const fs::path &path) {
+    const std::string name = path.filename().string();
+    struct stat info;
+    const ino_t inode = stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+    for (int64_t step : {stepOf(name), stepAside(name, replacedMark)})
+      if (step >= 0)
+        found.push_back({true, step, path.string(), inode});
+    if (int64_t step = stepAside(name, foreignMark); step >= 0)
+      found.push_back({false, step, path.string(), inode});
+  }));
   std::sort(found.rbegin(), found.rend());
-  return found;
+  return {};
 }
 
 std::string hex32(uint32_t value) { return hex64(value).substr(8); }
@@ -121,10 +124,6 @@ struct TemporaryFolder {
       fs::remove_all(path, ignored);
   }
 };
-
-Status ioError(const std::string &what, const std::string &path, const std::error_code &error) {
-  return fail(Code::IoError, "cannot ", what, " '", path, "': ", error.message());
-}
 
 /// A checkpoint whose files have been read and checked.
 struct Candidate {
@@ -303,9 +302,14 @@ Status claimCheckpoints(Session &session, const std::string &directory, bool ove
   if (!unlocked.empty())
     session.warnings() += unlocked + "\n";
   std::error_code error;
-  const bool goesOn =
-      !loaded.path.empty() && fs::equivalent(fs::path(loaded.path) / "..", directory, error);
-  for (const Found &found : listCandidates(directory)) {
+  // Another run may have taken away what was loaded, and be gone itself.
+  const bool goesOn = !loaded.path.empty() && fs::exists(loaded.path, error) &&
+                      fs::equivalent(fs::path(loaded.path) / "..", directory, error);
+  if (error)
+    return ioError("inspect", loaded.path, error);
+  std::vector<Found> candidates;
+  TRAINRT_TRY(listCandidates(directory, candidates));
+  for (const Found &found : candidates) {
     // The run goes on: what leads to its step is its own, and what is newer is in its way only if a
     // later run would go on there.
     Candidate candidate;
@@ -358,12 +362,20 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
   std::string target = directory + "/" + name;
   // What dead processes left behind while they were saving: the lock keeps others that live out. A
   // replaced checkpoint may be the only one: it goes when there is another.
-  std::vector<fs::path> stale, replaced;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
-    if (std::string entry = it->path().filename().string(); entry.starts_with(".step-"))
-      (isAside(entry) ? replaced : stale).push_back(it->path());
-  for (const fs::path &path : stale)
-    fs::remove_all(path, error);
+  std::vector<std::string> stale, replaced;
+  TRAINRT_TRY(forEachEntry(directory, [&](const fs::path &path) {
+    if (std::string entry = path.filename().string(); entry.starts_with(".step-"))
+      (isAside(entry) ? replaced : stale).push_back(path.string());
+  }));
+  // Not an error: the checkpoint is whole all the same.
+  auto removeAll = [&](const std::string &path) {
+    std::error_code failed;
+    fs::remove_all(path, failed);
+    if (failed)
+      session.warnings() +=
+          "cannot remove '" + path + "': " + failed.message() + "; a later save tries it again\n";
+  };
+  std::for_each(stale.begin(), stale.end(), removeAll);
 
   TemporaryFolder folder{directory + "/." + name + "-" + std::to_string(getpid())};
   fs::create_directory(folder.path, error);
@@ -432,30 +444,38 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
   // A folder cannot replace one that is not empty. They are exchanged; where the filesystem cannot
   // do that, the older save of the same step is moved to a name under which it is still found.
   TemporaryFolder old;
-  if (fs::exists(target, error) &&
-      renameat2(AT_FDCWD, folder.path.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
-    old.path = std::move(folder.path);
+  if (renameat2(AT_FDCWD, folder.path.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    old.path = folder.path;
   } else {
-    if (fs::exists(target, error)) {
-      const std::string aside = directory + "/." + name + replacedMark + std::to_string(getpid());
-      fs::rename(target, aside, error);
-      if (error)
-        return ioError("replace", target, error);
+    const std::string aside = directory + "/." + name + replacedMark + std::to_string(getpid());
+    fs::rename(target, aside, error);
+    if (!error)
       replaced.push_back(aside);
-    }
+    else if (error != std::errc::no_such_file_or_directory)
+      return ioError("replace", target, error);
     fs::rename(folder.path, target, error);
-    if (error)
+    if (error) {
+      std::error_code ignored;
+      fs::rename(aside, target, ignored);
       return ioError("create", target, error);
+    }
   }
   folder.path.clear();
   TRAINRT_TRY(syncDirectory(directory));
-  for (const fs::path &path : replaced)
-    fs::remove_all(path, error);
+  if (!old.path.empty())
+    replaced.push_back(std::exchange(old.path, {}));
+  std::for_each(replaced.begin(), replaced.end(), removeAll);
 
   if (keep) {
-    std::vector<int64_t> steps = listSteps(directory, error);
+    std::vector<int64_t> steps;
     // Those beyond this step are of another run: they do not count, and stay.
-    std::erase_if(steps, [&](int64_t step) { return step > session.stepCount(); });
+    const Status status = forEachEntry(directory, [&](const fs::path &path) {
+      if (int64_t step = stepOf(path.filename().string()); step >= 0 && step <= session.stepCount())
+        steps.push_back(step);
+    });
+    if (!status.ok())
+      session.warnings() += status.message() + ": older checkpoints stay until a later save\n";
+    std::sort(steps.rbegin(), steps.rend());
     auto pathOf = [&](int64_t step) { return directory + "/step-" + std::to_string(step); };
     // The newest whose values are finite stays, however old it is.
     size_t good = 0;
@@ -464,7 +484,7 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
         ++good;
     for (size_t i = keep; i < steps.size(); ++i)
       if (i != good)
-        fs::remove_all(pathOf(steps[i]), error);
+        removeAll(pathOf(steps[i]));
   }
   if (!noNumbers.empty())
     session.warnings() +=
@@ -477,20 +497,37 @@ Status loadCheckpoint(Session &session, const std::string &directory, Checkpoint
   const Program &program = session.package().program();
   std::error_code error;
   std::vector<Found> candidates;
-  if (fs::exists(directory + "/" + stateName, error)) {
+  const bool isOne = fs::exists(directory + "/" + stateName, error);
+  if (error)
+    return ioError("inspect", directory, error);
+  if (isOne) {
     candidates.emplace_back().path = directory;
   } else {
     if (!fs::is_directory(directory, error))
-      return fail(Code::NotFound, "there is no checkpoint folder '", directory, "'");
-    candidates = listCandidates(directory);
+      return error && error != std::errc::no_such_file_or_directory &&
+                     error != std::errc::not_a_directory
+                 ? ioError("inspect", directory, error)
+                 : fail(Code::NotFound, "there is no checkpoint folder '", directory, "'");
+    TRAINRT_TRY(listCandidates(directory, candidates));
     if (candidates.empty())
       return fail(Code::NotFound, "there is no checkpoint (step-N) in '", directory, "'");
   }
   std::string skipped;
-  for (const auto &[isOfThisRun, step, path] : candidates) {
+  for (size_t next = 0; next < candidates.size();) {
+    const std::string path = candidates[next++].path;
     Candidate candidate;
     Status status = readCandidate(path, candidate);
     if (!status.ok()) {
+      // A run that is saving may just have replaced it by a newer one.
+      std::vector<Found> now = candidates;
+      if (!isOne)
+        TRAINRT_TRY(listCandidates(directory, now));
+      if (now != candidates) {
+        candidates = std::move(now);
+        skipped.clear();
+        next = 0;
+        continue;
+      }
       skipped += "checkpoint '" + shown(path) + "' is skipped: " + status.message() + "\n";
       continue;
     }

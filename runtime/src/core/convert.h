@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Conversions between element types that lose nothing.
+// Elements of all types: conversions that lose nothing, and whether they are finite.
 #ifndef TRAINRT_CORE_CONVERT_H
 #define TRAINRT_CORE_CONVERT_H
 
@@ -15,6 +15,9 @@ bool convertsExactly(DType from, DType to);
 
 /// Converts `count` elements; the pair must be one of `convertsExactly`. No overlap.
 void convertElements(const void *from, DType fromType, void *to, DType toType, int64_t count);
+
+/// Whether one of `count` values is NaN or infinity; not -infinity, which masks are made of.
+bool holdsNoNumber(DType dtype, const void *values, int64_t count);
 
 float halfToFloat(uint16_t bits);
 float bfloatToFloat(uint16_t bits);

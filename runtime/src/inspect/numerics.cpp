@@ -79,40 +79,7 @@ std::string placeText(const Region &region, int64_t number) {
   return shapeText(position);
 }
 
-template <typename Bits>
-bool holdsNoNumber(const unsigned char *from, int64_t count, Bits exponent, Bits negativeInfinity) {
-  // In blocks, whose loops have no way out and so are vectorized.
-  constexpr int64_t block = 4096;
-  for (int64_t begin = 0; begin < count; begin += block) {
-    bool found = false;
-    for (int64_t i = begin; i < std::min(count, begin + block); ++i) {
-      Bits bits;
-      std::memcpy(&bits, from + i * int64_t(sizeof bits), sizeof bits);
-      found |= (bits & exponent) == exponent && bits != negativeInfinity;
-    }
-    if (found)
-      return true;
-  }
-  return false;
-}
-
 } // namespace
-
-bool holdsNoNumber(DType dtype, const void *values, int64_t count) {
-  auto *from = static_cast<const unsigned char *>(values);
-  switch (dtype) {
-  case DType::F64:
-    return holdsNoNumber<uint64_t>(from, count, 0x7ff0000000000000, 0xfff0000000000000);
-  case DType::F32:
-    return holdsNoNumber<uint32_t>(from, count, 0x7f800000, 0xff800000);
-  case DType::F16:
-    return holdsNoNumber<uint16_t>(from, count, 0x7c00, 0xfc00);
-  case DType::BF16:
-    return holdsNoNumber<uint16_t>(from, count, 0x7f80, 0xff80);
-  default:
-    return false;
-  }
-}
 
 template <typename Origin>
 Status NumericsCheck::check(const ExecutionPlan &plan, const Region &region, const Read &read,

@@ -13,9 +13,6 @@
 
 namespace trainrt {
 
-/// Whether one of `count` values is NaN or infinity; not -infinity, which masks are made of.
-bool holdsNoNumber(DType dtype, const void *values, int64_t count);
-
 class NumericsCheck final : public CommandObserver {
 public:
   explicit NumericsCheck(const Program &program) : program(program) {}

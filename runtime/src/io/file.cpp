@@ -7,10 +7,13 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -26,7 +29,12 @@
 
 namespace trainrt {
 
+namespace fs = std::filesystem;
+
 namespace {
+/// In the name of a file that is not complete yet.
+constexpr const char *temporaryMark = ".tmp-";
+
 /// Behind a mapped file, to the end of its last page, zeros can be read: with AddressSanitizer,
 /// reading there is the error that it would be at the end of any other memory.
 uint64_t tailOf(uint64_t length) {
@@ -43,7 +51,7 @@ Status systemError(const std::string &what, const std::string &path) {
 
 Status MappedFile::open(const std::string &path, std::shared_ptr<const MappedFile> &file) {
   // O_NONBLOCK: nothing waits for somebody to write into a FIFO.
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  int descriptor = TEMP_FAILURE_RETRY(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor < 0)
     return systemError("open", path);
   struct stat info;
@@ -89,31 +97,63 @@ MappedFile::~MappedFile() {
   munmap(const_cast<unsigned char *>(bytes), length);
 }
 
-AtomicFile::~AtomicFile() {
-  if (descriptor >= 0) {
-    ::close(descriptor);
-    ::unlink(temporary.c_str());
+/// Removes what killed processes left of `path`: who is still writing holds the lock of its file.
+static void removeAbandoned(const std::string &path) {
+  const std::string folder = directoryOf(path), begin = path.substr(folder.size()) + temporaryMark;
+  std::error_code error;
+  for (fs::directory_iterator it(folder.empty() ? "." : folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (!it->path().filename().string().starts_with(begin))
+      continue;
+    const int left = ::open(it->path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (left >= 0 && flock(left, LOCK_EX | LOCK_NB) == 0)
+      ::unlink(it->path().c_str());
+    if (left >= 0)
+      ::close(left);
   }
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor >= 0)
+    ::close(descriptor);
+  if (!temporary.empty())
+    ::unlink(temporary.c_str());
 }
 
 Status AtomicFile::create(const std::string &path) {
   target = path;
   // The rename at the end would put a file in the place of a device ("/dev/null").
   struct stat info;
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+  if (stat(path.c_str(), &info) != 0) {
+    if (errno != ENOENT)
+      return systemError("create", path);
+  } else if (!S_ISREG(info.st_mode)) {
     return fail(Code::IoError, "cannot write '", path, "': it is ",
                 S_ISDIR(info.st_mode) ? "a folder" : "not a regular file");
+  }
+  removeAbandoned(path);
   // Not mkstemp: its mode 0600 would stay, and reading the umask to mend that is not thread safe.
   for (int attempt = 0; attempt < 100; ++attempt) {
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, 0) != sizeof random)
       return systemError("create", path);
-    temporary = path + ".tmp-" + std::to_string(random);
-    descriptor = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0 || errno != EEXIST)
+    const std::string name = path + temporaryMark + std::to_string(random);
+    descriptor =
+        TEMP_FAILURE_RETRY(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (descriptor < 0 && errno == EEXIST)
+      continue;
+    if (descriptor < 0)
       break;
+    // Before the lock is taken, the file looks abandoned.
+    if ((flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
+        (fstat(descriptor, &info) == 0 && info.st_nlink == 0)) {
+      ::close(std::exchange(descriptor, -1));
+      continue;
+    }
+    temporary = name;
+    return {};
   }
-  return descriptor < 0 ? systemError("create", path) : Status();
+  return systemError("create", path);
 }
 
 Status AtomicFile::write(const void *data, uint64_t size) {
@@ -125,10 +165,8 @@ Status AtomicFile::write(const void *data, uint64_t size) {
 Status AtomicFile::writeAt(uint64_t at, const void *data, uint64_t size) {
   auto *bytes = static_cast<const char *>(data);
   while (size) {
-    ssize_t done =
-        ::pwrite(descriptor, bytes, std::min<uint64_t>(size, 1u << 30), static_cast<off_t>(at));
-    if (done < 0 && errno == EINTR)
-      continue;
+    ssize_t done = TEMP_FAILURE_RETRY(
+        ::pwrite(descriptor, bytes, std::min<uint64_t>(size, 1u << 30), static_cast<off_t>(at)));
     if (done <= 0)
       return systemError("write", target);
     bytes += done;
@@ -138,29 +176,28 @@ Status AtomicFile::writeAt(uint64_t at, const void *data, uint64_t size) {
   return {};
 }
 
+Status AtomicFile::sync() {
+  return TEMP_FAILURE_RETRY(fsync(descriptor)) == 0 ? Status() : systemError("write", target);
+}
+
 Status AtomicFile::commit() {
-  if (fsync(descriptor) != 0)
-    return systemError("write", target);
-  if (::close(descriptor) != 0) {
-    descriptor = -1;
-    return systemError("write", target);
-  }
-  descriptor = -1;
-  if (::rename(temporary.c_str(), target.c_str()) != 0) {
-    Status status = systemError("create", target);
-    ::unlink(temporary.c_str());
-    return status;
-  }
+  TRAINRT_TRY(sync());
+  // Open until then: its lock says that it is not abandoned.
+  if (::rename(temporary.c_str(), target.c_str()) != 0)
+    return systemError("create", target);
+  temporary.clear();
+  // All is on disk: closing has nothing more to write.
+  ::close(std::exchange(descriptor, -1));
   return syncDirectory(directoryOf(target));
 }
 
 Status syncDirectory(const std::string &path) {
   std::string name = path.empty() ? "." : path;
-  int descriptor = ::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int descriptor = TEMP_FAILURE_RETRY(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (descriptor < 0)
     return systemError("open", name);
   // Some filesystems cannot sync folders (EINVAL): then there is nothing more to do.
-  int result = fsync(descriptor);
+  int result = TEMP_FAILURE_RETRY(fsync(descriptor));
   int code = errno;
   ::close(descriptor);
   if (result != 0 && code != EINVAL) {

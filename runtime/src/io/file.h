@@ -36,7 +36,8 @@ private:
 };
 
 /// Writes `path` under a temporary name beside it; `commit` syncs and renames. Without a commit the
-/// temporary file is removed: readers see the old file or the new one, never a part.
+/// temporary file is removed, and what killed processes left of this file by the next `create`:
+/// readers see the old file or the new one, never a part.
 class AtomicFile {
 public:
   AtomicFile() = default;
@@ -53,7 +54,9 @@ public:
   uint64_t position() const { return offset; }
   /// The name until `commit`.
   const std::string &temporaryPath() const { return temporary; }
-  /// fsync, rename, fsync of the folder.
+  /// All that was written is on disk.
+  Status sync();
+  /// sync, rename, fsync of the folder.
   Status commit();
 
 private:

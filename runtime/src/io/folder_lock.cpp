@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace trainrt {
 
@@ -26,6 +27,11 @@ bool isSame(const struct stat &a, const struct stat &b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/// Whether flock says that there are no locks here.
+bool isUnsupported(int code) {
+  return code == ENOLCK || code == ENOSYS || code == ENOTSUP || code == EINVAL;
+}
+
 std::string ownName() {
   char host[256] = {};
   if (gethostname(host, sizeof host - 1) != 0)
@@ -35,14 +41,15 @@ std::string ownName() {
 
 std::string readText(int descriptor) {
   char text[512];
-  const ssize_t size = pread(descriptor, text, sizeof text, 0);
+  const ssize_t size = TEMP_FAILURE_RETRY(pread(descriptor, text, sizeof text, 0));
   return size > 0 ? std::string(text, size_t(size)) : std::string();
 }
 
 bool writeText(int descriptor, const std::string &text) {
   for (size_t at = 0; at < text.size();) {
-    const ssize_t size = pwrite(descriptor, text.data() + at, text.size() - at, off_t(at));
-    if (size < 0)
+    const ssize_t size =
+        TEMP_FAILURE_RETRY(pwrite(descriptor, text.data() + at, text.size() - at, off_t(at)));
+    if (size <= 0)
       return false;
     at += size_t(size);
   }
@@ -67,7 +74,8 @@ Status FolderLock::take(const std::string &of, Purpose purpose, std::string &unl
       release();
       return fail(Code::IoError, "cannot create '", of, "': ", error.message());
     }
-    const int opened = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    const int opened =
+        TEMP_FAILURE_RETRY(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
     if (opened < 0 && errno == ENOENT)
       continue; // who had made the folder has just taken it away
     if (opened < 0) {
@@ -75,13 +83,18 @@ Status FolderLock::take(const std::string &of, Purpose purpose, std::string &unl
       release();
       return status;
     }
-    if (flock(opened, LOCK_EX | LOCK_NB) != 0) {
+    if (TEMP_FAILURE_RETRY(flock(opened, LOCK_EX | LOCK_NB)) != 0) {
       const int code = errno;
       const std::string holder = readText(opened);
       ::close(opened);
-      if (code == EINTR)
-        continue;
+      if (code != EWOULDBLOCK && !isUnsupported(code)) {
+        errno = code;
+        Status status = systemError("lock", file);
+        release();
+        return status;
+      }
       if (code != EWOULDBLOCK) {
+        ::unlink(file.c_str()); // nobody has a lock on it
         unlocked = "'" + of + "' cannot be locked (" + std::strerror(code) +
                    "): nothing keeps other runs from saving into it at the same time";
         return {};
@@ -99,16 +112,22 @@ Status FolderLock::take(const std::string &of, Purpose purpose, std::string &unl
                   holder.substr(skipped, holder.find('\n') - skipped),
                   " saves into it; give each run a folder of its own");
     }
-    struct stat mine, there;
-    if (fstat(opened, &mine) != 0 || stat(file.c_str(), &there) != 0 || !isSame(mine, there)) {
-      ::close(opened); // the file of someone who has let go
-      continue;
-    }
     descriptor = opened;
     path = file;
+    struct stat mine, there;
+    const bool isThere = fstat(opened, &mine) == 0 && stat(file.c_str(), &there) == 0;
+    if (!isThere && errno != ENOENT) {
+      Status status = systemError("inspect", path);
+      release();
+      return status;
+    }
+    if (!isThere || !isSame(mine, there)) {
+      ::close(std::exchange(descriptor, -1)); // the file of someone who has let go
+      continue;
+    }
     const std::string text =
         std::string(purpose == Purpose::Run ? runMark : writeMark) + ownName() + "\n";
-    if (ftruncate(descriptor, 0) != 0 || !writeText(descriptor, text)) {
+    if (TEMP_FAILURE_RETRY(ftruncate(descriptor, 0)) != 0 || !writeText(descriptor, text)) {
       Status status = systemError("write", path);
       release();
       return status;
@@ -132,8 +151,11 @@ void FolderLock::release() {
 
 bool FolderLock::holds(const std::string &other) const {
   struct stat mine, there;
-  return !folder.empty() && stat(folder.c_str(), &mine) == 0 && stat(other.c_str(), &there) == 0 &&
-         isSame(mine, there);
+  if (folder.empty())
+    return false;
+  if (stat(folder.c_str(), &mine) != 0 || stat(other.c_str(), &there) != 0)
+    return errno != ENOENT && folder == other;
+  return isSame(mine, there);
 }
 
 } // namespace trainrt

@@ -4,6 +4,7 @@
 #include "core/checkpoint.h"
 #include "tiny_package.h"
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>
@@ -177,6 +178,33 @@ TEST_F(CheckpointTest, ManySaveIntoOneFolder) {
     Status status = loadCheckpoint(*session, folder / "ck/step-" + std::to_string(n), info);
     EXPECT_TRUE(status.ok()) << status.message();
   }
+}
+
+/// Whoever reads finds the newest, or the one after it: never none.
+TEST_F(CheckpointTest, IsReadWhileItIsReplaced) {
+  constexpr int saves = 60;
+  auto saver = make();
+  train(*saver, 1);
+  ASSERT_TRUE(save(*saver, 1).ok());
+  std::atomic<bool> saving = true;
+  std::thread thread([&] {
+    CheckpointInfo saved;
+    for (int n = 0; n < saves; ++n) {
+      train(*saver, 1);
+      EXPECT_TRUE(saveCheckpoint(*saver, folder / "ck", 1, "", saved).ok());
+    }
+    saving = false;
+  });
+  int64_t before = 0;
+  auto reader = make();
+  while (saving) {
+    Status status = loadCheckpoint(*reader, folder / "ck", info);
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(reader->warnings(), "");
+    EXPECT_GE(info.step, before);
+    before = info.step;
+  }
+  thread.join();
 }
 
 TEST_F(CheckpointTest, ClaimsAFolder) {
