@@ -55,6 +55,8 @@ Decisions decisionsOf(const Options &options, const Package &package, const Data
   hyper("--clip-norm", options.clipNorm, package.info.clip_norm);
   if (schedule.kind != LrSchedule::Kind::constant || schedule.warmup)
     result["--lr-schedule"] = schedule.option();
+  if (!options.variants || options.given.count("--variant"))
+    result["--variant"] = options.variants ? "auto" : "base";
   flag("--allow-nonfinite", options.allowNonfinite);
   return result;
 }

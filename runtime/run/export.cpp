@@ -3,6 +3,7 @@
 // --export and --dump-gradients.
 #include "run/export.h"
 
+#include "core/convert.h"
 #include "run/failure.h"
 #include "run/format.h"
 
@@ -36,6 +37,21 @@ void write(const Package &package, trainrt_session *session, const std::string &
 void exportParameters(const Package &package, trainrt_session *session, const std::string &path,
                       Reporter &reporter) {
   write(package, session, path, trainrt_session_parameter, 0, "parameters", reporter);
+}
+
+void warnNotFinite(const Package &package, trainrt_session *session, const std::string &path,
+                   Reporter &reporter) {
+  for (const trainrt_tensor_info &parameter : package.parameters) {
+    trainrt_tensor tensor;
+    ErrorSlot error;
+    error.check(trainrt_session_parameter(session, parameter.name, &tensor, error));
+    int64_t count = 1;
+    for (int32_t axis = 0; axis < tensor.rank; ++axis)
+      count *= tensor.shape[axis];
+    if (holdsNoNumber(DType(tensor.dtype), tensor.data, count))
+      return reporter.warning("'" + path + "': values of '" + std::string(parameter.name) +
+                              "' are not finite");
+  }
 }
 
 void exportGradients(const Package &package, trainrt_session *session, const std::string &path,

@@ -15,6 +15,10 @@ namespace trainrt::run {
 void exportParameters(const Package &package, trainrt_session *session, const std::string &path,
                       Reporter &reporter);
 
+/// Says which parameter, the first, has values that are not finite; all of them are in `path`.
+void warnNotFinite(const Package &package, trainrt_session *session, const std::string &path,
+                   Reporter &reporter);
+
 /// The gradients of all trained parameters after trainrt_gradients.
 void exportGradients(const Package &package, trainrt_session *session, const std::string &path,
                      Reporter &reporter);

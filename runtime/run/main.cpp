@@ -70,6 +70,7 @@ void runWith(Options options) {
     memory.emplace(options.rank, options.json);
   std::optional<Session> session;
   auto makeSession = [&] {
+    session.reset(); // and what it has taken
     session.emplace(
         openSession(options, package, !training, options.profile.empty() ? nullptr : &profile,
                     density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter));
@@ -81,8 +82,12 @@ void runWith(Options options) {
   // wrong there is found at once.
   if (training && !options.resume.empty()) {
     makeSession();
-    if (session->resumed)
+    if (session->resumed) {
+      const bool variants = options.variants;
       options = continued(options, package, session->resumed->decisions);
+      if (options.variants != variants)
+        makeSession(); // which has them or not
+    }
   }
   if (options.accumulate == 0)
     options.accumulate = package.info.accumulate;
@@ -149,6 +154,9 @@ void runWith(Options options) {
     exportParameters(package, session->get(), options.exportPath, *reporter);
   if (!options.mergeAdapter.empty())
     adapter->writeMerged(package, session->get(), options.mergeAdapter, *reporter);
+  for (const std::string &path : {options.exportPath, options.mergeAdapter})
+    if (!path.empty())
+      warnNotFinite(package, session->get(), path, *reporter);
   if (!options.profile.empty()) {
     profile.write(options.profile);
     reporter->table(profile.table());

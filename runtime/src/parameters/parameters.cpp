@@ -253,9 +253,10 @@ Status ParameterStore::fromFile(size_t index, WeightsFile &file, std::string &pr
   }));
   if (tensor.mapping)
     tensor.mapping->evict(data, uint64_t(array.bytes));
-  if (!exact && rounded++ == 0)
-    firstRounded =
-        "'" + decl.name + "' from " + numpyName(array.dtype) + " to " + numpyName(decl.dtype);
+  if (array.dtype != decl.dtype)
+    if (Converted &these = exact ? widened : rounded; these.count++ == 0)
+      these.first =
+          "'" + decl.name + "' from " + numpyName(array.dtype) + " to " + numpyName(decl.dtype);
   return {};
 }
 
@@ -302,10 +303,13 @@ Status ParameterStore::loadFile(const std::string &path, int64_t seed, std::stri
   if (ignored && used.empty())
     return fail(Code::BadData, "'", path, "' does not fit the model: none of its ", ignored,
                 " arrays is a parameter (first: '", first, "')");
-  if (rounded)
-    warnings += "'" + path + "': " + std::to_string(rounded) +
-                (rounded == 1 ? " array is" : " arrays are") +
-                " rounded to the model's own float type (first: " + firstRounded + ")\n";
+  for (const auto &[these, how] :
+       {std::pair(&rounded, "rounded to the model's own float type"),
+        std::pair(&widened, "converted to the model's own, wider type, which changes no value")})
+    if (these->count)
+      warnings += "'" + path + "': " + std::to_string(these->count) +
+                  (these->count == 1 ? " array is " : " arrays are ") + how +
+                  " (first: " + these->first + ")\n";
   if (ignored)
     warnings += "'" + shown(path) + "': " + std::to_string(ignored) +
                 " arrays are no parameters of the model and are ignored (first: '" + shown(first) +

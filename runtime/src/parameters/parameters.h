@@ -61,9 +61,11 @@ private:
   /// MissingWeights says what can be done; `orRandom`: random values can.
   Status fromPackage(size_t index, bool orRandom = true);
   Status fromFile(size_t index, WeightsFile &file, std::string &problem);
-  /// How many parameters of a file had more precision than the model, and the first of them.
-  size_t rounded = 0;
-  std::string firstRounded;
+  /// Parameters of a file that had more precision than the model, and that had less.
+  struct Converted {
+    size_t count = 0;
+    std::string first;
+  } rounded, widened;
   /// By the rule that the manifest has for it.
   Status initialize(size_t index, int64_t seed);
   /// Quantizes values of its model's shape as the package wants them, its statistics, too.

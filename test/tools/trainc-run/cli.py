@@ -300,7 +300,12 @@ class Cases:
     def case_weights_of_another_type(self):
         """Rounded to the model's, and said; what is no float stays refused. Exports say "pt"."""
         exported = self.folder / "rounded.safetensors"
-        for kind, code, said in (("F64", "d", "rounded to the model's own float type"), ("I64", "q", None)):
+        wider = "converted to the model's own, wider type"
+        for kind, code, said in (
+            ("F64", "d", "rounded to the model's own float type"),
+            ("F16", "e", wider),
+            ("I64", "q", None),
+        ):
             values = {"w": [1, 2, 3], "b": [0] * 5} if code == "q" else {"w": [0.1, 1e-3, 1 / 3], "b": [0.7] * 5}
             header, body = {}, b""
             for name, list_ in values.items():
@@ -311,14 +316,24 @@ class Cases:
             path = self.folder / f"{kind}.safetensors"
             path.write_bytes(struct.pack("<Q", len(text)) + text + body)
             _, error = self.run("--weights", path, "--export", exported, code=0 if said else 1)
+            if said == wider:
+                values = {name: struct.unpack(f"<{len(v)}e", struct.pack(f"<{len(v)}e", *v)) for name, v in values.items()}
             if not said:
                 expect("'w' is int64, expected float32" in error, error)
                 continue
-            expect(said in error and "2 arrays are" in error and "'w' from float64 to float32" in error, error)
+            expect(said in error and "2 arrays are" in error and re.search("'w' from float(64|16) to float32", error), error)
             single = lambda value: struct.unpack("<f", struct.pack("<f", value))[0]
             expect(load(exported)["w"][2] == tuple(map(single, values["w"])), load(exported))
             header = exported.read_bytes()[8:]
             expect(b'"__metadata__":{"format":"pt"}' in header.replace(b" ", b""), header[:200])
+
+    def case_export_is_not_finite(self):
+        """It is written, and said with the parameter's name."""
+        exported, flags = self.folder / "broken.safetensors", ["--batch-size", 20, "--steps", 1, "--lr", 3e38]
+        _, error = self.run("--data", self.folder / "good.npz", *flags, "--export", exported)
+        expect("warning: " in error and f"'{exported}': values of 'w' are not finite" in error, error)
+        _, error = self.run("--data", self.folder / "good.npz", "--steps", 1, "--export", exported)
+        expect("not finite" not in error, error)
 
     def case_no_package(self):
         """Other files that people give: what they are, and what to do."""

@@ -61,6 +61,15 @@ def main():
     expect((summary["variant_batches"], summary["base_batches"]), (0, 6), "batches of the base")
     expect([line["loss"] for line in lines if "loss" in line], auto, "losses")
 
+    # The choice belongs to the run: a checkpoint keeps it.
+    saved = ["--save", folder / "saved", "--resume", folder / "saved"]
+    run(folder, "--epochs", "1", "--variant", "base", *saved[:2])
+    lines, _ = run(folder, "--epochs", "2", *saved, "--warnings-as-errors")
+    summary = next(line for line in lines if line.get("event") == "summary")
+    expect((summary["variant_batches"], summary["base_batches"]), (0, 6), "batches that go on")
+    lines, errors = run(folder, "--epochs", "3", *saved, "--variant", "auto", level="warning")
+    expect("--variant was base and is auto" in errors, True, errors)
+
     lines, _ = run(folder, "--epochs", "1", "--accumulate", "2", "--warnings-as-errors")
     summary = next(line for line in lines if line.get("event") == "summary")
     expect((summary["variant_batches"], summary["base_batches"]), (4, 2), "micro-batches")
