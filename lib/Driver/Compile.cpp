@@ -232,18 +232,18 @@ private:
 
   int import() {
     if (!llvm::sys::fs::exists(options.model)) {
-      llvm::errs() << options.model << ": error: no such file\n";
+      Log::error(options.model, "no such file");
       return ExitInput;
     }
     ArtifactFiles files{options.model, options.optimizerModel, options.checkpoint};
     if (llvm::sys::fs::is_directory(options.model))
       if (std::string problem = findArtifacts(options.model, files); !problem.empty()) {
-        llvm::errs() << options.model << ": error: " << problem << "\n";
+        Log::error(options.model, problem);
         return ExitInput;
       }
     if (!files.optimizerModel.empty() && files.checkpoint.empty()) {
-      llvm::errs() << options.model << ": error: --optimizer-model is for a training model of ONNX "
-                   << "Runtime, which also needs --checkpoint\n";
+      Log::error(options.model, "--optimizer-model is for a training model of ONNX Runtime, which "
+                                "also needs --checkpoint");
       return ExitInput;
     }
     ArtifactOptimizer optimizer;
@@ -300,15 +300,15 @@ private:
     if (failed(legalizeONNX(*module, options.legalize, legalized)))
       return ExitInput;
     if (legalized.ownGradients && options.graph.precision == Precision::FP16) {
-      llvm::errs() << options.model << ": error: --precision fp16 scales the loss before it is "
-                   << "differentiated, but this graph holds its gradients; use bf16\n";
+      Log::error(options.model, "--precision fp16 scales the loss before it is differentiated, but "
+                                "this graph holds its gradients; use bf16");
       return ExitInput;
     }
     options.graph.ownUpdates = legalized.ownUpdates;
     if (std::string problem = setPadTokens(module->lookupSymbol<func::FuncOp>("forward"),
                                            options.padTokens, model.paddingIds);
         !problem.empty()) {
-      llvm::errs() << options.model << ": error: " << problem << "\n";
+      Log::error(options.model, problem);
       return ExitInput;
     }
     reportModel();
@@ -337,7 +337,7 @@ private:
     for (auto &[name, value] : options.offload.sizes)
       sizes = sizes.with(name, value);
     if (std::string missing = missingSizes(sizes); !missing.empty()) {
-      llvm::errs() << options.model << ": error: --offload " << missing << "\n";
+      Log::error(options.model, "--offload " + missing);
       return std::nullopt;
     }
     return offloadPassOptions(*module, options, sizes);
@@ -644,20 +644,20 @@ private:
     if (auto lora = (*module)->getAttrOfType<DictionaryAttr>(kLoraAttr)) {
       log.info() << "trains " << summary.trained << " parameters (" << summary.trainedElements
                  << " elements), of " << lora.getAs<ArrayAttr>("modules").size()
-                 << " low-rank branches, to minimise '" << legalized.loss << "'\n";
+                 << " low-rank branches, to minimise '" << trainrt::shown(legalized.loss) << "'\n";
     } else if (!options.legalize.inference) {
       int64_t elements = 0;
       for (const ParameterChoice &choice : legalized.trained)
         elements += choice.elements;
       if (legalized.ownUpdates)
-        log.info() << "runs the model's own training algorithm; its loss is '" << legalized.loss
-                   << "'\n";
+        log.info() << "runs the model's own training algorithm; its loss is '"
+                   << trainrt::shown(legalized.loss) << "'\n";
       else
         log.info() << "trains " << legalized.trained.size() << " parameters (" << elements
-                   << " elements) to minimise '" << legalized.loss << "'\n";
+                   << " elements) to minimise '" << trainrt::shown(legalized.loss) << "'\n";
       for (const ParameterChoice &choice : legalized.excluded)
-        log.info() << (legalized.ownUpdates ? "parameter: " : "not trained: ") << choice.name
-                   << " (" << choice.reason << ")\n";
+        log.info() << (legalized.ownUpdates ? "parameter: " : "not trained: ")
+                   << trainrt::shown(choice.name) << " (" << choice.reason << ")\n";
     }
     if (options.graph.lora || options.graph.quantize)
       log.info() << summary.text() << "\n";
@@ -676,9 +676,10 @@ private:
     if (int code = outputs.savePhase(phase, [&](raw_ostream &out) { printIR(out); }))
       return code;
     if (unsigned count = log.promotedWarnings()) {
-      llvm::errs() << options.model << ": error: " << count
-                   << (count == 1 ? " warning counts as an error" : " warnings count as errors")
-                   << " (--warnings-as-errors)\n";
+      Log::error(options.model,
+                 llvm::Twine(count) +
+                     (count == 1 ? " warning counts as an error" : " warnings count as errors") +
+                     " (--warnings-as-errors)");
       return ExitInput;
     }
     if (options.stopAfter != phase)
@@ -726,7 +727,7 @@ int replayReproducer(const CompileOptions &given) {
   ParsedReproducer reproducer;
   std::string problem;
   if (!readReproducerHeader(given.replay, reproducer, problem)) {
-    llvm::errs() << given.replay << ": error: " << problem << "\n";
+    Log::error(given.replay, problem);
     return ExitInput;
   }
   std::vector<const char *> arguments = {"trainc"};

@@ -3,7 +3,6 @@
 #ifndef TRAINC_LIB_DRIVER_LOG_H
 #define TRAINC_LIB_DRIVER_LOG_H
 
-#include "core/status.h"
 #include "runtime/run/log_level.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
@@ -12,6 +11,10 @@
 namespace trainc {
 
 using trainrt::run::LogLevel;
+
+/// A message with names, which are in quotes, shortened and everything escaped that a terminal
+/// would act on.
+std::string showNames(llvm::StringRef text);
 
 class Log {
 public:
@@ -34,10 +37,9 @@ public:
     return "error";
   }
   /// The compiler's own warnings, about `subject`, a file.
-  void warning(llvm::StringRef subject, const llvm::Twine &text) {
-    if (llvm::StringRef kind = countWarning(); !kind.empty())
-      llvm::errs() << subject << ": " << kind << ": " << trainrt::shownLines(text.str()) << "\n";
-  }
+  void warning(llvm::StringRef subject, const llvm::Twine &text);
+  /// An error about `subject`, a file; of any level.
+  static void error(llvm::StringRef subject, const llvm::Twine &text);
   /// Warnings that were called errors.
   unsigned promotedWarnings() const { return promoted; }
 

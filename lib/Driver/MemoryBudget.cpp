@@ -721,5 +721,5 @@ void trainc::printOpportunities(MemoryTrials &trials, ProcessorSpeed speed, cons
   }
   out << "\t" << std::string(33, '=') << "\n";
   if (!sizes.isComplete())
-    out << "\tNumbers need sizes: --dim " << llvm::join(sizes.unbound(), "=N --dim ") << "=N\n";
+    out << "\tNumbers need sizes:" << dimOptions(sizes) << "\n";
 }

@@ -2,6 +2,7 @@
 // Inputs that the model names are known only after its import: until then nothing is written.
 
 #include "lib/Driver/Outputs.h"
+#include "core/status.h"
 #include "lib/Driver/Remarks.h"
 #include "lib/Support/TextFile.h"
 #include "lib/Transforms/Recompute/Config.h"
@@ -56,7 +57,7 @@ int Outputs::claim(llvm::ArrayRef<Input> read) {
     }
   for (auto &[path, option] : written)
     if (std::string problem = roles.writes(path, option); !problem.empty()) {
-      llvm::errs() << "trainc: error: " << problem << "\n";
+      Log::error("trainc", problem);
       return ExitUsage;
     }
   return ExitSuccess;
@@ -116,7 +117,7 @@ int Outputs::close(int code) {
 int Outputs::checkWritten(const std::string &problem) const {
   if (problem.empty())
     return ExitSuccess;
-  llvm::errs() << options.model << ": error: " << problem << "\n";
+  Log::error(options.model, problem);
   return ExitInput;
 }
 

@@ -3,10 +3,10 @@
 // when the functions are.
 
 #include "lib/Driver/RecomputeChoice.h"
-
 #include "core/status.h"
 #include "lib/Driver/CudaDevice.h"
 #include "lib/Driver/MemoryBudget.h"
+#include "lib/Report/MemoryReport.h"
 #include "lib/Transforms/Recompute/Config.h"
 #include "lib/Transforms/Recompute/Recompute.h"
 #include "mlir/Pass/PassManager.h"
@@ -62,8 +62,7 @@ int chooseForOptions(MemoryTrials &trials, CompileOptions &options, Log &log, St
                      std::string &config) {
   auto begin = std::chrono::steady_clock::now();
   auto fail = [&](const llvm::Twine &what) {
-    llvm::errs() << options.model << ": error: --memory-budget " << options.memoryBudget << ": "
-                 << what << "\n";
+    Log::error(options.model, "--memory-budget " + options.memoryBudget + ": " + what);
     return int(ExitInput);
   };
   MemoryBudget budget;
@@ -77,7 +76,7 @@ int chooseForOptions(MemoryTrials &trials, CompileOptions &options, Log &log, St
     return fail("the largest batch to consider is not given; name it: --dim " +
                 (batch.empty() ? "batch" : batch) + "=1..N");
   if (!sizes.isComplete())
-    return fail("sizes have no number: --dim " + llvm::join(sizes.unbound(), "=N --dim ") + "=N");
+    return fail("sizes have no number:" + dimOptions(sizes));
   if (!StepGraph::isStep(trials.step()))
     return fail("the model has no training step that could compute anything again");
   BudgetChoice choice;
@@ -126,7 +125,7 @@ int trainc::applyRecompute(ModuleOp module, MemoryTrials &trials, StringRef batc
   if (!isRecomputeConfig(pass.config)) {
     pass.config.clear();
     if (std::string problem = readRecomputeFile(options.recompute, pass.config); !problem.empty()) {
-      llvm::errs() << options.model << ": error: --recompute: " << problem << "\n";
+      Log::error(options.model, "--recompute: " + problem);
       return ExitInput;
     }
   }

@@ -2,6 +2,7 @@
 // What the text and the page both tell.
 
 #include "lib/Report/MemoryReport.h"
+#include "core/status.h"
 #include "trainc/Location.h"
 #include <map>
 
@@ -14,12 +15,19 @@ std::string trainc::missingSizes(const Sizes &sizes, StringRef but) {
   for (StringRef name : sizes.unbound()) {
     if (name == but)
       continue;
-    names += (names.empty() ? "" : ", ") + name.str();
+    const std::string shown = trainrt::shown(name);
+    names += (names.empty() ? "" : ", ") + shown;
     if (example.empty())
-      example =
-          "--dim " + name.str() + "=32 fixes it, --dim " + name.str() + "=1..32 says the most";
+      example = "--dim " + shown + "=32 fixes it, --dim " + shown + "=1..32 says the most";
   }
   return names.empty() ? "" : "needs a size for " + names + " (" + example + ")";
+}
+
+std::string trainc::dimOptions(const Sizes &sizes) {
+  std::string options;
+  for (StringRef name : sizes.unbound())
+    options += " --dim " + trainrt::shown(name) + "=N";
+  return options;
 }
 
 const FunctionMemory *trainc::findFunction(const StepMemory &step, StringRef name) {

@@ -36,6 +36,8 @@ void printMemoryHtml(const MemoryReport &report, llvm::raw_ostream &out);
 
 /// What has to be given for numbers: "" or "needs a size of batch, ...".
 std::string missingSizes(const Sizes &sizes, llvm::StringRef but = "");
+/// " --dim NAME=N" for each size that has no number.
+std::string dimOptions(const Sizes &sizes);
 
 /// A buffer of the arena at some moment, for tables of them.
 struct PeakBuffer {

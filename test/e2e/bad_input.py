@@ -8,6 +8,7 @@ Every case is a method `case_*`; each says what the message must name. Needs num
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -143,7 +144,7 @@ class Cases:
     def case_names_for_terminals(self):
         """What a terminal would act on is escaped, and a name of a megabyte shortened, wherever it comes from."""
         names = {"\x1b]0;title\x07\x1b[2J": r"\\x1b\]0;title\\x07", "zero\0byte": r"zero\\x00byte",
-                 "two\nlines: error: none": r"two\\x0alines", "\x9b31m": r"\\xc2\\x9b31m", "n" * (1 << 20): r"nn\[\.\.\.\d+ bytes\.\.\.\]nn"}  # fmt: skip
+                 "two\nlines: error: none": r"two\\x0alines", "\x9b31m": r"\\xc2\\x9b31m", "n" * (1 << 20): r"n+\[\.\.\.\d+ bytes\.\.\.\]nn"}  # fmt: skip
         for name, shown in names.items():
             extra = [mo.node("Frobnicate", ["logits"], [name], name)]
             odd = self.write("odd.onnx", mo.classifier(extra, outputs=[mo.value_info("loss", mo.FLOAT, []), mo.value_info(name, mo.FLOAT, [])]))
@@ -159,10 +160,37 @@ class Cases:
                 texts += [info.stdout, info.stderr, bad.stderr]
             elif compiled.returncode != 1:
                 self.problems.append(f"exit code {compiled.returncode} for the name {name[:40]!r}")
+            texts += [done.stderr for done in self.named_otherwise(name, shown)]
             for text in texts:
                 raw = sorted({c for c in text if unicodedata.category(c) == "Cc" and c != "\n"})
                 if raw or len(text) > 20_000 or re.search("^lines", text, re.MULTILINE):
                     self.problems.append(f"{raw} and {len(text)} characters: {text[:2000]!r}")
+
+    def named_otherwise(self, name, shown):
+        """What is said of a size, a loss, a weight that is not trained, and a pattern of that name."""
+        nodes = [
+            mo.node("MatMul", ["x", "w"], ["y"], "project"),
+            mo.node("Mul", ["y", name + "_buffer"], ["z"], "scale"),
+            mo.node("ReduceMean", ["z"], [name], "mean", attributes=[("keepdims", 0)]),
+        ]
+        inputs = [mo.value_info("x", mo.FLOAT, [name, 4])]
+        weights = [mo.tensor("w", [4, 3], [0.1] * 12), mo.tensor(name + "_buffer", [1], [0.5])]
+        model = self.write("named.onnx", mo.model(nodes, inputs, [mo.value_info(name, mo.FLOAT, [])], weights))
+        self.write("patterns.json", json.dumps([name]).encode())
+        said = rf"minimise '{shown}(?s:.*)not trained: .*{shown}"
+        command = [self.arguments.trainc, model, "-o", self.folder / "named.tpk", "--target", "cpu"]
+        yield self.run([*command, "--stop-after", "legalize"], 0, said)
+        yield self.run([*command, "--memory-budget", "0.5"], 1, rf"--dim {shown}")
+        yield self.run([*command, "--report", "--offload", "--target", "cuda:sm_90"], 1, rf"needs a size for {shown}")
+        yield self.run([*command, "--recompute", self.folder / "patterns.json"], 1, rf"got '{shown}")
+
+    def case_artifacts_of_which_one_is_damaged(self):
+        """The message names the file within the folder."""
+        for file in (MODELS / "ort/mlp").glob("*_model.onnx"):
+            self.write(f"artifacts/{file.name}", file.read_bytes())
+        self.write("artifacts/checkpoint", (MODELS / "ort/mlp/checkpoint").read_bytes())
+        self.write("artifacts/optimizer_model.onnx", b"this is no model\n")
+        self.trainc(self.folder / "artifacts", 1, r"artifacts: 'optimizer_model.onnx': error: this is not an ONNX model")
 
     def case_package_without_its_model(self):
         """Small constants go with the package; --init makes random values for what is trained, and for nothing else."""
