@@ -12,10 +12,6 @@ namespace trainc {
 
 using trainrt::run::LogLevel;
 
-/// A message with names, which are in quotes, shortened and everything escaped that a terminal
-/// would act on.
-std::string showNames(llvm::StringRef text);
-
 class Log {
 public:
   Log(LogLevel level, bool warningsAsErrors) : level(level), warningsAsErrors(warningsAsErrors) {}

@@ -2,6 +2,7 @@
 //
 // Numbers and text, both ways.
 #include "run/format.h"
+#include "core/status.h"
 
 #include <nlohmann/json.hpp>
 
@@ -70,7 +71,17 @@ std::string jsonLoss(const char *key, double value) {
 }
 
 std::string jsonString(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  // Where a terminal would act on something all that is not ASCII is escaped.
+  const bool isActive = shownLines(text) != text;
+  return nlohmann::json(text).dump(-1, ' ', isActive, nlohmann::json::error_handler_t::replace);
+}
+
+bool isUtf8(std::string_view text) {
+  auto dump = [&](nlohmann::json::error_handler_t handler) {
+    return nlohmann::json(text).dump(-1, ' ', false, handler);
+  };
+  return dump(nlohmann::json::error_handler_t::ignore) ==
+         dump(nlohmann::json::error_handler_t::replace);
 }
 
 std::string grouped(int64_t value) {

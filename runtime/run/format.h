@@ -28,8 +28,10 @@ std::string precise(double value);
 std::string fixed(double value, int digits);
 /// `,"key":number`, or `,"key":null,"nonfinite":"nan"` (`inf`, `-inf`).
 std::string jsonLoss(const char *key, double value);
-/// A quoted JSON string; what is not UTF-8 is replaced.
+/// A quoted JSON string, in which nothing is left for a terminal to act on; what is not UTF-8 is
+/// replaced.
 std::string jsonString(std::string_view text);
+bool isUtf8(std::string_view text);
 
 /// "1,234,567".
 std::string grouped(int64_t value);

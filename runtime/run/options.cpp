@@ -4,6 +4,7 @@
 // contract that this version lacks are known here and refused: silence would mean that they worked.
 #include "run/options.h"
 
+#include "core/status.h"
 #include "io/edit_distance.h"
 #include "run/format.h"
 #include "trainrt/trainrt.h"
@@ -79,6 +80,8 @@ std::string findConflict(const Options &o) {
   for (auto [text, name] : {std::pair(&o.baseName, "--base-name"), {&o.taskType, "--task-type"}})
     if (!text->empty() && !o.exportsAdapter())
       return std::string(name) + " needs --export FOLDER: it is said in adapter_config.json";
+  if (!isUtf8(o.baseName))
+    return "--base-name '" + shown(o.baseName) + "' is no UTF-8, which adapter_config.json is";
   if (!o.model.empty() && !o.exportsOnnx())
     return "--model needs --export FILE.onnx";
   if (!o.profile.empty() && o.checkNumerics)

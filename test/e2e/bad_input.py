@@ -183,6 +183,9 @@ class Cases:
         yield self.run([*command, "--memory-budget", "0.5"], 1, rf"--dim {shown}")
         yield self.run([*command, "--report", "--offload", "--target", "cuda:sm_90"], 1, rf"needs a size for {shown}")
         yield self.run([*command, "--recompute", self.folder / "patterns.json"], 1, rf"got '{shown}")
+        undefined = self.write("undefined.onnx", mo.classifier([mo.node("Neg", [name], ["y"], "negate")]))
+        translate = pathlib.Path(self.arguments.trainc).with_name("trainc-translate")
+        yield self.run([translate, "--import-onnx", undefined], 1, "its input '")
 
     def case_artifacts_of_which_one_is_damaged(self):
         """The message names the file within the folder."""
@@ -420,6 +423,14 @@ class Cases:
         package, _ = self.good()
         self.train(package, self.write("data.npz", b"nothing of the kind" * 9), 1, "data.npz")
         self.train(package, self.folder / "absent.npz", 1, "absent.npz")
+
+    def case_batches_of_no_rows(self):
+        """The first axis is the batch's, also where it has no extent."""
+        nodes = [mo.node("ReduceSum", ["x"], ["s"], "sum", attributes=[("keepdims", 0)]), mo.node("Mul", ["s", "w"], ["loss"], "scale")]
+        model = mo.model(nodes, [mo.value_info("x", mo.FLOAT, [0, 3])], [mo.value_info("loss", mo.FLOAT, [])], [mo.tensor("w", [], [1.0])])
+        package = self.trainc(self.write("m.onnx", model), 0, flags=("--inference",))
+        data = self.npz(x=np.ones((5, 3), np.float32))
+        self.run([self.arguments.trainc_run, package, "--predict", data, "-o", self.folder / "out.safetensors"], 1, "was compiled for batches of no rows")
 
     def case_batch_larger_than_the_data(self):
         package, arrays = self.good()

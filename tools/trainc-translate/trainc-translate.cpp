@@ -6,6 +6,7 @@
 #include "dialects/ONNX/ONNXDialect.h"
 #include "lib/Package/DumpPackage.h"
 #include "lib/Support/FileRoles.h"
+#include "lib/Support/Names.h"
 #include "lib/Support/Temporaries.h"
 #include "lib/Support/TextFile.h"
 #include "mlir/IR/AsmState.h"
@@ -13,6 +14,7 @@
 #include "mlir/IR/Verifier.h"
 #include "trainc/Import.h"
 #include "trainc/Legalize.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -35,7 +37,11 @@ LogicalResult translate(Translation translation, StringRef input, trainc::FileRo
   MLIRContext context;
   context.loadDialect<trainc::onnx::ONNXDialect>();
   llvm::SourceMgr sources;
-  SourceMgrDiagnosticHandler handler(sources, &context);
+  // Names in messages are the file's.
+  std::string said;
+  llvm::raw_string_ostream messages(said);
+  auto show = llvm::make_scope_exit([&] { llvm::errs() << trainc::showNames(said); });
+  SourceMgrDiagnosticHandler handler(sources, &context, messages);
   trainc::ImportedModel imported;
   OwningOpRef<ModuleOp> module = trainc::importONNX(input, context, imported);
   if (!module || failed(verify(*module)))

@@ -154,6 +154,8 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
     fail(file, {"it has no rows"});
 
   if (isStatic) {
+    if (batch < 1)
+      throw Failure(exitInput, package.path + ": the package was compiled for batches of no rows");
     if (batchSize && *batchSize != batch)
       throw Failure(exitInput, "--batch-size " + std::to_string(*batchSize) +
                                    ": the package was compiled for batches of " +

@@ -36,7 +36,11 @@ TEST(Format, LossInJson) {
 
 TEST(Format, JsonStrings) {
   EXPECT_EQ(jsonString("a\"b\\\n"), "\"a\\\"b\\\\\\n\"");
-  EXPECT_EQ(jsonString("\xff"), "\"\xef\xbf\xbd\"");
+  EXPECT_EQ(jsonString("\xff"), "\"\\ufffd\"");
+  EXPECT_EQ(jsonString("\u65e5"), "\"\u65e5\"");
+  // C1 controls and what turns the direction of text around.
+  EXPECT_EQ(jsonString("\u009b2J"), "\"\\u009b2J\"");
+  EXPECT_EQ(jsonString("\u65e5\u202e"), "\"\\u65e5\\u202e\"");
 }
 
 TEST(Format, ForPeople) {
