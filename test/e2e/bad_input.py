@@ -131,6 +131,12 @@ class Cases:
     def case_empty_graph(self):
         self.trainc(self.write("nothing.onnx", mo.model([], [], [], [])), 1, "nothing.onnx", "empty")
 
+    def case_windows_without_end(self):
+        """A window that is unrolled has a bound."""
+        nodes = [mo.node("LRN", ["logits"], ["n"], "wide", attributes=[("size", 1 << 62)])]
+        outputs = [mo.value_info("loss", mo.FLOAT, []), mo.value_info("n", mo.FLOAT, ["batch", 3])]
+        self.trainc(self.write("m.onnx", mo.classifier(nodes, outputs=outputs)), 1, r"node 'wide' \(LRN.*its size 4611686018427387904 is above 4096")
+
     def case_unsupported_ops(self):
         extra = [
             mo.node("Frobnicate", ["logits"], ["a"], "first_frob"),

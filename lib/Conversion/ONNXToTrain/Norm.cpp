@@ -201,6 +201,8 @@ static LogicalResult localResponseNorm(NodeContext &c) {
   int64_t size = c.attr("size", int64_t(0));
   if (!c.needFloat(0) || c.rank(0) < 2 || size < 1)
     return c.fail("it needs floats with channels on axis 1, and a size");
+  if (size > 4096) // an addition for each
+    return c.fail("its size " + Twine(size) + " is above 4096 channels");
   TrainBuilder &tb = c.tb;
   const Dims &dims = c.dims(0);
   Value x = c.tensor(0), sum;
