@@ -4,6 +4,7 @@
 #include "lib/Package/Interface.h"
 #include "dialects/Plan/PlanDialect.h"
 #include "lib/Analysis/TokenInputs.h"
+#include "trainc/LossWeight.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -80,6 +81,7 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
         tensor.usedInTrain |= !eval && used;
       }
     }
+    StringRef lossWeight; // behind the loss
     for (unsigned i = 0; i < function.getNumResults(); ++i) {
       auto role = function.getResultAttrOfType<StringAttr>(i, kRoleAttr);
       auto name = function.getResultAttrOfType<StringAttr>(i, kNameAttr);
@@ -89,6 +91,11 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
         InterfaceTensor &tensor =
             entry(interface.outputs, name.getValue(), function.getResultTypes()[i]);
         tensor.isLoss |= role == "loss";
+        if (auto weight = function.getResultAttrOfType<StringAttr>(i, kLossWeightAttr)) {
+          interface.lossIsMean = true;
+          lossWeight = weight.getValue();
+        }
+        tensor.isWeight |= !lossWeight.empty() && name.getValue() == lossWeight;
       }
       if (auto updates = function.getResultAttrOfType<StringAttr>(i, kUpdatesAttr);
           updates && updates == "parameter") {

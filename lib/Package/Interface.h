@@ -40,6 +40,7 @@ struct InterfaceTensor {
   std::vector<InterfaceTokens> tokens;
   /// Outputs: the loss.
   bool isLoss = false;
+  bool isWeight = false; ///< an output that is the loss's denominator
 };
 
 /// Bytes of a parameter that is not trained, up to which it is in the package wherever the model
@@ -55,6 +56,9 @@ struct PackageInterface {
   std::vector<InputRule> rules;
   /// Symbol of the batch: dim 0 of the first input with a symbolic dim 0; "" where none has one.
   std::string batchSymbol;
+  /// The loss of all rows is the mean of batches' losses, weighted by the output `isWeight`, or by
+  /// rows where there is none.
+  bool lossIsMean = false;
 
   /// Name of the output that is minimised; "" where there is none.
   llvm::StringRef loss() const;

@@ -362,7 +362,7 @@ private:
     }
     for (const InterfaceTensor &output : interface.outputs) {
       json::Object object = tensor(output);
-      object["role"] = output.isLoss ? "loss" : "output";
+      object["role"] = output.isLoss ? "loss" : output.isWeight ? "weight" : "output";
       outputs.push_back(std::move(object));
     }
     for (const InterfaceTensor &entry : interface.state) {
@@ -398,6 +398,8 @@ private:
                           {"optimizer", json::Object(contents.optimizer)},
                           {"options", options()},
                           {"checksums", std::move(checksums)}};
+    if (interface.lossIsMean)
+      manifest["loss_is_mean"] = true;
     if (!contents.identity.empty())
       manifest["identity"] = contents.identity;
     if (Attribute lora = module->getAttr(kLoraAttr))

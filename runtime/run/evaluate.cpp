@@ -3,7 +3,6 @@
 // --eval and --predict.
 #include "run/evaluate.h"
 
-#include "run/data/label_count.h"
 #include "run/data/memory_fit.h"
 #include "run/failure.h"
 #include "run/format.h"
@@ -100,12 +99,36 @@ std::vector<Collected> chooseOutputs(const Options &options, const Package &pack
   }
   if (options.outputs.empty())
     for (const trainrt_tensor_info &info : package.outputs)
-      if ((info.flags & TRAINRT_FLAG_USED_IN_EVAL) && !(info.flags & TRAINRT_FLAG_LOSS))
+      if ((info.flags & TRAINRT_FLAG_USED_IN_EVAL) &&
+          !(info.flags & (TRAINRT_FLAG_LOSS | TRAINRT_FLAG_WEIGHT)))
         add(info);
   if (chosen.empty())
     throw Failure(exitInput,
                   package.path + ": the model has no output but the loss; --eval shows it");
   return chosen;
+}
+
+/// What the loss of the batch that has just been evaluated counts for.
+double lossWeight(const Package &package, trainrt_session *session, int64_t rows) {
+  const char *name = package.info.loss_weight;
+  if (!name)
+    return double(rows);
+  trainrt_tensor tensor;
+  ErrorSlot error;
+  error.check(trainrt_session_output(session, name, &tensor, error));
+  if (tensor.dtype != TRAINRT_F32 || trainrt_tensor_elements(&tensor) != 1)
+    throw Failure(exitInput, package.path + ": output '" + name +
+                                 "', which the losses of batches are weighted by, is not one f32; "
+                                 "compile the model again");
+  float value;
+  std::memcpy(&value, tensor.data, sizeof value);
+  return double(value);
+}
+
+EvalRecord::Weighting weighting(const Package &package, bool single) {
+  if (!single && package.info.loss && !package.info.loss_is_mean)
+    return EvalRecord::rowsOnly;
+  return package.info.loss_weight ? EvalRecord::denominator : EvalRecord::rows;
 }
 
 } // namespace
@@ -114,18 +137,11 @@ void evaluate(const Package &package, trainrt_session *session, const Dataset &d
               Reporter &reporter) {
   warnAboutRest(data, reporter);
   auto start = std::chrono::steady_clock::now();
-  EvalRecord record{trainrt_session_step(session), 0, 0, 0, 0};
+  EvalRecord record{trainrt_session_step(session), 0, 0, 0, 0, EvalRecord::rows};
   double sum = 0, weight = 0;
-  LabelCount labels(package);
-  auto again = [&](const trainrt_batch &batch) {
-    trainrt_eval_result result = trainrt_eval_result_default();
-    ErrorSlot error;
-    error.check(trainrt_eval(session, &batch, nullptr, &result, error));
-    return result.loss;
-  };
   forEachBatch(session, data, [&](const Batch &batch, const trainrt_eval_result &result) {
     const auto rows = int64_t(batch.rows.size());
-    const double counted = labels.count(batch.view(), rows, result.loss, again);
+    const double counted = lossWeight(package, session, rows);
     record.samples += rows;
     record.peakBytes = std::max(record.peakBytes, result.peak_bytes);
     // One batch: exactly its loss, without a rounding on the way.
@@ -140,6 +156,7 @@ void evaluate(const Package &package, trainrt_session *session, const Dataset &d
   });
   record.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  record.weighting = weighting(package, /*single=*/record.samples <= data.batchSize());
   reporter.eval(record);
 }
 

@@ -11,8 +11,8 @@
 namespace trainrt::run {
 
 /// Reports the loss over all rows of `data`, the last batch may be short: the batches' losses, each
-/// weighted by its labels that are not ignored, where a package has such, else by its rows. Throws
-/// Failure, also when a signal came.
+/// weighted by its denominator, where the package computes one, else by its rows. Throws Failure,
+/// also when a signal came.
 void evaluate(const Package &package, trainrt_session *session, const Dataset &data,
               Reporter &reporter);
 

@@ -83,8 +83,11 @@ public:
   }
   void eval(const EvalRecord &r) override {
     output("{\"event\":\"eval\",\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) +
-           ",\"samples\":" + std::to_string(r.samples) + ",\"eval_ms\":" +
-           fixed(r.milliseconds, 3) + ",\"peak_bytes\":" + std::to_string(r.peakBytes) + "}\n");
+           ",\"samples\":" + std::to_string(r.samples) +
+           ",\"eval_ms\":" + fixed(r.milliseconds, 3) +
+           ",\"peak_bytes\":" + std::to_string(r.peakBytes) + ",\"weighted_by\":\"" +
+           (r.weighting == EvalRecord::denominator ? "denominator" : "rows") +
+           "\",\"exact\":" + (r.weighting == EvalRecord::rowsOnly ? "false" : "true") + "}\n");
   }
   void summary(const SummaryRecord &r) override {
     output("{\"event\":\"summary\",\"steps\":" + std::to_string(r.steps) +
@@ -185,7 +188,12 @@ public:
     clear();
     output("evaluation after step " + std::to_string(r.step) + ": loss " +
            (std::isfinite(r.loss) ? fixed(r.loss, 6) : precise(r.loss)) + " over " +
-           grouped(r.samples) + " samples in " + fixed(r.milliseconds / 1000, 2) + " s\n");
+           grouped(r.samples) + " samples in " + fixed(r.milliseconds / 1000, 2) + " s" +
+           (r.weighting == EvalRecord::rowsOnly
+                ? ", batches weighted by rows (the loss is no quotient of sums over rows, so that "
+                  "it depends on the batches)"
+                : "") +
+           "\n");
   }
 
   void summary(const SummaryRecord &r) override {

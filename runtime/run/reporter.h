@@ -27,11 +27,18 @@ struct StepRecord {
 };
 
 struct EvalRecord {
+  /// What batches' losses are weighted by.
+  enum Weighting {
+    rows,        ///< exact: the loss is a mean over rows
+    denominator, ///< exact: what each batch's loss is divided by
+    rowsOnly,    ///< several batches of a loss that is no quotient of sums over rows
+  };
   int64_t step;    ///< steps done before it
   double loss;     ///< mean over the rows; NaN where the model has none
   int64_t samples; ///< rows
   double milliseconds;
   uint64_t peakBytes;
+  Weighting weighting;
 };
 
 /// What a run was like.

@@ -4,9 +4,12 @@
 
 #include "lib/Transforms/FormEval/FormEval.h"
 
+#include "lib/Transforms/FormEval/LossMean.h"
 #include "lib/Transforms/Support/StepBuilder.h"
+#include "mlir/IR/Remarks.h"
 #include "trainc/DeadOps.h"
 #include "trainc/Location.h"
+#include "trainc/LossWeight.h"
 #include "llvm/ADT/BitVector.h"
 
 using namespace mlir;
@@ -72,7 +75,7 @@ private:
       op->replaceAllUsesWith(results);
       op->erase();
     }
-    if (failed(eraseResults(func, "update")))
+    if (failed(eraseResults(func, "update")) || failed(addLossWeight(func)))
       return failure();
     // Seeds that no dropout asks for any more.
     BitVector unused(func.getNumArguments());
@@ -80,6 +83,52 @@ private:
       if (getArgRole(func, i) == "hyper" && func.getArgument(i).use_empty())
         unused.set(i);
     return func.eraseArguments(unused);
+  }
+
+  /// By what the losses of batches are weighted for that of all rows: their denominators.
+  static LogicalResult addLossWeight(func::FuncOp func) {
+    unsigned index = 0;
+    while (index < func.getNumResults() && getResultRole(func, index) != "loss")
+      ++index;
+    if (index == func.getNumResults())
+      return success();
+    Operation *end = func.getBody().front().getTerminator();
+    Value loss = end->getOperand(index);
+    LossMean mean = findLossMean(func, loss);
+    auto options = [&](StringRef name) {
+      return remark::RemarkOpts::name(name).category("form-eval").function(func.getName());
+    };
+    if (!mean.isMean) {
+      remark::missed(loss.getLoc(), options("LossNoMean"))
+          << remark::add("evaluations weight the losses of batches by rows, which is not the loss "
+                         "of all rows at once")
+          << remark::reason("{0}", mean.reason);
+      return success();
+    }
+    std::string name;
+    if (mean.number || mean.count) {
+      OpBuilder builder(end);
+      TrainBuilder tb(builder, mean.number ? mean.number.getLoc() : loss.getLoc());
+      Value number =
+          mean.number ? tb.reshape(mean.number, {}) : tb.dim(mean.count, tb.b().getF32Type());
+      number = tb.cast(number, tb.b().getF32Type());
+      name = (getResultName(func, index) + ".weight").str();
+      auto isTaken = [&](unsigned i) { return getResultName(func, i) == name; };
+      while (llvm::any_of(llvm::seq(func.getNumResults()), isTaken))
+        name += "_";
+      auto attributes = builder.getDictionaryAttr(
+          {builder.getNamedAttr(kRoleAttr, builder.getStringAttr("output")),
+           builder.getNamedAttr(kNameAttr, builder.getStringAttr(name))});
+      end->insertOperands(end->getNumOperands(), number);
+      if (failed(func.insertResult(func.getNumResults(), number.getType(), attributes)))
+        return failure();
+      remark::passed(loss.getLoc(), options("LossMean"))
+          << remark::add("evaluations weight the losses of batches by {0}",
+                         mean.number ? "what " + describeOp(mean.number.getDefiningOp()) + " gives"
+                                     : mean.count.str());
+    }
+    func.setResultAttr(index, kLossWeightAttr, StringAttr::get(func.getContext(), name));
+    return success();
   }
 };
 } // namespace

@@ -12,6 +12,11 @@ def FormEvalPass : Pass<"form-eval", "::mlir::ModuleOp"> {
     updates. Where there is a loss, `@forward` keeps it, gradients and updates only: what made the other outputs is
     removed, so that passes on the training graph are not held back by values that a step never returns.
 
+    Where the loss is a quotient of sums over rows, the mean of labels that count or of elements that a mask leaves,
+    its denominator becomes an output of `@eval`, which the loss names (`train.loss_weight`): the losses of batches,
+    weighted by it, give that of all rows. A denominator that is a multiple of the number of rows needs none
+    (`train.loss_weight = ""`).
+
     ```mlir
     func.func @forward(%w, %x) -> (loss, output "logits")
     // becomes

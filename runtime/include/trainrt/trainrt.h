@@ -178,6 +178,10 @@ typedef struct trainrt_package_info {
   double weight_decay;
   double clip_norm;   /* NaN: compiled without clipping */
   int64_t accumulate; /* micro-batches of a step that the package asks for, 1 or more */
+  /* Since 1.2: output of evaluations, one f32: the denominator of the loss; NULL: rows are. If
+     `loss_is_mean`, losses of batches that are weighted by it give that of all their rows. */
+  const char *loss_weight;
+  int32_t loss_is_mean;
 } trainrt_package_info;
 
 static inline trainrt_package_info trainrt_package_info_default(void) {
@@ -224,18 +228,14 @@ typedef struct trainrt_dim {
 } trainrt_dim;
 
 enum {
-  /* parameter: updated by a step */
-  TRAINRT_FLAG_TRAINABLE = 1,
-  /* output: the loss */
-  TRAINRT_FLAG_LOSS = 2,
+  TRAINRT_FLAG_TRAINABLE = 1, /* parameter: updated by a step */
+  TRAINRT_FLAG_LOSS = 2,      /* output: the loss */
   /* input: needed by `trainrt_step` / `trainrt_gradients`; output: computed there */
   TRAINRT_FLAG_USED_IN_TRAIN = 4,
-  /* input: needed by `trainrt_eval`; output: computed there */
-  TRAINRT_FLAG_USED_IN_EVAL = 8,
-  /* input: the graph marks it optional */
-  TRAINRT_FLAG_OPTIONAL = 16,
-  /* parameter: the weights are inside the package */
-  TRAINRT_FLAG_EMBEDDED = 32
+  TRAINRT_FLAG_USED_IN_EVAL = 8, /* input: needed by `trainrt_eval`; output: computed there */
+  TRAINRT_FLAG_OPTIONAL = 16,    /* input: the graph marks it optional */
+  TRAINRT_FLAG_EMBEDDED = 32,    /* parameter: the weights are inside the package */
+  TRAINRT_FLAG_WEIGHT = 64       /* output: the loss_weight (since 1.2) */
 };
 
 typedef struct trainrt_tensor_info {

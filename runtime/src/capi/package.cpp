@@ -140,6 +140,10 @@ trainrt_status trainrt_package_get_info(const trainrt_package *package, trainrt_
     result.weight_decay = manifest.weightDecay;
     result.clip_norm = manifest.clipNorm;
     result.accumulate = manifest.accumulate;
+    for (const Manifest::Tensor &output : manifest.outputs)
+      if (output.isWeight)
+        result.loss_weight = output.name.c_str();
+    result.loss_is_mean = manifest.lossIsMean;
     return writeStruct(result, "info", info);
   });
 }
@@ -199,6 +203,11 @@ trainrt_status trainrt_package_tensor(const trainrt_package *package, trainrt_ki
     } else if (kind == TRAINRT_OUTPUT) {
       if (int32_t(index) == impl.lossOutput())
         result.flags |= TRAINRT_FLAG_LOSS;
+      const std::vector<Manifest::Tensor> &outputs = impl.manifest().outputs;
+      if (std::any_of(outputs.begin(), outputs.end(), [&](const Manifest::Tensor &output) {
+            return output.isWeight && output.name == tensors[index].name;
+          }))
+        result.flags |= TRAINRT_FLAG_WEIGHT;
       if (computes(impl.step() ? impl.step() : impl.micro(), index))
         result.flags |= TRAINRT_FLAG_USED_IN_TRAIN;
       if (computes(impl.eval(), index))

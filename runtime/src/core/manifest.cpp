@@ -378,6 +378,7 @@ Status readTensors(const Fields &root, const char *key, Role role,
       std::string kind;
       TRAINRT_TRY(fields.optionalText("role", kind));
       tensor.isLoss = kind == "loss";
+      tensor.isWeight = kind == "weight";
     } else if (role == Role::Parameter) {
       TRAINRT_TRY(fields.flag("trainable", tensor.trainable));
       TRAINRT_TRY(fields.flag("updated", tensor.updated));
@@ -548,6 +549,7 @@ Status readManifest(std::string_view text, Manifest &manifest) {
   TRAINRT_TRY(root.optionalText("producer", manifest.producer));
   TRAINRT_TRY(root.optionalText("model", manifest.model));
   TRAINRT_TRY(root.optionalText("loss", manifest.loss));
+  TRAINRT_TRY(root.flag("loss_is_mean", manifest.lossIsMean));
   TRAINRT_TRY(root.optionalText("identity", manifest.identity));
   TRAINRT_TRY(root.optionalText("batch_symbol", manifest.batchSymbol));
   if (root.has("targets") && root.raw("targets").is_array())

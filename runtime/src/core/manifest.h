@@ -65,6 +65,7 @@ struct Manifest {
     bool optional = false;
     std::vector<Tokens> tokens; ///< inputs: as which they are read, if any
     bool isLoss = false;        ///< outputs
+    bool isWeight = false;      ///< outputs: the loss's denominator
     // Parameters.
     bool trainable = false;
     bool updated = false; ///< steps change it without a gradient (running statistics)
@@ -103,6 +104,9 @@ struct Manifest {
   /// Of the model's graph, whatever it was compiled for: "VERSION-HASH"; "" if it is not known.
   std::string identity;
   bool training = false;
+  /// The loss of all rows is the mean of batches' losses, weighted by the output `isWeight`, or by
+  /// rows where there is none.
+  bool lossIsMean = false;
   /// The model has adapters: checkpoints are of them, and what is frozen is not in them.
   std::optional<Lora> lora;
   std::vector<std::string> targets;

@@ -58,7 +58,7 @@
 // Dropout is the identity, its seed is not asked for, and all outputs are there.
 // CHECK-LABEL: func.func @eval(
 // CHECK-NOT: "seed"
-// CHECK-SAME: -> (tensor<f32> {train.name = "loss", train.role = "loss"}, tensor<8xf32> {train.name = "product", train.role = "output"})
+// CHECK-SAME: -> (tensor<f32> {train.loss_weight = "", train.name = "loss", train.role = "loss"}, tensor<8xf32> {train.name = "product", train.role = "output"})
 // CHECK-NOT: train.dropout
 // CHECK: return
 

@@ -9,7 +9,7 @@
 // CHECK-SAME: tensor<4xf32> {train.name = "w", train.role = "update", train.updates = "parameter"}
 // CHECK: train.select
 // CHECK-LABEL: func.func @eval
-// CHECK-SAME: -> (tensor<f32> {train.name = "loss", train.role = "loss"})
+// CHECK-SAME: -> (tensor<f32> {train.loss_weight = "", train.name = "loss", train.role = "loss"})
 func.func @forward(%w: tensor<4xf32> {train.role = "parameter", train.name = "w"})
     -> (tensor<f32> {train.role = "loss", train.name = "loss"},
         tensor<4xf32> {train.role = "update", train.name = "w", train.updates = "parameter"}) {
