@@ -7,6 +7,7 @@
 #include "core/status.h"
 #include "io/edit_distance.h"
 #include "run/format.h"
+#include "run/help.h"
 #include "trainrt/trainrt.h"
 
 #include <CLI/CLI.hpp>
@@ -18,6 +19,19 @@
 namespace trainrt::run {
 
 namespace {
+
+constexpr char kHead[] =
+    R"(trainc-run: trains with a package that trainc compiled, and evaluates, predicts and exports
+
+Usage: trainc-run PACKAGE.tpk --data FILE [OPTION...]
+       trainc-run PACKAGE.tpk --info
+
+Examples:
+  trainc-run bert.tpk --data train.npz --epochs 3 --shuffle --eval valid.npz --save checkpoints
+  trainc-run bert.tpk --data train.npz --resume checkpoints --save checkpoints
+  trainc-run bert.tpk --resume checkpoints --predict test.npz -o logits.safetensors
+  trainc-run bert.tpk --resume checkpoints --export trained.onnx
+)";
 
 /// Accepts whole numbers from `least` to `most`.
 CLI::Validator integer(int64_t least, int64_t most = std::numeric_limits<int64_t>::max()) {
@@ -176,74 +190,92 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   Options o;
   o.arguments = arguments;
   CLI::App app("Trains with a package that trainc compiled.", "trainc-run");
-  app.get_formatter()->column_width(34);
+  app.formatter(std::make_shared<HelpFormatter>(kHead));
+  app.get_help_ptr()->group("Help");
   app.add_option("PACKAGE", o.package, "the compiled model, a .tpk file")->required();
   const std::string version =
       std::to_string(trainrt_version() >> 16) + "." + std::to_string(trainrt_version() & 0xffff);
-  app.set_version_flag("--version", "trainc-run, runtime " + version);
+  app.set_version_flag("--version", "trainc-run, runtime " + version)->group("Help");
 
   // Flags that may have a number behind "=", else the one in braces.
   const char *group = "Data";
   auto numbered = [&](const char *name, int64_t least, const char *description) {
-    return app.add_flag(name)->description(description)->check(integer(least))->group(group);
+    return app.add_flag(name)
+        ->description(description)
+        ->check(integer(least))
+        ->type_name("[=N]")
+        ->group(group);
   };
   app.add_option("--data", o.data, "arrays named as the graph's inputs, .npz or .safetensors")
+      ->type_name("FILE")
       ->group(group);
   app.add_option(
          "--batch-size", o.batchSize,
          "rows of a micro-batch (default: the package's, else 16 or as many as fit into the "
          "memory that is free)")
+      ->type_name("N")
       ->check(integer(1))
       ->group(group);
   app.add_option("--steps", o.steps, "optimizer steps, from the run's beginning; the data repeats")
+      ->type_name("N")
       ->check(integer(1))
       ->group(group);
   app.add_option("--epochs", o.epochs, "passes over the data, from the run's beginning (default 1)")
+      ->type_name("N")
       ->check(integer(1))
       ->group(group);
   app.add_option("--seed", o.seed,
                  "key of dropout and other random numbers, --init and --shuffle (default 0)")
+      ->type_name("N")
       ->check(integer(std::numeric_limits<int64_t>::min()))
       ->group(group);
   app.add_flag("--shuffle", o.shuffle, "another order of the rows every epoch")->group(group);
   app.add_option("--cut", o.cut,
-                 "NAME,...: inputs without the batch's axis of which every row has an equal part: "
+                 "inputs without the batch's axis of which every row has an equal part: "
                  "they are cut with the rows")
+      ->type_name("NAME,...")
       ->delimiter(',')
       ->group(group);
-  app.add_option("--whole", o.whole, "NAME,...: inputs that every batch gets as they are")
+  app.add_option("--whole", o.whole, "inputs that every batch gets as they are")
+      ->type_name("NAME,...")
       ->delimiter(',')
       ->group(group);
   app.add_option("--accumulate", o.accumulate, "micro-batches of a step (default: the package's)")
+      ->type_name("N")
       ->check(integer(1, 1 << 20))
       ->group(group);
 
   CLI::Option *groupByLength =
       numbered("--group-by-length{0}", 0,
-               "[=N]: batches of rows of similar length, sorted N rows at a time (default: 50 "
+               "batches of rows of similar length, sorted N rows at a time (default: 50 "
                "batches for each rank)");
 
   app.add_option("--tokens-per-batch", o.tokensPerBatch,
                  "batches of similar rows, as many as make rows x longest <= N; implies --trim; "
                  "--batch-size is then the most rows")
+      ->type_name("N")
       ->check(integer(1))
       ->group(group);
   CLI::Option *trim = numbered(
-      "--trim{1}", 1, "[=M]: batches as long as their longest row, rounded up to a multiple of M");
+      "--trim{1}", 1, "batches as long as their longest row, rounded up to a multiple of N");
 
   app.add_option("--complexity", o.complexity,
                  "array of --data with the work of each row, to sort by instead of the length")
+      ->type_name("NAME")
       ->group(group);
   app.add_option("--rank", o.rank, "the share of the data that is this process's, from 0")
+      ->type_name("N")
       ->check(integer(0, 1 << 20))
       ->group(group);
   app.add_option("--world", o.world, "shares of the data, equal in batches and in work (default 1)")
+      ->type_name("N")
       ->check(integer(1, 1 << 20))
       ->group(group);
   std::string tail;
   app.add_option("--tail", tail,
                  "repeat|drop: rows that cannot be shared evenly (default: repeat; drop where the "
                  "package's batch is static)")
+      ->type_name("HOW")
       ->check(CLI::IsMember({"repeat", "drop"}))
       ->group(group);
 
@@ -251,21 +283,28 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_option("--weights", o.weights,
                  "initial parameters by name: .safetensors or .npz, the .index.json of several, or "
                  "their folder")
+      ->type_name("FILE")
       ->group(group);
   std::string init;
-  app.add_option("--init", init, "random initial parameters: normal:STD")->group(group);
+  app.add_option("--init", init, "random initial parameters: normal:STD")
+      ->type_name("KIND")
+      ->group(group);
   app.add_option("--resume", o.resume, "continue from the newest valid checkpoint in this folder")
+      ->type_name("DIR")
       ->group(group);
   app.add_flag("--any-model", o.anyModel,
                "--resume takes a checkpoint of another model, too, if all names, types and shapes "
                "agree (of the same model exported anew, for example)")
       ->group(group);
   app.add_option("--save", o.save, "write checkpoints into this folder, at least one at the end")
+      ->type_name("DIR")
       ->group(group);
   app.add_option("--save-every", o.saveEvery, "also after every N-th step")
+      ->type_name("N")
       ->check(integer(1))
       ->group(group);
   app.add_option("--keep", o.keep, "keep only the newest N checkpoints of this run")
+      ->type_name("N")
       ->check(integer(1))
       ->group(group);
   app.add_flag("--overwrite", o.overwrite,
@@ -276,41 +315,52 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
          "--export", o.exportPath,
          "write all parameters to this .safetensors file, the whole model with them to "
          "this .onnx file, in evaluation mode, or the adapter in PEFT's form to this folder")
+      ->type_name("PATH")
       ->group(group);
   app.add_option("--adapter", o.adapter, "start with the adapter in this folder, in PEFT's form")
+      ->type_name("DIR")
       ->group(group);
   app.add_option(
          "--base-name", o.baseName,
          "the base model's folder or name on the hub, for adapter_config.json (default: as in "
          "--adapter)")
+      ->type_name("NAME")
       ->group(group);
   app.add_option("--task-type", o.taskType,
-                 "what PEFT calls the model's task, for adapter_config.json (default: as in "
+                 "what PEFT calls the model's task, for adapter_config.json: CAUSAL_LM, SEQ_CLS, "
+                 "SEQ_2_SEQ_LM, TOKEN_CLS, QUESTION_ANS or FEATURE_EXTRACTION (default: as in "
                  "--adapter)")
+      ->type_name("TYPE")
       ->check(CLI::IsMember({"CAUSAL_LM", "SEQ_CLS", "SEQ_2_SEQ_LM", "TOKEN_CLS", "QUESTION_ANS",
                              "FEATURE_EXTRACTION"}))
       ->group(group);
   app.add_option("--merge-adapter", o.mergeAdapter,
                  "write the model without adapters, these added to its weights, to this "
                  ".safetensors file")
+      ->type_name("FILE")
       ->group(group);
   app.add_option("--model", o.model,
                  "the .onnx file that the package was compiled from, for --export (default: where "
                  "it was then)")
+      ->type_name("FILE")
       ->group(group);
 
   group = "Optimizer";
   app.add_option("--lr", o.lr, "learning rate (default: the package's)")
+      ->type_name("F")
       ->check(nonNegative())
       ->group(group);
   std::string schedule;
   app.add_option("--lr-schedule", schedule,
                  "constant|linear|cosine[,warmup=N][,total=N][,min=F], in steps")
+      ->type_name("SCHEDULE")
       ->group(group);
   app.add_option("--weight-decay", o.weightDecay, "default: the package's")
+      ->type_name("F")
       ->check(nonNegative())
       ->group(group);
   app.add_option("--clip-norm", o.clipNorm, "default: the package's")
+      ->type_name("F")
       ->check(nonNegative())
       ->group(group);
   app.add_flag("--allow-nonfinite", o.allowNonfinite,
@@ -318,6 +368,7 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->group(group);
   app.add_option("--dump-gradients", o.dumpGradients,
                  "only the gradients of the first batch, to this .safetensors file")
+      ->type_name("FILE")
       ->group(group);
 
   group = "Evaluation";
@@ -325,19 +376,24 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
          "--eval", o.eval,
          "held-out data: its loss before training, after every epoch (but not with --steps), and "
          "at the end")
+      ->type_name("FILE")
       ->group(group);
   app.add_option("--eval-every", o.evalEvery, "also after every N-th step")
+      ->type_name("N")
       ->check(integer(1))
       ->group(group);
   app.add_option("--predict", o.predict, "write the outputs for this data (after training, if any)")
+      ->type_name("FILE")
       ->group(group);
   app.add_option("--outputs", o.outputs,
-                 "NAME,...: which outputs --predict writes (default: all but the loss) and "
+                 "which outputs --predict writes (default: all but the loss) and "
                  "--export to .onnx leaves in the model (default: all)")
+      ->type_name("NAME,...")
       ->delimiter(',')
       ->group(group);
   app.add_option("-o", o.output,
                  "what is written: the .safetensors file of --predict, the package of --tune")
+      ->type_name("FILE")
       ->group(group);
 
   group = "Log and machine";
@@ -352,30 +408,34 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->group(group);
   std::string logFormat = "text";
   app.add_option("--log-format", logFormat, "text|json (one object a step on standard output)")
+      ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "json"}))
       ->group(group);
   std::string logLevel;
   app.add_option("--log-level", logLevel,
                  "error|warning|info|debug: what is told on standard error (default: "
                  "TRAINRT_LOG_LEVEL, else info)")
+      ->type_name("LEVEL")
       ->group(group);
   app.add_flag("--warnings-as-errors", o.warningsAsErrors, "a warning ends the run")->group(group);
   app.add_flag("--info", o.info,
                "only describe the package: target, inputs, outputs, parameters; with --log-format "
                "json as one object")
       ->group(group);
-  CLI::Option *density = numbered(
-      "--density{1}", 1,
-      "[=N]: every N steps, tell how much of the tokens and labels is real, and at the end "
-      "of all steps");
+  CLI::Option *density =
+      numbered("--density{1}", 1,
+               "every N steps, tell how much of the tokens and labels is real, and at the end "
+               "of all steps");
 
   app.add_flag("--memory-stats", o.memoryStats,
                "tell the memory of each step by phase, and what is held, by category, at the end")
       ->group(group);
   app.add_option("--threads", o.threads, "default: all cores; results never depend on it")
+      ->type_name("N")
       ->check(integer(1, 1024))
       ->group(group);
   app.add_option("--device", o.device, "which GPU, for packages of one (default 0)")
+      ->type_name("N")
       ->check(integer(0, 1023))
       ->group(group);
   app.add_flag("--sync", o.synchronous,
@@ -397,6 +457,7 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
          "--variant", [&o](const std::string &value) { o.variants = value == "auto"; },
          "auto|base: whether batches that allow it are run by quicker variants of a function "
          "(default auto)")
+      ->type_name("WHICH")
       ->check(CLI::IsMember({"auto", "base"}))
       ->group(group);
   app.add_flag("--check-numerics", o.checkNumerics,
