@@ -168,13 +168,34 @@ class Session:
             found[name] = numpy.frombuffer(ctypes.string_at(view.data, size)).reshape(shape)
         return found
 
-    def loss(self, parameters):
+    def set(self, parameters):
         for name, value in parameters.items():
             tensor = self._tensor(value)
             self.library.call("trainrt_session_set_parameter", self.session, name.encode(), byref(tensor))
+
+    def loss(self, parameters):
+        self.set(parameters)
         result = EvalResult(size=ctypes.sizeof(EvalResult))
         self.library.call("trainrt_eval", self.session, byref(self.batch), None, byref(result))
         return result.loss
+
+    def difference(self, parameters, gradients, rng):
+        """What is wrong with the gradients of these parameters along one random direction, or None."""
+        direction = {n: rng.standard_normal(p.shape) for n, p in parameters.items()}
+
+        def moved(step):
+            return self.loss({n: p + step * direction[n] for n, p in parameters.items()})
+
+        quotient = (moved(STEP) - moved(-STEP)) / (2 * STEP)
+        self.set(parameters)
+        terms = [(gradients[n] * direction[n]).ravel() for n in parameters]
+        product = float(sum(t.sum() for t in terms))
+        if not numpy.isfinite(quotient):
+            return "its data lie where the function ends"
+        scale = max(1.0, float(sum(numpy.abs(t).sum() for t in terms)))
+        if not abs(quotient - product) <= TOLERANCE * scale:
+            return f"difference quotient {quotient!r}, gradient {product!r}"
+        return None
 
     def close(self):
         self.library.lib.trainrt_session_free(self.session)
@@ -211,19 +232,8 @@ def check(trainc, library, case, seed):
         try:
             gradients = session.gradients(parameters)
             for _ in range(DIRECTIONS):
-                direction = {n: rng.standard_normal(p.shape) for n, p in parameters.items()}
-
-                def moved(step):
-                    return session.loss({n: p + step * direction[n] for n, p in parameters.items()})
-
-                quotient = (moved(STEP) - moved(-STEP)) / (2 * STEP)
-                terms = [(gradients[n] * direction[n]).ravel() for n in parameters]
-                product = float(sum(t.sum() for t in terms))
-                if not numpy.isfinite(quotient):
-                    return "its data lie where the function ends"
-                scale = max(1.0, float(sum(numpy.abs(t).sum() for t in terms)))
-                if not abs(quotient - product) <= TOLERANCE * scale:
-                    return f"difference quotient {quotient!r}, gradient {product!r}"
+                if wrong := session.difference(parameters, gradients, rng):
+                    return wrong
         finally:
             session.close()
     return None
