@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks names and layout of the whole source tree: `names.py SOURCE_DIR`.
 
-File names, sizes, licence lines, where passes live and what goes with each, that no pass names an
+File names, lines, sizes of what git has, licence lines, where passes live and what goes with each, that no pass names an
 op of the train dialect, that walls between the folders hold, and words that do not belong here.
 Prints every finding with its file and line; exit code 1 when there is one.
 """
@@ -10,12 +10,19 @@ Prints every finding with its file and line; exit code 1 when there is one.
 import os
 import pathlib
 import re
+import subprocess
 import sys
 
 LINE_LIMIT = 800
 #: Files that may be longer, with the reason. May only shrink.
 LONG = {}
 FOLDER_LIMIT = 25  # sources in one folder
+BYTES_LIMIT = 300_000
+#: Larger files that are meant to be there. May only shrink.
+LARGE = re.compile(
+    r"^examples/chargpt/chargpt\.onnx$|^test/e2e/models/(gpt2-dropout|gpt2|nanogpt)\.ref\.npz$"
+    r"|^test/unit/runtime/quantized/results\.safetensors$"
+)
 
 SOURCE = {".cpp", ".h", ".c", ".td", ".py", ".txt", ".cmake", ".fbs", ".in", ".cu"}
 SKIPPED = re.compile(r"^(build|\.git$|\.venv$|\.deps$|__pycache__$|models$|third_party$)")
@@ -27,12 +34,13 @@ KEBAB = re.compile(r"^tools/")
 
 #: Code that must not know any op of the train dialect, but for its structure.
 AGNOSTIC = ("lib/Transforms", "lib/AutoDiff", "lib/Analysis", "lib/Codegen")
-#: Passes that raise a formula to one op, that recognise one (a low-rank branch, an embedding), or that
+#: Passes that raise a formula to one op, that recognise one (a low-rank branch, an embedding, a mean), or that
 #: are about what libraries compute, know the ops; so do those that follow places of a batch through
 #: ops that move elements.
 RAISING = re.compile(
     r"^lib/Transforms/(Raise\w+|AccumulateProducts|AlignMatmuls|FuseEpilogues|StreamWeights|WidenTypes|EliminatePadding|ExploitLabelSparsity|InsertLora)/"
     r"|^lib/Transforms/Support/(Embeddings|PackedRows|PartSelections|ZeroRows)"
+    r"|^lib/Transforms/FormEval/LossMean"
 )
 STRUCTURE = {"SymbolOp", "FusionOp", "YieldOp", "FuncOp", "ReturnOp"}
 
@@ -171,6 +179,16 @@ def check_folders(paths):
             finding(folder, 0, f"{number} sources in one folder")
 
 
+def check_sizes(root):
+    """No dumps by mistake: every clone has them for ever."""
+    command = ["git", "-C", root, "ls-files", "-z"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    for name in done.stdout.split("\0") if done.returncode == 0 else ():
+        file = root / name
+        if file.is_file() and file.stat().st_size > BYTES_LIMIT and not LARGE.match(name):
+            finding(name, 1, f"{file.stat().st_size} bytes; the limit is {BYTES_LIMIT}")
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     paths = list(sources(root))
@@ -186,6 +204,7 @@ def main():
             check_agnostic(path, lines, ops)
     check_passes(root, paths)
     check_folders(paths)
+    check_sizes(root)
     print("\n".join(findings) or f"{len(paths)} files, no finding")
     return 1 if findings else 0
 
