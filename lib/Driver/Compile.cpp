@@ -5,6 +5,7 @@
 #include "core/status.h"
 #include "dialects/ONNX/ONNXDialect.h"
 #include "dialects/Plan/PlanDialect.h"
+#include "io/signature.h"
 #include "lib/Conversion/TrainToPlan/PlanModule.h"
 #include "lib/Driver/CrashGuard.h"
 #include "lib/Driver/CudaDevice.h"
@@ -235,6 +236,11 @@ private:
       Log::error(options.model, "no such file");
       return ExitInput;
     }
+    if (!options.signKey.empty())
+      if (trainrt::Status status = trainrt::checkPrivateKey(options.signKey); !status.ok()) {
+        Log::error(options.model, "--sign: " + status.message());
+        return ExitInput;
+      }
     ArtifactFiles files{options.model, options.optimizerModel, options.checkpoint};
     if (llvm::sys::fs::is_directory(options.model))
       if (std::string problem = findArtifacts(options.model, files); !problem.empty()) {
@@ -419,7 +425,7 @@ private:
       if (std::string problem = writeTextFile(file, [&](raw_ostream &out) { print(report, out); });
           !problem.empty())
         return outputs.checkWritten(problem);
-      log.info() << "wrote " << options.report << "\n";
+      log.info() << "wrote " << trainrt::shown(options.report) << "\n";
     }
     std::string text;
     llvm::raw_string_ostream stream(text);
@@ -446,8 +452,8 @@ private:
       return ExitInput;
     uint64_t size = 0;
     (void)llvm::sys::fs::file_size(output, size);
-    log.info() << "wrote " << output << " (" << codegen->size() << " kernels, " << size / 1024
-               << " KiB) in " << llvm::format("%.2f", secondsSince(start)) << " s"
+    log.info() << "wrote " << trainrt::shown(output) << " (" << codegen->size() << " kernels, "
+               << size / 1024 << " KiB) in " << llvm::format("%.2f", secondsSince(start)) << " s"
                << (options.cache.empty() ? "" : cacheUse()) << "\n";
     return ExitSuccess;
   }
@@ -566,7 +572,8 @@ private:
       if (problem.empty())
         return path.str();
     }
-    llvm::errs() << "trainc: note: there is no reproducer: " << problem << "\n";
+    llvm::errs() << "trainc: note: there is no reproducer: " << trainrt::shownLines(problem)
+                 << "\n";
     return {};
   }
 
@@ -579,9 +586,8 @@ private:
   int replayPhase(ParsedReproducer &reproducer) {
     StringRef phase = reproducer.phase;
     if (!options.output.empty() && phase != "codegen") {
-      llvm::errs() << options.replay
-                   << ": error: -o goes with a reproducer of the phase 'codegen': "
-                   << "one of '" << phase << "' makes no package\n";
+      Log::error(options.replay, "-o goes with a reproducer of the phase 'codegen': one of '" +
+                                     phase + "' makes no package");
       return ExitInput;
     }
     int code = ExitSuccess;
@@ -605,18 +611,19 @@ private:
         if (!code)
           code = options.output.empty() ? makeProgram() : packageReplayed();
       } else {
-        llvm::errs() << options.replay << ": error: there is no phase '" << phase << "'\n";
+        Log::error(options.replay, "there is no phase '" + phase + "'");
         code = ExitInput;
       }
     });
     crashed = !signal.empty();
     if (crashed || code == ExitInternal) {
-      llvm::errs() << "trainc: error: phase '" << phase << "' "
+      llvm::errs() << "trainc: error: phase '" << trainrt::shown(phase.str()) << "' "
                    << (crashed ? "crashed (" + signal + ")" : "failed") << "\n";
       return ExitInternal;
     }
     if (!code)
-      log.info() << "phase '" << phase << "' finds no fault in " << options.replay << "\n";
+      log.info() << "phase '" << trainrt::shown(phase.str()) << "' finds no fault in "
+                 << trainrt::shown(options.replay) << "\n";
     return code;
   }
 
@@ -634,8 +641,8 @@ private:
   }
 
   void reportModel() {
-    log.info() << options.model << ": " << legalized.nodes << " nodes -> " << legalized.ops
-               << " ops; target " << (options.cuda ? "cuda " : "cpu ")
+    log.info() << trainrt::shown(options.model) << ": " << legalized.nodes << " nodes -> "
+               << legalized.ops << " ops; target " << (options.cuda ? "cuda " : "cpu ")
                << llvm::join(options.targets, " ") << "\n";
   }
 
@@ -735,7 +742,7 @@ int replayReproducer(const CompileOptions &given) {
     arguments.push_back(argument.c_str());
   CompileOptions options;
   if (std::optional<int> code = parseCommandLine(arguments.size(), arguments.data(), options)) {
-    llvm::errs() << given.replay << ": error: its command line is not understood\n";
+    Log::error(given.replay, "its command line is not understood");
     return *code ? *code : ExitInput;
   }
   options.replay = given.replay;

@@ -35,6 +35,7 @@ int Outputs::claim(llvm::ArrayRef<Input> read) {
   roles.reads(options.optimizerModel, "the optimizer's model");
   roles.reads(options.checkpoint, "the checkpoint");
   roles.reads(options.replay, "the reproducer");
+  roles.reads(options.signKey, "the key of --sign");
   if (!isRecomputeConfig(options.recompute))
     roles.reads(options.recompute, "the file of --recompute");
   for (auto &[path, role] : read)

@@ -4,6 +4,7 @@
 
 #include "lib/Driver/Reproducer.h"
 #include "io/json_depth.h"
+#include "lib/Support/RegularFile.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -114,12 +115,12 @@ void trainc::printReproducer(const Reproducer &reproducer, ModuleOp module, Stri
 
 bool trainc::readReproducerHeader(StringRef path, ParsedReproducer &reproducer,
                                   std::string &problem) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (!buffer) {
-    problem = buffer.getError().message();
+  std::unique_ptr<llvm::MemoryBuffer> file = readRegularFile(path, problem);
+  if (!file)
     return false;
-  }
-  for (llvm::line_iterator line(**buffer); !line.is_at_end(); ++line) {
+  // Lines end with a zero behind the text.
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(file->getBuffer());
+  for (llvm::line_iterator line(*buffer); !line.is_at_end(); ++line) {
     StringRef text = *line;
     if (!text.starts_with("//"))
       break;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Distances of texts, in letters to change, whatever their case.
+// Names by their distance, in letters to change.
 
 #include "lib/Support/Nearest.h"
+#include "runtime/src/io/edit_distance.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -16,7 +17,7 @@ static void removeDuplicates(std::vector<std::string> &names) {
 std::vector<std::string> trainc::nearestNames(StringRef wrong, std::vector<std::string> names) {
   removeDuplicates(names);
   auto distance = [&](StringRef name) {
-    return std::make_pair(wrong.edit_distance_insensitive(name), name);
+    return std::make_pair(trainrt::editDistance(wrong, name), name);
   };
   llvm::sort(names, [&](StringRef a, StringRef b) { return distance(a) < distance(b); });
   names.resize(std::min<size_t>(names.size(), 3));
@@ -28,25 +29,9 @@ static size_t tolerance(StringRef word) { return std::max<size_t>(1, word.size()
 
 std::string trainc::suggestion(StringRef wrong, std::vector<std::string> names) {
   std::vector<std::string> nearest = nearestNames(wrong, std::move(names));
-  return nearest.empty() || wrong.edit_distance(nearest.front()) > tolerance(wrong)
+  return nearest.empty() || trainrt::editDistance(wrong, nearest.front()) > tolerance(wrong)
              ? ""
              : " (is " + nearest.front() + " meant?)";
-}
-
-/// Of `word` to the part of `text` that is most like it.
-static size_t distanceWithin(StringRef word, StringRef text) {
-  std::vector<size_t> row(text.size() + 1, 0); // begins anywhere
-  for (size_t i = 1; i <= word.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= text.size(); ++j) {
-      bool same = llvm::toLower(word[i - 1]) == llvm::toLower(text[j - 1]);
-      size_t changed = diagonal + !same;
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return *llvm::min_element(row); // ends anywhere
 }
 
 /// The plain words of an expression: "embed(ing|s)\." has three.
@@ -78,7 +63,7 @@ std::string trainc::nearestMatches(StringRef expression, std::vector<std::string
   for (StringRef name : names) {
     size_t best = SIZE_MAX;
     for (StringRef word : words)
-      if (size_t distance = distanceWithin(word, name.take_front(512));
+      if (size_t distance = trainrt::editDistance(word, name.take_front(512), /*anywhere=*/true);
           distance <= tolerance(word) && distance < word.size())
         best = std::min(best, distance);
     if (best != SIZE_MAX)

@@ -89,6 +89,7 @@ std::vector<Named> inputsOf(const Options &options, const Package &package) {
                                    {"--predict", options.predict},
                                    {"--weights", options.weights},
                                    {"--model", options.model},
+                                   {"--verify-key", options.verifyKey},
                                    {"the package's model", findModel(package)}})
     if (!path.empty())
       inputs.push_back({what, path});

@@ -332,6 +332,10 @@ class Cases:
         pipe = self.folder / "pipe.onnx"
         os.mkfifo(pipe)
         self.trainc(pipe, 1, "not a regular file")
+        model = self.write("m.onnx", mo.classifier())
+        for option in ("--checkpoint", "--recompute", "--sign"):
+            self.trainc(model, 1, f"{option[2:]}.*not a regular file", flags=[option, pipe])
+        self.run([self.arguments.trainc, "--replay", pipe], 1, "not a regular file")
 
     def case_output_cannot_be_written(self):
         path = self.write("m.onnx", mo.classifier())

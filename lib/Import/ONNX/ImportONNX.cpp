@@ -11,6 +11,7 @@
 #include "WeightFiles.h"
 #include "WireFormat.h"
 #include "dialects/ONNX/ONNXDialect.h"
+#include "lib/Support/RegularFile.h"
 #include "trainc/LayerHints.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -92,17 +93,10 @@ private:
 
 LogicalResult Importer::load() {
   // Packages refer to the weights in the file, so a pipe is of no use (and might never end).
-  llvm::sys::fs::file_status status;
-  if (std::error_code code = llvm::sys::fs::status(path, status))
-    return error("cannot read '" + path + "': " + code.message());
-  if (!llvm::sys::fs::is_regular_file(status))
-    return error("cannot read '" + path + "': it is " +
-                 (llvm::sys::fs::is_directory(status) ? "a folder" : "not a regular file"));
-  auto buffer =
-      llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!buffer)
-    return error("cannot read '" + path + "': " + buffer.getError().message());
-  file = std::move(*buffer);
+  std::string problem;
+  file = readRegularFile(path, problem);
+  if (!file)
+    return error(problem);
   StringRef bytes = file->getBuffer();
   if (bytes.empty())
     return error("the file is empty");

@@ -3,6 +3,7 @@
 // and every tensor has to have the bytes that its shape needs.
 
 #include "lib/Import/ORT/Checkpoint.h"
+#include "lib/Support/RegularFile.h"
 
 #include "checkpoint_generated.h"
 #include "llvm/ADT/Twine.h"
@@ -45,11 +46,11 @@ public:
   Reader(StringRef path, Checkpoint &out) : path(path), out(out) {}
 
   std::string run() {
-    auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                              /*RequiresNullTerminator=*/false);
+    std::string problem;
+    std::unique_ptr<llvm::MemoryBuffer> buffer = readRegularFile(path, problem);
     if (!buffer)
-      return "cannot read the checkpoint '" + path.str() + "': " + buffer.getError().message();
-    bytes = (*buffer)->getBuffer();
+      return "the checkpoint: " + problem;
+    bytes = buffer->getBuffer();
     auto data = reinterpret_cast<const uint8_t *>(bytes.data());
     flatbuffers::Verifier verifier(data, bytes.size());
     if (bytes.size() < 8 || !ort::CheckpointBufferHasIdentifier(data))

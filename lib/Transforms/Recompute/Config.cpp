@@ -3,6 +3,7 @@
 // the same syntax (docs/recompute.md has the table).
 
 #include "lib/Transforms/Recompute/Config.h"
+#include "lib/Support/RegularFile.h"
 
 #include "io/json_depth.h"
 #include "llvm/ADT/STLExtras.h"
@@ -153,16 +154,17 @@ std::string trainc::parseRecomputeConfig(StringRef text, RecomputeConfig &config
 }
 
 std::string trainc::readRecomputeFile(StringRef path, std::string &text) {
-  auto buffer = MemoryBuffer::getFile(path);
+  std::string problem;
+  std::unique_ptr<MemoryBuffer> buffer = readRegularFile(path, problem);
   if (!buffer)
-    return "cannot read '" + path.str() + "': " + buffer.getError().message() +
-           (path.ends_with(".json") ? ""
-                                    : "; what is no file is level:N, PATTERN:TYPE:COUNT,... (such "
-                                      "as gelu+:1:-1) or list");
-  if (trainrt::nestsTooDeep((*buffer)->getBuffer()))
+    return problem + (path.ends_with(".json")
+                          ? ""
+                          : "; what is no file is level:N, PATTERN:TYPE:COUNT,... (such "
+                            "as gelu+:1:-1) or list");
+  if (trainrt::nestsTooDeep(buffer->getBuffer()))
     return "'" + path.str() + "' nests lists and objects more than " +
            std::to_string(trainrt::maxJsonDepth) + " deep";
-  Expected<json::Value> value = json::parse((*buffer)->getBuffer());
+  Expected<json::Value> value = json::parse(buffer->getBuffer());
   if (!value)
     return "'" + path.str() + "' is no JSON: " + toString(value.takeError());
   const json::Array *array = value->getAsArray();

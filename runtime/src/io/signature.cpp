@@ -105,6 +105,10 @@ public:
 
 } // namespace
 
+Status checkPrivateKey(const std::string &privateKey) {
+  return Key().read(privateKey, /*isPrivate=*/true);
+}
+
 Status signZip(ZipWriter &zip, const std::string &privateKey) {
   Key key;
   TRAINRT_TRY(key.read(privateKey, /*isPrivate=*/true));

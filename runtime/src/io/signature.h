@@ -19,6 +19,9 @@ inline constexpr const char *signatureEntry = "signature.ed25519";
 /// the key; Unsupported: there is no libcrypto.
 Status signZip(ZipWriter &zip, const std::string &privateKey);
 
+/// Whether packages can be signed with the key: with the errors of signZip.
+Status checkPrivateKey(const std::string &privateKey);
+
 /// Whether the package is signed by the owner of the key. BadPackage: it is not signed, or not by
 /// them, or has been changed. Errors of the key as for signZip.
 Status verifyZip(const ZipReader &zip, const std::string &publicKey);
