@@ -3,23 +3,23 @@
 
 #include "KernelCache.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
-#include "llvm/Support/CachePruning.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
-#include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 #include <dlfcn.h>
+#include <tuple>
 
 namespace trainc::codegen {
 
-/// What a folder may hold.
-static constexpr uint64_t kLimit = uint64_t(2) << 30;
+/// What removes entries knows them by it, should the folder have other files.
+static constexpr llvm::StringLiteral kPrefix = "kernel-";
 static constexpr size_t kChecksumBytes = sizeof(uint64_t);
 
 std::string identifyFile(llvm::StringRef path) {
@@ -37,7 +37,8 @@ static const std::string &identifyCompiler() {
     std::string text =
         LLVM_VERSION_STRING " " + identifyFile(llvm::sys::fs::getMainExecutable("trainc", address));
     Dl_info library;
-    if (dladdr(reinterpret_cast<void *>(&llvm::pruneCache), &library) && library.dli_fname)
+    if (dladdr(reinterpret_cast<void *>(&llvm::sys::fs::getMainExecutable), &library) &&
+        library.dli_fname)
       text += " " + identifyFile(library.dli_fname);
     return text;
   }();
@@ -68,8 +69,7 @@ std::vector<char> KernelCache::get(llvm::ArrayRef<llvm::StringRef> parts,
     return make();
   ++asked;
   llvm::SmallString<256> path(folder);
-  // pruneCache knows its files by this beginning.
-  llvm::sys::path::append(path, "llvmcache-" + hash(parts));
+  llvm::sys::path::append(path, kPrefix + hash(parts));
   if (auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                                 /*RequiresNullTerminator=*/false)) {
     llvm::StringRef bytes = (*buffer)->getBuffer();
@@ -92,7 +92,7 @@ void KernelCache::keep(const std::string &path, const std::vector<char> &bytes) 
   };
   if (std::error_code code = llvm::sys::fs::create_directories(folder))
     return fail(code.message());
-  auto file = llvm::sys::fs::TempFile::create(folder + "/llvmcache-new-%%%%%%%%");
+  auto file = llvm::sys::fs::TempFile::create(folder + "/" + kPrefix + "new-%%%%%%%%");
   if (!file)
     return fail(llvm::toString(file.takeError()));
   llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
@@ -120,10 +120,27 @@ std::string KernelCache::getProblem() {
 KernelCache::~KernelCache() {
   if (!grown)
     return;
-  llvm::CachePruningPolicy policy;
-  policy.Expiration = std::chrono::hours(24 * 30);
-  policy.MaxSizeBytes = kLimit;
-  llvm::pruneCache(folder, policy);
+  // Other processes remove entries, too: what is not there any more is no fault.
+  std::vector<std::tuple<llvm::sys::TimePoint<>, uint64_t, std::string>> entries;
+  uint64_t total = 0;
+  std::error_code code;
+  for (llvm::sys::fs::directory_iterator it(folder, code), end; !code && it != end;
+       it.increment(code)) {
+    llvm::ErrorOr<llvm::sys::fs::basic_file_status> status = it->status();
+    if (!status || !llvm::sys::path::filename(it->path()).starts_with(kPrefix))
+      continue;
+    total += status->getSize();
+    entries.emplace_back(status->getLastAccessedTime(), status->getSize(), it->path());
+  }
+  if (total <= limit)
+    return;
+  llvm::sort(entries);
+  for (auto &[time, size, path] : entries) {
+    if (total <= limit / 4 * 3)
+      break;
+    llvm::sys::fs::remove(path);
+    total -= size;
+  }
 }
 
 } // namespace trainc::codegen

@@ -18,9 +18,10 @@ namespace trainc::codegen {
 /// folder. Those not used for longest go when the folder is above its limit.
 class KernelCache {
 public:
-  /// Folder "": keeps and finds nothing.
-  explicit KernelCache(llvm::StringRef folder) : folder(folder) {}
-  /// Removes what is above the limit, at most every 20 minutes.
+  /// Folder "": keeps and finds nothing. `limit`: bytes that the folder may hold.
+  explicit KernelCache(llvm::StringRef folder, uint64_t limit = uint64_t(2) << 30)
+      : folder(folder), limit(limit) {}
+  /// Removes what is above the limit.
   ~KernelCache();
   KernelCache(const KernelCache &) = delete;
   KernelCache &operator=(const KernelCache &) = delete;
@@ -38,6 +39,7 @@ private:
   void keep(const std::string &path, const std::vector<char> &bytes);
 
   std::string folder, problem;
+  uint64_t limit;
   std::mutex mutex;
   std::atomic<size_t> asked{0}, found{0};
   std::atomic<bool> grown{false};

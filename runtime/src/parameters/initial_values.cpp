@@ -118,17 +118,6 @@ Device::Source sourceOf(DType dtype, Group groups, ThreadPool &pool) {
   };
 }
 
-Elements elementsOf(Group groups) {
-  return [=](int64_t begin, int64_t end, float *to) {
-    double values[4];
-    for (int64_t i = begin; i < end; ++i) {
-      if (i == begin || i % 4 == 0)
-        groups(i / 4, values);
-      to[i - begin] = float(values[i % 4]);
-    }
-  };
-}
-
 } // namespace
 
 Status ParameterStore::initialize(size_t index, int64_t seed) {
