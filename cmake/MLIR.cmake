@@ -35,9 +35,13 @@ target_compile_options(trainc_compiler_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions> $<$<CONFIG:Release>:-O1>)
 target_link_libraries(trainc_compiler_options INTERFACE MLIR LLVM)
 
-# Half of what compiling a file takes is reading MLIR's headers. ccache, which shares objects among
-# checkouts, does not know equal precompiled headers of two folders: there each is as quick alone.
+# Half or more of what compiling a file takes is reading MLIR's headers. A ccache that is set up to
+# share objects among checkouts (base_dir) finds none where they are precompiled.
+set(shared)
 if(TRAINC_CCACHE)
+  execute_process(COMMAND ${TRAINC_CCACHE} --get-config base_dir OUTPUT_VARIABLE shared OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
+if(shared)
   set(precompile OFF)
 else()
   set(precompile ON)

@@ -366,6 +366,8 @@ class Cases:
 
 
 def main():
+    # lit's workers ignore it; ignored ones would be so in what is started here, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--trainc-run", required=True)
