@@ -9,7 +9,7 @@ using namespace trainc::train;
 
 /// Codes in a byte; 0 where the table has no such size.
 static int64_t codesPerByte(DequantizeOp op) {
-  ArrayRef<DimAttr> dims = getDims(op.getTable());
+  const SmallVector<DimAttr> dims = getDims(op.getTable());
   if (dims.size() != 1)
     return 0;
   return dims[0].isConstant(16) ? 2 : dims[0].isConstant(256) ? 1 : 0;

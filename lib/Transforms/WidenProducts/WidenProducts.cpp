@@ -36,7 +36,8 @@ static bool isReadInF32(Value value, SmallVectorImpl<Operation *> &views,
 /// beside the axis that is summed over, where that is no number of tokens.
 static bool isSlim(Operation *product, int64_t maxSide) {
   int64_t shorter = std::numeric_limits<int64_t>::max();
-  for (DimAttr dim : ArrayRef(getDims(product->getResult(0))).take_back(2)) {
+  const SmallVector<DimAttr> dims = getDims(product->getResult(0));
+  for (DimAttr dim : ArrayRef(dims).take_back(2)) {
     std::optional<int64_t> size = dim.getConstant();
     if (!size)
       return false;
