@@ -26,16 +26,17 @@ static remark::RemarkOpts options(StringRef name, Operation *op) {
       .function(op->getParentOfType<func::FuncOp>().getName());
 }
 
-/// Bytes of a tensor of known size; a great many where it is not.
-static int64_t bytesOf(Value value) {
+/// Bytes of a tensor of known size; a great many where it is not. A number that does not overflow:
+/// a model may name any size.
+static double bytesOf(Value value) {
   std::optional<int64_t> elements = getNumElements(value.getType()).getConstant();
   const int64_t bits = getElementType(value).getIntOrFloatBitWidth();
-  return elements ? *elements * std::max<int64_t>(8, bits) / 8
-                  : std::numeric_limits<int64_t>::max() / 4;
+  return elements ? double(*elements) * double(std::max<int64_t>(8, bits)) / 8
+                  : double(std::numeric_limits<int64_t>::max() / 4);
 }
 
 /// Bytes that a kernel reads to make `value`, each tensor once.
-static int64_t sourceBytes(Value value, DenseSet<Value> &seen) {
+static double sourceBytes(Value value, DenseSet<Value> &seen) {
   if (!seen.insert(value).second)
     return 0;
   Operation *def = value.getDefiningOp();
@@ -43,7 +44,7 @@ static int64_t sourceBytes(Value value, DenseSet<Value> &seen) {
   if (!fusion || (fusion.getFusionRole() != FusionRole::Pointwise &&
                   fusion.getFusionRole() != FusionRole::Access))
     return bytesOf(value);
-  int64_t bytes = 0;
+  double bytes = 0;
   for (Value operand : def->getOperands())
     bytes += sourceBytes(operand, seen);
   return bytes;
