@@ -131,6 +131,15 @@ class Cases:
     def case_empty_graph(self):
         self.trainc(self.write("nothing.onnx", mo.model([], [], [], [])), 1, "nothing.onnx", "empty")
 
+    def case_names_that_are_no_utf8(self):
+        """A package could not tell them: the runtime would not find what its program names."""
+        odd, whole = b"\xff\xfew", mo.classifier(name="ODD", weight=mo.tensor("ODD", [4, 3], [0.1] * 12))
+        self.trainc(self.write("m.onnx", whole.replace(b"ODD", odd)), 1, r"the name '\\xff\\xfew' of an initializer is not UTF-8")
+        inputs = [mo.value_info("x", mo.FLOAT, ["ODD", 4])]
+        nodes = [mo.node("MatMul", ["x", "w"], ["y"], "project"), mo.node("ReduceMean", ["y"], ["loss"], "mean", attributes=[("keepdims", 0)])]
+        whole = mo.model(nodes, inputs, [mo.value_info("loss", mo.FLOAT, [])], [mo.tensor("w", [4, 3], [0.1] * 12)])
+        self.trainc(self.write("m.onnx", whole.replace(b"ODD", odd)), 1, r"the name '\\xff\\xfew' of a size of 'x' is not UTF-8")
+
     def case_windows_without_end(self):
         """A window that is unrolled has a bound."""
         nodes = [mo.node("LRN", ["logits"], ["n"], "wide", attributes=[("size", 1 << 62)])]

@@ -16,6 +16,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <climits>
@@ -74,6 +75,7 @@ private:
   LogicalResult locate(const TensorProto &tensor, const RawRange &raw, const TensorLayout &layout,
                        bool wantBytes, GraphBuilder &graph, onnx::WeightAttr &weight,
                        ArrayRef<char> &bytes);
+  LogicalResult checkNames();
   DictionaryAttr dictionaryOf(const StringMap<int64_t> &opsets);
   void useFile(StringRef file) {
     if (seenFiles.insert(file).second)
@@ -128,7 +130,32 @@ LogicalResult Importer::load() {
     return error("the graph is empty: it has no nodes");
   if (!model.graph().output_size())
     return error("the graph has no outputs");
-  return success();
+  return checkNames();
+}
+
+/// Names that a package tells, in JSON, have to be UTF-8, as those of ONNX are.
+LogicalResult Importer::checkNames() {
+  auto check = [&](StringRef name, const Twine &what) -> LogicalResult {
+    return llvm::json::isUTF8(name)
+               ? success()
+               : error("the name '" + name + "' of " + what + " is not UTF-8; rename it");
+  };
+  auto checkValues = [&](const auto &values, StringRef what) -> LogicalResult {
+    for (const auto &value : values) {
+      if (failed(check(value.name(), what)))
+        return failure();
+      for (const auto &dim : value.type().tensor_type().shape().dim())
+        if (failed(check(dim.dim_param(), "a size of '" + value.name() + "'")))
+          return failure();
+    }
+    return success();
+  };
+  for (const TensorProto &tensor : model.graph().initializer())
+    if (failed(check(tensor.name(), "an initializer")))
+      return failure();
+  if (failed(checkValues(model.graph().input(), "an input")))
+    return failure();
+  return checkValues(model.graph().output(), "an output");
 }
 
 /// Finds where the bytes of an initializer are, checks their number, and if `wantBytes` reads them.
