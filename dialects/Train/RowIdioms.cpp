@@ -51,6 +51,16 @@ Operation *trainc::train::matchMaximum(Operation *sum, ArrayRef<int64_t> kept) {
              : nullptr;
 }
 
+Operation *trainc::train::matchMaximum(Operation *op) {
+  if (!isSum(op))
+    return nullptr;
+  SmallVector<int64_t> kept;
+  for (int64_t axis = 0; axis < getRank(op->getOperand(0)); ++axis)
+    if (!llvm::is_contained(cast<ReduceOp>(op).getAxes(), axis))
+      kept.push_back(axis);
+  return matchMaximum(op, kept);
+}
+
 std::optional<Pick> trainc::train::matchPick(Operation *sum, ArrayRef<int64_t> kept, int64_t axis) {
   if (!isSum(sum) || !isF32(sum->getOperand(0)) ||
       cast<ReduceOp>(sum).getAxes() != ArrayRef<int64_t>(axis))

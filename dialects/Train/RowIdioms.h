@@ -18,6 +18,8 @@ bool keepsColumns(mlir::Operation *op);
 
 /// The reduction max x of sum(exp(x - max x)), in f32, or null. `kept`: the axes that remain.
 mlir::Operation *matchMaximum(mlir::Operation *sum, llvm::ArrayRef<int64_t> kept);
+/// The same of a reduction that tells its axes itself.
+mlir::Operation *matchMaximum(mlir::Operation *op);
 
 /// sum(select(iota == index, x, 0)), where the index is the same all over the row: x there, or 0.
 struct Pick {

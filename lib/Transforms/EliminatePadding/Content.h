@@ -4,6 +4,7 @@
 #define TRAINC_TRANSFORMS_ELIMINATEPADDING_CONTENT_H
 
 #include "dialects/Train/Ranges/Ranges.h"
+#include "dialects/Train/RowIdioms.h"
 #include "dialects/Train/TrainDialect.h"
 
 namespace trainc {
@@ -53,8 +54,14 @@ inline Content inferContent(mlir::Operation *op, unsigned result,
     sure.push_back(operand.sure);
     usual.push_back(operand.usual);
   }
-  return Content{train::inferRange(op, result, sure), train::inferRange(op, result, usual)}.assume(
-      train::getElementType(op->getResult(result)));
+  Content content =
+      Content{train::inferRange(op, result, sure), train::inferRange(op, result, usual)}.assume(
+          train::getElementType(op->getResult(result)));
+  // exp(0) of the largest is among what is summed up.
+  if (train::matchMaximum(op) && !operands[0].sure.nan)
+    for (train::Range *range : {&content.sure, &content.usual})
+      range->lo = std::max(range->lo, 1.0);
+  return content;
 }
 
 } // namespace trainc

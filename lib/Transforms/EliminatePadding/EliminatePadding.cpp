@@ -52,6 +52,7 @@ public:
     Value flat = tb.reshape(mask, {samples * positions});
     rows =
         buildPackedRows(tb, tb.compare("ne", flat, tb.scalarLike(flat, double(padding))), tokens);
+    (void)ofTokens(tb, rows.rows); // ahead of all that later passes may move
     SmallVector<Operation *> ops;
     for (Operation &op : llvm::make_range(builder.getInsertionPoint(), block.end()))
       ops.push_back(&op);
@@ -62,7 +63,8 @@ public:
 
   /// Why zeros at padding will not do for the values that were put back into their rectangle; empty
   /// if they will.
-  std::string whyNotZeros(const PaddingInputs &inputs) {
+  /// `real`: positions of every sample that are known to hold a token.
+  std::string whyNotZeros(const PaddingInputs &inputs, ArrayRef<int64_t> real) {
     SmallVector<PaddingFlow::Filled> filled;
     std::string why;
     function.walk([&](Operation *op) {
@@ -75,7 +77,7 @@ public:
           why = it->second.neverZero;
       }
     });
-    return why.empty() ? PaddingFlow(function).findHazard(inputs, filled) : why;
+    return why.empty() ? PaddingFlow(function).findHazard(inputs, {filled, tokenRows, real}) : why;
   }
 
   unsigned numPacked() const { return packedOps; }
@@ -91,6 +93,8 @@ private:
     track(op);
     if (packSelection(tb, op) || packView(tb, op) || packMapped(tb, op))
       return;
+    if (auto select = dyn_cast<SelectRowsOp>(op))
+      selectTokensOnly(tb, select);
     if (mixesTokens(op) || mixesSequences(op))
       mixed.insert(op->result_begin(), op->result_end());
     bool whole = false;
@@ -151,13 +155,25 @@ private:
                              : tokens;
   }
 
+  enum class Move {
+    Pack,
+    /// Slots left over repeat a token, not any row: at padding there may be zeros that the plain
+    /// step does not have.
+    PackTokens,
+    Unpack
+  };
   /// Selects along an axis of all tokens, or of packed ones, each of which may have several rows.
-  Value selectTokens(TrainBuilder &tb, Value value, int64_t axis, bool packs) {
+  Value selectTokens(TrainBuilder &tb, Value value, int64_t axis, Move move) {
+    const bool packs = move != Move::Unpack;
     SmallVector<DimAttr> dims = getDims(value);
     DimAttr from = packs ? samples * positions : tokens, to = packs ? tokens : samples * positions;
     DimAttr several = divideExactly(dims[axis], from);
     auto select = [&](Value v) {
-      return packs ? rows.pack(tb, v, axis) : rows.unpack(tb, v, axis);
+      if (move != Move::PackTokens)
+        return packs ? rows.pack(tb, v, axis) : rows.unpack(tb, v, axis);
+      Value selected = tb.selectRows(v, ofTokens(tb, rows.rows), rows.slots, axis);
+      tokenRows.push_back(selected);
+      return selected;
     };
     if (several.isConstant(1))
       return select(value);
@@ -224,8 +240,7 @@ private:
     if (tokenAxes.size() != 1 || tokenAxes[0] != int64_t(select.getAxis()) ||
         packedSize(select.getData(), tokenAxes) != tokens)
       return false;
-    Value zero = tb.scalarLike(select.getIndex(), 0);
-    Value index = tb.max(tb.gather(rows.slots, tb.max(select.getIndex(), zero), 0), zero);
+    Value index = slotsOf(tb, select.getIndex());
     Value inverse = tb.gather(select.getInverse(), rows.rows, 0), none = tb.scalarLike(inverse, -1);
     Value taken = tb.compare("ge", rows.rowsOrNone, tb.scalarLike(rows.rowsOrNone, 0));
     inverse = tb.select(taken, inverse, none);
@@ -234,6 +249,31 @@ private:
     parametric.insert(result);
     ++packedOps;
     return true;
+  }
+
+  /// The slots of rows that are selected: of what is no token, the first.
+  Value slotsOf(TrainBuilder &tb, Value index) {
+    Value zero = tb.scalarLike(index, 0);
+    return tb.max(tb.gather(rows.slots, tb.max(index, zero), 0), zero);
+  }
+
+  /// The same rows where they are tokens; the first token in place of others.
+  Value ofTokens(TrainBuilder &tb, Value index) {
+    Value &made = indexOfTokens[index];
+    if (!made)
+      made = tb.gather(rows.rows, slotsOf(tb, index), 0);
+    return made;
+  }
+
+  /// Slots that a selection of the rectangle's rows has left over repeat a token's, too.
+  void selectTokensOnly(TrainBuilder &tb, SelectRowsOp select) {
+    const TokenAxes merged = {int64_t(select.getAxis())};
+    if (!llvm::is_contained(axes.lookup(select.getData()), merged) ||
+        getDim(select.getData(), select.getAxis()) != samples * positions ||
+        getDim(select.getIndex(), 0) == samples)
+      return;
+    select.getIndexMutable().assign(ofTokens(tb, select.getIndex()));
+    tokenRows.push_back(select.getResult());
   }
 
   /// Views that merge or split the two axes, or leave them alone.
@@ -296,7 +336,7 @@ private:
                                        : pack(tb, operand, TokenAxes(ArrayRef<int64_t>(found))));
     }
     auto select = [&](TrainBuilder &b, Value value, int64_t axis) {
-      return selectTokens(b, value, axis, /*packs=*/true);
+      return selectTokens(b, value, axis, Move::Pack);
     };
     Operation *small =
         restrictLoops(tb, mapped, operands, loops, extent, /*isPrefix=*/false, select);
@@ -313,6 +353,7 @@ private:
       return it->second;
     if (it != packed.end())
       value = unpack(value);
+    const bool isComputed = parametric.contains(value);
     Value &made = selected[{value, tokenAxes.front(), tokenAxes.back()}];
     if (std::optional<double> splat = made ? std::nullopt : getSplatValue(value)) {
       // The same wherever it is taken from.
@@ -325,7 +366,7 @@ private:
     }
     if (!made)
       made = selectAlong(tb, value, tokenAxes, [&](TrainBuilder &b, Value v, int64_t axis) {
-        return selectTokens(b, v, axis, /*packs=*/true);
+        return selectTokens(b, v, axis, isComputed ? Move::PackTokens : Move::Pack);
       });
     return made;
   }
@@ -341,7 +382,7 @@ private:
     builder.setInsertionPointAfterValue(small);
     TrainBuilder tb(builder, small.getLoc());
     auto expand = [&](TrainBuilder &b, Value v, int64_t axis) {
-      return selectTokens(b, v, axis, /*packs=*/false);
+      return selectTokens(b, v, axis, Move::Unpack);
     };
     SmallVector<DimAttr> sizes;
     for (int64_t axis : tokenAxes)
@@ -378,6 +419,9 @@ private:
   };
   DenseMap<Value, Rectangle> rectangleOf;
   DenseMap<std::tuple<Value, int64_t, int64_t>, Value> selected;
+  /// Indices of rows as `ofTokens` makes them, and what is selected by these.
+  DenseMap<Value, Value> indexOfTokens;
+  SmallVector<Value> tokenRows;
   unsigned packedOps = 0;
   /// Ops that are computed in the rectangle though an operand is packed.
   SmallVector<Operation *> rectangles;
@@ -465,7 +509,11 @@ private:
       return remark::RemarkOpts::name(name).category("eliminate-padding").function("forward");
     };
     Location here = locationOf(mask);
-    if (std::string why = packer.whyNotZeros(inputs); !why.empty()) {
+    SmallVector<int64_t> real;
+    for (auto condition : padding.getAs<ArrayAttr>("conditions").getAsRange<DictionaryAttr>())
+      if (condition.getAs<StringAttr>("kind").getValue() == "real_at")
+        real.push_back(condition.getAs<IntegerAttr>("index").getInt());
+    if (std::string why = packer.whyNotZeros(inputs, real); !why.empty()) {
       remark::missed(here, options("Declined"))
           << remark::add("padding is computed like tokens") << remark::reason("{0}", why);
       return false;

@@ -10,12 +10,13 @@
 #include "dialects/Train/TrainDetail.h"
 #include "lib/Analysis/ElementOrigin.h"
 #include "lib/Transforms/EliminatePadding/Content.h"
+#include "lib/Transforms/EliminatePadding/ElementaryCopy.h"
 #include "lib/Transforms/EliminatePadding/LastToken.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
 #include "lib/Transforms/EliminatePadding/TokenElements.h"
+#include "lib/Transforms/EliminatePadding/ZeroHazards.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "lib/Transforms/Support/StepBuilder.h"
-#include "mlir/IR/IRMapping.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -73,6 +74,8 @@ public:
 
   /// Values that have zeros at padding.
   DenseMap<Value, TokenAxes> filled;
+  /// Selections of rows that are all of tokens.
+  llvm::DenseSet<Value> tokenRows;
 
   std::string run(const PaddingInputs &inputs) {
     findContents();
@@ -111,8 +114,8 @@ public:
         break;
       }
       visit(&op);
-      if (!hazard.empty())
-        return hazard;
+      if (!zeros.why().empty())
+        return zeros.why();
       if (!reason.empty() && purpose == Purpose::Proof)
         return reason;
       reason.clear();
@@ -155,10 +158,35 @@ private:
       reason = (describeOp(op) + " " + text).str();
   }
 
+  /// Elements of an operand are followed no further.
+  void lose(Operation *op, Value operand, const Fact &fact) {
+    if (!fact.changed)
+      return;
+    SmallVector<ZeroHazards::Operand> operands;
+    for (Value other : op->getOperands())
+      operands.push_back({other == operand ? fact.content : contents[other], other == operand});
+    zeros.scatter(op, operands);
+  }
+
+  void visitScattered(Operation *op) {
+    if (!zeros.reaches(op))
+      return;
+    SmallVector<ZeroHazards::Operand> operands;
+    for (Value value : op->getOperands()) {
+      ZeroHazards::Operand operand{contents[value]};
+      for (const Fact &known : facts[value])
+        if (known.changed)
+          operand = {operand.content.unite(known.content), true};
+      operands.push_back(operand);
+    }
+    zeros.visit(op, std::move(operands));
+  }
+
   void visit(Operation *op) {
     if (llvm::any_of(op->getOperands(),
                      [&](Value operand) { return parametric.contains(operand); }))
       parametric.insert(op->result_begin(), op->result_end());
+    visitScattered(op);
     bool any =
         llvm::any_of(op->getOperands(), [&](Value operand) { return !facts[operand].empty(); });
     if (!any)
@@ -167,7 +195,8 @@ private:
       return visitSlice(slice);
     if (auto pad = dyn_cast<PadOp>(op))
       return visitPad(pad);
-    if (auto select = dyn_cast<SelectRowsOp>(op); select && takesLastTokens(select))
+    if (auto select = dyn_cast<SelectRowsOp>(op);
+        select && (tokenRows.contains(select.getResult()) || takesLastTokens(select)))
       return;
     if (auto compare = dyn_cast<CompareOp>(op); compare && comparesDocuments(compare))
       return;
@@ -176,9 +205,11 @@ private:
     auto mapped = dyn_cast<AxisMapOpInterface>(op);
     if (!mapped) {
       for (Value operand : op->getOperands())
-        for (const Fact &fact : facts[operand])
+        for (const Fact &fact : facts[operand]) {
           if (fact.depends)
             return decline(op, "does not say how its axes map");
+          lose(op, operand, fact);
+        }
       return;
     }
     testForNumbers(op);
@@ -219,6 +250,8 @@ private:
         facts[to].push_back(fact);
       } else if (fact.depends) {
         return decline(op, "mixes the axes of tokens with others");
+      } else {
+        lose(op, from, fact);
       }
     }
   }
@@ -246,14 +279,19 @@ private:
             conditions.real.push_back(*index);
           continue;
         }
-        if (index)
+        if (index) {
+          if (!llvm::is_contained(conditions.real, *index))
+            lose(op, op.getOperand(), fact);
           continue;
+        }
       }
       if (row && op.getSteps()[column] == 1 && start.getConstant()) {
         fact.offset += *start.getConstant();
         facts[op.getResult()].push_back(fact);
       } else if (fact.depends) {
         return decline(op, "selects tokens that may be padding");
+      } else {
+        lose(op, op.getOperand(), fact);
       }
     }
   }
@@ -273,6 +311,7 @@ private:
       if (!whole && (!row || !low)) {
         if (fact.depends)
           return decline(op, "pads the axes of tokens");
+        lose(op, op.getOperand(), fact);
         continue;
       }
       if (!whole) {
@@ -346,7 +385,7 @@ private:
     int64_t offset = 0;
     bool depends = false;
     /// Loops of Fact::rows.
-    SmallVector<unsigned> rows;
+    SmallVector<unsigned> rows = {};
   };
 
   void visitMapped(Operation *op, const AxisMap &map) {
@@ -357,6 +396,7 @@ private:
         if (loops.empty()) {
           if (fact.depends)
             return decline(op, "reads tokens by index");
+          lose(op, operand, fact);
           continue;
         }
         auto *frame = llvm::find_if(frames, [&](const Frame &f) { return f.loops == loops; });
@@ -374,7 +414,7 @@ private:
     rowFrames.clear();
     for (Frame &frame : frames) {
       visitFrame(op, map, frame);
-      if (!reason.empty() || !hazard.empty())
+      if (!reason.empty() || !zeros.why().empty())
         return;
     }
     for (ArrayRef<unsigned> rows : rowFrames)
@@ -432,7 +472,7 @@ private:
       }
       findRows(operand, entry, map, fact, frame);
     }
-    checkHazard(op, operands);
+    zeros.check(op, asOperands(operands));
     int64_t offset = frame.offset;
     if (label >= 0 && !frame.depends)
       for (const Fact &fact : operands)
@@ -462,8 +502,11 @@ private:
       Fact fact = transfer(op, result, operands);
       fact.offset = offset;
       fact.label = onlyLabel && !frame.depends ? label : -1;
-      if (!place(fact, entry, frame))
+      if (!place(fact, entry, frame)) {
+        if (purpose == Purpose::Hazards)
+          zeros.scatter(op, asOperands(operands));
         return decline(op, "drops the axes of tokens");
+      }
       if (fact.saysMoreThan(contents[result]))
         facts[result].push_back(fact);
     }
@@ -646,22 +689,9 @@ private:
     return fact;
   }
 
-  /// Zeros at padding where there was something else: whether they make an infinity or NaN, which a
-  /// gradient would take to tokens though the forward pass leaves it out.
-  void checkHazard(Operation *op, ArrayRef<Fact> operands) {
-    SmallVector<bool> changed;
-    SmallVector<Range> ranges;
-    for (const Fact &fact : operands) {
-      changed.push_back(fact.changed);
-      ranges.push_back(fact.content.sure);
-    }
-    if (!llvm::is_contained(changed, true) || llvm::none_of(op->getResultTypes(), [](Type type) {
-          return isa<FloatType>(getElementTypeOrSelf(type));
-        }))
-      return;
-    auto known = dyn_cast<RangeOpInterface>(op);
-    if (!known || !known.keepsFinite(ranges, changed))
-      hazard = describeOp(op) + " may be infinite or no number where padding is 0";
+  static SmallVector<ZeroHazards::Operand> asOperands(ArrayRef<Fact> facts) {
+    return llvm::map_to_vector(
+        facts, [](const Fact &fact) { return ZeroHazards::Operand{fact.content, fact.changed}; });
   }
 
   func::FuncOp function;
@@ -672,6 +702,7 @@ private:
   DenseMap<Value, Content> contents;
   TokenElements elements;
   DenseMap<Value, Facts> facts;
+  ZeroHazards zeros;
   /// Loops of rows that facts of the op at hand are restricted to.
   SmallVector<SmallVector<unsigned>> rowFrames;
   /// What may be NaN in the plain step for what padding holds.
@@ -679,74 +710,32 @@ private:
   /// What depends on a parameter.
   llvm::DenseSet<Value> parametric;
   DenseMap<unsigned, int64_t> ignored;
-  std::string reason, hazard;
+  std::string reason;
 };
 } // namespace
 
-/// Whether an op says itself which of its elements count for nothing.
-static bool competes(Operation *op) {
-  auto known = dyn_cast<RangeOpInterface>(op);
-  return known && known.getContest();
+/// The inputs as arguments of the copy.
+static PaddingInputs translate(const ElementaryCopy &scratch, PaddingInputs inputs) {
+  auto find = [&](BlockArgument argument) {
+    return argument ? func::FuncOp(scratch.copy).getArgument(argument.getArgNumber()) : argument;
+  };
+  inputs.mask.input = find(inputs.mask.input);
+  inputs.mask.beside = find(inputs.mask.beside);
+  return inputs;
 }
 
-/// A copy of a function without composites.
-struct PaddingFlow::Scratch {
-  explicit Scratch(func::FuncOp function) {
-    IRMapping mapping;
-    copy = cast<func::FuncOp>(function->clone(mapping));
-    function.walk([&](Operation *op) {
-      for (Value result : op->getResults())
-        originals[mapping.lookup(result)].push_back(result);
-    });
-    while (true) {
-      SmallVector<DecomposableOpInterface> composites;
-      copy.walk([&](DecomposableOpInterface op) {
-        if (!competes(op))
-          composites.push_back(op);
-      });
-      if (composites.empty())
-        break;
-      for (DecomposableOpInterface op : composites) {
-        OpBuilder builder(op);
-        TrainBuilder tb(builder, op->getLoc());
-        SmallVector<Value> results;
-        op.decompose(tb, results);
-        // Before the op goes: a new one may get its address.
-        for (auto [old, made] : llvm::zip_equal(op->getResults(), results)) {
-          SmallVector<Value, 1> moved = std::move(originals[old]);
-          originals.erase(old);
-          llvm::append_range(originals[made], moved);
-        }
-        op->replaceAllUsesWith(results);
-        op->erase();
-      }
-    }
-  }
-  ~Scratch() { copy.erase(); }
-
-  PaddingInputs translate(PaddingInputs inputs) {
-    inputs.mask.input = copy.getArgument(inputs.mask.input.getArgNumber());
-    if (inputs.mask.beside)
-      inputs.mask.beside = copy.getArgument(inputs.mask.beside.getArgNumber());
-    return inputs;
-  }
-
-  func::FuncOp copy;
-  /// The function's values that a value of the copy stands for.
-  DenseMap<Value, SmallVector<Value, 1>> originals;
-};
-
-PaddingFlow::PaddingFlow(func::FuncOp function) : scratch(std::make_unique<Scratch>(function)) {}
+PaddingFlow::PaddingFlow(func::FuncOp function)
+    : scratch(std::make_unique<ElementaryCopy>(function)) {}
 PaddingFlow::~PaddingFlow() = default;
 
 std::string PaddingFlow::follow(const PaddingInputs &inputs, PaddingConditions &conditions) const {
-  PaddingInputs translated = scratch->translate(inputs);
+  PaddingInputs translated = translate(*scratch, inputs);
   Flow flow(scratch->copy, translated.mask, conditions, Purpose::Proof);
   return flow.run(translated);
 }
 
 PaddingContents PaddingFlow::findContents(const PaddingInputs &inputs) const {
-  PaddingInputs translated = scratch->translate(inputs);
+  PaddingInputs translated = translate(*scratch, inputs);
   PaddingConditions conditions;
   // What selects labelled rows reads tokens by index; it is no tokens' value itself.
   Flow flow(scratch->copy, translated.mask, conditions, Purpose::Contents);
@@ -765,17 +754,21 @@ PaddingContents PaddingFlow::findContents(const PaddingInputs &inputs) const {
   return contents;
 }
 
-std::string PaddingFlow::findHazard(const PaddingInputs &inputs, ArrayRef<Filled> filled) const {
-  PaddingInputs translated = scratch->translate(inputs);
+std::string PaddingFlow::findHazard(const PaddingInputs &inputs, const Zeros &zeros) const {
+  PaddingInputs translated = translate(*scratch, inputs);
   PaddingConditions conditions;
+  llvm::append_range(conditions.real, zeros.real);
   Flow flow(scratch->copy, translated.mask, conditions, Purpose::Hazards);
   DenseMap<Value, TokenAxes> wanted;
-  for (const Filled &entry : filled)
+  for (const Filled &entry : zeros.filled)
     wanted[entry.value] = entry.axes;
   for (auto &[twin, values] : scratch->originals)
-    for (Value value : values)
+    for (Value value : values) {
       if (auto it = wanted.find(value); it != wanted.end())
         flow.filled[twin] = it->second;
+      if (llvm::is_contained(zeros.tokenRows, value))
+        flow.tokenRows.insert(twin);
+    }
   return flow.run(translated);
 }
 

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace trainc {
+struct ElementaryCopy;
 
 /// Where there is no token: where `input` [samples, positions] holds `value`.
 struct PaddingMask {
@@ -90,13 +91,19 @@ public:
     mlir::Value value;
     llvm::SmallVector<int64_t, 2> axes;
   };
+  struct Zeros {
+    llvm::ArrayRef<Filled> filled;
+    /// Selections of rows that are all of tokens.
+    llvm::ArrayRef<mlir::Value> tokenRows;
+    /// Positions of every sample that hold a token; -1 is the last.
+    llvm::ArrayRef<int64_t> real;
+  };
   /// Why zeros there make an infinity or NaN, in a result or in a gradient, that padding's own
   /// contents did not make, with the node; empty if they never do.
-  std::string findHazard(const PaddingInputs &inputs, llvm::ArrayRef<Filled> filled) const;
+  std::string findHazard(const PaddingInputs &inputs, const Zeros &zeros) const;
 
 private:
-  struct Scratch;
-  std::unique_ptr<Scratch> scratch;
+  std::unique_ptr<ElementaryCopy> scratch;
 };
 
 } // namespace trainc

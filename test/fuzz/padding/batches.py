@@ -9,7 +9,7 @@ from tokens import CLASSES, VOCABULARY
 SIDES = ["right", "right", "right", "left", "left", "middle", "mixed"]
 # What is at padding, or otherwise unusual; most batches have none of it.
 ODD = ["no token", "labels at padding", "twos", "numbers at padding", "nothing there", "split documents", "padding is a token", "full", "no token at all",
-       "negative", "few labels"]
+       "negative", "few labels", "no label"]
 
 
 def choose(rng):
@@ -71,6 +71,8 @@ def make(batch, inputs, dtype, permuted=False):
     if "span at padding" in rare:
         span |= ~real & (rng.random(shape) < 0.5)
     labels = np.where(real & (rng.random(shape) < (0.2 if "few labels" in rare else 0.8)) | ("labels at padding" in rare), ids, -100)
+    if "no label" in rare:
+        labels[:] = -100
     extra = rng.standard_normal(shape)
     if "large at padding" in rare:
         extra = np.where(real, extra, rng.choice([1e4, -1e4, 1e20, -3.0, 0.0, np.inf, np.nan], shape))

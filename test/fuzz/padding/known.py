@@ -9,7 +9,7 @@ from layers import LAYERS
 from losses import LOSSES
 
 # [where its tokens lie, what is unusual]
-BATCHES = [["right", ["one full", "one token"]], ["left", ["one token", "ids at padding"]], ["mixed", ["empty span", "large at padding"]]]
+BATCHES = [["right", ["one full", "one token"]], ["left", ["one token", "ids at padding"]], ["mixed", ["empty span", "large at padding"]], ["left", ["no label"]]]
 SCORE = ["score", 0]
 
 
@@ -65,6 +65,8 @@ KNOWN = {
     "linear attention, relu": tokens(attention(weights="linear relu")),
     "linear attention, heads": tokens(attention(weights="linear elu", heads=2)),
     "linear attention, relu, heads": tokens(attention(weights="linear relu", heads=2)),
+    "linear attention, a sum of losses": {"layers": [attention(weights="linear elu")], "losses": [["token_labels", {"reduction": "sum"}]], "packs": True},
+    "linear attention, sums of all": {"layers": [attention(weights="linear elu")], "losses": [["token_labels", {"reduction": "sum", "shift": 1}]]},
     "linear attention, sum of products": tokens(attention(weights="linear elu, summed")),
     "linear attention, sum of products, heads": tokens(attention(weights="linear elu, summed", heads=2)),
     "masked scores normalized": tokens(attention(weights="divided by norm")),
@@ -164,7 +166,7 @@ def fill(table, entries):
 def make_known(name):
     """The program of a name."""
     entry = KNOWN[name]
-    shapes = [(4, 12), (4, 9), (5, 11)]
+    shapes = [(4, 12), (4, 9), (5, 11), (2, 10)]
     return {
         "seed": 1 + list(KNOWN).index(name),
         "dtype": entry.get("dtype", "f32"),

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Ranges decide: ops say of which operands they make finite numbers.
+
+#include "lib/Transforms/EliminatePadding/ZeroHazards.h"
+#include "trainc/Location.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+void ZeroHazards::check(Operation *op, ArrayRef<Operand> operands) {
+  SmallVector<bool> changed;
+  SmallVector<Range> ranges;
+  for (const Operand &operand : operands) {
+    changed.push_back(operand.changed);
+    ranges.push_back(operand.content.sure);
+  }
+  if (!llvm::is_contained(changed, true) || llvm::none_of(op->getResultTypes(), [](Type type) {
+        return isa<FloatType>(getElementTypeOrSelf(type));
+      }))
+    return;
+  auto known = dyn_cast<RangeOpInterface>(op);
+  if (!known || !known.keepsFinite(ranges, changed))
+    reason = describeOp(op) + " may be infinite or no number where padding is 0";
+}
+
+void ZeroHazards::scatter(Operation *op, ArrayRef<Operand> operands) {
+  check(op, operands);
+  SmallVector<Content> held;
+  for (const Operand &operand : operands)
+    held.push_back(operand.content);
+  for (OpResult result : op->getResults()) {
+    const Content content = inferContent(op, result.getResultNumber(), held);
+    auto [it, isNew] = scattered.try_emplace(result, content);
+    if (!isNew)
+      it->second = it->second.unite(content);
+  }
+}
+
+void ZeroHazards::visit(Operation *op, SmallVector<Operand> operands) {
+  // One number for the whole batch, a sum of losses over their count mostly: where that is 0, the
+  // plain step's is infinite or no number as well, and both steps end.
+  if (isa<DivOp>(op) && getRank(op->getResult(0)) == 0 && !scattered.contains(op->getOperand(1)))
+    return;
+  for (auto [value, operand] : llvm::zip_equal(op->getOperands(), operands))
+    if (auto it = scattered.find(value); it != scattered.end()) {
+      operand.content = operand.changed ? operand.content.unite(it->second) : it->second;
+      operand.changed = true;
+    }
+  scatter(op, operands);
+}
