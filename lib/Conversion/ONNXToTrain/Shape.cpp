@@ -391,21 +391,37 @@ static LogicalResult transpose(NodeContext &c) {
 
 //===- Slices and joins ---------------------------------------------------===//
 
-/// One axis of a Slice: `bound` as ONNX clamps it into [0, size] (or [-1, size - 1] backwards).
-static std::optional<DimAttr> clampBound(NodeContext &c, DimAttr bound, DimAttr size, bool isEnd,
-                                         bool backwards) {
+namespace {
+/// A bound of a Slice, as ONNX clamps it into [0, size] (or [-1, size - 1] backwards).
+struct SliceBound {
+  DimAttr at;
+  /// What the length is made of. Forwards that is the bound with one clamp left out: a beginning
+  /// behind the end and an end before the beginning leave nothing anyway, and sizes that are the
+  /// same are written the same: x[:, 3:] and x[:, :-3] both have max(0, seq - 3) places.
+  DimAttr counted;
+};
+} // namespace
+
+static std::optional<SliceBound> clampBound(NodeContext &c, DimAttr bound, DimAttr size, bool isEnd,
+                                            bool backwards) {
   Bounds &bounds = c.state.bounds;
   DimAttr low = c.dim(backwards && isEnd ? -1 : 0);
   DimAttr high = backwards ? size - c.dim(1) : size;
+  auto clamp = [&](DimAttr bound) {
+    DimAttr at = bounds.max(low, bounds.min(bound, high));
+    return SliceBound{at, backwards ? at
+                          : isEnd   ? bounds.min(bound, high)
+                                    : bounds.max(low, bound)};
+  };
   if (std::optional<int64_t> number = bound.getConstant()) {
     constexpr int64_t far = int64_t(1) << 31; // exporters write "to the end" as a huge number
     if (*number >= far)
-      return high;
+      return SliceBound{high, high};
     if (*number <= -far)
-      return low;
+      return SliceBound{low, low};
     if (*number < 0)
       bound = size + bound;
-    return bounds.max(low, bounds.min(bound, high));
+    return clamp(bound);
   }
   Interval range = bounds.interval(bound);
   if (range.high && *range.high < 0)
@@ -417,7 +433,7 @@ static std::optional<DimAttr> clampBound(NodeContext &c, DimAttr bound, DimAttr 
   // table[:, :seq] of a static table: the table bounds the symbol, as broadcasting would.
   if (size.getConstant() && !bounds.atMost(bound, size))
     bounds.demandAtMost(bound, *size.getConstant());
-  return bounds.max(low, bounds.min(bound, high));
+  return clamp(bound);
 }
 
 static LogicalResult slice(NodeContext &c) {
@@ -456,11 +472,11 @@ static LogicalResult slice(NodeContext &c) {
     auto end = clampBound(c, (*ends)[i], from[axis], true, step < 0);
     if (!begin || !end)
       return failure();
-    DimAttr span = step > 0 ? *end - *begin : *begin - *end;
+    DimAttr span = step > 0 ? end->counted - begin->counted : begin->counted - end->counted;
     int64_t stride = std::abs(step);
     if (stride != 1)
       span = train::floorDiv(span + c.dim(stride - 1), c.dim(stride));
-    begins[axis] = *begin;
+    begins[axis] = begin->at;
     sizes[axis] = c.state.bounds.max(span, c.dim(0));
     steps[axis] = step;
   }
