@@ -303,8 +303,11 @@ private:
   }
 
   int legalize() {
-    if (failed(legalizeONNX(*module, options.legalize, legalized)))
+    if (failed(legalizeONNX(*module, options.legalize, legalized))) {
+      if (legalized.trained.empty() && !legalized.excluded.empty())
+        warnOfIdleChoice(options, log, legalized); // which may be why
       return ExitInput;
+    }
     if (legalized.ownGradients && options.graph.precision == Precision::FP16) {
       Log::error(options.model, "--precision fp16 scales the loss before it is differentiated, but "
                                 "this graph holds its gradients; use bf16");

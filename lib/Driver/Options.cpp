@@ -359,6 +359,10 @@ private:
   void check() {
     if (!refused.empty())
       throw CLI::ValidationError(refused, "is not available in this version");
+    // "$FOLDER" where nothing has set it: as if the option was not there.
+    for (const CLI::Option *option : app.get_options())
+      if (llvm::is_contained(option->results(), std::string()))
+        throw CLI::ValidationError(option->get_name(), "its value is empty");
     std::string problem;
     if (auto chosen = trainrt::run::chooseLogLevel(logLevel, "TRAINC_LOG_LEVEL", problem))
       options.logLevel = *chosen;

@@ -150,6 +150,9 @@ std::string findConflict(const Options &o) {
     return {};
   if (o.tune)
     return "--tune needs --data FILE: it tunes for the shapes of its first step";
+  if (o.package.ends_with(".onnx"))
+    return "'" + o.package + "' is no package: it is an ONNX model: compile it first, trainc '" +
+           o.package + "' -o model.tpk";
   if (o.predict.empty() && o.exportPath.empty() && o.mergeAdapter.empty() && o.eval.empty())
     return "--data FILE is missing (only --predict, --export, --merge-adapter, --eval and --info "
            "can "
@@ -515,9 +518,14 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       return usage(text);
     return usage(error.what());
   }
-  for (const CLI::Option *option : app.get_options())
+  for (const CLI::Option *option : app.get_options()) {
     if (option->count() && !option->get_lnames().empty())
       o.given.insert("--" + option->get_lnames().front());
+    // "$FOLDER" where nothing has set it: as if the option was not there.
+    for (const std::string &value : option->results())
+      if (value.empty())
+        return usage(option->get_name() + ": its value is empty");
+  }
   if (!refused.empty())
     return usage(refused + " is not available in this version");
   if (!init.empty()) {

@@ -105,7 +105,7 @@ LogicalResult Importer::load() {
   if (bytes.starts_with("version https://git-lfs"))
     return error("this is a Git LFS pointer, not the model; fetch it with `git lfs pull`");
   if (bytes.starts_with("PK\x03\x04"))
-    return error("this is a zip archive, not an ONNX model");
+    return error("this is a zip archive, not an ONNX model; a package is trained by trainc-run");
   if (std::string problem = stripModel(bytes, stripped); !problem.empty())
     return error("this is not an ONNX model: " + problem);
   if (!stripped.hasGraph)
