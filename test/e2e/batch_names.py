@@ -28,7 +28,7 @@ def main():
     nodes = [
         node("Gather", ["u", "row"], ["x"], "pick"),
         node("MatMul", ["x", "w"], ["logits"], "project"),
-        node("SoftmaxCrossEntropyLoss", ["logits", "labels"], ["loss"], "criterion"),
+        criterion := node("SoftmaxCrossEntropyLoss", ["logits", "labels"], ["loss"], "criterion"),
     ]
     inputs = [
         value_info("row", INT64, ["batch"]),
@@ -82,6 +82,13 @@ def main():
                 sys.exit(f"{how}: {found}, not {expected} {said}")
         if run(nodes, *json_log, "6")[0]:
             sys.exit("a batch of all rows is questioned")
+        # Rows of which several belong to one place are no rows to cut either.
+        three = {**nodes, "u": nodes["u"][:3], "row": data["row"]}
+        code, _, said = run(three, "--batch-size", "2")
+        if code != 1 or "3 places on axis 0 look like one for each 2 of the 6 rows" not in said or "--whole u" not in said:
+            sys.exit(f"rows of a place are not questioned: {code} {said}")
+        if run(three, "--batch-size", "2", "--whole", "u")[0] or run(three, "--batch-size", "6")[0]:
+            sys.exit("--whole or a batch of all is questioned")
         # They may be of any number: named, and whole.
         code, _, said = run({**nodes, "u": nodes["u"][:11]}, "--batch-size", "3")
         if code or "whole in every batch: u f32 [11, 4]" not in said:
@@ -90,6 +97,23 @@ def main():
             code, _, said = run(nodes, "--whole", name)
             if code != 1 or text not in said:
                 sys.exit(f"--whole {name}: {said}")
+        # What is out of range is told with its row of the file, however the input is cut.
+        average = [
+            node("Gather", ["w", "idx"], ["taken"], "take"),
+            node("ReduceMean", ["taken"], ["mean"], "average"),
+            node("MatMul", ["x", "w"], ["scores"], "project"),
+            node("Add", ["scores", "mean"], ["logits"], "shift"),
+            criterion,
+        ]
+        inputs = [value_info("x", FLOAT, ["batch", 4]), value_info("idx", INT64, ["n"]), inputs[2]]
+        path.write_bytes(model(average, inputs, [value_info("loss", FLOAT, [])], weights))
+        subprocess.run([trainc, path, "-o", package, "--target", "cpu:native"], check=True)
+        wrong = {"x": np.ones((6, 4), np.float32), "labels": data["labels"], "idx": np.arange(12) % 4}
+        wrong["idx"][9] = 7
+        for how, text in (("--cut", "that is row 4 of"), ("--whole", "'idx' is whole in every batch; the batch is")):
+            code, _, said = run(wrong, "--batch-size", "3", how, "idx")
+            if code != 1 or text not in said or "value 7 at" not in said:
+                sys.exit(f"{how}: {code} {said}")
         if both[1] != second[0]:
             sys.exit("the second batch is not cut out of every input")
         if "'u' has another name" not in warnings:

@@ -19,6 +19,14 @@ namespace {
 
 std::string quoted(const char *name) { return "'" + shown(name) + "'"; }
 
+/// The first names of a file, which may have any number.
+std::string some(std::vector<std::string> names) {
+  constexpr size_t most = 20;
+  const size_t more = names.size() - std::min(names.size(), most);
+  names.resize(names.size() - more);
+  return join(names, ", ") + (more ? " and " + std::to_string(more) + " more" : "");
+}
+
 int64_t product(const int64_t *from, const int64_t *to) {
   int64_t result = 1;
   for (; from != to; ++from)
@@ -93,7 +101,7 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
   for (size_t i = 0, end = trainrt_file_count(opened); i < end; ++i)
     found.emplace(trainrt_file_name(opened, i), i);
   for (const auto &[name, index] : found) {
-    present.push_back(name);
+    present.push_back(shown(name));
     bool known = std::any_of(package.inputs.begin(), package.inputs.end(),
                              [&, &name = name](const auto &input) { return name == input.name; });
     if (!known && name != extraArray)
@@ -121,7 +129,7 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
     entries.push_back(entry);
   }
   if (!problems.empty()) {
-    problems.push_back("it has " + (present.empty() ? "no arrays" : join(present, ", ")));
+    problems.push_back("it has " + (present.empty() ? "no arrays" : some(present)));
     fail(file, problems);
   }
   if (entries.empty() && !package.inputs.empty() && use == Use::predict)
@@ -173,7 +181,7 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
                                  std::to_string(rowCount) + " rows");
   checkWhole();
   if (!extra.empty())
-    reporter.warning(file + ": " + join(extra, ", ") +
+    reporter.warning(file + ": " + some(extra) +
                      (extra.size() == 1 ? " is no input of the model and is ignored"
                                         : " are no inputs of the model and are ignored"));
   if (!renamed.empty())
@@ -330,6 +338,14 @@ void Dataset::checkWhole() const {
                          std::to_string(rowCount) + " rows: --cut " + name +
                          " gives every batch the part of its rows, --whole " + name +
                          " gives all of it to every batch");
+    else if (places > 1 && places < rowCount && rowCount % places == 0)
+      problems.push_back("input '" + name + "' is " + describe(*entry.input) +
+                         ": no axis of it is the batch's, but its " + std::to_string(places) +
+                         " places on axis " + std::to_string(axis) + " look like one for each " +
+                         std::to_string(rowCount / places) + " of the " + std::to_string(rowCount) +
+                         " rows, and batches of rows would not cut it: --whole " + name +
+                         " gives all of it to every batch, --batch-size " +
+                         std::to_string(rowCount) + " makes one batch of all");
   }
   if (!problems.empty())
     fail(file, problems);
@@ -555,12 +571,27 @@ std::string Dataset::hash() const {
 
 std::string Dataset::where(const Batch &batch, const std::string &message) const {
   std::string text;
-  // "value 7 at [1, 3]": a position within the batch; people want the file's.
-  if (size_t at = message.find(" at ["); at != std::string::npos) {
-    const size_t digits = message.find_first_not_of("0123456789", at + 5);
-    std::optional<int64_t> row = parseInteger(message.substr(at + 5, digits - at - 5));
-    if (row && *row < int64_t(batch.rows.size()))
-      text = "that is row " + std::to_string(batch.rows[size_t(*row)]) + " of " + file + "; ";
+  // "input 'x': value 7 at [1, 3]": a position within the batch; people want the file's.
+  for (const Entry &entry : entries) {
+    const size_t name = message.find("input " + quoted(entry.input->name) + ": ");
+    const size_t at = name == std::string::npos ? name : message.find(" at [", name);
+    const size_t end = at == std::string::npos ? at : message.find(']', at);
+    if (end == std::string::npos)
+      continue;
+    if (entry.axis < 0) {
+      text = quoted(entry.input->name) + " is whole in every batch; ";
+      break;
+    }
+    const std::vector<std::string> place = split(message.substr(at + 5, end - at - 5), ',');
+    if (size_t(entry.axis) >= place.size())
+      continue;
+    const std::string &number = place[size_t(entry.axis)];
+    const std::optional<int64_t> along =
+        parseInteger(number.substr(std::min(number.find_first_not_of(' '), number.size())));
+    if (along && *along / entry.each < int64_t(batch.rows.size()))
+      text = "that is row " + std::to_string(batch.rows[size_t(*along / entry.each)]) + " of " +
+             file + "; ";
+    break;
   }
   const int64_t run = firstOfRun(batch.rows);
   if (run >= 0)

@@ -354,6 +354,18 @@ class Cases:
             _, error = self.run("--info", package=path, code=1)
             expect(text in error and ("is no package" in error) == (path.name != "junk"), path, error)
 
+    def case_many_arrays(self):
+        """Of a file with other arrays, some are named, and long names are shortened."""
+        header, body = {}, bytes(4 * 5000)
+        for i in range(5000):
+            name = f"array-{i}" if i else "a" * 300000
+            header[name] = {"dtype": "F32", "shape": [1], "data_offsets": [4 * i, 4 * i + 4]}
+        text = json.dumps(header).encode()
+        file = self.scratch().with_suffix(".safetensors")
+        file.write_bytes(struct.pack("<Q", len(text)) + text + body)
+        _, error = self.run("--data", file, code=1)
+        expect("is missing" in error and " and 4980 more" in error and len(error) < 4000, error[:4000])
+
     def case_init(self):
         flags = ["--init", "normal:0.5", "--export"]
         files = [self.folder / f"init-{n}.safetensors" for n in range(3)]
