@@ -133,6 +133,10 @@ private:
       } else {
         auto mapping = weight.getAbsent() ? nullptr : open(file);
         if (!mapping || !travelsInside(parameter, contents.embedWeights)) {
+          if (std::string path = relativePath(file); !json::isUTF8(path))
+            return module.emitError("a package cannot tell where '")
+                   << path << "' is: the path is not UTF-8; rename it"
+                   << (mapping ? ", or take the weights into the package (--embed-weights)" : "");
           usedFiles.try_emplace(file.str(), weight.getAbsent());
           continue;
         }
@@ -333,7 +337,7 @@ private:
         command += option.str() + "=";
       command += path.starts_with("/") ? relativeTo(folder, path) : path.str();
     }
-    return json::Object{{"command", command}};
+    return json::Object{{"command", json::fixUTF8(command)}};
   }
 
   std::string writeManifest() {
@@ -383,7 +387,7 @@ private:
           trainrt::hex64(trainrt::fnv1a64(contents.ir.data(), contents.ir.size()));
     json::Object manifest{{"format", json::Object{{"major", 1}, {"minor", 0}}},
                           {"producer", "trainc " TRAINC_VERSION},
-                          {"model", llvm::sys::path::filename(model.path)},
+                          {"model", json::fixUTF8(llvm::sys::path::filename(model.path))},
                           {"kind", contents.kind},
                           {"targets", std::move(targets)},
                           {"loss", contents.loss},

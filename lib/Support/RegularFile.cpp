@@ -6,20 +6,28 @@
 
 namespace fs = llvm::sys::fs;
 
-std::unique_ptr<llvm::MemoryBuffer> trainc::readRegularFile(llvm::StringRef path,
-                                                            std::string &problem) {
-  auto fail = [&](const std::string &reason) {
-    problem = "cannot read '" + path.str() + "': " + reason;
-    return nullptr;
-  };
+static std::string describe(llvm::StringRef path, llvm::StringRef reason) {
+  return ("cannot read '" + path + "': " + reason).str();
+}
+
+std::string trainc::checkRegularFile(llvm::StringRef path) {
   fs::file_status status;
   if (std::error_code code = fs::status(path, status))
-    return fail(code.message());
-  if (!fs::is_regular_file(status))
-    return fail(fs::is_directory(status) ? "it is a folder" : "it is not a regular file");
+    return describe(path, code.message());
+  if (fs::is_regular_file(status))
+    return {};
+  return describe(path, fs::is_directory(status) ? "it is a folder" : "it is not a regular file");
+}
+
+std::unique_ptr<llvm::MemoryBuffer> trainc::readRegularFile(llvm::StringRef path,
+                                                            std::string &problem) {
+  problem = checkRegularFile(path);
+  if (!problem.empty())
+    return nullptr;
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
-  if (!buffer)
-    return fail(buffer.getError().message());
-  return std::move(*buffer);
+  if (buffer)
+    return std::move(*buffer);
+  problem = describe(path, buffer.getError().message());
+  return nullptr;
 }

@@ -9,6 +9,10 @@
 
 namespace trainc {
 
+/// Why a file cannot be read, naming it: it is not there, or no regular file; "" if nothing is
+/// wrong.
+std::string checkRegularFile(llvm::StringRef path);
+
 /// The file, mapped where it is large, without a zero behind it; null where it cannot be read:
 /// `problem` says why, naming it.
 std::unique_ptr<llvm::MemoryBuffer> readRegularFile(llvm::StringRef path, std::string &problem);

@@ -121,7 +121,7 @@ class Cases:
                 broken[position] ^= int(rng.integers(1, 256))
             path = self.write("flipped.onnx", bytes(broken))
             command = [self.arguments.trainc, path, "-o", self.folder / "flipped.tpk"]
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=120)
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=20)
             if done.returncode not in (0, 1):
                 kept = pathlib.Path(tempfile.gettempdir()) / "trainc-flipped.onnx"
                 kept.write_bytes(bytes(broken))
@@ -139,6 +139,15 @@ class Cases:
         nodes = [mo.node("MatMul", ["x", "w"], ["y"], "project"), mo.node("ReduceMean", ["y"], ["loss"], "mean", attributes=[("keepdims", 0)])]
         whole = mo.model(nodes, inputs, [mo.value_info("loss", mo.FLOAT, [])], [mo.tensor("w", [4, 3], [0.1] * 12)])
         self.trainc(self.write("m.onnx", whole.replace(b"ODD", odd)), 1, r"the name '\\xff\\xfew' of a size of 'x' is not UTF-8")
+
+        told = r"cannot tell where '[^']*\\xff[^']*' is: the path is not UTF-8; rename it"
+        model = self.folder / os.fsdecode(b"m\xff.onnx")
+        model.write_bytes(mo.classifier())
+        self.trainc(model, 1, told + ".*--embed-weights")
+        moved = mo.classifier(weight=mo.tensor("w", [4, 3], external=("ODD.bin", 0, 48)))
+        (self.folder / os.fsdecode(b"\xff\xfew.bin")).write_bytes(bytes(48))
+        self.trainc(self.write("m.onnx", moved.replace(b"ODD", odd)), 1, told)
+        self.trainc(model, 0, flags=["--embed-weights"])
 
     def case_windows_without_end(self):
         """A window that is unrolled has a bound."""
@@ -345,6 +354,13 @@ class Cases:
         for option in ("--checkpoint", "--recompute", "--sign"):
             self.trainc(model, 1, f"{option[2:]}.*not a regular file", flags=[option, pipe])
         self.run([self.arguments.trainc, "--replay", pipe], 1, "not a regular file")
+        tools = pathlib.Path(self.arguments.trainc).parent
+        self.run([tools / "trainc-opt", pipe], 1, "trainc-opt: error: .*not a regular file")
+        self.run([tools / "trainc-opt", "--run-reproducer", pipe], 1, "not a regular file")
+        for translation in ("--import-onnx", "--dump-package"):
+            self.run([tools / "trainc-translate", translation, pipe], 1, "not a regular file")
+        weight = mo.tensor("w", [4, 3], external=("pipe.onnx", 0, 48))
+        self.trainc(self.write("m.onnx", mo.classifier(weight=weight)), 1, "not a regular file")
 
     def case_output_cannot_be_written(self):
         path = self.write("m.onnx", mo.classifier())

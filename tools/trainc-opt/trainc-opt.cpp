@@ -2,6 +2,8 @@
 // trainc-opt: runs passes on IR. A thin main over MLIR's driver.
 
 #include "lib/Support/FileRoles.h"
+#include "lib/Support/Names.h"
+#include "lib/Support/RegularFile.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "trainc/Registry.h"
@@ -12,11 +14,15 @@ int main(int argc, char **argv) {
   trainc::registerAllPasses();
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, "trainc's optimizer driver\n", registry);
+  if (std::string problem = input == "-" ? "" : trainc::checkRegularFile(input); !problem.empty()) {
+    llvm::errs() << "trainc-opt: error: " << trainc::showNames(problem) << "\n";
+    return 1;
+  }
   // MLIR's driver opens the output before it has read all of a mapped input.
   trainc::FileRoles files;
   files.reads(input, "the input");
   if (std::string problem = files.writes(output, "-o"); !problem.empty()) {
-    llvm::errs() << "trainc-opt: error: " << problem << "\n";
+    llvm::errs() << "trainc-opt: error: " << trainc::showNames(problem) << "\n";
     return 2;
   }
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));

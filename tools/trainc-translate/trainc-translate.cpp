@@ -84,11 +84,11 @@ int main(int argc, char **argv) {
     return 0;
   }
   if (std::string problem = files.writes(output, "-o"); !problem.empty()) {
-    llvm::errs() << "trainc-translate: error: " << problem << "\n";
+    llvm::errs() << "trainc-translate: error: " << trainc::showNames(problem) << "\n";
     return 2;
   }
   std::string problem = trainc::writeTextFile(output, [&](raw_ostream &out) { out << text; });
   if (!problem.empty())
-    llvm::errs() << "trainc-translate: error: " << problem << "\n";
+    llvm::errs() << "trainc-translate: error: " << trainc::showNames(problem) << "\n";
   return !problem.empty();
 }
