@@ -15,6 +15,7 @@
 #include <elf.h>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -63,6 +64,8 @@ struct Event {
 constexpr CUresult unjoinedCapture = 904;
 
 FakeCuda state{9, 0, 1, size_t(1) << 30, 227 << 10, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+/// Whoever checks a batch asks for these while another thread allocates.
+std::mutex memoryMutex;
 std::map<uint64_t, size_t> blocks;
 std::map<CUgraphExec, size_t> graphs;
 std::vector<Stream *> streams;
@@ -192,6 +195,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
+  std::lock_guard lock(memoryMutex);
   if (bytes > state.memory - state.allocated)
     return CUDA_ERROR_OUT_OF_MEMORY;
   void *block = nullptr;
@@ -204,6 +208,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
+  std::lock_guard lock(memoryMutex);
   for (Stream *stream : streams)
     state.usedWhileBusy += !stream->queue.empty();
   auto at = blocks.find(memory);
@@ -245,6 +250,7 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t byte
 }
 EXPORT CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **values,
                                        CUdeviceptr where) {
+  std::lock_guard lock(memoryMutex);
   auto at = blocks.upper_bound(where);
   const bool known = at != blocks.begin() && where < std::prev(at)->first + std::prev(at)->second;
   for (unsigned i = 0; i < count; ++i)
