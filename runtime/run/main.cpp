@@ -70,10 +70,11 @@ void runWith(Options options) {
     memory.emplace(options.rank, options.json);
   std::optional<Session> session;
   auto makeSession = [&] {
+    const bool told = session.has_value();
     session.reset(); // and what it has taken
     session.emplace(
         openSession(options, package, !training, options.profile.empty() ? nullptr : &profile,
-                    density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter));
+                    density ? &*density : nullptr, memory ? &*memory : nullptr, told, *reporter));
     if (!options.adapter.empty())
       adapter->load(package, session->get(), options.adapter, *reporter);
     timed("making the session");

@@ -63,7 +63,8 @@ std::optional<DataState> DataState::fromJson(const std::string &text) {
 }
 
 Session openSession(const Options &options, const Package &package, bool inference,
-                    Profile *profile, DensityLog *density, MemoryLog *memory, Reporter &reporter) {
+                    Profile *profile, DensityLog *density, MemoryLog *memory, bool told,
+                    Reporter &reporter) {
   trainrt_session_options settings = trainrt_session_options_default();
   settings.threads = uint32_t(options.threads.value_or(0));
   settings.inference = inference;
@@ -103,7 +104,11 @@ Session openSession(const Options &options, const Package &package, bool inferen
     }
   }
   session.handle.reset(created);
-  reportWarnings(created, reporter);
+  auto warn = [&] {
+    if (!told)
+      reportWarnings(created, reporter);
+  };
+  warn();
   if (profile) {
     double speed = 0;
     ErrorSlot error;
@@ -118,9 +123,10 @@ Session openSession(const Options &options, const Package &package, bool inferen
     session.resumed = DataState::fromJson(info.data_position ? info.data_position : "");
     const std::string path = info.path ? info.path : options.resume;
     const int64_t seed = info.seed;
-    reportWarnings(created, reporter);
-    reporter.fact("resumed", path + ", " + grouped(info.step) + " steps done");
-    if (options.seed && *options.seed != seed)
+    warn();
+    if (!told)
+      reporter.fact("resumed", path + ", " + grouped(info.step) + " steps done");
+    if (!told && options.seed && *options.seed != seed)
       reporter.warning("--seed " + std::to_string(*options.seed) + " is ignored: " + path +
                        " continues with its seed " + std::to_string(seed));
   }
@@ -128,7 +134,7 @@ Session openSession(const Options &options, const Package &package, bool inferen
     ErrorSlot error;
     error.check(trainrt_checkpoint_claim(created, options.save.c_str(),
                                          options.overwrite ? TRAINRT_CLAIM_OVERWRITE : 0, error));
-    reportWarnings(created, reporter);
+    warn();
   }
   return session;
 }

@@ -45,9 +45,10 @@ struct Session {
 };
 
 /// Throws Failure. `inference`: nothing will be trained. `profile`, `density` and `memory` may be
-/// null.
+/// null. `told`: an earlier session of this run has said what this one has to say.
 Session openSession(const Options &options, const Package &package, bool inference,
-                    Profile *profile, DensityLog *density, MemoryLog *memory, Reporter &reporter);
+                    Profile *profile, DensityLog *density, MemoryLog *memory, bool told,
+                    Reporter &reporter);
 
 /// Passes the session's warnings on.
 void reportWarnings(trainrt_session *session, Reporter &reporter);

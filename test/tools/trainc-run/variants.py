@@ -14,9 +14,9 @@ import numpy
 ROWS, STEPS = 16, 6
 
 
-def run(folder, *options, level="error"):
+def run(folder, *options, level="error", form="json"):
     command = ["trainc-run", folder / "counts.tpk", "--data", folder / "data.npz", "--init", "normal:0.1",
-               "--batch-size", str(ROWS), "--log-format", "json", "--log-level", level, *options]
+               "--batch-size", str(ROWS), "--log-format", form, "--log-level", level, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
@@ -64,6 +64,8 @@ def main():
     # The choice belongs to the run: a checkpoint keeps it.
     saved = ["--save", folder / "saved", "--resume", folder / "saved"]
     run(folder, "--epochs", "1", "--variant", "base", *saved[:2])
+    _, errors = run(folder, "--epochs", "2", *saved[2:], level="info", form="text")
+    expect(errors.count("resumed "), 1, errors)
     lines, _ = run(folder, "--epochs", "2", *saved, "--warnings-as-errors")
     summary = next(line for line in lines if line.get("event") == "summary")
     expect((summary["variant_batches"], summary["base_batches"]), (0, 6), "batches that go on")
