@@ -233,6 +233,9 @@ def check_refused(case):
     refused('its peft_type is "LOHA", not "LORA"', "method", config={"peft_type": "LOHA"})
     refused("it uses lora_bias, which is not supported", "bias", config={"lora_bias": True})
     case.run("--adapter", case.scratch, "--export", case.scratch / "no", error="adapter_config.json")
+    ended = case.adapter("ended")
+    (ended / "adapter_config.json").rename(ended / "adapter_config.json.old")
+    case.run("--adapter", ended, "--export", case.scratch / "no", error="the older one's files end with '.old'")
     for flag in (["--export", case.scratch / "no"], ["--merge-adapter", case.scratch / "no.safetensors"]):
         case.run(*flag, package=case.plain, error="needs a package with adapters")
     case.run("--export", "a.pt", error="'a.pt' is none of them", code=2)
@@ -248,7 +251,7 @@ def check_bad_sections(case):
         case.run("--info", package=package, error="manifest.json: field 'lora" + error)
 
     refused(".rank' is missing or not at least 1", rank=0)
-    refused(".modules' is missing, no list or empty", modules=[])
+    refused(".modules' is missing or empty", modules=[])
     refused(".modules[0].a': 'none' is no parameter", modules=[{**first, "a": "none"}, *others])
     refused(".modules[0].a': ", modules=[{**first, "rank": 1}, *others])
     refused(".modules[0].b': ", modules=[{**first, "b": first["a"]}, *others])

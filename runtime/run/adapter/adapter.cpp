@@ -76,6 +76,46 @@ SafetensorsEntry entryOf(const std::string &name, DType dtype, const std::vector
   return {name, dtype, shape, view};
 }
 
+std::string older(const std::string &path) { return path + ".old"; }
+
+/// Puts both files in the places of older ones. There is no moment in which weights are found with
+/// the configuration of others, which would load and compute something else: either both are there,
+/// or there is no configuration and the older files have other names.
+Status replaceBoth(AtomicFile &weights, AtomicFile &config, const std::string &folder) {
+  namespace fs = std::filesystem;
+  const std::string configPath = within(folder, configName), path = within(folder, weightsName);
+  TRAINRT_TRY(weights.sync());
+  TRAINRT_TRY(config.sync());
+  std::error_code failed;
+  const bool isPair = fs::exists(configPath, failed) && fs::exists(path, failed);
+  if (isPair)
+    fs::rename(configPath, older(configPath), failed);
+  else
+    fs::remove(configPath, failed);
+  if (failed)
+    return fail(Code::IoError, "cannot replace '", configPath, "': ", failed.message());
+  bool moved = false;
+  auto replace = [&]() -> Status {
+    if (isPair)
+      fs::rename(path, older(path), failed);
+    if (failed)
+      return fail(Code::IoError, "cannot replace '", path, "': ", failed.message());
+    moved = isPair;
+    TRAINRT_TRY(syncDirectory(folder));
+    TRAINRT_TRY(weights.commit());
+    return config.commit();
+  };
+  Status status = replace();
+  if (isPair && !status.ok()) {
+    fs::remove(configPath, failed); // the last step, of which something failed
+    if (moved)
+      fs::rename(older(path), path, failed);
+    if (!failed)
+      fs::rename(older(configPath), configPath, failed);
+  }
+  return status;
+}
+
 /// -1 if there is none.
 int64_t firstNotFinite(const ArrayView &array, int64_t count) {
   double held[1024];
@@ -185,8 +225,9 @@ void Adapter::write(const Package &package, trainrt_session *session, const std:
     tensors.push_back(entryOf(name, static_cast<DType>(info.dtype), shapeOf(info), session,
                               info.name, trainrt_session_parameter));
   }
-  // The configuration last: without it the folder is no adapter.
-  check(writeSafetensors(within(folder, weightsName), tensors, {{"format", "pt"}}));
+  AtomicFile values, file;
+  check(values.create(within(folder, weightsName)));
+  check(writeSafetensors(values, tensors, {{"format", "pt"}}));
   std::vector<std::string> weights;
   for (const trainrt_tensor_info &parameter : package.parameters)
     if (!owns(parameter.name))
@@ -195,10 +236,17 @@ void Adapter::write(const Package &package, trainrt_session *session, const std:
   for (std::string &parameter : told.modulesToSave)
     parameter = baseName(parameter);
   const std::string config = writeAdapterConfig(told, base, weights);
-  AtomicFile file;
   check(file.create(within(folder, configName)));
   check(file.write(config.data(), config.size()));
-  check(file.commit());
+  std::shared_ptr<const MappedFile> present;
+  if (MappedFile::open(within(folder, configName), present).ok() &&
+      std::string_view(reinterpret_cast<const char *>(present->data()), present->size()) == config)
+    check(values.commit());
+  else
+    check(replaceBoth(values, file, folder));
+  // The older ones, and what an earlier run that was ended has left.
+  for (const char *name : fileNames)
+    std::filesystem::remove(older(within(folder, name)), failed);
   reporter.note("wrote the adapter of " + grouped(int64_t(section.modules.size())) +
                 " modules to " + folder);
 }
@@ -207,7 +255,14 @@ void Adapter::load(const Package &package, trainrt_session *session, const std::
                    Reporter &reporter) {
   const std::string configPath = within(folder, configName), path = within(folder, weightsName);
   std::shared_ptr<const MappedFile> config;
-  check(MappedFile::open(configPath, config));
+  if (Status status = MappedFile::open(configPath, config); !status.ok()) {
+    std::error_code ignored;
+    throw Failure(exitInput,
+                  status.message() + (std::filesystem::exists(older(configPath), ignored)
+                                          ? "; while an adapter there was replaced, the run was "
+                                            "ended: the older one's files end with '.old'"
+                                          : ""));
+  }
   const std::string text(reinterpret_cast<const char *>(config->data()), config->size());
   if (std::string difference = compareAdapterConfig(section, text); !difference.empty())
     throw Failure(exitInput, "'" + configPath + "' does not fit the package: " + difference);

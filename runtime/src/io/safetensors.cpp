@@ -136,6 +136,14 @@ Status writeSafetensors(const std::string &path,
 
 Status writeSafetensors(const std::string &path, const std::vector<SafetensorsEntry> &tensors,
                         const std::map<std::string, std::string> &metadata, uint32_t *checksum) {
+  AtomicFile file;
+  TRAINRT_TRY(file.create(path));
+  TRAINRT_TRY(writeSafetensors(file, tensors, metadata, checksum));
+  return file.commit();
+}
+
+Status writeSafetensors(AtomicFile &file, const std::vector<SafetensorsEntry> &tensors,
+                        const std::map<std::string, std::string> &metadata, uint32_t *checksum) {
   std::vector<const SafetensorsEntry *> order;
   for (size_t size : {8, 4, 2, 1})
     for (const SafetensorsEntry &tensor : tensors)
@@ -159,8 +167,6 @@ Status writeSafetensors(const std::string &path, const std::vector<SafetensorsEn
   text.append((64 - (8 + text.size()) % 64) % 64, ' ');
   uint64_t length = text.size();
   uint32_t crc = 0;
-  AtomicFile file;
-  TRAINRT_TRY(file.create(path));
   auto write = [&](const void *data, uint64_t size) {
     if (checksum)
       crc = crc32(data, size, crc);
@@ -177,7 +183,7 @@ Status writeSafetensors(const std::string &path, const std::vector<SafetensorsEn
   }
   if (checksum)
     *checksum = crc;
-  return file.commit();
+  return {};
 }
 
 } // namespace trainrt

@@ -57,6 +57,10 @@ struct SafetensorsEntry {
 Status writeSafetensors(const std::string &path, const std::vector<SafetensorsEntry> &tensors,
                         const std::map<std::string, std::string> &metadata = {},
                         uint32_t *checksum = nullptr);
+/// The same into a file that was created, which is left to be committed.
+Status writeSafetensors(AtomicFile &file, const std::vector<SafetensorsEntry> &tensors,
+                        const std::map<std::string, std::string> &metadata = {},
+                        uint32_t *checksum = nullptr);
 /// The same of tensors that are in memory.
 Status writeSafetensors(const std::string &path,
                         const std::vector<std::pair<std::string, ArrayView>> &tensors,

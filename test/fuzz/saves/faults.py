@@ -178,6 +178,40 @@ def pair_scenario(place, name, flags, program):
     return Scenario(name, flags, prepare, check, program=program)
 
 
+def adapter_scenario(place, flags, program, older):
+    """An adapter over another one with other settings: weights are never found with the settings of others."""
+    folder = place.root / "work" / "adapter"
+    names = ("adapter_config.json", "adapter_model.safetensors")
+    old, new = [(older / n).read_bytes() for n in names], None
+
+    def contents(suffix=""):
+        paths = [folder / (n + suffix) for n in names]
+        return [p.read_bytes() if p.exists() else b"" for p in paths]
+
+    def prepare():
+        shutil.copytree(older, folder)
+
+    def check(ended, what, removing):
+        nonlocal new
+        new = new or contents()
+        found = contents()
+        if ended.code == 0:
+            place.expect(found == new != old, what, "not written")
+        elif ended.code != -9 and not removing:
+            place.expect(found == old, what, "not the older adapter")
+        if found not in (old, new):
+            place.expect(not found[0], what, "settings beside the weights of others")
+            kept = [b or a for a, b in zip(found, contents(".old"))]
+            place.expect(kept == old, what, "the older adapter is lost")
+        if ended.code == -9:
+            place.run(flags, place.root / "work", {"FAULT_AT": "-1"}, program)
+            place.expect(contents() == new, what, "not written by the next run")
+        if not removing or ended.code == -9:
+            place.expect(sorted(os.listdir(folder)) == sorted(names), what, "there are", os.listdir(folder))
+
+    return Scenario("adapter", flags, prepare, check, program=program)
+
+
 def normal(content):
     """Without times."""
     return re.sub(rb"\d+\.\d+|\d+", b"0", content) if content[:1] in (b"{", b"<", b"[") else content
@@ -218,7 +252,16 @@ def of_compiler(place, count):
     outside = place.root / "outside.onnx"
     outside.write_bytes(mini_onnx.classifier(weight=mini_onnx.tensor("w", [4, 3], external=("w.bin", 0, 48))))
     assert place.run(["-o", place.root / "outside.tpk"], program=[trainc[0], outside, *trainc[2:]]).code == 0
+    branches = []
+    for rank in (2, 3):
+        package_with = place.root / f"lora-{rank}.tpk"
+        lora = ["--lora", f"r={rank},alpha=4,targets=.*", "-o", package_with]
+        assert place.run(lora, program=trainc).code == 0
+        branches.append([trainc_run, package_with])
+    older = place.root / "older"
+    assert place.run(["--export", older], program=branches[0]).code == 0
     scenarios = [
+        adapter_scenario(place, ["--export", work / "adapter"], branches[1], older),
         file_scenario(place, "package", "m.tpk", ["-o", work / "m.tpk"], trainc, ["tmp"], inside),
         file_scenario(
             place, "cache", "m.tpk", ["-o", work / "m.tpk", "--cache", work / "cache"], trainc, ["tmp", "cache"], inside
