@@ -3,16 +3,14 @@
 
 #include "adapter/lora_manifest.h"
 #include "core/manifest.h"
+#include "io/manifest_fields.h"
 
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
 namespace trainrt {
-
-using Json = nlohmann::json;
 
 namespace {
 
@@ -20,115 +18,71 @@ template <typename... Args> Status bad(const Args &...what) {
   return fail(Code::BadPackage, "manifest.json: field 'lora", what...);
 }
 
-/// The members of one object; `path` is its place within the section.
-class Members {
-public:
-  Members(const Json &object, std::string path) : object(object), path(std::move(path)) {}
+Status readName(const Fields &fields, const char *key, std::string &value) {
+  TRAINRT_TRY(fields.text(key, value));
+  return value.empty() ? badManifest("field '", fields.at(key), "' is empty") : Status();
+}
 
-  Status text(const char *key, std::string &value, bool needed = true) const {
-    const Json *member = find(key);
-    if (!member && !needed)
-      return {};
-    if (!member || !member->is_string() || (needed && member->get_ref<const std::string &>() == ""))
-      return bad(path, ".", key, "' is missing or no text");
-    value = member->get<std::string>();
-    return {};
-  }
-  Status flag(const char *key, bool &value) const {
-    const Json *member = find(key);
-    if (member && !member->is_boolean())
-      return bad(path, ".", key, "' is no boolean");
-    value = member && member->get<bool>();
-    return {};
-  }
-  Status rank(int64_t &value) const {
-    const Json *member = find("rank");
-    if (!member || !member->is_number_integer() || member->get<int64_t>() < 1)
-      return bad(path, ".rank' is missing or not at least 1");
-    value = member->get<int64_t>();
-    return {};
-  }
-  Status number(const char *key, double &value) const {
-    const Json *member = find(key);
-    if (!member || !member->is_number() || !std::isfinite(member->get<double>()))
-      return bad(path, ".", key, "' is missing or no number");
-    value = member->get<double>();
-    return {};
-  }
-  Status names(const char *key, std::vector<std::string> &value) const {
-    const Json *member = find(key);
-    if (!member)
-      return {};
-    if (!member->is_array())
-      return bad(path, ".", key, "' is no list");
-    for (const Json &name : *member) {
-      if (!name.is_string())
-        return bad(path, ".", key, "' holds ", name.dump(), ", which is no name");
-      value.push_back(name.get<std::string>());
-    }
-    return {};
-  }
+Status readRank(const Fields &fields, int64_t &value) {
+  value = 0;
+  TRAINRT_TRY(fields.integer("rank", value));
+  return value < 1 ? badManifest("field '", fields.at("rank"), "' is missing or not at least 1")
+                   : Status();
+}
 
-private:
-  const Json *find(const char *key) const {
-    auto found = object.find(key);
-    return found == object.end() || found->is_null() ? nullptr : &*found;
-  }
-  const Json &object;
-  std::string path;
-};
+Status readNumber(const Fields &fields, const char *key, double &value) {
+  value = NAN;
+  TRAINRT_TRY(fields.number(key, value));
+  return std::isfinite(value) ? Status()
+                              : badManifest("field '", fields.at(key), "' is missing or no number");
+}
 
-Status readModule(const Json &json, const std::string &path, Lora::Module &module) {
-  if (!json.is_object())
-    return bad(path, "' is no object");
-  Members members(json, path);
-  TRAINRT_TRY(members.text("path", module.path));
-  TRAINRT_TRY(members.text("weight", module.weight));
-  TRAINRT_TRY(members.text("a", module.a));
-  TRAINRT_TRY(members.text("b", module.b));
-  TRAINRT_TRY(members.text("magnitude", module.magnitude, /*needed=*/false));
-  TRAINRT_TRY(members.rank(module.rank));
-  TRAINRT_TRY(members.number("alpha", module.alpha));
-  TRAINRT_TRY(members.number("scale", module.scale));
-  TRAINRT_TRY(members.flag("fan_in_fan_out", module.fanInFanOut));
-  TRAINRT_TRY(members.flag("embedding", module.embedding));
+Status readModule(const Fields &fields, Lora::Module &module) {
+  TRAINRT_TRY(readName(fields, "path", module.path));
+  TRAINRT_TRY(readName(fields, "weight", module.weight));
+  TRAINRT_TRY(readName(fields, "a", module.a));
+  TRAINRT_TRY(readName(fields, "b", module.b));
+  TRAINRT_TRY(fields.optionalText("magnitude", module.magnitude));
+  TRAINRT_TRY(readRank(fields, module.rank));
+  TRAINRT_TRY(readNumber(fields, "alpha", module.alpha));
+  TRAINRT_TRY(readNumber(fields, "scale", module.scale));
+  TRAINRT_TRY(fields.flag("fan_in_fan_out", module.fanInFanOut));
+  TRAINRT_TRY(fields.flag("embedding", module.embedding));
   if (module.embedding && module.fanInFanOut)
-    return bad(path, "': an embedding has no fan_in_fan_out");
+    return badManifest("field '", fields.at("embedding"), "': an embedding has no fan_in_fan_out");
   return {};
 }
 
 } // namespace
 
-Status readLora(const Json &manifest, std::optional<Lora> &result) {
-  auto section = manifest.find("lora");
-  if (section == manifest.end() || section->is_null())
+Status readLora(const nlohmann::json &manifest, std::optional<Lora> &result) {
+  std::optional<Fields> section;
+  TRAINRT_TRY(Fields(manifest, "").object("lora", section));
+  if (!section)
     return {};
-  if (!section->is_object())
-    return bad("' is no object");
   Lora lora;
-  Members members(*section, "");
-  TRAINRT_TRY(members.rank(lora.rank));
-  TRAINRT_TRY(members.number("alpha", lora.alpha));
-  TRAINRT_TRY(members.number("dropout", lora.dropout));
-  TRAINRT_TRY(members.flag("rslora", lora.rslora));
-  TRAINRT_TRY(members.flag("dora", lora.dora));
-  TRAINRT_TRY(members.names("modules_to_save", lora.modulesToSave));
-  TRAINRT_TRY(members.names("trained_biases", lora.trainedBiases));
-  TRAINRT_TRY(members.text("bias", lora.bias));
+  TRAINRT_TRY(readRank(*section, lora.rank));
+  TRAINRT_TRY(readNumber(*section, "alpha", lora.alpha));
+  TRAINRT_TRY(readNumber(*section, "dropout", lora.dropout));
+  TRAINRT_TRY(section->flag("rslora", lora.rslora));
+  TRAINRT_TRY(section->flag("dora", lora.dora));
+  TRAINRT_TRY(section->names("modules_to_save", lora.modulesToSave));
+  TRAINRT_TRY(section->names("trained_biases", lora.trainedBiases));
+  TRAINRT_TRY(section->text("bias", lora.bias));
   if (lora.bias != "none" && lora.bias != "all" && lora.bias != "lora_only")
     return bad(".bias': '", lora.bias, "' is none of none, all and lora_only");
   if (lora.bias == "none" && !lora.trainedBiases.empty())
     return bad(".trained_biases' is not empty, but 'bias' is none");
-  auto modules = section->find("modules");
-  if (modules == section->end() || !modules->is_array() || modules->empty())
-    return bad(".modules' is missing, no list or empty");
-  for (size_t i = 0; i < modules->size(); ++i) {
-    const std::string path = ".modules[" + std::to_string(i) + "]";
+  std::vector<Fields> modules;
+  TRAINRT_TRY(section->list("modules", modules));
+  if (modules.empty())
+    return bad(".modules' is missing or empty");
+  for (const Fields &fields : modules) {
     Lora::Module &module = lora.modules.emplace_back();
-    TRAINRT_TRY(readModule((*modules)[i], path, module));
+    TRAINRT_TRY(readModule(fields, module));
     if (module.magnitude.empty() == lora.dora)
-      return bad(path, ".magnitude' ",
-                 lora.dora ? "is missing" : "is there, but 'dora' is not set");
+      return badManifest("field '", fields.at("magnitude"), "' ",
+                         lora.dora ? "is missing" : "is there, but 'dora' is not set");
   }
   result = std::move(lora);
   return {};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The manifest is untrusted text: each field is read through `Fields`, which checks the type and
-// names the field in its error.
+// The manifest is untrusted text: each field is read through `Fields`.
 
 #include "core/manifest.h"
 #include "io/file.h"
 #include "io/hash.h"
 #include "io/json.h"
+#include "io/manifest_fields.h"
 
 #include <algorithm>
 #include <set>
@@ -15,98 +15,6 @@ namespace trainrt {
 using Json = nlohmann::json;
 
 namespace {
-
-template <typename... Args> Status bad(const Args &...what) {
-  return fail(Code::BadPackage, "manifest.json: ", what...);
-}
-
-bool parseHex64(const Json &value, uint64_t &result) {
-  if (!value.is_string())
-    return false;
-  const auto &text = value.get_ref<const std::string &>();
-  if (text.size() != 16)
-    return false;
-  result = 0;
-  for (char c : text) {
-    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    if (digit < 0)
-      return false;
-    result = result << 4 | uint64_t(digit);
-  }
-  return true;
-}
-
-/// Typed access to the members of one object; `path` is its place in the manifest.
-class Fields {
-public:
-  Fields(const Json &object, std::string path) : object(object), path(std::move(path)) {}
-
-  std::string at(const char *key) const { return path.empty() ? key : path + "." + key; }
-  bool has(const char *key) const { return object.contains(key) && !object[key].is_null(); }
-
-  Status text(const char *key, std::string &value) const {
-    if (!has(key) || !object[key].is_string())
-      return bad("field '", at(key), "' is missing or no string");
-    value = object[key].get<std::string>();
-    return {};
-  }
-  Status optionalText(const char *key, std::string &value) const {
-    return has(key) ? text(key, value) : Status();
-  }
-  Status flag(const char *key, bool &value) const {
-    if (!has(key))
-      return {};
-    if (!object[key].is_boolean())
-      return bad("field '", at(key), "' is no boolean");
-    value = object[key].get<bool>();
-    return {};
-  }
-  Status count(const char *key, int64_t &value) const {
-    if (!has(key) || !object[key].is_number_integer() || object[key].get<int64_t>() < 0)
-      return bad("field '", at(key), "' is missing or no count");
-    value = object[key].get<int64_t>();
-    return {};
-  }
-  Status integer(const char *key, int64_t &value) const {
-    if (!has(key))
-      return {};
-    if (!object[key].is_number_integer())
-      return bad("field '", at(key), "' is no integer");
-    value = object[key].get<int64_t>();
-    return {};
-  }
-  Status number(const char *key, double &value) const {
-    if (!has(key))
-      return {};
-    if (!object[key].is_number())
-      return bad("field '", at(key), "' is no number");
-    value = object[key].get<double>();
-    return {};
-  }
-  Status hex(const char *key, uint64_t &value) const {
-    if (!has(key) || !parseHex64(object[key], value))
-      return bad("field '", at(key), "' is missing or no checksum (16 hex digits)");
-    return {};
-  }
-  /// The objects of a list; empty if the field is absent.
-  Status list(const char *key, std::vector<Fields> &items) const {
-    if (!has(key))
-      return {};
-    if (!object[key].is_array())
-      return bad("field '", at(key), "' is no list");
-    for (size_t i = 0; i < object[key].size(); ++i) {
-      if (!object[key][i].is_object())
-        return bad("field '", at(key), "[", i, "]' is no object");
-      items.emplace_back(object[key][i], at(key) + "[" + std::to_string(i) + "]");
-    }
-    return {};
-  }
-  const Json &raw(const char *key) const { return object[key]; }
-
-private:
-  const Json &object;
-  std::string path;
-};
 
 enum class Role { Input, Output, Parameter, State };
 
@@ -123,14 +31,14 @@ Status readTokens(const Fields &fields, bool isNumber, std::vector<Manifest::Tok
     TRAINRT_TRY(item.optionalText("mask", tokens.mask));
     if (item.has("pad")) {
       if (!item.raw("pad").is_number_integer())
-        return bad("field '", item.at("pad"), "' is no integer");
+        return badManifest("field '", item.at("pad"), "' is no integer");
       if (isNumber)
-        return bad("field '", item.at("pad"), "': the input holds floats, no ids");
+        return badManifest("field '", item.at("pad"), "': the input holds floats, no ids");
       tokens.pad = item.raw("pad").get<int64_t>();
     }
     if (tokens.pad.has_value() == !tokens.mask.empty())
-      return bad("field '", item.at("pad"), "' or '", item.at("mask"),
-                 "' must be there, and only one of them");
+      return badManifest("field '", item.at("pad"), "' or '", item.at("mask"),
+                         "' must be there, and only one of them");
     all.push_back(std::move(tokens));
   }
   return {};
@@ -140,7 +48,7 @@ Status readWeights(const Fields &fields, Manifest::Tensor &tensor) {
   if (!fields.has("weights"))
     return {};
   if (!fields.raw("weights").is_object())
-    return bad("field '", fields.at("weights"), "' is no object");
+    return badManifest("field '", fields.at("weights"), "' is no object");
   Fields weights(fields.raw("weights"), fields.at("weights"));
   tensor.hasWeights = true;
   TRAINRT_TRY(weights.text("file", tensor.file));
@@ -148,42 +56,34 @@ Status readWeights(const Fields &fields, Manifest::Tensor &tensor) {
   TRAINRT_TRY(weights.count("length", tensor.length));
   TRAINRT_TRY(weights.flag("embedded", tensor.embedded));
   if (!isRelativePath(tensor.file))
-    return bad("field '", weights.at("file"), "': '", tensor.file,
-               "' is no path relative to the package");
-  return {};
-}
-
-Status readObject(const Fields &fields, const char *key, std::optional<Fields> &object) {
-  if (!fields.has(key))
-    return {};
-  if (!fields.raw(key).is_object())
-    return bad("field '", fields.at(key), "' is no object");
-  object.emplace(fields.raw(key), fields.at(key));
+    return badManifest("field '", weights.at("file"), "': '", tensor.file,
+                       "' is no path relative to the package");
   return {};
 }
 
 /// Extents of a tensor that has no symbols.
 Status readExtents(const Fields &fields, std::vector<int64_t> &shape) {
   if (!fields.has("shape") || !fields.raw("shape").is_array())
-    return bad("field '", fields.at("shape"), "' is missing or no list");
+    return badManifest("field '", fields.at("shape"), "' is missing or no list");
   int64_t bytes;
   for (const Json &extent : fields.raw("shape")) {
     if (!extent.is_number_integer() || extent.get<int64_t>() < 0)
-      return bad("field '", fields.at("shape"), "': ", extent.dump(), " is no extent");
+      return badManifest("field '", fields.at("shape"), "': ", extent.dump(), " is no extent");
     shape.push_back(extent.get<int64_t>());
   }
   if (!countBytes(DType::F64, shape.data(), shape.size(), bytes))
-    return bad("field '", fields.at("shape"), "' has too many elements");
+    return badManifest("field '", fields.at("shape"), "' has too many elements");
   return {};
 }
 
 Status readInit(const Fields &fields, Manifest::Tensor &tensor) {
   std::optional<Fields> rule;
-  TRAINRT_TRY(readObject(fields, "init", rule));
+  TRAINRT_TRY(fields.object("init", rule));
   if (!rule)
     return {};
   if (!isFloat(tensor.dtype) || tensor.quantized)
-    return bad("field '", fields.at("init"), "': '", tensor.name, "' holds no plain numbers");
+    return badManifest("field '", fields.at("init"), "': '", tensor.name,
+                       "' holds no plain numbers");
   Manifest::Init *init = nullptr;
   for (auto [key, kind] : {std::pair("constant", Manifest::Init::Kind::Constant),
                            std::pair("uniform", Manifest::Init::Kind::Uniform),
@@ -191,45 +91,45 @@ Status readInit(const Fields &fields, Manifest::Tensor &tensor) {
     if (!rule->has(key))
       continue;
     if (init)
-      return bad("field '", fields.at("init"), "' has two rules");
+      return badManifest("field '", fields.at("init"), "' has two rules");
     init = &tensor.init.emplace();
     init->kind = kind;
     TRAINRT_TRY(rule->number(key, init->value));
     if (!std::isfinite(init->value) || (kind != Manifest::Init::Kind::Constant && init->value < 0))
-      return bad("field '", rule->at(key), "': ", init->value, " is not possible");
+      return badManifest("field '", rule->at(key), "': ", init->value, " is not possible");
   }
   if (rule->has("norms_of")) {
     if (init)
-      return bad("field '", fields.at("init"), "' has two rules");
+      return badManifest("field '", fields.at("init"), "' has two rules");
     init = &tensor.init.emplace();
     init->kind = Manifest::Init::Kind::Norms;
     TRAINRT_TRY(rule->text("norms_of", init->matrix));
     TRAINRT_TRY(rule->count("axis", init->axis));
   }
   if (!init)
-    return bad("field '", fields.at("init"), "' has no rule that is known");
+    return badManifest("field '", fields.at("init"), "' has no rule that is known");
   return {};
 }
 
 Status readQuantized(const Fields &fields, const Manifest::Tensor &codes,
                      std::optional<Manifest::Quantized> &result) {
   std::optional<Fields> object, parts;
-  TRAINRT_TRY(readObject(fields, "quantized", object));
+  TRAINRT_TRY(fields.object("quantized", object));
   if (!object)
     return {};
   Manifest::Quantized &quantized = result.emplace();
   std::string format, dtype;
   TRAINRT_TRY(object->text("format", format));
   if (!parseQuantFormat(format, quantized.format))
-    return bad("field '", object->at("format"), "': '", format, "' is unknown");
+    return badManifest("field '", object->at("format"), "': '", format, "' is unknown");
   TRAINRT_TRY(object->text("dtype", dtype));
   if (!parseDType(dtype, quantized.dtype) || !isFloat(quantized.dtype) ||
       quantized.dtype == DType::F64)
-    return bad("field '", object->at("dtype"), "': '", dtype, "' is not f32, bf16 or f16");
+    return badManifest("field '", object->at("dtype"), "': '", dtype, "' is not f32, bf16 or f16");
   TRAINRT_TRY(readExtents(*object, quantized.shape));
   if ((codes.trainable || codes.updated) && quantized.format != QuantFormat::Cast)
-    return bad("field '", fields.at("quantized"), "': '", codes.name, "' is not frozen");
-  TRAINRT_TRY(readObject(*object, "parts", parts));
+    return badManifest("field '", fields.at("quantized"), "': '", codes.name, "' is not frozen");
+  TRAINRT_TRY(object->object("parts", parts));
   if (parts) {
     TRAINRT_TRY(parts->optionalText("absmax", quantized.absmax));
     TRAINRT_TRY(parts->optionalText("nested_absmax", quantized.nestedAbsmax));
@@ -241,15 +141,15 @@ Status readQuantized(const Fields &fields, const Manifest::Tensor &codes,
       quantized.rowAbsmax.empty() == (quantized.format == QuantFormat::Int8) ||
       quantized.nestedAbsmax.empty() != quantized.nestedOffset.empty() ||
       (!fourBit && !quantized.nestedAbsmax.empty()))
-    return bad("field '", object->at("parts"), "' has not the parts of ", format);
+    return badManifest("field '", object->at("parts"), "' has not the parts of ", format);
 
   DType expected = codes.dtype;
   std::vector<int64_t> shape = quantized.shape;
   if (fourBit) {
     TRAINRT_TRY(object->count("block", quantized.block));
     if (!isBlock(quantized.block))
-      return bad("field '", object->at("block"), "': ", quantized.block,
-                 " is no power of 2 between ", minBlock, " and ", maxBlock);
+      return badManifest("field '", object->at("block"), "': ", quantized.block,
+                         " is no power of 2 between ", minBlock, " and ", maxBlock);
     int64_t count = 0;
     (void)countElements(shape.data(), shape.size(), count);
     expected = DType::U8;
@@ -257,14 +157,14 @@ Status readQuantized(const Fields &fields, const Manifest::Tensor &codes,
   } else if (quantized.format == QuantFormat::Int8) {
     expected = DType::I8;
     if (shape.size() != 2)
-      return bad("field '", object->at("shape"), "': int8 is for matrices");
+      return badManifest("field '", object->at("shape"), "': int8 is for matrices");
   } else if (expected != DType::BF16 && expected != DType::F16) {
-    return bad("field '", fields.at("dtype"), "': a cast parameter is bf16 or f16");
+    return badManifest("field '", fields.at("dtype"), "': a cast parameter is bf16 or f16");
   }
   if (codes.dtype != expected || codes.shape != shape)
-    return bad("field '", fields.at("quantized"), "': '", codes.name, "' must be ",
-               nameOf(expected), " ", shapeText(shape), " for ", format, " of ",
-               shapeText(quantized.shape));
+    return badManifest("field '", fields.at("quantized"), "': '", codes.name, "' must be ",
+                       nameOf(expected), " ", shapeText(shape), " for ", format, " of ",
+                       shapeText(quantized.shape));
   return {};
 }
 
@@ -279,14 +179,14 @@ Status checkNorms(const std::vector<Manifest::Tensor> &parameters) {
                                [&](const auto &other) { return other.name == init.matrix; });
     const std::string at = "field 'parameters[" + std::to_string(i) + "].init.norms_of': '";
     if (matrix == parameters.end() || (matrix->init && matrix->init->kind == init.kind))
-      return bad(at, init.matrix, "' is no parameter with values of its own");
+      return badManifest(at, init.matrix, "' is no parameter with values of its own");
     const std::vector<int64_t> &shape =
         matrix->quantized ? matrix->quantized->shape : matrix->shape;
     if ((!isFloat(matrix->dtype) && !matrix->quantized) || shape.size() != 2 || init.axis > 1 ||
         norms.shape != std::vector{shape[size_t(init.axis)]})
-      return bad(at, init.matrix, "' is ", nameOf(matrix->dtype), " ", shapeText(shape), ": '",
-                 norms.name, "', ", shapeText(norms.shape), ", cannot hold norms along axis ",
-                 init.axis);
+      return badManifest(at, init.matrix, "' is ", nameOf(matrix->dtype), " ", shapeText(shape),
+                         ": '", norms.name, "', ", shapeText(norms.shape),
+                         ", cannot hold norms along axis ", init.axis);
   }
   return {};
 }
@@ -316,20 +216,21 @@ Status checkParts(const std::vector<Manifest::Tensor> &parameters) {
       const std::string where = field(i, "quantized.parts") + key + " ";
       auto found = places.find(name);
       if (found == places.end())
-        return bad(where, "'", name, "' is no parameter");
+        return badManifest(where, "'", name, "' is no parameter");
       const Manifest::Tensor &tensor = parameters[found->second];
       if (tensor.partOf != owner.name || !used.insert(tensor.name).second)
-        return bad(where, "'", name, "' is no part of '", owner.name, "', or is one twice");
+        return badManifest(where, "'", name, "' is no part of '", owner.name, "', or is one twice");
       // Statistics of blocks that are not quantized may be rounded.
       const bool anyFloat = dtype == DType::F32 && &name == &quantized.absmax;
       if ((anyFloat ? !isFloat(tensor.dtype) || tensor.dtype == DType::F64
                     : tensor.dtype != dtype) ||
           tensor.shape != shape)
-        return bad(where, "'", name, "' is ", nameOf(tensor.dtype), " ", shapeText(tensor.shape),
-                   ", expected ", nameOf(dtype), " ", shapeText(shape));
+        return badManifest(where, "'", name, "' is ", nameOf(tensor.dtype), " ",
+                           shapeText(tensor.shape), ", expected ", nameOf(dtype), " ",
+                           shapeText(shape));
       if (tensor.hasWeights || tensor.trainable || tensor.updated || tensor.init ||
           tensor.quantized)
-        return bad(where, "'", name, "' has values of its own");
+        return badManifest(where, "'", name, "' has values of its own");
       return {};
     };
     TRAINRT_TRY(part("absmax", quantized.absmax, nested ? DType::U8 : DType::F32, {blocks}));
@@ -341,8 +242,8 @@ Status checkParts(const std::vector<Manifest::Tensor> &parameters) {
   }
   for (size_t i = 0; i < parameters.size(); ++i)
     if (!parameters[i].partOf.empty() && !used.count(parameters[i].name))
-      return bad(field(i, "part_of"), "'", parameters[i].partOf, "' has no part '",
-                 parameters[i].name, "'");
+      return badManifest(field(i, "part_of"), "'", parameters[i].partOf, "' has no part '",
+                         parameters[i].name, "'");
   return {};
 }
 
@@ -356,19 +257,19 @@ Status readTensors(const Fields &root, const char *key, Role role,
     std::string dtype;
     TRAINRT_TRY(fields.text("name", tensor.name));
     if (!names.insert(tensor.name).second)
-      return bad("field '", fields.at("name"), "': '", tensor.name, "' is there twice");
+      return badManifest("field '", fields.at("name"), "': '", tensor.name, "' is there twice");
     TRAINRT_TRY(fields.text("dtype", dtype));
     if (!parseDType(dtype, tensor.dtype))
-      return bad("field '", fields.at("dtype"), "': '", dtype, "' is unknown");
+      return badManifest("field '", fields.at("dtype"), "': '", dtype, "' is unknown");
     if (!fields.has("shape") || !fields.raw("shape").is_array())
-      return bad("field '", fields.at("shape"), "' is missing or no list");
+      return badManifest("field '", fields.at("shape"), "' is missing or no list");
     for (const Json &extent : fields.raw("shape")) {
       if (extent.is_string())
         tensor.shape.push_back(-1);
       else if (extent.is_number_integer() && extent.get<int64_t>() >= 0)
         tensor.shape.push_back(extent.get<int64_t>());
       else
-        return bad("field '", fields.at("shape"), "': ", extent.dump(), " is no extent");
+        return badManifest("field '", fields.at("shape"), "': ", extent.dump(), " is no extent");
       tensor.extents.push_back(extent.is_string() ? extent.get<std::string>() : "");
     }
     if (role == Role::Input) {
@@ -445,7 +346,7 @@ Status readFunctions(const Fields &root,
 /// The runtime's arguments of a step, as far as the package has values for them.
 Status readOptimizer(const Fields &root, Manifest &manifest) {
   std::optional<Fields> optimizer;
-  TRAINRT_TRY(readObject(root, "optimizer", optimizer));
+  TRAINRT_TRY(root.object("optimizer", optimizer));
   if (!optimizer)
     return {};
   TRAINRT_TRY(optimizer->optionalText("name", manifest.optimizer));
@@ -454,16 +355,16 @@ Status readOptimizer(const Fields &root, Manifest &manifest) {
         std::pair("clip_norm", &manifest.clipNorm)}) {
     TRAINRT_TRY(optimizer->number(key, *value));
     if (optimizer->has(key) && !isHyper(*value))
-      return bad("field '", optimizer->at(key), "': ", *value,
-                 " is no value for it (it must be finite and not negative)");
+      return badManifest("field '", optimizer->at(key), "': ", *value,
+                         " is no value for it (it must be finite and not negative)");
   }
   TRAINRT_TRY(optimizer->integer("accumulate", manifest.accumulate));
   if (manifest.accumulate < 1 || manifest.accumulate > 1 << 20)
-    return bad("field 'optimizer.accumulate' is not between 1 and 1048576");
+    return badManifest("field 'optimizer.accumulate' is not between 1 and 1048576");
   if (optimizer->has("steps"))
     TRAINRT_TRY(optimizer->count("steps", manifest.steps));
   if (manifest.steps > maxSteps)
-    return bad("field 'optimizer.steps': ", manifest.steps, " is too large");
+    return badManifest("field 'optimizer.steps': ", manifest.steps, " is too large");
   return {};
 }
 
@@ -474,8 +375,8 @@ Status readFiles(const Fields &root, std::vector<Manifest::File> &files) {
     Manifest::File file;
     TRAINRT_TRY(fields.text("path", file.path));
     if (!isRelativePath(file.path))
-      return bad("field '", fields.at("path"), "': '", file.path,
-                 "' is no path relative to the package");
+      return badManifest("field '", fields.at("path"), "': '", file.path,
+                         "' is no path relative to the package");
     TRAINRT_TRY(fields.flag("absent", file.absent));
     if (!file.absent) {
       TRAINRT_TRY(fields.count("size", file.size));
@@ -519,32 +420,34 @@ bool manifestChecksum(std::string_view text, uint64_t &checksum, size_t &positio
 Status readManifest(std::string_view text, Manifest &manifest) {
   Json json = parseJson<Json>(text);
   if (!json.is_object())
-    return bad("it ", notJsonObject(text));
+    return badManifest("it ", notJsonObject(text));
   Fields root(json, "");
   // The version first: everything below may look different in a newer one.
   int64_t major = 0;
   if (!root.has("format") || !root.raw("format").is_object())
-    return bad("field 'format' is missing or no object");
+    return badManifest("field 'format' is missing or no object");
   TRAINRT_TRY(Fields(root.raw("format"), "format").count("major", major));
   if (major > formatMajor)
-    return bad("field 'format.major' is ", major, "; this runtime reads up to ", formatMajor,
-               ": use a newer runtime, or compile the model with a matching trainc");
+    return badManifest("field 'format.major' is ", major, "; this runtime reads up to ",
+                       formatMajor,
+                       ": use a newer runtime, or compile the model with a matching trainc");
   if (!root.has("checksums") || !root.raw("checksums").is_object())
-    return bad("field 'checksums' is missing or no object");
+    return badManifest("field 'checksums' is missing or no object");
   Fields checksums(root.raw("checksums"), "checksums");
   for (auto &[name, value] : root.raw("checksums").items())
     if (!parseHex64(value, manifest.checksums[name]))
-      return bad("field 'checksums.", name, "' is no checksum (16 hex digits)");
+      return badManifest("field 'checksums.", name, "' is no checksum (16 hex digits)");
   uint64_t stated = 0, actual = 0;
   size_t position;
   TRAINRT_TRY(checksums.hex("manifest", stated));
   if (!manifestChecksum(text, actual, position) || stated != actual)
-    return bad("field 'checksums.manifest' does not match: the manifest was damaged or changed");
+    return badManifest(
+        "field 'checksums.manifest' does not match: the manifest was damaged or changed");
 
   std::string kind;
   TRAINRT_TRY(root.text("kind", kind));
   if (kind != "training" && kind != "inference")
-    return bad("field 'kind': '", kind, "' is unknown");
+    return badManifest("field 'kind': '", kind, "' is unknown");
   manifest.training = kind == "training";
   TRAINRT_TRY(root.optionalText("producer", manifest.producer));
   TRAINRT_TRY(root.optionalText("model", manifest.model));
@@ -562,8 +465,8 @@ Status readManifest(std::string_view text, Manifest &manifest) {
       if (!tokens.mask.empty() &&
           std::none_of(manifest.inputs.begin(), manifest.inputs.end(),
                        [&](const Manifest::Tensor &other) { return other.name == tokens.mask; }))
-        return bad("field 'inputs': '", input.name, "' is masked by '", tokens.mask,
-                   "', which is no input");
+        return badManifest("field 'inputs': '", input.name, "' is masked by '", tokens.mask,
+                           "', which is no input");
   TRAINRT_TRY(readTensors(root, "outputs", Role::Output, manifest.outputs));
   TRAINRT_TRY(readTensors(root, "parameters", Role::Parameter, manifest.parameters));
   TRAINRT_TRY(checkParts(manifest.parameters));
@@ -579,8 +482,8 @@ Status readManifest(std::string_view text, Manifest &manifest) {
     if (output.isLoss && manifest.loss.empty())
       manifest.loss = output.name;
     else if (output.isLoss && output.name != manifest.loss)
-      return bad("field 'outputs': the role of '", output.name, "' is loss, but field 'loss' is '",
-                 manifest.loss, "'");
+      return badManifest("field 'outputs': the role of '", output.name,
+                         "' is loss, but field 'loss' is '", manifest.loss, "'");
   return readOptimizer(root, manifest);
 }
 
