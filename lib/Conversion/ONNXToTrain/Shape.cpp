@@ -427,7 +427,8 @@ static std::optional<SliceBound> clampBound(NodeContext &c, DimAttr bound, DimAt
   if (range.high && *range.high < 0)
     bound = size + bound;
   else if (!range.low || *range.low < 0) {
-    (void)c.fail("the sign of its bound '" + bound.str() + "' is not known");
+    (void)c.fail("the sign of its bound '" + bound.str() + "' is not known" +
+                 boundHint({bound}, 0));
     return std::nullopt;
   }
   // table[:, :seq] of a static table: the table bounds the symbol, as broadcasting would.

@@ -40,19 +40,29 @@ std::string boundHint(ArrayRef<DimAttr> sizes, int64_t least) {
   // The first so large that the size is, whatever the others are.
   constexpr int64_t tries = 4096;
   int64_t low = 1;
-  auto value = [&](DimAttr size) {
+  auto value = [&](DimAttr size, StringRef symbol, int64_t number) {
     return size.evaluate(
-        [&](StringRef name) -> std::optional<int64_t> { return name == symbols[0] ? low : 1; });
+        [&](StringRef name) -> std::optional<int64_t> { return name == symbol ? number : 1; });
   };
+  auto first = [&](DimAttr size) { return value(size, symbols[0], low); };
   for (DimAttr size : sizes)
-    while (low < least + tries && succeeded(value(size)) && *value(size) < least)
+    while (low < least + tries && succeeded(first(size)) && *first(size) < least)
       ++low;
+  // What a size becomes smaller with may be as large as leaves it `least`: 2048 - seq.
+  auto most = [&](StringRef symbol, int64_t from) {
+    int64_t end = std::max<int64_t>(64, 8 * from);
+    for (DimAttr size : sizes) {
+      FailureOr<int64_t> at = value(size, symbol, from), next = value(size, symbol, from + 1);
+      if (succeeded(at) && succeeded(next) && *next < *at && *at >= least)
+        end = from + (*at - least) / (*at - *next);
+    }
+    return end;
+  };
   return ";" +
          flags(symbols,
                [&](size_t i) {
-                 const int64_t least = i ? 1 : low;
-                 return std::to_string(least) + ".." +
-                        std::to_string(std::max<int64_t>(64, 8 * least));
+                 const int64_t from = i ? 1 : low;
+                 return std::to_string(from) + ".." + std::to_string(most(symbols[i], from));
                }) +
          (symbols.size() == 1 ? " bounds it" : " bound it");
 }
