@@ -14,6 +14,8 @@
 using namespace mlir;
 using namespace trainc::train;
 
+#include "dialects/Train/TrainShards.h.inc"
+
 #include "dialects/Train/TrainDialect.cpp.inc"
 #include "dialects/Train/TrainEnums.cpp.inc"
 #include "dialects/Train/TrainInterfaces.cpp.inc"
@@ -25,10 +27,7 @@ void TrainDialect::initialize() {
 #define GET_ATTRDEF_LIST
 #include "dialects/Train/TrainAttrs.cpp.inc"
       >();
-  addOperations<
-#define GET_OP_LIST
-#include "dialects/Train/TrainOps.cpp.inc"
-      >();
+  registerTrainDialectOperations(this);
   detail::attachAffineInterfaces(getContext());
   detail::attachRangeInterfaces(getContext());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The generated definitions of all operations, with the formulas of the pointwise ops inlined into
-// them.
+// The generated definitions of the operations of one shard, with the formulas of the pointwise ops
+// inlined into them. CMake compiles this file once a shard, with GET_OP_DEFS_<shard> defined.
 
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
@@ -11,5 +11,6 @@
 
 using namespace mlir;
 
-#define GET_OP_CLASSES
+#include "dialects/Train/TrainShards.h.inc"
+
 #include "dialects/Train/TrainOps.cpp.inc"
