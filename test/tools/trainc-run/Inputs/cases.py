@@ -14,11 +14,13 @@ def expect(condition, *what):
 
 
 def run_cases(parser, make_cases):
-    """Runs them all, or the one of --only; `make_cases` takes the arguments. Does not return."""
+    """Runs them all, the one of --only or the part of --shard; `make_cases` takes the arguments. Does not return."""
     parser.add_argument("--only", help="one case, without case_")
+    parser.add_argument("--shard", default="0/1", help="I/N: the cases number I, I + N, ...")
     arguments = parser.parse_args()
     cases, bad = make_cases(arguments), 0
-    for name in [n for n in dir(cases) if n.startswith("case_")]:
+    index, count = map(int, arguments.shard.split("/"))
+    for name in [n for n in dir(cases) if n.startswith("case_")][index::count]:
         if arguments.only in (None, name[5:]):
             try:
                 getattr(cases, name)()
