@@ -11,6 +11,7 @@ using namespace trainc::plan;
 
 #include "dialects/Plan/PlanDialect.cpp.inc"
 #include "dialects/Plan/PlanEnums.cpp.inc"
+#include "dialects/Plan/PlanInterfaces.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Plan/PlanTypes.cpp.inc"
 #define GET_ATTRDEF_CLASSES
@@ -141,6 +142,47 @@ LogicalResult GemmOp::verify() {
   if (bias != bool(getBias()) || aux != bool(getAux()))
     return emitOpError("expected ") << (bias ? "a" : "no") << " bias and " << (aux ? "an" : "no")
                                     << " aux with this epilogue";
+  return success();
+}
+
+Type GemmOp::getResultElementType() {
+  return getWide() ? Float32Type::get(getContext()) : getElementType();
+}
+
+LogicalResult AttentionOp::verify() {
+  auto expect = [&](StringRef name, std::optional<train::DimsAttr> list,
+                    size_t count) -> LogicalResult {
+    if (list && list->getDims().size() != count)
+      return emitOpError("expected ") << count << " " << name << ", got " << list->getDims().size();
+    return success();
+  };
+  if (failed(expect("sizes", getSizes(), 7)) ||
+      failed(expect("offsets, one for each operand", getOffsets(), getNumOperands())) ||
+      failed(expect("strides of q", getQStrides(), 3)) ||
+      failed(expect("strides of k", getKStrides(), 3)) ||
+      failed(expect("strides of v", getVStrides(), 3)) ||
+      failed(expect("strides of o", getOStrides(), 3)) ||
+      failed(expect("strides of the bias", getBiasStrides(), 4)) ||
+      failed(expect("strides of d_o", getDOStrides(), 3)) ||
+      failed(expect("strides of d_q", getDQStrides(), 3)) ||
+      failed(expect("strides of d_k", getDKStrides(), 3)) ||
+      failed(expect("strides of d_v", getDVStrides(), 3)) ||
+      failed(expect("sizes of segments", getSegmentSizes(), 2)))
+    return failure();
+  if (bool(getBias()) != (getBiasStrides() && getBiasType()))
+    return emitOpError("expected strides and a type of the bias where there is one");
+  if (bool(getSegments()) != getSegmentSizes().has_value())
+    return emitOpError("expected sizes of segments where there are any");
+  const bool backward = bool(getDO());
+  if (backward != bool(getDQ()) || backward != bool(getDK()) || backward != bool(getDV()) ||
+      backward != getDOStrides().has_value() || backward != getDQStrides().has_value() ||
+      backward != getDKStrides().has_value() || backward != getDVStrides().has_value())
+    return emitOpError("expected d_o, d_q, d_k and d_v with their strides, or none of them");
+  const double dropout = getDropout().convertToDouble();
+  if (!(dropout >= 0 && dropout < 1))
+    return emitOpError("expected a dropout from 0 to below 1, got ") << dropout;
+  if (dropout > 0 && !getSeed())
+    return emitOpError("expected a seed with dropout");
   return success();
 }
 

@@ -3,7 +3,7 @@
 #ifndef TRAINC_DIALECTS_PLAN_PLANDIALECT_H
 #define TRAINC_DIALECTS_PLAN_PLANDIALECT_H
 
-#include "dialects/Train/TrainDialect.h"
+#include "dialects/Plan/PlanInterfaces.h"
 #include "mlir/IR/RegionKindInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 

@@ -12,6 +12,7 @@ include "mlir/IR/RegionKindInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/Train/TrainDialect.td"
 include "dialects/Plan/PlanEnums.td"
+include "dialects/Plan/PlanInterfaces.td"
 
 def Plan_Dialect : Dialect {
   let name = "plan";
@@ -32,9 +33,10 @@ def Plan_BufferType : TypeDef<Plan_Dialect, "Buffer"> {
 }
 
 class Plan_Op<string mnemonic, list<Trait> traits = []> : Op<Plan_Dialect, mnemonic, traits>;
-/// Its effects say which buffers it reads and writes.
-class Plan_Command<string mnemonic, list<Trait> traits = []>
-    : Plan_Op<mnemonic, !listconcat(traits, [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])>;
+/// Its effects say which buffers it reads and writes; `methods` are those of the interface that it does not leave as they are.
+class Plan_Command<string mnemonic, list<string> methods, list<Trait> traits = []>
+    : Plan_Op<mnemonic, !listconcat(traits, [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+                                             DeclareOpInterfaceMethods<PlanCommandOpInterface, methods>])>;
 
 def Plan_FunctionOp : Plan_Op<"function", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {
   let summary = "one schedule: buffers, then commands";
@@ -61,7 +63,7 @@ def Plan_BufferOp : Plan_Op<"buffer"> {
   let assemblyFormat = "$space ($name^)? (`value` $value^)? `:` $type attr-dict";
 }
 
-def Plan_LaunchOp : Plan_Command<"launch"> {
+def Plan_LaunchOp : Plan_Command<"launch", ["getKernels", "getThreadScratch"]> {
   let summary = "runs a kernel over `work` items";
   let description = [{
     With `group`, the work of each member, it is several launches of a kernel at once: `buffers` and `dims`
@@ -80,7 +82,7 @@ def Plan_LaunchOp : Plan_Command<"launch"> {
   let hasVerifier = 1;
 }
 
-def Plan_GemmOp : Plan_Command<"gemm", [AttrSizedOperandSegments]> {
+def Plan_GemmOp : Plan_Command<"gemm", ["getCommandCost", "getGpuWorkspace", "addCpuWorkspace"], [AttrSizedOperandSegments]> {
   let summary = "c = a * b, batched, every axis with its stride";
   let description = [{
     `sizes` is [m, n, k]; strides are [batch..., row, column] in elements, offsets [a, b, c] in elements. With an
@@ -97,10 +99,15 @@ def Plan_GemmOp : Plan_Command<"gemm", [AttrSizedOperandSegments]> {
     $a `,` $b `,` $c (`epilogue` $epilogue^)? (`bias` $bias^)? (`aux` $aux^)? `batch` $batch `sizes` $sizes `strides` $a_strides `,` $b_strides `,` $c_strides
     `offsets` $offsets (`tf32` $tf32^)? (`accumulate` $accumulate^)? (`wide` $wide^)? `:` $element_type attr-dict
   }];
+  let extraClassDeclaration = [{
+    /// Of c.
+    ::mlir::Type getResultElementType();
+  }];
   let hasVerifier = 1;
 }
 
-def Plan_AttentionOp : Plan_Command<"attention", [AttrSizedOperandSegments]> {
+def Plan_AttentionOp : Plan_Command<"attention", ["getCommandCost", "getGpuWorkspace", "addCpuWorkspace"],
+                                    [AttrSizedOperandSegments]> {
   let summary = "fused attention, or its gradient where d_o is given";
   let description = [{
     `sizes`: batch, heads of q, heads of k and v, rows of q, rows of k, columns of q, columns of v. `strides`
@@ -125,9 +132,10 @@ def Plan_AttentionOp : Plan_Command<"attention", [AttrSizedOperandSegments]> {
     (`gradients` $d_o^ `,` $d_q `,` $d_k `,` $d_v)? (`segments` $segments^)? (`positions` $positions^)? `:`
     $element_type attr-dict
   }];
+  let hasVerifier = 1;
 }
 
-def Plan_CopyOp : Plan_Command<"copy"> {
+def Plan_CopyOp : Plan_Command<"copy", ["getCommandCost"]> {
   let summary = "copies a whole buffer";
   let arguments = (ins Plan_BufferType:$from, Plan_BufferType:$to, Train_DimAttr:$bytes);
   let assemblyFormat = "$from `to` $to `bytes` $bytes attr-dict";

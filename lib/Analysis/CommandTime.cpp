@@ -14,13 +14,12 @@ public:
       : lifetimes(lifetimes), bytes(bytes), symbols(symbols) {}
 
   double operator()(Operation *command) {
-    if (auto gemm = dyn_cast<plan::GemmOp>(command))
-      return ofProduct(gemm);
-    if (auto attention = dyn_cast<plan::AttentionOp>(command))
-      return ofAttention(attention);
-    if (auto copy = dyn_cast<plan::CopyOp>(command); copy && copy.isTransfer())
+    const plan::CommandCost cost = cast<plan::PlanCommandOpInterface>(command).getCommandCost(
+        [&](DimAttr dim) { return value(dim); });
+    if (cost.isTransfer)
       return 0;
-    return touched(command) / kGpuSpeed.bytes;
+    const double seconds = (cost.bytes ? *cost.bytes : touched(command)) / kGpuSpeed.bytes;
+    return cost.flops ? std::max(cost.flops / speedOf(cost).flops, seconds) : seconds;
   }
 
   bool isKnown = true;
@@ -31,12 +30,6 @@ private:
     isKnown &= succeeded(number);
     return succeeded(number) ? double(*number) : 0;
   }
-  double product(DimsAttr dims) {
-    double result = 1;
-    for (DimAttr dim : dims.getDims())
-      result *= value(dim);
-    return result;
-  }
   double touched(Operation *command) {
     llvm::SmallDenseSet<Value> seen;
     double sum = 0;
@@ -45,34 +38,10 @@ private:
         sum += double(bytes[lifetimes.index.lookup(operand)]);
     return sum;
   }
-  static ProcessorSpeed speedOf(Type element, bool tf32) {
-    return element.getIntOrFloatBitWidth() == 16 ? kGpuLowPrecisionSpeed
-           : tf32                                ? kGpuTF32Speed
-                                                 : kGpuSpeed;
-  }
-
-  /// Its operands may be parts of their buffers.
-  double ofProduct(plan::GemmOp op) {
-    ArrayRef<DimAttr> sizes = op.getSizes().getDims();
-    const double batch = product(op.getBatch()), m = value(sizes[0]), n = value(sizes[1]),
-                 k = value(sizes[2]);
-    const double size = op.getElementType().getIntOrFloatBitWidth() / 8;
-    const ProcessorSpeed speed = speedOf(op.getElementType(), op.getTf32());
-    const double bytes = (m * k + k * n) * size + m * n * (op.getWide() ? 4 : size);
-    return batch * std::max(2 * m * n * k / speed.flops, bytes / speed.bytes);
-  }
-
-  double ofAttention(plan::AttentionOp op) {
-    ArrayRef<DimAttr> sizes = op.getSizes().getDims();
-    double keys = value(sizes[4]);
-    if (op.getSegmentSizes()) // a row meets those of its segment only
-      keys = std::min(keys, value(op.getSegmentSizes()->getDims()[1]));
-    const double scores = value(sizes[0]) * value(sizes[1]) * value(sizes[3]) * keys;
-    double flops = 2 * scores * (value(sizes[5]) + value(sizes[6]));
-    flops *= op.getDO() ? 2.5 : 1; // with the scores once more
-    flops *= op.getCausal() ? 0.5 : 1;
-    const ProcessorSpeed speed = speedOf(op.getElementType(), /*tf32=*/false);
-    return std::max(flops / speed.flops, touched(op) / speed.bytes);
+  static ProcessorSpeed speedOf(const plan::CommandCost &cost) {
+    return cost.elementType.getIntOrFloatBitWidth() == 16 ? kGpuLowPrecisionSpeed
+           : cost.tf32                                    ? kGpuTF32Speed
+                                                          : kGpuSpeed;
   }
 
   const FunctionLifetimes &lifetimes;

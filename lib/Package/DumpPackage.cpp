@@ -4,9 +4,12 @@
 
 #include "lib/Package/DumpPackage.h"
 
+#include "commands/command.h"
+#include "flatbuffers/minireflect.h"
 #include "io/file.h"
 #include "io/zip.h"
 #include "program_generated.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/Twine.h"
 #include <vector>
@@ -156,17 +159,9 @@ private:
       return "";
     }
   }
-  std::string place(const fb::Ref *ref) const {
-    if (!ref)
-      return "?";
-    std::string offset = expression(ref->offset());
-    return "b" + std::to_string(ref->buffer()) + (offset == "0" ? "" : "+" + offset);
-  }
-  void expressions(const char *what, const flatbuffers::Vector<uint32_t> *vector) {
-    if (!vector || !vector->size())
-      return;
-    out << " " << what;
-    shape(vector);
+  std::string place(const fb::Operand &operand) const {
+    std::string offset = expression(operand.offset());
+    return "b" + std::to_string(operand.buffer()) + (offset == "0" ? "" : "+" + offset);
   }
 
   void print(const fb::Condition &condition) {
@@ -220,83 +215,52 @@ private:
     }
   }
 
+  /// The names of a kind's operands and sizes; none of what is of an unknown kind.
+  struct KindNames {
+    const char *kind = "unknown command";
+    llvm::ArrayRef<const char *> operands, sizes;
+  };
+  template <size_t... number>
+  static KindNames namesOf(fb::Op kind, std::index_sequence<number...>) {
+    KindNames names;
+    auto look = [&]<typename Kind>(size_t index, const Kind *) {
+      if (size_t(kind) == index + 1) // behind "none"
+        names = {Kind::kindName, Kind::operandNames, Kind::sizeNames};
+    };
+    (look(number, static_cast<std::variant_alternative_t<number, trainrt::CommandOp> *>(nullptr)),
+     ...);
+    return names;
+  }
+
+  /// KIND {ATTRIBUTES} KERNEL or KERNEL operands (what is written in parentheses) sizes; names
+  /// stand before operands and sizes that have one.
   void print(const fb::Command &command) {
-    if (const fb::Launch *launch = command.op_as_Launch()) {
-      const fb::Kernel *kernel = item(program.kernels(), launch->kernel());
-      out << "launch " << (kernel ? kernel->name()->str() : "?") << "(";
-      auto *args = launch->args();
-      for (unsigned i = 0; args && i < args->size(); ++i)
-        out << (i ? ", " : "") << place(args->Get(i));
-      out << ")";
-      expressions("dims", launch->dims());
-      out << " work " << expression(launch->work()) << " grain " << expression(launch->grain());
-      if (expression(launch->scratch()) != "0")
-        out << " scratch " << expression(launch->scratch());
-      expressions("group", launch->group());
-      for (unsigned i = 0; launch->variants() && i < launch->variants()->size(); ++i) {
-        const fb::Variant *variant = launch->variants()->Get(i);
-        const fb::Kernel *other = item(program.kernels(), variant->kernel());
-        out << " or " << (other ? other->name()->str() : "?") << " work "
-            << expression(variant->work()) << " grain " << expression(variant->grain());
-      }
-    } else if (const fb::Gemm *gemm = command.op_as_Gemm()) {
-      out << "gemm " << fb::EnumNameDType(gemm->dtype()) << (gemm->wide() ? " f32 " : " ")
-          << place(gemm->c()) << " = " << gemm->alpha() << " * " << place(gemm->a()) << " * "
-          << place(gemm->b());
-      if (gemm->beta() != 0)
-        out << " + " << gemm->beta() << " * c";
-      out << " m " << expression(gemm->m()) << " n " << expression(gemm->n()) << " k "
-          << expression(gemm->k()) << " strides a " << expression(gemm->a_m()) << ","
-          << expression(gemm->a_k()) << " b " << expression(gemm->b_k()) << ","
-          << expression(gemm->b_n()) << " c " << expression(gemm->c_m()) << ","
-          << expression(gemm->c_n());
-      expressions("batch", gemm->batch());
-      if (gemm->tf32())
-        out << " tf32";
-      if (gemm->epilogue() != fb::GemmEpilogue::none)
-        out << " epilogue " << fb::EnumNameGemmEpilogue(gemm->epilogue());
-      if (gemm->bias())
-        out << " bias " << place(gemm->bias());
-      if (gemm->aux())
-        out << " aux " << place(gemm->aux());
-    } else if (const fb::Attention *attention = command.op_as_Attention()) {
-      out << "attention" << (attention->backward() ? " backward " : " ")
-          << fb::EnumNameDType(attention->dtype());
-      for (auto &[name, ref, strides] : {std::tuple("q", attention->q(), attention->q_strides()),
-                                         {"k", attention->k(), attention->k_strides()},
-                                         {"v", attention->v(), attention->v_strides()},
-                                         {"o", attention->o(), attention->o_strides()},
-                                         {"stats", attention->stats(), nullptr},
-                                         {"bias", attention->bias(), attention->bias_strides()},
-                                         {"seed", attention->seed(), nullptr},
-                                         {"d_o", attention->d_o(), attention->d_o_strides()},
-                                         {"d_q", attention->d_q(), attention->d_q_strides()},
-                                         {"d_k", attention->d_k(), attention->d_k_strides()},
-                                         {"d_v", attention->d_v(), attention->d_v_strides()},
-                                         {"segments", attention->segment_offsets(), nullptr},
-                                         {"positions", attention->positions(), nullptr}})
-        if (ref) {
-          out << " " << name << " " << place(ref);
-          expressions("strides", strides);
-        }
-      expressions("sizes", attention->sizes());
-      if (attention->segment_offsets())
-        out << " segments " << expression(attention->segments()) << " of up to "
-            << expression(attention->longest());
-      out << " scale " << attention->scale();
-      if (attention->dropout() != 0)
-        out << " dropout " << attention->dropout();
-      if (attention->causal())
-        out << " causal";
-    } else if (const fb::Copy *copy = command.op_as_Copy()) {
-      out << "copy " << place(copy->to()) << " = " << place(copy->from()) << " "
-          << expression(copy->bytes()) << " bytes";
-    } else if (const fb::Fill *fill = command.op_as_Fill()) {
-      out << "fill " << place(fill->to()) << " " << expression(fill->bytes()) << " bytes with "
-          << int(fill->value());
-    } else {
-      out << "unknown command";
+    const KindNames names = namesOf(
+        command.op_type(), std::make_index_sequence<std::variant_size_v<trainrt::CommandOp>>());
+    out << names.kind;
+    if (command.op() && size_t(command.op_type()) < fb::OpTypeTable()->num_elems) {
+      flatbuffers::ToStringVisitor attributes(" ");
+      const auto *type = fb::OpTypeTable()->type_refs[size_t(command.op_type()) - 1]();
+      flatbuffers::IterateObject(static_cast<const uint8_t *>(command.op()), type, &attributes);
+      if (llvm::StringRef(attributes.s).trim("{} ").size())
+        out << " " << attributes.s;
     }
+    for (unsigned i = 0; command.kernels() && i < command.kernels()->size(); ++i) {
+      const fb::Kernel *kernel = item(program.kernels(), command.kernels()->Get(i));
+      out << (i ? " or " : " ") << (kernel ? kernel->name()->str() : "?");
+    }
+    for (unsigned i = 0; command.operands() && i < command.operands()->size(); ++i) {
+      const fb::Operand &operand = *command.operands()->Get(i);
+      if (operand.access() == fb::Access::none)
+        continue;
+      const bool isWritten =
+          operand.access() == fb::Access::write || operand.access() == fb::Access::update;
+      out << " " << (i < names.operands.size() ? std::string(names.operands[i]) + " " : "")
+          << (isWritten ? "(" + place(operand) + ")" : place(operand));
+    }
+    for (unsigned i = 0; command.sizes() && i < command.sizes()->size(); ++i)
+      out << " " << (i < names.sizes.size() ? std::string(names.sizes[i]) + " " : "")
+          << expression(command.sizes()->Get(i));
   }
 
   const fb::Program &program;

@@ -2,8 +2,9 @@
 // Numbers expressions, buffers, nodes and kernels, and writes the commands in their order.
 
 #include "lib/Package/ProgramWriter.h"
+#include "core/program.h"
+#include "dialects/Plan/TableBuilder.h"
 #include "lib/Analysis/Phases.h"
-#include "program_generated.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -13,30 +14,8 @@ using namespace trainc::train;
 namespace fb = trainrt::fb;
 using flatbuffers::Offset;
 
-static std::optional<fb::DType> dtypeOf(Type type) {
-  if (type.isF32())
-    return fb::DType::f32;
-  if (type.isF64())
-    return fb::DType::f64;
-  if (type.isF16())
-    return fb::DType::f16;
-  if (type.isBF16())
-    return fb::DType::bf16;
-  if (type.isInteger(1))
-    return fb::DType::bool8;
-  if (type.isInteger(8))
-    return fb::DType::i8;
-  if (type.isInteger(16))
-    return fb::DType::i16;
-  if (type.isInteger(32))
-    return fb::DType::i32;
-  if (type.isInteger(64))
-    return fb::DType::i64;
-  return std::nullopt;
-}
-
 StringRef trainc::getDTypeName(Type elementType) {
-  std::optional<fb::DType> dtype = dtypeOf(elementType);
+  std::optional<fb::DType> dtype = plan::getDType(elementType);
   return dtype ? StringRef(fb::EnumNameDType(*dtype)) : StringRef();
 }
 
@@ -82,14 +61,14 @@ public:
       for (const InterfaceTensor &tensor : table)
         entries.push_back(fb::CreateTensor(
             out, out.CreateString(tensor.name),
-            tensor.isUnsigned ? fb::DType::u8 : *dtypeOf(tensor.type.getElementType()),
+            tensor.isUnsigned ? fb::DType::u8 : *plan::getDType(tensor.type.getElementType()),
             out.CreateVector(expressions(getDims(tensor.type)))));
       return out.CreateVector(entries);
     };
     for (auto *table : {&interface.parameters, &interface.state, &interface.inputs,
                         &interface.hypers, &interface.outputs})
       for (const InterfaceTensor &tensor : *table)
-        if (!dtypeOf(tensor.type.getElementType()))
+        if (!plan::getDType(tensor.type.getElementType()))
           return module.emitError("tensor '")
                  << tensor.name << "' has element type " << tensor.type.getElementType()
                  << ", which packages do not hold";
@@ -111,9 +90,9 @@ public:
     auto functionVector = out.CreateVector(functions);
     auto ruleVector = out.CreateVector(rules);
     auto sizeRules = out.CreateVector(std::vector<Offset<fb::SizeRule>>());
-    out.Finish(fb::CreateProgram(out, 1, 1, symbolVector, exprVector, parameters, state, inputs,
-                                 hypers, outputs, constantVector, kernelVector, nodeVector,
-                                 functionVector, ruleVector, sizeRules,
+    out.Finish(fb::CreateProgram(out, trainrt::programMajor, 0, symbolVector, exprVector,
+                                 parameters, state, inputs, hypers, outputs, constantVector,
+                                 kernelVector, nodeVector, functionVector, ruleVector, sizeRules,
                                  cuda ? fb::Target::cuda : fb::Target::cpu),
                fb::ProgramIdentifier());
     auto *data = reinterpret_cast<const char *>(out.GetBufferPointer());
@@ -228,7 +207,7 @@ private:
     FunctionLifetimes lifetimes(function);
     std::vector<Offset<fb::Command>> commandTable;
     for (Operation *op : lifetimes.commands)
-      commandTable.push_back(command(op, lifetimes.index));
+      commandTable.push_back(command(cast<plan::PlanCommandOpInterface>(op), lifetimes.index));
     std::vector<Offset<fb::Buffer>> bufferTable;
     std::vector<uint32_t> outputs;
     for (const BufferLifetime &life : lifetimes.buffers) {
@@ -241,7 +220,7 @@ private:
       bufferTable.push_back(fb::CreateBuffer(
           out, fb::Space(unsigned(life.space)), *index, expression(life.bytes), life.first,
           life.last, out.CreateString(getNodeName(buffer.getLoc()).str()),
-          int8_t(dtypeOf(getElementTypeOrSelf(buffer.getType())).value_or(fb::DType(-1)))));
+          int8_t(plan::getDType(getElementTypeOrSelf(buffer.getType())).value_or(fb::DType(-1)))));
     }
     FailureOr<std::vector<Offset<fb::Condition>>> conditions = conditionTable(function);
     if (failed(conditions))
@@ -324,7 +303,7 @@ private:
     case plan::Space::host:
       return -1;
     case plan::Space::constant: {
-      std::optional<fb::DType> dtype = dtypeOf(getElementTypeOrSelf(buffer.getType()));
+      std::optional<fb::DType> dtype = plan::getDType(getElementTypeOrSelf(buffer.getType()));
       if (!dtype)
         return buffer.emitError("constant of a type that packages do not hold");
       constants.push_back(
@@ -355,137 +334,33 @@ private:
     return index;
   }
 
-  Offset<fb::Command> command(Operation *op, const DenseMap<Value, uint32_t> &bufferIndex) {
-    std::vector<uint32_t> where = nodesOf(op->getLoc());
-    auto ref = [&](Value buffer, uint32_t offset) {
-      return fb::Ref(bufferIndex.lookup(buffer), offset);
-    };
-    fb::Op kind;
-    Offset<void> body;
-    if (auto launch = dyn_cast<plan::LaunchOp>(op)) {
-      std::vector<fb::Ref> args;
-      for (Value buffer : launch.getBuffers())
-        args.push_back(ref(buffer, constant(0)));
-      unsigned members = launch.getGroup() ? launch.getGroup()->getDims().size() : 1;
-      auto kernel = [&](StringRef name) -> uint32_t {
-        auto it = kernels.insert({name.str(),
-                                  {unsigned(args.size()) / members,
-                                   unsigned(launch.getDims().getDims().size()) / members}});
-        return it.first - kernels.begin();
-      };
-      uint32_t number = kernel(launch.getKernel());
-      std::vector<Offset<fb::Variant>> variants;
-      if (launch.getVariants())
-        for (auto [name, work, grain] :
-             llvm::zip_equal(launch.getVariants()->getAsValueRange<StringAttr>(),
-                             launch.getVariantWork()->getDims(), *launch.getVariantGrain()))
-          variants.push_back(
-              fb::CreateVariant(out, kernel(name), expression(work), constant(grain)));
-      auto variantVector = variants.empty() ? Offset<flatbuffers::Vector<Offset<fb::Variant>>>()
-                                            : out.CreateVector(variants);
-      auto group = launch.getGroup() ? out.CreateVector(expressions(*launch.getGroup()))
-                                     : Offset<flatbuffers::Vector<uint32_t>>();
-      kind = fb::Op::Launch;
-      body = fb::CreateLaunch(out, number, out.CreateVectorOfStructs(args),
-                              out.CreateVector(expressions(launch.getDims())),
-                              expression(launch.getWork()), constant(launch.getGrain()),
-                              expression(launch.getScratch()), group,
-                              int32_t(launch.getNumInputs()), variantVector)
-                 .Union();
-    } else if (auto gemm = dyn_cast<plan::GemmOp>(op)) {
-      kind = fb::Op::Gemm;
-      body = gemmTable(gemm, ref).Union();
-    } else if (auto attention = dyn_cast<plan::AttentionOp>(op)) {
-      kind = fb::Op::Attention;
-      body = attentionTable(attention, ref).Union();
-    } else {
-      auto copy = cast<plan::CopyOp>(op);
-      fb::Ref from = ref(copy.getFrom(), constant(0)), to = ref(copy.getTo(), constant(0));
-      kind = fb::Op::Copy;
-      body = fb::CreateCopy(out, &from, &to, expression(copy.getBytes())).Union();
+  Offset<fb::Command> command(plan::PlanCommandOpInterface op,
+                              const DenseMap<Value, uint32_t> &bufferIndex) {
+    std::vector<uint32_t> where = nodesOf(op->getLoc()), kernelIndices;
+    std::vector<fb::Operand> operands;
+    for (const plan::CommandSlot &slot : op.getSlots())
+      if (slot.operand)
+        operands.emplace_back(bufferIndex.lookup(slot.operand->get()),
+                              slot.offset ? expression(slot.offset) : constant(0),
+                              plan::getAccess(*slot.operand));
+      else
+        operands.emplace_back(0, 0, fb::Access::none);
+    const plan::CommandKernels used = op.getKernels();
+    for (StringRef name : used.names) {
+      auto it = kernels.insert({name.str(), {unsigned(used.args), unsigned(used.dims)}});
+      kernelIndices.push_back(it.first - kernels.begin());
     }
-    return fb::CreateCommand(out, kind, body, out.CreateVector(where));
-  }
-
-  Offset<fb::Gemm> gemmTable(plan::GemmOp gemm, llvm::function_ref<fb::Ref(Value, uint32_t)> ref) {
-    const int64_t size = gemm.getElementType().getIntOrFloatBitWidth() / 8;
-    auto bytes = [&](DimAttr elements, int64_t size) {
-      return expression(elements * DimAttr::constant(gemm.getContext(), size));
-    };
-    ArrayRef<DimAttr> offsets = gemm.getOffsets().getDims();
-    fb::Ref a = ref(gemm.getA(), bytes(offsets[0], size)),
-            b = ref(gemm.getB(), bytes(offsets[1], size)),
-            c = ref(gemm.getC(), bytes(offsets[2], gemm.getWide() ? 4 : size));
-    std::vector<uint32_t> sizes = expressions(gemm.getSizes()),
-                          batch = expressions(gemm.getBatch());
-    std::vector<uint32_t> as = expressions(gemm.getAStrides()),
-                          bs = expressions(gemm.getBStrides()),
-                          cs = expressions(gemm.getCStrides());
-    size_t n = batch.size();
-    auto head = [&](std::vector<uint32_t> &strides) { return out.CreateVector(strides.data(), n); };
-    auto batchVector = out.CreateVector(batch), aBatch = head(as), bBatch = head(bs),
-         cBatch = head(cs);
-    // Train's enum has no case for "none", which is 0.
-    static_assert(int(Epilogue::bias) == int(fb::GemmEpilogue::bias) &&
-                  int(Epilogue::gelu_aux) == int(fb::GemmEpilogue::gelu_aux) &&
-                  int(Epilogue::gelu_aux_bias) == int(fb::GemmEpilogue::gelu_aux_bias) &&
-                  int(Epilogue::dgelu) == int(fb::GemmEpilogue::dgelu) &&
-                  int(Epilogue::dgelu_bgrad) == int(fb::GemmEpilogue::dgelu_bgrad));
-    auto epilogue =
-        gemm.getEpilogue() ? fb::GemmEpilogue(*gemm.getEpilogue()) : fb::GemmEpilogue::none;
-    fb::Ref bias, aux;
-    if (gemm.getBias())
-      bias = ref(gemm.getBias(), constant(0));
-    if (gemm.getAux())
-      aux = ref(gemm.getAux(), constant(0));
-    return fb::CreateGemm(
-        out, *dtypeOf(gemm.getElementType()), &a, &b, &c, sizes[0], sizes[1], sizes[2], as[n],
-        as[n + 1], bs[n], bs[n + 1], cs[n], cs[n + 1], batchVector, aBatch, bBatch, cBatch, 1.0f,
-        gemm.getAccumulate() ? 1.0f : 0.0f, gemm.getTf32(), epilogue,
-        gemm.getBias() ? &bias : nullptr, gemm.getAux() ? &aux : nullptr, gemm.getWide());
-  }
-
-  Offset<fb::Attention> attentionTable(plan::AttentionOp op,
-                                       llvm::function_ref<fb::Ref(Value, uint32_t)> ref) {
-    ArrayRef<DimAttr> offsets = op.getOffsets().getDims();
-    // Places of the operands that are there, in the op's order.
-    std::vector<fb::Ref> places;
-    auto place = [&](Value buffer, Type element) -> int {
-      if (!buffer)
-        return -1;
-      DimAttr size = DimAttr::constant(op.getContext(), element.getIntOrFloatBitWidth() / 8);
-      places.push_back(ref(buffer, expression(offsets[places.size()] * size)));
-      return places.size() - 1;
-    };
-    Type element = op.getElementType(), f32 = Float32Type::get(op.getContext()),
-         i64 = IntegerType::get(op.getContext(), 64), i32 = IntegerType::get(op.getContext(), 32);
-    Type biasType = op.getBiasType().value_or(element);
-    int q = place(op.getQ(), element), k = place(op.getK(), element), v = place(op.getV(), element),
-        o = place(op.getO(), element), stats = place(op.getStats(), f32),
-        bias = place(op.getBias(), biasType), seed = place(op.getSeed(), i64),
-        dO = place(op.getDO(), element), dQ = place(op.getDQ(), element),
-        dK = place(op.getDK(), element), dV = place(op.getDV(), element),
-        segments = place(op.getSegments(), i32), positions = place(op.getPositions(), i32);
-    std::vector<uint32_t> segmentSizes = {0, 0};
-    if (op.getSegmentSizes())
-      segmentSizes = expressions(*op.getSegmentSizes());
-    auto at = [&](int index) { return index < 0 ? nullptr : &places[index]; };
-    auto strides = [&](std::optional<DimsAttr> list) {
-      return list ? out.CreateVector(expressions(*list)) : Offset<flatbuffers::Vector<uint32_t>>();
-    };
-    auto sizes = out.CreateVector(expressions(op.getSizes()));
-    auto qStrides = strides(op.getQStrides()), kStrides = strides(op.getKStrides()),
-         vStrides = strides(op.getVStrides()), oStrides = strides(op.getOStrides()),
-         biasStrides = strides(op.getBiasStrides()), dOStrides = strides(op.getDOStrides()),
-         dQStrides = strides(op.getDQStrides()), dKStrides = strides(op.getDKStrides()),
-         dVStrides = strides(op.getDVStrides());
-    return fb::CreateAttention(
-        out, dO >= 0, *dtypeOf(element), sizes, at(q), at(k), at(v), at(o), at(stats), at(bias),
-        at(seed), at(dO), at(dQ), at(dK), at(dV), qStrides, kStrides, vStrides, oStrides,
-        biasStrides, dOStrides, dQStrides, dKStrides, dVStrides, *dtypeOf(biasType),
-        op.getScale().convertToDouble(), op.getDropout().convertToDouble(), op.getCausal(),
-        at(segments), at(positions), segmentSizes[0], segmentSizes[1],
-        segments >= 0 ? op.getDropout().convertToDouble() : 0);
+    std::vector<uint32_t> sizes;
+    for (DimAttr size : op.getCommandSizes())
+      sizes.push_back(expression(size));
+    plan::TableBuilder builder{out};
+    const plan::CommandTable table = op.buildTable(builder);
+    auto operandVector = out.CreateVectorOfStructs(operands);
+    auto sizeVector = out.CreateVector(sizes);
+    auto kernelVector = kernelIndices.empty() ? Offset<flatbuffers::Vector<uint32_t>>()
+                                              : out.CreateVector(kernelIndices);
+    return fb::CreateCommand(out, fb::Op(table.kind), Offset<void>(table.offset), operandVector,
+                             sizeVector, kernelVector, out.CreateVector(where));
   }
 
   ModuleOp module;

@@ -4,7 +4,6 @@
 #include "lib/Report/MemoryModel.h"
 #include "core/plan.h"
 #include "cpu/working_memory.h"
-#include "cuda/workspace_bounds.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -145,71 +144,37 @@ struct Evaluator {
     failed |= mlir::failed(value);
     return mlir::failed(value) ? 0 : *value;
   }
-  SmallVector<int64_t> operator()(DimsAttr dims) {
-    SmallVector<int64_t> values;
-    for (DimAttr dim : dims.getDims())
-      values.push_back((*this)(dim));
-    return values;
-  }
 };
 } // namespace
 
-static void addProduct(plan::GemmOp op, Evaluator &value, trainrt::WorkingMemory &memory) {
-  SmallVector<int64_t> sizes = value(op.getSizes()), batch = value(op.getBatch()),
-                       a = value(op.getAStrides()), b = value(op.getBStrides()),
-                       c = value(op.getCStrides());
-  if (value.failed || llvm::any_of(sizes, [](int64_t size) { return size < 0; }))
-    return;
-  const size_t n = batch.size();
-  memory.addGemm({nullptr, nullptr, nullptr, sizes[0], sizes[1], sizes[2], a[n], a[n + 1], b[n],
-                  b[n + 1], c[n], c[n + 1], int(n), batch.data(), a.data(), b.data(), c.data(), 1,
-                  0});
-}
-
 LogicalResult FunctionMemory::addWorkspace(const Sizes &sizes, Numbers &numbers) const {
-  using trainrt::WorkingMemory;
   Evaluator value{sizes};
+  auto number = [&](DimAttr dim) { return value(dim); };
   if (cuda) {
-    // Products may run on two streams at once.
-    int64_t products = 0, attention = 0;
+    // Some may run on two streams at once.
+    int64_t most = 0, aside = 0, mostAside = 0;
     for (Operation *command : lifetimes.commands) {
-      products += isa<plan::GemmOp>(command);
-      if (auto op = dyn_cast<plan::AttentionOp>(command)) {
-        SmallVector<int64_t> s = value(op.getSizes());
-        if (op.getSegmentSizes()) {
-          SmallVector<int64_t> segments = value(*op.getSegmentSizes());
-          s[0] = segments[0];
-          s[3] = s[4] = segments[1];
-        }
-        attention =
-            std::max(attention, trainrt::cuda::attentionWorkspaceLimit(
-                                    {s[0], s[1], s[2], s[3], s[4], s[5], s[6],
-                                     op.getDO() != nullptr, op.getSegmentSizes().has_value(),
-                                     op.getDropout().convertToDouble() > 0}));
+      const plan::CommandWorkspace need =
+          cast<plan::PlanCommandOpInterface>(command).getGpuWorkspace(number);
+      most = std::max(most, need.bytes);
+      if (need.mayRunAside) {
+        ++aside;
+        mostAside = std::max(mostAside, need.bytes);
       }
     }
-    const int64_t limit = trainrt::cuda::gemmWorkspaceLimit;
-    numbers.workspace = std::max(products > 0 ? limit : 0, attention) + (products > 1 ? limit : 0);
+    numbers.workspace = most + (aside > 1 ? mostAside : 0);
     return failure(value.failed);
   }
   // For the instruction set that needs more; with a second thread to see what it adds.
   int64_t kernels = 0, needs[2] = {};
   for (Operation *command : lifetimes.commands)
-    if (auto launch = dyn_cast<plan::LaunchOp>(command))
-      kernels = std::max(kernels, trainrt::padded(value(launch.getScratch())));
+    if (DimAttr scratch = cast<plan::PlanCommandOpInterface>(command).getThreadScratch())
+      kernels = std::max(kernels, trainrt::padded(value(scratch)));
   for (trainrt::GemmTile tile : {trainrt::avx2Tile, trainrt::avx512Tile})
     for (unsigned threads : {1, 2}) {
-      WorkingMemory memory(tile, threads);
-      for (Operation *command : lifetimes.commands) {
-        if (auto gemm = dyn_cast<plan::GemmOp>(command))
-          addProduct(gemm, value, memory);
-        else if (auto op = dyn_cast<plan::AttentionOp>(command); op && op.getSegmentSizes()) {
-          SmallVector<int64_t> s = value(op.getSizes());
-          if (!llvm::is_contained(s, 0))
-            memory.addAttention({value(*op.getSegmentSizes())[1], s[5], s[6], op.getDO() != nullptr,
-                                 op.getDropout().convertToDouble() > 0});
-        }
-      }
+      trainrt::WorkingMemory memory(tile, threads);
+      for (Operation *command : lifetimes.commands)
+        cast<plan::PlanCommandOpInterface>(command).addCpuWorkspace(number, memory);
       needs[threads - 1] = std::max(needs[threads - 1], memory.bytes() + kernels * threads);
     }
   numbers.workspace = needs[0];

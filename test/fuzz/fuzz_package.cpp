@@ -47,7 +47,7 @@ void describe(const Program &program, const ExecutionPlan &plan) {
     (void)commandName(program, plan, i);
     (void)commandBytes(plan, i);
     std::vector<Region> results;
-    (void)commandResults(program, plan, i, results);
+    commandResults(program, plan, i, results);
   }
 }
 

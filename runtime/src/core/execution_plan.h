@@ -19,22 +19,10 @@ public:
 };
 
 struct ExecutionPlan {
-  /// A place: `offset` bytes into buffer `buffer` of the function.
-  struct Place {
-    uint32_t buffer;
-    int64_t offset;
-    static constexpr uint32_t none = UINT32_MAX;
-  };
-  /// One command. Its places and values begin at these indices, in the order
-  ///   Launch: args | work, grain, dims..., scratch, group..., (work, grain) of each variant
-  ///   Gemm:   a, b, c, bias, aux (absent ones have no buffer) |
-  ///           m, n, k, a_m, a_k, b_k, b_n, c_m, c_n, batch..., a_batch..., b..., c...
-  ///   Copy:   from, to | bytes        Fill: to | bytes
-  ///   Attention: the operands, by AttentionOperand (absent ones have no buffer) |
-  ///           sizes, strides of q, k, v, o, bias, d_o, d_q, d_k, d_v (absent ones are 0)
+  /// One command; its places and sizes begin at these indices.
   struct Step {
     const Command *command;
-    uint32_t firstPlace, firstValue;
+    uint32_t firstPlace, firstSize;
   };
   struct Output {
     uint32_t index; ///< in Program::outputs
@@ -53,8 +41,9 @@ struct ExecutionPlan {
   /// Only the symbols that the function needs; 0 elsewhere.
   std::vector<int64_t> symbols;
   std::vector<Step> steps;
+  /// Of all commands' operands and sizes, in their order.
   std::vector<Place> places;
-  std::vector<int64_t> values;
+  std::vector<int64_t> sizes;
   /// Of the function's buffers; offsets of arena buffers within the arena, of those on the host
   /// within their block.
   std::vector<int64_t> bufferBytes, bufferOffsets;
@@ -68,6 +57,18 @@ struct ExecutionPlan {
   PhaseMarks marks;
   /// Made by the device when the plan first runs; null on the CPU.
   mutable std::unique_ptr<CompiledPlan> compiled;
+
+  StepView view(const Step &step) const {
+    const Command &command = *step.command;
+    return {*this, command.operands,
+            std::span(places).subspan(step.firstPlace, command.operands.size()),
+            std::span(sizes).subspan(step.firstSize, command.sizes.size())};
+  }
+  /// Calls `fn(op, view)` with the kind of a step and its view.
+  template <typename Fn> decltype(auto) visit(const Step &step, Fn &&fn) const {
+    return std::visit([&](const auto &op) { return fn(op, viewOf(view(step), op)); },
+                      step.command->op);
+  }
 };
 
 /// Alignment of buffers for a target.

@@ -50,12 +50,6 @@ public:
 private:
   void perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
                Reports &reports);
-  void launch(const Launch &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
-              const Run &run, Reports &reports);
-  void gemm(const Gemm &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
-            const Run &run);
-  void attention(const Attention &op, const ExecutionPlan::Step &step, const ExecutionPlan &plan,
-                 const Run &run, Reports &reports);
 
   ThreadPool &pool;
   Memory scratch;

@@ -12,16 +12,6 @@
 
 namespace trainrt {
 
-/// Places of a command, by their number in the plan's order (ExecutionPlan::Step).
-struct Accesses {
-  std::vector<uint32_t> reads, writes;
-};
-Accesses accessesOf(const Command &command);
-/// The buffer of each place of a command; any for absent ones.
-std::vector<uint32_t> placesOf(const Command &command);
-/// The buffers of what a command reads and writes.
-std::vector<uint32_t> buffersOf(const Command &command);
-
 /// One a command: whether it can be late by several commands without delaying the last one, so
 /// that it belongs on the second lane. Copies between device and host have a lane of their own.
 /// Depends on the function only.

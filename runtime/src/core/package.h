@@ -43,7 +43,7 @@ public:
   }
   /// Whether steps may write to parameter `index` of the program.
   bool isWritten(size_t index) const {
-    return parameter(index).trainable || parameter(index).updated || untold[index];
+    return parameter(index).trainable || parameter(index).updated;
   }
   const Manifest::Tensor &input(size_t index) const {
     return description.inputs[inputEntry[index]];
@@ -78,7 +78,6 @@ private:
   mutable std::mutex loading;
   mutable std::shared_ptr<const KernelLibrary> library; ///< under the mutex
   std::vector<size_t> parameterEntry, inputEntry, stateEntry;
-  std::vector<bool> untold;
   int32_t loss = -1, nonfinite = -1, batch = -1;
 };
 

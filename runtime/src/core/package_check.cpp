@@ -133,24 +133,15 @@ Status checkHypers(const Program &program, const Manifest &manifest) {
 }
 
 /// Whether a function writes, or reads, only what a session has for it.
-/// `untold`: parameters that kernels have of which the program does not tell what they write.
-Status checkAccess(const Program &program, const Package &package, const Function &function,
-                   std::vector<bool> &untold) {
+Status checkAccess(const Program &program, const Package &package, const Function &function) {
   const Function &role = function.base < 0 ? function : program.functions[size_t(function.base)];
   const bool trains = role.name != "eval" && role.name != "init";
   auto where = [&] { return "function '" + function.name + "'"; };
   for (const Command &command : function.commands) {
-    auto *launch = std::get_if<Launch>(&command.op);
-    const bool told = !launch || launch->numInputs >= 0;
-    const std::vector<uint32_t> buffers = placesOf(command);
-    for (uint32_t place : accessesOf(command).writes) {
-      const Buffer &buffer = function.buffers[buffers[place]];
-      if (buffer.space != Space::Parameter)
+    for (const Operand &operand : command.operands) {
+      const Buffer &buffer = function.buffers[operand.buffer];
+      if (!operand.isWritten() || buffer.space != Space::Parameter)
         continue;
-      if (!told) {
-        untold[buffer.index] = true;
-        continue;
-      }
       const Manifest::Tensor &entry = package.parameter(buffer.index);
       if (!trains)
         return badProgram(where(), " writes to parameter '", entry.name, "'");
@@ -249,9 +240,8 @@ Status Package::crossCheck() {
   TRAINRT_TRY(checkSymbols(code, description));
   TRAINRT_TRY(checkFunctions(code, description));
   TRAINRT_TRY(checkHypers(code, description));
-  untold.assign(code.parameters.size(), false);
   for (const Function &function : code.functions)
-    TRAINRT_TRY(checkAccess(code, *this, function, untold));
+    TRAINRT_TRY(checkAccess(code, *this, function));
   for (const Function *function : {update(), init()})
     if (function && !function->batchInputs.empty())
       return badProgram("function '", function->name, "' reads inputs");

@@ -131,9 +131,9 @@ bool evaluateInOrder(const Program &program, const std::vector<ExprId> &order,
 }
 
 bool isTransfer(const Function &function, const Command &command) {
-  auto *copy = std::get_if<Copy>(&command.op);
-  return copy && (function.buffers[copy->from.buffer].space == Space::Host ||
-                  function.buffers[copy->to.buffer].space == Space::Host);
+  return std::ranges::any_of(command.operands, [&](const Operand &operand) {
+    return operand.isPresent() && function.buffers[operand.buffer].space == Space::Host;
+  });
 }
 
 } // namespace trainrt

@@ -6,21 +6,19 @@
 #ifndef TRAINRT_CORE_PROGRAM_H
 #define TRAINRT_CORE_PROGRAM_H
 
+#include "commands/command.h"
 #include "core/dtype.h"
 #include "core/status.h"
 
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 namespace trainrt {
 
-/// Major and minor version of the program format that this runtime reads.
-inline constexpr uint32_t programMajor = 1;
-
-using ExprId = uint32_t;
+/// Version of the program format that this runtime reads: 2 gives all commands operands and sizes.
+inline constexpr uint32_t programMajor = 2;
 
 struct Expr {
   enum class Kind : uint8_t { Constant, Symbol, Add, Mul, FloorDiv, Mod, Max, Min };
@@ -79,89 +77,6 @@ struct Buffer {
   /// For debugging: of an arena buffer, its DType, -1 if the program does not tell, and its node.
   int8_t dtype = -1;
   std::string label = {};
-};
-
-struct Ref {
-  uint32_t buffer = 0;
-  ExprId offset = 0;
-};
-
-struct Launch {
-  uint32_t kernel = 0;
-  std::vector<Ref> args;
-  std::vector<ExprId> dims;
-  ExprId work = 0, grain = 0, scratch = 0;
-  /// Work of each member of a group, whose arguments and dims lie behind each other; empty: none.
-  std::vector<ExprId> group;
-  /// Arguments (of a member) before the results; -1 if the program does not tell.
-  int32_t numInputs = -1;
-  /// Kernels that may be launched instead, with the same arguments and dims.
-  struct Variant {
-    uint32_t kernel = 0;
-    ExprId work = 0, grain = 0;
-  };
-  std::vector<Variant> variants;
-};
-
-/// See program.fbs.
-enum class GemmEpilogue : uint8_t { None, Bias, GeluAux, GeluAuxBias, DGelu, DGeluBGrad };
-
-inline bool hasBias(GemmEpilogue epilogue) {
-  return epilogue == GemmEpilogue::Bias || epilogue == GemmEpilogue::GeluAuxBias ||
-         epilogue == GemmEpilogue::DGeluBGrad;
-}
-inline bool hasAux(GemmEpilogue epilogue) {
-  return epilogue != GemmEpilogue::None && epilogue != GemmEpilogue::Bias;
-}
-
-struct Gemm {
-  DType dtype = DType::F32;
-  bool tf32 = false, wide = false;
-  Ref a, b, c;
-  ExprId m = 0, n = 0, k = 0, aM = 0, aK = 0, bK = 0, bN = 0, cM = 0, cN = 0;
-  std::vector<ExprId> batch, aBatch, bBatch, cBatch;
-  float alpha = 1, beta = 0;
-  GemmEpilogue epilogue = GemmEpilogue::None;
-  Ref bias, aux; ///< where the epilogue has them
-};
-
-struct Copy {
-  Ref from, to;
-  ExprId bytes = 0;
-};
-
-struct Fill {
-  Ref to;
-  ExprId bytes = 0;
-  uint8_t value = 0;
-};
-
-/// The operands of an Attention, in the order of its places and strides in a plan.
-enum class AttentionOperand { Q, K, V, O, Stats, Bias, Seed, DO, DQ, DK, DV, Segments, Positions };
-inline constexpr size_t numAttentionOperands = 13;
-
-/// See program.fbs.
-struct Attention {
-  bool backward = false, causal = false;
-  DType dtype = DType::BF16, biasDtype = DType::F32;
-  float scale = 1, dropout = 0;
-  double ratio = 0;
-  /// Batch, heads of q, heads of k and v, rows of q, rows of k, columns of q and k, columns of v.
-  std::vector<ExprId> sizes;
-  /// By AttentionOperand.
-  struct Operand {
-    bool present = false;
-    Ref ref;
-    std::vector<ExprId> strides; ///< none for stats, seed, segments and positions
-  } operands[numAttentionOperands];
-  /// Their number and the length of the longest; both the expression 0 without segments.
-  ExprId segments = 0, longest = 0;
-  bool segmented() const { return operands[size_t(AttentionOperand::Segments)].present; }
-};
-
-struct Command {
-  std::variant<Launch, Gemm, Copy, Fill, Attention> op;
-  std::vector<uint32_t> nodes;
 };
 
 /// A command whose kernel met a number that is not finite where one must be.

@@ -2,7 +2,7 @@
 // program.fb -> Program. First FlatBuffers' own verifier (offsets within the buffer), then ours:
 // every index within its table, expressions in order, lifetimes, arities.
 
-#include "core/overlap.h"
+#include "core/program.h"
 #include "program_generated.h"
 
 #include <algorithm>
@@ -292,7 +292,12 @@ private:
     for (uint32_t output : to.outputs)
       std::for_each(program.outputs[output].shape.begin(), program.outputs[output].shape.end(),
                     collect);
-    collectCommands(to, collect);
+    for (const Command &command : to.commands) {
+      for (const Operand &operand : command.operands)
+        if (operand.isPresent())
+          collect(operand.offset);
+      std::for_each(command.sizes.begin(), command.sizes.end(), collect);
+    }
     TRAINRT_TRY(readFlops(from, to));
     TRAINRT_TRY(readPhases(from, to));
     TRAINRT_TRY(readConditions(from, to));
@@ -471,47 +476,6 @@ private:
     return false;
   }
 
-  template <typename Collect> void collectCommands(const Function &function, Collect collect) {
-    auto all = [&](const std::vector<ExprId> &list) {
-      std::for_each(list.begin(), list.end(), collect);
-    };
-    for (const Command &command : function.commands) {
-      if (auto *op = std::get_if<Launch>(&command.op)) {
-        for (const Ref &ref : op->args)
-          collect(ref.offset);
-        all(op->dims);
-        all({op->work, op->grain, op->scratch});
-        all(op->group);
-        for (const Launch::Variant &variant : op->variants)
-          all({variant.work, variant.grain});
-      } else if (auto *op = std::get_if<Gemm>(&command.op)) {
-        all({op->a.offset, op->b.offset, op->c.offset, op->m, op->n, op->k, op->aM, op->aK, op->bK,
-             op->bN, op->cM, op->cN});
-        all(op->batch);
-        all(op->aBatch);
-        all(op->bBatch);
-        all(op->cBatch);
-        if (hasBias(op->epilogue))
-          collect(op->bias.offset);
-        if (hasAux(op->epilogue))
-          collect(op->aux.offset);
-      } else if (auto *op = std::get_if<Attention>(&command.op)) {
-        all(op->sizes);
-        if (op->segmented())
-          all({op->segments, op->longest});
-        for (const Attention::Operand &operand : op->operands) {
-          if (operand.present)
-            collect(operand.ref.offset);
-          all(operand.strides);
-        }
-      } else if (auto *op = std::get_if<Copy>(&command.op)) {
-        all({op->from.offset, op->to.offset, op->bytes});
-      } else if (auto *op = std::get_if<Fill>(&command.op)) {
-        all({op->to.offset, op->bytes});
-      }
-    }
-  }
-
   uint64_t tableSize(Space space) const {
     switch (space) {
     case Space::Parameter:
@@ -532,234 +496,78 @@ private:
     }
   }
 
-  /// `written`: the command stores through it.
-  Status readRef(const std::string &where, const fb::Ref *from, const Function &function,
-                 int32_t command, bool written, Ref &to) {
-    if (!from)
-      return bad(where, " is missing");
-    TRAINRT_TRY(index(where + ".buffer", from->buffer(), function.buffers.size()));
-    TRAINRT_TRY(expr(where + ".offset", from->offset()));
-    const Buffer &buffer = function.buffers[from->buffer()];
+  Status readOperand(const std::string &where, const fb::Operand &from, const Function &function,
+                     int32_t command, Operand &to) {
+    if (from.access() > fb::Access::MAX)
+      return bad(where, ".access ", int(from.access()), " is unknown");
+    to = {from.buffer(), from.offset(), static_cast<Access>(from.access())};
+    if (!to.isPresent())
+      return {};
+    TRAINRT_TRY(index(where + ".buffer", to.buffer, function.buffers.size()));
+    TRAINRT_TRY(expr(where + ".offset", to.offset));
+    const Buffer &buffer = function.buffers[to.buffer];
     if ((buffer.space == Space::Arena || buffer.space == Space::Host) &&
         (command < buffer.first || command > buffer.last))
-      return bad(where, " uses buffer ", from->buffer(), " outside of its lifetime [", buffer.first,
+      return bad(where, " uses buffer ", to.buffer, " outside of its lifetime [", buffer.first,
                  ", ", buffer.last, "]");
-    if (written && (buffer.space == Space::Input || buffer.space == Space::Constant ||
-                    buffer.space == Space::Hyper))
+    if (to.isWritten() && (buffer.space == Space::Input || buffer.space == Space::Constant ||
+                           buffer.space == Space::Hyper))
       return bad(where, " writes to a read-only buffer");
-    to = {from->buffer(), from->offset()};
-    return {};
-  }
-
-  Status exprs(const std::string &where, const flatbuffers::Vector<uint32_t> *from,
-               std::vector<ExprId> &to) {
-    if (from)
-      to.assign(from->begin(), from->end());
-    for (uint32_t id : to)
-      TRAINRT_TRY(expr(where, id));
     return {};
   }
 
   Status readCommand(const fb::Command &from, int32_t number, Function &function) {
-    std::string where = functionText + ".commands[" + std::to_string(number) + "]";
+    const std::string where = functionText + ".commands[" + std::to_string(number) + "]";
     Command to;
     if (from.nodes())
       to.nodes.assign(from.nodes()->begin(), from.nodes()->end());
     for (uint32_t node : to.nodes)
       TRAINRT_TRY(index(where + ".nodes", node, program.nodes.size()));
-    auto ref = [&](const char *field, const fb::Ref *source, bool written, Ref &target) {
-      return readRef(where + "." + field, source, function, number, written, target);
-    };
-    if (auto *launch = from.op_as_Launch()) {
-      Launch op;
-      TRAINRT_TRY(index(where + ".kernel", launch->kernel(), program.kernels.size()));
-      op.kernel = launch->kernel();
-      const KernelDecl &kernel = program.kernels[op.kernel];
-      for (uint32_t i = 0; launch->args() && i < launch->args()->size(); ++i)
-        TRAINRT_TRY(ref("args", launch->args()->Get(i), false, op.args.emplace_back()));
-      TRAINRT_TRY(exprs(where + ".dims", launch->dims(), op.dims));
-      TRAINRT_TRY(exprs(where + ".group", launch->group(), op.group));
-      if (!op.group.empty() && program.target != Target::Cuda)
-        return bad(where, ".group: only kernels for cuda are launched in groups");
-      const size_t members = std::max<size_t>(op.group.size(), 1);
-      if (op.args.size() != members * kernel.args || op.dims.size() != members * kernel.dims)
-        return bad(where, ": kernel '", kernel.name, "' takes ", kernel.args, " arguments and ",
-                   kernel.dims, " dims for each of ", members, ", not ", op.args.size(), " and ",
-                   op.dims.size());
-      op.numInputs = launch->inputs();
-      if (op.numInputs < -1 || op.numInputs > int64_t(kernel.args))
-        return bad(where, ".inputs ", op.numInputs, ": kernel '", kernel.name, "' has ",
-                   kernel.args, " arguments");
-      op.work = launch->work();
-      op.grain = launch->grain();
-      op.scratch = launch->scratch();
-      for (ExprId id : {op.work, op.grain, op.scratch})
-        TRAINRT_TRY(expr(where, id));
-      for (uint32_t i = 0; launch->variants() && i < launch->variants()->size(); ++i) {
-        const fb::Variant *from = launch->variants()->Get(i);
-        if (!from)
-          return bad(where, ".variants: one is missing");
-        const Launch::Variant variant{from->kernel(), from->work(), from->grain()};
-        TRAINRT_TRY(index(where + ".variants", variant.kernel, program.kernels.size()));
-        for (ExprId id : {variant.work, variant.grain})
-          TRAINRT_TRY(expr(where, id));
-        const KernelDecl &other = program.kernels[variant.kernel];
-        if (program.target != Target::Cuda || !op.group.empty() || other.args != kernel.args ||
-            other.dims != kernel.dims)
-          return bad(where, ".variants: kernel '", other.name, "' cannot replace '", kernel.name,
-                     "'");
-        op.variants.push_back(variant);
-      }
-      to.op = std::move(op);
-    } else if (auto *gemm = from.op_as_Gemm()) {
-      Gemm op;
-      if (gemm->dtype() > fb::DType::bf16)
-        return bad(where, ".dtype ", int(gemm->dtype()), " is none of matrix products");
-      op.dtype = static_cast<DType>(gemm->dtype());
-      op.tf32 = gemm->tf32();
-      op.wide = gemm->wide();
-      if (op.dtype != DType::F32 && program.target == Target::Cpu)
-        return bad(where, ".dtype: this runtime multiplies f32 matrices only on the CPU");
-      TRAINRT_TRY(ref("a", gemm->a(), false, op.a));
-      TRAINRT_TRY(ref("b", gemm->b(), false, op.b));
-      TRAINRT_TRY(ref("c", gemm->c(), true, op.c));
-      op.m = gemm->m();
-      op.n = gemm->n();
-      op.k = gemm->k();
-      op.aM = gemm->a_m();
-      op.aK = gemm->a_k();
-      op.bK = gemm->b_k();
-      op.bN = gemm->b_n();
-      op.cM = gemm->c_m();
-      op.cN = gemm->c_n();
-      for (ExprId id : {op.m, op.n, op.k, op.aM, op.aK, op.bK, op.bN, op.cM, op.cN})
-        TRAINRT_TRY(expr(where, id));
-      TRAINRT_TRY(exprs(where + ".batch", gemm->batch(), op.batch));
-      TRAINRT_TRY(exprs(where + ".a_batch", gemm->a_batch(), op.aBatch));
-      TRAINRT_TRY(exprs(where + ".b_batch", gemm->b_batch(), op.bBatch));
-      TRAINRT_TRY(exprs(where + ".c_batch", gemm->c_batch(), op.cBatch));
-      if (op.batch.size() > 16 || op.aBatch.size() != op.batch.size() ||
-          op.bBatch.size() != op.batch.size() || op.cBatch.size() != op.batch.size())
-        return bad(where, ": its lists of batch axes differ in length, or have more than 16");
-      op.alpha = gemm->alpha();
-      op.beta = gemm->beta();
-      if (gemm->epilogue() > fb::GemmEpilogue::MAX)
-        return bad(where, ".epilogue ", int(gemm->epilogue()), " is unknown");
-      op.epilogue = static_cast<GemmEpilogue>(gemm->epilogue());
-      if (op.epilogue != GemmEpilogue::None && program.target != Target::Cuda)
-        return bad(where, ".epilogue: only matrix products for cuda have one");
-      if (op.wide && (op.epilogue != GemmEpilogue::None || sizeOf(op.dtype) != 2))
-        return bad(where, ".wide: only plain products of 16-bit types are");
-      if (hasBias(op.epilogue))
-        TRAINRT_TRY(ref("bias", gemm->bias(), op.epilogue == GemmEpilogue::DGeluBGrad, op.bias));
-      if (hasAux(op.epilogue)) {
-        const bool made =
-            op.epilogue == GemmEpilogue::GeluAux || op.epilogue == GemmEpilogue::GeluAuxBias;
-        TRAINRT_TRY(ref("aux", gemm->aux(), made, op.aux));
-      }
-      to.op = std::move(op);
-    } else if (auto *copy = from.op_as_Copy()) {
-      Copy op;
-      TRAINRT_TRY(ref("from", copy->from(), false, op.from));
-      TRAINRT_TRY(ref("to", copy->to(), true, op.to));
-      op.bytes = copy->bytes();
-      TRAINRT_TRY(expr(where + ".bytes", op.bytes));
-      to.op = op;
-    } else if (auto *fill = from.op_as_Fill()) {
-      Fill op;
-      TRAINRT_TRY(ref("to", fill->to(), true, op.to));
-      op.bytes = fill->bytes();
-      op.value = fill->value();
-      TRAINRT_TRY(expr(where + ".bytes", op.bytes));
-      to.op = op;
-    } else if (auto *attention = from.op_as_Attention()) {
-      Attention op;
-      TRAINRT_TRY(readAttention(where, *attention, number, function, op));
-      to.op = std::move(op);
-    } else {
-      return bad(where, ".op is of an unknown kind");
-    }
+    if (from.sizes())
+      to.sizes.assign(from.sizes()->begin(), from.sizes()->end());
+    for (uint32_t id : to.sizes)
+      TRAINRT_TRY(expr(where + ".sizes", id));
+    for (uint32_t i = 0; from.operands() && i < from.operands()->size(); ++i)
+      TRAINRT_TRY(readOperand(where + ".operands[" + std::to_string(i) + "]",
+                              *from.operands()->Get(i), function, number,
+                              to.operands.emplace_back()));
+    std::vector<uint32_t> kernels;
+    if (from.kernels())
+      kernels.assign(from.kernels()->begin(), from.kernels()->end());
+    for (uint32_t kernel : kernels)
+      TRAINRT_TRY(index(where + ".kernel", kernel, program.kernels.size()));
+    TRAINRT_TRY(readOp<0>(from, {program, to.operands, to.sizes, kernels, where}, to.op));
     // Only what the copies' lane orders may touch the host's memory.
     bool touchesHost = false, touchesDevice = false;
-    for (uint32_t buffer : buffersOf(to))
-      (function.buffers[buffer].space == Space::Host ? touchesHost : touchesDevice) = true;
+    for (const Operand &operand : to.operands)
+      if (operand.isPresent())
+        (function.buffers[operand.buffer].space == Space::Host ? touchesHost : touchesDevice) =
+            true;
     if (touchesHost && (!std::holds_alternative<Copy>(to.op) || !touchesDevice))
       return bad(where, " uses a buffer on the host, which only copies to and from the GPU may");
     function.commands.push_back(std::move(to));
     return {};
   }
 
-  Status readAttention(const std::string &where, const fb::Attention &from, int32_t number,
-                       const Function &function, Attention &op) {
-    const bool cuda = program.target == Target::Cuda;
-    if (!cuda && !from.segment_offsets())
-      return bad(where, ": attention without segments is a command of CUDA packages only");
-    if (from.segment_offsets() && from.bias())
-      return bad(where, ".bias: attention over segments has none");
-    op.backward = from.backward();
-    op.causal = from.causal();
-    op.scale = from.scale();
-    op.dropout = from.dropout();
-    if (!(op.dropout >= 0 && op.dropout < 1))
-      return bad(where, ".dropout is ", op.dropout);
-    const bool known = cuda ? from.dtype() == fb::DType::f16 || from.dtype() == fb::DType::bf16
-                            : from.dtype() == fb::DType::f32;
-    if (!known || from.bias_dtype() > fb::DType::bf16)
-      return bad(where, ".dtype is none of attention on this target");
-    op.dtype = static_cast<DType>(from.dtype());
-    op.biasDtype = static_cast<DType>(from.bias_dtype());
-    TRAINRT_TRY(exprs(where + ".sizes", from.sizes(), op.sizes));
-    if (op.sizes.size() != 7)
-      return bad(where, ".sizes has ", op.sizes.size(), " entries, not 7");
-    using Which = AttentionOperand;
-    const bool forward = !op.backward;
-    const struct {
-      Which which;
-      const char *name;
-      const fb::Ref *ref;
-      const flatbuffers::Vector<uint32_t> *strides;
-      size_t rank;
-      bool needed, written;
-    } fields[] = {
-        {Which::Q, "q", from.q(), from.q_strides(), 3, true, false},
-        {Which::K, "k", from.k(), from.k_strides(), 3, true, false},
-        {Which::V, "v", from.v(), from.v_strides(), 3, true, false},
-        {Which::O, "o", from.o(), from.o_strides(), 3, true, forward},
-        // An evaluation has no use for them.
-        {Which::Stats, "stats", from.stats(), nullptr, 0, op.backward, forward},
-        {Which::Bias, "bias", from.bias(), from.bias_strides(), 4, false, false},
-        {Which::Seed, "seed", from.seed(), nullptr, 0, op.dropout > 0, false},
-        {Which::DO, "d_o", from.d_o(), from.d_o_strides(), 3, op.backward, false},
-        {Which::DQ, "d_q", from.d_q(), from.d_q_strides(), 3, op.backward, true},
-        {Which::DK, "d_k", from.d_k(), from.d_k_strides(), 3, op.backward, true},
-        {Which::DV, "d_v", from.d_v(), from.d_v_strides(), 3, op.backward, true},
-        {Which::Segments, "segment_offsets", from.segment_offsets(), nullptr, 0, false, false},
-        {Which::Positions, "positions", from.positions(), nullptr, 0, false, false},
-    };
-    for (const auto &field : fields) {
-      Attention::Operand &operand = op.operands[size_t(field.which)];
-      if (!field.ref && !field.needed)
-        continue;
-      operand.present = true;
-      TRAINRT_TRY(readRef(where + "." + field.name, field.ref, function, number, field.written,
-                          operand.ref));
-      if (field.strides)
-        TRAINRT_TRY(exprs(where + "." + field.name + "_strides", field.strides, operand.strides));
-      if (operand.strides.size() != field.rank)
-        return bad(where, ".", field.name, "_strides has ", operand.strides.size(),
-                   " entries, not ", field.rank);
+  /// Reads the kind of command whose number in the union, behind "none", is that in the variant.
+  template <size_t kind>
+  Status readOp(const fb::Command &from, const CommandCheck &check, CommandOp &op) {
+    static_assert(size_t(fb::Op::MAX) == std::variant_size_v<CommandOp>);
+    if constexpr (kind == std::variant_size_v<CommandOp>) {
+      return check.bad(".op is of an unknown kind");
+    } else {
+      if (size_t(from.op_type()) != kind + 1)
+        return readOp<kind + 1>(from, check, op);
+      using Table = TableOf<std::variant_alternative_t<kind, CommandOp>>;
+      static_assert(size_t(fb::OpTraits<Table>::enum_value) == kind + 1,
+                    "CommandOp has another order than the union of program.fbs");
+      return op.emplace<kind>().read(*static_cast<const Table *>(from.op()), check);
     }
-    if (op.segmented()) {
-      op.segments = from.segments();
-      op.longest = from.longest();
-      op.ratio = from.ratio();
-      if (float(op.ratio) != op.dropout)
-        return bad(where, ".ratio is ", op.ratio, " with a dropout of ", op.dropout);
-      TRAINRT_TRY(expr(where + ".segments", op.segments));
-      TRAINRT_TRY(expr(where + ".longest", op.longest));
-    }
-    return {};
   }
+  /// The table that a kind is read from is the first parameter of its `read`.
+  template <typename Kind, typename Table>
+  static Table tableOf(Status (Kind::*)(const Table &, const CommandCheck &));
+  template <typename Kind> using TableOf = decltype(tableOf(&Kind::read));
 
   const fb::Program &source;
   const unsigned char *start;
@@ -777,9 +585,11 @@ Status readProgram(const unsigned char *data, uint64_t size, Program &program) {
   if (!fb::VerifyProgramBuffer(verifier))
     return bad("its structure is damaged");
   const fb::Program *source = fb::GetProgram(data);
-  if (source->version_major() > programMajor)
-    return bad("version_major is ", source->version_major(), "; this runtime reads up to ",
-               programMajor, ": use a newer runtime");
+  if (source->version_major() != programMajor)
+    return bad("version_major is ", source->version_major(), "; this runtime reads ", programMajor,
+               source->version_major() > programMajor
+                   ? ": use a newer runtime"
+                   : ": compile the model again with this version of trainc");
   Program result;
   TRAINRT_TRY(Reader(*source, data, result).read());
   program = std::move(result);

@@ -372,13 +372,14 @@ void Session::addNames(const Function &function, const std::vector<NumberReport>
         std::find(result.numbers.begin(), result.numbers.end(), name) == result.numbers.end())
       result.numbers.push_back(std::move(name));
   };
-  for (const NumberReport &report : reports)
-    if (const auto *launch = std::get_if<Launch>(&report.command->op)) {
-      const size_t args = launch->args.size() / std::max<size_t>(launch->group.size(), 1);
-      for (size_t i = 0; i < launch->args.size(); ++i)
-        if (int64_t(i % args) >= launch->numInputs && report.isOf(i / args))
-          add(function.buffers[launch->args[i].buffer]);
-    }
+  for (const NumberReport &report : reports) {
+    const std::vector<Operand> &operands = report.command->operands;
+    const auto *launch = std::get_if<Launch>(&report.command->op);
+    const size_t args = operands.size() / (launch ? launch->numMembers() : 1);
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (operands[i].isWritten() && report.isOf(i / args))
+        add(function.buffers[operands[i].buffer]);
+  }
 }
 
 void Session::note(const Function &function, const Device::Result &done, StepResult &result) {

@@ -62,14 +62,15 @@ uint32_t alignmentOf(DeviceAddress address, std::initializer_list<int64_t> dista
 /// to the type first and let the memory system add it to C. The neighbour of 1 adds in f32, and its
 /// own error is half a unit of that sum's rounding.
 float addedUnrounded(const GemmCall &call) {
-  bool narrow = call.resultType() == DType::F16 || call.resultType() == DType::BF16;
+  bool narrow = call.resultType == DType::F16 || call.resultType == DType::BF16;
   return narrow && call.beta == 1 ? std::nextafterf(1.0f, 0.0f) : call.beta;
 }
 
 std::string describe(const GemmCall &call) {
   std::string text = std::string(nameOf(call.dtype)) + (call.tf32 ? " (TF32)" : "") +
-                     (call.wide ? " to f32" : "") + " m " + std::to_string(call.m) + ", n " +
-                     std::to_string(call.n) + ", k " + std::to_string(call.k);
+                     (call.resultType != call.dtype ? " to f32" : "") + " m " +
+                     std::to_string(call.m) + ", n " + std::to_string(call.n) + ", k " +
+                     std::to_string(call.k);
   if (!call.batch.empty())
     text += ", batch " + shapeText(call.batch);
   return text;
@@ -126,8 +127,7 @@ class LtPlan final : public GemmPlan {
 public:
   LtPlan(std::shared_ptr<BlasImpl> library, const GemmCall &call)
       : library(std::move(library)), descriptors(this->library->api), call(call),
-        elementBytes(int64_t(sizeOf(call.dtype))), resultBytes(int64_t(sizeOf(call.resultType()))) {
-  }
+        elementBytes(int64_t(sizeOf(call.dtype))), resultBytes(int64_t(sizeOf(call.resultType))) {}
 
   Status make();
   uint64_t workspaceBytes() const override { return choice.workspaceBytes; }
@@ -189,7 +189,7 @@ Status LtPlan::makeDescriptors() {
   int64_t batchY = layout.swapped ? layout.batch.a : layout.batch.b;
   describeMatrix(descriptors.x, call.dtype, tx ? k : rows, tx ? rows : k, layout.ldX, batchX);
   describeMatrix(descriptors.y, call.dtype, ty ? columns : k, ty ? k : columns, layout.ldY, batchY);
-  describeMatrix(descriptors.d, call.resultType(), rows, columns, layout.ldD, layout.batch.c);
+  describeMatrix(descriptors.d, call.resultType, rows, columns, layout.ldD, layout.batch.c);
 
   if (!check(api.MatmulDescCreate(&descriptors.op, compute, isDouble ? lt::R_64F : lt::R_32F)))
     return library->failed("a descriptor", status);
@@ -265,7 +265,7 @@ void LtPlan::makeKey() {
       text, sizeof text,
       "%s%s%s %c%c %" PRId64 "x%" PRId64 "x%" PRId64 " ld %" PRId64 ",%" PRId64 ",%" PRId64
       " batch %" PRId64 ":%" PRId64 ",%" PRId64 ",%" PRId64 " align %u,%u,%u epilogue %d:%u",
-      nameOf(call.dtype), call.tf32 ? "-tf32" : "", call.wide ? "-f32" : "",
+      nameOf(call.dtype), call.tf32 ? "-tf32" : "", call.resultType != call.dtype ? "-f32" : "",
       layout.transposeX ? 'T' : 'N', layout.transposeY ? 'T' : 'N', layout.rows, layout.columns,
       layout.k, layout.ldX, layout.ldY, layout.ldD, layout.batch.extent, batchX, batchY,
       layout.batch.c, alignX, alignY, alignD, int(call.epilogue), alignEpilogue);
@@ -310,7 +310,8 @@ Status LtPlan::candidates(int count, std::vector<Choice> &found) const {
 Status LtPlan::make() {
   if (!isFloat(call.dtype))
     return fail(Code::Unsupported, "matrix products of ", nameOf(call.dtype), " on CUDA");
-  if (call.wide && (sizeOf(call.dtype) != 2 || call.epilogue != GemmEpilogue::None))
+  if (call.resultType != call.dtype &&
+      (sizeOf(call.dtype) != 2 || call.epilogue != GemmEpilogue::None))
     return fail(Code::Unsupported, "a matrix product of ", describe(call),
                 " with an epilogue, or not of 16 bits");
   TRAINRT_TRY(layoutGemm(call, layout));

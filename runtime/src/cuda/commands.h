@@ -6,6 +6,7 @@
 
 #include "core/execution_plan.h"
 #include "cpu/thread_pool.h"
+#include "cuda/commands/device_command.h"
 #include "cuda/kernels.h"
 #include "cuda/libraries.h"
 #include "cuda/segment_attention.h"
@@ -23,6 +24,7 @@ class Libraries {
 public:
   Status blas(Blas *&library);
   Status dnn(Dnn *&library);
+  bool hasDnn() const { return loadedDnn != nullptr; }
   Status segmentAttention(SegmentAttention *&library);
   /// Uses what was chosen for matrix products on a machine like this one. `machine` is its name, as
   /// far as they go; empty if nothing was chosen for any.
@@ -33,18 +35,6 @@ private:
   std::unique_ptr<Blas> loadedBlas;
   std::unique_ptr<Dnn> loadedDnn;
   std::unique_ptr<SegmentAttention> loadedSegmentAttention;
-};
-
-/// One way to launch a command's kernel.
-struct LaunchVariant {
-  uint32_t kernel = 0;
-  unsigned grid = 0, block = 0;
-};
-
-/// Where a command's kernel puts the first index out of range that it meets, and whether it met a
-/// number that is not finite where one must be (`NumberReport::members`).
-struct ErrorSlot {
-  int64_t taken, position, value, number;
 };
 
 class Commands {
@@ -80,14 +70,10 @@ public:
   /// "kernel 'softmax_3' (nodes '/a/Softmax')": for messages.
   std::string describe(size_t index) const;
 
-  /// A matrix product with something to choose, as it was prepared; null for other commands.
-  const GemmPlan *product(size_t index, GemmCall &call, GemmOperands &operands) const;
-  /// Of launches whose kernel comes in several variants: what decides the choice, all of them with
-  /// the one in use first, and the kernel's arguments as they are resolved.
-  bool hasVariants(size_t index) const;
-  std::string variantKey(size_t index) const { return variantKey(*items[index].step); }
-  std::vector<LaunchVariant> variants(size_t index) const;
-  std::vector<uint64_t> launchParameters(size_t index) const;
+  /// The command if it is of this class; null for others.
+  template <typename Kind> const Kind *as(size_t index) const {
+    return dynamic_cast<const Kind *>(items[index].command.get());
+  }
 
   const Command &command(size_t index) const { return *items[index].step->command; }
   const ExecutionPlan::Step &step(size_t index) const { return *items[index].step; }
@@ -96,37 +82,17 @@ private:
   struct Item {
     const ExecutionPlan::Step *step = nullptr;
     unsigned lane = 0;
-    CUfunction function = nullptr;
-    uint32_t kernel = 0;
-    unsigned grid = 0, block = 0, shared = 0;
-    size_t firstParameter = 0, numParameters = 0;
-    /// Of a group, within the tables.
-    size_t blocksOffset = 0, argumentsOffset = 0;
-    std::shared_ptr<const GemmPlan> gemm;
-    std::shared_ptr<const AttentionPlan> attention;
-    GemmOperands gemmOperands;
-    AttentionOperands operands;
-    /// Of copies and fills.
-    DeviceAddress places[2] = {};
+    std::unique_ptr<DeviceCommand> command;
   };
-  Status add(const ExecutionPlan::Step &step, Kernels &kernels);
-  /// Of items on the last lane.
-  bool isToHost(const Item &item) const;
-  std::string variantKey(const ExecutionPlan::Step &step) const;
-  void addGroup(const Launch &launch, const int64_t *values, Item &item);
-  Status prepareLibraries(Libraries &libraries, ThreadPool &pool);
-  GemmCall gemmCall(const ExecutionPlan::Step &step) const;
-  AttentionCall attentionCall(const ExecutionPlan::Step &step) const;
+  Status prepareLibraries(LibraryCalls &calls, Libraries &libraries, ThreadPool &pool);
 
   const Context &context;
   const Program &program;
   const ExecutionPlan &plan;
   std::vector<Item> items;
-  /// Kernel arguments, eight bytes each, and pointers to them as launches take them.
-  std::vector<uint64_t> parameters;
-  mutable std::vector<void *> parameterPointers;
   std::vector<unsigned char> tables;
-  Workspace workspaces[2];
+  /// Of the lanes; copies between the device and the host need none.
+  Workspace workspaces[3];
   uint64_t workspaceNeed[2] = {};
   /// Of the plan's buffers, where they are used.
   std::vector<DeviceAddress> bufferAddresses;

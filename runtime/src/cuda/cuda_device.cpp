@@ -75,18 +75,9 @@ void addEstimate(const Program &program, const ExecutionPlan &plan, MemoryUse &u
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const ExecutionPlan::Step &step = plan.steps[i];
     int64_t &workspace = workspaces[!plan.aside.empty() && plan.aside[i]];
-    if (std::holds_alternative<Gemm>(step.command->op)) {
-      workspace = std::max(workspace, int64_t(gemmWorkspaceLimit));
-    } else if (auto *op = std::get_if<Attention>(&step.command->op)) {
-      const int64_t *v = plan.values.data() + step.firstValue;
-      AttentionSizes sizes = {
-          v[0], v[1], v[2], v[3], v[4], v[5], v[6], op->backward, op->segmented(), op->dropout > 0};
-      if (sizes.segmented) {
-        sizes.batch = v[35];
-        sizes.rows = sizes.keys = v[36];
-      }
-      workspace = std::max(workspace, attentionWorkspaceLimit(sizes));
-    }
+    workspace = std::max(workspace, plan.visit(step, [](const auto &, const auto &view) {
+      return workspaceLimit(view);
+    }));
   }
   use.scratch = std::max(use.scratch, scratch + workspaces[0] + workspaces[1]);
 }
@@ -354,13 +345,12 @@ Status CudaDevice::prepare(const ExecutionPlan &plan) {
     return {};
   CurrentContext current = context->makeCurrent();
   if (!compiled) {
-    for (const Command &command : plan.function->commands)
-      if (std::holds_alternative<Attention>(command.op))
-        context->keep(); // cuDNN's handles are never destroyed
     auto made = std::make_unique<Compiled>(*this, plan);
-    TRAINRT_TRY(measured(codeBytes, [&] {
-                  return made->commands.prepare(*kernels, *libraries, *pool);
-                }).within("function '" + plan.function->name + "', "));
+    const Status prepared =
+        measured(codeBytes, [&] { return made->commands.prepare(*kernels, *libraries, *pool); });
+    if (libraries->hasDnn())
+      context->keep(); // cuDNN's handles are never destroyed
+    TRAINRT_TRY(prepared.within("function '" + plan.function->name + "', "));
     compiled = made.get();
     plan.compiled = std::move(made);
   }

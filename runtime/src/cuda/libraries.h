@@ -27,9 +27,10 @@ using DeviceAddress = uint64_t;
 /// any of them may be 0, 1 or anything else, and an extent of 1 makes its stride meaningless. k may
 /// be 0 (C = beta * C); m, n and batch are not.
 struct GemmCall {
-  DType dtype = DType::F32; ///< of A, B and C: f32, f64, f16, bf16
+  DType dtype = DType::F32; ///< of A and B: f32, f64, f16, bf16
   bool tf32 = false;        ///< f32 only: operands may be rounded to TF32
-  bool wide = false;        ///< f16 and bf16, without an epilogue: C is f32
+  DType resultType =
+      DType::F32; ///< of C: `dtype`, or f32 where that has 16 bits, without an epilogue
   int64_t m = 0, n = 0, k = 0;
   int64_t aM = 0, aK = 0, bK = 0, bN = 0, cM = 0, cN = 0;
   /// Extents, and the strides of each operand. One length, at most 16.
@@ -40,7 +41,6 @@ struct GemmCall {
   /// only.)
   DeviceAddress a = 0, b = 0, c = 0, bias = 0, aux = 0;
   GemmEpilogue epilogue = GemmEpilogue::None;
-  DType resultType() const { return wide ? DType::F32 : dtype; }
   bool operator==(const GemmCall &) const = default;
 };
 

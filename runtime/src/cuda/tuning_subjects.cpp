@@ -8,48 +8,41 @@
 namespace trainrt::cuda {
 
 namespace {
-/// Calls `visit(operand)` for the places of a command with a choice, as they are numbered, that it
-/// writes and whose values outlast the step.
+/// Calls `visit(operand, place)` for the operands of a step that it writes and whose values outlast
+/// it.
 template <typename Visit>
 void forEachLasting(const ExecutionPlan &plan, const ExecutionPlan::Step &step,
                     const Visit &visit) {
-  auto look = [&](size_t operand) {
-    const uint32_t buffer = plan.places[step.firstPlace + operand].buffer;
-    if (buffer == ExecutionPlan::Place::none)
-      return;
-    const Space space = plan.function->buffers[buffer].space;
+  const StepView view = plan.view(step);
+  for (size_t i = 0; i < view.operands.size(); ++i) {
+    if (!view.operands[i].isWritten())
+      continue;
+    const Space space = view.buffer(i).space;
     if (space != Space::Arena && space != Space::Output)
-      visit(operand);
-  };
-  if (auto *gemm = std::get_if<Gemm>(&step.command->op)) {
-    look(2);
-    if (gemm->epilogue == GemmEpilogue::DGeluBGrad)
-      look(3);
-    if (gemm->epilogue == GemmEpilogue::GeluAux || gemm->epilogue == GemmEpilogue::GeluAuxBias)
-      look(4);
-  } else if (auto *launch = std::get_if<Launch>(&step.command->op)) {
-    for (size_t i = size_t(std::max(launch->numInputs, 0)); i < launch->args.size(); ++i)
-      look(i);
+      visit(i, view.places[i]);
   }
 }
 
-bool hasChoice(const Commands &commands, size_t index) {
-  GemmCall call;
-  GemmOperands operands;
-  return commands.product(index, call, operands) || commands.hasVariants(index);
+/// A product with something to choose; null for other commands.
+const DeviceGemm *choosable(const Commands &commands, size_t index) {
+  auto *gemm = commands.as<DeviceGemm>(index);
+  return gemm && !gemm->plan->key().empty() ? gemm : nullptr;
+}
+const DeviceLaunch *withVariants(const Commands &commands, size_t index) {
+  auto *launch = commands.as<DeviceLaunch>(index);
+  return launch && launch->hasVariants() ? launch : nullptr;
 }
 } // namespace
 
 int64_t lastingBytes(const Commands &commands, const ExecutionPlan &plan) {
   int64_t most = 0;
   for (size_t i = 0; i < commands.size(); ++i) {
-    if (!hasChoice(commands, i))
+    if (!choosable(commands, i) && !withVariants(commands, i))
       continue;
     // One behind the other.
     int64_t sum = 0;
-    const ExecutionPlan::Step &step = commands.step(i);
-    forEachLasting(plan, step, [&](size_t operand) {
-      sum += plan.bufferBytes[plan.places[step.firstPlace + operand].buffer] / 256 * 256 + 256;
+    forEachLasting(plan, commands.step(i), [&](size_t, const Place &place) {
+      sum += plan.bufferBytes[place.buffer] / 256 * 256 + 256;
     });
     most = std::max(most, sum);
   }
@@ -58,46 +51,45 @@ int64_t lastingBytes(const Commands &commands, const ExecutionPlan &plan) {
 
 void TuningSubjects::add(const Commands &commands, const ExecutionPlan &plan) {
   for (size_t i = 0; i < commands.size(); ++i) {
-    if (commands.hasVariants(i)) {
-      addLaunch(commands, plan, i);
-      continue;
-    }
-    GemmCall call;
-    GemmOperands operands;
-    const GemmPlan *product = commands.product(i, call, operands);
-    if (!product)
-      continue;
     const ExecutionPlan::Step &step = commands.step(i);
-    DeviceAddress *const written[] = {&operands.c, &operands.bias, &operands.aux};
-    DeviceAddress spare = memory.spare;
-    forEachLasting(plan, step, [&](size_t operand) {
-      const ExecutionPlan::Place &place = plan.places[step.firstPlace + operand];
-      *written[operand - 2] = spare + DeviceAddress(place.offset);
-      spare += DeviceAddress(plan.bufferBytes[place.buffer] / 256 * 256 + 256);
-    });
-    auto same = std::find_if(products.begin(), products.end(),
-                             [&](const Product &known) { return known.key == product->key(); });
-    if (same == products.end())
-      same = products.insert(products.end(), Product{product->key(), call, {}});
-    same->uses.push_back(operands);
+    if (auto *launch = withVariants(commands, i))
+      addLaunch(*launch, plan, step);
+    else if (auto *product = choosable(commands, i))
+      addProduct(*product, plan, step);
   }
 }
 
-void TuningSubjects::addLaunch(const Commands &commands, const ExecutionPlan &plan, size_t index) {
-  Parameters parameters = commands.launchParameters(index);
-  const ExecutionPlan::Step &step = commands.step(index);
+void TuningSubjects::addProduct(const DeviceGemm &product, const ExecutionPlan &plan,
+                                const ExecutionPlan::Step &step) {
+  GemmOperands operands = product.operands;
+  DeviceAddress *const numbered[] = {&operands.a, &operands.b, &operands.c, &operands.bias,
+                                     &operands.aux};
   DeviceAddress spare = memory.spare;
-  forEachLasting(plan, step, [&](size_t operand) {
-    const ExecutionPlan::Place &place = plan.places[step.firstPlace + operand];
+  forEachLasting(plan, step, [&](size_t operand, const Place &place) {
+    *numbered[operand] = spare + DeviceAddress(place.offset);
+    spare += DeviceAddress(plan.bufferBytes[place.buffer] / 256 * 256 + 256);
+  });
+  auto same = std::find_if(products.begin(), products.end(),
+                           [&](const Product &known) { return known.key == product.plan->key(); });
+  if (same == products.end())
+    same = products.insert(products.end(), Product{product.plan->key(), product.call(), {}});
+  same->uses.push_back(operands);
+}
+
+void TuningSubjects::addLaunch(const DeviceLaunch &launch, const ExecutionPlan &plan,
+                               const ExecutionPlan::Step &step) {
+  Parameters parameters = launch.launchParameters();
+  DeviceAddress spare = memory.spare;
+  forEachLasting(plan, step, [&](size_t operand, const Place &place) {
     parameters[operand] = spare + DeviceAddress(place.offset);
     spare += DeviceAddress(plan.bufferBytes[place.buffer] / 256 * 256 + 256);
   });
   parameters.back() = memory.error;
-  std::string key = commands.variantKey(index);
+  std::string key = launch.variantKey();
   auto same = std::find_if(launches.begin(), launches.end(),
                            [&](const Launches &known) { return known.key == key; });
   if (same == launches.end())
-    same = launches.insert(launches.end(), {std::move(key), commands.variants(index), {}});
+    same = launches.insert(launches.end(), {std::move(key), launch.variants(), {}});
   same->uses.push_back(std::move(parameters));
 }
 

@@ -5,6 +5,8 @@
 #define TRAINRT_CUDA_TUNING_SUBJECTS_H
 
 #include "cuda/commands.h"
+#include "cuda/commands/gemm.h"
+#include "cuda/commands/launch.h"
 #include "cuda/tuner.h"
 
 #include <vector>
@@ -44,7 +46,10 @@ private:
     std::vector<LaunchVariant> variants; ///< the one in use first
     std::vector<Parameters> uses;
   };
-  void addLaunch(const Commands &commands, const ExecutionPlan &plan, size_t index);
+  void addProduct(const DeviceGemm &product, const ExecutionPlan &plan,
+                  const ExecutionPlan::Step &step);
+  void addLaunch(const DeviceLaunch &launch, const ExecutionPlan &plan,
+                 const ExecutionPlan::Step &step);
   Subject subjectOf(const Launches &launches) const;
 
   const Kernels &kernels;

@@ -17,18 +17,10 @@ std::string commandName(const Program &program, const ExecutionPlan &plan, size_
 /// Bytes that a step of the plan must move at least: those of what it reads and writes, each once.
 int64_t commandBytes(const ExecutionPlan &plan, size_t index);
 
-/// Elements of a buffer: `extents` and `strides` (in elements) from `offset` bytes on.
-struct Region {
-  uint32_t buffer = 0;
-  DType dtype = DType::F32;
-  int64_t offset = 0;
-  std::vector<int64_t> extents, strides;
-};
-
 /// The floating-point values that a step of the plan writes completely or for the last time: a
-/// kernel of several launches counts with the last one. BadPackage where the program does not tell.
-Status commandResults(const Program &program, const ExecutionPlan &plan, size_t index,
-                      std::vector<Region> &results);
+/// kernel of several launches counts with the last one.
+void commandResults(const Program &program, const ExecutionPlan &plan, size_t index,
+                    std::vector<Region> &results);
 
 /// The element type of a buffer; false if the program does not tell.
 bool bufferType(const Program &program, const Buffer &buffer, DType &dtype);

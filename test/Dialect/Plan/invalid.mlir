@@ -46,3 +46,67 @@ plan.function @f {
   // expected-error@+1 {{expected a buffer of the device on one side}}
   plan.copy %a to %b bytes <32>
 }
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xf32>
+  // expected-error@+1 {{expected 7 sizes, got 2}}
+  plan.attention %a, %a, %a, %a, %a : f32 {sizes = #train.dims<1, 1>, offsets = #train.dims<0, 0, 0, 0, 0>, q_strides = #train.dims<64, 64, 8>, k_strides = #train.dims<64, 64, 8>, v_strides = #train.dims<64, 64, 8>, o_strides = #train.dims<64, 64, 8>, scale = 1.0 : f64, dropout = 0.0 : f64}
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xf32>
+  // expected-error@+1 {{expected 5 offsets, one for each operand, got 1}}
+  plan.attention %a, %a, %a, %a, %a : f32 {sizes = #train.dims<1, 1, 1, 8, 8, 8, 8>, offsets = #train.dims<0>, q_strides = #train.dims<64, 64, 8>, k_strides = #train.dims<64, 64, 8>, v_strides = #train.dims<64, 64, 8>, o_strides = #train.dims<64, 64, 8>, scale = 1.0 : f64, dropout = 0.0 : f64}
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xf32>
+  // expected-error@+1 {{expected 3 strides of o, got 1}}
+  plan.attention %a, %a, %a, %a, %a : f32 {sizes = #train.dims<1, 1, 1, 8, 8, 8, 8>, offsets = #train.dims<0, 0, 0, 0, 0>, q_strides = #train.dims<64, 64, 8>, k_strides = #train.dims<64, 64, 8>, v_strides = #train.dims<64, 64, 8>, o_strides = #train.dims<64>, scale = 1.0 : f64, dropout = 0.0 : f64}
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xf32>
+  // expected-error@+1 {{expected strides and a type of the bias where there is one}}
+  plan.attention %a, %a, %a, %a, %a bias %a : f32 {sizes = #train.dims<1, 1, 1, 8, 8, 8, 8>, offsets = #train.dims<0, 0, 0, 0, 0, 0>, q_strides = #train.dims<64, 64, 8>, k_strides = #train.dims<64, 64, 8>, v_strides = #train.dims<64, 64, 8>, o_strides = #train.dims<64, 64, 8>, scale = 1.0 : f64, dropout = 0.0 : f64}
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xf32>
+  // expected-error@+1 {{expected sizes of segments where there are any}}
+  plan.attention %a, %a, %a, %a, %a : f32 {sizes = #train.dims<1, 1, 1, 8, 8, 8, 8>, offsets = #train.dims<0, 0, 0, 0, 0>, q_strides = #train.dims<64, 64, 8>, k_strides = #train.dims<64, 64, 8>, v_strides = #train.dims<64, 64, 8>, o_strides = #train.dims<64, 64, 8>, scale = 1.0 : f64, dropout = 0.0 : f64, segment_sizes = #train.dims<1, 8>}
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xf32>
+  // expected-error@+1 {{expected d_o, d_q, d_k and d_v with their strides, or none of them}}
+  plan.attention %a, %a, %a, %a, %a : f32 {sizes = #train.dims<1, 1, 1, 8, 8, 8, 8>, offsets = #train.dims<0, 0, 0, 0, 0>, q_strides = #train.dims<64, 64, 8>, k_strides = #train.dims<64, 64, 8>, v_strides = #train.dims<64, 64, 8>, o_strides = #train.dims<64, 64, 8>, scale = 1.0 : f64, dropout = 0.0 : f64, d_o_strides = #train.dims<64, 64, 8>}
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xf32>
+  // expected-error@+1 {{expected a dropout from 0 to below 1, got 1}}
+  plan.attention %a, %a, %a, %a, %a : f32 {sizes = #train.dims<1, 1, 1, 8, 8, 8, 8>, offsets = #train.dims<0, 0, 0, 0, 0>, q_strides = #train.dims<64, 64, 8>, k_strides = #train.dims<64, 64, 8>, v_strides = #train.dims<64, 64, 8>, o_strides = #train.dims<64, 64, 8>, scale = 1.0 : f64, dropout = 1.0 : f64}
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xf32>
+  // expected-error@+1 {{expected a seed with dropout}}
+  plan.attention %a, %a, %a, %a, %a : f32 {sizes = #train.dims<1, 1, 1, 8, 8, 8, 8>, offsets = #train.dims<0, 0, 0, 0, 0>, q_strides = #train.dims<64, 64, 8>, k_strides = #train.dims<64, 64, 8>, v_strides = #train.dims<64, 64, 8>, o_strides = #train.dims<64, 64, 8>, scale = 1.0 : f64, dropout = 0.5 : f64}
+}

@@ -55,58 +55,51 @@ std::vector<unsigned char> makeProgram(const Options &options) {
   for (int64_t floats : floatsOf)
     buffers.push_back(
         fb::CreateBuffer(builder, fb::Space::arena, -1, constant(floats * 4), 0, 1, 0));
-  auto list = [&](std::vector<int64_t> values) {
-    std::vector<uint32_t> ids;
-    for (int64_t value : values)
-      ids.push_back(constant(value));
-    return builder.CreateVector(ids);
-  };
-  auto strides = [&](int64_t numHeads, int64_t columns) {
-    return list({rows * numHeads * columns, columns, numHeads * columns});
-  };
   const uint32_t zero = constant(0);
   std::vector<flatbuffers::Offset<fb::Command>> commands;
   for (bool backward : {false, true}) {
-    auto sizes = list({options.batch, heads, keyHeads, rows, rows, depth, width});
-    auto q = strides(heads, depth), k = strides(keyHeads, depth), v = strides(keyHeads, width),
-         o = strides(heads, width);
-    auto bias = list({0, 0, 0, 0});
-    const uint32_t number = constant(options.segments), longest = constant(options.longest);
-    std::vector<fb::Ref> refs;
-    for (int i = 0; i < count; ++i)
-      refs.push_back(fb::Ref(uint32_t(i), zero));
-    fb::AttentionBuilder attention(builder);
-    attention.add_backward(backward);
-    attention.add_dtype(options.dtype);
-    attention.add_sizes(sizes);
-    attention.add_q(&refs[Q]), attention.add_q_strides(q);
-    attention.add_k(&refs[K]), attention.add_k_strides(k);
-    attention.add_v(&refs[V]), attention.add_v_strides(v);
-    attention.add_o(&refs[O]), attention.add_o_strides(o);
-    attention.add_stats(&refs[Stats]);
-    if (options.bias)
-      attention.add_bias(&refs[Q]), attention.add_bias_strides(bias);
-    attention.add_seed(&refs[Seed]);
-    if (backward) {
-      attention.add_d_o(&refs[DO]), attention.add_d_o_strides(o);
-      attention.add_d_q(&refs[DQ]), attention.add_d_q_strides(q);
-      attention.add_d_k(&refs[DK]), attention.add_d_k_strides(k);
-      attention.add_d_v(&refs[DV]), attention.add_d_v_strides(v);
-    }
-    attention.add_scale(0.25f);
-    attention.add_dropout(0.1f);
-    attention.add_ratio(options.ratio);
-    attention.add_causal(true);
-    if (options.segmented) {
-      attention.add_segment_offsets(&refs[Offsets]);
-      attention.add_positions(&refs[Positions]);
-      attention.add_segments(number);
-      attention.add_longest(longest);
-    }
-    auto body = attention.Finish();
+    std::vector<uint32_t> sizes;
+    auto add = [&](std::initializer_list<int64_t> values) {
+      for (int64_t value : values)
+        sizes.push_back(constant(value));
+    };
+    auto strides = [&](int64_t numHeads, int64_t columns) {
+      add({rows * numHeads * columns, columns, numHeads * columns});
+    };
+    auto absent = [&](size_t count) { sizes.insert(sizes.end(), count, zero); };
+    add({options.batch, heads, keyHeads, rows, rows, depth, width});
+    strides(heads, depth), strides(keyHeads, depth), strides(keyHeads, width),
+        strides(heads, width);
+    absent(4); // the bias's
+    if (backward)
+      strides(heads, width), strides(heads, depth), strides(keyHeads, depth),
+          strides(keyHeads, width);
+    else
+      absent(12);
+    if (options.segmented)
+      add({options.segments, options.longest});
+    else
+      absent(2);
+    using fb::Access;
+    const Access forward = backward ? Access::read : Access::write,
+                 optional = backward ? Access::read : Access::none,
+                 gradient = backward ? Access::write : Access::none,
+                 segmented = options.segmented ? Access::read : Access::none;
+    std::vector<fb::Operand> operands = {
+        {Q, zero, Access::read},     {K, zero, Access::read},
+        {V, zero, Access::read},     {O, zero, forward},
+        {Stats, zero, forward},      {Q, zero, options.bias ? Access::read : Access::none},
+        {Seed, zero, Access::read},  {DO, zero, optional},
+        {DQ, zero, gradient},        {DK, zero, gradient},
+        {DV, zero, gradient},        {Offsets, zero, segmented},
+        {Positions, zero, segmented}};
+    auto body = fb::CreateAttention(builder, backward, options.dtype, fb::DType::f32, 0.25f, 0.1f,
+                                    /*causal=*/true, options.ratio);
     const uint32_t node = 0;
-    commands.push_back(fb::CreateCommand(builder, fb::Op::Attention, body.Union(),
-                                         builder.CreateVector(&node, 1)));
+    auto operandVector = builder.CreateVectorOfStructs(operands);
+    auto sizeVector = builder.CreateVector(sizes);
+    commands.push_back(fb::CreateCommand(builder, fb::Op::Attention, body.Union(), operandVector,
+                                         sizeVector, 0, builder.CreateVector(&node, 1)));
   }
   auto function = fb::CreateFunction(builder, builder.CreateString("eval"),
                                      builder.CreateVector(buffers), builder.CreateVector(commands),
@@ -117,7 +110,7 @@ std::vector<unsigned char> makeProgram(const Options &options) {
   auto none = [&] { return builder.CreateVector(std::vector<flatbuffers::Offset<fb::Tensor>>()); };
   auto parameters = none(), state = none(), inputs = none(), hypers = none(), outputs = none();
   fb::ProgramBuilder program(builder);
-  program.add_version_major(1);
+  program.add_version_major(programMajor);
   program.add_exprs(exprVector);
   program.add_parameters(parameters);
   program.add_state(state);

@@ -527,7 +527,7 @@ TEST_F(CudaTest, OutOfMemory) {
   std::unique_ptr<Session> session;
   Status status = Session::create(package, {}, session);
   EXPECT_EQ(status.code(), Code::OutOfMemory);
-  fake->memory = fake->allocated + 6000;
+  fake->memory = fake->allocated + 6500;
   session = make();
   StepResult result;
   status = session->step({TinyBatch(500).batch()}, {}, result);

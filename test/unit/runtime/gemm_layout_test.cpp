@@ -13,7 +13,7 @@ using namespace trainrt::cuda;
 
 namespace {
 
-struct Operand {
+struct Matrix {
   /// Strides of the two matrix axes, then of the batch axes.
   std::vector<int64_t> strides;
   int64_t size = 1;
@@ -27,14 +27,14 @@ public:
 
   /// Axes in a random order with gaps; a matrix axis is innermost, and `repeat` may repeat batch
   /// axes.
-  Operand operand(const std::vector<int64_t> &extents, bool repeat) {
+  Matrix operand(const std::vector<int64_t> &extents, bool repeat) {
     std::vector<size_t> order(extents.size());
     for (size_t i = 0; i < order.size(); ++i)
       order[i] = i;
     std::shuffle(order.begin(), order.end(), random);
     auto inner = std::find_if(order.begin(), order.end(), [](size_t axis) { return axis < 2; });
     std::rotate(order.begin(), inner, inner + 1);
-    Operand result;
+    Matrix result;
     result.strides.resize(extents.size());
     int64_t stride = 1;
     bool dense = below(2) == 0;
@@ -145,9 +145,9 @@ TEST(GemmLayout, ArbitraryStrides) {
       all.insert(all.end(), call.batch.begin(), call.batch.end());
       return all;
     };
-    Operand a = random.operand(extents(call.m, call.k), true);
-    Operand b = random.operand(extents(call.k, call.n), true);
-    Operand c = random.operand(extents(call.m, call.n), false);
+    Matrix a = random.operand(extents(call.m, call.k), true);
+    Matrix b = random.operand(extents(call.k, call.n), true);
+    Matrix c = random.operand(extents(call.m, call.n), false);
     call.aM = a.strides[0], call.aK = a.strides[1];
     call.bK = b.strides[0], call.bN = b.strides[1];
     call.cM = c.strides[0], call.cN = c.strides[1];

@@ -18,13 +18,11 @@ std::set<int32_t> addTo(MemoryOrder &order, const std::vector<MemoryOrder::Range
 }
 
 Command kernel(const std::vector<uint32_t> &reads, const std::vector<uint32_t> &writes) {
-  Launch launch;
-  launch.numInputs = int32_t(reads.size());
-  for (const auto *buffers : {&reads, &writes})
-    for (uint32_t buffer : *buffers)
-      launch.args.push_back({buffer, 0});
   Command command;
-  command.op = std::move(launch);
+  for (uint32_t buffer : reads)
+    command.operands.push_back({buffer, 0, Access::Read});
+  for (uint32_t buffer : writes)
+    command.operands.push_back({buffer, 0, Access::Write});
   return command;
 }
 

@@ -232,7 +232,7 @@ TEST_F(QuantizedParametersTest, FromThePackage) {
   // Made, not mapped; and the estimate knows.
   MemoryUse use;
   ASSERT_TRUE(estimateMemory(*package, {4}, 1, 1, use).ok());
-  EXPECT_EQ(session->memory().mapped - 8, 16); // the table, and a constant
+  EXPECT_EQ(session->memory().mapped - 20, 16); // the table, and constants
   EXPECT_EQ(session->memory().mapped, use.mapped);
   SessionOptions options;
   options.threads = 5;

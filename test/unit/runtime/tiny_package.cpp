@@ -61,9 +61,14 @@ public:
     auto step = tensor("step", fb::DType::i64, {}), seed = tensor("seed", fb::DType::i64, {});
     auto loss = tensor("loss", fb::DType::f32, {}),
          pred = tensor("pred", fb::DType::f32, {count.inOutput ? labelled : batch});
-    unsigned char rows[8] = {4};
-    auto rowsConstant =
-        fb::CreateConstant(builder, fb::DType::i64, 0, builder.CreateVector(rows, 8));
+    auto bytes = [&](fb::DType dtype, std::vector<unsigned char> data) {
+      return fb::CreateConstant(builder, dtype, 0, builder.CreateVector(data));
+    };
+    std::vector<flatbuffers::Offset<fb::Constant>> constants = {
+        bytes(fb::DType::i64, {4, 0, 0, 0, 0, 0, 0, 0}),
+        bytes(fb::DType::f32, std::vector<unsigned char>(12))};
+    if (options.offload)
+      constants.push_back(bytes(fb::DType::f32, std::vector<unsigned char>(1 << 16, 0xff)));
     std::vector<flatbuffers::Offset<fb::Kernel>> kernels;
     auto kernel = [&](const char *name, uint32_t args, uint32_t dims) {
       kernels.push_back(fb::CreateKernel(builder, builder.CreateString(name), args, dims));
@@ -93,12 +98,14 @@ public:
       Scale,
       Lr,
       ExpAvg,
+      Zeros,
       Gradient,
       Pred,
       GPred,
       OnHost,
       Other,
-      Back
+      Back,
+      Noise
     };
     auto buffers = [&](bool fused, bool otherState = false) {
       std::vector<flatbuffers::Offset<fb::Buffer>> list;
@@ -117,6 +124,7 @@ public:
       buffer(fb::Space::hyper, 1, constant(4));
       buffer(fb::Space::hyper, 0, constant(4));
       buffer(fb::Space::state, otherState ? 1 : 0, constant(otherState ? 4 : 12));
+      buffer(fb::Space::constant, 1, constant(12));
       const bool moves = fused && options.offload;
       if (fused)
         buffer(fb::Space::arena, -1, constant(12), moves ? 5 : 2, moves ? 7 : 4);
@@ -128,6 +136,7 @@ public:
         buffer(fb::Space::host, -1, batchBytes, 2, 6);
         buffer(fb::Space::arena, -1, constant(1 << 16), 3, 3);
         buffer(fb::Space::arena, -1, batchBytes, 4, 6);
+        buffer(fb::Space::constant, 2, constant(1 << 16));
       }
       if (options.count)
         buffer(fb::Space::arena, -1, mul(labelled, 1024));
@@ -143,12 +152,15 @@ public:
     auto gradientGemm = [&](float beta) {    // gradient[3, 1] = x^T gpred
       if (options.cuda && !options.cudaGemm) // needs no library
         return launch(4, {X, GPred, Gradient}, {batch}, constant(1), 1, 0);
-      fb::Ref a(X, zero()), b(GPred, zero()), c(Gradient, zero());
-      auto gemm =
-          fb::CreateGemm(builder, fb::DType::f32, &a, &b, &c, three, constant(1), batch,
-                         constant(1), three, constant(1), constant(1), constant(1), constant(1), 0,
-                         0, 0, 0, 1, beta, false, fb::GemmEpilogue(options.gemmEpilogue));
-      return command(fb::Op::Gemm, gemm.Union());
+      const auto epilogue = fb::GemmEpilogue(options.gemmEpilogue);
+      auto gemm = fb::CreateGemm(builder, fb::DType::f32, fb::DType::f32, 1, beta, false, epilogue);
+      return command(fb::Op::Gemm, gemm.Union(), {X, GPred, Gradient, Gradient, Gradient},
+                     std::string("rr") + (beta != 0 ? "u" : "w") + "--",
+                     {three, constant(1), batch, constant(1), three, constant(1), constant(1),
+                      constant(1), constant(1)});
+    };
+    auto copy = [&](uint32_t from, uint32_t to, uint32_t size) {
+      return command(fb::Op::Copy, fb::CreateCopy(builder).Union(), {from, to}, "rw", {size});
     };
     auto outputs = [&](std::vector<uint32_t> list) { return builder.CreateVector(list); };
     std::vector<flatbuffers::Offset<fb::Function>> functions;
@@ -184,29 +196,20 @@ public:
     for (const char *name : {"step", "step.packed"}) {
       if (!options.variant && std::string(name) != "step")
         continue;
-      fb::Ref to(Gradient, zero());
-      auto fill = fb::CreateFill(builder, &to, constant(12), 0);
       const bool other = options.variant && std::string(name) != "step";
       if (options.offload) {
-        auto copy = [&](uint32_t from, uint32_t to) {
-          fb::Ref source(from, zero()), target(to, zero());
-          return command(fb::Op::Copy,
-                         fb::CreateCopy(builder, &source, &target, batchBytes).Union());
-        };
-        fb::Ref others(Other, zero());
-        auto overwrite = fb::CreateFill(builder, &others, constant(1 << 16), 0xff);
         const uint32_t read = options.offloadInKernel ? OnHost : Back;
         function(name, buffers(true),
-                 {forward(), lossAndGradient(), copy(GPred, OnHost),
-                  command(fb::Op::Fill, overwrite.Union()), copy(OnHost, Back),
-                  command(fb::Op::Fill, fill.Union()),
+                 {forward(), lossAndGradient(), copy(GPred, OnHost, batchBytes),
+                  copy(Noise, Other, constant(1 << 16)), copy(OnHost, Back, batchBytes),
+                  copy(Zeros, Gradient, constant(12)),
                   launch(4, {X, read, Gradient}, {batch}, constant(1), 1, 0),
                   launch(3, {W, ExpAvg, Gradient, Nonfinite, Lr}, {}, three, 1, 0)},
                  {0});
         continue;
       }
       function(name, buffers(true, other && options.variant->otherState),
-               {forward(), lossAndGradient(), command(fb::Op::Fill, fill.Union()), gradientGemm(1),
+               {forward(), lossAndGradient(), copy(Zeros, Gradient, constant(12)), gradientGemm(1),
                 launch(3, {W, ExpAvg, Gradient, Nonfinite, Lr}, {}, three, 1, 0)},
                other && options.variant->otherOutputs ? std::vector<uint32_t>{0, 1}
                                                       : std::vector<uint32_t>{0});
@@ -227,9 +230,8 @@ public:
     {
       std::vector<flatbuffers::Offset<fb::Buffer>> list;
       list.push_back(fb::CreateBuffer(builder, fb::Space::state, 0, constant(12)));
-      fb::Ref to(0, zero());
-      auto fill = fb::CreateFill(builder, &to, constant(12), 0);
-      function("init", builder.CreateVector(list), {command(fb::Op::Fill, fill.Union())}, {});
+      list.push_back(fb::CreateBuffer(builder, fb::Space::constant, 1, constant(12)));
+      function("init", builder.CreateVector(list), {copy(1, 0, constant(12))}, {});
     }
     {
       std::vector<flatbuffers::Offset<fb::Buffer>> list;
@@ -246,12 +248,9 @@ public:
       buffer(fb::Space::output, 1, batchBytes);
       if (options.count)
         buffer(fb::Space::arena, -1, mul(labelled, 1024));
-      fb::Ref from(4, zero()), to(7, zero());
-      auto copy = fb::CreateCopy(builder, &from, &to, batchBytes);
       function("eval", builder.CreateVector(list),
                {launch(0, {0, 1, 2, 3, 4}, {constant(4), constant(0)}, batch, 1, 64),
-                launch(2, {4, 5, 6}, {batch}, constant(1), 1, 0),
-                command(fb::Op::Copy, copy.Union())},
+                launch(2, {4, 5, 6}, {batch}, constant(1), 1, 0), copy(4, 7, batchBytes)},
                {0, 1});
     }
 
@@ -273,10 +272,10 @@ public:
         builder, options.programMajor, 1, builder.CreateVector(symbols),
         builder.CreateVectorOfStructs(exprs), builder.CreateVector(parameters),
         vectorOf({expAvg, nonfinite}), vectorOf({x, id, y}), vectorOf({lr, scale, step, seed}),
-        vectorOf({loss, pred}), builder.CreateVector(&rowsConstant, 1),
-        builder.CreateVector(kernels), builder.CreateVectorOfStrings({"/model/Gather"}),
-        builder.CreateVector(functions), builder.CreateVector(valueRules),
-        builder.CreateVector(&sizeRule, 1), options.cuda ? fb::Target::cuda : fb::Target::cpu);
+        vectorOf({loss, pred}), builder.CreateVector(constants), builder.CreateVector(kernels),
+        builder.CreateVectorOfStrings({"/model/Gather"}), builder.CreateVector(functions),
+        builder.CreateVector(valueRules), builder.CreateVector(&sizeRule, 1),
+        options.cuda ? fb::Target::cuda : fb::Target::cpu);
     fb::FinishProgramBuffer(builder, program);
     return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
   }
@@ -297,23 +296,34 @@ private:
     return fb::CreateTensor(builder, builder.CreateString(name), dtype,
                             builder.CreateVector(shape));
   }
-  flatbuffers::Offset<fb::Command> command(fb::Op kind, flatbuffers::Offset<void> op) {
-    return fb::CreateCommand(builder, kind, op, builder.CreateVector(std::vector<uint32_t>{0}));
+  /// `access`: a letter an operand, of "none (-), read, write, update".
+  flatbuffers::Offset<fb::Command> command(fb::Op kind, flatbuffers::Offset<void> op,
+                                           const std::vector<uint32_t> &buffers,
+                                           const std::string &access,
+                                           const std::vector<uint32_t> &sizes,
+                                           const std::vector<uint32_t> &kernels = {}) {
+    std::vector<fb::Operand> operands;
+    for (size_t i = 0; i < buffers.size(); ++i)
+      operands.emplace_back(buffers[i], zero(),
+                            fb::Access(std::string_view("-rwu").find(access[i])));
+    auto operandVector = builder.CreateVectorOfStructs(operands);
+    return fb::CreateCommand(builder, kind, op, operandVector, builder.CreateVector(sizes),
+                             builder.CreateVector(kernels),
+                             builder.CreateVector(std::vector<uint32_t>{0}));
   }
   flatbuffers::Offset<fb::Command> launch(uint32_t kernel, std::vector<uint32_t> buffers,
                                           std::vector<uint32_t> dims, uint32_t work, int64_t grain,
                                           int64_t scratch) {
-    std::vector<fb::Ref> refs;
-    for (uint32_t buffer : buffers)
-      refs.emplace_back(buffer, zero());
-    constexpr int32_t inputs[] = {4, 2, 2, 0, 2}; // of each kernel
-    std::vector<flatbuffers::Offset<fb::Variant>> variants;
-    if (options.cudaVariants && (kernel == 0 || kernel == 3))
-      variants.push_back(fb::CreateVariant(builder, kernel == 0 ? 5 : 6, work, constant(grain)));
-    auto op = fb::CreateLaunch(builder, kernel, builder.CreateVectorOfStructs(refs),
-                               builder.CreateVector(dims), work, constant(grain), constant(scratch),
-                               0, kernel < 5 ? inputs[kernel] : 0, builder.CreateVector(variants));
-    return command(fb::Op::Launch, op.Union());
+    constexpr const char *access[] = {"rrrrw", "rrwwur", "rrw", "uuuur", "rru"}; // of each kernel
+    std::vector<uint32_t> kernels = {kernel}, sizes = {work, constant(grain), constant(scratch)};
+    sizes.insert(sizes.end(), dims.begin(), dims.end());
+    if (options.cudaVariants && (kernel == 0 || kernel == 3)) {
+      kernels.push_back(kernel == 0 ? 5 : 6);
+      sizes.insert(sizes.end(), {work, constant(grain)});
+    }
+    auto op = fb::CreateLaunch(builder);
+    const bool fits = kernel < 5 && std::string_view(access[kernel]).size() == buffers.size();
+    return command(fb::Op::Launch, op.Union(), buffers, access[fits ? kernel : 0], sizes, kernels);
   }
 
   const TinyOptions &options;

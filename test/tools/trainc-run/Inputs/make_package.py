@@ -84,16 +84,13 @@ def program(folder, schema, static_batch):
             {"space": s, "index": i, "bytes": n, "first": 0, "last": 0}
             for s, i, n in (spaces[a] for a in args)
         ]
-        launch = {
-            "kernel": len(kernels),
-            "args": [{"buffer": i, "offset": zero} for i in range(len(args))],
-            "dims": dims,
-            "work": one,
-            "grain": one,
-            "scratch": zero,
-        }
+        # Weights and their momentum change in steps and updates, gradients in all that have them.
+        changed = {"nonfinite", "gw", "gb"} | ({"w", "b", "mw", "mb"} if "lr" in args else set())
+        access = ["write" if a in ("loss", "pred") else "update" if a in changed else "read" for a in args]
+        operands = [{"buffer": i, "offset": zero, "access": how} for i, how in enumerate(access)]
         kernels.append({"name": kernel, "args": len(args), "dims": len(dims)})
-        command = {"op_type": "Launch", "op": launch, "nodes": [0]}
+        command = {"op_type": "Launch", "op": {}, "operands": operands, "sizes": [one, one, zero, *dims], "nodes": [0]}
+        command["kernels"] = [len(functions)]
         functions.append(
             {"name": name, "buffers": buffers, "commands": [command], "outputs": outputs}
         )
@@ -115,7 +112,7 @@ def program(folder, schema, static_batch):
 
     symbol = {"name": "batch", "min": 1, "max": 1 << 40, "source_input": 0, "source_axis": 0}
     text = {
-        "version_major": 1,
+        "version_major": 2,
         "version_minor": 0,
         "symbols": [] if static_batch else [symbol],
         "exprs": exprs,
