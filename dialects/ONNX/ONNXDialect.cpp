@@ -62,8 +62,11 @@ LogicalResult GraphOp::verifyRegions() {
   auto ret = dyn_cast_or_null<ReturnOp>(getBody().front().getTerminator());
   if (!ret)
     return emitOpError("needs to end with onnx.return");
-  if (ret.getOutputs().getTypes() != TypeRange(getResultTypes()))
-    return ret.emitOpError("returns types that differ from those of the graph");
+  if (ret.getOutputs().getTypes() != TypeRange(getResultTypes())) {
+    InFlightDiagnostic error = ret.emitOpError("returns types that differ from those of the graph");
+    error.attachNote(getLoc()) << "the graph has results of " << getResultTypes();
+    return error;
+  }
   return success();
 }
 

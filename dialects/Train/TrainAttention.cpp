@@ -2,6 +2,7 @@
 // Attention as one op and its gradient: verifiers, axis maps, layouts, cost. Library calls compute
 // both, so there are no parts to decompose into.
 
+#include "dialects/Train/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;
@@ -17,27 +18,35 @@ struct Sizes {
 static FailureOr<Sizes> verifySizes(Operation *op, Value q, Value k, Value v) {
   SmallVector<DimAttr> query = getDims(q), key = getDims(k), value = getDims(v);
   if (query.size() != 4 || key.size() != 4 || value.size() != 4)
-    return op->emitOpError("expected q, k and v of rank 4, got ")
-           << query.size() << ", " << key.size() << " and " << value.size();
+    return attachNotes(op->emitOpError("expected q, k and v of rank 4, got ")
+                           << query.size() << ", " << key.size() << " and " << value.size(),
+                       {{"q", q}, {"k", k}, {"v", v}});
   if (key != SmallVector<DimAttr>{query[0], key[1], key[2], query[3]})
-    return op->emitOpError("expected k of shape ")
-           << dimsToString({query[0], key[1], key[2], query[3]}) << ", got " << dimsToString(key);
+    return attachNotes(op->emitOpError("expected k of shape ")
+                           << dimsToString({query[0], key[1], key[2], query[3]}) << ", got "
+                           << dimsToString(key),
+                       {{"k", k}, {"q", q}});
   if (value != SmallVector<DimAttr>{query[0], key[1], key[2], value[3]})
-    return op->emitOpError("expected v of shape ")
-           << dimsToString({query[0], key[1], key[2], value[3]}) << ", got " << dimsToString(value);
+    return attachNotes(op->emitOpError("expected v of shape ")
+                           << dimsToString({query[0], key[1], key[2], value[3]}) << ", got "
+                           << dimsToString(value),
+                       {{"v", v}, {"k", k}});
   if (!divideExactly(query[1], key[1]))
-    return op->emitOpError("expected a number of heads that the key heads divide, got ")
-           << query[1].str() << " and " << key[1].str();
+    return attachNotes(op->emitOpError("expected a number of heads that the key heads divide, got ")
+                           << query[1].str() << " and " << key[1].str(),
+                       {{"q", q}, {"k", k}});
   if (getElementType(k) != getElementType(q) || getElementType(v) != getElementType(q))
-    return op->emitOpError("expected q, k and v of one element type");
+    return attachNotes(op->emitOpError("expected q, k and v of one element type"),
+                       {{"q", q}, {"k", k}, {"v", v}});
   return Sizes{query[0], query[1], key[1], query[2], key[2], query[3], value[3]};
 }
 
 static LogicalResult verifyShape(Operation *op, StringRef name, Value value,
                                  ArrayRef<DimAttr> dims) {
   if (getDims(value) != dims)
-    return op->emitOpError("expected ") << name << " of shape " << dimsToString(dims) << ", got "
-                                        << dimsToString(getDims(value));
+    return attachNotes(op->emitOpError("expected ") << name << " of shape " << dimsToString(dims)
+                                                    << ", got " << dimsToString(getDims(value)),
+                       {{name, value.getDefiningOp() == op ? Value() : value}});
   return success();
 }
 
@@ -61,18 +70,24 @@ template <typename OpTy> static LogicalResult verifySegments(OpTy op, const Size
     return success();
   }
   if (getRank(offsets) != 1 || !getElementType(offsets).isInteger(32))
-    return op->emitOpError("expected offsets of i32 and rank 1, got ") << offsets.getType();
+    return attachNotes(op->emitOpError("expected offsets of i32 and rank 1, got ")
+                           << offsets.getType(),
+                       {{"offsets", offsets}});
   if (positions && (!getElementType(positions).isInteger(32) ||
                     getDims(positions) != SmallVector<DimAttr>{sizes.rows}))
-    return op->emitOpError("expected positions of i32 and shape ")
-           << dimsToString({sizes.rows}) << ", got " << positions.getType();
+    return attachNotes(op->emitOpError("expected positions of i32 and shape ")
+                           << dimsToString({sizes.rows}) << ", got " << positions.getType(),
+                       {{"positions", positions}, {"q", op.getQ()}});
   if (!sizes.batch.isConstant(1))
-    return op->emitOpError("expected a batch of 1 with segments, got ") << sizes.batch.str();
+    return attachNotes(op->emitOpError("expected a batch of 1 with segments, got ")
+                           << sizes.batch.str(),
+                       {{"q", op.getQ()}});
   if (sizes.rows != sizes.columns)
-    return op->emitOpError("expected as many rows as columns with segments, got ")
-           << sizes.rows.str() << " and " << sizes.columns.str();
+    return attachNotes(op->emitOpError("expected as many rows as columns with segments, got ")
+                           << sizes.rows.str() << " and " << sizes.columns.str(),
+                       {{"q", op.getQ()}, {"k", op.getK()}});
   if (op.getBias())
-    return op->emitOpError("expected no bias with segments");
+    return attachNotes(op->emitOpError("expected no bias with segments"), {{"bias", op.getBias()}});
   return success();
 }
 
@@ -87,16 +102,20 @@ template <typename OpTy> static LogicalResult verifyExtras(OpTy op, const Sizes 
     for (int axis = 0; fits && axis < 3; ++axis)
       fits = dims[axis] == full[axis] || dims[axis].isConstant(1);
     if (!fits)
-      return op->emitOpError("expected a bias of shape ")
-             << dimsToString(full) << ", any of the first three being 1, got "
-             << dimsToString(dims);
+      return attachNotes(op->emitOpError("expected a bias of shape ")
+                             << dimsToString(full) << ", any of the first three being 1, got "
+                             << dimsToString(dims),
+                         {{"bias", bias}});
   }
   if (!(ratio >= 0 && ratio < 1))
     return op->emitOpError("expected a dropout in [0, 1), got ") << ratio;
   if ((ratio > 0) != bool(seed))
-    return op->emitOpError("expected a seed if and only if there is dropout");
+    return attachNotes(op->emitOpError("expected a seed if and only if there is dropout"),
+                       {{"seed", seed}});
   if (seed && seed.getType() != RankedTensorType::get({2}, IntegerType::get(op->getContext(), 64)))
-    return op->emitOpError("expected the seed to be tensor<2xi64>, got ") << seed.getType();
+    return attachNotes(op->emitOpError("expected the seed to be tensor<2xi64>, got ")
+                           << seed.getType(),
+                       {{"seed", seed}});
   return verifySegments(op, sizes);
 }
 
@@ -124,8 +143,9 @@ LogicalResult AttentionGradOp::verify() {
       return failure();
   for (auto [gradient, operand] : llvm::zip(getResults(), getOperands()))
     if (gradient.getType() != operand.getType())
-      return emitOpError("expected a gradient of type ")
-             << operand.getType() << ", got " << gradient.getType();
+      return attachNotes(emitOpError("expected a gradient of type ")
+                             << operand.getType() << ", got " << gradient.getType(),
+                         {{"the operand", operand}});
   if (failed(verifyStatistics(*this, getStats(), getQ(), *sizes)))
     return failure();
   return verifyExtras(*this, *sizes);

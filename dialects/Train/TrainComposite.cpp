@@ -3,6 +3,7 @@
 // `decompose` and the gradients are written in primitive ops, so that they fuse. Half-precision
 // operands are computed in f32.
 
+#include "dialects/Train/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 #include <limits>
 
@@ -151,8 +152,10 @@ LogicalResult LayerNormOp::verify() {
            << getOperand().getType() << ", got " << getResult().getType();
   for (Value value : {getScale(), getBias()})
     if (value && getDims(value) != normalised)
-      return emitOpError("expected scale and bias of shape ")
-             << dimsToString(normalised) << ", got " << dimsToString(getDims(value));
+      return attachNotes(
+          emitOpError("expected scale and bias of shape ")
+              << dimsToString(normalised) << ", got " << dimsToString(getDims(value)),
+          {{value == getScale() ? "scale" : "bias", value}, {"the operand", getOperand()}});
   if (failed(verifyStatistic(*this, "mean", getMean(), rows, getOperand())))
     return failure();
   return verifyStatistic(*this, "rstd", getRstd(), rows, getOperand());
@@ -262,11 +265,13 @@ void LayerNormOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRe
 LogicalResult CrossEntropyOp::verify() {
   SmallVector<DimAttr> dims = getDims(getLogits());
   if (dims.empty())
-    return emitOpError("expected logits with an axis of classes");
+    return attachNotes(emitOpError("expected logits with an axis of classes"),
+                       {{"logits", getLogits()}});
   ArrayRef<DimAttr> rows = ArrayRef(dims).drop_back();
   if (getDims(getLabels()) != rows || getElementType(getLabels()).isInteger(1))
-    return emitOpError("expected integer labels of shape ")
-           << dimsToString(rows) << ", got " << getLabels().getType();
+    return attachNotes(emitOpError("expected integer labels of shape ")
+                           << dimsToString(rows) << ", got " << getLabels().getType(),
+                       {{"labels", getLabels()}, {"logits", getLogits()}});
   if (failed(verifyStatistic(*this, "loss", getLoss(), rows, getLogits())))
     return failure();
   return verifyStatistic(*this, "lse", getLse(), rows, getLogits());
@@ -380,10 +385,16 @@ LogicalResult InTrainingOp::evaluate(ArrayRef<HostTensor> operands, const Symbol
 
 LogicalResult WithGradientOp::verify() {
   if (getRank(getOperand()) != 0 || getOperand().getType() != getResult().getType())
-    return emitOpError("expected a scalar and a result of its type, got ")
-           << getOperand().getType() << " and " << getResult().getType();
-  if (!llvm::equal(getValues().getTypes(), getGradients().getTypes()))
-    return emitOpError("expected one gradient of its type for each value");
+    return attachNotes(emitOpError("expected a scalar and a result of its type, got ")
+                           << getOperand().getType() << " and " << getResult().getType(),
+                       {{"the operand", getOperand()}});
+  if (!llvm::equal(getValues().getTypes(), getGradients().getTypes())) {
+    InFlightDiagnostic error = emitOpError("expected one gradient of its type for each value");
+    for (auto [value, gradient] : llvm::zip(getValues(), getGradients()))
+      if (value.getType() != gradient.getType())
+        attachNotes(std::move(error), {{"the value", value}, {"the gradient", gradient}});
+    return error;
+  }
   return success();
 }
 

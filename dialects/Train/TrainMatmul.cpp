@@ -2,6 +2,7 @@
 // Matrix products, plain and with an epilogue: verifiers, axis maps, gradient, layouts, cost.
 // Library calls compute both.
 
+#include "dialects/Train/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;
@@ -13,23 +14,29 @@ static FailureOr<Type> productType(Operation *op, Value left, Value right, bool 
   SmallVector<DimAttr> lhs = getDims(left), rhs = getDims(right);
   size_t rank = lhs.size();
   if (rank < 2 || rhs.size() != rank)
-    return op->emitOpError("expected operands of one rank of at least 2, got ")
-           << rank << " and " << rhs.size();
+    return attachNotes(op->emitOpError("expected operands of one rank of at least 2, got ")
+                           << rank << " and " << rhs.size(),
+                       {{"lhs", left}, {"rhs", right}});
   Type element = getElementType(left);
   if (getElementType(right) != element)
-    return op->emitOpError("expected operands of one element type, got ")
-           << element << " and " << getElementType(right);
+    return attachNotes(op->emitOpError("expected operands of one element type, got ")
+                           << element << " and " << getElementType(right),
+                       {{"lhs", left}, {"rhs", right}});
   for (size_t axis = 0; axis + 2 < rank; ++axis)
     if (lhs[axis] != rhs[axis])
-      return op->emitOpError("expected equal batch axes, got ")
-             << lhs[axis].str() << " and " << rhs[axis].str() << " on axis " << axis;
+      return attachNotes(op->emitOpError("expected equal batch axes, got ")
+                             << lhs[axis].str() << " and " << rhs[axis].str() << " on axis "
+                             << axis,
+                         {{"lhs", left}, {"rhs", right}});
   DimAttr m = lhs[rank - 2], k = lhs[rank - 1], otherK = rhs[rank - 2], n = rhs[rank - 1];
   if (transposeLhs)
     std::swap(m, k);
   if (transposeRhs)
     std::swap(otherK, n);
   if (k != otherK)
-    return op->emitOpError("expected equal inner axes, got ") << k.str() << " and " << otherK.str();
+    return attachNotes(op->emitOpError("expected equal inner axes, got ")
+                           << k.str() << " and " << otherK.str(),
+                       {{"lhs", left}, {"rhs", right}});
   SmallVector<DimAttr> dims(lhs.begin(), lhs.end() - 2);
   dims.push_back(m);
   dims.push_back(n);
@@ -155,7 +162,8 @@ LogicalResult FusedMatmulOp::verify() {
   if (failed(product))
     return failure();
   if (getRank(getLhs()) != 2)
-    return emitOpError("expected operands of rank 2, got ") << getRank(getLhs());
+    return attachNotes(emitOpError("expected operands of rank 2, got ") << getRank(getLhs()),
+                       {{"lhs", getLhs()}});
   Type columns = getTensorType({getDim(getResult(), 1)}, getElementType(getLhs()));
   Epilogue epilogue = getEpilogue();
   bool whole =
@@ -222,10 +230,13 @@ LogicalResult StreamedMatmulOp::verify() {
   if (failed(product))
     return failure();
   if (getRank(getLhs()) != 2)
-    return emitOpError("expected operands of rank 2, got ") << getRank(getLhs());
+    return attachNotes(emitOpError("expected operands of rank 2, got ") << getRank(getLhs()),
+                       {{"lhs", getLhs()}});
   if (std::optional<int64_t> rows = getDim(getLhs(), 0).getConstant();
       getMostRows() < rows.value_or(1))
-    return emitOpError("expected room for ") << rows.value_or(1) << " rows, got " << getMostRows();
+    return attachNotes(emitOpError("expected room for ")
+                           << rows.value_or(1) << " rows, got " << getMostRows(),
+                       {{"lhs", getLhs()}});
   if (getAddend() && failed(verifyType(*this, "an addend", getAddend(), *product)))
     return failure();
   return verifyType(*this, "a result", getResult(), *product);

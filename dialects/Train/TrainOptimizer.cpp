@@ -4,6 +4,7 @@
 // the parameter's type (f32 for 16-bit ones). The scalars depend on hyper-parameters only, so CSE
 // shares them between parameters.
 
+#include "dialects/Train/Notes.h"
 #include "dialects/Train/Optimizer.h"
 
 using namespace mlir;
@@ -13,21 +14,21 @@ using namespace trainc::train;
 // Verification and axis maps
 //===----------------------------------------------------------------------===//
 
-namespace {
-using NamedValue = std::pair<StringRef, Value>;
-} // namespace
-
 /// `shaped` have the shape of `parameter`, `scalars` have rank 0.
 static LogicalResult verifyUpdate(Operation *op, Value parameter, ArrayRef<NamedValue> shaped,
                                   ArrayRef<NamedValue> scalars) {
   for (auto [name, value] : shaped)
     if (value && getDims(value) != getDims(parameter))
-      return op->emitOpError("expected ")
-             << name << " of the parameter's shape " << dimsToString(getDims(parameter)) << ", got "
-             << dimsToString(getDims(value));
+      return attachNotes(
+          op->emitOpError("expected ")
+              << name << " of the parameter's shape " << dimsToString(getDims(parameter))
+              << ", got " << dimsToString(getDims(value)),
+          {{name, value.getDefiningOp() == op ? Value() : value}, {"parameter", parameter}});
   for (auto [name, value] : scalars)
     if (getRank(value) != 0)
-      return op->emitOpError("expected ") << name << " to be a scalar, got " << value.getType();
+      return attachNotes(op->emitOpError("expected ")
+                             << name << " to be a scalar, got " << value.getType(),
+                         {{name, value}});
   return success();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Pointwise operations: verifiers, folders, and the gradients that are more than a line.
 
+#include "dialects/Train/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainVJP.h"
 #include "mlir/IR/IRMapping.h"
@@ -109,18 +110,23 @@ LogicalResult BitcastOp::verify() {
   // 64 bits are no exact double, which the reference evaluator needs.
   if (getElementType(getOperand()).getIntOrFloatBitWidth() != 32 ||
       getElementType(getResult()).getIntOrFloatBitWidth() != 32)
-    return emitOpError("expected types of 32 bits, got ")
-           << getElementType(getOperand()) << " and " << getElementType(getResult());
+    return attachNotes(emitOpError("expected types of 32 bits, got ")
+                           << getElementType(getOperand()) << " and "
+                           << getElementType(getResult()),
+                       {{"the operand", getOperand()}});
   if (getDims(getOperand()) != getDims(getResult()))
-    return emitOpError("expected the operand's shape ")
-           << dimsToString(getDims(getOperand())) << ", got " << dimsToString(getDims(getResult()));
+    return attachNotes(emitOpError("expected the operand's shape ")
+                           << dimsToString(getDims(getOperand())) << ", got "
+                           << dimsToString(getDims(getResult())),
+                       {{"the operand", getOperand()}});
   return success();
 }
 
 /// Of an op that draws random numbers.
 static LogicalResult verifyKey(Operation *op, Value key) {
   if (getRank(key) != 0 || !getElementType(key).isInteger(64))
-    return op->emitOpError("expected the key to be tensor<i64>, got ") << key.getType();
+    return attachNotes(op->emitOpError("expected the key to be tensor<i64>, got ") << key.getType(),
+                       {{"key", key}});
   return success();
 }
 LogicalResult RandomBitsOp::verify() {
@@ -141,7 +147,9 @@ LogicalResult DropoutOp::verify() {
   for (auto [axis, coordinate] : llvm::zip_equal(axes, getCoordinates()))
     if (axis < 0 || axis >= getRank(getOperand()) || llvm::count(axes, axis) != 1 ||
         getDims(coordinate) != getDims(getOperand()))
-      return emitOpError("expected coordinates of the operand's shape along axes of its own");
+      return attachNotes(
+          emitOpError("expected coordinates of the operand's shape along axes of its own"),
+          {{"the coordinate", coordinate}, {"the operand", getOperand()}});
   return success();
 }
 Operation *DropoutOp::atCoordinate(OpBuilder &builder, unsigned loop, Value coordinate) {

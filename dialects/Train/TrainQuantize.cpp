@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Numbers of codes: the verifier, the evaluator, and how an element is made of its code.
 
+#include "dialects/Train/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -24,25 +25,31 @@ LogicalResult DequantizeOp::verify() {
   if (getBlock() < 1)
     return emitOpError("expected a block of at least one element, got ") << getBlock();
   if (!getElementTypeOrSelf(getCodes().getType()).isInteger(8))
-    return emitOpError("expected codes of type i8, got ") << getCodes().getType();
+    return attachNotes(emitOpError("expected codes of type i8, got ") << getCodes().getType(),
+                       {{"codes", getCodes()}});
   Type element = getElementTypeOrSelf(getResult().getType());
   if (element.getIntOrFloatBitWidth() < 32)
     return emitOpError("expected a result of f32 or f64, got ") << element;
   for (Value value : {getTable(), getScales()})
     if (getElementTypeOrSelf(value.getType()) != element)
-      return emitOpError("expected a table and scales of ")
-             << element << ", got " << value.getType();
+      return attachNotes(emitOpError("expected a table and scales of ")
+                             << element << ", got " << value.getType(),
+                         {{value == getTable() ? "table" : "scales", value}});
   auto sized = [&](Value value, DimAttr size) { return getDims(value) == ArrayRef<DimAttr>(size); };
   DimAttr count = getNumElements(getResult().getType());
   const int64_t perByte = codesPerByte(*this);
   if (perByte == 0)
-    return emitOpError("expected a table of 16 or 256 numbers, got ") << getTable().getType();
+    return attachNotes(emitOpError("expected a table of 16 or 256 numbers, got ")
+                           << getTable().getType(),
+                       {{"table", getTable()}});
   if (!sized(getCodes(), roundedUp(count, perByte)))
-    return emitOpError("expected ")
-           << roundedUp(count, perByte).str() << " bytes of codes, got " << getCodes().getType();
+    return attachNotes(emitOpError("expected ") << roundedUp(count, perByte).str()
+                                                << " bytes of codes, got " << getCodes().getType(),
+                       {{"codes", getCodes()}});
   if (!sized(getScales(), roundedUp(count, getBlock())))
-    return emitOpError("expected ")
-           << roundedUp(count, getBlock()).str() << " scales, got " << getScales().getType();
+    return attachNotes(emitOpError("expected ") << roundedUp(count, getBlock()).str()
+                                                << " scales, got " << getScales().getType(),
+                       {{"scales", getScales()}});
   return success();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Reductions and matrix products: verifiers, folders, axis maps, gradients and cost.
 
+#include "dialects/Train/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainScalar.h"
 #include "mlir/IR/PatternMatch.h"
@@ -19,7 +20,8 @@ LogicalResult ReduceOp::verify() {
   int64_t previous = -1, rank = dims.size();
   for (int64_t axis : getAxes()) {
     if (axis < 0 || axis >= rank)
-      return emitOpError("expected axes below the rank ") << rank << ", got " << axis;
+      return attachNotes(emitOpError("expected axes below the rank ") << rank << ", got " << axis,
+                         {{"the operand", getOperand()}});
     if (axis <= previous)
       return emitOpError("expected the axes in ascending order, each once");
     previous = axis;
@@ -29,12 +31,15 @@ LogicalResult ReduceOp::verify() {
       kept.push_back(dim);
   Type element = getElementType(getOperand());
   if (element.isInteger(1) && (getKind() == ReduceKind::sum || getKind() == ReduceKind::prod))
-    return emitOpError("expected numbers for ")
-           << stringifyReduceKind(getKind()) << "; booleans have max (any) and min (all)";
+    return attachNotes(emitOpError("expected numbers for ")
+                           << stringifyReduceKind(getKind())
+                           << "; booleans have max (any) and min (all)",
+                       {{"the operand", getOperand()}});
   Type expected = getTensorType(kept, element);
   if (getResult().getType() != expected)
-    return emitOpError("expected a result of type ")
-           << expected << ", got " << getResult().getType();
+    return attachNotes(emitOpError("expected a result of type ")
+                           << expected << ", got " << getResult().getType(),
+                       {{"the operand", getOperand()}});
   return success();
 }
 

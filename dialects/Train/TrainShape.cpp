@@ -2,6 +2,7 @@
 // Operations that move elements: verifiers, folders and axis maps. Gradients are in
 // TrainShapeVJP.cpp, generated element accesses in TrainShapeAccess.cpp.
 
+#include "dialects/Train/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -34,15 +35,17 @@ static LogicalResult checkAxis(Operation *op, int64_t axis, int64_t rank) {
 static LogicalResult checkElementType(Operation *op, Value from, Value to) {
   if (getElementType(from) == getElementType(to))
     return success();
-  return op->emitOpError("expected the result to have the operand's element type ")
-         << getElementType(from) << ", got " << getElementType(to);
+  return attachNotes(op->emitOpError("expected the result to have the operand's element type ")
+                         << getElementType(from) << ", got " << getElementType(to),
+                     {{"the operand", from.getDefiningOp() == op ? Value() : from}});
 }
 static LogicalResult checkDims(Operation *op, StringRef what, ArrayRef<DimAttr> expected,
                                Value value) {
   if (ArrayRef<DimAttr>(getDims(value)) == expected)
     return success();
-  return op->emitOpError("expected ") << what << " of shape " << dimsToString(expected) << ", got "
-                                      << dimsToString(getDims(value));
+  return attachNotes(op->emitOpError("expected ") << what << " of shape " << dimsToString(expected)
+                                                  << ", got " << dimsToString(getDims(value)),
+                     {{what, value.getDefiningOp() == op ? Value() : value}});
 }
 
 //===----------------------------------------------------------------------===//
@@ -63,16 +66,18 @@ FusionRole DimOp::getFusionRole() { return FusionRole::Access; }
 LogicalResult BroadcastOp::verify() {
   SmallVector<DimAttr> from = getDims(getOperand()), to = getDims(getResult());
   if (from.size() != getAxes().size())
-    return emitOpError("expected one axis for each of the operand's ")
-           << from.size() << " axes, got " << getAxes().size();
+    return attachNotes(emitOpError("expected one axis for each of the operand's ")
+                           << from.size() << " axes, got " << getAxes().size(),
+                       {{"the operand", getOperand()}});
   int64_t previous = -1;
   for (auto [dim, axis] : llvm::zip(from, getAxes())) {
     if (axis <= previous || axis >= int64_t(to.size()))
       return emitOpError("expected ascending axes below the result's rank ")
              << to.size() << ", got " << axis;
     if (dim != to[axis])
-      return emitOpError("expected size ")
-             << dim.str() << " on axis " << axis << " of the result, got " << to[axis].str();
+      return attachNotes(emitOpError("expected size ") << dim.str() << " on axis " << axis
+                                                       << " of the result, got " << to[axis].str(),
+                         {{"the operand", getOperand()}});
     previous = axis;
   }
   return checkElementType(*this, getOperand(), getResult());
@@ -106,9 +111,10 @@ AxisMap BroadcastOp::getAxisMap() {
 
 LogicalResult ReshapeOp::verify() {
   if (getNumElements(getOperand().getType()) != getNumElements(getResult().getType()))
-    return emitOpError("expected equal element counts, got ")
-           << getNumElements(getOperand().getType()).str() << " and "
-           << getNumElements(getResult().getType()).str();
+    return attachNotes(emitOpError("expected equal element counts, got ")
+                           << getNumElements(getOperand().getType()).str() << " and "
+                           << getNumElements(getResult().getType()).str(),
+                       {{"the operand", getOperand()}});
   return checkElementType(*this, getOperand(), getResult());
 }
 OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
@@ -238,7 +244,8 @@ LogicalResult TransposeOp::verify() {
   for (auto [i, axis] : llvm::enumerate(sorted))
     isPermutation &= axis == int64_t(i);
   if (!isPermutation)
-    return emitOpError("expected a permutation of ") << from.size() << " axes";
+    return attachNotes(emitOpError("expected a permutation of ") << from.size() << " axes",
+                       {{"the operand", getOperand()}});
   for (int64_t axis : getPermutation())
     expected.push_back(from[axis]);
   if (failed(checkDims(*this, "a result", expected, getResult())))
@@ -275,7 +282,9 @@ LogicalResult SliceOp::verify() {
   size_t rank = getRank(getOperand());
   if (getStarts().getDims().size() != rank || getSteps().size() != rank ||
       size_t(getRank(getResult())) != rank)
-    return emitOpError("expected starts, steps and a result of the operand's rank ") << rank;
+    return attachNotes(emitOpError("expected starts, steps and a result of the operand's rank ")
+                           << rank,
+                       {{"the operand", getOperand()}});
   if (llvm::is_contained(getSteps(), 0))
     return emitOpError("expected steps other than 0");
   return checkElementType(*this, getOperand(), getResult());
@@ -324,10 +333,12 @@ Value SliceOp::buildSliced(TrainBuilder &tb, Value value, int64_t axis) {
 LogicalResult PadOp::verify() {
   size_t rank = getRank(getOperand());
   if (getLow().getDims().size() != rank || size_t(getRank(getResult())) != rank)
-    return emitOpError("expected low and a result of the operand's rank ") << rank;
+    return attachNotes(emitOpError("expected low and a result of the operand's rank ") << rank,
+                       {{"the operand", getOperand()}});
   if (getValue().getType() != getElementType(getOperand()))
-    return emitOpError("expected a value of the element type ")
-           << getElementType(getOperand()) << ", got " << getValue().getType();
+    return attachNotes(emitOpError("expected a value of the element type ")
+                           << getElementType(getOperand()) << ", got " << getValue().getType(),
+                       {{"the operand", getOperand()}});
   return checkElementType(*this, getOperand(), getResult());
 }
 AxisMap PadOp::getAxisMap() {
@@ -347,8 +358,9 @@ static LogicalResult verifyParts(Operation *op, ValueRange parts, Value whole, i
   DimAttr sum = zeroDim(op);
   for (Value part : parts) {
     if (getRank(part) != int64_t(expected.size()))
-      return op->emitOpError("expected parts of rank ")
-             << expected.size() << ", got " << getRank(part);
+      return attachNotes(op->emitOpError("expected parts of rank ")
+                             << expected.size() << ", got " << getRank(part),
+                         {{"the part", part.getDefiningOp() == op ? Value() : part}});
     SmallVector<DimAttr> dims = expected;
     dims[axis] = getDim(part, axis);
     if (failed(checkDims(op, "a part", dims, part)) || failed(checkElementType(op, part, whole)))
@@ -456,10 +468,14 @@ LogicalResult SelectRowsOp::verify() {
     return failure();
   for (Value index : {getIndex(), getInverse()})
     if (getRank(index) != 1 || !getElementType(index).isInteger(32))
-      return emitOpError("expected indices of rank 1 and type i32, got ") << index.getType();
+      return attachNotes(emitOpError("expected indices of rank 1 and type i32, got ")
+                             << index.getType(),
+                         {{"indices", index}});
   if (getDim(getInverse(), 0) != getDim(getData(), getAxis()))
-    return emitOpError("expected an inverse of size ")
-           << getDim(getData(), getAxis()).str() << ", got " << getDim(getInverse(), 0).str();
+    return attachNotes(emitOpError("expected an inverse of size ")
+                           << getDim(getData(), getAxis()).str() << ", got "
+                           << getDim(getInverse(), 0).str(),
+                       {{"inverse", getInverse()}, {"data", getData()}});
   SmallVector<DimAttr> dims = getDims(getData());
   dims[getAxis()] = getSlicedExtent();
   if (failed(checkDims(*this, "a result", dims, getResult())))
@@ -499,8 +515,9 @@ LogicalResult GatherElementsOp::verify() {
   if (failed(checkAxis(*this, getAxis(), getRank(getData()))))
     return failure();
   if (getRank(getIndices()) != getRank(getData()))
-    return emitOpError("expected indices of the data's rank ")
-           << getRank(getData()) << ", got " << getRank(getIndices());
+    return attachNotes(emitOpError("expected indices of the data's rank ")
+                           << getRank(getData()) << ", got " << getRank(getIndices()),
+                       {{"indices", getIndices()}, {"data", getData()}});
   if (failed(checkDims(*this, "a result", getDims(getIndices()), getResult())))
     return failure();
   return checkElementType(*this, getData(), getResult());
@@ -523,16 +540,20 @@ LogicalResult GatherNdOp::verify() {
   if (!indices.empty())
     depth = indices.back().getConstant();
   if (!depth || *depth < 1)
-    return emitOpError("expected indices with a constant last axis");
+    return attachNotes(emitOpError("expected indices with a constant last axis"),
+                       {{"indices", getIndices()}});
   if (batch < 0 || batch >= int64_t(indices.size()) || batch + *depth > int64_t(data.size()))
-    return emitOpError("expected batch_dims + index depth of at most the data's rank ")
-           << data.size() << ", got " << batch << " + " << *depth;
+    return attachNotes(emitOpError("expected batch_dims + index depth of at most the data's rank ")
+                           << data.size() << ", got " << batch << " + " << *depth,
+                       {{"indices", getIndices()}, {"data", getData()}});
   SmallVector<DimAttr> expected(indices.begin(), indices.end() - 1);
   expected.append(data.begin() + batch + *depth, data.end());
   for (int64_t axis = 0; axis < batch; ++axis)
     if (data[axis] != indices[axis])
-      return emitOpError("expected equal batch sizes on axis ")
-             << axis << ", got " << data[axis].str() << " and " << indices[axis].str();
+      return attachNotes(emitOpError("expected equal batch sizes on axis ")
+                             << axis << ", got " << data[axis].str() << " and "
+                             << indices[axis].str(),
+                         {{"indices", getIndices()}, {"data", getData()}});
   if (failed(checkDims(*this, "a result", expected, getResult())))
     return failure();
   return checkElementType(*this, getData(), getResult());
@@ -570,7 +591,9 @@ AxisMap GatherNdOp::getAxisMap() {
 
 LogicalResult ScatterAddOp::verify() {
   if (getUnique() && getRank(getIndices()) != 1)
-    return emitOpError("has unique indices of ") << getRank(getIndices()) << " axes, needs one";
+    return attachNotes(emitOpError("has unique indices of ")
+                           << getRank(getIndices()) << " axes, needs one",
+                       {{"indices", getIndices()}});
   if (failed(checkAxis(*this, getAxis(), getRank(getResult()))))
     return failure();
   if (failed(checkDims(*this, "updates", gatheredDims(getResult(), getIndices(), getAxis()),
@@ -596,8 +619,9 @@ LogicalResult ScatterElementsAddOp::verify() {
   if (failed(checkAxis(*this, getAxis(), getRank(getResult()))))
     return failure();
   if (getRank(getUpdates()) != getRank(getResult()))
-    return emitOpError("expected updates of the result's rank ")
-           << getRank(getResult()) << ", got " << getRank(getUpdates());
+    return attachNotes(emitOpError("expected updates of the result's rank ")
+                           << getRank(getResult()) << ", got " << getRank(getUpdates()),
+                       {{"updates", getUpdates()}});
   if (failed(checkDims(*this, "updates", getDims(getIndices()), getUpdates())))
     return failure();
   return checkElementType(*this, getUpdates(), getResult());

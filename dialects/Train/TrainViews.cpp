@@ -2,6 +2,7 @@
 // What needs no code of its own: results that are the operand's buffer read through other strides,
 // the rules for index operands, and the fusion op, which groups code.
 
+#include "dialects/Train/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;
@@ -125,15 +126,29 @@ void SplitOp::decompose(TrainBuilder &tb, SmallVectorImpl<Value> &results) {
 
 LogicalResult FusionOp::verify() {
   Block &block = getBody().front();
-  if (block.getArgumentTypes() != getInputs().getTypes())
-    return emitOpError("expected block arguments of the inputs' types");
+  if (block.getArgumentTypes() != getInputs().getTypes()) {
+    InFlightDiagnostic error = emitOpError("expected block arguments of the inputs' types");
+    for (auto [argument, input] : llvm::zip(block.getArguments(), getInputs()))
+      if (argument.getType() != input.getType())
+        attachNotes(std::move(error), {{"the argument", argument}, {"the input", input}});
+    return error;
+  }
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  if (!yield || yield.getValues().getTypes() != getResults().getTypes())
-    return emitOpError("expected a train.yield of the results' types");
+  if (!yield || yield.getValues().getTypes() != getResults().getTypes()) {
+    InFlightDiagnostic error = emitOpError("expected a train.yield of the results' types");
+    error.attachNote(block.getTerminator()->getLoc())
+        << "the body ends with " << block.getTerminator()->getName() << " of "
+        << block.getTerminator()->getOperandTypes();
+    return error;
+  }
+  auto inKernel = [&](InFlightDiagnostic error) {
+    error.attachNote(getLoc()) << "the kernel begins here";
+    return error;
+  };
   for (Operation &op : block.without_terminator()) {
     auto role = dyn_cast<FusionOpInterface>(op);
     if (!role)
-      return op.emitOpError("cannot be part of a kernel: it does not say how it fuses");
+      return inKernel(op.emitOpError("cannot be part of a kernel: it does not say how it fuses"));
     switch (role.getFusionRole()) {
     case FusionRole::Pointwise:
     case FusionRole::Access:
@@ -144,9 +159,9 @@ LogicalResult FusionOp::verify() {
       // A view whose elements can be had one by one.
       if (auto access = dyn_cast<ElementAccessOpInterface>(op); access && access.hasElements())
         break;
-      return op.emitOpError("cannot be part of a kernel");
+      return inKernel(op.emitOpError("cannot be part of a kernel"));
     default:
-      return op.emitOpError("cannot be part of a kernel");
+      return inKernel(op.emitOpError("cannot be part of a kernel"));
     }
   }
   return success();

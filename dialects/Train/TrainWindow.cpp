@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sliding windows and their transpose: each is the other's gradient, and both are index arithmetic.
 
+#include "dialects/Train/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;
@@ -11,25 +12,32 @@ template <typename Op> static LogicalResult verifySliding(Op op, Value whole, Va
   SmallVector<DimAttr> from = getDims(op.getOperand()), to = getDims(op.getResult());
   int64_t axis = op.getAxis(), tapAxis = op.getTaps(), rank = from.size();
   if (axis < 0 || axis >= rank || tapAxis < 0 || tapAxis >= rank || axis == tapAxis)
-    return op.emitOpError("expected two axes below the rank ")
-           << rank << ", got " << axis << " and " << tapAxis;
+    return attachNotes(op.emitOpError("expected two axes below the rank ")
+                           << rank << ", got " << axis << " and " << tapAxis,
+                       {{"the operand", op.getOperand()}});
   if (op.getStride() < 1 || op.getDilation() < 1)
     return op.emitOpError("expected a stride and a dilation of at least 1");
   if (to.size() != from.size())
-    return op.emitOpError("expected a result of rank ") << rank << ", got " << to.size();
+    return attachNotes(op.emitOpError("expected a result of rank ")
+                           << rank << ", got " << to.size(),
+                       {{"the operand", op.getOperand()}});
   for (int64_t i = 0; i < rank; ++i)
     if (i != axis && from[i] != to[i])
-      return op.emitOpError("expected size ")
-             << from[i].str() << " on axis " << i << " of the result, got " << to[i].str();
+      return attachNotes(op.emitOpError("expected size ") << from[i].str() << " on axis " << i
+                                                          << " of the result, got " << to[i].str(),
+                         {{"the operand", op.getOperand()}});
   if (getElementType(op.getOperand()) != getElementType(op.getResult()))
-    return op.emitOpError("expected the result to have the operand's element type");
+    return attachNotes(op.emitOpError("expected the result to have the operand's element type"),
+                       {{"the operand", op.getOperand()}});
   auto length = getDim(whole, axis).getConstant(), count = getDim(windows, axis).getConstant();
   auto taps = from[tapAxis].getConstant();
   if (!length || !count || !taps || *count == 0 || *taps == 0)
     return success();
   int64_t last = (*count - 1) * op.getStride() + (*taps - 1) * op.getDilation();
   if (last >= *length)
-    return op.emitOpError("reaches position ") << last << " of an axis of size " << *length;
+    return attachNotes(op.emitOpError("reaches position ")
+                           << last << " of an axis of size " << *length,
+                       {{"the operand", op.getOperand()}});
   return success();
 }
 

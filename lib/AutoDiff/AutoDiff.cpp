@@ -4,6 +4,7 @@
 
 #include "lib/AutoDiff/AutoDiff.h"
 
+#include "dialects/Train/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "trainc/DeadOps.h"
 #include "trainc/Location.h"
@@ -72,10 +73,17 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
     if (llvm::none_of(needed, [](bool need) { return need; })) // it makes a wanted value
       continue;
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
-    if (!differentiable)
-      return op->emitError() << describeOp(op)
+    if (!differentiable) {
+      // A way from the op up to a parameter.
+      Value from = op->getOperand(llvm::find(needed, true) - needed.begin());
+      while (Operation *producer = from.getDefiningOp())
+        from = *llvm::find_if(producer->getOperands(), [&](Value v) { return varied.contains(v); });
+      return attachNotes(op->emitError()
+                             << describeOp(op)
                              << " has no derivative, but the loss depends on a trainable parameter "
-                                "through it; freeze what is before it, or replace the node";
+                                "through it; freeze what is before it, or replace the node",
+                         {{"the parameter", from}});
+    }
     TrainBuilder tb(builder, op->getLoc());
     SmallVector<Value> gradients(op->getNumOperands());
     differentiable.buildVJP(tb, incoming, needed, gradients);
@@ -83,9 +91,10 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
       if (!need || !gradient)
         continue;
       if (gradient.getType() != operand.getType())
-        return op->emitError() << describeOp(op) << " gave a gradient of type "
-                               << gradient.getType() << " for an operand of type "
-                               << operand.getType();
+        return attachNotes(op->emitError() << describeOp(op) << " gave a gradient of type "
+                                           << gradient.getType() << " for an operand of type "
+                                           << operand.getType(),
+                           {{"the operand", operand}});
       Value &sum = cotangents[operand];
       if (sum && getElementType(operand).getIntOrFloatBitWidth() < 32)
         sum = tb.add(tb.cast(sum, builder.getF32Type()), tb.cast(gradient, builder.getF32Type()));
@@ -110,8 +119,10 @@ struct AutoDiffPass : trainc::impl::AutoDiffPassBase<AutoDiffPass> {
       module.emitError("expected the function @forward: legalize the model first");
       return signalPassFailure();
     }
-    if (module.lookupSymbol("gradients")) {
-      module.emitError("@gradients exists already: the model is differentiated once");
+    if (Operation *known = module.lookupSymbol("gradients")) {
+      module.emitError("@gradients exists already: the model is differentiated once")
+              .attachNote(known->getLoc())
+          << "it is here";
       return signalPassFailure();
     }
     if (failed(differentiate(forward)))
@@ -127,7 +138,9 @@ private:
         continue;
       auto type = dyn_cast<RankedTensorType>(func.getResultTypes()[i]);
       if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType())) {
-        func.emitError("expected the loss to be a float scalar, got ") << func.getResultTypes()[i];
+        attachNotes(func.emitError("expected the loss to be a float scalar, got ")
+                        << func.getResultTypes()[i],
+                    {{"the loss", func.getBody().front().getTerminator()->getOperand(i)}});
         return failure();
       }
       return i;
@@ -237,7 +250,9 @@ private:
       StringRef name = func.getArgAttrOfType<StringAttr>(number, kNameAttr).getValue();
       Value gradient = given.lookup(name);
       if (!gradient)
-        return func.emitError("expected a gradient of the trainable parameter '") << name << "'";
+        return attachNotes(func.emitError("expected a gradient of the trainable parameter '")
+                               << name << "'",
+                           {{"the parameter", func.getArgument(number)}});
       TrainBuilder tb(builder, gradient.getLoc());
       results.push_back(tb.mul(gradient, tb.splat(tb.cast(scale, gradient.getType()), gradient)));
     }

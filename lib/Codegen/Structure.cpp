@@ -3,6 +3,7 @@
 // order, and splits the work into passes over the reduced positions.
 
 #include "Structure.h"
+#include "dialects/Train/Notes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -77,8 +78,12 @@ LogicalResult Analysis::collect() {
       reductions.push_back(&op);
       ++deepest;
     } else if (isa<ScatterOpInterface, ScanOpInterface, StreamedProductOpInterface>(op)) {
-      if (result.standalone)
-        return op.emitOpError("shares a kernel with another scatter, scan or product");
+      if (result.standalone) {
+        InFlightDiagnostic error =
+            op.emitOpError("shares a kernel with another scatter, scan or product");
+        error.attachNote(result.standalone->getLoc()) << "the other one is here";
+        return error;
+      }
       result.standalone = &op;
     } else if (!isa<PointwiseOpInterface, ElementAccessOpInterface>(op)) {
       return op.emitOpError("has no element-wise form and cannot be part of a kernel");
@@ -96,14 +101,21 @@ LogicalResult Analysis::collect() {
 LogicalResult Analysis::chooseStandalone() {
   Operation *op = result.standalone;
   Operation *yield = body.getTerminator();
-  if (!reductions.empty())
-    return reductions.front()->emitOpError("shares a kernel with a scatter, scan or product");
+  if (!reductions.empty()) {
+    InFlightDiagnostic error =
+        reductions.front()->emitOpError("shares a kernel with a scatter, scan or product");
+    error.attachNote(op->getLoc()) << "which is here: " << op->getName();
+    return error;
+  }
   auto scatter = dyn_cast<ScatterOpInterface>(op);
   bool takesEpilogue = scatter && scatter.isRowScatter() && !scatter.hasUniqueIndices();
   result.hasEpilogue = yield->getNumOperands() != 1 || yield->getOperand(0) != op->getResult(0);
   auto isOther = [&](Value value) { return getDims(value) != getDims(op->getResult(0)); };
-  if (result.hasEpilogue && (!takesEpilogue || llvm::any_of(yield->getOperands(), isOther)))
-    return op->emitOpError("must be the only result of its kernel");
+  if (result.hasEpilogue && (!takesEpilogue || llvm::any_of(yield->getOperands(), isOther))) {
+    InFlightDiagnostic error = op->emitOpError("must be the only result of its kernel");
+    error.attachNote(yield->getLoc()) << "the kernel's results are of " << yield->getOperandTypes();
+    return error;
+  }
   result.kind = scatter                    ? Template::Scatter
                 : isa<ScanOpInterface>(op) ? Template::Scan
                                            : Template::Product;
@@ -121,8 +133,12 @@ LogicalResult Analysis::chooseSpace() {
       return first->emitOpError("reduces no axis");
     for (Operation *op : reductions)
       if (getDims(op->getOperand(0)) != result.space ||
-          cast<ReductionOpInterface>(op).getReducedAxes() != result.reduced)
-        return op->emitOpError("reduces other axes than the first reduction of its kernel");
+          cast<ReductionOpInterface>(op).getReducedAxes() != result.reduced) {
+        InFlightDiagnostic error =
+            op->emitOpError("reduces other axes than the first reduction of its kernel");
+        error.attachNote(first->getLoc()) << "the first reduction is here";
+        return error;
+      }
   } else if (yield->getNumOperands() != 0) {
     result.space = getDims(yield->getOperand(0));
   }
@@ -158,9 +174,11 @@ LogicalResult Analysis::formPasses() {
     else if (!reductions.empty() && isKept(value))
       result.keptResults.push_back(number);
     else
-      return yield->emitOpError("result ") << number << " of shape " << dimsToString(getDims(value))
-                                           << " belongs neither to the kernel's space "
-                                           << dimsToString(result.space) << " nor to its kept axes";
+      return attachNotes(yield->emitOpError("result ")
+                             << number << " of shape " << dimsToString(getDims(value))
+                             << " belongs neither to the kernel's space "
+                             << dimsToString(result.space) << " nor to its kept axes",
+                         {{"the result", value}});
   }
   return success();
 }

@@ -4,6 +4,7 @@
 // bits.
 #include "trainc/Reference.h"
 
+#include "dialects/Train/Notes.h"
 #include "dialects/Train/TrainDetail.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include <cmath>
@@ -189,8 +190,9 @@ FailureOr<HostTensors> reference::evaluate(func::FuncOp function, ArrayRef<HostT
   for (int round = 0; round < 2; ++round)
     for (auto [i, argument] : llvm::enumerate(arguments))
       if (failed(bindSymbols(function.getArgumentTypes()[i], argument.shape, symbols)))
-        return function.emitError("the shape of argument ")
-               << i << " does not fit its type " << function.getArgumentTypes()[i];
+        return attachNotes(function.emitError("the shape of argument ")
+                               << i << " does not fit its type " << function.getArgumentTypes()[i],
+                           {{"it", function.getArgument(i)}});
   return evaluateBlock(function.getBody().front(), arguments, symbols);
 }
 

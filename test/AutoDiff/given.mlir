@@ -29,6 +29,7 @@ func.func @forward(%v: tensor<f32> {train.role = "parameter", train.name = "v", 
 // One that is missing is named.
 // expected-error @below {{expected a gradient of the trainable parameter 'w'}}
 func.func @forward(%v: tensor<f32> {train.role = "parameter", train.name = "v", train.trainable},
+                   // expected-note@+1 {{the parameter is argument 1 'w' of @gradients, of type 'tensor<f32>'}}
                    %w: tensor<f32> {train.role = "parameter", train.name = "w", train.trainable})
     -> (tensor<f32> {train.role = "loss", train.name = "loss"}, tensor<f32> {train.role = "gradient", train.name = "v"}) {
   %0 = train.mul %v, %w : tensor<f32>

@@ -14,6 +14,7 @@ func.func @forward(%w: tensor<f32> {train.role = "parameter", train.name = "w", 
 
 // -----
 
+// expected-note@+2 {{the loss is argument 0 'w' of @forward, of type 'tensor<2xf32>'}}
 // expected-error@+1 {{expected the loss to be a float scalar, got 'tensor<2xf32>'}}
 func.func @forward(%w: tensor<2xf32> {train.role = "parameter", train.name = "w", train.trainable})
     -> (tensor<2xf32> {train.role = "loss"}) {
@@ -27,6 +28,7 @@ module {
   func.func @forward() {
     return
   }
+  // expected-note@+1 {{it is here}}
   func.func @gradients() {
     return
   }
@@ -35,6 +37,7 @@ module {
 // -----
 
 // An op without a derivative on the way: the error names op and node.
+// expected-note@+1 {{the parameter is argument 0 'w' of @gradients, of type 'tensor<2xf32>'}}
 func.func @forward(%w: tensor<2xf32> {train.role = "parameter", train.name = "w", train.trainable})
     -> (tensor<f32> {train.role = "loss"}) {
   // expected-error@unknown {{math.absf of node 'flatten_3' has no derivative, but the loss depends on a trainable parameter through it}}

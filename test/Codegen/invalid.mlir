@@ -5,6 +5,7 @@
 func.func @two_axes(%x: tensor<4x8xf32>) {
   %0:2 = train.fusion(%x) : (tensor<4x8xf32>) -> (tensor<4xf32>, tensor<8xf32>) {
   ^bb0(%a: tensor<4x8xf32>):
+    // expected-note@+1 {{the first reduction is here}}
     %1 = train.reduce sum %a axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
     // expected-error @below {{reduces other axes than the first reduction of its kernel}}
     %2 = train.reduce sum %a axes = [0] : tensor<4x8xf32> -> tensor<8xf32>
@@ -19,6 +20,7 @@ func.func @two_spaces(%x: tensor<4xf32>, %y: tensor<8xf32>) {
   %0:2 = train.fusion(%x, %y) : (tensor<4xf32>, tensor<8xf32>) -> (tensor<4xf32>, tensor<8xf32>) {
   ^bb0(%a: tensor<4xf32>, %b: tensor<8xf32>):
     %1 = train.exp %a : tensor<4xf32>
+    // expected-note@+1 {{the result is the result of train.exp, of type 'tensor<8xf32>'}}
     %2 = train.exp %b : tensor<8xf32>
     // expected-error @below {{result 1 of shape [8] belongs neither to the kernel's space [4] nor to its kept axes}}
     train.yield %1, %2 : tensor<4xf32>, tensor<8xf32>
@@ -48,6 +50,7 @@ func.func @unique_scatter(%i: tensor<4xi64>, %u: tensor<4x8xf32>) {
     // expected-error @below {{must be the only result of its kernel}}
     %1 = train.scatter_add %a, %b axis = 0 unique : tensor<4xi64>, tensor<4x8xf32> -> tensor<6x8xf32>
     %2 = train.exp %1 : tensor<6x8xf32>
+    // expected-note@+1 {{the kernel's results are of 'tensor<6x8xf32>'}}
     train.yield %2 : tensor<6x8xf32>
   }
   return

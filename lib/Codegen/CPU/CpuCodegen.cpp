@@ -7,6 +7,7 @@
 #include "../LowerToLLVM.h"
 #include "CpuEmitter.h"
 #include "LowerKernels.h"
+#include "dialects/Train/Notes.h"
 #include "trainc/Codegen.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -79,18 +80,17 @@ ModuleOp CpuCodegen::getModule() { return *impl->module; }
 
 /// Element types that kernels read and write.
 static LogicalResult checkBuffers(FusionOp fusion) {
-  auto check = [&](Type type) -> LogicalResult {
-    Type element = getElementTypeOrSelf(type);
+  for (Value value : llvm::concat<Value>(llvm::to_vector(fusion.getInputs()),
+                                         llvm::to_vector_of<Value>(fusion.getResults()))) {
+    Type element = getElementTypeOrSelf(value.getType());
     if (element.isF32() || element.isF64() || element.isF16() || element.isBF16() ||
         element.isInteger(1) || element.isInteger(8) || element.isInteger(16) ||
         element.isInteger(32) || element.isInteger(64))
-      return success();
-    return fusion.emitOpError("has a buffer of element type ")
-           << element << ", which CPU kernels do not read or write";
-  };
-  for (Type type : llvm::concat<const Type>(fusion.getInputs().getTypes(), fusion.getResultTypes()))
-    if (failed(check(type)))
-      return failure();
+      continue;
+    return attachNotes(fusion.emitOpError("has a buffer of element type ")
+                           << element << ", which CPU kernels do not read or write",
+                       {{"the buffer", value}});
+  }
   return success();
 }
 

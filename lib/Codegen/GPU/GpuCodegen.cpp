@@ -11,6 +11,7 @@
 #include "GroupedKernel.h"
 #include "HardwareMath.h"
 #include "LowerToPTX.h"
+#include "dialects/Train/Notes.h"
 #include "trainc/Codegen.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -88,15 +89,16 @@ ModuleOp GpuCodegen::getModule() { return *impl->module; }
 
 /// Element types that kernels read and write.
 static LogicalResult checkBuffers(FusionOp fusion) {
-  for (Type type :
-       llvm::concat<const Type>(fusion.getInputs().getTypes(), fusion.getResultTypes())) {
-    Type element = getElementTypeOrSelf(type);
+  for (Value value : llvm::concat<Value>(llvm::to_vector(fusion.getInputs()),
+                                         llvm::to_vector_of<Value>(fusion.getResults()))) {
+    Type element = getElementTypeOrSelf(value.getType());
     if (element.isF32() || element.isF64() || element.isF16() || element.isBF16() ||
         element.isInteger(1) || element.isInteger(8) || element.isInteger(16) ||
         element.isInteger(32) || element.isInteger(64))
       continue;
-    return fusion.emitOpError("has a buffer of element type ")
-           << element << ", which GPU kernels do not read or write";
+    return attachNotes(fusion.emitOpError("has a buffer of element type ")
+                           << element << ", which GPU kernels do not read or write",
+                       {{"the buffer", value}});
   }
   return success();
 }

@@ -461,6 +461,14 @@ bool Legalizer::legalizeSubgraph(Region &region, ArrayRef<LegalValue *> argument
   return true;
 }
 
+/// What the inputs of a node come from, as far as other nodes make them.
+static void noteProducers(InFlightDiagnostic &diag, onnx::NodeOp node) {
+  for (auto [number, input] : llvm::enumerate(node.getInputs()))
+    if (auto producer = input.getDefiningOp<onnx::NodeOp>())
+      diag.attachNote(producer.getLoc()) << "input " << number << " is made by "
+                                         << producer.getOpType() << ", of type " << input.getType();
+}
+
 LogicalResult Legalizer::reportProblems() {
   for (auto &[key, problem] : problems) {
     onnx::NodeOp node = problem.first;
@@ -472,6 +480,7 @@ LogicalResult Legalizer::reportProblems() {
                                      Twine(node.getVersion()) + "): " + problem.reason);
     if (problem.count > 1)
       diag << " (" << problem.count << " such nodes, this is the first)";
+    noteProducers(diag, node);
   }
   return failure(!problems.empty());
 }

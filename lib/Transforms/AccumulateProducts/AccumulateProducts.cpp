@@ -109,18 +109,31 @@ static bool putInFront(MatmulOp product, FusedMatmulOp chain, AddOp sum) {
   return true;
 }
 
+static remark::RemarkOpts options(StringRef name) {
+  return remark::RemarkOpts::name(name).category("accumulate-products");
+}
+
 static void accumulate(AddOp sum, const UnfusedBranches &unfused) {
   Operation *first = productOf(sum.getLhs()), *second = productOf(sum.getRhs());
-  if (!first || !second || first == second || unfused.isOf(first) || unfused.isOf(second) ||
-      first->getResult(0).getType() != second->getResult(0).getType())
+  if (!first || !second || first == second)
     return;
+  auto decline = [&](StringRef reason) {
+    remark::missed(sum.getLoc(), options("NotAccumulated"))
+        << remark::add("{0} and {1} are stored before they are added", describeOp(first),
+                       describeOp(second))
+        << remark::reason("{0}", reason);
+  };
+  if (unfused.isOf(first) || unfused.isOf(second))
+    return decline("one is of a low-rank branch that is to stay apart");
+  if (first->getResult(0).getType() != second->getResult(0).getType())
+    return decline("they are of other types or shapes");
   if (isa<FusedMatmulOp>(second) || (isa<MatmulOp>(first) && second->isBeforeInBlock(first)))
     std::swap(first, second);
   if (isa<MatmulOp>(first) && isShallower(second, first))
     std::swap(first, second);
   auto product = dyn_cast<MatmulOp>(second);
   if (!product)
-    return;
+    return decline("each is the end of a chain of sums");
   OpBuilder builder(sum);
   Location loc = FusedLoc::get(sum.getContext(), {product.getLoc(), sum.getLoc()});
   auto chain = dyn_cast<FusedMatmulOp>(first);
@@ -129,8 +142,7 @@ static void accumulate(AddOp sum, const UnfusedBranches &unfused) {
   TrainBuilder tb(builder, loc);
   Value result = tb.cast(tb.reshape(chain.getResult(), getDims(sum.getResult())),
                          getElementTypeOrSelf(sum.getResult().getType()));
-  remark::passed(sum.getLoc(),
-                 remark::RemarkOpts::name("Accumulated").category("accumulate-products"))
+  remark::passed(sum.getLoc(), options("Accumulated"))
       << remark::add("{0} is added to {1} as it is stored", describeOp(product), describeOp(first));
   sum.getResult().replaceAllUsesWith(result);
   SmallVector<Value> parts(sum->getOperands());

@@ -42,6 +42,10 @@ Value padTo(TrainBuilder &tb, Value value, int64_t axis, DimAttr extent) {
   return tb.pad(value, 0, low, dims);
 }
 
+remark::RemarkOpts options(StringRef name) {
+  return remark::RemarkOpts::name(name).category("align-matmuls");
+}
+
 void align(MatmulOp op) {
   Value lhs = op.getLhs(), rhs = op.getRhs();
   SmallVector<DimAttr> dims = getDims(op.getResult());
@@ -51,8 +55,16 @@ void align(MatmulOp op) {
   // Rows are not contiguous in the result: they matter where the lhs is transposed.
   DimAttr newM = op.getTransposeLhs() ? aligned(m, n) : m, newN = aligned(n, k);
   DimAttr newK = !op.getTransposeLhs() || op.getTransposeRhs() ? aligned(k, n) : k;
-  if (newM == m && newN == n && newK == k)
+  if (newM == m && newN == n && newK == k) {
+    auto isUneven = [](DimAttr extent) { return extent.getConstant().value_or(0) % 8 != 0; };
+    if ((op.getTransposeLhs() && isUneven(m)) || isUneven(n) || isUneven(k))
+      remark::missed(op->getLoc(), options("NotPadded"))
+          << remark::add("{0}: m, n, k {1}, {2}, {3} stay, not all multiples of 8", describeOp(op),
+                         m.str(), n.str(), k.str())
+          << remark::reason("it is too small for a copy to pay, or what is uneven is read along "
+                            "no row");
     return;
+  }
   OpBuilder builder(op);
   TrainBuilder tb(builder, op.getLoc());
   lhs = padTo(tb, padTo(tb, lhs, inner, newK), op.getTransposeLhs() ? rank - 1 : rank - 2, newM);
@@ -64,7 +76,7 @@ void align(MatmulOp op) {
   Value result = product;
   if (product.getType() != op.getResult().getType())
     result = tb.slice(product, starts, dims);
-  remark::passed(op->getLoc(), remark::RemarkOpts::name("Padded").category("align-matmuls"))
+  remark::passed(op->getLoc(), options("Padded"))
       << remark::add("{0}: m, n, k {1}, {2}, {3} padded to {4}, {5}, {6}", describeOp(op), m.str(),
                      n.str(), k.str(), newM.str(), newN.str(), newK.str());
   op.getResult().replaceAllUsesWith(result);

@@ -35,9 +35,12 @@ struct AttachOptimizerPass : trainc::impl::AttachOptimizerPassBase<AttachOptimiz
     if (failed(readOptions(module, spec, options)))
       return signalPassFailure();
     auto gradients = module.lookupSymbol<func::FuncOp>("gradients");
-    if (!gradients || module.lookupSymbol("update")) {
-      module.emitError(gradients ? "@update exists already"
-                                 : "expected the function @gradients: run autodiff first");
+    if (!gradients) {
+      module.emitError("expected the function @gradients: run autodiff first");
+      return signalPassFailure();
+    }
+    if (Operation *known = module.lookupSymbol("update")) {
+      module.emitError("@update exists already").attachNote(known->getLoc()) << "it is here";
       return signalPassFailure();
     }
     std::optional<StateFormat> format = parseStateFormat(stateFormat);

@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 
+#include "dialects/Train/Notes.h"
 #include "dialects/Train/Splats.h"
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
@@ -481,8 +482,14 @@ private:
       return {};
     };
     BlockArgument mask = find(input);
-    if (!mask)
-      return function.emitError("no input ") << input << ", which train.padding names";
+    if (!mask) {
+      InFlightDiagnostic error = function.emitError("no input ")
+                                 << input << ", which train.padding names";
+      for (BlockArgument argument : function.getArguments())
+        if (getArgRole(function, argument.getArgNumber()) == "input")
+          attachNotes(std::move(error), {{"an input", argument}});
+      return error;
+    }
     DimAttr tokens = getCountSymbol(getOperation(), input, value, bucket);
     // For `raise-attention`, which may run between the tokens of a document.
     if (padding.get("documents"))

@@ -46,8 +46,9 @@ struct FormEvalPass : trainc::impl::FormEvalPassBase<FormEvalPass> {
       module.emitError("expected the function @forward: legalize the model first");
       return signalPassFailure();
     }
-    if (module.lookupSymbol("eval")) {
-      module.emitError("@eval exists already: it is formed once");
+    if (Operation *known = module.lookupSymbol("eval")) {
+      module.emitError("@eval exists already: it is formed once").attachNote(known->getLoc())
+          << "it is here";
       return signalPassFailure();
     }
     if (failed(formEval(module, forward)))

@@ -151,8 +151,10 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
       return signalPassFailure();
     }
     for (StringRef name : {"step", "micro"})
-      if (module.lookupSymbol(name)) {
-        module.emitError("@") << name << " exists already: steps are formed once";
+      if (Operation *known = module.lookupSymbol(name)) {
+        InFlightDiagnostic error = module.emitError("@")
+                                   << name << " exists already: steps are formed once";
+        error.attachNote(known->getLoc()) << "it is here";
         return signalPassFailure();
       }
     if (gradients && (update || !micro))

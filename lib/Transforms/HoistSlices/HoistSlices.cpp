@@ -4,6 +4,7 @@
 
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 
+#include "dialects/Train/Notes.h"
 #include "lib/Transforms/HoistSlices/SinkZeroRows.h"
 #include "lib/Transforms/Support/PartSelections.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
@@ -536,8 +537,10 @@ private:
     if (slice.dropsAxis())
       result = tb.reshape(result, getDims(slice->getResult(0)));
     if (result.getType() != slice->getResult(0).getType())
-      return slice->emitError() << describeOp(producer) << " restricted along one axis has type "
-                                << result.getType() << ", not " << slice->getResult(0).getType();
+      return attachNotes(slice->emitError()
+                             << describeOp(producer) << " restricted along one axis has type "
+                             << result.getType() << ", not " << slice->getResult(0).getType(),
+                         {{"what is restricted", producer->getResult(0)}});
     slice->getResult(0).replaceAllUsesWith(result);
     eraseDead(slice);
     return success();

@@ -3,6 +3,7 @@
 
 #include "lib/Transforms/InsertLora/InsertLora.h"
 
+#include "dialects/Train/Notes.h"
 #include "lib/Support/Nearest.h"
 #include "lib/Transforms/InsertLora/Branches.h"
 #include "lib/Transforms/InsertLora/ExistingBranches.h"
@@ -159,8 +160,10 @@ private:
   LogicalResult recognise(const ExistingBranch &branch) {
     Operation *op = branch.b.op;
     auto refuse = [&](const Twine &why) {
-      return op->emitError(describeOp(op)) << " is part of a low-rank branch at '"
-                                           << nameOf(branch.base.weight) << "', " << why.str();
+      return attachNotes(op->emitError(describeOp(op))
+                             << " is part of a low-rank branch at '" << nameOf(branch.base.weight)
+                             << "', " << why.str(),
+                         {{"A", branch.a.weight}, {"B", branch.b.weight}});
     };
     StringRef path = baseName(pathOf(nameOf(branch.base.weight)));
     LoraModule &module = modules[path];
@@ -215,10 +218,14 @@ private:
         return failure();
     for (const Embedding &embedding : embeddings)
       chooseAt(embedding);
+    if (modules.empty() && others.empty())
+      return error("the model has no product of activations with a parameter");
+    if (modules.empty() && targets.empty())
+      return error("without targets= the branches are beside all projections but those of heads "
+                   "and of embeddings, and the model has none; targets= may name: " +
+                   listed(others));
     if (modules.empty())
-      return error(others.empty()
-                       ? Twine("the model has no product of activations with a parameter")
-                       : "no module's name matches '" + targets + "'; there are " + listed(others));
+      return error("no module's name matches '" + targets + "'; there are " + listed(others));
     explainOthers();
     for (auto &[path, module] : modules)
       if (failed(size(module)))
@@ -276,15 +283,22 @@ private:
     }
     // PEFT has one adapter for each of the two modules, and packages have one parameter.
     if (isTable)
-      return projection.op->emitError(describeOp(projection.op))
-             << " reads '" << nameOf(projection.weight)
-             << "', which is the table of an embedding, too: a branch would be of both. Export the "
-                "model with weights of their own (tie_word_embeddings=False in transformers), name "
-                "other targets, or train it in full (save=)";
+      return attachNotes(
+          projection.op->emitError(describeOp(projection.op))
+              << " reads '" << nameOf(projection.weight)
+              << "', which is the table of an embedding, too: a branch would be of both. Export "
+                 "the model with weights of their own (tie_word_embeddings=False in transformers), "
+                 "name other targets, or train it in full (save=)",
+          {{"the table", projection.weight}});
     auto known = modules.find(path);
-    if (known != modules.end() && known->second.outAxis != projection.outAxis)
-      return projection.op->emitError(describeOp(projection.op))
-             << " reads '" << path << "' transposed, another node as it is; name other targets";
+    if (known != modules.end() && known->second.outAxis != projection.outAxis) {
+      InFlightDiagnostic error = projection.op->emitError(describeOp(projection.op))
+                                 << " reads '" << path
+                                 << "' transposed, another node as it is; name other targets";
+      Operation *other = known->second.firstOp();
+      error.attachNote(other->getLoc()) << "the other one is " << describeOp(other);
+      return error;
+    }
     moduleAt(path, projection.weight, projection.outAxis, projection.inAxis)
         .projections.push_back(projection);
     return success();

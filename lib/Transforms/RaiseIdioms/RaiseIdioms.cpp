@@ -135,6 +135,12 @@ std::optional<std::pair<Operation *, Value>> matchGelu(Operation *inner) {
 struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
   using RaiseIdiomsPassBase::RaiseIdiomsPassBase;
 
+  remark::RemarkOpts options(StringRef name) {
+    return remark::RemarkOpts::name(name)
+        .category("raise-idioms")
+        .function(getOperation().getName());
+  }
+
   void runOnOperation() override {
     SmallVector<Operation *> inner;
     getOperation().walk([&](Operation *op) {
@@ -143,16 +149,20 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
     });
     for (Operation *op : inner) {
       auto found = matchGelu(op);
-      if (!found)
+      if (!found) {
+        // Of a tanh by itself nothing more was to be expected.
+        if (isa<ErfOp>(op) || candidates(op->getOperand(0)).size() > 1)
+          remark::missed(op->getLoc(), options("NotRaised"))
+              << remark::add("{0} stays as it is", describeOp(op))
+              << remark::reason("what is around it is not the formula of a GELU, or its numbers "
+                                "are further from it than rounding explains");
         continue;
+      }
       auto [end, x] = *found;
       OpBuilder builder(end);
       auto gelu = GeluOp::create(builder, end->getLoc(), x.getType(), x, isa<TanhOp>(op));
-      remark::passed(end->getLoc(), remark::RemarkOpts::name("Raised")
-                                        .category("raise-idioms")
-                                        .function(getOperation().getName()))
-          << remark::add("{0} ends a GELU{1}", describeOp(end),
-                         isa<TanhOp>(op) ? " (tanh form)" : "");
+      remark::passed(end->getLoc(), options("Raised")) << remark::add(
+          "{0} ends a GELU{1}", describeOp(end), isa<TanhOp>(op) ? " (tanh form)" : "");
       end->replaceAllUsesWith(gelu);
     }
     raiseGathers<GatherOp>();

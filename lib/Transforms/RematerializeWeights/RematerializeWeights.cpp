@@ -50,12 +50,24 @@ public:
         for (Value result : op.getResults())
           if (bytesOf(result) > sourceBytes(result))
             exits.push_back(result);
+          else if (llvm::any_of(result.getUsers(), [&](Operation *user) { return reads(user); }))
+            remark::missed(result.getLoc(), options("NotCopied"))
+                << remark::add("{0} is made once", describeOp(&op))
+                << remark::reason("it takes no more memory than the parameters that it is made of");
     for (Value value : exits)
       copyFor(value);
     eraseDeadOps(function.getBody().front());
   }
 
 private:
+  remark::RemarkOpts options(StringRef name) {
+    return remark::RemarkOpts::name(name)
+        .category("rematerialize-weights")
+        .function(function.getName());
+  }
+  /// Whether a user of a weight is no part of what makes weights.
+  bool reads(Operation *user) const { return !made.contains(user); }
+
   /// Ops all of whose operands are frozen parameters, constants, or results of such ops.
   void findFrozen() {
     for (unsigned i = 0; i < function.getNumResults(); ++i) {
@@ -101,7 +113,7 @@ private:
   void copyFor(Value value) {
     SmallVector<Operation *> readers;
     for (Operation *user : value.getUsers())
-      if (!made.contains(user) && !llvm::is_contained(readers, user))
+      if (reads(user) && !llvm::is_contained(readers, user))
         readers.push_back(user);
     if (readers.empty() || (readers.size() == 1 && isPlaced(value)))
       return;
@@ -112,11 +124,8 @@ private:
       Value copy = copyOf(value, mapping);
       value.replaceUsesWithIf(copy, [&](OpOperand &use) { return use.getOwner() == reader; });
     }
-    remark::passed(value.getLoc(), remark::RemarkOpts::name("Copied")
-                                       .category("rematerialize-weights")
-                                       .function(function.getName()))
-        << remark::add("{0} is made for each of {1} readers", describeOp(value.getDefiningOp()),
-                       readers.size());
+    remark::passed(value.getLoc(), options("Copied")) << remark::add(
+        "{0} is made for each of {1} readers", describeOp(value.getDefiningOp()), readers.size());
   }
   /// Whether a barrier holds what makes a value where it is.
   static bool isPlaced(Value value) {

@@ -62,10 +62,18 @@ struct WidenProductsPass : trainc::impl::WidenProductsPassBase<WidenProductsPass
   }
 
 private:
+  static remark::RemarkOpts options(StringRef name) {
+    return remark::RemarkOpts::name(name).category("widen-products");
+  }
   static void widen(Operation *product) {
     SmallVector<Operation *> views, casts;
-    if (!isReadInF32(product->getResult(0), views, casts))
+    if (!isReadInF32(product->getResult(0), views, casts)) {
+      if (llvm::any_of(product->getUsers(), [](Operation *user) { return isWidening(user); }))
+        remark::missed(product->getLoc(), options("NotWidened"))
+            << remark::add("{0} is rounded before it is read", describeOp(product))
+            << remark::reason("not only casts to f32 read it");
       return;
+    }
     views.push_back(product);
     Type f32 = Float32Type::get(product->getContext());
     for (Operation *op : views) {
@@ -76,8 +84,7 @@ private:
       cast->replaceAllUsesWith(cast->getOperands());
       cast->erase();
     }
-    remark::passed(product->getLoc(),
-                   remark::RemarkOpts::name("Widened").category("widen-products"))
+    remark::passed(product->getLoc(), options("Widened"))
         << remark::add("{0} is stored in f32, as it is read", describeOp(product));
   }
 };

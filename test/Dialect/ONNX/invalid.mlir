@@ -10,6 +10,7 @@ onnx.graph @main() attributes {metadata_props = {}, model = "m", opset_imports =
 
 // -----
 
+// expected-note@+1 {{the graph has results of 'tensor<8xf32>'}}
 onnx.graph @main(%x: tensor<4xf32>) -> tensor<8xf32> attributes {metadata_props = {}, model = "m", opset_imports = {}} {
   // expected-error @+1 {{returns types that differ from those of the graph}}
   onnx.return %x : tensor<4xf32>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: trainc-opt %s --split-input-file --verify-diagnostics
 
+// expected-note@+1 {{the operand is argument 0 of @reduce_axis, of type 'tensor<4x8xf32>'}}
 func.func @reduce_axis(%x: tensor<4x8xf32>) {
   // expected-error@+1 {{'train.reduce' op expected axes below the rank 2, got 2}}
   %0 = train.reduce sum %x axes = [2] : tensor<4x8xf32> -> tensor<4xf32>
@@ -17,6 +18,7 @@ func.func @reduce_order(%x: tensor<4x8xf32>) {
 
 // -----
 
+// expected-note@+1 {{the operand is argument 0 of @reduce_result, of type 'tensor<4x?xf32, #train.dims<4, n>>'}}
 func.func @reduce_result(%x: tensor<4x?xf32, #train.dims<4, n>>) {
   // expected-error@+1 {{expected a result of type 'tensor<?xf32, #train.dims<n>>', got 'tensor<4xf32>'}}
   %0 = train.reduce sum %x axes = [0] : tensor<4x?xf32, #train.dims<4, n>> -> tensor<4xf32>
@@ -25,6 +27,7 @@ func.func @reduce_result(%x: tensor<4x?xf32, #train.dims<4, n>>) {
 
 // -----
 
+// expected-note@+1 {{the operand is argument 0 of @reduce_booleans, of type 'tensor<4xi1>'}}
 func.func @reduce_booleans(%x: tensor<4xi1>) {
   // expected-error@+1 {{expected numbers for sum; booleans have max (any) and min (all)}}
   %0 = train.reduce sum %x axes = [0] : tensor<4xi1> -> tensor<i1>
@@ -33,6 +36,8 @@ func.func @reduce_booleans(%x: tensor<4xi1>) {
 
 // -----
 
+// expected-note@+2 {{lhs is argument 0 of @matmul_rank, of type 'tensor<4xf32>'}}
+// expected-note@+1 {{rhs is argument 1 of @matmul_rank, of type 'tensor<4xf32>'}}
 func.func @matmul_rank(%x: tensor<4xf32>, %y: tensor<4xf32>) {
   // expected-error@+1 {{expected operands of one rank of at least 2, got 1 and 1}}
   %0 = train.matmul %x, %y : tensor<4xf32>, tensor<4xf32> -> tensor<f32>
@@ -41,6 +46,8 @@ func.func @matmul_rank(%x: tensor<4xf32>, %y: tensor<4xf32>) {
 
 // -----
 
+// expected-note@+2 {{lhs is argument 0 of @matmul_batch, of type 'tensor<2x4x4xf32>'}}
+// expected-note@+1 {{rhs is argument 1 of @matmul_batch, of type 'tensor<?x4x4xf32, #train.dims<n, 4, 4>>'}}
 func.func @matmul_batch(%x: tensor<2x4x4xf32>, %y: tensor<?x4x4xf32, #train.dims<n, 4, 4>>) {
   // expected-error@+1 {{expected equal batch axes, got 2 and n on axis 0}}
   %0 = train.matmul %x, %y : tensor<2x4x4xf32>, tensor<?x4x4xf32, #train.dims<n, 4, 4>> -> tensor<2x4x4xf32>
@@ -49,6 +56,8 @@ func.func @matmul_batch(%x: tensor<2x4x4xf32>, %y: tensor<?x4x4xf32, #train.dims
 
 // -----
 
+// expected-note@+2 {{lhs is argument 0 of @matmul_inner, of type 'tensor<4x3xf32>'}}
+// expected-note@+1 {{rhs is argument 1 of @matmul_inner, of type 'tensor<4x3xf32>'}}
 func.func @matmul_inner(%x: tensor<4x3xf32>, %y: tensor<4x3xf32>) {
   // expected-error@+1 {{expected equal inner axes, got 3 and 4}}
   %0 = train.matmul %x, %y : tensor<4x3xf32>, tensor<4x3xf32> -> tensor<4x3xf32>
@@ -65,6 +74,8 @@ func.func @matmul_result(%x: tensor<4x3xf32>, %y: tensor<5x3xf32>) {
 
 // -----
 
+// expected-note@+2 {{lhs is argument 0 of @matmul_types, of type 'tensor<4x4xf32>'}}
+// expected-note@+1 {{rhs is argument 1 of @matmul_types, of type 'tensor<4x4xf16>'}}
 func.func @matmul_types(%x: tensor<4x4xf32>, %y: tensor<4x4xf16>) {
   // expected-error@+1 {{expected operands of one element type, got 'f32' and 'f16'}}
   %0 = train.matmul %x, %y : tensor<4x4xf32>, tensor<4x4xf16> -> tensor<4x4xf32>
@@ -81,6 +92,8 @@ func.func @softmax_axis(%x: tensor<4x8xf32>) {
 
 // -----
 
+// expected-note@+2 {{scale is argument 1 of @layer_norm_scale, of type 'tensor<4xf32>'}}
+// expected-note@+1 {{the operand is argument 0 of @layer_norm_scale, of type 'tensor<4x8xf32>'}}
 func.func @layer_norm_scale(%x: tensor<4x8xf32>, %s: tensor<4xf32>) {
   // expected-error@+1 {{expected scale and bias of shape [8], got [4]}}
   %0, %m, %r = train.layer_norm %x, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64}
@@ -99,6 +112,8 @@ func.func @layer_norm_mean(%x: tensor<4x8xf32>, %s: tensor<8xf32>) {
 
 // -----
 
+// expected-note@+2 {{labels is argument 1 of @cross_entropy_labels, of type 'tensor<8xi64>'}}
+// expected-note@+1 {{logits is argument 0 of @cross_entropy_labels, of type 'tensor<4x8xf32>'}}
 func.func @cross_entropy_labels(%x: tensor<4x8xf32>, %y: tensor<8xi64>) {
   // expected-error@+1 {{expected integer labels of shape [4], got 'tensor<8xi64>'}}
   %0, %lse = train.cross_entropy %x, %y : (tensor<4x8xf32>, tensor<8xi64>) -> (tensor<4xf32>, tensor<4xf32>)
@@ -116,6 +131,8 @@ func.func @sgd_velocity(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
 
 // -----
 
+// expected-note@+2 {{gradient is argument 1 of @adam_shape, of type 'tensor<5xf32>'}}
+// expected-note@+1 {{parameter is argument 0 of @adam_shape, of type 'tensor<4xf32>'}}
 func.func @adam_shape(%p: tensor<4xf32>, %g: tensor<5xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
   // expected-error@+1 {{expected gradient of the parameter's shape [4], got [5]}}
   %0, %1, %2 = train.adam %p, %g, %p, %p, %lr, %lr, %t {beta1 = 0.9 : f64, beta2 = 0.9 : f64, epsilon = 1.0e-8 : f64}
@@ -144,6 +161,7 @@ func.func @segments_without_longest(%q: tensor<1x2x6x8xf32>, %offsets: tensor<4x
 
 // -----
 
+// expected-note@+1 {{offsets is argument 1 of @segments_offsets, of type 'tensor<4xi64>'}}
 func.func @segments_offsets(%q: tensor<1x2x6x8xf32>, %offsets: tensor<4xi64>) {
   // expected-error@+1 {{expected offsets of i32 and rank 1, got 'tensor<4xi64>'}}
   %0:2 = train.attention %q, %q, %q segments %offsets longest <3> {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<4xi64>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
@@ -152,6 +170,7 @@ func.func @segments_offsets(%q: tensor<1x2x6x8xf32>, %offsets: tensor<4xi64>) {
 
 // -----
 
+// expected-note@+1 {{q is argument 0 of @segments_batch, of type 'tensor<2x2x6x8xf32>'}}
 func.func @segments_batch(%q: tensor<2x2x6x8xf32>, %offsets: tensor<4xi32>) {
   // expected-error@+1 {{expected a batch of 1 with segments, got 2}}
   %0:2 = train.attention %q, %q, %q segments %offsets longest <3> {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<4xi32>) -> (tensor<2x2x6x8xf32>, tensor<2x2x6xf32>)
@@ -160,6 +179,8 @@ func.func @segments_batch(%q: tensor<2x2x6x8xf32>, %offsets: tensor<4xi32>) {
 
 // -----
 
+// expected-note@+2 {{q is argument 0 of @segments_columns, of type 'tensor<1x2x6x8xf32>'}}
+// expected-note@+1 {{k is argument 1 of @segments_columns, of type 'tensor<1x2x7x8xf32>'}}
 func.func @segments_columns(%q: tensor<1x2x6x8xf32>, %k: tensor<1x2x7x8xf32>, %offsets: tensor<4xi32>) {
   // expected-error@+1 {{expected as many rows as columns with segments, got 6 and 7}}
   %0:2 = train.attention %q, %k, %k segments %offsets longest <3> {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x7x8xf32>, tensor<1x2x7x8xf32>, tensor<4xi32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
@@ -168,6 +189,7 @@ func.func @segments_columns(%q: tensor<1x2x6x8xf32>, %k: tensor<1x2x7x8xf32>, %o
 
 // -----
 
+// expected-note@+1 {{bias is argument 1 of @segments_bias, of type 'tensor<1x1x1x6xf32>'}}
 func.func @segments_bias(%q: tensor<1x2x6x8xf32>, %bias: tensor<1x1x1x6xf32>, %offsets: tensor<4xi32>) {
   // expected-error@+1 {{expected no bias with segments}}
   %0:2 = train.attention %q, %q, %q bias %bias segments %offsets longest <3> {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x1x1x6xf32>, tensor<4xi32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
@@ -176,6 +198,8 @@ func.func @segments_bias(%q: tensor<1x2x6x8xf32>, %bias: tensor<1x1x1x6xf32>, %o
 
 // -----
 
+// expected-note@+2 {{positions is argument 2 of @segments_positions, of type 'tensor<5xi32>'}}
+// expected-note@+1 {{q is argument 0 of @segments_positions, of type 'tensor<1x2x6x8xf32>'}}
 func.func @segments_positions(%q: tensor<1x2x6x8xf32>, %offsets: tensor<4xi32>, %positions: tensor<5xi32>) {
   // expected-error@+1 {{expected positions of i32 and shape [6], got 'tensor<5xi32>'}}
   %0:2 = train.attention %q, %q, %q segments %offsets longest <3> positions %positions {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<4xi32>, tensor<5xi32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)

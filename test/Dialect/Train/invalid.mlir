@@ -61,6 +61,7 @@ func.func @f(%x: tensor<2xf32>, %k: tensor<i64>) {
 }
 
 // -----
+// expected-note@+1 {{key is argument 0 of @f, of type 'tensor<i32>'}}
 func.func @f(%k: tensor<i32>) {
   // expected-error@+1 {{expected the key to be tensor<i64>, got 'tensor<i32>'}}
   %0 = train.random_bits %k : tensor<i32> -> tensor<2xi32>
@@ -75,6 +76,7 @@ func.func @f(%k: tensor<i64>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<2xf32>'}}
 func.func @f(%x: tensor<2xf32>) {
   // expected-error@+1 {{expected types of 32 bits, got 'f32' and 'i64'}}
   %0 = train.bitcast %x : tensor<2xf32> -> tensor<2xi64>
@@ -82,6 +84,7 @@ func.func @f(%x: tensor<2xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<2xf16>'}}
 func.func @f(%x: tensor<2xf16>) {
   // expected-error@+1 {{expected types of 32 bits, got 'f16' and 'i16'}}
   %0 = train.bitcast %x : tensor<2xf16> -> tensor<2xi16>
@@ -89,6 +92,7 @@ func.func @f(%x: tensor<2xf16>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<2xf32>'}}
 func.func @f(%x: tensor<2xf32>) {
   // expected-error@+1 {{expected the operand's shape [2], got [1, 2]}}
   %0 = train.bitcast %x : tensor<2xf32> -> tensor<1x2xi32>
@@ -96,6 +100,7 @@ func.func @f(%x: tensor<2xf32>) {
 }
 
 // -----
+// expected-note@+1 {{key is argument 1 of @f, of type 'tensor<2xi64>'}}
 func.func @f(%x: tensor<2xf32>, %k: tensor<2xi64>) {
   // expected-error@+1 {{expected the key to be tensor<i64>, got 'tensor<2xi64>'}}
   %0 = train.dropout %x, %k {ratio = 0.5 : f64} : tensor<2xf32>, tensor<2xi64>
@@ -103,6 +108,7 @@ func.func @f(%x: tensor<2xf32>, %k: tensor<2xi64>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<2x3xf32>'}}
 func.func @f(%x: tensor<2x3xf32>) {
   // expected-error@+1 {{expected one axis for each of the operand's 2 axes, got 1}}
   %0 = train.broadcast %x axes = [1] : tensor<2x3xf32> -> tensor<4x2x3xf32>
@@ -117,6 +123,7 @@ func.func @f(%x: tensor<2x3xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<2x3xf32>'}}
 func.func @f(%x: tensor<2x3xf32>) {
   // expected-error@+1 {{expected size 3 on axis 2 of the result, got 5}}
   %0 = train.broadcast %x axes = [1, 2] : tensor<2x3xf32> -> tensor<4x2x5xf32>
@@ -124,6 +131,7 @@ func.func @f(%x: tensor<2x3xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<2xf32>'}}
 func.func @f(%x: tensor<2xf32>) {
   // expected-error@+1 {{expected the result to have the operand's element type 'f32', got 'f64'}}
   %0 = train.broadcast %x axes = [0] : tensor<2xf32> -> tensor<2x3xf64>
@@ -131,6 +139,7 @@ func.func @f(%x: tensor<2xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<?x6xf32, #train.dims<batch, 6>>'}}
 func.func @f(%x: tensor<?x6xf32, #train.dims<batch, 6>>) {
   // expected-error@+1 {{expected equal element counts, got 6*batch and 5*batch}}
   %0 = train.reshape %x : tensor<?x6xf32, #train.dims<batch, 6>> -> tensor<?xf32, #train.dims<5*batch>>
@@ -138,6 +147,7 @@ func.func @f(%x: tensor<?x6xf32, #train.dims<batch, 6>>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<2x3xf32>'}}
 func.func @f(%x: tensor<2x3xf32>) {
   // expected-error@+1 {{expected a permutation of 2 axes}}
   %0 = train.transpose %x permutation = [0, 0] : tensor<2x3xf32> -> tensor<2x2xf32>
@@ -152,6 +162,7 @@ func.func @f(%x: tensor<2x3xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<2x3xf32>'}}
 func.func @f(%x: tensor<2x3xf32>) {
   // expected-error@+1 {{expected starts, steps and a result of the operand's rank 2}}
   %0 = train.slice %x starts = <0> steps = [1, 1] : tensor<2x3xf32> -> tensor<2x1xf32>
@@ -166,6 +177,7 @@ func.func @f(%x: tensor<3xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<3xf32>'}}
 func.func @f(%x: tensor<3xf32>) {
   // expected-error@+1 {{expected low and a result of the operand's rank 1}}
   %0 = train.pad %x value = 0.0 : f32 low = <0, 0> : tensor<3xf32> -> tensor<4xf32>
@@ -173,6 +185,7 @@ func.func @f(%x: tensor<3xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<3xf32>'}}
 func.func @f(%x: tensor<3xf32>) {
   // expected-error@+1 {{expected a value of the element type 'f32', got 'i64'}}
   %0 = train.pad %x value = 0 : i64 low = <1> : tensor<3xf32> -> tensor<4xf32>
@@ -180,6 +193,7 @@ func.func @f(%x: tensor<3xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<3x2xf32>'}}
 func.func @f(%x: tensor<3x2xf32>) {
   // expected-error@+1 {{expected two axes below the rank 2, got 1 and 2}}
   %0 = train.window %x axis = 1 taps = 2 stride = 1 dilation = 1 : tensor<3x2xf32> -> tensor<3x2xf32>
@@ -194,6 +208,7 @@ func.func @f(%x: tensor<3x2xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<3x2xf32>'}}
 func.func @f(%x: tensor<3x2xf32>) {
   // expected-error@+1 {{expected size 2 on axis 1 of the result, got 1}}
   %0 = train.window %x axis = 0 taps = 1 stride = 1 dilation = 1 : tensor<3x2xf32> -> tensor<3x1xf32>
@@ -201,6 +216,7 @@ func.func @f(%x: tensor<3x2xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<3x2xf32>'}}
 func.func @f(%x: tensor<3x2xf32>) {
   // expected-error@+1 {{reaches position 4 of an axis of size 3}}
   %0 = train.window %x axis = 0 taps = 1 stride = 3 dilation = 1 : tensor<3x2xf32> -> tensor<2x2xf32>
@@ -208,6 +224,7 @@ func.func @f(%x: tensor<3x2xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<3x2xf32>'}}
 func.func @f(%x: tensor<3x2xf32>) {
   // expected-error@+1 {{reaches position 5 of an axis of size 5}}
   %0 = train.spread %x axis = 0 taps = 1 stride = 2 dilation = 1 : tensor<3x2xf32> -> tensor<5x2xf32>
@@ -215,6 +232,7 @@ func.func @f(%x: tensor<3x2xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<3x2xf32>'}}
 func.func @f(%x: tensor<3x2xf32>) {
   // expected-error@+1 {{expected a result of rank 2, got 3}}
   %0 = train.spread %x axis = 0 taps = 1 stride = 2 dilation = 1 : tensor<3x2xf32> -> tensor<6x2x1xf32>
@@ -222,6 +240,7 @@ func.func @f(%x: tensor<3x2xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<3x2xf32>'}}
 func.func @f(%x: tensor<3x2xf32>) {
   // expected-error@+1 {{expected the result to have the operand's element type}}
   %0 = train.spread %x axis = 0 taps = 1 stride = 2 dilation = 1 : tensor<3x2xf32> -> tensor<6x2xf64>
@@ -236,6 +255,7 @@ func.func @f(%x: tensor<3x2xf32>, %y: tensor<2x2xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the part is argument 1 of @f, of type 'tensor<2xf32>'}}
 func.func @f(%x: tensor<3x2xf32>, %y: tensor<2xf32>) {
   // expected-error@+1 {{expected parts of rank 2, got 1}}
   %0 = train.concat %x, %y axis = 0 : (tensor<3x2xf32>, tensor<2xf32>) -> tensor<5x2xf32>
@@ -271,6 +291,8 @@ func.func @f(%d: tensor<5x3xf32>, %i: tensor<4xi64>) {
 }
 
 // -----
+// expected-note@+2 {{indices is argument 1 of @f, of type 'tensor<4xi64>'}}
+// expected-note@+1 {{data is argument 0 of @f, of type 'tensor<5x3xf32>'}}
 func.func @f(%d: tensor<5x3xf32>, %i: tensor<4xi64>) {
   // expected-error@+1 {{expected indices of the data's rank 2, got 1}}
   %0 = train.gather_elements %d, %i axis = 0 : tensor<5x3xf32>, tensor<4xi64> -> tensor<4xf32>
@@ -278,6 +300,7 @@ func.func @f(%d: tensor<5x3xf32>, %i: tensor<4xi64>) {
 }
 
 // -----
+// expected-note@+1 {{indices is argument 1 of @f, of type 'tensor<?xi64, #train.dims<n>>'}}
 func.func @f(%d: tensor<5x3xf32>, %i: tensor<?xi64, #train.dims<n>>) {
   // expected-error@+1 {{expected indices with a constant last axis}}
   %0 = train.gather_nd %d, %i batch_dims = 0 : tensor<5x3xf32>, tensor<?xi64, #train.dims<n>> -> tensor<3xf32>
@@ -285,6 +308,8 @@ func.func @f(%d: tensor<5x3xf32>, %i: tensor<?xi64, #train.dims<n>>) {
 }
 
 // -----
+// expected-note@+2 {{indices is argument 1 of @f, of type 'tensor<4x3xi64>'}}
+// expected-note@+1 {{data is argument 0 of @f, of type 'tensor<5x3xf32>'}}
 func.func @f(%d: tensor<5x3xf32>, %i: tensor<4x3xi64>) {
   // expected-error@+1 {{expected batch_dims + index depth of at most the data's rank 2, got 0 + 3}}
   %0 = train.gather_nd %d, %i batch_dims = 0 : tensor<5x3xf32>, tensor<4x3xi64> -> tensor<4xf32>
@@ -292,6 +317,8 @@ func.func @f(%d: tensor<5x3xf32>, %i: tensor<4x3xi64>) {
 }
 
 // -----
+// expected-note@+2 {{indices is argument 1 of @f, of type 'tensor<4x1xi64>'}}
+// expected-note@+1 {{data is argument 0 of @f, of type 'tensor<5x3xf32>'}}
 func.func @f(%d: tensor<5x3xf32>, %i: tensor<4x1xi64>) {
   // expected-error@+1 {{expected equal batch sizes on axis 0, got 5 and 4}}
   %0 = train.gather_nd %d, %i batch_dims = 1 : tensor<5x3xf32>, tensor<4x1xi64> -> tensor<4xf32>
@@ -299,6 +326,7 @@ func.func @f(%d: tensor<5x3xf32>, %i: tensor<4x1xi64>) {
 }
 
 // -----
+// expected-note@+1 {{updates is argument 1 of @f, of type 'tensor<3x2xf32>'}}
 func.func @f(%i: tensor<4xi64>, %u: tensor<3x2xf32>) {
   // expected-error@+1 {{expected updates of shape [4, 2], got [3, 2]}}
   %0 = train.scatter_add %i, %u axis = 0 : tensor<4xi64>, tensor<3x2xf32> -> tensor<5x2xf32>
@@ -306,6 +334,7 @@ func.func @f(%i: tensor<4xi64>, %u: tensor<3x2xf32>) {
 }
 
 // -----
+// expected-note@+1 {{indices is argument 0 of @f, of type 'tensor<4x2xi64>'}}
 func.func @f(%i: tensor<4x2xi64>, %u: tensor<4x2xf32>) {
   // expected-error@+1 {{has unique indices of 2 axes, needs one}}
   %0 = train.scatter_add %i, %u axis = 0 unique : tensor<4x2xi64>, tensor<4x2xf32> -> tensor<5xf32>
@@ -313,6 +342,7 @@ func.func @f(%i: tensor<4x2xi64>, %u: tensor<4x2xf32>) {
 }
 
 // -----
+// expected-note@+1 {{updates is argument 1 of @f, of type 'tensor<4xf32>'}}
 func.func @f(%i: tensor<4x2xi64>, %u: tensor<4xf32>) {
   // expected-error@+1 {{expected updates of the result's rank 2, got 1}}
   %0 = train.scatter_elements_add %i, %u axis = 0 : tensor<4x2xi64>, tensor<4xf32> -> tensor<5x2xf32>
@@ -327,6 +357,7 @@ func.func @f(%x: tensor<4xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<4xf32>'}}
 func.func @f(%x: tensor<4xf32>) {
   // expected-error@+1 {{expected axes below the rank 1, got 1}}
   %0 = train.reduce sum %x axes = [1] : tensor<4xf32> -> tensor<4xf32>
@@ -341,6 +372,7 @@ func.func @f(%x: tensor<4x2xf32>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<4xi1>'}}
 func.func @f(%x: tensor<4xi1>) {
   // expected-error@+1 {{expected numbers for sum; booleans have max (any) and min (all)}}
   %0 = train.reduce sum %x axes = [0] : tensor<4xi1> -> tensor<i1>
@@ -348,6 +380,7 @@ func.func @f(%x: tensor<4xi1>) {
 }
 
 // -----
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<4x2xf32>'}}
 func.func @f(%x: tensor<4x2xf32>) {
   // expected-error@+1 {{expected a result of type 'tensor<2xf32>', got 'tensor<4xf32>'}}
   %0 = train.reduce sum %x axes = [0] : tensor<4x2xf32> -> tensor<4xf32>
@@ -355,6 +388,8 @@ func.func @f(%x: tensor<4x2xf32>) {
 }
 
 // -----
+// expected-note@+2 {{lhs is argument 0 of @f, of type 'tensor<4xf32>'}}
+// expected-note@+1 {{rhs is argument 1 of @f, of type 'tensor<4x2xf32>'}}
 func.func @f(%a: tensor<4xf32>, %b: tensor<4x2xf32>) {
   // expected-error@+1 {{expected operands of one rank of at least 2, got 1 and 2}}
   %0 = train.matmul %a, %b : tensor<4xf32>, tensor<4x2xf32> -> tensor<2xf32>
@@ -362,6 +397,8 @@ func.func @f(%a: tensor<4xf32>, %b: tensor<4x2xf32>) {
 }
 
 // -----
+// expected-note@+2 {{lhs is argument 0 of @f, of type 'tensor<3x4xf32>'}}
+// expected-note@+1 {{rhs is argument 1 of @f, of type 'tensor<4x2xf64>'}}
 func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x2xf64>) {
   // expected-error@+1 {{expected operands of one element type, got 'f32' and 'f64'}}
   %0 = train.matmul %a, %b : tensor<3x4xf32>, tensor<4x2xf64> -> tensor<3x2xf32>
@@ -369,6 +406,8 @@ func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x2xf64>) {
 }
 
 // -----
+// expected-note@+2 {{lhs is argument 0 of @f, of type 'tensor<5x3x4xf32>'}}
+// expected-note@+1 {{rhs is argument 1 of @f, of type 'tensor<6x4x2xf32>'}}
 func.func @f(%a: tensor<5x3x4xf32>, %b: tensor<6x4x2xf32>) {
   // expected-error@+1 {{expected equal batch axes, got 5 and 6 on axis 0}}
   %0 = train.matmul %a, %b : tensor<5x3x4xf32>, tensor<6x4x2xf32> -> tensor<5x3x2xf32>
@@ -376,6 +415,8 @@ func.func @f(%a: tensor<5x3x4xf32>, %b: tensor<6x4x2xf32>) {
 }
 
 // -----
+// expected-note@+2 {{lhs is argument 0 of @f, of type 'tensor<3x4xf32>'}}
+// expected-note@+1 {{rhs is argument 1 of @f, of type 'tensor<4x2xf32>'}}
 func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x2xf32>) {
   // expected-error@+1 {{expected equal inner axes, got 4 and 2}}
   %0 = train.matmul %a, %b transposed : tensor<3x4xf32>, tensor<4x2xf32> -> tensor<3x4xf32>
@@ -411,6 +452,8 @@ func.func @f(%x: tensor<2x4xf32>, %s: tensor<4xf32>) {
 }
 
 // -----
+// expected-note@+2 {{scale is argument 1 of @f, of type 'tensor<2xf32>'}}
+// expected-note@+1 {{the operand is argument 0 of @f, of type 'tensor<2x4xf32>'}}
 func.func @f(%x: tensor<2x4xf32>, %s: tensor<2xf32>) {
   // expected-error@+1 {{expected scale and bias of shape [4], got [2]}}
   %0:3 = train.layer_norm %x, %s {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x4xf32>, tensor<2xf32>) -> (tensor<2x4xf32>, tensor<2xf32>, tensor<2xf32>)
@@ -432,6 +475,7 @@ func.func @f(%x: tensor<2x4xf32>, %s: tensor<4xf32>) {
 }
 
 // -----
+// expected-note@+1 {{logits is argument 0 of @f, of type 'tensor<f32>'}}
 func.func @f(%x: tensor<f32>, %l: tensor<i64>) {
   // expected-error@+1 {{expected logits with an axis of classes}}
   %0:2 = train.cross_entropy %x, %l : (tensor<f32>, tensor<i64>) -> (tensor<f32>, tensor<f32>)
@@ -439,6 +483,8 @@ func.func @f(%x: tensor<f32>, %l: tensor<i64>) {
 }
 
 // -----
+// expected-note@+2 {{labels is argument 1 of @f, of type 'tensor<4xi64>'}}
+// expected-note@+1 {{logits is argument 0 of @f, of type 'tensor<2x4xf32>'}}
 func.func @f(%x: tensor<2x4xf32>, %l: tensor<4xi64>) {
   // expected-error@+1 {{expected integer labels of shape [2], got 'tensor<4xi64>'}}
   %0:2 = train.cross_entropy %x, %l : (tensor<2x4xf32>, tensor<4xi64>) -> (tensor<2xf32>, tensor<2xf32>)
@@ -467,6 +513,8 @@ func.func @f(%p: tensor<2xf32>, %g: tensor<2xf32>, %s: tensor<f32>, %t: tensor<i
 }
 
 // -----
+// expected-note@+2 {{gradient is argument 1 of @f, of type 'tensor<3xf32>'}}
+// expected-note@+1 {{parameter is argument 0 of @f, of type 'tensor<2xf32>'}}
 func.func @f(%p: tensor<2xf32>, %g: tensor<3xf32>, %s: tensor<f32>, %t: tensor<i64>) {
   // expected-error@+1 {{expected gradient of the parameter's shape [2], got [3]}}
   %0:3 = train.adam %p, %g, %p, %p, %s, %s, %t {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64} : (tensor<2xf32>, tensor<3xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>, tensor<i64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
@@ -474,6 +522,7 @@ func.func @f(%p: tensor<2xf32>, %g: tensor<3xf32>, %s: tensor<f32>, %t: tensor<i
 }
 
 // -----
+// expected-note@+1 {{lr is argument 0 of @f, of type 'tensor<2xf32>'}}
 func.func @f(%p: tensor<2xf32>, %s: tensor<f32>, %t: tensor<i64>) {
   // expected-error@+1 {{expected lr to be a scalar, got 'tensor<2xf32>'}}
   %0:3 = train.lamb %p, %p, %p, %p, %p, %s, %t {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>, tensor<i64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
@@ -488,9 +537,11 @@ func.func @f(%p: tensor<2xf32>, %s: tensor<f32>, %t: tensor<i64>) {
 }
 
 // -----
+// expected-note@+1 {{the input is argument 0 of @f, of type 'tensor<2xf32>'}}
 func.func @f(%x: tensor<2xf32>) {
   // expected-error@+1 {{expected block arguments of the inputs' types}}
   %0 = train.fusion(%x) : (tensor<2xf32>) -> tensor<2xf32> {
+  // expected-note@+1 {{the argument is argument 0, of type 'tensor<3xf32>'}}
   ^bb0(%a: tensor<3xf32>):
     train.yield %a : tensor<3xf32>
   }
@@ -502,6 +553,7 @@ func.func @f(%x: tensor<2xf32>) {
   // expected-error@+1 {{expected a train.yield of the results' types}}
   %0 = train.fusion(%x) : (tensor<2xf32>) -> tensor<3xf32> {
   ^bb0(%a: tensor<2xf32>):
+    // expected-note@+1 {{the body ends with train.yield of 'tensor<2xf32>'}}
     train.yield %a : tensor<2xf32>
   }
   return
@@ -509,6 +561,7 @@ func.func @f(%x: tensor<2xf32>) {
 
 // -----
 func.func @f(%x: tensor<2x2xf32>) {
+  // expected-note@+1 {{the kernel begins here}}
   %0 = train.fusion(%x) : (tensor<2x2xf32>) -> tensor<2x2xf32> {
   ^bb0(%a: tensor<2x2xf32>):
     // expected-error@+1 {{cannot be part of a kernel}}
@@ -520,6 +573,7 @@ func.func @f(%x: tensor<2x2xf32>) {
 
 // -----
 func.func @f(%x: tensor<2xf32>) {
+  // expected-note@+1 {{the kernel begins here}}
   %0 = train.fusion(%x) : (tensor<2xf32>) -> tensor<2xf32> {
   ^bb0(%a: tensor<2xf32>):
     // expected-error@+1 {{cannot be part of a kernel: it does not say how it fuses}}

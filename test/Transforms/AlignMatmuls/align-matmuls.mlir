@@ -39,15 +39,3 @@ func.func @classes(%x: tensor<?x256xbf16, #train.dims<n, 256>>, %w: tensor<10x25
   %0 = train.matmul %x, %w transposed : tensor<?x256xbf16, #train.dims<n, 256>>, tensor<10x256xbf16> -> tensor<?x10xbf16, #train.dims<n, 10>>
   return %0 : tensor<?x10xbf16, #train.dims<n, 10>>
 }
-
-// Near misses: rows of the result alone, small extents, f32, extents that are not known.
-// CHECK-LABEL: func.func @declined
-// CHECK-NOT: train.pad
-func.func @declined(%x: tensor<67x32xbf16>, %w: tensor<32x63xbf16>, %f: tensor<4x67xf32>,
-                    %s: tensor<?x64xbf16, #train.dims<n, 64>>)
-    -> (tensor<67x63xbf16>, tensor<4x4xf32>, tensor<64x64xbf16>) {
-  %0 = train.matmul %x, %w : tensor<67x32xbf16>, tensor<32x63xbf16> -> tensor<67x63xbf16>
-  %1 = train.matmul %f, %f transposed : tensor<4x67xf32>, tensor<4x67xf32> -> tensor<4x4xf32>
-  %2 = train.matmul %s transposed, %s : tensor<?x64xbf16, #train.dims<n, 64>>, tensor<?x64xbf16, #train.dims<n, 64>> -> tensor<64x64xbf16>
-  return %0, %1, %2 : tensor<67x63xbf16>, tensor<4x4xf32>, tensor<64x64xbf16>
-}

@@ -12,6 +12,7 @@ module {
   func.func @forward() {
     return
   }
+  // expected-note@+1 {{it is here}}
   func.func @step() {
     return
   }

@@ -20,15 +20,3 @@ func.func @product(%x: tensor<4x8xf32>, %w: tensor<2x8xf32>) -> tensor<4x2xf32> 
   return %2 : tensor<4x2xf32>
 }
 
-// Declines: positions are integers that the low type does not hold; f64 stays.
-// CHECK-LABEL: func.func @declined
-// CHECK: train.matmul {{.*}} -> tensor<1024x8xf32>
-// CHECK: train.matmul {{.*}} -> tensor<4x4xf64>
-// REMARK: remark: [Missed] NotLowered
-func.func @declined(%f: tensor<1x8xf32>, %d: tensor<4x4xf64>) -> (tensor<1024x8xf32>, tensor<4x4xf64>) {
-  %0 = train.iota 0 : tensor<1024x1xi64>
-  %1 = train.cast %0 : tensor<1024x1xi64> -> tensor<1024x1xf32>
-  %2 = train.matmul %1, %f : tensor<1024x1xf32>, tensor<1x8xf32> -> tensor<1024x8xf32>
-  %3 = train.matmul %d, %d : tensor<4x4xf64>, tensor<4x4xf64> -> tensor<4x4xf64>
-  return %2, %3 : tensor<1024x8xf32>, tensor<4x4xf64>
-}
