@@ -4,6 +4,7 @@
 #include "lib/Driver/Outputs.h"
 #include "core/status.h"
 #include "lib/Driver/Remarks.h"
+#include "lib/Support/RegularFile.h"
 #include "lib/Support/TextFile.h"
 #include "lib/Transforms/Recompute/Config.h"
 #include "llvm/Support/FileSystem.h"
@@ -26,6 +27,20 @@ std::string Outputs::package() const {
   llvm::SmallString<256> path(StringRef(options.model).rtrim('/'));
   path::replace_extension(path, "tpk");
   return path.str().str();
+}
+
+/// Whether the file is a pipe with a name. Those of the shell are open already.
+static bool isPipe(StringRef path) {
+  fs::file_status status;
+  return !path.starts_with("/dev/") && !path.starts_with("/proc/") && !fs::status(path, status) &&
+         status.type() == fs::file_type::fifo_file;
+}
+
+/// Whether the file begins as zip archives do, which packages are.
+static bool isArchive(StringRef path) {
+  std::string problem;
+  std::unique_ptr<llvm::MemoryBuffer> file = readRegularFile(path, problem);
+  return file && file->getBuffer().starts_with("PK\x03\x04");
 }
 
 /// No output is an input, or another output.
@@ -56,11 +71,22 @@ int Outputs::claim(llvm::ArrayRef<Input> read) {
       path::append(file, fileOf(phase));
       written.emplace_back(file.str(), "--save-ir");
     }
-  for (auto &[path, option] : written)
+  if (packs && options.output.empty() && package() == options.model && isArchive(options.model)) {
+    Log::error(options.model, "this is a package, which trainc-run trains: trainc-run '" +
+                                  options.model + "'; trainc compiles ONNX models");
+    return ExitInput;
+  }
+  for (auto &[path, option] : written) {
+    if (isPipe(path)) {
+      Log::error("trainc", option + " would write to '" + path +
+                               "', a pipe, and wait for its reader; name a file");
+      return ExitUsage;
+    }
     if (std::string problem = roles.writes(path, option); !problem.empty()) {
       Log::error("trainc", problem);
       return ExitUsage;
     }
+  }
   return ExitSuccess;
 }
 
