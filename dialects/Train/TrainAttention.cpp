@@ -2,7 +2,7 @@
 // Attention as one op and its gradient: verifiers, axis maps, layouts, cost. Library calls compute
 // both, so there are no parts to decompose into.
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;

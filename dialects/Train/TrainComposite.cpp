@@ -3,7 +3,7 @@
 // `decompose` and the gradients are written in primitive ops, so that they fuse. Half-precision
 // operands are computed in f32.
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 #include <limits>
 

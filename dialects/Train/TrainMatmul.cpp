@@ -2,7 +2,7 @@
 // Matrix products, plain and with an epilogue: verifiers, axis maps, gradient, layouts, cost.
 // Library calls compute both.
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;

@@ -4,7 +4,7 @@
 // the parameter's type (f32 for 16-bit ones). The scalars depend on hyper-parameters only, so CSE
 // shares them between parameters.
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/Optimizer.h"
 
 using namespace mlir;

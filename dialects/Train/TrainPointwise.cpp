@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Pointwise operations: verifiers, folders, and the gradients that are more than a line.
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainVJP.h"
 #include "mlir/IR/IRMapping.h"

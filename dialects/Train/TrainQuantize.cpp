@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Numbers of codes: the verifier, the evaluator, and how an element is made of its code.
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 

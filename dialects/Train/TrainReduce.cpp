@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Reductions and matrix products: verifiers, folders, axis maps, gradients and cost.
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainScalar.h"
 #include "mlir/IR/PatternMatch.h"

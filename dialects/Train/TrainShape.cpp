@@ -2,7 +2,7 @@
 // Operations that move elements: verifiers, folders and axis maps. Gradients are in
 // TrainShapeVJP.cpp, generated element accesses in TrainShapeAccess.cpp.
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"

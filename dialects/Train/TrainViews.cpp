@@ -2,7 +2,7 @@
 // What needs no code of its own: results that are the operand's buffer read through other strides,
 // the rules for index operands, and the fusion op, which groups code.
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sliding windows and their transpose: each is the other's gradient, and both are index arithmetic.
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;

@@ -4,7 +4,7 @@
 
 #include "lib/AutoDiff/AutoDiff.h"
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "trainc/DeadOps.h"
 #include "trainc/Location.h"

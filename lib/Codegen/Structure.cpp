@@ -3,7 +3,7 @@
 // order, and splits the work into passes over the reduced positions.
 
 #include "Structure.h"
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

@@ -4,7 +4,7 @@
 // bits.
 #include "trainc/Reference.h"
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainDetail.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include <cmath>

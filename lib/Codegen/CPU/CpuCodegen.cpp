@@ -7,7 +7,7 @@
 #include "../LowerToLLVM.h"
 #include "CpuEmitter.h"
 #include "LowerKernels.h"
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "trainc/Codegen.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"

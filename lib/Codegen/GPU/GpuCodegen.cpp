@@ -11,7 +11,7 @@
 #include "GroupedKernel.h"
 #include "HardwareMath.h"
 #include "LowerToPTX.h"
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "trainc/Codegen.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"

@@ -3,7 +3,7 @@
 
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/Splats.h"
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"

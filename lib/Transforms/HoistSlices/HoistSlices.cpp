@@ -4,7 +4,7 @@
 
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "lib/Transforms/HoistSlices/SinkZeroRows.h"
 #include "lib/Transforms/Support/PartSelections.h"
 #include "lib/Transforms/Support/RestrictLoops.h"

@@ -3,7 +3,7 @@
 
 #include "lib/Transforms/InsertLora/InsertLora.h"
 
-#include "dialects/Train/Notes.h"
+#include "dialects/Train/Diagnostics/Notes.h"
 #include "lib/Support/Nearest.h"
 #include "lib/Transforms/InsertLora/Branches.h"
 #include "lib/Transforms/InsertLora/ExistingBranches.h"

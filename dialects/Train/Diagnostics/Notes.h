@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Notes of errors that are about values: where each of them comes from.
-#ifndef TRAINC_DIALECTS_TRAIN_NOTES_H
-#define TRAINC_DIALECTS_TRAIN_NOTES_H
+#ifndef TRAINC_DIALECTS_TRAIN_DIAGNOSTICS_NOTES_H
+#define TRAINC_DIALECTS_TRAIN_DIAGNOSTICS_NOTES_H
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Value.h"
@@ -17,4 +17,4 @@ mlir::InFlightDiagnostic &&attachNotes(mlir::InFlightDiagnostic &&error,
 
 } // namespace trainc::train
 
-#endif // TRAINC_DIALECTS_TRAIN_NOTES_H
+#endif // TRAINC_DIALECTS_TRAIN_DIAGNOSTICS_NOTES_H
