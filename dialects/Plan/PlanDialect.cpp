@@ -2,6 +2,7 @@
 // Registration and verifiers of the plan dialect.
 
 #include "dialects/Plan/PlanDialect.h"
+#include "dialects/Plan/CallEmitter.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -32,6 +33,7 @@ void PlanDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Plan/PlanOps.cpp.inc"
       >();
+  attachLibraryCalls(getContext());
 }
 
 //===----------------------------------------------------------------------===//

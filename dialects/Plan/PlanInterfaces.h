@@ -32,6 +32,8 @@ struct CommandTable {
 };
 /// See TableBuilder.h.
 struct TableBuilder;
+/// See CallEmitter.h.
+class CallEmitter;
 
 using EvaluateReal = llvm::function_ref<double(train::DimAttr)>;
 using EvaluateInteger = llvm::function_ref<int64_t(train::DimAttr)>;

@@ -35,4 +35,16 @@ def PlanCommandOpInterface : OpInterface<"PlanCommandOpInterface"> {
   ];
 }
 
+def LibraryCallOpInterface : OpInterface<"LibraryCallOpInterface"> {
+  let cppNamespace = "::trainc::plan";
+  let description = [{
+    An op of a schedule that one call of a library computes (`FusionRole::Library`): its operands may lie through any
+    strides. It emits the command for that call.
+  }];
+  let methods = [
+    InterfaceMethod<"places its results and creates the command at the emitter's builder; fails with a diagnostic",
+      "::llvm::LogicalResult", "emitCall", (ins "::trainc::plan::CallEmitter &":$emitter)>
+  ];
+}
+
 #endif // TRAINC_PLAN_INTERFACES_TD

@@ -3,6 +3,7 @@
 // buffers; library calls take any layout; views only compute one.
 
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
+#include "dialects/Plan/CallEmitter.h"
 #include "lib/Analysis/StridedViews.h"
 #include "mlir/IR/Matchers.h"
 
@@ -12,15 +13,12 @@ using namespace trainc::train;
 
 namespace {
 
-struct Place {
-  Value buffer;
-  StridedLayout layout;
-};
+using plan::Place;
 
-class Converter {
+class Converter final : private plan::CallEmitter {
 public:
   Converter(func::FuncOp function, KernelSource kernels, bool tf32)
-      : function(function), kernels(kernels), tf32(tf32), builder(function) {}
+      : CallEmitter(ownBuilder, tf32), function(function), kernels(kernels), ownBuilder(function) {}
 
   LogicalResult run() {
     auto plan = plan::FunctionOp::create(builder, function.getLoc(), function.getName());
@@ -298,15 +296,14 @@ private:
   }
 
   LogicalResult convertLibrary(Operation *op) {
-    if (auto attention = dyn_cast<AttentionOp>(op))
-      return convertAttention(attention);
-    if (auto gradient = dyn_cast<AttentionGradOp>(op))
-      return convertAttentionGrad(gradient);
-    return convertGemm(op);
+    auto call = dyn_cast<plan::LibraryCallOpInterface>(op);
+    if (!call)
+      return op->emitError("op '") << op->getName() << "' is a library call that nothing emits";
+    return call.emitCall(*this);
   }
 
   /// The place of a library call's result: a permuted reader may decide the layout.
-  Place placeResult(Value value) {
+  Place placeResult(Value value) override {
     Place place;
     if (Operation *reader = getAbsorbedView(value))
       place = {newBuffer(reader->getResult(0)), *layoutForContiguousResult(reader)};
@@ -315,170 +312,22 @@ private:
     return places[value] = place;
   }
 
-  //===--------------------------------------------------------------------===//
-  // Attention
-  //===--------------------------------------------------------------------===//
-
-  /// Strides of the first `count` axes; the axes of length 1 of a bias are repeated.
-  DimsAttr leadingStrides(Value value, unsigned count) {
-    SmallVector<DimAttr> strides(ArrayRef(places[value].layout.strides).take_front(count));
-    return DimsAttr::get(builder.getContext(), strides);
-  }
-  DimsAttr biasStrides(Value bias) {
-    SmallVector<DimAttr> strides = places[bias].layout.strides;
-    for (auto [stride, size] : llvm::zip_equal(strides, getDims(bias)))
-      if (size.isConstant(1))
-        stride = DimAttr::constant(builder.getContext(), 0);
-    return DimsAttr::get(builder.getContext(), strides);
-  }
-  DimsAttr offsetsOf(ValueRange values) {
-    SmallVector<DimAttr> offsets;
-    for (Value value : values)
-      if (value)
-        offsets.push_back(places[value].layout.offset);
-    return DimsAttr::get(builder.getContext(), offsets);
-  }
-  /// batch, heads, key heads, rows, key rows, columns, value columns
-  DimsAttr attentionSizes(Value q, Value k, Value v) {
-    SmallVector<DimAttr> dims = getDims(q), keys = getDims(k), values = getDims(v);
-    return DimsAttr::get(builder.getContext(),
-                         {dims[0], dims[1], keys[1], dims[2], keys[2], dims[3], values[3]});
-  }
-  /// Number and length of the segments, where there are any.
-  DimsAttr segmentSizes(Value offsets, DimAttr longest) {
-    if (!offsets)
-      return {};
-    DimAttr segments = getDim(offsets, 0) - DimAttr::constant(builder.getContext(), 1);
-    return DimsAttr::get(builder.getContext(), {segments, longest});
-  }
-  Value bufferOf(Value value) { return value ? places[value].buffer : Value(); }
-
-  LogicalResult convertAttention(AttentionOp op) {
-    Value q = op.getQ(), k = op.getK(), v = op.getV(), bias = op.getBias(), seed = op.getSeed();
-    Value o = op.getResult(), stats = op.getStats();
-    Value segments = op.getOffsets(), positions = op.getPositions();
-    if (segments)
-      for (Operation *user : stats.getUsers())
-        if (!isa<AttentionGradOp>(user))
-          return user->emitError("reads the stats of an attention over segments, which only its "
-                                 "gradient may read");
-    placeResult(o);
-    placeResult(stats);
-    plan::AttentionOp::create(
-        builder, op.getLoc(), bufferOf(q), bufferOf(k), bufferOf(v), bufferOf(o), bufferOf(stats),
-        bufferOf(bias), bufferOf(seed), Value(), Value(), Value(), Value(), bufferOf(segments),
-        bufferOf(positions), attentionSizes(q, k, v),
-        offsetsOf({q, k, v, o, stats, bias, seed, segments, positions}), leadingStrides(q, 3),
-        leadingStrides(k, 3), leadingStrides(v, 3), leadingStrides(o, 3),
-        bias ? biasStrides(bias) : DimsAttr(), DimsAttr(), DimsAttr(), DimsAttr(), DimsAttr(),
-        TypeAttr::get(getElementType(q)), bias ? TypeAttr::get(getElementType(bias)) : TypeAttr(),
-        op.getScaleAttr(), op.getDropoutAttr(), op.getCausalAttr(),
-        segmentSizes(segments, op.getLongestAttr()));
-    return success();
-  }
-
-  LogicalResult convertAttentionGrad(AttentionGradOp op) {
-    Value q = op.getQ(), k = op.getK(), v = op.getV(), bias = op.getBias(), seed = op.getSeed();
-    Value o = op.getOutput(), stats = op.getStats(), dO = op.getCotangent();
-    Value dQ = op.getDq(), dK = op.getDk(), dV = op.getDv();
-    Value segments = op.getOffsets(), positions = op.getPositions();
-    for (Value result : {dQ, dK, dV})
-      placeResult(result);
-    plan::AttentionOp::create(
-        builder, op.getLoc(), bufferOf(q), bufferOf(k), bufferOf(v), bufferOf(o), bufferOf(stats),
-        bufferOf(bias), bufferOf(seed), bufferOf(dO), bufferOf(dQ), bufferOf(dK), bufferOf(dV),
-        bufferOf(segments), bufferOf(positions), attentionSizes(q, k, v),
-        offsetsOf({q, k, v, o, stats, bias, seed, dO, dQ, dK, dV, segments, positions}),
-        leadingStrides(q, 3), leadingStrides(k, 3), leadingStrides(v, 3), leadingStrides(o, 3),
-        bias ? biasStrides(bias) : DimsAttr(), leadingStrides(dO, 3), leadingStrides(dQ, 3),
-        leadingStrides(dK, 3), leadingStrides(dV, 3), TypeAttr::get(getElementType(q)),
-        bias ? TypeAttr::get(getElementType(bias)) : TypeAttr(), op.getScaleAttr(),
-        op.getDropoutAttr(), op.getCausalAttr(), segmentSizes(segments, op.getLongestAttr()));
-    return success();
-  }
+  Place placeOf(Value value) override { return places[value]; }
 
   /// What is added to lies where the sum will: in its own buffer, if nothing else needs that.
-  Place placeSum(FusedMatmulOp op) {
-    Value addend = op.getOperand(), sum = op.getResult();
-    Place place = {places[addend].buffer, places[addend].layout};
+  Place placeSum(Operation *op, Value addend, Value sum) override {
+    Place place = places[addend];
     if (wanted.contains(sum) || !isFree(addend, op)) {
       place = {newBuffer(sum), contiguousLayout(sum.getType())};
-      plan::CopyOp::create(builder, op.getLoc(), places[addend].buffer, place.buffer,
+      plan::CopyOp::create(builder, op->getLoc(), places[addend].buffer, place.buffer,
                            plan::getBytes(sum.getType()));
     }
     return places[sum] = place;
   }
 
-  LogicalResult convertGemm(Operation *op) {
-    AxisMap map = cast<AxisMapOpInterface>(op).getAxisMap();
-    Value a = op->getOperand(0), b = op->getOperand(1), c = op->getResult(0);
-    auto fused = dyn_cast<FusedMatmulOp>(op);
-    const bool accumulates = fused && fused.getEpilogue() == Epilogue::add;
-    const auto [buffer, layout] = accumulates ? placeSum(fused) : placeResult(c);
-    auto strideOf = [&](Value value, ArrayRef<int> axes, int loop) {
-      DimAttr stride = DimAttr::constant(op->getContext(), 0);
-      for (auto [axis, l] : llvm::enumerate(axes))
-        if (l == loop)
-          stride = places[value].layout.strides[axis];
-      return stride;
-    };
-    auto uses = [](ArrayRef<int> axes, int loop) { return llvm::is_contained(axes, loop); };
-    SmallVector<DimAttr> batch, sizes(3), aStrides, bStrides, cStrides;
-    int rows = -1, columns = -1, inner = -1;
-    SmallVector<int> batchLoops;
-    for (int loop = 0; loop < int(map.loops.size()); ++loop) {
-      if (!uses(map.results[0], loop))
-        inner = loop;
-      else if (uses(map.operands[0], loop) && uses(map.operands[1], loop))
-        batchLoops.push_back(loop);
-      else if (uses(map.operands[0], loop))
-        rows = loop;
-      else
-        columns = loop;
-    }
-    auto extent = [&](Value value, ArrayRef<int> axes, int loop) {
-      return getDims(value)[llvm::find(axes, loop) - axes.begin()];
-    };
-    for (int loop : batchLoops) {
-      batch.push_back(extent(c, map.results[0], loop));
-      aStrides.push_back(strideOf(a, map.operands[0], loop));
-      bStrides.push_back(strideOf(b, map.operands[1], loop));
-      cStrides.push_back(strideOf(c, map.results[0], loop));
-    }
-    sizes = {extent(c, map.results[0], rows), extent(c, map.results[0], columns),
-             extent(a, map.operands[0], inner)};
-    for (auto [value, axes, strides, first, second] :
-         {std::tuple(a, ArrayRef<int>(map.operands[0]), &aStrides, rows, inner),
-          std::tuple(b, ArrayRef<int>(map.operands[1]), &bStrides, inner, columns),
-          std::tuple(c, ArrayRef<int>(map.results[0]), &cStrides, rows, columns)}) {
-      strides->push_back(strideOf(value, axes, first));
-      strides->push_back(strideOf(value, axes, second));
-    }
-    MLIRContext *context = builder.getContext();
-    auto dims = [&](ArrayRef<DimAttr> list) { return DimsAttr::get(context, list); };
-    Value bias, aux;
-    EpilogueAttr epilogue;
-    if (fused && !accumulates) {
-      epilogue = fused.getEpilogueAttr();
-      if (fused.getExtra())
-        placeResult(fused.getExtra());
-      for (Value value : {fused.getOperand(), fused.getExtra()})
-        if (value)
-          (getRank(value) == 1 ? bias : aux) = places[value].buffer;
-    }
-    plan::GemmOp::create(builder, op->getLoc(), places[a].buffer, places[b].buffer, buffer, bias,
-                         aux, dims(batch), dims(sizes), dims(aStrides), dims(bStrides),
-                         dims(cStrides),
-                         dims({places[a].layout.offset, places[b].layout.offset, layout.offset}),
-                         getElementType(a), tf32 && getElementType(a).isF32(), accumulates,
-                         getElementType(c) != getElementType(a), epilogue);
-    return success();
-  }
-
   func::FuncOp function;
   KernelSource kernels;
-  bool tf32;
-  OpBuilder builder;
+  OpBuilder ownBuilder;
   DenseMap<Value, Place> places;
   DenseMap<std::pair<StringRef, StringRef>, Value> argumentOf;
   /// Buffers that are not in the arena and that a value's maker writes directly.

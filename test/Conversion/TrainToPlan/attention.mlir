@@ -48,3 +48,13 @@ func.func @stats(
   // expected-error@+1 {{reads the stats of an attention over segments, which only its gradient may read}}
   return %stats : tensor<1x4x8xf32>
 }
+
+// -----
+
+// What nothing emits is named.
+func.func @call(%x: tensor<4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<4xf32> {train.role = "output", train.name = "y"}) {
+  // expected-error@+1 {{op 'testdialect.call' is a library call that nothing emits}}
+  %y = testdialect.call %x : tensor<4xf32>
+  return %y : tensor<4xf32>
+}

@@ -45,6 +45,7 @@ AxisMap SquareplusOp::getAxisMap() {
 }
 
 FusionRole SquareplusOp::getFusionRole() { return FusionRole::Pointwise; }
+FusionRole CallOp::getFusionRole() { return FusionRole::Library; }
 
 Value SquareplusOp::buildScalar(OpBuilder &b, Location loc, ValueRange x, ValueRange) {
   Value square = arith::MulFOp::create(b, loc, x[0], x[0]);

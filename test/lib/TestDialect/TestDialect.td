@@ -39,4 +39,12 @@ def Test_SumSquaresOp : Test_Op<"sum_squares", [DeclareOpInterfaceMethods<Reduct
   let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
 }
 
+def Test_CallOp : Op<Test_Dialect, "call", [Pure, SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<FusionOpInterface>]> {
+  let summary = "a library call that no library has";
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$operand);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand)";
+}
+
 #endif // TRAINC_TEST_DIALECT_TD
