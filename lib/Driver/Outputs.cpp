@@ -80,7 +80,7 @@ int Outputs::claim(llvm::ArrayRef<Input> read) {
     if (isPipe(path)) {
       Log::error("trainc", option + " would write to '" + path +
                                "', a pipe, and wait for its reader; name a file");
-      return ExitUsage;
+      return ExitInput;
     }
     if (std::string problem = roles.writes(path, option); !problem.empty()) {
       Log::error("trainc", problem);
