@@ -34,10 +34,16 @@ namespace {
 /// replace is dead in the end.
 class Packer {
 public:
-  Packer(func::FuncOp function, const PaddingInputs &inputs, DimAttr tokens)
+  /// `symbols`: the module that declares the sizes.
+  Packer(func::FuncOp function, const PaddingInputs &inputs, DimAttr tokens, ModuleOp symbols)
       : function(function), mask(inputs.mask.input), padding(inputs.mask.value), tokens(tokens),
         samples(getDim(mask, 0)), positions(getDim(mask, 1)), builder(function.getContext()),
-        contents(PaddingFlow(function).findContents(inputs)) {}
+        contents(PaddingFlow(function).findContents(inputs)) {
+    for (auto [argument, ignored] : inputs.labels)
+      if (auto count = findCountSymbol(symbols, getArgName(function, argument), ignored,
+                                       CountKind::elements))
+        labelCounts.push_back(*count);
+  }
 
   void run() {
     for (BlockArgument argument : function.getArguments()) {
@@ -241,7 +247,12 @@ private:
     if (tokenAxes.size() != 1 || tokenAxes[0] != int64_t(select.getAxis()) ||
         packedSize(select.getData(), tokenAxes) != tokens)
       return false;
-    Value index = slotsOf(tb, select.getIndex());
+    // Of a row that is no token the slot is -1, which selects zeros: what the row holds then.
+    Value index = gatherSlots(tb, select.getIndex());
+    if (selectsLabelled(select))
+      index = slotsOf(tb, select.getIndex());
+    else if (!contents.holdsZero(select.getData(), tokenAxes))
+      return false;
     Value inverse = tb.gather(select.getInverse(), rows.rows, 0), none = tb.scalarLike(inverse, -1);
     Value taken = tb.compare("ge", rows.rowsOrNone, tb.scalarLike(rows.rowsOrNone, 0));
     inverse = tb.select(taken, inverse, none);
@@ -252,10 +263,19 @@ private:
     return true;
   }
 
-  /// The slots of rows that are selected: of what is no token, the first.
+  /// Whether rows with a label are selected, which all are tokens: but for slots that are left
+  /// over.
+  bool selectsLabelled(SelectRowsOp select) {
+    return llvm::is_contained(labelCounts, getDim(select.getIndex(), 0));
+  }
+
+  /// The slots of rows that are selected, -1 of what is no token.
+  Value gatherSlots(TrainBuilder &tb, Value index) {
+    return tb.gather(rows.slots, tb.max(index, tb.scalarLike(index, 0)), 0);
+  }
+  /// The same; of what is no token, the first.
   Value slotsOf(TrainBuilder &tb, Value index) {
-    Value zero = tb.scalarLike(index, 0);
-    return tb.max(tb.gather(rows.slots, tb.max(index, zero), 0), zero);
+    return tb.max(gatherSlots(tb, index), tb.scalarLike(index, 0));
   }
 
   /// The same rows where they are tokens; the first token in place of others.
@@ -271,7 +291,7 @@ private:
     const TokenAxes merged = {int64_t(select.getAxis())};
     if (!llvm::is_contained(axes.lookup(select.getData()), merged) ||
         getDim(select.getData(), select.getAxis()) != samples * positions ||
-        getDim(select.getIndex(), 0) == samples)
+        !selectsLabelled(select))
       return;
     select.getIndexMutable().assign(ofTokens(tb, select.getIndex()));
     tokenRows.push_back(select.getResult());
@@ -401,6 +421,8 @@ private:
   BlockArgument mask;
   int64_t padding;
   DimAttr tokens, samples, positions;
+  /// Of inputs of labels: how many are not ignored.
+  SmallVector<DimAttr> labelCounts;
   OpBuilder builder;
   PaddingContents contents;
   PackedRows rows;
@@ -510,7 +532,7 @@ private:
     };
     addInputs("labels", inputs.labels);
     addInputs("ids", inputs.ids);
-    Packer packer(function, inputs, tokens);
+    Packer packer(function, inputs, tokens, getOperation());
     packer.run();
     auto options = [&](StringRef name) {
       return remark::RemarkOpts::name(name).category("eliminate-padding").function("forward");

@@ -103,6 +103,8 @@ public:
         holds(id->second);
         require({number, 0, id->second});
       }
+      if (fact.depends && isa<FloatType>(getElementType(argument)))
+        fragile.insert(argument); // no range of what a file holds there leaves NaN out
       facts[argument].push_back(fact);
     }
     for (Operation &op : function.getBody().front()) {
@@ -186,6 +188,8 @@ private:
     if (llvm::any_of(op->getOperands(),
                      [&](Value operand) { return parametric.contains(operand); }))
       parametric.insert(op->result_begin(), op->result_end());
+    if (isFragile(op))
+      fragile.insert(op->result_begin(), op->result_end());
     visitScattered(op);
     bool any =
         llvm::any_of(op->getOperands(), [&](Value operand) { return !facts[operand].empty(); });
@@ -216,13 +220,14 @@ private:
     visitMapped(op, mapped.getAxisMap());
   }
 
+  bool isFragile(Operation *op) const {
+    return llvm::any_of(op->getOperands(), [&](Value v) { return fragile.contains(v); });
+  }
   /// Where padding held an infinity, what it is absorbed in may be NaN in the plain step. That is
   /// the model's own, unless it looks for NaN.
   void testForNumbers(Operation *op) {
-    if (llvm::none_of(op->getOperands(), [&](Value operand) { return fragile.contains(operand); }))
-      return;
-    fragile.insert(op->result_begin(), op->result_end());
-    if (op->getNumOperands() == 1 && isa<FloatType>(getElementType(op->getOperand(0))) &&
+    if (isFragile(op) && op->getNumOperands() == 1 &&
+        isa<FloatType>(getElementType(op->getOperand(0))) &&
         isa<IntegerType>(getElementType(op->getResult(0))))
       decline(op, "tests what padding may have made NaN");
   }
@@ -682,6 +687,9 @@ private:
     fact.content = inferContent(op, cast<OpResult>(result).getResultNumber(), held);
     if (purpose == Purpose::Hazards)
       return fact;
+    // A comparison with NaN is false, whatever the ranges of numbers say.
+    if (isFragile(op) && isa<IntegerType>(getElementType(result)))
+      fact.content = Content::ofType(getElementType(result));
     // Computed for tokens only, whatever it is made of.
     fact.depends |= parametric.contains(result);
     if (fact.content.isNumber())

@@ -9,7 +9,7 @@ from layers import LAYERS
 from losses import LOSSES
 
 # [where its tokens lie, what is unusual]
-BATCHES = [["right", ["one full", "one token"]], ["left", ["one token", "ids at padding"]], ["mixed", ["empty span", "large at padding"]], ["left", ["no label"]]]
+BATCHES = [["right", ["one full", "one token"]], ["left", ["one token", "ids at padding"]], ["mixed", ["empty span", "large at padding"]], ["left", ["no label", "nothing there"]]]
 SCORE = ["score", 0]
 
 
@@ -110,6 +110,9 @@ KNOWN = {
     "the largest of tokens, -inf": pooled("max of tokens", ["feed_forward", {}], fill=float("-inf"), packs=True),
     "attention pooling": pooled("attention", ["feed_forward", {}], packs=True),
     "a token by an index": pooled("start"),
+    "a masked token by an index": pooled("mean of tokens", ["mask", {"how": "where", "fill": 0.0}], ["gather", {"index": "start"}]),
+    "a number of the file and a place": formula(
+        when(["greater", ["max", ["place"], ["where", ["is real"], ["row"], ["extra"]]], ["c", -0.5]]), "all"),
     "two largest tokens": pooled("top places"),
     "a convolution's largest": pooled("conv max"),
     # Tokens that meet tokens.

@@ -23,6 +23,8 @@ TEST(Registry, everyOpHasSamples) {
     StringRef dialect = name.getDialectNamespace();
     if (dialect != TrainDialect::getDialectNamespace() && dialect != "testdialect")
       continue;
+    if (name.getStringRef() == "testdialect.call") // computes nothing: there to be refused
+      continue;
     bool speaks =
         name.hasInterface<AxisMapOpInterface>() || name.hasInterface<PointwiseOpInterface>() ||
         name.hasInterface<ReductionOpInterface>() || name.hasInterface<ReferenceOpInterface>() ||
