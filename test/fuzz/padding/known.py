@@ -112,7 +112,7 @@ KNOWN = {
     "a token by an index": pooled("start"),
     "a masked token by an index": pooled("mean of tokens", ["mask", {"how": "where", "fill": 0.0}], ["gather", {"index": "start"}]),
     "a number of the file and a place": formula(
-        when(["greater", ["max", ["place"], ["where", ["is real"], ["row"], ["extra"]]], ["c", -0.5]]), "all"),
+        ["max", ["place"], ["where", ["is real"], ["where", ["isinf", ["score", 1]], ["c", -1.0], ["row"]], ["extra"]]], "all"),
     "two largest tokens": pooled("top places"),
     "a convolution's largest": pooled("conv max"),
     # Tokens that meet tokens.
