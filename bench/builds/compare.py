@@ -7,8 +7,8 @@
 BEFORE and AFTER are build folders. Each model of test/e2e/models is compiled by both: for the CPU, for sm_90 in f32 and in
 bf16; some with LoRA, NF4, a memory budget, recompute and offload besides. A CPU's package trains three steps and gives its
 gradients in each build's own trainc-run: both have to be the same bits. Of a GPU's package the kernels have to be the same
-bytes; where they, or the program, are not, both packages stay in `--keep`, to be run on a GPU. The kernel cache is off, so that the CPU time of both compilers can be told
-beside each other. Needs Python 3 and numpy. Exit code 1 where something differs.
+bytes; where they, or the program, are not, both packages stay in `--keep`, to be run on a GPU. The kernel cache is off, so
+that the CPU time of both compilers can be told beside each other. Needs Python 3 and numpy. Exit code 1 where something differs.
 """
 
 import argparse
@@ -127,7 +127,7 @@ def compare(case, builds, folder):
         seconds.append(time)
     if codes[0][0] or codes[1][0]:
         # By both in the same way is no difference, but a case that says nothing.
-        return ("REFUSED" if codes[0] == codes[1] else "DIFFERS"), f"exit codes {codes}", seconds, True
+        return ("REFUSED" if codes[0] == codes[1] else "DIFFERS"), f"exit codes {codes}", seconds
     before, after = members(packages[0]), members(packages[1])
     differing = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
     result, keep = ("same package", "") if not differing else ("DIFFERS", ", ".join(differing)), bool(differing)
@@ -142,7 +142,7 @@ def compare(case, builds, folder):
     if not keep:
         for package in packages:
             package.unlink()
-    return *result, seconds, keep
+    return *result, seconds
 
 
 def main():
@@ -165,7 +165,7 @@ def main():
             (folder / str(number)).mkdir(exist_ok=True)
         jobs = [pool.submit(compare, case, builds, folder / str(i)) for i, case in enumerate(chosen)]
         for case, job in zip(chosen, jobs):
-            result, why, seconds, _ = job.result()
+            result, why, seconds = job.result()
             counts[result] = counts.get(result, 0) + 1
             total = [a + b for a, b in zip(total, seconds)]
             if result != "same package":

@@ -130,6 +130,24 @@ private:
   }
 };
 
+/// What an attention and its gradient have in common.
+template <typename Op> AttentionCall callOf(Op op) {
+  AttentionCall call;
+  call.q = op.getQ();
+  call.k = op.getK();
+  call.v = op.getV();
+  call.stats = op.getStats();
+  call.bias = op.getBias();
+  call.seed = op.getSeed();
+  call.segments = op.getOffsets();
+  call.positions = op.getPositions();
+  call.longest = op.getLongestAttr();
+  call.scale = op.getScaleAttr();
+  call.dropout = op.getDropoutAttr();
+  call.causal = op.getCausalAttr();
+  return call;
+}
+
 template <typename Op>
 struct ProductModel : LibraryCallOpInterface::ExternalModel<ProductModel<Op>, Op> {
   LogicalResult emitCall(Operation *op, CallEmitter &emitter) const {
@@ -147,24 +165,9 @@ struct AttentionModel : LibraryCallOpInterface::ExternalModel<AttentionModel, tr
                                  "gradient may read");
     emitter.placeResult(op.getResult());
     emitter.placeResult(op.getStats());
-    AttentionCall{.q = op.getQ(),
-                  .k = op.getK(),
-                  .v = op.getV(),
-                  .o = op.getResult(),
-                  .stats = op.getStats(),
-                  .bias = op.getBias(),
-                  .seed = op.getSeed(),
-                  .dO = {},
-                  .dQ = {},
-                  .dK = {},
-                  .dV = {},
-                  .segments = op.getOffsets(),
-                  .positions = op.getPositions(),
-                  .longest = op.getLongestAttr(),
-                  .scale = op.getScaleAttr(),
-                  .dropout = op.getDropoutAttr(),
-                  .causal = op.getCausalAttr()}
-        .emit(op.getLoc(), emitter);
+    AttentionCall call = callOf(op);
+    call.o = op.getResult();
+    call.emit(op.getLoc(), emitter);
     return success();
   }
 };
@@ -175,24 +178,13 @@ struct AttentionGradModel
     auto op = cast<AttentionGradOp>(operation);
     for (Value result : {op.getDq(), op.getDk(), op.getDv()})
       emitter.placeResult(result);
-    AttentionCall{.q = op.getQ(),
-                  .k = op.getK(),
-                  .v = op.getV(),
-                  .o = op.getOutput(),
-                  .stats = op.getStats(),
-                  .bias = op.getBias(),
-                  .seed = op.getSeed(),
-                  .dO = op.getCotangent(),
-                  .dQ = op.getDq(),
-                  .dK = op.getDk(),
-                  .dV = op.getDv(),
-                  .segments = op.getOffsets(),
-                  .positions = op.getPositions(),
-                  .longest = op.getLongestAttr(),
-                  .scale = op.getScaleAttr(),
-                  .dropout = op.getDropoutAttr(),
-                  .causal = op.getCausalAttr()}
-        .emit(op.getLoc(), emitter);
+    AttentionCall call = callOf(op);
+    call.o = op.getOutput();
+    call.dO = op.getCotangent();
+    call.dQ = op.getDq();
+    call.dK = op.getDk();
+    call.dV = op.getDv();
+    call.emit(op.getLoc(), emitter);
     return success();
   }
 };

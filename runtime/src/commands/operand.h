@@ -8,6 +8,7 @@
 #include "core/status.h"
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -101,15 +102,16 @@ private:
 /// What a kind of command needs to check a step: whether all that it touches lies in its buffers.
 class PlaceCheck {
 public:
-  /// `context`: the sizes, for messages.
-  PlaceCheck(const StepView &step, const Function &function, size_t number, std::string context)
+  /// `context` tells the sizes, for messages.
+  PlaceCheck(const StepView &step, const Function &function, size_t number,
+             std::function<std::string()> context)
       : step(step), function(function), number(number), context(std::move(context)) {}
 
   const StepView step;
 
   template <typename... Args> Status bad(const Args &...what) const {
     return fail(Code::BadPackage, "program.fb: function '", functionName(), "': command ", number,
-                what..., " (with ", context, ")");
+                what..., " (with ", context(), ")");
   }
   /// The elements of `size` bytes from `low` to `high`, counted from the operand's place.
   Status covers(size_t operand, __int128 low, __int128 high, size_t size) const;
@@ -122,7 +124,7 @@ private:
   const std::string &functionName() const;
   const Function &function;
   const size_t number;
-  const std::string context;
+  const std::function<std::string()> context;
 };
 
 } // namespace trainrt

@@ -227,11 +227,12 @@ private:
     }
     for (ExprId size : command.sizes)
       plan.sizes.push_back(value(size));
-    const PlaceCheck check(plan.view(step), function, number, symbolText());
+    const PlaceCheck check(plan.view(step), function, number, [this] { return symbolText(); });
     TRAINRT_TRY(std::visit([&](const auto &op) { return op.checkPlaces(check); }, command.op));
-    if (auto *launch = std::get_if<Launch>(&command.op))
-      plan.scratchBytes =
-          std::max(plan.scratchBytes, LaunchView(plan.view(step), *launch).scratch());
+    plan.visit(step, [&](const auto &, const auto &view) {
+      if constexpr (requires { view.scratch(); })
+        plan.scratchBytes = std::max(plan.scratchBytes, view.scratch());
+    });
     return {};
   }
 

@@ -4,7 +4,6 @@
 #include "cuda/commands.h"
 #include "core/overlap.h"
 #include "core/plan.h"
-#include "cuda/commands/launch.h"
 #include "inspect/command_info.h"
 
 #include <algorithm>
@@ -126,12 +125,11 @@ void Commands::resolve(const BufferAddress &address, DeviceAddress errors, Works
                              : DeviceAddress(0);
   };
   addresses.tables = tableAddress;
+  addresses.tableBytes = tables;
   for (Item &item : items) {
     addresses.error = errors + sizeof(ErrorSlot) * DeviceAddress(item.step->command -
                                                                  plan.function->commands.data());
     item.command->resolve(addresses);
-    if (auto *launch = dynamic_cast<const DeviceLaunch *>(item.command.get()))
-      launch->fillTables(tables);
   }
 }
 

@@ -26,8 +26,9 @@ struct Addresses {
   std::function<DeviceAddress(const Place &)> of;
   /// The command's error slot.
   DeviceAddress error = 0;
-  /// What groups of launches read.
+  /// What groups of launches read: where it will be on the device, and what it holds.
   DeviceAddress tables = 0;
+  std::span<unsigned char> tableBytes;
 };
 
 /// A command with everything decided but addresses.

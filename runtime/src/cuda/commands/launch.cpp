@@ -75,9 +75,12 @@ void DeviceLaunch::layOutGroup(std::vector<unsigned char> &tables) {
 
 void DeviceLaunch::resolve(const Addresses &addresses) {
   if (step.op.members) {
-    operands.clear();
-    for (const Place &place : step.places)
-      operands.push_back(addresses.of(place));
+    const size_t args = step.numArgs(), stride = args + step.numDims();
+    for (size_t i = 0; i < step.places.size(); ++i) {
+      const DeviceAddress operand = addresses.of(step.places[i]);
+      std::memcpy(&addresses.tableBytes[argumentsOffset + (i / args * stride + i % args) * 8],
+                  &operand, sizeof operand);
+    }
     parameters = {addresses.tables + blocksOffset, addresses.tables + argumentsOffset,
                   addresses.error};
     return;
@@ -85,15 +88,6 @@ void DeviceLaunch::resolve(const Addresses &addresses) {
   for (size_t i = 0; i < step.places.size(); ++i)
     parameters[i] = addresses.of(step.places[i]);
   parameters.back() = addresses.error;
-}
-
-void DeviceLaunch::fillTables(std::vector<unsigned char> &tables) const {
-  if (!step.op.members)
-    return;
-  const size_t args = step.numArgs(), stride = args + step.numDims();
-  for (size_t i = 0; i < operands.size(); ++i)
-    std::memcpy(tables.data() + argumentsOffset + (i / args * stride + i % args) * 8, &operands[i],
-                sizeof operands[i]);
 }
 
 Status DeviceLaunch::enqueue(CUstream stream, Workspace) const {

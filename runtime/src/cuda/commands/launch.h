@@ -22,8 +22,6 @@ public:
 
   void resolve(const Addresses &addresses) override;
   Status enqueue(CUstream stream, Workspace workspace) const override;
-  /// Of a group: what goes to the tables, after every `resolve`.
-  void fillTables(std::vector<unsigned char> &tables) const;
 
   /// Whether the kernel comes in several variants; what decides the choice, all of them with the
   /// one in use first, and the kernel's arguments as they are resolved.
@@ -44,9 +42,8 @@ private:
   /// Eight bytes each, and pointers to them as launches take them.
   std::vector<uint64_t> parameters;
   mutable std::vector<void *> pointers;
-  /// Of a group, within the tables; addresses of the operands.
+  /// Of a group, within the tables.
   size_t blocksOffset = 0, argumentsOffset = 0;
-  std::vector<DeviceAddress> operands;
 };
 
 } // namespace trainrt::cuda
