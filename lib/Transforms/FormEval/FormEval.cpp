@@ -76,7 +76,9 @@ private:
       op->replaceAllUsesWith(results);
       op->erase();
     }
-    if (failed(eraseResults(func, "update")) || failed(addLossWeight(func)))
+    // What trains: running statistics, and the gradients of a graph that holds them.
+    if (failed(eraseResults(func, "update")) || failed(eraseResults(func, "gradient")) ||
+        failed(addLossWeight(func)))
       return failure();
     // Seeds that no dropout asks for any more.
     BitVector unused(func.getNumArguments());

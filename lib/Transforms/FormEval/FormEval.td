@@ -9,7 +9,7 @@ def FormEvalPass : Pass<"form-eval", "::mlir::ModuleOp"> {
   let summary = "the forward pass for evaluation, and for training without what only evaluation needs";
   let description = [{
     `@eval` is `@forward` as `EvalModeOpInterface` has it (dropout is the identity), with all outputs and without
-    updates. Where there is a loss, `@forward` keeps it, gradients and updates only: what made the other outputs is
+    updates and gradients. Where there is a loss, `@forward` keeps it, gradients and updates only: what made the other outputs is
     removed, so that passes on the training graph are not held back by values that a step never returns.
 
     Where the loss is a quotient of sums over rows, the mean of labels that count or of elements that a mask leaves,

@@ -51,3 +51,19 @@ func.func @forward(%x: tensor<?xf32, #train.dims<batch>> {train.role = "input", 
   %2 = train.div %0, %1 : tensor<f32>
   return %2 : tensor<f32>
 }
+
+// -----
+
+// A graph that holds its gradients is evaluated without them.
+// CHECK-LABEL: func.func @forward(
+// CHECK-SAME: train.role = "gradient"
+// CHECK-LABEL: func.func @eval(
+// CHECK-NOT: train.role = "gradient"
+// CHECK-NOT: train.mul
+// CHECK: return %{{[a-z0-9]+}} : tensor<f32>
+func.func @forward(%w: tensor<f32> {train.role = "parameter", train.name = "w", train.trainable})
+    -> (tensor<f32> {train.role = "loss", train.name = "loss"}, tensor<f32> {train.role = "gradient", train.name = "w"}) {
+  %0 = train.exp %w : tensor<f32>
+  %1 = train.mul %0, %w : tensor<f32>
+  return %0, %1 : tensor<f32>, tensor<f32>
+}
