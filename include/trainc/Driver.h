@@ -79,6 +79,8 @@ struct CompileOptions {
   std::string remarks;
   /// Print the passes of the phases graph and schedule, and stop before them.
   bool printPipeline = false;
+  /// Tell the time of each phase and pass on standard error.
+  bool timing = false;
   bool embedIR = false, embedWeights = false;
   /// Whether the package tells the command line that made it.
   bool tellCommandLine = true;

@@ -11,25 +11,28 @@
 #include "lib/Driver/CudaDevice.h"
 #include "lib/Driver/Diagnostics.h"
 #include "lib/Driver/Initialization.h"
-#include "lib/Driver/OffloadOptions.h"
 #include "lib/Driver/OptimizerChoice.h"
 #include "lib/Driver/Outputs.h"
 #include "lib/Driver/PadTokens.h"
 #include "lib/Driver/ParameterSummary.h"
 #include "lib/Driver/RecomputeChoice.h"
+#include "lib/Driver/ReportMemory.h"
 #include "lib/Driver/Reproducer.h"
 #include "lib/Driver/SaveKernels.h"
 #include "lib/Driver/ScaleParameters.h"
 #include "lib/Package/Identity.h"
 #include "lib/Package/Package.h"
 #include "lib/Package/ProgramWriter.h"
+#include "lib/Phases/Phases.h"
 #include "lib/Report/MemoryReport.h"
+#include "lib/Schedule/Memory/OffloadOptions.h"
 #include "lib/Support/TextFile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Support/Timing.h"
 #include "trainc/Driver.h"
 #include "trainc/Registry.h"
 #include "llvm/Support/FileSystem.h"
@@ -53,6 +56,8 @@ public:
   explicit Compilation(const CompileOptions &options)
       : options(options), log(options.logLevel, options.warningsAsErrors),
         printer(context, options.model, log), outputs(this->options, log) {
+    timing.setEnabled(options.timing);
+    rootTimer = timing.getRootScope();
     context.disableMultithreading();
     context.printOpOnDiagnostic(false);
     context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect,
@@ -65,6 +70,7 @@ public:
       return code;
     codegen = makeCodegen(options.variants);
     int code = runPhases().value_or(ExitSuccess);
+    printTiming();
     return outputs.close(code);
   }
 
@@ -78,7 +84,9 @@ public:
     if (failed(readReproducerModule(options.replay, context, reproducer)))
       return ExitInput;
     module = std::move(reproducer.module);
-    return outputs.close(replayPhase(reproducer));
+    int code = replayPhase(reproducer);
+    printTiming();
+    return outputs.close(code);
   }
 
   /// After a crash objects must not be destroyed.
@@ -99,15 +107,14 @@ private:
       printPipelines();
       return ExitSuccess;
     }
-    if (auto end =
-            runPasses("graph", [&](OpPassManager &pm) { buildGraphPipeline(pm, options.graph); }))
-      return end;
-    if (auto end = runPasses(
-            "schedule", [&](OpPassManager &pm) { buildSchedulePipeline(pm, options.schedule); }))
-      return end;
+    for (StringRef phase : {"graph", "schedule"})
+      if (auto end = runPasses(phase, [&](OpPassManager &pm) { buildPhase(phase, pm); }))
+        return end;
     if (auto end = runPhase("codegen", [&] {
           const int code = generateCode();
-          return code || options.report.empty() ? code : reportMemory();
+          return code || options.report.empty() ? code
+                                                : reportMemory(*module, plain ? *plain : ModuleOp(),
+                                                               interface, options, outputs, log);
         }))
       return end;
     return runPhase("package", [&] { return package(); });
@@ -122,11 +129,13 @@ private:
     if (module && phase != "package")
       before = module->clone();
     int code = ExitSuccess;
+    timer = rootTimer.nest(phase);
     std::string signal = guard.run([&] {
       if (options.onPhase && !build)
         options.onPhase(phase, nullptr);
       code = work();
     });
+    timer.stop();
     if (!signal.empty()) {
       crashed = true;
       return reportFault(phase, "crashed (" + signal + ")", build);
@@ -157,6 +166,7 @@ private:
             return int(ExitInternal);
           // Not destroyed after a crash.
           auto *pm = new PassManager(&context, ModuleOp::getOperationName());
+          pm->enableTiming(timer);
           buildAll(*pm);
           // One look at the end; which pass it was that broke something is found out where it is
           // so.
@@ -218,14 +228,29 @@ private:
       model.steps = 0;
   }
 
+  /// The passes of a phase, if it is one of passes, and what checks what it leaves behind.
+  void buildPhase(StringRef phase, OpPassManager &pm) {
+    if (phase == "graph")
+      buildGraphPipeline(pm, options.graph);
+    else if (phase == "schedule")
+      buildSchedulePipeline(pm, options.schedule);
+    pm.addPass(createVerifyPass(phase));
+  }
+
+  /// Of a phase that is not one of passes; an exit code.
+  int verifyPhase(StringRef phase) {
+    PassManager pm(&context, ModuleOp::getOperationName());
+    pm.enableTiming(timer);
+    pm.enableVerifier(false);
+    pm.addPass(createVerifyPass(phase));
+    return succeeded(pm.run(*module)) ? ExitSuccess : ExitInternal;
+  }
+
   /// After legalization, which has the last word on what the passes are to do.
   void printPipelines() {
-    for (bool schedule : {false, true}) {
+    for (StringRef phase : {"graph", "schedule"}) {
       PassManager pm(&context, ModuleOp::getOperationName());
-      if (schedule)
-        buildSchedulePipeline(pm, options.schedule);
-      else
-        buildGraphPipeline(pm, options.graph);
+      buildPhase(phase, pm);
       pm.printAsTextualPipeline(llvm::outs());
       llvm::outs() << "\n";
     }
@@ -263,6 +288,8 @@ private:
       return ExitInput;
     contents.identity = identityOf(*module->getOps<onnx::GraphOp>().begin());
     chooseOptimizer(options, optimizer);
+    if (int code = verifyPhase("import"))
+      return code;
     return outputs.open(context, inputFiles(files));
   }
 
@@ -325,8 +352,8 @@ private:
     if (failed(addAdapters()))
       return ExitInput;
     scaleParameters(module->lookupSymbol<func::FuncOp>("forward"), options, log);
-    reportParameters();
-    return ExitSuccess;
+    reportParameters(*module, options, legalized, log);
+    return verifyPhase("legalize");
   }
 
   /// --lora and --quantize
@@ -336,6 +363,7 @@ private:
                        "--lora needs a model without gradients: this one's are those of its own "
                        "parameters; export the forward pass and the loss");
     PassManager pm(&context, ModuleOp::getOperationName());
+    pm.enableTiming(timer);
     buildAdapterPipeline(pm, options.graph);
     return pm.run(*module);
   }
@@ -367,14 +395,19 @@ private:
         origins.addGroup(kernel, group);
       };
     }
+    TimingScope planTimer = timer.nest("plan");
     if (failed(planModule(*module, *codegen, planning)))
       return ExitInternal;
+    planTimer.stop();
     if (offload) {
       PassManager pm(&context, ModuleOp::getOperationName());
+      pm.enableTiming(timer);
       pm.addNestedPass<plan::FunctionOp>(createOffloadPass(*offload));
       if (failed(pm.run(*module)))
         return ExitInternal;
     }
+    if (int code = verifyPhase("codegen"))
+      return code;
     if (int code = outputs.saveIR("5-kernels.mlir",
                                   [&](raw_ostream &out) { codegen->getModule().print(out); }))
       return code;
@@ -388,7 +421,9 @@ private:
         return code;
       log.info() << "saved " << listings->size() << " kernels in " << options.saveKernels << "\n";
     }
+    TimingScope kernelTimer = timer.nest("kernels");
     FailureOr<std::vector<codegen::KernelObject>> objects = codegen->emitObjects();
+    kernelTimer.stop();
     if (failed(objects))
       return codegen->lacksTools() ? ExitInput : ExitInternal;
     contents.kernels = std::move(*objects);
@@ -396,45 +431,6 @@ private:
       log.debug() << object.name << ": " << object.bytes.size() << " bytes\n";
     for (const std::string &target : options.targets)
       contents.targets.push_back((options.cuda ? "cuda:" : "cpu:") + target);
-    return ExitSuccess;
-  }
-
-  /// --report
-  int reportMemory() {
-    auto make = [&](ModuleOp planned) {
-      MemoryReport report(planned, interface, options.cuda, options.accumulate,
-                          options.embedWeights);
-      report.sizes = report.sizes.counted(options.density);
-      report.density = options.density;
-      return report;
-    };
-    MemoryReport report = make(*module);
-    std::optional<MemoryReport> baseline;
-    if (plain)
-      report.baseline = &baseline.emplace(make(*plain));
-    report.model = llvm::sys::path::filename(options.model).str();
-    report.device = options.cuda
-                        ? getCudaMemory()
-                        : int64_t(sysconf(_SC_PHYS_PAGES)) * int64_t(sysconf(_SC_PAGESIZE));
-    report.deviceName = options.cuda ? "this GPU" : "this machine";
-    if (options.report != "text") {
-      StringRef file = options.report;
-      const bool isPage = file.ends_with(".html") || file.ends_with(".htm");
-      if (std::string missing = missingSizes(report.sizes); isPage && !missing.empty())
-        return outputs.checkWritten("--report=" + options.report + ": the curve " + missing);
-      auto print = isPage                    ? printMemoryHtml
-                   : file.ends_with(".json") ? printMemoryJson
-                                             : printMemoryText;
-      if (std::string problem = writeTextFile(file, [&](raw_ostream &out) { print(report, out); });
-          !problem.empty())
-        return outputs.checkWritten(problem);
-      log.info() << "wrote " << trainrt::shown(options.report) << "\n";
-    }
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    printMemoryText(report, stream);
-    llvm::outs() << trainrt::shownLines(text);
-    llvm::outs().flush();
     return ExitSuccess;
   }
 
@@ -527,7 +523,8 @@ private:
       log.mute(true);
       FailingPass found = findFailingPass(*ir, build, guard);
       log.mute(false);
-      if (found.kind == FailingPass::Reported && printer.errors() && mayRefuse(phase))
+      const bool isCheck = StringRef(found.pipeline).contains("(verify-");
+      if (found.kind == FailingPass::Reported && printer.errors() && mayRefuse(phase) && !isCheck)
         return ExitInput;
       crashed |= found.kind == FailingPass::Crashed;
       if (found.kind == FailingPass::BrokenIR)
@@ -594,10 +591,12 @@ private:
       return ExitInput;
     }
     int code = ExitSuccess;
+    timer = rootTimer.nest(phase);
     std::string signal = guard.run([&] {
       if (phase == "graph" || phase == "schedule") {
         registerAllPasses();
         auto *pm = new PassManager(&context, ModuleOp::getOperationName());
+        pm->enableTiming(timer);
         code = failed(reproducer.passes.apply(*pm))        ? ExitInput
                : (phase == "schedule" && !readInterface()) ? ExitInternal
                : failed(pm->run(*module))                  ? ExitInternal
@@ -618,6 +617,7 @@ private:
         code = ExitInput;
       }
     });
+    timer.stop();
     crashed = !signal.empty();
     if (crashed || code == ExitInternal) {
       llvm::errs() << "trainc: error: phase '" << trainrt::shown(phase.str()) << "' "
@@ -643,41 +643,17 @@ private:
     log.debug() << "version " TRAINC_VERSION ": " << llvm::join(options.arguments, " ") << "\n";
   }
 
+  /// --timing, on standard error
+  void printTiming() {
+    rootTimer.stop();
+    timing.print();
+    timing.setEnabled(false);
+  }
+
   void reportModel() {
     log.info() << trainrt::shown(options.model) << ": " << legalized.nodes << " nodes -> "
                << legalized.ops << " ops; target " << (options.cuda ? "cuda " : "cpu ")
                << llvm::join(options.targets, " ") << "\n";
-  }
-
-  void reportParameters() {
-    const ParameterSummary summary(module->lookupSymbol<func::FuncOp>("forward"));
-    if (auto lora = (*module)->getAttrOfType<DictionaryAttr>(kLoraAttr)) {
-      log.info() << "trains " << summary.trained << " parameters (" << summary.trainedElements
-                 << " elements), of " << lora.getAs<ArrayAttr>("modules").size()
-                 << " low-rank branches, to minimise '" << trainrt::shown(legalized.loss) << "'\n";
-    } else if (!options.legalize.inference) {
-      int64_t elements = 0;
-      for (const ParameterChoice &choice : legalized.trained)
-        elements += choice.elements;
-      if (legalized.ownUpdates)
-        log.info() << "runs the model's own training algorithm; its loss is '"
-                   << trainrt::shown(legalized.loss) << "'\n";
-      else
-        log.info() << "trains " << legalized.trained.size() << " parameters (" << elements
-                   << " elements) to minimise '" << trainrt::shown(legalized.loss) << "'\n";
-      for (const ParameterChoice &choice : legalized.excluded)
-        log.info() << (legalized.ownUpdates ? "parameter: " : "not trained: ")
-                   << trainrt::shown(choice.name) << " (" << choice.reason << ")\n";
-    }
-    if (options.graph.lora || options.graph.quantize)
-      log.info() << summary.text() << "\n";
-    if (!legalized.inactiveDropouts.empty())
-      log.warning(
-          options.model,
-          llvm::Twine(legalized.inactiveDropouts.size()) +
-              " Dropout nodes have no training mode in the export and do nothing (first: '" +
-              legalized.inactiveDropouts.front() +
-              "'); --dropout on activates them, --dropout off silences this");
   }
 
   /// Saves the IR of a finished phase where asked for. Returns the exit code where the compilation
@@ -712,6 +688,9 @@ private:
   Outputs outputs;
   std::unique_ptr<codegen::KernelCodegen> codegen;
   OwningOpRef<ModuleOp> module, before;
+  /// All of it, and the phase under way.
+  DefaultTimingManager timing;
+  TimingScope rootTimer, timer;
   /// The plan without recompute, where a report compares with it.
   OwningOpRef<ModuleOp> plain;
   ImportedModel model;
@@ -753,6 +732,7 @@ int replayReproducer(const CompileOptions &given) {
   options.logLevel = given.logLevel;
   options.warningsAsErrors = given.warningsAsErrors;
   options.explain = given.explain;
+  options.timing = given.timing;
   options.remarks = given.remarks;
   options.saveIR = given.saveIR;
   options.saveKernels = given.saveKernels;

@@ -3,10 +3,10 @@
 
 #include "dialects/Train/Optimizer.h"
 #include "lib/Driver/AdapterOptions.h"
-#include "lib/Driver/MemoryBudget.h"
 #include "lib/Driver/OptionValues.h"
+#include "lib/Schedule/Memory/MemoryBudget.h"
+#include "lib/Schedule/Recompute/Config.h"
 #include "lib/Support/Nearest.h"
-#include "lib/Transforms/Recompute/Config.h"
 #include "runtime/run/help.h"
 #include "trainc/Regex.h"
 #include <iostream>
@@ -279,6 +279,8 @@ private:
     app.add_flag("--print-pipeline", options.printPipeline,
                  "print the passes of the phases graph and schedule for this model, a line each, "
                  "and stop before them");
+    timing = app.add_flag("--timing", options.timing,
+                          "on standard error, the time that each phase and each pass takes");
     replay = add("--replay", options.replay, "FILE",
                  "run the phase of a reproducer (MODEL.repro.mlir, written when the compiler "
                  "fails) again");
@@ -371,7 +373,7 @@ private:
     if (*replay)
       for (CLI::Option *option : app.get_options())
         if (*option && !llvm::is_contained({log, asErrors, cache, explain, remarks, saveIR,
-                                            saveKernels, replay, output},
+                                            saveKernels, timing, replay, output},
                                            option))
           throw CLI::ParseError(option->get_name() + " does not go with --replay, which takes the "
                                                      "command line from the file",
@@ -493,7 +495,7 @@ private:
   bool noFuseLora = false;
   Switch hoistSlices, labelSparsity, eliminatePadding, chunkLoss, scheduleUpdates;
   CLI::Option *output, *loraOption, *fuseLoraOption, *quantizeOption, *offload, *report, *log,
-      *asErrors, *cache, *explain, *remarks, *saveIR, *saveKernels, *replay;
+      *asErrors, *cache, *explain, *remarks, *saveIR, *saveKernels, *timing, *replay;
   /// The first of the options that this version lacks.
   std::string refused;
 };

@@ -4,9 +4,9 @@
 #include "lib/Driver/Outputs.h"
 #include "core/status.h"
 #include "lib/Driver/Remarks.h"
+#include "lib/Schedule/Recompute/Config.h"
 #include "lib/Support/RegularFile.h"
 #include "lib/Support/TextFile.h"
-#include "lib/Transforms/Recompute/Config.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 

@@ -2,6 +2,7 @@
 // Of a quantized weight the shape and type that it had are in its attribute.
 
 #include "lib/Driver/ParameterSummary.h"
+#include "core/status.h"
 #include "dialects/Train/TrainDialect.h"
 #include "lib/Report/MemoryModel.h"
 #include "llvm/Support/Format.h"
@@ -55,4 +56,35 @@ std::string ParameterSummary::text() const {
     out << "; " << quantized << (quantized == 1 ? " weight is" : " weights are") << " stored as "
         << format << ": " << formatBytes(bytesBefore) << " -> " << formatBytes(bytesAfter);
   return text;
+}
+
+void trainc::reportParameters(ModuleOp module, const CompileOptions &options,
+                              const LegalizeResult &legalized, Log &log) {
+  const ParameterSummary summary(module.lookupSymbol<func::FuncOp>("forward"));
+  if (auto lora = module->getAttrOfType<DictionaryAttr>(kLoraAttr)) {
+    log.info() << "trains " << summary.trained << " parameters (" << summary.trainedElements
+               << " elements), of " << lora.getAs<ArrayAttr>("modules").size()
+               << " low-rank branches, to minimise '" << trainrt::shown(legalized.loss) << "'\n";
+  } else if (!options.legalize.inference) {
+    int64_t elements = 0;
+    for (const ParameterChoice &choice : legalized.trained)
+      elements += choice.elements;
+    if (legalized.ownUpdates)
+      log.info() << "runs the model's own training algorithm; its loss is '"
+                 << trainrt::shown(legalized.loss) << "'\n";
+    else
+      log.info() << "trains " << legalized.trained.size() << " parameters (" << elements
+                 << " elements) to minimise '" << trainrt::shown(legalized.loss) << "'\n";
+    for (const ParameterChoice &choice : legalized.excluded)
+      log.info() << (legalized.ownUpdates ? "parameter: " : "not trained: ")
+                 << trainrt::shown(choice.name) << " (" << choice.reason << ")\n";
+  }
+  if (options.graph.lora || options.graph.quantize)
+    log.info() << summary.text() << "\n";
+  if (!legalized.inactiveDropouts.empty())
+    log.warning(options.model,
+                llvm::Twine(legalized.inactiveDropouts.size()) +
+                    " Dropout nodes have no training mode in the export and do nothing (first: '" +
+                    legalized.inactiveDropouts.front() +
+                    "'); --dropout on activates them, --dropout off silences this");
 }

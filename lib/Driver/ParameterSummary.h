@@ -3,7 +3,9 @@
 #ifndef TRAINC_LIB_DRIVER_PARAMETERSUMMARY_H
 #define TRAINC_LIB_DRIVER_PARAMETERSUMMARY_H
 
+#include "lib/Driver/Log.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "trainc/Driver.h"
 
 namespace trainc {
 
@@ -21,6 +23,10 @@ struct ParameterSummary {
   /// nf4: 11.1 MiB -> 1.7 MiB"
   std::string text() const;
 };
+
+/// Tells what of the legalized module is trained and what not, and why.
+void reportParameters(mlir::ModuleOp module, const CompileOptions &options,
+                      const LegalizeResult &legalized, Log &log);
 
 } // namespace trainc
 

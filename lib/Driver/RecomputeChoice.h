@@ -4,7 +4,7 @@
 #define TRAINC_LIB_DRIVER_RECOMPUTECHOICE_H
 
 #include "lib/Driver/Log.h"
-#include "lib/Driver/MemoryTrials.h"
+#include "lib/Schedule/Memory/MemoryTrials.h"
 
 namespace trainc {
 

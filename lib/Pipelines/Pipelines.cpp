@@ -3,6 +3,7 @@
 
 #include "trainc/Pipelines.h"
 #include "lib/AutoDiff/AutoDiff.h"
+#include "lib/Schedule/FormKernels/FormKernels.h"
 #include "lib/Transforms/AccumulateProducts/AccumulateProducts.h"
 #include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
@@ -12,7 +13,6 @@
 #include "lib/Transforms/ExploitLabelSparsity/ExploitLabelSparsity.h"
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
 #include "lib/Transforms/FormEval/FormEval.h"
-#include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Transforms/FormSteps/FormSteps.h"
 #include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
 #include "lib/Transforms/FuseLora/FuseLora.h"

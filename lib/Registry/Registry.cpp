@@ -7,6 +7,10 @@
 #include "dialects/Plan/PlanDialect.h"
 #include "dialects/Train/TrainDialect.h"
 #include "lib/AutoDiff/AutoDiff.h"
+#include "lib/Phases/Phases.h"
+#include "lib/Schedule/FormKernels/FormKernels.h"
+#include "lib/Schedule/Offload/Offload.h"
+#include "lib/Schedule/Recompute/Recompute.h"
 #include "lib/Transforms/AccumulateProducts/AccumulateProducts.h"
 #include "lib/Transforms/AlignMatmuls/AlignMatmuls.h"
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
@@ -16,18 +20,15 @@
 #include "lib/Transforms/ExploitLabelSparsity/ExploitLabelSparsity.h"
 #include "lib/Transforms/FoldConstants/FoldConstants.h"
 #include "lib/Transforms/FormEval/FormEval.h"
-#include "lib/Transforms/FormKernels/FormKernels.h"
 #include "lib/Transforms/FormSteps/FormSteps.h"
 #include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
 #include "lib/Transforms/FuseLora/FuseLora.h"
 #include "lib/Transforms/HoistSlices/HoistSlices.h"
 #include "lib/Transforms/InsertLora/InsertLora.h"
 #include "lib/Transforms/MixedPrecision/MixedPrecision.h"
-#include "lib/Transforms/Offload/Offload.h"
 #include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"
 #include "lib/Transforms/RaiseIdioms/RaiseIdioms.h"
-#include "lib/Transforms/Recompute/Recompute.h"
 #include "lib/Transforms/RematerializeWeights/RematerializeWeights.h"
 #include "lib/Transforms/StreamWeights/StreamWeights.h"
 #include "lib/Transforms/WidenProducts/WidenProducts.h"
@@ -84,6 +85,7 @@ void trainc::registerAllPasses() {
   registerLegalizePasses();
   registerMixedPrecisionPasses();
   registerOffloadPasses();
+  registerPhasesPasses();
   registerPipelines();
   registerRaiseAttentionPasses();
   registerRaiseIdiomsPasses();

@@ -14,7 +14,7 @@ def main():
     source, build = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     problems = []
     pages = {page.stem: page.read_text() for page in (build / "docs").rglob("*.md")}
-    for td in [*source.glob("lib/AutoDiff/*.td"), *source.glob("lib/Transforms/*/*.td")]:
+    for td in [*source.glob("lib/*/*.td"), *source.glob("lib/*/*/*.td")]:
         page = pages.get(td.stem)
         if page is None:
             problems.append(f"{td}: no generated page {td.stem}.md")

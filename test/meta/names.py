@@ -33,7 +33,7 @@ SNAKE = re.compile(r"^(runtime/(src|include|tests|schema)|test/capi|examples|ben
 KEBAB = re.compile(r"^tools/")
 
 #: Code that must not know any op of the train dialect, but for its structure.
-AGNOSTIC = ("lib/Transforms", "lib/AutoDiff", "lib/Analysis", "lib/Codegen")
+AGNOSTIC = ("lib/Transforms", "lib/Schedule", "lib/AutoDiff", "lib/Analysis", "lib/Codegen")
 #: Passes that raise a formula to one op, that recognise one (a low-rank branch, an embedding, a mean), or that
 #: are about what libraries compute, know the ops; so do those that follow places of a batch through
 #: ops that move elements.

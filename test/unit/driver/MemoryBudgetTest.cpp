@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The search for what to compute again, against every choice there is.
 
-#include "lib/Driver/MemoryBudget.h"
+#include "lib/Schedule/Memory/MemoryBudget.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"

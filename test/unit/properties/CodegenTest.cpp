@@ -3,8 +3,8 @@
 // evaluator, in f64 and in f32, small and in sizes that fill vectors with a rest.
 #include "KernelRunner.h"
 #include "Samples.h"
+#include "lib/Schedule/FormKernels/FormKernels.h"
 #include "lib/Transforms/Decompose/Decompose.h"
-#include "lib/Transforms/FormKernels/FormKernels.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSet.h"
 #include <regex>

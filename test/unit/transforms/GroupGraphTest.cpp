@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Random growth of a graph of groups: every answer against a search through all edges.
 
-#include "lib/Transforms/FormKernels/GroupGraph.h"
+#include "lib/Schedule/FormKernels/GroupGraph.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <random>

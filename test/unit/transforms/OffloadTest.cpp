@@ -2,7 +2,7 @@
 // The pass `offload` on schedules made at random: what the parameter becomes is the same function
 // of the inputs, no more memory is in use at once, and run through one by one no command waits for
 // the link.
-#include "lib/Transforms/Offload/Offload.h"
+#include "lib/Schedule/Offload/Offload.h"
 #include "lib/Analysis/CommandTime.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The report itself is lib/Report's; here is for which device, and where it goes.
+
+#include "lib/Driver/ReportMemory.h"
+#include "core/status.h"
+#include "lib/Driver/CudaDevice.h"
+#include "lib/Report/MemoryReport.h"
+#include "lib/Support/TextFile.h"
+#include "llvm/Support/Path.h"
+#include <unistd.h>
+
+using namespace mlir;
+using namespace trainc;
+
+int trainc::reportMemory(ModuleOp planned, ModuleOp plain, const PackageInterface &interface,
+                         const CompileOptions &options, const Outputs &outputs, Log &log) {
+  auto make = [&](ModuleOp module) {
+    MemoryReport report(module, interface, options.cuda, options.accumulate, options.embedWeights);
+    report.sizes = report.sizes.counted(options.density);
+    report.density = options.density;
+    return report;
+  };
+  MemoryReport report = make(planned);
+  std::optional<MemoryReport> baseline;
+  if (plain)
+    report.baseline = &baseline.emplace(make(plain));
+  report.model = llvm::sys::path::filename(options.model).str();
+  report.device = options.cuda ? getCudaMemory()
+                               : int64_t(sysconf(_SC_PHYS_PAGES)) * int64_t(sysconf(_SC_PAGESIZE));
+  report.deviceName = options.cuda ? "this GPU" : "this machine";
+  if (options.report != "text") {
+    StringRef file = options.report;
+    const bool isPage = file.ends_with(".html") || file.ends_with(".htm");
+    if (std::string missing = missingSizes(report.sizes); isPage && !missing.empty())
+      return outputs.checkWritten("--report=" + options.report + ": the curve " + missing);
+    auto print = isPage                    ? printMemoryHtml
+                 : file.ends_with(".json") ? printMemoryJson
+                                           : printMemoryText;
+    if (std::string problem = writeTextFile(file, [&](raw_ostream &out) { print(report, out); });
+        !problem.empty())
+      return outputs.checkWritten(problem);
+    log.info() << "wrote " << trainrt::shown(options.report) << "\n";
+  }
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  printMemoryText(report, stream);
+  llvm::outs() << trainrt::shownLines(text);
+  llvm::outs().flush();
+  return ExitSuccess;
+}

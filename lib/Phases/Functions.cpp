@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Each check is linear in what it looks at: ops, arguments, and the different types.
+
+#include "lib/Phases/Functions.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+InFlightDiagnostic phases::refuse(Operation *op, StringRef phase) {
+  return op->emitError("after the phase '") << phase << "' ";
+}
+
+LogicalResult phases::refuseOp(Operation *op, StringRef phase, StringRef leaves) {
+  return refuse(op, phase) << "there is no place for the op '" << op->getName() << "': it leaves "
+                           << leaves;
+}
+
+LogicalResult phases::checkFunctionNames(ModuleOp module, StringRef phase,
+                                         ArrayRef<Operation *> functions) {
+  llvm::StringMap<Operation *> byName;
+  for (Operation *function : functions)
+    byName[SymbolTable::getSymbolName(function)] = function;
+  for (Operation *function : functions) {
+    StringRef name = SymbolTable::getSymbolName(function);
+    if (llvm::is_contained({"step", "micro", "update", "eval"}, name))
+      continue;
+    auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr);
+    if (!base || !llvm::is_contained({"step", "micro", "update", "eval"}, base.getValue()))
+      return refuse(function, phase)
+             << "a function is @step, @micro, @update, @eval or a variant of one, not @" << name;
+    if (!byName.contains(base.getValue()))
+      return refuse(function, phase)
+             << "@" << name << " is a variant of @" << base.getValue() << ", which is not there";
+  }
+  if (!byName.contains("eval"))
+    return refuse(module, phase) << "there is a function @eval, and here is none";
+  const bool micro = byName.contains("micro"), update = byName.contains("update");
+  if (micro != update || (micro && !byName.contains("step")))
+    return refuse(module, phase) << "@micro and @update come with each other and with @step";
+  return success();
+}
+
+namespace {
+/// The sizes of a module; types that were looked at once are known.
+class Sizes {
+public:
+  explicit Sizes(ModuleOp module) {
+    for (auto symbol : module.getOps<SymbolOp>())
+      declared.insert(symbol.getSymName());
+  }
+
+  /// A size of the type that nobody declares; "": none.
+  std::string missing(Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || tensor.hasStaticShape() || !seen.insert(type).second)
+      return "";
+    std::string name;
+    for (DimAttr dim : getDims(tensor))
+      dim.forEachSymbol([&](StringRef symbol) {
+        if (!declared.contains(symbol))
+          name = symbol.str();
+      });
+    return name;
+  }
+
+private:
+  llvm::StringSet<> declared;
+  llvm::DenseSet<Type> seen;
+};
+} // namespace
+
+static StringRef textOf(DictionaryAttr attributes, StringRef name) {
+  auto text = attributes ? attributes.getAs<StringAttr>(name) : StringAttr();
+  return text ? text.getValue() : StringRef();
+}
+
+LogicalResult phases::checkFunction(func::FuncOp function, StringRef phase, const Roles &roles) {
+  if (!function.getBody().hasOneBlock() ||
+      !isa<func::ReturnOp>(function.getBody().front().getTerminator()))
+    return refuse(function, phase)
+           << "the body of a function is one block, which func.return ends, and that of @"
+           << function.getName() << " is not";
+  llvm::DenseSet<std::pair<StringRef, StringRef>> arguments;
+  auto check = [&](ArrayRef<StringRef> allowed, DictionaryAttr attributes, StringRef what,
+                   unsigned index) -> LogicalResult {
+    StringRef role = textOf(attributes, kRoleAttr), name = textOf(attributes, kNameAttr);
+    if (!llvm::is_contained(allowed, role))
+      return refuse(function, phase)
+             << what << " " << index << " of @" << function.getName() << " is one of "
+             << llvm::join(allowed, ", ") << ", not '" << role << "'";
+    if (name.empty())
+      return refuse(function, phase)
+             << what << " " << index << " of @" << function.getName() << " has a name";
+    return success();
+  };
+  Sizes sizes(function->getParentOfType<ModuleOp>());
+  auto checkType = [&](Operation *op, Type type) -> LogicalResult {
+    if (std::string missing = sizes.missing(type); !missing.empty())
+      return refuse(op, phase) << "every size is declared, but no train.symbol has the name '"
+                               << missing << "'";
+    return success();
+  };
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    DictionaryAttr attributes = function.getArgAttrDict(i);
+    if (failed(check(roles.arguments, attributes, "argument", i)) ||
+        failed(checkType(function, function.getArgument(i).getType())))
+      return failure();
+    arguments.insert({textOf(attributes, kRoleAttr), textOf(attributes, kNameAttr)});
+  }
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    DictionaryAttr attributes = function.getResultAttrDict(i);
+    if (failed(check(roles.results, attributes, "result", i)))
+      return failure();
+    StringRef name = textOf(attributes, kNameAttr), updates = textOf(attributes, kUpdatesAttr);
+    if (textOf(attributes, kRoleAttr) == "update" && !arguments.contains({updates, name}))
+      return refuse(function, phase)
+             << "what is updated is an argument, but @" << function.getName() << " has no "
+             << updates << " '" << name << "'";
+  }
+  for (Operation &op : function.getBody().front())
+    for (Type type : op.getResultTypes())
+      if (failed(checkType(&op, type)))
+        return failure();
+  return success();
+}
+
+LogicalResult phases::checkGraphOps(func::FuncOp function, StringRef phase, StringRef leaves) {
+  for (Operation &op : function.getBody().front().without_terminator())
+    if (!isa_and_nonnull<TrainDialect>(op.getDialect()) || isa<FusionOp>(op))
+      return refuseOp(&op, phase, leaves);
+  return success();
+}
+
+LogicalResult phases::checkFunctions(ModuleOp module, StringRef phase, StringRef leaves) {
+  SmallVector<Operation *> functions;
+  for (Operation &op : *module.getBody()) {
+    if (isa<SymbolOp>(op))
+      continue;
+    auto function = dyn_cast<func::FuncOp>(op);
+    if (!function)
+      return refuseOp(&op, phase, leaves);
+    if (failed(checkFunction(
+            function, phase,
+            {{"parameter", "input", "hyper", "state", "gradient"}, {"loss", "output", "update"}})))
+      return failure();
+    functions.push_back(function);
+  }
+  return checkFunctionNames(module, phase, functions);
+}

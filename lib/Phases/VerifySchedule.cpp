@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `verify-schedule`.
+
+#include "lib/Analysis/StridedViews.h"
+#include "lib/Phases/Functions.h"
+#include "lib/Phases/Phases.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace trainc {
+#define GEN_PASS_DEF_VERIFYSCHEDULEPASS
+#include "lib/Phases/Phases.h.inc"
+} // namespace trainc
+
+namespace {
+constexpr llvm::StringLiteral kPhase = "schedule",
+                              kLeaves =
+                                  "kernels (train.fusion), library calls, views and constants";
+
+bool hasPlace(Operation *op) {
+  switch (getFusionRole(op)) {
+  case FusionRole::Library:
+    return true;
+  case FusionRole::View:
+  case FusionRole::Access:
+    return isa<StridedViewOpInterface>(op) || matchPattern(op, m_Constant());
+  default:
+    return isa<FusionOp>(op);
+  }
+}
+
+struct VerifySchedule final : public trainc::impl::VerifySchedulePassBase<VerifySchedule> {
+  void runOnOperation() override {
+    markAllAnalysesPreserved();
+    if (failed(phases::checkFunctions(getOperation(), kPhase, kLeaves)))
+      return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      for (Operation &op : function.getBody().front().without_terminator())
+        if (!hasPlace(&op)) {
+          (void)phases::refuseOp(&op, kPhase, kLeaves);
+          return signalPassFailure();
+        }
+  }
+};
+} // namespace

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `form-kernels`.
+#ifndef TRAINC_SCHEDULE_FORMKERNELS_TD
+#define TRAINC_SCHEDULE_FORMKERNELS_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
+  let summary = "groups ops into train.fusion, one kernel each, and orders them";
+  let description = [{
+    Works on roles (`FusionOpInterface`) after `decompose`. Pointwise ops join the kernel of a producer with
+    the same iteration space, or with a reduction over it; reductions over the same axes of the same space
+    share a kernel, those down the columns (over leading axes) of tensors of one shape also where nothing but
+    being near in program order connects them; access ops (broadcast, gather, ...) are index arithmetic inside
+    their readers. Library calls stay outside; an access op that a library call can read through strides stays
+    a view, one whose producer is a library call without another reader is written in place by that call. So do
+    views, but for those of a value that can be computed again: they are index arithmetic in its readers, where
+    their elements can be had one by one. Of standalone ops a scatter of rows goes on: what alone reads its sums, element by
+    element, is in its kernel, which stores every element once and so may write over what it adds the sums to (the gradient
+    that a tied embedding has from the head).
+
+    A value that other kernels need is computed again in them instead of being stored, if that costs at most
+    `recompute-cost` an element and reads at most two tensors as large as the value:
+    - where its readers are near, if reading these tensors there moves fewer bytes than storing the value and
+      reading it: at most as many where next to nothing is computed, else at most three quarters;
+    - where they come later, if at most one of these tensors has to be kept longer for it.
+
+    What it needs of a smaller rank from a reduction (a row's mean) is stored for it.
+
+    Kernels are emitted in the order of the function, as soon as what they read is there: a reduction where its
+    first one stood, anything else where its last op stood, an update once nobody reads the old value; so a gradient is freed as soon as
+    it is complete. Without `schedule-updates` updates come last, and all gradients are alive until then.
+
+    Legal because ops are pure and a kernel never depends on itself through another one. Declines (remark
+    `KeptApart`) to join two kernels where that would happen, or where the kernel would exceed `max-ops`.
+
+    ```mlir
+    %0 = train.add %x, %y : tensor<8xf32>
+    %1 = train.exp %0 : tensor<8xf32>
+    // becomes
+    %1 = train.fusion(%x, %y) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%a: tensor<8xf32>, %b: tensor<8xf32>):
+      %0 = train.add %a, %b : tensor<8xf32>
+      %e = train.exp %0 : tensor<8xf32>
+      train.yield %e : tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect"];
+  let options = [
+    Option<"maxOps", "max-ops", "unsigned", "128", "largest number of ops in a kernel">,
+    Option<"recomputeCost", "recompute-cost", "unsigned", "6",
+           "largest element cost (an add is 1) of a value that is computed again instead of stored">,
+    Option<"scheduleUpdates", "schedule-updates", "bool", "true",
+           "update a parameter as soon as its gradient is there, instead of after the backward pass">,
+  ];
+}
+
+#endif // TRAINC_SCHEDULE_FORMKERNELS_TD

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A kernel in the making.
+#ifndef TRAINC_SCHEDULE_FORMKERNELS_GROUP_H
+#define TRAINC_SCHEDULE_FORMKERNELS_GROUP_H
+
+#include "dialects/Train/TrainDialect.h"
+#include "lib/Analysis/StridedViews.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace trainc {
+
+/// Whether kernels alone read what `op` makes, index arithmetic in them looked through; not to know
+/// where to read.
+inline bool isReadInKernels(mlir::Operation *op) {
+  return llvm::all_of(op->getUsers(), [](mlir::Operation *user) {
+    train::FusionRole role = getFusionRole(user);
+    return role == train::FusionRole::Pointwise || role == train::FusionRole::Reduction ||
+           (role == train::FusionRole::Access && !mlir::isa<train::IndexOperandOpInterface>(user) &&
+            isReadInKernels(user));
+  });
+}
+
+/// Reads its operands element by element, so that inline producers are computed inside it.
+inline bool readsElements(mlir::Operation *op) {
+  switch (getFusionRole(op)) {
+  case train::FusionRole::Pointwise:
+  case train::FusionRole::Access:
+  case train::FusionRole::Reduction:
+  case train::FusionRole::Standalone:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// Whether a library call or a view that is no kernel reads `op` or a view of it.
+inline bool hasReaderOutside(mlir::Operation *op) {
+  return llvm::any_of(op->getUsers(), [](mlir::Operation *user) {
+    return !readsElements(user) ||
+           (mlir::isa<train::StridedViewOpInterface>(user) && hasReaderOutside(user));
+  });
+}
+
+/// Ops that become one kernel, or one op that does not (closed).
+struct Group {
+  llvm::SmallVector<mlir::Operation *> members;
+  /// Iteration space; `reduced` are its reduced axes.
+  llvm::SmallVector<train::DimAttr> space;
+  llvm::SmallVector<int64_t> reduced;
+  bool closed = false;
+  unsigned minPosition = 0, maxPosition = 0;
+  /// Nothing that stands before this position may become part of the kernel.
+  unsigned earliest = 0;
+
+  llvm::SmallVector<int64_t> keptAxes() const {
+    llvm::SmallVector<int64_t> axes;
+    for (int64_t axis = 0; axis < int64_t(space.size()); ++axis)
+      if (!llvm::is_contained(reduced, axis))
+        axes.push_back(axis);
+    return axes;
+  }
+  llvm::SmallVector<train::DimAttr> keptSpace() const {
+    llvm::SmallVector<train::DimAttr> dims;
+    for (int64_t axis : keptAxes())
+      dims.push_back(space[axis]);
+    return dims;
+  }
+
+  /// Whether it becomes a kernel.
+  bool isKernel() const {
+    return !closed || getFusionRole(members.front()) == train::FusionRole::Standalone;
+  }
+  /// A reduction where its first one stood, so that what it reads is freed, whatever was joined to
+  /// it later; anything else where its last op stood.
+  unsigned duePosition(const llvm::DenseMap<mlir::Operation *, unsigned> &position) const {
+    unsigned due = maxPosition;
+    for (mlir::Operation *op : members)
+      if (getFusionRole(op) == train::FusionRole::Reduction)
+        due = std::min(due, position.lookup(op));
+    return due;
+  }
+  /// The sums of a scatter of rows, or what it makes of them: the kernel stores each element once,
+  /// so that it needs no buffer beside an operand's. Null if it has none.
+  mlir::Value rowSums() const {
+    auto scatter = members.empty() ? train::ScatterOpInterface()
+                                   : mlir::dyn_cast<train::ScatterOpInterface>(members.front());
+    return closed && scatter && scatter.isRowScatter() && !scatter.hasUniqueIndices()
+               ? members.back()->getResult(0)
+               : mlir::Value();
+  }
+  /// Whether it has such sums, which nothing but `op` reads, and that element by element.
+  bool endsInSumsFor(mlir::Operation *op) const {
+    mlir::Value last = rowSums();
+    return last && getFusionRole(op) == train::FusionRole::Pointwise && op->getNumResults() == 1 &&
+           train::getDims(op->getResult(0)) == train::getDims(last) &&
+           llvm::all_of(last.getUsers(), [&](mlir::Operation *user) { return user == op; });
+  }
+  /// Whether `op` repeats `value`, a kept one, along the reduced axes.
+  bool repeatsKeptValue(mlir::Operation *op, mlir::Value value) const {
+    auto mapped = mlir::dyn_cast<train::AxisMapOpInterface>(op);
+    if (!mapped || reduced.empty() || op->getNumOperands() != 1 || op->getOperand(0) != value ||
+        op->getNumResults() != 1 || train::getDims(op->getResult(0)) != space ||
+        train::getDims(value) != keptSpace())
+      return false;
+    train::AxisMap map = mapped.getAxisMap();
+    llvm::SmallVector<int64_t> kept = keptAxes();
+    if (map.operands[0].size() != kept.size())
+      return false;
+    for (auto [loop, axis] : llvm::zip(map.operands[0], kept))
+      if (loop < 0 || map.loops[loop] != train::LoopKind::Parallel || map.results[0][axis] != loop)
+        return false;
+    return true;
+  }
+};
+
+/// The space in which an op runs that may be part of a kernel.
+struct Space {
+  llvm::SmallVector<train::DimAttr> full;
+  llvm::SmallVector<int64_t> reduced;
+
+  explicit Space(mlir::Operation *op) {
+    if (auto reduction = mlir::dyn_cast<train::ReductionOpInterface>(op)) {
+      full = train::getDims(op->getOperand(0));
+      reduced = reduction.getReducedAxes();
+    } else {
+      full = train::getDims(op->getResult(0));
+    }
+  }
+  bool fits(const Group &group) const {
+    if (group.closed)
+      return false;
+    if (!reduced.empty())
+      return full == group.space && (group.reduced.empty() || group.reduced == reduced);
+    if (full == group.space)
+      return true;
+    return !group.reduced.empty() && full == group.keptSpace();
+  }
+  bool isColumnSum() const {
+    return !reduced.empty() && reduced.front() == 0 && reduced.back() + 1 < int64_t(full.size());
+  }
+};
+
+/// What computing a value in another kernel takes.
+struct Recomputation {
+  explicit Recomputation(mlir::Value value)
+      : rank(train::getRank(value)), elements(train::getNumElements(value.getType())) {}
+  bool isLarge(mlir::Value leaf) const {
+    train::DimAttr size = train::getNumElements(leaf.getType());
+    std::optional<int64_t> known = size.getConstant(), own = elements.getConstant();
+    if (known && own && *known <= *own / 16) // a table, or the scales of blocks
+      return false;
+    return train::getRank(leaf) >= rank || size == elements;
+  }
+
+  /// Of the value.
+  int64_t rank;
+  train::DimAttr elements;
+  llvm::SmallSetVector<mlir::Operation *, 8> ops;
+  /// Values of smaller rank, such as a row's mean, that have to be stored for it.
+  llvm::SmallSetVector<mlir::Operation *, 4> statistics;
+  /// Tensors as large as the value that are read for it.
+  llvm::SmallSetVector<mlir::Value, 4> tensors;
+  unsigned cost = 0;
+};
+
+} // namespace trainc
+
+#endif // TRAINC_SCHEDULE_FORMKERNELS_GROUP_H

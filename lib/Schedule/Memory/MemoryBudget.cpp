@@ -1,0 +1,725 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A knapsack: opportunities in the order of what a byte costs, as many as are needed, judged by
+// schedules. Opportunities of one pattern cost the same and are taken in program order, since what
+// is made first is kept longest. Schedules take long, so the next one to make is guessed from the
+// bytes of those that are known.
+
+#include "lib/Schedule/Memory/MemoryBudget.h"
+
+#include "lib/Analysis/StridedViews.h"
+#include "lib/Report/MemoryReport.h"
+#include "lib/Schedule/Recompute/Layers.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+/// A number above 0, and the factor of its unit, 0 without one.
+static bool parseAmount(StringRef text, double &value, double &factor) {
+  static constexpr std::pair<StringLiteral, double> units[] = {
+      {"KIB", 1024.}, {"MIB", 1048576.}, {"GIB", 1073741824.}, {"TIB", 1099511627776.},
+      {"KB", 1e3},    {"MB", 1e6},       {"GB", 1e9},          {"TB", 1e12},
+      {"K", 1024.},   {"M", 1048576.},   {"G", 1073741824.},   {"B", 1.}};
+  factor = value = 0;
+  std::string upper = text.upper();
+  StringRef number = upper;
+  for (auto &[name, unit] : units)
+    if (!factor && number.consume_back(name))
+      factor = unit;
+  return !number.trim().getAsDouble(value) && value > 0 && value * std::max(factor, 1.) <= 1e18;
+}
+
+std::optional<int64_t> trainc::parseByteSize(StringRef text) {
+  double value, factor;
+  if (!parseAmount(text, value, factor) || value * std::max(factor, 1.) < 1)
+    return std::nullopt;
+  return int64_t(value * std::max(factor, 1.));
+}
+
+std::string trainc::parseMemoryBudget(StringRef text, MemoryBudget &budget) {
+  budget = MemoryBudget();
+  StringRef size = text;
+  if (size.consume_front("fit")) {
+    budget.fit = true;
+    if (size.empty())
+      return {};
+    if (!size.consume_front(":"))
+      return "expected fit or fit:SIZE, got '" + text.str() + "'";
+  }
+  double factor = 0, value = 0;
+  const bool parsed = parseAmount(size, value, factor);
+  // Above 1 and without a unit it is bytes; 1.5 is neither these nor a fraction.
+  if (!parsed || (!factor && value > 1 && value != std::floor(value)))
+    return "expected a size such as 40GB or 512MiB, or a fraction above 0 and at most 1, got '" +
+           text.str() + "'";
+  if (!factor && !budget.fit && value <= 1)
+    budget.fraction = value;
+  else
+    budget.bytes = int64_t(value * std::max(factor, 1.));
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Costs
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The number for these sizes; 0 where it is too large for one.
+int64_t numberOf(DimAttr dim, const Sizes &sizes) { return dim.evaluate(sizes).value_or(0); }
+
+double secondsOf(Operation *op, const Sizes &sizes, ProcessorSpeed speed) {
+  if (StepGraph::isFree(op))
+    return 0;
+  double flops = 0, bytes = 0;
+  auto cost = dyn_cast<CostOpInterface>(op);
+  flops = double(numberOf(cost ? cost.getFlops() : train::detail::elementCount(op), sizes));
+  for (Value operand : op->getOperands())
+    bytes += double(numberOf(bytesOf(operand), sizes));
+  for (Value result : op->getResults())
+    bytes += double(numberOf(bytesOf(result), sizes));
+  bool costly = cost && cost.getRecomputeClass() == RecomputeClass::Costly;
+  // Others run with what reads them.
+  const double launch = getFusionRole(op) == FusionRole::Pointwise ? 0 : speed.launch;
+  return launch + std::max(costly ? flops / speed.flops : 0., bytes / speed.bytes);
+}
+/// Of computing it again: one kernel, with all else that is in it.
+double secondsOf(const Opportunity &opportunity, const Sizes &sizes, ProcessorSpeed speed) {
+  double seconds = speed.launch;
+  for (Operation *op : opportunity.ops)
+    seconds += secondsOf(op, sizes, speed);
+  return seconds;
+}
+
+} // namespace
+
+std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, ProcessorSpeed speed,
+                                               const Sizes &sizes) {
+  StepGraph graph(trials.step());
+  llvm::DenseSet<Operation *> inside = findLayerOps(graph);
+  std::vector<BudgetClass> classes;
+  std::map<std::string, size_t> known;
+  for (const Opportunity &opportunity : findOpportunities(graph)) {
+    if (opportunity.isCompromise() || (inside.empty() ? !trainc::isActivation(graph, opportunity)
+                                                      : !inside.contains(opportunity.op)))
+      continue;
+    auto [it, isNew] = known.try_emplace(opportunity.pattern, classes.size());
+    if (isNew)
+      classes.push_back({(inside.empty() ? "" : "@") + opportunity.pattern});
+    BudgetClass &entry = classes[it->second];
+    ++entry.count;
+    entry.saved += double(numberOf(opportunity.savedBytes(), sizes));
+    entry.seconds += secondsOf(opportunity, sizes, speed);
+  }
+  llvm::sort(classes, [](const BudgetClass &a, const BudgetClass &b) {
+    double left = a.seconds * b.saved, right = b.seconds * a.saved;
+    return left != right ? left < right : a.pattern < b.pattern;
+  });
+  return classes;
+}
+
+std::string trainc::budgetConfig(ArrayRef<BudgetClass> classes, ArrayRef<size_t> counts) {
+  std::string text;
+  for (auto [entry, count] : llvm::zip(classes, counts))
+    if (count)
+      text += (text.empty() ? "" : ",") + entry.pattern +
+              ":1:" + (count == entry.count ? "-1" : std::to_string(count));
+  return text;
+}
+
+namespace {
+class Search {
+public:
+  /// `activations`: only these have a limit.
+  Search(MemoryTrials &trials, ProcessorSpeed speed, bool activations)
+      : trials(trials), speed(speed), activations(activations) {}
+
+  /// Without recompute. `fraction`: the limit is that of the activations then.
+  LogicalResult begin(const MemoryBudget &budget, const Sizes &sizes, BudgetChoice &choice) {
+    known.clear();
+    classes = budgetClasses(trials, speed, sizes);
+    FailureOr<StepMemory::Total> plain = total(budgetConfig({}, {}), sizes);
+    if (failed(plain))
+      return failure();
+    limit = activations ? int64_t(double(plain->arena) * budget.fraction) : budget.bytes;
+    choice = BudgetChoice();
+    choice.plain = choice.memory = *plain;
+    for (Operation &op : trials.step().getBody().front().without_terminator())
+      choice.plainSeconds += secondsOf(&op, sizes, speed);
+    choice.fits = measure(*plain) <= limit;
+    if (!choice.fits)
+      choice.leastSeconds = leastSeconds(double(measure(*plain) - limit));
+    return success();
+  }
+
+  /// What is to be computed again so that the step fits, where `begin` says that it does not.
+  LogicalResult choose(const Sizes &sizes, BudgetChoice &choice) {
+    // Large steps have schedules that take long, small ones surprises.
+    size_t ops = 0;
+    for (func::FuncOp function : trials.functions())
+      ops += function.getBody().front().getOperations().size();
+    mostTrials = trials.count() + std::clamp<size_t>(100000 / ops, 6, 400);
+    tested.clear();
+    Counts counts(classes.size(), 0);
+    if (failed(findFirst(sizes, counts)) || failed(reach(sizes, counts)))
+      return failure();
+    FailureOr<int64_t> bytes = live(counts, sizes);
+    if (failed(bytes))
+      return failure();
+    choice.fits = *bytes <= limit;
+    if (choice.fits && (failed(trim(sizes, counts)) || failed(cheapen(sizes, counts))))
+      return failure();
+    choice.config = budgetConfig(classes, counts);
+    FailureOr<StepMemory::Total> chosen = total(choice.config, sizes);
+    if (failed(chosen))
+      return failure();
+    if (!choice.fits) {
+      // Patterns of opportunities leave what layers make of parameters alone.
+      FailureOr<StepMemory::Total> all = total("level:1", sizes);
+      if (failed(all))
+        return failure();
+      if (measure(*all) < *bytes) {
+        choice.config = "level:1";
+        chosen = all;
+        choice.fits = measure(*all) <= limit;
+        for (auto [count, entry] : llvm::zip_equal(counts, classes))
+          count = entry.count;
+      }
+    }
+    choice.memory = *chosen;
+    choice.seconds = secondsOfCounts(counts);
+    // Kernels that fuse otherwise may free more than the values.
+    choice.leastSeconds = std::min(choice.leastSeconds, choice.seconds);
+    for (size_t count : counts)
+      choice.recomputed += count;
+    return success();
+  }
+
+private:
+  using Counts = std::vector<size_t>;
+
+  /// What has a limit.
+  int64_t measure(const StepMemory::Total &total) const {
+    return activations ? total.arena : total.bytes();
+  }
+  FailureOr<StepMemory::Total> total(const std::string &config, const Sizes &sizes) {
+    if (auto it = known.find(config); it != known.end())
+      return it->second;
+    FailureOr<StepMemory::Total> value = trials.evaluate(config, sizes);
+    if (succeeded(value))
+      known.emplace(config, *value);
+    return value;
+  }
+  FailureOr<int64_t> live(const Counts &counts, const Sizes &sizes) {
+    FailureOr<StepMemory::Total> value = total(budgetConfig(classes, counts), sizes);
+    return failed(value) ? FailureOr<int64_t>(failure()) : measure(*value);
+  }
+  double secondsOfCounts(const Counts &counts) const {
+    double seconds = 0;
+    for (auto [entry, count] : llvm::zip(classes, counts))
+      seconds += entry.seconds * double(count) / double(entry.count);
+    return seconds;
+  }
+  bool mayTry() const { return trials.count() < mostTrials; }
+
+  /// The first `number` values in the order of the classes.
+  Counts firstValues(size_t number) const {
+    Counts first(classes.size(), 0);
+    for (auto [count, entry] : llvm::zip_equal(first, classes)) {
+      count = std::min(number, entry.count);
+      number -= count;
+    }
+    return first;
+  }
+  /// What values save if all that is not kept is missing at the peak.
+  double savedBy(size_t index, size_t count) const {
+    return classes[index].saved * double(count) / double(classes[index].count);
+  }
+  double savedBy(const Counts &counts) const {
+    double saved = 0;
+    for (auto [index, count] : llvm::enumerate(counts))
+      saved += savedBy(index, count);
+    return saved;
+  }
+
+  /// The fewest values with which the step fits; else the classes with which it is smallest.
+  LogicalResult findFirst(const Sizes &sizes, Counts &counts) {
+    size_t number = 0;
+    for (const BudgetClass &entry : classes)
+      number += entry.count;
+    counts = firstValues(number);
+    FailureOr<int64_t> all = live(counts, sizes);
+    if (failed(all))
+      return failure();
+    if (*all <= limit) {
+      tested = {0, number};
+      FailureOr<size_t> fewest = findFewest([&](size_t next) { return firstValues(next); }, 0,
+                                            number, sizes, /*limited=*/false, &tested);
+      llvm::sort(tested);
+      if (succeeded(fewest))
+        counts = firstValues(*fewest);
+      return fewest;
+    }
+    // More is not always less: what is computed again is alive, too.
+    int64_t least = *all;
+    Counts first(classes.size(), 0);
+    for (size_t i = 0; i + 1 < classes.size() && least > limit; ++i) {
+      first[i] = classes[i].count;
+      FailureOr<int64_t> bytes = live(first, sizes);
+      if (failed(bytes))
+        return failure();
+      if (*bytes < least) {
+        least = *bytes;
+        counts = first;
+      }
+    }
+    return success();
+  }
+
+  /// A schedule with some number of values: what it takes, and what these save by themselves.
+  struct Point {
+    size_t number;
+    double bytes, saved;
+  };
+
+  /// The least number with which `countsOf` fits, where `high` does and `low` does not. `limited`:
+  /// stops where no more may be tried. `path`: of values in the order of the classes; takes the
+  /// numbers that are tried.
+  FailureOr<size_t> findFewest(llvm::function_ref<Counts(size_t)> countsOf, size_t low, size_t high,
+                               const Sizes &sizes, bool limited = false,
+                               std::vector<size_t> *path = nullptr) {
+    constexpr unsigned guesses = 6;
+    auto pointAt = [&](size_t number) -> FailureOr<Point> {
+      const Counts counts = countsOf(number);
+      FailureOr<int64_t> bytes = live(counts, sizes);
+      if (failed(bytes))
+        return failure();
+      return Point{number, double(*bytes), savedBy(counts)};
+    };
+    FailureOr<Point> more = pointAt(high), less = pointAt(low), before = less;
+    if (failed(more) || failed(less))
+      return failure();
+    auto borderOnPath = [&](size_t from, size_t to) {
+      return path ? borderBetween(from, to) : std::nullopt;
+    };
+    const double missing = less->bytes - double(limit);
+    bool wrong = false;
+    for (unsigned step = 0; more->number - less->number > 1 && (!limited || mayTry()); ++step) {
+      const size_t first = less->number + 1, last = more->number - 1;
+      auto numberFor = [&](double rate) {
+        const double wanted = less->saved + (less->bytes - double(limit)) / rate;
+        auto all = llvm::seq(first, more->number);
+        return *std::partition_point(all.begin(), all.end(), [&](size_t number) {
+          return savedBy(countsOf(number)) < wanted;
+        });
+      };
+      // The bytes that are missing for each that is saved: those of the last two schedules, else
+      // all of them or those on the way to `more` by turns. No rate is right for every class.
+      const double average = (less->bytes - more->bytes) / (more->saved - less->saved);
+      double rate = step % 2 == (path ? 0 : 1) ? average : 1;
+      if (before->number < less->number && !borderOnPath(before->number, first))
+        rate = (before->bytes - less->bytes) / (less->saved - before->saved);
+      size_t next = rate > 0 ? numberFor(rate) : more->number;
+      if (next > last)
+        next = std::min(numberFor(average), last);
+      std::optional<size_t> border = borderOnPath(less->number, more->number);
+      if (wrong && border)
+        next = *border;
+      else if (step >= guesses && step % 2)
+        next = (first + last) / 2;
+      FailureOr<Point> point = pointAt(next);
+      if (failed(point))
+        return failure();
+      const double off = point->bytes - double(limit);
+      wrong |= step > 0 && std::abs(off) > missing / 10;
+      if (off > 0)
+        before = std::exchange(less, point);
+      else
+        more = point;
+      if (path)
+        path->push_back(next);
+    }
+    return more->number;
+  }
+
+  /// The middle one of the numbers between `low` and `high` with which a class is complete.
+  std::optional<size_t> borderBetween(size_t low, size_t high) const {
+    SmallVector<size_t> borders;
+    size_t number = 0;
+    for (const BudgetClass &entry : classes)
+      if ((number += entry.count) > low && number < high)
+        borders.push_back(number);
+    return borders.empty() ? std::nullopt : std::optional(borders[borders.size() / 2]);
+  }
+
+  /// Whether the schedules of `findFirst` show that the step does not fit without the values of a
+  /// class from `first` on: about what they save was missing where they were taken.
+  bool isNeeded(const Counts &counts, size_t index, size_t first, const Sizes &sizes) {
+    constexpr double most = 1.1;
+    FailureOr<int64_t> bytes = live(counts, sizes);
+    if (failed(bytes) || double(limit - *bytes) * most > savedBy(index, counts[index] - first))
+      return false;
+    size_t offset = 0;
+    for (size_t i = 0; i < index; ++i)
+      offset += classes[i].count;
+    auto next = llvm::lower_bound(tested, offset + counts[index]);
+    auto previous = llvm::upper_bound(tested, offset + first);
+    if (next == tested.end() || previous == tested.begin())
+      return false;
+    const Counts more = firstValues(*next), less = firstValues(*std::prev(previous));
+    FailureOr<int64_t> with = live(more, sizes), without = live(less, sizes);
+    return succeeded(with) && succeeded(without) &&
+           double(*without - *with) * most > savedBy(more) - savedBy(less);
+  }
+
+  /// Leaves out what can be guessed to be of no use, a schedule or two for each class.
+  LogicalResult trim(const Sizes &sizes, Counts &counts) {
+    size_t dearest = classes.size();
+    while (dearest-- > 0 && !counts[dearest])
+      ;
+    // What is left of the budget may do for some. Where the dearest class is needed in some layers
+    // only, a cheaper one may be of use there only, too: what it does not keep the other one does.
+    const double share = double(counts[dearest]) / double(classes[dearest].count);
+    auto numberWith = [&](size_t index, bool spare) -> FailureOr<size_t> {
+      if (!spare)
+        return size_t(std::ceil(double(classes[index].count) * share));
+      FailureOr<int64_t> bytes = live(counts, sizes);
+      if (failed(bytes))
+        return failure();
+      const double saved = savedBy(index, 1), bytesLeft = double(limit - *bytes);
+      return bytesLeft < double(counts[index]) * saved ? counts[index] - size_t(bytesLeft / saved)
+                                                       : size_t(0);
+    };
+    struct Guess {
+      size_t index;
+      bool spare;
+      double worth;
+    };
+    std::vector<Guess> guesses;
+    for (size_t i = dearest; i-- > 0;)
+      for (bool spare : {true, false}) {
+        FailureOr<size_t> number = numberWith(i, spare);
+        if (failed(number))
+          return failure();
+        const double likelihood = spare ? 0.9 : 0.3;
+        guesses.push_back({i, spare,
+                           likelihood * classes[i].seconds * (double(counts[i]) - double(*number)) /
+                               double(classes[i].count)});
+      }
+    llvm::stable_sort(guesses, [](const Guess &a, const Guess &b) { return a.worth > b.worth; });
+    for (const Guess &guess : guesses) {
+      FailureOr<size_t> number = numberWith(guess.index, guess.spare);
+      if (failed(number))
+        return failure();
+      if (*number >= counts[guess.index] || !mayTry() ||
+          isNeeded(counts, guess.index, *number, sizes))
+        continue;
+      Counts other = counts;
+      other[guess.index] = *number;
+      FailureOr<int64_t> bytes = live(other, sizes);
+      if (failed(bytes))
+        return failure();
+      if (*bytes <= limit)
+        counts = other;
+    }
+    return success();
+  }
+
+  /// Takes or leaves whole classes as long as the step does not fit and that makes it smaller.
+  LogicalResult reach(const Sizes &sizes, Counts &counts) {
+    FailureOr<int64_t> best = live(counts, sizes);
+    for (bool smaller = true; succeeded(best) && smaller && *best > limit;) {
+      smaller = false;
+      for (size_t i = classes.size(); i-- > 0 && *best > limit && mayTry();) {
+        Counts other = counts;
+        other[i] = counts[i] ? 0 : classes[i].count;
+        FailureOr<int64_t> bytes = live(other, sizes);
+        if (failed(bytes))
+          return failure();
+        if (*bytes < *best) {
+          best = bytes;
+          counts = other;
+          smaller = true;
+        }
+      }
+    }
+    return success(succeeded(best));
+  }
+
+  /// The fewest of each class, the dearest first; then a cheaper class in place of a dearer one.
+  LogicalResult cheapen(const Sizes &sizes, Counts &counts) {
+    for (bool cheaper = true; cheaper;) {
+      cheaper = false;
+      for (size_t i = classes.size(); i-- > 0;) {
+        size_t before = counts[i];
+        if (failed(shrink(counts, i, sizes)))
+          return failure();
+        cheaper |= counts[i] < before;
+      }
+      for (size_t i = classes.size(); i-- > 0;)
+        for (size_t j = 0; j < classes.size() && counts[i] && mayTry(); ++j) {
+          Counts other = counts;
+          other[i] = 0;
+          other[j] = classes[j].count;
+          if (i == j || counts[j] == classes[j].count ||
+              secondsOfCounts(other) >= secondsOfCounts(counts))
+            continue;
+          FailureOr<int64_t> bytes = live(other, sizes);
+          if (failed(bytes))
+            return failure();
+          if (*bytes > limit)
+            continue;
+          counts = other;
+          cheaper = true;
+        }
+      cheaper = cheaper && mayTry();
+    }
+    return success();
+  }
+
+  /// The least time in which `bytes` can be freed: parts of classes were allowed, and everything
+  /// that is freed counted.
+  double leastSeconds(double bytes) const {
+    double seconds = 0;
+    for (const BudgetClass &entry : classes) {
+      double part = entry.saved > 0 ? std::min(1., bytes / entry.saved) : 0;
+      seconds += part * entry.seconds;
+      bytes -= part * entry.saved;
+      if (bytes <= 0)
+        break;
+    }
+    return seconds;
+  }
+
+  /// The fewest of class `index` with which the step fits.
+  LogicalResult shrink(Counts &counts, size_t index, const Sizes &sizes) {
+    auto countsOf = [&](size_t number) {
+      Counts other = counts;
+      other[index] = number;
+      return other;
+    };
+    if (!counts[index])
+      return success();
+    // One less may be known not to fit.
+    auto less = known.find(budgetConfig(classes, countsOf(counts[index] - 1)));
+    if ((less != known.end() && measure(less->second) > limit) || !mayTry() ||
+        isNeeded(counts, index, 0, sizes))
+      return success();
+    FailureOr<int64_t> none = live(countsOf(0), sizes);
+    if (failed(none))
+      return failure();
+    FailureOr<size_t> fewest = 0;
+    if (*none > limit)
+      fewest = findFewest(countsOf, 0, counts[index], sizes, /*limited=*/true);
+    if (succeeded(fewest))
+      counts[index] = *fewest;
+    return fewest;
+  }
+
+  MemoryTrials &trials;
+  ProcessorSpeed speed;
+  bool activations;
+  int64_t limit = 0;
+  std::vector<BudgetClass> classes;
+  /// By configuration, for the sizes at hand.
+  std::map<std::string, StepMemory::Total> known;
+  size_t mostTrials = 0;
+  /// Of how many first values `findFirst` has made schedules, in ascending order.
+  std::vector<size_t> tested;
+};
+} // namespace
+
+/// What the least memory that a step can do with consists of.
+static std::string describeLeast(MemoryTrials &trials, const Sizes &sizes,
+                                 const BudgetChoice &choice, bool activations) {
+  const StepMemory::Total &total = choice.memory;
+  std::string text = "the least that a step can do with is ";
+  auto add = [&](int64_t bytes, StringRef what) {
+    if (bytes)
+      text += formatBytes(bytes) + " of " + what.str() + ", ";
+  };
+  FailureOr<const StepMemory *> memory = trials.make(choice.config);
+  if (!activations) {
+    text += formatBytes(total.bytes()) + ": ";
+    add((*memory)->parameters, "parameters");
+    add((*memory)->state, "optimizer state");
+    add((*memory)->gradients, "gradients");
+    add(total.inputs, "inputs");
+    add(total.outputs, "outputs");
+    add(total.workspace, "workspace");
+  }
+  add(total.arena, "activations and temporaries");
+  text.resize(text.size() - 2);
+  text += " (without recompute: " + formatBytes(choice.plain.arena) + ")";
+  // And what in turn these are.
+  const FunctionMemory &function = (*memory)->functions[total.largest];
+  FailureOr<FunctionMemory::Numbers> numbers = function.evaluate(sizes);
+  if (failed(numbers) || !function.commands())
+    return text;
+  text += ", at the peak in '" + function.name().str() + "'";
+  if (StringRef node = function.node(numbers->peak); !node.empty())
+    text += ", node '" + node.str() + "'";
+  constexpr size_t mostBuffers = 3;
+  std::string separator = ": ";
+  const auto buffers = buffersAt(function, *numbers, numbers->peak);
+  for (const PeakBuffer &buffer : ArrayRef(buffers).take_front(mostBuffers)) {
+    text += separator + formatBytes(buffer.bytes) + " of " +
+            (buffer.name.empty() ? "no node" : "'" + buffer.name + "'");
+    separator = ", ";
+  }
+  return text;
+}
+
+LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &budget,
+                                      ProcessorSpeed speed, const Sizes &sizes,
+                                      StringRef batchSymbol, BudgetChoice &choice,
+                                      std::string &problem) {
+  Search search(trials, speed, budget.fraction > 0);
+  std::vector<int64_t> batches = {0};
+  if (budget.fit) {
+    batches = {*sizes(batchSymbol)};
+    for (int64_t power = int64_t(llvm::bit_floor(uint64_t(batches[0]))); power; power /= 2)
+      for (int64_t batch : {power, power / 4 * 3})
+        if (batch && batch < batches.back())
+          batches.push_back(batch);
+  }
+  double best = 0;
+  auto rateOf = [](int64_t batch, double seconds) {
+    return double(std::max<int64_t>(batch, 1)) / seconds;
+  };
+  auto sizesOf = [&](int64_t batch) { return batch ? sizes.with(batchSymbol, batch) : sizes; };
+  auto consider = [&](int64_t batch, BudgetChoice &candidate) {
+    candidate.batch = batch;
+    const double rate = rateOf(batch, candidate.plainSeconds + candidate.seconds);
+    if (rate > best) {
+      best = rate;
+      choice = candidate;
+    }
+  };
+  // Those first that need no search, then those that are better with the least that it takes.
+  std::vector<std::pair<int64_t, double>> others;
+  for (int64_t batch : batches) {
+    BudgetChoice candidate;
+    if (failed(search.begin(budget, sizesOf(batch), candidate)))
+      return failure();
+    if (candidate.fits)
+      consider(batch, candidate);
+    else
+      others.push_back({batch, rateOf(batch, candidate.plainSeconds + candidate.leastSeconds)});
+  }
+  for (auto [batch, most] : others) {
+    if (most <= best)
+      continue;
+    const Sizes these = sizesOf(batch);
+    BudgetChoice candidate;
+    if (failed(search.begin(budget, these, candidate)) || failed(search.choose(these, candidate)))
+      return failure();
+    if (candidate.fits) {
+      consider(batch, candidate);
+      continue;
+    }
+    problem = describeLeast(trials, these, candidate, budget.fraction > 0);
+    if (best == 0)
+      choice = candidate;
+  }
+  choice.trials = trials.count();
+  if (best > 0)
+    problem.clear();
+  return success();
+}
+
+namespace {
+/// What the table of --recompute list tells of one function.
+class OpportunityTable {
+public:
+  OpportunityTable(MemoryTrials &trials, func::FuncOp function, ProcessorSpeed speed,
+                   const Sizes &sizes, llvm::raw_ostream &out)
+      : trials(trials), graph(function), opportunities(findOpportunities(graph)), speed(speed),
+        sizes(sizes), numbers(sizes.isComplete()), out(out) {}
+
+  void print() {
+    // Patterns in the order of their first opportunities.
+    std::vector<std::vector<const Opportunity *>> rows;
+    std::map<std::pair<std::string, bool>, size_t> known;
+    for (const Opportunity &opportunity : opportunities) {
+      auto [it, isNew] =
+          known.try_emplace({opportunity.pattern, opportunity.isCompromise()}, rows.size());
+      if (isNew)
+        rows.emplace_back();
+      rows[it->second].push_back(&opportunity);
+    }
+    const std::string plain = numbers ? activations("") : "";
+    for (const auto &row : rows)
+      print(row, plain);
+  }
+
+private:
+  /// Of the function, with a configuration.
+  std::string activations(const std::string &config) {
+    FailureOr<const StepMemory *> memory = trials.make(config);
+    if (failed(memory))
+      return "-";
+    const FunctionMemory *planned = findFunction(**memory, graph.function.getName());
+    FailureOr<ArenaPeak> arena = planned->evaluateArena(sizes);
+    return failed(arena) ? "-" : formatBytes(arena->planned);
+  }
+
+  void print(ArrayRef<const Opportunity *> row, StringRef plain) {
+    const bool compromise = row.front()->isCompromise();
+    const std::string config = row.front()->pattern + (compromise ? ":2:-1" : ":1:-1");
+    std::map<std::string, size_t> shapes;
+    DimAttr saved = DimAttr::constant(graph.function.getContext(), 0), flops = saved;
+    double seconds = 0;
+    for (const Opportunity *opportunity : row) {
+      ++shapes[opportunity->shape()];
+      saved = saved + opportunity->savedBytes();
+      flops = flops + opportunity->flops();
+      seconds += numbers ? secondsOf(*opportunity, sizes, speed) : 0;
+    }
+    out << "\tSubgraph: " << row.front()->pattern
+        << "\n\t\tAlleviationType: Disabled\n\t\tPatterns: \n";
+    for (auto &[shape, count] : shapes)
+      out << "\t\t\tPatternShape:" << shape << "\tFrequency:" << count << "\n";
+    out << "\t\tConfig: " << config << "\n\t\tSaved bytes: " << saved.str();
+    if (numbers)
+      out << " = " << formatBytes(numberOf(saved, sizes));
+    out << "\n\t\tFLOPs: " << flops.str();
+    if (numbers)
+      out << " = " << llvm::format("%.3g", double(numberOf(flops, sizes))) << ", about "
+          << llvm::format("%.3g", seconds * 1e3)
+          << " ms\n\t\tActivations and temporaries: " << plain << " -> " << activations(config);
+    out << "\n\t" << std::string(32, '-') << "\n";
+  }
+
+  MemoryTrials &trials;
+  StepGraph graph;
+  std::vector<Opportunity> opportunities;
+  ProcessorSpeed speed;
+  const Sizes &sizes;
+  bool numbers;
+  llvm::raw_ostream &out;
+};
+} // namespace
+
+void trainc::printOpportunities(MemoryTrials &trials, ProcessorSpeed speed, const Sizes &sizes,
+                                llvm::raw_ostream &out) {
+  out << "MemoryAlleviation Summary:\n\tUser config:\n\tlist\n";
+  for (func::FuncOp function : trials.functions()) {
+    if (!StepGraph::isStep(function))
+      continue;
+    if (auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr))
+      out << "\t" << function.getName() << ", in place of " << base.getValue()
+          << " where a batch allows it\n";
+    out << "\t" << std::string(33, '=') << "\n";
+    OpportunityTable(trials, function, speed, sizes, out).print();
+  }
+  out << "\t" << std::string(33, '=') << "\n";
+  if (!sizes.isComplete())
+    out << "\tNumbers need sizes:" << dimOptions(sizes) << "\n";
+}

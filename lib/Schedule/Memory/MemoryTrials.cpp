@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Schedules on copies of the step's functions; the same passes make the program itself.
+
+#include "lib/Schedule/Memory/MemoryTrials.h"
+
+#include "lib/Conversion/TrainToPlan/PlanModule.h"
+#include "lib/Schedule/Memory/OffloadOptions.h"
+#include "lib/Schedule/Recompute/Recompute.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+MemoryTrials::MemoryTrials(ModuleOp module, const PackageInterface &interface,
+                           const CompileOptions &options, codegen::KernelCodegen &codegen)
+    : module(module), interface(interface), options(options), codegen(codegen) {
+  for (StringRef name : functionsOfStep(module, options.accumulate))
+    if (auto function = module.lookupSymbol<func::FuncOp>(name))
+      originals.push_back(function);
+}
+
+FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config) {
+  if (auto known = made.find(config); known != made.end())
+    return known->second.memory.get();
+  // The others do not change. They are there once, for what they hold all the time.
+  if (!config.empty() && failed(make("")))
+    return failure();
+  Schedule schedule;
+  schedule.module = ModuleOp::create(module.getLoc());
+  schedule.module->getOperation()->setAttrs(module->getAttrDictionary());
+  OpBuilder builder = OpBuilder::atBlockEnd(schedule.module->getBody());
+  for (auto symbol : module.getOps<SymbolOp>())
+    builder.clone(*symbol);
+  for (auto function : module.getOps<func::FuncOp>())
+    if (config.empty() || llvm::is_contained(originals, function))
+      builder.clone(*function);
+  PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  pm.enableVerifier(false);
+  if (!config.empty()) {
+    RecomputePassOptions recompute;
+    recompute.config = config;
+    pm.addPass(createRecomputePass(recompute));
+  }
+  buildSchedulePipeline(pm, options.schedule);
+  PlanModuleOptions planning;
+  planning.tf32 = options.graph.precision == Precision::TF32;
+  if (failed(pm.run(*schedule.module)) || failed(planModule(*schedule.module, codegen, planning)))
+    return failure();
+  schedule.memory = std::make_unique<StepMemory>(*schedule.module, interface, options.cuda,
+                                                 options.accumulate, options.embedWeights);
+  if (config.empty()) {
+    for (auto function : schedule.module->getOps<plan::FunctionOp>())
+      if (llvm::none_of(originals, [&](func::FuncOp original) {
+            return original.getName() == function.getSymName();
+          }))
+        otherConstants += constantBytes(function, options.cuda);
+  } else {
+    schedule.memory->constants += otherConstants;
+  }
+  return made.emplace(config, std::move(schedule)).first->second.memory.get();
+}
+
+FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config, const Sizes &sizes) {
+  FailureOr<const StepMemory *> plain = make(config);
+  if (failed(plain) || !options.offload.enabled)
+    return plain;
+  // What is moved to the host depends on the sizes.
+  OffloadPassOptions offload = offloadPassOptions(module, options, sizes);
+  const std::string key = config + " " + llvm::join(offload.sizes, " ");
+  if (auto known = offloaded.find(key); known != offloaded.end())
+    return known->second.memory.get();
+  Schedule moved;
+  moved.module = made.at(config).module->clone();
+  PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  pm.addNestedPass<plan::FunctionOp>(createOffloadPass(offload));
+  if (failed(pm.run(*moved.module)))
+    return failure();
+  moved.memory = std::make_unique<StepMemory>(*moved.module, interface, options.cuda,
+                                              options.accumulate, options.embedWeights);
+  if (!config.empty())
+    moved.memory->constants += otherConstants;
+  return offloaded.emplace(key, std::move(moved)).first->second.memory.get();
+}
+
+FailureOr<StepMemory::Total> MemoryTrials::evaluate(const std::string &config, const Sizes &sizes) {
+  FailureOr<const StepMemory *> memory = make(config, sizes);
+  if (failed(memory))
+    return failure();
+  FailureOr<StepMemory::Total> total = (*memory)->evaluate(sizes);
+  if (failed(total))
+    return module.emitError("sizes that are too large, or without a number");
+  return total;
+}
+
+FailureOr<OwningOpRef<ModuleOp>> MemoryTrials::takePlain() {
+  if (failed(make("")))
+    return failure();
+  OwningOpRef<ModuleOp> plain = std::move(made.at("").module);
+  made.erase("");
+  return plain;
+}

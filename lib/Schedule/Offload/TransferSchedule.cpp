@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One link that does one copy at a time, in the order in which the copies stand in the schedule.
+
+#include "lib/Schedule/Offload/TransferSchedule.h"
+#include "core/plan.h"
+
+using namespace mlir;
+using namespace trainc;
+
+/// Until a copy begins, by a cautious guess.
+static constexpr double kCopyLatency = 10e-6;
+
+TransferSchedule::TransferSchedule(const FunctionLifetimes &lifetimes, ArrayRef<int64_t> bytes,
+                                   ArrayRef<double> seconds, double bytesPerSecond)
+    : begins(1, 0), changes(seconds.size() + 1, 0), bytesPerSecond(bytesPerSecond) {
+  for (double duration : seconds)
+    begins.push_back(begins.back() + duration);
+  for (auto [life, size] : llvm::zip_equal(lifetimes.buffers, bytes))
+    if (life.isArena()) {
+      const int64_t padded = trainrt::padded(size, trainrt::cudaPlanAlignment);
+      changes[life.first] += padded;
+      changes[life.last + 1] -= padded;
+    }
+}
+
+double TransferSchedule::copySeconds(int64_t bytes) const {
+  return kCopyLatency + double(bytes) / bytesPerSecond;
+}
+
+int32_t TransferSchedule::commandAt(double time) const {
+  return int32_t(llvm::upper_bound(begins, time) - begins.begin()) - 1;
+}
+
+std::optional<std::vector<Transfer>>
+TransferSchedule::place(ArrayRef<const PausedBuffer *> moved) const {
+  std::vector<Transfer> transfers;
+  for (const PausedBuffer *value : moved)
+    transfers.push_back({value, value->written + 1, 0, 0});
+
+  // Back as late as possible: from the last one on, each before the next one begins.
+  llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
+    return std::pair(a.value->after, a.value->buffer) > std::pair(b.value->after, b.value->buffer);
+  });
+  double next = begins.back();
+  for (Transfer &transfer : transfers) {
+    next = std::min(next, begins[transfer.value->after]) - copySeconds(transfer.value->bytes);
+    if (next < 0)
+      return std::nullopt;
+    transfer.back = std::min(commandAt(next), transfer.value->after);
+  }
+
+  struct Copy {
+    int32_t command;
+    bool isBack;
+    Transfer *transfer;
+  };
+  std::vector<Copy> copies;
+  llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
+    return std::pair(a.away, a.value->buffer) < std::pair(b.away, b.value->buffer);
+  });
+  for (Transfer &transfer : transfers) {
+    copies.push_back({transfer.away, false, &transfer});
+    copies.push_back({transfer.back, true, &transfer});
+  }
+  llvm::stable_sort(copies, [](const Copy &a, const Copy &b) {
+    if (std::pair(a.command, a.isBack) != std::pair(b.command, b.isBack))
+      return std::pair(a.command, a.isBack) < std::pair(b.command, b.isBack);
+    return a.isBack && std::pair(a.transfer->value->after, a.transfer->value->buffer) <
+                           std::pair(b.transfer->value->after, b.transfer->value->buffer);
+  });
+  double end = 0;
+  for (const Copy &copy : copies) {
+    Transfer &transfer = *copy.transfer;
+    end = std::max(end, begins[copy.command]) + copySeconds(transfer.value->bytes);
+    if (copy.isBack) {
+      // A rounding error is no delay.
+      if (end > begins[transfer.value->after] + 1e-9)
+        return std::nullopt;
+      continue;
+    }
+    transfer.released = std::max(int32_t(llvm::lower_bound(begins, end) - begins.begin()),
+                                 transfer.value->before + 1);
+    if (transfer.released >= transfer.back)
+      return std::nullopt;
+  }
+  return transfers;
+}
+
+std::vector<int64_t> TransferSchedule::liveBytes(ArrayRef<Transfer> transfers) const {
+  std::vector<int64_t> live = changes;
+  for (const Transfer &transfer : transfers) {
+    live[transfer.released] -= transfer.value->bytes;
+    live[transfer.back] += transfer.value->bytes;
+  }
+  live.pop_back();
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  return live;
+}
+
+int64_t TransferSchedule::hostBytes(ArrayRef<Transfer> transfers) {
+  std::vector<trainrt::PlanBuffer> buffers;
+  for (const Transfer &transfer : transfers)
+    buffers.push_back({transfer.value->bytes, transfer.away, transfer.back});
+  return trainrt::planMemory(buffers, trainrt::cudaPlanAlignment).peak;
+}

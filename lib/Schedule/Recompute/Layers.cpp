@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Lifetimes of activations in the forward pass give the places where one is alive; the names of the
+// ops between two such places, in any order, are a letter, and layers a word that repeats.
+
+#include "lib/Schedule/Recompute/Layers.h"
+
+#include "trainc/LayerHints.h"
+#include "trainc/Location.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace {
+
+/// An activation from where it is made to where the forward pass reads it last, in positions.
+struct Life {
+  Value value;
+  int first, last;
+  unsigned readers = 0;
+};
+
+/// From one place with one activation to the next.
+struct Segment {
+  Value input;
+  SmallVector<Operation *> ops;
+  /// Equal where the names of the ops are.
+  unsigned letter = 0;
+  /// How many matrix products and the like there are.
+  unsigned costly = 0;
+};
+
+/// `count` times the same `length` segments.
+struct Word {
+  size_t first, length, count;
+};
+
+class LayerFinder {
+public:
+  explicit LayerFinder(const StepGraph &graph) : graph(graph) {}
+
+  std::vector<Layer> run() {
+    collectLives();
+    findWords();
+    dropLongLives();
+    std::vector<Layer> layers;
+    if (words.empty())
+      layers = namedLayers();
+    if (words.empty() && layers.empty())
+      takeLargeSegments();
+    llvm::sort(words, [](const Word &a, const Word &b) { return a.first < b.first; });
+    for (const Word &word : words)
+      for (size_t i = 0; i < word.count; ++i) {
+        Layer layer;
+        size_t first = word.first + i * word.length, next = first + word.length;
+        if (next < segments.size())
+          layer.outputs.push_back(segments[next].input);
+        for (size_t k = 0; k < word.length; ++k)
+          layer.ops.append(segments[first + k].ops);
+        layers.push_back(std::move(layer));
+      }
+    addPrivate(layers);
+    return layers;
+  }
+
+private:
+  /// Those that the file names, where there are several with a costly op each.
+  std::vector<Layer> namedLayers() const {
+    auto module = const_cast<StepGraph &>(graph).function->getParentOfType<ModuleOp>();
+    llvm::MapVector<StringRef, Layer> named;
+    DenseMap<Operation *, StringRef> nameOf;
+    for (Operation *op : ops)
+      if (StringRef name = getLayerHint(module, getNodeName(op->getLoc())); !name.empty()) {
+        named[name].ops.push_back(op);
+        nameOf[op] = name;
+      }
+    std::vector<Layer> layers;
+    for (auto &[name, layer] : named) {
+      if (llvm::none_of(layer.ops, isCostly))
+        continue;
+      for (Operation *op : layer.ops)
+        for (Value result : op->getResults())
+          if (isReadOutside(result, nameOf, name))
+            layer.outputs.push_back(result);
+      layers.push_back(std::move(layer));
+    }
+    return layers.size() > 1 ? layers : std::vector<Layer>();
+  }
+  /// Whether the forward pass reads a value in another layer, or in none.
+  bool isReadOutside(Value value, const DenseMap<Operation *, StringRef> &nameOf,
+                     StringRef name) const {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      if (!graph.isForward(user))
+        return false;
+      if (!StepGraph::isFree(user))
+        return nameOf.lookup(user) != name;
+      return llvm::any_of(user->getResults(),
+                          [&](Value moved) { return isReadOutside(moved, nameOf, name); });
+    });
+  }
+  static bool isCostly(Operation *op) {
+    auto cost = dyn_cast<CostOpInterface>(op);
+    return cost && cost.getRecomputeClass() == RecomputeClass::Costly;
+  }
+
+  /// What is made of parameters for one layer only belongs to it: weights in another type,
+  /// projections of positions.
+  void addPrivate(std::vector<Layer> &layers) const {
+    constexpr int none = -1;
+    DenseMap<Operation *, int> owner;
+    for (auto [index, layer] : llvm::enumerate(layers))
+      for (Operation *op : layer.ops)
+        owner[op] = int(index);
+    for (Operation *op : llvm::reverse(graph.forward)) {
+      const bool varies =
+          llvm::any_of(op->getResults(), [&](Value v) { return graph.isVaried(v); });
+      const bool active =
+          llvm::any_of(op->getResults(), [&](Value v) { return graph.isActivation(v); });
+      if (owner.count(op) || !varies || (active && !StepGraph::isFree(op)))
+        continue;
+      std::optional<int> only;
+      for (Operation *user : op->getUsers())
+        if (graph.isForward(user)) {
+          auto it = owner.find(user);
+          const int its = it == owner.end() ? none : it->second;
+          only = !only || *only == its ? its : none;
+        }
+      if (!only || *only == none)
+        continue;
+      owner[op] = *only;
+      if (!StepGraph::isFree(op))
+        layers[*only].ops.push_back(op);
+    }
+  }
+
+  /// An activation, or what the model is given as one: an input of floats.
+  bool flows(Value value) const {
+    if (graph.isActivation(value))
+      return true;
+    Operation *def = value.getDefiningOp();
+    if (def)
+      return StepGraph::isFree(def) && def->getNumOperands() == 1 && flows(def->getOperand(0));
+    return graph.isInput(value) && isa<FloatType>(getElementType(value));
+  }
+
+  /// The activation that a value is, or is moved from.
+  Value rootOf(Value value) {
+    while (Operation *def = value.getDefiningOp()) {
+      if (!StepGraph::isFree(def))
+        break;
+      Value source;
+      unsigned sources = 0;
+      for (Value operand : def->getOperands())
+        if (flows(operand)) {
+          sources += operand != source;
+          source = operand;
+        }
+      if (sources != 1)
+        break;
+      value = source;
+    }
+    return value;
+  }
+
+  void collectLives() {
+    DenseMap<Value, size_t> index;
+    for (BlockArgument argument : graph.function.getArguments())
+      if (flows(argument)) {
+        index[argument] = lives.size();
+        lives.push_back({argument, 0, 0});
+      }
+    for (Operation *op : graph.forward) {
+      bool active =
+          llvm::any_of(op->getResults(), [&](Value result) { return graph.isActivation(result); });
+      if (!active)
+        continue;
+      if (!StepGraph::isFree(op))
+        ops.push_back(op);
+      const int position = int(ops.size()) - 1;
+      for (Value operand : op->getOperands()) {
+        auto it = index.find(rootOf(operand));
+        if (it == index.end() || StepGraph::isFree(op))
+          continue;
+        lives[it->second].last = position;
+        ++lives[it->second].readers;
+      }
+      for (Value result : op->getResults()) {
+        // What joins several activations without arithmetic is made where it is read.
+        if (rootOf(result) != result || getRank(result) == 0)
+          continue;
+        int made = StepGraph::isFree(op) ? std::max(position, 0) : position;
+        index[result] = lives.size();
+        lives.push_back({result, made, made});
+      }
+    }
+  }
+
+  /// How many are alive behind each position.
+  std::vector<int> countAlive() const {
+    std::vector<int> alive(ops.size() + 1, 0);
+    for (const Life &life : lives)
+      for (int i = life.first; i < life.last; ++i)
+        ++alive[i];
+    return alive;
+  }
+
+  /// Leaves out values that are used all along (an encoder's output; sines and cosines of packed
+  /// positions, which come together) where more ops are in layers without them.
+  void dropLongLives() {
+    constexpr unsigned readers = 3;
+    std::vector<Life> all = lives, longOnes;
+    llvm::erase_if(lives, [&](const Life &life) {
+      if (life.readers < readers || 5 * size_t(life.last - life.first) < ops.size())
+        return false;
+      longOnes.push_back(life);
+      return true;
+    });
+    if (longOnes.empty())
+      return;
+    const size_t before = countCovered();
+    findWords();
+    size_t covered = countCovered();
+    if (covered <= before) {
+      lives = std::move(all);
+      findWords();
+      return;
+    }
+    // Those back that are in nobody's way.
+    for (const Life &life : longOnes) {
+      lives.push_back(life);
+      findWords();
+      if (countCovered() < covered)
+        lives.pop_back();
+    }
+    findWords();
+  }
+  /// Ops in layers.
+  size_t countCovered() const {
+    size_t covered = 0;
+    for (const Word &word : words)
+      for (const Segment &segment : ArrayRef(segments).slice(word.first, word.count * word.length))
+        covered += segment.ops.size();
+    return covered;
+  }
+
+  /// A model of one layer: what has several matrix products in a row, unlike a head.
+  void takeLargeSegments() {
+    for (auto [i, segment] : llvm::enumerate(segments))
+      if (segment.costly > 1)
+        words.push_back({i, 1, 1});
+  }
+
+  void findWords() {
+    segments.clear();
+    words.clear();
+    cut();
+    findWords(0, segments.size());
+  }
+
+  void cut() {
+    std::vector<int> alive = countAlive();
+    std::vector<Value> only(ops.size() + 1);
+    for (const Life &life : lives)
+      for (int i = life.first; i < life.last; ++i)
+        if (alive[i] == 1)
+          only[i] = life.value;
+    Segment segment;
+    llvm::StringMap<unsigned> letters;
+    std::vector<StringRef> names;
+    auto end = [&]() {
+      llvm::sort(names);
+      segment.letter = letters.try_emplace(llvm::join(names, "+"), letters.size()).first->second;
+      names.clear();
+      segments.push_back(std::move(segment));
+      segment = Segment();
+    };
+    for (auto [position, op] : llvm::enumerate(ops)) {
+      segment.ops.push_back(op);
+      names.push_back(patternName(op));
+      segment.costly += isCostly(op);
+      // Parts that read the same activation one after the other pass nothing on (chunks of a loss).
+      if (!only[position] || only[position] == segment.input)
+        continue;
+      end();
+      segment.input = only[position];
+    }
+    if (!segment.ops.empty())
+      end();
+  }
+
+  /// The word that covers the most of [begin, end), the shortest one; then those beside it.
+  void findWords(size_t begin, size_t end) {
+    Word best{0, 0, 0};
+    for (size_t length = 1; 2 * length <= end - begin; ++length) {
+      for (size_t first = begin; first + 2 * length <= end; ++first) {
+        size_t same = 0;
+        while (first + same + length < end &&
+               segments[first + same].letter == segments[first + same + length].letter)
+          ++same;
+        size_t count = same / length + 1;
+        bool costly = llvm::any_of(ArrayRef(segments).slice(first, length),
+                                   [](const Segment &segment) { return segment.costly > 0; });
+        if (count >= 2 && costly && count * length > best.count * best.length)
+          best = {first, length, count};
+      }
+    }
+    if (!best.count)
+      return;
+    words.push_back(best);
+    findWords(begin, best.first);
+    findWords(best.first + best.count * best.length, end);
+  }
+
+  const StepGraph &graph;
+  SmallVector<Operation *> ops;
+  std::vector<Life> lives;
+  std::vector<Segment> segments;
+  std::vector<Word> words;
+};
+} // namespace
+
+std::vector<Layer> trainc::findLayers(const StepGraph &graph) { return LayerFinder(graph).run(); }
+
+llvm::DenseSet<Operation *> trainc::findLayerOps(const StepGraph &graph) {
+  llvm::DenseSet<Operation *> inside;
+  for (const Layer &layer : findLayers(graph)) {
+    inside.insert(layer.ops.begin(), layer.ops.end());
+    for (Value output : layer.outputs)
+      inside.erase(output.getDefiningOp());
+  }
+  return inside;
+}

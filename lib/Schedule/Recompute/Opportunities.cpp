@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The search goes from a kept value upwards, through ops that may be computed again, to values that
+// the backward pass has.
+
+#include "lib/Schedule/Recompute/Opportunities.h"
+
+#include "lib/Schedule/Recompute/Layers.h"
+
+#include "lib/Analysis/StridedViews.h"
+#include "lib/Transforms/Support/StepBuilder.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+static Value findLoss(func::FuncOp function) {
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    if (getResultRole(function, i) == "loss")
+      return function.getBody().front().getTerminator()->getOperand(i);
+  return {};
+}
+
+bool StepGraph::isStep(func::FuncOp function) {
+  if (!function.getBody().hasOneBlock() || !findLoss(function))
+    return false;
+  return llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned i) {
+    StringRef role = getResultRole(function, i);
+    return role == "update" || role == "gradient";
+  });
+}
+
+StepGraph::StepGraph(func::FuncOp function) : function(function) {
+  Block &block = function.getBody().front();
+  SmallVector<Operation *> work;
+  auto need = [&](Value value) {
+    Operation *def = value.getDefiningOp();
+    if (def && forwardSet.insert(def).second)
+      work.push_back(def);
+  };
+  need(findLoss(function));
+  while (!work.empty())
+    for (Value operand : work.pop_back_val()->getOperands())
+      need(operand);
+  for (BlockArgument argument : block.getArguments()) {
+    StringRef role = getArgRole(function, argument.getArgNumber());
+    if (role == "parameter")
+      varied.insert(argument);
+    else if (role == "input")
+      sampled.insert(argument);
+  }
+  for (Operation &op : block) {
+    if (forwardSet.contains(&op))
+      forward.push_back(&op);
+    for (llvm::DenseSet<Value> *set : {&varied, &sampled})
+      if (llvm::any_of(op.getOperands(), [&](Value value) { return set->contains(value); }))
+        set->insert(op.result_begin(), op.result_end());
+  }
+}
+
+bool StepGraph::isFree(Operation *op) {
+  FusionRole role = getFusionRole(op);
+  return role == FusionRole::Access || role == FusionRole::View ||
+         (role == FusionRole::Pointwise && op->getNumOperands() == 0);
+}
+
+bool StepGraph::widens(Operation *op) {
+  return getFusionRole(op) == FusionRole::Pointwise && op->getNumOperands() == 1 &&
+         getDims(op->getOperand(0)) == getDims(op->getResult(0)) &&
+         std::max(8u, getElementType(op->getOperand(0)).getIntOrFloatBitWidth()) <
+             std::max(8u, getElementType(op->getResult(0)).getIntOrFloatBitWidth());
+}
+
+bool StepGraph::isAvailable(Value value) const {
+  // What no parameter enters (masks, positions, random keys) is cheap, or read in both passes
+  // already.
+  return !value.getDefiningOp() || getRank(value) == 0 || !isVaried(value);
+}
+
+bool StepGraph::isKept(Value value) const {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (user->hasTrait<OpTrait::IsTerminator>())
+      return false;
+    if (isFree(user))
+      return llvm::any_of(user->getResults(), [&](Value result) { return isKept(result); });
+    return isBackward(user);
+  });
+}
+
+SmallVector<Value> StepGraph::keptResults(Operation *op) const {
+  SmallVector<Value> kept;
+  if (!isForward(op) || isFree(op))
+    return kept;
+  for (Value result : op->getResults())
+    if (!isAvailable(result) && isKept(result))
+      kept.push_back(result);
+  return kept;
+}
+
+bool trainc::isActivation(const StepGraph &graph, const Opportunity &opportunity) {
+  return llvm::any_of(opportunity.values, [&](Value value) { return graph.isActivation(value); });
+}
+
+DimAttr trainc::bytesOf(Value value) {
+  unsigned bits = std::max(8u, getElementType(value).getIntOrFloatBitWidth());
+  return getNumElements(value.getType()) * DimAttr::constant(value.getContext(), bits / 8);
+}
+
+StringRef trainc::patternName(Operation *op) { return op->getName().stripDialect(); }
+
+static DimAttr sumOf(MLIRContext *context, ArrayRef<Value> values) {
+  DimAttr sum = DimAttr::constant(context, 0);
+  for (Value value : values)
+    sum = sum + bytesOf(value);
+  return sum;
+}
+
+DimAttr Opportunity::savedBytes() const {
+  return sumOf(op->getContext(), held) - sumOf(op->getContext(), smaller);
+}
+
+DimAttr Opportunity::flops() const {
+  DimAttr sum = DimAttr::constant(op->getContext(), 0);
+  for (Operation *part : ops) {
+    auto cost = dyn_cast<CostOpInterface>(part);
+    sum = sum + (cost ? cost.getFlops() : train::detail::elementCount(part));
+  }
+  return sum;
+}
+
+DimAttr Opportunity::bytesMoved() const {
+  DimAttr sum = DimAttr::constant(op->getContext(), 0);
+  for (Operation *part : ops) {
+    for (Value value : part->getOperands())
+      sum = sum + bytesOf(value);
+    for (Value value : part->getResults())
+      if (!value.use_empty())
+        sum = sum + bytesOf(value);
+  }
+  return sum;
+}
+
+std::string Opportunity::shape() const {
+  std::string text;
+  for (DimAttr dim : getDims(values.front()))
+    text += dim.str() + " x ";
+  return text;
+}
+
+static bool mayRecompute(Operation *op) {
+  auto cost = dyn_cast<CostOpInterface>(op);
+  return getFusionRole(op) != FusionRole::None || isa<DecomposableOpInterface>(op)
+             ? !cost || cost.getRecomputeClass() != RecomputeClass::Never
+             : false;
+}
+
+namespace {
+struct Search {
+  const StepGraph &graph;
+  const llvm::DenseSet<Operation *> &ends;
+  bool compromise;
+  llvm::SmallSetVector<Operation *, 8> ops;
+  llvm::SmallSetVector<Value, 2> smaller;
+
+  /// False where something above cannot be computed again.
+  bool visit(Operation *op) {
+    if (!mayRecompute(op))
+      return false;
+    if (!ops.insert(op))
+      return true;
+    if (compromise && StepGraph::widens(op) && !graph.isAvailable(op->getOperand(0))) {
+      smaller.insert(op->getOperand(0));
+      return true;
+    }
+    return llvm::all_of(op->getOperands(), [&](Value operand) { return follow(operand); });
+  }
+  bool follow(Value value) {
+    if (graph.isAvailable(value))
+      return true;
+    Operation *def = value.getDefiningOp();
+    if (StepGraph::isFree(def))
+      return llvm::all_of(def->getOperands(), [&](Value operand) { return follow(operand); });
+    return ends.contains(def) || visit(def);
+  }
+};
+} // namespace
+
+/// What is in memory for kept values: of a widening cast, which every reader makes again, the
+/// operand, unless that is kept in any case.
+static SmallVector<Value> heldFor(const StepGraph &graph, const llvm::DenseSet<Operation *> &ends,
+                                  ArrayRef<Value> kept) {
+  SmallVector<Value> held;
+  for (Value value : kept) {
+    Operation *def = value.getDefiningOp();
+    if (!StepGraph::widens(def))
+      held.push_back(value);
+    else if (Value narrow = def->getOperand(0);
+             !graph.isAvailable(narrow) && !ends.contains(narrow.getDefiningOp()))
+      held.push_back(narrow);
+  }
+  return held;
+}
+
+std::vector<Opportunity> trainc::findOpportunities(const StepGraph &graph) {
+  llvm::DenseSet<Operation *> candidates;
+  for (Operation *op : graph.forward)
+    if (!graph.keptResults(op).empty())
+      candidates.insert(op);
+  // What a layer passes on is where a chain ends, too, though the backward pass may read it in
+  // another type only: else a chain would reach back to the model's input.
+  llvm::DenseSet<Operation *> ends = candidates;
+  for (const Layer &layer : findLayers(graph))
+    for (Value output : layer.outputs)
+      if (Operation *def = output.getDefiningOp())
+        ends.insert(def);
+  std::vector<Opportunity> found;
+  for (Operation *op : graph.forward) {
+    if (!candidates.contains(op))
+      continue;
+    for (bool compromise : {false, true}) {
+      Search search{graph, ends, compromise, {}, {}};
+      // Nothing is gained where what is kept instead is as large.
+      if (!search.visit(op) || (compromise && search.smaller.empty()))
+        continue;
+      Opportunity entry{op,
+                        SmallVector<Operation *>(search.ops.begin(), search.ops.end()),
+                        graph.keptResults(op),
+                        {},
+                        {},
+                        SmallVector<Value>(search.smaller.begin(), search.smaller.end())};
+      llvm::sort(entry.ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+      entry.held = heldFor(graph, ends, entry.values);
+      for (Operation *part : entry.ops)
+        entry.pattern += patternName(part).str() + "+";
+      found.push_back(std::move(entry));
+    }
+  }
+  return found;
+}
+
+SmallVector<Operation *> trainc::findChain(const StepGraph &graph, Operation *op,
+                                           ArrayRef<std::string> names) {
+  if (names.empty() || patternName(op) != names.back() || !mayRecompute(op))
+    return {};
+  names = names.drop_back();
+  if (names.empty())
+    return {op};
+  SmallVector<Value> above(op->getOperands());
+  while (!above.empty()) {
+    Value value = above.pop_back_val();
+    if (graph.isAvailable(value))
+      continue;
+    Operation *def = value.getDefiningOp();
+    if (StepGraph::isFree(def)) {
+      above.append(def->operand_begin(), def->operand_end());
+      continue;
+    }
+    SmallVector<Operation *> chain = findChain(graph, def, names);
+    if (!chain.empty()) {
+      chain.push_back(op);
+      return chain;
+    }
+  }
+  return {};
+}

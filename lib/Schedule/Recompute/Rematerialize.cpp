@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One walk over the backward pass; operands are resolved from their readers upwards.
+
+#include "lib/Schedule/Recompute/Rematerialize.h"
+
+#include "dialects/Train/TrainBuilder.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace {
+class Rematerializer {
+public:
+  Rematerializer(const StepGraph &graph, const llvm::DenseSet<Operation *> &again)
+      : graph(graph), again(again), builder(graph.function.getContext()) {}
+
+  unsigned run() {
+    SmallVector<Operation *> readers;
+    for (Operation &op : graph.function.getBody().front().without_terminator())
+      if (graph.isBackward(&op))
+        readers.push_back(&op);
+    for (Operation *reader : readers) {
+      builder.setInsertionPoint(reader);
+      for (OpOperand &operand : reader->getOpOperands())
+        operand.set(resolve(operand.get()));
+    }
+    return copies;
+  }
+
+private:
+  /// Whether `value` is computed again, or made of such values by ops that move elements.
+  bool isAgain(Value value) {
+    Operation *def = value.getDefiningOp();
+    if (!def || !graph.isForward(def) || graph.isAvailable(value))
+      return false;
+    if (again.contains(def))
+      return true;
+    return StepGraph::isFree(def) &&
+           llvm::any_of(def->getOperands(), [&](Value operand) { return isAgain(operand); });
+  }
+  /// What the backward pass reads instead of `value`.
+  Value resolve(Value value) { return isAgain(value) ? copyOf(value) : value; }
+
+  Value copyOf(Value value) {
+    if (Value copy = replacement.lookup(value))
+      return copy;
+    Operation *def = value.getDefiningOp();
+    IRMapping mapping;
+    bool differs = false;
+    for (Value operand : def->getOperands()) {
+      mapping.map(operand, operandOf(operand));
+      differs |= mapping.lookup(operand) != operand;
+    }
+    // Else the copy would be the same op.
+    if (!differs)
+      for (Value operand : def->getOperands())
+        if (getRank(operand) > 0) {
+          mapping.map(operand, barrierOf(operand));
+          break;
+        }
+    Operation *copy = builder.clone(*def, mapping);
+    copies += again.contains(def);
+    for (auto [from, to] : llvm::zip(def->getResults(), copy->getResults()))
+      replacement[from] = to;
+    return replacement[value];
+  }
+  /// What a copy reads instead of `value`: a copy, or a kept value behind a barrier.
+  Value operandOf(Value value) {
+    if (graph.isAvailable(value))
+      return value;
+    Operation *def = value.getDefiningOp();
+    // A widening cast is made where it is read, so that the narrow value is what waits.
+    if (again.contains(def) || StepGraph::isFree(def) || StepGraph::widens(def))
+      return copyOf(value);
+    return barrierOf(value);
+  }
+  Value barrierOf(Value value) {
+    Value &kept = replacement[value];
+    if (!kept)
+      kept = TrainBuilder(builder, value.getLoc()).barrier(value);
+    return kept;
+  }
+
+  const StepGraph &graph;
+  const llvm::DenseSet<Operation *> &again;
+  OpBuilder builder;
+  DenseMap<Value, Value> replacement;
+  unsigned copies = 0;
+};
+} // namespace
+
+unsigned trainc::rematerialize(const StepGraph &graph, const llvm::DenseSet<Operation *> &again) {
+  return Rematerializer(graph, again).run();
+}
