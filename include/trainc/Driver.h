@@ -94,6 +94,8 @@ struct CompileOptions {
   std::string saveIR;
   /// Folder for the code of each kernel; "": none.
   std::string saveKernels;
+  /// Phase whose IR is `savedIR`, a file of --save-ir that the compilation goes on with; "": none.
+  std::string startFrom, savedIR;
   /// A reproducer to run, instead of a compilation; "": none.
   std::string replay;
   /// The command line without the program, for the manifest and for reproducers.

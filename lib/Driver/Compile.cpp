@@ -19,6 +19,7 @@
 #include "lib/Driver/ReportMemory.h"
 #include "lib/Driver/Reproducer.h"
 #include "lib/Driver/SaveKernels.h"
+#include "lib/Driver/SavedIR.h"
 #include "lib/Driver/ScaleParameters.h"
 #include "lib/Package/Identity.h"
 #include "lib/Package/Package.h"
@@ -99,9 +100,9 @@ private:
 
   /// The exit code where the compilation ends early.
   std::optional<int> runPhases() {
-    if (auto end = runPhase("import", [&] { return import(); }))
+    if (auto end = runPhase("import", [&] { return orSavedIR("import", import()); }))
       return end;
-    if (auto end = runPhase("legalize", [&] { return legalize(); }))
+    if (auto end = runPhase("legalize", [&] { return orSavedIR("legalize", legalize()); }))
       return end;
     if (options.printPipeline) {
       printPipelines();
@@ -153,7 +154,29 @@ private:
     return endPhase(phase);
   }
 
+  /// Whether the compilation goes on with IR that is this phase's, or a later one's. Phases before
+  /// run for what is not in the IR: the model's weights and identity, and what the package offers.
+  bool precedesSavedIR(StringRef phase) const {
+    return !options.startFrom.empty() &&
+           llvm::find(kPhases, phase) <= llvm::find(kPhases, options.startFrom);
+  }
+
+  /// At the end of a phase: takes the IR that --start-from names instead of its own. `code` is that
+  /// of the phase.
+  int orSavedIR(StringRef phase, int code = ExitSuccess) {
+    if (code || options.startFrom != phase)
+      return code;
+    module = readSavedIR(options.savedIR, context);
+    return module ? ExitSuccess : ExitInput;
+  }
+
   std::optional<int> runPasses(StringRef phase, BuildPipeline build) {
+    if (options.startFrom == phase)
+      return runPhase(phase, [&] {
+        if (phase == "schedule" && !readInterface())
+          return int(ExitInternal);
+        return orSavedIR(phase);
+      });
     auto buildAll = [&](OpPassManager &pm) {
       build(pm);
       if (options.onPhase)
@@ -175,7 +198,8 @@ private:
           delete pm;
           if (!succeeded)
             return int(ExitInternal);
-          return phase == "graph" ? recompute() : int(ExitSuccess);
+          // What is computed again changes nothing that the package offers.
+          return phase == "graph" && !precedesSavedIR(phase) ? recompute() : int(ExitSuccess);
         },
         buildAll);
   }
@@ -283,7 +307,7 @@ private:
     else
       module = importONNX(options.model, context, model,
                           options.graph.optimizer.empty() && !options.legalize.inference);
-    if (!module || failed(checkOptimizer()) ||
+    if (!module || failed(checkOptimizer(*module->getOps<onnx::GraphOp>().begin(), options)) ||
         (model.initialization && failed(runInitialization(*module, model))))
       return ExitInput;
     contents.identity = identityOf(*module->getOps<onnx::GraphOp>().begin());
@@ -308,25 +332,6 @@ private:
     for (const StateBytes &state : model.optimizerState)
       add(state.file);
     return read;
-  }
-
-  /// A model with an algorithm of its own has no use for what configures ours.
-  LogicalResult checkOptimizer() {
-    auto graph = *module->getOps<onnx::GraphOp>().begin();
-    auto updates = [&](unsigned i) {
-      return graph.getResultAttr(i, onnx::kUpdatesAttr) != nullptr;
-    };
-    if (llvm::none_of(llvm::seq(graph.getNumResults()), updates) ||
-        (std::isnan(options.lr) && std::isnan(options.weightDecay) && options.clipNorm == 0 &&
-         options.graph.betas.empty() && options.graph.epsilon < 0 && options.accumulate == 1 &&
-         options.noDecay.empty() && options.lrScale.empty() && options.legalize.freeze.empty() &&
-         options.legalize.trainable.empty() && options.graph.optimizerState.empty()))
-      return success();
-    return emitError(
-        graph.getLoc(),
-        "the model's own training algorithm (training_info) decides on the learning "
-        "rate, decay, clipping, state, and what is trained; name an --optimizer to train the "
-        "model without it");
   }
 
   int legalize() {
@@ -477,26 +482,15 @@ private:
     contents.embedWeights = options.embedWeights;
     if (options.embedIR) {
       llvm::raw_string_ostream stream(contents.ir);
-      printIR(stream);
+      module->print(stream, OpPrintingFlags().enableDebugInfo().elideLargeElementsAttrs(64));
+      stream << "\n";
     }
     contents.signKey = options.signKey;
     if (options.tellCommandLine)
       contents.arguments = options.arguments;
     if (options.legalize.inference || legalized.ownUpdates)
       return;
-    const GraphOptions &graph = options.graph;
-    contents.optimizer =
-        llvm::json::Object{{"name", graph.optimizer},
-                           {"lr", options.lr},
-                           {"betas", llvm::json::Array{graph.betas[0], graph.betas[1]}},
-                           {"eps", graph.epsilon},
-                           {"weight_decay", options.weightDecay},
-                           {"clip_norm", graph.clip ? llvm::json::Value(options.clipNorm)
-                                                    : llvm::json::Value(nullptr)},
-                           {"momentum", graph.momentum},
-                           {"nesterov", graph.nesterov},
-                           {"steps", model.steps},
-                           {"accumulate", options.accumulate}};
+    contents.optimizer = describeOptimizer(options, model.steps);
   }
 
   /// Loads the dialects of code generation, which must happen outside of pass managers.
@@ -659,7 +653,11 @@ private:
   /// Saves the IR of a finished phase where asked for. Returns the exit code where the compilation
   /// ends here.
   std::optional<int> endPhase(StringRef phase) {
-    if (int code = outputs.savePhase(phase, [&](raw_ostream &out) { printIR(out); }))
+    if (precedesSavedIR(phase))
+      return std::nullopt;
+    if (int code = outputs.savePhase(phase, [&](raw_ostream &out) {
+          printSavedIR(*module, options.arguments, targetText(), out);
+        }))
       return code;
     if (unsigned count = log.promotedWarnings()) {
       Log::error(options.model,
@@ -672,12 +670,6 @@ private:
       return std::nullopt;
     log.info() << "stopped after " << phase << "\n";
     return ExitSuccess;
-  }
-
-  /// The module with its locations, which are ONNX nodes, without large constants.
-  void printIR(raw_ostream &out) {
-    module->print(out, OpPrintingFlags().enableDebugInfo().elideLargeElementsAttrs(64));
-    out << "\n";
   }
 
   CompileOptions options;
@@ -710,6 +702,32 @@ int runToEnd(const CompileOptions &options, llvm::function_ref<int(Compilation &
   return code;
 }
 
+/// What the command line says of how much is told and what is saved, where all else is what another
+/// command line said.
+void takeInspection(const CompileOptions &given, CompileOptions &options) {
+  options.cache = given.cache;
+  options.logLevel = given.logLevel;
+  options.warningsAsErrors = given.warningsAsErrors;
+  options.explain = given.explain;
+  options.timing = given.timing;
+  options.remarks = given.remarks;
+  options.saveIR = given.saveIR;
+  options.saveKernels = given.saveKernels;
+  options.onPhase = given.onPhase;
+}
+
+/// The options of a command line that `file` holds. Returns an exit code.
+int parseStored(const std::vector<std::string> &stored, const std::string &file,
+                CompileOptions &options) {
+  std::vector<const char *> arguments = {"trainc"};
+  for (const std::string &argument : stored)
+    arguments.push_back(argument.c_str());
+  std::optional<int> code = parseCommandLine(arguments.size(), arguments.data(), options);
+  if (code)
+    Log::error(file, "its command line is not understood");
+  return !code ? int(ExitSuccess) : *code ? *code : int(ExitInput);
+}
+
 /// The phase of a reproducer with the options of the command line in it. How much is told, and
 /// what is saved, is what `given` says.
 int replayReproducer(const CompileOptions &given) {
@@ -719,32 +737,52 @@ int replayReproducer(const CompileOptions &given) {
     Log::error(given.replay, problem);
     return ExitInput;
   }
-  std::vector<const char *> arguments = {"trainc"};
-  for (const std::string &argument : reproducer.arguments)
-    arguments.push_back(argument.c_str());
   CompileOptions options;
-  if (std::optional<int> code = parseCommandLine(arguments.size(), arguments.data(), options)) {
-    Log::error(given.replay, "its command line is not understood");
-    return *code ? *code : ExitInput;
-  }
+  if (int code = parseStored(reproducer.arguments, given.replay, options))
+    return code;
   options.replay = given.replay;
-  options.cache = given.cache;
-  options.logLevel = given.logLevel;
-  options.warningsAsErrors = given.warningsAsErrors;
-  options.explain = given.explain;
-  options.timing = given.timing;
-  options.remarks = given.remarks;
-  options.saveIR = given.saveIR;
-  options.saveKernels = given.saveKernels;
+  takeInspection(given, options);
   options.output = given.output;
-  options.onPhase = given.onPhase;
   return runToEnd(options,
                   [&](Compilation &compilation) { return compilation.replay(reproducer); });
+}
+
+/// Goes on with the IR of a phase, with the options of the command line in it.
+int resumeCompilation(const CompileOptions &given) {
+  Log log(given.logLevel, /*warningsAsErrors=*/false);
+  std::vector<std::string> arguments;
+  CompileOptions options;
+  if (int code = checkSavedIR(given.model, given.startFrom, log, arguments))
+    return code;
+  if (int code = parseStored(arguments, given.model, options))
+    return code;
+  if (options.model.empty()) {
+    Log::error(given.model, "its command line names no model");
+    return ExitInput;
+  }
+  if (options.offload.enabled && StringRef(options.memoryBudget).starts_with("fit") &&
+      (given.startFrom == "graph" || given.startFrom == "schedule")) {
+    Log::error(given.model, "--memory-budget fit chooses the batch that --offload plans for, which "
+                            "is not in the IR: --start-from legalize chooses again");
+    return ExitInput;
+  }
+  // The target, which whoever wrote the command line need not have named.
+  options.arguments.pop_back();
+  takeInspection(given, options);
+  options.startFrom = given.startFrom;
+  options.savedIR = given.model;
+  options.stopAfter = given.stopAfter;
+  options.printPipeline = false;
+  if (!given.output.empty())
+    options.output = given.output;
+  return runToEnd(options, [](Compilation &compilation) { return compilation.run(); });
 }
 } // namespace
 
 int trainc::compile(const CompileOptions &options) {
   if (!options.replay.empty())
     return replayReproducer(options);
+  if (!options.startFrom.empty())
+    return resumeCompilation(options);
   return runToEnd(options, [](Compilation &compilation) { return compilation.run(); });
 }

@@ -56,11 +56,17 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
       out << showNames(("node '" + name + "': ").str());
   };
   std::string text = showNames(diagnostic.str());
+  auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
   // The importer writes whole messages, with model and node.
   if (!StringRef(text).starts_with(model)) {
-    out << model << ": ";
+    out << model;
+    // In IR that is read.
+    const bool isText = place && place.getFilename() == model && place.getColumn();
+    if (isText)
+      out << ":" << place.getLine() << ":" << place.getColumn();
+    out << ": ";
     // Of several models the one that is meant.
-    if (auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation()))
+    if (place && !isText)
       if (StringRef file = place.getFilename(); file != llvm::sys::path::filename(model))
         out << "'" << trainrt::shown(file) << "': ";
     node(diagnostic.getLocation(), text);

@@ -6,6 +6,7 @@
 #include "dialects/Train/Optimizer.h"
 #include <cmath>
 
+using namespace mlir;
 using namespace trainc;
 
 void trainc::chooseOptimizer(CompileOptions &options, const ArtifactOptimizer &artifacts) {
@@ -36,4 +37,33 @@ void trainc::chooseOptimizer(CompileOptions &options, const ArtifactOptimizer &a
   if (std::isnan(options.lr))
     options.lr = spec.defaultLr;
   graph.clip = options.clipNorm > 0;
+}
+
+LogicalResult trainc::checkOptimizer(onnx::GraphOp graph, const CompileOptions &options) {
+  auto updates = [&](unsigned i) { return graph.getResultAttr(i, onnx::kUpdatesAttr) != nullptr; };
+  if (llvm::none_of(llvm::seq(graph.getNumResults()), updates) ||
+      (std::isnan(options.lr) && std::isnan(options.weightDecay) && options.clipNorm == 0 &&
+       options.graph.betas.empty() && options.graph.epsilon < 0 && options.accumulate == 1 &&
+       options.noDecay.empty() && options.lrScale.empty() && options.legalize.freeze.empty() &&
+       options.legalize.trainable.empty() && options.graph.optimizerState.empty()))
+    return success();
+  return emitError(graph.getLoc(),
+                   "the model's own training algorithm (training_info) decides on the learning "
+                   "rate, decay, clipping, state, and what is trained; name an --optimizer to "
+                   "train the model without it");
+}
+
+llvm::json::Object trainc::describeOptimizer(const CompileOptions &options, int64_t steps) {
+  const GraphOptions &graph = options.graph;
+  return llvm::json::Object{
+      {"name", graph.optimizer},
+      {"lr", options.lr},
+      {"betas", llvm::json::Array{graph.betas[0], graph.betas[1]}},
+      {"eps", graph.epsilon},
+      {"weight_decay", options.weightDecay},
+      {"clip_norm", graph.clip ? llvm::json::Value(options.clipNorm) : llvm::json::Value(nullptr)},
+      {"momentum", graph.momentum},
+      {"nesterov", graph.nesterov},
+      {"steps", steps},
+      {"accumulate", options.accumulate}};
 }

@@ -4,6 +4,7 @@
 #include "dialects/Train/Optimizer.h"
 #include "lib/Driver/AdapterOptions.h"
 #include "lib/Driver/OptionValues.h"
+#include "lib/Phases/Phases.h"
 #include "lib/Schedule/Memory/MemoryBudget.h"
 #include "lib/Schedule/Recompute/Config.h"
 #include "lib/Support/Nearest.h"
@@ -34,6 +35,14 @@ struct Switch {
   /// What is said last has no say: both at once are refused.
   bool value(bool otherwise) const { return on || (otherwise && !off); }
 };
+
+/// What is wrong with the name of a phase; "" if nothing is.
+std::string checkPhase(const std::string &name, llvm::ArrayRef<llvm::StringLiteral> phases) {
+  if (llvm::is_contained(phases, llvm::StringRef(name)))
+    return "";
+  return "expected " + llvm::join(phases.drop_back(), ", ") + " or " + phases.back().str() +
+         ", got '" + name + "'" + suggestion(name, {phases.begin(), phases.end()});
+}
 
 class CommandLine {
 public:
@@ -274,8 +283,15 @@ private:
     saveIR = add("--save-ir", options.saveIR, "DIR", "the IR after each phase");
     saveKernels = add("--save-kernels", options.saveKernels, "DIR",
                       "the code of each kernel: MLIR, LLVM IR, assembly or PTX");
-    add("--stop-after", options.stopAfter, "PHASE", "import|legalize|graph|schedule|codegen")
-        ->check(CLI::IsMember({"import", "legalize", "graph", "schedule", "codegen"}));
+    stopAfter =
+        add("--stop-after", options.stopAfter, "PHASE", "import|legalize|graph|schedule|codegen")
+            ->check([](const std::string &text) { return checkPhase(text, kPhases); });
+    startFrom = add("--start-from", options.startFrom, "PHASE",
+                    "import|legalize|graph|schedule: the model is a file of --save-ir, the IR "
+                    "after this phase; goes on from there, with the command line in it")
+                    ->check([](const std::string &text) {
+                      return checkPhase(text, llvm::ArrayRef(kPhases).drop_back());
+                    });
     app.add_flag("--print-pipeline", options.printPipeline,
                  "print the passes of the phases graph and schedule for this model, a line each, "
                  "and stop before them");
@@ -370,6 +386,8 @@ private:
       options.logLevel = *chosen;
     else
       throw CLI::ParseError(problem, ExitUsage);
+    if (*startFrom)
+      checkResumed();
     if (*replay)
       for (CLI::Option *option : app.get_options())
         if (*option && !llvm::is_contained({log, asErrors, cache, explain, remarks, saveIR,
@@ -389,6 +407,23 @@ private:
         throw CLI::ValidationError(name,
                                    "with --lora the branches are trained, and nothing else; "
                                    "its setting save=REGEX names parameters to train in full");
+  }
+
+  /// What goes with --start-from.
+  void checkResumed() {
+    for (CLI::Option *option : app.get_options())
+      if (*option &&
+          !llvm::is_contained({app.get_option("model"), log, asErrors, cache, explain, remarks,
+                               saveIR, saveKernels, timing, stopAfter, startFrom, output},
+                              option))
+        throw CLI::ParseError(option->get_name() + " does not go with --start-from, which takes "
+                                                   "the command line from the IR",
+                              ExitUsage);
+    if (*stopAfter &&
+        llvm::find(kPhases, options.stopAfter) <= llvm::find(kPhases, options.startFrom))
+      throw CLI::ValidationError("--stop-after", options.stopAfter + " is over: --start-from " +
+                                                     options.startFrom +
+                                                     " goes on with the phase behind that");
   }
 
   void readValues() {
@@ -495,7 +530,8 @@ private:
   bool noFuseLora = false;
   Switch hoistSlices, labelSparsity, eliminatePadding, chunkLoss, scheduleUpdates;
   CLI::Option *output, *loraOption, *fuseLoraOption, *quantizeOption, *offload, *report, *log,
-      *asErrors, *cache, *explain, *remarks, *saveIR, *saveKernels, *timing, *replay;
+      *asErrors, *cache, *explain, *remarks, *saveIR, *saveKernels, *timing, *replay, *stopAfter,
+      *startFrom;
   /// The first of the options that this version lacks.
   std::string refused;
 };

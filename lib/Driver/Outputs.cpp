@@ -4,6 +4,7 @@
 #include "lib/Driver/Outputs.h"
 #include "core/status.h"
 #include "lib/Driver/Remarks.h"
+#include "lib/Phases/Phases.h"
 #include "lib/Schedule/Recompute/Config.h"
 #include "lib/Support/RegularFile.h"
 #include "lib/Support/TextFile.h"
@@ -17,8 +18,8 @@ using llvm::StringRef;
 
 /// "1-import.mlir"
 static std::string fileOf(StringRef phase) {
-  const auto *found = llvm::find(kSavedPhases, phase);
-  return std::to_string(found - std::begin(kSavedPhases) + 1) + "-" + phase.str() + ".mlir";
+  const auto *found = llvm::find(kPhases, phase);
+  return std::to_string(found - std::begin(kPhases) + 1) + "-" + phase.str() + ".mlir";
 }
 
 std::string Outputs::package() const {
@@ -49,6 +50,7 @@ int Outputs::claim(llvm::ArrayRef<Input> read) {
   roles.reads(options.model, "the model");
   roles.reads(options.optimizerModel, "the optimizer's model");
   roles.reads(options.checkpoint, "the checkpoint");
+  roles.reads(options.savedIR, "the IR");
   roles.reads(options.replay, "the reproducer");
   roles.reads(options.signKey, "the key of --sign");
   if (!isRecomputeConfig(options.recompute))
@@ -66,7 +68,7 @@ int Outputs::claim(llvm::ArrayRef<Input> read) {
   if (!options.remarks.empty())
     written.emplace_back(options.remarks, "--remarks");
   if (!options.saveIR.empty())
-    for (StringRef phase : kSavedPhases) {
+    for (StringRef phase : kPhases) {
       llvm::SmallString<256> file(options.saveIR);
       path::append(file, fileOf(phase));
       written.emplace_back(file.str(), "--save-ir");
@@ -157,5 +159,5 @@ int Outputs::saveIR(StringRef name, llvm::function_ref<void(llvm::raw_ostream &)
 }
 
 int Outputs::savePhase(StringRef phase, llvm::function_ref<void(llvm::raw_ostream &)> print) const {
-  return llvm::is_contained(kSavedPhases, phase) ? saveIR(fileOf(phase), print) : ExitSuccess;
+  return llvm::is_contained(kPhases, phase) ? saveIR(fileOf(phase), print) : ExitSuccess;
 }

@@ -12,10 +12,6 @@
 
 namespace trainc {
 
-/// The phases whose IR --save-ir saves, in their order.
-inline constexpr llvm::StringLiteral kSavedPhases[] = {"import", "legalize", "graph", "schedule",
-                                                       "codegen"};
-
 class Outputs {
 public:
   /// A file that is read, and what it is: "the model".
