@@ -38,11 +38,11 @@ struct CompileOptions {
   LegalizeOptions legalize;
   GraphOptions graph;
   ScheduleOptions schedule;
-  /// What code is generated for: CPU levels ("x86-64-v4"), or GPU architectures ("sm_90").
-  bool cuda = false;
-  std::vector<std::string> targets = {"x86-64-v3", "x86-64-v4"};
-  /// Folder of the CUDA toolkit; "": looked for.
-  std::string cudaPath;
+  /// What code is generated for, and its processors ("x86-64-v4", "sm_90"): setTarget.
+  const Target *target = &getHostTarget();
+  std::vector<std::string> processors = target->getDefaultProcessors();
+  /// Folder of the vendor's tools (--cuda-path); "": looked for.
+  std::string toolkit;
   /// Folder where compiled kernels are kept for later compilations; "": none.
   std::string cache;
   /// Kernels in a few ways each, for `trainc-run --tune` to choose from.
@@ -104,6 +104,9 @@ struct CompileOptions {
   /// add passes of their own. A crash in it is one of the phase.
   std::function<void(llvm::StringRef phase, mlir::OpPassManager *passes)> onPhase;
 };
+
+/// Takes a target, and what the phases are to do for it.
+void setTarget(CompileOptions &options, const TargetChoice &choice);
 
 /// Reads the command line. Returns an exit code where there is nothing to compile (--help: 0,
 /// misuse: 2, with a message on standard error).

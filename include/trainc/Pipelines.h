@@ -4,21 +4,12 @@
 #define TRAINC_PIPELINES_H
 
 #include "mlir/Pass/PassManager.h"
+#include "trainc/Target.h"
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace trainc {
-
-/// How values are represented (docs/design/cuda.md).
-enum class Precision {
-  /// The graph's own types; never TF32.
-  Graph,
-  TF32,
-  BF16,
-  FP16,
-  PureBF16
-};
 
 /// `--lora`: low-rank branches, and nothing else is trained (docs/lora.md).
 struct LoraOptions {
@@ -87,8 +78,8 @@ struct GraphOptions {
 };
 
 struct ScheduleOptions {
-  /// For a GPU, where arithmetic is cheap beside memory; else for the CPU.
-  bool cuda = false;
+  /// What the target asks for.
+  ScheduleTraits target;
   /// Biases and GELUs in matrix products, where the target's library can do it.
   bool fuseEpilogues = true;
   /// A parameter is updated as soon as its gradient is there, instead of after the backward pass.
@@ -103,7 +94,8 @@ void buildAdapterPipeline(mlir::OpPassManager &pm, const GraphOptions &options);
 void buildGraphPipeline(mlir::OpPassManager &pm, const GraphOptions &options);
 /// `schedule`: functions of kernels, library calls and views, in order.
 void buildSchedulePipeline(mlir::OpPassManager &pm, const ScheduleOptions &options);
-/// Makes both available to trainc-opt, as --graph (with the default options) and --schedule.
+/// Makes both available to trainc-opt, as --graph (with the default options), --schedule for the
+/// host's target and --schedule-NAME for others.
 void registerPipelines();
 
 } // namespace trainc

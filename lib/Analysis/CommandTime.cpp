@@ -10,15 +10,16 @@ using namespace trainc::train;
 namespace {
 class Estimator {
 public:
-  Estimator(const FunctionLifetimes &lifetimes, ArrayRef<int64_t> bytes, SymbolLookup symbols)
-      : lifetimes(lifetimes), bytes(bytes), symbols(symbols) {}
+  Estimator(const FunctionLifetimes &lifetimes, ArrayRef<int64_t> bytes, SymbolLookup symbols,
+            const ProcessorSpeeds &speeds)
+      : lifetimes(lifetimes), bytes(bytes), symbols(symbols), speeds(speeds) {}
 
   double operator()(Operation *command) {
     const plan::CommandCost cost = cast<plan::PlanCommandOpInterface>(command).getCommandCost(
         [&](DimAttr dim) { return value(dim); });
     if (cost.isTransfer)
       return 0;
-    const double seconds = (cost.bytes ? *cost.bytes : touched(command)) / kGpuSpeed.bytes;
+    const double seconds = (cost.bytes ? *cost.bytes : touched(command)) / speeds.f32.bytes;
     return cost.flops ? std::max(cost.flops / speedOf(cost).flops, seconds) : seconds;
   }
 
@@ -38,22 +39,24 @@ private:
         sum += double(bytes[lifetimes.index.lookup(operand)]);
     return sum;
   }
-  static ProcessorSpeed speedOf(const plan::CommandCost &cost) {
-    return cost.elementType.getIntOrFloatBitWidth() == 16 ? kGpuLowPrecisionSpeed
-           : cost.tf32                                    ? kGpuTF32Speed
-                                                          : kGpuSpeed;
+  const ProcessorSpeed &speedOf(const plan::CommandCost &cost) const {
+    return cost.elementType.getIntOrFloatBitWidth() == 16 ? speeds.low
+           : cost.tf32                                    ? speeds.tf32
+                                                          : speeds.f32;
   }
 
   const FunctionLifetimes &lifetimes;
   ArrayRef<int64_t> bytes;
   SymbolLookup symbols;
+  const ProcessorSpeeds &speeds;
 };
 } // namespace
 
-FailureOr<SmallVector<double, 0>> trainc::estimateGpuSeconds(const FunctionLifetimes &lifetimes,
-                                                             ArrayRef<int64_t> bytes,
-                                                             SymbolLookup symbols) {
-  Estimator estimate(lifetimes, bytes, symbols);
+FailureOr<SmallVector<double, 0>> trainc::estimateSeconds(const FunctionLifetimes &lifetimes,
+                                                          ArrayRef<int64_t> bytes,
+                                                          SymbolLookup symbols,
+                                                          const ProcessorSpeeds &speeds) {
+  Estimator estimate(lifetimes, bytes, symbols, speeds);
   SmallVector<double, 0> seconds;
   Operation *before = nullptr;
   for (Operation *command : lifetimes.commands) {

@@ -51,15 +51,14 @@ FailureOr<SmallVector<int64_t, 0>> trainc::evaluateBytes(const FunctionLifetimes
 }
 
 ArenaPeak trainc::getArenaPeak(const FunctionLifetimes &lifetimes, ArrayRef<int64_t> bytes,
-                               bool cuda) {
+                               const MemoryTraits &memory) {
   std::vector<trainrt::PlanBuffer> buffers;
   for (auto [life, size] : llvm::zip_equal(lifetimes.buffers, bytes))
     if (life.isArena())
       buffers.push_back({size, life.first, life.last});
-  trainrt::Plan plan =
-      trainrt::planMemory(buffers, cuda ? trainrt::cudaPlanAlignment : trainrt::planAlignment);
+  trainrt::Plan plan = trainrt::planMemory(buffers, memory.alignment);
   ArenaPeak peak{plan.peak, plan.lowerBound};
-  if (!cuda)
+  if (!memory.runsBeside)
     return peak;
   std::vector<int64_t> touched;
   for (Operation *command : lifetimes.commands) {
@@ -75,18 +74,19 @@ ArenaPeak trainc::getArenaPeak(const FunctionLifetimes &lifetimes, ArrayRef<int6
 }
 
 FailureOr<ArenaPeak> trainc::getArenaPeak(plan::FunctionOp function, SymbolLookup symbols,
-                                          bool cuda) {
+                                          const MemoryTraits &memory) {
   FunctionLifetimes lifetimes(function);
   FailureOr<SmallVector<int64_t, 0>> bytes = evaluateBytes(lifetimes, symbols);
   if (failed(bytes))
     return failure();
-  return getArenaPeak(lifetimes, *bytes, cuda);
+  return getArenaPeak(lifetimes, *bytes, memory);
 }
 
-int64_t trainc::getHostPeak(const FunctionLifetimes &lifetimes, ArrayRef<int64_t> bytes) {
+int64_t trainc::getHostPeak(const FunctionLifetimes &lifetimes, ArrayRef<int64_t> bytes,
+                            const MemoryTraits &memory) {
   std::vector<trainrt::PlanBuffer> buffers;
   for (auto [life, size] : llvm::zip_equal(lifetimes.buffers, bytes))
     if (life.isHost())
       buffers.push_back({size, life.first, life.last});
-  return trainrt::planMemory(buffers, trainrt::cudaPlanAlignment).peak;
+  return trainrt::planMemory(buffers, memory.alignment).peak;
 }

@@ -5,6 +5,7 @@
 #define TRAINC_LIB_ANALYSIS_LIFETIMES_H
 
 #include "dialects/Plan/PlanDialect.h"
+#include "trainc/Target.h"
 
 namespace trainc {
 
@@ -49,17 +50,19 @@ struct ArenaPeak {
   int64_t room = 0;
 };
 
-/// How large the arena is for buffers of these `bytes` (of `evaluateBytes`). A GPU pads them more,
-/// and then gives what runs beside other commands more time where these are small and that costs
-/// little, so that there `planned` is an upper bound.
+/// How large the arena is for buffers of these `bytes` (of `evaluateBytes`). Where commands run
+/// beside others, these get more time where they are small and that costs little, so that there
+/// `planned` is an upper bound.
 ArenaPeak getArenaPeak(const FunctionLifetimes &lifetimes, llvm::ArrayRef<int64_t> bytes,
-                       bool cuda);
+                       const MemoryTraits &memory);
 
 /// The same for values of the symbols; fails as `evaluateBytes` does.
-mlir::FailureOr<ArenaPeak> getArenaPeak(plan::FunctionOp function, SymbolLookup symbols, bool cuda);
+mlir::FailureOr<ArenaPeak> getArenaPeak(plan::FunctionOp function, SymbolLookup symbols,
+                                        const MemoryTraits &memory);
 
 /// Bytes of the block of page-locked memory for the buffers that are on the host.
-int64_t getHostPeak(const FunctionLifetimes &lifetimes, llvm::ArrayRef<int64_t> bytes);
+int64_t getHostPeak(const FunctionLifetimes &lifetimes, llvm::ArrayRef<int64_t> bytes,
+                    const MemoryTraits &memory);
 
 } // namespace trainc
 

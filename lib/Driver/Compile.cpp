@@ -8,7 +8,6 @@
 #include "io/signature.h"
 #include "lib/Conversion/TrainToPlan/PlanModule.h"
 #include "lib/Driver/CrashGuard.h"
-#include "lib/Driver/CudaDevice.h"
 #include "lib/Driver/Diagnostics.h"
 #include "lib/Driver/Initialization.h"
 #include "lib/Driver/OptimizerChoice.h"
@@ -41,7 +40,6 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include <chrono>
-#include <unistd.h>
 
 using namespace mlir;
 using namespace trainc;
@@ -434,13 +432,13 @@ private:
     contents.kernels = std::move(*objects);
     for (const codegen::KernelObject &object : contents.kernels)
       log.debug() << object.name << ": " << object.bytes.size() << " bytes\n";
-    for (const std::string &target : options.targets)
-      contents.targets.push_back((options.cuda ? "cuda:" : "cpu:") + target);
+    for (const std::string &processor : options.processors)
+      contents.targets.push_back((options.target->name() + ":" + processor).str());
     return ExitSuccess;
   }
 
   int makeProgram() {
-    FailureOr<std::vector<char>> program = writeProgram(*module, interface, options.cuda);
+    FailureOr<std::vector<char>> program = writeProgram(*module, interface, options.target->name());
     if (failed(program))
       return ExitInternal;
     contents.program = std::move(*program);
@@ -495,10 +493,8 @@ private:
 
   /// Loads the dialects of code generation, which must happen outside of pass managers.
   std::unique_ptr<codegen::KernelCodegen> makeCodegen(bool variants) {
-    if (options.cuda)
-      return std::make_unique<codegen::GpuCodegen>(
-          context, codegen::GpuOptions{options.targets, options.cudaPath, variants, options.cache});
-    return std::make_unique<codegen::CpuCodegen>(context, options.targets, options.cache);
+    return options.target->createKernels(
+        context, {options.processors, options.toolkit, variants, options.cache});
   }
 
   //===--------------------------------------------------------------------===//
@@ -542,7 +538,7 @@ private:
     }
     reproducer.arguments = options.arguments;
     // Not the device that this machine has.
-    reproducer.arguments.push_back("--target=" + targetText());
+    reproducer.arguments.push_back("--target=" + options.target->spell(options.processors));
     std::string file = writeReproducer(reproducer, *ir);
     if (!file.empty())
       llvm::errs() << "trainc: note: '" << file << "' reproduces it (trainc --replay " << file
@@ -569,12 +565,6 @@ private:
     llvm::errs() << "trainc: note: there is no reproducer: " << trainrt::shownLines(problem)
                  << "\n";
     return {};
-  }
-
-  std::string targetText() const {
-    if (options.cuda)
-      return "cuda:" + llvm::join(options.targets, ",");
-    return options.targets.size() == 1 ? "cpu:" + options.targets.front() : "cpu";
   }
 
   int replayPhase(ParsedReproducer &reproducer) {
@@ -646,8 +636,8 @@ private:
 
   void reportModel() {
     log.info() << trainrt::shown(options.model) << ": " << legalized.nodes << " nodes -> "
-               << legalized.ops << " ops; target " << (options.cuda ? "cuda " : "cpu ")
-               << llvm::join(options.targets, " ") << "\n";
+               << legalized.ops << " ops; target " << options.target->name() << " "
+               << llvm::join(options.processors, " ") << "\n";
   }
 
   /// Saves the IR of a finished phase where asked for. Returns the exit code where the compilation
@@ -656,7 +646,7 @@ private:
     if (precedesSavedIR(phase))
       return std::nullopt;
     if (int code = outputs.savePhase(phase, [&](raw_ostream &out) {
-          printSavedIR(*module, options.arguments, targetText(), out);
+          printSavedIR(*module, options.arguments, options.target->spell(options.processors), out);
         }))
       return code;
     if (unsigned count = log.promotedWarnings()) {

@@ -2,8 +2,6 @@
 // Messages say what was given and what is expected.
 
 #include "lib/Driver/OptionValues.h"
-#include "lib/Driver/CudaDevice.h"
-#include "trainc/Codegen.h"
 #include "trainc/Regex.h"
 #include <charconv>
 
@@ -28,14 +26,6 @@ std::vector<double> trainc::parseNumbers(const std::string &option, const std::s
     throw CLI::ValidationError(option, "expected " + std::to_string(count) + " numbers, got '" +
                                            text + "'");
   return numbers;
-}
-
-static int64_t parseInteger(const std::string &option, const std::string &text) {
-  int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw CLI::ValidationError(option, "'" + text + "' is not an integer");
-  return value;
 }
 
 void trainc::checkRegex(const std::string &option, const std::string &pattern) {
@@ -115,61 +105,24 @@ std::vector<std::pair<std::string, double>> trainc::parseLrScale(const std::stri
   return scales;
 }
 
-void trainc::parseTargets(const std::string &text, CompileOptions &options) {
-  auto invalid = [&](const std::string &why) {
-    return CLI::ValidationError("--target", "'" + text + "': " + why);
-  };
-  if (text.rfind("cuda", 0) == 0 || text == "auto") {
-    std::string device = findCudaDevice();
-    options.cuda = text != "auto" || !device.empty();
-    if (options.cuda)
-      options.targets.clear();
-    if (text == "cuda" && device.empty())
-      throw invalid("no CUDA device here to take the architecture from; name it: cuda:sm_90");
-    if (options.cuda && text.rfind("cuda:", 0) != 0) {
-      options.targets = {device};
-      return;
-    }
-  }
-  if (text == "auto" || text == "cpu")
-    return;
-  if (text.rfind("cuda:", 0) == 0) {
-    std::stringstream stream(text.substr(5));
-    std::string part;
-    while (std::getline(stream, part, ',')) {
-      int number = part.rfind("sm_", 0) == 0 ? int(parseInteger("--target", part.substr(3))) : 0;
-      if (number < 80)
-        throw invalid("expected architectures from sm_80 on, such as cuda:sm_80,sm_90");
-      options.targets.push_back(part);
-    }
-    if (!options.targets.empty())
-      return;
-  }
-  if (text == "cpu:native") {
-    llvm::StringRef level = codegen::getHostLevel();
-    if (level.empty())
-      throw invalid("kernels need x86-64-v3 or better, which this machine is not");
-    options.targets = {level.str()};
-    return;
-  }
-  for (const char *level : {"x86-64-v3", "x86-64-v4"})
-    if (text == std::string("cpu:") + level) {
-      options.targets = {level};
-      return;
-    }
-  throw invalid("expected auto, cpu, cpu:x86-64-v3, cpu:x86-64-v4, cpu:native, cuda or "
-                "cuda:sm_NN[,sm_NN...]");
-}
-
-Precision trainc::parsePrecision(const std::string &text, bool cuda) {
+Precision trainc::parsePrecision(const std::string &text, const TargetTraits &target) {
   if (text == "fp32")
     return Precision::Graph;
-  if (!cuda)
-    throw CLI::ValidationError("--precision", "'" + text +
-                                                  "' needs --target cuda; on the CPU models train "
-                                                  "in the graph's own types");
+  if (!target.lowersPrecision)
+    throw CLI::ValidationError(
+        "--precision",
+        "'" + text + "' needs --target " +
+            namesOfTargets([](const TargetTraits &other) { return other.lowersPrecision; }) +
+            "; on " + target.phrase.str() + " models train in the graph's own types");
   return text == "tf32"   ? Precision::TF32
          : text == "bf16" ? Precision::BF16
          : text == "fp16" ? Precision::FP16
                           : Precision::PureBF16;
+}
+
+void trainc::checkTarget(const std::string &option, const TargetTraits &target,
+                         llvm::function_ref<bool(const TargetTraits &)> has,
+                         const std::string &but) {
+  if (!has(target))
+    throw CLI::ValidationError(option, "is for --target " + namesOfTargets(has) + ": " + but);
 }

@@ -19,9 +19,11 @@ DimBound parseDim(const std::string &text);
 PadToken parsePadToken(const std::string &text);
 /// REGEX=F, ... : the factor stands behind the last '='.
 std::vector<std::pair<std::string, double>> parseLrScale(const std::string &text);
-/// --target
-void parseTargets(const std::string &text, CompileOptions &options);
-Precision parsePrecision(const std::string &text, bool cuda);
+/// --precision
+Precision parsePrecision(const std::string &text, const TargetTraits &target);
+/// Refuses an option where the target lacks what it is for (`has`): "is for --target A: but".
+void checkTarget(const std::string &option, const TargetTraits &target,
+                 llvm::function_ref<bool(const TargetTraits &)> has, const std::string &but);
 
 } // namespace trainc
 

@@ -44,6 +44,10 @@ std::string checkPhase(const std::string &name, llvm::ArrayRef<llvm::StringLiter
          ", got '" + name + "'" + suggestion(name, {phases.begin(), phases.end()});
 }
 
+bool lowersPrecision(const TargetTraits &target) { return target.lowersPrecision; }
+bool hasVariants(const TargetTraits &target) { return target.kernelVariants; }
+bool hasMemory(const TargetTraits &target) { return target.memory.isSeparate; }
+
 class CommandLine {
 public:
   explicit CommandLine(CompileOptions &options) : options(options) {
@@ -189,20 +193,20 @@ private:
 
   void addTarget() {
     group("Target");
-    add("--target", target, "TARGET",
-        "auto|cpu[:x86-64-v3|x86-64-v4|native]|cuda[:sm_NN,...] (auto: cuda where there is a "
-        "device, else cpu)");
+    add("--target", target, "TARGET", describeTargets());
     add("--precision", precision, "TYPE",
-        "fp32|tf32|bf16|fp16|pure-bf16 (default: the graph's own types); all but fp32: cuda")
+        "fp32|tf32|bf16|fp16|pure-bf16 (default: the graph's own types); all but fp32: " +
+            namesOfTargets(lowersPrecision))
         ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "pure-bf16"}));
-    add("--cuda-path", options.cudaPath, "DIR", "the CUDA toolkit (default: looked for)");
+    add("--cuda-path", options.toolkit, "DIR", "the CUDA toolkit (default: looked for)");
     cache = add("--cache", options.cache, "DIR",
                 "keep compiled kernels in this folder, 2 GiB at most, and take them from there "
                 "(default: TRAINC_CACHE, else none)")
                 ->envname("TRAINC_CACHE");
     app.add_flag("--tune-variants", options.variants,
-                 "cuda: kernels in a few ways each, for `trainc-run --tune` to choose from; takes "
-                 "several times as long");
+                 namesOfTargets(hasVariants) +
+                     ": kernels in a few ways each, for `trainc-run --tune` to choose from; takes "
+                     "several times as long");
   }
 
   void addMemory() {
@@ -228,7 +232,8 @@ private:
     offload = app.add_flag("--offload{all}", offloadLimit,
                            "move activations to page-locked memory of the host, at most SIZE "
                            "(8GB), while nothing needs them and where copying hides behind other "
-                           "work (cuda)")
+                           "work (" +
+                               namesOfTargets(hasMemory) + ")")
                   ->type_name("[=SIZE]");
     add("--offload-rate", options.offload.rate, "F",
         "GB/s that the link to the host carries each way (default 50: PCIe 5 x16)")
@@ -429,7 +434,7 @@ private:
   void readValues() {
     readTarget();
     readAdapters();
-    options.graph.precision = parsePrecision(precision, options.cuda);
+    options.graph.precision = parsePrecision(precision, options.target->traits);
     for (const std::string &dim : dims)
       options.legalize.dims.push_back(parseDim(dim));
     for (const std::string &token : padTokens)
@@ -445,15 +450,20 @@ private:
   }
 
   void readTarget() {
-    parseTargets(target, options);
-    if (options.variants && !options.cuda)
-      throw CLI::ValidationError("--tune-variants", "is for --target cuda: the CPU's kernels have "
-                                                    "no variants");
+    TargetChoice choice;
+    if (std::string problem = parseTarget(target, choice); !problem.empty())
+      throw CLI::ValidationError("--target", problem);
+    setTarget(options, choice);
+    const TargetTraits &traits = choice.target->traits;
+    if (options.variants)
+      checkTarget("--tune-variants", traits, hasVariants,
+                  traits.phrase.str() + "'s kernels have no variants");
     options.offload.enabled = bool(*offload);
-    if (options.offload.enabled && !options.cuda)
-      throw CLI::ValidationError("--offload",
-                                 "is for --target cuda: on the CPU activations are in the host's "
-                                 "memory already; --recompute and --memory-budget need less of it");
+    if (options.offload.enabled)
+      checkTarget("--offload", traits, hasMemory,
+                  "on " + traits.phrase.str() +
+                      " activations are in the host's memory already; --recompute and "
+                      "--memory-budget need less of it");
     if (options.offload.enabled && offloadLimit != "all") {
       std::optional<int64_t> bytes = parseByteSize(offloadLimit);
       if (!bytes)
@@ -512,9 +522,7 @@ private:
     options.graph.labelSparsity = labelSparsity.value(optimise);
     options.graph.chunkLoss =
         chunkLoss.value(optimise) && options.graph.precision != Precision::FP16;
-    options.graph.fusedAttention = options.cuda;
     options.schedule.scheduleUpdates = scheduleUpdates.value(true);
-    options.schedule.cuda = options.cuda;
     options.schedule.fuseEpilogues = optimise;
     for (const DimBound &dim : options.legalize.dims)
       if (dim.max)
@@ -537,6 +545,13 @@ private:
 };
 
 } // namespace
+
+void trainc::setTarget(CompileOptions &options, const TargetChoice &choice) {
+  options.target = choice.target;
+  options.processors = choice.processors;
+  options.graph.fusedAttention = choice.target->traits.fusedAttention;
+  options.schedule.target = choice.target->traits.schedule;
+}
 
 std::optional<int> trainc::parseCommandLine(int argc, const char *const *argv,
                                             CompileOptions &options) {

@@ -4,7 +4,6 @@
 
 #include "lib/Driver/RecomputeChoice.h"
 #include "core/status.h"
-#include "lib/Driver/CudaDevice.h"
 #include "lib/Report/MemoryReport.h"
 #include "lib/Schedule/Memory/MemoryBudget.h"
 #include "lib/Schedule/Recompute/Config.h"
@@ -13,7 +12,6 @@
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/Format.h"
 #include <chrono>
-#include <unistd.h>
 
 using namespace mlir;
 using namespace trainc;
@@ -22,23 +20,7 @@ namespace {
 
 /// Only proportions decide.
 ProcessorSpeed speedOf(const CompileOptions &options) {
-  if (!options.cuda)
-    return kCpuSpeed;
-  switch (options.graph.precision) {
-  case Precision::Graph:
-    return kGpuSpeed;
-  case Precision::TF32:
-    return kGpuTF32Speed;
-  case Precision::BF16:
-  case Precision::FP16:
-  case Precision::PureBF16:
-    return kGpuLowPrecisionSpeed;
-  }
-  llvm_unreachable("a precision");
-}
-
-int64_t deviceMemory(const CompileOptions &options) {
-  return options.cuda ? getCudaMemory() : int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return options.target->traits.speeds.of(options.graph.precision);
 }
 
 void report(const BudgetChoice &choice, double seconds, Log &log) {
@@ -68,7 +50,7 @@ int chooseForOptions(MemoryTrials &trials, CompileOptions &options, Log &log, St
   MemoryBudget budget;
   parseMemoryBudget(options.memoryBudget, budget);
   if (budget.fit && !budget.bytes)
-    budget.bytes = deviceMemory(options);
+    budget.bytes = options.target->getMemoryHere();
   if (budget.fit && !budget.bytes)
     return fail("no device here whose memory could be filled; name its size: fit:40GB");
   const Sizes sizes = trials.sizes();

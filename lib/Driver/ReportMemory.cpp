@@ -3,11 +3,9 @@
 
 #include "lib/Driver/ReportMemory.h"
 #include "core/status.h"
-#include "lib/Driver/CudaDevice.h"
 #include "lib/Report/MemoryReport.h"
 #include "lib/Support/TextFile.h"
 #include "llvm/Support/Path.h"
-#include <unistd.h>
 
 using namespace mlir;
 using namespace trainc;
@@ -15,7 +13,8 @@ using namespace trainc;
 int trainc::reportMemory(ModuleOp planned, ModuleOp plain, const PackageInterface &interface,
                          const CompileOptions &options, const Outputs &outputs, Log &log) {
   auto make = [&](ModuleOp module) {
-    MemoryReport report(module, interface, options.cuda, options.accumulate, options.embedWeights);
+    MemoryReport report(module, interface, *options.target, options.accumulate,
+                        options.embedWeights);
     report.sizes = report.sizes.counted(options.density);
     report.density = options.density;
     return report;
@@ -25,9 +24,8 @@ int trainc::reportMemory(ModuleOp planned, ModuleOp plain, const PackageInterfac
   if (plain)
     report.baseline = &baseline.emplace(make(plain));
   report.model = llvm::sys::path::filename(options.model).str();
-  report.device = options.cuda ? getCudaMemory()
-                               : int64_t(sysconf(_SC_PHYS_PAGES)) * int64_t(sysconf(_SC_PAGESIZE));
-  report.deviceName = options.cuda ? "this GPU" : "this machine";
+  report.device = options.target->getMemoryHere();
+  report.deviceName = options.target->traits.device.str();
   if (options.report != "text") {
     StringRef file = options.report;
     const bool isPage = file.ends_with(".html") || file.ends_with(".htm");

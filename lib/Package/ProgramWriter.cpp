@@ -22,8 +22,8 @@ StringRef trainc::getDTypeName(Type elementType) {
 namespace {
 class Writer {
 public:
-  Writer(ModuleOp module, const PackageInterface &interface, bool cuda)
-      : module(module), interface(interface), cuda(cuda) {
+  Writer(ModuleOp module, const PackageInterface &interface, fb::Target target)
+      : module(module), interface(interface), target(target) {
     for (auto symbol : module.getOps<SymbolOp>())
       symbolIndex[symbol.getSymName()] = symbols.size(), symbols.push_back(symbol);
   }
@@ -93,7 +93,7 @@ public:
     out.Finish(fb::CreateProgram(out, trainrt::programMajor, 0, symbolVector, exprVector,
                                  parameters, state, inputs, hypers, outputs, constantVector,
                                  kernelVector, nodeVector, functionVector, ruleVector, sizeRules,
-                                 cuda ? fb::Target::cuda : fb::Target::cpu),
+                                 target),
                fb::ProgramIdentifier());
     auto *data = reinterpret_cast<const char *>(out.GetBufferPointer());
     return std::vector<char>(data, data + out.GetSize());
@@ -365,7 +365,7 @@ private:
 
   ModuleOp module;
   const PackageInterface &interface;
-  bool cuda;
+  fb::Target target;
   flatbuffers::FlatBufferBuilder out;
   SmallVector<SymbolOp> symbols;
   llvm::StringMap<int> symbolIndex;
@@ -380,7 +380,11 @@ private:
 };
 } // namespace
 
-FailureOr<std::vector<char>> trainc::writeProgram(ModuleOp module,
-                                                  const PackageInterface &interface, bool cuda) {
-  return Writer(module, interface, cuda).run();
+FailureOr<std::vector<char>>
+trainc::writeProgram(ModuleOp module, const PackageInterface &interface, StringRef target) {
+  for (fb::Target known : fb::EnumValuesTarget())
+    if (fb::EnumNameTarget(known) == target)
+      return Writer(module, interface, known).run();
+  return module.emitError("packages have no target '")
+         << target << "' (runtime/schema/program.fbs)";
 }

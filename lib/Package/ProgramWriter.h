@@ -12,9 +12,10 @@ namespace trainc {
 /// it.
 llvm::StringRef getDTypeName(mlir::Type elementType);
 
-/// The FlatBuffer of all plan functions of the module; `cuda`: for a GPU, else for the CPU.
-mlir::FailureOr<std::vector<char>> writeProgram(mlir::ModuleOp module,
-                                                const PackageInterface &interface, bool cuda);
+/// The FlatBuffer of all plan functions of the module. `target`: a name of the schema's enum
+/// Target.
+mlir::FailureOr<std::vector<char>>
+writeProgram(mlir::ModuleOp module, const PackageInterface &interface, llvm::StringRef target);
 
 } // namespace trainc
 

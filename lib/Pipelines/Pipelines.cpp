@@ -167,16 +167,17 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
 
 void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &options) {
   pm.addPass(createDecomposePass());
-  if (!options.cuda)
+  if (options.target.widensTypes)
     pm.addNestedPass<func::FuncOp>(createWidenTypesPass());
   addScheduleCleanup(pm);
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass());
   if (options.fuseEpilogues) {
-    if (options.cuda)
+    if (options.target.libraryEpilogues)
       pm.addNestedPass<func::FuncOp>(createFuseEpiloguesPass());
     pm.addNestedPass<func::FuncOp>(createAccumulateProductsPass());
-    if (options.cuda) {
+    if (options.target.libraryEpilogues)
       pm.addNestedPass<func::FuncOp>(createWidenProductsPass());
+    if (options.target.streamsWeights) {
       StreamWeightsPassOptions stream;
       for (const auto &[name, size] : options.largestSizes)
         stream.sizes.push_back(name + "=" + std::to_string(size));
@@ -186,8 +187,7 @@ void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &opt
   }
   FormKernelsPassOptions form;
   form.scheduleUpdates = options.scheduleUpdates;
-  if (options.cuda)
-    form.recomputeCost = 130;
+  form.recomputeCost = options.target.recomputeCost;
   pm.addNestedPass<func::FuncOp>(createFormKernelsPass(form));
 }
 
@@ -195,10 +195,13 @@ void trainc::registerPipelines() {
   static PassPipelineRegistration<> graph(
       "graph", "@forward -> @step, @micro, @update, @eval with AdamW",
       [](OpPassManager &pm) { buildGraphPipeline(pm, GraphOptions()); });
-  static PassPipelineRegistration<> schedule(
-      "schedule", "functions of kernels, library calls and views, in order",
-      [](OpPassManager &pm) { buildSchedulePipeline(pm, ScheduleOptions()); });
-  static PassPipelineRegistration<> scheduleCuda(
-      "schedule-cuda", "the same for a GPU",
-      [](OpPassManager &pm) { buildSchedulePipeline(pm, {/*cuda=*/true}); });
+  static std::vector<std::unique_ptr<PassPipelineRegistration<>>> schedules;
+  for (const Target *target : getTargets()) {
+    const bool isHost = target == &getHostTarget();
+    schedules.push_back(std::make_unique<PassPipelineRegistration<>>(
+        isHost ? "schedule" : "schedule-" + target->name().str(),
+        isHost ? "functions of kernels, library calls and views, in order"
+               : "the same for " + target->traits.phrase.str(),
+        [target](OpPassManager &pm) { buildSchedulePipeline(pm, {target->traits.schedule}); }));
+  }
 }

@@ -58,7 +58,7 @@ public:
                               (report.step.training ? "a training step" : "an evaluation");
     out << "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" << title
         << "</title><style>" << kStyle << "</style></head><body>\n<h1>" << title << "</h1>\n<p>"
-        << (report.step.cuda ? "cuda" : "cpu");
+        << report.step.target->name();
     if (std::string text = report.sizes.text(); !text.empty())
       out << ", " << escape(text);
     out << "</p>\n";

@@ -65,7 +65,7 @@ void trainc::printMemoryJson(const MemoryReport &report, raw_ostream &out) {
   json::Object object = categories(report.step, report.sizes);
   object["version"] = 1;
   object["model"] = json::fixUTF8(report.model);
-  object["target"] = report.step.cuda ? "cuda" : "cpu";
+  object["target"] = report.step.target->name();
   object["kind"] = report.step.training ? "training" : "evaluation";
   object["density"] = report.density;
   json::Object sizes;

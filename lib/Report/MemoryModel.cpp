@@ -3,7 +3,6 @@
 
 #include "lib/Report/MemoryModel.h"
 #include "core/plan.h"
-#include "cpu/working_memory.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -13,10 +12,6 @@
 using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
-
-static int64_t alignmentOf(bool cuda) {
-  return cuda ? trainrt::cudaPlanAlignment : trainrt::planAlignment;
-}
 
 std::string trainc::formatBytes(int64_t bytes) {
   static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -33,8 +28,8 @@ std::string trainc::formatBytes(int64_t bytes) {
 // A function
 //===----------------------------------------------------------------------===//
 
-FunctionMemory::FunctionMemory(plan::FunctionOp function, StringRef loss, bool cuda)
-    : lifetimes(function), marks(getPhases(lifetimes, loss)), cuda(cuda) {}
+FunctionMemory::FunctionMemory(plan::FunctionOp function, StringRef loss, const Target &target)
+    : lifetimes(function), marks(getPhases(lifetimes, loss)), target(&target) {}
 
 StringRef FunctionMemory::variantOf() const {
   auto base = lifetimes.function->getAttrOfType<StringAttr>(kVariantOfAttr);
@@ -92,7 +87,7 @@ FailureOr<ArenaPeak> FunctionMemory::evaluateArena(const Sizes &sizes) const {
   FailureOr<SmallVector<int64_t, 0>> bytes = evaluateBytes(lifetimes, sizes);
   if (failed(bytes))
     return failure();
-  return getArenaPeak(lifetimes, *bytes, cuda);
+  return getArenaPeak(lifetimes, *bytes, target->traits.memory);
 }
 
 FailureOr<FunctionMemory::Numbers> FunctionMemory::evaluate(const Sizes &sizes) const {
@@ -101,14 +96,14 @@ FailureOr<FunctionMemory::Numbers> FunctionMemory::evaluate(const Sizes &sizes) 
   if (failed(bytes))
     return failure();
   numbers.bytes = std::move(*bytes);
-  numbers.arena = getArenaPeak(lifetimes, numbers.bytes, cuda);
-  numbers.host = getHostPeak(lifetimes, numbers.bytes);
+  const MemoryTraits &memory = target->traits.memory;
+  numbers.arena = getArenaPeak(lifetimes, numbers.bytes, memory);
+  numbers.host = getHostPeak(lifetimes, numbers.bytes, memory);
   // Changes first, then their sums.
   numbers.live.assign(commands() + 1, 0);
   llvm::StringSet<> staged;
-  const int64_t alignment = alignmentOf(cuda);
   for (auto [life, size] : llvm::zip_equal(lifetimes.buffers, numbers.bytes)) {
-    const int64_t padded = trainrt::padded(size, alignment);
+    const int64_t padded = trainrt::padded(size, memory.alignment);
     const bool isNew =
         life.isArena() || staged.insert(plan::BufferOp(life.buffer).getName().value_or("")).second;
     if (life.isArena() && commands()) {
@@ -116,7 +111,7 @@ FailureOr<FunctionMemory::Numbers> FunctionMemory::evaluate(const Sizes &sizes) 
       numbers.live[life.last + 1] -= padded;
     } else if (life.space == plan::Space::output && isNew) {
       numbers.outputs += padded;
-    } else if (cuda && isNew &&
+    } else if (memory.isSeparate && isNew &&
                (life.space == plan::Space::input || life.space == plan::Space::hyper)) {
       numbers.inputs += 2 * padded; // those of the next step arrive meanwhile
     }
@@ -149,36 +144,10 @@ struct Evaluator {
 
 LogicalResult FunctionMemory::addWorkspace(const Sizes &sizes, Numbers &numbers) const {
   Evaluator value{sizes};
-  auto number = [&](DimAttr dim) { return value(dim); };
-  if (cuda) {
-    // Some may run on two streams at once.
-    int64_t most = 0, aside = 0, mostAside = 0;
-    for (Operation *command : lifetimes.commands) {
-      const plan::CommandWorkspace need =
-          cast<plan::PlanCommandOpInterface>(command).getGpuWorkspace(number);
-      most = std::max(most, need.bytes);
-      if (need.mayRunAside) {
-        ++aside;
-        mostAside = std::max(mostAside, need.bytes);
-      }
-    }
-    numbers.workspace = most + (aside > 1 ? mostAside : 0);
-    return failure(value.failed);
-  }
-  // For the instruction set that needs more; with a second thread to see what it adds.
-  int64_t kernels = 0, needs[2] = {};
-  for (Operation *command : lifetimes.commands)
-    if (DimAttr scratch = cast<plan::PlanCommandOpInterface>(command).getThreadScratch())
-      kernels = std::max(kernels, trainrt::padded(value(scratch)));
-  for (trainrt::GemmTile tile : {trainrt::avx2Tile, trainrt::avx512Tile})
-    for (unsigned threads : {1, 2}) {
-      trainrt::WorkingMemory memory(tile, threads);
-      for (Operation *command : lifetimes.commands)
-        cast<plan::PlanCommandOpInterface>(command).addCpuWorkspace(number, memory);
-      needs[threads - 1] = std::max(needs[threads - 1], memory.bytes() + kernels * threads);
-    }
-  numbers.workspace = needs[0];
-  numbers.workspaceOfOthers = needs[1] - needs[0];
+  const Workspace workspace =
+      target->getWorkspace(lifetimes.commands, [&](DimAttr dim) { return value(dim); });
+  numbers.workspace = workspace.bytes;
+  numbers.workspaceOfOthers = workspace.perOtherThread;
   return failure(value.failed);
 }
 
@@ -204,30 +173,31 @@ SmallVector<StringRef> trainc::functionsOfStep(ModuleOp module, int64_t accumula
   return all;
 }
 
-int64_t trainc::constantBytes(plan::FunctionOp function, bool cuda) {
+int64_t trainc::constantBytes(plan::FunctionOp function, const MemoryTraits &memory) {
   int64_t bytes = 0;
   for (auto buffer : function.getOps<plan::BufferOp>())
-    if (cuda && buffer.getSpace() == plan::Space::constant)
+    if (memory.isSeparate && buffer.getSpace() == plan::Space::constant)
       bytes += trainrt::padded(plan::getBytes(buffer.getType()).getConstant().value_or(0),
-                               alignmentOf(cuda));
+                               memory.alignment);
   return bytes;
 }
 
-StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, bool cuda,
+StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, const Target &target,
                        int64_t accumulate, bool embedded)
-    : cuda(cuda) {
+    : target(&target) {
   for (StringRef name : functionsOfStep(module, accumulate))
-    functions.emplace_back(module.lookupSymbol<plan::FunctionOp>(name), interface.loss(), cuda);
+    functions.emplace_back(module.lookupSymbol<plan::FunctionOp>(name), interface.loss(), target);
   training = functions.front().name() != "eval";
 
-  const int64_t alignment = alignmentOf(cuda);
+  const MemoryTraits &memory = target.traits.memory;
+  const int64_t alignment = memory.alignment;
   auto bytesOf = [](const InterfaceTensor &tensor) {
     return plan::getBytes(tensor.type).getConstant().value_or(0);
   };
   for (const InterfaceTensor &parameter : interface.parameters) {
     const int64_t bytes = bytesOf(parameter);
     const int64_t size = parameter.type.getElementTypeBitWidth() / 8;
-    if (cuda || (training && (parameter.trainable || parameter.updated)))
+    if (memory.isSeparate || (training && (parameter.trainable || parameter.updated)))
       parameters += trainrt::padded(bytes, alignment);
     else if (parameter.weight && !travelsInside(parameter, embedded) && size &&
              parameter.weight.getOffset() % size)
@@ -240,9 +210,9 @@ StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, bool 
   for (const InterfaceTensor &tensor : interface.state)
     if (training)
       state += trainrt::padded(bytesOf(tensor), alignment);
-  constants = cuda ? alignment : 0; // where kernels report a bad index
+  constants = memory.isSeparate ? alignment : 0; // where kernels report a bad index
   for (auto function : module.getOps<plan::FunctionOp>())
-    constants += constantBytes(function, cuda);
+    constants += constantBytes(function, memory);
 }
 
 FailureOr<StepMemory::Total> StepMemory::evaluate(const Sizes &sizes) const {

@@ -12,7 +12,7 @@ namespace trainc {
 /// One schedule.
 class FunctionMemory {
 public:
-  FunctionMemory(plan::FunctionOp function, llvm::StringRef loss, bool cuda);
+  FunctionMemory(plan::FunctionOp function, llvm::StringRef loss, const Target &target);
 
   struct Numbers {
     /// By buffer; by command what of the arena is in use, every buffer padded.
@@ -62,20 +62,21 @@ private:
 
   FunctionLifetimes lifetimes;
   Phases marks;
-  bool cuda;
+  const Target *target;
 };
 
 /// Names of the functions that a training step runs, variants among them, or an evaluation where
 /// the module has no step. `accumulate`: micro-batches of a step.
 llvm::SmallVector<llvm::StringRef> functionsOfStep(mlir::ModuleOp module, int64_t accumulate);
-/// What the function's constants take on a GPU; 0 on the CPU, which has them in its kernels.
-int64_t constantBytes(plan::FunctionOp function, bool cuda);
+/// What the function's constants take in memory of the device's own; 0 where it has none, and has
+/// them in its kernels.
+int64_t constantBytes(plan::FunctionOp function, const MemoryTraits &memory);
 
 /// All that is run for a training step, or for an evaluation in a package without one.
 class StepMemory {
 public:
   /// `embedded`: weights are in the package.
-  StepMemory(mlir::ModuleOp module, const PackageInterface &interface, bool cuda,
+  StepMemory(mlir::ModuleOp module, const PackageInterface &interface, const Target &target,
              int64_t accumulate, bool embedded);
 
   /// The largest of what the functions need, and what lasts.
@@ -92,7 +93,7 @@ public:
   int64_t largest(const Sizes &sizes, llvm::StringRef axis, int64_t memory,
                   int64_t first = 1) const;
 
-  bool cuda;
+  const Target *target;
   std::vector<FunctionMemory> functions;
   /// What every step needs, whatever its sizes.
   int64_t parameters = 0, state = 0, gradients = 0, constants = 0;

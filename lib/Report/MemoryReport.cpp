@@ -87,6 +87,7 @@ std::vector<PeakBuffer> trainc::noLongerKept(const FunctionMemory &function,
 
 std::vector<MemoryCategory> trainc::categoriesOf(const MemoryReport &report) {
   const StepMemory &step = report.step;
+  const MemoryTraits &memory = step.target->traits.memory;
   FailureOr<StepMemory::Total> total = step.evaluate(report.sizes);
   const bool known = succeeded(total);
   // The function that decides: the first one where there are no numbers.
@@ -106,24 +107,24 @@ std::vector<MemoryCategory> trainc::categoriesOf(const MemoryReport &report) {
                   (known ? fixed(total->arena) + " " : std::string()) + "of '" +
                       first.name().str() + "', below"});
   DimAttr inputs = DimAttr::constant(context, 0);
-  if (step.cuda)
+  if (memory.isSeparate)
     inputs = (first.formula(plan::Space::input) + first.formula(plan::Space::hyper)) *
              DimAttr::constant(context, 2);
   list.push_back({"inputs", number(&StepMemory::Total::inputs),
-                  step.cuda ? inputs.str() : "0, read where they lie"});
+                  memory.isSeparate ? inputs.str() : "0, read where they lie"});
   list.push_back(
       {"outputs", number(&StepMemory::Total::outputs), first.formula(plan::Space::output).str()});
   list.push_back({"workspace", number(&StepMemory::Total::workspace),
-                  step.cuda ? "at most: what libraries may ask for, and constants"
-                  : known   ? "of kernels and matrix products, 1 thread; each other thread " +
-                                  formatBytes(total->workspaceOfOthers)
-                            : "of kernels and matrix products"});
-  const std::string driver = step.cuda ? "and what the driver takes for kernels and graphs" : "";
+                  memory.isSeparate ? "at most: what libraries may ask for, and constants"
+                  : known ? "of kernels and matrix products, 1 thread; each other thread " +
+                                formatBytes(total->workspaceOfOthers)
+                          : "of kernels and matrix products"});
+  const std::string besides = memory.unaccounted.empty() ? "" : "and " + memory.unaccounted.str();
   if (!known)
-    list.push_back({"peak", std::nullopt, driver});
+    list.push_back({"peak", std::nullopt, besides});
   else
     list.push_back(
-        {"peak", total->bytes(), fixed(total->bytes()) + (driver.empty() ? "" : " " + driver)});
+        {"peak", total->bytes(), fixed(total->bytes()) + (besides.empty() ? "" : " " + besides)});
   if (llvm::any_of(step.functions, [](const FunctionMemory &f) { return f.usesHost(); }))
     list.push_back({"page-locked on host", number(&StepMemory::Total::host),
                     "beside the peak: what --offload moves there"});

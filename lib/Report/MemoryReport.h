@@ -8,9 +8,9 @@
 namespace trainc {
 
 struct MemoryReport {
-  MemoryReport(mlir::ModuleOp module, const PackageInterface &interface, bool cuda,
+  MemoryReport(mlir::ModuleOp module, const PackageInterface &interface, const Target &target,
                int64_t accumulate, bool embedded)
-      : step(module, interface, cuda, accumulate, embedded), sizes(module, interface),
+      : step(module, interface, target, accumulate, embedded), sizes(module, interface),
         batch(interface.batchSymbol) {}
 
   std::string model;

@@ -21,7 +21,7 @@ public:
   void print() {
     out << report.model << ": memory of "
         << (report.step.training ? "a training step" : "an evaluation") << " on "
-        << (report.step.cuda ? "cuda" : "cpu");
+        << report.step.target->name();
     if (std::string text = report.sizes.text(); !text.empty())
       out << ", " << text;
     out << "\n";
@@ -115,8 +115,9 @@ private:
     line("kept for the backward", kept, function.formula(peak, true).str());
     line("temporaries", temporaries, function.formula(peak, false).str());
     line("layout", numbers->arena.planned - kept - temporaries,
-         report.step.cuda ? "alignment and gaps, and room for small commands to overlap"
-                          : "alignment and gaps between buffers");
+         report.step.target->traits.memory.runsBeside
+             ? "alignment and gaps, and room for small commands to overlap"
+             : "alignment and gaps between buffers");
     line("activations", numbers->arena.planned, "");
     printTimeline(function, *numbers);
     out << "  the largest of " << buffers.size() << " buffers at the peak\n";

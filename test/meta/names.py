@@ -3,7 +3,8 @@
 """Checks names and layout of the whole source tree: `names.py SOURCE_DIR`.
 
 File names, lines, sizes of what git has, licence lines, where passes live and what goes with each, that no pass names an
-op of the train dialect, that walls between the folders hold, and words that do not belong here.
+op of the train dialect, that walls between the folders hold, that nothing knows a target but its folder, and words that
+do not belong here.
 Prints every finding with its file and line; exit code 1 when there is one.
 """
 
@@ -33,7 +34,7 @@ SNAKE = re.compile(r"^(runtime/(src|include|tests|schema)|test/capi|examples|ben
 KEBAB = re.compile(r"^tools/")
 
 #: Code that must not know any op of the train dialect, but for its structure.
-AGNOSTIC = ("lib/Transforms", "lib/Schedule", "lib/AutoDiff", "lib/Analysis", "lib/Codegen")
+AGNOSTIC = ("lib/Transforms", "lib/Schedule", "lib/AutoDiff", "lib/Analysis", "lib/Codegen", "lib/Target")
 #: Passes that raise a formula to one op, that recognise one (a low-rank branch, an embedding, a mean), or that
 #: are about what libraries compute, know the ops; so do those that follow places of a batch through
 #: ops that move elements.
@@ -48,6 +49,16 @@ STRUCTURE = {"SymbolOp", "FusionOp", "YieldOp", "FuncOp", "ReturnOp"}
 WALLS = [
     ("runtime", r'#include [<"](mlir|llvm|trainc|dialects|lib)/', "runtime never uses the compiler"),
     ("dialects", r'#include "(lib|trainc)/', "dialects never include lib/"),
+]
+
+#: What code is generated for is known in these folders only; all others ask Target for what they need of it.
+TARGET_FOLDERS = ("lib/Target/",)
+ASKS_TARGET = ("lib", "include", "dialects", "tools")
+TARGET_NAMES = [
+    (r"\bbool\s+\w*(cuda|gpu)\w*\b(?!::)", "a target is no boolean"),
+    (r'[!=]=\s*"(cpu|cuda)\b|"(cpu|cuda)"\s*[!=]=', "compares the name of a target"),
+    (r'\b(starts_with|consume_front|startswith|rfind|find|findTarget)\("(cpu|cuda)\b', "looks for the name of a target"),
+    (r"\bTarget::(cpu|cuda)\b|\boptions\.(cpu|cuda)\b|\bget(Cpu|Cuda)Target\b", "names a target"),
 ]
 
 #: Spelled in pieces, so that this file does not find itself.
@@ -110,6 +121,19 @@ def check_walls(path, lines):
             for number, line in enumerate(lines, 1):
                 if re.match(pattern, line):
                     finding(path, number, why)
+
+
+def check_targets(path, lines):
+    """No code outside of a target's folder is for one target."""
+    if path.suffix not in (".cpp", ".h", ".td", ".c") or path.parts[0] not in ASKS_TARGET:
+        return
+    if str(path).startswith(TARGET_FOLDERS):
+        return
+    for number, line in enumerate(lines, 1):
+        code = line.split("//")[0]
+        for pattern, why in TARGET_NAMES:
+            if match := re.search(pattern, code, re.IGNORECASE):
+                finding(path, number, f"{why}; ask it (trainc/Target.h): {match[0]}")
 
 
 def train_ops(root):
@@ -202,6 +226,7 @@ def main():
             check_text(path, lines)
             check_walls(path, lines)
             check_agnostic(path, lines, ops)
+            check_targets(path, lines)
     check_passes(root, paths)
     check_folders(paths)
     check_sizes(root)

@@ -47,14 +47,14 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config) {
   planning.tf32 = options.graph.precision == Precision::TF32;
   if (failed(pm.run(*schedule.module)) || failed(planModule(*schedule.module, codegen, planning)))
     return failure();
-  schedule.memory = std::make_unique<StepMemory>(*schedule.module, interface, options.cuda,
+  schedule.memory = std::make_unique<StepMemory>(*schedule.module, interface, *options.target,
                                                  options.accumulate, options.embedWeights);
   if (config.empty()) {
     for (auto function : schedule.module->getOps<plan::FunctionOp>())
       if (llvm::none_of(originals, [&](func::FuncOp original) {
             return original.getName() == function.getSymName();
           }))
-        otherConstants += constantBytes(function, options.cuda);
+        otherConstants += constantBytes(function, options.target->traits.memory);
   } else {
     schedule.memory->constants += otherConstants;
   }
@@ -76,7 +76,7 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config, cons
   pm.addNestedPass<plan::FunctionOp>(createOffloadPass(offload));
   if (failed(pm.run(*moved.module)))
     return failure();
-  moved.memory = std::make_unique<StepMemory>(*moved.module, interface, options.cuda,
+  moved.memory = std::make_unique<StepMemory>(*moved.module, interface, *options.target,
                                               options.accumulate, options.embedWeights);
   if (!config.empty())
     moved.memory->constants += otherConstants;

@@ -12,6 +12,7 @@ namespace trainc {
 inline OffloadPassOptions offloadPassOptions(mlir::ModuleOp module, const CompileOptions &options,
                                              const Sizes &sizes) {
   OffloadPassOptions pass;
+  pass.target = options.target->name().str();
   pass.limit = options.offload.limit;
   pass.rate = options.offload.rate;
   for (auto symbol : module.getOps<train::SymbolOp>())

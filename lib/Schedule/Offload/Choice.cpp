@@ -76,7 +76,7 @@ private:
       const Uses &use = uses[number];
       if (!life.isArena() || use.touched.size() < 2)
         continue;
-      const int64_t size = trainrt::padded(bytes[number], trainrt::cudaPlanAlignment);
+      const int64_t size = schedule.padded(bytes[number]);
       PausedBuffer longest{uint32_t(number), size, use.written, 0, 0, 0};
       for (size_t i = 0; i + 1 < use.touched.size(); ++i) {
         const int32_t before = use.touched[i], after = use.touched[i + 1];
@@ -120,7 +120,7 @@ private:
         reason = "the link is busy with others: a command would wait";
         continue;
       }
-      if (const int64_t host = TransferSchedule::hostBytes(*transfers);
+      if (const int64_t host = schedule.hostBytes(*transfers);
           limits.hostBytes >= 0 && host > limits.hostBytes) {
         reason = "page-locked memory would be " + describeMoved(host) + ", the limit is " +
                  describeMoved(limits.hostBytes);

@@ -26,7 +26,8 @@ struct OffloadPass : trainc::impl::OffloadPassBase<OffloadPass> {
 
   void runOnOperation() override {
     plan::FunctionOp function = getOperation();
-    if (failed(readSizes()))
+    const TargetTraits *traits = findTraits();
+    if (!traits || failed(readSizes()))
       return signalPassFailure();
     if (!(rate > 0)) {
       function.emitError("offload: the rate of the link is ") << rate.getValue() << " GB/s";
@@ -42,7 +43,7 @@ struct OffloadPass : trainc::impl::OffloadPassBase<OffloadPass> {
     FailureOr<SmallVector<int64_t, 0>> bytes = evaluateBytes(lifetimes, valueOf);
     FailureOr<SmallVector<double, 0>> seconds = failure();
     if (succeeded(bytes))
-      seconds = estimateGpuSeconds(lifetimes, *bytes, valueOf);
+      seconds = estimateSeconds(lifetimes, *bytes, valueOf, traits->speeds);
     if (failed(seconds)) {
       function.emitError("offload: a size has no value (option sizes), or is too large for a "
                          "number");
@@ -50,13 +51,22 @@ struct OffloadPass : trainc::impl::OffloadPassBase<OffloadPass> {
     }
     for (double &duration : *seconds)
       duration *= kCaution;
-    TransferSchedule schedule(lifetimes, *bytes, *seconds, rate * 1e9);
+    TransferSchedule schedule(lifetimes, *bytes, *seconds, rate * 1e9, traits->memory.alignment);
     OffloadChoice choice = chooseTransfers(lifetimes, *bytes, schedule, {limit, minimum});
     explain(lifetimes, schedule, choice);
     apply(lifetimes, choice.transfers);
   }
 
 private:
+  /// Null after a message.
+  const TargetTraits *findTraits() {
+    for (const Target *known : getTargets())
+      if (target.empty() ? known->traits.memory.isSeparate : known->name() == target)
+        return &known->traits;
+    getOperation().emitError("offload: there is no target '") << target << "'";
+    return nullptr;
+  }
+
   LogicalResult readSizes() {
     values.clear();
     for (StringRef entry : sizes) {
@@ -113,7 +123,7 @@ private:
       remark::passed(function.getLoc(), options("Peak")) << remark::add(
           "'{0}': {1} on the host, activations and temporaries {2} instead of {3} at "
           "once; {4} of copies in {5} of other commands",
-          function.getSymName(), describeMoved(TransferSchedule::hostBytes(choice.transfers)),
+          function.getSymName(), describeMoved(schedule.hostBytes(choice.transfers)),
           describeMoved(choice.peak), describeMoved(choice.plainPeak),
           describeTime(timeOf(schedule, choice.transfers)),
           describeTime(schedule.beginOf(schedule.commands())));

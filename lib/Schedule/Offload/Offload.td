@@ -40,6 +40,7 @@ def OffloadPass : Pass<"offload", "::trainc::plan::FunctionOp"> {
     peak. Needs a value for every symbol.
   }];
   let options = [
+    Option<"target", "target", "std::string", "", "whose memory and times count; \"\": the first with memory of its own">,
     ListOption<"sizes", "sizes", "std::string", "NAME=VALUE of the size symbols that times and bytes are told for">,
     Option<"limit", "limit", "int64_t", "-1", "bytes of page-locked memory at most; -1: no limit">,
     Option<"rate", "rate", "double", "50", "of the link to the host, each way, in GB/s">,

@@ -2,7 +2,6 @@
 // One link that does one copy at a time, in the order in which the copies stand in the schedule.
 
 #include "lib/Schedule/Offload/TransferSchedule.h"
-#include "core/plan.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -11,15 +10,16 @@ using namespace trainc;
 static constexpr double kCopyLatency = 10e-6;
 
 TransferSchedule::TransferSchedule(const FunctionLifetimes &lifetimes, ArrayRef<int64_t> bytes,
-                                   ArrayRef<double> seconds, double bytesPerSecond)
-    : begins(1, 0), changes(seconds.size() + 1, 0), bytesPerSecond(bytesPerSecond) {
+                                   ArrayRef<double> seconds, double bytesPerSecond,
+                                   int64_t alignment)
+    : begins(1, 0), changes(seconds.size() + 1, 0), bytesPerSecond(bytesPerSecond),
+      alignment(alignment) {
   for (double duration : seconds)
     begins.push_back(begins.back() + duration);
   for (auto [life, size] : llvm::zip_equal(lifetimes.buffers, bytes))
     if (life.isArena()) {
-      const int64_t padded = trainrt::padded(size, trainrt::cudaPlanAlignment);
-      changes[life.first] += padded;
-      changes[life.last + 1] -= padded;
+      changes[life.first] += padded(size);
+      changes[life.last + 1] -= padded(size);
     }
 }
 
@@ -97,9 +97,9 @@ std::vector<int64_t> TransferSchedule::liveBytes(ArrayRef<Transfer> transfers) c
   return live;
 }
 
-int64_t TransferSchedule::hostBytes(ArrayRef<Transfer> transfers) {
+int64_t TransferSchedule::hostBytes(ArrayRef<Transfer> transfers) const {
   std::vector<trainrt::PlanBuffer> buffers;
   for (const Transfer &transfer : transfers)
     buffers.push_back({transfer.value->bytes, transfer.away, transfer.back});
-  return trainrt::planMemory(buffers, trainrt::cudaPlanAlignment).peak;
+  return trainrt::planMemory(buffers, alignment).peak;
 }

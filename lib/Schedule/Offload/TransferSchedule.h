@@ -4,6 +4,7 @@
 #ifndef TRAINC_SCHEDULE_OFFLOAD_TRANSFERSCHEDULE_H
 #define TRAINC_SCHEDULE_OFFLOAD_TRANSFERSCHEDULE_H
 
+#include "core/plan.h"
 #include "lib/Analysis/Lifetimes.h"
 
 namespace trainc {
@@ -28,13 +29,15 @@ struct Transfer {
 
 class TransferSchedule {
 public:
-  /// `seconds`: of each command. `bytesPerSecond` of the link, each way.
+  /// `seconds`: of each command. `bytesPerSecond` of the link, each way. `alignment` of buffers.
   TransferSchedule(const FunctionLifetimes &lifetimes, llvm::ArrayRef<int64_t> bytes,
-                   llvm::ArrayRef<double> seconds, double bytesPerSecond);
+                   llvm::ArrayRef<double> seconds, double bytesPerSecond, int64_t alignment);
 
   int32_t commands() const { return int32_t(begins.size()) - 1; }
   /// When a command begins; that of `commands()` is the end.
   double beginOf(int32_t command) const { return begins[command]; }
+  /// What a buffer of so many bytes takes of the memory.
+  int64_t padded(int64_t bytes) const { return trainrt::padded(bytes, alignment); }
   /// What moving the buffer takes, one way.
   double copySeconds(int64_t bytes) const;
 
@@ -45,7 +48,7 @@ public:
   /// By command what of the arena is in use, with these transfers.
   std::vector<int64_t> liveBytes(llvm::ArrayRef<Transfer> transfers) const;
   /// Bytes of page-locked memory that they take.
-  static int64_t hostBytes(llvm::ArrayRef<Transfer> transfers);
+  int64_t hostBytes(llvm::ArrayRef<Transfer> transfers) const;
 
 private:
   /// The last command that begins at this time or before.
@@ -55,6 +58,7 @@ private:
   std::vector<double> begins;
   std::vector<int64_t> changes; ///< of what is in use, without transfers
   double bytesPerSecond;
+  int64_t alignment;
 };
 
 } // namespace trainc

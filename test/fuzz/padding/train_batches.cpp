@@ -269,12 +269,13 @@ void compileTo(Compiled &c, MLIRContext &context, CachedCodegen &codegen, bool w
 }
 
 void packageAt(Compiled &c, ArrayRef<codegen::KernelObject> kernels, const std::string &path) {
-  FailureOr<std::vector<char>> program = writeProgram(*c.module, c.interface, /*cuda=*/false);
+  FailureOr<std::vector<char>> program =
+      writeProgram(*c.module, c.interface, c.options.target->name());
   if (failed(program))
     fail("program", "");
   c.contents.program = std::move(*program);
   c.contents.kernels = kernels;
-  c.contents.targets = {"cpu:" + c.options.targets.front()};
+  c.contents.targets = {(c.options.target->name() + ":" + c.options.processors.front()).str()};
   c.contents.kind = "training";
   c.contents.loss = c.legalized.loss;
   c.contents.optimizer = json::Object{{"name", c.options.graph.optimizer},

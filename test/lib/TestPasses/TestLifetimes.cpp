@@ -35,13 +35,13 @@ struct TestLifetimes : PassWrapper<TestLifetimes, OperationPass<ModuleOp>> {
       auto all = [&](StringRef) -> std::optional<int64_t> {
         return size ? std::optional<int64_t>(size) : std::nullopt;
       };
-      for (bool cuda : {false, true}) {
-        FailureOr<ArenaPeak> peak = getArenaPeak(function, all, cuda);
+      for (const Target *target : getTargets()) {
+        FailureOr<ArenaPeak> peak = getArenaPeak(function, all, target->traits.memory);
         if (failed(peak))
           function.emitRemark("no sizes");
         else
-          function.emitRemark() << (cuda ? "cuda: " : "cpu: ") << peak->planned
-                                << " bytes, at least " << peak->lowerBound;
+          function.emitRemark() << target->name() << ": " << peak->planned << " bytes, at least "
+                                << peak->lowerBound;
       }
     }
   }

@@ -35,7 +35,7 @@ std::vector<std::string> models() {
   return found;
 }
 
-class ArenaPlanTest : public testing::TestWithParam<bool> {
+class ArenaPlanTest : public testing::TestWithParam<const Target *> {
 protected:
   /// The functions that train, as the phase `graph` leaves them; null for graphs without.
   OwningOpRef<ModuleOp> load(const std::string &path, CompileOptions &options) {
@@ -58,18 +58,15 @@ protected:
 };
 
 TEST_P(ArenaPlanTest, IsNearTheBound) {
-  const bool cuda = GetParam();
+  const Target &target = *GetParam();
   size_t plans = 0, loaded = 0;
   for (const std::string &path : models()) {
     CompileOptions options;
-    options.cuda = options.schedule.cuda = options.graph.fusedAttention = cuda;
-    if (cuda)
+    setTarget(options, {&target, {"sm_90"}});
+    if (target.traits.lowersPrecision)
       options.graph.precision = Precision::BF16;
-    std::unique_ptr<codegen::KernelCodegen> codegen;
-    if (cuda)
-      codegen = std::make_unique<codegen::GpuCodegen>(context, codegen::GpuOptions());
-    else
-      codegen = std::make_unique<codegen::CpuCodegen>(context);
+    std::unique_ptr<codegen::KernelCodegen> codegen =
+        target.createKernels(context, {options.processors});
     OwningOpRef<ModuleOp> module = load(path, options);
     if (!module) // an unrolled loop, or no parameters of its own: needs options
       continue;
@@ -104,7 +101,7 @@ TEST_P(ArenaPlanTest, IsNearTheBound) {
   EXPECT_GE(plans, 6 * loaded);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, ArenaPlanTest, testing::Bool(),
-                         [](const auto &info) { return info.param ? "cuda" : "cpu"; });
+INSTANTIATE_TEST_SUITE_P(Targets, ArenaPlanTest, testing::ValuesIn(getTargets()),
+                         [](const auto &info) { return info.param->name().str(); });
 
 } // namespace

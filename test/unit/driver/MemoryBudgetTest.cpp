@@ -60,7 +60,7 @@ protected:
     FailureOr<PackageInterface> collected = collectInterface(*module);
     ASSERT_TRUE(succeeded(collected));
     interface = std::move(*collected);
-    codegen = std::make_unique<codegen::CpuCodegen>(context);
+    codegen = options.target->createKernels(context, {});
     trials = std::make_unique<MemoryTrials>(*module, interface, options, *codegen);
   }
   int64_t arena(const std::string &config, const Sizes &sizes) {
@@ -78,7 +78,8 @@ protected:
 TEST_F(MemoryBudgetTest, NoChoiceIsCheaper) {
   load(2);
   const Sizes sizes = trials->sizes().with("batch", 1024);
-  std::vector<BudgetClass> classes = budgetClasses(*trials, kCpuSpeed, sizes);
+  std::vector<BudgetClass> classes =
+      budgetClasses(*trials, options.target->traits.speeds.f32, sizes);
   ASSERT_GE(classes.size(), 3u);
   int64_t plain = arena("", sizes);
   // Every number of every class.
@@ -105,7 +106,8 @@ TEST_F(MemoryBudgetTest, NoChoiceIsCheaper) {
     budget.fraction = percent / 100.;
     BudgetChoice choice;
     std::string problem;
-    ASSERT_TRUE(succeeded(chooseForBudget(*trials, budget, kCpuSpeed, sizes, "", choice, problem)));
+    ASSERT_TRUE(succeeded(chooseForBudget(*trials, budget, options.target->traits.speeds.f32, sizes,
+                                          "", choice, problem)));
     const auto limit = int64_t(double(plain) * budget.fraction);
     double best = INFINITY;
     for (auto &[bytes, seconds] : points)
@@ -136,7 +138,8 @@ TEST_F(MemoryBudgetTest, DeepStepsTakeFewSchedules) {
     budget.fraction = percent / 100.;
     BudgetChoice choice;
     std::string problem;
-    ASSERT_TRUE(succeeded(chooseForBudget(fresh, budget, kCpuSpeed, sizes, "", choice, problem)));
+    ASSERT_TRUE(succeeded(chooseForBudget(fresh, budget, options.target->traits.speeds.f32, sizes,
+                                          "", choice, problem)));
     ASSERT_EQ(problem, "") << percent;
     EXPECT_LE(choice.memory.arena, int64_t(double(choice.plain.arena) * budget.fraction));
     EXPECT_LE(choice.seconds, 1.05 * choice.leastSeconds) << percent;
@@ -153,8 +156,8 @@ TEST_F(MemoryBudgetTest, FindsTheBatch) {
   budget.bytes = whole / 2;
   BudgetChoice choice;
   std::string problem;
-  ASSERT_TRUE(
-      succeeded(chooseForBudget(*trials, budget, kCpuSpeed, sizes, "batch", choice, problem)));
+  ASSERT_TRUE(succeeded(chooseForBudget(*trials, budget, options.target->traits.speeds.f32, sizes,
+                                        "batch", choice, problem)));
   EXPECT_EQ(problem, "");
   EXPECT_GT(choice.batch, 0);
   EXPECT_LE(choice.memory.bytes(), budget.bytes);
@@ -170,7 +173,8 @@ TEST_F(MemoryBudgetTest, CountsAllThatIsHeld) {
     budget.bytes = plain.bytes() - less;
     BudgetChoice choice;
     std::string problem;
-    ASSERT_TRUE(succeeded(chooseForBudget(*trials, budget, kCpuSpeed, sizes, "", choice, problem)));
+    ASSERT_TRUE(succeeded(chooseForBudget(*trials, budget, options.target->traits.speeds.f32, sizes,
+                                          "", choice, problem)));
     EXPECT_EQ(problem, "");
     EXPECT_TRUE(choice.fits);
     EXPECT_LE(choice.memory.bytes(), budget.bytes);
@@ -181,7 +185,8 @@ TEST_F(MemoryBudgetTest, CountsAllThatIsHeld) {
   budget.bytes = 1000;
   BudgetChoice least;
   std::string problem;
-  ASSERT_TRUE(succeeded(chooseForBudget(*trials, budget, kCpuSpeed, sizes, "", least, problem)));
+  ASSERT_TRUE(succeeded(chooseForBudget(*trials, budget, options.target->traits.speeds.f32, sizes,
+                                        "", least, problem)));
   EXPECT_FALSE(least.fits);
   EXPECT_LT(least.memory.bytes(), plain.bytes());
   const std::string parts = "the least that a step can do with is " +

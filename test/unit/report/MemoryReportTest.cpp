@@ -56,7 +56,7 @@ protected:
     context.loadAllAvailableDialects();
   }
 
-  MemoryReport make(StringRef text, bool cuda = false) {
+  MemoryReport make(StringRef text, const Target &target = getHostTarget()) {
     modules.push_back(parseSourceString<ModuleOp>(text, &context));
     EXPECT_TRUE(modules.back());
     auto tensor = [&](StringRef name, StringRef type) {
@@ -73,7 +73,7 @@ protected:
     interface.outputs = {tensor("loss", "tensor<f32>")};
     interface.outputs[0].isLoss = true;
     interface.batchSymbol = "n";
-    MemoryReport report(*modules.back(), interface, cuda, /*accumulate=*/1, /*embedded=*/false);
+    MemoryReport report(*modules.back(), interface, target, /*accumulate=*/1, /*embedded=*/false);
     report.model = "a<b>.onnx";
     return report;
   }
@@ -106,7 +106,7 @@ TEST_F(MemoryReportTest, Totals) {
   EXPECT_EQ(total->workspaceOfOthers, 128);
   EXPECT_EQ(total->bytes(), 2 * 448 + 6400 + 64 + 128);
 
-  MemoryReport gpu = make(kStep, /*cuda=*/true);
+  MemoryReport gpu = make(kStep, *findTarget("cuda"));
   total = gpu.step.evaluate(gpu.sizes.with("n", 100));
   ASSERT_TRUE(succeeded(total));
   EXPECT_EQ(gpu.step.parameters, 512 + 256); // the frozen one, too
@@ -126,7 +126,7 @@ TEST_F(MemoryReportTest, WhatIsOnTheHostIsBesideThePeak) {
           "%h = plan.buffer host : tensor<?x4xf32, #train.dims<n, 4>>\n"
           "  %a2 = plan.buffer arena : tensor<?x4xf32, #train.dims<n, 4>>\n"
           "  plan.copy %a to %h bytes <16*n>\n  plan.launch \"k\"(%a, %b");
-  MemoryReport before = make(kStep, /*cuda=*/true), report = make(moved, /*cuda=*/true);
+  MemoryReport before = make(kStep, *findTarget("cuda")), report = make(moved, *findTarget("cuda"));
   FailureOr<StepMemory::Total> plain = before.step.evaluate(before.sizes.with("n", 100)),
                                total = report.step.evaluate(report.sizes.with("n", 100));
   ASSERT_TRUE(succeeded(plain) && succeeded(total));

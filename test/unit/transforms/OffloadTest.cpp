@@ -20,6 +20,8 @@ constexpr double kRate = 50; // GB/s
 
 class OffloadPassTest : public testing::Test {
 protected:
+  const TargetTraits &device = findTarget("cuda")->traits;
+
   OffloadPassTest() {
     DialectRegistry registry;
     registerAllDialects(registry);
@@ -147,17 +149,18 @@ TEST_F(OffloadPassTest, RandomSchedules) {
     EXPECT_EQ(run(plain), run(result)) << seed;
     const SmallVector<int64_t, 0> plainBytes = *evaluateBytes(plain, noSymbols),
                                   bytes = *evaluateBytes(result, noSymbols);
-    const int64_t peak = getArenaPeak(result, bytes, /*cuda=*/true).lowerBound,
-                  host = getHostPeak(result, bytes);
-    EXPECT_LE(peak, getArenaPeak(plain, plainBytes, /*cuda=*/true).lowerBound) << seed;
+    const int64_t peak = getArenaPeak(result, bytes, device.memory).lowerBound,
+                  host = getHostPeak(result, bytes, device.memory);
+    EXPECT_LE(peak, getArenaPeak(plain, plainBytes, device.memory).lowerBound) << seed;
     if (options.limit >= 0)
       EXPECT_LE(host, options.limit) << seed;
-    EXPECT_NEAR(waits(result, bytes, *estimateGpuSeconds(result, bytes, noSymbols)), 0, 1e-9)
+    EXPECT_NEAR(waits(result, bytes, *estimateSeconds(result, bytes, noSymbols, device.speeds)), 0,
+                1e-9)
         << seed;
     if (result.commands.size() == plain.commands.size())
       continue;
     ++moved;
-    EXPECT_LT(peak, getArenaPeak(plain, plainBytes, /*cuda=*/true).lowerBound) << seed;
+    EXPECT_LT(peak, getArenaPeak(plain, plainBytes, device.memory).lowerBound) << seed;
     EXPECT_GT(host, 0) << seed;
   }
   EXPECT_GT(moved, 20);

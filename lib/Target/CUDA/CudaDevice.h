@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Whether this machine has a GPU to compile for.
-#ifndef TRAINC_LIB_DRIVER_CUDADEVICE_H
-#define TRAINC_LIB_DRIVER_CUDADEVICE_H
+#ifndef TRAINC_LIB_TARGET_CUDA_CUDADEVICE_H
+#define TRAINC_LIB_TARGET_CUDA_CUDADEVICE_H
 
 #include <cstdint>
 #include <string>
@@ -15,4 +15,4 @@ int64_t getCudaMemory();
 
 } // namespace trainc
 
-#endif // TRAINC_LIB_DRIVER_CUDADEVICE_H
+#endif // TRAINC_LIB_TARGET_CUDA_CUDADEVICE_H

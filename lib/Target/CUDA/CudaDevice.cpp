@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Asks the driver, if there is one. Needs no CUDA to be built.
 
-#include "lib/Driver/CudaDevice.h"
+#include "lib/Target/CUDA/CudaDevice.h"
 #include <dlfcn.h>
 
 std::string trainc::findCudaDevice() {

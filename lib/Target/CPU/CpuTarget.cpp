@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Facts of the CPU, and how it is named.
+
+#include "lib/Target/CPU/CpuTarget.h"
+#include "core/plan.h"
+#include "cpu/working_memory.h"
+#include "dialects/Plan/PlanDialect.h"
+#include "trainc/Codegen.h"
+#include <unistd.h>
+
+using namespace mlir;
+using namespace trainc;
+
+/// The levels of x86-64 that there are kernels for.
+static constexpr StringLiteral kLevels[] = {"x86-64-v3", "x86-64-v4"};
+
+static constexpr ProcessorSpeed kSpeed{1e11, 2e10};
+
+static constexpr TargetTraits kTraits{
+    .name = "cpu",
+    .phrase = "the CPU",
+    .device = "this machine",
+    .memory = {.alignment = trainrt::planAlignment},
+    .schedule = {},
+    .speeds = {kSpeed, kSpeed, kSpeed},
+};
+
+namespace {
+class CpuTarget final : public Target {
+public:
+  CpuTarget() : Target(kTraits) {}
+
+  std::vector<std::string> getSpellings() const override {
+    std::vector<std::string> spellings = {name().str()};
+    for (StringRef level : kLevels)
+      spellings.push_back((name() + ":" + level).str());
+    spellings.push_back(name().str() + ":native");
+    return spellings;
+  }
+
+  std::string getUsage() const override {
+    return name().str() + "[:" + llvm::join(ArrayRef(kLevels), "|") + "|native]";
+  }
+
+  std::vector<std::string> getDefaultProcessors() const override {
+    return {std::begin(kLevels), std::end(kLevels)};
+  }
+
+  std::string parse(StringRef list, std::vector<std::string> &processors) const override {
+    if (list == "native") {
+      list = codegen::getHostLevel();
+      if (list.empty())
+        return "kernels need x86-64-v3 or better, which this machine is not";
+    }
+    if (llvm::is_contained(kLevels, list))
+      processors = {list.str()};
+    return {};
+  }
+
+  std::string spell(ArrayRef<std::string> processors) const override {
+    return name().str() + (processors.size() == 1 ? ":" + processors.front() : "");
+  }
+
+  int64_t getMemoryHere() const override {
+    return int64_t(sysconf(_SC_PHYS_PAGES)) * int64_t(sysconf(_SC_PAGESIZE));
+  }
+
+  /// For the instruction set that needs more; with a second thread to see what it adds.
+  Workspace getWorkspace(ArrayRef<Operation *> commands,
+                         plan::EvaluateInteger value) const override {
+    int64_t kernels = 0, needs[2] = {};
+    for (Operation *command : commands)
+      if (train::DimAttr scratch = cast<plan::PlanCommandOpInterface>(command).getThreadScratch())
+        kernels = std::max(kernels, trainrt::padded(value(scratch), traits.memory.alignment));
+    for (trainrt::GemmTile tile : {trainrt::avx2Tile, trainrt::avx512Tile})
+      for (unsigned threads : {1, 2}) {
+        trainrt::WorkingMemory memory(tile, threads);
+        for (Operation *command : commands)
+          cast<plan::PlanCommandOpInterface>(command).addCpuWorkspace(value, memory);
+        needs[threads - 1] = std::max(needs[threads - 1], memory.bytes() + kernels * threads);
+      }
+    return {needs[0], needs[1] - needs[0]};
+  }
+
+  std::unique_ptr<codegen::KernelCodegen>
+  createKernels(MLIRContext &context, const KernelOptions &options) const override {
+    return std::make_unique<codegen::CpuCodegen>(context, options.processors, options.cache);
+  }
+};
+} // namespace
+
+const Target &trainc::getCpuTarget() {
+  static const CpuTarget target;
+  return target;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Facts of NVIDIA's GPUs, and how they are named.
+
+#include "lib/Target/CUDA/CudaTarget.h"
+#include "core/plan.h"
+#include "dialects/Plan/PlanDialect.h"
+#include "lib/Target/CUDA/CudaDevice.h"
+#include "trainc/Codegen.h"
+
+using namespace mlir;
+using namespace trainc;
+
+/// The first architecture with bf16 and asynchronous copies.
+static constexpr int kFirstArchitecture = 80;
+
+static constexpr TargetTraits kTraits{
+    .name = "cuda",
+    .phrase = "a GPU",
+    .device = "this GPU",
+    .memory = {.alignment = trainrt::cudaPlanAlignment,
+               .isSeparate = true,
+               .runsBeside = true,
+               .unaccounted = "what the driver takes for kernels and graphs"},
+    .schedule = {.widensTypes = false,
+                 .libraryEpilogues = true,
+                 .streamsWeights = true,
+                 .recomputeCost = 130},
+    .speeds = {.f32 = {4e13, 3e12}, .tf32 = {2.5e14, 3e12}, .low = {5e14, 3e12}},
+    .lowersPrecision = true,
+    .fusedAttention = true,
+    .kernelVariants = true,
+};
+
+namespace {
+class CudaTarget final : public Target {
+public:
+  CudaTarget() : Target(kTraits) {}
+
+  std::vector<std::string> getSpellings() const override {
+    return {name().str(), name().str() + ":sm_NN[,sm_NN...]"};
+  }
+
+  std::string getUsage() const override { return name().str() + "[:sm_NN,...]"; }
+
+  std::vector<std::string> getDefaultProcessors() const override {
+    std::string device = findCudaDevice();
+    return device.empty() ? std::vector<std::string>() : std::vector<std::string>{device};
+  }
+
+  std::string getMissingDevice() const override {
+    return "no CUDA device here to take the architecture from; name it: cuda:sm_90";
+  }
+
+  std::string parse(StringRef list, std::vector<std::string> &processors) const override {
+    SmallVector<StringRef> parts;
+    list.consume_back(",");
+    if (!list.empty())
+      list.split(parts, ',');
+    for (StringRef part : parts) {
+      StringRef number = part;
+      int architecture = 0;
+      if (!number.consume_front("sm_") || number.getAsInteger(10, architecture) ||
+          architecture < kFirstArchitecture)
+        return "expected architectures from sm_80 on, such as cuda:sm_80,sm_90";
+      processors.push_back(part.str());
+    }
+    return {};
+  }
+
+  /// Never the device that this machine has.
+  std::string spell(ArrayRef<std::string> processors) const override {
+    return name().str() + ":" + llvm::join(processors, ",");
+  }
+
+  int64_t getMemoryHere() const override { return getCudaMemory(); }
+
+  Workspace getWorkspace(ArrayRef<Operation *> commands,
+                         plan::EvaluateInteger value) const override {
+    // Some may run on two streams at once.
+    int64_t most = 0, aside = 0, mostAside = 0;
+    for (Operation *command : commands) {
+      const plan::CommandWorkspace need =
+          cast<plan::PlanCommandOpInterface>(command).getGpuWorkspace(value);
+      most = std::max(most, need.bytes);
+      if (need.mayRunAside) {
+        ++aside;
+        mostAside = std::max(mostAside, need.bytes);
+      }
+    }
+    return {most + (aside > 1 ? mostAside : 0), 0};
+  }
+
+  std::unique_ptr<codegen::KernelCodegen>
+  createKernels(MLIRContext &context, const KernelOptions &options) const override {
+    return std::make_unique<codegen::GpuCodegen>(
+        context, codegen::GpuOptions{options.processors.vec(), options.toolkit.str(),
+                                     options.variants, options.cache.str()});
+  }
+};
+} // namespace
+
+const Target &trainc::getCudaTarget() {
+  static const CudaTarget target;
+  return target;
+}

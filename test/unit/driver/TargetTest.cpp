@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Every target of the list: its name is one of packages, and what --target reads and what a
+// reproducer writes are each other's inverse.
+#include "trainc/Target.h"
+#include "program_generated.h"
+#include "gtest/gtest.h"
+
+using namespace trainc;
+
+namespace {
+
+TEST(TargetTest, EachHasAPlaceInPackages) {
+  std::vector<std::string> inPackages;
+  for (trainrt::fb::Target target : trainrt::fb::EnumValuesTarget())
+    inPackages.push_back(trainrt::fb::EnumNameTarget(target));
+  for (const Target *target : getTargets()) {
+    EXPECT_EQ(findTarget(target->name()), target);
+    EXPECT_TRUE(llvm::is_contained(inPackages, target->name())) << target->name().str();
+    EXPECT_EQ(target->traits.memory.alignment & (target->traits.memory.alignment - 1), 0);
+    EXPECT_GE(target->traits.memory.alignment, 64) << "vectors of kernels";
+  }
+  EXPECT_EQ(findTarget("tpu"), nullptr);
+}
+
+TEST(TargetTest, SpellingsAreReadAsTheyWereWritten) {
+  for (const char *text :
+       {"cpu", "cpu:x86-64-v3", "cpu:x86-64-v4", "cuda:sm_90", "cuda:sm_80,sm_120"}) {
+    TargetChoice choice;
+    EXPECT_EQ(parseTarget(text, choice), "");
+    EXPECT_EQ(choice.target->spell(choice.processors), text);
+  }
+}
+
+TEST(TargetTest, AnUnknownOneIsToldTheKnown) {
+  TargetChoice choice;
+  const std::string known = "expected auto, cpu, cpu:x86-64-v3, cpu:x86-64-v4, cpu:native, cuda or "
+                            "cuda:sm_NN[,sm_NN...]";
+  for (std::string text : {"tpu", "", "cpux", "cudax", "cpu:", "cuda:", "cpu:sm_90", "x:cuda"})
+    EXPECT_EQ(parseTarget(text, choice), "'" + text + "': " + known);
+  for (std::string text : {"cuda:sm_70", "cuda:sm_90a", "cuda:sm_90,,sm_80", "cuda:90"})
+    EXPECT_EQ(parseTarget(text, choice),
+              "'" + text + "': expected architectures from sm_80 on, such as cuda:sm_80,sm_90");
+}
+
+/// Where no device is, the host.
+TEST(TargetTest, AutoTakesADeviceThatIsHere) {
+  TargetChoice choice;
+  EXPECT_EQ(parseTarget("auto", choice), "");
+  EXPECT_EQ(choice.processors, choice.target->getDefaultProcessors());
+  for (const Target *target : getTargets())
+    if (target != &getHostTarget() && target != choice.target)
+      EXPECT_TRUE(choice.target != &getHostTarget() || target->getDefaultProcessors().empty());
+}
+
+} // namespace
