@@ -2,8 +2,7 @@
 // A kernel takes any operands; how many, and how many dims, its declaration says.
 
 #include "commands/launch.h"
-#include "core/execution_plan.h"
-#include "inspect/command_info.h"
+#include "core/program.h"
 #include "program_generated.h"
 
 namespace trainrt {
@@ -79,7 +78,7 @@ void Launch::results(const Program &program, const StepView &step,
         !isFloat(region.dtype))
       continue;
     region.buffer = step.places[i].buffer;
-    region.extents = {step.plan.bufferBytes[region.buffer] / int64_t(sizeOf(region.dtype))};
+    region.extents = {step.bufferBytes[region.buffer] / int64_t(sizeOf(region.dtype))};
     region.strides = {1};
     regions.push_back(std::move(region));
   }

@@ -2,7 +2,7 @@
 // Checks that are the same for every kind of command.
 
 #include "commands/operand.h"
-#include "core/execution_plan.h"
+#include "core/program.h"
 
 #include <algorithm>
 
@@ -10,11 +10,11 @@ namespace trainrt {
 
 int64_t StepView::bytesOf(size_t operand) const {
   const Place &place = places[operand];
-  return place.isPresent() ? plan.bufferBytes[place.buffer] - place.offset : 0;
+  return place.isPresent() ? bufferBytes[place.buffer] - place.offset : 0;
 }
 
 const Buffer &StepView::buffer(size_t operand) const {
-  return plan.function->buffers[places[operand].buffer];
+  return function.buffers[places[operand].buffer];
 }
 
 Status CommandCheck::numSizes(size_t wanted) const {
@@ -46,7 +46,7 @@ const std::string &PlaceCheck::functionName() const { return function.name; }
 
 Status PlaceCheck::covers(size_t operand, __int128 low, __int128 high, size_t size) const {
   const Place &place = step.places[operand];
-  const int64_t bytes = step.plan.bufferBytes[place.buffer];
+  const int64_t bytes = step.bufferBytes[place.buffer];
   if (place.offset + low * __int128(size) < 0 || place.offset + high * __int128(size) > bytes)
     return bad(" leaves buffer ", place.buffer, " of ", bytes, " bytes");
   return {};

@@ -17,7 +17,7 @@ namespace trainrt {
 
 struct Program;
 struct Function;
-struct ExecutionPlan;
+struct Buffer;
 
 using ExprId = uint32_t;
 
@@ -48,7 +48,9 @@ struct Place {
 /// A command with its sizes known: what a step of a plan consists of. Kinds derive views with
 /// names.
 struct StepView {
-  const ExecutionPlan &plan;
+  const Function &function;
+  /// Of the function's buffers.
+  std::span<const int64_t> bufferBytes;
   /// Of the command's operands, in their order; absent ones have no buffer.
   std::span<const Operand> operands;
   std::span<const Place> places;
@@ -57,7 +59,7 @@ struct StepView {
   /// From an operand's place to the end of its buffer; 0 of an absent one.
   int64_t bytesOf(size_t operand) const;
   /// The function's buffer of an operand that is present.
-  const struct Buffer &buffer(size_t operand) const;
+  const Buffer &buffer(size_t operand) const;
 };
 
 /// Elements of a buffer: `extents` and `strides` (in elements) from `offset` bytes on.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What all devices share, and the choice of one.
+// What all devices share.
 
 #include "core/device.h"
-#include "core/host_device.h"
-#include "cuda/device.h"
 
 #include <utility>
 
@@ -26,17 +24,6 @@ void DeviceMemory::release() {
 Device::Device(std::shared_ptr<const Package> package, unsigned threads, AddressOf addressOf)
     : package(std::move(package)), pool(std::make_unique<ThreadPool>(threads)),
       addressOf(std::move(addressOf)) {}
-
-Status Device::create(std::shared_ptr<const Package> package, const DeviceOptions &options,
-                      AddressOf addressOf, std::unique_ptr<Device> &device) {
-  if (package->program().target == Target::Cuda)
-    return cuda::createDevice(std::move(package), options, std::move(addressOf), device);
-  std::shared_ptr<const KernelLibrary> kernels;
-  TRAINRT_TRY(package->kernels(kernels));
-  device = std::make_unique<HostDevice>(std::move(package), std::move(kernels), options,
-                                        std::move(addressOf));
-  return {};
-}
 
 Status Device::allocate(int64_t bytes, const char *what, bool zeroed, DeviceMemory &memory) {
   memory.release();

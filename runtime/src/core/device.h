@@ -92,9 +92,6 @@ public:
   /// Names a run until it is waited for.
   using Ticket = uint64_t;
 
-  /// Of the package's target. `package` and `addressOf` outlive it.
-  static Status create(std::shared_ptr<const Package> package, const DeviceOptions &options,
-                       AddressOf addressOf, std::unique_ptr<Device> &device);
   virtual ~Device() = default;
 
   ThreadPool &threads() { return *pool; }

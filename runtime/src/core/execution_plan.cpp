@@ -9,19 +9,6 @@
 
 namespace trainrt {
 
-DType gradientType(const TensorDecl &parameter) {
-  return parameter.dtype == DType::F64 ? DType::F64 : DType::F32;
-}
-
-int64_t gradientBytes(const TensorDecl &parameter) {
-  int64_t elements = parameter.staticBytes / int64_t(sizeOf(parameter.dtype));
-  return elements * int64_t(sizeOf(gradientType(parameter)));
-}
-
-int64_t alignmentOf(Target target) {
-  return target == Target::Cuda ? cudaPlanAlignment : planAlignment;
-}
-
 namespace {
 
 class Planner {

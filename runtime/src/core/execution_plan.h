@@ -60,7 +60,7 @@ struct ExecutionPlan {
 
   StepView view(const Step &step) const {
     const Command &command = *step.command;
-    return {*this, command.operands,
+    return {*function, bufferBytes, command.operands,
             std::span(places).subspan(step.firstPlace, command.operands.size()),
             std::span(sizes).subspan(step.firstSize, command.sizes.size())};
   }
@@ -71,18 +71,11 @@ struct ExecutionPlan {
   }
 };
 
-/// Alignment of buffers for a target.
-int64_t alignmentOf(Target target);
-
 /// `symbols`: a value for each symbol of the program (only those the function needs are used; they
 /// satisfy their bounds). BadData if the sizes overflow; BadPackage if the program contradicts
 /// itself.
 Status makePlan(const Program &program, const Function &function,
                 const std::vector<int64_t> &symbols, ExecutionPlan &plan);
-
-/// Bytes of the gradient accumulator of a parameter, and its type: f64 for f64, else f32.
-DType gradientType(const TensorDecl &parameter);
-int64_t gradientBytes(const TensorDecl &parameter);
 
 } // namespace trainrt
 

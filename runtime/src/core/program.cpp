@@ -2,6 +2,7 @@
 // Expressions of a program: evaluation and text.
 
 #include "core/program.h"
+#include "core/plan.h"
 
 #include <algorithm>
 
@@ -134,6 +135,19 @@ bool isTransfer(const Function &function, const Command &command) {
   return std::ranges::any_of(command.operands, [&](const Operand &operand) {
     return operand.isPresent() && function.buffers[operand.buffer].space == Space::Host;
   });
+}
+
+DType gradientType(const TensorDecl &parameter) {
+  return parameter.dtype == DType::F64 ? DType::F64 : DType::F32;
+}
+
+int64_t gradientBytes(const TensorDecl &parameter) {
+  int64_t elements = parameter.staticBytes / int64_t(sizeOf(parameter.dtype));
+  return elements * int64_t(sizeOf(gradientType(parameter)));
+}
+
+int64_t alignmentOf(Target target) {
+  return target == Target::Cuda ? cudaPlanAlignment : planAlignment;
 }
 
 } // namespace trainrt

@@ -176,6 +176,13 @@ struct Program {
   void collect(ExprId expr, std::vector<bool> &exprs, std::vector<bool> &symbols) const;
 };
 
+/// Alignment of buffers for a target.
+int64_t alignmentOf(Target target);
+
+/// Bytes of the gradient accumulator of a parameter, and its type: f64 for f64, else f32.
+DType gradientType(const TensorDecl &parameter);
+int64_t gradientBytes(const TensorDecl &parameter);
+
 /// Parses and verifies program.fb. Errors are BadPackage and name the table, index and field.
 Status readProgram(const unsigned char *data, uint64_t size, Program &program);
 
@@ -190,6 +197,15 @@ bool evaluate(const Program &program, const std::vector<bool> &needed,
 bool evaluateInOrder(const Program &program, const std::vector<ExprId> &order,
                      const std::vector<int64_t> &symbols, std::vector<int64_t> &values,
                      int64_t &result);
+
+/// The element type of a buffer; false if the program does not tell.
+bool bufferType(const Program &program, const Buffer &buffer, DType &dtype);
+
+/// "parameter 'w'", "the value of node '/a/Softmax'"
+std::string bufferName(const Program &program, const Buffer &buffer);
+
+/// " (nodes 'a', 'b')"; "" without any.
+std::string nodesText(const Program &program, const Command &command);
 
 } // namespace trainrt
 

@@ -4,6 +4,7 @@
 
 #include "core/session.h"
 #include "adapter/weight_norms.h"
+#include "core/create_device.h"
 #include "core/plan.h"
 #include "core/session_memory.h"
 
@@ -91,7 +92,7 @@ Status Session::start(const SessionOptions &options) {
   } else if (options.commandDone) {
     observer = std::make_unique<CommandTimes>(program, options.commandDone);
   }
-  TRAINRT_TRY(Device::create(
+  TRAINRT_TRY(createDevice(
       source,
       {threads, options.allocator, options.device, options.stream, options.synchronous,
        observer.get()},

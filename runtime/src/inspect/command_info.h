@@ -22,15 +22,6 @@ int64_t commandBytes(const ExecutionPlan &plan, size_t index);
 void commandResults(const Program &program, const ExecutionPlan &plan, size_t index,
                     std::vector<Region> &results);
 
-/// The element type of a buffer; false if the program does not tell.
-bool bufferType(const Program &program, const Buffer &buffer, DType &dtype);
-
-/// "parameter 'w'", "the value of node '/a/Softmax'"
-std::string bufferName(const Program &program, const Buffer &buffer);
-
-/// " (nodes 'a', 'b')"; "" without any.
-std::string nodesText(const Program &program, const Command &command);
-
 } // namespace trainrt
 
 #endif // TRAINRT_INSPECT_COMMAND_INFO_H

@@ -2,6 +2,7 @@
 // Sessions on a GPU, with a driver that is none: values travel, graphs are captured once a shape,
 // results come late but are those of the CPU, and what can be missing is named.
 
+#include "core/create_device.h"
 #include "cuda_fixture.h"
 
 TEST_F(CudaTest, TrainsAsTheCpuDoes) {
@@ -330,7 +331,7 @@ TEST_F(CudaTest, InputsInGpuMemory) {
   TinyBatch batch(16, 4);
   // Memory of that GPU which is not the session's.
   std::unique_ptr<Device> device;
-  ASSERT_TRUE(Device::create(package, {}, [](Space, uint32_t) { return nullptr; }, device).ok());
+  ASSERT_TRUE(createDevice(package, {}, [](Space, uint32_t) { return nullptr; }, device).ok());
   DeviceMemory x;
   ASSERT_TRUE(device->allocate(16 * 12, "x", false, x).ok());
   std::memcpy(x.data(), batch.x.data(), 16 * 12);
@@ -356,7 +357,7 @@ TEST_F(CudaTest, CountsOfInputsInGpuMemory) {
   TinyBatch batch(100, 4);
   std::fill(batch.id.begin(), batch.id.end(), -100);
   std::unique_ptr<Device> device;
-  ASSERT_TRUE(Device::create(package, {}, [](Space, uint32_t) { return nullptr; }, device).ok());
+  ASSERT_TRUE(createDevice(package, {}, [](Space, uint32_t) { return nullptr; }, device).ok());
   DeviceMemory id;
   ASSERT_TRUE(device->allocate(100 * 8, "id", false, id).ok());
   std::memcpy(id.data(), batch.id.data(), 100 * 8);
@@ -432,7 +433,7 @@ TEST_F(CudaTest, CallersStream) {
   auto session = make(options), reference = make();
   TinyBatch batch(16, 4);
   std::unique_ptr<Device> device;
-  ASSERT_TRUE(Device::create(package, {}, [](Space, uint32_t) { return nullptr; }, device).ok());
+  ASSERT_TRUE(createDevice(package, {}, [](Space, uint32_t) { return nullptr; }, device).ok());
   DeviceMemory x;
   ASSERT_TRUE(device->allocate(16 * 12, "x", true, x).ok());
   Batch inputs = batch.batch();
@@ -496,7 +497,7 @@ TEST_F(CudaTest, BadIndexOfACancelledRun) {
 
 TEST_F(CudaTest, BlocksEndAtAMultipleOf256) {
   std::unique_ptr<Device> device;
-  ASSERT_TRUE(Device::create(package, {}, [](Space, uint32_t) { return nullptr; }, device).ok());
+  ASSERT_TRUE(createDevice(package, {}, [](Space, uint32_t) { return nullptr; }, device).ok());
   const size_t before = fake->allocated;
   DeviceMemory memory;
   ASSERT_TRUE(device->allocate(300, "x", false, memory).ok());
