@@ -5,8 +5,8 @@
 // operations. For stable numbers: --benchmark_repetitions=9
 // --benchmark_report_aggregates_only=true, and read the medians; each library sleeps while the
 // other one runs.
-#include "gemm.h"
-#include "thread_pool.h"
+#include "device/cpu/gemm.h"
+#include "device/thread_pool.h"
 
 #include <benchmark/benchmark.h>
 #include <dnnl.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Each command, as program.fbs and the runtime's libraries take it.
 
-#include "cpu/working_memory.h"
-#include "cuda/workspace_bounds.h"
 #include "dialects/Plan/PlanDialect.h"
 #include "dialects/Plan/TableBuilder.h"
+#include "format/memory/working_memory.h"
+#include "format/memory/workspace_bounds.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -3,7 +3,7 @@
 #ifndef TRAINC_DRIVER_H
 #define TRAINC_DRIVER_H
 
-#include "runtime/run/log_level.h"
+#include "format/log_level.h"
 #include "trainc/Legalize.h"
 #include "trainc/Pipelines.h"
 #include <functional>

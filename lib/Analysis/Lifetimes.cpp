@@ -2,7 +2,7 @@
 // Lifetimes from the order of the commands; the arena from the runtime's planner.
 
 #include "lib/Analysis/Lifetimes.h"
-#include "core/plan.h"
+#include "format/memory/arena_plan.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -3,7 +3,7 @@
 
 #include "lib/Driver/AdapterOptions.h"
 
-#include "quantize/formats.h"
+#include "format/quant_format.h"
 #include "trainc/Regex.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"

@@ -2,10 +2,10 @@
 // One compilation: import, legalize, graph, schedule, codegen, package. Or one phase of it, from a
 // reproducer.
 
-#include "core/status.h"
 #include "dialects/ONNX/ONNXDialect.h"
 #include "dialects/Plan/PlanDialect.h"
-#include "io/signature.h"
+#include "format/signature.h"
+#include "format/status.h"
 #include "lib/Conversion/TrainToPlan/PlanModule.h"
 #include "lib/Driver/CrashGuard.h"
 #include "lib/Driver/Diagnostics.h"

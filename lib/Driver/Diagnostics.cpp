@@ -2,7 +2,7 @@
 // Diagnostics name ONNX nodes, never positions in an IR that the user has not seen.
 
 #include "lib/Driver/Diagnostics.h"
-#include "core/status.h"
+#include "format/status.h"
 #include "lib/Support/Names.h"
 #include "trainc/Location.h"
 #include "llvm/Support/Path.h"

@@ -3,7 +3,7 @@
 #ifndef TRAINC_LIB_DRIVER_LOG_H
 #define TRAINC_LIB_DRIVER_LOG_H
 
-#include "runtime/run/log_level.h"
+#include "format/log_level.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"

@@ -2,13 +2,13 @@
 // The command line of trainc: its options, by what they are about, and what does not go together.
 
 #include "dialects/Train/Optimizer.h"
+#include "format/help.h"
 #include "lib/Driver/AdapterOptions.h"
 #include "lib/Driver/OptionValues.h"
 #include "lib/Phases/Phases.h"
 #include "lib/Schedule/Memory/MemoryBudget.h"
 #include "lib/Schedule/Recompute/Config.h"
 #include "lib/Support/Nearest.h"
-#include "runtime/run/help.h"
 #include "trainc/Regex.h"
 #include <iostream>
 

@@ -2,7 +2,7 @@
 // Inputs that the model names are known only after its import: until then nothing is written.
 
 #include "lib/Driver/Outputs.h"
-#include "core/status.h"
+#include "format/status.h"
 #include "lib/Driver/Remarks.h"
 #include "lib/Phases/Phases.h"
 #include "lib/Schedule/Recompute/Config.h"

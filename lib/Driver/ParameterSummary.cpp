@@ -2,8 +2,8 @@
 // Of a quantized weight the shape and type that it had are in its attribute.
 
 #include "lib/Driver/ParameterSummary.h"
-#include "core/status.h"
 #include "dialects/Train/TrainDialect.h"
+#include "format/status.h"
 #include "lib/Report/MemoryModel.h"
 #include "llvm/Support/Format.h"
 

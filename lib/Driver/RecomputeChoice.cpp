@@ -3,7 +3,7 @@
 // when the functions are.
 
 #include "lib/Driver/RecomputeChoice.h"
-#include "core/status.h"
+#include "format/status.h"
 #include "lib/Report/MemoryReport.h"
 #include "lib/Schedule/Memory/MemoryBudget.h"
 #include "lib/Schedule/Recompute/Config.h"

@@ -2,7 +2,7 @@
 // The two forms of a remark. docs/inspection.md describes the fields of the second.
 
 #include "lib/Driver/Remarks.h"
-#include "core/status.h"
+#include "format/status.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
 #include "llvm/Support/JSON.h"

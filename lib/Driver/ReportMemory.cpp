@@ -2,7 +2,7 @@
 // The report itself is lib/Report's; here is for which device, and where it goes.
 
 #include "lib/Driver/ReportMemory.h"
-#include "core/status.h"
+#include "format/status.h"
 #include "lib/Report/MemoryReport.h"
 #include "lib/Support/TextFile.h"
 #include "llvm/Support/Path.h"

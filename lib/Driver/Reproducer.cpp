@@ -3,7 +3,7 @@
 // the pipeline where mlir-opt looks for it.
 
 #include "lib/Driver/Reproducer.h"
-#include "io/json_depth.h"
+#include "format/json_depth.h"
 #include "lib/Support/RegularFile.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Verifier.h"

@@ -4,10 +4,10 @@
 
 #include "lib/Package/DumpPackage.h"
 
-#include "commands/command.h"
 #include "flatbuffers/minireflect.h"
-#include "io/file.h"
-#include "io/zip.h"
+#include "format/commands/command.h"
+#include "format/file.h"
+#include "format/zip.h"
 #include "program_generated.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/ScopeExit.h"

@@ -2,7 +2,7 @@
 // A hash over the part of the imported graph that its outputs depend on.
 
 #include "lib/Package/Identity.h"
-#include "io/hash.h"
+#include "format/hash.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"

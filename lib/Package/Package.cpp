@@ -2,10 +2,10 @@
 // The manifest and the zip file around everything.
 
 #include "lib/Package/Package.h"
-#include "io/file.h"
-#include "io/hash.h"
-#include "io/signature.h"
-#include "io/zip.h"
+#include "format/file.h"
+#include "format/hash.h"
+#include "format/signature.h"
+#include "format/zip.h"
 #include "lib/Package/ProgramWriter.h"
 #include "lib/Support/Temporaries.h"
 #include "llvm/Support/FileSystem.h"

@@ -2,8 +2,8 @@
 // Numbers expressions, buffers, nodes and kernels, and writes the commands in their order.
 
 #include "lib/Package/ProgramWriter.h"
-#include "core/program.h"
 #include "dialects/Plan/TableBuilder.h"
+#include "format/program.h"
 #include "lib/Analysis/Phases.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/MapVector.h"

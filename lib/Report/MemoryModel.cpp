@@ -2,7 +2,7 @@
 // The account that the runtime will give (trainrt_package_memory), from the plan functions.
 
 #include "lib/Report/MemoryModel.h"
-#include "core/plan.h"
+#include "format/memory/arena_plan.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"

@@ -2,7 +2,7 @@
 // What the text and the page both tell.
 
 #include "lib/Report/MemoryReport.h"
-#include "core/status.h"
+#include "format/status.h"
 #include "trainc/Location.h"
 #include <map>
 

@@ -2,7 +2,7 @@
 // Names in messages come from files that anybody may have written.
 
 #include "lib/Support/Names.h"
-#include "core/status.h"
+#include "format/status.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"

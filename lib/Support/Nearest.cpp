@@ -2,7 +2,7 @@
 // Names by their distance, in letters to change.
 
 #include "lib/Support/Nearest.h"
-#include "runtime/src/io/edit_distance.h"
+#include "format/edit_distance.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

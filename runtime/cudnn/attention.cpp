@@ -3,7 +3,7 @@
 // that includes cudnn_frontend, and the only one of the runtime that catches exceptions of a
 // library.
 
-#include "cuda/cudnn_plugin.h"
+#include "device/cuda/cudnn_plugin.h"
 
 #include <cudnn_frontend.h>
 

@@ -2,8 +2,8 @@
 // Fuzz target: a file of arrays (npz, safetensors, and the zip reader below npz). Whatever opens is
 // read to its last byte.
 
-#include "core/array_file.h"
-#include "io/hash.h"
+#include "format/hash.h"
+#include "io/array_file.h"
 #include "scratch.h"
 
 using namespace trainrt;

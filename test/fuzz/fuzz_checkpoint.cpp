@@ -3,9 +3,9 @@
 // state.json as parts. Checksums in state.json are made right, since no mutation finds those; an
 // input that begins with "!" keeps its own.
 
-#include "core/checkpoint.h"
-#include "io/hash.h"
+#include "format/hash.h"
 #include "scratch.h"
+#include "session/checkpoint.h"
 #include "tiny_package.h"
 
 #include <cstring>

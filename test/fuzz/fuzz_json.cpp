@@ -2,11 +2,11 @@
 // Fuzz target: JSON files that have no target of their own: the index of a checkpoint in parts, the
 // configuration of an adapter, and where in the data a run is.
 
-#include "io/json.h"
-#include "parameters/weights_file.h"
-#include "run/adapter/adapter_config.h"
-#include "run/setup.h"
+#include "cli/adapter/adapter_config.h"
+#include "cli/setup.h"
+#include "format/json.h"
 #include "scratch.h"
+#include "session/parameters/weights_file.h"
 
 using namespace trainrt;
 using namespace trainc::fuzz;

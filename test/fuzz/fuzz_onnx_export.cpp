@@ -2,9 +2,9 @@
 // Fuzz target: --export of trainc-run, which rewrites an ONNX file on the wire. The input is the
 // model; the package is the tiny one. What is written must be well-formed to its innermost node.
 
-#include "io/file.h"
-#include "run/failure.h"
-#include "run/onnx/onnx_export.h"
+#include "cli/failure.h"
+#include "cli/onnx/onnx_export.h"
+#include "format/file.h"
 #include "scratch.h"
 #include "tiny_package.h"
 #include "wire_mutator.h"

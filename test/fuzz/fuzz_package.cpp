@@ -4,13 +4,13 @@
 // mutation finds those.
 // What opens is planned and described for several sizes.
 
-#include "core/execution_plan.h"
-#include "core/package.h"
-#include "core/session.h"
-#include "inspect/command_info.h"
-#include "io/hash.h"
-#include "io/zip.h"
+#include "format/hash.h"
+#include "format/zip.h"
+#include "plan/command_info.h"
+#include "plan/execution_plan.h"
+#include "plan/package.h"
 #include "scratch.h"
+#include "session/session.h"
 #include "tiny_package.h"
 
 using namespace trainrt;

@@ -61,6 +61,11 @@ TARGET_NAMES = [
     (r"\bTarget::(cpu|cuda)\b|\boptions\.(cpu|cuda)\b|\bget(Cpu|Cuda)Target\b", "names a target"),
 ]
 
+#: Strata of the runtime that are no static library of their own: whose strata they see.
+STRATA_ABOVE = {"capi": "session", "cli": "io"}
+#: The one that the compiler sees.
+STRATUM_SHARED = "format"
+
 #: Spelled in pieces, so that this file does not find itself.
 FORBIDDEN = [
     r"\bTO" + r"DO\b",
@@ -134,6 +139,45 @@ def check_targets(path, lines):
         for pattern, why in TARGET_NAMES:
             if match := re.search(pattern, code, re.IGNORECASE):
                 finding(path, number, f"{why}; ask it (trainc/Target.h): {match[0]}")
+
+
+def strata(root):
+    """{folder in runtime/src: folders that its files may include}, as the link lines say."""
+    file = root / "runtime" / "CMakeLists.txt"
+    lines = re.findall(r"^trainrt_stratum\((\w+) (\S+)(.*?)\)$", file.read_text(), re.M) if file.exists() else []
+    folders, seen = {name: folder for name, folder, _ in lines}, {}
+    for name, folder, rest in lines:  # lower ones come first
+        below = [folders[n] for n in re.findall(r"\btrainrt_(\w+)", rest) if n in folders]
+        seen[folder] = {folder}.union(*(seen[f] for f in below))
+    for folder, below in STRATA_ABOVE.items():
+        seen[folder] = {folder} | seen.get(below, set())
+    return seen
+
+
+def stratum_of(path, seen):
+    """The innermost stratum that a path below runtime/src is in; None outside of all."""
+    while path and path not in seen:
+        path = path.rpartition("/")[0]
+    return path or None
+
+
+def check_strata(path, lines, seen):
+    text = str(path)
+    inside = text.startswith("runtime/src/")
+    if not inside and (path.parts[0] not in ("lib", "include", "dialects", "tools") or path.parts[1] == "trainc-run"):
+        return
+    own = stratum_of(text[len("runtime/src/") :], seen) if inside else None
+    if inside and own is None and path.suffix in (".cpp", ".h", ".cu"):
+        finding(path, 1, "in no stratum of the runtime (runtime/CMakeLists.txt)")
+        return
+    for number, line in enumerate(lines, 1):
+        if not (match := re.match(r'#include "([^"]+)"', line)):
+            continue
+        there = stratum_of(match[1].removeprefix("runtime/src/"), seen)
+        if inside and there and there not in seen[own]:
+            finding(path, number, f"the stratum {own} does not see {there}")
+        elif not inside and (match[1].startswith("runtime/") or there not in (None, STRATUM_SHARED)):
+            finding(path, number, f"of the runtime the compiler sees {STRATUM_SHARED} only")
 
 
 def train_ops(root):
@@ -217,6 +261,7 @@ def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     paths = list(sources(root))
     ops = train_ops(root)
+    seen = strata(root)
     if len(ops[0]) < 20:
         finding("dialects/Train", 0, f"only {len(ops[0])} ops found: this check no longer sees them")
     for path in paths:
@@ -225,6 +270,7 @@ def main():
             lines = (root / path).read_text(errors="replace").splitlines()
             check_text(path, lines)
             check_walls(path, lines)
+            check_strata(path, lines, seen)
             check_agnostic(path, lines, ops)
             check_targets(path, lines)
     check_passes(root, paths)

@@ -4,8 +4,8 @@
 // trained.
 
 #include "Compose.h"
+#include "format/quant_format.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "quantize/formats.h"
 #include "trainc/QuantizedWeights.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>

@@ -2,7 +2,7 @@
 // From the peak down: a buffer that is in use there and could be away, as long as there is one.
 
 #include "lib/Schedule/Offload/Choice.h"
-#include "core/plan.h"
+#include "format/memory/arena_plan.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;

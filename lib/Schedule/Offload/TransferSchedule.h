@@ -4,7 +4,7 @@
 #ifndef TRAINC_SCHEDULE_OFFLOAD_TRANSFERSCHEDULE_H
 #define TRAINC_SCHEDULE_OFFLOAD_TRANSFERSCHEDULE_H
 
-#include "core/plan.h"
+#include "format/memory/arena_plan.h"
 #include "lib/Analysis/Lifetimes.h"
 
 namespace trainc {

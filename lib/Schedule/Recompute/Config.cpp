@@ -5,7 +5,7 @@
 #include "lib/Schedule/Recompute/Config.h"
 #include "lib/Support/RegularFile.h"
 
-#include "io/json_depth.h"
+#include "format/json_depth.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"

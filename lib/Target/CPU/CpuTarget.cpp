@@ -2,9 +2,9 @@
 // Facts of the CPU, and how it is named.
 
 #include "lib/Target/CPU/CpuTarget.h"
-#include "core/plan.h"
-#include "cpu/working_memory.h"
 #include "dialects/Plan/PlanDialect.h"
+#include "format/memory/arena_plan.h"
+#include "format/memory/working_memory.h"
 #include "trainc/Codegen.h"
 #include <unistd.h>
 

@@ -2,8 +2,8 @@
 // Facts of NVIDIA's GPUs, and how they are named.
 
 #include "lib/Target/CUDA/CudaTarget.h"
-#include "core/plan.h"
 #include "dialects/Plan/PlanDialect.h"
+#include "format/memory/arena_plan.h"
 #include "lib/Target/CUDA/CudaDevice.h"
 #include "trainc/Codegen.h"
 

@@ -4,11 +4,11 @@
 #include "lib/Transforms/QuantizeFrozen/QuantizeFrozen.h"
 
 #include "dialects/Train/TrainBuilder.h"
+#include "format/quant_format.h"
 #include "lib/Support/Nearest.h"
 #include "lib/Transforms/Support/Projections.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
-#include "quantize/formats.h"
 #include "trainc/Location.h"
 #include "trainc/Regex.h"
 #include "llvm/ADT/SetVector.h"

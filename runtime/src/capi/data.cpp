@@ -3,7 +3,7 @@
 
 #include "trainrt/data.h"
 #include "capi/internal.h"
-#include "data/density.h"
+#include "session/data/density.h"
 
 using namespace trainrt;
 using namespace trainrt::capi;

@@ -3,12 +3,12 @@
 #ifndef TRAINRT_CAPI_INTERNAL_H
 #define TRAINRT_CAPI_INTERNAL_H
 
-#include "adapter/lora_merge.h"
-#include "core/array_file.h"
-#include "core/checkpoint.h"
-#include "core/package.h"
-#include "core/session.h"
-#include "data/sampler.h"
+#include "io/array_file.h"
+#include "plan/package.h"
+#include "session/adapter/lora_merge.h"
+#include "session/checkpoint.h"
+#include "session/data/sampler.h"
+#include "session/session.h"
 #include "trainrt/trainrt.h"
 
 #include <algorithm>

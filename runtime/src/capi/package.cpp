@@ -2,9 +2,9 @@
 // Packages and data files of the C API.
 
 #include "capi/internal.h"
-#include "choice/counts.h"
-#include "io/edit_distance.h"
+#include "format/edit_distance.h"
 #include "io/safetensors.h"
+#include "plan/counts.h"
 
 using namespace trainrt;
 using namespace trainrt::capi;

@@ -2,7 +2,7 @@
 // Sessions of the C API.
 
 #include "capi/internal.h"
-#include "io/signature.h"
+#include "format/signature.h"
 
 #include <chrono>
 #include <cmath>

@@ -4,7 +4,7 @@
 #ifndef TRAINRT_IO_FOLDER_LOCK_H
 #define TRAINRT_IO_FOLDER_LOCK_H
 
-#include "core/status.h"
+#include "format/status.h"
 
 #include <string>
 

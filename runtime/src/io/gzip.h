@@ -3,7 +3,7 @@
 #ifndef TRAINRT_IO_GZIP_H
 #define TRAINRT_IO_GZIP_H
 
-#include "core/status.h"
+#include "format/status.h"
 
 #include <cstddef>
 #include <string>

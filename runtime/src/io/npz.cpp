@@ -3,7 +3,7 @@
 // just that form, which is what numpy writes and requires.
 
 #include "io/npz.h"
-#include "io/hash.h"
+#include "format/hash.h"
 
 #include <algorithm>
 #include <cstring>

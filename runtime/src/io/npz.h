@@ -5,9 +5,9 @@
 #ifndef TRAINRT_IO_NPZ_H
 #define TRAINRT_IO_NPZ_H
 
-#include "core/dtype.h"
-#include "core/status.h"
-#include "io/zip.h"
+#include "format/dtype.h"
+#include "format/status.h"
+#include "format/zip.h"
 
 #include <memory>
 #include <string>

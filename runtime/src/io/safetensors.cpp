@@ -3,8 +3,8 @@
 // overlaps and gaps are all checked before a tensor is handed out.
 
 #include "io/safetensors.h"
-#include "io/hash.h"
-#include "io/json.h"
+#include "format/hash.h"
+#include "format/json.h"
 
 #include <algorithm>
 #include <cstring>

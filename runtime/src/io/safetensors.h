@@ -4,9 +4,9 @@
 #ifndef TRAINRT_IO_SAFETENSORS_H
 #define TRAINRT_IO_SAFETENSORS_H
 
-#include "core/dtype.h"
-#include "core/status.h"
-#include "io/file.h"
+#include "format/dtype.h"
+#include "format/file.h"
+#include "format/status.h"
 
 #include <functional>
 #include <map>

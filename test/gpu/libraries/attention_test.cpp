@@ -3,8 +3,8 @@
 // strides, dropout (whose mask is read back through the device's own results), and the store of
 // plans.
 
-#include "cuda/dnn.h"
 #include "device.h"
+#include "device/cuda/dnn.h"
 #include "tests.h"
 
 #include <atomic>

@@ -3,7 +3,7 @@
 
 #include "device.h"
 
-#include "core/convert.h"
+#include "io/convert.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,9 +4,9 @@
 #ifndef TRAINC_TEST_GPU_DEVICE_H
 #define TRAINC_TEST_GPU_DEVICE_H
 
-#include "core/dtype.h"
-#include "cuda/driver.h"
-#include "cuda/libraries.h"
+#include "device/cuda/driver.h"
+#include "device/cuda/libraries.h"
+#include "format/dtype.h"
 
 #include <cstdint>
 #include <cstdlib>

@@ -3,9 +3,9 @@
 // epilogues, and what is promised about determinism and tuning. Tolerances are the error bounds of
 // a sum of k products.
 
-#include "cuda/blas.h"
-#include "cuda/tuner.h"
 #include "device.h"
+#include "device/cuda/blas.h"
+#include "device/cuda/tuner.h"
 #include "tests.h"
 
 #include <cmath>

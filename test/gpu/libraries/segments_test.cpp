@@ -3,9 +3,9 @@
 // the runtime's own kernels: lengths of all sorts, groups of heads, strides, dropout, rows behind
 // the last segment, and plans that several numbers of rows share.
 
-#include "cuda/dnn.h"
-#include "cuda/segment_attention.h"
 #include "device.h"
+#include "device/cuda/dnn.h"
+#include "device/cuda/segment_attention.h"
 #include "tests.h"
 
 #include <algorithm>

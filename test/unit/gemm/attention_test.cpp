@@ -3,9 +3,9 @@
 // Attention over segments against its definition in f64, for every instruction set this machine
 // has; dropout's mask against `train.dropout`'s rule; and promises about bits: not of threads,
 // kernels, strides or other segments.
-#include "attention.h"
-#include "attention_kernels.h"
-#include "thread_pool.h"
+#include "device/cpu/attention.h"
+#include "device/cpu/attention_kernels.h"
+#include "device/thread_pool.h"
 
 #include "dialects/Train/Philox.h"
 

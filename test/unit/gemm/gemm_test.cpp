@@ -3,9 +3,9 @@
 // gemmF32 against a plain double-precision product over random shapes, strides and batches, for
 // every instruction set this machine has; and its promises about bits: not of threads, strides or
 // kernels.
-#include "gemm.h"
-#include "gemm_kernels.h"
-#include "thread_pool.h"
+#include "device/cpu/gemm.h"
+#include "device/cpu/gemm_kernels.h"
+#include "device/thread_pool.h"
 
 #include <gtest/gtest.h>
 

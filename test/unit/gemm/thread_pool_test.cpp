@@ -2,7 +2,7 @@
 //
 // The thread pool: every item once, whatever the sizes; nesting, exceptions, callers at the same
 // time.
-#include "thread_pool.h"
+#include "device/thread_pool.h"
 
 #include <gtest/gtest.h>
 

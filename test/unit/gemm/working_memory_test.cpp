@@ -2,10 +2,10 @@
 //
 // What is told ahead of the memory for packing is what the calls take: exactly with one thread, at
 // most with several.
-#include "attention.h"
-#include "gemm.h"
-#include "thread_pool.h"
-#include "working_memory.h"
+#include "device/cpu/attention.h"
+#include "device/cpu/gemm.h"
+#include "device/thread_pool.h"
+#include "format/memory/working_memory.h"
 
 #include <gtest/gtest.h>
 

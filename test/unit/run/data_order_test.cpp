@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The order of the data: consecutive and shuffled, wrapping and by epochs, resumed anywhere.
-#include "run/data/data_order.h"
+#include "cli/data/data_order.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The density table byte for byte, and its JSON.
-#include "run/density.h"
+#include "cli/density.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Numbers in the log: precise, and JSON even when they are not numbers.
-#include "run/format.h"
+#include "cli/format.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The wire-format rewrite behind --export: messages, nodes in evaluation mode, and damaged bytes,
 // which end in an error and never in a crash.
-#include "run/onnx/onnx_nodes.h"
+#include "cli/onnx/onnx_nodes.h"
 
 #include <gtest/gtest.h>
 

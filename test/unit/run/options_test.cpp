@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The command line: what is understood, and what is refused with which words.
-#include "run/options.h"
+#include "cli/options.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Learning-rate schedules: values at the ends and in the middle, and what is refused.
-#include "run/schedule.h"
+#include "cli/schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 // The command Attention on the CPU: how it is read from a program, planned and run. (What it
 // computes is tested with the library call.)
 
-#include "core/executor.h"
-#include "core/program.h"
-#include "cpu/attention.h"
+#include "device/cpu/attention.h"
+#include "device/cpu/executor.h"
+#include "format/program.h"
 #include "program_generated.h"
 
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Checkpoints: a resumed run continues bit for bit, damaged ones are skipped, old ones removed.
 
-#include "core/checkpoint.h"
+#include "session/checkpoint.h"
 #include "tiny_package.h"
 
 #include <atomic>

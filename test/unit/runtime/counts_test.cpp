@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sizes that a batch's values decide: buckets, counting, and what a session makes of them.
 
-#include "choice/counts.h"
-#include "core/checkpoint.h"
+#include "plan/counts.h"
+#include "session/checkpoint.h"
 #include "tiny_package.h"
 
 #include <algorithm>

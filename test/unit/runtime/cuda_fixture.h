@@ -3,9 +3,9 @@
 #ifndef TRAINRT_TESTS_CUDA_FIXTURE_H
 #define TRAINRT_TESTS_CUDA_FIXTURE_H
 
-#include "core/checkpoint.h"
-#include "cuda/driver.h"
 #include "cuda/fake_driver.h"
+#include "device/cuda/driver.h"
+#include "session/checkpoint.h"
 #include "tiny_package.h"
 
 #include <cmath>

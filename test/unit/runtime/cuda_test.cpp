@@ -2,8 +2,8 @@
 // Sessions on a GPU, with a driver that is none: values travel, graphs are captured once a shape,
 // results come late but are those of the CPU, and what can be missing is named.
 
-#include "core/create_device.h"
 #include "cuda_fixture.h"
+#include "session/create_device.h"
 
 TEST_F(CudaTest, TrainsAsTheCpuDoes) {
   EXPECT_EQ(package->target(), "cuda:sm_90");

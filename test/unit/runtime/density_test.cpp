@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Counting what is real in arrays of every type, lengths of rows, what manifests say about tokens,
 // and the records of steps.
-#include "data/density.h"
+#include "session/data/density.h"
 #include "tiny_package.h"
 
 #include <gtest/gtest.h>

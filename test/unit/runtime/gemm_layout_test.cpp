@@ -2,7 +2,7 @@
 // How products with arbitrary strides become column-major calls (CUDA): every layout is carried out
 // here by a plain column-major multiplication and compared with the definition.
 
-#include "cuda/blas_layout.h"
+#include "device/cuda/blas_layout.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Checksums, zip and safetensors: round trips, and files that are damaged in every place.
 
-#include "io/hash.h"
-#include "io/json.h"
+#include "format/hash.h"
+#include "format/json.h"
+#include "format/zip.h"
 #include "io/safetensors.h"
-#include "io/zip.h"
 #include "tiny_package.h"
 
 #include <cstring>

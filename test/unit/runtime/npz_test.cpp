@@ -2,8 +2,8 @@
 // .npy headers of every version, stored and deflated .npz, and arrays that are refused with the
 // numpy call that mends them.
 
-#include "core/array_file.h"
-#include "io/hash.h"
+#include "format/hash.h"
+#include "io/array_file.h"
 #include "io/npz.h"
 #include "tiny_package.h"
 

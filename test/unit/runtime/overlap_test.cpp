@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What may run beside what.
 
-#include "core/overlap.h"
+#include "plan/overlap.h"
 
 #include <gtest/gtest.h>
 #include <set>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Opening packages: good ones, and every way in which one can be damaged, newer, or hostile.
 
-#include "choice/counts.h"
-#include "choice/plan_cache.h"
-#include "io/hash.h"
+#include "format/hash.h"
+#include "plan/counts.h"
+#include "plan/plan_cache.h"
 #include "tiny_package.h"
 
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Which plans there are after which batches.
 
-#include "choice/plan_cache.h"
+#include "plan/plan_cache.h"
 
 #include <gtest/gtest.h>
 #include <random>

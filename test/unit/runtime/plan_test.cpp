@@ -2,7 +2,7 @@
 // The memory planner: random lifetimes never overlap in memory, programs run in a planned arena
 // read what they have written, and simple cases are optimal.
 
-#include "core/plan.h"
+#include "format/memory/arena_plan.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Expressions, conversions, Philox: the runtime's arithmetic.
 
-#include "core/convert.h"
-#include "core/program.h"
-#include "parameters/parameters.h"
+#include "format/program.h"
+#include "io/convert.h"
+#include "session/parameters/parameters.h"
 
 #include <cmath>
 #include <cstring>

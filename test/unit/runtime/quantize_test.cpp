@@ -2,10 +2,10 @@
 // Quantizers against stored results of bitsandbytes (quantized/make_results.py), bit by bit.
 
 #include "io/safetensors.h"
-#include "quantize/arithmetic.h"
-#include "quantize/device_mean.h"
-#include "quantize/four_bit.h"
-#include "quantize/rows.h"
+#include "session/quantize/arithmetic.h"
+#include "session/quantize/device_mean.h"
+#include "session/quantize/four_bit.h"
+#include "session/quantize/rows.h"
 
 #include <bit>
 #include <cstring>

@@ -3,11 +3,11 @@
 // rules for first values; sharded checkpoints; checkpoints of models with adapters; and what a
 // manifest may not say about all this.
 
-#include "adapter/lora_merge.h"
-#include "core/checkpoint.h"
-#include "core/convert.h"
+#include "io/convert.h"
 #include "io/safetensors.h"
-#include "quantize/four_bit.h"
+#include "session/adapter/lora_merge.h"
+#include "session/checkpoint.h"
+#include "session/quantize/four_bit.h"
 #include "tiny_package.h"
 
 #include <cmath>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Properties of samplers, over many options: every row once, ranks in step and equally loaded,
 // budgets kept, and the same plan again from any position.
-#include "data/permutation.h"
-#include "data/sampler.h"
+#include "io/permutation.h"
+#include "session/data/sampler.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include "cuda/warp_emulation.h"
 
-#include "cuda/device/segment_attention.h"
+#include "device/cuda/kernels/segment_attention.h"
 
 #include <gtest/gtest.h>
 

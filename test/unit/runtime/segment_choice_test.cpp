@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Which attentions over segments the runtime's own kernels take, and which are cuDNN's.
 
-#include "cuda/segment_attention.h"
 #include "cuda_fixture.h"
+#include "device/cuda/segment_attention.h"
 
 using namespace trainrt::cuda;
 

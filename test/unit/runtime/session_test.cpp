@@ -2,8 +2,8 @@
 // Sessions end to end on the tiny package: numbers against a plain reference, accumulation, bad
 // data, non-finite losses, cancelling, weights from everywhere.
 
-#include "core/checkpoint.h"
 #include "io/safetensors.h"
+#include "session/checkpoint.h"
 #include "tiny_package.h"
 
 #include <cctype>

@@ -2,7 +2,7 @@
 // Signed packages: the right key opens them; another key, no signature and every change are
 // refused.
 
-#include "io/signature.h"
+#include "format/signature.h"
 #include "tiny_package.h"
 
 #include <gtest/gtest.h>

@@ -2,8 +2,8 @@
 // Builds the tiny package: the program with the FlatBuffers builder, the manifest as text.
 
 #include "tiny_package.h"
-#include "io/hash.h"
-#include "io/zip.h"
+#include "format/hash.h"
+#include "format/zip.h"
 #include "program_generated.h"
 
 #include <cstdio>

@@ -5,7 +5,7 @@
 #ifndef TRAINRT_TEST_TINY_PACKAGE_H
 #define TRAINRT_TEST_TINY_PACKAGE_H
 
-#include "core/session.h"
+#include "session/session.h"
 
 #include <functional>
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Tuning results as the text that packages hold.
 
-#include "tuning/tuning.h"
+#include "plan/tuning.h"
 
 #include <gtest/gtest.h>
 

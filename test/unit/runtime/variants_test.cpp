@@ -2,7 +2,7 @@
 // Variants of functions: when a batch allows them, when they pay, what is said where they are not
 // used.
 
-#include "choice/batch_facts.h"
+#include "plan/batch_facts.h"
 #include "tiny_package.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Parts of an attention and the workspace of each, against what cuDNN 9.19 asked for on an H200.
 
-#include "cuda/workspace_bounds.h"
+#include "format/memory/workspace_bounds.h"
 
 #include "gtest/gtest.h"
 

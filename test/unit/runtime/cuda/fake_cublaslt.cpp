@@ -4,7 +4,7 @@
 // order, and the fifth does not run. FAKE_CUBLASLT_VERSION is its version, FAKE_CUBLASLT_LOG a file
 // that gets a line with the algorithm of every call.
 
-#include "cuda/cublaslt_api.h"
+#include "device/cuda/cublaslt_api.h"
 
 #include <cstdio>
 #include <cstdlib>

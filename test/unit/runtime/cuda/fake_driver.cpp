@@ -4,7 +4,7 @@
 // so that a missing edge gives wrong numbers.
 
 #include "fake_driver.h"
-#include "cuda/driver.h"
+#include "device/cuda/driver.h"
 
 #include <algorithm>
 #include <cstdint>

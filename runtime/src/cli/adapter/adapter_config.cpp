@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// PEFT finds modules by the ends of their paths: a list of names, and patterns (regular
+// expressions) for ranks and alphas other than the common ones.
+#include "cli/adapter/adapter_config.h"
+
+#include "cli/format.h"
+#include "format/json.h"
+#include "format/status.h"
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+#include <set>
+
+namespace trainrt::run {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::string lastPart(const std::string &path) { return path.substr(path.rfind('.') + 1); }
+
+std::string moduleOf(const std::string &parameter) {
+  return parameter.substr(0, std::max<size_t>(parameter.rfind('.'), 0));
+}
+
+/// Whole numbers as such: PEFT's type of alpha is int.
+Json numberOf(double value) {
+  if (value == std::floor(value) && std::fabs(value) < 1e15)
+    return int64_t(value);
+  return value;
+}
+
+/// The last parts of the modules' paths where no other module ends in one of them, else the paths.
+std::set<std::string> targetsOf(const Lora &lora, const std::vector<std::string> &weights) {
+  std::set<std::string> paths, ends;
+  for (const Lora::Module &module : lora.modules) {
+    paths.insert(module.path);
+    ends.insert(lastPart(module.path));
+  }
+  for (const std::string &weight : weights) {
+    const std::string module = moduleOf(weight);
+    if (ends.count(lastPart(module)) && !paths.count(module))
+      return paths;
+  }
+  return ends;
+}
+
+/// A pattern that only this path matches.
+std::string patternOf(const std::string &path) {
+  std::string pattern = "^";
+  for (char c : path)
+    pattern += c == '.' ? "\\." : std::string(1, c);
+  return pattern;
+}
+
+/// Of a path that ends in `pattern`. Throws std::regex_error, also for one that is too long: the
+/// library calls itself for each of its parentheses and, but for the polynomial way, for each
+/// character of what is matched.
+std::regex moduleExpression(const std::string &pattern) {
+  if (pattern.size() > 2000)
+    throw std::regex_error(std::regex_constants::error_complexity);
+  auto flags = std::regex::ECMAScript;
+#ifdef __GLIBCXX__
+  flags |= std::regex_constants::__polynomial;
+#endif
+  return std::regex("(.*\\.)?(" + pattern + ")", flags);
+}
+
+/// The value that `patterns` (an object, or nothing) has for a module, as PEFT looks it up.
+double lookUp(const Json &config, const char *key, const std::string &path, double otherwise) {
+  auto patterns = config.find(key);
+  if (patterns == config.end() || !patterns->is_object())
+    return otherwise;
+  for (auto &[pattern, value] : patterns->items())
+    if (value.is_number() && std::regex_match(path, moduleExpression(pattern)))
+      return value.get<double>();
+  return otherwise;
+}
+
+bool isSet(const Json &config, const char *key) {
+  auto found = config.find(key);
+  return found != config.end() && !found->is_null() && *found != false && !found->empty();
+}
+
+} // namespace
+
+void readBaseModel(const std::string &text, BaseModel &base) {
+  const Json config = parseJson<Json>(text);
+  for (const auto &[key, value] :
+       {std::pair("base_model_name_or_path", &base.name), {"task_type", &base.taskType}})
+    if (auto at = config.find(key); value->empty() && at != config.end() && at->is_string())
+      *value = at->get<std::string>();
+}
+
+std::string writeAdapterConfig(const Lora &lora, const BaseModel &base,
+                               const std::vector<std::string> &weights) {
+  Json ranks = Json::object(), alphas = Json::object();
+  bool transposed = false;
+  for (const Lora::Module &module : lora.modules) {
+    if (module.rank != lora.rank)
+      ranks[patternOf(module.path)] = module.rank;
+    if (module.alpha != lora.alpha)
+      alphas[patternOf(module.path)] = numberOf(module.alpha);
+    transposed |= module.fanInFanOut;
+  }
+  std::set<std::string> saved;
+  for (const std::string &parameter : lora.modulesToSave)
+    saved.insert(moduleOf(parameter));
+  Json config{{"peft_type", "LORA"},
+              {"task_type", base.taskType.empty() ? Json() : Json(base.taskType)},
+              {"base_model_name_or_path", base.name.empty() ? Json() : Json(base.name)},
+              {"r", lora.rank},
+              {"lora_alpha", numberOf(lora.alpha)},
+              {"lora_dropout", lora.dropout},
+              {"bias", lora.bias},
+              {"target_modules", targetsOf(lora, weights)},
+              {"rank_pattern", ranks},
+              {"alpha_pattern", alphas},
+              {"use_rslora", lora.rslora},
+              {"use_dora", lora.dora},
+              {"fan_in_fan_out", transposed},
+              {"modules_to_save", saved.empty() ? Json() : Json(saved)},
+              {"init_lora_weights", true},
+              {"inference_mode", true}};
+  return config.dump(2) + "\n";
+}
+
+std::string compareAdapterConfig(const Lora &lora, const std::string &text) {
+  const Json config = parseJson<Json>(text);
+  if (!config.is_object())
+    return std::string("it ") + notJsonObject(text);
+  const std::string type = config.value("peft_type", Json("")).dump();
+  if (type != "\"LORA\"")
+    return "its peft_type is " + shown(type) + ", not \"LORA\"";
+  for (const char *unknown :
+       {"lora_bias", "layer_replication", "target_parameters", "use_qalora", "use_bdlora",
+        "kasa_config", "velora_config", "arrow_config", "monteclora_config",
+        "trainable_token_indices", "alora_invocation_tokens"})
+    if (isSet(config, unknown))
+      return std::string("it uses ") + unknown + ", which is not supported";
+  if (isSet(config, "use_dora") != lora.dora)
+    return std::string("the adapter is ") +
+           (lora.dora ? "not DoRA, the package is" : "DoRA, the package is not");
+  for (const char *number : {"r", "lora_alpha"})
+    if (auto found = config.find(number); found == config.end() || !found->is_number())
+      return std::string("it has no number ") + number;
+  const bool rslora = isSet(config, "use_rslora");
+  for (const Lora::Module &module : lora.modules) {
+    double rank, alpha;
+    try {
+      rank = lookUp(config, "rank_pattern", module.path, config["r"].get<double>());
+      alpha = lookUp(config, "alpha_pattern", module.path, config["lora_alpha"].get<double>());
+    } catch (const std::regex_error &) {
+      return "a pattern of rank_pattern or alpha_pattern is no regular expression, or too long";
+    }
+    if (rank != double(module.rank))
+      return "the rank of '" + shown(module.path) + "' is " + shortest(rank) + ", expected " +
+             shortest(double(module.rank));
+    const double scale = alpha / (rslora ? std::sqrt(rank) : rank);
+    if (std::fabs(scale - module.scale) > 1e-6 * std::fabs(module.scale))
+      return "it scales '" + shown(module.path) + "' by " + shortest(scale) +
+             (rslora ? " (lora_alpha / sqrt(r))" : " (lora_alpha / r)") + ", the package by " +
+             shortest(module.scale);
+  }
+  return "";
+}
+
+} // namespace trainrt::run

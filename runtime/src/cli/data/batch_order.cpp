@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Measuring rows, and the sampler that the options ask for.
+#include "cli/data/batch_order.h"
+
+#include "cli/failure.h"
+#include "cli/format.h"
+#include "trainrt/data.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+
+namespace trainrt::run {
+
+namespace {
+
+class FileOrder : public BatchOrder {
+public:
+  FileOrder(const Dataset &data, bool shuffle, uint64_t seed)
+      : order(data.rows(), data.batchSize(), shuffle, seed), dropShort(data.staticBatch()),
+        batchSize(data.batchSize()) {}
+
+  Position position() const override { return order.position(); }
+  void seek(Position position) override { order.seek(position); }
+  std::vector<int64_t> next(bool wrap) override { return order.next(wrap, dropShort); }
+  int64_t batches(int64_t) override { return order.batchesPerEpoch(dropShort); }
+  bool isRegular() const override { return true; }
+  void largest(int64_t &rows, int64_t &length) override {
+    rows = batchSize;
+    length = 0;
+  }
+
+private:
+  DataOrder order;
+  const bool dropShort;
+  const int64_t batchSize;
+};
+
+class SampledOrder : public BatchOrder {
+public:
+  SampledOrder(trainrt_sampler *sampler, std::string options, bool regular)
+      : sampler(sampler), options(std::move(options)), regular(regular) {}
+
+  Position position() const override {
+    Position at;
+    ErrorSlot error;
+    error.check(trainrt_sampler_position(sampler.get(), &at.epoch, &at.index, error));
+    return at;
+  }
+  void seek(Position at) override {
+    ErrorSlot error;
+    error.check(trainrt_sampler_seek(sampler.get(), at.epoch, at.index, error));
+  }
+  std::vector<int64_t> next(bool) override {
+    const int64_t *rows = nullptr;
+    size_t count = 0;
+    ErrorSlot error;
+    error.check(trainrt_sampler_next(sampler.get(), &rows, &count, error));
+    return std::vector<int64_t>(rows, rows + count);
+  }
+  int64_t batches(int64_t epoch) override {
+    const int64_t count = trainrt_sampler_batches(sampler.get(), epoch);
+    if (count < 0)
+      throw Failure(exitResources, "out of memory for the plan of epoch " + std::to_string(epoch));
+    return count;
+  }
+  bool isRegular() const override { return regular; }
+  std::string plan() const override {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx",
+                  static_cast<unsigned long long>(trainrt_sampler_hash(sampler.get())));
+    return text;
+  }
+  std::string planOptions() const override { return options; }
+  void largest(int64_t &rows, int64_t &length) override {
+    ErrorSlot error;
+    error.check(trainrt_sampler_largest(sampler.get(), &rows, &length, error));
+  }
+
+private:
+  struct Release {
+    void operator()(trainrt_sampler *sampler) const { trainrt_sampler_free(sampler); }
+  };
+  std::unique_ptr<trainrt_sampler, Release> sampler;
+  const std::string options;
+  const bool regular;
+};
+
+bool samples(const Options &options) {
+  return options.groupByLength || options.tokensPerBatch || options.world > 1 || options.dropTail;
+}
+
+/// How a command line would say it; what decides on plans.
+std::string textOf(const Options &options) {
+  std::string text;
+  auto add = [&](const char *name, const auto &value) {
+    if (value)
+      text += (text.empty() ? "" : " ") + std::string(name) + " " + std::to_string(*value);
+  };
+  add("--group-by-length", options.groupByLength);
+  add("--tokens-per-batch", options.tokensPerBatch);
+  add("--trim", options.trim);
+  if (!options.complexity.empty())
+    text += " --complexity " + options.complexity;
+  add("--world", std::optional<int64_t>(options.world));
+  if (options.dropTail)
+    text += std::string(" --tail ") + (*options.dropTail ? "drop" : "repeat");
+  return text;
+}
+
+/// The sizes that tell how long rows are: the last axes of inputs whose padding is known.
+std::vector<int32_t> lengthSymbols(const Package &package, std::vector<std::string> &fixed) {
+  std::vector<int32_t> symbols;
+  for (size_t i = 0; i < trainrt_package_token_input_count(package.handle.get()); ++i) {
+    trainrt_token_input tokens = trainrt_token_input_default();
+    ErrorSlot error;
+    error.check(trainrt_package_token_input(package.handle.get(), i, &tokens, error));
+    for (const trainrt_tensor_info &input : package.inputs) {
+      if (std::strcmp(input.name, tokens.input) != 0 || input.rank < 2)
+        continue;
+      const trainrt_dim &last = input.dims[input.rank - 1];
+      const bool isDynamic = last.symbol >= 0 && package.symbols[size_t(last.symbol)].min !=
+                                                     package.symbols[size_t(last.symbol)].max;
+      if (!isDynamic)
+        fixed.push_back("axis " + std::to_string(input.rank - 1) + " of input '" + input.name +
+                        "' is always " + last.text);
+      else if (std::find(symbols.begin(), symbols.end(), last.symbol) == symbols.end())
+        symbols.push_back(last.symbol);
+    }
+  }
+  return symbols;
+}
+
+std::vector<int64_t> measure(const Package &package, const Dataset &data, const char *symbol) {
+  std::vector<int64_t> lengths(size_t(data.rows()));
+  const std::vector<trainrt_named_tensor> arrays = data.arrays();
+  const trainrt_batch all{arrays.data(), arrays.size()};
+  ErrorSlot error;
+  const trainrt_status status = trainrt_package_row_lengths(package.handle.get(), &all, symbol,
+                                                            lengths.data(), lengths.size(), error);
+  error.check(status, status == TRAINRT_OK ? "" : "(" + data.path() + ")");
+  return lengths;
+}
+
+std::vector<double> readComplexities(const Dataset &data, const std::string &name) {
+  const std::optional<trainrt_tensor> array = data.extra(name);
+  if (!array)
+    throw Failure(exitInput, data.path() + ": --complexity " + name + ": there is no such array");
+  const bool isReal = array->dtype == TRAINRT_F64 || array->dtype == TRAINRT_F32;
+  const bool isInteger = array->dtype == TRAINRT_I64 || array->dtype == TRAINRT_I32;
+  if (array->rank != 1 || array->shape[0] != data.rows() || (!isReal && !isInteger))
+    throw Failure(exitInput, data.path() + ": --complexity " + name +
+                                 " must be one number (float64, float32, int64 or int32) for each "
+                                 "of the " +
+                                 std::to_string(data.rows()) + " rows; it is " + describe(*array));
+  std::vector<double> result;
+  for (int64_t row = 0; row < data.rows(); ++row)
+    result.push_back(array->dtype == TRAINRT_F64   ? static_cast<const double *>(array->data)[row]
+                     : array->dtype == TRAINRT_F32 ? static_cast<const float *>(array->data)[row]
+                     : array->dtype == TRAINRT_I64
+                         ? double(static_cast<const int64_t *>(array->data)[row])
+                         : double(static_cast<const int32_t *>(array->data)[row]));
+  return result;
+}
+
+/// Sets what `data` cuts. Returns what the longest row of a batch is rounded up to.
+int64_t trim(const Options &options, const Package &package, Dataset &data, int64_t &least) {
+  const char *why = options.trim ? "--trim" : "--tokens-per-batch";
+  std::vector<std::string> fixed;
+  const std::vector<int32_t> symbols = lengthSymbols(package, fixed);
+  if (symbols.empty() && fixed.empty())
+    measure(package, data, nullptr); // says what is missing
+  if (symbols.empty())
+    throw Failure(exitInput, package.path + ": " + why +
+                                 " cuts batches to their longest row, but " + join(fixed, ", ") +
+                                 ": export the model with a dynamic axis there, and compile it "
+                                 "without --dim for it");
+  int64_t rounding = options.trim.value_or(1);
+  for (int32_t index : symbols) {
+    const trainrt_symbol &symbol = package.symbols[size_t(index)];
+    rounding = std::lcm(rounding, symbol.divisor);
+    least = std::max(least, symbol.min);
+  }
+  for (int32_t index : symbols)
+    data.trim(index, measure(package, data, package.symbols[size_t(index)].name), rounding);
+  return rounding;
+}
+
+} // namespace
+
+std::unique_ptr<BatchOrder> makeFileOrder(const Dataset &data, bool shuffle, uint64_t seed) {
+  return std::make_unique<FileOrder>(data, shuffle, seed);
+}
+
+std::unique_ptr<BatchOrder> makeBatchOrder(const Options &options, const Package &package,
+                                           Dataset &data, int64_t seed) {
+  int64_t rounding = 1, least = 1;
+  if (options.trim || options.tokensPerBatch)
+    rounding = trim(options, package, data, least);
+  if (!samples(options))
+    return makeFileOrder(data, options.shuffle, uint64_t(seed));
+
+  if (options.tokensPerBatch && data.staticBatch())
+    throw Failure(exitInput,
+                  package.path +
+                      ": --tokens-per-batch makes batches of different numbers of rows, but the "
+                      "package was compiled for batches of " +
+                      std::to_string(data.batchSize()) +
+                      ": export the model with a dynamic batch axis, and compile it without --dim "
+                      "for it; --group-by-length --trim works with this package");
+  trainrt_sampler_options settings = trainrt_sampler_options_default();
+  settings.rows = data.rows();
+  std::vector<int64_t> lengths;
+  std::vector<double> complexities;
+  if (!options.complexity.empty()) {
+    complexities = readComplexities(data, options.complexity);
+    settings.complexity = [](void *user, int64_t row) {
+      return (*static_cast<std::vector<double> *>(user))[size_t(row)];
+    };
+    settings.complexity_user = &complexities;
+  }
+  const bool sorts = options.groupByLength || options.tokensPerBatch;
+  if (options.tokensPerBatch || (sorts && options.complexity.empty())) {
+    lengths = measure(package, data, nullptr);
+    for (int64_t &length : lengths)
+      length = std::max(length, least);
+    settings.lengths = lengths.data();
+  }
+  settings.batch_size = options.tokensPerBatch && !options.batchSize ? 0 : data.batchSize();
+  settings.tokens_per_batch = options.tokensPerBatch.value_or(0);
+  settings.length_multiple = rounding;
+  settings.group = !sorts ? 1 : options.groupByLength.value_or(0);
+  settings.shuffle = options.shuffle;
+  settings.seed = seed;
+  settings.rank = int32_t(options.rank);
+  settings.world = int32_t(options.world);
+  settings.full_batches = data.staticBatch();
+  settings.drop_tail = options.dropTail.value_or(data.staticBatch());
+  trainrt_sampler *sampler = nullptr;
+  ErrorSlot error;
+  const trainrt_status status = trainrt_sampler_create(&settings, &sampler, error);
+  error.check(status, status == TRAINRT_OK ? "" : "(" + data.path() + ")");
+  return std::make_unique<SampledOrder>(sampler, textOf(options), !options.tokensPerBatch);
+}
+
+} // namespace trainrt::run

@@ -1,0 +1,611 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Matching a file to a package's inputs, and cutting batches out of it.
+#include "cli/data/dataset.h"
+
+#include "cli/failure.h"
+#include "cli/format.h"
+#include "format/hash.h"
+#include "format/status.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <map>
+
+namespace trainrt::run {
+
+namespace {
+
+std::string quoted(const char *name) { return "'" + shown(name) + "'"; }
+
+/// The first names of a file, which may have any number.
+std::string some(std::vector<std::string> names) {
+  constexpr size_t most = 20;
+  const size_t more = names.size() - std::min(names.size(), most);
+  names.resize(names.size() - more);
+  return join(names, ", ") + (more ? " and " + std::to_string(more) + " more" : "");
+}
+
+int64_t product(const int64_t *from, const int64_t *to) {
+  int64_t result = 1;
+  for (; from != to; ++from)
+    result *= *from;
+  return result;
+}
+
+[[noreturn]] void fail(const std::string &file, const std::vector<std::string> &problems) {
+  throw Failure(exitInput, file + ": " + join(problems, "\n" + file + ": "));
+}
+
+/// Copies the first `cut[i]` places of each axis i of an array, and of axis `axis` (-1: none) those
+/// that `rows` names.
+class CutCopy {
+public:
+  CutCopy(const trainrt_tensor &array, const std::vector<int64_t> &cut, int32_t axis,
+          const std::vector<int64_t> &rows)
+      : cut(cut), axis(axis), rows(rows), strides(cut.size()), flat(int32_t(cut.size())) {
+    int64_t stride = int64_t(trainrt_dtype_size(array.dtype));
+    for (size_t i = cut.size(); i-- > 0; stride *= array.shape[i])
+      strides[i] = stride;
+    block = size_t(trainrt_dtype_size(array.dtype));
+    while (flat > axis + 1 && cut[size_t(flat - 1)] == array.shape[flat - 1])
+      block *= size_t(cut[size_t(--flat)]);
+    // The first places of an axis follow each other as well.
+    if (flat > axis + 1)
+      block *= size_t(cut[size_t(--flat)]);
+  }
+  char *run(const char *from, char *to, int32_t level = 0) const {
+    if (level == flat) {
+      std::memcpy(to, from, block);
+      return to + block;
+    }
+    for (int64_t i = 0; i < cut[size_t(level)]; ++i)
+      to =
+          run(from + (level == axis ? rows[size_t(i)] : i) * strides[size_t(level)], to, level + 1);
+    return to;
+  }
+
+private:
+  const std::vector<int64_t> &cut;
+  const int32_t axis;
+  const std::vector<int64_t> &rows;
+  std::vector<int64_t> strides; ///< bytes
+  int32_t flat;                 ///< axes from here on are copied at once
+  size_t block;
+};
+
+/// The row of the first of `rows` if they follow each other, else -1.
+int64_t firstOfRun(const std::vector<int64_t> &rows) {
+  for (size_t i = 1; i < rows.size(); ++i)
+    if (rows[i] != rows[0] + int64_t(i))
+      return -1;
+  return rows.empty() ? -1 : rows[0];
+}
+
+} // namespace
+
+Dataset::Dataset(const Package &package, const std::string &path, Use use,
+                 std::optional<int64_t> batchSize, const Whole &given, Reporter &reporter,
+                 const std::string &extraArray)
+    : file(path), package(package) {
+  ErrorSlot error;
+  trainrt_file *opened = nullptr;
+  error.check(trainrt_file_open(path.c_str(), &opened, error));
+  handle.reset(opened);
+
+  const uint32_t usedFlag =
+      use == Use::train ? TRAINRT_FLAG_USED_IN_TRAIN : TRAINRT_FLAG_USED_IN_EVAL;
+  std::vector<std::string> problems, extra, lackingNames, present;
+  std::map<std::string, size_t> found;
+  for (size_t i = 0, end = trainrt_file_count(opened); i < end; ++i)
+    found.emplace(trainrt_file_name(opened, i), i);
+  for (const auto &[name, index] : found) {
+    present.push_back(shown(name));
+    bool known = std::any_of(package.inputs.begin(), package.inputs.end(),
+                             [&, &name = name](const auto &input) { return name == input.name; });
+    if (!known && name != extraArray)
+      extra.push_back(quoted(name.c_str()));
+  }
+
+  for (const trainrt_tensor_info &input : package.inputs) {
+    if (!(input.flags & usedFlag))
+      continue;
+    auto at = found.find(input.name);
+    if (at == found.end()) {
+      if (use == Use::predict)
+        lackingNames.push_back(quoted(input.name));
+      else if (!(input.flags & TRAINRT_FLAG_OPTIONAL))
+        problems.push_back("input " + quoted(input.name) +
+                           " is missing: the model needs an array " + quoted(input.name) + ", " +
+                           describe(input));
+      continue;
+    }
+    Entry entry{&input, {}, -1};
+    ErrorSlot arrayError;
+    trainrt_status status = trainrt_file_tensor(opened, at->second, &entry.array, arrayError);
+    if (status != TRAINRT_OK)
+      throw Failure(exitCodeOf(status), arrayError.message(status));
+    entries.push_back(entry);
+  }
+  if (!problems.empty()) {
+    problems.push_back("it has " + (present.empty() ? "no arrays" : some(present)));
+    fail(file, problems);
+  }
+  if (entries.empty() && !package.inputs.empty() && use == Use::predict)
+    fail(file, {"it has none of the model's inputs"});
+
+  for (const Entry &entry : entries) {
+    const std::string name = quoted(entry.input->name);
+    if (!isLossless(entry.array.dtype, entry.input->dtype))
+      problems.push_back("input " + name + " must be " + trainrt_dtype_name(entry.input->dtype) +
+                         ", the array is " + trainrt_dtype_name(entry.array.dtype) +
+                         ", and the conversion could lose values: save it as " + entry.input->name +
+                         ".astype(" + (entry.input->dtype == TRAINRT_BF16 ? "" : "numpy.") +
+                         numpyName(entry.input->dtype) + ")");
+    if (entry.array.rank != entry.input->rank)
+      problems.push_back("input " + name + " must have rank " + std::to_string(entry.input->rank) +
+                         ": it is " + describe(*entry.input) + ", the array is " +
+                         describe(entry.array));
+  }
+  if (!problems.empty())
+    fail(file, problems);
+
+  for (Entry &entry : entries)
+    entry.told = std::count(given.whole.begin(), given.whole.end(), entry.input->name);
+  findBatchAxes(package, problems);
+  cutAsTold(given, problems);
+  checkShapes(package, problems);
+  if (!problems.empty())
+    fail(file, problems);
+  if (rowCount == 0)
+    fail(file, {"it has no rows"});
+
+  if (isStatic) {
+    if (batch < 1)
+      throw Failure(exitInput, package.path + ": the package was compiled for batches of no rows");
+    if (batchSize && *batchSize != batch)
+      throw Failure(exitInput, "--batch-size " + std::to_string(*batchSize) +
+                                   ": the package was compiled for batches of " +
+                                   std::to_string(batch));
+  } else {
+    isChosen = !batchSize;
+    batch = batchSize.value_or(possibleBatch(defaultBatch));
+  }
+  if (use != Use::train)
+    batch = isStatic ? batch : std::min(batch, rowCount);
+  if (batch > rowCount)
+    throw Failure(exitInput, (batchSize ? "--batch-size " + std::to_string(batch)
+                                        : "the package's batch size " + std::to_string(batch)) +
+                                 " is larger than the data: " + file + " has " +
+                                 std::to_string(rowCount) + " rows");
+  checkWhole();
+  if (!extra.empty())
+    reporter.warning(file + ": " + some(extra) +
+                     (extra.size() == 1 ? " is no input of the model and is ignored"
+                                        : " are no inputs of the model and are ignored"));
+  if (!renamed.empty())
+    reporter.warning(file + ": " + join(renamed, ", ") + (renamed.size() == 1 ? " has" : " have") +
+                     " another name than '" + package.info.batch_symbol +
+                     "' for the first axis, but the data's rows: taken as one of each row");
+  if (!lackingNames.empty()) {
+    lacking = true;
+    reporter.warning(file + ": " + join(lackingNames, ", ") +
+                     (lackingNames.size() == 1 ? " is missing and is" : " are missing and are") +
+                     " taken as zeros: right for labels, wrong for what the outputs depend on");
+  }
+}
+
+int64_t Dataset::possibleBatch(int64_t rows) const {
+  rows = std::min(rows, rowCount);
+  if (package.info.batch_symbol_index < 0)
+    return rows;
+  const trainrt_symbol &symbol = package.symbols[size_t(package.info.batch_symbol_index)];
+  const int64_t divisor = std::max<int64_t>(symbol.divisor, 1);
+  return std::max(std::min(rows, symbol.max) / divisor * divisor, symbol.min);
+}
+
+void Dataset::findBatchAxes(const Package &package, std::vector<std::string> &problems) {
+  const Entry *first = nullptr; // whose rows are the data's rows
+  const int32_t symbol = package.info.batch_symbol_index;
+  if (symbol >= 0) {
+    for (Entry &entry : entries) {
+      for (int32_t i = 0; i < entry.input->rank && entry.axis < 0; ++i)
+        if (entry.input->dims[i].symbol == symbol)
+          entry.axis = i;
+      if (entry.axis >= 0 && !first)
+        first = &entry;
+      const trainrt_dim *dims = entry.input->dims;
+      if (entry.axis < 0 && entry.input->rank > 0 && dims[0].value < 0 && dims[0].symbol < 0 &&
+          std::string(dims[0].text).find(package.info.batch_symbol) != std::string::npos)
+        problems.push_back("input " + quoted(entry.input->name) + " is " + describe(*entry.input) +
+                           ": an axis of that size cannot be cut into batches");
+    }
+  } else {
+    // No symbolic batch: batches are as long as the first input says, and the file may hold
+    // several.
+    for (Entry &entry : entries) {
+      if (entry.input->rank == 0 || entry.input->dims[0].value < 0)
+        continue;
+      if (!first) {
+        batch = entry.input->dims[0].value;
+        isStatic = true;
+        entry.axis = 0;
+        first = &entry;
+      } else if (entry.input->dims[0].value == batch &&
+                 (entry.array.shape[0] == first->array.shape[0] || entry.array.shape[0] != batch)) {
+        entry.axis = 0;
+      }
+    }
+  }
+  if (!first)
+    return;
+  rowCount = first->array.shape[first->axis];
+  if (symbol >= 0)
+    for (Entry &entry : entries)
+      if (entry.axis < 0 && !entry.told && hasRowsOfOtherName(entry)) {
+        entry.axis = 0;
+        renamed.push_back(quoted(entry.input->name));
+      }
+  for (const Entry &entry : entries)
+    if (entry.axis >= 0 && entry.array.shape[entry.axis] != rowCount)
+      problems.push_back("the inputs' rows disagree: " + quoted(first->input->name) + " has " +
+                         std::to_string(rowCount) + ", " + quoted(entry.input->name) + " has " +
+                         std::to_string(entry.array.shape[entry.axis]));
+}
+
+bool Dataset::hasRowsOfOtherName(const Entry &entry) const {
+  if (entry.input->rank == 0 || entry.array.shape[0] != rowCount)
+    return false;
+  const int32_t symbol = entry.input->dims[0].symbol;
+  if (symbol < 0)
+    return false;
+  for (const Entry &other : entries)
+    for (int32_t i = 1; i < other.input->rank; ++i)
+      if (other.input->dims[i].symbol == symbol)
+        return false;
+  return true;
+}
+
+int32_t Dataset::dynamicAxis(const Entry &entry) {
+  for (int32_t i = 0; i < entry.input->rank; ++i)
+    if (entry.input->dims[i].value < 0)
+      return i;
+  return -1;
+}
+
+bool Dataset::isShared(const Entry &entry, int32_t axis) const {
+  const int32_t symbol = entry.input->dims[axis].symbol;
+  for (const Entry &other : entries)
+    for (int32_t i = 0; i < other.input->rank; ++i)
+      if (other.input->dims[i].symbol == symbol && i != (other.axis < 0 ? axis : other.axis))
+        return true;
+  return symbol < 0; // made of such sizes
+}
+
+void Dataset::cutAsTold(const Whole &given, std::vector<std::string> &problems) {
+  for (const auto &[names, option] : {std::pair(&given.cut, "--cut "), {&given.whole, "--whole "}})
+    for (const std::string &name : *names) {
+      size_t ignored = 0;
+      ErrorSlot error;
+      const trainrt_status status =
+          trainrt_package_find(package.handle.get(), TRAINRT_INPUT, name.c_str(), &ignored, error);
+      if (status != TRAINRT_OK)
+        throw Failure(exitInput, option + name + ": " + error.message(status));
+      const bool isCut = names == &given.cut;
+      for (Entry &entry : entries) {
+        if (name != entry.input->name)
+          continue;
+        const std::string what = option + name + ": input " + quoted(entry.input->name) + " is " +
+                                 describe(*entry.input);
+        if (!isCut && entry.axis >= 0)
+          problems.push_back(what + ": it has the batch's axis, and is always cut");
+        if (!isCut || entry.axis >= 0)
+          continue;
+        const int32_t axis = dynamicAxis(entry);
+        if (axis < 0) {
+          problems.push_back(what + ": no axis of it can be cut");
+          continue;
+        }
+        const int64_t places = entry.array.shape[axis];
+        if (rowCount == 0 || places % rowCount)
+          problems.push_back(what + ", and its " + std::to_string(places) + " places on axis " +
+                             std::to_string(axis) + " are no equal parts of " +
+                             std::to_string(rowCount) +
+                             " rows: pad them, so that every row has as many");
+        else
+          entry.each = places / rowCount;
+        entry.axis = axis;
+      }
+    }
+}
+
+void Dataset::checkWhole() const {
+  if (batch >= rowCount)
+    return;
+  std::vector<std::string> problems;
+  for (const Entry &entry : entries) {
+    const int32_t axis = entry.axis < 0 && !entry.told ? dynamicAxis(entry) : -1;
+    if (axis < 0 || isShared(entry, axis))
+      continue;
+    const int64_t places = entry.array.shape[axis];
+    const std::string name = entry.input->name;
+    if (places >= rowCount && places % rowCount == 0)
+      problems.push_back("input '" + name + "' is " + describe(*entry.input) +
+                         ": no axis of it is the batch's, but its " + std::to_string(places) +
+                         " places on axis " + std::to_string(axis) + " look like " +
+                         std::to_string(places / rowCount) + " for each of the " +
+                         std::to_string(rowCount) + " rows: --cut " + name +
+                         " gives every batch the part of its rows, --whole " + name +
+                         " gives all of it to every batch");
+    else if (places > 1 && places < rowCount && rowCount % places == 0)
+      problems.push_back("input '" + name + "' is " + describe(*entry.input) +
+                         ": no axis of it is the batch's, but its " + std::to_string(places) +
+                         " places on axis " + std::to_string(axis) + " look like one for each " +
+                         std::to_string(rowCount / places) + " of the " + std::to_string(rowCount) +
+                         " rows, and batches of rows would not cut it: --whole " + name +
+                         " gives all of it to every batch, --batch-size " +
+                         std::to_string(rowCount) + " makes one batch of all");
+  }
+  if (!problems.empty())
+    fail(file, problems);
+}
+
+void Dataset::setBatchSize(int64_t rows) {
+  batch = rows;
+  checkWhole();
+}
+
+std::string Dataset::wholeInputs() const {
+  std::string text;
+  for (const Entry &entry : entries)
+    if (batch < rowCount && entry.axis < 0 && entry.input->rank > 0)
+      text +=
+          (text.empty() ? "" : ", ") + std::string(entry.input->name) + " " + describe(entry.array);
+  return text;
+}
+
+void Dataset::checkShapes(const Package &package, std::vector<std::string> &problems) const {
+  std::map<int32_t, std::pair<int64_t, std::string>> symbols;
+  for (const Entry &entry : entries)
+    for (int32_t i = 0; i < entry.input->rank; ++i) {
+      if (i == entry.axis)
+        continue;
+      const trainrt_dim &dim = entry.input->dims[i];
+      const int64_t size = entry.array.shape[i];
+      const std::string where =
+          "axis " + std::to_string(i) + " of input " + quoted(entry.input->name);
+      if (dim.value >= 0 && dim.value != size)
+        problems.push_back(where + " must be " + std::to_string(dim.value) + ", the array has " +
+                           std::to_string(size) + ": the input is " + describe(*entry.input) +
+                           ", the array " + describe(entry.array));
+      if (dim.symbol < 0 || dim.symbol == package.info.batch_symbol_index)
+        continue;
+      auto [at, fresh] = symbols.try_emplace(dim.symbol, size, where);
+      if (!fresh && at->second.first != size)
+        problems.push_back(where + " is " + std::to_string(size) + ", but " + at->second.second +
+                           " is " + std::to_string(at->second.first) + ": both are '" + dim.text +
+                           "'");
+    }
+}
+
+int64_t Dataset::Trim::cut(int64_t length) const {
+  const int64_t rounded = (length + multiple - 1) / multiple * multiple;
+  return std::min(std::max(rounded, least), full);
+}
+
+void Dataset::trim(int32_t symbol, std::vector<int64_t> lengths, int64_t multiple) {
+  const trainrt_symbol &size = package.symbols[size_t(symbol)];
+  const std::string name = size.name;
+  int64_t full = 0;
+  std::vector<std::string> problems;
+  for (const Entry &entry : entries)
+    for (int32_t i = 0; i < entry.input->rank; ++i) {
+      const trainrt_dim &dim = entry.input->dims[i];
+      if (dim.symbol == symbol && entry.each > 1)
+        problems.push_back("input " + quoted(entry.input->name) +
+                           " cannot be cut by --cut and to the longest row of a batch (--trim) at "
+                           "once");
+      if (dim.symbol == symbol)
+        full = entry.array.shape[i];
+      // "seq + 1", but not "seq_2 + 1".
+      const std::string text = dim.text;
+      for (size_t at = text.find(name); dim.symbol < 0 && at != text.npos;
+           at = text.find(name, at + 1)) {
+        auto isPart = [&](size_t index) {
+          return index < text.size() &&
+                 (std::isalnum((unsigned char)text[index]) || text[index] == '_');
+        };
+        if (isPart(at + name.size()) || (at && isPart(at - 1)))
+          continue;
+        problems.push_back("axis " + std::to_string(i) + " of input " + quoted(entry.input->name) +
+                           " is " + text +
+                           ", which cannot be cut with the others to the longest row "
+                           "of a batch (--trim): export it with an axis of " +
+                           name);
+        break;
+      }
+    }
+  if (!problems.empty())
+    fail(file, problems);
+  const int64_t least = (size.min + multiple - 1) / multiple * multiple;
+  trims.push_back({symbol, multiple, least, full, std::move(lengths)});
+}
+
+std::vector<trainrt_named_tensor> Dataset::arrays() const {
+  std::vector<trainrt_named_tensor> result;
+  for (const Entry &entry : entries)
+    if (entry.axis == 0 && entry.each == 1)
+      result.push_back({entry.input->name, entry.array});
+  return result;
+}
+
+std::optional<trainrt_tensor> Dataset::extra(const std::string &name) const {
+  for (size_t i = 0, end = trainrt_file_count(handle.get()); i < end; ++i)
+    if (name == trainrt_file_name(handle.get(), i)) {
+      trainrt_tensor tensor{};
+      ErrorSlot error;
+      error.check(trainrt_file_tensor(handle.get(), i, &tensor, error));
+      return tensor;
+    }
+  return std::nullopt;
+}
+
+bool Dataset::cutShape(const Entry &entry, const std::vector<int64_t> &rows,
+                       std::vector<int64_t> &shape) const {
+  shape.assign(entry.array.shape, entry.array.shape + entry.array.rank);
+  if (entry.axis >= 0)
+    shape[size_t(entry.axis)] = int64_t(rows.size()) * entry.each;
+  bool isShorter = false;
+  for (const Trim &trim : trims)
+    for (int32_t i = 0; i < entry.input->rank; ++i)
+      if (entry.input->dims[i].symbol == trim.symbol) {
+        int64_t longest = 0;
+        for (int64_t row : rows)
+          longest = std::max(longest, trim.lengths[size_t(row)]);
+        shape[size_t(i)] = trim.cut(longest);
+        isShorter |= shape[size_t(i)] < entry.array.shape[i];
+      }
+  return isShorter;
+}
+
+std::vector<trainrt_symbol_value> Dataset::symbolValues(int64_t rows, int64_t length) const {
+  std::vector<trainrt_symbol_value> values;
+  for (size_t s = 0; s < package.symbols.size(); ++s) {
+    const trainrt_symbol &symbol = package.symbols[s];
+    if (int64_t(s) == package.info.batch_symbol_index) {
+      values.push_back({symbol.name, rows});
+      continue;
+    }
+    for (const Entry &entry : entries)
+      if (symbol.input && std::strcmp(symbol.input, entry.input->name) == 0 && symbol.axis >= 0 &&
+          symbol.axis < entry.array.rank)
+        values.push_back({symbol.name, symbol.axis == entry.axis ? rows * entry.each
+                                                                 : entry.array.shape[symbol.axis]});
+    for (const Trim &trim : trims)
+      if (length && int32_t(s) == trim.symbol && !values.empty() &&
+          values.back().name == symbol.name)
+        values.back().value = trim.cut(length);
+  }
+  return values;
+}
+
+char *Batch::reserve(size_t index, size_t bytes) {
+  while (buffers.size() <= index)
+    buffers.push_back({std::unique_ptr<char, Release>(nullptr, Release{session})});
+  Buffer &buffer = buffers[index];
+  if (buffer.bytes < bytes) {
+    buffer.memory.reset();
+    buffer.bytes = 0;
+    void *memory = nullptr;
+    ErrorSlot error;
+    error.check(trainrt_host_alloc(session, bytes, &memory, error));
+    buffer.memory.reset(static_cast<char *>(memory));
+    buffer.bytes = bytes;
+  }
+  return buffer.memory.get();
+}
+
+void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
+  into.tensors.clear();
+  into.shapes.resize(entries.size());
+  const int64_t run = firstOfRun(rows);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Entry &entry = entries[i];
+    trainrt_tensor tensor = entry.array;
+    const int64_t *shape = entry.array.shape;
+    std::vector<int64_t> &cut = into.shapes[i];
+    if (cutShape(entry, rows, cut)) {
+      tensor.shape = cut.data();
+      const int64_t elements = std::max<int64_t>(trainrt_tensor_elements(&tensor), 1);
+      char *to = into.reserve(i, size_t(elements) * trainrt_dtype_size(entry.array.dtype));
+      CutCopy(entry.array, cut, entry.axis, rows)
+          .run(static_cast<const char *>(entry.array.data), to);
+      tensor.data = to;
+    } else if (entry.axis >= 0) {
+      tensor.shape = cut.data();
+      const int64_t outer = product(shape, shape + entry.axis);
+      const size_t inner =
+          size_t(entry.each * product(shape + entry.axis + 1, shape + entry.array.rank)) *
+          trainrt_dtype_size(entry.array.dtype);
+      const char *from = static_cast<const char *>(entry.array.data);
+      const size_t bytes = size_t(outer) * rows.size() * inner;
+      if (outer == 1 && run >= 0 && (!into.copied || bytes == 0)) {
+        tensor.data = const_cast<char *>(from) + size_t(run) * inner;
+      } else if (outer == 1 && run >= 0) {
+        tensor.data = std::memcpy(into.reserve(i, bytes), from + size_t(run) * inner, bytes);
+      } else {
+        char *to = into.reserve(i, std::max<size_t>(bytes, 1));
+        tensor.data = to;
+        for (int64_t o = 0; o < outer; ++o)
+          for (int64_t row : rows) {
+            std::memcpy(to, from + size_t(o * rowCount + row) * inner, inner);
+            to += inner;
+          }
+      }
+    }
+    into.tensors.push_back({entry.input->name, tensor});
+  }
+  into.rows = std::move(rows);
+}
+
+std::string Dataset::hash() const {
+  constexpr int64_t most = 1 << 20, pieces = 64, piece = most / pieces;
+  uint64_t state = fnvBasis;
+  auto add = [&](const void *data, int64_t size) { state = fnv1a64(data, size_t(size), state); };
+  for (const Entry &entry : entries) {
+    add(entry.input->name, int64_t(std::strlen(entry.input->name) + 1));
+    const auto dtype = int32_t(entry.array.dtype);
+    add(&dtype, sizeof dtype);
+    add(entry.array.shape, entry.array.rank * int64_t(sizeof(int64_t)));
+    const auto *bytes = static_cast<const char *>(entry.array.data);
+    const int64_t size = std::max<int64_t>(trainrt_tensor_elements(&entry.array), 0) *
+                         int64_t(trainrt_dtype_size(entry.array.dtype));
+    for (int64_t i = 0; size > most && i < pieces; ++i)
+      add(bytes + (size - piece) / (pieces - 1) * i, piece);
+    if (size <= most)
+      add(bytes, size);
+  }
+  return hex64(state);
+}
+
+std::string Dataset::where(const Batch &batch, const std::string &message) const {
+  std::string text;
+  // "input 'x': value 7 at [1, 3]": a position within the batch; people want the file's.
+  for (const Entry &entry : entries) {
+    const size_t name = message.find("input " + quoted(entry.input->name) + ": ");
+    const size_t at = name == std::string::npos ? name : message.find(" at [", name);
+    const size_t end = at == std::string::npos ? at : message.find(']', at);
+    if (end == std::string::npos)
+      continue;
+    if (entry.axis < 0) {
+      text = quoted(entry.input->name) + " is whole in every batch; ";
+      break;
+    }
+    const std::vector<std::string> place = split(message.substr(at + 5, end - at - 5), ',');
+    if (size_t(entry.axis) >= place.size())
+      continue;
+    const std::string &number = place[size_t(entry.axis)];
+    const std::optional<int64_t> along =
+        parseInteger(number.substr(std::min(number.find_first_not_of(' '), number.size())));
+    if (along && *along / entry.each < int64_t(batch.rows.size()))
+      text = "that is row " + std::to_string(batch.rows[size_t(*along / entry.each)]) + " of " +
+             file + "; ";
+    break;
+  }
+  const int64_t run = firstOfRun(batch.rows);
+  if (run >= 0)
+    return text + "the batch is rows " + std::to_string(run) + " to " +
+           std::to_string(run + int64_t(batch.rows.size()) - 1) + " of " + file;
+  text += "the batch is, in this order, rows ";
+  for (size_t i = 0; i < batch.rows.size(); ++i) {
+    if (i == 64) {
+      text += ", ...";
+      break;
+    }
+    text += (i ? ", " : "") + std::to_string(batch.rows[i]);
+  }
+  return text + " of " + file;
+}
+
+} // namespace trainrt::run

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A data file seen as batches of a package's inputs: which array is which input, which axis the
+// batch runs along, whether types and shapes fit; and the rows of one micro-batch.
+#ifndef TRAINRT_CLI_DATA_DATASET_H
+#define TRAINRT_CLI_DATA_DATASET_H
+
+#include "cli/handles.h"
+#include "cli/reporter.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trainrt::run {
+
+/// One micro-batch, valid as long as the dataset; reusable.
+struct Batch {
+  /// Rows that lie next to each other in the data are not copied, unless `copied`: then all of them
+  /// are in the session's host memory, from which a GPU takes them by itself. The session outlives
+  /// the batch.
+  explicit Batch(trainrt_session *session, bool copied = false)
+      : session(session), copied(copied) {}
+  trainrt_batch view() const { return {tensors.data(), tensors.size()}; }
+  std::vector<int64_t> rows;
+
+private:
+  friend class Dataset;
+  struct Release {
+    trainrt_session *session;
+    void operator()(char *memory) const { trainrt_host_free(session, memory); }
+  };
+  struct Buffer {
+    std::unique_ptr<char, Release> memory;
+    size_t bytes = 0;
+  };
+  /// At least so many bytes, for input `index`. Throws Failure.
+  char *reserve(size_t index, size_t bytes);
+
+  trainrt_session *session;
+  bool copied;
+  std::vector<trainrt_named_tensor> tensors;
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<Buffer> buffers;
+};
+
+class Dataset {
+public:
+  /// What the batches are for. `predict` may lack inputs (labels), which are then taken as zeros.
+  enum class Use { train, eval, predict };
+
+  /// Rows of a batch where neither the command line nor the package says how many.
+  static constexpr int64_t defaultBatch = 16;
+
+  /// Inputs without the batch's axis, by name.
+  struct Whole {
+    /// Every row has an equal part of them, along their first dynamic axis: they are cut with it.
+    std::vector<std::string> cut;
+    /// Every batch gets them as they are.
+    std::vector<std::string> whole;
+  };
+
+  /// Opens `path` and checks every array against its input. `batchSize`: as given on the command
+  /// line; the default is the package's static batch, else `defaultBatch` or the nearest number
+  /// that package and data allow. Throws Failure naming everything that is wrong; warns about
+  /// arrays that are no inputs, but for `extraArray`.
+  Dataset(const Package &package, const std::string &path, Use use,
+          std::optional<int64_t> batchSize, const Whole &given, Reporter &reporter,
+          const std::string &extraArray = {});
+
+  const std::string &path() const { return file; }
+  int64_t rows() const { return rowCount; }
+  int64_t batchSize() const { return batch; }
+  /// Neither the command line nor the package says it.
+  bool choosesBatch() const { return isChosen; }
+  /// The largest number of rows that package and data allow for a batch, of at most `rows`; at
+  /// least the smallest that the package allows.
+  int64_t possibleBatch(int64_t rows) const;
+  void setBatchSize(int64_t rows);
+  /// "x f32 [220, 3], ...", of which every batch has all although a batch has not all rows; "" if
+  /// there are none.
+  std::string wholeInputs() const;
+  /// The package takes batches of one size only: what is left at the end cannot be used.
+  bool staticBatch() const { return isStatic; }
+  bool lacksInputs() const { return lacking; }
+
+  /// What the package's symbols are for a batch of `rows` rows, the longest of them of `length`
+  /// (0: as long as the data).
+  std::vector<trainrt_symbol_value> symbolValues(int64_t rows, int64_t length = 0) const;
+
+  /// Batches shall have, where axes are `symbol`, as many places as the longest of their rows
+  /// needs, rounded up to a multiple of `multiple`. `lengths`: of every row. Throws Failure where
+  /// an input cannot be cut.
+  void trim(int32_t symbol, std::vector<int64_t> lengths, int64_t multiple);
+
+  /// Whole arrays of the inputs whose rows run along axis 0.
+  std::vector<trainrt_named_tensor> arrays() const;
+  /// An array of the file that is no input of the model; nullopt where there is none of that name.
+  std::optional<trainrt_tensor> extra(const std::string &name) const;
+
+  void load(std::vector<int64_t> rows, Batch &into) const;
+
+  /// Of names, types, shapes and values (of large arrays, of pieces all over them): whether a file
+  /// is the one that a run began with.
+  std::string hash() const;
+
+  /// Says which rows of the file a batch holds, and which one `message` of the runtime is about,
+  /// for the end of that message.
+  std::string where(const Batch &batch, const std::string &message) const;
+
+private:
+  struct Entry {
+    const trainrt_tensor_info *input;
+    trainrt_tensor array;
+    int32_t axis;      ///< that the batch runs along; -1: the same in every batch
+    int64_t each = 1;  ///< places of the axis that belong to one row
+    bool told = false; ///< the command line says that it is the same in every batch
+  };
+  struct Trim {
+    int32_t symbol;
+    int64_t multiple, least, full;
+    std::vector<int64_t> lengths; ///< of every row
+    int64_t cut(int64_t length) const;
+  };
+  /// The sizes of a batch of these rows of `entry`, into `shape`; whether an axis but the batch's
+  /// is shorter than in the data.
+  bool cutShape(const Entry &entry, const std::vector<int64_t> &rows,
+                std::vector<int64_t> &shape) const;
+  void findBatchAxes(const Package &package, std::vector<std::string> &problems);
+  /// The input's first axis has a symbol of its own, used nowhere else, and as many rows as the
+  /// data. Exports with automatic dims name the same batch differently where only broadcasting or
+  /// indexing ties two inputs.
+  bool hasRowsOfOtherName(const Entry &entry) const;
+  void checkShapes(const Package &package, std::vector<std::string> &problems) const;
+  /// The first axis of the input whose size is not fixed; -1: none.
+  static int32_t dynamicAxis(const Entry &entry);
+  /// Whether the axis is one that inputs of the batch have, too: no axis of rows.
+  bool isShared(const Entry &entry, int32_t axis) const;
+  void cutAsTold(const Whole &given, std::vector<std::string> &problems);
+  /// Throws Failure where an input that every batch gets whole looks like one that is to be cut.
+  void checkWhole() const;
+
+  std::string file;
+  FileHandle handle;
+  std::vector<Entry> entries;
+  std::vector<std::string> renamed; ///< quoted inputs that are cut although they are named apart
+  const Package &package;
+  std::vector<Trim> trims;
+  int64_t rowCount = 1, batch = 1;
+  bool isStatic = false, isChosen = false, lacking = false;
+};
+
+} // namespace trainrt::run
+
+#endif // TRAINRT_CLI_DATA_DATASET_H

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Loading steps, at once or ahead.
+#include "cli/data/loader.h"
+
+#include <utility>
+
+namespace trainrt::run {
+
+namespace {
+/// Steps that are loaded and not yet asked for. The device holds two more.
+constexpr size_t mostReady = 2;
+} // namespace
+
+StepLoader::StepLoader(const Dataset &data, std::unique_ptr<BatchOrder> order,
+                       const Settings &settings)
+    : data(data), settings(settings), order(std::move(order)) {
+  if (settings.ahead)
+    thread = std::thread([this] { loadAhead(); });
+}
+
+StepLoader::~StepLoader() {
+  if (!thread.joinable())
+    return;
+  {
+    std::lock_guard lock(mutex);
+    stopped = true;
+  }
+  changed.notify_all();
+  thread.join();
+}
+
+void StepLoader::load(StepData &into) {
+  const bool wrap = settings.steps.has_value();
+  into.before = order->position();
+  while (into.batches.size() < size_t(settings.microBatches))
+    into.batches.emplace_back(settings.session, /*copied=*/settings.ahead);
+  into.views.clear();
+  into.rows = 0;
+  for (Batch &batch : into.batches) {
+    data.load(order->next(wrap), batch);
+    into.views.push_back(batch.view());
+    into.rows += int64_t(batch.rows.size());
+    if (!wrap && order->position().epoch != into.before.epoch)
+      break; // an epoch's last step may have fewer micro-batches
+  }
+  into.after = order->position();
+  if (settings.ahead)
+    into.status =
+        trainrt_session_check(settings.session, into.views.data(), into.views.size(), into.error);
+  ++made;
+}
+
+void StepLoader::loadAhead() {
+  try {
+    while (!done()) {
+      std::unique_ptr<StepData> next;
+      {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return stopped || ready.size() < mostReady; });
+        if (stopped)
+          return;
+        if (!unused.empty()) {
+          next = std::move(unused.front());
+          unused.pop_front();
+        }
+      }
+      if (!next)
+        next = std::make_unique<StepData>();
+      load(*next);
+      {
+        std::lock_guard lock(mutex);
+        ready.push_back(std::move(next));
+      }
+      changed.notify_all();
+    }
+  } catch (...) {
+    std::lock_guard lock(mutex);
+    failure = std::current_exception();
+  }
+  {
+    std::lock_guard lock(mutex);
+    ended = true;
+  }
+  changed.notify_all();
+}
+
+std::unique_ptr<StepData> StepLoader::next() {
+  std::unique_ptr<StepData> result;
+  if (!settings.ahead) {
+    if (done())
+      return nullptr;
+    if (!unused.empty()) {
+      result = std::move(unused.front());
+      unused.pop_front();
+    } else {
+      result = std::make_unique<StepData>();
+    }
+    load(*result);
+    return result;
+  }
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return ended || !ready.empty(); });
+    if (!ready.empty()) {
+      result = std::move(ready.front());
+      ready.pop_front();
+    } else if (failure) {
+      std::rethrow_exception(failure);
+    }
+  }
+  changed.notify_all();
+  return result;
+}
+
+void StepLoader::recycle(std::unique_ptr<StepData> data) {
+  std::lock_guard lock(mutex);
+  unused.push_back(std::move(data));
+}
+
+} // namespace trainrt::run

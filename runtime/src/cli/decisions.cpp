@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A saved decision is an argument that is added to the command line.
+#include "cli/decisions.h"
+
+#include "cli/failure.h"
+#include "cli/format.h"
+
+#include <cmath>
+
+namespace trainrt::run {
+
+Decisions decisionsOf(const Options &options, const Package &package, const Dataset &data,
+                      const LrSchedule &schedule) {
+  Decisions result;
+  auto flag = [&](const char *name, bool set) {
+    if (set)
+      result[name] = "";
+  };
+  auto number = [&](const char *name, const std::optional<int64_t> &value) {
+    if (value)
+      result[name] = std::to_string(*value);
+  };
+  auto list = [&](const char *name, const std::vector<std::string> &names) {
+    if (!names.empty())
+      result[name] = join(names, ",");
+  };
+  auto hyper = [&](const char *name, const std::optional<double> &value, double ofPackage) {
+    if (!std::isnan(ofPackage))
+      result[name] = shortest(value.value_or(ofPackage));
+  };
+  if (!data.staticBatch() && (options.batchSize || !options.tokensPerBatch))
+    number("--batch-size", data.batchSize());
+  number("--accumulate", options.accumulate);
+  if (options.steps)
+    number("--steps", options.steps);
+  else
+    number("--epochs", options.epochs.value_or(1));
+  flag("--shuffle", options.shuffle);
+  number("--group-by-length", options.groupByLength);
+  number("--tokens-per-batch", options.tokensPerBatch);
+  number("--trim", options.trim);
+  if (!options.complexity.empty())
+    result["--complexity"] = options.complexity;
+  if (options.world > 1) {
+    number("--world", options.world);
+    number("--rank", options.rank);
+  }
+  if (options.dropTail)
+    result["--tail"] = *options.dropTail ? "drop" : "repeat";
+  list("--cut", options.cut);
+  list("--whole", options.whole);
+  hyper("--lr", options.lr, package.info.lr);
+  hyper("--weight-decay", options.weightDecay, package.info.weight_decay);
+  hyper("--clip-norm", options.clipNorm, package.info.clip_norm);
+  if (schedule.kind != LrSchedule::Kind::constant || schedule.warmup)
+    result["--lr-schedule"] = schedule.option();
+  if (!options.variants || options.given.count("--variant"))
+    result["--variant"] = options.variants ? "auto" : "base";
+  flag("--allow-nonfinite", options.allowNonfinite);
+  return result;
+}
+
+Options continued(const Options &options, const Package &package, const Decisions &saved) {
+  const Decisions ofPackage{{"--lr", shortest(package.info.lr)},
+                            {"--weight-decay", shortest(package.info.weight_decay)},
+                            {"--clip-norm", shortest(package.info.clip_norm)}};
+  std::vector<std::string> arguments = options.arguments;
+  const bool givesLength = options.given.count("--steps") || options.given.count("--epochs") ||
+                           !options.dumpGradients.empty();
+  for (const auto &[name, value] : saved)
+    if (const auto same = ofPackage.find(name);
+        !options.given.count(name) && (same == ofPackage.end() || same->second != value) &&
+        !(givesLength && (name == "--steps" || name == "--epochs")))
+      arguments.push_back(value.empty() ? name : name + "=" + value);
+  ParsedOptions parsed = parseOptions(arguments);
+  if (!parsed.options)
+    throw Failure(exitInput, options.resume +
+                                 ": the options that the run began with and those given now do "
+                                 "not go together: " +
+                                 parsed.text);
+  parsed.options->arguments = options.arguments;
+  parsed.options->given = options.given;
+  return std::move(*parsed.options);
+}
+
+std::vector<std::string> differences(const Decisions &before, const Decisions &now) {
+  std::vector<std::string> result;
+  Decisions all = before;
+  all.insert(now.begin(), now.end());
+  for (const auto &[name, ignored] : all) {
+    const auto old = before.find(name), fresh = now.find(name);
+    auto text = [](auto at, const Decisions &of) {
+      return at == of.end() ? "not given" : at->second.empty() ? "on" : at->second;
+    };
+    const std::string was = text(old, before), is = text(fresh, now);
+    if (was != is && name != "--steps" && name != "--epochs")
+      result.push_back(name + " was " + was + " and is " + is);
+  }
+  return result;
+}
+
+} // namespace trainrt::run

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// --eval and --predict.
+#include "cli/evaluate.h"
+
+#include "cli/data/memory_fit.h"
+#include "cli/failure.h"
+#include "cli/format.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace trainrt::run {
+
+namespace {
+
+/// Runs `visit(batch, result)` after every batch of `data`.
+template <typename Visit>
+void forEachBatch(trainrt_session *session, const Dataset &data, Visit visit) {
+  DataOrder order(data.rows(), data.batchSize(), false, 0);
+  trainrt_eval_options settings = trainrt_eval_options_default();
+  if (data.lacksInputs())
+    settings.flags |= TRAINRT_EVAL_FILL_MISSING;
+  Batch batch(session);
+  while (order.position().epoch == 0) {
+    if (const char *signal = interruption())
+      throw Failure(exitInput, std::string("interrupted by ") + signal);
+    data.load(order.next(false, data.staticBatch()), batch);
+    trainrt_batch view = batch.view();
+    trainrt_eval_result result = trainrt_eval_result_default();
+    ErrorSlot error;
+    trainrt_status status = trainrt_eval(session, &view, &settings, &result, error);
+    error.check(status, status == TRAINRT_BAD_DATA ? data.where(batch, error.message(status)) : "");
+    visit(batch, result);
+  }
+}
+
+void warnAboutRest(const Dataset &data, Reporter &reporter) {
+  if (int64_t rest = data.rows() % data.batchSize(); data.staticBatch() && rest)
+    reporter.warning(data.path() + ": the last " + std::to_string(rest) +
+                     " rows are left out: the package was compiled for batches of " +
+                     std::to_string(data.batchSize()));
+}
+
+/// One output, collected over batches.
+struct Collected {
+  const trainrt_tensor_info *info = nullptr;
+  int32_t axis = -1; ///< that the batch runs along
+  std::vector<int64_t> shape;
+  std::vector<std::vector<char>> pieces;
+  std::vector<int64_t> lengths;
+};
+
+/// The bytes of all pieces joined along `axis`.
+std::vector<char> joined(const Collected &output) {
+  if (output.pieces.size() == 1)
+    return output.pieces[0];
+  size_t total = 0;
+  for (const std::vector<char> &piece : output.pieces)
+    total += piece.size();
+  std::vector<char> result(total);
+  int64_t outer = 1;
+  for (int32_t i = 0; i < output.axis; ++i)
+    outer *= output.shape[size_t(i)];
+  size_t at = 0;
+  for (int64_t o = 0; o < outer; ++o)
+    for (const std::vector<char> &piece : output.pieces) {
+      const size_t stride = piece.size() / size_t(outer);
+      std::memcpy(result.data() + at, piece.data() + size_t(o) * stride, stride);
+      at += stride;
+    }
+  return result;
+}
+
+/// What --outputs selects, or all outputs of an evaluation but the loss.
+std::vector<Collected> chooseOutputs(const Options &options, const Package &package) {
+  std::vector<Collected> chosen;
+  auto add = [&](const trainrt_tensor_info &info) {
+    Collected output;
+    output.info = &info;
+    for (int32_t i = 0; i < info.rank && output.axis < 0; ++i)
+      if (info.dims[i].symbol >= 0 && info.dims[i].symbol == package.info.batch_symbol_index)
+        output.axis = i;
+    if (package.info.batch_symbol_index < 0 && info.rank > 0)
+      output.axis = 0; // a static batch: outputs are rows, like the inputs
+    chosen.push_back(std::move(output));
+  };
+  for (const std::string &name : options.outputs) {
+    size_t index = 0;
+    ErrorSlot error;
+    error.check(
+        trainrt_package_find(package.handle.get(), TRAINRT_OUTPUT, name.c_str(), &index, error));
+    if (!(package.outputs[index].flags & TRAINRT_FLAG_USED_IN_EVAL))
+      throw Failure(exitInput, "output '" + name + "' is not computed in evaluation mode");
+    add(package.outputs[index]);
+  }
+  if (options.outputs.empty())
+    for (const trainrt_tensor_info &info : package.outputs)
+      if ((info.flags & TRAINRT_FLAG_USED_IN_EVAL) &&
+          !(info.flags & (TRAINRT_FLAG_LOSS | TRAINRT_FLAG_WEIGHT)))
+        add(info);
+  if (chosen.empty())
+    throw Failure(exitInput,
+                  package.path + ": the model has no output but the loss; --eval shows it");
+  return chosen;
+}
+
+/// What the loss of the batch that has just been evaluated counts for.
+double lossWeight(const Package &package, trainrt_session *session, int64_t rows) {
+  const char *name = package.info.loss_weight;
+  if (!name)
+    return double(rows);
+  trainrt_tensor tensor;
+  ErrorSlot error;
+  error.check(trainrt_session_output(session, name, &tensor, error));
+  if (tensor.dtype != TRAINRT_F32 || trainrt_tensor_elements(&tensor) != 1)
+    throw Failure(exitInput, package.path + ": output '" + name +
+                                 "', which the losses of batches are weighted by, is not one f32; "
+                                 "compile the model again");
+  float value;
+  std::memcpy(&value, tensor.data, sizeof value);
+  return double(value);
+}
+
+EvalRecord::Weighting weighting(const Package &package, bool single) {
+  if (!single && package.info.loss && !package.info.loss_is_mean)
+    return EvalRecord::rowsOnly;
+  return package.info.loss_weight ? EvalRecord::denominator : EvalRecord::rows;
+}
+
+} // namespace
+
+void evaluate(const Package &package, trainrt_session *session, const Dataset &data,
+              Reporter &reporter) {
+  warnAboutRest(data, reporter);
+  auto start = std::chrono::steady_clock::now();
+  EvalRecord record{trainrt_session_step(session), 0, 0, 0, 0, EvalRecord::rows};
+  double sum = 0, weight = 0;
+  forEachBatch(session, data, [&](const Batch &batch, const trainrt_eval_result &result) {
+    const auto rows = int64_t(batch.rows.size());
+    const double counted = lossWeight(package, session, rows);
+    record.samples += rows;
+    record.peakBytes = std::max(record.peakBytes, result.peak_bytes);
+    // One batch: exactly its loss, without a rounding on the way.
+    if (record.samples == rows)
+      record.loss = result.loss;
+    if (counted == 0)
+      return; // the mean of nothing
+    sum += result.loss * counted;
+    weight += counted;
+    if (record.samples != rows)
+      record.loss = sum / weight;
+  });
+  record.milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  record.weighting = weighting(package, /*single=*/record.samples <= data.batchSize());
+  reporter.eval(record);
+}
+
+void predict(const Options &options, const Package &package, trainrt_session *session,
+             Reporter &reporter) {
+  if (!package.info.can_eval)
+    throw Failure(exitInput, package.path + ": the package has no evaluation mode");
+  std::vector<Collected> outputs = chooseOutputs(options, package);
+  Dataset data(package, options.predict, Dataset::Use::predict, options.batchSize,
+               {options.cut, options.whole}, reporter);
+  chooseBatch(package, session, data, 0);
+  requireMemory(package, session, data, 0, data.batchSize(), 0, "--batch-size", reporter);
+  warnAboutRest(data, reporter);
+  int64_t rows = 0;
+  forEachBatch(session, data, [&](const Batch &batch, const trainrt_eval_result &) {
+    rows += int64_t(batch.rows.size());
+    for (Collected &output : outputs) {
+      trainrt_tensor tensor;
+      ErrorSlot error;
+      error.check(trainrt_session_output(session, output.info->name, &tensor, error));
+      const std::string name = "output '" + std::string(output.info->name) + "'";
+      if (output.pieces.empty())
+        output.shape.assign(tensor.shape, tensor.shape + tensor.rank);
+      else if (output.axis < 0)
+        throw Failure(exitInput, name +
+                                     " does not follow the batch, so the values of several "
+                                     "batches cannot be joined: predict with --batch-size " +
+                                     std::to_string(data.rows()));
+      else
+        output.shape[size_t(output.axis)] += tensor.shape[output.axis];
+      const char *from = static_cast<const char *>(tensor.data);
+      const size_t bytes =
+          size_t(trainrt_tensor_elements(&tensor)) * trainrt_dtype_size(tensor.dtype);
+      output.pieces.emplace_back(from, from + bytes);
+    }
+  });
+
+  std::vector<trainrt_named_tensor> tensors;
+  std::vector<std::vector<char>> values;
+  for (Collected &output : outputs) {
+    values.push_back(joined(output));
+    output.pieces.clear();
+    tensors.push_back({output.info->name,
+                       {values.back().data(), output.info->dtype, int32_t(output.shape.size()),
+                        output.shape.data()}});
+  }
+  ErrorSlot error;
+  error.check(trainrt_file_write(options.output.c_str(), tensors.data(), tensors.size(), error));
+  std::vector<std::string> names;
+  for (const Collected &output : outputs)
+    names.push_back(output.info->name);
+  reporter.note("wrote " + join(names, ", ") + " for " + grouped(rows) + " rows to " +
+                options.output);
+}
+
+} // namespace trainrt::run

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The order of a run: options, package, data (errors there are cheap), session, training,
+// evaluation, prediction, export.
+#include "cli/main.h"
+#include "format/status.h"
+
+#include "cli/adapter/adapter.h"
+#include "cli/data/memory_fit.h"
+#include "cli/evaluate.h"
+#include "cli/export.h"
+#include "cli/failure.h"
+#include "cli/format.h"
+#include "cli/info.h"
+#include "cli/onnx/onnx_export.h"
+#include "cli/outputs.h"
+#include "cli/train.h"
+#include "cli/tune.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+namespace trainrt::run {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void runWith(Options options) {
+  std::unique_ptr<Reporter> reporter =
+      makeReporter({options.json, options.logLevel, options.warningsAsErrors});
+  auto timed = [&, last = Clock::now()](const std::string &what) mutable {
+    const Clock::time_point now = Clock::now();
+    reporter->debug(what + " took " +
+                    fixed(std::chrono::duration<double, std::milli>(now - last).count(), 3) +
+                    " ms");
+    last = now;
+  };
+  Package package(options.package, options.verifyKey);
+  timed("opening " + options.package);
+  if (options.info) {
+    const std::string text = packageInfo(package, options.json);
+    if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+      throw Failure(exitInput,
+                    std::string("cannot write to standard output: ") + std::strerror(errno));
+    return;
+  }
+  std::optional<Adapter> adapter;
+  if (options.exportsAdapter())
+    adapter.emplace(package, "--export FOLDER (neither .onnx nor .safetensors)",
+                    BaseModel{options.baseName, options.taskType});
+  else if (!options.adapter.empty() || !options.mergeAdapter.empty())
+    adapter.emplace(package, options.adapter.empty() ? "--merge-adapter" : "--adapter",
+                    BaseModel{});
+  checkOutputs(options, package);
+  std::unique_ptr<OnnxExport> onnx;
+  if (options.exportsOnnx())
+    onnx = std::make_unique<OnnxExport>(
+        package, OnnxExport::Settings{options.model, options.outputs}, options.exportPath);
+  const bool training = !options.data.empty();
+  Profile profile;
+  std::optional<DensityLog> density;
+  if (options.density)
+    density.emplace(package, *options.density, options.json);
+  std::optional<MemoryLog> memory;
+  if (options.memoryStats && training)
+    memory.emplace(options.rank, options.json);
+  std::optional<Session> session;
+  auto makeSession = [&] {
+    const bool told = session.has_value();
+    session.reset(); // and what it has taken
+    session.emplace(
+        openSession(options, package, !training, options.profile.empty() ? nullptr : &profile,
+                    density ? &*density : nullptr, memory ? &*memory : nullptr, told, *reporter));
+    if (!options.adapter.empty())
+      adapter->load(package, session->get(), options.adapter, *reporter);
+    timed("making the session");
+  };
+  // What decides a run that goes on is in its checkpoint. Else, data is looked at first: what is
+  // wrong there is found at once.
+  if (training && !options.resume.empty()) {
+    makeSession();
+    if (session->resumed) {
+      const bool variants = options.variants;
+      options = continued(options, package, session->resumed->decisions);
+      if (options.variants != variants)
+        makeSession(); // which has them or not
+    }
+  }
+  if (options.accumulate == 0)
+    options.accumulate = package.info.accumulate;
+  std::unique_ptr<Dataset> data, evalData;
+  if (training) {
+    checkTrainable(options, package);
+    if (options.tune)
+      checkTunable(options, package);
+    data = std::make_unique<Dataset>(package, options.data, Dataset::Use::train, options.batchSize,
+                                     Dataset::Whole{options.cut, options.whole}, *reporter,
+                                     options.complexity);
+    if (!options.dumpGradients.empty() && (options.steps || options.epochs))
+      reporter->warning("--dump-gradients makes one step without an update: --steps and --epochs "
+                        "are ignored");
+  }
+  if (!options.eval.empty()) {
+    if (!package.info.can_eval)
+      throw Failure(exitInput, package.path + ": the package has no evaluation mode");
+    if (!package.info.loss)
+      throw Failure(exitInput, package.path + ": the package has no loss to evaluate; --predict "
+                                              "writes its outputs");
+    evalData =
+        std::make_unique<Dataset>(package, options.eval, Dataset::Use::eval, options.batchSize,
+                                  Dataset::Whole{options.cut, options.whole}, *reporter);
+  }
+
+  timed("reading the descriptions of the data");
+
+  if (!session)
+    makeSession();
+  std::unique_ptr<BatchOrder> order;
+  if (training) {
+    const MicroBatches micro =
+        options.dumpGradients.empty() ? MicroBatches(options.accumulate) : 2; // with accumulators
+    chooseBatch(package, session->get(), *data, micro);
+    order = makeBatchOrder(options, package, *data, trainrt_session_seed(session->get()));
+    int64_t rows = 0, length = 0;
+    order->largest(rows, length);
+    requireMemory(package, session->get(), *data, micro, rows, length,
+                  options.tokensPerBatch ? "--tokens-per-batch" : "--batch-size", *reporter);
+    timed("planning the batches");
+  }
+  if (evalData) {
+    chooseBatch(package, session->get(), *evalData, 0);
+    requireMemory(package, session->get(), *evalData, 0, evalData->batchSize(), 0, "--batch-size",
+                  *reporter);
+  }
+  introduce(options, package, *session, data.get(), order.get(), *reporter);
+  if (options.tune)
+    tune(options, session->get(), *data, *reporter);
+  else if (training)
+    train(options, package, *session, *data, std::move(order), evalData.get(),
+          density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter);
+  else if (evalData)
+    evaluate(package, session->get(), *evalData, *reporter);
+  timed("running");
+  if (!options.predict.empty())
+    predict(options, package, session->get(), *reporter);
+  if (onnx)
+    onnx->write(session->get(), *reporter);
+  else if (options.exportsAdapter())
+    adapter->write(package, session->get(), options.exportPath, *reporter);
+  else if (!options.exportPath.empty())
+    exportParameters(package, session->get(), options.exportPath, *reporter);
+  if (!options.mergeAdapter.empty())
+    adapter->writeMerged(package, session->get(), options.mergeAdapter, *reporter);
+  for (const std::string &path : {options.exportPath, options.mergeAdapter})
+    if (!path.empty())
+      warnNotFinite(package, session->get(), path, *reporter);
+  if (!options.profile.empty()) {
+    profile.write(options.profile);
+    reporter->table(profile.table());
+  }
+  if (options.memoryStats) {
+    trainrt_memory held = trainrt_memory_default();
+    ErrorSlot error;
+    error.check(trainrt_session_memory(session->get(), &held, error));
+    reporter->memory(held);
+  }
+  if (std::string lost = reporter->lost(); !lost.empty())
+    throw Failure(exitInput, lost);
+}
+
+int fail(int code, const std::string &message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "trainc-run: error: %s\n", shownLines(message).c_str());
+  return code;
+}
+
+} // namespace
+
+int runMain(int argc, char **argv) {
+  try {
+    ParsedOptions parsed = parseOptions(std::vector<std::string>(argv + 1, argv + argc));
+    if (!parsed.options) {
+      std::fputs(parsed.text.c_str(), parsed.exitCode ? stderr : stdout);
+      return parsed.exitCode;
+    }
+    catchSignals();
+    runWith(*parsed.options);
+    return exitSuccess;
+  } catch (const Failure &failure) {
+    return fail(failure.code, failure.what());
+  } catch (const std::bad_alloc &) {
+    return fail(exitResources, "out of memory");
+  } catch (const std::exception &error) {
+    return fail(exitInternal, std::string("internal error: ") + error.what());
+  }
+}
+
+} // namespace trainrt::run

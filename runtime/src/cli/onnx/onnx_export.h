@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// --export to .onnx: the model that a package was compiled from, with a session's parameters as its
+// initializers. The runtime knows no protobuf and no ONNX ops: everything else in the file is
+// copied byte for byte, but for what makes it a model in evaluation mode.
+#ifndef TRAINRT_CLI_ONNX_ONNX_EXPORT_H
+#define TRAINRT_CLI_ONNX_ONNX_EXPORT_H
+
+#include "cli/handles.h"
+#include "cli/onnx/onnx_nodes.h"
+#include "cli/reporter.h"
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace trainrt {
+class MappedFile;
+}
+
+namespace trainrt::run {
+
+/// Where the package says that its model is: weights lie in the model or, external data, beside it.
+std::string findModel(const Package &package);
+
+class OnnxExport {
+public:
+  struct Settings {
+    std::string model; ///< the original; "": where the package says
+    /// Which outputs stay; the nodes, inputs and initializers that only others need go. Empty: all.
+    std::vector<std::string> outputs;
+    /// More bytes of initializers than this make those of at least 1 KiB external data.
+    uint64_t mostInline = uint64_t(3) << 29;
+  };
+
+  /// Reads the original and compares it with the package, so that what does not fit is known before
+  /// hours of training. Throws Failure.
+  OnnxExport(const Package &package, const Settings &settings, const std::string &path);
+  ~OnnxExport();
+
+  /// Throws Failure.
+  void write(trainrt_session *session, Reporter &reporter) const;
+
+private:
+  struct Initializer {
+    std::string_view name, content;
+    uint64_t dataType = 0, bytes = 0; ///< bytes: as far as known without its type
+    std::vector<int64_t> dims;
+    bool external = false;
+    std::string location; ///< of external data, relative to the model
+    uint64_t offset = 0;
+    int64_t parameter = -1; ///< of the package
+  };
+  class DataWriter;
+
+  void read();
+  Initializer readInitializer(std::string_view content) const;
+  void match(Initializer &initializer) const;
+  void findDropped();
+  void chooseOutputs();
+  void checkTargets() const;
+  /// Whether a value, or what makes or declares it, stays.
+  bool keeps(std::string_view value) const;
+  bool keeps(const Field &field) const;
+  /// Without a session: only what can be wrong with the original is found.
+  Message build(trainrt_session *session, DataWriter *data, Scraps &scraps) const;
+  Message graphWith(trainrt_session *session, DataWriter *data, Scraps &scraps) const;
+  void addInitializer(Message &graph, const Initializer &initializer, trainrt_session *session,
+                      DataWriter *data, Scraps &scraps) const;
+  [[noreturn]] void fail(const std::string &what) const;
+
+  const Package &package;
+  const Settings settings;
+  const std::string path, dataPath;
+  std::string modelPath;
+  std::shared_ptr<const MappedFile> file;
+  std::string_view graph;
+  std::vector<Initializer> initializers;
+  /// With Settings::outputs: every value that is needed.
+  std::set<std::string_view> needed;
+  /// Values that only evaluation mode makes superfluous.
+  std::set<std::string_view> dropped;
+  bool usesData = false; ///< some initializers become external data
+};
+
+} // namespace trainrt::run
+
+#endif // TRAINRT_CLI_ONNX_ONNX_EXPORT_H

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The command line of trainc-run.
+#ifndef TRAINRT_CLI_OPTIONS_H
+#define TRAINRT_CLI_OPTIONS_H
+
+#include "cli/schedule.h"
+#include "format/log_level.h"
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace trainrt::run {
+
+struct Options {
+  std::string package;
+  std::vector<std::string> arguments; ///< all of the command line
+  std::set<std::string> given;        ///< names of options in it, as "--lr"
+
+  std::string data;
+  std::optional<int64_t> batchSize, steps, epochs, seed;
+  bool shuffle = false;
+  int64_t accumulate = 0; ///< 0: as the package asks
+  /// Inputs without the batch's axis: cut with the rows, or given to every batch.
+  std::vector<std::string> cut, whole;
+  // Rows of different lengths (docs/data.md).
+  std::optional<int64_t> groupByLength; ///< rows sorted together; 0: the default
+  std::optional<int64_t> tokensPerBatch;
+  std::optional<int64_t> trim; ///< to a multiple of it
+  std::string complexity;
+  int64_t rank = 0, world = 1;
+  std::optional<bool> dropTail;
+
+  std::string weights;
+  std::optional<double> initStd;
+  std::string resume, save;
+  bool anyModel = false;
+  bool overwrite = false; ///< checkpoints of another run in `save`
+  std::optional<int64_t> saveEvery, keep;
+
+  std::string eval;
+  std::optional<int64_t> evalEvery;
+  std::optional<double> lr, weightDecay, clipNorm;
+  LrSchedule schedule;
+
+  std::string predict, output;
+  std::vector<std::string> outputs;
+  std::string exportPath, model;
+  std::string adapter, mergeAdapter;
+  std::string baseName, taskType; ///< of the model that an adapter is for
+  std::string dumpGradients;
+  std::optional<double> tune; ///< seconds; writes `output`
+
+  bool info = false;             ///< only describe the package
+  std::string verifyKey;         ///< public key that must have signed it
+  bool requireSignature = false; ///< there must be such a key
+  LogLevel logLevel = LogLevel::info;
+  bool warningsAsErrors = false;
+  bool json = false;
+  bool memoryStats = false;
+  std::optional<int64_t> density; ///< told every so many steps
+  bool allowNonfinite = false;
+  std::optional<int64_t> threads;
+  int64_t device = 0;
+  bool synchronous = false;
+  std::string profile;
+  bool checkNumerics = false;
+  bool variants = true; ///< may take the place of functions
+
+  bool exportsOnnx() const { return exportPath.ends_with(".onnx"); }
+  /// A folder of PEFT: one that is there, or a path that ends in "/" or has no ".".
+  bool exportsAdapter() const;
+};
+
+/// Either options, or text to print and the code to exit with (0: help or version on standard
+/// output, 2: a usage error on standard error).
+struct ParsedOptions {
+  std::optional<Options> options;
+  std::string text;
+  int exitCode = 0;
+};
+
+/// `arguments` without the program's name.
+ParsedOptions parseOptions(std::vector<std::string> arguments);
+
+} // namespace trainrt::run
+
+#endif // TRAINRT_CLI_OPTIONS_H

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Collecting commands' times, and writing them down.
+#include "cli/profile.h"
+
+#include "cli/failure.h"
+#include "cli/format.h"
+#include "format/file.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace trainrt::run {
+
+namespace {
+
+/// Runs of a command that are slower because they are the first ones.
+constexpr size_t warmUp = 3;
+/// Lines of the table.
+constexpr size_t mostLines = 50;
+
+std::string cell(const std::string &text, size_t width, bool left = false) {
+  const std::string space(text.size() < width ? width - text.size() : 0, ' ');
+  return left ? text + space : space + text;
+}
+
+void writeFile(const std::string &path, const std::string &text) {
+  AtomicFile file;
+  Status status = file.create(path);
+  if (status.ok())
+    status = file.write(text.data(), text.size());
+  if (status.ok())
+    status = file.commit();
+  if (!status.ok())
+    throw Failure(exitInput, status.message());
+}
+
+} // namespace
+
+void Profile::attach(trainrt_session_options &settings) {
+  settings.command_user = this;
+  settings.command_done = [](void *user, const trainrt_command *command) {
+    static_cast<Profile *>(user)->add(*command);
+  };
+}
+
+void Profile::add(const trainrt_command &command) {
+  Entry &entry = entries[{command.function, command.index}];
+  if (entry.milliseconds.empty()) {
+    entry.name = command.name;
+    entry.nodes.assign(command.nodes, command.nodes + command.node_count);
+    entry.bytes = command.bytes;
+  }
+  entry.milliseconds.push_back(command.milliseconds);
+  entry.lastStart = command.start_milliseconds;
+}
+
+double Profile::Entry::median() const {
+  std::vector<double> values(milliseconds.begin() +
+                                 std::ptrdiff_t(std::min(warmUp, milliseconds.size() - 1)),
+                             milliseconds.end());
+  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double Profile::ofCopy(double bytes, double milliseconds) const {
+  return milliseconds > 0 && copySpeed > 0 ? bytes / (milliseconds * 1e-3) / copySpeed : 0;
+}
+
+std::string Profile::trace() const {
+  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+  std::map<std::string, int> threads;
+  bool first = true;
+  auto event = [&](const std::string &fields) {
+    text += (first ? "\n{" : ",\n{") + fields + "}";
+    first = false;
+  };
+  for (const auto &[key, entry] : entries) {
+    auto [thread, fresh] = threads.try_emplace(key.first, int(threads.size()));
+    const std::string place = "\"pid\":0,\"tid\":" + std::to_string(thread->second);
+    if (fresh)
+      event("\"ph\":\"M\",\"name\":\"thread_name\"," + place +
+            ",\"args\":{\"name\":" + jsonString(key.first) + "}");
+    std::string nodes;
+    for (const std::string &node : entry.nodes)
+      nodes += (nodes.empty() ? "" : ", ") + node;
+    event("\"ph\":\"X\",\"name\":" + jsonString(entry.name) + "," + place +
+          ",\"ts\":" + fixed(entry.lastStart * 1e3, 3) +
+          ",\"dur\":" + fixed(entry.milliseconds.back() * 1e3, 3) +
+          ",\"args\":{\"command\":" + std::to_string(key.second) +
+          ",\"bytes\":" + std::to_string(entry.bytes) + ",\"nodes\":" + jsonString(nodes) + "}");
+  }
+  return text + "\n]}\n";
+}
+
+void Profile::write(const std::string &path) const {
+  std::string text;
+  for (const auto &[key, entry] : entries) {
+    const double ms = entry.median();
+    text += "{\"function\":" + jsonString(key.first) +
+            ",\"command\":" + std::to_string(key.second) + ",\"name\":" + jsonString(entry.name) +
+            ",\"ms\":" + fixed(ms, 6) + ",\"runs\":" + std::to_string(entry.milliseconds.size()) +
+            ",\"bytes\":" + std::to_string(entry.bytes) +
+            ",\"of_copy\":" + fixed(ofCopy(double(entry.bytes), ms), 4) + ",\"nodes\":[";
+    for (size_t i = 0; i < entry.nodes.size(); ++i)
+      text += (i ? "," : "") + jsonString(entry.nodes[i]);
+    text += "]}\n";
+  }
+  writeFile(path, text);
+  writeFile(path + ".trace.json", trace());
+}
+
+std::string Profile::table() const {
+  struct Line {
+    std::string function, name;
+    std::vector<std::string> nodes;
+    size_t launches = 0;
+    double ms = 0, bytes = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Line> lines;
+  std::map<std::string, double> totals;
+  for (const auto &[key, entry] : entries) {
+    Line &line = lines[{key.first, entry.name}];
+    line.function = key.first;
+    line.name = entry.name;
+    for (const std::string &node : entry.nodes)
+      if (std::find(line.nodes.begin(), line.nodes.end(), node) == line.nodes.end())
+        line.nodes.push_back(node);
+    const double ms = entry.median();
+    ++line.launches;
+    line.ms += ms;
+    line.bytes += double(entry.bytes);
+    totals[key.first] += ms;
+  }
+  std::vector<const Line *> sorted;
+  size_t functionWidth = 10, width = 6;
+  for (const auto &[key, line] : lines) {
+    sorted.push_back(&line);
+    functionWidth = std::max(functionWidth, line.function.size() + 2);
+    width = std::max(width, line.name.size());
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const Line *a, const Line *b) {
+    return std::tie(b->ms, a->function, a->name) < std::tie(a->ms, b->function, b->name);
+  });
+  std::string text = "copy speed " + fixed(copySpeed / 1e9, 1) + " GB/s\n" +
+                     cell("function", functionWidth, true) + cell("command", width + 2, true) +
+                     cell("runs", 5) + cell("ms", 11) + cell("%", 6) + cell("MB", 11) +
+                     cell("of copy", 9) + "  nodes\n";
+  for (size_t i = 0; i < sorted.size() && i < mostLines; ++i) {
+    const Line &line = *sorted[i];
+    std::string nodes;
+    for (size_t node = 0; node < line.nodes.size() && node < 2; ++node)
+      nodes += (node ? ", " : "") + line.nodes[node];
+    if (line.nodes.size() > 2)
+      nodes += ", and " + std::to_string(line.nodes.size() - 2) + " more";
+    text += cell(line.function, functionWidth, true) + cell(line.name, width + 2, true) +
+            cell(std::to_string(line.launches), 5) + cell(fixed(line.ms, 4), 11) +
+            cell(fixed(100 * line.ms / std::max(totals[line.function], 1e-12), 1), 6) +
+            cell(fixed(line.bytes / 1e6, 2), 11) + cell(fixed(ofCopy(line.bytes, line.ms), 2), 9) +
+            "  " + nodes + "\n";
+  }
+  if (sorted.size() > mostLines)
+    text += "and " + std::to_string(sorted.size() - mostLines) + " more\n";
+  for (const auto &[function, ms] : totals)
+    text += "all of " + function + ": " + fixed(ms, 4) + " ms\n";
+  return text;
+}
+
+} // namespace trainrt::run

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// --profile: what each command of the package's functions takes, against what the device copies in
+// that time.
+#ifndef TRAINRT_CLI_PROFILE_H
+#define TRAINRT_CLI_PROFILE_H
+
+#include "cli/reporter.h"
+#include "trainrt/trainrt.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace trainrt::run {
+
+class Profile {
+public:
+  /// Lets the session that `settings` are for tell this profile, which must outlive it.
+  void attach(trainrt_session_options &settings);
+  /// Bytes read and written in a second.
+  void setCopySpeed(double value) { copySpeed = value; }
+
+  /// FILE: a JSON object a line for each command, {"function", "command", "name", "ms" (median),
+  /// "runs", "bytes", "of_copy", "nodes"}; FILE.trace.json: the last run of each function for
+  /// Chrome's trace viewer. Throws Failure.
+  void write(const std::string &path) const;
+  /// The same for people, summed over commands of one name.
+  std::string table() const;
+
+private:
+  struct Entry {
+    std::string name;
+    std::vector<std::string> nodes;
+    uint64_t bytes = 0;
+    std::vector<double> milliseconds; ///< of each run
+    double lastStart = 0;
+
+    double median() const;
+  };
+  using Key = std::pair<std::string, size_t>; ///< function, command
+
+  void add(const trainrt_command &command);
+  double ofCopy(double bytes, double milliseconds) const;
+  std::string trace() const;
+
+  std::map<Key, Entry> entries;
+  double copySpeed = 0;
+};
+
+} // namespace trainrt::run
+
+#endif // TRAINRT_CLI_PROFILE_H

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The two reporters. A terminal gets a bar that is redrawn at most ten times a second; a file gets
+// a line about every tenth of the way.
+#include "cli/reporter.h"
+
+#include "cli/failure.h"
+#include "cli/format.h"
+#include "format/status.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <unistd.h>
+
+namespace trainrt::run {
+
+namespace {
+
+/// False, with errno set, where the text got lost.
+bool print(FILE *to, const std::string &text) {
+  bool written = std::fwrite(text.data(), 1, text.size(), to) == text.size();
+  return std::fflush(to) == 0 && written;
+}
+
+/// What both reporters have: the level, and standard output, which may be a full disk or a closed
+/// pipe.
+class OutputReporter : public Reporter {
+public:
+  explicit OutputReporter(const ReporterSettings &settings) : settings(settings) {}
+
+  std::string lost() const override { return reason; }
+  void warning(const std::string &text) override {
+    if (settings.warningsAsErrors) {
+      end();
+      throw Failure(exitInput, text + " (a warning, which --warnings-as-errors makes an error)");
+    }
+    if (!shows(LogLevel::warning))
+      return;
+    say("trainc-run: warning: " + text);
+    tell("warning", text);
+  }
+  void notice(const std::string &text) override {
+    if (!shows(LogLevel::info))
+      return;
+    say("trainc-run: " + text);
+    tell("warning", text);
+  }
+  void debug(const std::string &text) override {
+    if (shows(LogLevel::debug))
+      say("trainc-run: debug: " + text);
+  }
+
+protected:
+  bool shows(LogLevel level) const { return level <= settings.level; }
+  /// A line on standard error.
+  virtual void say(const std::string &text) { print(stderr, shownLines(text) + "\n"); }
+  /// The same for programs.
+  virtual void tell(const char *, const std::string &) {}
+  void output(const std::string &text) {
+    if (!print(stdout, text) && reason.empty())
+      reason = std::string("cannot write the log to standard output: ") + std::strerror(errno);
+  }
+
+private:
+  const ReporterSettings settings;
+  std::string reason;
+};
+
+class JsonReporter : public OutputReporter {
+public:
+  using OutputReporter::OutputReporter;
+  void fact(const std::string &, const std::string &) override {}
+  void begin(int64_t, int64_t) override {}
+  void step(const StepRecord &r) override {
+    output("{\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) +
+           ",\"lr\":" + (std::isnan(r.lr) ? "null" : shortest(r.lr)) + ",\"step_ms\":" +
+           fixed(r.milliseconds, 3) + ",\"samples_per_s\":" + fixed(r.samplesPerSecond, 2) +
+           ",\"peak_bytes\":" + std::to_string(r.peakBytes) + "}\n");
+  }
+  void eval(const EvalRecord &r) override {
+    output("{\"event\":\"eval\",\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) +
+           ",\"samples\":" + std::to_string(r.samples) +
+           ",\"eval_ms\":" + fixed(r.milliseconds, 3) +
+           ",\"peak_bytes\":" + std::to_string(r.peakBytes) + ",\"weighted_by\":\"" +
+           (r.weighting == EvalRecord::denominator ? "denominator" : "rows") +
+           "\",\"exact\":" + (r.weighting == EvalRecord::rowsOnly ? "false" : "true") + "}\n");
+  }
+  void summary(const SummaryRecord &r) override {
+    output("{\"event\":\"summary\",\"steps\":" + std::to_string(r.steps) +
+           ",\"step_ms\":" + fixed(r.milliseconds, 4) +
+           ",\"host_us\":" + (r.hostMicroseconds ? fixed(*r.hostMicroseconds, 2) : "null") +
+           ",\"peak_bytes\":" + std::to_string(r.peakBytes) +
+           ",\"plans\":" + std::to_string(r.plans) +
+           ",\"build_ms\":" + fixed(r.buildMilliseconds, 3) + variants(r) + "}\n");
+  }
+  void memory(const trainrt_memory &m) override {
+    const std::pair<const char *, uint64_t> fields[] = {
+        {"total", m.total},     {"parameters", m.parameters},
+        {"state", m.state},     {"gradients", m.gradients},
+        {"arena", m.arena},     {"arena_lower_bound", m.arena_lower_bound},
+        {"inputs", m.inputs},   {"outputs", m.outputs},
+        {"scratch", m.scratch}, {"mapped", m.mapped},
+        {"driver", m.driver},   {"pinned", m.pinned}};
+    std::string text = "{\"event\":\"memory\"";
+    for (auto [name, bytes] : fields)
+      text += ",\"" + std::string(name) + "\":" + std::to_string(bytes);
+    output(text + "}\n");
+  }
+  void table(const std::string &) override {}
+  void lines(const std::string &text) override { output(text); }
+  void note(const std::string &) override {}
+  void end() override {}
+
+private:
+  static std::string variants(const SummaryRecord &r) {
+    if (!r.batches)
+      return "";
+    std::string reasons;
+    for (const std::string &reason : r.declined)
+      reasons += (reasons.empty() ? "" : ",") + jsonString(reason);
+    return ",\"variant_batches\":" + std::to_string(r.variantBatches) +
+           ",\"base_batches\":" + std::to_string(r.batches - r.variantBatches) + ",\"declined\":[" +
+           reasons + "]";
+  }
+  void tell(const char *event, const std::string &text) override {
+    output("{\"event\":\"" + std::string(event) + "\",\"message\":" + jsonString(text) + "}\n");
+  }
+};
+
+class TextReporter : public OutputReporter {
+public:
+  using Clock = std::chrono::steady_clock;
+  using OutputReporter::OutputReporter;
+
+  void fact(const std::string &name, const std::string &value) override {
+    if (!shows(LogLevel::info))
+      return;
+    say(name + std::string(name.size() < 13 ? 13 - name.size() : 1, ' ') + value);
+  }
+
+  void begin(int64_t first, int64_t last) override {
+    firstStep = first;
+    lastStep = last;
+    started = Clock::now();
+    nextTenth = 0;
+  }
+
+  void step(const StepRecord &r) override {
+    if (!shows(LogLevel::info))
+      return;
+    int64_t done = r.step - firstStep + 1, all = lastStep - firstStep + 1;
+    double elapsed = std::chrono::duration<double>(Clock::now() - started).count();
+    // The mean of the recent steps: the first ones are slower, and machines change.
+    smoothed = done == 1 ? r.samplesPerSecond : 0.9 * smoothed + 0.1 * r.samplesPerSecond;
+    double left = done > 0 ? elapsed / double(done) * double(all - done) : 0;
+    double part = all > 0 ? std::clamp(double(done) / double(all), 0.0, 1.0) : 1;
+    std::string text = "step " + std::to_string(r.step) + "/" + std::to_string(lastStep);
+    std::string rest =
+        "  loss " + (std::isfinite(r.loss) ? fixed(r.loss, 4) : precise(r.loss)) + "  lr " +
+        shortLr(r.lr) + "  " + fixed(smoothed, smoothed < 100 ? 1 : 0) + " samples/s  " +
+        (done < all ? "ETA " + duration(left)
+                    : "in " + (elapsed < 60 ? fixed(elapsed, 1) + " s" : duration(elapsed)));
+    if (terminal && !shows(LogLevel::debug)) {
+      if (done < all && Clock::now() - drawn < std::chrono::milliseconds(100))
+        return;
+      drawn = Clock::now();
+      const int width = 24;
+      int filled = int(part * width);
+      std::string bar(size_t(filled), '=');
+      if (filled < width)
+        bar += ">" + std::string(size_t(width - filled - 1), ' ');
+      print(stderr, "\r\x1b[K" + text + " [" + bar + "] " + fixed(part * 100, 0) + " %" + rest);
+      barShown = true;
+      return;
+    }
+    int64_t tenth = int64_t(part * 10);
+    if (shows(LogLevel::debug) || done == 1 || tenth >= nextTenth || done == all) {
+      nextTenth = tenth + 1;
+      print(stderr, text + " (" + fixed(part * 100, 0) + " %)" + rest + "\n");
+    }
+  }
+
+  void eval(const EvalRecord &r) override {
+    clear();
+    output("evaluation after step " + std::to_string(r.step) + ": loss " +
+           (std::isfinite(r.loss) ? fixed(r.loss, 6) : precise(r.loss)) + " over " +
+           grouped(r.samples) + " samples in " + fixed(r.milliseconds / 1000, 2) + " s" +
+           (r.weighting == EvalRecord::rowsOnly
+                ? ", batches weighted by rows (the loss is no quotient of sums over rows, so that "
+                  "it depends on the batches)"
+                : "") +
+           "\n");
+  }
+
+  void summary(const SummaryRecord &r) override {
+    fact("summary",
+         grouped(r.steps) + (r.steps == 1 ? " step" : " steps") + ", median " +
+             fixed(r.milliseconds, 3) + " ms a step" +
+             (r.hostMicroseconds ? " (" + fixed(*r.hostMicroseconds, 1) + " us of it on the host)"
+                                 : "") +
+             ", peak memory " + byteSize(r.peakBytes) + ", " + grouped(int64_t(r.plans)) +
+             (r.plans == 1 ? " plan" : " plans") + " made in " +
+             fixed(r.buildMilliseconds / 1000, 2) + " s");
+    if (r.batches)
+      fact("variants", grouped(int64_t(r.variantBatches)) + " of " + grouped(int64_t(r.batches)) +
+                           " batches were run by a quicker variant");
+    for (const std::string &reason : r.declined)
+      fact("", reason);
+  }
+  void memory(const trainrt_memory &m) override {
+    output("memory held  " + byteSize(m.total) + ": parameters " + byteSize(m.parameters) +
+           ", optimizer state " + byteSize(m.state) + ", gradients " + byteSize(m.gradients) +
+           ", activations " + byteSize(m.arena) + " (at least " + byteSize(m.arena_lower_bound) +
+           "), inputs " + byteSize(m.inputs) + ", outputs " + byteSize(m.outputs) + ", scratch " +
+           byteSize(m.scratch) + (m.driver ? ", driver " + byteSize(m.driver) : "") + "; mapped " +
+           byteSize(m.mapped) +
+           (m.pinned ? "; page-locked on the host " + byteSize(m.pinned) : "") + "\n");
+  }
+
+  void table(const std::string &text) override { output(text); }
+  void lines(const std::string &text) override {
+    clear();
+    output(text);
+  }
+  void note(const std::string &text) override {
+    if (shows(LogLevel::info))
+      say(text);
+  }
+
+  void end() override {
+    if (barShown)
+      print(stderr, "\n");
+    barShown = false;
+  }
+
+private:
+  static std::string shortLr(double lr) {
+    char buffer[32];
+    std::snprintf(buffer, sizeof buffer, "%.3g", lr);
+    return buffer;
+  }
+  void clear() {
+    if (barShown)
+      print(stderr, "\r\x1b[K");
+    barShown = false;
+  }
+  void say(const std::string &text) override {
+    clear();
+    OutputReporter::say(text);
+  }
+
+  const bool terminal = isatty(STDERR_FILENO);
+  bool barShown = false;
+  int64_t firstStep = 1, lastStep = 0, nextTenth = 0;
+  double smoothed = 0;
+  Clock::time_point started, drawn;
+};
+
+} // namespace
+
+std::unique_ptr<Reporter> makeReporter(const ReporterSettings &settings) {
+  if (settings.json)
+    return std::make_unique<JsonReporter>(settings);
+  return std::make_unique<TextReporter>(settings);
+}
+
+} // namespace trainrt::run

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Creating a session, loading a checkpoint, and signals.
+#include "cli/setup.h"
+
+#include "cli/failure.h"
+#include "cli/format.h"
+#include "format/json.h"
+
+#include <atomic>
+#include <csignal>
+#include <unistd.h>
+
+namespace trainrt::run {
+
+std::string DataState::toJson() const {
+  nlohmann::json json{{"epoch", position.epoch},
+                      {plan.empty() ? "row" : "batch", position.index},
+                      {"rows", rows},
+                      {"batch_size", batchSize},
+                      {"accumulate", accumulate},
+                      {"shuffle", shuffle},
+                      {"data", dataHash},
+                      {"options", decisions}};
+  if (!plan.empty()) {
+    json["plan"] = plan;
+    json["plan_options"] = planOptions;
+  }
+  return json.dump();
+}
+
+std::optional<DataState> DataState::fromJson(const std::string &text) {
+  const auto json = parseJson<nlohmann::json>(text);
+  if (!json.is_object())
+    return std::nullopt;
+  DataState state;
+  auto read = [&](const char *key, int64_t &into) {
+    auto at = json.find(key);
+    if (at == json.end() || !at->is_number_integer())
+      return false;
+    into = at->get<int64_t>();
+    return into >= 0;
+  };
+  auto string = [&](const char *key) {
+    auto at = json.find(key);
+    return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  state.plan = string("plan");
+  state.planOptions = string("plan_options");
+  state.dataHash = string("data");
+  if (auto at = json.find("options"); at != json.end() && at->is_object())
+    for (const auto &[name, value] : at->items())
+      if (value.is_string())
+        state.decisions[name] = value.get<std::string>();
+  if (!read("epoch", state.position.epoch) ||
+      !read(state.plan.empty() ? "row" : "batch", state.position.index) ||
+      !read("rows", state.rows) || !read("batch_size", state.batchSize) ||
+      !read("accumulate", state.accumulate))
+    return std::nullopt;
+  auto shuffle = json.find("shuffle");
+  state.shuffle = shuffle != json.end() && shuffle->is_boolean() && shuffle->get<bool>();
+  return state;
+}
+
+Session openSession(const Options &options, const Package &package, bool inference,
+                    Profile *profile, DensityLog *density, MemoryLog *memory, bool told,
+                    Reporter &reporter) {
+  trainrt_session_options settings = trainrt_session_options_default();
+  settings.threads = uint32_t(options.threads.value_or(0));
+  settings.inference = inference;
+  settings.seed = options.seed.value_or(0);
+  settings.device = int32_t(options.device);
+  settings.synchronous = options.synchronous;
+  settings.check_numerics = options.checkNumerics;
+  settings.no_variants = !options.variants;
+  settings.any_model = options.anyModel;
+  if (profile)
+    profile->attach(settings);
+  if (density)
+    density->attach(settings);
+  if (memory)
+    memory->attach(settings);
+  if (!options.weights.empty()) {
+    settings.weights = TRAINRT_WEIGHTS_FILE;
+    settings.weights_path = options.weights.c_str();
+  } else if (options.initStd) {
+    settings.weights = TRAINRT_WEIGHTS_RANDOM;
+    settings.init_std = *options.initStd;
+  }
+
+  Session session;
+  trainrt_session *created = nullptr;
+  {
+    ErrorSlot error;
+    trainrt_status status =
+        trainrt_session_create(package.handle.get(), &settings, &created, error);
+    if (status == TRAINRT_MISSING_WEIGHTS && !options.resume.empty()) {
+      // The checkpoint may have them all.
+      settings.weights = TRAINRT_WEIGHTS_NONE;
+      ErrorSlot second;
+      second.check(trainrt_session_create(package.handle.get(), &settings, &created, second));
+    } else {
+      error.check(status);
+    }
+  }
+  session.handle.reset(created);
+  auto warn = [&] {
+    if (!told)
+      reportWarnings(created, reporter);
+  };
+  warn();
+  if (profile) {
+    double speed = 0;
+    ErrorSlot error;
+    error.check(trainrt_session_copy_speed(created, &speed, error));
+    profile->setCopySpeed(speed);
+  }
+
+  if (!options.resume.empty()) {
+    trainrt_checkpoint_info info = trainrt_checkpoint_info_default();
+    ErrorSlot error;
+    error.check(trainrt_checkpoint_load(created, options.resume.c_str(), &info, error));
+    session.resumed = DataState::fromJson(info.data_position ? info.data_position : "");
+    const std::string path = info.path ? info.path : options.resume;
+    const int64_t seed = info.seed;
+    warn();
+    if (!told)
+      reporter.fact("resumed", path + ", " + grouped(info.step) + " steps done");
+    if (!told && options.seed && *options.seed != seed)
+      reporter.warning("--seed " + std::to_string(*options.seed) + " is ignored: " + path +
+                       " continues with its seed " + std::to_string(seed));
+  }
+  if (!options.save.empty()) {
+    ErrorSlot error;
+    error.check(trainrt_checkpoint_claim(created, options.save.c_str(),
+                                         options.overwrite ? TRAINRT_CLAIM_OVERWRITE : 0, error));
+    warn();
+  }
+  return session;
+}
+
+void reportWarnings(trainrt_session *session, Reporter &reporter) {
+  const char *text = trainrt_session_warnings(session);
+  if (!text || !*text)
+    return;
+  for (const std::string &line : split(text, '\n'))
+    if (!line.empty())
+      reporter.warning(line);
+}
+
+namespace {
+
+std::atomic<int> signalSeen{0};
+static_assert(std::atomic<int>::is_always_lock_free, "needed within a signal handler");
+
+extern "C" void onSignal(int signal) {
+  signalSeen.store(signal);
+  std::signal(signal, SIG_DFL);
+}
+
+/// A read of a mapped file that has no such bytes any more.
+extern "C" void onBusError(int signal, siginfo_t *info, void *) {
+  if (info->si_code == BUS_ADRERR) {
+    static const char text[] =
+        "trainc-run: error: a file that was being read (data, weights, package or checkpoint) was "
+        "cut short by another program, or its disk failed\n";
+    [[maybe_unused]] ssize_t ignored = ::write(STDERR_FILENO, text, sizeof text - 1);
+    ::_exit(exitInput);
+  }
+  std::signal(signal, SIG_DFL); // comes again, and ends the process
+}
+
+} // namespace
+
+void catchSignals() {
+  struct sigaction bus{};
+  bus.sa_sigaction = onBusError;
+  bus.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &bus, nullptr);
+  // What is ignored stays so: nohup, and a shell's background jobs.
+  for (int signal : {SIGINT, SIGTERM, SIGHUP})
+    if (std::signal(signal, onSignal) == SIG_IGN)
+      std::signal(signal, SIG_IGN);
+  for (int signal : {SIGPIPE, SIGXFSZ}) // errors of the write: EPIPE, EFBIG
+    std::signal(signal, SIG_IGN);
+}
+
+const char *interruption() {
+  switch (signalSeen.load()) {
+  case SIGINT:
+    return "SIGINT";
+  case SIGTERM:
+    return "SIGTERM";
+  case SIGHUP:
+    return "SIGHUP";
+  default:
+    return nullptr;
+  }
+}
+
+} // namespace trainrt::run

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From options to a session that is ready to run, its weights and checkpoint loaded; and the
+// signals that end a run in order.
+#ifndef TRAINRT_CLI_SETUP_H
+#define TRAINRT_CLI_SETUP_H
+
+#include "cli/data/batch_order.h"
+#include "cli/decisions.h"
+#include "cli/density.h"
+#include "cli/handles.h"
+#include "cli/log/memory_stats.h"
+#include "cli/options.h"
+#include "cli/profile.h"
+#include "cli/reporter.h"
+
+#include <optional>
+#include <string>
+
+namespace trainrt::run {
+
+/// Where in the data a checkpoint was written, and with what.
+struct DataState {
+  BatchOrder::Position position;
+  int64_t rows = 0, batchSize = 0, accumulate = 1;
+  bool shuffle = false;
+  /// Of a sampler, else "": the position is one in its plan.
+  std::string plan, planOptions;
+  /// Of the data's values, and what the command line has said; both empty in checkpoints of before
+  /// 1.2.
+  std::string dataHash;
+  Decisions decisions;
+
+  std::string toJson() const;
+  /// nullopt where `text` is no such JSON.
+  static std::optional<DataState> fromJson(const std::string &text);
+};
+
+struct Session {
+  SessionHandle handle;
+  /// With --resume: what the checkpoint says about the data, if anything.
+  std::optional<DataState> resumed;
+
+  trainrt_session *get() const { return handle.get(); }
+};
+
+/// Throws Failure. `inference`: nothing will be trained. `profile`, `density` and `memory` may be
+/// null. `told`: an earlier session of this run has said what this one has to say.
+Session openSession(const Options &options, const Package &package, bool inference,
+                    Profile *profile, DensityLog *density, MemoryLog *memory, bool told,
+                    Reporter &reporter);
+
+/// Passes the session's warnings on.
+void reportWarnings(trainrt_session *session, Reporter &reporter);
+
+/// From now on SIGINT, SIGTERM and SIGHUP only set a flag; a second one ends the process as usual.
+/// A closed pipe and a file that becomes too large are errors of the write, not signals; a mapped
+/// file that becomes shorter is one of input.
+void catchSignals();
+/// The name of the signal that came, or nullptr.
+const char *interruption();
+
+} // namespace trainrt::run
+
+#endif // TRAINRT_CLI_SETUP_H

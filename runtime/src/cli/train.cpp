@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// --data: steps over micro-batches, the learning rate's schedule, evaluations, checkpoints, and the
+// orderly end of a run that cannot go on.
+#include "cli/train.h"
+
+#include "cli/data/loader.h"
+#include "cli/evaluate.h"
+#include "cli/export.h"
+#include "cli/failure.h"
+#include "cli/format.h"
+#include "cli/info.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+namespace trainrt::run {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// A step that has been given to the session.
+struct Given {
+  std::unique_ptr<StepData> data;
+  double lr = 0;
+  Clock::time_point start;              ///< before its data was asked for
+  std::vector<DensityRecord> density{}; ///< with --density
+  std::string memory{};                 ///< with --memory-stats
+};
+
+class Trainer {
+public:
+  Trainer(const Options &options, const Package &package, const Session &session,
+          const Dataset &data, std::unique_ptr<BatchOrder> batches, const Dataset *evalData,
+          DensityLog *density, MemoryLog *memory, Reporter &reporter)
+      : options(options), package(package), session(session.get()), data(data), evalData(evalData),
+        density(density), memory(memory), reporter(reporter), order(std::move(batches)),
+        plan(order->plan()), planOptions(order->planOptions()), dataHash(data.hash()),
+        schedule(options.schedule),
+        lag(onGpu(package) && !options.synchronous && options.dumpGradients.empty() &&
+            options.profile.empty() && !options.checkNumerics) {
+    stepsGiven = firstStep = stepsDone();
+    baseLr = options.lr.value_or(package.info.lr);
+    lastStep = countSteps();
+    if (!schedule.total)
+      schedule.total = lastStep;
+    decisions = decisionsOf(options, package, data, schedule);
+    if (session.resumed)
+      resume(*session.resumed);
+    position = order->position();
+  }
+
+  void run();
+  void dumpGradients();
+
+private:
+  static bool onGpu(const Package &package) {
+    return std::string(package.info.target).rfind("cuda:", 0) == 0;
+  }
+  int64_t stepsDone() const { return trainrt_session_step(session); }
+  /// The number of the run's last step.
+  int64_t countSteps() {
+    if (options.steps)
+      return *options.steps;
+    auto steps = [&](int64_t epoch) {
+      return (order->batches(epoch) + options.accumulate - 1) / options.accumulate;
+    };
+    const int64_t epochs = options.epochs.value_or(1);
+    if (order->isRegular())
+      return epochs * steps(0);
+    int64_t count = 0;
+    for (int64_t epoch = 0; epoch < epochs; ++epoch)
+      count += steps(epoch);
+    return count;
+  }
+
+  void resume(const DataState &state);
+  StepLoader::Settings loading() const;
+  trainrt_step_options stepOptions(double lr) const;
+  /// The outcome of a step: logged, or thrown.
+  void report(trainrt_status status, const ErrorSlot &error, const trainrt_step_result &result,
+              const Given &step);
+  /// The same, and what follows from it: the position, or the end of the run.
+  void settle(trainrt_status status, const ErrorSlot &error, const trainrt_step_result &result,
+              Given step, StepLoader &loader);
+  /// Of a step that was not finite: why there is nothing of the state before it, and how to make
+  /// that after `step`, since this session no longer has it.
+  std::string whyUnsaved() const;
+  std::string wayBack(int64_t step) const;
+  /// Starts a step; its outcome comes at once or, with `lag`, while the next one is started.
+  void give(std::unique_ptr<StepData> data, Clock::time_point start, StepLoader &loader);
+  /// Waits for the step under way.
+  void drain(StepLoader &loader);
+  void save(BatchOrder::Position position);
+  /// Says what batches were not run as quickly as others are, each reason once.
+  void noticeDeclined();
+  /// The reasons so far, and what plans there are.
+  trainrt_plan_info planInfo(std::vector<std::string> &declined) const;
+  void summarize();
+  void evaluateNow() {
+    if (!evalData || evaluatedAt == stepsDone())
+      return;
+    evaluate(package, session, *evalData, reporter);
+    evaluatedAt = stepsDone();
+  }
+
+  const Options &options;
+  const Package &package;
+  trainrt_session *session;
+  const Dataset &data;
+  const Dataset *evalData;
+  DensityLog *density;
+  MemoryLog *memory;
+  Reporter &reporter;
+  std::unique_ptr<BatchOrder> order; ///< until the loader takes it
+  const std::string plan, planOptions, dataHash;
+  int64_t lastStep = 0;
+  /// Steps done, and the one under way; and those done before this run.
+  int64_t stepsGiven = 0, firstStep = 0;
+  /// Behind the last step whose outcome is known.
+  BatchOrder::Position position;
+  LrSchedule schedule;
+  double baseLr;
+  Decisions decisions;
+  /// A GPU gets the next step before the outcome of the last one is known.
+  const bool lag;
+  std::optional<Given> underway;
+  Clock::time_point reported = Clock::time_point::min();
+  int64_t savedAt = -1, evaluatedAt = -1;
+  /// Of every step: wall time, and time within trainrt_step but for waiting for the GPU.
+  std::vector<double> stepMilliseconds, hostMicroseconds;
+  uint64_t peakBytes = 0;
+  size_t reasonsTold = 0;
+};
+
+void Trainer::resume(const DataState &state) {
+  std::vector<std::string> changes;
+  if (state.rows != data.rows())
+    changes.push_back("the number of rows was " + std::to_string(state.rows) + " and is " +
+                      std::to_string(data.rows()));
+  else if (!state.dataHash.empty() && state.dataHash != dataHash)
+    changes.push_back("the data's values have changed");
+  const bool otherData = !changes.empty();
+  Decisions before = state.decisions;
+  if (before.empty()) { // a checkpoint that only tells these
+    before = decisions;
+    before["--batch-size"] = std::to_string(state.batchSize);
+    before["--accumulate"] = std::to_string(state.accumulate);
+    before.erase("--shuffle");
+    if (state.shuffle)
+      before["--shuffle"] = "";
+    if (data.staticBatch() || !decisions.count("--batch-size"))
+      before.erase("--batch-size");
+  }
+  for (std::string &change : differences(before, decisions))
+    changes.push_back(std::move(change));
+  if (state.plan != plan && changes.empty())
+    changes.push_back(state.planOptions == planOptions
+                          ? "the lengths of the data's rows, or the seed, have changed"
+                          : "the batches were made '" + state.planOptions + "' and are now '" +
+                                planOptions + "'");
+  const bool otherRows = otherData || state.plan != plan || state.shuffle != options.shuffle;
+  if (otherRows && state.position.index)
+    throw Failure(exitInput,
+                  options.resume + ": the checkpoint was written in the middle of epoch " +
+                      std::to_string(state.position.epoch) +
+                      ", whose batches are others now: " + join(changes, ", ") +
+                      "; continue with the data and the options that the run began with");
+  order->seek(state.position);
+  if (!changes.empty())
+    reporter.warning("the run does not continue as it began: " + join(changes, ", "));
+  if (schedule.kind != LrSchedule::Kind::constant && schedule.total < lastStep &&
+      !options.given.count("--lr-schedule"))
+    reporter.warning("the schedule of the learning rate ends with step " +
+                     std::to_string(*schedule.total) +
+                     ", as the run began, and the run with step " + std::to_string(lastStep) +
+                     "; --lr-schedule gives it another one");
+}
+
+StepLoader::Settings Trainer::loading() const {
+  StepLoader::Settings settings;
+  settings.session = session;
+  settings.microBatches = options.accumulate;
+  if (options.steps)
+    settings.steps = *options.steps - stepsDone();
+  settings.epochs = options.epochs.value_or(1);
+  settings.ahead = lag;
+  return settings;
+}
+
+trainrt_step_options Trainer::stepOptions(double lr) const {
+  trainrt_step_options settings = trainrt_step_options_default();
+  settings.lr = lr;
+  if (options.weightDecay)
+    settings.weight_decay = *options.weightDecay;
+  if (options.clipNorm)
+    settings.clip_norm = *options.clipNorm;
+  if (options.allowNonfinite)
+    settings.flags |= TRAINRT_STEP_ALLOW_NONFINITE;
+  if (lag)
+    settings.flags |= TRAINRT_STEP_LAG | TRAINRT_STEP_CHECKED; // by the loader
+  return settings;
+}
+
+void Trainer::report(trainrt_status status, const ErrorSlot &error,
+                     const trainrt_step_result &result, const Given &step) {
+  const std::vector<Batch> &batches = step.data->batches;
+  const size_t count = step.data->views.size();
+  if (status != TRAINRT_OK && status != TRAINRT_NONFINITE) {
+    std::string context;
+    const std::string message = error.message(status);
+    for (size_t i = 0; status == TRAINRT_BAD_DATA && i < count; ++i) {
+      const std::string number = "micro-batch " + std::to_string(i) + ": ";
+      if (count == 1)
+        context = data.where(batches[i], message);
+      else if (message.find(number) != std::string::npos)
+        context = number + data.where(batches[i], message);
+    }
+    error.check(status, context);
+  }
+  // Steps that overlap: from the end of the one before.
+  const Clock::time_point now = Clock::now();
+  const double ms =
+      std::chrono::duration<double, std::milli>(now - std::max(step.start, reported)).count();
+  reported = now;
+  stepMilliseconds.push_back(ms);
+  peakBytes = result.peak_bytes;
+  reporter.step({result.step, result.loss, std::isnan(step.lr) ? result.lr : step.lr, ms,
+                 double(step.data->rows) / ms * 1000, result.peak_bytes});
+}
+
+void Trainer::settle(trainrt_status status, const ErrorSlot &error,
+                     const trainrt_step_result &result, Given step, StepLoader &loader) {
+  report(status, error, result, step);
+  if (options.checkNumerics || result.nonfinite)
+    reportWarnings(session, reporter);
+  if (density)
+    if (const std::string text = density->add(std::move(step.density)); !text.empty())
+      reporter.lines(text);
+  if (!step.memory.empty())
+    reporter.lines(step.memory);
+  if (status == TRAINRT_NONFINITE) {
+    reporter.end();
+    // What was updated in part is the state of no step.
+    const bool isWhole = result.nonfinite == 1;
+    const bool saves = isWhole && !options.save.empty() && stepsDone() > firstStep;
+    if (saves)
+      save(step.data->before);
+    throw Failure(exitInput,
+                  error.message(status) +
+                      "\na lower --lr, a warm-up (--lr-schedule), clipping (trainc --clip-norm) or "
+                      "other data may help; --check-numerics names the node that it comes from, "
+                      "--allow-nonfinite goes on without such steps\n" +
+                      (saves || (savedAt >= 0 && savedAt == result.step - 1)
+                           ? "the state before that step is saved in " + options.save
+                       : isWhole ? whyUnsaved()
+                                 : wayBack(result.step - 1)));
+  }
+  position = step.data->after;
+  loader.recycle(std::move(step.data));
+}
+
+std::string Trainer::whyUnsaved() const {
+  return options.save.empty()
+             ? "nothing was saved: --save DIR would keep the state before that step"
+             : "nothing was saved: no step was made before it";
+}
+
+std::string Trainer::wayBack(int64_t step) const {
+  const std::string newest = savedAt >= 0 ? options.save : options.resume;
+  if (step == 0)
+    return "nothing was saved: no step was made before it";
+  return "the state after it is not saved; the same command with " +
+         (newest.empty() ? std::string() : "--resume " + newest + " ") + "--steps " +
+         std::to_string(step) + (options.save.empty() ? " --save DIR" : "") +
+         " makes that before it again";
+}
+
+void Trainer::give(std::unique_ptr<StepData> stepData, Clock::time_point start,
+                   StepLoader &loader) {
+  Given step{std::move(stepData), schedule.at(++stepsGiven, baseLr), start};
+  trainrt_step_options settings = stepOptions(step.lr);
+  trainrt_step_result result = trainrt_step_result_default();
+  ErrorSlot ofStep;
+  const bool isGood = step.data->status == TRAINRT_OK;
+  const ErrorSlot &error = isGood ? ofStep : step.data->error;
+  trainrt_status status = step.data->status;
+  if (isGood) {
+    status = trainrt_step(session, step.data->views.data(), step.data->views.size(), &settings,
+                          &result, ofStep);
+    if (density)
+      step.density = density->take();
+    if (memory)
+      step.memory = memory->take();
+    hostMicroseconds.push_back((result.milliseconds - result.wait_milliseconds) * 1000);
+    noticeDeclined();
+  }
+  if (!lag)
+    return settle(status, error, result, std::move(step), loader);
+  std::optional<Given> before = std::exchange(underway, std::nullopt);
+  if (status == TRAINRT_OK) {
+    underway = std::move(step);
+    if (before)
+      settle(status, error, result, std::move(*before), loader);
+    return;
+  }
+  if (before) {
+    // The error is that of the step before, unless that one's outcome is still to be had.
+    trainrt_step_result left = trainrt_step_result_default();
+    ErrorSlot leftError;
+    trainrt_status leftStatus = trainrt_session_finish(session, &left, leftError);
+    if (leftStatus == TRAINRT_OK && left.step == 0)
+      return settle(status, error, result, std::move(*before), loader);
+    settle(leftStatus, leftError, left, std::move(*before), loader);
+  }
+  settle(status, error, result, std::move(step), loader);
+}
+
+void Trainer::drain(StepLoader &loader) {
+  if (!underway)
+    return;
+  Given step = std::move(*std::exchange(underway, std::nullopt));
+  trainrt_step_result result = trainrt_step_result_default();
+  ErrorSlot error;
+  trainrt_status status = trainrt_session_finish(session, &result, error);
+  settle(status, error, result, std::move(step), loader);
+}
+
+void Trainer::save(BatchOrder::Position position) {
+  if (options.save.empty() || savedAt == stepsDone())
+    return;
+  DataState state{position, data.rows(), data.batchSize(), options.accumulate, options.shuffle,
+                  plan,     planOptions, dataHash,         decisions};
+  ErrorSlot error;
+  error.check(trainrt_checkpoint_save(session, options.save.c_str(),
+                                      uint32_t(options.keep.value_or(0)), state.toJson().c_str(),
+                                      error));
+  reportWarnings(session, reporter);
+  savedAt = stepsDone();
+  reporter.note("saved " + options.save + "/step-" + std::to_string(savedAt));
+}
+
+trainrt_plan_info Trainer::planInfo(std::vector<std::string> &declined) const {
+  trainrt_plan_info info = trainrt_plan_info_default();
+  ErrorSlot error;
+  error.check(trainrt_session_plans(session, &info, error));
+  if (info.declined_count)
+    declined = split(info.declined, '\n');
+  declined.resize(info.declined_count);
+  return info;
+}
+
+void Trainer::noticeDeclined() {
+  std::vector<std::string> declined;
+  planInfo(declined);
+  for (; reasonsTold < declined.size(); ++reasonsTold)
+    reporter.notice(declined[reasonsTold] + "; such batches are counted in the summary");
+}
+
+void Trainer::summarize() {
+  SummaryRecord record{int64_t(stepMilliseconds.size()), median(stepMilliseconds),
+                       lag ? std::optional(median(hostMicroseconds)) : std::nullopt, peakBytes};
+  const trainrt_plan_info info = planInfo(record.declined);
+  record.plans = info.plans;
+  record.buildMilliseconds = info.build_milliseconds;
+  record.batches = info.batches;
+  record.variantBatches = info.variant_batches;
+  reporter.summary(record);
+}
+
+void Trainer::run() {
+  const int64_t shared = data.batchSize() * (plan.empty() ? 1 : options.world);
+  const bool drops = data.staticBatch() && options.dropTail.value_or(true);
+  if (int64_t rest = data.rows() % shared; drops && rest && (!options.steps || !plan.empty()))
+    reporter.warning(data.path() + ": the last " + std::to_string(rest) +
+                     " rows of an epoch are left out: the package was compiled for batches of " +
+                     std::to_string(data.batchSize()));
+  StepLoader loader(data, std::move(order), loading());
+  if (options.steps ? stepsDone() >= *options.steps : position.epoch >= options.epochs.value_or(1))
+    reporter.note("nothing to train: " + grouped(stepsDone()) + " steps are done already");
+  evaluateNow();
+  reporter.begin(stepsDone() + 1, lastStep);
+  while (true) {
+    const Clock::time_point start = Clock::now();
+    std::unique_ptr<StepData> next = loader.next();
+    if (!next)
+      break;
+    const bool epochEnds = !options.steps && next->after.epoch != next->before.epoch;
+    give(std::move(next), start, loader);
+    const char *signal = interruption();
+    const bool ends = signal || !reporter.lost().empty();
+    const bool saves = options.saveEvery && stepsGiven % *options.saveEvery == 0;
+    const bool evaluates =
+        evalData && ((options.evalEvery && stepsGiven % *options.evalEvery == 0) || epochEnds);
+    if (ends || saves || evaluates)
+      drain(loader);
+    if (ends) {
+      const std::string lost = reporter.lost();
+      reporter.end();
+      save(position);
+      throw Failure(exitInput, (signal ? std::string("interrupted by ") + signal : lost) +
+                                   " after step " + std::to_string(stepsDone()) +
+                                   (options.save.empty()
+                                        ? "; nothing was saved (--save DIR)"
+                                        : "; --resume " + options.save + " continues from there"));
+    }
+    if (saves)
+      save(position);
+    if (evaluates)
+      evaluateNow();
+  }
+  drain(loader);
+  reporter.end();
+  if (density)
+    if (const std::string text = density->finish(); !text.empty())
+      reporter.lines(text);
+  if (!stepMilliseconds.empty())
+    summarize();
+  save(position);
+  evaluateNow();
+}
+
+void Trainer::dumpGradients() {
+  StepLoader::Settings settings = loading();
+  // There is one, whatever has been done before.
+  if (settings.steps)
+    settings.steps = 1;
+  settings.epochs = position.epoch + 1;
+  const Clock::time_point start = Clock::now();
+  StepLoader loader(data, std::move(order), settings);
+  Given step{loader.next(), schedule.at(stepsDone() + 1, baseLr), start};
+  trainrt_step_options stepSettings = stepOptions(step.lr);
+  trainrt_step_result result = trainrt_step_result_default();
+  ErrorSlot error;
+  trainrt_status status = trainrt_gradients(session, step.data->views.data(),
+                                            step.data->views.size(), &stepSettings, &result, error);
+  result.step = stepsDone() + 1;
+  reporter.begin(result.step, result.step);
+  report(status, error, result, step);
+  if (memory)
+    if (const std::string text = memory->take(); !text.empty())
+      reporter.lines(text);
+  reporter.end();
+  if (!stepMilliseconds.empty())
+    summarize();
+  if (result.nonfinite)
+    reporter.warning(std::isfinite(result.loss) ? "a gradient is not finite"
+                                                : "the loss is not finite, and so are gradients");
+  exportGradients(package, session, options.dumpGradients, reporter);
+}
+
+} // namespace
+
+void checkTrainable(const Options &options, const Package &package) {
+  const trainrt_package_info &info = package.info;
+  if (!info.can_train)
+    throw Failure(exitInput, package.path + ": the package was compiled for inference only, so it "
+                                            "cannot train on --data; compile without --inference");
+  if ((options.accumulate > 1 || !options.dumpGradients.empty()) && !info.can_accumulate)
+    throw Failure(exitInput, package.path + ": the package cannot keep gradients (" +
+                                 (options.accumulate > 1 ? "--accumulate" : "--dump-gradients") +
+                                 "): it has no separate update");
+  if (options.lr && std::isnan(info.lr))
+    throw Failure(exitInput, package.path +
+                                 ": the model has a training algorithm of its own, which "
+                                 "decides on the learning rate; --lr is for others");
+  if (options.clipNorm && std::isnan(info.clip_norm))
+    throw Failure(exitInput, package.path + ": the package was compiled without gradient clipping; "
+                                            "compile with --clip-norm F to make it adjustable");
+  if (options.weightDecay && std::isnan(info.weight_decay))
+    throw Failure(exitInput, package.path + ": the package's optimizer has no weight decay");
+}
+
+/// Why batches are as large as they are, where nobody has said it.
+static std::string howChosen(const Dataset &data) {
+  if (!data.choosesBatch())
+    return "";
+  return data.batchSize() < data.possibleBatch(Dataset::defaultBatch)
+             ? " (as many as fit into the memory that is free)"
+             : " (the default, see --batch-size)";
+}
+
+void introduce(const Options &options, const Package &package, const Session &session,
+               const Dataset *data, BatchOrder *order, Reporter &reporter) {
+  const trainrt_package_info &info = package.info;
+  reporter.fact("package",
+                package.path + ": " + info.model + ", by " + info.producer + ", " + info.target);
+  const ParameterCount count = countParameters(package);
+  if (count.all >= 0)
+    reporter.fact("parameters", count.text());
+  if (data) {
+    int64_t rows = 0, length = 0;
+    order->largest(rows, length);
+    const std::string how = order->planOptions();
+    reporter.fact(
+        "data",
+        data->path() + ": " + grouped(data->rows()) + " rows, batches of " +
+            (how.empty() ? grouped(data->batchSize()) + howChosen(*data)
+                         : "up to " + grouped(rows) + " (" + how + ")") +
+            (options.accumulate > 1 ? ", " + grouped(options.accumulate) + " micro-batches a step"
+                                    : "") +
+            (data->wholeInputs().empty() ? "" : "; whole in every batch: " + data->wholeInputs()));
+    if (info.optimizer)
+      reporter.fact("optimizer", std::string(info.optimizer) + ", learning rate " +
+                                     shortest(options.lr.value_or(info.lr)) + ", " +
+                                     options.schedule.text());
+    trainrt_memory plan = trainrt_memory_default();
+    std::vector<trainrt_symbol_value> symbols = data->symbolValues(rows, length);
+    ErrorSlot error;
+    uint32_t micro = options.dumpGradients.empty() ? uint32_t(options.accumulate) : 2;
+    if (trainrt_package_memory(package.handle.get(), symbols.data(), symbols.size(), micro,
+                               trainrt_session_threads(session.get()), &plan, error) == TRAINRT_OK)
+      reporter.fact("memory plan",
+                    byteSize(plan.total) + ": parameters " + byteSize(plan.parameters) +
+                        ", optimizer state " + byteSize(plan.state) +
+                        (plan.gradients ? ", gradients " + byteSize(plan.gradients) : "") +
+                        ", activations " + byteSize(plan.arena) + ", other " +
+                        byteSize(plan.inputs + plan.outputs + plan.scratch) +
+                        (plan.pinned ? "; page-locked on the host " + byteSize(plan.pinned) : ""));
+  }
+  reporter.fact("threads", std::to_string(trainrt_session_threads(session.get())));
+}
+
+void train(const Options &options, const Package &package, const Session &session,
+           const Dataset &data, std::unique_ptr<BatchOrder> order, const Dataset *evalData,
+           DensityLog *density, MemoryLog *memory, Reporter &reporter) {
+  Trainer trainer(options, package, session, data, std::move(order), evalData, density, memory,
+                  reporter);
+  if (options.dumpGradients.empty())
+    trainer.run();
+  else
+    trainer.dumpGradients();
+}
+
+} // namespace trainrt::run

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Matrix products by the runtime's own kernels.
+
+#include "device/cpu/gemm.h"
+#include "device/cpu/commands/host_command.h"
+
+namespace trainrt {
+
+/// All but the operands' addresses and factors.
+static GemmArgs gemmArgs(const GemmView &step) {
+  GemmArgs args = {};
+  args.m = step.m();
+  args.n = step.n();
+  args.k = step.k();
+  args.a_m = step.aM();
+  args.a_k = step.aK();
+  args.b_k = step.bK();
+  args.b_n = step.bN();
+  args.c_m = step.cM();
+  args.c_n = step.cN();
+  args.batchRank = int(step.batchRank());
+  args.batch = step.batch().data();
+  args.aBatch = step.aBatch().data();
+  args.bBatch = step.bBatch().data();
+  args.cBatch = step.cBatch().data();
+  return args;
+}
+
+template <> void runOnHost(const GemmView &step, HostContext &context) {
+  GemmArgs args = gemmArgs(step);
+  args.a = context.address<float>(step.places[Gemm::A]);
+  args.b = context.address<float>(step.places[Gemm::B]);
+  args.c = context.address<float>(step.places[Gemm::C]);
+  args.alpha = step.op.alpha;
+  args.beta = step.op.beta;
+  gemmF32(args, context.pool);
+}
+
+template <> void addWorkingMemory(const GemmView &step, WorkingMemory &memory) {
+  memory.addGemm(gemmArgs(step));
+}
+
+} // namespace trainrt

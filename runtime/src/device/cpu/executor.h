@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs the commands of a plan on the thread pool.
+#ifndef TRAINRT_DEVICE_CPU_EXECUTOR_H
+#define TRAINRT_DEVICE_CPU_EXECUTOR_H
+
+#include "device/memory.h"
+#include "device/observer.h"
+#include "device/thread_pool.h"
+#include "plan/execution_plan.h"
+#include "plan/kernels.h"
+
+#include <array>
+#include <functional>
+
+namespace trainrt {
+
+/// What Executor::scratchBytes comes to on this machine once all of these plans have run: an upper
+/// bound, since it depends on the timing which threads take part in what.
+int64_t estimateScratch(const std::vector<const ExecutionPlan *> &plans, unsigned threads);
+
+class Executor {
+public:
+  explicit Executor(ThreadPool &pool) : pool(pool) {}
+
+  /// What a run needs beside its plan.
+  struct Run {
+    const KernelLibrary *kernels;
+    /// The address of each buffer of the function.
+    std::vector<void *> buffers;
+    /// Asked between commands; true stops the run with Cancelled. Empty: never.
+    std::function<bool(int64_t done, int64_t total)> stop;
+    CommandObserver *observer = nullptr;
+  };
+
+  /// What kernels tell beside their results.
+  struct Reports {
+    /// The one that met an index out of range; null if none did.
+    const Command *badIndex = nullptr;
+    int64_t position = 0, value = 0;
+    /// Those that met a number that is not finite where one must be, in order.
+    std::vector<NumberReport> numbers;
+  };
+  /// Stops at the first command that meets a bad index.
+  Status run(const ExecutionPlan &plan, const Run &run, const Allocator &allocator,
+             Reports &reports);
+
+  /// Scratch of kernels and of the matrix multiplication.
+  int64_t scratchBytes() const { return scratch.size() + int64_t(pool.scratchBytes()); }
+
+private:
+  void perform(const ExecutionPlan::Step &step, const ExecutionPlan &plan, const Run &run,
+               Reports &reports);
+
+  ThreadPool &pool;
+  Memory scratch;
+  int64_t scratchStride = 0;
+  std::vector<void *> arguments;
+};
+
+} // namespace trainrt
+
+#endif // TRAINRT_DEVICE_CPU_EXECUTOR_H

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The GEMM's driver: brings a problem into the form that the micro kernels want (columns of C
+// contiguous, as few batches as possible), packs panels of A and B, and walks the tiles of C.
+//
+// A thread computes tiles of C from a packed block of B that stays in its L2, and packs the panel
+// of A it works on into L1 (or reads A in place). Two ways through a problem: *shared*, all threads
+// pack a block of B together; for large matrices. *Private*, a thread takes a whole matrix of the
+// batch and packs for itself; for many small ones. Both add up k in the same blocks of at most
+// `blockK`, so the way taken never shows in the result. Within a parallelFor it is always the
+// second.
+#include "device/cpu/gemm.h"
+
+#include "device/cpu/gemm_kernels.h"
+#include "device/thread_pool.h"
+#include "format/memory/gemm_problem.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace trainrt {
+
+namespace {
+
+/// Longest chain of k in a tile's registers: a panel of A (14 x 256 floats) stays in L1 while
+/// panels of B stream from L2. A sum's error grows with it; a shorter one would move C more often.
+constexpr int64_t chainK = 256;
+/// A tile of C for one thread: its part of B (blockK x tileN) fits L2 beside the tile itself. Tiles
+/// are smaller where there are fewer than `tilesPerThread`.
+constexpr int64_t tileN = 512, tileM = 128, tilesPerThread = 8;
+/// Height of a tile that reads A in place: with more rows than this, the compilers run out of
+/// registers for addresses.
+constexpr int directRows = 8;
+/// Where part `i` begins when `n` is cut into `parts` parts of (almost) equal size.
+int64_t cut(int64_t n, int64_t i, int64_t parts) { return n * i / parts; }
+
+const GemmKernels *chooseKernels() {
+#if defined(__x86_64__)
+  if (const GemmKernels *kernels = gemmKernelsAvx512();
+      kernels && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+    return kernels;
+  if (const GemmKernels *kernels = gemmKernelsAvx2();
+      kernels && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return kernels;
+#endif
+  throw std::runtime_error("this processor has no AVX2 and FMA, which the CPU target needs");
+}
+
+const GemmKernels *chosenKernels() {
+  static const GemmKernels *const kernels = chooseKernels();
+  return kernels;
+}
+
+/// A problem in normal form, with the kernels that compute it.
+struct Problem : GemmProblem {
+  Problem(const GemmArgs &args, const GemmKernels &kernels)
+      : GemmProblem(args, {kernels.lanes, kernels.rows, kernels.vectors}), kernels(kernels) {}
+
+  const GemmKernels &kernels;
+
+  int64_t panelN() const { return tile.panelN(); }
+  int64_t kAt(int64_t block) const { return cut(k, block, blocks); }
+};
+
+/// Adds beta * C into C for an empty sum.
+void scaleOnly(const Problem &p) {
+  for (int64_t matrix = 0, end = p.matrices(); matrix < end; ++matrix) {
+    const float *a, *b;
+    float *c;
+    p.select(matrix, a, b, c);
+    for (int64_t i = 0; i < p.m; ++i)
+      for (int64_t j = 0; j < p.n; ++j) {
+        float &at = c[i * p.c_m + j * p.c_n];
+        at = p.beta == 0.0f ? 0.0f : p.beta * at;
+      }
+  }
+}
+
+/// Whether the micro kernels read A where it is: `rows` contiguous along k, or its `columns` along
+/// m.
+enum class DirectA { no, rows, columns };
+
+/// Reading A in place saves the packing, where its lines do not all fall into the same few sets of
+/// L1 (rows), or are used about once anyway (columns).
+DirectA chooseDirect(const Problem &p) {
+  if (p.a_k == 1 && (p.m == 1 || p.a_m % 512 != 0))
+    return DirectA::rows;
+  if (p.a_m == 1 && p.n <= 2 * p.panelN())
+    return DirectA::columns;
+  return DirectA::no;
+}
+
+/// One block of k of one matrix of the batch: all rows of A, in panels of almost equal height, and
+/// the columns [n0, n0 + nLen) of B, packed in panels of panelN() columns.
+struct Block {
+  const Problem &p;
+  DirectA directA;
+  const float *a = nullptr, *b = nullptr; ///< at the block's first k, b also at column n0
+  float *c = nullptr;                     ///< at column n0
+  float *packedB = nullptr;
+  int64_t nLen = 0, k = 0;
+  float beta = 0;
+
+  explicit Block(const Problem &p) : p(p), directA(chooseDirect(p)) {}
+
+  /// Where block `index` of k of matrix `matrix` begins at column `n0`.
+  void select(int64_t matrix, int64_t index, int64_t n0, int64_t columns) {
+    p.select(matrix, a, b, c);
+    int64_t k0 = p.kAt(index);
+    a += k0 * p.a_k;
+    b += k0 * p.b_k + n0 * p.b_n;
+    c += n0 * p.c_n;
+    nLen = columns;
+    k = p.kAt(index + 1) - k0;
+    beta = index == 0 ? p.beta : 1.0f;
+  }
+  int64_t panels() const {
+    int rows = p.kernels.rows;
+    return ceilDiv(p.m, directA == DirectA::rows ? std::min(rows, directRows) : rows);
+  }
+  void packB(int64_t column) const {
+    p.kernels.pack(packedB + column * k, b + column * p.b_n, p.b_n, p.b_k,
+                   int(std::min(p.panelN(), nLen - column)), int(p.panelN()), k);
+  }
+  void compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t column1,
+               float *packedA) const;
+  void computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t panel1, int64_t column0,
+                    int64_t column1, float *packedA) const;
+};
+
+/// The tile of C of some panels of A and the columns [column0, column1) (column0 a panel's first).
+/// `packedA` has room for a panel.
+void Block::compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t column1,
+                    float *packedA) const {
+  const int64_t longest = k <= chainK ? k : ceilDiv(k, ceilDiv(k, chainK));
+  for (int64_t k0 = 0; k0 < k; k0 += longest)
+    computeChain(k0, std::min(longest, k - k0), panel0, panel1, column0, column1, packedA);
+}
+
+/// The part of `length` from k0 on.
+void Block::computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t panel1,
+                         int64_t column0, int64_t column1, float *packedA) const {
+  const GemmKernels &kernels = p.kernels;
+  alignas(64) float temporary[GemmKernels::maxRows * 32];
+  const int lanes = kernels.lanes;
+  const int64_t width = p.panelN();
+  const float keep = k0 == 0 ? beta : 1.0f;
+  for (int64_t panel = panel0; panel < panel1; ++panel) {
+    const int64_t row = cut(p.m, panel, panels()), rows = cut(p.m, panel + 1, panels()) - row;
+    const float *aAt = a + row * p.a_m + k0 * p.a_k;
+    int64_t aStride = directA == DirectA::rows ? p.a_m : p.a_k;
+    if (directA == DirectA::no) {
+      kernels.pack(packedA, aAt, p.a_m, p.a_k, int(rows), int(rows), length);
+      aAt = packedA;
+      aStride = rows;
+    }
+    for (int64_t column = column0; column < column1; column += width) {
+      const int64_t columns = std::min(width, nLen - column);
+      const int vectors = int(ceilDiv(columns, lanes));
+      const int tail = int(columns) - (vectors - 1) * lanes;
+      GemmMicroKernel micro = kernels.micro[directA == DirectA::rows][rows - 1][vectors - 1];
+      const float *bAt = packedB + column * k + k0 * width;
+      float *cAt = c + row * p.c_m + column * p.c_n;
+      if (p.c_n == 1 || p.n == 1) {
+        micro(length, aAt, aStride, bAt, cAt, p.c_m, tail, p.alpha, keep);
+        continue;
+      }
+      micro(length, aAt, aStride, bAt, temporary, width, tail, p.alpha, 0.0f);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; ++j) {
+          float &at = cAt[i * p.c_m + j * p.c_n], value = temporary[i * width + j];
+          at = keep == 0.0f ? value : std::fma(keep, at, value);
+        }
+    }
+  }
+}
+
+void runPrivate(const Problem &p, ThreadPool &pool) {
+  const int64_t work = p.m * p.paddedN() * p.k;
+  pool.parallelFor(p.matrices(), std::max<int64_t>(1, parallelWork / work),
+                   [&](unsigned worker, int64_t begin, int64_t end) {
+                     float *packedA = static_cast<float *>(
+                         pool.scratch(worker, size_t((p.panelFloats() + p.ownFloats()) * 4)));
+                     Block block(p);
+                     block.packedB = packedA + p.panelFloats();
+                     for (int64_t matrix = begin; matrix < end; ++matrix)
+                       for (int64_t index = 0; index < p.blocks; ++index) {
+                         block.select(matrix, index, 0, p.n);
+                         for (int64_t column = 0; column < p.n; column += p.panelN())
+                           block.packB(column);
+                         block.compute(0, block.panels(), 0, p.n, packedA);
+                       }
+                   });
+}
+
+void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
+  const int64_t panelN = p.panelN();
+  const int64_t step = p.sharedColumns();
+  Block block(p);
+  block.packedB = static_cast<float *>(pool.shared(0, size_t(p.sharedFloats() * 4)));
+  const int64_t panels = block.panels();
+  for (int64_t n0 = 0; n0 < p.n; n0 += step)
+    for (int64_t index = 0; index < p.blocks; ++index) {
+      block.select(matrix, index, n0, std::min(step, p.n - n0));
+      const int64_t columnPanels = ceilDiv(block.nLen, panelN);
+      pool.parallelFor(columnPanels, std::max<int64_t>(1, parallelWork / 16 / (block.k * panelN)),
+                       [&](unsigned, int64_t begin, int64_t end) {
+                         for (int64_t i = begin; i < end; ++i)
+                           block.packB(i * panelN);
+                       });
+      const int64_t nTiles = ceilDiv(block.nLen, tileN);
+      const int64_t mTiles =
+          std::clamp<int64_t>(ceilDiv(tilesPerThread * int64_t(pool.size()), nTiles),
+                              std::min(ceilDiv(p.m, tileM), panels), panels);
+      const int64_t tiles = mTiles * nTiles;
+      const int64_t tileWork = std::max<int64_t>(1, p.m * block.nLen * block.k / tiles);
+      pool.parallelFor(
+          tiles, std::max<int64_t>(1, parallelWork / tileWork),
+          [&](unsigned worker, int64_t begin, int64_t end) {
+            float *packedA =
+                static_cast<float *>(pool.scratch(worker, size_t(p.panelFloats() * 4)));
+            for (int64_t i = begin; i < end; ++i) {
+              int64_t row = i % mTiles, column = i / mTiles;
+              block.compute(cut(panels, row, mTiles), cut(panels, row + 1, mTiles),
+                            cut(columnPanels, column, nTiles) * panelN,
+                            std::min(block.nLen, cut(columnPanels, column + 1, nTiles) * panelN),
+                            packedA);
+            }
+          });
+    }
+}
+
+} // namespace
+
+void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels) {
+  const Problem p(args, kernels);
+  const int64_t matrices = p.matrices();
+  if (matrices == 0 || p.m == 0 || p.n == 0)
+    return;
+  if (p.k == 0 || p.alpha == 0.0f) {
+    scaleOnly(p);
+    return;
+  }
+  if (p.isPrivate(pool.size(), pool.inside())) {
+    runPrivate(p, pool);
+    return;
+  }
+  for (int64_t matrix = 0; matrix < matrices; ++matrix)
+    runShared(p, matrix, pool);
+}
+
+void gemmF32(const GemmArgs &args, ThreadPool &pool) { gemmF32(args, pool, *chosenKernels()); }
+
+GemmTile gemmTile() {
+  const GemmKernels &kernels = *chosenKernels();
+  return {kernels.lanes, kernels.rows, kernels.vectors};
+}
+
+} // namespace trainrt

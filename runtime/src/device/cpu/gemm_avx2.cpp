@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// GEMM inner loops for AVX2 with FMA: tiles of 6 x 16, that is 12 accumulators, two vectors of B
+// and one broadcast of A: 15 of the 16 registers.
+#include "device/cpu/gemm_kernels.h"
+#include "format/memory/gemm_problem.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+
+namespace trainrt {
+namespace {
+
+struct V {
+  using Vec = __m256;
+  static constexpr int lanes = 8, prefetchDistance = 8;
+  static __m256i first(int n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static Vec load(const float *from) { return _mm256_loadu_ps(from); }
+  static void store(float *to, Vec value) { _mm256_storeu_ps(to, value); }
+  static Vec loadFirst(const float *from, int n) { return _mm256_maskload_ps(from, first(n)); }
+  static void storeFirst(float *to, Vec value, int n) { _mm256_maskstore_ps(to, first(n), value); }
+  static Vec zero() { return _mm256_setzero_ps(); }
+  static Vec set1(float value) { return _mm256_set1_ps(value); }
+  static Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
+  static Vec mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
+
+  /// In three rounds: 2x2 and 4x4 within 128-bit lanes, then the lanes themselves.
+  static void transpose(Vec (&r)[8]) {
+    __m256 t[8];
+#pragma GCC unroll 2
+    for (int i = 0; i < 8; i += 4) {
+      __m256 a = _mm256_unpacklo_ps(r[i], r[i + 1]), b = _mm256_unpackhi_ps(r[i], r[i + 1]);
+      __m256 c = _mm256_unpacklo_ps(r[i + 2], r[i + 3]), d = _mm256_unpackhi_ps(r[i + 2], r[i + 3]);
+      t[i] = _mm256_shuffle_ps(a, c, 0x44);
+      t[i + 1] = _mm256_shuffle_ps(a, c, 0xee);
+      t[i + 2] = _mm256_shuffle_ps(b, d, 0x44);
+      t[i + 3] = _mm256_shuffle_ps(b, d, 0xee);
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      r[j] = _mm256_permute2f128_ps(t[j], t[4 + j], 0x20);
+      r[4 + j] = _mm256_permute2f128_ps(t[j], t[4 + j], 0x31);
+    }
+  }
+};
+
+#include "device/cpu/gemm_kernels_impl.h"
+
+#define ROW(by, r) {microKernel<r, 1, 2, by>, microKernel<r, 2, 2, by>}
+#define ROWS(by) {ROW(by, 1), ROW(by, 2), ROW(by, 3), ROW(by, 4), ROW(by, 5), ROW(by, 6)}
+constexpr GemmKernels kernels = {"avx2",           avx2Tile.lanes, avx2Tile.rows,
+                                 avx2Tile.vectors, packPanel,      {ROWS(false), ROWS(true)}};
+#undef ROWS
+#undef ROW
+
+} // namespace
+} // namespace trainrt
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+const trainrt::GemmKernels *trainrt::gemmKernelsAvx2() { return &kernels; }
+#else
+const trainrt::GemmKernels *trainrt::gemmKernelsAvx2() { return nullptr; }
+#endif

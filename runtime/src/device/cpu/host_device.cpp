@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs on the host: addresses are resolved, the executor does the rest, at once.
+
+#include "device/cpu/host_device.h"
+#include "io/convert.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <new>
+
+namespace trainrt {
+
+HostDevice::HostDevice(std::shared_ptr<const Package> package,
+                       std::shared_ptr<const KernelLibrary> kernels, const DeviceOptions &options,
+                       AddressOf addressOf)
+    : Device(std::move(package), options.threads, std::move(addressOf)),
+      kernels(std::move(kernels)), allocator(options.allocator), observer(options.observer),
+      executor(*pool) {
+  staging.resize(this->package->program().inputs.size());
+}
+
+Status HostDevice::allocateHost(int64_t bytes, void *&memory) {
+  Memory block;
+  TRAINRT_TRY(block.allocate(allocator, bytes, "batches", false));
+  memory = block.data();
+  std::lock_guard lock(hostMutex);
+  hostBlocks.emplace(memory, std::move(block));
+  return {};
+}
+
+void HostDevice::releaseHost(void *memory) {
+  std::lock_guard lock(hostMutex);
+  hostBlocks.erase(memory);
+}
+
+Status HostDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
+                                 unsigned char *&data) {
+  Memory memory;
+  TRAINRT_TRY(memory.allocate(allocator, bytes, what, zeroed));
+  data = memory.detach();
+  return {};
+}
+
+void HostDevice::releaseBytes(unsigned char *data, int64_t bytes) {
+  Memory::free(allocator, data, bytes);
+}
+
+Status HostDevice::write(void *to, int64_t bytes, const Source &source) {
+  if (bytes)
+    source(static_cast<unsigned char *>(to), 0, bytes);
+  return {};
+}
+
+Status HostDevice::copy(void *to, const void *from, int64_t bytes) {
+  if (bytes)
+    std::memcpy(to, from, size_t(bytes));
+  return {};
+}
+
+Status HostDevice::clear(void *to, int64_t bytes) {
+  auto *begin = static_cast<unsigned char *>(to);
+  pool->parallelFor(bytes, 1 << 18, [begin](unsigned, int64_t first, int64_t end) {
+    std::memset(begin + first, 0, size_t(end - first));
+  });
+  return {};
+}
+
+Status HostDevice::view(const void *from, int64_t, const void *&host) {
+  host = from;
+  return {};
+}
+
+Status HostDevice::prepare(const ExecutionPlan &plan) {
+  if (plan.arenaBytes >= arena.size())
+    arenaLowerBound = plan.arenaLowerBound;
+  if (plan.arenaBytes > arena.size())
+    TRAINRT_TRY(allocate(plan.arenaBytes, "activations", false, arena));
+  if (plan.outputBytes > outputBlock.size())
+    TRAINRT_TRY(allocate(plan.outputBytes, "outputs", false, outputBlock));
+  return {};
+}
+
+Status HostDevice::stageInput(uint32_t input, const ArrayView &array, const void *&data) {
+  const TensorDecl &decl = package->program().inputs[input];
+  if (array.data && array.dtype == decl.dtype) {
+    data = array.data;
+    return {};
+  }
+  int64_t count, bytes;
+  if (!countElements(array.shape.data(), array.shape.size(), count) ||
+      !countBytes(decl.dtype, array.shape.data(), array.shape.size(), bytes))
+    return fail(Code::BadData, "input '", decl.name, "' is too large");
+  DeviceMemory &memory = staging[input];
+  if (bytes > memory.size())
+    TRAINRT_TRY(allocate(bytes, "inputs", false, memory));
+  data = memory.data();
+  if (array.data)
+    convertElements(array.data, array.dtype, memory.data(), decl.dtype, count);
+  else if (bytes)
+    std::memset(memory.data(), 0, size_t(bytes));
+  return {};
+}
+
+Status HostDevice::enqueue(Run &run, Ticket &ticket) {
+  const Program &program = package->program();
+  const ExecutionPlan &plan = run.plan;
+  const Function &function = *plan.function;
+  std::vector<const void *> inputs(program.inputs.size());
+  if (run.batch)
+    for (uint32_t input : function.inputs)
+      TRAINRT_TRY(stageInput(input, run.batch->arrays[input], inputs[input]));
+
+  Executor::Run work{kernels.get(), {}, std::move(run.stop), observer};
+  for (size_t i = 0; i < function.buffers.size(); ++i) {
+    const Buffer &buffer = function.buffers[i];
+    const void *address = nullptr;
+    switch (buffer.space) {
+    case Space::Arena:
+      address = arena.data() + plan.bufferOffsets[i];
+      break;
+    case Space::Parameter:
+    case Space::State:
+    case Space::Gradient:
+      address = addressOf(buffer.space, buffer.index);
+      break;
+    case Space::Input:
+      address = inputs[buffer.index];
+      break;
+    case Space::Hyper:
+      address = run.hypers[buffer.index].data();
+      break;
+    case Space::Constant:
+      address = program.constants[buffer.index].data.data();
+      break;
+    case Space::Output:
+      address = outputBlock.data() + plan.bufferOffsets[i];
+      break;
+    case Space::Host:
+      return Status(Code::Internal, "a program for the CPU has memory beside a GPU");
+    }
+    work.buffers.push_back(const_cast<void *>(address));
+  }
+  run.began = true;
+  last = {};
+  ticket = 0;
+  Executor::Reports reports;
+  try {
+    TRAINRT_TRY(executor.run(plan, work, allocator, reports));
+  } catch (const std::bad_alloc &) {
+    return Status(Code::OutOfMemory, "no memory for a kernel's scratch; use a smaller batch");
+  } catch (const std::exception &error) {
+    return Status(Code::Internal, std::string("function '") + function.name + "': " + error.what());
+  }
+  if (reports.badIndex)
+    return badIndex(*reports.badIndex, reports.position, reports.value);
+  last.numbers = std::move(reports.numbers);
+
+  for (const ExecutionPlan::Output &output : plan.outputs) {
+    DType dtype = program.outputs[output.index].dtype;
+    if (int32_t(output.index) == package->lossOutput() && isFloat(dtype) &&
+        output.bytes >= int64_t(sizeOf(dtype)))
+      convertElements(outputBlock.data() + output.offset, dtype, &last.loss, DType::F64, 1);
+  }
+  for (const Buffer &buffer : function.buffers)
+    if (buffer.space == Space::State && int32_t(buffer.index) == package->nonfiniteState()) {
+      int32_t flag;
+      std::memcpy(&flag, addressOf(buffer.space, buffer.index), 4);
+      last.nonfinite = flag != 0;
+    }
+  return {};
+}
+
+Status HostDevice::repeat(Ticket &) {
+  return Status(Code::Internal, "the host does not run ahead");
+}
+
+Status HostDevice::wait(Ticket, Result &result) {
+  result = last;
+  return {};
+}
+
+Status HostDevice::measureCopySpeed(double &bytesPerSecond) {
+  // Beyond the caches.
+  constexpr int64_t bytes = int64_t(128) << 20;
+  DeviceMemory from, to;
+  TRAINRT_TRY(allocate(bytes, "measurement of the copy speed", true, from));
+  TRAINRT_TRY(allocate(bytes, "measurement of the copy speed", true, to));
+  bytesPerSecond = 0;
+  for (int i = 0; i < 5; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    pool->parallelFor(bytes, 1 << 20, [&](unsigned, int64_t begin, int64_t end) {
+      std::memcpy(to.data() + begin, from.data() + begin, size_t(end - begin));
+    });
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    bytesPerSecond = std::max(bytesPerSecond, 2 * double(bytes) / seconds.count());
+  }
+  return {};
+}
+
+void HostDevice::addMemory(MemoryUse &use) const {
+  use.arena += arena.size();
+  use.arenaLowerBound = arenaLowerBound;
+  for (const DeviceMemory &memory : staging)
+    use.inputs += memory.size();
+  use.outputs += outputBlock.size();
+  use.scratch += executor.scratchBytes();
+  for (const Constant &constant : package->program().constants)
+    use.mapped += int64_t(constant.data.size());
+}
+
+} // namespace trainrt

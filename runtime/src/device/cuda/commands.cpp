@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From a plan's steps to what is enqueued.
+
+#include "device/cuda/commands.h"
+#include "format/memory/arena_plan.h"
+#include "plan/command_info.h"
+#include "plan/overlap.h"
+
+#include <algorithm>
+
+namespace trainrt::cuda {
+
+static uint64_t padded(uint64_t bytes) {
+  return uint64_t(trainrt::padded(int64_t(bytes), cudaPlanAlignment));
+}
+
+Status Libraries::blas(Blas *&library) {
+  std::lock_guard lock(mutex);
+  if (!loadedBlas)
+    TRAINRT_TRY(Blas::load(loadedBlas));
+  library = loadedBlas.get();
+  return {};
+}
+
+Status Libraries::dnn(Dnn *&library) {
+  std::lock_guard lock(mutex);
+  if (!loadedDnn)
+    TRAINRT_TRY(Dnn::load(loadedDnn));
+  library = loadedDnn.get();
+  return {};
+}
+
+Status Libraries::segmentAttention(SegmentAttention *&library) {
+  std::lock_guard lock(mutex);
+  if (!loadedSegmentAttention)
+    TRAINRT_TRY(SegmentAttention::load(loadedSegmentAttention));
+  library = loadedSegmentAttention.get();
+  return {};
+}
+
+Status Libraries::adopt(const Tuning &tuning, std::string &machine) {
+  if (std::none_of(tuning.begin(), tuning.end(),
+                   [](const auto &table) { return table.first.starts_with("matrix products, "); }))
+    return {};
+  Blas *library = nullptr;
+  TRAINRT_TRY(blas(library));
+  machine = library->machine();
+  auto own = tuning.find(machine);
+  return own == tuning.end() ? Status() : library->choose(own->second).as(Code::BadPackage);
+}
+
+Status Commands::prepare(Kernels &kernels, Libraries &libraries, ThreadPool &pool) {
+  LibraryCalls calls;
+  DeviceContext with{context, program, kernels, calls, tables};
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const ExecutionPlan::Step &step = plan.steps[i];
+    with.number = items.size();
+    std::unique_ptr<DeviceCommand> command;
+    TRAINRT_TRY(plan.visit(step, [&](const auto &, const auto &view) {
+      return prepareOnDevice(view, with, command);
+    }));
+    const unsigned lane = isTransfer(*plan.function, *step.command) ? numLanes - 1 : plan.aside[i];
+    if (command)
+      items.push_back({&step, lane, std::move(command)});
+  }
+  return prepareLibraries(calls, libraries, pool);
+}
+
+Status Commands::prepareLibraries(LibraryCalls &calls, Libraries &libraries, ThreadPool &pool) {
+  auto &gemms = calls.gemms;
+  auto &attentions = calls.attentions;
+  Blas *blas = nullptr;
+  Dnn *dnn = nullptr;
+  SegmentAttention *own = nullptr;
+  if (!gemms.empty())
+    TRAINRT_TRY(libraries.blas(blas));
+  if (std::ranges::any_of(attentions, [](const auto &entry) { return entry.call.segments > 0; }))
+    TRAINRT_TRY(libraries.segmentAttention(own));
+  if (!std::ranges::all_of(attentions,
+                           [&](const auto &entry) { return own && own->takes(entry.call); }))
+    TRAINRT_TRY(libraries.dnn(dnn));
+  const size_t count = gemms.size() + attentions.size();
+  pool.parallelFor(int64_t(count), 1, [&](unsigned, int64_t begin, int64_t end) {
+    CurrentContext current = context.makeCurrent();
+    for (size_t i = size_t(begin); i < size_t(end); ++i)
+      if (i < gemms.size()) {
+        gemms[i].status = blas->prepare(gemms[i].call, gemms[i].plan);
+      } else {
+        auto &entry = attentions[i - gemms.size()];
+        entry.status = own && own->takes(entry.call) ? own->prepare(entry.call, entry.plan)
+                                                     : dnn->prepare(entry.call, entry.plan);
+      }
+  });
+  // The first command that has no plan is told.
+  std::vector<const Status *> failed(items.size());
+  auto hand = [&](const auto &entries) {
+    for (const auto &entry : entries)
+      for (const auto &use : entry.uses) {
+        *use.plan = entry.plan;
+        failed[use.command] = entry.status.ok() ? nullptr : &entry.status;
+      }
+  };
+  hand(gemms);
+  hand(attentions);
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (failed[i])
+      return failed[i]->within(describe(i) + ": ");
+    if (items[i].lane < 2) {
+      uint64_t &need = workspaceNeed[items[i].lane];
+      need = std::max(need, padded(items[i].command->workspaceBytes()));
+    }
+  }
+  return {};
+}
+
+void Commands::resolve(const BufferAddress &address, DeviceAddress errors, Workspace space,
+                       DeviceAddress tableAddress) {
+  workspaces[0] = {space.address, workspaceNeed[0]};
+  workspaces[1] = {space.address + workspaceNeed[0], workspaceNeed[1]};
+  bufferAddresses.assign(plan.bufferBytes.size(), 0);
+  Addresses addresses;
+  addresses.of = [&](const Place &place) {
+    return place.isPresent() ? (bufferAddresses[place.buffer] = address(place.buffer)) +
+                                   DeviceAddress(place.offset)
+                             : DeviceAddress(0);
+  };
+  addresses.tables = tableAddress;
+  addresses.tableBytes = tables;
+  for (Item &item : items) {
+    addresses.error = errors + sizeof(ErrorSlot) * DeviceAddress(item.step->command -
+                                                                 plan.function->commands.data());
+    item.command->resolve(addresses);
+  }
+}
+
+Status Commands::enqueue(size_t index, CUstream stream) const {
+  return items[index].command->enqueue(stream, workspaces[items[index].lane]);
+}
+
+bool Commands::hasTransfers() const {
+  return std::any_of(items.begin(), items.end(),
+                     [](const Item &item) { return item.lane == numLanes - 1; });
+}
+
+std::vector<std::array<int32_t, Commands::numLanes>> Commands::dependencies() const {
+  std::vector<std::array<int32_t, numLanes>> result(items.size(), {-1, -1, -1});
+  MemoryOrder order;
+  std::vector<MemoryOrder::Range> reads, writes;
+  for (size_t i = 0; i < items.size(); ++i) {
+    reads.clear();
+    writes.clear();
+    for (const Operand &operand : items[i].step->command->operands) {
+      if (!operand.isPresent())
+        continue;
+      // How far a command reaches is not known; no further than its buffer does.
+      const DeviceAddress begin = bufferAddresses[operand.buffer];
+      const MemoryOrder::Range range = {begin, begin + uint64_t(plan.bufferBytes[operand.buffer])};
+      if (operand.isRead())
+        reads.push_back(range);
+      if (operand.isWritten())
+        writes.push_back(range);
+    }
+    order.add(reads, writes, [&](int32_t earlier) {
+      int32_t &last = result[i][items[size_t(earlier)].lane];
+      last = std::max(last, earlier);
+    });
+  }
+  return result;
+}
+
+std::string Commands::describe(size_t index) const {
+  const ExecutionPlan::Step &step = *items[index].step;
+  return plan.visit(step, [&](const auto &op, const StepView &view) {
+    return op.describe(program, view) + nodesText(program, *step.command);
+  });
+}
+
+} // namespace trainrt::cuda

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The commands of a plan, ready to be enqueued on a stream: kernels looked up, library calls
+// decided, addresses resolved.
+#ifndef TRAINRT_DEVICE_CUDA_COMMANDS_H
+#define TRAINRT_DEVICE_CUDA_COMMANDS_H
+
+#include "device/cuda/commands/device_command.h"
+#include "device/cuda/kernels.h"
+#include "device/cuda/libraries.h"
+#include "device/cuda/segment_attention.h"
+#include "device/thread_pool.h"
+#include "plan/execution_plan.h"
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace trainrt::cuda {
+
+/// The libraries, each loaded when it is first needed.
+class Libraries {
+public:
+  Status blas(Blas *&library);
+  Status dnn(Dnn *&library);
+  bool hasDnn() const { return loadedDnn != nullptr; }
+  Status segmentAttention(SegmentAttention *&library);
+  /// Uses what was chosen for matrix products on a machine like this one. `machine` is its name, as
+  /// far as they go; empty if nothing was chosen for any.
+  Status adopt(const Tuning &tuning, std::string &machine);
+
+private:
+  std::mutex mutex;
+  std::unique_ptr<Blas> loadedBlas;
+  std::unique_ptr<Dnn> loadedDnn;
+  std::unique_ptr<SegmentAttention> loadedSegmentAttention;
+};
+
+class Commands {
+public:
+  /// Where buffer `index` of the function begins; its low eight bits never change.
+  using BufferAddress = std::function<DeviceAddress(uint32_t index)>;
+
+  Commands(const Context &context, const Program &program, const ExecutionPlan &plan)
+      : context(context), program(program), plan(plan) {}
+
+  /// Decides everything but addresses. Slow the first time; uses `pool` for the libraries.
+  Status prepare(Kernels &kernels, Libraries &libraries, ThreadPool &pool);
+  /// What library calls need: each of the two lanes that have any has its own part.
+  uint64_t workspaceBytes() const { return workspaceNeed[0] + workspaceNeed[1]; }
+  /// Sets all addresses; again when memory has moved. `errors`: an error slot
+  /// for each command of the function.
+  void resolve(const BufferAddress &address, DeviceAddress errors, Workspace workspace,
+               DeviceAddress tables);
+  /// What groups of launches read: to be copied to `tables` after every resolve.
+  const std::vector<unsigned char> &groupTables() const { return tables; }
+
+  size_t size() const { return items.size(); }
+  Status enqueue(size_t index, CUstream stream) const;
+  /// The streams that commands are put on: 0, beside those on 1, and on 2 what is copied between
+  /// the device and the host.
+  static constexpr unsigned numLanes = 3;
+  unsigned lane(size_t index) const { return items[index].lane; }
+  /// Whether anything waits on the host: the last lane is used.
+  bool hasTransfers() const;
+  /// One an item: the last earlier items of each lane that must be done before it, -1: none. For
+  /// the addresses that were set.
+  std::vector<std::array<int32_t, numLanes>> dependencies() const;
+  /// "kernel 'softmax_3' (nodes '/a/Softmax')": for messages.
+  std::string describe(size_t index) const;
+
+  /// The command if it is of this class; null for others.
+  template <typename Kind> const Kind *as(size_t index) const {
+    return dynamic_cast<const Kind *>(items[index].command.get());
+  }
+
+  const Command &command(size_t index) const { return *items[index].step->command; }
+  const ExecutionPlan::Step &step(size_t index) const { return *items[index].step; }
+
+private:
+  struct Item {
+    const ExecutionPlan::Step *step = nullptr;
+    unsigned lane = 0;
+    std::unique_ptr<DeviceCommand> command;
+  };
+  Status prepareLibraries(LibraryCalls &calls, Libraries &libraries, ThreadPool &pool);
+
+  const Context &context;
+  const Program &program;
+  const ExecutionPlan &plan;
+  std::vector<Item> items;
+  std::vector<unsigned char> tables;
+  /// Of the lanes; copies between the device and the host need none.
+  Workspace workspaces[3];
+  uint64_t workspaceNeed[2] = {};
+  /// Of the plan's buffers, where they are used.
+  std::vector<DeviceAddress> bufferAddresses;
+};
+
+} // namespace trainrt::cuda
+
+#endif // TRAINRT_DEVICE_CUDA_COMMANDS_H

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Opening a GPU.
+
+#include "device/cuda/context.h"
+#include "device/memory.h"
+
+#include <utility>
+
+namespace trainrt::cuda {
+
+Status Context::open(int ordinal, std::unique_ptr<Context> &context) {
+  const Driver *driver;
+  TRAINRT_TRY(Driver::load(driver));
+  int count = 0;
+  TRAINRT_TRY(driver->check(driver->cuDeviceGetCount(&count), "cannot count the GPUs"));
+  if (count == 0)
+    return fail(Code::DeviceError, "there is no NVIDIA GPU (CUDA_VISIBLE_DEVICES may hide it); "
+                                   "compile the model for the CPU (trainc --target cpu)");
+  if (ordinal < 0 || ordinal >= count)
+    return fail(Code::DeviceError, "there is no GPU ", ordinal, ": this process sees ", count,
+                count == 1 ? ", GPU 0" : ", GPUs 0 to " + std::to_string(count - 1));
+  std::unique_ptr<Context> opened(new Context(*driver));
+  TRAINRT_TRY(driver->check(driver->cuDeviceGet(&opened->device, ordinal), "cannot open the GPU"));
+  opened->number = ordinal;
+  char name[128] = "";
+  driver->cuDeviceGetName(name, sizeof name, opened->device);
+  opened->text = "GPU " + std::to_string(ordinal) + " (" + name + ")";
+  for (auto [attribute, value] :
+       {std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &opened->major},
+        std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &opened->minor},
+        std::pair{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &opened->numMultiprocessors}})
+    TRAINRT_TRY(driver->check(driver->cuDeviceGetAttribute(value, attribute, opened->device),
+                              "cannot query the GPU"));
+  TRAINRT_TRY(driver->check(driver->cuDevicePrimaryCtxRetain(&opened->handle, opened->device),
+                            "cannot use the GPU"));
+  context = std::move(opened);
+  return {};
+}
+
+Context::~Context() {
+  if (handle && !kept)
+    api.cuDevicePrimaryCtxRelease(device);
+}
+
+Event::Event(Event &&other) noexcept { *this = std::move(other); }
+
+Event &Event::operator=(Event &&other) noexcept {
+  std::swap(context, other.context);
+  std::swap(handle, other.handle);
+  return *this;
+}
+
+Event::~Event() {
+  if (handle)
+    context->driver().cuEventDestroy(handle);
+}
+
+Status Event::create(const Context &where, unsigned flags) {
+  context = &where;
+  return where.driver().check(where.driver().cuEventCreate(&handle, flags), "cannot make an event");
+}
+
+PinnedMemory::PinnedMemory(PinnedMemory &&other) noexcept { *this = std::move(other); }
+
+PinnedMemory &PinnedMemory::operator=(PinnedMemory &&other) noexcept {
+  std::swap(context, other.context);
+  std::swap(bytes, other.bytes);
+  std::swap(length, other.length);
+  return *this;
+}
+
+Status PinnedMemory::allocate(const Context &where, int64_t size, const char *what) {
+  release();
+  context = &where;
+  void *memory = nullptr;
+  CUresult result = where.driver().cuMemHostAlloc(&memory, size_t(size), 0);
+  if (result != CUDA_SUCCESS)
+    return where.driver().error(result, "no page-locked host memory for the " + std::string(what) +
+                                            " (" + bytesText(uint64_t(size)) + ")");
+  bytes = static_cast<unsigned char *>(memory);
+  length = size;
+  return {};
+}
+
+void PinnedMemory::release() {
+  if (bytes)
+    context->driver().cuMemFreeHost(bytes);
+  bytes = nullptr;
+  length = 0;
+}
+
+} // namespace trainrt::cuda

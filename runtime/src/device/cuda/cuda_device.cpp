@@ -1,0 +1,784 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Memory, graphs and runs of a GPU.
+
+#include "device/cuda/cuda_device.h"
+
+#include "device/cuda/device.h"
+#include "device/cuda/graph.h"
+#include "device/cuda/tuning_subjects.h"
+#include "format/memory/arena_plan.h"
+#include "io/convert.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace trainrt::cuda {
+
+namespace {
+constexpr int64_t alignment = cudaPlanAlignment;
+} // namespace
+
+/// A plan's commands, and the graph of them.
+class CudaDevice::Compiled final : public CompiledPlan {
+public:
+  Compiled(CudaDevice &device, const ExecutionPlan &plan)
+      : commands(*device.context, device.package->program(), plan),
+        layout(layOutStaging(device.package->program(), plan)), device(device) {
+    for (const Buffer &buffer : plan.function->buffers)
+      hasFlag |=
+          buffer.space == Space::State && int32_t(buffer.index) == device.package->nonfiniteState();
+  }
+  ~Compiled() override {
+    dropGraph();
+    for (const DeviceMemory &table : tables)
+      device.tableBytes -= table.size();
+  }
+  void dropGraph() {
+    CurrentContext current = device.context->makeCurrent();
+    for (CUgraphExec &graph : graphs)
+      if (CUgraphExec dropped = std::exchange(graph, nullptr))
+        device.driver.cuGraphExecDestroy(dropped); // one that is running is let end
+    device.graphBytes -= std::exchange(graphBytes, 0);
+  }
+
+  Commands commands;
+  const StagingLayout layout;
+  bool hasFlag = false; ///< a run may set the state `nonfinite`
+  /// By side: what the commands' groups read.
+  DeviceMemory tables[2];
+  uint64_t generation = 0; ///< of the addresses in it; 0: none yet
+  /// By side: one that is running is not launched again before its end.
+  CUgraphExec graphs[2] = {};
+  int64_t graphBytes = 0; ///< that the driver took for it
+
+private:
+  CudaDevice &device;
+};
+
+/// Of the slots of the function that has most commands.
+static int64_t errorSlotBytes(const Program &program) {
+  size_t most = 1;
+  for (const Function &function : program.functions)
+    most = std::max(most, function.commands.size());
+  return padded(int64_t(most * sizeof(ErrorSlot)), alignment);
+}
+
+void addEstimate(const Program &program, const ExecutionPlan &plan, MemoryUse &use) {
+  use.inputs = std::max(use.inputs, 2 * padded(layOutStaging(program, plan).bytes, alignment));
+  int64_t scratch = errorSlotBytes(program);
+  for (const Constant &constant : program.constants)
+    scratch += padded(int64_t(constant.data.size()), alignment);
+  // At most what a library may ask for, on each of the two streams.
+  int64_t workspaces[2] = {};
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const ExecutionPlan::Step &step = plan.steps[i];
+    int64_t &workspace = workspaces[!plan.aside.empty() && plan.aside[i]];
+    workspace = std::max(workspace, plan.visit(step, [](const auto &, const auto &view) {
+      return workspaceLimit(view);
+    }));
+  }
+  use.scratch = std::max(use.scratch, scratch + workspaces[0] + workspaces[1]);
+}
+
+Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
+                    Device::AddressOf addressOf, std::unique_ptr<Device> &device) {
+  std::unique_ptr<Context> context;
+  TRAINRT_TRY(Context::open(options.ordinal, context));
+  auto created = std::make_unique<CudaDevice>(std::move(package), options, std::move(addressOf),
+                                              std::move(context));
+  TRAINRT_TRY(created->start());
+  device = std::move(created);
+  return {};
+}
+
+CudaDevice::CudaDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
+                       AddressOf addressOf, std::unique_ptr<Context> opened)
+    : Device(std::move(package), options.threads, std::move(addressOf)), context(std::move(opened)),
+      driver(context->driver()), synchronous(options.synchronous), observer(options.observer),
+      stream(static_cast<CUstream>(options.stream)), libraries(std::make_unique<Libraries>()),
+      transfers(*context, *pool) {}
+
+Status CudaDevice::start() {
+  CurrentContext current = context->makeCurrent();
+  TRAINRT_TRY(measured(codeBytes, [&] { return Kernels::load(*context, *package, kernels); }));
+  if (!stream) {
+    TRAINRT_TRY(driver.check(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING),
+                             "cannot make a stream"));
+    ownStream = true;
+  }
+  // A caller's stream may be the default one, which cannot be captured.
+  for (CUstream *other : {&uploadStream, &captureStream, &besideStream, &transferStream})
+    TRAINRT_TRY(
+        driver.check(driver.cuStreamCreate(other, CU_STREAM_NON_BLOCKING), "cannot make a stream"));
+  const int64_t slotBytes = errorSlotBytes(package->program());
+  TRAINRT_TRY(reports.allocate(*context, int64_t(numReports * sizeof(Report)), "results"));
+  TRAINRT_TRY(errors.allocate(*context, int64_t(numReports) * slotBytes, "results"));
+  std::memset(reports.data(), 0, size_t(reports.size()));
+  for (Underway &run : underway)
+    TRAINRT_TRY(run.done.create(*context, CU_EVENT_DISABLE_TIMING));
+  for (Upload &upload : uploads)
+    TRAINRT_TRY(upload.done.create(*context, CU_EVENT_DISABLE_TIMING));
+  TRAINRT_TRY(allocate(slotBytes, "error slots", true, errorSlots));
+
+  int64_t bytes = 0;
+  const std::vector<Constant> &list = package->program().constants;
+  for (const Constant &constant : list) {
+    constantOffsets.push_back(bytes);
+    bytes += padded(int64_t(constant.data.size()), alignment);
+  }
+  TRAINRT_TRY(allocate(bytes, "constants", false, constants));
+  for (size_t i = 0; i < list.size(); ++i)
+    TRAINRT_TRY(write(constants.data() + constantOffsets[i], int64_t(list[i].data.size()),
+                      [&](unsigned char *to, int64_t begin, int64_t end) {
+                        std::memcpy(to, list[i].data.data() + begin, size_t(end - begin));
+                      }));
+  return adoptTuning();
+}
+
+CudaDevice::~CudaDevice() {
+  CurrentContext current = context->makeCurrent();
+  if (stream)
+    driver.cuStreamSynchronize(stream);
+  // Within the context; the members' own destructors find nothing left to do there. (Plans, whose
+  // library calls refer to the libraries, are gone.)
+  libraries.reset();
+  kernels.reset();
+  transfers.release();
+  reports.release();
+  errors.release();
+  hostArena.release();
+  for (Upload &upload : uploads)
+    upload = {};
+  for (Underway &run : underway)
+    run = {};
+  marks.clear();
+  for (DeviceMemory *block :
+       {&arena, &outputBlock, &staging[0], &staging[1], &workspace, &constants, &errorSlots})
+    block->release();
+  // Last: releasing memory waits for the stream.
+  if (ownStream)
+    driver.cuStreamDestroy(stream);
+  for (CUstream other : {uploadStream, captureStream, besideStream, transferStream})
+    if (other)
+      driver.cuStreamDestroy(other);
+}
+
+Status CudaDevice::locate(ArrayView &array) const {
+  array.onDevice = array.pinned = false;
+  if (!array.data)
+    return {};
+  if (hostBlocks.contain(array.data, array.bytes)) {
+    array.pinned = true;
+    return {};
+  }
+  CurrentContext current = context->makeCurrent();
+  // Memory that the driver does not know has type 0 and is the host's.
+  unsigned type = 0;
+  int ordinal = -1;
+  int attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  void *values[] = {&type, &ordinal};
+  TRAINRT_TRY(driver.check(driver.cuPointerGetAttributes(2, attributes, values, at(array.data)),
+                           "cannot ask where an array lies"));
+  if (type != CU_MEMORYTYPE_DEVICE)
+    return {};
+  if (ordinal != context->ordinal())
+    return fail(Code::InvalidArgument, "an array of the batch lies on GPU ", ordinal,
+                ", the session is on ", context->name());
+  array.onDevice = true;
+  return {};
+}
+
+Status CudaDevice::allocateHost(int64_t bytes, void *&memory) {
+  CurrentContext current = context->makeCurrent();
+  return hostBlocks.allocate(*context, bytes, memory);
+}
+
+void CudaDevice::releaseHost(void *memory) {
+  CurrentContext current = context->makeCurrent();
+  hostBlocks.release(memory);
+}
+
+//===- memory -----------------------------------------------------------------===//
+
+Status CudaDevice::outOfMemory(const std::string &what) const {
+  size_t free = 0, total = 0;
+  driver.cuMemGetInfo(&free, &total);
+  std::string sizes;
+  for (const auto &[name, bytes] : held)
+    if (bytes)
+      sizes += (sizes.empty() ? "" : ", ") + name + " " + bytesText(uint64_t(bytes));
+  return fail(
+      Code::OutOfMemory, context->name(), " has no memory for ", what, ": ", bytesText(free),
+      " of ", bytesText(total), " are free", sizes.empty() ? "" : "; held so far: " + sizes,
+      "\nuse a smaller --batch-size with --accumulate, or shorter sequences; compiling with "
+      "--recompute or --precision bf16 needs less, too; `nvidia-smi` shows other processes "
+      "on the GPU");
+}
+
+int64_t CudaDevice::freeMemory() const {
+  CurrentContext current = context->makeCurrent();
+  size_t free = 0, total = 0;
+  return driver.cuMemGetInfo(&free, &total) == CUDA_SUCCESS ? int64_t(free) : -1;
+}
+
+Status CudaDevice::checkRoom(int64_t more, const std::string &what) const {
+  size_t free = 0, total = 0;
+  TRAINRT_TRY(driver.check(driver.cuMemGetInfo(&free, &total), "cannot ask for free memory"));
+  return more <= 0 || size_t(more) <= free ? Status() : outOfMemory(what);
+}
+
+Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
+                                 unsigned char *&data) {
+  CurrentContext current = context->makeCurrent();
+  CUdeviceptr memory = 0;
+  // Kernels may read, but not use, what follows a buffer in its last block of 256 bytes.
+  CUresult result = driver.cuMemAlloc(&memory, size_t(padded(bytes, alignment)));
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    return outOfMemory("the " + std::string(what) + " (" + bytesText(uint64_t(bytes)) + ")");
+  TRAINRT_TRY(driver.check(result, "cannot get memory"));
+  data = reinterpret_cast<unsigned char *>(memory);
+  if (zeroed) {
+    Status status = clear(data, bytes);
+    if (!status.ok()) {
+      driver.cuMemFree(memory);
+      return status;
+    }
+  }
+  held[what] += bytes;
+  heldBytes += bytes;
+  names[data] = what;
+  return {};
+}
+
+void CudaDevice::releaseBytes(unsigned char *data, int64_t bytes) {
+  CurrentContext current = context->makeCurrent();
+  driver.cuStreamSynchronize(stream);
+  driver.cuMemFree(at(data));
+  auto name = names.find(data);
+  held[name->second] -= bytes;
+  heldBytes -= bytes;
+  names.erase(name);
+}
+
+template <typename Make> Status CudaDevice::measured(int64_t &bytes, const Make &make) {
+  size_t before = 0, after = 0, total = 0;
+  const int64_t heldBefore = heldBytes;
+  driver.cuMemGetInfo(&before, &total);
+  Status status = make();
+  driver.cuMemGetInfo(&after, &total);
+  bytes += std::max<int64_t>(0, int64_t(before) - int64_t(after) - (heldBytes - heldBefore));
+  return status;
+}
+
+CUresult CudaDevice::await(const Event &event) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  CUresult result = driver.cuEventSynchronize(event.get());
+  waited += std::chrono::duration<double>(Clock::now() - start).count();
+  return result;
+}
+
+Status CudaDevice::grow(DeviceMemory &block, int64_t bytes, const char *what) {
+  if (bytes <= block.size())
+    return {};
+  ++generation;
+  return allocate(bytes, what, false, block);
+}
+
+Status CudaDevice::growHostArena(int64_t bytes) {
+  if (bytes <= hostArena.size())
+    return {};
+  ++generation;
+  // Runs of before may be under way.
+  driver.cuStreamSynchronize(stream);
+  Status status = hostArena.allocate(*context, bytes, "activations that --offload moves there");
+  return status.ok() ? status
+                     : fail(status.code(), Lines{status.message()},
+                            "; compile with --offload=SIZE for less, or use a smaller batch");
+}
+
+Status CudaDevice::write(void *to, int64_t bytes, const Source &source) {
+  CurrentContext current = context->makeCurrent();
+  transfers.forget();
+  return transfers.upload(at(to), bytes, source, stream);
+}
+
+Status CudaDevice::copy(void *to, const void *from, int64_t bytes) {
+  CurrentContext current = context->makeCurrent();
+  transfers.forget();
+  return bytes == 0
+             ? Status()
+             : driver.check(driver.cuMemcpyDtoDAsync(at(to), at(from), size_t(bytes), stream),
+                            "cannot copy within the GPU");
+}
+
+Status CudaDevice::clear(void *to, int64_t bytes) {
+  CurrentContext current = context->makeCurrent();
+  transfers.forget();
+  return bytes == 0 ? Status()
+                    : driver.check(driver.cuMemsetD8Async(at(to), 0, size_t(bytes), stream),
+                                   "cannot clear memory");
+}
+
+Status CudaDevice::view(const void *from, int64_t bytes, const void *&host) {
+  CurrentContext current = context->makeCurrent();
+  return transfers.view(at(from), bytes, stream, host);
+}
+
+void CudaDevice::addMemory(MemoryUse &use) const {
+  use.arena += arena.size();
+  use.arenaLowerBound = arenaLowerBound;
+  use.inputs += staging[0].size() + staging[1].size();
+  use.outputs += outputBlock.size();
+  use.scratch += workspace.size() + constants.size() + errorSlots.size() + tableBytes;
+  use.pinned += hostArena.size();
+  use.driver += codeBytes + graphBytes;
+}
+
+//===- plans ------------------------------------------------------------------===//
+
+Status CudaDevice::prepare(const ExecutionPlan &plan) {
+  auto *compiled = static_cast<Compiled *>(plan.compiled.get());
+  if (compiled && compiled->generation == generation)
+    return {};
+  CurrentContext current = context->makeCurrent();
+  if (!compiled) {
+    auto made = std::make_unique<Compiled>(*this, plan);
+    const Status prepared =
+        measured(codeBytes, [&] { return made->commands.prepare(*kernels, *libraries, *pool); });
+    if (libraries->hasDnn())
+      context->keep(); // cuDNN's handles are never destroyed
+    TRAINRT_TRY(prepared.within("function '" + plan.function->name + "', "));
+    compiled = made.get();
+    plan.compiled = std::move(made);
+  }
+  return ready(*compiled, plan);
+}
+
+Status CudaDevice::ready(Compiled &compiled, const ExecutionPlan &plan) {
+  const int64_t workspaceBytes = int64_t(compiled.commands.workspaceBytes());
+  // All of it is asked for at once, so that the message says what the step needs.
+  int64_t more = 0;
+  std::string needs;
+  for (auto [block, bytes, name] : {std::tuple{&arena, plan.arenaBytes, "activations"},
+                                    std::tuple{&outputBlock, plan.outputBytes, "outputs"},
+                                    std::tuple{&staging[0], compiled.layout.bytes, "inputs"},
+                                    std::tuple{&staging[1], compiled.layout.bytes, "next inputs"},
+                                    std::tuple{&workspace, workspaceBytes, "workspace"}}) {
+    more += std::max<int64_t>(0, bytes - block->size());
+    needs += (needs.empty() ? "" : ", ") + std::string(name) + " " + bytesText(uint64_t(bytes));
+  }
+  TRAINRT_TRY(checkRoom(more, "function '" + plan.function->name + "' (" + needs + ")"));
+  if (plan.arenaBytes >= arena.size())
+    arenaLowerBound = plan.arenaLowerBound;
+  TRAINRT_TRY(grow(arena, plan.arenaBytes, "activations"));
+  TRAINRT_TRY(grow(outputBlock, plan.outputBytes, "outputs"));
+  for (DeviceMemory &block : staging)
+    TRAINRT_TRY(grow(block, compiled.layout.bytes, "inputs"));
+  TRAINRT_TRY(grow(workspace, workspaceBytes, "workspace"));
+  TRAINRT_TRY(growHostArena(plan.hostBytes));
+  const bool captures = !synchronous && !observer;
+  if (captures)
+    compiled.dropGraph();
+  for (unsigned side = 0; side < (captures ? 2u : 1u); ++side) {
+    TRAINRT_TRY(resolve(compiled, plan, side));
+    if (!captures)
+      continue;
+    int64_t taken = 0;
+    Status status = measured(taken, [&] { return capture(compiled, plan, side); });
+    compiled.graphBytes += taken;
+    graphBytes += taken;
+    if (!status.ok()) {
+      compiled.dropGraph(); // there may be one of the two
+      return status;
+    }
+  }
+  compiled.generation = generation;
+  ++built;
+  return {};
+}
+
+Status CudaDevice::resolve(Compiled &compiled, const ExecutionPlan &plan, unsigned side) {
+  const std::vector<unsigned char> &tables = compiled.commands.groupTables();
+  DeviceMemory &block = compiled.tables[side];
+  if (block.size() < int64_t(tables.size())) {
+    TRAINRT_TRY(allocate(int64_t(tables.size()), "launch tables", false, block));
+    tableBytes += block.size();
+  }
+  compiled.commands.resolve(
+      [&](uint32_t index) { return addressOfBuffer(compiled, plan, index, side); },
+      at(errorSlots.data()), {at(workspace.data()), uint64_t(workspace.size())}, at(block.data()));
+  if (tables.empty())
+    return {};
+  return write(block.data(), int64_t(tables.size()),
+               [&](unsigned char *to, int64_t begin, int64_t end) {
+                 std::memcpy(to, tables.data() + begin, size_t(end - begin));
+               });
+}
+
+DeviceAddress CudaDevice::addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan,
+                                          uint32_t index, unsigned side) const {
+  const Buffer &buffer = plan.function->buffers[index];
+  switch (buffer.space) {
+  case Space::Arena:
+    return at(arena.data()) + DeviceAddress(plan.bufferOffsets[index]);
+  case Space::Host:
+    return at(hostArena.data()) + DeviceAddress(plan.bufferOffsets[index]);
+  case Space::Output:
+    return at(outputBlock.data()) + DeviceAddress(plan.bufferOffsets[index]);
+  case Space::Input:
+    return at(staging[side].data()) + DeviceAddress(compiled.layout.inputs[buffer.index]);
+  case Space::Hyper:
+    return at(staging[side].data()) + DeviceAddress(compiled.layout.hypers[buffer.index]);
+  case Space::Constant:
+    return at(constants.data()) + DeviceAddress(constantOffsets[buffer.index]);
+  default:
+    return at(addressOf(buffer.space, buffer.index));
+  }
+}
+
+Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, unsigned side) {
+  if (compiled.commands.size() == 0)
+    return {};
+  const std::string where = "function '" + plan.function->name + "'";
+  TRAINRT_TRY(
+      driver.check(driver.cuStreamBeginCapture(captureStream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                   "cannot capture a graph"));
+  std::vector<Event> events;
+  Status status = enqueueLanes(*context, compiled.commands,
+                               {captureStream, besideStream, transferStream}, where, events);
+  CUgraph graph = nullptr;
+  CUresult ended = driver.cuStreamEndCapture(captureStream, &graph);
+  if (status.ok())
+    status = driver.check(ended, ("cannot capture " + where).c_str());
+  if (status.ok())
+    status = instantiate(*context, graph, /*asBody=*/!compiled.commands.hasTransfers(),
+                         ("cannot make a graph of " + where).c_str(), compiled.graphs[side]);
+  if (graph)
+    driver.cuGraphDestroy(graph);
+  // The first launch then costs no more than later ones.
+  if (status.ok())
+    status = driver.check(driver.cuGraphUpload(compiled.graphs[side], stream),
+                          ("cannot load the graph of " + where).c_str());
+  return status;
+}
+
+//===- runs -------------------------------------------------------------------===//
+
+Status CudaDevice::stage(const Run &run, const Compiled &compiled) {
+  // The run before may be under way, but the one before it is done, and with it this turn's block.
+  Upload &upload = uploads[turn];
+  const StagingLayout &layout = compiled.layout;
+  const Program &program = package->program();
+  if (std::exchange(upload.busy, false))
+    TRAINRT_TRY(driver.check(await(upload.done), "the batch could not be copied to the GPU"));
+  if (layout.bytes > upload.memory.size())
+    TRAINRT_TRY(upload.memory.allocate(*context, layout.bytes, "inputs"));
+  TRAINRT_TRY(fillStaging(program, layout, run, *pool, upload.memory.data()));
+  auto send = [&](const StagingLayout::Part &part) {
+    const void *from = part.from ? part.from : upload.memory.data() + part.offset;
+    return driver.check(driver.cuMemcpyHtoDAsync(at(staging[turn].data() + part.offset), from,
+                                                 size_t(part.bytes), uploadStream),
+                        "cannot copy the batch");
+  };
+  for (const StagingLayout::Part &part : partsToSend(program, layout, run))
+    TRAINRT_TRY(send(part));
+  if (!layout.bytes)
+    return {};
+  TRAINRT_TRY(driver.check(driver.cuEventRecord(upload.done.get(), uploadStream),
+                           "cannot record an event"));
+  upload.busy = true;
+  return driver.check(driver.cuStreamWaitEvent(stream, upload.done.get(), 0),
+                      "cannot wait for the batch");
+}
+
+Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
+  const ExecutionPlan &plan = run.plan;
+  const Function &function = *plan.function;
+  const auto &compiled = static_cast<const Compiled &>(*plan.compiled);
+  const int64_t total = int64_t(plan.steps.size());
+  // Nobody waits for what has been started and is given up: a bad index that it meets is no later
+  // run's.
+  auto cancelled = [&] {
+    TRAINRT_TRY(clear(errorSlots.data(), errorSlots.size()));
+    return Status(Code::Cancelled, "cancelled");
+  };
+  if (run.stop && run.stop(0, total))
+    return cancelled();
+  CurrentContext current = context->makeCurrent();
+  transfers.forget();
+  if (!synchronous && !observer)
+    turn ^= 1;
+  TRAINRT_TRY(fault(stage(run, compiled), function));
+  run.began = true;
+  for (uint32_t input : function.inputs)
+    if (run.batch && run.batch->arrays[input].onDevice && compiled.layout.staged[input])
+      TRAINRT_TRY(driver.check(
+          driver.cuMemcpyDtoDAsync(
+              at(staging[turn].data()) + DeviceAddress(compiled.layout.inputs[input]),
+              at(run.batch->arrays[input].data), size_t(run.batch->arrays[input].bytes), stream),
+          "cannot copy the batch"));
+  TRAINRT_TRY(launch(plan, compiled, ticket));
+  return run.stop && run.stop(total, total) ? cancelled() : Status();
+}
+
+Status CudaDevice::repeat(Ticket &ticket) {
+  CurrentContext current = context->makeCurrent();
+  return launch(*lastPlan, static_cast<const Compiled &>(*lastPlan->compiled), ticket);
+}
+
+Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &compiled) {
+  using Clock = std::chrono::steady_clock;
+  auto seconds = [](Clock::duration duration) {
+    return std::chrono::duration<double>(duration).count();
+  };
+  std::vector<unsigned char> copied;
+  const CommandObserver::Read read = [&](uint32_t buffer, int64_t offset, int64_t bytes,
+                                         const void *&host) {
+    copied.resize(size_t(bytes));
+    host = copied.data();
+    return transfers.download(addressOfBuffer(compiled, plan, buffer, turn) + DeviceAddress(offset),
+                              bytes, copied.data(), stream);
+  };
+  if (observer)
+    TRAINRT_TRY(observer->begin(plan, read));
+  const Clock::time_point began = Clock::now();
+  for (size_t i = 0; i < compiled.commands.size(); ++i) {
+    const Clock::time_point start = Clock::now();
+    Status status = compiled.commands.enqueue(i, stream);
+    if (status.ok())
+      status = driver.check(driver.cuStreamSynchronize(stream), "failed");
+    if (!status.ok())
+      return status.within(context->name() + ", function '" + plan.function->name + "', " +
+                           compiled.commands.describe(i) + ": ");
+    if (observer)
+      TRAINRT_TRY(observer->ran(plan, size_t(&compiled.commands.step(i) - plan.steps.data()),
+                                seconds(start - began), seconds(Clock::now() - start), read));
+  }
+  return {};
+}
+
+Status CudaDevice::runTimed(const ExecutionPlan &plan, const Compiled &compiled) {
+  const size_t count = compiled.commands.size();
+  while (marks.size() <= count)
+    TRAINRT_TRY(marks.emplace_back().create(*context, CU_EVENT_DEFAULT));
+  auto mark = [&](size_t i) {
+    return driver.check(driver.cuEventRecord(marks[i].get(), stream), "cannot record an event");
+  };
+  const CommandObserver::Read read = [](uint32_t, int64_t, int64_t, const void *&) {
+    return Status(Code::Internal, "values cannot be read while commands are timed");
+  };
+  TRAINRT_TRY(observer->begin(plan, read));
+  TRAINRT_TRY(mark(0));
+  for (size_t i = 0; i < count; ++i) {
+    TRAINRT_TRY(compiled.commands.enqueue(i, stream).within(
+        "function '" + plan.function->name + "', " + compiled.commands.describe(i) + ": "));
+    TRAINRT_TRY(mark(i + 1));
+  }
+  TRAINRT_TRY(fault(driver.check(await(marks[count]), "it did not end"), *plan.function));
+  auto between = [&](size_t from, size_t to, double &seconds) {
+    float milliseconds = 0;
+    TRAINRT_TRY(
+        driver.check(driver.cuEventElapsedTime(&milliseconds, marks[from].get(), marks[to].get()),
+                     "cannot read the time of an event"));
+    seconds = double(milliseconds) / 1000;
+    return Status();
+  };
+  for (size_t i = 0; i < count; ++i) {
+    double start = 0, duration = 0;
+    TRAINRT_TRY(between(0, i, start));
+    TRAINRT_TRY(between(i, i + 1, duration));
+    TRAINRT_TRY(observer->ran(plan, size_t(&compiled.commands.step(i) - plan.steps.data()), start,
+                              duration, read));
+  }
+  return {};
+}
+
+Status CudaDevice::measureCopySpeed(double &bytesPerSecond) {
+  CurrentContext current = context->makeCurrent();
+  size_t free = 0, total = 0;
+  TRAINRT_TRY(driver.check(driver.cuMemGetInfo(&free, &total), "cannot ask for free memory"));
+  // Beyond the caches; half of what is free stays so.
+  const int64_t bytes = std::min<int64_t>(int64_t(1) << 30, int64_t(free / 4));
+  DeviceMemory from, to;
+  TRAINRT_TRY(allocate(bytes, "measurement of the copy speed", true, from));
+  TRAINRT_TRY(allocate(bytes, "measurement of the copy speed", true, to));
+  constexpr int copies = 10;
+  while (marks.size() < 2)
+    TRAINRT_TRY(marks.emplace_back().create(*context, CU_EVENT_DEFAULT));
+  for (int i = -1; i < copies; ++i) { // the first one is not timed
+    if (i == 0)
+      TRAINRT_TRY(driver.check(driver.cuEventRecord(marks[0].get(), stream), "cannot record"));
+    TRAINRT_TRY(copy(to.data(), from.data(), bytes));
+  }
+  TRAINRT_TRY(driver.check(driver.cuEventRecord(marks[1].get(), stream), "cannot record"));
+  TRAINRT_TRY(driver.check(await(marks[1]), "cannot measure the copy speed"));
+  float milliseconds = 0;
+  TRAINRT_TRY(driver.check(driver.cuEventElapsedTime(&milliseconds, marks[0].get(), marks[1].get()),
+                           "cannot measure the copy speed"));
+  bytesPerSecond = 2.0 * double(bytes) * copies / (double(milliseconds) / 1000);
+  return {};
+}
+
+Status CudaDevice::fillWithNumbers(DeviceAddress to, int64_t bytes) {
+  if (bytes <= 0)
+    return {};
+  std::vector<uint32_t> numbers(size_t(std::min<int64_t>(bytes, 1 << 20)) / 4);
+  // As bf16 and f32 between 2^-7 and 2^-5 of either sign, as f16 between 1 and 1.25.
+  uint32_t random = 1;
+  for (uint32_t &number : numbers) {
+    random = random * 1664525 + 1013904223;
+    number = ((random >> 8) & 0x80ff80ff) | 0x3c003c00;
+  }
+  int64_t done = int64_t(numbers.size()) * 4;
+  TRAINRT_TRY(write(reinterpret_cast<void *>(to), done,
+                    [&](unsigned char *block, int64_t begin, int64_t end) {
+                      std::memcpy(block, reinterpret_cast<unsigned char *>(numbers.data()) + begin,
+                                  size_t(end - begin));
+                    }));
+  while (done < bytes) {
+    const int64_t more = std::min(done, bytes - done);
+    TRAINRT_TRY(copy(reinterpret_cast<void *>(to + DeviceAddress(done)),
+                     reinterpret_cast<void *>(to), more));
+    done += more;
+  }
+  return {};
+}
+
+Status CudaDevice::tune(const std::vector<const ExecutionPlan *> &plans, double seconds,
+                        TuningResult &result) {
+  // The memory of the first may move while the others are prepared.
+  for (int pass = 0; pass < 2; ++pass)
+    for (const ExecutionPlan *plan : plans)
+      TRAINRT_TRY(prepare(*plan));
+  CurrentContext current = context->makeCurrent();
+  auto commandsOf = [](const ExecutionPlan &plan) -> const Commands & {
+    return static_cast<const Compiled &>(*plan.compiled).commands;
+  };
+  int64_t lasting = 0;
+  for (const ExecutionPlan *plan : plans)
+    lasting = std::max(lasting, lastingBytes(commandsOf(*plan), *plan));
+  DeviceMemory spare, space, slot;
+  TRAINRT_TRY(allocate(lasting, "tuning", false, spare));
+  TRAINRT_TRY(allocate(int64_t(gemmWorkspaceLimit), "tuning", false, space));
+  TRAINRT_TRY(allocate(alignment, "tuning", true, slot));
+  TRAINRT_TRY(fillWithNumbers(at(spare.data()), spare.size()));
+  TRAINRT_TRY(fillWithNumbers(at(arena.data()), arena.size()));
+  TuningSubjects found(
+      *kernels, package->program(), *libraries,
+      {at(spare.data()), at(slot.data()), {at(space.data()), uint64_t(space.size())}});
+  for (const ExecutionPlan *plan : plans)
+    found.add(commandsOf(*plan), *plan);
+  std::vector<Subject> subjects;
+  TRAINRT_TRY(found.get(subjects));
+  if (subjects.empty())
+    return fail(Code::Unsupported, "there is nothing to tune: the step has no matrix products, and "
+                                   "no kernels that were compiled with --tune-variants");
+  Tuner tuner(*context, stream, captureStream);
+  TRAINRT_TRY(tuner.start());
+  return tuner.tune(subjects, seconds, result);
+}
+
+Status CudaDevice::adoptTuning() {
+  const Tuning &tuning = package->tuning();
+  std::string products;
+  TRAINRT_TRY(libraries->adopt(tuning, products));
+  const bool usesKernels = tuning.count(kernels->machine());
+  if (tuning.empty() || tuning.count(products) || (products.empty() && usesKernels))
+    return {};
+  std::string others;
+  for (const auto &[machine, choices] : tuning)
+    others += (others.empty() ? "'" : ", '") + machine + "'";
+  remark = "the package was tuned for " + others + "; here is '" +
+           (products.empty() ? kernels->machine() : products) + "', so " +
+           (usesKernels ? "its matrix products run" : "it runs") + " as if it were not tuned";
+  return {};
+}
+
+Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, Ticket &ticket) {
+  const Program &program = package->program();
+  const Function &function = *plan.function;
+  lastPlan = &plan;
+  if (synchronous || (observer && observer->reads())) {
+    TRAINRT_TRY(runSynchronously(plan, compiled));
+  } else if (observer) {
+    TRAINRT_TRY(runTimed(plan, compiled));
+  } else if (compiled.graphs[turn]) {
+    TRAINRT_TRY(fault(driver.check(driver.cuGraphLaunch(compiled.graphs[turn], stream),
+                                   "cannot launch its graph"),
+                      function));
+  }
+
+  ticket = nextTicket++;
+  Underway &run = underway[ticket % numReports];
+  Report *report = reinterpret_cast<Report *>(reports.data()) + ticket % numReports;
+  run.function = &function;
+  run.hasLoss = false;
+  auto fetch = [&](void *to, const void *from, size_t size) {
+    return driver.check(driver.cuMemcpyDtoHAsync(to, at(from), size, stream),
+                        "cannot copy the results");
+  };
+  for (const ExecutionPlan::Output &output : plan.outputs) {
+    run.lossType = program.outputs[output.index].dtype;
+    if (int32_t(output.index) != package->lossOutput() || !isFloat(run.lossType) ||
+        output.bytes < int64_t(sizeOf(run.lossType)))
+      continue;
+    TRAINRT_TRY(fetch(report->loss, outputBlock.data() + output.offset, sizeOf(run.lossType)));
+    run.hasLoss = true;
+    break;
+  }
+  if ((run.hasFlag = compiled.hasFlag))
+    TRAINRT_TRY(
+        fetch(&report->nonfinite, addressOf(Space::State, uint32_t(package->nonfiniteState())), 4));
+  TRAINRT_TRY(fetch(fetchedErrors(ticket), errorSlots.data(),
+                    function.commands.size() * sizeof(ErrorSlot)));
+  return driver.check(driver.cuEventRecord(run.done.get(), stream), "cannot record an event");
+}
+
+Status CudaDevice::wait(Ticket ticket, Result &result) {
+  result = {};
+  const Underway &run = underway[ticket % numReports];
+  CurrentContext current = context->makeCurrent();
+  TRAINRT_TRY(fault(driver.check(await(run.done), "it did not end"), *run.function));
+  const Report *report = reinterpret_cast<const Report *>(reports.data()) + ticket % numReports;
+  const ErrorSlot *slots = fetchedErrors(ticket);
+  const std::vector<Command> &commands = run.function->commands;
+  std::vector<size_t> numbers;
+  for (size_t i = 0; i < commands.size(); ++i) {
+    if (slots[i].taken) {
+      Status status = badIndex(commands[i], slots[i].position, slots[i].value);
+      TRAINRT_TRY(clear(errorSlots.data(), errorSlots.size()));
+      return status;
+    }
+    if (!slots[i].number)
+      continue;
+    numbers.push_back(i);
+    if (ticket != toldBefore.ticket ||
+        !std::binary_search(toldBefore.commands.begin(), toldBefore.commands.end(), i))
+      result.numbers.push_back({&commands[i], uint64_t(slots[i].number)});
+  }
+  if (!result.numbers.empty()) {
+    // The next run, if it is under way, began with these slots.
+    if (nextTicket > ticket + 1)
+      toldBefore = {ticket + 1, std::move(numbers)};
+    TRAINRT_TRY(clear(errorSlots.data(), errorSlots.size()));
+  }
+  if (run.hasLoss)
+    convertElements(report->loss, run.lossType, &result.loss, DType::F64, 1);
+  result.nonfinite = run.hasFlag && report->nonfinite != 0;
+  return {};
+}
+
+Status CudaDevice::fault(const Status &status, const Function &function) const {
+  if (status.code() != Code::DeviceError)
+    return status;
+  return fail(Code::DeviceError, context->name(), ", function '", function.name,
+              "': ", Lines{status.message()},
+              synchronous ? ""
+                          : "\nthe session cannot go on; running it again with --sync (in the C "
+                            "API: `synchronous`) tells which kernel it was");
+}
+
+} // namespace trainrt::cuda

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs on a GPU. Everything that a captured graph refers to is at an address that moves only when
+// it grows; graphs of before are then captured again. A run is: its batch and hyper-parameters
+// copied in one piece, one graph launched, its loss, flag and error slots copied back.
+#ifndef TRAINRT_DEVICE_CUDA_CUDA_DEVICE_H
+#define TRAINRT_DEVICE_CUDA_CUDA_DEVICE_H
+
+#include "device/cuda/commands.h"
+#include "device/cuda/context.h"
+#include "device/cuda/kernels.h"
+#include "device/cuda/staging.h"
+#include "device/cuda/transfers.h"
+#include "device/device.h"
+
+#include <map>
+#include <string>
+
+namespace trainrt::cuda {
+
+class CudaDevice final : public Device {
+public:
+  CudaDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
+             AddressOf addressOf, std::unique_ptr<Context> context);
+  ~CudaDevice() override;
+  Status start();
+
+  bool runsAhead() const override { return true; }
+  bool isHost() const override { return false; }
+  Status locate(ArrayView &array) const override;
+  Status allocateHost(int64_t bytes, void *&memory) override;
+  void releaseHost(void *memory) override;
+  Status write(void *to, int64_t bytes, const Source &source) override;
+  Status copy(void *to, const void *from, int64_t bytes) override;
+  Status clear(void *to, int64_t bytes) override;
+  Status view(const void *from, int64_t bytes, const void *&host) override;
+  Status prepare(const ExecutionPlan &plan) override;
+  int64_t builds() const override { return built; }
+  int64_t outputCapacity() const override { return outputBlock.size(); }
+  const unsigned char *outputs() const override { return outputBlock.data(); }
+  Status enqueue(Run &run, Ticket &ticket) override;
+  Status repeat(Ticket &ticket) override;
+  Status wait(Ticket ticket, Result &result) override;
+  Status tune(const std::vector<const ExecutionPlan *> &plans, double seconds,
+              TuningResult &result) override;
+  void addMemory(MemoryUse &use) const override;
+  int64_t freeMemory() const override;
+  Status measureCopySpeed(double &bytesPerSecond) override;
+
+private:
+  class Compiled;
+  /// What a run leaves in pinned memory.
+  struct Report {
+    unsigned char loss[8];
+    int32_t nonfinite, padding;
+  };
+  struct Upload {
+    PinnedMemory memory;
+    Event done;
+    bool busy = false;
+  };
+  /// A run that may be under way.
+  struct Underway {
+    Event done;
+    const Function *function = nullptr;
+    DType lossType = DType::F32;
+    bool hasLoss = false, hasFlag = false;
+  };
+
+  Status allocateBytes(int64_t bytes, const char *what, bool zeroed, unsigned char *&data) override;
+  void releaseBytes(unsigned char *data, int64_t bytes) override;
+  /// OutOfMemory with what is held, what is needed and what is free, unless `more` bytes are.
+  Status checkRoom(int64_t more, const std::string &what) const;
+  Status outOfMemory(const std::string &what) const;
+  /// Lets the driver take memory for itself in `make`, and adds how much to `bytes`.
+  template <typename Make> Status measured(int64_t &bytes, const Make &make);
+  /// Waits for the event.
+  CUresult await(const Event &event);
+  /// Lets `block` have at least `bytes`; what depends on its address is made again.
+  Status grow(DeviceMemory &block, int64_t bytes, const char *what);
+  Status growHostArena(int64_t bytes);
+  /// Uses the package's choices for this machine.
+  Status adoptTuning();
+  /// Numbers as activations are, any type's, so that products take the power that they will take.
+  Status fillWithNumbers(DeviceAddress to, int64_t bytes);
+  Status ready(Compiled &compiled, const ExecutionPlan &plan);
+  /// `side`: of the staging blocks.
+  Status resolve(Compiled &compiled, const ExecutionPlan &plan, unsigned side);
+  Status capture(Compiled &compiled, const ExecutionPlan &plan, unsigned side);
+  DeviceAddress addressOfBuffer(const Compiled &compiled, const ExecutionPlan &plan, uint32_t index,
+                                unsigned side) const;
+  /// Hyper-parameters and inputs of the host to the staging block of this turn.
+  Status stage(const Run &run, const Compiled &compiled);
+  /// The commands one by one, each waited for.
+  Status runSynchronously(const ExecutionPlan &plan, const Compiled &compiled);
+  /// The commands one by one, with events around them; the observer is told at the end.
+  Status runTimed(const ExecutionPlan &plan, const Compiled &compiled);
+  Status launch(const ExecutionPlan &plan, const Compiled &compiled, Ticket &ticket);
+  Status fault(const Status &status, const Function &function) const;
+  DeviceAddress at(const void *data) const { return reinterpret_cast<DeviceAddress>(data); }
+
+  // In this order: what is later may use what is before it until the end.
+  std::unique_ptr<Context> context;
+  const Driver &driver;
+  const bool synchronous;
+  CommandObserver *const observer;
+  /// The last three are captured only.
+  CUstream stream = nullptr, uploadStream = nullptr, captureStream = nullptr,
+           besideStream = nullptr, transferStream = nullptr;
+  bool ownStream = false;
+  std::unique_ptr<Kernels> kernels;
+  std::unique_ptr<Libraries> libraries;
+  Transfers transfers;
+  PinnedBlocks hostBlocks;
+  /// What is allocated, by its name in messages.
+  std::map<std::string, int64_t> held;
+  int64_t heldBytes = 0;
+  /// Taken by the driver: for kernels and libraries; for the graphs that there are.
+  int64_t codeBytes = 0, graphBytes = 0, tableBytes = 0;
+  std::map<const unsigned char *, std::string> names;
+  DeviceMemory arena, outputBlock, workspace, constants, errorSlots;
+  /// Two sides, which runs take in turn: the inputs of the next one arrive while one reads its own.
+  /// Runs without a graph stay on the first.
+  DeviceMemory staging[2];
+  unsigned turn = 0; ///< the side of the last run
+  /// Where activations wait that are moved to the host.
+  PinnedMemory hostArena;
+  std::vector<int64_t> constantOffsets;
+  int64_t arenaLowerBound = 0;
+  /// Counts the moves of memory that graphs refer to.
+  uint64_t generation = 1;
+  int64_t built = 0; ///< graphs, or what stands for them
+  Upload uploads[2];
+  PinnedMemory reports, errors;
+  /// The slots of a run's commands, as its end left them.
+  ErrorSlot *fetchedErrors(Ticket ticket) const {
+    return reinterpret_cast<ErrorSlot *>(errors.data() +
+                                         int64_t(ticket % numReports) * errorSlots.size());
+  }
+  static constexpr size_t numReports = 4;
+  Underway underway[numReports];
+  /// Numbers of commands whose slots a run found as the one before it had left them.
+  struct {
+    Ticket ticket = ~Ticket(0);
+    std::vector<size_t> commands;
+  } toldBefore;
+  /// Of runTimed: one before the first command and one after each.
+  std::vector<Event> marks;
+  Ticket nextTicket = 0;
+  const ExecutionPlan *lastPlan = nullptr;
+};
+
+} // namespace trainrt::cuda
+
+#endif // TRAINRT_DEVICE_CUDA_CUDA_DEVICE_H

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Between streams: an event after each command that another one waits for, and each wait once.
+
+#include "device/cuda/graph.h"
+
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace trainrt::cuda {
+
+Status enqueueLanes(const Context &context, const Commands &commands, const LaneStreams &streams,
+                    const std::string &where, std::vector<Event> &events) {
+  constexpr unsigned numLanes = Commands::numLanes;
+  const Driver &driver = context.driver();
+  const std::vector<std::array<int32_t, numLanes>> dependencies = commands.dependencies();
+  std::vector<bool> isAwaited(commands.size());
+  /// Of each lane, up to which commands of the other ones it has waited.
+  std::array<int32_t, numLanes> waited[numLanes];
+  for (auto &upTo : waited)
+    upTo.fill(-1);
+  bool isUsed[numLanes] = {true};
+  std::vector<std::vector<int32_t>> waits(commands.size());
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const unsigned lane = commands.lane(i);
+    isUsed[lane] = true;
+    for (unsigned other = 0; other < numLanes; ++other) {
+      const int32_t last = dependencies[i][other];
+      if (other == lane || last <= waited[lane][other])
+        continue;
+      waits[i].push_back(last);
+      waited[lane][other] = last;
+      isAwaited[size_t(last)] = true;
+    }
+  }
+  std::map<int32_t, CUevent> done;
+  auto mark = [&](int32_t command, CUstream on) {
+    Event event;
+    TRAINRT_TRY(event.create(context, CU_EVENT_DISABLE_TIMING));
+    TRAINRT_TRY(driver.check(driver.cuEventRecord(event.get(), on), "cannot record an event"));
+    done[command] = event.get();
+    events.push_back(std::move(event));
+    return Status();
+  };
+  auto wait = [&](CUstream on, int32_t command) {
+    return driver.check(driver.cuStreamWaitEvent(on, done[command], 0), "cannot wait for an event");
+  };
+  for (unsigned lane = 1; lane < numLanes; ++lane)
+    if (isUsed[lane]) {
+      if (!done.count(-1))
+        TRAINRT_TRY(mark(-1, streams[0]));
+      TRAINRT_TRY(wait(streams[lane], -1));
+    }
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const CUstream on = streams[commands.lane(i)];
+    for (int32_t earlier : waits[i])
+      TRAINRT_TRY(wait(on, earlier));
+    TRAINRT_TRY(commands.enqueue(i, on).within(where + ", " + commands.describe(i) + ": "));
+    if (isAwaited[i])
+      TRAINRT_TRY(mark(int32_t(i), on));
+  }
+  for (unsigned lane = 1; lane < numLanes; ++lane)
+    if (isUsed[lane]) {
+      const int32_t end = INT32_MAX - int32_t(lane);
+      TRAINRT_TRY(mark(end, streams[lane]));
+      TRAINRT_TRY(wait(streams[0], end));
+    }
+  return {};
+}
+
+Status instantiate(const Context &context, CUgraph captured, bool asBody, const char *what,
+                   CUgraphExec &executable) {
+  const Driver &driver = context.driver();
+  const char *form = std::getenv("TRAINRT_GRAPHS");
+  if (!asBody || (form && std::strcmp(form, "plain") == 0))
+    return driver.check(driver.cuGraphInstantiate(&executable, captured, 0), what);
+  CUgraph graph = nullptr;
+  TRAINRT_TRY(driver.check(driver.cuGraphCreate(&graph, 0), what));
+  CUgraphConditionalHandle always = 0;
+  CUresult result = driver.cuGraphConditionalHandleCreate(&always, graph, context.get(), 1,
+                                                          CU_GRAPH_COND_ASSIGN_DEFAULT);
+  CUgraphNodeParams conditional = {};
+  conditional.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  conditional.conditional = {always, CU_GRAPH_COND_TYPE_IF, 1, nullptr, context.get()};
+  CUgraphNode node = nullptr;
+  if (result == CUDA_SUCCESS)
+    result = driver.cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &conditional);
+  if (result == CUDA_SUCCESS)
+    result = driver.cuGraphAddChildGraphNode(&node, conditional.conditional.phGraph_out[0], nullptr,
+                                             0, captured);
+  if (result == CUDA_SUCCESS)
+    result = driver.cuGraphInstantiate(&executable, graph, 0);
+  driver.cuGraphDestroy(graph);
+  return driver.check(result, what);
+}
+
+} // namespace trainrt::cuda

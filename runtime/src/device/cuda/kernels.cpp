@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Choosing among a package's kernels: a cubin runs on its own major version from its minor version
+// on; architectures with a letter ("sm_90a") on just that version; PTX on everything newer.
+
+#include "device/cuda/kernels.h"
+#include "device/cuda/library_search.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace trainrt::cuda {
+
+namespace {
+
+constexpr std::string_view cubinPrefix = "kernels/cuda-sm_";
+constexpr const char *ptxName = "kernels/cuda.ptx";
+
+struct Architecture {
+  int number = 0; ///< 90
+  bool exact = false;
+};
+
+/// Of "90a-0.cubin" or "90\n".
+Architecture parseArchitecture(std::string_view text) {
+  Architecture result;
+  size_t i = 0;
+  for (; i < text.size() && i < 4 && text[i] >= '0' && text[i] <= '9'; ++i)
+    result.number = result.number * 10 + (text[i] - '0');
+  result.exact = i < text.size() && text[i] >= 'a' && text[i] <= 'z';
+  return result;
+}
+
+bool runsOn(Architecture architecture, const Context &context) {
+  if (architecture.exact)
+    return architecture.number == context.capability();
+  return architecture.number / 10 == context.capabilityMajor() &&
+         architecture.number <= context.capability();
+}
+
+/// What the PTX text was made for; 0 where it does not say.
+Architecture targetOf(std::string_view ptx) {
+  constexpr std::string_view directive = ".target sm_";
+  size_t at = ptx.substr(0, 4096).find(directive);
+  return at == std::string_view::npos ? Architecture{}
+                                      : parseArchitecture(ptx.substr(at + directive.size()));
+}
+
+} // namespace
+
+Status Kernels::load(const Context &context, const Package &package,
+                     std::unique_ptr<Kernels> &kernels) {
+  std::unique_ptr<Kernels> result(new Kernels(context));
+  const Program &program = package.program();
+  Architecture best;
+  for (const ZipEntry &entry : package.zip().entries()) {
+    if (!entry.name.starts_with(cubinPrefix))
+      continue;
+    Architecture found = parseArchitecture(entry.name.substr(cubinPrefix.size()));
+    if (runsOn(found, context) && (found.number > best.number || found.exact))
+      best = found;
+  }
+  bool any = false;
+  for (const ZipEntry &entry : package.zip().entries())
+    if (best.number && entry.name.starts_with(cubinPrefix)) {
+      Architecture found = parseArchitecture(entry.name.substr(cubinPrefix.size()));
+      if (found.number != best.number || found.exact != best.exact)
+        continue;
+      TRAINRT_TRY(result->loadModule(package, entry));
+      any = true;
+    }
+  if (const ZipEntry *ptx = package.zip().find(ptxName); !any && ptx) {
+    std::string_view text(reinterpret_cast<const char *>(package.zip().data(*ptx)), ptx->size);
+    Architecture target = targetOf(text);
+    if (target.number && !target.exact && target.number <= context.capability()) {
+      TRAINRT_TRY(result->loadModule(package, *ptx));
+      any = true;
+    }
+  }
+  if (!any && !program.kernels.empty())
+    return fail(Code::BadPackage, "package '", package.path(), "' was compiled for ",
+                package.target(), ", which ", context.name(), " of architecture sm_",
+                context.capability(), " does not run; compile it with --target cuda:sm_",
+                context.capability());
+
+  const Driver &driver = context.driver();
+  for (const KernelDecl &kernel : program.kernels) {
+    Function function;
+    // A cubin has a section for each of its kernels. Asking a module for a kernel of another one is
+    // an error that debugging tools report.
+    const std::string section = std::string(".text.") + kernel.name + '\0';
+    for (bool bySection : {true, false})
+      for (const Module &module : result->modules)
+        if (!function.handle && (!bySection || module.image.find(section) != std::string::npos))
+          driver.cuModuleGetFunction(&function.handle, module.handle, kernel.name.c_str());
+    if (!function.handle)
+      return fail(Code::BadPackage, "package '", package.path(), "': its kernels for sm_",
+                  best.number, " lack '", kernel.name, "'");
+    // The query also makes the driver load a function that it would load when it is first launched,
+    // which must not be while a graph is captured.
+    TRAINRT_TRY(driver.check(driver.cuFuncGetAttribute(&function.maxThreads,
+                                                       CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                                                       function.handle),
+                             ("cannot load kernel '" + kernel.name + "'").c_str()));
+    result->functions.push_back(function);
+  }
+  for (Module &module : result->modules)
+    module.image = {};
+  result->sharedLimits.assign(result->functions.size(), 48 << 10);
+  TRAINRT_TRY(result->readChoices(package));
+  kernels = std::move(result);
+  return {};
+}
+
+Status Kernels::readChoices(const Package &package) {
+  std::string device;
+  TRAINRT_TRY(deviceIdentity(context.driver(), device));
+  machineName = "kernels, " + device;
+  auto own = package.tuning().find(machineName);
+  if (own == package.tuning().end())
+    return {};
+  const std::vector<KernelDecl> &all = package.program().kernels;
+  for (const auto &[key, name] : own->second) {
+    auto kernel = std::find_if(all.begin(), all.end(),
+                               [&](const KernelDecl &decl) { return decl.name == name; });
+    if (kernel == all.end())
+      return fail(Code::BadPackage, "entry '", tuningEntry, "': there is no kernel '", name, "'");
+    choices[key] = uint32_t(kernel - all.begin());
+  }
+  return {};
+}
+
+uint32_t Kernels::chosen(const std::string &key, uint32_t otherwise) const {
+  auto found = choices.find(key);
+  return found == choices.end() ? otherwise : found->second;
+}
+
+Status Kernels::loadModule(const Package &package, const ZipEntry &entry) {
+  const Driver &driver = context.driver();
+  // PTX must end with a zero; cubins are copied, too, so that they are aligned.
+  std::string image(reinterpret_cast<const char *>(package.zip().data(entry)), entry.size);
+  char log[4096] = "";
+  int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void *values[] = {log, reinterpret_cast<void *>(sizeof log - 1)};
+  CUmodule module = nullptr;
+  CUresult result = driver.cuModuleLoadDataEx(&module, image.c_str(), 2, options, values);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    return driver.error(result, "no memory on " + context.name() + " for the kernels");
+  if (result != CUDA_SUCCESS)
+    return fail(Code::BadPackage, "package '", package.path(), "', entry '", entry.name,
+                "': ", context.name(), " cannot load it: ", driver.describe(result),
+                Lines{log[0] ? std::string("\n") + log : ""});
+  modules.push_back({module, std::move(image)});
+  return {};
+}
+
+Kernels::~Kernels() {
+  for (const Module &module : modules)
+    context.driver().cuModuleUnload(module.handle);
+}
+
+Status Kernels::allowShared(uint32_t index, int64_t bytes) {
+  if (bytes <= sharedLimits[index])
+    return {};
+  TRAINRT_TRY(context.driver().check(
+      context.driver().cuFuncSetAttribute(
+          functions[index].handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, int(bytes)),
+      "a kernel's shared memory is more than the GPU has"));
+  sharedLimits[index] = bytes;
+  return {};
+}
+
+} // namespace trainrt::cuda

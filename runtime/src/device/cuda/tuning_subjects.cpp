@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From commands to subjects; what they write is led to memory that nobody else reads.
+
+#include "device/cuda/tuning_subjects.h"
+
+#include <algorithm>
+
+namespace trainrt::cuda {
+
+namespace {
+/// Calls `visit(operand, place)` for the operands of a step that it writes and whose values outlast
+/// it.
+template <typename Visit>
+void forEachLasting(const ExecutionPlan &plan, const ExecutionPlan::Step &step,
+                    const Visit &visit) {
+  const StepView view = plan.view(step);
+  for (size_t i = 0; i < view.operands.size(); ++i) {
+    if (!view.operands[i].isWritten())
+      continue;
+    const Space space = view.buffer(i).space;
+    if (space != Space::Arena && space != Space::Output)
+      visit(i, view.places[i]);
+  }
+}
+
+/// A product with something to choose; null for other commands.
+const DeviceGemm *choosable(const Commands &commands, size_t index) {
+  auto *gemm = commands.as<DeviceGemm>(index);
+  return gemm && !gemm->plan->key().empty() ? gemm : nullptr;
+}
+const DeviceLaunch *withVariants(const Commands &commands, size_t index) {
+  auto *launch = commands.as<DeviceLaunch>(index);
+  return launch && launch->hasVariants() ? launch : nullptr;
+}
+} // namespace
+
+int64_t lastingBytes(const Commands &commands, const ExecutionPlan &plan) {
+  int64_t most = 0;
+  for (size_t i = 0; i < commands.size(); ++i) {
+    if (!choosable(commands, i) && !withVariants(commands, i))
+      continue;
+    // One behind the other.
+    int64_t sum = 0;
+    forEachLasting(plan, commands.step(i), [&](size_t, const Place &place) {
+      sum += plan.bufferBytes[place.buffer] / 256 * 256 + 256;
+    });
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+void TuningSubjects::add(const Commands &commands, const ExecutionPlan &plan) {
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const ExecutionPlan::Step &step = commands.step(i);
+    if (auto *launch = withVariants(commands, i))
+      addLaunch(*launch, plan, step);
+    else if (auto *product = choosable(commands, i))
+      addProduct(*product, plan, step);
+  }
+}
+
+void TuningSubjects::addProduct(const DeviceGemm &product, const ExecutionPlan &plan,
+                                const ExecutionPlan::Step &step) {
+  GemmOperands operands = product.operands;
+  DeviceAddress *const numbered[] = {&operands.a, &operands.b, &operands.c, &operands.bias,
+                                     &operands.aux};
+  DeviceAddress spare = memory.spare;
+  forEachLasting(plan, step, [&](size_t operand, const Place &place) {
+    *numbered[operand] = spare + DeviceAddress(place.offset);
+    spare += DeviceAddress(plan.bufferBytes[place.buffer] / 256 * 256 + 256);
+  });
+  auto same = std::find_if(products.begin(), products.end(),
+                           [&](const Product &known) { return known.key == product.plan->key(); });
+  if (same == products.end())
+    same = products.insert(products.end(), Product{product.plan->key(), product.call(), {}});
+  same->uses.push_back(operands);
+}
+
+void TuningSubjects::addLaunch(const DeviceLaunch &launch, const ExecutionPlan &plan,
+                               const ExecutionPlan::Step &step) {
+  Parameters parameters = launch.launchParameters();
+  DeviceAddress spare = memory.spare;
+  forEachLasting(plan, step, [&](size_t operand, const Place &place) {
+    parameters[operand] = spare + DeviceAddress(place.offset);
+    spare += DeviceAddress(plan.bufferBytes[place.buffer] / 256 * 256 + 256);
+  });
+  parameters.back() = memory.error;
+  std::string key = launch.variantKey();
+  auto same = std::find_if(launches.begin(), launches.end(),
+                           [&](const Launches &known) { return known.key == key; });
+  if (same == launches.end())
+    same = launches.insert(launches.end(), {std::move(key), launch.variants(), {}});
+  same->uses.push_back(std::move(parameters));
+}
+
+Subject TuningSubjects::subjectOf(const Launches &entry) const {
+  auto alternatives = [this, &entry](bool all, std::vector<Alternative> &found) {
+    for (const LaunchVariant &variant : entry.variants) {
+      if (!all && !found.empty())
+        break;
+      auto enqueue = [this, &entry, variant](size_t use, CUstream stream) {
+        Parameters values = entry.uses[use];
+        std::vector<void *> pointers;
+        for (uint64_t &value : values)
+          pointers.push_back(&value);
+        const Driver &driver = kernels.driver();
+        return driver.check(driver.cuLaunchKernel(kernels.function(variant.kernel).handle,
+                                                  variant.grid, 1, 1, variant.block, 1, 1, 0,
+                                                  stream, pointers.data(), nullptr),
+                            "a kernel's variant cannot be started");
+      };
+      found.push_back({program.kernels[variant.kernel].name, std::move(enqueue)});
+    }
+    return Status();
+  };
+  return {kernels.machine(), entry.key, entry.uses.size(), std::move(alternatives)};
+}
+
+Status TuningSubjects::get(std::vector<Subject> &subjects) const {
+  Blas *blas = nullptr;
+  if (!products.empty())
+    TRAINRT_TRY(libraries.blas(blas));
+  for (const Product &product : products)
+    subjects.push_back(
+        productSubject(*blas, product.key, product.call, product.uses, memory.workspace));
+  for (const Launches &entry : launches)
+    subjects.push_back(subjectOf(entry));
+  return {};
+}
+
+} // namespace trainrt::cuda

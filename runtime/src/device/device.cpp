@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What all devices share.
+
+#include "device/device.h"
+
+#include <utility>
+
+namespace trainrt {
+
+DeviceMemory &DeviceMemory::operator=(DeviceMemory &&other) noexcept {
+  std::swap(device, other.device);
+  std::swap(bytes, other.bytes);
+  std::swap(length, other.length);
+  return *this;
+}
+
+void DeviceMemory::release() {
+  if (bytes)
+    device->releaseBytes(bytes, length);
+  bytes = nullptr;
+  length = 0;
+}
+
+Device::Device(std::shared_ptr<const Package> package, unsigned threads, AddressOf addressOf)
+    : package(std::move(package)), pool(std::make_unique<ThreadPool>(threads)),
+      addressOf(std::move(addressOf)) {}
+
+Status Device::allocate(int64_t bytes, const char *what, bool zeroed, DeviceMemory &memory) {
+  memory.release();
+  if (bytes <= 0)
+    return {};
+  TRAINRT_TRY(allocateBytes(bytes, what, zeroed, memory.bytes));
+  memory.device = this;
+  memory.length = bytes;
+  return {};
+}
+
+Status Device::tune(const std::vector<const ExecutionPlan *> &, double, TuningResult &) {
+  return fail(Code::Unsupported, "there is nothing to tune: only packages for a GPU have choices "
+                                 "that are made by timing; compile with --target cuda");
+}
+
+Status Device::badIndex(const Command &command, int64_t position, int64_t value) const {
+  const std::vector<std::string> &nodes = package->program().nodes;
+  // An index that the kernel computed itself has no position in memory.
+  return fail(Code::BadData,
+              command.nodes.empty() ? std::string("an unknown node")
+                                    : "node '" + nodes[command.nodes.front()] + "'",
+              ": index ", value,
+              position < 0 ? "" : " at position " + std::to_string(position) + " of its indices",
+              " is out of range");
+}
+
+} // namespace trainrt

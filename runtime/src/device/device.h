@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Where a session's values live and its functions run: the host, or a GPU. A device owns what a run
+// needs beside parameters, state and gradients (arena, outputs, staged inputs, constants).
+#ifndef TRAINRT_DEVICE_DEVICE_H
+#define TRAINRT_DEVICE_DEVICE_H
+
+#include "device/memory.h"
+#include "device/observer.h"
+#include "device/thread_pool.h"
+#include "plan/execution_plan.h"
+#include "plan/inputs.h"
+#include "plan/package.h"
+#include "plan/tuning.h"
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace trainrt {
+
+/// Bytes by category, see `trainrt_memory`.
+struct MemoryUse {
+  int64_t parameters = 0, state = 0, gradients = 0, arena = 0, arenaLowerBound = 0, inputs = 0;
+  int64_t outputs = 0, scratch = 0, mapped = 0, driver = 0;
+  int64_t pinned = 0; ///< of the host's memory, beside a GPU: not in the total
+  int64_t total() const {
+    return parameters + state + gradients + arena + inputs + outputs + scratch + driver;
+  }
+};
+
+struct DeviceOptions {
+  unsigned threads = 1;
+  Allocator allocator;    ///< of the host's memory
+  int ordinal = 0;        ///< of the GPU
+  void *stream = nullptr; ///< the caller's CUstream; null: one of its own
+  /// Every command by itself, waited for, so that a fault is that command's.
+  bool synchronous = false;
+  /// Is told of every command of every run, if not null.
+  CommandObserver *observer = nullptr;
+};
+
+class Device;
+
+/// A block of a device's memory. The host may address it if the device is the host.
+class DeviceMemory {
+public:
+  DeviceMemory() = default;
+  ~DeviceMemory() { release(); }
+  DeviceMemory(DeviceMemory &&other) noexcept { *this = std::move(other); }
+  DeviceMemory &operator=(DeviceMemory &&other) noexcept;
+  void release();
+
+  unsigned char *data() const { return bytes; }
+  int64_t size() const { return length; }
+
+private:
+  friend class Device;
+  Device *device = nullptr;
+  unsigned char *bytes = nullptr;
+  int64_t length = 0;
+};
+
+/// Scalars that the host gives to a run, by index in Program::hypers.
+using Hypers = std::vector<std::array<unsigned char, 8>>;
+
+class Device {
+public:
+  /// Where parameter, state or gradient accumulator `index` lies.
+  using AddressOf = std::function<void *(Space space, uint32_t index)>;
+  /// Writes the bytes [begin, end) of a value to `to`; `begin` is a multiple of 64.
+  using Source = std::function<void(unsigned char *to, int64_t begin, int64_t end)>;
+
+  struct Run {
+    const ExecutionPlan &plan;
+    /// Null if the function reads no inputs. Not needed once `enqueue` has returned.
+    const BoundBatch *batch;
+    const Hypers &hypers;
+    /// Asked between commands; true stops the run with Cancelled. Empty: never.
+    std::function<bool(int64_t done, int64_t total)> stop;
+    /// Set once something has been changed.
+    bool began = false;
+  };
+  /// What a run says to the host.
+  struct Result {
+    double loss = NAN;      ///< NaN without one
+    bool nonfinite = false; ///< the state `nonfinite`
+    /// Commands whose kernels met a number that is not finite where one must be.
+    std::vector<NumberReport> numbers;
+  };
+  /// Names a run until it is waited for.
+  using Ticket = uint64_t;
+
+  virtual ~Device() = default;
+
+  ThreadPool &threads() { return *pool; }
+  /// Whether `enqueue` returns before the run is done, so that another one may be enqueued.
+  virtual bool runsAhead() const = 0;
+  /// Whether the host can address this device's memory.
+  virtual bool isHost() const = 0;
+  /// Sets `onDevice` and `pinned` of a caller's array.
+  virtual Status locate(ArrayView &array) const = 0;
+  /// Host memory, 64-byte aligned, from which batches reach the device without another copy.
+  /// These two may be called by any thread, also while a run is under way.
+  virtual Status allocateHost(int64_t bytes, void *&memory) = 0;
+  virtual void releaseHost(void *memory) = 0;
+
+  /// Frees what `memory` held, then gets `bytes`; `what` names them in the error. The content is
+  /// undefined unless `zeroed`.
+  Status allocate(int64_t bytes, const char *what, bool zeroed, DeviceMemory &memory);
+  // These are ordered with runs: they see what earlier ones left, and later ones see them.
+  virtual Status write(void *to, int64_t bytes, const Source &source) = 0;
+  virtual Status copy(void *to, const void *from, int64_t bytes) = 0;
+  virtual Status clear(void *to, int64_t bytes) = 0;
+  /// The value as the host sees it, valid until something is run or written.
+  virtual Status view(const void *from, int64_t bytes, const void *&host) = 0;
+
+  /// Gets all memory that the plan needs and makes whatever can be made ahead. Outputs of an
+  /// earlier run are lost if they need more than `outputCapacity`.
+  virtual Status prepare(const ExecutionPlan &plan) = 0;
+  virtual int64_t outputCapacity() const = 0;
+  /// How often `prepare` has made something ahead.
+  virtual int64_t builds() const { return 0; }
+  /// Where the outputs of the last run begin.
+  virtual const unsigned char *outputs() const = 0;
+  /// Starts a run of a prepared plan. At most two may wait for their `wait`.
+  virtual Status enqueue(Run &run, Ticket &ticket) = 0;
+  /// The last run once more, with its inputs and hyper-parameters. Only if it runs ahead.
+  virtual Status repeat(Ticket &ticket) = 0;
+  /// The end of a run. BadData with the node, position and value when a kernel met a bad index.
+  virtual Status wait(Ticket ticket, Result &result) = 0;
+
+  /// Compares what there is to choose from for the commands of these plans, within `seconds`. No
+  /// parameter, state or gradient changes, but outputs are lost. Unsupported without any choice.
+  virtual Status tune(const std::vector<const ExecutionPlan *> &plans, double seconds,
+                      TuningResult &result);
+  /// What a person should know about the choices of the package; "" if nothing.
+  const std::string &note() const { return remark; }
+
+  /// Adds what the device itself holds.
+  virtual void addMemory(MemoryUse &use) const = 0;
+  /// What the device can still give; -1 where that is not known.
+  virtual int64_t freeMemory() const = 0;
+  /// Bytes read and written in a second by a large copy within the device's memory.
+  virtual Status measureCopySpeed(double &bytesPerSecond) = 0;
+  /// How long the host has waited for runs so far.
+  double waitedSeconds() const { return waited; }
+
+protected:
+  Device(std::shared_ptr<const Package> package, unsigned threads, AddressOf addressOf);
+  friend class DeviceMemory;
+  virtual Status allocateBytes(int64_t bytes, const char *what, bool zeroed,
+                               unsigned char *&data) = 0;
+  virtual void releaseBytes(unsigned char *data, int64_t bytes) = 0;
+  /// The error of a command whose kernel met a bad index.
+  Status badIndex(const Command &command, int64_t position, int64_t value) const;
+
+  const std::shared_ptr<const Package> package;
+  const std::unique_ptr<ThreadPool> pool;
+  const AddressOf addressOf;
+  double waited = 0;
+  std::string remark;
+};
+
+} // namespace trainrt
+
+#endif // TRAINRT_DEVICE_DEVICE_H

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A request that cannot fit into the machine is refused here: with overcommit the system would
+// grant it and kill the process later.
+
+#include "device/memory.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+
+namespace trainrt {
+
+std::string bytesText(uint64_t bytes) {
+  static constexpr const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = double(bytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 6; ++unit)
+    value /= 1024;
+  char text[64];
+  std::snprintf(text, sizeof text, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+  return text;
+}
+
+/// What to do where there is no room: not everything gets smaller with the batch.
+static const char *wayOut(std::string_view what) {
+  if (what == "parameters")
+    return "their size does not depend on the batch: use a smaller model, or a machine with more "
+           "memory";
+  if (what == "optimizer state" || what == "saved state")
+    return "its size does not depend on the batch: train fewer parameters (trainc --freeze), or "
+           "with an optimizer that keeps less (trainc --optimizer sgd)";
+  if (what == "gradient accumulators")
+    return "their size does not depend on the batch: steps of one micro-batch need none, and "
+           "fewer trained parameters (trainc --freeze) need fewer";
+  return "use a smaller batch";
+}
+
+Memory &Memory::operator=(Memory &&other) noexcept {
+  std::swap(source, other.source);
+  std::swap(bytes, other.bytes);
+  std::swap(length, other.length);
+  return *this;
+}
+
+Status Memory::allocate(const Allocator &allocator, int64_t size, const char *what, bool zeroed) {
+  release();
+  if (size <= 0)
+    return {};
+  constexpr int64_t huge = 2 << 20;
+  size_t alignment = size >= 2 * huge ? huge : 64;
+  auto refuse = [&](const std::string &reason) {
+    return fail(Code::OutOfMemory, "no memory for the ", what, ": ", bytesText(uint64_t(size)),
+                reason, "; ", wayOut(what));
+  };
+  if (allocator.allocate) {
+    bytes =
+        static_cast<unsigned char *>(allocator.allocate(allocator.user, size_t(size), alignment));
+    if (!bytes)
+      return refuse("");
+    if (zeroed)
+      std::memset(bytes, 0, size_t(size));
+  } else {
+    double physical = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+    if (physical > 0 && double(size) > physical)
+      return refuse(", the machine has " + bytesText(uint64_t(physical)));
+    void *memory = nullptr;
+    if (posix_memalign(&memory, alignment, size_t(size)) != 0)
+      return refuse("");
+    bytes = static_cast<unsigned char *>(memory);
+    if (size >= 2 * huge)
+      madvise(bytes, size_t(size), MADV_HUGEPAGE);
+    if (zeroed)
+      std::memset(bytes, 0, size_t(size));
+  }
+  source = allocator;
+  length = size;
+  return {};
+}
+
+void Memory::release() {
+  if (!bytes)
+    return;
+  free(source, bytes, length);
+  bytes = nullptr;
+  length = 0;
+}
+
+unsigned char *Memory::detach() {
+  length = 0;
+  return std::exchange(bytes, nullptr);
+}
+
+void Memory::free(const Allocator &allocator, void *memory, int64_t size) {
+  if (allocator.allocate)
+    allocator.deallocate(allocator.user, memory, size_t(size));
+  else
+    std::free(memory);
+}
+
+} // namespace trainrt

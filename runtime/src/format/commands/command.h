@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A command of a program. Each kind has a header here, its reading, checks and words beside it, and
+// on each device one function that runs it (device/cpu/commands, device/cuda/commands); the list of
+// kinds is `CommandOp`, and the union of program.fbs.
+#ifndef TRAINRT_FORMAT_COMMANDS_COMMAND_H
+#define TRAINRT_FORMAT_COMMANDS_COMMAND_H
+
+#include "format/commands/attention.h"
+#include "format/commands/copy.h"
+#include "format/commands/gemm.h"
+#include "format/commands/launch.h"
+
+#include <variant>
+
+namespace trainrt {
+
+/// In the order of the union `Op` of program.fbs (checked where it is read).
+using CommandOp = std::variant<Launch, Gemm, Attention, Copy>;
+
+/// The typed view of a step of each kind.
+inline LaunchView viewOf(const StepView &step, const Launch &op) { return {step, op}; }
+inline GemmView viewOf(const StepView &step, const Gemm &op) { return {step, op}; }
+inline AttentionView viewOf(const StepView &step, const Attention &op) { return {step, op}; }
+inline CopyView viewOf(const StepView &step, const Copy &op) { return {step, op}; }
+
+struct Command {
+  CommandOp op;
+  std::vector<Operand> operands;
+  std::vector<ExprId> sizes;
+  std::vector<uint32_t> nodes;
+};
+
+} // namespace trainrt
+
+#endif // TRAINRT_FORMAT_COMMANDS_COMMAND_H

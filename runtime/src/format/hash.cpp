@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// FNV-1a is a byte at a time by definition; CRC-32 goes 8 bytes at a time through 8 tables, since
+// it covers embedded weights and data files.
+
+#include "format/hash.h"
+
+#include <array>
+#include <cstring>
+
+namespace trainrt {
+
+uint64_t fnv1a64(const void *data, size_t size, uint64_t state) {
+  auto *bytes = static_cast<const unsigned char *>(data);
+  for (size_t i = 0; i < size; ++i)
+    state = (state ^ bytes[i]) * 0x100000001b3ull;
+  return state;
+}
+
+namespace {
+using CrcTables = std::array<std::array<uint32_t, 256>, 8>;
+
+constexpr CrcTables makeTables() {
+  CrcTables tables{};
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t value = i;
+    for (int bit = 0; bit < 8; ++bit)
+      value = (value >> 1) ^ (value & 1 ? 0xedb88320u : 0u);
+    tables[0][i] = value;
+  }
+  for (uint32_t i = 0; i < 256; ++i)
+    for (int t = 1; t < 8; ++t)
+      tables[t][i] = (tables[t - 1][i] >> 8) ^ tables[0][tables[t - 1][i] & 255];
+  return tables;
+}
+
+constexpr CrcTables crcTables = makeTables();
+} // namespace
+
+uint32_t crc32(const void *data, size_t size, uint32_t crc) {
+  auto *bytes = static_cast<const unsigned char *>(data);
+  const CrcTables &t = crcTables;
+  crc = ~crc;
+  for (; size >= 8; bytes += 8, size -= 8) {
+    uint32_t low, high;
+    std::memcpy(&low, bytes, 4);
+    std::memcpy(&high, bytes + 4, 4);
+    low ^= crc;
+    crc = t[7][low & 255] ^ t[6][(low >> 8) & 255] ^ t[5][(low >> 16) & 255] ^ t[4][low >> 24] ^
+          t[3][high & 255] ^ t[2][(high >> 8) & 255] ^ t[1][(high >> 16) & 255] ^ t[0][high >> 24];
+  }
+  for (; size; ++bytes, --size)
+    crc = (crc >> 8) ^ t[0][(crc ^ *bytes) & 255];
+  return ~crc;
+}
+
+std::string hex64(uint64_t value) {
+  std::string text(16, '0');
+  for (int i = 15; i >= 0; --i, value >>= 4)
+    text[i] = "0123456789abcdef"[value & 15];
+  return text;
+}
+
+} // namespace trainrt

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Columns of C contiguous, as few batches as possible.
+#include "format/memory/gemm_problem.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace trainrt {
+
+namespace {
+/// Longest block of k whose operands are packed at a time.
+constexpr int64_t blockK = 512;
+/// Columns of B that are packed at a time.
+constexpr int64_t chunkN = 2048;
+/// Floats of B that a thread may pack for itself: half of L2.
+constexpr int64_t privateFloats = int64_t(1) << 18;
+} // namespace
+
+void GemmProblem::swapOperands() {
+  std::swap(a, b);
+  std::swap(m, n);
+  std::swap(a_m, b_n);
+  std::swap(a_k, b_k);
+  std::swap(c_m, c_n);
+  std::swap(aBatch, bBatch);
+}
+
+/// Makes a batch axis part of m where B does not depend on it and A and C continue their rows.
+bool GemmProblem::mergeIntoRows() {
+  for (int i = 0; i < batchRank; ++i) {
+    if (bBatch[i] != 0 || cBatch[i] != m * c_m || aBatch[i] != m * a_m)
+      continue;
+    m *= batch[i];
+    --batchRank;
+    for (int j = i; j < batchRank; ++j) {
+      batch[j] = batch[j + 1];
+      aBatch[j] = aBatch[j + 1];
+      bBatch[j] = bBatch[j + 1];
+      cBatch[j] = cBatch[j + 1];
+    }
+    return true;
+  }
+  return false;
+}
+
+GemmProblem::GemmProblem(const GemmArgs &args, const GemmTile &tile)
+    : tile(tile), a(args.a), b(args.b), c(args.c), m(args.m), n(args.n), k(args.k), a_m(args.a_m),
+      a_k(args.a_k), b_k(args.b_k), b_n(args.b_n), c_m(args.c_m), c_n(args.c_n), batch(), aBatch(),
+      bBatch(), cBatch(), alpha(args.alpha), beta(args.beta) {
+  if (args.batchRank < 0 || args.batchRank > maxBatchRank || args.m < 0 || args.n < 0 || args.k < 0)
+    throw std::invalid_argument("gemm: an extent is negative or there are too many batch axes");
+  for (int i = 0; i < args.batchRank; ++i) {
+    if (args.batch[i] < 0)
+      throw std::invalid_argument("gemm: a batch extent is negative");
+    if (args.batch[i] == 1)
+      continue;
+    batch[batchRank] = args.batch[i];
+    aBatch[batchRank] = args.aBatch[i];
+    bBatch[batchRank] = args.bBatch[i];
+    cBatch[batchRank] = args.cBatch[i];
+    ++batchRank;
+  }
+  while (mergeIntoRows())
+    ;
+  swapOperands();
+  while (mergeIntoRows())
+    ;
+  swapOperands();
+  // Vectors run along n: it should be the contiguous axis of C, and not the tiny one.
+  bool contiguous = c_n == 1 || n == 1, swapped = c_m == 1 || m == 1;
+  if ((!contiguous && swapped && m >= tile.lanes / 2) || (n < tile.lanes / 2 && m > n))
+    swapOperands();
+  blocks = std::max<int64_t>(1, ceilDiv(k, blockK));
+}
+
+bool GemmProblem::isPrivate(unsigned threads, bool inside) const {
+  return inside ||
+         (ownFloats() <= privateFloats && (matrices() >= 2 * int64_t(threads) || isSmall()));
+}
+
+int64_t GemmProblem::sharedColumns() const {
+  return roundUp(ceilDiv(n, ceilDiv(n, chunkN)), tile.panelN());
+}
+
+} // namespace trainrt

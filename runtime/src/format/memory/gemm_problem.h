@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A matrix product in the form that the GEMM computes it in, and what it packs for that. Without
+// the kernels, so that the compiler can tell the memory that a product will need.
+#ifndef TRAINRT_FORMAT_MEMORY_GEMM_PROBLEM_H
+#define TRAINRT_FORMAT_MEMORY_GEMM_PROBLEM_H
+
+#include <cstdint>
+
+namespace trainrt {
+
+/// C[batch..., m, n] = alpha * A[batch..., m, k] * B[batch..., k, n] + beta * C. All strides count
+/// elements and may be anything for A and B (0 broadcasts); the elements of C must not overlap each
+/// other, A or B.
+struct GemmArgs {
+  const float *a, *b;
+  float *c;
+  int64_t m, n, k;
+  int64_t a_m, a_k, b_k, b_n, c_m, c_n;
+  int batchRank;                                   ///< number of batch axes, at most 16
+  const int64_t *batch, *aBatch, *bBatch, *cBatch; ///< extents, and strides per operand
+  float alpha, beta;
+};
+
+inline constexpr int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline constexpr int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
+
+/// Multiply-adds worth handing to another thread (about 10 microseconds).
+inline constexpr int64_t parallelWork = int64_t(1) << 19;
+
+/// What of an instruction set's kernels decides on the packing.
+struct GemmTile {
+  int lanes;   ///< floats in a vector
+  int rows;    ///< rows of the largest tile
+  int vectors; ///< vectors in a row of a B panel
+  int64_t panelN() const { return int64_t(lanes) * vectors; }
+};
+
+/// Those that there are.
+inline constexpr GemmTile avx2Tile = {8, 6, 2}, avx512Tile = {16, 14, 2};
+
+/// A problem in normal form. `k` is cut into `blocks` blocks.
+struct GemmProblem {
+  static constexpr int maxBatchRank = 16;
+
+  /// Throws as gemmF32 does.
+  GemmProblem(const GemmArgs &args, const GemmTile &tile);
+
+  GemmTile tile;
+  const float *a, *b;
+  float *c;
+  int64_t m, n, k, a_m, a_k, b_k, b_n, c_m, c_n;
+  int batchRank = 0;
+  int64_t batch[maxBatchRank], aBatch[maxBatchRank], bBatch[maxBatchRank], cBatch[maxBatchRank];
+  float alpha, beta;
+  int64_t blocks = 1;
+
+  int64_t longestBlock() const { return ceilDiv(k, blocks); }
+  int64_t paddedN() const { return roundUp(n, tile.panelN()); }
+  int64_t matrices() const {
+    int64_t count = 1;
+    for (int i = 0; i < batchRank; ++i)
+      count *= batch[i];
+    return count;
+  }
+  /// The operands of matrix `index` of the batch.
+  void select(int64_t index, const float *&aAt, const float *&bAt, float *&cAt) const {
+    aAt = a, bAt = b, cAt = c;
+    for (int i = batchRank - 1; i >= 0; --i) {
+      int64_t at = index % batch[i];
+      index /= batch[i];
+      aAt += at * aBatch[i];
+      bAt += at * bBatch[i];
+      cAt += at * cBatch[i];
+    }
+  }
+
+  bool isSmall() const { return m * n * k <= parallelWork; } ///< not worth two threads
+  /// Whether threads pack whole matrices, each for itself. A thread that is one of several at work
+  /// has no others, and no memory that they share.
+  bool isPrivate(unsigned threads, bool inside) const;
+  /// Columns of B that are packed at a time by all threads; a multiple of the panel's, so that only
+  /// the last panel of all is narrow.
+  int64_t sharedColumns() const;
+  // Floats of a packed panel of A, of a thread's own B, and of the B that threads share.
+  int64_t panelFloats() const { return roundUp(longestBlock() * tile.rows, 16); }
+  int64_t ownFloats() const { return paddedN() * longestBlock(); }
+  int64_t sharedFloats() const { return sharedColumns() * longestBlock(); }
+
+private:
+  void swapOperands();
+  bool mergeIntoRows();
+};
+
+} // namespace trainrt
+
+#endif // TRAINRT_FORMAT_MEMORY_GEMM_PROBLEM_H

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The buffers as the calls ask for them.
+#include "format/memory/working_memory.h"
+
+namespace trainrt {
+
+namespace {
+/// As the pool's buffers are.
+int64_t pages(int64_t bytes) { return roundUp(bytes, 4096); }
+} // namespace
+
+void WorkingMemory::add(const GemmProblem &problem, bool inside) {
+  if (problem.matrices() == 0 || problem.m == 0 || problem.n == 0 || problem.k == 0)
+    return;
+  int64_t own = problem.panelFloats() * 4;
+  if (problem.isPrivate(threads, inside))
+    own += problem.ownFloats() * 4;
+  else
+    shared[0] = std::max(shared[0], problem.sharedFloats() * 4);
+  first = std::max(first, own);
+  // Many small ones are for all threads.
+  if (inside || !problem.isSmall() ||
+      problem.matrices() * problem.m * problem.paddedN() * problem.k > parallelWork)
+    others = std::max(others, own);
+}
+
+void WorkingMemory::addGemm(const GemmArgs &args) { add(GemmProblem(args, tile), false); }
+
+void WorkingMemory::addAttention(const AttentionExtents &extents) {
+  const int64_t n = extents.longest, rows = std::min(attentionBlockRows, n);
+  const int64_t stride = attentionRowStride(n, attentionLanes);
+  int64_t floats = (extents.backward ? 2 : 1) * attentionBlockRows * stride;
+  if (extents.dropout)
+    floats += attentionWords(ceilDiv(n, 4) + 1, attentionLanes) + stride;
+  shared[1] = std::max(shared[1], floats * int64_t(threads) * 4);
+  // Sums over columns are in blocks, the longest of them where there are 512 columns.
+  auto product = [&](int64_t m, int64_t columns, int64_t k) {
+    add(GemmProblem({nullptr, nullptr, nullptr, m, columns, std::min<int64_t>(k, 512), 0, 0, 0, 0,
+                     columns, 1, 0, nullptr, nullptr, nullptr, nullptr, 1, 0},
+                    tile),
+        true);
+  };
+  for (int64_t size : {extents.depth, extents.width}) {
+    product(rows, n, size);
+    product(rows, size, n);
+    if (extents.backward)
+      product(n, size, rows);
+  }
+}
+
+void WorkingMemory::add(const WorkingMemory &other) {
+  for (int i = 0; i < 2; ++i)
+    shared[i] = std::max(shared[i], other.shared[i]);
+  first = std::max(first, other.first);
+  others = std::max(others, other.others);
+}
+
+int64_t WorkingMemory::bytes() const {
+  return pages(shared[0]) + pages(shared[1]) + pages(first) + int64_t(threads - 1) * pages(others);
+}
+
+} // namespace trainrt

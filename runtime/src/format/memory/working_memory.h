@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What matrix products and attention on the CPU need beside their operands, told ahead: buffers of
+// the thread pool, which are as large as the largest call needs.
+#ifndef TRAINRT_FORMAT_MEMORY_WORKING_MEMORY_H
+#define TRAINRT_FORMAT_MEMORY_WORKING_MEMORY_H
+
+#include "format/memory/gemm_problem.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace trainrt {
+
+/// Rows of weights are padded to multiples of this, and sums of a row have as many parts, whatever
+/// the instruction set.
+inline constexpr int64_t attentionLanes = 16;
+/// Attention computes so many rows of scores at a time.
+inline constexpr int64_t attentionBlockRows = 64;
+/// Floats between rows of scores. Rows at multiples of 2 KiB would share a few sets of L1.
+inline constexpr int64_t attentionRowStride(int64_t longest, int64_t lanes) {
+  const int64_t stride = roundUp(longest, lanes);
+  return stride % 512 == 0 ? stride + lanes : stride;
+}
+/// Random words of positions within `blocks` counters.
+inline constexpr int64_t attentionWords(int64_t blocks, int64_t lanes) {
+  return roundUp(blocks, 16) * 4 + lanes;
+}
+
+/// Sizes of an attention over segments.
+struct AttentionExtents {
+  int64_t longest, depth, width;
+  bool backward, dropout;
+};
+
+class WorkingMemory {
+public:
+  WorkingMemory(const GemmTile &tile, unsigned threads) : tile(tile), threads(threads) {}
+
+  void addGemm(const GemmArgs &args);
+  /// Dropout's coordinates are taken to be those of the rows.
+  void addAttention(const AttentionExtents &extents);
+  void add(const WorkingMemory &other);
+
+  /// Bytes, if every thread takes part where several do.
+  int64_t bytes() const;
+
+private:
+  void add(const GemmProblem &problem, bool inside);
+
+  GemmTile tile;
+  unsigned threads;
+  /// Bytes of the buffers: those that threads share, the first thread's, every other one's.
+  int64_t shared[2] = {}, first = 0, others = 0;
+};
+
+} // namespace trainrt
+
+#endif // TRAINRT_FORMAT_MEMORY_WORKING_MEMORY_H

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Expressions of a program: evaluation and text.
+
+#include "format/program.h"
+#include "format/memory/arena_plan.h"
+
+#include <algorithm>
+
+namespace trainrt {
+
+const Function *Program::function(std::string_view name) const {
+  for (const Function &function : functions)
+    if (function.name == name)
+      return &function;
+  return nullptr;
+}
+
+std::string Program::text(ExprId id) const {
+  // Expressions are a DAG whose text could be exponentially long: the depth is limited.
+  auto build = [&](auto &self, ExprId id, int depth, bool nested) -> std::string {
+    const Expr &expr = exprs[id];
+    if (expr.kind == Expr::Kind::Constant)
+      return std::to_string(expr.value);
+    if (expr.kind == Expr::Kind::Symbol)
+      return symbols[expr.a].name;
+    if (depth == 0)
+      return "...";
+    bool sum = expr.kind == Expr::Kind::Add;
+    std::string a = self(self, expr.a, depth - 1, !sum), b = self(self, expr.b, depth - 1, !sum);
+    switch (expr.kind) {
+    case Expr::Kind::Add:
+      return nested ? "(" + a + " + " + b + ")" : a + " + " + b;
+    case Expr::Kind::Mul:
+      return a + "*" + b;
+    case Expr::Kind::FloorDiv:
+      return "(" + a + " floordiv " + b + ")";
+    case Expr::Kind::Mod:
+      return "(" + a + " mod " + b + ")";
+    case Expr::Kind::Max:
+      return "max(" + a + ", " + b + ")";
+    default:
+      return "min(" + a + ", " + b + ")";
+    }
+  };
+  return build(build, id, 6, false);
+}
+
+void Program::collect(ExprId id, std::vector<bool> &marked,
+                      std::vector<bool> &markedSymbols) const {
+  marked.resize(exprs.size());
+  markedSymbols.resize(symbols.size());
+  if (marked[id])
+    return;
+  marked[id] = true;
+  const Expr &expr = exprs[id];
+  if (expr.kind == Expr::Kind::Constant)
+    return;
+  if (expr.kind == Expr::Kind::Symbol) {
+    markedSymbols[expr.a] = true;
+    return;
+  }
+  // No recursion: a long chain must not exhaust the stack. Operands come before their users, so one
+  // backward sweep marks everything.
+  std::vector<bool> todo(id + 1);
+  todo[expr.a] = todo[expr.b] = true;
+  for (ExprId i = id; i-- > 0;) {
+    if (!todo[i] || marked[i])
+      continue;
+    marked[i] = true;
+    if (exprs[i].kind == Expr::Kind::Symbol)
+      markedSymbols[exprs[i].a] = true;
+    else if (exprs[i].kind != Expr::Kind::Constant)
+      todo[exprs[i].a] = todo[exprs[i].b] = true;
+  }
+}
+
+namespace {
+/// False on overflow, or a divisor that is not positive.
+bool evaluateOne(const Expr &expr, const std::vector<int64_t> &symbols,
+                 std::vector<int64_t> &values, int64_t &value) {
+  if (expr.kind == Expr::Kind::Constant)
+    return value = expr.value, true;
+  if (expr.kind == Expr::Kind::Symbol)
+    return value = symbols[expr.a], true;
+  int64_t a = values[expr.a], b = values[expr.b];
+  switch (expr.kind) {
+  case Expr::Kind::Add:
+    return !__builtin_add_overflow(a, b, &value);
+  case Expr::Kind::Mul:
+    return !__builtin_mul_overflow(a, b, &value);
+  case Expr::Kind::FloorDiv:
+  case Expr::Kind::Mod: {
+    if (b <= 0)
+      return false;
+    int64_t remainder = a % b;
+    if (remainder < 0)
+      remainder += b;
+    // a - remainder cannot overflow the quotient: |a / b| <= |a|.
+    value = expr.kind == Expr::Kind::Mod ? remainder : a / b - (a % b < 0 ? 1 : 0);
+    return true;
+  }
+  case Expr::Kind::Max:
+    return value = std::max(a, b), true;
+  default:
+    return value = std::min(a, b), true;
+  }
+}
+} // namespace
+
+bool evaluate(const Program &program, const std::vector<bool> &needed,
+              const std::vector<int64_t> &symbols, std::vector<int64_t> &values, ExprId &bad) {
+  values.assign(program.exprs.size(), 0);
+  for (ExprId i = 0; i < program.exprs.size(); ++i) {
+    if (i >= needed.size() || !needed[i])
+      continue;
+    bad = i;
+    if (!evaluateOne(program.exprs[i], symbols, values, values[i]))
+      return false;
+  }
+  return true;
+}
+
+bool evaluateInOrder(const Program &program, const std::vector<ExprId> &order,
+                     const std::vector<int64_t> &symbols, std::vector<int64_t> &values,
+                     int64_t &result) {
+  values.resize(program.exprs.size());
+  for (ExprId i : order)
+    if (!evaluateOne(program.exprs[i], symbols, values, values[i]))
+      return false;
+  result = values[order.back()];
+  return true;
+}
+
+bool isTransfer(const Function &function, const Command &command) {
+  return std::ranges::any_of(command.operands, [&](const Operand &operand) {
+    return operand.isPresent() && function.buffers[operand.buffer].space == Space::Host;
+  });
+}
+
+DType gradientType(const TensorDecl &parameter) {
+  return parameter.dtype == DType::F64 ? DType::F64 : DType::F32;
+}
+
+int64_t gradientBytes(const TensorDecl &parameter) {
+  int64_t elements = parameter.staticBytes / int64_t(sizeOf(parameter.dtype));
+  return elements * int64_t(sizeOf(gradientType(parameter)));
+}
+
+int64_t alignmentOf(Target target) {
+  return target == Target::Cuda ? cudaPlanAlignment : planAlignment;
+}
+
+} // namespace trainrt

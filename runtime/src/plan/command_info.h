@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Commands of a plan in the words of people: what they are called, how much they must move, and
+// which values they write.
+#ifndef TRAINRT_PLAN_COMMAND_INFO_H
+#define TRAINRT_PLAN_COMMAND_INFO_H
+
+#include "plan/execution_plan.h"
+
+#include <string>
+#include <vector>
+
+namespace trainrt {
+
+/// The kernel's name, or "gemm bf16 8x512x1024x512" (batch, m, n, k), "attention", "copy", "fill".
+std::string commandName(const Program &program, const ExecutionPlan &plan, size_t index);
+
+/// Bytes that a step of the plan must move at least: those of what it reads and writes, each once.
+int64_t commandBytes(const ExecutionPlan &plan, size_t index);
+
+/// The floating-point values that a step of the plan writes completely or for the last time: a
+/// kernel of several launches counts with the last one.
+void commandResults(const Program &program, const ExecutionPlan &plan, size_t index,
+                    std::vector<Region> &results);
+
+} // namespace trainrt
+
+#endif // TRAINRT_PLAN_COMMAND_INFO_H

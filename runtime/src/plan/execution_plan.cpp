@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Making a plan: evaluate, check, lay out.
+
+#include "plan/execution_plan.h"
+#include "format/memory/arena_plan.h"
+#include "plan/overlap.h"
+
+#include <algorithm>
+
+namespace trainrt {
+
+namespace {
+
+class Planner {
+public:
+  Planner(const Program &program, const Function &function, ExecutionPlan &plan)
+      : program(program), function(function), plan(plan), alignment(alignmentOf(program.target)) {}
+
+  Status run(const std::vector<int64_t> &symbols) {
+    plan.function = &function;
+    plan.symbols.assign(program.symbols.size(), 0);
+    for (size_t i = 0; i < program.symbols.size(); ++i)
+      if (function.symbols[i])
+        plan.symbols[i] = symbols[i];
+    ExprId wrong;
+    if (!evaluate(program, function.exprs, plan.symbols, exprs, wrong))
+      return fail(Code::BadData, "these sizes are too large: '", program.text(wrong),
+                  "' overflows or divides by zero (", symbolText(), ")");
+    TRAINRT_TRY(planBuffers());
+    for (size_t i = 0; i < function.commands.size(); ++i)
+      TRAINRT_TRY(addStep(i));
+    return {};
+  }
+
+private:
+  std::string symbolText() const {
+    std::string text;
+    for (size_t i = 0; i < program.symbols.size(); ++i)
+      if (function.symbols[i])
+        text += (text.empty() ? "" : ", ") + program.symbols[i].name + " = " +
+                std::to_string(plan.symbols[i]);
+    return text;
+  }
+
+  template <typename... Args> Status bad(const Args &...what) const {
+    return fail(Code::BadPackage, "program.fb: function '", function.name, "': ", what...,
+                " (with ", symbolText(), ")");
+  }
+
+  int64_t value(ExprId id) const { return exprs[id]; }
+
+  std::vector<int64_t> shapeOf(const TensorDecl &tensor) const {
+    std::vector<int64_t> shape;
+    for (ExprId extent : tensor.shape)
+      shape.push_back(value(extent));
+    return shape;
+  }
+
+  Status planBuffers() {
+    std::vector<PlanBuffer> lifetimes(function.buffers.size()), onHost(function.buffers.size());
+    plan.bufferBytes.resize(function.buffers.size());
+    plan.bufferOffsets.resize(function.buffers.size());
+    for (uint32_t output : function.outputs) {
+      ExecutionPlan::Output result{output, shapeOf(program.outputs[output]), 0, plan.outputBytes};
+      if (!countBytes(program.outputs[output].dtype, result.shape.data(), result.shape.size(),
+                      result.bytes) ||
+          result.bytes > INT64_MAX / 4)
+        return fail(Code::BadData, "output '", program.outputs[output].name, "' of shape ",
+                    shapeText(result.shape), " is impossible");
+      if (__builtin_add_overflow(plan.outputBytes, padded(result.bytes, alignment),
+                                 &plan.outputBytes))
+        return fail(Code::BadData, "the outputs are too large (", symbolText(), ")");
+      plan.outputs.push_back(std::move(result));
+    }
+    int64_t sum = 0;
+    for (size_t i = 0; i < function.buffers.size(); ++i) {
+      const Buffer &buffer = function.buffers[i];
+      int64_t bytes = value(buffer.bytes), limit = 0;
+      plan.bufferBytes[i] = bytes;
+      if (bytes < 0)
+        return bad("buffer ", i, " has ", bytes, " bytes");
+      switch (buffer.space) {
+      case Space::Arena:
+      case Space::Host:
+        (buffer.space == Space::Arena ? lifetimes : onHost)[i] = {bytes, buffer.first, buffer.last};
+        // Half of the range leaves room for alignment.
+        if (__builtin_add_overflow(sum, bytes, &sum) || sum > INT64_MAX / 2)
+          return fail(Code::BadData, "these sizes are too large (", symbolText(), ")");
+        continue;
+      case Space::Parameter:
+        limit = program.parameters[buffer.index].staticBytes;
+        break;
+      case Space::State:
+        limit = program.state[buffer.index].staticBytes;
+        break;
+      case Space::Gradient:
+        limit = gradientBytes(program.parameters[buffer.index]);
+        break;
+      case Space::Hyper:
+        limit = program.hypers[buffer.index].staticBytes;
+        break;
+      case Space::Constant:
+        limit = int64_t(program.constants[buffer.index].data.size());
+        break;
+      case Space::Input: {
+        const TensorDecl &input = program.inputs[buffer.index];
+        std::vector<int64_t> shape = shapeOf(input);
+        if (!countBytes(input.dtype, shape.data(), shape.size(), limit))
+          return fail(Code::BadData, "input '", input.name, "' of shape ", shapeText(shape),
+                      " is impossible");
+        break;
+      }
+      case Space::Output:
+        for (const ExecutionPlan::Output &output : plan.outputs)
+          if (output.index == buffer.index)
+            limit = output.bytes;
+        break;
+      }
+      if (bytes > limit)
+        return bad("buffer ", i, " has ", bytes, " bytes, its tensor ", limit);
+    }
+    Plan memory = planMemory(lifetimes, alignment);
+    plan.arenaLowerBound = memory.lowerBound;
+    if (program.target == Target::Cuda)
+      giveTime(lifetimes, memory);
+    plan.arenaBytes = memory.peak;
+    markPhases(lifetimes);
+    plan.bufferOffsets = std::move(memory.offsets);
+    const Plan host = planMemory(onHost, alignment);
+    plan.hostBytes = host.peak;
+    for (size_t i = 0; i < function.buffers.size(); ++i)
+      if (function.buffers[i].space == Space::Host)
+        plan.bufferOffsets[i] = host.offsets[i];
+    for (size_t i = 0; i < function.buffers.size(); ++i)
+      if (function.buffers[i].space == Space::Output)
+        for (const ExecutionPlan::Output &output : plan.outputs)
+          if (output.index == function.buffers[i].index)
+            plan.bufferOffsets[i] = output.offset;
+    return {};
+  }
+
+  /// What is in use in a command is what planMemory counts for its lower bound.
+  void markPhases(const std::vector<PlanBuffer> &lifetimes) {
+    const int32_t ends[2] = {std::max(function.forwardEnd, 0), std::max(function.backwardEnd, 0)};
+    std::vector<int64_t> change(function.commands.size() + 1);
+    for (const PlanBuffer &buffer : lifetimes) {
+      if (!buffer.bytes)
+        continue;
+      const int64_t bytes = padded(buffer.bytes, alignment);
+      change[size_t(buffer.first)] += bytes;
+      change[size_t(buffer.last) + 1] -= bytes;
+      for (int i = 0; i < 2; ++i)
+        if (buffer.first < ends[i] && ends[i] <= buffer.last)
+          plan.marks.between[i] += bytes;
+    }
+    int64_t live = 0;
+    for (int32_t i = 0; i < int32_t(function.commands.size()); ++i) {
+      int64_t &most = plan.marks.most[(i >= ends[0]) + (i >= ends[1])];
+      most = std::max(most, live += change[size_t(i)]);
+    }
+  }
+
+  bool leavesRoom() const {
+    std::vector<int64_t> touched;
+    for (const Command &command : function.commands) {
+      int64_t bytes = 0;
+      for (const Operand &operand : command.operands)
+        if (operand.isPresent())
+          bytes += plan.bufferBytes[operand.buffer];
+      touched.push_back(bytes);
+    }
+    return leavesRoomBeside(std::move(touched));
+  }
+
+  /// Lets what commands on the second lane touch live longer, so that the first lane does not wait
+  /// for them to write to the same memory; as far as that costs next to none.
+  void giveTime(const std::vector<PlanBuffer> &lifetimes, Plan &memory) {
+    plan.aside.assign(function.commands.size(), false);
+    if (!leavesRoom())
+      return;
+    plan.aside = findAside(function);
+    const int32_t end = int32_t(function.commands.size()) - 1;
+    for (int32_t delay : {64, 16, 4}) {
+      std::vector<PlanBuffer> longer = lifetimes;
+      for (int32_t i = 0; i <= end; ++i)
+        if (plan.aside[size_t(i)])
+          for (const Operand &operand : function.commands[size_t(i)].operands)
+            if (operand.isPresent())
+              longer[operand.buffer].last =
+                  std::max(longer[operand.buffer].last, std::min(end, i + delay));
+      Plan relaxed = planMemory(longer, alignment);
+      if (relaxed.peak > memory.peak + roomForOverlap(memory.peak))
+        continue;
+      memory.peak = relaxed.peak;
+      memory.offsets = std::move(relaxed.offsets);
+      return;
+    }
+  }
+
+  Status addStep(size_t number) {
+    const Command &command = function.commands[number];
+    const ExecutionPlan::Step step{&command, uint32_t(plan.places.size()),
+                                   uint32_t(plan.sizes.size())};
+    plan.steps.push_back(step);
+    for (const Operand &operand : command.operands) {
+      if (!operand.isPresent()) {
+        plan.places.push_back({Place::none, 0});
+        continue;
+      }
+      const int64_t offset = value(operand.offset), bytes = plan.bufferBytes[operand.buffer];
+      if (offset < 0 || offset > bytes)
+        return bad("command ", number, " leaves buffer ", operand.buffer, " of ", bytes, " bytes");
+      plan.places.push_back({operand.buffer, offset});
+    }
+    for (ExprId size : command.sizes)
+      plan.sizes.push_back(value(size));
+    const PlaceCheck check(plan.view(step), function, number, [this] { return symbolText(); });
+    TRAINRT_TRY(std::visit([&](const auto &op) { return op.checkPlaces(check); }, command.op));
+    plan.visit(step, [&](const auto &, const auto &view) {
+      if constexpr (requires { view.scratch(); })
+        plan.scratchBytes = std::max(plan.scratchBytes, view.scratch());
+    });
+    return {};
+  }
+
+  const Program &program;
+  const Function &function;
+  ExecutionPlan &plan;
+  const int64_t alignment;
+  std::vector<int64_t> exprs;
+};
+
+} // namespace
+
+Status makePlan(const Program &program, const Function &function,
+                const std::vector<int64_t> &symbols, ExecutionPlan &plan) {
+  return Planner(program, function, plan).run(symbols);
+}
+
+} // namespace trainrt

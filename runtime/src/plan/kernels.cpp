@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// memfd_create + dlopen("/proc/self/fd/N"). The descriptor stays open as long as the library:
+// dlopen knows libraries by name, and a reused number would return the older library.
+
+#include "plan/kernels.h"
+
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace trainrt {
+
+const char *const cpuLevels[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", nullptr};
+
+bool cpuSupports(const std::string &level) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  bool v2 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+  bool v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+            __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+            __builtin_cpu_supports("avx512vl");
+  return level == "x86-64" || (level == "x86-64-v2" && v2) || (level == "x86-64-v3" && v3) ||
+         (level == "x86-64-v4" && v4);
+#else
+  return false;
+#endif
+}
+
+Status KernelLibrary::load(const void *data, uint64_t size, const std::vector<std::string> &names,
+                           std::unique_ptr<KernelLibrary> &library) {
+  std::unique_ptr<KernelLibrary> result(new KernelLibrary());
+  result->descriptor = memfd_create("trainrt-kernels", MFD_CLOEXEC);
+  if (result->descriptor < 0)
+    return fail(Code::IoError, "memfd_create: ", std::strerror(errno));
+  auto *bytes = static_cast<const char *>(data);
+  while (size) {
+    ssize_t done = ::write(result->descriptor, bytes, size);
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done <= 0)
+      return fail(Code::OutOfMemory, "cannot copy the kernels into memory: ", std::strerror(errno));
+    bytes += done;
+    size -= static_cast<uint64_t>(done);
+  }
+  std::string path = "/proc/self/fd/" + std::to_string(result->descriptor);
+  result->handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!result->handle) {
+    const char *reason = dlerror();
+    return fail(Code::BadPackage, "cannot be loaded: ", shown(reason ? reason : "unknown reason"));
+  }
+  for (const std::string &name : names) {
+    void *symbol = dlsym(result->handle, name.c_str());
+    if (!symbol)
+      return fail(Code::BadPackage, "has no kernel '", name, "'");
+    result->functions.push_back(reinterpret_cast<KernelFunction>(symbol));
+  }
+  library = std::move(result);
+  return {};
+}
+
+KernelLibrary::~KernelLibrary() {
+  if (handle)
+    dlclose(handle);
+  if (descriptor >= 0)
+    ::close(descriptor);
+}
+
+} // namespace trainrt

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One pass over a row; numbers that ascend, as documents' do, need no search for equal ones.
+
+#include "plan/runs.h"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace trainrt {
+
+namespace {
+
+template <typename T>
+void find(const void *data, int64_t begin, int64_t count, int64_t padding, std::vector<Run> &runs) {
+  const T *values = static_cast<const T *>(data) + begin;
+  const T none = static_cast<T>(padding);
+  // No element is a number that it cannot hold.
+  const bool can =
+      (!std::is_unsigned_v<T> || padding >= 0) && static_cast<int64_t>(none) == padding;
+  for (int64_t i = 0; i < count; ++i) {
+    if (can && values[i] == none)
+      continue;
+    const auto bits = static_cast<uint64_t>(values[i]);
+    if (runs.empty() || runs.back().value != bits)
+      runs.push_back({bits, 0});
+    ++runs.back().length;
+  }
+}
+
+} // namespace
+
+void findRuns(const ArrayView &array, int64_t row, int64_t padding, std::vector<Run> &runs) {
+  runs.clear();
+  const int64_t columns = array.shape[1], begin = row * columns;
+  switch (array.dtype) {
+  case DType::I8:
+    return find<int8_t>(array.data, begin, columns, padding, runs);
+  case DType::I16:
+    return find<int16_t>(array.data, begin, columns, padding, runs);
+  case DType::I32:
+    return find<int32_t>(array.data, begin, columns, padding, runs);
+  case DType::I64:
+    return find<int64_t>(array.data, begin, columns, padding, runs);
+  case DType::U8:
+  case DType::Bool:
+    return find<uint8_t>(array.data, begin, columns, padding, runs);
+  case DType::U16:
+    return find<uint16_t>(array.data, begin, columns, padding, runs);
+  case DType::U32:
+    return find<uint32_t>(array.data, begin, columns, padding, runs);
+  default: // readProgram refuses floats
+    return find<uint64_t>(array.data, begin, columns, padding, runs);
+  }
+}
+
+bool hasWholeRuns(const std::vector<Run> &runs) {
+  const auto less = [](const Run &a, const Run &b) { return a.value < b.value; };
+  const auto notLess = [](const Run &a, const Run &b) { return a.value >= b.value; };
+  if (std::adjacent_find(runs.begin(), runs.end(), notLess) == runs.end())
+    return true;
+  std::vector<Run> sorted = runs;
+  std::sort(sorted.begin(), sorted.end(), less);
+  return std::adjacent_find(sorted.begin(), sorted.end(), notLess) == sorted.end();
+}
+
+} // namespace trainrt

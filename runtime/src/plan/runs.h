@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs of equal elements in the rows of an input, padding left out: documents that were packed into
+// the rows, told apart by their numbers (docs/design/counts.md).
+#ifndef TRAINRT_PLAN_RUNS_H
+#define TRAINRT_PLAN_RUNS_H
+
+#include "format/dtype.h"
+
+#include <vector>
+
+namespace trainrt {
+
+struct Run {
+  uint64_t value; ///< bits of the elements
+  int64_t length;
+};
+
+/// Those of row `row` of an array of integers [rows, columns] in host memory, without the elements
+/// that are `padding`.
+void findRuns(const ArrayView &array, int64_t row, int64_t padding, std::vector<Run> &runs);
+
+/// Whether all equal elements of the row are in one run.
+bool hasWholeRuns(const std::vector<Run> &runs);
+
+} // namespace trainrt
+
+#endif // TRAINRT_PLAN_RUNS_H

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Statistics are decoded once, codes whenever their elements are asked for.
+
+#include "session/adapter/model_weight.h"
+#include "io/convert.h"
+#include "session/quantize/elements.h"
+#include "session/quantize/four_bit.h"
+#include "session/quantize/rows.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace trainrt {
+
+Status findParameter(const Session &session, const std::string &name, size_t &index) {
+  const std::vector<TensorDecl> &parameters = session.package().program().parameters;
+  for (index = 0; index < parameters.size(); ++index)
+    if (parameters[index].name == name)
+      return {};
+  return fail(Code::NotFound, "there is no parameter '", name, "'");
+}
+
+Status ModelWeight::open(const Session &session, size_t index) {
+  TRAINRT_TRY(session.parameter(index, stored));
+  const Manifest::Tensor &entry = session.package().parameter(index);
+  quantized = entry.quantized ? &*entry.quantized : nullptr;
+  type = quantized ? quantized->dtype : stored.dtype;
+  extents = quantized ? quantized->shape : stored.shape;
+  if (!quantized)
+    return {};
+  auto part = [&](const std::string &name, std::vector<float> &values) -> Status {
+    size_t at;
+    ArrayView view;
+    TRAINRT_TRY(findParameter(session, name, at));
+    TRAINRT_TRY(session.parameter(at, view));
+    values.resize(size_t(view.bytes) / sizeOf(view.dtype));
+    convertElements(view.data, view.dtype, values.data(), DType::F32, int64_t(values.size()));
+    return {};
+  };
+  if (!quantized->nestedAbsmax.empty()) {
+    std::vector<float> nested, offset;
+    TRAINRT_TRY(part(quantized->nestedAbsmax, nested));
+    TRAINRT_TRY(part(quantized->nestedOffset, offset));
+    size_t at;
+    ArrayView codes;
+    TRAINRT_TRY(findParameter(session, quantized->absmax, at));
+    TRAINRT_TRY(session.parameter(at, codes));
+    absmax.resize(size_t(codes.bytes));
+    decodeStatistics(static_cast<const unsigned char *>(codes.data), nested.data(), offset[0], 0,
+                     codes.bytes, absmax.data());
+  } else if (quantized->format != QuantFormat::Cast) {
+    TRAINRT_TRY(part(
+        quantized->format == QuantFormat::Int8 ? quantized->rowAbsmax : quantized->absmax, absmax));
+  }
+  return session.parameter(index, stored);
+}
+
+void ModelWeight::decode(int64_t begin, int64_t end, float *to) const {
+  if (quantized->format == QuantFormat::Int8)
+    decodeRows(static_cast<const int8_t *>(stored.data), extents[1], absmax.data(), begin, end, to);
+  else
+    decodeFourBit(quantized->format, static_cast<const unsigned char *>(stored.data),
+                  quantized->block, absmax.data(), begin, end, to);
+}
+
+void ModelWeight::read(int64_t begin, int64_t end, double *to) const {
+  if (!quantized || quantized->format == QuantFormat::Cast) {
+    convertElements(static_cast<const unsigned char *>(stored.data) +
+                        begin * int64_t(sizeOf(stored.dtype)),
+                    stored.dtype, to, DType::F64, end - begin);
+    return;
+  }
+  float decoded[piece], rounded[piece];
+  for (int64_t first = begin; first < end; first += piece) {
+    const int64_t last = std::min(end, first + piece);
+    decode(first, last, decoded);
+    roundElements(decoded, last - first, type, rounded);
+    convertElements(rounded, type, to + (first - begin), DType::F64, last - first);
+  }
+}
+
+namespace {
+
+/// The f32 that rounds to every narrower type as `value` does: inexact ones get an odd last bit.
+float roundedToOdd(double value) {
+  const float nearest = float(value);
+  if (double(nearest) == value || std::isnan(value))
+    return nearest;
+  uint32_t bits = std::bit_cast<uint32_t>(nearest);
+  if (std::fabs(double(nearest)) > std::fabs(value))
+    --bits;
+  return std::bit_cast<float>(bits | 1);
+}
+
+} // namespace
+
+void storeRounded(const std::vector<double> &row, DType dtype, unsigned char *to) {
+  if (dtype == DType::F64) {
+    std::memcpy(to, row.data(), row.size() * 8);
+    return;
+  }
+  std::vector<float> single(row.size());
+  for (size_t j = 0; j < row.size(); ++j)
+    single[j] = dtype == DType::F32 ? float(row[j]) : roundedToOdd(row[j]);
+  roundElements(single.data(), int64_t(single.size()), dtype, to);
+}
+
+} // namespace trainrt

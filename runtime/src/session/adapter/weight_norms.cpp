@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Each norm is summed in one order, so that threads change no bit.
+
+#include "session/adapter/weight_norms.h"
+#include "session/adapter/model_weight.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trainrt {
+
+namespace {
+
+/// Elements that are read at once.
+constexpr int64_t piece = 4096;
+
+/// Calls visit(j, element) for the elements [begin, end).
+template <typename Visit>
+void visitElements(const ModelWeight &weight, int64_t begin, int64_t end, Visit visit) {
+  double values[piece];
+  for (int64_t first = begin; first < end; first += piece) {
+    const int64_t last = std::min(end, first + piece);
+    weight.read(first, last, values);
+    for (int64_t j = first; j < last; ++j)
+      visit(j - begin, values[j - first]);
+  }
+}
+
+} // namespace
+
+Status storeNorms(Session &session, size_t index) {
+  const Manifest::Init &init = *session.package().parameter(index).init;
+  size_t at;
+  ModelWeight weight;
+  TRAINRT_TRY(findParameter(session, init.matrix, at));
+  TRAINRT_TRY(weight.open(session, at));
+  const int64_t rows = weight.shape()[0], columns = weight.shape()[1];
+  std::vector<double> norms(size_t(weight.shape()[size_t(init.axis)]));
+  ThreadPool &pool = session.threadPool();
+  if (init.axis == 0)
+    pool.parallelFor(rows, 1, [&](unsigned, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        visitElements(weight, i * columns, (i + 1) * columns,
+                      [&](int64_t, double element) { norms[size_t(i)] += element * element; });
+    });
+  else
+    pool.parallelFor(columns, 64, [&](unsigned, int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < rows; ++i)
+        visitElements(
+            weight, i * columns + begin, i * columns + end,
+            [&](int64_t j, double element) { norms[size_t(begin + j)] += element * element; });
+    });
+  for (double &norm : norms)
+    norm = std::sqrt(norm);
+  const TensorDecl &decl = session.package().program().parameters[index];
+  std::vector<unsigned char> bytes(norms.size() * sizeOf(decl.dtype));
+  storeRounded(norms, decl.dtype, bytes.data());
+  return session.setParameter(index,
+                              {bytes.data(), decl.dtype, decl.staticShape, int64_t(bytes.size())});
+}
+
+} // namespace trainrt

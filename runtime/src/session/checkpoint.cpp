@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Saving goes into a hidden temporary folder, which is synced and renamed; loading reads and checks
+// everything of a candidate before it touches the session. Wherever a process is killed, a complete
+// checkpoint is left: an older one goes when the new one is in its place.
+
+#include "session/checkpoint.h"
+#include "format/hash.h"
+#include "format/json.h"
+#include "io/convert.h"
+#include "io/safetensors.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <functional>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace trainrt {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr int64_t checkpointMajor = 1, checkpointMinor = 1;
+constexpr const char *parametersName = "parameters.safetensors";
+constexpr const char *optimizerName = "optimizer.safetensors";
+constexpr const char *stateName = "state.json";
+
+/// N of a name "step-N"; -1 for other names.
+int64_t stepOf(const std::string &name) {
+  if (!name.starts_with("step-") || name.size() < 6 || name.size() > 23)
+    return -1;
+  int64_t step = 0;
+  for (char c : name.substr(5)) {
+    if (c < '0' || c > '9')
+      return -1;
+    step = step * 10 + (c - '0');
+  }
+  return step;
+}
+
+/// Of a checkpoint of the same step that is about to be replaced: ".step-N-old-PID".
+constexpr const char *replacedMark = "-old-";
+/// Of one of another run, where the first of this run is about to appear: ".step-N-before-PID".
+constexpr const char *foreignMark = "-before-";
+
+/// N of a name with this mark; -1 for other names.
+int64_t stepAside(const std::string &name, const char *mark) {
+  const size_t at = name.find(mark);
+  return name.starts_with(".step-") && at != name.npos ? stepOf(name.substr(1, at - 1)) : -1;
+}
+
+bool isAside(const std::string &name) {
+  return stepAside(name, replacedMark) >= 0 || stepAside(name, foreignMark) >= 0;
+}
+
+Status ioError(const std::string &what, const std::string &path, const std::error_code &error) {
+  return fail(Code::IoError, "cannot ", what, " '", path, "': ", error.message());
+}
+
+/// Calls `body` with each entry of `directory`: all of them, or IoError.
+template <typename Body> Status forEachEntry(const std::string &directory, Body body) {
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+    body(it->path());
+  return error ? ioError("read", directory, error) : Status();
+}
+
+/// A folder that may be a checkpoint. Those of a run that was being overwritten when a process was
+/// killed come behind all others, and those that were being replaced behind the new ones of their
+/// step.
+struct Found {
+  bool isOfThisRun = true;
+  int64_t step = 0;
+  std::string path;
+  ino_t inode = 0; ///< 0: it is gone
+  auto operator<=>(const Found &) const = default;
+};
+
+/// The newest first.
+Status listCandidates(const std::string &directory, std::vector<Found> &found) {
+  found.clear();
+  TRAINRT_TRY(forEachEntry(directory, [&](const fs::path &path) {
+    const std::string name = path.filename().string();
+    struct stat info;
+    const ino_t inode = stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+    for (int64_t step : {stepOf(name), stepAside(name, replacedMark)})
+      if (step >= 0)
+        found.push_back({true, step, path.string(), inode});
+    if (int64_t step = stepAside(name, foreignMark); step >= 0)
+      found.push_back({false, step, path.string(), inode});
+  }));
+  std::sort(found.rbegin(), found.rend());
+  return {};
+}
+
+std::string hex32(uint32_t value) { return hex64(value).substr(8); }
+
+/// state.json holds a checksum of itself: the CRC-32 of its bytes with these digits as zeros. Where
+/// they are; npos in checkpoints of before format 1.1. Keys are sorted, so the first match is it.
+size_t checksumPlace(const std::string &text) {
+  const std::string key = "\"" + std::string(stateName) + "\": \"";
+  const size_t at = text.find(key);
+  return at == text.npos || text.size() - at < key.size() + 8 ? text.npos : at + key.size();
+}
+
+std::string stateChecksum(std::string text, size_t place) {
+  text.replace(place, 8, "00000000");
+  return hex32(crc32(text.data(), text.size()));
+}
+
+/// Removes its folder unless it was released.
+struct TemporaryFolder {
+  std::string path;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path.empty())
+      fs::remove_all(path, ignored);
+  }
+};
+
+/// A checkpoint whose files have been read and checked.
+struct Candidate {
+  SafetensorsReader parameters, optimizer;
+  Json state;
+};
+
+/// BadData: damaged.
+Status readCandidate(const std::string &path, Candidate &candidate) {
+  std::shared_ptr<const MappedFile> file;
+  std::string name = path + "/" + stateName;
+  TRAINRT_TRY(MappedFile::open(name, file));
+  const std::string text(reinterpret_cast<const char *>(file->data()), file->size());
+  candidate.state = parseJson<Json>(text);
+  const Json &state = candidate.state;
+  auto bad = [&](const auto &...what) { return fail(Code::BadData, "'", name, "': ", what...); };
+  auto isCount = [](const Json &value) {
+    return value.is_number_integer() && value.get<int64_t>() >= 0;
+  };
+  if (!state.is_object())
+    return bad("it ", notJsonObject(text));
+  if (!state.contains("format") || !state.contains("checksums") || !state["format"].is_object() ||
+      !state["checksums"].is_object())
+    return bad("it is damaged");
+  if (!state["format"].contains("major") || !isCount(state["format"]["major"]) ||
+      state["format"]["major"].get<int64_t>() > checkpointMajor)
+    return bad("field 'format.major' is newer than this runtime, which reads up to ",
+               checkpointMajor);
+  const size_t place = checksumPlace(text);
+  const bool sealed = state["format"].contains("minor") && state["format"]["minor"] != 0;
+  if (place == text.npos ? sealed : text.substr(place, 8) != stateChecksum(text, place))
+    return bad("it is damaged: its checksum is not the one in it");
+  for (const char *field : {"step", "seed"})
+    if (!state.contains(field) || !state[field].is_number_integer())
+      return bad("field '", field, "' is missing");
+  if (!isCount(state["step"]))
+    return bad("field 'step' is negative");
+  if (state["step"].get<int64_t>() > maxSteps)
+    return bad("field 'step' is too large");
+  for (auto [entry, reader] : {std::pair{parametersName, &candidate.parameters},
+                               std::pair{optimizerName, &candidate.optimizer}}) {
+    TRAINRT_TRY(MappedFile::open(path + "/" + entry, file));
+    std::string actual = hex32(crc32(file->data(), file->size()));
+    if (!state["checksums"].contains(entry) || state["checksums"][entry] != actual)
+      return fail(Code::BadData, "'", path, "/", entry,
+                  "' is damaged: its checksum is not the one in ", stateName);
+    TRAINRT_TRY(SafetensorsReader::open(file, *reader));
+  }
+  return {};
+}
+
+/// Whether all that steps change in a checkpoint is finite, as it says itself.
+bool isFinite(const std::string &path) {
+  std::shared_ptr<const MappedFile> file;
+  if (!MappedFile::open(path + "/" + stateName, file).ok())
+    return false;
+  const auto *text = reinterpret_cast<const char *>(file->data());
+  const Json state = Json::parse(text, text + file->size(), nullptr, /*allow_exceptions=*/false);
+  // Older ones do not say.
+  return state.is_object() && (!state.contains("finite") || state["finite"] != false);
+}
+
+/// Whether checkpoints hold parameter `index`: with adapters, the frozen ones stay where they came
+/// from. Those with a rule for their first values are the adapters, also in a package for
+/// inference, which trains nothing.
+bool isSaved(const Package &package, size_t index) {
+  const Manifest::Tensor &parameter = package.parameter(index);
+  return !package.manifest().lora || parameter.trainable || parameter.updated || parameter.init;
+}
+
+/// Whether `reader` has what the tables declare, but for those that are not `needed`, and with
+/// `all` nothing else.
+Status matches(const std::string &path, const SafetensorsReader &reader,
+               const std::vector<TensorDecl> &decls, bool all, const std::string &wayOut = {},
+               const std::function<bool(size_t)> &needed = {}) {
+  size_t found = 0;
+  for (size_t i = 0; i < decls.size(); ++i) {
+    const TensorDecl &decl = decls[i];
+    const SafetensorsReader::Entry *entry = reader.find(decl.name);
+    if (!entry && needed && !needed(i))
+      continue;
+    ++found;
+    if (!entry)
+      return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: '",
+                  decl.name, "' is missing", wayOut);
+    if (entry->array.dtype != decl.dtype || entry->array.shape != decl.staticShape)
+      return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: '",
+                  decl.name, "' is ", nameOf(entry->array.dtype), " ",
+                  shapeText(entry->array.shape), ", and ", nameOf(decl.dtype), " ",
+                  shapeText(decl.staticShape), " in this package", wayOut);
+  }
+  if (all && reader.entries().size() != found)
+    return fail(Code::BadData, "checkpoint '", path, "' is of another model or optimizer: it has ",
+                reader.entries().size(), " tensors, expected ", found, wayOut);
+  return {};
+}
+
+/// Whether the checkpoint is of the model of this package, as far as both say what theirs is.
+/// Other graphs may have the same names and shapes.
+Status isOfThisModel(const std::string &path, const Json &state, Session &session) {
+  const Manifest &manifest = session.package().manifest();
+  auto text = [&](const char *field) {
+    const auto at = state.find(field);
+    return at != state.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  const std::string identity = text("identity");
+  auto version = [](const std::string &of) { return of.substr(0, of.find('-')); };
+  if (identity.empty() || version(identity) != version(manifest.identity) ||
+      identity == manifest.identity)
+    return {};
+  const std::string what = "checkpoint '" + path + "' is of another model: the graph of '" +
+                           text("model") + "' that it was trained with is not that of '" +
+                           manifest.model + "' in this package";
+  // A model for inference is exported by itself: without loss, and often without labels.
+  if (session.takesAnyModel() || !manifest.training) {
+    session.warnings() += shown(what) + "; it is loaded since names, types and shapes agree\n";
+    return {};
+  }
+  return fail(Code::BadData, what,
+              "; option 'any_model' (trainc-run --any-model) loads it all the "
+              "same, and '",
+              path, "/", parametersName, "' has its weights alone");
+}
+
+/// What the next steps' plans depend on; null where they depend on sizes alone. Without it a run
+/// that goes on may round counts in another way, and so add in another order.
+Json plansToJson(const Session &session) {
+  const Program &program = session.package().program();
+  bool counts = false;
+  for (const Symbol &symbol : program.symbols)
+    counts |= symbol.counts;
+  if (!counts)
+    return nullptr;
+  Json list = Json::array();
+  for (const PlanCache::Key &key : session.boundPlans()) {
+    Json symbols = Json::object();
+    for (size_t i = 0; i < key.symbols.size(); ++i)
+      if (key.function->symbols[i])
+        symbols[program.symbols[i].name] = key.symbols[i];
+    list.push_back({{"function", key.function->name}, {"symbols", std::move(symbols)}});
+  }
+  return list;
+}
+
+/// Those plans that this program has: it may have been compiled anew.
+std::vector<PlanCache::Key> plansFromJson(const Program &program, const Json &list) {
+  std::vector<PlanCache::Key> keys;
+  for (const Json &entry : list) {
+    if (!entry.is_object() || !entry.contains("function") || !entry["function"].is_string() ||
+        !entry.contains("symbols") || !entry["symbols"].is_object())
+      continue;
+    PlanCache::Key key{program.function(entry["function"].get<std::string>()),
+                       std::vector<int64_t>(program.symbols.size())};
+    bool fits = key.function != nullptr;
+    for (size_t i = 0; fits && i < program.symbols.size(); ++i) {
+      if (!key.function->symbols[i])
+        continue;
+      const auto value = entry["symbols"].find(program.symbols[i].name);
+      std::string ignored;
+      fits = value != entry["symbols"].end() && value->is_number_integer() &&
+             allowedValue(program.symbols[i], key.symbols[i] = value->get<int64_t>(), ignored);
+    }
+    if (fits && std::find(keys.begin(), keys.end(), key) == keys.end())
+      keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+} // namespace
+
+Status claimCheckpoints(Session &session, const std::string &directory, bool overwrite,
+                        const CheckpointInfo &loaded, CheckpointClaim &claim) {
+  std::string unlocked;
+  claim.foreign.clear();
+  TRAINRT_TRY(claim.lock.take(directory, FolderLock::Purpose::Run, unlocked));
+  if (!unlocked.empty())
+    session.warnings() += unlocked + "\n";
+  std::error_code error;
+  // Another run may have taken away what was loaded, and be gone itself.
+  const bool goesOn = !loaded.path.empty() && fs::exists(loaded.path, error) &&
+                      fs::equivalent(fs::path(loaded.path) / "..", directory, error);
+  if (error)
+    return ioError("inspect", loaded.path, error);
+  std::vector<Found> candidates;
+  TRAINRT_TRY(listCandidates(directory, candidates));
+  for (const Found &found : candidates) {
+    // The run goes on: what leads to its step is its own, and what is newer is in its way only if a
+    // later run would go on there.
+    Candidate candidate;
+    if (!goesOn || (found.step > loaded.step && readCandidate(found.path, candidate).ok()))
+      claim.foreign.push_back(found.path);
+  }
+  if (claim.foreign.empty() || overwrite)
+    return {};
+  const std::string newest = fs::path(claim.foreign.front()).filename().string();
+  claim.lock.release();
+  if (goesOn)
+    return fail(Code::BadData, "'", directory, "' has checkpoints that are newer than '",
+                loaded.path, "', up to ", newest,
+                ", and both cannot be told apart later: save into another folder, or overwrite "
+                "them (trainc-run --overwrite)");
+  return fail(Code::BadData, "'", directory, "' has checkpoints of another run, up to ", newest,
+              ": save into another folder, go on with that run (trainc-run --resume '", directory,
+              "'), or overwrite it (trainc-run --overwrite)");
+}
+
+Status saveCheckpoint(Session &session, const std::string &directory, unsigned keep,
+                      const std::string &dataPosition, CheckpointInfo &info,
+                      CheckpointClaim *claim) {
+  session.settle();
+  const Program &program = session.package().program();
+  if (session.isInference())
+    return fail(Code::Unsupported, "the session is for evaluation only, it has no state to save");
+  Json position;
+  if (!dataPosition.empty()) {
+    // As deep as state.json may be, which holds it.
+    position = parseJson<Json>("[" + dataPosition + "]");
+    if (!position.is_array() || position.size() != 1)
+      return fail(Code::InvalidArgument, "data_position is no JSON that nests less than ",
+                  maxJsonDepth, " deep: ", dataPosition);
+    position = Json(position[0]);
+  }
+  TRAINRT_TRY(session.usable());
+  TRAINRT_TRY(session.initializeState());
+
+  std::error_code error;
+  CheckpointClaim passing;
+  if (!claim || !claim->lock.holds(directory)) {
+    claim = &passing;
+    std::string unlocked;
+    TRAINRT_TRY(passing.lock.take(directory, FolderLock::Purpose::Write, unlocked));
+    if (!unlocked.empty())
+      session.warnings() += unlocked + "\n";
+  }
+  std::string name = "step-" + std::to_string(session.stepCount());
+  std::string target = directory + "/" + name;
+  // What dead processes left behind while they were saving: the lock keeps others that live out. A
+  // replaced checkpoint may be the only one: it goes when there is another.
+  std::vector<std::string> stale, replaced;
+  TRAINRT_TRY(forEachEntry(directory, [&](const fs::path &path) {
+    if (std::string entry = path.filename().string(); entry.starts_with(".step-"))
+      (isAside(entry) ? replaced : stale).push_back(path.string());
+  }));
+  // Not an error: the checkpoint is whole all the same.
+  auto removeAll = [&](const std::string &path) {
+    std::error_code failed;
+    fs::remove_all(path, failed);
+    if (failed)
+      session.warnings() +=
+          "cannot remove '" + path + "': " + failed.message() + "; a later save tries it again\n";
+  };
+  std::for_each(stale.begin(), stale.end(), removeAll);
+
+  TemporaryFolder folder{directory + "/." + name + "-" + std::to_string(getpid())};
+  fs::create_directory(folder.path, error);
+  if (error)
+    return ioError("create", folder.path, error);
+
+  std::vector<std::pair<std::string, ArrayView>> arrays;
+  uint32_t parametersCrc = 0, optimizerCrc = 0;
+  std::string noNumbers; // the first tensor with such values
+  auto look = [&](const std::string &name, const ArrayView &array) {
+    if (noNumbers.empty() &&
+        holdsNoNumber(array.dtype, array.data, array.bytes / int64_t(sizeOf(array.dtype))))
+      noNumbers = name;
+  };
+  for (size_t i = 0; i < program.parameters.size(); ++i) {
+    if (!isSaved(session.package(), i))
+      continue;
+    auto &[name, array] = arrays.emplace_back(program.parameters[i].name, ArrayView());
+    TRAINRT_TRY(session.parameter(i, array));
+    if (session.package().parameter(i).trainable || session.package().parameter(i).updated)
+      look(name, array);
+  }
+  TRAINRT_TRY(writeSafetensors(folder.path + "/" + parametersName, arrays, {}, &parametersCrc));
+  arrays.resize(program.state.size());
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    arrays[i].first = program.state[i].name;
+    TRAINRT_TRY(session.state(i, arrays[i].second));
+    look(arrays[i].first, arrays[i].second);
+  }
+  TRAINRT_TRY(writeSafetensors(folder.path + "/" + optimizerName, arrays, {}, &optimizerCrc));
+
+  Json state = {{"format", {{"major", checkpointMajor}, {"minor", checkpointMinor}}},
+                {"model", session.package().manifest().model},
+                {"identity", session.package().manifest().identity},
+                {"step", session.stepCount()},
+                {"seed", session.seed()},
+                {"finite", noNumbers.empty()},
+                {"data_position", position},
+                {"plans", plansToJson(session)},
+                {"checksums",
+                 {{parametersName, hex32(parametersCrc)},
+                  {optimizerName, hex32(optimizerCrc)},
+                  {stateName, hex32(0)}}}};
+  std::string text = state.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const size_t place = checksumPlace(text);
+  text.replace(place, 8, stateChecksum(text, place));
+  AtomicFile file;
+  TRAINRT_TRY(file.create(folder.path + "/" + stateName));
+  TRAINRT_TRY(file.write(text.data(), text.size()));
+  TRAINRT_TRY(file.commit());
+  TRAINRT_TRY(syncDirectory(folder.path));
+
+  // The newest goes last: a run that is continued after a kill finds it until then.
+  for (auto it = claim->foreign.rbegin(); it != claim->foreign.rend(); ++it) {
+    const std::string entry = fs::path(*it).filename().string();
+    if (stepOf(entry) < 0)
+      continue; // aside already
+    const std::string aside = directory + "/." + entry + foreignMark + std::to_string(getpid());
+    fs::rename(*it, aside, error);
+    if (error)
+      return ioError("replace", *it, error);
+    replaced.push_back(aside);
+  }
+  claim->foreign.clear();
+
+  // A folder cannot replace one that is not empty. They are exchanged; where the filesystem cannot
+  // do that, the older save of the same step is moved to a name under which it is still found.
+  TemporaryFolder old;
+  if (renameat2(AT_FDCWD, folder.path.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    old.path = folder.path;
+  } else {
+    const std::string aside = directory + "/." + name + replacedMark + std::to_string(getpid());
+    fs::rename(target, aside, error);
+    if (!error)
+      replaced.push_back(aside);
+    else if (error != std::errc::no_such_file_or_directory)
+      return ioError("replace", target, error);
+    fs::rename(folder.path, target, error);
+    if (error) {
+      std::error_code ignored;
+      fs::rename(aside, target, ignored);
+      return ioError("create", target, error);
+    }
+  }
+  folder.path.clear();
+  TRAINRT_TRY(syncDirectory(directory));
+  if (!old.path.empty())
+    replaced.push_back(std::exchange(old.path, {}));
+  std::for_each(replaced.begin(), replaced.end(), removeAll);
+
+  if (keep) {
+    std::vector<int64_t> steps;
+    // Those beyond this step are of another run: they do not count, and stay.
+    const Status status = forEachEntry(directory, [&](const fs::path &path) {
+      if (int64_t step = stepOf(path.filename().string()); step >= 0 && step <= session.stepCount())
+        steps.push_back(step);
+    });
+    if (!status.ok())
+      session.warnings() += status.message() + ": older checkpoints stay until a later save\n";
+    std::sort(steps.rbegin(), steps.rend());
+    auto pathOf = [&](int64_t step) { return directory + "/step-" + std::to_string(step); };
+    // The newest whose values are finite stays, however old it is.
+    size_t good = 0;
+    if (!noNumbers.empty())
+      while (good < steps.size() && !isFinite(pathOf(steps[good])))
+        ++good;
+    for (size_t i = keep; i < steps.size(); ++i)
+      if (i != good)
+        removeAll(pathOf(steps[i]));
+  }
+  if (!noNumbers.empty())
+    session.warnings() +=
+        "checkpoint '" + target + "': values of '" + noNumbers + "' are not finite\n";
+  info = {session.stepCount(), session.seed(), target, position.dump()};
+  return {};
+}
+
+Status loadCheckpoint(Session &session, const std::string &directory, CheckpointInfo &info) {
+  const Program &program = session.package().program();
+  std::error_code error;
+  std::vector<Found> candidates;
+  const bool isOne = fs::exists(directory + "/" + stateName, error);
+  if (error)
+    return ioError("inspect", directory, error);
+  if (isOne) {
+    candidates.emplace_back().path = directory;
+  } else {
+    if (!fs::is_directory(directory, error))
+      return error && error != std::errc::no_such_file_or_directory &&
+                     error != std::errc::not_a_directory
+                 ? ioError("inspect", directory, error)
+                 : fail(Code::NotFound, "there is no checkpoint folder '", directory, "'");
+    TRAINRT_TRY(listCandidates(directory, candidates));
+    if (candidates.empty())
+      return fail(Code::NotFound, "there is no checkpoint (step-N) in '", directory, "'");
+  }
+  std::string skipped;
+  for (size_t next = 0; next < candidates.size();) {
+    const std::string path = candidates[next++].path;
+    Candidate candidate;
+    Status status = readCandidate(path, candidate);
+    if (!status.ok()) {
+      // A run that is saving may just have replaced it by a newer one.
+      std::vector<Found> now = candidates;
+      if (!isOne)
+        TRAINRT_TRY(listCandidates(directory, now));
+      if (now != candidates) {
+        candidates = std::move(now);
+        skipped.clear();
+        next = 0;
+        continue;
+      }
+      skipped += "checkpoint '" + shown(path) + "' is skipped: " + status.message() + "\n";
+      continue;
+    }
+    // A package that was compiled for inference has no parameters that only the loss needs.
+    TRAINRT_TRY(matches(path, candidate.parameters, program.parameters,
+                        session.package().manifest().training, "",
+                        [&](size_t i) { return isSaved(session.package(), i); }));
+    if (session.hasState())
+      TRAINRT_TRY(matches(path, candidate.optimizer, program.state, /*all=*/true,
+                          "; compile with the --optimizer and --optimizer-state that it was made "
+                          "with, or begin anew from its weights alone: --weights '" +
+                              path + "/" + parametersName + "'"));
+    TRAINRT_TRY(isOfThisModel(path, candidate.state, session));
+    for (size_t i = 0; i < program.parameters.size(); ++i)
+      if (!candidate.parameters.find(program.parameters[i].name) && !session.hasParameter(i))
+        return fail(Code::MissingWeights, "checkpoint '", path,
+                    "' holds what is trained of a model with adapters, and frozen parameters as '",
+                    program.parameters[i].name,
+                    "' have no values yet: give the model's own weights, too (--weights)");
+    for (size_t i = 0; i < program.parameters.size(); ++i)
+      if (auto *entry = candidate.parameters.find(program.parameters[i].name))
+        TRAINRT_TRY(session.setParameter(i, entry->array));
+    session.restored(candidate.state["step"].get<int64_t>(),
+                     candidate.state["seed"].get<int64_t>());
+    if (session.hasState())
+      for (size_t i = 0; i < program.state.size(); ++i)
+        TRAINRT_TRY(session.setState(i, candidate.optimizer.find(program.state[i].name)->array));
+    if (const auto plans = candidate.state.find("plans");
+        plans != candidate.state.end() && plans->is_array() && !session.isInference())
+      session.restorePlans(plansFromJson(program, *plans));
+    session.warnings() += skipped;
+    info.step = session.stepCount();
+    info.seed = session.seed();
+    info.path = path;
+    info.dataPosition = candidate.state.contains("data_position")
+                            ? candidate.state["data_position"].dump()
+                            : "null";
+    return {};
+  }
+  return fail(Code::NotFound, "there is no valid checkpoint in '", directory, "':\n",
+              Lines{skipped});
+}
+
+} // namespace trainrt

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The device that a package is for: all that sessions know of how many kinds there are.
+#ifndef TRAINRT_SESSION_CREATE_DEVICE_H
+#define TRAINRT_SESSION_CREATE_DEVICE_H
+
+#include "device/device.h"
+
+namespace trainrt {
+
+/// Of the package's target. `package` and `addressOf` outlive it.
+Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
+                    Device::AddressOf addressOf, std::unique_ptr<Device> &device);
+
+} // namespace trainrt
+
+#endif // TRAINRT_SESSION_CREATE_DEVICE_H

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The parameters' memory, and values as they are from files beside the package, the package itself,
+// or a weights file.
+
+#include "session/parameters/parameters.h"
+#include "format/hash.h"
+#include "format/memory/arena_plan.h"
+#include "io/convert.h"
+#include "session/parameters/weights_file.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace trainrt {
+
+namespace {
+
+/// Bytes that a thread should copy at least.
+constexpr int64_t copyGrain = 1 << 20;
+
+/// The value as it lies at `data`.
+Device::Source copyOf(const void *data, ThreadPool &pool) {
+  auto *from = static_cast<const unsigned char *>(data);
+  return [from, &pool](unsigned char *to, int64_t begin, int64_t end) {
+    pool.parallelFor(end - begin, copyGrain, [=](unsigned, int64_t first, int64_t last) {
+      std::memcpy(to + first, from + begin + first, size_t(last - first));
+    });
+  };
+}
+
+} // namespace
+
+bool ParameterStore::inBlock(size_t index, bool readOnly) const {
+  return !device->isHost() || (!readOnly && package->isWritten(index));
+}
+
+Status ParameterStore::create(std::shared_ptr<const Package> source, Device &where, bool readOnly) {
+  package = std::move(source);
+  device = &where;
+  slots.resize(package->program().parameters.size());
+  for (size_t i = 0; i < slots.size(); ++i)
+    places[package->program().parameters[i].name] = i;
+  const int64_t alignment = alignmentOf(package->program().target);
+  std::vector<int64_t> offsets(slots.size());
+  int64_t end = 0;
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (inBlock(i, readOnly)) {
+      offsets[i] = end;
+      end += padded(package->program().parameters[i].staticBytes, alignment);
+    }
+  TRAINRT_TRY(device->allocate(end, "parameters", false, block));
+  held = block.size();
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (inBlock(i, readOnly)) {
+      slots[i].data = block.data() + offsets[i];
+      slots[i].own = true;
+    }
+  return {};
+}
+
+Status ParameterStore::own(size_t index) {
+  Slot &slot = slots[index];
+  if (slot.own)
+    return {};
+  const TensorDecl &decl = package->program().parameters[index];
+  DeviceMemory memory;
+  TRAINRT_TRY(device->allocate(decl.staticBytes, "parameters", true, memory));
+  if (slot.valid)
+    mapped -= decl.staticBytes;
+  held += memory.size();
+  slot.data = memory.data();
+  slot.own = true;
+  copies.push_back(std::move(memory));
+  return {};
+}
+
+Status ParameterStore::store(size_t index, const Device::Source &source) {
+  TRAINRT_TRY(own(index));
+  TRAINRT_TRY(
+      device->write(slots[index].data, package->program().parameters[index].staticBytes, source));
+  slots[index].valid = true;
+  return {};
+}
+
+Status ParameterStore::set(size_t index, const void *data) {
+  int64_t bytes = package->program().parameters[index].staticBytes;
+  // A checkpoint holds the frozen ones, too: these stay mapped.
+  const Slot &slot = slots[index];
+  if (slot.valid && !slot.own && (!bytes || std::memcmp(slot.data, data, size_t(bytes)) == 0))
+    return {};
+  return store(index, copyOf(data, device->threads()));
+}
+
+void ParameterStore::useMapped(size_t index, const unsigned char *data,
+                               std::shared_ptr<const MappedFile> file) {
+  if (!slots[index].valid)
+    mapped += package->program().parameters[index].staticBytes;
+  // Kernels only read frozen parameters; the mapping is read-only anyway.
+  slots[index].data = const_cast<unsigned char *>(data);
+  slots[index].valid = true;
+  if (std::find(mappings.begin(), mappings.end(), file) == mappings.end())
+    mappings.push_back(std::move(file));
+}
+
+std::string ParameterStore::missing() const {
+  std::string names;
+  size_t count = 0;
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (!slots[i].valid && ++count <= 10)
+      names += (names.empty() ? "'" : ", '") + shown(package->program().parameters[i].name) + "'";
+  if (count > 10)
+    names += " and " + std::to_string(count - 10) + " more";
+  return names;
+}
+
+Status ParameterStore::openFile(const std::string &path, std::shared_ptr<const MappedFile> &file,
+                                bool orRandom) {
+  auto known = opened.find(path);
+  if (known != opened.end()) {
+    file = known->second;
+    return {};
+  }
+  const auto &files = package->manifest().files;
+  auto entry = std::find_if(files.begin(), files.end(),
+                            [&](const Manifest::File &listed) { return listed.path == path; });
+  const std::string advice =
+      std::string("; give the weights as a safetensors file (--weights FILE)") +
+      (orRandom ? ", random ones (--init normal:STD), or compile again where the file is" : "");
+  std::string full = directoryOf(package->path()) + path;
+  if (entry->absent)
+    return fail(Code::MissingWeights, "the weights' file '", full,
+                "' was not there when the package was compiled", advice);
+  Status status = MappedFile::open(full, file);
+  if (status.code() == Code::NotFound)
+    return Status(Code::MissingWeights,
+                  "the weights' file is missing: " + status.message() + advice);
+  TRAINRT_TRY(status);
+  constexpr uint64_t mebibyte = 1 << 20;
+  uint64_t size = file->size(), part = std::min(size, mebibyte);
+  if (int64_t(size) != entry->size)
+    return fail(Code::MissingWeights, "the weights' file '", full, "' has ", size,
+                " bytes, but had ", entry->size, " when the package was compiled", advice);
+  if (fnv1a64(file->data(), part) != entry->head ||
+      fnv1a64(file->data() + size - part, part) != entry->tail)
+    return fail(Code::MissingWeights, "the weights' file '", full,
+                "' has changed since the package was compiled", advice);
+  opened[path] = file;
+  return {};
+}
+
+Status ParameterStore::bytesOf(const Manifest::Tensor &entry, const unsigned char *&data,
+                               std::shared_ptr<const MappedFile> &file, bool orRandom) {
+  if (entry.embedded) {
+    file = package->zip().mapping();
+    data = package->zip().data(*package->zip().find(entry.file)) + entry.offset;
+    return {};
+  }
+  TRAINRT_TRY(openFile(entry.file, file, orRandom));
+  if (entry.offset > int64_t(file->size()) || entry.length > int64_t(file->size()) - entry.offset)
+    return fail(Code::BadPackage, "package '", package->path(), "': the weights of '", entry.name,
+                "' lie outside of '", entry.file, "'");
+  data = file->data() + entry.offset;
+  return {};
+}
+
+Status ParameterStore::fromPackage(size_t index, bool orRandom) {
+  const Manifest::Tensor &entry = package->parameter(index);
+  const TensorDecl &decl = package->program().parameters[index];
+  if (!entry.hasWeights)
+    return fail(Code::MissingWeights, "parameter '", decl.name,
+                "' has no weights in the package; give them as a safetensors file (--weights FILE)",
+                orRandom ? " or random ones (--init normal:STD)" : "");
+  std::shared_ptr<const MappedFile> file;
+  const unsigned char *data;
+  TRAINRT_TRY(bytesOf(entry, data, file, orRandom));
+  if (entry.quantized) {
+    TRAINRT_TRY(storeQuantized(index, elementsOf(data, entry.quantized->dtype),
+                               entry.embedded ? "the package" : "'" + file->path() + "'"));
+    file->evict(data, uint64_t(entry.length));
+    return {};
+  }
+  bool aligned = reinterpret_cast<uintptr_t>(data) % sizeOf(decl.dtype) == 0;
+  if (!slots[index].own && aligned) {
+    useMapped(index, data, std::move(file));
+    return {};
+  }
+  TRAINRT_TRY(set(index, data));
+  // The copy is what is used: what was read would count as the process's as long as it runs.
+  file->evict(data, uint64_t(decl.staticBytes));
+  return {};
+}
+
+Status ParameterStore::loadPackage(int64_t seed) {
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const Manifest::Tensor &entry = package->parameter(i);
+    if (entry.partOf.empty())
+      TRAINRT_TRY(entry.init && !entry.hasWeights ? initialize(i, seed) : fromPackage(i));
+  }
+  return {};
+}
+
+namespace {
+
+/// Floats to a type that does not hold all of them: to the nearest.
+void narrow(const unsigned char *from, DType fromType, unsigned char *to, DType toType,
+            int64_t count) {
+  constexpr int64_t most = 1024;
+  float values[most];
+  for (int64_t begin = 0; begin < count; begin += most) {
+    const int64_t size = std::min(most, count - begin);
+    if (fromType == DType::F64)
+      for (int64_t i = 0; i < size; ++i) {
+        double value;
+        std::memcpy(&value, from + (begin + i) * int64_t(sizeof value), sizeof value);
+        values[i] = float(value);
+      }
+    else
+      elementsOf(from, fromType)(begin, begin + size, values);
+    roundElements(values, size, toType, to + begin * int64_t(sizeOf(toType)));
+  }
+}
+
+} // namespace
+
+Status ParameterStore::fromFile(size_t index, WeightsFile &file, std::string &problem) {
+  const TensorDecl &decl = package->program().parameters[index];
+  WeightsFile::Tensor tensor;
+  TRAINRT_TRY(file.tensor(decl.name, /*inPlace=*/false, tensor));
+  const ArrayView &array = tensor.array;
+  if (array.shape != decl.staticShape) {
+    problem = "'" + decl.name + "' has shape " + shapeText(array.shape) + ", expected " +
+              shapeText(decl.staticShape);
+    return {};
+  }
+  const bool exact = convertsExactly(array.dtype, decl.dtype);
+  if (!exact && !(isFloat(array.dtype) && isFloat(decl.dtype))) {
+    problem =
+        "'" + decl.name + "' is " + numpyName(array.dtype) + ", expected " + numpyName(decl.dtype);
+    return {};
+  }
+  auto *data = static_cast<const unsigned char *>(array.data);
+  if (array.dtype == decl.dtype && tensor.mapping && !slots[index].own) {
+    useMapped(index, data, tensor.mapping);
+    return {};
+  }
+  TRAINRT_TRY(store(index, [&](unsigned char *to, int64_t begin, int64_t end) {
+    int64_t size = int64_t(sizeOf(decl.dtype)), from = begin / size;
+    if (!exact)
+      return narrow(data + from * int64_t(sizeOf(array.dtype)), array.dtype, to, decl.dtype,
+                    (end - begin) / size);
+    convertElements(data + from * int64_t(sizeOf(array.dtype)), array.dtype, to, decl.dtype,
+                    (end - begin) / size);
+  }));
+  if (tensor.mapping)
+    tensor.mapping->evict(data, uint64_t(array.bytes));
+  if (array.dtype != decl.dtype)
+    if (Converted &these = exact ? widened : rounded; these.count++ == 0)
+      these.first =
+          "'" + decl.name + "' from " + numpyName(array.dtype) + " to " + numpyName(decl.dtype);
+  return {};
+}
+
+Status ParameterStore::loadFile(const std::string &path, int64_t seed, std::string &warnings) {
+  WeightsFile file;
+  TRAINRT_TRY(WeightsFile::open(path, file));
+  std::string problems;
+  size_t numProblems = 0;
+  std::set<std::string> used;
+  auto problem = [&](const std::string &text) {
+    if (++numProblems <= 20)
+      problems += "\n  " + shown(text);
+  };
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const Manifest::Tensor &entry = package->parameter(i);
+    std::string misfit;
+    if (!entry.partOf.empty())
+      continue;
+    if (file.has(entry.name)) {
+      used.insert(entry.name);
+      TRAINRT_TRY(entry.quantized ? loadQuantized(i, file, used, misfit)
+                                  : fromFile(i, file, misfit));
+    } else if (entry.init) {
+      TRAINRT_TRY(initialize(i, seed));
+    } else {
+      Status status = entry.trainable ? Status(Code::MissingWeights, "") : fromPackage(i);
+      if (status.code() == Code::MissingWeights)
+        misfit = "'" + entry.name + "' is missing";
+      else
+        TRAINRT_TRY(status);
+    }
+    if (!misfit.empty())
+      problem(misfit);
+  }
+  if (numProblems > 20)
+    problems += "\n  and " + std::to_string(numProblems - 20) + " more";
+  if (numProblems)
+    return fail(Code::BadData, "'", path, "' does not fit the model:", Lines{problems});
+  size_t ignored = 0;
+  std::string first;
+  for (const std::string &name : file.names())
+    if (!used.count(name) && ignored++ == 0)
+      first = name;
+  if (ignored && used.empty())
+    return fail(Code::BadData, "'", path, "' does not fit the model: none of its ", ignored,
+                " arrays is a parameter (first: '", first, "')");
+  for (const auto &[these, how] :
+       {std::pair(&rounded, "rounded to the model's own float type"),
+        std::pair(&widened, "converted to the model's own, wider type, which changes no value")})
+    if (these->count)
+      warnings += "'" + path + "': " + std::to_string(these->count) +
+                  (these->count == 1 ? " array is " : " arrays are ") + how +
+                  " (first: " + these->first + ")\n";
+  if (ignored)
+    warnings += "'" + shown(path) + "': " + std::to_string(ignored) +
+                " arrays are no parameters of the model and are ignored (first: '" + shown(first) +
+                "')\n";
+  return {};
+}
+
+} // namespace trainrt

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// All parts are opened at once, so that a missing one is known before anything is loaded; they are
+// mapped, which takes no memory.
+
+#include "session/parameters/weights_file.h"
+#include "format/json.h"
+
+#include <filesystem>
+#include <map>
+
+namespace trainrt {
+
+namespace fs = std::filesystem;
+
+namespace {
+constexpr const char *indexName = "model.safetensors.index.json";
+constexpr const char *singleName = "model.safetensors";
+} // namespace
+
+Status WeightsFile::open(const std::string &path, WeightsFile &result) {
+  WeightsFile opened;
+  std::error_code error;
+  std::string file = path;
+  if (fs::is_directory(path, error)) {
+    const fs::path folder = path;
+    if (fs::exists(folder / indexName, error))
+      file = folder / indexName;
+    else if (fs::exists(folder / singleName, error))
+      file = folder / singleName;
+    else
+      return fail(Code::NotFound, "the folder '", path, "' holds neither ", indexName, " nor ",
+                  singleName);
+  }
+  if (file.ends_with(".json")) {
+    TRAINRT_TRY(opened.openIndex(file));
+  } else {
+    auto part = std::make_unique<Part>();
+    part->path = file;
+    TRAINRT_TRY(ArrayFile::open(file, part->file));
+    for (size_t i = 0; i < part->file.size(); ++i) {
+      opened.list.push_back(part->file.name(i));
+      opened.places.emplace(part->file.name(i), std::pair(0, i));
+    }
+    opened.parts.push_back(std::move(part));
+  }
+  result = std::move(opened);
+  return {};
+}
+
+Status WeightsFile::openIndex(const std::string &path) {
+  using Json = nlohmann::json;
+  std::shared_ptr<const MappedFile> mapping;
+  TRAINRT_TRY(MappedFile::open(path, mapping));
+  const std::string_view text(reinterpret_cast<const char *>(mapping->data()), mapping->size());
+  const Json index = parseJson<Json>(text);
+  if (nestsTooDeep(text))
+    return fail(Code::BadData, "'", path, "' ", notJsonObject(text));
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+    return fail(Code::BadData, "'", path, "' is no index of a checkpoint: it has no 'weight_map'");
+  std::map<std::string, std::vector<std::string>> byPart;
+  for (auto &[name, part] : index["weight_map"].items()) {
+    if (!part.is_string() || !isRelativePath(part.get<std::string>()))
+      return fail(Code::BadData, "'", path, "': weight_map: the file of '", name,
+                  "' is no path relative to the index");
+    byPart[part.get<std::string>()].push_back(name);
+  }
+  for (const auto &[file, names] : byPart) {
+    auto part = std::make_unique<Part>();
+    part->path = directoryOf(path) + file;
+    Status status = ArrayFile::open(part->path, part->file);
+    if (status.code() == Code::NotFound)
+      return fail(Code::NotFound, "'", part->path, "' is missing, which holds ", names.size(),
+                  " tensors of '", path, "' (first: '", names[0], "')");
+    TRAINRT_TRY(status);
+    std::unordered_map<std::string, size_t> inPart;
+    for (size_t i = 0; i < part->file.size(); ++i)
+      inPart.emplace(part->file.name(i), i);
+    for (const std::string &name : names) {
+      auto found = inPart.find(name);
+      if (found == inPart.end())
+        return fail(Code::BadData, "'", part->path, "' lacks '", name, "', which '", path,
+                    "' says is in it");
+      list.push_back(name);
+      places.emplace(name, std::pair(parts.size(), found->second));
+    }
+    parts.push_back(std::move(part));
+  }
+  return {};
+}
+
+Status WeightsFile::tensor(const std::string &name, bool inPlace, Tensor &tensor) {
+  const auto [part, index] = places.at(name);
+  ArrayFile &file = parts[part]->file;
+  bool mapped = false;
+  TRAINRT_TRY(inPlace ? file.arrayInPlace(index, tensor.array, &mapped)
+                      : file.array(index, tensor.array, &mapped));
+  tensor.mapping = mapped ? file.mapping() : nullptr;
+  tensor.path = parts[part]->path;
+  return {};
+}
+
+} // namespace trainrt

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A training run in memory: parameters, state and accumulators on a device, and the functions of
+// the package over them. Not thread safe, but for `cancel`.
+#ifndef TRAINRT_SESSION_SESSION_H
+#define TRAINRT_SESSION_SESSION_H
+
+#include "device/device.h"
+#include "plan/inputs.h"
+#include "plan/package.h"
+#include "plan/plan_cache.h"
+#include "session/data/density.h"
+#include "session/inspect/numerics.h"
+#include "session/parameters/parameters.h"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace trainrt {
+
+/// A command that has run.
+struct CommandRecord {
+  const Function *function = nullptr;
+  size_t index = 0; ///< of the function's commands
+  std::string name;
+  std::vector<const char *> nodes;
+  double start = 0, seconds = 0; ///< since the function began
+  int64_t bytes = 0;             ///< that it must move at least
+};
+
+/// How much memory there is at the beginning or the end of a part of a step.
+struct MemoryRecord {
+  int64_t step = 0;
+  const char *phase = ""; ///< "pre_forward", ...
+  /// In use, the most since the step began, and held.
+  int64_t allocated = 0, peak = 0, cached = 0;
+};
+
+struct SessionOptions {
+  enum class Weights { Package, File, Random, None };
+  unsigned threads = 0; ///< 0: all cores the process may use
+  bool inference = false;
+  int64_t seed = 0;
+  Weights weights = Weights::Package;
+  std::string weightsPath;
+  double initStd = 0.02;
+  Allocator allocator;
+  int (*progress)(void *user, int64_t done, int64_t total) = nullptr;
+  void *progressUser = nullptr;
+  // See DeviceOptions.
+  int device = 0;
+  void *stream = nullptr;
+  bool synchronous = false;
+  /// Is told of every command; not together with `checkNumerics`.
+  std::function<void(const CommandRecord &)> commandDone;
+  /// Says where a loss, gradient or new value that is not finite comes from. Slow.
+  bool checkNumerics = false;
+  /// Whether variants may take the place of functions.
+  bool variants = true;
+  /// Whether checkpoints of other models may be loaded if all tensors agree.
+  bool anyModel = false;
+  /// Is told how full the batches of each step are, before the step is made.
+  std::function<void(const DensityRecord &)> density;
+  /// Is told of the memory at the phases of each step.
+  std::function<void(const MemoryRecord &)> memory;
+};
+
+struct StepOptions {
+  double lr = NAN, weightDecay = NAN, clipNorm = NAN; ///< NaN: the package's
+  const double *weights = nullptr;                    ///< a factor for each micro-batch, or null
+  bool allowNonfinite = false;
+  /// Return the result of the step before, so that a device need not wait for the host.
+  bool lag = false;
+  bool checked = false; ///< `check` has found these batches to be good
+};
+
+struct StepResult {
+  int64_t step = 0; ///< 0: there is none
+  double loss = NAN, lr = NAN;
+  bool nonfinite = false;
+  /// It was found while parameters were updated: all that is finite has its new value.
+  bool inPart = false;
+  /// The parameters whose gradients or new values were not finite, as far as it is known.
+  std::vector<std::string> numbers{};
+};
+
+/// How many batches a variant could not compute for one reason.
+struct Declined {
+  const Function *variant = nullptr;
+  Verdict first; ///< of the first of them
+  int64_t batches = 0;
+};
+
+std::string describe(const Program &program, const Declined &reason);
+
+/// Which functions and plans batches got so far.
+struct PlanUse {
+  int64_t plans = 0;       ///< that were made
+  double buildSeconds = 0; ///< making them, and what the device makes of them
+  int64_t batches = 0;     ///< of functions with variants
+  int64_t byVariants = 0;  ///< of these, those that a variant computed
+  std::vector<Declined> declined;
+};
+
+/// What a session would hold for these symbol values; `microBatches` 0: evaluation only.
+/// `byVariants`: of functions that have variants, these compute the batches.
+Status estimateMemory(const Package &package, const std::vector<int64_t> &symbols,
+                      unsigned microBatches, unsigned threads, MemoryUse &use,
+                      bool byVariants = false);
+
+/// Cores that this process may use.
+unsigned availableCores();
+
+class Session {
+public:
+  static Status create(std::shared_ptr<const Package> package, const SessionOptions &options,
+                       std::unique_ptr<Session> &session);
+
+  /// With `lag`, `result` and an error that comes from running are those of the step before (step 0
+  /// if there is none); when that one was not finite and this is an error, this step is not made.
+  Status step(const std::vector<Batch> &batches, const StepOptions &options, StepResult &result);
+  /// As `step` checks its batches, before anything runs. Any thread, also while a step runs.
+  Status check(const std::vector<Batch> &batches) const;
+  /// The result of a step with `lag` that has not been returned yet; step 0 if there is none.
+  Status finish(StepResult &result) { return finish(result, true); }
+  /// Waits for such a step, whose result is kept for `finish`. Whatever reads the step count or
+  /// changes values does this first.
+  void settle();
+  /// Forward and backward only; nothing but the accumulators and outputs changes.
+  Status gradients(const std::vector<Batch> &batches, const StepOptions &options,
+                   StepResult &result);
+  /// `loss` is NaN without one or when an input was filled in.
+  Status eval(const Batch &batch, bool fillMissing, double &loss);
+  void cancel() { cancelled.store(true); }
+  /// From now on batches have at least so many elements that count; -1: they are counted again.
+  Status setCount(size_t symbol, int64_t value);
+  const PlanUse &planUse() const { return use; }
+  /// What the plans of the batches to come depend on, for a checkpoint.
+  std::vector<PlanCache::Key> boundPlans() const { return plans.keys(); }
+  void restorePlans(std::vector<PlanCache::Key> keys);
+
+  const Package &package() const { return *source; }
+  int64_t stepCount() const { return steps; }
+  /// Compares algorithms for the steps that such batches make; changes no value of the session, but
+  /// outputs are lost.
+  Status tune(const std::vector<Batch> &batches, double seconds, TuningResult &result);
+  Status allocateHost(int64_t bytes, void *&memory) { return device->allocateHost(bytes, memory); }
+  void releaseHost(void *memory) { device->releaseHost(memory); }
+  Status measureCopySpeed(double &bytesPerSecond) {
+    return device->measureCopySpeed(bytesPerSecond);
+  }
+  int64_t seed() const { return key; }
+  unsigned threads() const { return device->threads().size(); }
+  ThreadPool &threadPool() { return device->threads(); }
+  bool isInference() const { return inference; }
+  bool takesAnyModel() const { return anyModel; }
+  /// Sessions for evaluation have state only if the model's `eval` reads it.
+  bool hasState() const { return !stateOffsets.empty(); }
+  MemoryUse memory() const;
+  int64_t freeMemory() const { return device->freeMemory(); }
+  /// Largest total so far.
+  int64_t peakBytes() const { return peak; }
+  /// How long the host has waited for the device so far.
+  double waitedSeconds() const { return device->waitedSeconds(); }
+  std::string &warnings() { return notes; }
+  const std::string &warnings() const { return notes; }
+
+  // Values by index into the program's tables. Views are invalid once something is run.
+  Status parameter(size_t index, ArrayView &array) const;
+  bool hasParameter(size_t index) const {
+    return parameters.data(index) || !source->program().parameters[index].staticBytes;
+  }
+  Status state(size_t index, ArrayView &array) const;
+  Status gradient(size_t index, ArrayView &array) const;
+  Status output(size_t index, ArrayView &array) const;
+  /// Of an output that the last call computed; null otherwise.
+  const int64_t *outputShape(size_t index) const;
+  Status setParameter(size_t index, const ArrayView &array);
+  Status setState(size_t index, const ArrayView &array);
+
+  /// Whether all parameters have values, of one and the same step.
+  Status usable() const;
+  /// Runs `init` if the state has not been initialized yet (needs all parameters).
+  Status initializeState();
+  /// After a checkpoint has set all parameters and state.
+  void restored(int64_t step, int64_t seed);
+
+private:
+  /// A step that the device may still be running.
+  struct Pending {
+    Device::Ticket ticket = 0;
+    const Function *function = nullptr;
+    StepResult result;
+    bool allowNonfinite = false;
+    bool active = false;
+  };
+  /// A step whose outcome nobody has been told.
+  struct Finished {
+    StepResult result;
+    Status status;
+    bool present = false;
+  };
+
+  Session() = default;
+  Status start(const SessionOptions &options);
+  void *addressOf(Space space, uint32_t index) const;
+  Status bind(const Function &function, const Batch &batch, BindOptions options,
+              BoundBatch &into) const;
+  Status bindAll(const Function &function, const std::vector<Batch> &batches,
+                 const BindOptions &options, std::vector<BoundBatch> &into) const;
+  /// Which function computes the batch, and with which values of its counts.
+  const Function *select(BoundBatch &batch);
+  PlanCache &plansOf(const Function &function);
+  bool isDeclined(const Function &variant, const Verdict &verdict);
+  /// Into `bound`, with all memory that the function needs for them.
+  Status prepareAll(const Function &function, const std::vector<Batch> &batches,
+                    const BindOptions &options);
+  /// What a step of so many micro-batches runs first; null if the package has none.
+  const Function *firstFunction(size_t batches, const double *weights) const;
+  /// Gets all memory that the function needs with these symbols.
+  Status prepare(const Function &function, const std::vector<int64_t> &symbols,
+                 const ExecutionPlan *&plan);
+  /// Stages the inputs and starts a run. `cancellable`: may stop between commands.
+  /// `step`: the number of the step whose memory is told; 0: none is.
+  Status enqueue(const Function &function, const BoundBatch *batch, bool cancellable,
+                 Device::Ticket &ticket, int64_t step = 0);
+  /// The same, and waits for it.
+  Status execute(const Function &function, const BoundBatch *batch, bool cancellable,
+                 Device::Result &result, int64_t step = 0);
+  Status prepareGradients();
+  /// The micro-batches, into cleared accumulators. Sets the weighted loss, and whether something
+  /// was not finite.
+  Status accumulate(const StepOptions &options, StepResult &result);
+  /// What the end of a run that may update says about its step.
+  void note(const Function &function, const Device::Result &done, StepResult &result);
+  /// Adds the names of the parameters that these commands write, or that what they write is of.
+  void addNames(const Function &function, const std::vector<NumberReport> &reports,
+                StepResult &result) const;
+  Status stepNow(const Function &first, bool fused, const StepOptions &options, StepResult &result);
+  Status stepAhead(const Function &function, const StepOptions &options, StepResult &result);
+  /// What the outcome of a step means: the flag is cleared, the step counted or refused. In part:
+  /// the session is broken, unless such a step is allowed.
+  Status decide(bool allowNonfinite, StepResult &result);
+  Status complete(Pending &step, StepResult &result);
+  Status finish(StepResult &result, bool wait);
+  /// What a function may change beside the accumulators, but for `nonfinite`, so that a run that
+  /// must not change it can be undone.
+  Status saveStates(const Function &function);
+  Status restoreStates(const Function &function);
+  Status clearNonfinite();
+  Status writeState(size_t index, const void *data);
+  void setHyper(int32_t index, double value);
+  void setHyper(int32_t index, int64_t value);
+  Status setHypers(const StepOptions &options, int64_t step, StepResult &result);
+  void measure();
+  /// Tells the observer of memory about the plan that has just been enqueued.
+  void tellMemory(int64_t step, const ExecutionPlan &plan);
+
+  /// What the check of numbers has found since it began, added to `status` or else to the warnings.
+  Status explained(Status status, const std::string &what);
+
+  std::shared_ptr<const Package> source;
+  std::unique_ptr<CommandObserver> observer;
+  std::function<void(const DensityRecord &)> density;
+  std::function<void(const MemoryRecord &)> memoryDone;
+  int64_t phasePeak = 0; ///< of the step so far
+  /// The observer, if it is that.
+  NumericsCheck *numerics = nullptr;
+  std::unique_ptr<Device> device;
+  ParameterStore parameters;
+  DeviceMemory stateBlock, gradientBlock, savedStates;
+  std::vector<int64_t> stateOffsets, gradientOffsets;
+  Hypers hypers;
+  /// Places of the hyper-parameters; -1 for those that the program lacks.
+  struct {
+    int32_t lr, weightDecay, clipNorm, gradScale, step, seed, microBatch, rank;
+  } hyper{};
+  /// For functions without inputs.
+  std::vector<int64_t> noSymbols;
+  /// By index in Program::symbols, what the caller gives for counts; -1: nothing. Batches may be
+  /// checked by another thread meanwhile.
+  std::vector<int64_t> givenCounts;
+  mutable std::mutex countsMutex;
+  mutable KnownFacts knownFacts;
+  /// Of the last step or gradients, and of the last evaluation: the next ones use them again.
+  std::vector<BoundBatch> bound;
+  BoundBatch evalBound;
+  /// The functions that `bound` gets: those that it was bound to, or variants of them.
+  std::vector<const Function *> selected;
+  /// On a GPU, every plan has a captured graph, which is large: there are fewer.
+  PlanCache plans{64};
+  /// Of evaluations, which must not change what steps get.
+  PlanCache evalPlans{64};
+  PlanUse use;
+  bool useVariants = true;
+  std::vector<ExecutionPlan::Output> outputs;
+  int (*progress)(void *, int64_t, int64_t) = nullptr;
+  void *progressUser = nullptr;
+  std::atomic<bool> cancelled{false};
+  std::string notes;
+  Pending pending;
+  Finished finished;
+  int64_t steps = 0, key = 0, peak = 0;
+  bool anyModel = false;
+  bool inference = false, initialized = false, gradientsDirty = false, haveGradients = false;
+  /// Values are those that the package has, of an earlier training's state, too.
+  bool goesOn = false;
+  /// A step updated some of the parameters and not others.
+  bool broken = false;
+  /// The last `enqueue` got as far as running commands.
+  bool began = false;
+};
+
+} // namespace trainrt
+
+#endif // TRAINRT_SESSION_SESSION_H
