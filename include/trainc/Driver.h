@@ -7,7 +7,6 @@
 #include "trainc/Legalize.h"
 #include "trainc/Pipelines.h"
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,14 +61,7 @@ struct CompileOptions {
   std::string memoryBudget;
   /// Share of the elements that counts count (tokens, labelled rows) in what is said about memory.
   double density = 1;
-  /// Activations wait on the host where that costs no time; in at most so many bytes of its memory
-  /// (-1: any), by a link of so many GB/s each way. Sizes that take the place of the largest ones.
-  struct {
-    bool enabled = false;
-    int64_t limit = -1;
-    double rate = 50;
-    std::map<std::string, int64_t> sizes;
-  } offload;
+  OffloadOptions offload;
   int64_t accumulate = 1;
   /// What is told on standard error (docs/inspection.md); warnings that end the compilation.
   trainrt::run::LogLevel logLevel = trainrt::run::LogLevel::info;

@@ -5,6 +5,7 @@
 
 #include "mlir/Pass/PassManager.h"
 #include "trainc/Target.h"
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,6 +76,16 @@ struct GraphOptions {
   std::string optimizerState;
   std::optional<LoraOptions> lora;
   std::optional<QuantizeOptions> quantize;
+};
+
+/// `--offload`: activations wait on the host where that costs no time.
+struct OffloadOptions {
+  bool enabled = false;
+  /// In at most so many bytes of its memory (-1: any), by a link of so many GB/s each way.
+  int64_t limit = -1;
+  double rate = 50;
+  /// That take the place of the largest sizes.
+  std::map<std::string, int64_t> sizes;
 };
 
 struct ScheduleOptions {

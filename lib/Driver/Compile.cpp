@@ -25,7 +25,6 @@
 #include "lib/Package/ProgramWriter.h"
 #include "lib/Phases/Phases.h"
 #include "lib/Report/MemoryReport.h"
-#include "lib/Schedule/Memory/OffloadOptions.h"
 #include "lib/Support/TextFile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -171,7 +170,7 @@ private:
   std::optional<int> runPasses(StringRef phase, BuildPipeline build) {
     if (options.startFrom == phase)
       return runPhase(phase, [&] {
-        if (phase == "schedule" && !readInterface())
+        if (phase == "schedule" ? !readInterface() : failed(followRecompute()))
           return int(ExitInternal);
         return orSavedIR(phase);
       });
@@ -195,22 +194,27 @@ private:
           bool succeeded = mlir::succeeded(pm->run(*module)) && mlir::succeeded(verify(*module));
           delete pm;
           if (!succeeded)
-            return int(ExitInternal);
-          // What is computed again changes nothing that the package offers.
-          return phase == "graph" && !precedesSavedIR(phase) ? recompute() : int(ExitSuccess);
+            return int(budgetRefused ? ExitInput : ExitInternal);
+          return phase == "graph" && failed(followRecompute()) ? int(ExitInternal)
+                                                               : int(ExitSuccess);
         },
         buildAll);
   }
 
-  /// --recompute and --memory-budget
-  int recompute() {
-    if (options.recompute.empty() && options.memoryBudget.empty())
-      return ExitSuccess;
-    if (!readInterface())
-      return ExitInternal;
-    std::unique_ptr<codegen::KernelCodegen> kernels = makeCodegen(/*variants=*/false);
-    MemoryTrials trials(*module, interface, options, *kernels);
-    return applyRecompute(*module, trials, interface.batchSymbol, options, log, plain);
+  /// What is told of recompute behind its pass: the list of --recompute list, which ends the
+  /// compilation, and what a report compares with.
+  LogicalResult followRecompute() {
+    if (options.recompute == "list") {
+      options.stopAfter = "graph";
+      return listOpportunities(*module, options, *makeCodegen(/*variants=*/false), log);
+    }
+    if (options.report.empty() || !recomputes(options))
+      return success();
+    FailureOr<OwningOpRef<ModuleOp>> planned =
+        planPlain(*before, options, *makeCodegen(/*variants=*/false), log);
+    if (succeeded(planned))
+      plain = std::move(*planned);
+    return planned;
   }
 
   /// What the package offers, from the functions while they are functions.
@@ -252,10 +256,14 @@ private:
 
   /// The passes of a phase, if it is one of passes, and what checks what it leaves behind.
   void buildPhase(StringRef phase, OpPassManager &pm) {
-    if (phase == "graph")
+    if (phase == "graph") {
       buildGraphPipeline(pm, options.graph);
-    else if (phase == "schedule")
+      // What is computed again changes nothing that the package offers.
+      if (recomputes(options) && !precedesSavedIR(phase))
+        addRecompute(pm, options, log, budgetRefused);
+    } else if (phase == "schedule") {
       buildSchedulePipeline(pm, options.schedule);
+    }
     pm.addPass(createVerifyPass(phase));
   }
 
@@ -350,6 +358,10 @@ private:
       Log::error(options.model, problem);
       return ExitInput;
     }
+    if (std::string problem = readRecompute(options.recompute); !problem.empty()) {
+      Log::error(options.model, "--recompute: " + problem);
+      return ExitInput;
+    }
     reportModel();
     warnOfIdleChoice(options, log, legalized);
     if (failed(addAdapters()))
@@ -380,7 +392,7 @@ private:
       Log::error(options.model, "--offload " + missing);
       return std::nullopt;
     }
-    return offloadPassOptions(*module, options, sizes);
+    return offloadPassOptions(*module, *options.target, options.offload, sizes);
   }
 
   int generateCode() {
@@ -679,7 +691,7 @@ private:
   LegalizeResult legalized;
   PackageInterface interface;
   PackageContents contents;
-  bool crashed = false;
+  bool crashed = false, budgetRefused = false;
   Clock::time_point start;
 };
 

@@ -1,29 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// From the options to the configuration of the pass `recompute`; patterns and sizes are known only
-// when the functions are.
+// The choice itself is a pass; here is what it is asked, and what is told of its answer.
 
 #include "lib/Driver/RecomputeChoice.h"
 #include "format/status.h"
 #include "lib/Report/MemoryReport.h"
-#include "lib/Schedule/Memory/MemoryBudget.h"
+#include "lib/Schedule/Memory/ChooseRecompute.h"
 #include "lib/Schedule/Recompute/Config.h"
 #include "lib/Schedule/Recompute/Recompute.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/Format.h"
-#include <chrono>
 
 using namespace mlir;
 using namespace trainc;
 
-namespace {
-
-/// Only proportions decide.
-ProcessorSpeed speedOf(const CompileOptions &options) {
-  return options.target->traits.speeds.of(options.graph.precision);
+TrialOptions trainc::trialOptions(const CompileOptions &options) {
+  TrialOptions trial;
+  trial.target = options.target;
+  trial.precision = options.graph.precision;
+  trial.schedule = options.schedule;
+  trial.offload = options.offload;
+  trial.accumulate = options.accumulate;
+  trial.density = options.density;
+  trial.embedWeights = options.embedWeights;
+  return trial;
 }
 
-void report(const BudgetChoice &choice, double seconds, Log &log) {
+std::string trainc::readRecompute(std::string &config) {
+  if (config.empty() || config == "list" || isRecomputeConfig(config))
+    return {};
+  const std::string file = std::move(config);
+  config.clear();
+  return readRecomputeFile(file, config);
+}
+
+bool trainc::recomputes(const CompileOptions &options) {
+  return !options.memoryBudget.empty() ||
+         (!options.recompute.empty() && options.recompute != "list");
+}
+
+static void report(const BudgetChoice &choice, double seconds, Log &log) {
   auto share = [&](double part) {
     return llvm::format("%.1f", choice.plainSeconds > 0 ? 100 * part / choice.plainSeconds : 0);
   };
@@ -39,80 +54,70 @@ void report(const BudgetChoice &choice, double seconds, Log &log) {
     log.info() << "memory: the same as --recompute '" << choice.config << "'\n";
 }
 
-/// The configuration for --memory-budget; an exit code.
-int chooseForOptions(MemoryTrials &trials, CompileOptions &options, Log &log, StringRef batch,
-                     std::string &config) {
-  auto begin = std::chrono::steady_clock::now();
-  auto fail = [&](const llvm::Twine &what) {
-    Log::error(options.model, "--memory-budget " + options.memoryBudget + ": " + what);
-    return int(ExitInput);
+void trainc::addRecompute(OpPassManager &pm, CompileOptions &options, Log &log, bool &refused) {
+  if (options.memoryBudget.empty()) {
+    pm.addPass(createRecomputePass({options.recompute}));
+    return;
+  }
+  ChooseRecomputePassOptions choose;
+  choose.budget = options.memoryBudget;
+  if (MemoryBudget budget;
+      parseMemoryBudget(options.memoryBudget, budget).empty() && budget.fit && !budget.bytes)
+    choose.deviceMemory = options.target->getMemoryHere();
+  choose.target = options.target->spell(options.processors);
+  choose.precision = options.graph.precision;
+  choose.fuseEpilogues = options.schedule.fuseEpilogues;
+  choose.scheduleUpdates = options.schedule.scheduleUpdates;
+  for (const auto &[name, size] : options.schedule.largestSizes)
+    choose.largestSizes.push_back(name + "=" + std::to_string(size));
+  choose.accumulate = options.accumulate;
+  choose.density = options.density;
+  choose.embedWeights = options.embedWeights;
+  choose.offload = options.offload.enabled;
+  choose.offloadLimit = options.offload.limit;
+  choose.offloadRate = options.offload.rate;
+  ChooseRecomputeHooks hooks;
+  hooks.muteRemarks = [&log](bool on) { log.muteRemarks(on); };
+  hooks.onRefused = [&refused] { refused = true; };
+  hooks.onChosen = [&](const BudgetChoice &choice, StringRef batch, double seconds) {
+    if (choice.batch)
+      options.offload.sizes[batch.str()] = choice.batch;
+    report(choice, seconds, log);
   };
-  MemoryBudget budget;
-  parseMemoryBudget(options.memoryBudget, budget);
-  if (budget.fit && !budget.bytes)
-    budget.bytes = options.target->getMemoryHere();
-  if (budget.fit && !budget.bytes)
-    return fail("no device here whose memory could be filled; name its size: fit:40GB");
-  const Sizes sizes = trials.sizes();
-  if (budget.fit && (batch.empty() || !sizes(batch)))
-    return fail("the largest batch to consider is not given; name it: --dim " +
-                (batch.empty() ? "batch" : batch) + "=1..N");
-  if (!sizes.isComplete())
-    return fail("sizes have no number:" + dimOptions(sizes));
-  if (!StepGraph::isStep(trials.step()))
-    return fail("the model has no training step that could compute anything again");
-  BudgetChoice choice;
-  std::string problem;
-  if (failed(chooseForBudget(trials, budget, speedOf(options), sizes, batch, choice, problem)))
-    return ExitInternal;
-  if (!problem.empty())
-    return fail(problem);
-  config = choice.config;
-  if (choice.batch)
-    options.offload.sizes[batch.str()] = choice.batch;
-  report(choice, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
-         log);
-  return ExitSuccess;
+  pm.addPass(createChooseRecomputePass(choose, hooks));
 }
-} // namespace
 
-int trainc::applyRecompute(ModuleOp module, MemoryTrials &trials, StringRef batch,
-                           CompileOptions &options, Log &log, OwningOpRef<ModuleOp> &plain) {
-  // Those of the program itself come with its own passes.
+LogicalResult trainc::listOpportunities(ModuleOp module, const CompileOptions &options,
+                                        codegen::KernelCodegen &kernels, Log &log) {
   log.muteRemarks(true);
   auto unmute = llvm::make_scope_exit([&] { log.muteRemarks(false); });
-  RecomputePassOptions pass;
-  pass.config = options.recompute;
-  if (options.recompute == "list") {
-    if (StepGraph::isStep(trials.step())) {
-      std::string text;
-      llvm::raw_string_ostream stream(text);
-      printOpportunities(trials, speedOf(options), trials.sizes(), stream);
-      llvm::outs() << trainrt::shownLines(text);
-    }
-    options.stopAfter = "graph";
-    return ExitSuccess;
-  }
-  if (!options.memoryBudget.empty())
-    if (int code = chooseForOptions(trials, options, log, batch, pass.config))
-      return code;
-  if (!options.report.empty()) {
-    FailureOr<OwningOpRef<ModuleOp>> planned = trials.takePlain();
-    if (failed(planned))
-      return ExitInternal;
-    plain = std::move(*planned);
-  }
-  if (pass.config.empty())
-    return ExitSuccess;
-  if (!isRecomputeConfig(pass.config)) {
-    pass.config.clear();
-    if (std::string problem = readRecomputeFile(options.recompute, pass.config); !problem.empty()) {
-      Log::error(options.model, "--recompute: " + problem);
-      return ExitInput;
-    }
-  }
-  log.muteRemarks(false);
-  PassManager pm(module.getContext(), ModuleOp::getOperationName());
-  pm.addPass(createRecomputePass(pass));
-  return succeeded(pm.run(module)) ? ExitSuccess : ExitInput;
+  FailureOr<PackageInterface> interface = collectInterface(module);
+  if (failed(interface))
+    return failure();
+  MemoryTrials trials(module, *interface, trialOptions(options), kernels);
+  if (!StepGraph::isStep(trials.step()))
+    return success();
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  printOpportunities(trials, options.target->traits.speeds.of(options.graph.precision),
+                     trials.sizes(), stream);
+  llvm::outs() << trainrt::shownLines(text);
+  return success();
+}
+
+FailureOr<OwningOpRef<ModuleOp>> trainc::planPlain(ModuleOp legalized,
+                                                   const CompileOptions &options,
+                                                   codegen::KernelCodegen &kernels, Log &log) {
+  log.mute(true);
+  auto unmute = llvm::make_scope_exit([&] { log.mute(false); });
+  OwningOpRef<ModuleOp> module = legalized.clone();
+  PassManager pm(module->getContext(), ModuleOp::getOperationName());
+  pm.enableVerifier(false);
+  buildGraphPipeline(pm, options.graph);
+  if (failed(pm.run(*module)))
+    return failure();
+  FailureOr<PackageInterface> interface = collectInterface(*module);
+  if (failed(interface))
+    return failure();
+  return MemoryTrials(*module, *interface, trialOptions(options), kernels).takePlain();
 }

@@ -4,7 +4,6 @@
 #include "lib/Schedule/Memory/MemoryTrials.h"
 
 #include "lib/Conversion/TrainToPlan/PlanModule.h"
-#include "lib/Schedule/Memory/OffloadOptions.h"
 #include "lib/Schedule/Recompute/Recompute.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -12,10 +11,10 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
-MemoryTrials::MemoryTrials(ModuleOp module, const PackageInterface &interface,
-                           const CompileOptions &options, codegen::KernelCodegen &codegen)
-    : module(module), interface(interface), options(options), codegen(codegen) {
-  for (StringRef name : functionsOfStep(module, options.accumulate))
+MemoryTrials::MemoryTrials(ModuleOp module, const PackageInterface &interface, TrialOptions options,
+                           codegen::KernelCodegen &codegen)
+    : module(module), interface(interface), options(std::move(options)), codegen(codegen) {
+  for (StringRef name : functionsOfStep(module, this->options.accumulate))
     if (auto function = module.lookupSymbol<func::FuncOp>(name))
       originals.push_back(function);
 }
@@ -44,7 +43,7 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config) {
   }
   buildSchedulePipeline(pm, options.schedule);
   PlanModuleOptions planning;
-  planning.tf32 = options.graph.precision == Precision::TF32;
+  planning.tf32 = options.precision == Precision::TF32;
   if (failed(pm.run(*schedule.module)) || failed(planModule(*schedule.module, codegen, planning)))
     return failure();
   schedule.memory = std::make_unique<StepMemory>(*schedule.module, interface, *options.target,
@@ -66,7 +65,7 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config, cons
   if (failed(plain) || !options.offload.enabled)
     return plain;
   // What is moved to the host depends on the sizes.
-  OffloadPassOptions offload = offloadPassOptions(module, options, sizes);
+  OffloadPassOptions offload = offloadPassOptions(module, *options.target, options.offload, sizes);
   const std::string key = config + " " + llvm::join(offload.sizes, " ");
   if (auto known = offloaded.find(key); known != offloaded.end())
     return known->second.memory.get();

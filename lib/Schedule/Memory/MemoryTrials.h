@@ -5,10 +5,10 @@
 #define TRAINC_LIB_SCHEDULE_MEMORY_MEMORYTRIALS_H
 
 #include "lib/Report/MemoryModel.h"
+#include "lib/Schedule/Memory/TrialOptions.h"
 #include "lib/Schedule/Recompute/Opportunities.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "trainc/Codegen.h"
-#include "trainc/Driver.h"
 #include <map>
 
 namespace trainc {
@@ -17,8 +17,8 @@ class MemoryTrials {
 public:
   /// `module`: as the phase `graph` leaves it, before `recompute`; `interface`: its interface.
   /// `codegen`: of the target, for kernels that nobody runs.
-  MemoryTrials(mlir::ModuleOp module, const PackageInterface &interface,
-               const CompileOptions &options, codegen::KernelCodegen &codegen);
+  MemoryTrials(mlir::ModuleOp module, const PackageInterface &interface, TrialOptions options,
+               codegen::KernelCodegen &codegen);
 
   /// Functions that run in a step, variants among them.
   llvm::ArrayRef<mlir::func::FuncOp> functions() const { return originals; }
@@ -45,7 +45,7 @@ private:
 
   mlir::ModuleOp module;
   const PackageInterface &interface;
-  const CompileOptions &options;
+  const TrialOptions options;
   codegen::KernelCodegen &codegen;
   llvm::SmallVector<mlir::func::FuncOp> originals;
   std::map<std::string, Schedule> made, offloaded;

@@ -2,7 +2,7 @@
 // How near the planner comes to what no plan can be below: on every model that there is, on both
 // targets, with all kept and with layers computed again, packed variants among them.
 
-#include "lib/Schedule/Memory/MemoryTrials.h"
+#include "lib/Driver/RecomputeChoice.h"
 #include "trainc/Import.h"
 
 #include "dialects/ONNX/ONNXDialect.h"
@@ -73,7 +73,7 @@ TEST_P(ArenaPlanTest, IsNearTheBound) {
     ++loaded;
     FailureOr<PackageInterface> interface = collectInterface(*module);
     ASSERT_TRUE(succeeded(interface)) << path;
-    MemoryTrials trials(*module, *interface, options, *codegen);
+    MemoryTrials trials(*module, *interface, trialOptions(options), *codegen);
     for (const char *config : {"", "level:1"}) {
       ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
       FailureOr<const StepMemory *> memory = trials.make(config);

@@ -69,7 +69,7 @@ protected:
 
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
-  CompileOptions options;
+  TrialOptions options;
   PackageInterface interface;
   std::unique_ptr<codegen::KernelCodegen> codegen;
   std::unique_ptr<MemoryTrials> trials;

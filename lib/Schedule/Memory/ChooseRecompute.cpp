@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `choose-recompute`: the search is MemoryBudget's, what it needs comes from the options.
+
+#include "lib/Schedule/Memory/ChooseRecompute.h"
+
+#include "lib/Report/MemoryReport.h"
+#include "lib/Schedule/Recompute/Recompute.h"
+#include "mlir/Pass/PassManager.h"
+#include <chrono>
+
+using namespace mlir;
+using namespace trainc;
+
+namespace trainc {
+#define GEN_PASS_DEF_CHOOSERECOMPUTEPASS
+#include "lib/Schedule/Memory/ChooseRecompute.h.inc"
+} // namespace trainc
+
+namespace {
+class ChooseRecompute final : public trainc::impl::ChooseRecomputePassBase<ChooseRecompute> {
+public:
+  using ChooseRecomputePassBase::ChooseRecomputePassBase;
+  ChooseRecompute(const ChooseRecomputePassOptions &options, const ChooseRecomputeHooks &hooks)
+      : ChooseRecomputePassBase(options), hooks(hooks) {}
+
+  void runOnOperation() override {
+    std::string config;
+    if (hooks.muteRemarks)
+      hooks.muteRemarks(true);
+    const LogicalResult chosen = choose(config);
+    if (hooks.muteRemarks)
+      hooks.muteRemarks(false);
+    if (failed(chosen))
+      return signalPassFailure();
+    if (config.empty())
+      return;
+    OpPassManager pm(ModuleOp::getOperationName());
+    pm.addPass(createRecomputePass({config}));
+    if (failed(runPipeline(pm, getOperation())))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult refuse(const llvm::Twine &problem) {
+    if (hooks.onRefused)
+      hooks.onRefused();
+    return getOperation().emitError("--memory-budget ") << budget << ": " << problem;
+  }
+
+  LogicalResult readOptions(TrialOptions &options, TargetChoice &chosen) {
+    if (std::string problem = parseTarget(target, chosen); !problem.empty())
+      return getOperation().emitError("choose-recompute: ") << problem;
+    options.target = chosen.target;
+    options.precision = precision;
+    options.schedule.target = chosen.target->traits.schedule;
+    options.schedule.fuseEpilogues = fuseEpilogues;
+    options.schedule.scheduleUpdates = scheduleUpdates;
+    for (StringRef size : largestSizes) {
+      auto [name, number] = size.rsplit('=');
+      int64_t value = 0;
+      if (number.getAsInteger(10, value))
+        return getOperation().emitError("choose-recompute: expected NAME=N, got '") << size << "'";
+      options.schedule.largestSizes.emplace_back(name.str(), value);
+    }
+    options.offload.enabled = offload;
+    options.offload.limit = offloadLimit;
+    options.offload.rate = offloadRate;
+    options.accumulate = accumulate;
+    options.density = density;
+    options.embedWeights = embedWeights;
+    return success();
+  }
+
+  LogicalResult choose(std::string &config) {
+    auto begin = std::chrono::steady_clock::now();
+    TrialOptions options;
+    TargetChoice chosen;
+    FailureOr<PackageInterface> interface = collectInterface(getOperation());
+    if (failed(interface) || failed(readOptions(options, chosen)))
+      return failure();
+    std::unique_ptr<codegen::KernelCodegen> kernels =
+        chosen.target->createKernels(getContext(), {chosen.processors});
+    MemoryTrials trials(getOperation(), *interface, options, *kernels);
+    MemoryBudget parsed;
+    if (std::string problem = parseMemoryBudget(budget, parsed); !problem.empty())
+      return refuse(problem);
+    if (parsed.fit && !parsed.bytes)
+      parsed.bytes = deviceMemory;
+    if (parsed.fit && !parsed.bytes)
+      return refuse("no device here whose memory could be filled; name its size: fit:40GB");
+    const Sizes sizes = trials.sizes();
+    const std::string &batch = interface->batchSymbol;
+    if (parsed.fit && (batch.empty() || !sizes(batch)))
+      return refuse("the largest batch to consider is not given; name it: --dim " +
+                    (batch.empty() ? "batch" : batch) + "=1..N");
+    if (!sizes.isComplete())
+      return refuse("sizes have no number:" + dimOptions(sizes));
+    if (trials.functions().empty() || !StepGraph::isStep(trials.step()))
+      return refuse("the model has no training step that could compute anything again");
+    BudgetChoice choice;
+    std::string problem;
+    if (failed(chooseForBudget(trials, parsed, options.target->traits.speeds.of(options.precision),
+                               sizes, batch, choice, problem)))
+      return failure();
+    if (!problem.empty())
+      return refuse(problem);
+    config = choice.config;
+    if (hooks.onChosen)
+      hooks.onChosen(
+          choice, batch,
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    return success();
+  }
+
+  ChooseRecomputeHooks hooks;
+};
+} // namespace
+
+std::unique_ptr<Pass> trainc::createChooseRecomputePass(const ChooseRecomputePassOptions &options,
+                                                        const ChooseRecomputeHooks &hooks) {
+  return std::make_unique<ChooseRecompute>(options, hooks);
+}

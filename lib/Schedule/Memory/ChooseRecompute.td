@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass `choose-recompute`.
+#ifndef TRAINC_SCHEDULE_MEMORY_CHOOSERECOMPUTE_TD
+#define TRAINC_SCHEDULE_MEMORY_CHOOSERECOMPUTE_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ChooseRecomputePass : Pass<"choose-recompute", "::mlir::ModuleOp"> {
+  let summary = "computes again in the backward pass what makes a step fit into a budget of memory";
+  let description = [{
+    Finds the cheapest set of values of the forward pass that the pass `recompute` computes again so that a step holds no more than `budget`,
+    and runs that pass with it. How much a step holds is not guessed: for each set that is tried the schedule and the plan are made on a copy, as the
+    phases behind make them, and its arena is laid out for the largest sizes. Which set to try next is a knapsack: classes of values in the order
+    of what a byte costs by the model of the processor's time, as many as are needed; then fewer of the dear ones.
+
+    The other options say what the step is made for, as those of trainc with these names do. With `fit` it is the batch, too, that is
+    chosen: the one with the best predicted rate that fits into the budget.
+
+    Fails with an error where nothing fits, which tells the least that a step can do with and what that consists of; where a size has no largest
+    value; and where no function trains.
+
+    ```mlir
+    // choose-recompute{budget=0.7}: say that it finds gelu+:1:2, then this is recompute{config=gelu+:1:2}
+    %1 = train.gelu %0                           %1 = train.gelu %0
+    ... forward ...                   becomes    ... forward ...
+                                                 %2 = train.barrier %0
+                                                 %3 = train.gelu %2
+    %9 = train.matmul %1 transposed, %g          %9 = train.matmul %3 transposed, %g
+    ```
+  }];
+  let dependentDialects = ["::trainc::train::TrainDialect", "::trainc::plan::PlanDialect", "::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::cf::ControlFlowDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
+  let options = [
+    Option<"budget", "budget", "std::string", "\"1.0\"", "SIZE (40GB) of all memory, a fraction (0.5) of activations and temporaries, or fit[:SIZE]">,
+    Option<"deviceMemory", "device-memory", "int64_t", "0", "bytes that fit without a size fills; 0: there is no device">,
+    Option<"target", "target", "std::string", "\"cpu\"", "as --target has it">,
+    Option<"precision", "precision", "::trainc::Precision", "::trainc::Precision::Graph", "what values are computed in",
+           [{::llvm::cl::values(
+             clEnumValN(::trainc::Precision::Graph, "graph", "the graph's own types"),
+             clEnumValN(::trainc::Precision::TF32, "tf32", "products in TF32"),
+             clEnumValN(::trainc::Precision::BF16, "bf16", "products in bf16"),
+             clEnumValN(::trainc::Precision::FP16, "fp16", "products in f16"),
+             clEnumValN(::trainc::Precision::PureBF16, "pure-bf16", "everything in bf16"))}]>,
+    Option<"fuseEpilogues", "fuse-epilogues", "bool", "true", "products take biases and GELUs where the target's library can">,
+    Option<"scheduleUpdates", "schedule-updates", "bool", "true", "a parameter is updated as soon as its gradient is there">,
+    ListOption<"largestSizes", "largest-sizes", "std::string", "NAME=N of the sizes that --dim bounds">,
+    Option<"accumulate", "accumulate", "int64_t", "1", "micro-batches a step">,
+    Option<"density", "density", "double", "1", "share of the elements that counts count">,
+    Option<"embedWeights", "embed-weights", "bool", "false", "weights lie in the package">,
+    Option<"offload", "offload", "bool", "false", "activations wait on the host (the pass offload)">,
+    Option<"offloadLimit", "offload-limit", "int64_t", "-1", "bytes of page-locked memory at most; -1: no limit">,
+    Option<"offloadRate", "offload-rate", "double", "50", "of the link to the host, each way, in GB/s">,
+  ];
+}
+
+#endif // TRAINC_SCHEDULE_MEMORY_CHOOSERECOMPUTE_TD
