@@ -29,26 +29,59 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void runWith(Options options) {
-  std::unique_ptr<Reporter> reporter =
-      makeReporter({options.json, options.logLevel, options.warningsAsErrors});
-  auto timed = [&, last = Clock::now()](const std::string &what) mutable {
-    const Clock::time_point now = Clock::now();
-    reporter->debug(what + " took " +
-                    fixed(std::chrono::duration<double, std::milli>(now - last).count(), 3) +
-                    " ms");
-    last = now;
-  };
-  Package package(options.package, options.verifyKey);
-  timed("opening " + options.package);
-  if (options.info) {
-    const std::string text = packageInfo(package, options.json);
-    if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
-      throw Failure(exitInput,
-                    std::string("cannot write to standard output: ") + std::strerror(errno));
-    return;
+/// One run of the program: what its options ask for, one thing after the other.
+class Run {
+public:
+  explicit Run(Options given)
+      : options(std::move(given)),
+        reporter(makeReporter({options.json, options.logLevel, options.warningsAsErrors})),
+        package(options.package, options.verifyKey), training(!options.data.empty()) {
+    timed("opening " + options.package);
   }
+  void perform();
+
+private:
+  void printInfo();
+  /// What is written at the end is checked, and what is told on the way made, before anything is
+  /// read.
+  void prepareOutputs();
+  void makeSession();
+  void openData();
+  void planBatches();
+  void writeOutputs();
+  void tellTotals();
+  void timed(const std::string &what);
+
+  Options options;
+  const std::unique_ptr<Reporter> reporter;
+  Clock::time_point last = Clock::now();
+  const Package package;
+  const bool training;
   std::optional<Adapter> adapter;
+  std::unique_ptr<OnnxExport> onnx;
+  Profile profile;
+  std::optional<DensityLog> density;
+  std::optional<MemoryLog> memory;
+  std::optional<Session> session;
+  std::unique_ptr<Dataset> data, evalData;
+  std::unique_ptr<BatchOrder> order;
+};
+
+void Run::timed(const std::string &what) {
+  const Clock::time_point now = Clock::now();
+  reporter->debug(what + " took " +
+                  fixed(std::chrono::duration<double, std::milli>(now - last).count(), 3) + " ms");
+  last = now;
+}
+
+void Run::printInfo() {
+  const std::string text = packageInfo(package, options.json);
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+    throw Failure(exitInput,
+                  std::string("cannot write to standard output: ") + std::strerror(errno));
+}
+
+void Run::prepareOutputs() {
   if (options.exportsAdapter())
     adapter.emplace(package, "--export FOLDER (neither .onnx nor .safetensors)",
                     BaseModel{options.baseName, options.taskType});
@@ -56,43 +89,27 @@ void runWith(Options options) {
     adapter.emplace(package, options.adapter.empty() ? "--merge-adapter" : "--adapter",
                     BaseModel{});
   checkOutputs(options, package);
-  std::unique_ptr<OnnxExport> onnx;
   if (options.exportsOnnx())
     onnx = std::make_unique<OnnxExport>(
         package, OnnxExport::Settings{options.model, options.outputs}, options.exportPath);
-  const bool training = !options.data.empty();
-  Profile profile;
-  std::optional<DensityLog> density;
   if (options.density)
     density.emplace(package, *options.density, options.json);
-  std::optional<MemoryLog> memory;
   if (options.memoryStats && training)
     memory.emplace(options.rank, options.json);
-  std::optional<Session> session;
-  auto makeSession = [&] {
-    const bool told = session.has_value();
-    session.reset(); // and what it has taken
-    session.emplace(
-        openSession(options, package, !training, options.profile.empty() ? nullptr : &profile,
-                    density ? &*density : nullptr, memory ? &*memory : nullptr, told, *reporter));
-    if (!options.adapter.empty())
-      adapter->load(package, session->get(), options.adapter, *reporter);
-    timed("making the session");
-  };
-  // What decides a run that goes on is in its checkpoint. Else, data is looked at first: what is
-  // wrong there is found at once.
-  if (training && !options.resume.empty()) {
-    makeSession();
-    if (session->resumed) {
-      const bool variants = options.variants;
-      options = continued(options, package, session->resumed->decisions);
-      if (options.variants != variants)
-        makeSession(); // which has them or not
-    }
-  }
-  if (options.accumulate == 0)
-    options.accumulate = package.info.accumulate;
-  std::unique_ptr<Dataset> data, evalData;
+}
+
+void Run::makeSession() {
+  const bool told = session.has_value();
+  session.reset(); // and what it has taken
+  session.emplace(
+      openSession(options, package, !training, options.profile.empty() ? nullptr : &profile,
+                  density ? &*density : nullptr, memory ? &*memory : nullptr, told, *reporter));
+  if (!options.adapter.empty())
+    adapter->load(package, session->get(), options.adapter, *reporter);
+  timed("making the session");
+}
+
+void Run::openData() {
   if (training) {
     checkTrainable(options, package);
     if (options.tune)
@@ -114,12 +131,9 @@ void runWith(Options options) {
         std::make_unique<Dataset>(package, options.eval, Dataset::Use::eval, options.batchSize,
                                   Dataset::Whole{options.cut, options.whole}, *reporter);
   }
+}
 
-  timed("reading the descriptions of the data");
-
-  if (!session)
-    makeSession();
-  std::unique_ptr<BatchOrder> order;
+void Run::planBatches() {
   if (training) {
     const MicroBatches micro =
         options.dumpGradients.empty() ? MicroBatches(options.accumulate) : 2; // with accumulators
@@ -136,15 +150,9 @@ void runWith(Options options) {
     requireMemory(package, session->get(), *evalData, 0, evalData->batchSize(), 0, "--batch-size",
                   *reporter);
   }
-  introduce(options, package, *session, data.get(), order.get(), *reporter);
-  if (options.tune)
-    tune(options, session->get(), *data, *reporter);
-  else if (training)
-    train(options, package, *session, *data, std::move(order), evalData.get(),
-          density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter);
-  else if (evalData)
-    evaluate(package, session->get(), *evalData, *reporter);
-  timed("running");
+}
+
+void Run::writeOutputs() {
   if (!options.predict.empty())
     predict(options, package, session->get(), *reporter);
   if (onnx)
@@ -158,6 +166,9 @@ void runWith(Options options) {
   for (const std::string &path : {options.exportPath, options.mergeAdapter})
     if (!path.empty())
       warnNotFinite(package, session->get(), path, *reporter);
+}
+
+void Run::tellTotals() {
   if (!options.profile.empty()) {
     profile.write(options.profile);
     reporter->table(profile.table());
@@ -168,6 +179,42 @@ void runWith(Options options) {
     error.check(trainrt_session_memory(session->get(), &held, error));
     reporter->memory(held);
   }
+}
+
+void Run::perform() {
+  if (options.info)
+    return printInfo();
+  prepareOutputs();
+  // What decides a run that goes on is in its checkpoint. Else, data is looked at first: what is
+  // wrong there is found at once.
+  if (training && !options.resume.empty()) {
+    makeSession();
+    if (session->resumed) {
+      const bool variants = options.variants;
+      options = continued(options, package, session->resumed->decisions);
+      if (options.variants != variants)
+        makeSession(); // which has them or not
+    }
+  }
+  if (options.accumulate == 0)
+    options.accumulate = package.info.accumulate;
+  openData();
+  timed("reading the descriptions of the data");
+
+  if (!session)
+    makeSession();
+  planBatches();
+  introduce(options, package, *session, data.get(), order.get(), *reporter);
+  if (options.tune)
+    tune(options, session->get(), *data, *reporter);
+  else if (training)
+    train(options, package, *session, *data, std::move(order), evalData.get(),
+          density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter);
+  else if (evalData)
+    evaluate(package, session->get(), *evalData, *reporter);
+  timed("running");
+  writeOutputs();
+  tellTotals();
   if (std::string lost = reporter->lost(); !lost.empty())
     throw Failure(exitInput, lost);
 }
@@ -188,7 +235,7 @@ int runMain(int argc, char **argv) {
       return parsed.exitCode;
     }
     catchSignals();
-    runWith(*parsed.options);
+    Run(std::move(*parsed.options)).perform();
     return exitSuccess;
   } catch (const Failure &failure) {
     return fail(failure.code, failure.what());

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Parses the command line with CLI11 and checks what goes with what. Options of trainc-run's
-// contract that this version lacks are known here and refused: silence would mean that they worked.
+// Parses the command line with CLI11. Options of trainc-run's contract that this version lacks are
+// known here and refused: silence would mean that they worked.
 #include "cli/options.h"
 
+#include "cli/conflicts.h"
 #include "cli/format.h"
 #include "format/edit_distance.h"
 #include "format/help.h"
-#include "format/status.h"
 #include "trainrt/trainrt.h"
 
 #include <CLI/CLI.hpp>
@@ -59,140 +59,47 @@ CLI::Validator nonNegative() {
       "F");
 }
 
-/// What is wrong with the combination of options; "" if nothing.
-std::string findConflict(const Options &o) {
-  if (o.requireSignature && o.verifyKey.empty())
-    return "--require-signature needs --verify-key KEY, or TRAINC_VERIFY_KEY";
-  if (o.steps && o.epochs)
-    return "--steps and --epochs exclude each other";
-  if (!o.weights.empty() && o.initStd)
-    return "--weights and --init exclude each other";
-  if (o.saveEvery && o.save.empty())
-    return "--save-every needs --save DIR";
-  if (o.keep && o.save.empty())
-    return "--keep needs --save DIR";
-  if (o.overwrite && o.save.empty())
-    return "--overwrite needs --save DIR";
-  if (o.evalEvery && o.eval.empty())
-    return "--eval-every needs --eval FILE";
-  if (!o.predict.empty() && o.output.empty())
-    return "--predict needs -o OUT.safetensors";
-  if (o.tune && o.output.empty())
-    return "--tune needs -o TUNED.tpk";
-  if (o.predict.empty() && !o.tune && !o.output.empty())
-    return "-o needs --predict FILE or --tune SECONDS";
-  if (!o.exportPath.empty() && !o.exportsOnnx() && !o.exportPath.ends_with(".safetensors") &&
-      !o.exportsAdapter())
-    return "--export writes .onnx and .safetensors files, and adapters to a folder: '" +
-           o.exportPath + "' is none of them (a new folder with a '.' in its name ends in '/')";
-  if (!o.adapter.empty() && !o.resume.empty())
-    return "--adapter and --resume exclude each other: a checkpoint holds its adapter";
-  if (o.predict.empty() && !o.exportsOnnx() && !o.outputs.empty())
-    return "--outputs needs --predict FILE or --export FILE.onnx";
-  if (o.anyModel && o.resume.empty())
-    return "--any-model needs --resume DIR";
-  for (auto [text, name] : {std::pair(&o.baseName, "--base-name"), {&o.taskType, "--task-type"}})
-    if (!text->empty() && !o.exportsAdapter())
-      return std::string(name) + " needs --export FOLDER: it is said in adapter_config.json";
-  if (!isUtf8(o.baseName))
-    return "--base-name '" + shown(o.baseName) + "' is no UTF-8, which adapter_config.json is";
-  if (!o.model.empty() && !o.exportsOnnx())
-    return "--model needs --export FILE.onnx";
-  if (!o.profile.empty() && o.checkNumerics)
-    return "--profile and --check-numerics exclude each other";
-  if (!o.dumpGradients.empty() && (!o.save.empty() || !o.eval.empty() || !o.predict.empty() ||
-                                   !o.exportPath.empty() || !o.mergeAdapter.empty() || o.density))
-    return "--dump-gradients goes with none of --save, --eval, --predict, --export, "
-           "--merge-adapter, --density";
+/// The command line: its options by groups, and what their texts mean.
+class CommandLine {
+public:
+  CommandLine();
+  ParsedOptions parse(std::vector<std::string> arguments);
 
-  const std::pair<bool, const char *> notTuned[] = {{o.steps.has_value(), "--steps"},
-                                                    {o.epochs.has_value(), "--epochs"},
-                                                    {!o.resume.empty(), "--resume"},
-                                                    {!o.save.empty(), "--save"},
-                                                    {!o.eval.empty(), "--eval"},
-                                                    {!o.predict.empty(), "--predict"},
-                                                    {!o.exportPath.empty(), "--export"},
-                                                    {!o.dumpGradients.empty(), "--dump-gradients"},
-                                                    {!o.mergeAdapter.empty(), "--merge-adapter"},
-                                                    {!o.profile.empty(), "--profile"},
-                                                    {o.checkNumerics, "--check-numerics"},
-                                                    {o.density.has_value(), "--density"}};
-  for (auto [given, name] : notTuned)
-    if (o.tune && given)
-      return std::string("--tune and ") + name + " exclude each other: --tune does not train";
+private:
+  void addData();
+  void addSamples();
+  void addWeights();
+  void addAdapters();
+  void addOptimizer();
+  void addEvaluation();
+  void addLog();
+  void addMachine();
+  void addInspection();
+  /// Known but not available yet: in no group, so that the help is silent about it.
+  void refuse(const char *name, bool takesValue);
 
-  const std::pair<bool, const char *> samples[] = {
-      {o.groupByLength.has_value(), "--group-by-length"},
-      {o.tokensPerBatch.has_value(), "--tokens-per-batch"},
-      {o.trim.has_value(), "--trim"},
-      {o.world > 1, "--world"}};
-  for (auto [given, name] : samples)
-    if (o.tune && given)
-      return std::string("--tune and ") + name +
-             " exclude each other: tune for the --batch-size that matters most";
-  if (o.rank >= o.world)
-    return "--rank " + std::to_string(o.rank) + " is none of --world " + std::to_string(o.world) +
-           ": ranks are 0 to " + std::to_string(o.world - 1);
-  if (!o.complexity.empty() && !o.groupByLength && !o.tokensPerBatch)
-    return "--complexity needs --group-by-length or --tokens-per-batch, which sort by it";
+  /// A flag that may have a number behind "=", else the one in braces.
+  CLI::Option *numbered(const char *name, int64_t least, const char *description) {
+    return app.add_flag(name)
+        ->description(description)
+        ->check(integer(least))
+        ->type_name("[=N]")
+        ->group(group);
+  }
+  /// Names that no option has are answered with the nearest ones; "" if there are none.
+  std::string nearest() const;
+  /// What of CLI11's values is no option's own type; an error's text, or "".
+  std::string convert();
 
-  const std::pair<bool, const char *> notDescribed[] = {
-      {!o.data.empty(), "--data"},
-      {!o.eval.empty(), "--eval"},
-      {!o.predict.empty(), "--predict"},
-      {!o.exportPath.empty(), "--export"},
-      {!o.mergeAdapter.empty(), "--merge-adapter"}};
-  for (auto [given, name] : notDescribed)
-    if (o.info && given)
-      return std::string("--info and ") + name + " exclude each other: --info runs nothing";
-
-  if (!o.data.empty() || o.info)
-    return {};
-  if (o.tune)
-    return "--tune needs --data FILE: it tunes for the shapes of its first step";
-  if (o.package.ends_with(".onnx"))
-    return "'" + o.package + "' is no package: it is an ONNX model: compile it first, trainc '" +
-           o.package + "' -o model.tpk";
-  if (o.predict.empty() && o.exportPath.empty() && o.mergeAdapter.empty() && o.eval.empty())
-    return "--data FILE is missing (only --predict, --export, --merge-adapter, --eval and --info "
-           "can "
-           "do without)";
-  const std::pair<bool, const char *> needData[] = {
-      {o.steps.has_value(), "--steps"},
-      {o.epochs.has_value(), "--epochs"},
-      {o.shuffle, "--shuffle"},
-      {o.accumulate != 0, "--accumulate"},
-      {!o.save.empty(), "--save"},
-      {o.lr.has_value(), "--lr"},
-      {o.weightDecay.has_value(), "--weight-decay"},
-      {o.clipNorm.has_value(), "--clip-norm"},
-      {!o.dumpGradients.empty(), "--dump-gradients"},
-      {o.evalEvery.has_value(), "--eval-every"},
-      {o.density.has_value(), "--density"},
-      {o.groupByLength.has_value(), "--group-by-length"},
-      {o.tokensPerBatch.has_value(), "--tokens-per-batch"},
-      {o.trim.has_value(), "--trim"},
-      {o.world > 1, "--world"},
-      {o.dropTail.has_value(), "--tail"}};
-  for (auto [given, name] : needData)
-    if (given)
-      return std::string(name) + " needs --data FILE";
-  return {};
-}
-
-} // namespace
-
-bool Options::exportsAdapter() const {
-  const std::filesystem::path path(exportPath);
-  std::error_code ignored;
-  return !exportPath.empty() && !exportsOnnx() && !exportPath.ends_with(".safetensors") &&
-         (!path.has_extension() || std::filesystem::is_directory(path, ignored));
-}
-
-ParsedOptions parseOptions(std::vector<std::string> arguments) {
   Options o;
-  o.arguments = arguments;
-  CLI::App app("Trains with a package that trainc compiled.", "trainc-run");
+  CLI::App app{"Trains with a package that trainc compiled.", "trainc-run"};
+  const char *group = ""; ///< of the options that are being added
+  CLI::Option *groupByLength = nullptr, *trim = nullptr, *density = nullptr;
+  std::string tail, init, schedule, logFormat = "text", logLevel;
+  std::string refused; ///< the option that was given and is not available
+};
+
+CommandLine::CommandLine() {
   app.formatter(std::make_shared<HelpFormatter>(kHead));
   app.get_help_ptr()->group("Help");
   app.add_option("PACKAGE", o.package, "the compiled model, a .tpk file")->required();
@@ -200,15 +107,20 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       std::to_string(trainrt_version() >> 16) + "." + std::to_string(trainrt_version() & 0xffff);
   app.set_version_flag("--version", "trainc-run, runtime " + version)->group("Help");
 
-  // Flags that may have a number behind "=", else the one in braces.
-  const char *group = "Data";
-  auto numbered = [&](const char *name, int64_t least, const char *description) {
-    return app.add_flag(name)
-        ->description(description)
-        ->check(integer(least))
-        ->type_name("[=N]")
-        ->group(group);
-  };
+  addData();
+  addSamples();
+  addWeights();
+  addAdapters();
+  addOptimizer();
+  addEvaluation();
+  addLog();
+  addMachine();
+  addInspection();
+  refuse("--accumulate-by", true);
+}
+
+void CommandLine::addData() {
+  group = "Data";
   app.add_option("--data", o.data, "arrays named as the graph's inputs, .npz or .safetensors")
       ->type_name("FILE")
       ->group(group);
@@ -247,8 +159,11 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->type_name("N")
       ->check(integer(1, 1 << 20))
       ->group(group);
+}
 
-  CLI::Option *groupByLength =
+void CommandLine::addSamples() {
+  group = "Data";
+  groupByLength =
       numbered("--group-by-length{0}", 0,
                "batches of rows of similar length, sorted N rows at a time (default: 50 "
                "batches for each rank)");
@@ -259,8 +174,8 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->type_name("N")
       ->check(integer(1))
       ->group(group);
-  CLI::Option *trim = numbered(
-      "--trim{1}", 1, "batches as long as their longest row, rounded up to a multiple of N");
+  trim = numbered("--trim{1}", 1,
+                  "batches as long as their longest row, rounded up to a multiple of N");
 
   app.add_option("--complexity", o.complexity,
                  "array of --data with the work of each row, to sort by instead of the length")
@@ -274,21 +189,21 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->type_name("N")
       ->check(integer(1, 1 << 20))
       ->group(group);
-  std::string tail;
   app.add_option("--tail", tail,
                  "repeat|drop: rows that cannot be shared evenly (default: repeat; drop where the "
                  "package's batch is static)")
       ->type_name("HOW")
       ->check(CLI::IsMember({"repeat", "drop"}))
       ->group(group);
+}
 
+void CommandLine::addWeights() {
   group = "Weights and checkpoints";
   app.add_option("--weights", o.weights,
                  "initial parameters by name: .safetensors or .npz, the .index.json of several, or "
                  "their folder")
       ->type_name("FILE")
       ->group(group);
-  std::string init;
   app.add_option("--init", init, "random initial parameters: normal:STD")
       ->type_name("KIND")
       ->group(group);
@@ -314,6 +229,10 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
                "--save into a folder with checkpoints of another run, which are removed once the "
                "first one of this run is whole")
       ->group(group);
+}
+
+void CommandLine::addAdapters() {
+  group = "Weights and checkpoints";
   app.add_option(
          "--export", o.exportPath,
          "write all parameters to this .safetensors file, the whole model with them to "
@@ -347,13 +266,14 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
                  "it was then)")
       ->type_name("FILE")
       ->group(group);
+}
 
+void CommandLine::addOptimizer() {
   group = "Optimizer";
   app.add_option("--lr", o.lr, "learning rate (default: the package's)")
       ->type_name("F")
       ->check(nonNegative())
       ->group(group);
-  std::string schedule;
   app.add_option("--lr-schedule", schedule,
                  "constant|linear|cosine[,warmup=N][,total=N][,min=F], in steps")
       ->type_name("SCHEDULE")
@@ -373,7 +293,9 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
                  "only the gradients of the first batch, to this .safetensors file")
       ->type_name("FILE")
       ->group(group);
+}
 
+void CommandLine::addEvaluation() {
   group = "Evaluation";
   app.add_option(
          "--eval", o.eval,
@@ -398,7 +320,9 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
                  "what is written: the .safetensors file of --predict, the package of --tune")
       ->type_name("FILE")
       ->group(group);
+}
 
+void CommandLine::addLog() {
   group = "Log and machine";
   app.add_option("--verify-key", o.verifyKey,
                  "refuse packages that are not signed (trainc --sign) with the key of this Ed25519 "
@@ -409,12 +333,10 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_flag("--require-signature", o.requireSignature,
                "refuse packages that are not signed: fails where no key to verify with is given")
       ->group(group);
-  std::string logFormat = "text";
   app.add_option("--log-format", logFormat, "text|json (one object a step on standard output)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "json"}))
       ->group(group);
-  std::string logLevel;
   app.add_option("--log-level", logLevel,
                  "error|warning|info|debug: what is told on standard error (default: "
                  "TRAINRT_LOG_LEVEL, else info)")
@@ -425,7 +347,7 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
                "only describe the package: target, inputs, outputs, parameters; with --log-format "
                "json as one object")
       ->group(group);
-  CLI::Option *density =
+  density =
       numbered("--density{1}", 1,
                "every N steps, tell how much of the tokens and labels is real, and at the end "
                "of all steps");
@@ -433,6 +355,10 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_flag("--memory-stats", o.memoryStats,
                "tell the memory of each step by phase, and what is held, by category, at the end")
       ->group(group);
+}
+
+void CommandLine::addMachine() {
+  group = "Log and machine";
   app.add_option("--threads", o.threads, "default: all cores; results never depend on it")
       ->type_name("N")
       ->check(integer(1, 1024))
@@ -444,7 +370,10 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   app.add_flag("--sync", o.synchronous,
                "wait for every GPU kernel, so that an error names the one at fault; slow")
       ->group(group);
+}
 
+void CommandLine::addInspection() {
+  group = "Log and machine";
   app.add_option("--profile", o.profile,
                  "time every command of the steps: a table, a JSON object a command in this file, "
                  "and FILE.trace.json for Chrome's trace viewer; steps are slower")
@@ -457,7 +386,7 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
       ->check(nonNegative())
       ->group(group);
   app.add_option_function<std::string>(
-         "--variant", [&o](const std::string &value) { o.variants = value == "auto"; },
+         "--variant", [this](const std::string &value) { o.variants = value == "auto"; },
          "auto|base: whether batches that allow it are run by quicker variants of a function "
          "(default auto)")
       ->type_name("WHICH")
@@ -467,80 +396,52 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
                "look at all that commands write, and name the first one that made a NaN or an "
                "infinity where the loss or a gradient is not finite; very slow")
       ->group(group);
+}
 
-  // Known but not available yet: empty group, so that the help is silent about them.
-  std::string refused;
-  auto refuse = [&](const char *name, bool takesValue) {
-    auto note = [&refused, name](const std::vector<std::string> &) {
-      refused = name;
-      return true;
-    };
-    CLI::Option *option = app.add_option(name, CLI::callback_t(note))->group("");
-    if (!takesValue)
-      option->expected(0);
+void CommandLine::refuse(const char *name, bool takesValue) {
+  auto note = [this, name](const std::vector<std::string> &) {
+    refused = name;
+    return true;
   };
-  refuse("--accumulate-by", true);
+  CLI::Option *option = app.add_option(name, CLI::callback_t(note))->group("");
+  if (!takesValue)
+    option->expected(0);
+}
 
-  // A name that no option has is answered with the nearest one.
-  auto nearest = [&app](const std::vector<std::string> &unknown) {
-    std::string text;
-    for (const std::string &argument : unknown) {
-      if (!argument.starts_with("--"))
-        continue;
-      const std::string name = argument.substr(2, argument.find('=') - 2);
-      std::string best;
-      size_t least = name.size() / 2 + 1;
-      for (const CLI::Option *option : app.get_options())
-        for (const std::string &other : option->get_lnames())
-          if (const size_t distance = editDistance(name, other); distance < least) {
-            least = distance;
-            best = other;
-          }
-      text += (text.empty() ? "" : "; ") + std::string("there is no option --") + name +
-              (best.empty() ? "" : "; did you mean --" + best + "?");
-    }
-    return text;
-  };
-  auto usage = [](const std::string &text) {
-    return ParsedOptions{std::nullopt, "trainc-run: error: " + text + "\ntry trainc-run --help\n",
-                         2};
-  };
-  try {
-    std::reverse(arguments.begin(), arguments.end()); // CLI11 takes them from the back
-    app.parse(arguments);
-  } catch (const CLI::CallForHelp &) {
-    return {std::nullopt, app.help(), 0};
-  } catch (const CLI::CallForVersion &call) {
-    return {std::nullopt, std::string(call.what()) + "\n", 0};
-  } catch (const CLI::ParseError &error) {
-    // What is wrong with it also leaves arguments over: the option's value, and PACKAGE.
-    if (const std::string text = nearest(app.remaining()); !text.empty())
-      return usage(text);
-    return usage(error.what());
+std::string CommandLine::nearest() const {
+  std::string text;
+  for (const std::string &argument : app.remaining()) {
+    if (!argument.starts_with("--"))
+      continue;
+    const std::string name = argument.substr(2, argument.find('=') - 2);
+    std::string best;
+    size_t least = name.size() / 2 + 1;
+    for (const CLI::Option *option : app.get_options())
+      for (const std::string &other : option->get_lnames())
+        if (const size_t distance = editDistance(name, other); distance < least) {
+          least = distance;
+          best = other;
+        }
+    text += (text.empty() ? "" : "; ") + std::string("there is no option --") + name +
+            (best.empty() ? "" : "; did you mean --" + best + "?");
   }
-  for (const CLI::Option *option : app.get_options()) {
-    if (option->count() && !option->get_lnames().empty())
-      o.given.insert("--" + option->get_lnames().front());
-    // "$FOLDER" where nothing has set it: as if the option was not there.
-    for (const std::string &value : option->results())
-      if (value.empty())
-        return usage(option->get_name() + ": its value is empty");
-  }
-  if (!refused.empty())
-    return usage(refused + " is not available in this version");
+  return text;
+}
+
+std::string CommandLine::convert() {
   if (!init.empty()) {
     std::optional<double> std;
     if (init.rfind("normal:", 0) == 0)
       std = parseNumber(std::string_view(init).substr(7));
     if (!std || !std::isfinite(*std) || *std < 0)
-      return usage("--init '" + init + "' is not normal:STD, for instance normal:0.02");
+      return "--init '" + init + "' is not normal:STD, for instance normal:0.02";
     o.initStd = std;
   }
   if (!schedule.empty()) {
     std::string error;
     std::optional<LrSchedule> parsed = LrSchedule::parse(schedule, error);
     if (!parsed)
-      return usage("--lr-schedule " + schedule + ": " + error);
+      return "--lr-schedule " + schedule + ": " + error;
     o.schedule = *parsed;
   }
   auto number = [](CLI::Option *flag) {
@@ -555,11 +456,58 @@ ParsedOptions parseOptions(std::vector<std::string> arguments) {
   std::string problem;
   std::optional<LogLevel> level = chooseLogLevel(logLevel, "TRAINRT_LOG_LEVEL", problem);
   if (!level)
-    return usage(problem);
+    return problem;
   o.logLevel = *level;
+  return {};
+}
+
+ParsedOptions CommandLine::parse(std::vector<std::string> arguments) {
+  auto usage = [](const std::string &text) {
+    return ParsedOptions{std::nullopt, "trainc-run: error: " + text + "\ntry trainc-run --help\n",
+                         2};
+  };
+  o.arguments = arguments;
+  try {
+    std::reverse(arguments.begin(), arguments.end()); // CLI11 takes them from the back
+    app.parse(arguments);
+  } catch (const CLI::CallForHelp &) {
+    return {std::nullopt, app.help(), 0};
+  } catch (const CLI::CallForVersion &call) {
+    return {std::nullopt, std::string(call.what()) + "\n", 0};
+  } catch (const CLI::ParseError &error) {
+    // What is wrong with it also leaves arguments over: the option's value, and PACKAGE.
+    if (const std::string text = nearest(); !text.empty())
+      return usage(text);
+    return usage(error.what());
+  }
+  for (const CLI::Option *option : app.get_options()) {
+    if (option->count() && !option->get_lnames().empty())
+      o.given.insert("--" + option->get_lnames().front());
+    // "$FOLDER" where nothing has set it: as if the option was not there.
+    for (const std::string &value : option->results())
+      if (value.empty())
+        return usage(option->get_name() + ": its value is empty");
+  }
+  if (!refused.empty())
+    return usage(refused + " is not available in this version");
+  if (std::string problem = convert(); !problem.empty())
+    return usage(problem);
   if (std::string conflict = findConflict(o); !conflict.empty())
     return usage(conflict);
   return {std::move(o), {}, 0};
+}
+
+} // namespace
+
+ParsedOptions parseOptions(std::vector<std::string> arguments) {
+  return CommandLine().parse(std::move(arguments));
+}
+
+bool Options::exportsAdapter() const {
+  const std::filesystem::path path(exportPath);
+  std::error_code ignored;
+  return !exportPath.empty() && !exportsOnnx() && !exportPath.ends_with(".safetensors") &&
+         (!path.has_extension() || std::filesystem::is_directory(path, ignored));
 }
 
 } // namespace trainrt::run

@@ -330,61 +330,80 @@ Status claimCheckpoints(Session &session, const std::string &directory, bool ove
               "'), or overwrite it (trainc-run --overwrite)");
 }
 
-Status saveCheckpoint(Session &session, const std::string &directory, unsigned keep,
-                      const std::string &dataPosition, CheckpointInfo &info,
-                      CheckpointClaim *claim) {
-  session.settle();
-  const Program &program = session.package().program();
-  if (session.isInference())
-    return fail(Code::Unsupported, "the session is for evaluation only, it has no state to save");
+namespace {
+
+/// Writes one checkpoint: into a folder beside its place, which takes that place when all of it is
+/// on the disk.
+class Saving {
+public:
+  Saving(Session &session, const std::string &directory)
+      : session(session), directory(directory), name("step-" + std::to_string(session.stepCount())),
+        target(directory + "/" + name) {}
+
+  /// `claim`: may be null, or of another folder.
+  Status save(const std::string &dataPosition, unsigned keep, CheckpointClaim *claim,
+              CheckpointInfo &info);
+
+private:
+  Status parsePosition(const std::string &text);
+  Status removeStale();
+  Status writeArrays();
+  Status writeState();
+  /// Those of another run are no candidates any more.
+  Status setAside(std::vector<std::string> &foreign);
+  Status putInPlace();
+  /// All but the newest `keep` of the run.
+  void removeOlder(unsigned keep);
+  void removeAll(const std::string &path);
+
+  Session &session;
+  const std::string &directory;
+  const std::string name, target;
+  CheckpointClaim passing; ///< where the caller has none: outlives the folder
+  TemporaryFolder folder;
   Json position;
-  if (!dataPosition.empty()) {
+  uint32_t parametersCrc = 0, optimizerCrc = 0;
+  std::string noNumbers; ///< the first tensor with such values
+  std::vector<std::string> replaced;
+};
+
+// Not an error: the checkpoint is whole all the same.
+void Saving::removeAll(const std::string &path) {
+  std::error_code failed;
+  fs::remove_all(path, failed);
+  if (failed)
+    session.warnings() +=
+        "cannot remove '" + path + "': " + failed.message() + "; a later save tries it again\n";
+}
+
+Status Saving::parsePosition(const std::string &text) {
+  if (!text.empty()) {
     // As deep as state.json may be, which holds it.
-    position = parseJson<Json>("[" + dataPosition + "]");
+    position = parseJson<Json>("[" + text + "]");
     if (!position.is_array() || position.size() != 1)
       return fail(Code::InvalidArgument, "data_position is no JSON that nests less than ",
-                  maxJsonDepth, " deep: ", dataPosition);
+                  maxJsonDepth, " deep: ", text);
     position = Json(position[0]);
   }
-  TRAINRT_TRY(session.usable());
-  TRAINRT_TRY(session.initializeState());
+  return {};
+}
 
-  std::error_code error;
-  CheckpointClaim passing;
-  if (!claim || !claim->lock.holds(directory)) {
-    claim = &passing;
-    std::string unlocked;
-    TRAINRT_TRY(passing.lock.take(directory, FolderLock::Purpose::Write, unlocked));
-    if (!unlocked.empty())
-      session.warnings() += unlocked + "\n";
-  }
-  std::string name = "step-" + std::to_string(session.stepCount());
-  std::string target = directory + "/" + name;
+Status Saving::removeStale() {
   // What dead processes left behind while they were saving: the lock keeps others that live out. A
   // replaced checkpoint may be the only one: it goes when there is another.
-  std::vector<std::string> stale, replaced;
+  std::vector<std::string> stale;
   TRAINRT_TRY(forEachEntry(directory, [&](const fs::path &path) {
     if (std::string entry = path.filename().string(); entry.starts_with(".step-"))
       (isAside(entry) ? replaced : stale).push_back(path.string());
   }));
-  // Not an error: the checkpoint is whole all the same.
-  auto removeAll = [&](const std::string &path) {
-    std::error_code failed;
-    fs::remove_all(path, failed);
-    if (failed)
-      session.warnings() +=
-          "cannot remove '" + path + "': " + failed.message() + "; a later save tries it again\n";
-  };
-  std::for_each(stale.begin(), stale.end(), removeAll);
+  for (const std::string &path : stale)
+    removeAll(path);
+  return {};
+}
 
-  TemporaryFolder folder{directory + "/." + name + "-" + std::to_string(getpid())};
-  fs::create_directory(folder.path, error);
-  if (error)
-    return ioError("create", folder.path, error);
-
+Status Saving::writeArrays() {
+  const Program &program = session.package().program();
   std::vector<std::pair<std::string, ArrayView>> arrays;
-  uint32_t parametersCrc = 0, optimizerCrc = 0;
-  std::string noNumbers; // the first tensor with such values
   auto look = [&](const std::string &name, const ArrayView &array) {
     if (noNumbers.empty() &&
         holdsNoNumber(array.dtype, array.data, array.bytes / int64_t(sizeOf(array.dtype))))
@@ -405,8 +424,10 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
     TRAINRT_TRY(session.state(i, arrays[i].second));
     look(arrays[i].first, arrays[i].second);
   }
-  TRAINRT_TRY(writeSafetensors(folder.path + "/" + optimizerName, arrays, {}, &optimizerCrc));
+  return writeSafetensors(folder.path + "/" + optimizerName, arrays, {}, &optimizerCrc);
+}
 
+Status Saving::writeState() {
   Json state = {{"format", {{"major", checkpointMajor}, {"minor", checkpointMinor}}},
                 {"model", session.package().manifest().model},
                 {"identity", session.package().manifest().identity},
@@ -426,10 +447,13 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
   TRAINRT_TRY(file.create(folder.path + "/" + stateName));
   TRAINRT_TRY(file.write(text.data(), text.size()));
   TRAINRT_TRY(file.commit());
-  TRAINRT_TRY(syncDirectory(folder.path));
+  return syncDirectory(folder.path);
+}
 
+Status Saving::setAside(std::vector<std::string> &foreign) {
+  std::error_code error;
   // The newest goes last: a run that is continued after a kill finds it until then.
-  for (auto it = claim->foreign.rbegin(); it != claim->foreign.rend(); ++it) {
+  for (auto it = foreign.rbegin(); it != foreign.rend(); ++it) {
     const std::string entry = fs::path(*it).filename().string();
     if (stepOf(entry) < 0)
       continue; // aside already
@@ -439,8 +463,12 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
       return ioError("replace", *it, error);
     replaced.push_back(aside);
   }
-  claim->foreign.clear();
+  foreign.clear();
+  return {};
+}
 
+Status Saving::putInPlace() {
+  std::error_code error;
   // A folder cannot replace one that is not empty. They are exchanged; where the filesystem cannot
   // do that, the older save of the same step is moved to a name under which it is still found.
   TemporaryFolder old;
@@ -464,33 +492,72 @@ Status saveCheckpoint(Session &session, const std::string &directory, unsigned k
   TRAINRT_TRY(syncDirectory(directory));
   if (!old.path.empty())
     replaced.push_back(std::exchange(old.path, {}));
-  std::for_each(replaced.begin(), replaced.end(), removeAll);
+  return {};
+}
 
-  if (keep) {
-    std::vector<int64_t> steps;
-    // Those beyond this step are of another run: they do not count, and stay.
-    const Status status = forEachEntry(directory, [&](const fs::path &path) {
-      if (int64_t step = stepOf(path.filename().string()); step >= 0 && step <= session.stepCount())
-        steps.push_back(step);
-    });
-    if (!status.ok())
-      session.warnings() += status.message() + ": older checkpoints stay until a later save\n";
-    std::sort(steps.rbegin(), steps.rend());
-    auto pathOf = [&](int64_t step) { return directory + "/step-" + std::to_string(step); };
-    // The newest whose values are finite stays, however old it is.
-    size_t good = 0;
-    if (!noNumbers.empty())
-      while (good < steps.size() && !isFinite(pathOf(steps[good])))
-        ++good;
-    for (size_t i = keep; i < steps.size(); ++i)
-      if (i != good)
-        removeAll(pathOf(steps[i]));
+void Saving::removeOlder(unsigned keep) {
+  std::vector<int64_t> steps;
+  // Those beyond this step are of another run: they do not count, and stay.
+  const Status status = forEachEntry(directory, [&](const fs::path &path) {
+    if (int64_t step = stepOf(path.filename().string()); step >= 0 && step <= session.stepCount())
+      steps.push_back(step);
+  });
+  if (!status.ok())
+    session.warnings() += status.message() + ": older checkpoints stay until a later save\n";
+  std::sort(steps.rbegin(), steps.rend());
+  auto pathOf = [&](int64_t step) { return directory + "/step-" + std::to_string(step); };
+  // The newest whose values are finite stays, however old it is.
+  size_t good = 0;
+  if (!noNumbers.empty())
+    while (good < steps.size() && !isFinite(pathOf(steps[good])))
+      ++good;
+  for (size_t i = keep; i < steps.size(); ++i)
+    if (i != good)
+      removeAll(pathOf(steps[i]));
+}
+
+Status Saving::save(const std::string &dataPosition, unsigned keep, CheckpointClaim *claim,
+                    CheckpointInfo &info) {
+  TRAINRT_TRY(parsePosition(dataPosition));
+  TRAINRT_TRY(session.usable());
+  TRAINRT_TRY(session.initializeState());
+  if (!claim || !claim->lock.holds(directory)) {
+    claim = &passing;
+    std::string unlocked;
+    TRAINRT_TRY(passing.lock.take(directory, FolderLock::Purpose::Write, unlocked));
+    if (!unlocked.empty())
+      session.warnings() += unlocked + "\n";
   }
+  TRAINRT_TRY(removeStale());
+  std::error_code error;
+  folder.path = directory + "/." + name + "-" + std::to_string(getpid());
+  fs::create_directory(folder.path, error);
+  if (error)
+    return ioError("create", folder.path, error);
+  TRAINRT_TRY(writeArrays());
+  TRAINRT_TRY(writeState());
+  TRAINRT_TRY(setAside(claim->foreign));
+  TRAINRT_TRY(putInPlace());
+  for (const std::string &path : replaced)
+    removeAll(path);
+  if (keep)
+    removeOlder(keep);
   if (!noNumbers.empty())
     session.warnings() +=
         "checkpoint '" + target + "': values of '" + noNumbers + "' are not finite\n";
   info = {session.stepCount(), session.seed(), target, position.dump()};
   return {};
+}
+
+} // namespace
+
+Status saveCheckpoint(Session &session, const std::string &directory, unsigned keep,
+                      const std::string &dataPosition, CheckpointInfo &info,
+                      CheckpointClaim *claim) {
+  session.settle();
+  if (session.isInference())
+    return fail(Code::Unsupported, "the session is for evaluation only, it has no state to save");
+  return Saving(session, directory).save(dataPosition, keep, claim, info);
 }
 
 Status loadCheckpoint(Session &session, const std::string &directory, CheckpointInfo &info) {

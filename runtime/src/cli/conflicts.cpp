@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One function for what the options of a concern exclude and need, in the order in which a person
+// is told.
+#include "cli/conflicts.h"
+
+#include "cli/format.h"
+#include "format/status.h"
+
+namespace trainrt::run {
+
+namespace {
+
+std::string ofRun(const Options &o) {
+  if (o.requireSignature && o.verifyKey.empty())
+    return "--require-signature needs --verify-key KEY, or TRAINC_VERIFY_KEY";
+  if (o.steps && o.epochs)
+    return "--steps and --epochs exclude each other";
+  if (!o.weights.empty() && o.initStd)
+    return "--weights and --init exclude each other";
+  if (o.saveEvery && o.save.empty())
+    return "--save-every needs --save DIR";
+  if (o.keep && o.save.empty())
+    return "--keep needs --save DIR";
+  if (o.overwrite && o.save.empty())
+    return "--overwrite needs --save DIR";
+  if (o.evalEvery && o.eval.empty())
+    return "--eval-every needs --eval FILE";
+  if (!o.predict.empty() && o.output.empty())
+    return "--predict needs -o OUT.safetensors";
+  if (o.tune && o.output.empty())
+    return "--tune needs -o TUNED.tpk";
+  if (o.predict.empty() && !o.tune && !o.output.empty())
+    return "-o needs --predict FILE or --tune SECONDS";
+  return {};
+}
+
+std::string ofExport(const Options &o) {
+  if (!o.exportPath.empty() && !o.exportsOnnx() && !o.exportPath.ends_with(".safetensors") &&
+      !o.exportsAdapter())
+    return "--export writes .onnx and .safetensors files, and adapters to a folder: '" +
+           o.exportPath + "' is none of them (a new folder with a '.' in its name ends in '/')";
+  if (!o.adapter.empty() && !o.resume.empty())
+    return "--adapter and --resume exclude each other: a checkpoint holds its adapter";
+  if (o.predict.empty() && !o.exportsOnnx() && !o.outputs.empty())
+    return "--outputs needs --predict FILE or --export FILE.onnx";
+  if (o.anyModel && o.resume.empty())
+    return "--any-model needs --resume DIR";
+  for (auto [text, name] : {std::pair(&o.baseName, "--base-name"), {&o.taskType, "--task-type"}})
+    if (!text->empty() && !o.exportsAdapter())
+      return std::string(name) + " needs --export FOLDER: it is said in adapter_config.json";
+  if (!isUtf8(o.baseName))
+    return "--base-name '" + shown(o.baseName) + "' is no UTF-8, which adapter_config.json is";
+  if (!o.model.empty() && !o.exportsOnnx())
+    return "--model needs --export FILE.onnx";
+  if (!o.profile.empty() && o.checkNumerics)
+    return "--profile and --check-numerics exclude each other";
+  if (!o.dumpGradients.empty() && (!o.save.empty() || !o.eval.empty() || !o.predict.empty() ||
+                                   !o.exportPath.empty() || !o.mergeAdapter.empty() || o.density))
+    return "--dump-gradients goes with none of --save, --eval, --predict, --export, "
+           "--merge-adapter, --density";
+  return {};
+}
+
+std::string ofTuning(const Options &o) {
+  const std::pair<bool, const char *> notTuned[] = {{o.steps.has_value(), "--steps"},
+                                                    {o.epochs.has_value(), "--epochs"},
+                                                    {!o.resume.empty(), "--resume"},
+                                                    {!o.save.empty(), "--save"},
+                                                    {!o.eval.empty(), "--eval"},
+                                                    {!o.predict.empty(), "--predict"},
+                                                    {!o.exportPath.empty(), "--export"},
+                                                    {!o.dumpGradients.empty(), "--dump-gradients"},
+                                                    {!o.mergeAdapter.empty(), "--merge-adapter"},
+                                                    {!o.profile.empty(), "--profile"},
+                                                    {o.checkNumerics, "--check-numerics"},
+                                                    {o.density.has_value(), "--density"}};
+  for (auto [given, name] : notTuned)
+    if (o.tune && given)
+      return std::string("--tune and ") + name + " exclude each other: --tune does not train";
+
+  const std::pair<bool, const char *> samples[] = {
+      {o.groupByLength.has_value(), "--group-by-length"},
+      {o.tokensPerBatch.has_value(), "--tokens-per-batch"},
+      {o.trim.has_value(), "--trim"},
+      {o.world > 1, "--world"}};
+  for (auto [given, name] : samples)
+    if (o.tune && given)
+      return std::string("--tune and ") + name +
+             " exclude each other: tune for the --batch-size that matters most";
+  return {};
+}
+
+std::string ofSamples(const Options &o) {
+  if (o.rank >= o.world)
+    return "--rank " + std::to_string(o.rank) + " is none of --world " + std::to_string(o.world) +
+           ": ranks are 0 to " + std::to_string(o.world - 1);
+  if (!o.complexity.empty() && !o.groupByLength && !o.tokensPerBatch)
+    return "--complexity needs --group-by-length or --tokens-per-batch, which sort by it";
+  return {};
+}
+
+std::string ofInfo(const Options &o) {
+  const std::pair<bool, const char *> notDescribed[] = {
+      {!o.data.empty(), "--data"},
+      {!o.eval.empty(), "--eval"},
+      {!o.predict.empty(), "--predict"},
+      {!o.exportPath.empty(), "--export"},
+      {!o.mergeAdapter.empty(), "--merge-adapter"}};
+  for (auto [given, name] : notDescribed)
+    if (o.info && given)
+      return std::string("--info and ") + name + " exclude each other: --info runs nothing";
+  return {};
+}
+
+std::string ofMissingData(const Options &o) {
+  if (!o.data.empty() || o.info)
+    return {};
+  if (o.tune)
+    return "--tune needs --data FILE: it tunes for the shapes of its first step";
+  if (o.package.ends_with(".onnx"))
+    return "'" + o.package + "' is no package: it is an ONNX model: compile it first, trainc '" +
+           o.package + "' -o model.tpk";
+  if (o.predict.empty() && o.exportPath.empty() && o.mergeAdapter.empty() && o.eval.empty())
+    return "--data FILE is missing (only --predict, --export, --merge-adapter, --eval and --info "
+           "can "
+           "do without)";
+  const std::pair<bool, const char *> needData[] = {
+      {o.steps.has_value(), "--steps"},
+      {o.epochs.has_value(), "--epochs"},
+      {o.shuffle, "--shuffle"},
+      {o.accumulate != 0, "--accumulate"},
+      {!o.save.empty(), "--save"},
+      {o.lr.has_value(), "--lr"},
+      {o.weightDecay.has_value(), "--weight-decay"},
+      {o.clipNorm.has_value(), "--clip-norm"},
+      {!o.dumpGradients.empty(), "--dump-gradients"},
+      {o.evalEvery.has_value(), "--eval-every"},
+      {o.density.has_value(), "--density"},
+      {o.groupByLength.has_value(), "--group-by-length"},
+      {o.tokensPerBatch.has_value(), "--tokens-per-batch"},
+      {o.trim.has_value(), "--trim"},
+      {o.world > 1, "--world"},
+      {o.dropTail.has_value(), "--tail"}};
+  for (auto [given, name] : needData)
+    if (given)
+      return std::string(name) + " needs --data FILE";
+  return {};
+}
+
+} // namespace
+
+std::string findConflict(const Options &options) {
+  for (auto *conflict : {ofRun, ofExport, ofTuning, ofSamples, ofInfo, ofMissingData})
+    if (std::string found = conflict(options); !found.empty())
+      return found;
+  return {};
+}
+
+} // namespace trainrt::run
