@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks names and layout of the whole source tree: `names.py SOURCE_DIR`.
 
-File names, lines, sizes of what git has, licence lines, where passes live and what goes with each, that no pass names an
-op of the train dialect, that walls between the folders hold, that nothing knows a target but its folder, and words that
-do not belong here.
+File names, lines, sizes of what git has and what is in its root, licence lines, where passes live and what goes with
+each, that no pass names an op of the train dialect, that walls between the folders and the runtime's strata hold, that
+nothing knows a target but its folder, and words that do not belong here.
 Prints every finding with its file and line; exit code 1 when there is one.
 """
 
@@ -19,6 +19,10 @@ LINE_LIMIT = 800
 LONG = {}
 FOLDER_LIMIT = 25  # sources in one folder
 BYTES_LIMIT = 300_000
+#: What belongs into the root of the repository.
+ROOT = set(".ci .clang-format .gitignore CMakeLists.txt CMakePresets.json LICENSE README.md".split()) | set(
+    "bench cmake dialects docs examples include lib runtime scripts test tools".split()
+)
 #: Larger files that are meant to be there. May only shrink.
 LARGE = re.compile(
     r"^examples/chargpt/chargpt\.onnx$|^test/e2e/models/(gpt2-dropout|gpt2|nanogpt)\.ref\.npz$"
@@ -247,11 +251,21 @@ def check_folders(paths):
             finding(folder, 0, f"{number} sources in one folder")
 
 
-def check_sizes(root):
+def tracked(root):
+    """The names of the files that git has, relative to root; none where it has none."""
+    done = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, text=True)
+    return [name for name in done.stdout.split("\0") if name] if done.returncode == 0 else []
+
+
+def check_root(names):
+    """Dumps and scratch folders do not stay."""
+    for name in sorted({name.split("/")[0] for name in names} - ROOT):
+        finding(name, 0, "does not belong into the root of the repository (ROOT in test/meta/names.py)")
+
+
+def check_sizes(root, names):
     """No dumps by mistake: every clone has them for ever."""
-    command = ["git", "-C", root, "ls-files", "-z"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    for name in done.stdout.split("\0") if done.returncode == 0 else ():
+    for name in names:
         file = root / name
         if file.is_file() and file.stat().st_size > BYTES_LIMIT and not LARGE.match(name):
             finding(name, 1, f"{file.stat().st_size} bytes; the limit is {BYTES_LIMIT}")
@@ -275,7 +289,9 @@ def main():
             check_targets(path, lines)
     check_passes(root, paths)
     check_folders(paths)
-    check_sizes(root)
+    names = tracked(root) or [str(path) for path in paths]
+    check_root(names)
+    check_sizes(root, names)
     print("\n".join(findings) or f"{len(paths)} files, no finding")
     return 1 if findings else 0
 
