@@ -10,6 +10,7 @@
 #include "plan/execution_plan.h"
 #include "plan/package.h"
 #include "scratch.h"
+#include "session/estimate.h"
 #include "session/session.h"
 #include "tiny_package.h"
 

@@ -5,6 +5,7 @@
 #include "format/edit_distance.h"
 #include "io/safetensors.h"
 #include "plan/counts.h"
+#include "session/estimate.h"
 
 using namespace trainrt;
 using namespace trainrt::capi;

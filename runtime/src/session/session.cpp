@@ -6,13 +6,12 @@
 #include "format/memory/arena_plan.h"
 #include "session/adapter/weight_norms.h"
 #include "session/create_device.h"
-#include "session/session_memory.h"
+#include "session/estimate.h"
+#include "session/inspect/command_times.h"
 
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <sched.h>
-#include <thread>
 #include <utility>
 
 namespace trainrt {
@@ -25,40 +24,7 @@ ArrayView view(const TensorDecl &decl, DType dtype) {
   return {nullptr, dtype, decl.staticShape, elements * int64_t(sizeOf(dtype))};
 }
 
-/// Passes on what commands there were and how long they took.
-class CommandTimes final : public CommandObserver {
-public:
-  CommandTimes(const Program &program, std::function<void(const CommandRecord &)> done)
-      : program(program), done(std::move(done)) {}
-  bool reads() const override { return false; }
-  Status ran(const ExecutionPlan &plan, size_t index, double start, double seconds,
-             const Read &) override {
-    CommandRecord record;
-    const Command &command = *plan.steps[index].command;
-    record.function = plan.function;
-    record.index = size_t(&command - plan.function->commands.data());
-    record.name = commandName(program, plan, index);
-    for (uint32_t node : command.nodes)
-      record.nodes.push_back(program.nodes[node].c_str());
-    record.start = start;
-    record.seconds = seconds;
-    record.bytes = commandBytes(plan, index);
-    done(record);
-    return {};
-  }
-
-private:
-  const Program &program;
-  const std::function<void(const CommandRecord &)> done;
-};
 } // namespace
-
-unsigned availableCores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-    return unsigned(CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
-}
 
 Status Session::create(std::shared_ptr<const Package> package, const SessionOptions &options,
                        std::unique_ptr<Session> &session) {
@@ -74,9 +40,8 @@ Status Session::start(const SessionOptions &options) {
   progress = options.progress;
   progressUser = options.progressUser;
   density = options.density;
-  memoryDone = options.memory;
+  phases.create(options.memory);
   key = options.seed;
-  useVariants = options.variants;
   inference = options.inference || !source->manifest().training;
   anyModel = options.anyModel;
   unsigned threads = options.threads ? options.threads : availableCores();
@@ -96,31 +61,15 @@ Status Session::start(const SessionOptions &options) {
       source,
       {threads, options.allocator, options.device, options.stream, options.synchronous,
        observer.get()},
-      [this](Space space, uint32_t index) { return addressOf(space, index); }, device));
+      [this](Space space, uint32_t index) { return values.address(space, index); }, device));
   if (!device->note().empty())
     notes += device->note() + "\n";
-  if (!device->isHost())
-    plans.setCapacity(32), evalPlans.setCapacity(16);
-  hypers.resize(program.hypers.size());
+  plans.create(*source, options.variants, device->isHost());
+  binder.create(*source, *device, inference);
+  hypers = HyperValues(program);
   noSymbols.resize(program.symbols.size());
-  givenCounts.assign(program.symbols.size(), -1);
-  auto find = [&](const char *name) {
-    for (size_t i = 0; i < program.hypers.size(); ++i)
-      if (program.hypers[i].name == name)
-        return int32_t(i);
-    return int32_t(-1);
-  };
-  hyper = {find("lr"),   find("weight_decay"), find("clip_norm"),   find("grad_scale"),
-           find("step"), find("seed"),         find("micro_batch"), find("rank")};
-  TRAINRT_TRY(parameters.create(source, *device, inference));
-  bool needsState = !inference;
-  if (inference && source->eval())
-    for (const Buffer &buffer : source->eval()->buffers)
-      needsState |= buffer.space == Space::State; // running statistics
-  if (needsState) {
-    int64_t bytes = layOutState(program, stateOffsets);
-    TRAINRT_TRY(device->allocate(bytes, "optimizer state", true, stateBlock));
-  }
+  TRAINRT_TRY(values.create(source, *device, inference));
+  ParameterStore &parameters = values.parameters();
   switch (options.weights) {
   case SessionOptions::Weights::Package:
     TRAINRT_TRY(parameters.loadPackage(key));
@@ -146,7 +95,7 @@ Status Session::start(const SessionOptions &options) {
 }
 
 Status Session::usable() const {
-  std::string missing = parameters.missing();
+  std::string missing = values.parameters().missing();
   if (!missing.empty())
     return fail(Code::MissingWeights, "these parameters have no values yet: ", Lines{missing},
                 "; load a checkpoint or set them");
@@ -157,36 +106,12 @@ Status Session::usable() const {
   return {};
 }
 
-void *Session::addressOf(Space space, uint32_t index) const {
-  switch (space) {
-  case Space::Parameter:
-    return parameters.data(index);
-  case Space::State:
-    return stateBlock.data() + stateOffsets[index];
-  case Space::Gradient:
-    return gradientBlock.data() + gradientOffsets[index];
-  default:
-    return nullptr;
-  }
-}
-
-Status Session::prepareGradients() {
-  if (!gradientOffsets.empty())
-    return {};
-  std::vector<int64_t> offsets;
-  int64_t bytes = layOutGradients(*source, offsets);
-  TRAINRT_TRY(device->allocate(bytes, "gradient accumulators", true, gradientBlock));
-  gradientOffsets = std::move(offsets);
-  gradientsDirty = false;
-  return {};
-}
-
 Status Session::enqueue(const Function &function, const BoundBatch *batch, bool cancellable,
                         Device::Ticket &ticket, int64_t step) {
   began = false;
   const ExecutionPlan *plan;
   TRAINRT_TRY(prepare(function, batch ? batch->symbols : noSymbols, plan));
-  Device::Run run{*plan, batch, hypers, {}};
+  Device::Run run{*plan, batch, hypers.all(), {}};
   if (cancellable || progress)
     run.stop = [this, cancellable](int64_t done, int64_t total) {
       if (progress && progress(progressUser, done, total) != 0)
@@ -197,8 +122,8 @@ Status Session::enqueue(const Function &function, const BoundBatch *batch, bool 
   Status status = device->enqueue(run, ticket);
   began = run.began;
   measure();
-  if (status.ok() && step && memoryDone)
-    tellMemory(step, *plan);
+  if (status.ok() && step && phases.isWanted())
+    phases.tell(step, *plan, memory());
   return status;
 }
 
@@ -209,103 +134,6 @@ Status Session::execute(const Function &function, const BoundBatch *batch, bool 
   return device->wait(ticket, result);
 }
 
-void Session::setHyper(int32_t index, double value) {
-  float single = static_cast<float>(value);
-  if (index >= 0)
-    std::memcpy(hypers[size_t(index)].data(), &single, 4);
-}
-
-void Session::setHyper(int32_t index, int64_t value) {
-  if (index >= 0)
-    std::memcpy(hypers[size_t(index)].data(), &value, 8);
-}
-
-Status Session::setHypers(const StepOptions &options, int64_t step, StepResult &result) {
-  const Manifest &manifest = source->manifest();
-  auto choose = [](double given, double compiled) { return std::isnan(given) ? compiled : given; };
-  result.lr = choose(options.lr, manifest.lr);
-  double decay = choose(options.weightDecay, manifest.weightDecay);
-  double clip = choose(options.clipNorm, manifest.clipNorm);
-  if (!std::isnan(options.clipNorm) && hyper.clipNorm < 0)
-    return fail(
-        Code::InvalidArgument,
-        "clip_norm is given, but the package was compiled without clipping; compile it with "
-        "--clip-norm");
-  if (!std::isnan(options.weightDecay) && hyper.weightDecay < 0)
-    return fail(Code::InvalidArgument,
-                "weight_decay is given, but the package's optimizer has none");
-  struct {
-    const char *name;
-    int32_t index;
-    double value;
-  } values[] = {{"lr", hyper.lr, result.lr},
-                {"weight_decay", hyper.weightDecay, decay},
-                {"clip_norm", hyper.clipNorm, clip}};
-  for (auto &[name, index, value] : values) {
-    if (index < 0)
-      continue;
-    if (!isHyper(value))
-      return fail(Code::InvalidArgument, name, ": ", value,
-                  " is no value for it (it must be finite and not negative)");
-    setHyper(index, value);
-  }
-  setHyper(hyper.gradScale, 1.0);
-  setHyper(hyper.step, step);
-  setHyper(hyper.seed, key);
-  setHyper(hyper.microBatch, int64_t(0));
-  setHyper(hyper.rank, int64_t(0));
-  return {};
-}
-
-Status Session::clearNonfinite() {
-  if (source->nonfiniteState() < 0)
-    return {};
-  return device->clear(addressOf(Space::State, uint32_t(source->nonfiniteState())), 4);
-}
-
-namespace {
-/// Calls `visit(space, index, offset, bytes)` for what runs of the function change beside the
-/// accumulators: every state but `nonfinite`, and the parameters that the forward pass updates.
-template <typename Visit>
-Status forEachState(const Package &package, const Function &function, const Visit &visit) {
-  const Program &program = package.program();
-  int64_t offset = 0;
-  for (const Buffer &buffer : function.buffers) {
-    const bool isState = buffer.space == Space::State,
-               isUpdated =
-                   buffer.space == Space::Parameter && package.parameter(buffer.index).updated;
-    if (!isUpdated && (!isState || int32_t(buffer.index) == package.nonfiniteState()))
-      continue;
-    int64_t bytes = (isState ? program.state : program.parameters)[buffer.index].staticBytes;
-    TRAINRT_TRY(visit(buffer.space, buffer.index, offset, bytes));
-    offset += padded(bytes, alignmentOf(program.target));
-  }
-  return {};
-}
-} // namespace
-
-Status Session::saveStates(const Function &function) {
-  int64_t end = 0;
-  TRAINRT_TRY(forEachState(*source, function, [&](Space, uint32_t, int64_t offset, int64_t bytes) {
-    end = offset + bytes;
-    return Status();
-  }));
-  if (end > savedStates.size())
-    TRAINRT_TRY(device->allocate(end, "saved state", false, savedStates));
-  return forEachState(
-      *source, function, [&](Space space, uint32_t index, int64_t offset, int64_t bytes) {
-        return device->copy(savedStates.data() + offset, addressOf(space, index), bytes);
-      });
-}
-
-Status Session::restoreStates(const Function &function) {
-  TRAINRT_TRY(forEachState(
-      *source, function, [&](Space space, uint32_t index, int64_t offset, int64_t bytes) {
-        return device->copy(addressOf(space, index), savedStates.data() + offset, bytes);
-      }));
-  return clearNonfinite();
-}
-
 Status Session::initializeState() {
   if (initialized || inference)
     return {};
@@ -313,7 +141,7 @@ Status Session::initializeState() {
   if (source->init()) {
     StepResult ignored;
     Device::Result nothing;
-    TRAINRT_TRY(setHypers({}, steps + 1, ignored));
+    TRAINRT_TRY(hypers.setStep(source->manifest(), {}, steps + 1, key, ignored.lr));
     TRAINRT_TRY(execute(*source->init(), nullptr, false, nothing));
   }
   // What an earlier training left goes with the parameters that it left.
@@ -321,18 +149,15 @@ Status Session::initializeState() {
     if (source->state(i).hasWeights) {
       std::shared_ptr<const MappedFile> file;
       const unsigned char *data;
-      TRAINRT_TRY(parameters.bytesOf(source->state(i), data, file));
-      TRAINRT_TRY(writeState(i, data));
+      TRAINRT_TRY(values.parameters().bytesOf(source->state(i), data, file));
+      TRAINRT_TRY(values.writeState(i, data));
     }
   initialized = true;
   return {};
 }
 
 Status Session::accumulate(const StepOptions &options, StepResult &result) {
-  TRAINRT_TRY(prepareGradients());
-  if (gradientsDirty)
-    TRAINRT_TRY(device->clear(gradientBlock.data(), gradientBlock.size()));
-  gradientsDirty = haveGradients = true;
+  TRAINRT_TRY(values.beginGradients());
   result.loss = 0;
   const double count = double(bound.size());
   // A device that runs ahead gets the next micro-batch before the last one is waited for.
@@ -340,8 +165,7 @@ Status Session::accumulate(const StepOptions &options, StepResult &result) {
   Device::Ticket tickets[2];
   for (size_t i = 0; i < bound.size() + ahead; ++i) {
     if (i < bound.size()) {
-      setHyper(hyper.microBatch, int64_t(i));
-      setHyper(hyper.gradScale, options.weights ? options.weights[i] : 1 / count);
+      hypers.setMicroBatch(int64_t(i), options.weights ? options.weights[i] : 1 / count);
       // Of the micro-batches of a step the last one is told.
       const bool isLast = i + 1 == bound.size();
       TRAINRT_TRY(enqueue(*selected[i], &bound[i], true, tickets[i % 2], isLast ? steps + 1 : 0));
@@ -461,7 +285,7 @@ Status Session::decide(bool allowNonfinite, StepResult &result) {
   // The flag is sticky for steps that run ahead; now that the host knows, it is cleared: the state
   // is that before the bad step.
   if (!result.inPart)
-    TRAINRT_TRY(clearNonfinite());
+    TRAINRT_TRY(values.clearNonfinite());
   const std::string step = "step " + std::to_string(result.step), of = listed(result.numbers);
   std::string what = step + ": ";
   if (result.inPart)
@@ -508,12 +332,12 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
                         StepResult &result) {
   if (numerics)
     numerics->reset();
-  TRAINRT_TRY(setHypers(options, steps + 1, result));
+  TRAINRT_TRY(hypers.setStep(source->manifest(), options, steps + 1, key, result.lr));
   result.step = steps + 1;
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before the step began");
   Device::Result done;
-  phasePeak = 0;
+  phases.begin();
   if (fused) {
     Status status = execute(first, &bound[0], false, done, result.step);
     if (!status.ok()) {
@@ -525,16 +349,16 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
     return decide(options.allowNonfinite, result);
   }
   // Running statistics and the like, which a micro-batch may change before the step is decided.
-  TRAINRT_TRY(saveStates(first));
+  TRAINRT_TRY(values.save(first));
   Status status = accumulate(options, result);
   if (!status.ok()) {
-    TRAINRT_TRY(restoreStates(first));
+    TRAINRT_TRY(values.restore(first));
     cancelled.store(false);
     return status;
   }
   std::vector<ExecutionPlan::Output> microOutputs = outputs;
   if (cancelled.exchange(false)) {
-    TRAINRT_TRY(restoreStates(first));
+    TRAINRT_TRY(values.restore(first));
     return Status(Code::Cancelled, "cancelled before the update");
   }
   if (!result.nonfinite) {
@@ -548,7 +372,7 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
   }
   outputs = std::move(microOutputs);
   if (result.nonfinite && !result.inPart)
-    TRAINRT_TRY(restoreStates(first));
+    TRAINRT_TRY(values.restore(first));
   return decide(options.allowNonfinite, result);
 }
 
@@ -558,10 +382,10 @@ Status Session::stepAhead(const Function &function, const StepOptions &options,
   next.allowNonfinite = options.allowNonfinite;
   next.function = &function;
   next.result.step = (pending.active ? pending.result.step : steps) + 1;
-  TRAINRT_TRY(setHypers(options, next.result.step, next.result));
+  TRAINRT_TRY(hypers.setStep(source->manifest(), options, next.result.step, key, next.result.lr));
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before the step began");
-  phasePeak = 0;
+  phases.begin();
   Status status = enqueue(function, &bound[0], false, next.ticket, next.result.step);
   if (!status.ok()) {
     broken |= began;
@@ -641,15 +465,15 @@ Status Session::gradients(const std::vector<Batch> &batches, const StepOptions &
     return fail(Code::Unsupported, "the package has no function 'micro'; compile it again");
   settle();
   TRAINRT_TRY(prepareAll(*source->micro(), batches, {}));
-  TRAINRT_TRY(setHypers(options, steps + 1, result));
+  TRAINRT_TRY(hypers.setStep(source->manifest(), options, steps + 1, key, result.lr));
   if (numerics)
     numerics->reset();
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before it began");
-  TRAINRT_TRY(saveStates(*source->micro()));
-  phasePeak = 0;
+  TRAINRT_TRY(values.save(*source->micro()));
+  phases.begin();
   Status status = accumulate(options, result);
-  TRAINRT_TRY(restoreStates(*source->micro()));
+  TRAINRT_TRY(values.restore(*source->micro()));
   cancelled.store(false);
   TRAINRT_TRY(status);
   result.step = steps + 1;
@@ -665,14 +489,14 @@ Status Session::eval(const Batch &batch, bool fillMissing, double &loss) {
   TRAINRT_TRY(usable());
   BindOptions binding;
   binding.fillMissing = fillMissing;
-  TRAINRT_TRY(bind(*function, batch, binding, evalBound));
-  function = select(evalBound);
+  TRAINRT_TRY(binder.bind(*function, batch, binding, evalBound));
+  function = plans.select(evalBound);
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before it began");
   StepResult ignored;
   StepOptions options;
   options.lr = 0; // not used by an evaluation, which may come from a package without one
-  TRAINRT_TRY(setHypers(options, steps + 1, ignored));
+  TRAINRT_TRY(hypers.setStep(source->manifest(), options, steps + 1, key, ignored.lr));
   if (numerics)
     numerics->reset();
   Device::Result result;
@@ -685,12 +509,21 @@ Status Session::eval(const Batch &batch, bool fillMissing, double &loss) {
              : explained({}, "the loss of the evaluation");
 }
 
+MemoryUse Session::memory() const {
+  MemoryUse use;
+  values.addMemory(use);
+  device->addMemory(use);
+  return use;
+}
+
+void Session::measure() { peak = std::max(peak, memory().total()); }
+
 Status Session::parameter(size_t index, ArrayView &array) const {
   const TensorDecl &decl = source->program().parameters[index];
-  if (!parameters.data(index) && decl.staticBytes)
+  if (!values.parameters().data(index) && decl.staticBytes)
     return fail(Code::NotFound, "parameter '", decl.name, "' has no value yet");
   array = view(decl, decl.dtype);
-  return device->view(parameters.data(index), array.bytes, array.data);
+  return device->view(values.parameters().data(index), array.bytes, array.data);
 }
 
 Status Session::state(size_t index, ArrayView &array) const {
@@ -698,17 +531,17 @@ Status Session::state(size_t index, ArrayView &array) const {
   if (!hasState())
     return fail(Code::NotFound, "state '", decl.name, "': this session is for evaluation only");
   array = view(decl, decl.dtype);
-  return device->view(addressOf(Space::State, uint32_t(index)), array.bytes, array.data);
+  return device->view(values.address(Space::State, uint32_t(index)), array.bytes, array.data);
 }
 
 Status Session::gradient(size_t index, ArrayView &array) const {
   const TensorDecl &decl = source->program().parameters[index];
   if (!source->parameter(index).trainable)
     return fail(Code::NotFound, "parameter '", decl.name, "' is frozen, it has no gradient");
-  if (!haveGradients)
+  if (!values.hasGradients())
     return fail(Code::NotFound, "no gradients have been computed yet");
   array = view(decl, gradientType(decl));
-  return device->view(addressOf(Space::Gradient, uint32_t(index)), array.bytes, array.data);
+  return device->view(values.address(Space::Gradient, uint32_t(index)), array.bytes, array.data);
 }
 
 Status Session::output(size_t index, ArrayView &array) const {
@@ -743,7 +576,7 @@ Status checkSame(const char *kind, const TensorDecl &decl, const ArrayView &arra
 Status Session::setParameter(size_t index, const ArrayView &array) {
   TRAINRT_TRY(checkSame("parameter", source->program().parameters[index], array));
   settle();
-  Status status = parameters.set(index, array.data);
+  Status status = values.parameters().set(index, array.data);
   measure();
   return status;
 }
@@ -754,19 +587,10 @@ Status Session::setState(size_t index, const ArrayView &array) {
   if (!hasState())
     return fail(Code::Unsupported, "state '", decl.name, "': this session is for evaluation only");
   // `init` must not come later and overwrite it.
-  if (parameters.missing().empty())
+  if (values.parameters().missing().empty())
     TRAINRT_TRY(initializeState());
   settle();
-  return writeState(index, array.data);
-}
-
-Status Session::writeState(size_t index, const void *data) {
-  auto *from = static_cast<const unsigned char *>(data);
-  return device->write(addressOf(Space::State, uint32_t(index)),
-                       source->program().state[index].staticBytes,
-                       [from](unsigned char *to, int64_t begin, int64_t end) {
-                         std::memcpy(to, from + begin, size_t(end - begin));
-                       });
+  return values.writeState(index, array.data);
 }
 
 void Session::restored(int64_t step, int64_t seed) {

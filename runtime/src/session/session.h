@@ -7,10 +7,13 @@
 #include "device/device.h"
 #include "plan/inputs.h"
 #include "plan/package.h"
-#include "plan/plan_cache.h"
-#include "session/data/density.h"
+#include "session/batch_binder.h"
+#include "session/hyper_values.h"
 #include "session/inspect/numerics.h"
-#include "session/parameters/parameters.h"
+#include "session/options.h"
+#include "session/phase_memory.h"
+#include "session/plan_selection.h"
+#include "session/values.h"
 
 #include <atomic>
 #include <functional>
@@ -20,99 +23,6 @@
 #include <vector>
 
 namespace trainrt {
-
-/// A command that has run.
-struct CommandRecord {
-  const Function *function = nullptr;
-  size_t index = 0; ///< of the function's commands
-  std::string name;
-  std::vector<const char *> nodes;
-  double start = 0, seconds = 0; ///< since the function began
-  int64_t bytes = 0;             ///< that it must move at least
-};
-
-/// How much memory there is at the beginning or the end of a part of a step.
-struct MemoryRecord {
-  int64_t step = 0;
-  const char *phase = ""; ///< "pre_forward", ...
-  /// In use, the most since the step began, and held.
-  int64_t allocated = 0, peak = 0, cached = 0;
-};
-
-struct SessionOptions {
-  enum class Weights { Package, File, Random, None };
-  unsigned threads = 0; ///< 0: all cores the process may use
-  bool inference = false;
-  int64_t seed = 0;
-  Weights weights = Weights::Package;
-  std::string weightsPath;
-  double initStd = 0.02;
-  Allocator allocator;
-  int (*progress)(void *user, int64_t done, int64_t total) = nullptr;
-  void *progressUser = nullptr;
-  // See DeviceOptions.
-  int device = 0;
-  void *stream = nullptr;
-  bool synchronous = false;
-  /// Is told of every command; not together with `checkNumerics`.
-  std::function<void(const CommandRecord &)> commandDone;
-  /// Says where a loss, gradient or new value that is not finite comes from. Slow.
-  bool checkNumerics = false;
-  /// Whether variants may take the place of functions.
-  bool variants = true;
-  /// Whether checkpoints of other models may be loaded if all tensors agree.
-  bool anyModel = false;
-  /// Is told how full the batches of each step are, before the step is made.
-  std::function<void(const DensityRecord &)> density;
-  /// Is told of the memory at the phases of each step.
-  std::function<void(const MemoryRecord &)> memory;
-};
-
-struct StepOptions {
-  double lr = NAN, weightDecay = NAN, clipNorm = NAN; ///< NaN: the package's
-  const double *weights = nullptr;                    ///< a factor for each micro-batch, or null
-  bool allowNonfinite = false;
-  /// Return the result of the step before, so that a device need not wait for the host.
-  bool lag = false;
-  bool checked = false; ///< `check` has found these batches to be good
-};
-
-struct StepResult {
-  int64_t step = 0; ///< 0: there is none
-  double loss = NAN, lr = NAN;
-  bool nonfinite = false;
-  /// It was found while parameters were updated: all that is finite has its new value.
-  bool inPart = false;
-  /// The parameters whose gradients or new values were not finite, as far as it is known.
-  std::vector<std::string> numbers{};
-};
-
-/// How many batches a variant could not compute for one reason.
-struct Declined {
-  const Function *variant = nullptr;
-  Verdict first; ///< of the first of them
-  int64_t batches = 0;
-};
-
-std::string describe(const Program &program, const Declined &reason);
-
-/// Which functions and plans batches got so far.
-struct PlanUse {
-  int64_t plans = 0;       ///< that were made
-  double buildSeconds = 0; ///< making them, and what the device makes of them
-  int64_t batches = 0;     ///< of functions with variants
-  int64_t byVariants = 0;  ///< of these, those that a variant computed
-  std::vector<Declined> declined;
-};
-
-/// What a session would hold for these symbol values; `microBatches` 0: evaluation only.
-/// `byVariants`: of functions that have variants, these compute the batches.
-Status estimateMemory(const Package &package, const std::vector<int64_t> &symbols,
-                      unsigned microBatches, unsigned threads, MemoryUse &use,
-                      bool byVariants = false);
-
-/// Cores that this process may use.
-unsigned availableCores();
 
 class Session {
 public:
@@ -136,8 +46,8 @@ public:
   Status eval(const Batch &batch, bool fillMissing, double &loss);
   void cancel() { cancelled.store(true); }
   /// From now on batches have at least so many elements that count; -1: they are counted again.
-  Status setCount(size_t symbol, int64_t value);
-  const PlanUse &planUse() const { return use; }
+  Status setCount(size_t symbol, int64_t value) { return binder.setCount(symbol, value); }
+  const PlanUse &planUse() const { return plans.use(); }
   /// What the plans of the batches to come depend on, for a checkpoint.
   std::vector<PlanCache::Key> boundPlans() const { return plans.keys(); }
   void restorePlans(std::vector<PlanCache::Key> keys);
@@ -158,7 +68,7 @@ public:
   bool isInference() const { return inference; }
   bool takesAnyModel() const { return anyModel; }
   /// Sessions for evaluation have state only if the model's `eval` reads it.
-  bool hasState() const { return !stateOffsets.empty(); }
+  bool hasState() const { return values.hasState(); }
   MemoryUse memory() const;
   int64_t freeMemory() const { return device->freeMemory(); }
   /// Largest total so far.
@@ -171,7 +81,7 @@ public:
   // Values by index into the program's tables. Views are invalid once something is run.
   Status parameter(size_t index, ArrayView &array) const;
   bool hasParameter(size_t index) const {
-    return parameters.data(index) || !source->program().parameters[index].staticBytes;
+    return values.parameters().data(index) || !source->program().parameters[index].staticBytes;
   }
   Status state(size_t index, ArrayView &array) const;
   Status gradient(size_t index, ArrayView &array) const;
@@ -206,15 +116,6 @@ private:
 
   Session() = default;
   Status start(const SessionOptions &options);
-  void *addressOf(Space space, uint32_t index) const;
-  Status bind(const Function &function, const Batch &batch, BindOptions options,
-              BoundBatch &into) const;
-  Status bindAll(const Function &function, const std::vector<Batch> &batches,
-                 const BindOptions &options, std::vector<BoundBatch> &into) const;
-  /// Which function computes the batch, and with which values of its counts.
-  const Function *select(BoundBatch &batch);
-  PlanCache &plansOf(const Function &function);
-  bool isDeclined(const Function &variant, const Verdict &verdict);
   /// Into `bound`, with all memory that the function needs for them.
   Status prepareAll(const Function &function, const std::vector<Batch> &batches,
                     const BindOptions &options);
@@ -230,7 +131,6 @@ private:
   /// The same, and waits for it.
   Status execute(const Function &function, const BoundBatch *batch, bool cancellable,
                  Device::Result &result, int64_t step = 0);
-  Status prepareGradients();
   /// The micro-batches, into cleared accumulators. Sets the weighted loss, and whether something
   /// was not finite.
   Status accumulate(const StepOptions &options, StepResult &result);
@@ -246,56 +146,29 @@ private:
   Status decide(bool allowNonfinite, StepResult &result);
   Status complete(Pending &step, StepResult &result);
   Status finish(StepResult &result, bool wait);
-  /// What a function may change beside the accumulators, but for `nonfinite`, so that a run that
-  /// must not change it can be undone.
-  Status saveStates(const Function &function);
-  Status restoreStates(const Function &function);
-  Status clearNonfinite();
-  Status writeState(size_t index, const void *data);
-  void setHyper(int32_t index, double value);
-  void setHyper(int32_t index, int64_t value);
-  Status setHypers(const StepOptions &options, int64_t step, StepResult &result);
   void measure();
-  /// Tells the observer of memory about the plan that has just been enqueued.
-  void tellMemory(int64_t step, const ExecutionPlan &plan);
-
   /// What the check of numbers has found since it began, added to `status` or else to the warnings.
   Status explained(Status status, const std::string &what);
 
   std::shared_ptr<const Package> source;
   std::unique_ptr<CommandObserver> observer;
   std::function<void(const DensityRecord &)> density;
-  std::function<void(const MemoryRecord &)> memoryDone;
-  int64_t phasePeak = 0; ///< of the step so far
+  PhaseMemory phases;
   /// The observer, if it is that.
   NumericsCheck *numerics = nullptr;
   std::unique_ptr<Device> device;
-  ParameterStore parameters;
-  DeviceMemory stateBlock, gradientBlock, savedStates;
-  std::vector<int64_t> stateOffsets, gradientOffsets;
-  Hypers hypers;
-  /// Places of the hyper-parameters; -1 for those that the program lacks.
-  struct {
-    int32_t lr, weightDecay, clipNorm, gradScale, step, seed, microBatch, rank;
-  } hyper{};
+  SessionValues values;
+  HyperValues hypers;
   /// For functions without inputs.
   std::vector<int64_t> noSymbols;
-  /// By index in Program::symbols, what the caller gives for counts; -1: nothing. Batches may be
-  /// checked by another thread meanwhile.
-  std::vector<int64_t> givenCounts;
-  mutable std::mutex countsMutex;
-  mutable KnownFacts knownFacts;
+  /// Batches may be checked by another thread while a step runs.
+  BatchBinder binder;
   /// Of the last step or gradients, and of the last evaluation: the next ones use them again.
   std::vector<BoundBatch> bound;
   BoundBatch evalBound;
   /// The functions that `bound` gets: those that it was bound to, or variants of them.
   std::vector<const Function *> selected;
-  /// On a GPU, every plan has a captured graph, which is large: there are fewer.
-  PlanCache plans{64};
-  /// Of evaluations, which must not change what steps get.
-  PlanCache evalPlans{64};
-  PlanUse use;
-  bool useVariants = true;
+  PlanSelection plans;
   std::vector<ExecutionPlan::Output> outputs;
   int (*progress)(void *, int64_t, int64_t) = nullptr;
   void *progressUser = nullptr;
@@ -305,7 +178,7 @@ private:
   Finished finished;
   int64_t steps = 0, key = 0, peak = 0;
   bool anyModel = false;
-  bool inference = false, initialized = false, gradientsDirty = false, haveGradients = false;
+  bool inference = false, initialized = false;
   /// Values are those that the package has, of an earlier training's state, too.
   bool goesOn = false;
   /// A step updated some of the parameters and not others.

@@ -3,6 +3,7 @@
 // the graph's edges leave open, the memory is counted, and only copies may touch it.
 
 #include "cuda_fixture.h"
+#include "session/estimate.h"
 
 namespace {
 

@@ -4,6 +4,7 @@
 #include "format/hash.h"
 #include "plan/counts.h"
 #include "plan/plan_cache.h"
+#include "session/estimate.h"
 #include "tiny_package.h"
 
 #include <cstdlib>

@@ -7,6 +7,7 @@
 #include "io/safetensors.h"
 #include "session/adapter/lora_merge.h"
 #include "session/checkpoint.h"
+#include "session/estimate.h"
 #include "session/quantize/four_bit.h"
 #include "tiny_package.h"
 

@@ -4,6 +4,7 @@
 
 #include "io/safetensors.h"
 #include "session/checkpoint.h"
+#include "session/estimate.h"
 #include "tiny_package.h"
 
 #include <cctype>

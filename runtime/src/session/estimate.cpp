@@ -1,42 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The account of a session's memory: beforehand, while it runs, and by the phases of a step.
+// The account of a session's memory beforehand.
 
-#include "session/session_memory.h"
+#include "session/estimate.h"
 #include "device/cpu/executor.h"
 #include "device/cuda/device.h"
 #include "format/memory/arena_plan.h"
-#include "session/session.h"
+#include "session/values.h"
 
 #include <algorithm>
+#include <sched.h>
+#include <thread>
 
 namespace trainrt {
 
-namespace {
-
-/// Offsets of blocks of these sizes behind each other; returns the end.
-template <typename Size>
-int64_t layOut(const Program &program, size_t count, std::vector<int64_t> &offsets,
-               const Size &size) {
-  int64_t end = 0;
-  for (size_t i = 0; i < count; ++i) {
-    offsets.push_back(end);
-    end += padded(size(i), alignmentOf(program.target));
-  }
-  return end;
-}
-
-} // namespace
-
-int64_t layOutGradients(const Package &package, std::vector<int64_t> &offsets) {
-  const auto &parameters = package.program().parameters;
-  return layOut(package.program(), parameters.size(), offsets, [&](size_t i) {
-    return package.parameter(i).trainable ? gradientBytes(parameters[i]) : int64_t(0);
-  });
-}
-
-int64_t layOutState(const Program &program, std::vector<int64_t> &offsets) {
-  return layOut(program, program.state.size(), offsets,
-                [&](size_t i) { return program.state[i].staticBytes; });
+unsigned availableCores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+    return unsigned(CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
 }
 
 Status estimateMemory(const Package &package, const std::vector<int64_t> &symbols,
@@ -104,47 +85,6 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
     for (const Constant &constant : program.constants)
       use.mapped += int64_t(constant.data.size());
   return {};
-}
-
-MemoryUse Session::memory() const {
-  MemoryUse use;
-  use.parameters = parameters.heldBytes();
-  use.mapped = parameters.mappedBytes();
-  use.state = stateBlock.size() + savedStates.size();
-  use.gradients = gradientBlock.size();
-  device->addMemory(use);
-  return use;
-}
-
-void Session::measure() { peak = std::max(peak, memory().total()); }
-
-void Session::tellMemory(int64_t step, const ExecutionPlan &plan) {
-  const MemoryUse use = memory();
-  const int64_t lasting = use.total() - use.arena;
-  const Function &function = *plan.function;
-  const int32_t count = int32_t(function.commands.size());
-  auto tell = [&](const char *phase, int64_t live, int64_t most) {
-    const int64_t allocated = lasting + live;
-    phasePeak = std::max({phasePeak, allocated, lasting + most});
-    memoryDone({step, phase, allocated, phasePeak, use.total()});
-  };
-  const ExecutionPlan::PhaseMarks &marks = plan.marks;
-  if (function.forwardEnd < 0) {
-    tell("pre_step", 0, 0);
-    return tell("post_step", 0, marks.most[2]);
-  }
-  if (function.forwardEnd > 0) {
-    tell("pre_forward", 0, 0);
-    tell("post_forward", marks.between[0], marks.most[0]);
-  }
-  if (function.backwardEnd > function.forwardEnd) {
-    tell("pre_backward", marks.between[0], 0);
-    tell("post_backward", marks.between[1], marks.most[1]);
-  }
-  if (count > function.backwardEnd) {
-    tell("pre_update", marks.between[1], 0);
-    tell("post_update", 0, marks.most[2]);
-  }
 }
 
 } // namespace trainrt

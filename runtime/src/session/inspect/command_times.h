@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Times of commands for who asked for them.
+#ifndef TRAINRT_SESSION_INSPECT_COMMAND_TIMES_H
+#define TRAINRT_SESSION_INSPECT_COMMAND_TIMES_H
+
+#include "device/observer.h"
+#include "plan/command_info.h"
+#include "session/options.h"
+
+#include <functional>
+#include <utility>
+
+namespace trainrt {
+
+/// Passes on what commands there were and how long they took.
+class CommandTimes final : public CommandObserver {
+public:
+  CommandTimes(const Program &program, std::function<void(const CommandRecord &)> done)
+      : program(program), done(std::move(done)) {}
+  bool reads() const override { return false; }
+  Status ran(const ExecutionPlan &plan, size_t index, double start, double seconds,
+             const Read &) override {
+    CommandRecord record;
+    const Command &command = *plan.steps[index].command;
+    record.function = plan.function;
+    record.index = size_t(&command - plan.function->commands.data());
+    record.name = commandName(program, plan, index);
+    for (uint32_t node : command.nodes)
+      record.nodes.push_back(program.nodes[node].c_str());
+    record.start = start;
+    record.seconds = seconds;
+    record.bytes = commandBytes(plan, index);
+    done(record);
+    return {};
+  }
+
+private:
+  const Program &program;
+  const std::function<void(const CommandRecord &)> done;
+};
+
+} // namespace trainrt
+
+#endif // TRAINRT_SESSION_INSPECT_COMMAND_TIMES_H

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Where they lie, and what a step that must not happen puts back.
+
+#include "session/values.h"
+#include "format/memory/arena_plan.h"
+
+#include <cstring>
+
+namespace trainrt {
+
+namespace {
+
+/// Offsets of blocks of these sizes behind each other; returns the end.
+template <typename Size>
+int64_t layOut(const Program &program, size_t count, std::vector<int64_t> &offsets,
+               const Size &size) {
+  int64_t end = 0;
+  for (size_t i = 0; i < count; ++i) {
+    offsets.push_back(end);
+    end += padded(size(i), alignmentOf(program.target));
+  }
+  return end;
+}
+
+} // namespace
+
+int64_t layOutGradients(const Package &package, std::vector<int64_t> &offsets) {
+  const auto &parameters = package.program().parameters;
+  return layOut(package.program(), parameters.size(), offsets, [&](size_t i) {
+    return package.parameter(i).trainable ? gradientBytes(parameters[i]) : int64_t(0);
+  });
+}
+
+int64_t layOutState(const Program &program, std::vector<int64_t> &offsets) {
+  return layOut(program, program.state.size(), offsets,
+                [&](size_t i) { return program.state[i].staticBytes; });
+}
+
+Status SessionValues::create(std::shared_ptr<const Package> package, Device &on, bool inference) {
+  source = std::move(package);
+  device = &on;
+  TRAINRT_TRY(store.create(source, on, inference));
+  bool needsState = !inference;
+  if (inference && source->eval())
+    for (const Buffer &buffer : source->eval()->buffers)
+      needsState |= buffer.space == Space::State; // running statistics
+  if (!needsState)
+    return {};
+  const int64_t bytes = layOutState(source->program(), stateOffsets);
+  return device->allocate(bytes, "optimizer state", true, stateBlock);
+}
+
+void *SessionValues::address(Space space, uint32_t index) const {
+  switch (space) {
+  case Space::Parameter:
+    return store.data(index);
+  case Space::State:
+    return stateBlock.data() + stateOffsets[index];
+  case Space::Gradient:
+    return gradientBlock.data() + gradientOffsets[index];
+  default:
+    return nullptr;
+  }
+}
+
+Status SessionValues::prepareGradients() {
+  if (!gradientOffsets.empty())
+    return {};
+  std::vector<int64_t> offsets;
+  int64_t bytes = layOutGradients(*source, offsets);
+  TRAINRT_TRY(device->allocate(bytes, "gradient accumulators", true, gradientBlock));
+  gradientOffsets = std::move(offsets);
+  gradientsDirty = false;
+  return {};
+}
+
+Status SessionValues::beginGradients() {
+  TRAINRT_TRY(prepareGradients());
+  if (gradientsDirty)
+    TRAINRT_TRY(device->clear(gradientBlock.data(), gradientBlock.size()));
+  gradientsDirty = haveGradients = true;
+  return {};
+}
+
+Status SessionValues::clearNonfinite() {
+  if (source->nonfiniteState() < 0)
+    return {};
+  return device->clear(address(Space::State, uint32_t(source->nonfiniteState())), 4);
+}
+
+namespace {
+/// Calls `visit(space, index, offset, bytes)` for what runs of the function change beside the
+/// accumulators: every state but `nonfinite`, and the parameters that the forward pass updates.
+template <typename Visit>
+Status forEachState(const Package &package, const Function &function, const Visit &visit) {
+  const Program &program = package.program();
+  int64_t offset = 0;
+  for (const Buffer &buffer : function.buffers) {
+    const bool isState = buffer.space == Space::State,
+               isUpdated =
+                   buffer.space == Space::Parameter && package.parameter(buffer.index).updated;
+    if (!isUpdated && (!isState || int32_t(buffer.index) == package.nonfiniteState()))
+      continue;
+    int64_t bytes = (isState ? program.state : program.parameters)[buffer.index].staticBytes;
+    TRAINRT_TRY(visit(buffer.space, buffer.index, offset, bytes));
+    offset += padded(bytes, alignmentOf(program.target));
+  }
+  return {};
+}
+} // namespace
+
+Status SessionValues::save(const Function &function) {
+  int64_t end = 0;
+  TRAINRT_TRY(forEachState(*source, function, [&](Space, uint32_t, int64_t offset, int64_t bytes) {
+    end = offset + bytes;
+    return Status();
+  }));
+  if (end > savedStates.size())
+    TRAINRT_TRY(device->allocate(end, "saved state", false, savedStates));
+  return forEachState(
+      *source, function, [&](Space space, uint32_t index, int64_t offset, int64_t bytes) {
+        return device->copy(savedStates.data() + offset, address(space, index), bytes);
+      });
+}
+
+Status SessionValues::restore(const Function &function) {
+  TRAINRT_TRY(forEachState(
+      *source, function, [&](Space space, uint32_t index, int64_t offset, int64_t bytes) {
+        return device->copy(address(space, index), savedStates.data() + offset, bytes);
+      }));
+  return clearNonfinite();
+}
+
+Status SessionValues::writeState(size_t index, const void *data) {
+  auto *from = static_cast<const unsigned char *>(data);
+  return device->write(address(Space::State, uint32_t(index)),
+                       source->program().state[index].staticBytes,
+                       [from](unsigned char *to, int64_t begin, int64_t end) {
+                         std::memcpy(to, from + begin, size_t(end - begin));
+                       });
+}
+
+void SessionValues::addMemory(MemoryUse &use) const {
+  use.parameters = store.heldBytes();
+  use.mapped = store.mappedBytes();
+  use.state = stateBlock.size() + savedStates.size();
+  use.gradients = gradientBlock.size();
+}
+
+} // namespace trainrt

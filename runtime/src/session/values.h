@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What outlives a step, on the device: parameters, optimizer state, gradient accumulators.
+#ifndef TRAINRT_SESSION_VALUES_H
+#define TRAINRT_SESSION_VALUES_H
+
+#include "device/device.h"
+#include "session/parameters/parameters.h"
+
+#include <memory>
+#include <vector>
+
+namespace trainrt {
+
+/// Offsets of the gradient accumulators, one for each trainable parameter; returns the end.
+int64_t layOutGradients(const Package &package, std::vector<int64_t> &offsets);
+/// Those of the state.
+int64_t layOutState(const Program &program, std::vector<int64_t> &offsets);
+
+class SessionValues {
+public:
+  /// Parameters without values, and state of zeros where the session reads any.
+  Status create(std::shared_ptr<const Package> package, Device &on, bool inference);
+
+  ParameterStore &parameters() { return store; }
+  const ParameterStore &parameters() const { return store; }
+  /// Of a parameter, state or accumulator; null of all else.
+  void *address(Space space, uint32_t index) const;
+
+  bool hasState() const { return !stateOffsets.empty(); }
+  Status writeState(size_t index, const void *data);
+  Status clearNonfinite();
+  /// What a function may change beside the accumulators, but for `nonfinite`, so that a run that
+  /// must not change it can be undone.
+  Status save(const Function &function);
+  Status restore(const Function &function);
+
+  /// Whether gradients have been computed.
+  bool hasGradients() const { return haveGradients; }
+  /// Gets their memory.
+  Status prepareGradients();
+  /// The accumulators, cleared.
+  Status beginGradients();
+
+  void addMemory(MemoryUse &use) const;
+
+private:
+  std::shared_ptr<const Package> source;
+  Device *device = nullptr;
+  ParameterStore store;
+  DeviceMemory stateBlock, gradientBlock, savedStates;
+  std::vector<int64_t> stateOffsets, gradientOffsets;
+  bool gradientsDirty = false, haveGradients = false;
+};
+
+} // namespace trainrt
+
+#endif // TRAINRT_SESSION_VALUES_H
