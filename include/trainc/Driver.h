@@ -69,7 +69,7 @@ struct CompileOptions {
   /// Remarks of the passes on standard error, and in this file as JSON; "": none.
   Explain explain = Explain::Nothing;
   std::string remarks;
-  /// Print the passes of the phases graph and schedule, and stop before them.
+  /// Print the passes of the phases graph, schedule and codegen, and stop before them.
   bool printPipeline = false;
   /// Tell the time of each phase and pass on standard error.
   bool timing = false;

@@ -5,7 +5,6 @@
 
 #include "mlir/Pass/PassManager.h"
 #include "trainc/Target.h"
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -84,8 +83,6 @@ struct OffloadOptions {
   /// In at most so many bytes of its memory (-1: any), by a link of so many GB/s each way.
   int64_t limit = -1;
   double rate = 50;
-  /// That take the place of the largest sizes.
-  std::map<std::string, int64_t> sizes;
 };
 
 struct ScheduleOptions {

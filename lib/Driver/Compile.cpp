@@ -25,6 +25,7 @@
 #include "lib/Package/ProgramWriter.h"
 #include "lib/Phases/Phases.h"
 #include "lib/Report/MemoryReport.h"
+#include "lib/Schedule/Memory/ChooseOffload.h"
 #include "lib/Support/TextFile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -263,22 +264,29 @@ private:
         addRecompute(pm, options, log, budgetRefused);
     } else if (phase == "schedule") {
       buildSchedulePipeline(pm, options.schedule);
+    } else if (phase == "codegen" && options.offload.enabled) {
+      ChooseOffloadPassOptions choose;
+      choose.target = options.target->name().str();
+      choose.density = options.density;
+      choose.limit = options.offload.limit;
+      choose.rate = options.offload.rate;
+      pm.addPass(createChooseOffloadPass(choose));
     }
     pm.addPass(createVerifyPass(phase));
   }
 
-  /// Of a phase that is not one of passes; an exit code.
-  int verifyPhase(StringRef phase) {
+  /// Those of a phase that does its work otherwise, behind it; an exit code.
+  int runPlainPasses(StringRef phase) {
     PassManager pm(&context, ModuleOp::getOperationName());
     pm.enableTiming(timer);
     pm.enableVerifier(false);
-    pm.addPass(createVerifyPass(phase));
+    buildPhase(phase, pm);
     return succeeded(pm.run(*module)) ? ExitSuccess : ExitInternal;
   }
 
   /// After legalization, which has the last word on what the passes are to do.
   void printPipelines() {
-    for (StringRef phase : {"graph", "schedule"}) {
+    for (StringRef phase : {"graph", "schedule", "codegen"}) {
       PassManager pm(&context, ModuleOp::getOperationName());
       buildPhase(phase, pm);
       pm.printAsTextualPipeline(llvm::outs());
@@ -318,7 +326,7 @@ private:
       return ExitInput;
     contents.identity = identityOf(*module->getOps<onnx::GraphOp>().begin());
     chooseOptimizer(options, optimizer);
-    if (int code = verifyPhase("import"))
+    if (int code = runPlainPasses("import"))
       return code;
     return outputs.open(context, inputFiles(files));
   }
@@ -368,7 +376,7 @@ private:
       return ExitInput;
     scaleParameters(module->lookupSymbol<func::FuncOp>("forward"), options, log);
     reportParameters(*module, options, legalized, log);
-    return verifyPhase("legalize");
+    return runPlainPasses("legalize");
   }
 
   /// --lora and --quantize
@@ -383,22 +391,7 @@ private:
     return pm.run(*module);
   }
 
-  /// The pass `offload`, for the largest sizes. Nothing after a message where one has no number.
-  std::optional<OffloadPassOptions> offloadOptions() {
-    Sizes sizes = Sizes(*module, interface).counted(options.density);
-    for (auto &[name, value] : options.offload.sizes)
-      sizes = sizes.with(name, value);
-    if (std::string missing = missingSizes(sizes); !missing.empty()) {
-      Log::error(options.model, "--offload " + missing);
-      return std::nullopt;
-    }
-    return offloadPassOptions(*module, *options.target, options.offload, sizes);
-  }
-
   int generateCode() {
-    std::optional<OffloadPassOptions> offload;
-    if (options.offload.enabled && !(offload = offloadOptions()))
-      return ExitInput;
     KernelOrigins origins;
     PlanModuleOptions planning;
     planning.tf32 = options.graph.precision == Precision::TF32;
@@ -414,15 +407,10 @@ private:
     if (failed(planModule(*module, *codegen, planning)))
       return ExitInternal;
     planTimer.stop();
-    if (offload) {
-      PassManager pm(&context, ModuleOp::getOperationName());
-      pm.enableTiming(timer);
-      pm.addNestedPass<plan::FunctionOp>(createOffloadPass(*offload));
-      if (failed(pm.run(*module)))
-        return ExitInternal;
-    }
-    if (int code = verifyPhase("codegen"))
-      return code;
+    // Of what is for the user to mend only sizes are missing by now.
+    const unsigned errors = printer.errors();
+    if (int code = runPlainPasses("codegen"))
+      return printer.errors() > errors && options.offload.enabled ? int(ExitInput) : code;
     if (int code = outputs.saveIR("5-kernels.mlir",
                                   [&](raw_ostream &out) { codegen->getModule().print(out); }))
       return code;
@@ -760,12 +748,6 @@ int resumeCompilation(const CompileOptions &given) {
     return code;
   if (options.model.empty()) {
     Log::error(given.model, "its command line names no model");
-    return ExitInput;
-  }
-  if (options.offload.enabled && StringRef(options.memoryBudget).starts_with("fit") &&
-      (given.startFrom == "graph" || given.startFrom == "schedule")) {
-    Log::error(given.model, "--memory-budget fit chooses the batch that --offload plans for, which "
-                            "is not in the IR: --start-from legalize chooses again");
     return ExitInput;
   }
   // The target, which whoever wrote the command line need not have named.

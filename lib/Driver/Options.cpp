@@ -297,9 +297,10 @@ private:
                     ->check([](const std::string &text) {
                       return checkPhase(text, llvm::ArrayRef(kPhases).drop_back());
                     });
-    app.add_flag("--print-pipeline", options.printPipeline,
-                 "print the passes of the phases graph and schedule for this model, a line each, "
-                 "and stop before them");
+    app.add_flag(
+        "--print-pipeline", options.printPipeline,
+        "print the passes of the phases graph, schedule and codegen for this model, a line "
+        "each, and stop before them");
     timing = app.add_flag("--timing", options.timing,
                           "on standard error, the time that each phase and each pass takes");
     replay = add("--replay", options.replay, "FILE",

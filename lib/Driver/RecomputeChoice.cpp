@@ -54,7 +54,8 @@ static void report(const BudgetChoice &choice, double seconds, Log &log) {
     log.info() << "memory: the same as --recompute '" << choice.config << "'\n";
 }
 
-void trainc::addRecompute(OpPassManager &pm, CompileOptions &options, Log &log, bool &refused) {
+void trainc::addRecompute(OpPassManager &pm, const CompileOptions &options, Log &log,
+                          bool &refused) {
   if (options.memoryBudget.empty()) {
     pm.addPass(createRecomputePass({options.recompute}));
     return;
@@ -79,9 +80,7 @@ void trainc::addRecompute(OpPassManager &pm, CompileOptions &options, Log &log, 
   ChooseRecomputeHooks hooks;
   hooks.muteRemarks = [&log](bool on) { log.muteRemarks(on); };
   hooks.onRefused = [&refused] { refused = true; };
-  hooks.onChosen = [&](const BudgetChoice &choice, StringRef batch, double seconds) {
-    if (choice.batch)
-      options.offload.sizes[batch.str()] = choice.batch;
+  hooks.onChosen = [&log](const BudgetChoice &choice, double seconds) {
     report(choice, seconds, log);
   };
   pm.addPass(createChooseRecomputePass(choose, hooks));

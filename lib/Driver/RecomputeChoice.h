@@ -19,9 +19,8 @@ std::string readRecompute(std::string &config);
 
 /// Whether anything is computed again.
 bool recomputes(const CompileOptions &options);
-/// Adds the pass that does it. What it chooses is told, and goes into `options`; `refused` is set
-/// where no choice fits.
-void addRecompute(mlir::OpPassManager &pm, CompileOptions &options, Log &log, bool &refused);
+/// Adds the pass that does it. What it chooses is told; `refused` is set where no choice fits.
+void addRecompute(mlir::OpPassManager &pm, const CompileOptions &options, Log &log, bool &refused);
 
 /// --recompute list: prints the opportunities of the module that the phase `graph` leaves.
 mlir::LogicalResult listOpportunities(mlir::ModuleOp module, const CompileOptions &options,

@@ -9,6 +9,7 @@
 #include "lib/AutoDiff/AutoDiff.h"
 #include "lib/Phases/Phases.h"
 #include "lib/Schedule/FormKernels/FormKernels.h"
+#include "lib/Schedule/Memory/ChooseOffload.h"
 #include "lib/Schedule/Memory/ChooseRecompute.h"
 #include "lib/Schedule/Offload/Offload.h"
 #include "lib/Schedule/Recompute/Recompute.h"
@@ -68,6 +69,7 @@ void trainc::registerAllPasses() {
   registerWidenTypesPasses();
   registerAttachOptimizerPasses();
   registerAutoDiffPasses();
+  registerChooseOffloadPasses();
   registerChooseRecomputePasses();
   registerChunkLossPasses();
   registerDecomposePasses();

@@ -111,3 +111,11 @@ std::optional<int64_t> Sizes::max(StringRef name) const {
   SymbolOp symbol = find(name);
   return symbol && symbol.getMax() ? std::optional<int64_t>(*symbol.getMax()) : std::nullopt;
 }
+
+SmallVector<std::string> trainc::sizesOf(ModuleOp module, const Sizes &sizes) {
+  SmallVector<std::string> list;
+  for (auto symbol : module.getOps<SymbolOp>())
+    if (std::optional<int64_t> value = sizes(symbol.getSymName()))
+      list.push_back((symbol.getSymName() + "=" + llvm::Twine(*value)).str());
+  return list;
+}

@@ -49,6 +49,9 @@ private:
   double share = 1;
 };
 
+/// NAME=VALUE of all symbols of the module that have one, as passes take them.
+llvm::SmallVector<std::string> sizesOf(mlir::ModuleOp module, const Sizes &sizes);
+
 } // namespace trainc
 
 #endif // TRAINC_LIB_REPORT_SIZES_H

@@ -4,6 +4,7 @@
 #include "lib/Schedule/Memory/ChooseRecompute.h"
 
 #include "lib/Report/MemoryReport.h"
+#include "lib/Schedule/Memory/ChooseOffload.h"
 #include "lib/Schedule/Recompute/Recompute.h"
 #include "mlir/Pass/PassManager.h"
 #include <chrono>
@@ -105,10 +106,16 @@ private:
     if (!problem.empty())
       return refuse(problem);
     config = choice.config;
+    // The copies of `offload` are planned for what has been chosen.
+    if (choice.batch && offload) {
+      Builder builder(&getContext());
+      getOperation()->setAttr(kPlannedSizesAttr,
+                              builder.getDictionaryAttr({builder.getNamedAttr(
+                                  batch, builder.getI64IntegerAttr(choice.batch))}));
+    }
     if (hooks.onChosen)
       hooks.onChosen(
-          choice, batch,
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+          choice, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     return success();
   }
 

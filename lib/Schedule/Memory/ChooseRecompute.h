@@ -22,8 +22,8 @@ namespace trainc {
 struct ChooseRecomputeHooks {
   /// What is tried has remarks that are not about the program: on before, off behind.
   std::function<void(bool)> muteRemarks;
-  /// What was chosen, with the symbol of the batch and the seconds that it took to find it.
-  std::function<void(const BudgetChoice &, llvm::StringRef batch, double seconds)> onChosen;
+  /// What was chosen, with the seconds that it took to find it.
+  std::function<void(const BudgetChoice &, double seconds)> onChosen;
   /// The budget cannot be met; an error was emitted.
   std::function<void()> onRefused;
 };

@@ -4,6 +4,7 @@
 #include "lib/Schedule/Memory/MemoryTrials.h"
 
 #include "lib/Conversion/TrainToPlan/PlanModule.h"
+#include "lib/Schedule/Offload/Offload.h"
 #include "lib/Schedule/Recompute/Recompute.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -65,7 +66,11 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config, cons
   if (failed(plain) || !options.offload.enabled)
     return plain;
   // What is moved to the host depends on the sizes.
-  OffloadPassOptions offload = offloadPassOptions(module, *options.target, options.offload, sizes);
+  OffloadPassOptions offload;
+  offload.target = options.target->name().str();
+  offload.limit = options.offload.limit;
+  offload.rate = options.offload.rate;
+  offload.sizes = sizesOf(module, sizes);
   const std::string key = config + " " + llvm::join(offload.sizes, " ");
   if (auto known = offloaded.find(key); known != offloaded.end())
     return known->second.memory.get();
