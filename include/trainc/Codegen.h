@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Code generation of kernels. A `train.fusion` becomes one function with the kernel ABI of
 // docs/design/package.md; structurally equal fusions share one. The loop templates (lib/Codegen)
-// are separate from the mapping to a processor (lib/Codegen/CPU).
+// are separate from the mapping to a processor (lib/Target).
 #ifndef TRAINC_CODEGEN_H
 #define TRAINC_CODEGEN_H
 
@@ -85,85 +85,6 @@ public:
   /// The kernels as functions of the LLVM dialect with scf, vector and arith bodies.
   virtual mlir::ModuleOp getModule() = 0;
 };
-
-/// Kernels for x86-64.
-class CpuCodegen final : public KernelCodegen {
-public:
-  /// Loads the dialects that kernels are made of: not to be called while a pass manager runs.
-  /// `levels`: what emitObjects compiles for ("x86-64-v3", "x86-64-v4"). `cache`: folder where
-  /// compiled kernels are kept for later compilations; "": none.
-  explicit CpuCodegen(mlir::MLIRContext &context, llvm::ArrayRef<std::string> levels = {},
-                      llvm::StringRef cache = "");
-  ~CpuCodegen() override;
-  CpuCodegen(const CpuCodegen &) = delete;
-  CpuCodegen &operator=(const CpuCodegen &) = delete;
-
-  mlir::FailureOr<KernelInfo> add(train::FusionOp fusion) override;
-  size_t size() const override;
-  mlir::FailureOr<std::vector<KernelObject>> emitObjects() override;
-  mlir::FailureOr<std::vector<KernelListing>> emitListings() override;
-  bool lacksTools() const override;
-  double getCacheHitRate() const override;
-  mlir::ModuleOp getModule() override;
-
-  /// Lowers all kernels for a CPU level ("x86-64-v3", "x86-64-v4") and links them; the
-  /// bytes of a shared object. Kernels may not be added afterwards. Several threads may call it at
-  /// once.
-  mlir::FailureOr<std::vector<char>> emitSharedObject(llvm::StringRef cpu);
-  /// The same for several levels, spread over the threads of the machine.
-  mlir::FailureOr<std::vector<std::vector<char>>>
-  emitSharedObjects(llvm::ArrayRef<llvm::StringRef> cpus);
-
-  /// LLVM assembly of all kernels (before optimisation), for inspection.
-  mlir::FailureOr<std::string> getLLVMText();
-
-private:
-  struct Impl;
-  std::unique_ptr<Impl> impl;
-};
-
-struct GpuOptions {
-  /// Architectures as the CUDA toolkit names them: "sm_90".
-  std::vector<std::string> architectures = {"sm_90"};
-  /// Folder of the CUDA toolkit or of the wheel nvidia-cuda-nvcc; "": looked for.
-  std::string cudaPath;
-  /// Make each kernel in a few ways, for tuning to choose from.
-  bool variants = false;
-  /// Folder where compiled kernels are kept for later compilations; "": none.
-  std::string cache = {};
-};
-
-/// Kernels for NVIDIA GPUs: PTX, and cubins by ptxas. See docs/design/cuda.md.
-class GpuCodegen final : public KernelCodegen {
-public:
-  /// Loads the dialects that kernels are made of: not to be called while a pass manager runs.
-  GpuCodegen(mlir::MLIRContext &context, GpuOptions options);
-  ~GpuCodegen() override;
-  GpuCodegen(const GpuCodegen &) = delete;
-  GpuCodegen &operator=(const GpuCodegen &) = delete;
-
-  mlir::FailureOr<KernelInfo> add(train::FusionOp fusion) override;
-  size_t size() const override;
-  mlir::FailureOr<std::vector<KernelObject>> emitObjects() override;
-  mlir::FailureOr<std::vector<KernelListing>> emitListings() override;
-  bool lacksTools() const override;
-  double getCacheHitRate() const override;
-  mlir::ModuleOp getModule() override;
-
-  std::string addGrouped(llvm::StringRef kernel) override;
-
-  /// PTX of all kernels, for inspection.
-  mlir::FailureOr<std::string> getPTX();
-
-private:
-  struct Impl;
-  std::unique_ptr<Impl> impl;
-};
-
-/// The best CPU level that this machine runs ("x86-64-v4"), under the name that the runtime
-/// matches;
-/// "" if it runs none.
-llvm::StringRef getHostLevel();
 
 /// Replaces the math ops in `root` that the machine has no instruction for: f32 by arith ops
 /// (accurate to 2 ulp, no branches, scalars and vectors of any length), f64 by calls of the C

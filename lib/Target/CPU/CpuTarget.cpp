@@ -5,7 +5,7 @@
 #include "dialects/Plan/PlanDialect.h"
 #include "format/memory/arena_plan.h"
 #include "format/memory/working_memory.h"
-#include "trainc/Codegen.h"
+#include "lib/Target/CPU/Kernels/CpuCodegen.h"
 #include <unistd.h>
 
 using namespace mlir;

@@ -5,7 +5,7 @@
 #include "dialects/Plan/PlanDialect.h"
 #include "format/memory/arena_plan.h"
 #include "lib/Target/CUDA/CudaDevice.h"
-#include "trainc/Codegen.h"
+#include "lib/Target/CUDA/Kernels/GpuCodegen.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -16,7 +16,8 @@
 
 #include "dialects/Plan/PlanDialect.h"
 #include "dialects/Train/TrainDialect.h"
-#include "lib/Codegen/CPU/LowerKernels.h"
+#include "lib/Target/CPU/Kernels/CpuCodegen.h"
+include "lib/Target/CPU/Kernels/LowerKernels.h"
 #include "lib/Codegen/CompileModule.h"
 #include "lib/Codegen/LowerToLLVM.h"
 #include "lib/Conversion/TrainToPlan/PlanModule.h"
@@ -49,7 +50,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using namespace mlir;
+    using namespace mlir;
 using namespace trainc;
 namespace json = llvm::json;
 

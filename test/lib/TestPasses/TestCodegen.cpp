@@ -4,6 +4,8 @@
 // printed, with `compile` they are compiled and linked.
 #include "test/lib/TestPasses/TestPasses.h"
 
+#include "lib/Target/CPU/Kernels/CpuCodegen.h"
+#include "lib/Target/CUDA/Kernels/GpuCodegen.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -11,7 +13,6 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "trainc/Codegen.h"
 #include "llvm/Support/raw_ostream.h"
 #include <chrono>
 

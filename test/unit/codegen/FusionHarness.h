@@ -5,7 +5,8 @@
 #define TRAINC_TEST_UNIT_CODEGEN_FUSIONHARNESS_H
 
 #include "dialects/Train/TrainBuilder.h"
-#include "trainc/Codegen.h"
+#include "lib/Target/CPU/Kernels/CpuCodegen.h"
+#include "lib/Target/CUDA/Kernels/GpuCodegen.h"
 #include "trainc/Reference.h"
 #include "trainc/Reports.h"
 #include "gtest/gtest.h"

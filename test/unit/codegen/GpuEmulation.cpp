@@ -2,8 +2,8 @@
 // Threads as contexts with a stack each; barriers and exchanges within a warp give the turn away.
 
 #include "GpuEmulation.h"
-#include "lib/Codegen/GPU/HardwareMath.h"
 #include "lib/Codegen/LowerToLLVM.h"
+#include "lib/Target/CUDA/Kernels/HardwareMath.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/AsmParser/Parser.h"

@@ -4,8 +4,8 @@
 #ifndef TRAINC_TEST_PROPERTIES_KERNELRUNNER_H
 #define TRAINC_TEST_PROPERTIES_KERNELRUNNER_H
 
+#include "lib/Target/CPU/Kernels/CpuCodegen.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "trainc/Codegen.h"
 #include "trainc/Reference.h"
 #include "llvm/ADT/DenseMap.h"
 

@@ -6,8 +6,8 @@
 // the input's innermost axis, turns them in registers and writes vectors along the results'.
 // Neighbouring threads cover whole sectors of memory both ways. Elsewhere the tile goes through
 // shared memory element by element: read in the input's order, used in the results'.
-#ifndef TRAINC_LIB_CODEGEN_GPU_MAPTRANSPOSED_H
-#define TRAINC_LIB_CODEGEN_GPU_MAPTRANSPOSED_H
+#ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_MAPTRANSPOSED_H
+#define TRAINC_LIB_TARGET_CUDA_KERNELS_MAPTRANSPOSED_H
 
 #include "Accesses.h"
 #include "GpuEmitter.h"
@@ -38,4 +38,4 @@ void mapTransposed(GpuKernel &kernel, const TransposedShape &shape);
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_GPU_MAPTRANSPOSED_H
+#endif // TRAINC_LIB_TARGET_CUDA_KERNELS_MAPTRANSPOSED_H

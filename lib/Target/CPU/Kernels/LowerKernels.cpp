@@ -3,9 +3,9 @@
 // its vectorizers (loops are vectors already), object code, lld.
 
 #include "LowerKernels.h"
-#include "../CompileModule.h"
+#include "lib/Codegen/CompileModule.h"
 #include "lib/Support/Temporaries.h"
-#include "trainc/Codegen.h"
+#include "lib/Target/CPU/Kernels/CpuCodegen.h"
 
 #include "llvm/Analysis/InstSimplifyFolder.h"
 #include "llvm/Analysis/VectorUtils.h"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The kernels of a package: finds equal fusions, emits the others, compiles each by itself.
 
-#include "../CompileModule.h"
-#include "../KernelCache.h"
-#include "../KnownFusions.h"
-#include "../LowerToLLVM.h"
+#include "lib/Target/CPU/Kernels/CpuCodegen.h"
 #include "CpuEmitter.h"
 #include "LowerKernels.h"
 #include "dialects/Train/Diagnostics/Notes.h"
-#include "trainc/Codegen.h"
+#include "lib/Codegen/CompileModule.h"
+#include "lib/Codegen/KernelCache.h"
+#include "lib/Codegen/KnownFusions.h"
+#include "lib/Codegen/LowerToLLVM.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Math/IR/Math.h"

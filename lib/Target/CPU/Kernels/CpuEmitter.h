@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Emission of one kernel for the CPU. Loops run over scalars or lanes; the last, partial vector of
 // a row runs masked. Memory has the alignment of one element.
-#ifndef TRAINC_LIB_CODEGEN_CPU_CPUEMITTER_H
-#define TRAINC_LIB_CODEGEN_CPU_CPUEMITTER_H
+#ifndef TRAINC_LIB_TARGET_CPU_KERNELS_CPUEMITTER_H
+#define TRAINC_LIB_TARGET_CPU_KERNELS_CPUEMITTER_H
 
-#include "../KernelEmitter.h"
+#include "lib/Codegen/KernelEmitter.h"
 
 namespace trainc::codegen {
 
@@ -86,4 +86,4 @@ void forEachVector(CpuEmitter &emitter, mlir::Value lower, mlir::Value upper,
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_CPU_CPUEMITTER_H
+#endif // TRAINC_LIB_TARGET_CPU_KERNELS_CPUEMITTER_H

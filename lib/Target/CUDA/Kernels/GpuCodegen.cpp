@@ -2,17 +2,17 @@
 // The GPU kernels of a package: finds equal fusions, chooses mappings, emits kernels, compiles them
 // in chunks.
 
-#include "../CompileModule.h"
-#include "../KernelCache.h"
-#include "../KnownFusions.h"
-#include "../LowerToLLVM.h"
+#include "lib/Target/CUDA/Kernels/GpuCodegen.h"
 #include "FlatForm.h"
 #include "GpuEmitter.h"
 #include "GroupedKernel.h"
 #include "HardwareMath.h"
 #include "LowerToPTX.h"
 #include "dialects/Train/Diagnostics/Notes.h"
-#include "trainc/Codegen.h"
+#include "lib/Codegen/CompileModule.h"
+#include "lib/Codegen/KernelCache.h"
+#include "lib/Codegen/KnownFusions.h"
+#include "lib/Codegen/LowerToLLVM.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -3,7 +3,7 @@
 // contraction, to PTX in process; PTX to cubins by ptxas as a subprocess.
 
 #include "LowerToPTX.h"
-#include "../CompileModule.h"
+#include "lib/Codegen/CompileModule.h"
 #include "lib/Support/Temporaries.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/LLVMContext.h"

@@ -3,10 +3,10 @@
 // vectors of 16 bytes in memory wherever the offset is known to be a multiple; there are no masked
 // vectors: a template gives the rest to scalar code. Threads whose work is a copy of another's (so
 // that loops need no branch) are not `active` and store nothing.
-#ifndef TRAINC_LIB_CODEGEN_GPU_GPUEMITTER_H
-#define TRAINC_LIB_CODEGEN_GPU_GPUEMITTER_H
+#ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_GPUEMITTER_H
+#define TRAINC_LIB_TARGET_CUDA_KERNELS_GPUEMITTER_H
 
-#include "../KernelEmitter.h"
+#include "lib/Codegen/KernelEmitter.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace trainc::codegen {
@@ -215,4 +215,4 @@ train::DimAttr productOf(mlir::MLIRContext *context, llvm::ArrayRef<train::DimAt
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_GPU_GPUEMITTER_H
+#endif // TRAINC_LIB_TARGET_CUDA_KERNELS_GPUEMITTER_H

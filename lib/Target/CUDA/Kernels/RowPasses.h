@@ -2,11 +2,11 @@
 // The passes over a row that memory sees. Some reductions need none of their own: a sum that picks
 // one element of the row, and a sum of exponentials below the row's maximum, which the pass that
 // looks for the maximum can do as well.
-#ifndef TRAINC_LIB_CODEGEN_GPU_ROWPASSES_H
-#define TRAINC_LIB_CODEGEN_GPU_ROWPASSES_H
+#ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_ROWPASSES_H
+#define TRAINC_LIB_TARGET_CUDA_KERNELS_ROWPASSES_H
 
-#include "../Structure.h"
 #include "dialects/Train/RowIdioms.h"
+#include "lib/Codegen/Structure.h"
 
 namespace trainc::codegen {
 
@@ -36,4 +36,4 @@ struct RowPasses {
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_GPU_ROWPASSES_H
+#endif // TRAINC_LIB_TARGET_CUDA_KERNELS_ROWPASSES_H

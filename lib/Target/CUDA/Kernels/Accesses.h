@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // How a fusion reads its inputs: which axis of the space an input's innermost axis is, behind
 // the transposes of the body. Mappings choose by it along which axis threads are neighbours.
-#ifndef TRAINC_LIB_CODEGEN_GPU_ACCESSES_H
-#define TRAINC_LIB_CODEGEN_GPU_ACCESSES_H
+#ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_ACCESSES_H
+#define TRAINC_LIB_TARGET_CUDA_KERNELS_ACCESSES_H
 
-#include "../Structure.h"
+#include "lib/Codegen/Structure.h"
 
 namespace trainc::codegen {
 
@@ -27,4 +27,4 @@ llvm::SmallVector<InputAccess> findAccesses(train::FusionOp fusion, const Struct
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_GPU_ACCESSES_H
+#endif // TRAINC_LIB_TARGET_CUDA_KERNELS_ACCESSES_H

@@ -2,8 +2,8 @@
 // Reductions that many blocks share. For each pass one stage sweeps the space, block by block, and
 // leaves partial results in the temporary buffer; a second one combines them in order. Later passes
 // read the totals from there. Where one block does all of it, the first stage has the totals.
-#ifndef TRAINC_LIB_CODEGEN_GPU_STAGEDREDUCTION_H
-#define TRAINC_LIB_CODEGEN_GPU_STAGEDREDUCTION_H
+#ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_STAGEDREDUCTION_H
+#define TRAINC_LIB_TARGET_CUDA_KERNELS_STAGEDREDUCTION_H
 
 #include "Tiles.h"
 
@@ -88,4 +88,4 @@ unsigned chooseUnroll(train::FusionOp fusion, const Structure &structure, unsign
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_GPU_STAGEDREDUCTION_H
+#endif // TRAINC_LIB_TARGET_CUDA_KERNELS_STAGEDREDUCTION_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // From LLVM bitcode to PTX and cubins.
-#ifndef TRAINC_LIB_CODEGEN_GPU_LOWERTOPTX_H
-#define TRAINC_LIB_CODEGEN_GPU_LOWERTOPTX_H
+#ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_LOWERTOPTX_H
+#define TRAINC_LIB_TARGET_CUDA_KERNELS_LOWERTOPTX_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -35,4 +35,4 @@ inline constexpr llvm::StringLiteral kLibdevicePrefix = "__nv_";
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_GPU_LOWERTOPTX_H
+#endif // TRAINC_LIB_TARGET_CUDA_KERNELS_LOWERTOPTX_H

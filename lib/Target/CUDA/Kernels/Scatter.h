@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What scatters of rows and of elements share.
-#ifndef TRAINC_LIB_CODEGEN_GPU_SCATTER_H
-#define TRAINC_LIB_CODEGEN_GPU_SCATTER_H
+#ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_SCATTER_H
+#define TRAINC_LIB_TARGET_CUDA_KERNELS_SCATTER_H
 
 #include "Tiles.h"
 
@@ -18,4 +18,4 @@ void mapElementScatter(GpuKernel &kernel);
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_GPU_SCATTER_H
+#endif // TRAINC_LIB_TARGET_CUDA_KERNELS_SCATTER_H

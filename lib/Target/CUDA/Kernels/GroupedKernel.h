@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Several launches of one kernel at once: hundreds of small tensors, each with an optimizer update
 // of a microsecond, would otherwise cost their launches.
-#ifndef TRAINC_LIB_CODEGEN_GPU_GROUPEDKERNEL_H
-#define TRAINC_LIB_CODEGEN_GPU_GROUPEDKERNEL_H
+#ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_GROUPEDKERNEL_H
+#define TRAINC_LIB_TARGET_CUDA_KERNELS_GROUPEDKERNEL_H
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -18,4 +18,4 @@ void addGroupedKernel(mlir::LLVM::LLVMFuncOp kernel);
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_GPU_GROUPEDKERNEL_H
+#endif // TRAINC_LIB_TARGET_CUDA_KERNELS_GROUPEDKERNEL_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Blocks of threads as tiles of columns and rows: loops with several loads in flight, and the
 // combination of the rows of a tile in a fixed tree.
-#ifndef TRAINC_LIB_CODEGEN_GPU_TILES_H
-#define TRAINC_LIB_CODEGEN_GPU_TILES_H
+#ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_TILES_H
+#define TRAINC_LIB_TARGET_CUDA_KERNELS_TILES_H
 
 #include "GpuEmitter.h"
 #include <functional>
@@ -62,4 +62,4 @@ train::DimAttr ceilDim(train::DimAttr a, train::DimAttr b);
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_GPU_TILES_H
+#endif // TRAINC_LIB_TARGET_CUDA_KERNELS_TILES_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Small elementwise fusions of known shapes, as one of any number of elements: the updates of all
 // small parameters are one kernel then, and one launch where they stand together.
-#ifndef TRAINC_LIB_CODEGEN_GPU_FLATFORM_H
-#define TRAINC_LIB_CODEGEN_GPU_FLATFORM_H
+#ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_FLATFORM_H
+#define TRAINC_LIB_TARGET_CUDA_KERNELS_FLATFORM_H
 
 #include "dialects/Train/TrainDialect.h"
 #include <memory>
@@ -30,4 +30,4 @@ private:
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_GPU_FLATFORM_H
+#endif // TRAINC_LIB_TARGET_CUDA_KERNELS_FLATFORM_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // From kernels in MLIR to a shared object.
-#ifndef TRAINC_LIB_CODEGEN_CPU_LOWERKERNELS_H
-#define TRAINC_LIB_CODEGEN_CPU_LOWERKERNELS_H
+#ifndef TRAINC_LIB_TARGET_CPU_KERNELS_LOWERKERNELS_H
+#define TRAINC_LIB_TARGET_CPU_KERNELS_LOWERKERNELS_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include <string>
@@ -23,4 +23,4 @@ std::vector<char> linkShared(llvm::ArrayRef<std::vector<char>> objects, std::str
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_CPU_LOWERKERNELS_H
+#endif // TRAINC_LIB_TARGET_CPU_KERNELS_LOWERKERNELS_H

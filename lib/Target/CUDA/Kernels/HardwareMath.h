@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Instructions of NVIDIA GPUs that formulas of numbers are made of.
-#ifndef TRAINC_LIB_CODEGEN_GPU_HARDWAREMATH_H
-#define TRAINC_LIB_CODEGEN_GPU_HARDWAREMATH_H
+#ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_HARDWAREMATH_H
+#define TRAINC_LIB_TARGET_CUDA_KERNELS_HARDWAREMATH_H
 
-#include "../MathExpansion.h"
+#include "lib/Codegen/MathExpansion.h"
 
 namespace trainc::codegen {
 
@@ -26,4 +26,4 @@ void useReciprocals(mlir::Operation *root);
 
 } // namespace trainc::codegen
 
-#endif // TRAINC_LIB_CODEGEN_GPU_HARDWAREMATH_H
+#endif // TRAINC_LIB_TARGET_CUDA_KERNELS_HARDWAREMATH_H
