@@ -56,8 +56,8 @@ WALLS = [
 ]
 
 #: What code is generated for is known in these folders only; all others ask Target for what they need of it.
-TARGET_FOLDERS = ("lib/Target/",)
-ASKS_TARGET = ("lib", "include", "dialects", "tools")
+TARGET_FOLDERS = ("lib/Target/", "runtime/src/device/cpu/", "runtime/src/device/cuda/", "runtime/cudnn/")
+ASKS_TARGET = ("lib", "include", "dialects", "tools", "runtime")
 TARGET_NAMES = [
     (r"\bbool\s+\w*(cuda|gpu)\w*\b(?!::)", "a target is no boolean"),
     (r'[!=]=\s*"(cpu|cuda)\b|"(cpu|cuda)"\s*[!=]=', "compares the name of a target"),
@@ -142,7 +142,7 @@ def check_targets(path, lines):
         code = line.split("//")[0]
         for pattern, why in TARGET_NAMES:
             if match := re.search(pattern, code, re.IGNORECASE):
-                finding(path, number, f"{why}; ask it (trainc/Target.h): {match[0]}")
+                finding(path, number, f"{why}; ask it (trainc/Target.h, format/target.h): {match[0]}")
 
 
 def strata(root):

@@ -10,6 +10,7 @@
 #include "cli/failure.h"
 #include "cli/format.h"
 #include "cli/info.h"
+#include "format/target.h"
 
 #include <algorithm>
 #include <chrono>
@@ -47,8 +48,8 @@ public:
         density(density), memory(memory), reporter(reporter), order(std::move(batches)),
         plan(order->plan()), planOptions(order->planOptions()), dataHash(data.hash()),
         schedule(options.schedule),
-        lag(onGpu(package) && !options.synchronous && options.dumpGradients.empty() &&
-            options.profile.empty() && !options.checkNumerics) {
+        lag(traitsOf(package.info.target).runsAhead && !options.synchronous &&
+            options.dumpGradients.empty() && options.profile.empty() && !options.checkNumerics) {
     stepsGiven = firstStep = stepsDone();
     baseLr = options.lr.value_or(package.info.lr);
     lastStep = countSteps();
@@ -64,9 +65,6 @@ public:
   void dumpGradients();
 
 private:
-  static bool onGpu(const Package &package) {
-    return std::string(package.info.target).rfind("cuda:", 0) == 0;
-  }
   int64_t stepsDone() const { return trainrt_session_step(session); }
   /// The number of the run's last step.
   int64_t countSteps() {

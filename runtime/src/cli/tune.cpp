@@ -6,6 +6,7 @@
 #include "cli/data/loader.h"
 #include "cli/failure.h"
 #include "cli/format.h"
+#include "format/target.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -13,7 +14,7 @@
 namespace trainrt::run {
 
 void checkTunable(const Options &options, const Package &package) {
-  if (std::string(package.info.target).rfind("cuda:", 0) != 0)
+  if (!traitsOf(package.info.target).hasTuning)
     throw Failure(exitInput, package.path + ": there is nothing to tune: it is for the CPU, whose "
                                             "kernels have no choices that are made by timing");
   namespace fs = std::filesystem;

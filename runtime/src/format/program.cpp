@@ -146,8 +146,4 @@ int64_t gradientBytes(const TensorDecl &parameter) {
   return elements * int64_t(sizeOf(gradientType(parameter)));
 }
 
-int64_t alignmentOf(Target target) {
-  return target == Target::Cuda ? cudaPlanAlignment : planAlignment;
-}
-
 } // namespace trainrt

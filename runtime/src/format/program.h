@@ -9,6 +9,7 @@
 #include "format/commands/command.h"
 #include "format/dtype.h"
 #include "format/status.h"
+#include "format/target.h"
 
 #include <cstdint>
 #include <string>
@@ -153,11 +154,9 @@ struct SizeRule {
   uint32_t node = 0;
 };
 
-/// What the commands are for.
-enum class Target : uint8_t { Cpu, Cuda };
-
 struct Program {
-  Target target = Target::Cpu;
+  /// What the commands are for.
+  Target target = {};
   std::vector<Symbol> symbols;
   std::vector<Expr> exprs;
   std::vector<TensorDecl> parameters, state, inputs, hypers, outputs;
@@ -175,9 +174,6 @@ struct Program {
   /// Marks `expr` and all it is made of in `exprs`, and their symbols in `symbols`.
   void collect(ExprId expr, std::vector<bool> &exprs, std::vector<bool> &symbols) const;
 };
-
-/// Alignment of buffers for a target.
-int64_t alignmentOf(Target target);
 
 /// Bytes of the gradient accumulator of a parameter, and its type: f64 for f64, else f32.
 DType gradientType(const TensorDecl &parameter);

@@ -258,7 +258,7 @@ private:
         return bad(where, ".dtype ", int(result.dtype), " is unknown");
       if (buffer->label())
         result.label = buffer->label()->str();
-      if (space == Space::Host && program.target != Target::Cuda)
+      if (space == Space::Host && !traitsOf(program.target).isSeparate)
         return bad(where, ".space: only programs for cuda move values to the host");
       if (space == Space::Arena || space == Space::Host) {
         if (result.first < 0 || result.first > result.last || uint64_t(result.last) >= numCommands)

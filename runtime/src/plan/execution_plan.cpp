@@ -14,7 +14,7 @@ namespace {
 class Planner {
 public:
   Planner(const Program &program, const Function &function, ExecutionPlan &plan)
-      : program(program), function(function), plan(plan), alignment(alignmentOf(program.target)) {}
+      : program(program), function(function), plan(plan), traits(traitsOf(program.target)) {}
 
   Status run(const std::vector<int64_t> &symbols) {
     plan.function = &function;
@@ -67,7 +67,7 @@ private:
           result.bytes > INT64_MAX / 4)
         return fail(Code::BadData, "output '", program.outputs[output].name, "' of shape ",
                     shapeText(result.shape), " is impossible");
-      if (__builtin_add_overflow(plan.outputBytes, padded(result.bytes, alignment),
+      if (__builtin_add_overflow(plan.outputBytes, padded(result.bytes, traits.alignment),
                                  &plan.outputBytes))
         return fail(Code::BadData, "the outputs are too large (", symbolText(), ")");
       plan.outputs.push_back(std::move(result));
@@ -119,14 +119,14 @@ private:
       if (bytes > limit)
         return bad("buffer ", i, " has ", bytes, " bytes, its tensor ", limit);
     }
-    Plan memory = planMemory(lifetimes, alignment);
+    Plan memory = planMemory(lifetimes, traits.alignment);
     plan.arenaLowerBound = memory.lowerBound;
-    if (program.target == Target::Cuda)
+    if (traits.runsBeside)
       giveTime(lifetimes, memory);
     plan.arenaBytes = memory.peak;
     markPhases(lifetimes);
     plan.bufferOffsets = std::move(memory.offsets);
-    const Plan host = planMemory(onHost, alignment);
+    const Plan host = planMemory(onHost, traits.alignment);
     plan.hostBytes = host.peak;
     for (size_t i = 0; i < function.buffers.size(); ++i)
       if (function.buffers[i].space == Space::Host)
@@ -146,7 +146,7 @@ private:
     for (const PlanBuffer &buffer : lifetimes) {
       if (!buffer.bytes)
         continue;
-      const int64_t bytes = padded(buffer.bytes, alignment);
+      const int64_t bytes = padded(buffer.bytes, traits.alignment);
       change[size_t(buffer.first)] += bytes;
       change[size_t(buffer.last) + 1] -= bytes;
       for (int i = 0; i < 2; ++i)
@@ -188,7 +188,7 @@ private:
             if (operand.isPresent())
               longer[operand.buffer].last =
                   std::max(longer[operand.buffer].last, std::min(end, i + delay));
-      Plan relaxed = planMemory(longer, alignment);
+      Plan relaxed = planMemory(longer, traits.alignment);
       if (relaxed.peak > memory.peak + roomForOverlap(memory.peak))
         continue;
       memory.peak = relaxed.peak;
@@ -226,7 +226,7 @@ private:
   const Program &program;
   const Function &function;
   ExecutionPlan &plan;
-  const int64_t alignment;
+  const TargetTraits &traits;
   std::vector<int64_t> exprs;
 };
 

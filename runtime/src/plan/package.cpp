@@ -100,8 +100,7 @@ Status Package::checkEntry(const ZipEntry &entry) const {
 }
 
 Status Package::chooseKernels() {
-  if (code.target == Target::Cuda) {
-    // The device chooses among its kernels when a session begins.
+  if (traitsOf(code.target).choosesKernels) {
     for (const std::string &listed : description.targets)
       targetName += (targetName.empty() ? "" : ", ") + listed;
     for (const ZipEntry &entry : archive.entries())
@@ -111,7 +110,7 @@ Status Package::chooseKernels() {
     return {};
   }
   if (code.kernels.empty()) {
-    targetName = "cpu";
+    targetName = traitsOf(code.target).name;
     return {};
   }
   std::string present;

@@ -33,7 +33,7 @@ std::string inputName(const Program &program, int64_t index) {
 }
 
 Status checkTarget(const Program &program, const Manifest &manifest) {
-  const std::string kind = program.target == Target::Cuda ? "cuda" : "cpu";
+  const std::string kind = traitsOf(program.target).name;
   for (const std::string &target : manifest.targets)
     if (!target.starts_with(kind))
       return badField("targets", ": '", target, "', but program.fb is for ", kind);

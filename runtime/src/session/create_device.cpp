@@ -1,21 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The device that a package is for.
+// The devices by target: the one place that knows them all.
 
 #include "session/create_device.h"
+#include "device/cpu/executor.h"
 #include "device/cpu/host_device.h"
 #include "device/cuda/device.h"
+#include "program_generated.h"
 
 namespace trainrt {
 
-Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
-                    Device::AddressOf addressOf, std::unique_ptr<Device> &device) {
-  if (package->program().target == Target::Cuda)
-    return cuda::createDevice(std::move(package), options, std::move(addressOf), device);
+namespace {
+
+Status createHost(std::shared_ptr<const Package> package, const DeviceOptions &options,
+                  Device::AddressOf addressOf, std::unique_ptr<Device> &device) {
   std::shared_ptr<const KernelLibrary> kernels;
   TRAINRT_TRY(package->kernels(kernels));
   device = std::make_unique<HostDevice>(std::move(package), std::move(kernels), options,
                                         std::move(addressOf));
   return {};
+}
+
+void addHostEstimate(const Program &, const std::vector<ExecutionPlan> &plans, unsigned threads,
+                     MemoryUse &use) {
+  std::vector<const ExecutionPlan *> all;
+  for (const ExecutionPlan &plan : plans)
+    all.push_back(&plan);
+  use.scratch = estimateScratch(all, threads);
+}
+
+void addCudaEstimate(const Program &program, const std::vector<ExecutionPlan> &plans, unsigned,
+                     MemoryUse &use) {
+  for (const ExecutionPlan &plan : plans)
+    cuda::addEstimate(program, plan, use);
+}
+
+struct DeviceKind {
+  decltype(createDevice) *create;
+  decltype(addDeviceEstimate) *addEstimate;
+};
+
+/// In the order of targets.
+constexpr DeviceKind kinds[] = {{createHost, addHostEstimate},
+                                {cuda::createDevice, addCudaEstimate}};
+static_assert(std::size(kinds) == size_t(fb::Target::MAX) + 1);
+
+} // namespace
+
+Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
+                    Device::AddressOf addressOf, std::unique_ptr<Device> &device) {
+  const DeviceKind &kind = kinds[uint8_t(package->program().target)];
+  return kind.create(std::move(package), options, std::move(addressOf), device);
+}
+
+void addDeviceEstimate(const Program &program, const std::vector<ExecutionPlan> &plans,
+                       unsigned threads, MemoryUse &use) {
+  kinds[uint8_t(program.target)].addEstimate(program, plans, threads, use);
 }
 
 } // namespace trainrt

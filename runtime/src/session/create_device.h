@@ -11,6 +11,10 @@ namespace trainrt {
 Status createDevice(std::shared_ptr<const Package> package, const DeviceOptions &options,
                     Device::AddressOf addressOf, std::unique_ptr<Device> &device);
 
+/// Raises `use` to what the device would hold for these plans, with so many threads of the host.
+void addDeviceEstimate(const Program &program, const std::vector<ExecutionPlan> &plans,
+                       unsigned threads, MemoryUse &use);
+
 } // namespace trainrt
 
 #endif // TRAINRT_SESSION_CREATE_DEVICE_H

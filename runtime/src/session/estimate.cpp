@@ -2,9 +2,8 @@
 // The account of a session's memory beforehand.
 
 #include "session/estimate.h"
-#include "device/cpu/executor.h"
-#include "device/cuda/device.h"
 #include "format/memory/arena_plan.h"
+#include "session/create_device.h"
 #include "session/values.h"
 
 #include <algorithm>
@@ -40,7 +39,6 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
   }
   if (microBatches)
     use.state = layOutState(program, ignored);
-  const bool cuda = program.target == Target::Cuda;
   bool usesGradients = false;
   std::vector<ExecutionPlan> plans;
   for (size_t i = 0, end = functions.size(); i < end; ++i)
@@ -55,21 +53,15 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
     use.arenaLowerBound = std::max(use.arenaLowerBound, plan.arenaLowerBound);
     use.outputs = std::max(use.outputs, plan.outputBytes);
     use.pinned = std::max(use.pinned, plan.hostBytes);
-    if (cuda)
-      cuda::addEstimate(program, plan, use);
     usesGradients |= function->usesGradients;
   }
   if (usesGradients)
     use.gradients = layOutGradients(package, ignored);
-  if (!cuda) {
-    std::vector<const ExecutionPlan *> all;
-    for (const ExecutionPlan &plan : plans)
-      all.push_back(&plan);
-    use.scratch = estimateScratch(all, threads ? threads : availableCores());
-  }
+  addDeviceEstimate(program, plans, threads ? threads : availableCores(), use);
+  const TargetTraits &target = traitsOf(program.target);
   for (size_t i = 0; i < program.parameters.size(); ++i) {
     const Manifest::Tensor &parameter = package.parameter(i);
-    const bool inBlock = cuda || (microBatches && package.isWritten(i));
+    const bool inBlock = target.isSeparate || (microBatches && package.isWritten(i));
     // As ParameterStore::fromPackage does: a file may hold values where they cannot be read, and
     // others are made while loading.
     const bool made = parameter.quantized || !parameter.partOf.empty() ||
@@ -79,9 +71,9 @@ Status estimateMemory(const Package &package, const std::vector<int64_t> &symbol
                  parameter.offset % int64_t(sizeOf(program.parameters[i].dtype)) != 0);
     const int64_t bytes = program.parameters[i].staticBytes;
     (inBlock || copied ? use.parameters : use.mapped) +=
-        inBlock ? padded(bytes, alignmentOf(program.target)) : bytes;
+        inBlock ? padded(bytes, target.alignment) : bytes;
   }
-  if (!cuda)
+  if (!target.isSeparate)
     for (const Constant &constant : program.constants)
       use.mapped += int64_t(constant.data.size());
   return {};

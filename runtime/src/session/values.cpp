@@ -17,7 +17,7 @@ int64_t layOut(const Program &program, size_t count, std::vector<int64_t> &offse
   int64_t end = 0;
   for (size_t i = 0; i < count; ++i) {
     offsets.push_back(end);
-    end += padded(size(i), alignmentOf(program.target));
+    end += padded(size(i), traitsOf(program.target).alignment);
   }
   return end;
 }
@@ -103,7 +103,7 @@ Status forEachState(const Package &package, const Function &function, const Visi
       continue;
     int64_t bytes = (isState ? program.state : program.parameters)[buffer.index].staticBytes;
     TRAINRT_TRY(visit(buffer.space, buffer.index, offset, bytes));
-    offset += padded(bytes, alignmentOf(program.target));
+    offset += padded(bytes, traitsOf(program.target).alignment);
   }
   return {};
 }

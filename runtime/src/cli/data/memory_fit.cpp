@@ -5,6 +5,7 @@
 
 #include "cli/failure.h"
 #include "cli/format.h"
+#include "format/target.h"
 #include "trainrt/data.h"
 
 namespace trainrt::run {
@@ -16,8 +17,7 @@ public:
   Room(const Package &package, trainrt_session *session, const Dataset &data, MicroBatches micro,
        int64_t length)
       : package(package), data(data), micro(micro), length(length),
-        threads(trainrt_session_threads(session)),
-        onGpu(std::string(package.info.target).rfind("cuda:", 0) == 0) {
+        threads(trainrt_session_threads(session)), device(traitsOf(package.info.target)) {
     ErrorSlot error, heldError;
     uint64_t bytes = 0;
     trainrt_memory held = trainrt_memory_default();
@@ -26,7 +26,7 @@ public:
       return;
     free = bytes;
     // Memory that was asked for and never touched is still free on the host.
-    taken = onGpu ? held.total : held.parameters;
+    taken = device.isSeparate ? held.total : held.parameters;
   }
 
   /// All that such a batch needs, or, with `full` unset, the least: with as much padding as there
@@ -62,7 +62,7 @@ public:
   const MicroBatches micro;
   const int64_t length;
   const uint32_t threads;
-  const bool onGpu;
+  const TargetTraits &device;
   std::optional<uint64_t> free;
   uint64_t taken = 0; ///< of what is needed, what the session has already
 };
@@ -106,7 +106,7 @@ void requireMemory(const Package &package, trainrt_session *session, const Datas
     wayOut = "--batch-size " + std::to_string(possible) + " fits" +
              (micro ? " (--accumulate N makes a step of N such batches)" : "");
   wayOut += "\ncompiling with --recompute, --memory-budget or --precision bf16 needs less, too";
-  if (room.onGpu)
+  if (room.device.isSeparate)
     wayOut += "; `nvidia-smi` shows other processes on the GPU";
   throw Failure(exitResources, what + byteSize(least) + " of memory, and " + free + "; " + wayOut);
 }

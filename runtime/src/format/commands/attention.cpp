@@ -36,13 +36,13 @@ Status Attention::read(const fb::Attention &from, const CommandCheck &check) {
   TRAINRT_TRY(check.numSizes(AttentionView::numSizes));
   segmented = check.operands[size_t(AttentionOperand::Segments)].isPresent();
   hasBias = check.operands[size_t(AttentionOperand::Bias)].isPresent();
-  const bool cuda = check.program.target == Target::Cuda;
-  if (!cuda && !segmented)
+  const bool narrow = traitsOf(check.program.target).narrowAttention;
+  if (!narrow && !segmented)
     return check.bad(": attention without segments is a command of CUDA packages only");
   if (segmented && hasBias)
     return check.bad(".bias: attention over segments has none");
-  const bool known = cuda ? from.dtype() == fb::DType::f16 || from.dtype() == fb::DType::bf16
-                          : from.dtype() == fb::DType::f32;
+  const bool known = narrow ? from.dtype() == fb::DType::f16 || from.dtype() == fb::DType::bf16
+                            : from.dtype() == fb::DType::f32;
   if (!known || from.bias_dtype() > fb::DType::bf16)
     return check.bad(".dtype is none of attention on this target");
   dtype = static_cast<DType>(from.dtype());

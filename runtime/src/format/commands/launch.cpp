@@ -9,18 +9,18 @@ namespace trainrt {
 
 Status Launch::read(const fb::Launch &from, const CommandCheck &check) {
   const Program &program = check.program;
+  const TargetTraits &target = traitsOf(program.target);
   if (check.kernels.empty())
     return check.bad(".kernels is empty");
   kernel = check.kernels.front();
   variants.assign(check.kernels.begin() + 1, check.kernels.end());
   members = from.members();
-  if (members && program.target != Target::Cuda)
+  if (members && !target.groupsKernels)
     return check.bad(".members: only kernels for cuda are launched in groups");
   const KernelDecl &declared = program.kernels[kernel];
   for (uint32_t variant : variants) {
     const KernelDecl &other = program.kernels[variant];
-    if (program.target != Target::Cuda || members || other.args != declared.args ||
-        other.dims != declared.dims)
+    if (!target.hasTuning || members || other.args != declared.args || other.dims != declared.dims)
       return check.bad(".kernels: '", other.name, "' cannot replace '", declared.name, "'");
   }
   const uint64_t operands = check.operands.size(), sizes = check.sizes.size(),

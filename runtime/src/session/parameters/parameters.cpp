@@ -40,7 +40,7 @@ Status ParameterStore::create(std::shared_ptr<const Package> source, Device &whe
   slots.resize(package->program().parameters.size());
   for (size_t i = 0; i < slots.size(); ++i)
     places[package->program().parameters[i].name] = i;
-  const int64_t alignment = alignmentOf(package->program().target);
+  const int64_t alignment = traitsOf(package->program().target).alignment;
   std::vector<int64_t> offsets(slots.size());
   int64_t end = 0;
   for (size_t i = 0; i < slots.size(); ++i)
