@@ -16,8 +16,6 @@
 
 #include "dialects/Plan/PlanDialect.h"
 #include "dialects/Train/TrainDialect.h"
-#include "lib/Target/CPU/Kernels/CpuCodegen.h"
-include "lib/Target/CPU/Kernels/LowerKernels.h"
 #include "lib/Codegen/CompileModule.h"
 #include "lib/Codegen/LowerToLLVM.h"
 #include "lib/Conversion/TrainToPlan/PlanModule.h"
@@ -26,6 +24,8 @@ include "lib/Target/CPU/Kernels/LowerKernels.h"
 #include "lib/Package/Identity.h"
 #include "lib/Package/Package.h"
 #include "lib/Package/ProgramWriter.h"
+#include "lib/Target/CPU/Kernels/CpuCodegen.h"
+#include "lib/Target/CPU/Kernels/LowerKernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -50,7 +50,7 @@ include "lib/Target/CPU/Kernels/LowerKernels.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
-    using namespace mlir;
+using namespace mlir;
 using namespace trainc;
 namespace json = llvm::json;
 
