@@ -31,7 +31,8 @@ public:
 };
 
 /// Gives the train ops that are library calls their interface.
-void attachLibraryCalls(mlir::MLIRContext *context);
+void attachGemmCalls(mlir::MLIRContext *context);
+void attachAttentionCalls(mlir::MLIRContext *context);
 
 } // namespace trainc::plan
 

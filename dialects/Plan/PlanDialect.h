@@ -16,9 +16,4 @@
 #define GET_OP_CLASSES
 #include "dialects/Plan/PlanOps.h.inc"
 
-namespace trainc::plan {
-/// Bytes of a tensor's elements; booleans take one byte each.
-train::DimAttr getBytes(mlir::Type tensorType);
-} // namespace trainc::plan
-
 #endif // TRAINC_DIALECTS_PLAN_PLANDIALECT_H

@@ -86,22 +86,18 @@ def Plan_GemmOp : Plan_Command<"gemm", ["getCommandCost", "getGpuWorkspace", "ad
   let summary = "c = a * b, batched, every axis with its stride";
   let description = [{
     `sizes` is [m, n, k]; strides are [batch..., row, column] in elements, offsets [a, b, c] in elements. With an
-    `epilogue` (`train.fused_matmul`; its `add` is `accumulate`: c + a * b) there are `bias`, the bias or its gradient [n], and `aux`, which lies like c, as
-    it needs them; both are whole buffers. `element_type` is that of all; with `wide` c is f32.
+    `epilogue` (`train.matmul`) there are `bias`, the bias or its gradient [n], and `aux`, which lies like c, as it needs them;
+    both are whole buffers. `accumulate`: c += a * b. `element_type` is that of all but c, which may be f32 where it has 16 bits.
   }];
   let arguments = (ins Plan_BufferType:$a, Plan_BufferType:$b, Plan_BufferType:$c,
                        Optional<Plan_BufferType>:$bias, Optional<Plan_BufferType>:$aux, Train_DimsAttr:$batch,
                        Train_DimsAttr:$sizes, Train_DimsAttr:$a_strides, Train_DimsAttr:$b_strides,
                        Train_DimsAttr:$c_strides, Train_DimsAttr:$offsets, TypeAttr:$element_type,
-                       UnitAttr:$tf32, UnitAttr:$accumulate, UnitAttr:$wide,
+                       TypeAttr:$result_type, UnitAttr:$tf32, UnitAttr:$accumulate,
                        OptionalAttr<Train_EpilogueAttr>:$epilogue);
   let assemblyFormat = [{
     $a `,` $b `,` $c (`epilogue` $epilogue^)? (`bias` $bias^)? (`aux` $aux^)? `batch` $batch `sizes` $sizes `strides` $a_strides `,` $b_strides `,` $c_strides
-    `offsets` $offsets (`tf32` $tf32^)? (`accumulate` $accumulate^)? (`wide` $wide^)? `:` $element_type attr-dict
-  }];
-  let extraClassDeclaration = [{
-    /// Of c.
-    ::mlir::Type getResultElementType();
+    `offsets` $offsets (`tf32` $tf32^)? (`accumulate` $accumulate^)? `:` $element_type `->` $result_type attr-dict
   }];
   let hasVerifier = 1;
 }

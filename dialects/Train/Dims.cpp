@@ -476,6 +476,13 @@ DimAttr product(MLIRContext *context, ArrayRef<DimAttr> dims) {
   return result;
 }
 DimAttr getNumElements(Type type) { return product(type.getContext(), getDims(type)); }
+int64_t getElementBytes(Type type) {
+  return std::max(8u, getElementTypeOrSelf(type).getIntOrFloatBitWidth()) / 8;
+}
+DimAttr getBytes(Type tensorType) {
+  return getNumElements(tensorType) *
+         DimAttr::constant(tensorType.getContext(), getElementBytes(tensorType));
+}
 RankedTensorType getTensorType(ArrayRef<DimAttr> dims, Type elementType) {
   SmallVector<int64_t> shape;
   bool dynamic = false;

@@ -37,6 +37,10 @@ DimAttr getDim(mlir::Value value, int64_t axis);
 /// Product of all dims.
 DimAttr getNumElements(mlir::Type type);
 DimAttr product(mlir::MLIRContext *context, llvm::ArrayRef<DimAttr> dims);
+/// Bytes of an element of a type, or of a tensor's, as it is stored; booleans take one.
+int64_t getElementBytes(mlir::Type type);
+/// Bytes of a tensor's elements.
+DimAttr getBytes(mlir::Type tensorType);
 /// Tensor type of these dims.
 mlir::RankedTensorType getTensorType(llvm::ArrayRef<DimAttr> dims, mlir::Type elementType);
 mlir::RankedTensorType withElementType(mlir::Type type, mlir::Type elementType);

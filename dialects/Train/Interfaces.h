@@ -141,12 +141,6 @@ struct HostTensor {
   }
 };
 
-/// A product and what it is added to:
-/// left * right (transposed: its rows are columns) + addend, or null.
-struct StreamedFactors {
-  mlir::Value left, right, addend;
-  bool transposed;
-};
 /// Values of the size symbols in one evaluation.
 struct SymbolValues {
   llvm::StringMap<int64_t> values;

@@ -257,7 +257,8 @@ Value TrainBuilder::matmul(Value lhs, Value rhs, bool transposeLhs, bool transpo
   dims[rank - 2] = transposeLhs ? dims[rank - 1] : dims[rank - 2];
   dims[rank - 1] = transposeRhs ? right[rank - 2] : right[rank - 1];
   return MatmulOp::create(builder, location, getTensorType(dims, getElementType(lhs)), lhs, rhs,
-                          transposeLhs, transposeRhs);
+                          transposeLhs, transposeRhs)
+      .getResult();
 }
 
 } // namespace trainc::train

@@ -368,24 +368,6 @@ static double productElement(const HostTensor &lhs, bool transposeLhs, const Hos
 
 LogicalResult MatmulOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues &,
                                  MutableArrayRef<HostTensor> results) {
-  forEach(results[0].shape, [&](ArrayRef<int64_t> index) {
-    at(results[0], index) =
-        productElement(operands[0], getTransposeLhs(), operands[1], getTransposeRhs(), index);
-  });
-  return success();
-}
-
-LogicalResult StreamedMatmulOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues &,
-                                         MutableArrayRef<HostTensor> results) {
-  forEach(results[0].shape, [&](ArrayRef<int64_t> index) {
-    double p = productElement(operands[0], false, operands[1], getTransposeRhs(), index);
-    at(results[0], index) = p + (getAddend() ? at(operands[2], index) : 0.0);
-  });
-  return success();
-}
-
-LogicalResult FusedMatmulOp::evaluate(ArrayRef<HostTensor> operands, const SymbolValues &,
-                                      MutableArrayRef<HostTensor> results) {
   auto gelu = [](double x) {
     return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
   };
@@ -393,12 +375,13 @@ LogicalResult FusedMatmulOp::evaluate(ArrayRef<HostTensor> operands, const Symbo
     double p =
         productElement(operands[0], getTransposeLhs(), operands[1], getTransposeRhs(), index);
     double &result = at(results[0], index);
-    switch (getEpilogue()) {
+    if (!getEpilogue()) {
+      result = p + (getAddend() ? at(operands[2], index) : 0.0);
+      return;
+    }
+    switch (*getEpilogue()) {
     case Epilogue::bias:
       result = p + operands[2].data[index[1]];
-      break;
-    case Epilogue::add:
-      result = p + at(operands[2], index);
       break;
     case Epilogue::gelu_aux_bias:
       p += operands[2].data[index[1]];

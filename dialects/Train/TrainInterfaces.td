@@ -128,6 +128,8 @@ def DifferentiableOpInterface : Train_Interface<"DifferentiableOpInterface"> {
       (ins "::trainc::train::TrainBuilder &":$tb, "::llvm::ArrayRef<::mlir::Value>":$cotangents,
            "::llvm::ArrayRef<bool>":$needed,
            "::llvm::MutableArrayRef<::mlir::Value>":$gradients)>,
+    InterfaceMethod<"whether the op in its present form has a derivative", "bool", "hasDerivative",
+      (ins), [{}], [{ return true; }]>,
     InterfaceMethod<"whether a gradient flows to this operand at all",
       "bool", "isDifferentiable", (ins "unsigned":$operand), [{}],
       [{ return ::mlir::isa<::mlir::FloatType>(
@@ -162,11 +164,6 @@ def FusionOpInterface : Train_Interface<"FusionOpInterface"> {
     InterfaceMethod<"whether a library call can write a result that lies like this",
       "bool", "acceptsResultLayout",
       (ins "unsigned":$result, "const ::trainc::train::StridedLayout &":$layout), [{}], [{ return true; }]>,
-    InterfaceMethod<"whether a library call can store its results in f32 where they are narrower",
-      "bool", "canStoreF32", (ins), [{}], [{ return false; }]>,
-    InterfaceMethod<"factors of a library's product that a kernel could compute as well, one way",
-      "std::optional<::trainc::train::StreamedFactors>", "asStreamedProduct", (ins), [{}],
-      [{ return std::nullopt; }]>,
     InterfaceMethod<"whether kernels with what is computed from the result begin behind this op, a view",
       "bool", "separatesKernels", (ins), [{}], [{ return false; }]>,
   ];
@@ -241,15 +238,32 @@ def ScanOpInterface : Train_Interface<"ScanOpInterface"> {
   ];
 }
 
-def StreamedProductOpInterface : Train_Interface<"StreamedProductOpInterface"> {
-  let description = [{A matrix product whose right factor is computed inside its kernel, element by element, as it is read.}];
+def ContractionOpInterface : Train_Interface<"ContractionOpInterface"> {
+  let description = [{
+    Sums of products of two factors' elements, [batch..., m, k] and [batch..., k, n] or transposed, and what the same call
+    or kernel does besides. The properties are set on the op in place.
+  }];
   let methods = [
-    InterfaceMethod<"left factor [rows, inner]", "::mlir::Value", "getLeftFactor">,
-    InterfaceMethod<"right factor [inner, columns]; transposed [columns, inner]", "::mlir::Value", "getRightFactor">,
-    InterfaceMethod<"whether the right factor is transposed", "bool", "isRightTransposed">,
-    InterfaceMethod<"what the product is added to [rows, columns], or null", "::mlir::Value", "getAddedTo">,
-    InterfaceMethod<"the most rows there can be", "int64_t", "getRowLimit">,
+    InterfaceMethod<"left factor", "::mlir::Value", "getLhs">,
+    InterfaceMethod<"right factor", "::mlir::Value", "getRhs">,
+    InterfaceMethod<"whether the left factor is [batch..., k, m]", "bool", "getTransposeLhs">,
+    InterfaceMethod<"whether the right factor is [batch..., n, k]", "bool", "getTransposeRhs">,
+    InterfaceMethod<"what the product is added to, or null", "::mlir::Value", "getAddend">,
+    InterfaceMethod<"the addend as an operand", "::mlir::MutableOperandRange", "getAddendMutable">,
+    InterfaceMethod<"whether it is the product and nothing else, a library's call", "bool", "isPlain">,
+    InterfaceMethod<"whether it has no addend and could have one, of its result's type", "bool", "takesAddend">,
+    InterfaceMethod<"whether the result could be f32 where it is narrower", "bool", "canStoreF32">,
+    InterfaceMethod<"whether a kernel that makes the right factor as it reads it could compute it", "bool", "canStream">,
+    InterfaceMethod<"of such a kernel: the most rows there can be", "std::optional<uint64_t>", "getStreamedRows">,
+    InterfaceMethod<"makes it one", "void", "setStreamedRows", (ins "std::optional<uint64_t>":$rows)>,
   ];
+  let extraSharedClassDeclaration = [{
+    /// The extent that is summed over.
+    ::trainc::train::DimAttr getInnerDim() {
+      const int64_t rank = ::trainc::train::getRank($_op.getLhs());
+      return ::trainc::train::getDim($_op.getLhs(), rank - ($_op.getTransposeLhs() ? 2 : 1));
+    }
+  }];
 }
 
 def ReferenceOpInterface : Train_Interface<"ReferenceOpInterface"> {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Matrix products, plain and with an epilogue: verifiers, axis maps, gradient, layouts, cost.
-// Library calls compute both.
+// Matrix products: verifier, axis maps, gradient, layouts, cost.
 
 #include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
@@ -86,30 +85,111 @@ static bool hasUnitStride(Value matrix, const StridedLayout &layout) {
   return !anyLong;
 }
 
-static DimAttr productFlops(Value left, bool transposeLhs, Value result) {
-  SmallVector<DimAttr> lhs = getDims(left);
-  DimAttr k = transposeLhs ? lhs[lhs.size() - 2] : lhs.back();
-  return DimAttr::constant(left.getContext(), 2) * k * getNumElements(result.getType());
+//===----------------------------------------------------------------------===//
+// Interfaces
+//===----------------------------------------------------------------------===//
+
+void MatmulOp::build(OpBuilder &builder, OperationState &state, Type result, Value lhs, Value rhs,
+                     bool transposeLhs, bool transposeRhs) {
+  build(builder, state, result, /*extra=*/Type(), lhs, rhs, /*addend=*/Value(), /*operand=*/Value(),
+        transposeLhs, transposeRhs, /*epilogue=*/EpilogueAttr(), /*streamed_rows=*/IntegerAttr());
 }
 
-//===----------------------------------------------------------------------===//
-// matmul
-//===----------------------------------------------------------------------===//
+/// One result needs no name.
+void MatmulOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (!getExtra())
+    return;
+  setName(getResult(), "result");
+  setName(getExtra(), "extra");
+}
+
+/// The types of an epilogue's operand and extra result; null where there is none.
+static std::pair<Type, Type> epilogueTypes(Epilogue epilogue, Type product) {
+  Type columns = getTensorType({getDims(product).back()}, getElementTypeOrSelf(product));
+  switch (epilogue) {
+  case Epilogue::bias:
+    return {columns, Type()};
+  case Epilogue::gelu_aux:
+    return {Type(), product};
+  case Epilogue::gelu_aux_bias:
+    return {columns, product};
+  case Epilogue::dgelu:
+    return {product, Type()};
+  case Epilogue::dgelu_bgrad:
+    return {product, columns};
+  }
+  llvm_unreachable("an epilogue of no kind");
+}
 
 LogicalResult MatmulOp::verify() {
-  FailureOr<Type> expected =
+  FailureOr<Type> product =
       productType(*this, getLhs(), getRhs(), getTransposeLhs(), getTransposeRhs());
-  if (failed(expected))
+  if (failed(product))
     return failure();
-  // The sums are in f32, and may be stored so.
-  if (getElementType(getLhs()).getIntOrFloatBitWidth() == 16 && getElementType(getResult()).isF32())
-    expected = getTensorType(getDims(*expected), getElementType(getResult()));
-  return verifyType(*this, "a result", getResult(), *expected);
+  if (isPlain()) {
+    // The sums are in f32, and may be stored so.
+    if (getElementType(getLhs()).getIntOrFloatBitWidth() == 16 &&
+        getElementType(getResult()).isF32())
+      product = getTensorType(getDims(*product), getElementType(getResult()));
+  } else if (getRank(getLhs()) != 2) {
+    return attachNotes(emitOpError("expected operands of rank 2, got ") << getRank(getLhs()),
+                       {{"lhs", getLhs()}});
+  }
+  if (failed(verifyType(*this, "a result", getResult(), *product)))
+    return failure();
+  if (getAddend() && failed(verifyType(*this, "an addend", getAddend(), *product)))
+    return failure();
+  if (getEpilogue() && (getAddend() || getStreamedRows()))
+    return emitOpError("expected no ")
+           << (getAddend() ? "addend" : "streaming") << " beside an epilogue";
+  if (std::optional<uint64_t> most = getStreamedRows()) {
+    const int64_t rows = getDim(getLhs(), 0).getConstant().value_or(1);
+    if (getTransposeLhs())
+      return emitOpError("expected a left factor that is not transposed to be streamed by");
+    if (int64_t(*most) < rows)
+      return attachNotes(emitOpError("expected room for ")
+                             << rows << " rows, got " << int64_t(*most),
+                         {{"lhs", getLhs()}});
+  }
+  const auto [operand, extra] =
+      getEpilogue() ? epilogueTypes(*getEpilogue(), *product) : std::pair<Type, Type>();
+  for (auto [what, value, expected] :
+       {std::tuple("third operand", getOperand(), operand), {"second result", getExtra(), extra}}) {
+    if (bool(value) != bool(expected)) {
+      InFlightDiagnostic error = emitOpError();
+      if (getEpilogue())
+        error << "epilogue " << stringifyEpilogue(*getEpilogue());
+      else
+        error << "without an epilogue";
+      return error << (expected ? " needs a " : " takes no ") << what;
+    }
+    if (value && failed(verifyType(*this, std::string("a ") + what, value, expected)))
+      return failure();
+  }
+  return success();
 }
 
 AxisMap MatmulOp::getAxisMap() {
-  return productAxisMap(getRank(getLhs()) - 2, getTransposeLhs(), getTransposeRhs());
+  AxisMap map = productAxisMap(getRank(getLhs()) - 2, getTransposeLhs(), getTransposeRhs());
+  const bool isCall = !isPlain() && !getStreamedRows();
+  enum { m, n, k };
+  // What a call does besides is not done to parts of the sums; bias gradients take all rows.
+  if (isCall)
+    map.loops[k] = LoopKind::Opaque;
+  if (getEpilogue() == Epilogue::dgelu_bgrad)
+    map.loops[m] = LoopKind::Opaque;
+  auto loopsOf = [](Value value) -> SmallVector<int> {
+    return getRank(value) == 1 ? SmallVector<int>{n} : SmallVector<int>{m, n};
+  };
+  for (Value operand : {Value(getAddend()), Value(getOperand())})
+    if (operand)
+      map.operands.push_back(loopsOf(operand));
+  if (Value extra = getExtra())
+    map.results.push_back(loopsOf(extra));
+  return map;
 }
+
+bool MatmulOp::hasDerivative() { return !getEpilogue() && !getStreamedRows(); }
 
 void MatmulOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool> needed,
                         MutableArrayRef<Value> gradients) {
@@ -117,6 +197,8 @@ void MatmulOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<b
   bool tl = getTransposeLhs(), tr = getTransposeRhs();
   if (!g)
     return;
+  if (getAddend() && needed[2])
+    gradients[2] = g;
   g = tb.cast(g, getElementType(lhs));
   // With A, B the operands as multiplied: dA = g B', dB = A' g, each in the layout it is stored in.
   auto left = [&] {
@@ -136,124 +218,28 @@ void MatmulOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<b
     left();
 }
 
-FusionRole MatmulOp::getFusionRole() { return FusionRole::Library; }
+FusionRole MatmulOp::getFusionRole() {
+  return getStreamedRows() ? FusionRole::Standalone : FusionRole::Library;
+}
 bool MatmulOp::acceptsOperandLayout(unsigned operand, const StridedLayout &layout) {
-  return hasUnitStride(getOperand(operand), layout);
-}
-bool MatmulOp::acceptsResultLayout(unsigned, const StridedLayout &layout) {
-  return hasUnitStride(getResult(), layout);
-}
-bool MatmulOp::canStoreF32() { return true; }
-std::optional<StreamedFactors> MatmulOp::asStreamedProduct() {
-  if (getRank(getLhs()) != 2 || getTransposeLhs())
-    return std::nullopt;
-  return StreamedFactors{getLhs(), getRhs(), Value(), getTransposeRhs()};
-}
-RecomputeClass MatmulOp::getRecomputeClass() { return RecomputeClass::Costly; }
-DimAttr MatmulOp::getFlops() { return productFlops(getLhs(), getTransposeLhs(), getResult()); }
-
-//===----------------------------------------------------------------------===//
-// fused_matmul
-//===----------------------------------------------------------------------===//
-
-LogicalResult FusedMatmulOp::verify() {
-  FailureOr<Type> product =
-      productType(*this, getLhs(), getRhs(), getTransposeLhs(), getTransposeRhs());
-  if (failed(product))
-    return failure();
-  if (getRank(getLhs()) != 2)
-    return attachNotes(emitOpError("expected operands of rank 2, got ") << getRank(getLhs()),
-                       {{"lhs", getLhs()}});
-  Type columns = getTensorType({getDim(getResult(), 1)}, getElementType(getLhs()));
-  Epilogue epilogue = getEpilogue();
-  bool whole =
-      epilogue == Epilogue::dgelu || epilogue == Epilogue::dgelu_bgrad || epilogue == Epilogue::add;
-  Type operand = whole ? *product : epilogue == Epilogue::gelu_aux ? Type() : columns;
-  Type extra =
-      epilogue == Epilogue::dgelu_bgrad ? columns
-      : epilogue == Epilogue::bias || epilogue == Epilogue::dgelu || epilogue == Epilogue::add
-          ? Type()
-          : *product;
-  if (failed(verifyType(*this, "a result", getResult(), *product)))
-    return failure();
-  for (auto [what, value, expected] :
-       {std::tuple("third operand", getOperand(), operand), {"second result", getExtra(), extra}}) {
-    if (bool(value) != bool(expected))
-      return emitOpError("epilogue ")
-             << stringifyEpilogue(epilogue) << (expected ? " needs a " : " takes no ") << what;
-    if (value && failed(verifyType(*this, std::string("a ") + what, value, expected)))
-      return failure();
-  }
-  return success();
-}
-
-AxisMap FusedMatmulOp::getAxisMap() {
-  AxisMap map = productAxisMap(0, getTransposeLhs(), getTransposeRhs());
-  // Nothing but the plain product may be summed in parts; bias gradients take all rows.
-  enum { m, n, k };
-  map.loops[k] = LoopKind::Opaque;
-  if (getEpilogue() == Epilogue::dgelu_bgrad)
-    map.loops[m] = LoopKind::Opaque;
-  auto loopsOf = [](Value value) -> SmallVector<int> {
-    return getRank(value) == 1 ? SmallVector<int>{n} : SmallVector<int>{m, n};
-  };
-  if (Value operand = getOperand())
-    map.operands.push_back(loopsOf(operand));
-  if (Value extra = getExtra())
-    map.results.push_back(loopsOf(extra));
-  return map;
-}
-
-FusionRole FusedMatmulOp::getFusionRole() { return FusionRole::Library; }
-bool FusedMatmulOp::acceptsOperandLayout(unsigned operand, const StridedLayout &layout) {
   Value value = getOperation()->getOperand(operand);
   return operand < 2 ? hasUnitStride(value, layout)
                      : trainc::train::detail::isRowMajor(value, layout);
 }
-bool FusedMatmulOp::acceptsResultLayout(unsigned result, const StridedLayout &layout) {
-  return trainc::train::detail::isRowMajor(getOperation()->getResult(result), layout);
-}
-std::optional<StreamedFactors> FusedMatmulOp::asStreamedProduct() {
-  if (getTransposeLhs() || getEpilogue() != Epilogue::add)
-    return std::nullopt;
-  return StreamedFactors{getLhs(), getRhs(), getOperand(), getTransposeRhs()};
-}
-RecomputeClass FusedMatmulOp::getRecomputeClass() { return RecomputeClass::Costly; }
-DimAttr FusedMatmulOp::getFlops() { return productFlops(getLhs(), getTransposeLhs(), getResult()); }
-
-//===----------------------------------------------------------------------===//
-// streamed_matmul
-//===----------------------------------------------------------------------===//
-
-LogicalResult StreamedMatmulOp::verify() {
-  FailureOr<Type> product = productType(*this, getLhs(), getRhs(), false, getTransposeRhs());
-  if (failed(product))
-    return failure();
-  if (getRank(getLhs()) != 2)
-    return attachNotes(emitOpError("expected operands of rank 2, got ") << getRank(getLhs()),
-                       {{"lhs", getLhs()}});
-  if (std::optional<int64_t> rows = getDim(getLhs(), 0).getConstant();
-      getMostRows() < rows.value_or(1))
-    return attachNotes(emitOpError("expected room for ")
-                           << rows.value_or(1) << " rows, got " << getMostRows(),
-                       {{"lhs", getLhs()}});
-  if (getAddend() && failed(verifyType(*this, "an addend", getAddend(), *product)))
-    return failure();
-  return verifyType(*this, "a result", getResult(), *product);
+bool MatmulOp::acceptsResultLayout(unsigned result, const StridedLayout &layout) {
+  return isPlain() ? hasUnitStride(getResult(), layout)
+                   : trainc::train::detail::isRowMajor(getOperation()->getResult(result), layout);
 }
 
-AxisMap StreamedMatmulOp::getAxisMap() {
-  AxisMap map = productAxisMap(0, false, getTransposeRhs());
-  if (getAddend())
-    map.operands.push_back(map.results.front());
-  return map;
+bool MatmulOp::isPlain() { return !getAddend() && !getEpilogue() && !getStreamedRows(); }
+bool MatmulOp::takesAddend() { return isPlain() && getRank(getLhs()) == 2; }
+bool MatmulOp::canStoreF32() { return isPlain(); }
+bool MatmulOp::canStream() {
+  return !getEpilogue() && !getStreamedRows() && getRank(getLhs()) == 2 && !getTransposeLhs();
 }
 
-FusionRole StreamedMatmulOp::getFusionRole() { return FusionRole::Standalone; }
-Value StreamedMatmulOp::getLeftFactor() { return getLhs(); }
-Value StreamedMatmulOp::getRightFactor() { return getRhs(); }
-bool StreamedMatmulOp::isRightTransposed() { return getTransposeRhs(); }
-Value StreamedMatmulOp::getAddedTo() { return getAddend(); }
-int64_t StreamedMatmulOp::getRowLimit() { return getMostRows(); }
-RecomputeClass StreamedMatmulOp::getRecomputeClass() { return RecomputeClass::Costly; }
-DimAttr StreamedMatmulOp::getFlops() { return productFlops(getLhs(), false, getResult()); }
+RecomputeClass MatmulOp::getRecomputeClass() { return RecomputeClass::Costly; }
+DimAttr MatmulOp::getFlops() {
+  return DimAttr::constant(getContext(), 2) * cast<ContractionOpInterface>(**this).getInnerDim() *
+         getNumElements(getResult().getType());
+}

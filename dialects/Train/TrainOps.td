@@ -6,6 +6,7 @@
 
 include "dialects/Train/TrainPointwiseOps.td"
 include "dialects/Train/TrainShapeOps.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 
@@ -93,35 +94,22 @@ def Train_ReduceOp : Train_Op<"reduce", [
   let hasCanonicalizeMethod = 1;
 }
 
-def Train_MatmulOp : Train_Op<"matmul", [
+def Train_MatmulOp : Train_Op<"matmul", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
-    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout", "canStoreF32", "asStreamedProduct"]>,
-    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>, LowPrecisionOpInterface]> {
-  let summary = "batched matrix product, either operand transposed";
+    DeclareOpInterfaceMethods<DifferentiableOpInterface, ["hasDerivative"]>,
+    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout"]>,
+    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>, LowPrecisionOpInterface,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>, ContractionOpInterface]> {
+  let summary = "batched matrix product, either operand transposed, and what its call does besides";
   let description = [{
     lhs [batch..., m, k] (transposed: [batch..., k, m]), rhs [batch..., k, n] (transposed: [batch..., n, k]),
     result [batch..., m, n]; equal batch axes, rank at least 2. One element type; the result of 16-bit operands may be f32,
     the type of the sums (`widen-products`).
-  }];
-  let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, UnitAttr:$transposeLhs,
-                       UnitAttr:$transposeRhs);
-  let results = (outs Train_FloatTensor:$result);
-  let assemblyFormat = [{
-    $lhs (`transposed` $transposeLhs^)? `,` $rhs (`transposed` $transposeRhs^)? attr-dict `:` type($lhs)
-    `,` type($rhs) `->` type($result)
-  }];
-  let hasVerifier = 1;
-}
 
-def Train_FusedMatmulOp : Train_Op<"fused_matmul", [
-    DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
-    DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout", "asStreamedProduct"]>,
-    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>]> {
-  let summary = "matrix product and what follows it in one call";
-  let description = [{
-    With p the product [m, n] of lhs and rhs as in `train.matmul`, the GELU in its tanh form, `operand` the optional
-    third operand and `extra` the optional second result, all of one element type:
+    `plus` an addend of the result's type, added before the sums are rounded (`accumulate-products`).
+
+    With an `epilogue` (`fuse-epilogues`), p the product, the GELU in its tanh form, `operand` the optional operand behind
+    `with` and `extra` the optional second result, all of one element type:
 
     | epilogue        | operand           | result          | extra            |
     |-----------------|-------------------|-----------------|------------------|
@@ -130,38 +118,33 @@ def Train_FusedMatmulOp : Train_Op<"fused_matmul", [
     | `gelu_aux_bias` | bias [n]          | gelu(p + bias)  | p + bias         |
     | `dgelu`         | aux [m, n]        | p * gelu'(aux)  |                  |
     | `dgelu_bgrad`   | aux [m, n]        | p * gelu'(aux)  | its sum over m   |
-    | `add`           | addend [m, n]     | p + addend      |                  |
 
-    Made by `fuse-epilogues` and `accumulate-products`, which come after autodiff: it has no gradient.
-  }];
-  let arguments = (ins Train_EpilogueAttr:$epilogue, Train_FloatTensor:$lhs, Train_FloatTensor:$rhs,
-                       Optional<Train_FloatTensor>:$operand, UnitAttr:$transposeLhs, UnitAttr:$transposeRhs);
-  let results = (outs Train_FloatTensor:$result, Optional<Train_FloatTensor>:$extra);
-  let assemblyFormat = [{
-    `` $epilogue $lhs (`transposed` $transposeLhs^)? `,` $rhs (`transposed` $transposeRhs^)? (`with` $operand^)?
-    attr-dict `:` functional-type(operands, results)
-  }];
-  let hasVerifier = 1;
-}
+    `streamed` (`stream-weights`): no library's call but a kernel of its own, which makes each element of rhs once, as it
+    reads it: for weights that are stored in fewer bits, and few rows, never more than the number given. GPUs have it for
+    16-bit floats and up to 64 rows, with a static k that 64 divides, and a static n that 32 divides.
 
-def Train_StreamedMatmulOp : Train_Op<"streamed_matmul", [
-    DeclareOpInterfaceMethods<AxisMapOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>,
-    DeclareOpInterfaceMethods<FusionOpInterface>, DeclareOpInterfaceMethods<StreamedProductOpInterface>,
-    DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>]> {
-  let summary = "matrix product that makes its right factor as it reads it";
-  let description = [{
-    lhs [m, k] times rhs [k, n] (transposed: [n, k]), plus the optional addend [m, n], rounded once. It is a kernel of its
-    own, in which each element of rhs is computed once: for weights that are stored in fewer bits, and few rows, never more
-    than `most_rows`. GPUs have it for 16-bit floats and up to 64 rows, with a static k that 64 divides, and a static n that
-    32 divides.
-
-    Made by `stream-weights`, which comes after autodiff: it has no gradient.
+    The passes that make an epilogue or stream come after autodiff: such a product has no derivative. Addends, epilogues
+    and streaming are of products without a batch, and an addend and an epilogue exclude each other.
   }];
   let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, Optional<Train_FloatTensor>:$addend,
-                       UnitAttr:$transposeRhs, I64Attr:$most_rows);
-  let results = (outs Train_FloatTensor:$result);
+                       Optional<Train_FloatTensor>:$operand, UnitAttr:$transposeLhs, UnitAttr:$transposeRhs,
+                       OptionalAttr<Train_EpilogueAttr>:$epilogue, OptionalAttr<I64Attr>:$streamed_rows);
+  let results = (outs Train_FloatTensor:$result, Optional<Train_FloatTensor>:$extra);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`transposed` $transposeRhs^)? (`plus` $addend^)? `rows` $most_rows attr-dict `:` functional-type(operands, results)
+    $lhs (`transposed` $transposeLhs^)? `,` $rhs (`transposed` $transposeRhs^)? (`plus` $addend^)?
+    (`epilogue` $epilogue^)? (`with` $operand^)? (`streamed` $streamed_rows^)? attr-dict
+    `:` type(operands) `->` type(results)
+  }];
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$lhs, "::mlir::Value":$rhs, "bool":$transposeLhs,
+                   "bool":$transposeRhs)>
+  ];
+  let extraClassDeclaration = [{
+    /// Of ContractionOpInterface, beside the accessors of the same names.
+    bool isPlain();
+    bool takesAddend();
+    bool canStoreF32();
+    bool canStream();
   }];
   let hasVerifier = 1;
 }

@@ -7,6 +7,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -68,6 +69,9 @@ struct MemoryTraits {
 struct ProcessorSpeed {
   double flops, bytes;
   double launch = 2e-6;
+
+  /// Of work that takes what is longer of computing and of moving its bytes.
+  double seconds(double work, double moved) const { return std::max(work / flops, moved / bytes); }
 };
 
 /// Of products in 32 bits, of 32 bits rounded to TF32, and in 16 bits.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A command takes what is longer of computing and of moving its bytes.
+// Commands by what the model of a processor (ProcessorSpeed) takes for them.
 
 #include "lib/Analysis/CommandTime.h"
 
@@ -19,8 +19,8 @@ public:
         [&](DimAttr dim) { return value(dim); });
     if (cost.isTransfer)
       return 0;
-    const double seconds = (cost.bytes ? *cost.bytes : touched(command)) / speeds.f32.bytes;
-    return cost.flops ? std::max(cost.flops / speedOf(cost).flops, seconds) : seconds;
+    const ProcessorSpeed &speed = cost.flops ? speedOf(cost) : speeds.f32;
+    return speed.seconds(cost.flops, cost.bytes ? *cost.bytes : touched(command));
   }
 
   bool isKnown = true;

@@ -12,7 +12,7 @@ FunctionLifetimes::FunctionLifetimes(plan::FunctionOp function) : function(funct
   for (Operation &op : function.getBody().front()) {
     if (auto buffer = dyn_cast<plan::BufferOp>(op)) {
       index[buffer] = buffers.size();
-      buffers.push_back({buffer, plan::getBytes(buffer.getType()), -1, -1, buffer.getSpace()});
+      buffers.push_back({buffer, train::getBytes(buffer.getType()), -1, -1, buffer.getSpace()});
       continue;
     }
     if (auto release = dyn_cast<plan::ReleaseOp>(op)) {

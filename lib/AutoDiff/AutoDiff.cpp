@@ -73,7 +73,7 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
     if (llvm::none_of(needed, [](bool need) { return need; })) // it makes a wanted value
       continue;
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
-    if (!differentiable) {
+    if (!differentiable || !differentiable.hasDerivative()) {
       // A way from the op up to a parameter.
       Value from = op->getOperand(llvm::find(needed, true) - needed.begin());
       while (Operation *producer = from.getDefiningOp())

@@ -222,8 +222,6 @@ protected:
 
 /// Type of an element in memory.
 mlir::Type memoryType(mlir::Type element);
-/// Bytes of an element in memory.
-int64_t memoryBytes(mlir::Type element);
 /// Type that formulas compute in: f32 for 16-bit floats, else the element type.
 mlir::Type computeType(mlir::Type element);
 

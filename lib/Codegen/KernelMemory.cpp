@@ -12,9 +12,6 @@ namespace trainc::codegen {
 Type memoryType(Type element) {
   return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element;
 }
-int64_t memoryBytes(Type element) {
-  return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8;
-}
 
 Type computeType(Type element) {
   bool narrow = isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;

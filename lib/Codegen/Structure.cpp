@@ -77,7 +77,8 @@ LogicalResult Analysis::collect() {
     if (isa<ReductionOpInterface>(op)) {
       reductions.push_back(&op);
       ++deepest;
-    } else if (isa<ScatterOpInterface, ScanOpInterface, StreamedProductOpInterface>(op)) {
+    } else if (auto fusion = dyn_cast<FusionOpInterface>(op);
+               fusion && fusion.getFusionRole() == FusionRole::Standalone) {
       if (result.standalone) {
         InFlightDiagnostic error =
             op.emitOpError("shares a kernel with another scatter, scan or product");

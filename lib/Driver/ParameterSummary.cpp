@@ -11,10 +11,6 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
-static int64_t bytesOf(Type element) {
-  return llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
-}
-
 ParameterSummary::ParameterSummary(func::FuncOp forward) {
   for (BlockArgument argument : forward.getArguments()) {
     const unsigned i = argument.getArgNumber();
@@ -24,7 +20,7 @@ ParameterSummary::ParameterSummary(func::FuncOp forward) {
     Type element = getElementType(argument);
     const int64_t stored = getNumElements(argument.getType()).getConstant().value_or(0);
     if (forward.getArgAttr(i, kPartOfAttr)) {
-      bytesAfter += stored * bytesOf(element);
+      bytesAfter += stored * getElementBytes(element);
       continue;
     }
     int64_t values = stored;
@@ -34,14 +30,14 @@ ParameterSummary::ParameterSummary(func::FuncOp forward) {
         values *= size.getInt();
       ++quantized;
       format = how.getAs<StringAttr>("format").str();
-      bytesBefore += values * bytesOf(how.getAs<TypeAttr>("dtype").getValue());
-      bytesAfter += stored * bytesOf(element);
+      bytesBefore += values * getElementBytes(how.getAs<TypeAttr>("dtype").getValue());
+      bytesAfter += stored * getElementBytes(element);
     }
     elements += values;
     if (forward.getArgAttr(i, kTrainableAttr)) {
       ++trained;
       trainedElements += values;
-      trainedBytes += values * bytesOf(element);
+      trainedBytes += values * getElementBytes(element);
     }
   }
 }

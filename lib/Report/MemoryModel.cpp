@@ -177,7 +177,7 @@ int64_t trainc::constantBytes(plan::FunctionOp function, const MemoryTraits &mem
   int64_t bytes = 0;
   for (auto buffer : function.getOps<plan::BufferOp>())
     if (memory.isSeparate && buffer.getSpace() == plan::Space::constant)
-      bytes += trainrt::padded(plan::getBytes(buffer.getType()).getConstant().value_or(0),
+      bytes += trainrt::padded(train::getBytes(buffer.getType()).getConstant().value_or(0),
                                memory.alignment);
   return bytes;
 }
@@ -192,7 +192,7 @@ StepMemory::StepMemory(ModuleOp module, const PackageInterface &interface, const
   const MemoryTraits &memory = target.traits.memory;
   const int64_t alignment = memory.alignment;
   auto bytesOf = [](const InterfaceTensor &tensor) {
-    return plan::getBytes(tensor.type).getConstant().value_or(0);
+    return train::getBytes(tensor.type).getConstant().value_or(0);
   };
   for (const InterfaceTensor &parameter : interface.parameters) {
     const int64_t bytes = bytesOf(parameter);

@@ -7,7 +7,7 @@ func.func @f32(%x: tensor<8x64xf32>, %w: tensor<32x64xi8>) {
   ^bb0(%a: tensor<8x64xf32>, %b: tensor<32x64xi8>):
     %1 = train.cast %b : tensor<32x64xi8> -> tensor<32x64xf32>
     // expected-error @below {{has no kernel for numbers of type 'f32'}}
-    %2 = train.streamed_matmul %a, %1 transposed rows 8 : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
+    %2 = train.matmul %a, %1 transposed streamed 8 : tensor<8x64xf32>, tensor<32x64xf32> -> tensor<8x32xf32>
     train.yield %2 : tensor<8x32xf32>
   }
   return
@@ -20,7 +20,7 @@ func.func @inner(%x: tensor<8x32xf16>, %w: tensor<32x32xi8>) {
   ^bb0(%a: tensor<8x32xf16>, %b: tensor<32x32xi8>):
     %1 = train.cast %b : tensor<32x32xi8> -> tensor<32x32xf16>
     // expected-error @below {{has no kernel for these sizes: 64 has to divide what is summed over, and 32 the columns}}
-    %2 = train.streamed_matmul %a, %1 rows 8 : (tensor<8x32xf16>, tensor<32x32xf16>) -> tensor<8x32xf16>
+    %2 = train.matmul %a, %1 streamed 8 : tensor<8x32xf16>, tensor<32x32xf16> -> tensor<8x32xf16>
     train.yield %2 : tensor<8x32xf16>
   }
   return
@@ -33,7 +33,7 @@ func.func @rows(%x: tensor<65x64xf16>, %w: tensor<64x32xi8>) {
   ^bb0(%a: tensor<65x64xf16>, %b: tensor<64x32xi8>):
     %1 = train.cast %b : tensor<64x32xi8> -> tensor<64x32xf16>
     // expected-error @below {{has no kernel for more than 64 rows}}
-    %2 = train.streamed_matmul %a, %1 rows 65 : (tensor<65x64xf16>, tensor<64x32xf16>) -> tensor<65x32xf16>
+    %2 = train.matmul %a, %1 streamed 65 : tensor<65x64xf16>, tensor<64x32xf16> -> tensor<65x32xf16>
     train.yield %2 : tensor<65x32xf16>
   }
   return

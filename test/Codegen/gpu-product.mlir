@@ -22,7 +22,7 @@ func.func @transposed(%x: tensor<?x4096xbf16, #train.dims<n, 4096>>, %c: tensor<
   ^bb0(%f: tensor<?x4096xbf16, #train.dims<n, 4096>>, %b: tensor<131072xi8>, %g: tensor<16xf32>, %h: tensor<4096xf32>, %i: tensor<?x64xbf16, #train.dims<n, 64>>):
     %1 = train.dequantize %b, %g, %h block 64 : (tensor<131072xi8>, tensor<16xf32>, tensor<4096xf32>) -> tensor<64x4096xf32>
     %2 = train.cast %1 : tensor<64x4096xf32> -> tensor<64x4096xbf16>
-    %3 = train.streamed_matmul %f, %2 transposed plus %i rows 16 : (tensor<?x4096xbf16, #train.dims<n, 4096>>, tensor<64x4096xbf16>, tensor<?x64xbf16, #train.dims<n, 64>>) -> tensor<?x64xbf16, #train.dims<n, 64>>
+    %3 = train.matmul %f, %2 transposed plus %i streamed 16 : tensor<?x4096xbf16, #train.dims<n, 4096>>, tensor<64x4096xbf16>, tensor<?x64xbf16, #train.dims<n, 64>> -> tensor<?x64xbf16, #train.dims<n, 64>>
     train.yield %3 : tensor<?x64xbf16, #train.dims<n, 64>>
   }
   return
@@ -39,7 +39,7 @@ func.func @columns(%x: tensor<8x64xf16>, %w: tensor<64x64xi8>) {
   %0 = train.fusion(%x, %w) : (tensor<8x64xf16>, tensor<64x64xi8>) -> tensor<8x64xf16> {
   ^bb0(%f: tensor<8x64xf16>, %b: tensor<64x64xi8>):
     %1 = train.cast %b : tensor<64x64xi8> -> tensor<64x64xf16>
-    %2 = train.streamed_matmul %f, %1 rows 8 : (tensor<8x64xf16>, tensor<64x64xf16>) -> tensor<8x64xf16>
+    %2 = train.matmul %f, %1 streamed 8 : tensor<8x64xf16>, tensor<64x64xf16> -> tensor<8x64xf16>
     train.yield %2 : tensor<8x64xf16>
   }
   return

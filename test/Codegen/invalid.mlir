@@ -75,7 +75,7 @@ func.func @streamed(%x: tensor<8x64xf32>, %w: tensor<32x64xi8>) {
   %0 = train.fusion(%x, %w) : (tensor<8x64xf32>, tensor<32x64xi8>) -> tensor<8x32xf32> { // expected-error {{is a streamed product, which only GPUs have}}
   ^bb0(%a: tensor<8x64xf32>, %b: tensor<32x64xi8>):
     %1 = train.cast %b : tensor<32x64xi8> -> tensor<32x64xf32>
-    %2 = train.streamed_matmul %a, %1 transposed rows 8 : (tensor<8x64xf32>, tensor<32x64xf32>) -> tensor<8x32xf32>
+    %2 = train.matmul %a, %1 transposed streamed 8 : tensor<8x64xf32>, tensor<32x64xf32> -> tensor<8x32xf32>
     train.yield %2 : tensor<8x32xf32>
   }
   return

@@ -406,7 +406,12 @@ Range rangeOf(ReduceOp op, Ranges x) {
   }
   llvm_unreachable("unknown reduction");
 }
-Range rangeOf(MatmulOp, Ranges x) { return sumOf(times(x[0], x[1])); }
+Range rangeOf(MatmulOp op, Ranges x) {
+  if (op.getEpilogue())
+    return Range::anything();
+  const Range product = sumOf(times(x[0], x[1]));
+  return op.getAddend() ? roundedIf(true, plus(product, x[2])) : product;
+}
 Range rangeOf(CumsumOp op, Ranges x) {
   Range sum = sumOf(x[0]);
   return op.getExclusive() ? sum.unite(Range::number(0)) : sum;
@@ -438,7 +443,9 @@ bool keepsProduct(Ranges x, Changed changed) {
   return !anyOf(changed) || llvm::none_of(x, [](const Range &r) { return r.hasInfinity(); });
 }
 bool keeps(MulOp, Ranges x, Changed changed) { return keepsProduct(x, changed); }
-bool keeps(MatmulOp, Ranges x, Changed changed) { return keepsProduct(x, changed); }
+bool keeps(MatmulOp op, Ranges x, Changed changed) {
+  return !op.getEpilogue() && keepsProduct(x, changed);
+}
 bool keeps(DivOp op, Ranges x, Changed) { return !isFloat(op) || excludesZero(x[1]); }
 bool keeps(ReciprocalOp, Ranges x, Changed) { return excludesZero(x[0]); }
 bool keeps(LogOp, Ranges x, Changed) { return x[0].lo > 0; }
@@ -456,7 +463,7 @@ bool keeps(SelectOp, Ranges x, Changed changed) {
 //===----------------------------------------------------------------------===//
 
 bool sums(Operation *) { return false; }
-bool sums(MatmulOp) { return true; }
+bool sums(MatmulOp op) { return !op.getAddend() && !op.getEpilogue(); }
 bool sums(ScatterAddOp) { return true; }
 bool sums(ScatterElementsAddOp) { return true; }
 bool sums(ReduceOp op) { return op.getKind() == ReduceKind::sum; }

@@ -39,7 +39,7 @@ int64_t arenaBytes(plan::LaunchOp launch) {
     auto buffer = value.getDefiningOp<plan::BufferOp>();
     if (buffer.getSpace() != plan::Space::arena)
       continue;
-    std::optional<int64_t> bytes = plan::getBytes(buffer.getType()).getConstant();
+    std::optional<int64_t> bytes = train::getBytes(buffer.getType()).getConstant();
     if (!bytes)
       return kDelayedBytes + 1;
     sum += *bytes;

@@ -165,12 +165,12 @@ private:
     if (auto it = copies.find(value); it != copies.end())
       for (Value to : it->second)
         plan::CopyOp::create(builder, op->getLoc(), places[value].buffer, to,
-                             plan::getBytes(value.getType()));
+                             train::getBytes(value.getType()));
     if (auto it = updates.find(value); it != updates.end())
       for (Value target : it->second)
         if (places[value].buffer != places[target].buffer)
           lateCopies.push_back(
-              {places[value].buffer, places[target].buffer, plan::getBytes(value.getType())});
+              {places[value].buffer, places[target].buffer, train::getBytes(value.getType())});
   }
 
   LogicalResult convertView(Operation *op) {
@@ -320,7 +320,7 @@ private:
     if (wanted.contains(sum) || !isFree(addend, op)) {
       place = {newBuffer(sum), contiguousLayout(sum.getType())};
       plan::CopyOp::create(builder, op->getLoc(), places[addend].buffer, place.buffer,
-                           plan::getBytes(sum.getType()));
+                           train::getBytes(sum.getType()));
     }
     return places[sum] = place;
   }

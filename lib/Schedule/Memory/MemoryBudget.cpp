@@ -81,13 +81,13 @@ double secondsOf(Operation *op, const Sizes &sizes, ProcessorSpeed speed) {
   auto cost = dyn_cast<CostOpInterface>(op);
   flops = double(numberOf(cost ? cost.getFlops() : train::detail::elementCount(op), sizes));
   for (Value operand : op->getOperands())
-    bytes += double(numberOf(bytesOf(operand), sizes));
+    bytes += double(numberOf(getBytes(operand.getType()), sizes));
   for (Value result : op->getResults())
-    bytes += double(numberOf(bytesOf(result), sizes));
+    bytes += double(numberOf(getBytes(result.getType()), sizes));
   bool costly = cost && cost.getRecomputeClass() == RecomputeClass::Costly;
   // Others run with what reads them.
   const double launch = getFusionRole(op) == FusionRole::Pointwise ? 0 : speed.launch;
-  return launch + std::max(costly ? flops / speed.flops : 0., bytes / speed.bytes);
+  return launch + speed.seconds(costly ? flops : 0, bytes);
 }
 /// Of computing it again: one kernel, with all else that is in it.
 double secondsOf(const Opportunity &opportunity, const Sizes &sizes, ProcessorSpeed speed) {

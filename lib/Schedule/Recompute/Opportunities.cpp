@@ -101,17 +101,12 @@ bool trainc::isActivation(const StepGraph &graph, const Opportunity &opportunity
   return llvm::any_of(opportunity.values, [&](Value value) { return graph.isActivation(value); });
 }
 
-DimAttr trainc::bytesOf(Value value) {
-  unsigned bits = std::max(8u, getElementType(value).getIntOrFloatBitWidth());
-  return getNumElements(value.getType()) * DimAttr::constant(value.getContext(), bits / 8);
-}
-
 StringRef trainc::patternName(Operation *op) { return op->getName().stripDialect(); }
 
 static DimAttr sumOf(MLIRContext *context, ArrayRef<Value> values) {
   DimAttr sum = DimAttr::constant(context, 0);
   for (Value value : values)
-    sum = sum + bytesOf(value);
+    sum = sum + getBytes(value.getType());
   return sum;
 }
 
@@ -132,10 +127,10 @@ DimAttr Opportunity::bytesMoved() const {
   DimAttr sum = DimAttr::constant(op->getContext(), 0);
   for (Operation *part : ops) {
     for (Value value : part->getOperands())
-      sum = sum + bytesOf(value);
+      sum = sum + getBytes(value.getType());
     for (Value value : part->getResults())
       if (!value.use_empty())
-        sum = sum + bytesOf(value);
+        sum = sum + getBytes(value.getType());
   }
   return sum;
 }

@@ -80,7 +80,6 @@ struct Opportunity {
 /// Whether a sample enters a kept value.
 bool isActivation(const StepGraph &graph, const Opportunity &opportunity);
 
-train::DimAttr bytesOf(mlir::Value value);
 /// The name of an op in patterns.
 llvm::StringRef patternName(mlir::Operation *op);
 

@@ -21,18 +21,14 @@ namespace trainc {
 #include "lib/Transforms/AccumulateProducts/AccumulateProducts.h.inc"
 } // namespace trainc
 
-/// The product of two matrices, or of such with what it is added to, that a sum's operand is, and
-/// nothing but the sum reads; else null.
-static Operation *productOf(Value value) {
+/// The product, or the last of a chain of such that are added to each other, that a sum's operand
+/// is, and nothing but the sum reads; else null.
+static ContractionOpInterface productOf(Value value) {
   while (value.hasOneUse()) {
     Operation *def = value.getDefiningOp();
-    if (!def)
-      return nullptr;
-    if (isa<MatmulOp>(def))
-      return getRank(value) == 2 ? def : nullptr;
-    if (auto fused = dyn_cast<FusedMatmulOp>(def))
-      return fused.getEpilogue() == Epilogue::add ? def : nullptr;
-    if (!isWidening(def) && !keepsColumns(def))
+    if (auto product = dyn_cast_or_null<ContractionOpInterface>(def))
+      return product.takesAddend() || product.getAddend() ? product : nullptr;
+    if (!def || (!isWidening(def) && !keepsColumns(def)))
       return nullptr;
     value = def->getOperand(0);
   }
@@ -79,32 +75,34 @@ private:
 /// Whether `product` sums over fewer than `other`, as a low-rank branch. Such a one is bound by
 /// what it stores, and better stored first: what is then added to it is not read again for its
 /// sake, but reads it while it multiplies; and what is rounded in between is the smaller part.
-static bool isShallower(Operation *product, Operation *other) {
-  std::optional<int64_t> size = getInnerSize(product), otherSize = getInnerSize(other);
+static bool isShallower(ContractionOpInterface product, ContractionOpInterface other) {
+  std::optional<int64_t> size = product.getInnerDim().getConstant(),
+                         otherSize = other.getInnerDim().getConstant();
   return size && otherSize && *size < *otherSize;
 }
 
-/// p + addend, at the builder's place.
-static FusedMatmulOp addTo(OpBuilder &builder, Location loc, Value addend, MatmulOp product) {
-  return FusedMatmulOp::create(builder, loc, product.getResult().getType(), Type(), Epilogue::add,
-                               product.getLhs(), product.getRhs(), addend,
-                               product.getTransposeLhs(), product.getTransposeRhs());
+/// `product` + addend, computed where `sum` is.
+static void addTo(ContractionOpInterface product, Value addend, AddOp sum) {
+  product.getAddendMutable().assign(addend);
+  product->moveBefore(sum);
+  product->setLoc(FusedLoc::get(sum.getContext(), {product.getLoc(), sum.getLoc()}));
 }
 
 /// Adds `product` in front of a chain of sums instead of to its end, if its first product is the
 /// deeper one.
-static bool putInFront(MatmulOp product, FusedMatmulOp chain, AddOp sum) {
-  SmallVector<Operation *> links{chain};
-  while (auto link = dyn_cast<FusedMatmulOp>(links.back()))
-    links.push_back(link.getOperand().getDefiningOp());
-  auto root = cast<MatmulOp>(links.pop_back_val());
-  if (!isShallower(product, root))
+static bool putInFront(ContractionOpInterface product, ContractionOpInterface chain, AddOp sum) {
+  SmallVector<ContractionOpInterface> links{chain};
+  while (Value addend = links.back().getAddend()) {
+    auto link = addend.getDefiningOp<ContractionOpInterface>();
+    if (!link || !addend.hasOneUse())
+      return false;
+    links.push_back(link);
+  }
+  ContractionOpInterface root = links.pop_back_val();
+  if (!root.takesAddend() || !isShallower(product, root))
     return false;
-  OpBuilder builder(sum);
-  FusedMatmulOp first =
-      addTo(builder, FusedLoc::get(sum.getContext(), {root.getLoc(), sum.getLoc()}), product, root);
-  root.getResult().replaceAllUsesWith(first.getResult());
-  for (Operation *link : llvm::reverse(links))
+  addTo(root, product->getResult(0), sum);
+  for (ContractionOpInterface link : llvm::reverse(links))
     link->moveBefore(sum);
   return true;
 }
@@ -114,7 +112,7 @@ static remark::RemarkOpts options(StringRef name) {
 }
 
 static void accumulate(AddOp sum, const UnfusedBranches &unfused) {
-  Operation *first = productOf(sum.getLhs()), *second = productOf(sum.getRhs());
+  ContractionOpInterface first = productOf(sum.getLhs()), second = productOf(sum.getRhs());
   if (!first || !second || first == second)
     return;
   auto decline = [&](StringRef reason) {
@@ -127,23 +125,24 @@ static void accumulate(AddOp sum, const UnfusedBranches &unfused) {
     return decline("one is of a low-rank branch that is to stay apart");
   if (first->getResult(0).getType() != second->getResult(0).getType())
     return decline("they are of other types or shapes");
-  if (isa<FusedMatmulOp>(second) || (isa<MatmulOp>(first) && second->isBeforeInBlock(first)))
+  if (second.getAddend() || (!first.getAddend() && second->isBeforeInBlock(first)))
     std::swap(first, second);
-  if (isa<MatmulOp>(first) && isShallower(second, first))
+  if (first.takesAddend() && isShallower(second, first))
     std::swap(first, second);
-  auto product = dyn_cast<MatmulOp>(second);
-  if (!product)
+  if (!second.takesAddend())
     return decline("each is the end of a chain of sums");
-  OpBuilder builder(sum);
-  Location loc = FusedLoc::get(sum.getContext(), {product.getLoc(), sum.getLoc()});
-  auto chain = dyn_cast<FusedMatmulOp>(first);
-  if (!chain || !putInFront(product, chain, sum))
-    chain = addTo(builder, loc, first->getResult(0), product);
-  TrainBuilder tb(builder, loc);
-  Value result = tb.cast(tb.reshape(chain.getResult(), getDims(sum.getResult())),
-                         getElementTypeOrSelf(sum.getResult().getType()));
+  const Location loc = FusedLoc::get(sum.getContext(), {second.getLoc(), sum.getLoc()});
   remark::passed(sum.getLoc(), options("Accumulated"))
-      << remark::add("{0} is added to {1} as it is stored", describeOp(product), describeOp(first));
+      << remark::add("{0} is added to {1} as it is stored", describeOp(second), describeOp(first));
+  ContractionOpInterface last = first;
+  if (!first.getAddend() || !putInFront(second, first, sum)) {
+    addTo(second, first->getResult(0), sum);
+    last = second;
+  }
+  OpBuilder builder(sum);
+  TrainBuilder tb(builder, loc);
+  Value result = tb.cast(tb.reshape(last->getResult(0), getDims(sum.getResult())),
+                         getElementTypeOrSelf(sum.getResult().getType()));
   sum.getResult().replaceAllUsesWith(result);
   SmallVector<Value> parts(sum->getOperands());
   sum.erase();

@@ -11,7 +11,7 @@ def AccumulateProductsPass : Pass<"accumulate-products", "::mlir::func::FuncOp">
     Libraries compute c + a b as they compute a b: the sum of two products, as that of a weight and of its low-rank branch,
     or of the gradients that several projections send to their input, needs no kernel and no second result. Of a sum of
     two matrix products that nothing else reads, casts to wider types and reshapes of leading axes aside, one becomes the
-    addend of the other (`train.fused_matmul add`); a sum of more is such a chain. The addend is rounded to the products' type,
+    addend of the other (`train.matmul ... plus`); a sum of more is such a chain. The addend is rounded to the products' type,
     as it was, and the sum once more to it.
 
     A product that sums over fewer than the first of the chain, as a low-rank branch, comes first: it only stores then,
@@ -24,7 +24,7 @@ def AccumulateProductsPass : Pass<"accumulate-products", "::mlir::func::FuncOp">
     %2 = train.add %0, %1 : tensor<4x6xbf16>
     // becomes
     %1 = train.matmul %a, %b : tensor<4x2xbf16>, tensor<2x6xbf16> -> tensor<4x6xbf16>
-    %2 = train.fused_matmul add %x, %w with %1
+    %2 = train.matmul %x, %w plus %1
         : (tensor<4x8xbf16>, tensor<8x6xbf16>, tensor<4x6xbf16>) -> tensor<4x6xbf16>
     ```
 

@@ -89,7 +89,7 @@ struct AlignMatmulsPass : trainc::impl::AlignMatmulsPassBase<AlignMatmulsPass> {
   void runOnOperation() override {
     SmallVector<MatmulOp> ops;
     getOperation()->walk([&](MatmulOp op) {
-      if (getElementType(op.getResult()).getIntOrFloatBitWidth() == 16)
+      if (op.isPlain() && getElementType(op.getResult()).getIntOrFloatBitWidth() == 16)
         ops.push_back(op);
     });
     llvm::for_each(ops, align);

@@ -89,7 +89,7 @@ public:
   void run() {
     SmallVector<MatmulOp> products;
     function.walk([&](MatmulOp op) {
-      if (width(op.getResult()) == 16)
+      if (op.isPlain() && width(op.getResult()) == 16)
         products.push_back(op);
     });
     for (MatmulOp product : products)
@@ -175,16 +175,18 @@ private:
     });
   }
 
-  FusedMatmulOp create(MatmulOp product, Operation *before, Epilogue epilogue, Value operand,
-                       Type extra) {
+  MatmulOp create(MatmulOp product, Operation *before, Epilogue epilogue, Value operand,
+                  Type extra) {
     OpBuilder builder(before);
     Location loc = FusedLoc::get(product.getContext(), {product.getLoc(), before->getLoc()});
     Type low = getElementType(product.getResult());
     if (operand)
       operand = TrainBuilder(builder, before->getLoc()).cast(operand, low);
-    return FusedMatmulOp::create(builder, loc, product.getResult().getType(), extra, epilogue,
-                                 product.getLhs(), product.getRhs(), operand,
-                                 product.getTransposeLhs(), product.getTransposeRhs());
+    return MatmulOp::create(builder, loc, product.getResult().getType(), extra, product.getLhs(),
+                            product.getRhs(), /*addend=*/Value(), operand,
+                            product.getTransposeLhs(), product.getTransposeRhs(),
+                            EpilogueAttr::get(builder.getContext(), epilogue),
+                            /*streamed_rows=*/IntegerAttr());
   }
   /// `from` gives way to `to`, which has the same elements.
   void replace(Value from, Value to) {
@@ -239,6 +241,11 @@ private:
         tb.cast(tb.reshape(stored, getDims(operand)), operand.getType()));
   }
 
+  static bool isStoredByProduct(Value value) {
+    auto product = value.getDefiningOp<MatmulOp>();
+    return product && product.getEpilogue();
+  }
+
   /// `value`, the product, times a derivative; false if `mul` is something else.
   bool fuseDerivative(MatmulOp product, Value value, MulOp mul) {
     Value other = mul.getLhs() == value ? mul.getRhs() : mul.getLhs();
@@ -253,8 +260,7 @@ private:
     std::string reason = whyNot(product);
     if (!slope.getTanh())
       reason = "libraries have its tanh form only";
-    else if (!stored.getDefiningOp<FusedMatmulOp>() ||
-             stored.getType() != product.getResult().getType())
+    else if (!isStoredByProduct(stored) || stored.getType() != product.getResult().getType())
       reason = "no product has stored GELU's operand";
     else if (readers.others || !readers.gelus.empty() || !readers.slopes.empty() ||
              readers.sums.size() > 1 || readers.low.empty() ||

@@ -33,7 +33,7 @@ def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::func::FuncOp"> {
     %4 = train.cast %3 : tensor<4x8xf32> -> tensor<4x8xbf16>
     // becomes
     %0 = train.cast %b : tensor<8xf32> -> tensor<8xbf16>
-    %4 = train.fused_matmul bias %x, %w with %0
+    %4 = train.matmul %x, %w epilogue bias with %0
         : (tensor<4x8xbf16>, tensor<8x8xbf16>, tensor<8xbf16>) -> tensor<4x8xbf16>
     ```
   }];

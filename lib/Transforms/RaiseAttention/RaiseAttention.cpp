@@ -112,19 +112,24 @@ private:
            isa<FloatType>(getElementType(cast.getResult()));
   }
 
+  static MatmulOp asProduct(Operation *op) {
+    auto product = dyn_cast<MatmulOp>(op);
+    return product && product.isPlain() ? product : MatmulOp();
+  }
+
   /// From the softmax to the product with v.
   bool findOutput(Parts &parts, std::string &shared) {
     Value value = parts.softmax.getResult();
     while (true) {
       Operation *next = nullptr;
       for (Operation *user : value.getUsers())
-        if (isa<DropoutOp, MatmulOp>(user) || isFloatCast(user))
+        if (isa<DropoutOp>(user) || asProduct(user) || isFloatCast(user))
           next = user;
       if (!next)
         return false;
       if (!value.hasOneUse())
         shared = "its weights are read elsewhere";
-      if (auto product = dyn_cast<MatmulOp>(next)) {
+      if (MatmulOp product = asProduct(next)) {
         parts.output = product;
         return product.getLhs() == value && !product.getTransposeLhs();
       }
@@ -147,7 +152,7 @@ private:
   /// Whether the scores' product is above `value`, along ops that factors and masks are made of.
   static bool leadsToProduct(Value value) {
     while (Operation *def = value.getDefiningOp()) {
-      if (isa<MatmulOp>(def))
+      if (asProduct(def))
         return true;
       if (isFloatCast(def) || isa<DivOp>(def))
         value = def->getOperand(0);
@@ -167,7 +172,7 @@ private:
     while (Operation *def = value.getDefiningOp()) {
       if (!value.hasOneUse())
         shared = "its scores are read elsewhere";
-      if (auto product = dyn_cast<MatmulOp>(def)) {
+      if (MatmulOp product = asProduct(def)) {
         parts.scores = product;
         return true;
       }
@@ -410,7 +415,7 @@ private:
                        : parts.segments->areDocuments() ? ", packed documents"
                                                         : ", packed tokens");
     if (isLow || parts.segments)
-      output.replaceAllUsesWith(result);
+      output.getResult().replaceAllUsesWith(result);
     else
       casts.fromLow(output.getResult(), result);
   }

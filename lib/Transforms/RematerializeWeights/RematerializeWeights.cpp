@@ -31,11 +31,7 @@ namespace {
 constexpr llvm::StringLiteral kPlaceAttr = "train.place";
 
 /// Bytes of a tensor; 0 where its size is not known.
-int64_t bytesOf(Value value) {
-  std::optional<int64_t> elements = getNumElements(value.getType()).getConstant();
-  unsigned bits = getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth();
-  return elements ? *elements * std::max(8u, bits) / 8 : 0;
-}
+int64_t bytesOf(Value value) { return getBytes(value.getType()).getConstant().value_or(0); }
 
 class RematerializeWeights {
 public:

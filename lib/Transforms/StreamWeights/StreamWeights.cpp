@@ -30,8 +30,7 @@ static remark::RemarkOpts options(StringRef name, Operation *op) {
 /// a model may name any size.
 static double bytesOf(Value value) {
   std::optional<int64_t> elements = getNumElements(value.getType()).getConstant();
-  const int64_t bits = getElementType(value).getIntOrFloatBitWidth();
-  return elements ? double(*elements) * double(std::max<int64_t>(8, bits)) / 8
+  return elements ? double(*elements) * double(getElementBytes(value.getType()))
                   : double(std::numeric_limits<int64_t>::max() / 4);
 }
 
@@ -69,12 +68,10 @@ struct StreamWeightsPass : trainc::impl::StreamWeightsPassBase<StreamWeightsPass
       }
       largest[name] = value;
     }
-    SmallVector<FusionOpInterface> products;
-    getOperation()->walk([&](FusionOpInterface op) {
-      if (op.asStreamedProduct())
-        products.push_back(op);
+    getOperation()->walk([&](ContractionOpInterface op) {
+      if (op.canStream())
+        stream(op);
     });
-    llvm::for_each(products, [&](FusionOpInterface op) { stream(op); });
   }
 
 private:
@@ -86,9 +83,8 @@ private:
     return succeeded(value) ? std::optional<int64_t>(*value) : std::nullopt;
   }
 
-  void stream(FusionOpInterface op) {
-    StreamedFactors factors = *op.asStreamedProduct();
-    if (!isMadeOfLess(factors.right))
+  void stream(ContractionOpInterface op) {
+    if (!isMadeOfLess(op.getRhs()))
       return;
     Value result = op->getResult(0);
     const unsigned bits = getElementType(result).getIntOrFloatBitWidth();
@@ -100,9 +96,9 @@ private:
     StringRef reason;
     if (!rows || *rows > maxRows)
       reason = "there may be too many rows";
-    else if (bits != 16 || getElementType(factors.left) != getElementType(result))
+    else if (bits != 16 || getElementType(op.getLhs()) != getElementType(result))
       reason = "it is not of 16-bit floats alone";
-    else if (!isMultiple(getDim(factors.left, 1), kInnerTile) ||
+    else if (!isMultiple(op.getInnerDim(), kInnerTile) ||
              !isMultiple(getDim(result, 1), kColumnTile))
       reason = "a size is no multiple of the kernel's tiles";
     if (!reason.empty()) {
@@ -111,14 +107,9 @@ private:
           << remark::reason("{0}", reason);
       return;
     }
-    OpBuilder builder(op);
-    auto streamed =
-        StreamedMatmulOp::create(builder, op->getLoc(), result.getType(), factors.left,
-                                 factors.right, factors.addend, factors.transposed, *rows);
+    op.setStreamedRows(*rows);
     remark::passed(op->getLoc(), options("Streamed", op)) << remark::add(
         "{0} expands its weight as it reads it, for at most {1} rows", describeOp(op), *rows);
-    result.replaceAllUsesWith(streamed.getResult());
-    op->erase();
   }
 
   llvm::StringMap<int64_t> largest;

@@ -10,7 +10,7 @@ def StreamWeightsPass : Pass<"stream-weights", "::mlir::func::FuncOp"> {
   let description = [{
     A right factor that is computed from at most three quarters of its bytes, such as a quantized weight's numbers, is written to memory and
     read again by the library's product. With many rows that is little beside the product; with few it is most of the time, and the
-    product becomes `train.streamed_matmul`, whose kernel makes each element where it needs it. An addend goes with it. Which is
+    product becomes one that is `streamed`, whose kernel makes each element where it needs it. An addend goes with it. Which is
     better is decided by the most rows that there can be: `max-rows`, and `sizes`, the largest values of symbols as `name=value`.
     A symbol without one may be large.
 
@@ -20,7 +20,7 @@ def StreamWeightsPass : Pass<"stream-weights", "::mlir::func::FuncOp"> {
     %w = train.cast %numbers : tensor<128x64xf32> -> tensor<128x64xbf16>
     %0 = train.matmul %x, %w transposed : tensor<8x64xbf16>, tensor<128x64xbf16> -> tensor<8x128xbf16>
     // becomes
-    %0 = train.streamed_matmul %x, %w transposed rows 8 : (tensor<8x64xbf16>, tensor<128x64xbf16>) -> tensor<8x128xbf16>
+    %0 = train.matmul %x, %w transposed streamed 8 : tensor<8x64xbf16>, tensor<128x64xbf16> -> tensor<8x128xbf16>
     ```
 
     Run it after `accumulate-products` and `widen-products`, for GPUs. Remarks, of category `stream-weights`: `Streamed`,

@@ -83,14 +83,6 @@ static std::optional<Projection> asProjection(func::FuncOp function, Operation *
                     origin->axes[kAxis - weightLoops.begin()]};
 }
 
-std::optional<int64_t> trainc::getInnerSize(Operation *product) {
-  AxisMap map = cast<AxisMapOpInterface>(product).getAxisMap();
-  for (auto [axis, loop] : llvm::enumerate(map.operands[0]))
-    if (!llvm::is_contained(map.results[0], loop))
-      return getDim(product->getOperand(0), axis).getConstant();
-  return std::nullopt;
-}
-
 SmallVector<Projection> trainc::findProjections(func::FuncOp function) {
   SmallVector<Projection> found;
   for (Operation &op : function.getBody().front())

@@ -28,9 +28,6 @@ struct Projection {
   train::DimAttr in() const { return train::getDim(weight, inAxis); }
 };
 
-/// The size of the axis that a product sums over, if it is known.
-std::optional<int64_t> getInnerSize(mlir::Operation *product);
-
 /// All of a function of one block, in order.
 llvm::SmallVector<Projection> findProjections(mlir::func::FuncOp function);
 

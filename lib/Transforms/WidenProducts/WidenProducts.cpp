@@ -4,7 +4,6 @@
 #include "lib/Transforms/WidenProducts/WidenProducts.h"
 
 #include "dialects/Train/RowIdioms.h"
-#include "lib/Transforms/Support/Projections.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
 
@@ -34,7 +33,7 @@ static bool isReadInF32(Value value, SmallVectorImpl<Operation *> &views,
 
 /// Whether the result is small beside the operands: of known size, and its shorter side is short
 /// beside the axis that is summed over, where that is no number of tokens.
-static bool isSlim(Operation *product, int64_t maxSide) {
+static bool isSlim(ContractionOpInterface product, int64_t maxSide) {
   int64_t shorter = std::numeric_limits<int64_t>::max();
   const SmallVector<DimAttr> dims = getDims(product->getResult(0));
   for (DimAttr dim : ArrayRef(dims).take_back(2)) {
@@ -43,7 +42,7 @@ static bool isSlim(Operation *product, int64_t maxSide) {
       return false;
     shorter = std::min(shorter, *size);
   }
-  if (std::optional<int64_t> inner = getInnerSize(product))
+  if (std::optional<int64_t> inner = product.getInnerDim().getConstant())
     maxSide = std::min(maxSide, *inner / 8);
   return shorter <= maxSide;
 }
@@ -54,7 +53,7 @@ struct WidenProductsPass : trainc::impl::WidenProductsPassBase<WidenProductsPass
 
   void runOnOperation() override {
     SmallVector<Operation *> products;
-    getOperation()->walk([&](FusionOpInterface op) {
+    getOperation()->walk([&](ContractionOpInterface op) {
       if (op.canStoreF32() && isSlim(op, maxSide))
         products.push_back(op);
     });

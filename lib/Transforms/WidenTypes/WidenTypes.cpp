@@ -102,7 +102,7 @@ struct WidenTypesPass : trainc::impl::WidenTypesPassBase<WidenTypesPass> {
       if (touches && !isa<CastOp>(op))
         narrow.push_back(&op);
       if (auto product = dyn_cast<MatmulOp>(op))
-        if (getElementType(product.getResult()).isF64())
+        if (product.isPlain() && getElementType(product.getResult()).isF64())
           doubles.push_back(product);
     }
     Operation *terminator = function.getBody().front().getTerminator();

@@ -118,7 +118,7 @@ plan.function @small_over_library {
   %w = plan.buffer parameter "w" : tensor<8x8xf32>
   %z = plan.buffer arena : tensor<8x8xf32>
   plan.launch "k"(%a, %x) inputs 1 dims <> work <2> grain 16 scratch <0>
-  plan.gemm %w, %w, %z batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32
+  plan.gemm %w, %w, %z batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%a, %y) inputs 1 dims <> work <2> grain 16 scratch <0>
 }
 plan.function @large_over_library {
@@ -128,7 +128,7 @@ plan.function @large_over_library {
   %w = plan.buffer parameter "w" : tensor<8x8xf32>
   %z = plan.buffer arena : tensor<8x8xf32>
   plan.launch "k"(%a, %x) inputs 1 dims <> work <2> grain 16 scratch <0>
-  plan.gemm %w, %w, %z batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32
+  plan.gemm %w, %w, %z batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%a, %y) inputs 1 dims <> work <2> grain 16 scratch <0>
 }
 plan.function @unknown_over_library {
@@ -138,6 +138,6 @@ plan.function @unknown_over_library {
   %w = plan.buffer parameter "w" : tensor<8x8xf32>
   %z = plan.buffer arena : tensor<8x8xf32>
   plan.launch "k"(%a, %x) inputs 1 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %w, %w, %z batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32
+  plan.gemm %w, %w, %z batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%a, %y) inputs 1 dims <n> work <n> grain 16 scratch <0>
 }

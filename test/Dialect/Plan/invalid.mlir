@@ -3,7 +3,7 @@
 plan.function @f {
   %a = plan.buffer arena : tensor<8x8xf32>
   // expected-error@+1 {{expected 2 strides, got 1}}
-  plan.gemm %a, %a, %a batch <> sizes <8, 8, 8> strides <8>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32
+  plan.gemm %a, %a, %a batch <> sizes <8, 8, 8> strides <8>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
 }
 
 // -----
@@ -11,7 +11,7 @@ plan.function @f {
 plan.function @f {
   %a = plan.buffer arena : tensor<8x8xf32>
   // expected-error@+1 {{expected sizes [m, n, k] and offsets [a, b, c]}}
-  plan.gemm %a, %a, %a batch <> sizes <8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32
+  plan.gemm %a, %a, %a batch <> sizes <8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
 }
 
 // -----
@@ -27,7 +27,23 @@ plan.function @f {
 plan.function @f {
   %a = plan.buffer arena : tensor<8x8xf32>
   // expected-error@+1 {{expected a bias and an aux with this epilogue}}
-  plan.gemm %a, %a, %a epilogue dgelu_bgrad aux %a batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32
+  plan.gemm %a, %a, %a epilogue dgelu_bgrad aux %a batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xf32>
+  // expected-error@+1 {{expected a result of 'f32', got 'f64'}}
+  plan.gemm %a, %a, %a batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f64
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xbf16>
+  // expected-error@+1 {{expected a result of 'bf16', got 'f32'}}
+  plan.gemm %a, %a, %a epilogue dgelu aux %a batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : bf16 -> f32
 }
 
 // -----
@@ -35,7 +51,7 @@ plan.function @f {
 plan.function @f {
   %a = plan.buffer arena : tensor<8x8xf32>
   // expected-error@+1 {{expected no bias and no aux with this epilogue}}
-  plan.gemm %a, %a, %a bias %a batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32
+  plan.gemm %a, %a, %a bias %a batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> : f32 -> f32
 }
 
 // -----

@@ -4,7 +4,7 @@
 // CHECK: %[[P:.*]] = plan.buffer parameter "w" : tensor<8x4xf32>
 // CHECK: %[[X:.*]] = plan.buffer input "x" : tensor<?x8xf32, #train.dims<batch, 8>>
 // CHECK: %[[Y:.*]] = plan.buffer arena : tensor<?x4xf32, #train.dims<batch, 4>>
-// CHECK: plan.gemm %[[X]], %[[P]], %[[Y]] batch <> sizes <batch, 4, 8> strides <8, 1>, <4, 1>, <4, 1> offsets <0, 0, 0> : f32
+// CHECK: plan.gemm %[[X]], %[[P]], %[[Y]] batch <> sizes <batch, 4, 8> strides <8, 1>, <4, 1>, <4, 1> offsets <0, 0, 0> : f32 -> f32
 // CHECK: plan.gemm %[[X]], %[[P]], %[[Y]] epilogue gelu_aux_bias bias %[[P]] aux %[[Y]] batch <>
 // CHECK: plan.launch "k0"(%[[Y]], %[[Y]]) inputs 1 dims <batch> work <4*batch> grain 16 scratch <0>
 // CHECK: plan.copy %[[Y]] to %{{.*}} bytes <16*batch>
@@ -16,8 +16,8 @@ plan.function @step {
   %y = plan.buffer arena : tensor<?x4xf32, #train.dims<batch, 4>>
   %o = plan.buffer output "y" : tensor<?x4xf32, #train.dims<batch, 4>>
   %c = plan.buffer constant value dense<[1, 2]> : tensor<2xi64> : tensor<2xi64>
-  plan.gemm %x, %w, %y batch <> sizes <batch, 4, 8> strides <8, 1>, <4, 1>, <4, 1> offsets <0, 0, 0> : f32
-  plan.gemm %x, %w, %y epilogue gelu_aux_bias bias %w aux %y batch <> sizes <batch, 4, 8> strides <8, 1>, <4, 1>, <4, 1> offsets <0, 0, 0> : f32
+  plan.gemm %x, %w, %y batch <> sizes <batch, 4, 8> strides <8, 1>, <4, 1>, <4, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %x, %w, %y epilogue gelu_aux_bias bias %w aux %y batch <> sizes <batch, 4, 8> strides <8, 1>, <4, 1>, <4, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k0"(%y, %y) inputs 1 dims <batch> work <batch*4> grain 16 scratch <0>
   plan.copy %y to %o bytes <batch*16>
   %h = plan.buffer host : tensor<?x4xf32, #train.dims<batch, 4>>

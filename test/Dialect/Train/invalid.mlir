@@ -431,6 +431,72 @@ func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x2xf32>) {
 }
 
 // -----
+
+func.func @f(%x: tensor<3x4xf32>, %w: tensor<4x2xf32>, %b: tensor<2xf32>, %c: tensor<3x2xf32>) {
+  // expected-error@+1 {{expected no addend beside an epilogue}}
+  %0 = train.matmul %x, %w plus %c epilogue bias with %b : tensor<3x4xf32>, tensor<4x2xf32>, tensor<3x2xf32>, tensor<2xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<3x4xf32>, %w: tensor<4x2xf32>, %b: tensor<2xf32>) {
+  // expected-error@+1 {{expected no streaming beside an epilogue}}
+  %0 = train.matmul %x, %w epilogue bias with %b streamed 8 : tensor<3x4xf32>, tensor<4x2xf32>, tensor<2xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>, %w: tensor<4x2xf32>) {
+  // expected-error@+1 {{expected a left factor that is not transposed to be streamed by}}
+  %0 = train.matmul %x transposed, %w streamed 8 : tensor<4x3xf32>, tensor<4x2xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{lhs is argument}}
+func.func @f(%x: tensor<3x4xf32>, %w: tensor<4x2xf32>) {
+  // expected-error@+1 {{expected room for 3 rows, got 2}}
+  %0 = train.matmul %x, %w streamed 2 : tensor<3x4xf32>, tensor<4x2xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<3x4xf32>, %w: tensor<4x2xf32>) {
+  // expected-error@+1 {{epilogue gelu_aux needs a second result}}
+  %0 = train.matmul %x, %w epilogue gelu_aux : tensor<3x4xf32>, tensor<4x2xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<3x4xf32>, %w: tensor<4x2xf32>, %b: tensor<2xf32>) {
+  // expected-error@+1 {{without an epilogue takes no third operand}}
+  %0 = train.matmul %x, %w with %b : tensor<3x4xf32>, tensor<4x2xf32>, tensor<2xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<3x4xf32>, %w: tensor<4x2xf32>, %b: tensor<2xf32>) {
+  // expected-error@+1 {{expected an addend of type}}
+  %0 = train.matmul %x, %w plus %b : tensor<3x4xf32>, tensor<4x2xf32>, tensor<2xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{lhs is argument}}
+func.func @f(%x: tensor<5x3x4xf32>, %w: tensor<5x4x2xf32>, %c: tensor<5x3x2xf32>) {
+  // expected-error@+1 {{expected operands of rank 2, got 3}}
+  %0 = train.matmul %x, %w plus %c : tensor<5x3x4xf32>, tensor<5x4x2xf32>, tensor<5x3x2xf32> -> tensor<5x3x2xf32>
+  return
+}
+
+// -----
 func.func @f(%x: tensor<4xf32>) {
   // expected-error@+1 {{expected an axis below the rank 1, got 1}}
   %0 = train.softmax %x axis = 1 : tensor<4xf32>

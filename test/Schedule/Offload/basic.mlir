@@ -62,15 +62,15 @@ plan.function @step {
   %i = plan.buffer arena : tensor<?x1024xf32, #dims> loc("eighth")
   %g = plan.buffer arena : tensor<1024x1024xf32> loc("gradient")
   plan.launch "k"(%x, %a) inputs 1 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %a, %w, %b batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %b, %w, %c batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %c, %w, %d batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %d, %w, %e batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %a, %w, %b batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %b, %w, %c batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %c, %w, %d batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %d, %w, %e batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "loss"(%e, %loss) inputs 1 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %d, %e, %f batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %f, %w, %h batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %h, %w, %i batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %a, %i, %g batch <> sizes <1024, 1024, n> strides <1, 1024>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %d, %e, %f batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %f, %w, %h batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %h, %w, %i batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %a, %i, %g batch <> sizes <1024, 1024, n> strides <1, 1024>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "update"(%g, %w) inputs 1 dims <n> work <n> grain 16 scratch <0>
 }
 
@@ -84,10 +84,10 @@ plan.function @eval {
   %d = plan.buffer arena : tensor<?x1024xf32, #dims>
   %o = plan.buffer output "y" : tensor<1024x1024xf32>
   plan.launch "k"(%x, %a) inputs 1 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %a, %w, %b batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %b, %w, %c batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %c, %w, %d batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %d, %w, %c batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %c, %w, %d batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %a, %d, %o batch <> sizes <1024, 1024, n> strides <1, 1024>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %a, %w, %b batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %b, %w, %c batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %c, %w, %d batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %d, %w, %c batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %c, %w, %d batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %a, %d, %o batch <> sizes <1024, 1024, n> strides <1, 1024>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
 }

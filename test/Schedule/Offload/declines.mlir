@@ -23,16 +23,16 @@ plan.function @reasons {
   %g = plan.buffer arena : tensor<1024x1024xf32> loc("gradient")
   plan.launch "k"(%x, %small, %again) inputs 1 dims <n> work <n> grain 16 scratch <0>
   plan.launch "k"(%x, %between) inputs 1 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %x, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %x, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%between, %t, %u) inputs 2 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %u, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %u, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%t, %peak) inputs 1 dims <n> work <n> grain 16 scratch <0>
   plan.launch "k"(%between, %t, %u) inputs 2 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %u, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %u, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%between, %t, %u) inputs 2 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %u, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %u, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%between, %u, %v, %small, %again) inputs 4 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %again, %v, %g batch <> sizes <1024, 1024, n> strides <1, 1024>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %again, %v, %g batch <> sizes <1024, 1024, n> strides <1, 1024>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "update"(%g, %w) inputs 1 dims <n> work <n> grain 16 scratch <0>
 }
 
@@ -58,14 +58,14 @@ plan.function @busy {
   %g = plan.buffer arena : tensor<1024x1024xf32> loc("gradient")
   plan.launch "k"(%x, %early) inputs 1 dims <n> work <n> grain 16 scratch <0>
   plan.launch "k"(%x, %late) inputs 1 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %x, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %t, %w, %u batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %u, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %x, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %t, %w, %u batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %u, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%t, %u, %v, %peak) inputs 2 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %v, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %t, %w, %u batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %v, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %t, %w, %u batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%early, %late, %u, %v) inputs 3 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %u, %v, %g batch <> sizes <1024, 1024, n> strides <1, 1024>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %u, %v, %g batch <> sizes <1024, 1024, n> strides <1, 1024>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "update"(%g, %w) inputs 1 dims <n> work <n> grain 16 scratch <0>
 }
 
@@ -86,12 +86,12 @@ plan.function @useless {
   %last = plan.buffer arena : tensor<?x1024xf32, #dims> loc("last")
   %g = plan.buffer arena : tensor<1024x1024xf32> loc("gradient")
   plan.launch "k"(%x, %kept) inputs 1 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %x, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %t, %w, %u batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %x, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %t, %w, %u batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%t, %u, %v) inputs 2 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %v, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
-  plan.gemm %t, %w, %u batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %v, %w, %t batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+  plan.gemm %t, %w, %u batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "k"(%kept, %u, %v, %last) inputs 3 dims <n> work <n> grain 16 scratch <0>
-  plan.gemm %u, %last, %g batch <> sizes <1024, 1024, n> strides <1, 1024>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32
+  plan.gemm %u, %last, %g batch <> sizes <1024, 1024, n> strides <1, 1024>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
   plan.launch "update"(%g, %w) inputs 1 dims <n> work <n> grain 16 scratch <0>
 }

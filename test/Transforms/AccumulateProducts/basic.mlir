@@ -5,9 +5,9 @@
 // A chain, through the casts and reshapes of sums in f32. What sums over fewer comes first, but for the other products.
 // CHECK-LABEL: func.func @chain
 // CHECK: %[[P:[0-9]+]] = train.matmul %[[A:[a-z0-9]+]], %[[B:[a-z0-9]+]] transposed :
-// CHECK: %[[S:[a-z0-9_]+]] = train.fused_matmul add %[[X:[a-z0-9]+]], %[[W:[a-z0-9]+]] with %[[P]] : {{.*}} -> tensor<6x8xbf16>
-// CHECK: %[[T:[a-z0-9_]+]] = train.fused_matmul add %[[X]], %{{[a-z0-9]+}} with %[[S]] :
-// CHECK: train.fused_matmul add %[[X]], %[[W]] with %[[T]] :
+// CHECK: %[[S:[a-z0-9_]+]] = train.matmul %[[X:[a-z0-9]+]], %[[W:[a-z0-9]+]] plus %[[P]] : {{.*}} -> tensor<6x8xbf16>
+// CHECK: %[[T:[a-z0-9_]+]] = train.matmul %[[X]], %{{[a-z0-9]+}} plus %[[S]] :
+// CHECK: train.matmul %[[X]], %[[W]] plus %[[T]] :
 // CHECK-NOT: train.add
 // REMARK: Accumulated
 func.func @chain(%x: tensor<6x4xbf16>, %w: tensor<4x8xbf16>, %v: tensor<4x8xbf16>, %a: tensor<6x2xbf16>, %b: tensor<8x2xbf16>) -> tensor<2x3x8xf32> {

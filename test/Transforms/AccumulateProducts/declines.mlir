@@ -5,7 +5,7 @@
 // Near misses: a product that something else reads, one and the same, a sum of something else, a narrower
 // cast in between, a batch.
 // CHECK-LABEL: func.func @declines
-// CHECK-NOT: train.fused_matmul
+// CHECK-NOT: plus
 func.func @declines(%x: tensor<6x4xf32>, %w: tensor<4x8xf32>, %v: tensor<4x8xf32>, %y: tensor<2x6x4xf32>, %z: tensor<2x4x8xf32>)
     -> (tensor<6x8xf32>, tensor<6x8xf32>, tensor<6x8xf32>, tensor<6x8xf32>, tensor<6x8xbf16>, tensor<2x6x8xf32>) {
   %0 = train.matmul %x, %w : tensor<6x4xf32>, tensor<4x8xf32> -> tensor<6x8xf32>
@@ -28,8 +28,8 @@ func.func @declines(%x: tensor<6x4xf32>, %w: tensor<4x8xf32>, %v: tensor<4x8xf32
 
 // Two chains; products of different types; a branch that is to stay apart.
 // CHECK-LABEL: func.func @chains
-// CHECK-COUNT-2: train.fused_matmul add
-// CHECK-NOT: train.fused_matmul
+// CHECK-COUNT-2: train.matmul {{.*}} plus
+// CHECK-NOT: plus
 // CHECK: train.add
 // REMARK: NotAccumulated{{.*}}each is the end of a chain of sums{{.*}}are stored before they are added
 func.func @chains(%x: tensor<6x4xf32>, %w: tensor<4x8xf32>, %v: tensor<4x8xf32>) -> tensor<6x8xf32> {
@@ -44,7 +44,7 @@ func.func @chains(%x: tensor<6x4xf32>, %w: tensor<4x8xf32>, %v: tensor<4x8xf32>)
 }
 
 // CHECK-LABEL: func.func @types
-// CHECK-NOT: train.fused_matmul
+// CHECK-NOT: plus
 // REMARK: NotAccumulated{{.*}}they are of other types or shapes
 func.func @types(%x: tensor<6x4xf32>, %w: tensor<4x8xf32>, %y: tensor<6x4xbf16>, %v: tensor<4x8xbf16>) -> tensor<6x8xf32> {
   %0 = train.matmul %x, %w : tensor<6x4xf32>, tensor<4x8xf32> -> tensor<6x8xf32>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: trainc-opt %s --fuse-epilogues --remark-format=emitRemark --remarks-filter="fuse-epilogues" 2>&1 | FileCheck %s --check-prefix=REMARK
-// RUN: trainc-opt %s --fuse-epilogues | FileCheck %s --implicit-check-not=train.fused_matmul
+// RUN: trainc-opt %s --fuse-epilogues | FileCheck %s --implicit-check-not=epilogue
 
 // REMARK-DAG: Function=kernel | Reason="a kernel that reads the sum adds it"
 // CHECK-LABEL: func.func @kernel

@@ -5,7 +5,7 @@
 // The projections of an attention: nothing but moves and the library read the sum.
 // CHECK-LABEL: func.func @bias
 // CHECK: %[[B:.*]] = train.cast %arg2 : tensor<16xf32> -> tensor<16xbf16>
-// CHECK: %[[Y:.*]] = train.fused_matmul bias %arg0, %arg1 transposed with %[[B]]
+// CHECK: %[[Y:.*]] = train.matmul %arg0, %arg1 transposed epilogue bias with %[[B]]
 // CHECK: %[[R:.*]] = train.reshape %[[Y]] : tensor<?x16xbf16, #train.dims<2*seq, 16>> -> tensor<2x?x2x8xbf16, #train.dims<2, seq, 2, 8>>
 // CHECK: train.transpose %[[R]]
 // CHECK-NOT: train.add
@@ -26,16 +26,16 @@ func.func @bias(%x: tensor<?x8xbf16, #train.dims<2*seq, 8>>, %w: tensor<16x8xbf1
 // Both layers of a feed-forward block and its backward.
 // CHECK-LABEL: func.func @feed_forward
 // CHECK: %[[B:.*]] = train.cast %arg2 : tensor<16xf32> -> tensor<16xbf16>
-// CHECK: %[[Y:.*]], %[[AUX:.*]] = train.fused_matmul gelu_aux_bias %arg0, %arg1 with %[[B]]
+// CHECK: %[[Y:.*]], %[[AUX:.*]] = train.matmul %arg0, %arg1 epilogue gelu_aux_bias with %[[B]]
 // CHECK: train.matmul %[[Y]], %arg3
-// CHECK: %[[D:.*]] = train.fused_matmul dgelu %arg4, %arg3 transposed with %[[AUX]]
+// CHECK: %[[D:.*]] = train.matmul %arg4, %arg3 transposed epilogue dgelu with %[[AUX]]
 // CHECK-SAME: -> tensor<4x16xbf16>
 // CHECK: %[[F:.*]] = train.cast %[[D]] : tensor<4x16xbf16> -> tensor<4x16xf32>
 // CHECK: %[[DB:.*]] = train.reduce sum %[[F]] axes = [0]
 // CHECK: train.matmul %arg0 transposed, %[[D]]
 // SUM-LABEL: func.func @feed_forward
-// SUM: %[[D:.*]], %[[S:.*]] = train.fused_matmul dgelu_bgrad %arg4, %arg3 transposed with
-// SUM-SAME: -> (tensor<4x16xbf16>, tensor<16xbf16>)
+// SUM: %[[D:.*]], %[[S:.*]] = train.matmul %arg4, %arg3 transposed epilogue dgelu_bgrad with
+// SUM-SAME: -> tensor<4x16xbf16>, tensor<16xbf16>
 // SUM: %[[DB:.*]] = train.cast %[[S]] : tensor<16xbf16> -> tensor<16xf32>
 // SUM: train.matmul %arg0 transposed, %[[D]]
 // SUM: return {{.*}}, %[[DB]],
@@ -66,9 +66,9 @@ func.func @feed_forward(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %b: tensor<
 
 // All in the low type, without biases.
 // CHECK-LABEL: func.func @pure
-// CHECK: %[[Y:.*]], %[[AUX:.*]] = train.fused_matmul gelu_aux %arg0, %arg1 :
+// CHECK: %[[Y:.*]], %[[AUX:.*]] = train.matmul %arg0, %arg1 epilogue gelu_aux :
 // CHECK: train.matmul %[[Y]], %arg2
-// CHECK: train.fused_matmul dgelu %arg3, %arg2 transposed with %[[AUX]]
+// CHECK: train.matmul %arg3, %arg2 transposed epilogue dgelu with %[[AUX]]
 func.func @pure(%x: tensor<4x8xf16>, %w: tensor<8x16xf16>, %v: tensor<16x8xf16>, %g: tensor<4x8xf16>)
     -> (tensor<4x8xf16>, tensor<8x16xf16>) {
   %0 = train.matmul %x, %w : tensor<4x8xf16>, tensor<8x16xf16> -> tensor<4x16xf16>

@@ -11,9 +11,9 @@
 
 // CHECK-LABEL: @forward
 // CHECK: %[[W:.*]] = train.cast
-// CHECK: %[[Y:.*]] = train.streamed_matmul %arg0, %[[W]] transposed rows 32 : (tensor<?x64xbf16
-// CHECK: train.streamed_matmul %[[Y]], %[[W]] plus %arg0 rows 32 : (tensor<?x64xbf16
-// MORE-COUNT-2: streamed_matmul {{.*}} rows 36
+// CHECK: %[[Y:.*]] = train.matmul %arg0, %[[W]] transposed streamed 32 : tensor<?x64xbf16
+// CHECK: train.matmul %[[Y]], %[[W]] plus %arg0 streamed 32 : tensor<?x64xbf16
+// MORE-COUNT-2: matmul {{.*}} streamed 36
 // LONGER-LABEL: @forward
 // LONGER-NOT: streamed
 func.func @forward(%x: tensor<?x64xbf16, #train.dims<batch*seq, 64>>, %codes: tensor<2048xi8>, %table: tensor<16xf32>,
@@ -21,6 +21,6 @@ func.func @forward(%x: tensor<?x64xbf16, #train.dims<batch*seq, 64>>, %codes: te
   %0 = train.dequantize %codes, %table, %scales block 64 : (tensor<2048xi8>, tensor<16xf32>, tensor<64xf32>) -> tensor<64x64xf32>
   %1 = train.cast %0 : tensor<64x64xf32> -> tensor<64x64xbf16>
   %2 = train.matmul %x, %1 transposed : tensor<?x64xbf16, #train.dims<batch*seq, 64>>, tensor<64x64xbf16> -> tensor<?x64xbf16, #train.dims<batch*seq, 64>>
-  %3 = train.fused_matmul add %2, %1 with %x : (tensor<?x64xbf16, #train.dims<batch*seq, 64>>, tensor<64x64xbf16>, tensor<?x64xbf16, #train.dims<batch*seq, 64>>) -> tensor<?x64xbf16, #train.dims<batch*seq, 64>>
+  %3 = train.matmul %2, %1 plus %x : tensor<?x64xbf16, #train.dims<batch*seq, 64>>, tensor<64x64xbf16>, tensor<?x64xbf16, #train.dims<batch*seq, 64>> -> tensor<?x64xbf16, #train.dims<batch*seq, 64>>
   return %3 : tensor<?x64xbf16, #train.dims<batch*seq, 64>>
 }

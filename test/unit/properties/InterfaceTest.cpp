@@ -58,7 +58,7 @@ TEST_P(Interfaces, areConsistent) {
     EXPECT_TRUE(isa<ReductionOpInterface>(op));
     break;
   case FusionRole::Standalone:
-    EXPECT_TRUE((isa<ScatterOpInterface, ScanOpInterface, StreamedProductOpInterface>(op)));
+    EXPECT_TRUE((isa<ScatterOpInterface, ScanOpInterface, ContractionOpInterface>(op)));
     break;
   case FusionRole::None:
     EXPECT_TRUE(isa<DecomposableOpInterface>(op) || op->getNumRegions() == 1);

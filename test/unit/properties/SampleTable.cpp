@@ -453,38 +453,37 @@ const Sample samples[] = {
      "tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf64>, tensor<4xf64>, tensor<4xf64>)",
      "=0 n n p =0.01 =0.1 =2"},
 
-    // Products with an epilogue.
-    {"train.fused_matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>, %b: tensor<4xf64>",
-     "%0 = train.fused_matmul bias %x, %y with %b : "
-     "(tensor<2x3xf64>, tensor<3x4xf64>, tensor<4xf64>) -> tensor<2x4xf64>",
+    // Products and what they do besides.
+    {"train.matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>, %b: tensor<4xf64>",
+     "%0 = train.matmul %x, %y epilogue bias with %b : "
+     "tensor<2x3xf64>, tensor<3x4xf64>, tensor<4xf64> -> tensor<2x4xf64>",
      "n n n"},
-    {"train.fused_matmul", "%x: tensor<3x2xf64>, %y: tensor<4x3xf64>",
-     "%0:2 = train.fused_matmul gelu_aux %x transposed, %y transposed : "
-     "(tensor<3x2xf64>, tensor<4x3xf64>) -> (tensor<2x4xf64>, tensor<2x4xf64>)",
+    {"train.matmul", "%x: tensor<3x2xf64>, %y: tensor<4x3xf64>",
+     "%0:2 = train.matmul %x transposed, %y transposed epilogue gelu_aux : "
+     "tensor<3x2xf64>, tensor<4x3xf64> -> tensor<2x4xf64>, tensor<2x4xf64>",
      "n n"},
-    {"train.fused_matmul", "%x: tensor<2x3xf64>, %y: tensor<4x3xf64>, %b: tensor<4xf64>",
-     "%0:2 = train.fused_matmul gelu_aux_bias %x, %y transposed with %b : "
-     "(tensor<2x3xf64>, tensor<4x3xf64>, tensor<4xf64>) -> (tensor<2x4xf64>, tensor<2x4xf64>)",
+    {"train.matmul", "%x: tensor<2x3xf64>, %y: tensor<4x3xf64>, %b: tensor<4xf64>",
+     "%0:2 = train.matmul %x, %y transposed epilogue gelu_aux_bias with %b : "
+     "tensor<2x3xf64>, tensor<4x3xf64>, tensor<4xf64> -> tensor<2x4xf64>, tensor<2x4xf64>",
      "n n n"},
-    {"train.fused_matmul", "%x: tensor<2x3xf64>, %y: tensor<4x3xf64>, %a: tensor<2x4xf64>",
-     "%0 = train.fused_matmul add %x, %y transposed with %a : "
-     "(tensor<2x3xf64>, tensor<4x3xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>",
+    {"train.matmul", "%x: tensor<2x3xf64>, %y: tensor<4x3xf64>, %a: tensor<2x4xf64>",
+     "%0 = train.matmul %x, %y transposed plus %a : "
+     "tensor<2x3xf64>, tensor<4x3xf64>, tensor<2x4xf64> -> tensor<2x4xf64>",
      "n n n"},
-    {"train.streamed_matmul", "%x: tensor<2x3xf64>, %y: tensor<4x3xf64>, %a: tensor<2x4xf64>",
-     "%0 = train.streamed_matmul %x, %y transposed plus %a rows 2 : "
-     "(tensor<2x3xf64>, tensor<4x3xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>",
+    {"train.matmul", "%x: tensor<2x3xf64>, %y: tensor<4x3xf64>, %a: tensor<2x4xf64>",
+     "%0 = train.matmul %x, %y transposed plus %a streamed 2 : "
+     "tensor<2x3xf64>, tensor<4x3xf64>, tensor<2x4xf64> -> tensor<2x4xf64>",
      "n n n"},
-    {"train.streamed_matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>",
-     "%0 = train.streamed_matmul %x, %y rows 4 : (tensor<2x3xf64>, tensor<3x4xf64>) -> "
-     "tensor<2x4xf64>",
+    {"train.matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>",
+     "%0 = train.matmul %x, %y streamed 4 : tensor<2x3xf64>, tensor<3x4xf64> -> tensor<2x4xf64>",
      "n n"},
-    {"train.fused_matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>, %a: tensor<2x4xf64>",
-     "%0 = train.fused_matmul dgelu %x, %y with %a : "
-     "(tensor<2x3xf64>, tensor<3x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>",
+    {"train.matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>, %a: tensor<2x4xf64>",
+     "%0 = train.matmul %x, %y epilogue dgelu with %a : "
+     "tensor<2x3xf64>, tensor<3x4xf64>, tensor<2x4xf64> -> tensor<2x4xf64>",
      "n n n"},
-    {"train.fused_matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>, %a: tensor<2x4xf64>",
-     "%0:2 = train.fused_matmul dgelu_bgrad %x, %y with %a : "
-     "(tensor<2x3xf64>, tensor<3x4xf64>, tensor<2x4xf64>) -> (tensor<2x4xf64>, tensor<4xf64>)",
+    {"train.matmul", "%x: tensor<2x3xf64>, %y: tensor<3x4xf64>, %a: tensor<2x4xf64>",
+     "%0:2 = train.matmul %x, %y epilogue dgelu_bgrad with %a : "
+     "tensor<2x3xf64>, tensor<3x4xf64>, tensor<2x4xf64> -> tensor<2x4xf64>, tensor<4xf64>",
      "n n n"},
 
     // Attention.

@@ -113,7 +113,7 @@ Value CpuEmitter::guardedPointer(Value pointer, Value condition) {
 
 Value CpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offset) {
   Type memory = bitsType(element);
-  unsigned alignment = memoryBytes(element);
+  unsigned alignment = getElementBytes(element);
   Value loaded;
   if (vectorLanes == 1 || offset.isUniform()) {
     Value condition = guard.scalar;
@@ -156,7 +156,7 @@ Value CpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
 
 void CpuEmitter::storeTo(Value pointer, Type element, const ElementIndex &offset, Value value) {
   Type memory = bitsType(element);
-  unsigned alignment = memoryBytes(element);
+  unsigned alignment = getElementBytes(element);
   if (vectorLanes > 1 && !offset.isUniform())
     value = toLanes(value);
   if (element.isBF16())

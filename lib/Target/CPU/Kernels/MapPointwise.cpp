@@ -100,7 +100,7 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
     int64_t bytes = 0;
     for (const Pass &pass : s.passes)
       for (Value value : pass.stashes)
-        bytes += memoryBytes(getElementType(value));
+        bytes += getElementBytes(getElementType(value));
     launch.scratchBytes = elements * constant(bytes);
     break;
   }

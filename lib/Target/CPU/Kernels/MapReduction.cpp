@@ -226,7 +226,7 @@ void RowMap::run() {
   for (int64_t width : {8, 4, 2, 1})
     for (auto [number, pass] : llvm::enumerate(s.passes))
       for (Value value : pass.stashes)
-        if (memoryBytes(getElementType(value)) == width) {
+        if (getElementBytes(getElementType(value)) == width) {
           stashes[value] = {e.scratch(bytes), unsigned(number)};
           bytes = e.addIndex(bytes, e.mulIndex(rowLength, e.constantIndex(width)));
         }

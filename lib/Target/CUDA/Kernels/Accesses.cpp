@@ -65,7 +65,7 @@ private:
 
   void note(BlockArgument argument, const Axes &axes) {
     SmallVector<DimAttr> sizes = getDims(argument);
-    InputAccess access{argument.getArgNumber(), axes, -1, memoryBytes(getElementType(argument)),
+    InputAccess access{argument.getArgNumber(), axes, -1, getElementBytes(getElementType(argument)),
                        true};
     for (auto [axis, size] : llvm::zip_equal(axes, sizes)) {
       if (axis < 0 || size != s.space[axis])

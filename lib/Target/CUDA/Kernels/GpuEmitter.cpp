@@ -206,7 +206,8 @@ Value GpuEmitter::makeGlobal(const Twine &suffix, unsigned space, int64_t bytes,
 }
 
 Value GpuEmitter::shared(Type element, int64_t count) {
-  return makeGlobal("_shared" + Twine(sharedArrays++), kSharedSpace, count * memoryBytes(element),
+  return makeGlobal("_shared" + Twine(sharedArrays++), kSharedSpace,
+                    count * getElementBytes(element),
                     /*zeros=*/false);
 }
 
@@ -243,7 +244,7 @@ Value GpuEmitter::tableOf(Value pointer, Type element) {
     Value last = arith::ConstantIndexOp::create(b, location, *count - 1);
     Value place = arith::MinUIOp::create(b, location, number, last);
     Value from = elementPointer(pointer, memory, place), to = elementPointer(copy, memory, place);
-    const unsigned bytes = memoryBytes(element);
+    const unsigned bytes = getElementBytes(element);
     LLVM::StoreOp::create(b, location, LLVM::LoadOp::create(b, location, memory, from, bytes), to,
                           bytes);
     syncBlock();
@@ -261,7 +262,7 @@ Value GpuEmitter::laneOffset(const ElementIndex &offset, unsigned lane) {
 
 Value GpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offset) {
   Type memory = memoryType(element);
-  unsigned bytes = memoryBytes(element);
+  unsigned bytes = getElementBytes(element);
   Value loaded;
   if (vectorLanes == 1 || offset.isUniform()) {
     Value condition = guard.scalar;
@@ -312,7 +313,7 @@ Value GpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
 
 void GpuEmitter::storeTo(Value pointer, Type element, const ElementIndex &offset, Value value) {
   Type memory = memoryType(element);
-  unsigned bytes = memoryBytes(element);
+  unsigned bytes = getElementBytes(element);
   bool vector = vectorLanes > 1 && !offset.isUniform();
   if (vector)
     value = toLanes(value);

@@ -36,7 +36,7 @@ DimAttr productOf(MLIRContext *context, ArrayRef<DimAttr> space, ArrayRef<int64_
 unsigned chooseLanes(FusionOp fusion, const Structure &s, DimAttr axis, ArrayRef<Type> others) {
   int64_t narrowest = 16;
   auto look = [&](Type type) {
-    int64_t bytes = memoryBytes(getElementTypeOrSelf(type));
+    int64_t bytes = getElementBytes(getElementTypeOrSelf(type));
     // Booleans and bytes go along with whatever is wider.
     if (bytes > 1)
       narrowest = std::min(narrowest, bytes);

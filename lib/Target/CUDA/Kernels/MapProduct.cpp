@@ -33,10 +33,10 @@ constexpr int64_t kPadding = 8;
 
 struct ProductShape {
   explicit ProductShape(const Structure &s)
-      : op(cast<StreamedProductOpInterface>(s.standalone)), transposed(op.isRightTransposed()),
-        rows(s.space[0]), inner(getDim(op.getLeftFactor(), 1).getConstant().value_or(0)),
+      : op(cast<ContractionOpInterface>(s.standalone)), transposed(op.getTransposeRhs()),
+        rows(s.space[0]), inner(op.getInnerDim().getConstant().value_or(0)),
         columns(s.space[1].getConstant().value_or(0)), tiles(transposed ? 2 : 4) {
-    rowTiles = llvm::divideCeil(op.getRowLimit(), kRows);
+    rowTiles = llvm::divideCeil(int64_t(op.getStreamedRows().value_or(0)), kRows);
     while (tiles > 1 && columns % (tiles * kColumns) != 0)
       tiles /= 2;
     const int64_t most = std::min(kMostParts, inner / (step() * kWarps));
@@ -51,7 +51,7 @@ struct ProductShape {
   int64_t blockRows() const { return rowTiles * kRows; }
   int64_t columnBlocks() const { return columns / blockColumns(); }
 
-  StreamedProductOpInterface op;
+  ContractionOpInterface op;
   bool transposed;
   DimAttr rows;
   int64_t inner, columns;
@@ -171,7 +171,7 @@ ProductMap::Fragments ProductMap::rightOfRows(Value position) {
       Value column = e.addIndex(plus(firstColumn, tile * kColumns + half * 8), group);
       for (int64_t vector : {0, 1})
         lanes[half][vector] = e.evaluateLanes(
-            shape.op.getRightFactor(), {{column, 0, {}}, {plus(begin, vector * kLanes), 1, {}}});
+            shape.op.getRhs(), {{column, 0, {}}, {plus(begin, vector * kLanes), 1, {}}});
     }
     for (unsigned vector : {0, 1})
       for (unsigned pair : {0, 2})
@@ -190,7 +190,7 @@ ProductMap::Fragments ProductMap::rightOfColumns(Value position) {
   Values rows;
   for (int64_t row = 0; row < kLanes; ++row)
     rows.push_back(
-        e.evaluateLanes(shape.op.getRightFactor(), {{plus(begin, row), 0, {}}, {column, 1, {}}}));
+        e.evaluateLanes(shape.op.getRhs(), {{plus(begin, row), 0, {}}, {column, 1, {}}}));
   Fragments fragments(shape.tiles);
   for (unsigned tile = 0; tile < shape.tiles; ++tile)
     for (unsigned first : {0, 4}) {
@@ -225,7 +225,7 @@ Values ProductMap::multiply() {
     Value row = e.minIndex(plus(group, rowTile * kRows), last);
     Values lanes;
     for (int64_t vector = 0; vector < vectors; ++vector)
-      lanes.push_back(e.evaluateLanes(shape.op.getLeftFactor(),
+      lanes.push_back(e.evaluateLanes(shape.op.getLhs(),
                                       {{row, 0, {}}, {plus(begin, vector * kLanes), 1, {}}}));
     for (int64_t tile = 0; tile < shape.tiles; ++tile) {
       MutableArrayRef<Value> sum =
@@ -298,7 +298,7 @@ void ProductMap::store() {
 
 void ProductMap::finish(Value sum, Value row, Value column) {
   e.spaceIndex = {{row, 0, {}}, {column, 1, {}}};
-  if (Value addend = shape.op.getAddedTo())
+  if (Value addend = shape.op.getAddend())
     sum = arith::AddFOp::create(
         b, e.loc(), sum, e.convertFloat(e.evaluateLanes(addend, e.spaceIndex), b.getF32Type()));
   e.store(0, e.spaceIndex, e.convertFloat(sum, element));

@@ -59,7 +59,7 @@ static unsigned chooseScatterLanes(const Structure &s, int64_t axis, Type elemen
   auto last = s.space.back().getConstant();
   if (!last || axis + 1 == int64_t(s.space.size()))
     return 1;
-  int64_t lanes = 16 / memoryBytes(element);
+  int64_t lanes = 16 / getElementBytes(element);
   while (*last % lanes != 0)
     lanes /= 2;
   return lanes;

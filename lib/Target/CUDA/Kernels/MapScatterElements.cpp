@@ -35,7 +35,7 @@ static int64_t lineWarps(ScatterOpInterface scatter, const Structure &s) {
   if (scatter.getScatterAxis() + 1 != int64_t(s.space.size()) || !size || *size == 0)
     return 0;
   Type sum = computeType(getElementType(s.standalone->getResult(0)));
-  int64_t lines = kLineBytes / (*size * memoryBytes(sum));
+  int64_t lines = kLineBytes / (*size * getElementBytes(sum));
   return lines == 0 ? 0 : std::min<int64_t>(llvm::bit_floor(uint64_t(lines)), kTileThreads / kWarp);
 }
 

@@ -53,7 +53,7 @@ static SmallVector<int64_t> chooseOrder(FusionOp fusion, const Structure &s,
     bytes[access.inner] += access.bytes;
   for (const Pass &pass : s.passes)
     for (unsigned result : pass.results)
-      bytes[s.vectorAxis] += memoryBytes(getElementTypeOrSelf(fusion.getResultTypes()[result]));
+      bytes[s.vectorAxis] += getElementBytes(getElementTypeOrSelf(fusion.getResultTypes()[result]));
   const InputAccess *best = nullptr;
   for (const InputAccess &access : accesses)
     if (s.isReduced(access.inner) && bytes[access.inner] > bytes[best ? best->inner : s.vectorAxis])

@@ -90,7 +90,7 @@ std::optional<TransposedShape> TransposedShape::choose(FusionOp fusion, const St
     (shape.patchAcross > shape.patchAlong ? shape.patchAcross : shape.patchAlong) /= 2;
   int64_t wholeAcross = dividing(across, shape.patchAcross),
           wholeAlong = dividing(along, shape.patchAlong),
-          stored = memoryBytes(getElementTypeOrSelf(fusion.getResultTypes().front()));
+          stored = getElementBytes(getElementTypeOrSelf(fusion.getResultTypes().front()));
   shape.hasPatches = wholeAcross * narrowest >= kVectorBytes && wholeAlong > 1 &&
                      (wholeAlong == shape.patchAlong || wholeAlong * stored >= kVectorBytes);
   if (shape.hasPatches) {

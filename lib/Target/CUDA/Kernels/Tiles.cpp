@@ -73,7 +73,7 @@ DimAttr TemporaryLayout::add(DimAttr count, Type element) {
   constexpr int64_t kAlignment = 256;
   MLIRContext *context = count.getContext();
   DimAttr place = bytes ? bytes : DimAttr::constant(context, 0);
-  DimAttr size = count * DimAttr::constant(context, memoryBytes(element));
+  DimAttr size = count * DimAttr::constant(context, getElementBytes(element));
   bytes = place + ceilDim(size, kAlignment) * DimAttr::constant(context, kAlignment);
   return place;
 }
