@@ -19,14 +19,6 @@ enum ExitCode { ExitSuccess = 0, ExitInput = 1, ExitUsage = 2, ExitDevice = 3, E
 /// What is told of the decisions of passes: counts with examples, or every one.
 enum class Explain { Nothing, Summary, All };
 
-/// What pads token ids: an id, or where another input is 0.
-struct PadToken {
-  /// "": every input that holds token ids.
-  std::string input;
-  std::optional<int64_t> id;
-  std::string mask;
-};
-
 struct CompileOptions {
   /// A model, or a folder with training artifacts of ONNX Runtime.
   std::string model;

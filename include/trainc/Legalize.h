@@ -24,6 +24,14 @@ struct DimBound {
   std::optional<int64_t> max;
 };
 
+/// `--pad-token`: what pads token ids: an id, or where another input is 0.
+struct PadToken {
+  /// "": every input that holds token ids.
+  std::string input;
+  std::optional<int64_t> id;
+  std::string mask;
+};
+
 enum class DropoutMode { AsGraph, On, Off };
 enum class BatchNormMode { AsGraph, Train, Frozen };
 

@@ -4,7 +4,9 @@
 
 #include "lib/Driver/Reproducer.h"
 #include "format/json_depth.h"
+#include "format/status.h"
 #include "lib/Support/RegularFile.h"
+#include "lib/Support/TextFile.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -111,6 +113,25 @@ void trainc::printReproducer(const Reproducer &reproducer, ModuleOp module, Stri
     });
   module->print(out, state);
   out << "\n";
+}
+
+std::string trainc::writeReproducer(const Reproducer &reproducer, ModuleOp module,
+                                    StringRef package, FileRoles &files) {
+  llvm::SmallString<256> beside(package), temporary;
+  llvm::sys::path::replace_extension(beside, "repro.mlir");
+  llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, temporary);
+  llvm::sys::path::append(temporary, llvm::sys::path::filename(beside));
+  std::string problem;
+  for (StringRef path : {beside.str(), temporary.str()}) {
+    if (!(problem = files.writes(path, "the reproducer")).empty())
+      continue;
+    problem = writeTextFile(
+        path, [&](raw_ostream &out) { printReproducer(reproducer, module, path, out); });
+    if (problem.empty())
+      return path.str();
+  }
+  llvm::errs() << "trainc: note: there is no reproducer: " << trainrt::shownLines(problem) << "\n";
+  return {};
 }
 
 bool trainc::readReproducerHeader(StringRef path, ParsedReproducer &reproducer,

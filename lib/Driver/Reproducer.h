@@ -5,6 +5,7 @@
 #define TRAINC_LIB_DRIVER_REPRODUCER_H
 
 #include "lib/Driver/CrashGuard.h"
+#include "lib/Support/FileRoles.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
@@ -44,6 +45,11 @@ struct Reproducer {
 /// The text of a reproducer. Both trainc --replay and trainc-opt --run-reproducer understand it.
 void printReproducer(const Reproducer &reproducer, mlir::ModuleOp module, llvm::StringRef path,
                      llvm::raw_ostream &out);
+
+/// Writes it beside the package, else where temporary files go. Returns where, "" after a message
+/// if nowhere.
+std::string writeReproducer(const Reproducer &reproducer, mlir::ModuleOp module,
+                            llvm::StringRef package, FileRoles &files);
 
 /// A reproducer that was read.
 struct ParsedReproducer {

@@ -141,3 +141,18 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
   }
   return interface;
 }
+
+size_t trainc::takeState(PackageInterface &interface, ArrayRef<StateBytes> state,
+                         MLIRContext *context) {
+  size_t taken = 0;
+  for (const StateBytes &bytes : state) {
+    int index = PackageInterface::find(interface.state, bytes.name);
+    if (index < 0)
+      continue;
+    interface.state[index].weight =
+        WeightAttr::get(context, StringAttr::get(context, bytes.file), bytes.offset, bytes.length,
+                        /*absent=*/false);
+    ++taken;
+  }
+  return taken;
+}

@@ -7,6 +7,7 @@
 #include "dialects/Train/TrainDialect.h"
 #include "lib/Analysis/InputRules.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "trainc/Import.h"
 
 namespace trainc {
 
@@ -65,6 +66,11 @@ struct PackageInterface {
   /// Index of a name in one of the tables, -1 where it is not there.
   static int find(const std::vector<InterfaceTensor> &table, llvm::StringRef name);
 };
+
+/// Lets tensors of the state that has their name begin with bytes of the model's files; others keep
+/// their first values. Returns how many do.
+size_t takeState(PackageInterface &interface, llvm::ArrayRef<StateBytes> state,
+                 mlir::MLIRContext *context);
 
 /// Reads the argument and result attributes of all functions of the module.
 mlir::FailureOr<PackageInterface> collectInterface(mlir::ModuleOp module);

@@ -6,7 +6,7 @@
 #define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_EXPORTHAZARDS_H
 
 #include "NodeContext.h"
-#include "Trainable.h"
+#include "lib/Conversion/ONNXToTrain/Roles/Trainable.h"
 
 namespace trainc::legalize {
 

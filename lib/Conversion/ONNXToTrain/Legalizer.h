@@ -6,7 +6,7 @@
 #define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_LEGALIZER_H
 
 #include "NodeContext.h"
-#include "Trainable.h"
+#include "lib/Conversion/ONNXToTrain/Roles/Trainable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"

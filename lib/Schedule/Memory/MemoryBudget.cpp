@@ -6,11 +6,9 @@
 
 #include "lib/Schedule/Memory/MemoryBudget.h"
 
-#include "lib/Analysis/StridedViews.h"
 #include "lib/Report/MemoryReport.h"
+#include "lib/Schedule/Memory/RecomputeCost.h"
 #include "lib/Schedule/Recompute/Layers.h"
-#include "llvm/Support/Format.h"
-#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
 using namespace mlir;
@@ -69,35 +67,6 @@ std::string trainc::parseMemoryBudget(StringRef text, MemoryBudget &budget) {
 //===----------------------------------------------------------------------===//
 // Costs
 //===----------------------------------------------------------------------===//
-
-namespace {
-/// The number for these sizes; 0 where it is too large for one.
-int64_t numberOf(DimAttr dim, const Sizes &sizes) { return dim.evaluate(sizes).value_or(0); }
-
-double secondsOf(Operation *op, const Sizes &sizes, ProcessorSpeed speed) {
-  if (StepGraph::isFree(op))
-    return 0;
-  double flops = 0, bytes = 0;
-  auto cost = dyn_cast<CostOpInterface>(op);
-  flops = double(numberOf(cost ? cost.getFlops() : train::detail::elementCount(op), sizes));
-  for (Value operand : op->getOperands())
-    bytes += double(numberOf(getBytes(operand.getType()), sizes));
-  for (Value result : op->getResults())
-    bytes += double(numberOf(getBytes(result.getType()), sizes));
-  bool costly = cost && cost.getRecomputeClass() == RecomputeClass::Costly;
-  // Others run with what reads them.
-  const double launch = getFusionRole(op) == FusionRole::Pointwise ? 0 : speed.launch;
-  return launch + speed.seconds(costly ? flops : 0, bytes);
-}
-/// Of computing it again: one kernel, with all else that is in it.
-double secondsOf(const Opportunity &opportunity, const Sizes &sizes, ProcessorSpeed speed) {
-  double seconds = speed.launch;
-  for (Operation *op : opportunity.ops)
-    seconds += secondsOf(op, sizes, speed);
-  return seconds;
-}
-
-} // namespace
 
 std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, ProcessorSpeed speed,
                                                const Sizes &sizes) {
@@ -632,94 +601,4 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
   if (best > 0)
     problem.clear();
   return success();
-}
-
-namespace {
-/// What the table of --recompute list tells of one function.
-class OpportunityTable {
-public:
-  OpportunityTable(MemoryTrials &trials, func::FuncOp function, ProcessorSpeed speed,
-                   const Sizes &sizes, llvm::raw_ostream &out)
-      : trials(trials), graph(function), opportunities(findOpportunities(graph)), speed(speed),
-        sizes(sizes), numbers(sizes.isComplete()), out(out) {}
-
-  void print() {
-    // Patterns in the order of their first opportunities.
-    std::vector<std::vector<const Opportunity *>> rows;
-    std::map<std::pair<std::string, bool>, size_t> known;
-    for (const Opportunity &opportunity : opportunities) {
-      auto [it, isNew] =
-          known.try_emplace({opportunity.pattern, opportunity.isCompromise()}, rows.size());
-      if (isNew)
-        rows.emplace_back();
-      rows[it->second].push_back(&opportunity);
-    }
-    const std::string plain = numbers ? activations("") : "";
-    for (const auto &row : rows)
-      print(row, plain);
-  }
-
-private:
-  /// Of the function, with a configuration.
-  std::string activations(const std::string &config) {
-    FailureOr<const StepMemory *> memory = trials.make(config);
-    if (failed(memory))
-      return "-";
-    const FunctionMemory *planned = findFunction(**memory, graph.function.getName());
-    FailureOr<ArenaPeak> arena = planned->evaluateArena(sizes);
-    return failed(arena) ? "-" : formatBytes(arena->planned);
-  }
-
-  void print(ArrayRef<const Opportunity *> row, StringRef plain) {
-    const bool compromise = row.front()->isCompromise();
-    const std::string config = row.front()->pattern + (compromise ? ":2:-1" : ":1:-1");
-    std::map<std::string, size_t> shapes;
-    DimAttr saved = DimAttr::constant(graph.function.getContext(), 0), flops = saved;
-    double seconds = 0;
-    for (const Opportunity *opportunity : row) {
-      ++shapes[opportunity->shape()];
-      saved = saved + opportunity->savedBytes();
-      flops = flops + opportunity->flops();
-      seconds += numbers ? secondsOf(*opportunity, sizes, speed) : 0;
-    }
-    out << "\tSubgraph: " << row.front()->pattern
-        << "\n\t\tAlleviationType: Disabled\n\t\tPatterns: \n";
-    for (auto &[shape, count] : shapes)
-      out << "\t\t\tPatternShape:" << shape << "\tFrequency:" << count << "\n";
-    out << "\t\tConfig: " << config << "\n\t\tSaved bytes: " << saved.str();
-    if (numbers)
-      out << " = " << formatBytes(numberOf(saved, sizes));
-    out << "\n\t\tFLOPs: " << flops.str();
-    if (numbers)
-      out << " = " << llvm::format("%.3g", double(numberOf(flops, sizes))) << ", about "
-          << llvm::format("%.3g", seconds * 1e3)
-          << " ms\n\t\tActivations and temporaries: " << plain << " -> " << activations(config);
-    out << "\n\t" << std::string(32, '-') << "\n";
-  }
-
-  MemoryTrials &trials;
-  StepGraph graph;
-  std::vector<Opportunity> opportunities;
-  ProcessorSpeed speed;
-  const Sizes &sizes;
-  bool numbers;
-  llvm::raw_ostream &out;
-};
-} // namespace
-
-void trainc::printOpportunities(MemoryTrials &trials, ProcessorSpeed speed, const Sizes &sizes,
-                                llvm::raw_ostream &out) {
-  out << "MemoryAlleviation Summary:\n\tUser config:\n\tlist\n";
-  for (func::FuncOp function : trials.functions()) {
-    if (!StepGraph::isStep(function))
-      continue;
-    if (auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr))
-      out << "\t" << function.getName() << ", in place of " << base.getValue()
-          << " where a batch allows it\n";
-    out << "\t" << std::string(33, '=') << "\n";
-    OpportunityTable(trials, function, speed, sizes, out).print();
-  }
-  out << "\t" << std::string(33, '=') << "\n";
-  if (!sizes.isComplete())
-    out << "\tNumbers need sizes:" << dimOptions(sizes) << "\n";
 }

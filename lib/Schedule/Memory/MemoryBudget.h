@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What to compute again so that a step fits: --memory-budget, and the table of --recompute list.
+// What to compute again so that a step fits: --memory-budget.
 #ifndef TRAINC_LIB_SCHEDULE_MEMORY_MEMORYBUDGET_H
 #define TRAINC_LIB_SCHEDULE_MEMORY_MEMORYBUDGET_H
 
@@ -57,11 +57,6 @@ mlir::LogicalResult chooseForBudget(MemoryTrials &trials, const MemoryBudget &bu
                                     ProcessorSpeed speed, const Sizes &sizes,
                                     llvm::StringRef batchSymbol, BudgetChoice &choice,
                                     std::string &problem);
-
-/// Prints the opportunities of the step in ONNX Runtime's form, with what they save and cost, then
-/// those of its variants; numbers where `sizes` has all.
-void printOpportunities(MemoryTrials &trials, ProcessorSpeed speed, const Sizes &sizes,
-                        llvm::raw_ostream &out);
 
 } // namespace trainc
 

@@ -104,3 +104,19 @@ FailureOr<OwningOpRef<ModuleOp>> MemoryTrials::takePlain() {
   made.erase("");
   return plain;
 }
+
+FailureOr<OwningOpRef<ModuleOp>> trainc::planWithoutRecompute(ModuleOp legalized,
+                                                              const GraphOptions &graph,
+                                                              const TrialOptions &options,
+                                                              codegen::KernelCodegen &kernels) {
+  OwningOpRef<ModuleOp> module = legalized.clone();
+  PassManager pm(module->getContext(), ModuleOp::getOperationName());
+  pm.enableVerifier(false);
+  buildGraphPipeline(pm, graph);
+  if (failed(pm.run(*module)))
+    return failure();
+  FailureOr<PackageInterface> interface = collectInterface(*module);
+  if (failed(interface))
+    return failure();
+  return MemoryTrials(*module, *interface, options, kernels).takePlain();
+}

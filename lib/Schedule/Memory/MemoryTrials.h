@@ -53,6 +53,12 @@ private:
   int64_t otherConstants = 0;
 };
 
+/// The plan without recompute of the module that the phase `graph` begins with. Fails with a
+/// diagnostic.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+planWithoutRecompute(mlir::ModuleOp legalized, const GraphOptions &graph,
+                     const TrialOptions &options, codegen::KernelCodegen &kernels);
+
 } // namespace trainc
 
 #endif // TRAINC_LIB_SCHEDULE_MEMORY_MEMORYTRIALS_H

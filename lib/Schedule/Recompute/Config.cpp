@@ -153,7 +153,8 @@ std::string trainc::parseRecomputeConfig(StringRef text, RecomputeConfig &config
   return {};
 }
 
-std::string trainc::readRecomputeFile(StringRef path, std::string &text) {
+/// The text of a file: a JSON array of strings.
+static std::string readFile(StringRef path, std::string &text) {
   std::string problem;
   std::unique_ptr<MemoryBuffer> buffer = readRegularFile(path, problem);
   if (!buffer)
@@ -185,6 +186,12 @@ std::string trainc::readRecomputeFile(StringRef path, std::string &text) {
   if (text.empty())
     return "'" + path.str() + "' has no patterns";
   return {};
+}
+
+std::string trainc::resolveRecompute(std::string &config) {
+  if (config.empty() || config == "list" || isRecomputeConfig(config))
+    return {};
+  return readFile(std::exchange(config, {}), config);
 }
 
 StringRef trainc::compositesWith(StringRef name) {

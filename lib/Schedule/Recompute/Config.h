@@ -35,9 +35,10 @@ bool isRecomputeConfig(llvm::StringRef text);
 /// Returns what is wrong, with the position (from 1), or "".
 std::string parseRecomputeConfig(llvm::StringRef text, RecomputeConfig &config);
 
-/// The text of a file: a JSON array of strings, each a comma-separated list of entries. Returns
-/// what is wrong, or "".
-std::string readRecomputeFile(llvm::StringRef path, std::string &text);
+/// Reads the file that `config` names, if it is neither a configuration, nor "list", nor empty,
+/// into it: a JSON array of strings, each a comma-separated list of entries. Returns what is wrong,
+/// or "".
+std::string resolveRecompute(std::string &config);
 
 /// The composites that hold ops of this name inside: "" where none does.
 llvm::StringRef compositesWith(llvm::StringRef name);

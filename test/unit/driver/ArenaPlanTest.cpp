@@ -2,7 +2,8 @@
 // How near the planner comes to what no plan can be below: on every model that there is, on both
 // targets, with all kept and with layers computed again, packed variants among them.
 
-#include "lib/Driver/RecomputeChoice.h"
+#include "lib/Driver/Phases/MemoryPasses.h"
+#include "lib/Schedule/Memory/MemoryTrials.h"
 #include "trainc/Import.h"
 
 #include "dialects/ONNX/ONNXDialect.h"

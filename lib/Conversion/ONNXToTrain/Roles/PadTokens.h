@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // --pad-token: what pads the inputs that hold token ids.
-#ifndef TRAINC_LIB_DRIVER_PADTOKENS_H
-#define TRAINC_LIB_DRIVER_PADTOKENS_H
+#ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_ROLES_PADTOKENS_H
+#define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_ROLES_PADTOKENS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "trainc/Driver.h"
+#include "trainc/Legalize.h"
 
 namespace trainc {
 
@@ -15,4 +15,4 @@ std::string setPadTokens(mlir::func::FuncOp forward, llvm::ArrayRef<PadToken> to
 
 } // namespace trainc
 
-#endif // TRAINC_LIB_DRIVER_PADTOKENS_H
+#endif // TRAINC_LIB_CONVERSION_ONNXTOTRAIN_ROLES_PADTOKENS_H

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The choice itself is a pass; here is what it is asked, and what is told of its answer.
+// The choices themselves are passes; here is what they are asked, and what is told of an answer.
 
-#include "lib/Driver/RecomputeChoice.h"
-#include "format/status.h"
+#include "lib/Driver/Phases/MemoryPasses.h"
+
 #include "lib/Report/MemoryReport.h"
+#include "lib/Schedule/Memory/ChooseOffload.h"
 #include "lib/Schedule/Memory/ChooseRecompute.h"
-#include "lib/Schedule/Recompute/Config.h"
 #include "lib/Schedule/Recompute/Recompute.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -23,14 +22,6 @@ TrialOptions trainc::trialOptions(const CompileOptions &options) {
   trial.density = options.density;
   trial.embedWeights = options.embedWeights;
   return trial;
-}
-
-std::string trainc::readRecompute(std::string &config) {
-  if (config.empty() || config == "list" || isRecomputeConfig(config))
-    return {};
-  const std::string file = std::move(config);
-  config.clear();
-  return readRecomputeFile(file, config);
 }
 
 bool trainc::recomputes(const CompileOptions &options) {
@@ -86,37 +77,13 @@ void trainc::addRecompute(OpPassManager &pm, const CompileOptions &options, Log 
   pm.addPass(createChooseRecomputePass(choose, hooks));
 }
 
-LogicalResult trainc::listOpportunities(ModuleOp module, const CompileOptions &options,
-                                        codegen::KernelCodegen &kernels, Log &log) {
-  log.muteRemarks(true);
-  auto unmute = llvm::make_scope_exit([&] { log.muteRemarks(false); });
-  FailureOr<PackageInterface> interface = collectInterface(module);
-  if (failed(interface))
-    return failure();
-  MemoryTrials trials(module, *interface, trialOptions(options), kernels);
-  if (!StepGraph::isStep(trials.step()))
-    return success();
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  printOpportunities(trials, options.target->traits.speeds.of(options.graph.precision),
-                     trials.sizes(), stream);
-  llvm::outs() << trainrt::shownLines(text);
-  return success();
-}
-
-FailureOr<OwningOpRef<ModuleOp>> trainc::planPlain(ModuleOp legalized,
-                                                   const CompileOptions &options,
-                                                   codegen::KernelCodegen &kernels, Log &log) {
-  log.mute(true);
-  auto unmute = llvm::make_scope_exit([&] { log.mute(false); });
-  OwningOpRef<ModuleOp> module = legalized.clone();
-  PassManager pm(module->getContext(), ModuleOp::getOperationName());
-  pm.enableVerifier(false);
-  buildGraphPipeline(pm, options.graph);
-  if (failed(pm.run(*module)))
-    return failure();
-  FailureOr<PackageInterface> interface = collectInterface(*module);
-  if (failed(interface))
-    return failure();
-  return MemoryTrials(*module, *interface, trialOptions(options), kernels).takePlain();
+void trainc::addOffload(OpPassManager &pm, const CompileOptions &options) {
+  if (!options.offload.enabled)
+    return;
+  ChooseOffloadPassOptions choose;
+  choose.target = options.target->name().str();
+  choose.density = options.density;
+  choose.limit = options.offload.limit;
+  choose.rate = options.offload.rate;
+  pm.addPass(createChooseOffloadPass(choose));
 }

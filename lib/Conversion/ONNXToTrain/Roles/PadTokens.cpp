@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Named inputs first: an id without a name is for the others.
 
-#include "lib/Driver/PadTokens.h"
+#include "lib/Conversion/ONNXToTrain/Roles/PadTokens.h"
 #include "lib/Analysis/TokenInputs.h"
 
 using namespace mlir;

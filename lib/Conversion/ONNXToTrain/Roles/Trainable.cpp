@@ -2,7 +2,7 @@
 // ONNX does not say which initializers are parameters. The model's metadata_props["trainable"] does
 // if the exporter wrote it; otherwise well-known names of buffers are left out.
 
-#include "Trainable.h"
+#include "lib/Conversion/ONNXToTrain/Roles/Trainable.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/StringExtras.h"

@@ -2,7 +2,7 @@
 // The initialization is legalized as any graph and run by the reference evaluator, in double; its
 // results become blobs of the model, which the package stores.
 
-#include "lib/Driver/Initialization.h"
+#include "lib/Conversion/ONNXToTrain/Roles/Initialization.h"
 
 #include "dialects/ONNX/ONNXDialect.h"
 #include "dialects/Train/TrainDialect.h"

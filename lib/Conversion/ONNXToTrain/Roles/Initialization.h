@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A model's own initialization (TrainingInfoProto.initialization): a graph without inputs that
 // computes what initializers begin with. It runs while compiling.
-#ifndef TRAINC_LIB_DRIVER_INITIALIZATION_H
-#define TRAINC_LIB_DRIVER_INITIALIZATION_H
+#ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_ROLES_INITIALIZATION_H
+#define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_ROLES_INITIALIZATION_H
 
 #include "trainc/Import.h"
 
@@ -14,4 +14,4 @@ mlir::LogicalResult runInitialization(mlir::ModuleOp module, ImportedModel &mode
 
 } // namespace trainc
 
-#endif // TRAINC_LIB_DRIVER_INITIALIZATION_H
+#endif // TRAINC_LIB_CONVERSION_ONNXTOTRAIN_ROLES_INITIALIZATION_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Which initializers are trained: by the command line, by the model's own list, or by default.
 
-#ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_TRAINABLE_H
-#define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_TRAINABLE_H
+#ifndef TRAINC_LIB_CONVERSION_ONNXTOTRAIN_ROLES_TRAINABLE_H
+#define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_ROLES_TRAINABLE_H
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "trainc/Legalize.h"
@@ -48,4 +48,4 @@ private:
 
 } // namespace trainc::legalize
 
-#endif // TRAINC_LIB_CONVERSION_ONNXTOTRAIN_TRAINABLE_H
+#endif // TRAINC_LIB_CONVERSION_ONNXTOTRAIN_ROLES_TRAINABLE_H

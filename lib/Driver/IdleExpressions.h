@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Options that name parameters by expressions, and match none.
+#ifndef TRAINC_LIB_DRIVER_IDLEEXPRESSIONS_H
+#define TRAINC_LIB_DRIVER_IDLEEXPRESSIONS_H
+
+#include "lib/Driver/Log.h"
+#include "trainc/Driver.h"
+
+namespace trainc {
+
+/// A warning for --freeze and --trainable each, where the expression matches no parameter.
+void warnOfIdleChoice(const CompileOptions &options, Log &log, const LegalizeResult &legalized);
+/// The same for --no-decay and --lr-scale, by the names of the parameters that are trained.
+void warnOfIdleScales(const CompileOptions &options, Log &log, llvm::ArrayRef<std::string> trained);
+
+} // namespace trainc
+
+#endif // TRAINC_LIB_DRIVER_IDLEEXPRESSIONS_H

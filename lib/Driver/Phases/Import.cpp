@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What is read decides on what may be written: no output is a file of the model.
+
+#include "dialects/ONNX/ONNXDialect.h"
+#include "format/signature.h"
+#include "lib/Conversion/ONNXToTrain/Roles/Initialization.h"
+#include "lib/Driver/OptimizerChoice.h"
+#include "lib/Driver/Phases/Phases.h"
+#include "lib/Package/Identity.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace trainc;
+
+/// What the import has read, and what the package will refer to.
+static std::vector<Outputs::Input> inputFiles(const ImportedModel &model,
+                                              const ArtifactFiles &files) {
+  std::vector<Outputs::Input> read = {{files.trainingModel, "the model"},
+                                      {files.optimizerModel, "the optimizer's model"},
+                                      {files.checkpoint, "the checkpoint"}};
+  auto add = [&](StringRef file) {
+    llvm::SmallString<256> path(model.folder);
+    llvm::sys::path::append(path, file);
+    read.emplace_back(path.str(), "a file of the model's weights");
+  };
+  for (const std::string &file : model.weightFiles)
+    add(file);
+  for (const StateBytes &state : model.optimizerState)
+    add(state.file);
+  return read;
+}
+
+/// Which files make up the model. Returns what is wrong, or "".
+static std::string findFiles(const CompileOptions &options, ArtifactFiles &files) {
+  if (!llvm::sys::fs::exists(options.model))
+    return "no such file";
+  if (!options.signKey.empty())
+    if (trainrt::Status status = trainrt::checkPrivateKey(options.signKey); !status.ok())
+      return "--sign: " + status.message();
+  files = {options.model, options.optimizerModel, options.checkpoint};
+  if (llvm::sys::fs::is_directory(options.model))
+    if (std::string problem = findArtifacts(options.model, files); !problem.empty())
+      return problem;
+  if (!files.optimizerModel.empty() && files.checkpoint.empty())
+    return "--optimizer-model is for a training model of ONNX Runtime, which also needs "
+           "--checkpoint";
+  return {};
+}
+
+int trainc::importModel(Compilation &c) {
+  ArtifactFiles files;
+  if (std::string problem = findFiles(c.options, files); !problem.empty()) {
+    Log::error(c.options.model, problem);
+    return ExitInput;
+  }
+  ArtifactOptimizer optimizer;
+  if (!files.checkpoint.empty())
+    c.module = importArtifacts(files, c.context, c.model, optimizer);
+  else
+    c.module = importONNX(c.options.model, c.context, c.model,
+                          c.options.graph.optimizer.empty() && !c.options.legalize.inference);
+  if (!c.module)
+    return ExitInput;
+  onnx::GraphOp graph = *c.module->getOps<onnx::GraphOp>().begin();
+  if (failed(checkOptimizer(graph, c.options)) ||
+      (c.model.initialization && failed(runInitialization(*c.module, c.model))))
+    return ExitInput;
+  c.contents.identity = identityOf(graph);
+  chooseOptimizer(c.options, optimizer);
+  if (int code = runPlainPasses(c, "import"))
+    return code;
+  return c.outputs.open(c.context, inputFiles(c.model, files));
+}

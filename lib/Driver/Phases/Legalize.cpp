@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// With the model's sizes and roles known, what the command line says of them is checked and told.
+
+#include "format/status.h"
+#include "lib/Conversion/ONNXToTrain/Roles/PadTokens.h"
+#include "lib/Conversion/ONNXToTrain/Roles/ScaleParameters.h"
+#include "lib/Driver/IdleExpressions.h"
+#include "lib/Driver/ParameterSummary.h"
+#include "lib/Driver/Phases/Phases.h"
+#include "lib/Schedule/Recompute/Config.h"
+
+using namespace mlir;
+using namespace trainc;
+
+/// What of the options does not go with the model, "" if nothing; reads what they name.
+static std::string applyOptions(Compilation &c) {
+  CompileOptions &options = c.options;
+  if (c.legalized.ownGradients && options.graph.precision == Precision::FP16)
+    return "--precision fp16 scales the loss before it is differentiated, but this graph holds its "
+           "gradients; use bf16";
+  options.graph.ownUpdates = c.legalized.ownUpdates;
+  if (std::string problem = setPadTokens(c.module->lookupSymbol<func::FuncOp>("forward"),
+                                         options.padTokens, c.model.paddingIds);
+      !problem.empty())
+    return problem;
+  if (std::string problem = resolveRecompute(options.recompute); !problem.empty())
+    return "--recompute: " + problem;
+  return {};
+}
+
+/// --lora and --quantize
+static LogicalResult addAdapters(Compilation &c) {
+  if (c.options.graph.lora && (c.legalized.ownGradients || c.legalized.ownUpdates))
+    return emitError(c.module->getLoc(),
+                     "--lora needs a model without gradients: this one's are those of its own "
+                     "parameters; export the forward pass and the loss");
+  PassManager pm(&c.context, ModuleOp::getOperationName());
+  pm.enableTiming(c.timer);
+  buildAdapterPipeline(pm, c.options.graph);
+  return pm.run(*c.module);
+}
+
+int trainc::legalizeModel(Compilation &c) {
+  const CompileOptions &options = c.options;
+  if (failed(legalizeONNX(*c.module, options.legalize, c.legalized))) {
+    if (c.legalized.trained.empty() && !c.legalized.excluded.empty())
+      warnOfIdleChoice(options, c.log, c.legalized); // which may be why
+    return ExitInput;
+  }
+  if (std::string problem = applyOptions(c); !problem.empty()) {
+    Log::error(options.model, problem);
+    return ExitInput;
+  }
+  c.log.info() << trainrt::shown(options.model) << ": " << c.legalized.nodes << " nodes -> "
+               << c.legalized.ops << " ops; target " << options.target->name() << " "
+               << llvm::join(options.processors, " ") << "\n";
+  warnOfIdleChoice(options, c.log, c.legalized);
+  if (failed(addAdapters(c)))
+    return ExitInput;
+  warnOfIdleScales(options, c.log,
+                   scaleParameters(c.module->lookupSymbol<func::FuncOp>("forward"), options.noDecay,
+                                   options.lrScale));
+  reportParameters(*c.module, options, c.legalized, c.log);
+  return runPlainPasses(c, "legalize");
+}
