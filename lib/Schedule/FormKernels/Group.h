@@ -140,29 +140,6 @@ struct Space {
   }
 };
 
-/// What computing a value in another kernel takes.
-struct Recomputation {
-  explicit Recomputation(mlir::Value value)
-      : rank(train::getRank(value)), elements(train::getNumElements(value.getType())) {}
-  bool isLarge(mlir::Value leaf) const {
-    train::DimAttr size = train::getNumElements(leaf.getType());
-    std::optional<int64_t> known = size.getConstant(), own = elements.getConstant();
-    if (known && own && *known <= *own / 16) // a table, or the scales of blocks
-      return false;
-    return train::getRank(leaf) >= rank || size == elements;
-  }
-
-  /// Of the value.
-  int64_t rank;
-  train::DimAttr elements;
-  llvm::SmallSetVector<mlir::Operation *, 8> ops;
-  /// Values of smaller rank, such as a row's mean, that have to be stored for it.
-  llvm::SmallSetVector<mlir::Operation *, 4> statistics;
-  /// Tensors as large as the value that are read for it.
-  llvm::SmallSetVector<mlir::Value, 4> tensors;
-  unsigned cost = 0;
-};
-
 } // namespace trainc
 
 #endif // TRAINC_SCHEDULE_FORMKERNELS_GROUP_H

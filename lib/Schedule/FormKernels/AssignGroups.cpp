@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A walk in program order. All questions about ops go through their interfaces.
+
+#include "lib/Schedule/FormKernels/AssignGroups.h"
+
+#include "lib/Schedule/FormKernels/StoredValues.h"
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace {
+
+/// A kernel of column sums with this many ops takes no more unrelated ones.
+constexpr size_t kMostColumnOps = 4;
+
+class Assignment {
+public:
+  Assignment(Block &block, KernelGroups &groups, unsigned recomputeCost)
+      : block(block), groups(groups), recomputeCost(recomputeCost) {}
+
+  void run() {
+    for (Operation &op : block.without_terminator())
+      assign(&op);
+    for (int g = 0, e = groups.size(); g < e; ++g)
+      takeInReader(g);
+  }
+
+private:
+  void assign(Operation *op) {
+    FusionRole role = getFusionRole(op);
+    switch (role) {
+    case FusionRole::Access:
+      return assignAccess(op);
+    case FusionRole::View:
+      return assignView(op);
+    case FusionRole::Pointwise:
+    case FusionRole::Reduction:
+      break;
+    default:
+      groups.add(op, /*closed=*/true);
+      return;
+    }
+    if (groups.isInline(op)) {
+      // A constant that something else than a kernel reads is a kernel of its own.
+      if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !readsElements(user); })) {
+        groups.materialize(op);
+        groups.add(op, /*closed=*/false);
+      }
+      return;
+    }
+    if (!joinScatter(op))
+      joinBest(op);
+  }
+
+  /// What is computed of the sums of a scatter alone is part of its kernel; of those of two, of the
+  /// later one's: the other's are complete then, and need not wait with all that they are made of.
+  bool joinScatter(Operation *op) {
+    int latest = -1;
+    for (Value operand : op->getOperands()) {
+      int g = groups.groupOf(operand);
+      if (g < 0 || groups[g].members.back() != operand.getDefiningOp() ||
+          !groups[g].endsInSumsFor(op) || !groups.hasRoom(g) ||
+          groups[g].minPosition < groups.earliestOf(op) || !groups.operandsAllow(op, g))
+        continue;
+      if (latest < 0 || groups[g].maxPosition > groups[latest].maxPosition)
+        latest = g;
+    }
+    if (latest >= 0)
+      groups.join(op, latest);
+    return latest >= 0;
+  }
+
+  /// The sums of a scatter that one pointwise kernel alone reads, as an update, are not stored.
+  void takeInReader(int g) {
+    Value sums = groups[g].rowSums();
+    if (!sums || sums.use_empty())
+      return;
+    const int other = groups.groupOf(*sums.user_begin());
+    if (other < 0 ||
+        llvm::any_of(sums.getUsers(), [&](Operation *op) { return groups.groupOf(op) != other; }))
+      return;
+    const Group &group = groups[g], &reader = groups[other];
+    if (reader.closed || !reader.reduced.empty() || reader.space != getDims(sums) ||
+        reader.earliest > group.minPosition || !groups.hasRoom(g, reader.members.size()))
+      return;
+    groups.merge(g, other);
+  }
+
+  void joinBest(Operation *op) {
+    Space space(op);
+    const unsigned earliest = groups.earliestOf(op);
+    llvm::SmallSetVector<int, 8> candidates;
+    for (Value operand : op->getOperands())
+      groups.forEachLeaf(operand, [&](Value leaf) {
+        int g = groups.groupOf(leaf);
+        if (g >= 0)
+          candidates.insert(g);
+        // A reduction also looks at those that read the same value.
+        if (!space.reduced.empty())
+          for (Operation *user : leaf.getUsers())
+            if (int other = groups.groupOf(user); other >= 0 &&
+                                                  groups.positionOf(user) < groups.positionOf(op) &&
+                                                  groups[other].reduced == space.reduced)
+              candidates.insert(other);
+      });
+    // Sums down the columns of tensors of one shape share a kernel, related or not: they may read
+    // the same ones, and each of these kernels has two passes.
+    if (space.isColumnSum())
+      for (int g = groups.size() - 1; g >= 0; --g) {
+        if (groups[g].members.empty() || groups[g].space != space.full ||
+            groups[g].reduced != space.reduced)
+          continue;
+        if (groups.positionOf(op) - groups[g].maxPosition <= kNear &&
+            groups[g].members.size() < kMostColumnOps)
+          candidates.insert(g);
+        break;
+      }
+    // Scalars share kernels, related or not: a sum over many tensors would else be a long chain.
+    bool scalar = space.full.empty();
+    if (scalar) {
+      candidates.remove_if([&](int g) { return !groups[g].space.empty(); });
+      if (scalarGroup >= 0)
+        candidates.insert(scalarGroup);
+    }
+    // The latest one first: it has most of the operands.
+    SmallVector<int> order(candidates.begin(), candidates.end());
+    llvm::sort(order, [&](int a, int b) { return groups[a].maxPosition > groups[b].maxPosition; });
+    int joined = -1;
+    for (int g : order) {
+      if (groups[g].members.empty() || !groups.hasRoom(g) || !space.fits(groups[g]) ||
+          groups[g].minPosition < earliest)
+        continue;
+      if (!groups.operandsAllow(op, g)) {
+        remark::missed(op->getLoc(), remark::RemarkOpts::name("KeptApart").category("form-kernels"))
+            << remark::reason("the kernel would depend on itself through another one");
+        continue;
+      }
+      if (!reducible(op, g))
+        continue;
+      groups.join(op, g);
+      joined = g;
+      break;
+    }
+    if (joined < 0)
+      joined = groups.add(op, /*closed=*/false);
+    if (scalar)
+      scalarGroup = joined;
+    for (int g : order)
+      if (g != joined && !groups[g].members.empty())
+        groups.tryMerge(joined, g);
+    if (!scalar && groups[joined].reduced.empty())
+      mergeWithReaders(op);
+  }
+
+  /// Pointwise kernels that read the same tensor one soon after the other read it once.
+  void mergeWithReaders(Operation *op) {
+    for (Value operand : op->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      if ((def && groups.isInline(def)) || getDims(operand) != getDims(op->getResult(0)))
+        continue;
+      Operation *&reader = readBy[operand];
+      if (reader && groups.positionOf(op) - groups.positionOf(reader) <= kNear &&
+          groups.groupOf(reader) != groups.groupOf(op) &&
+          groups[groups.groupOf(reader)].reduced.empty())
+        groups.tryMerge(groups.groupOf(op), groups.groupOf(reader));
+      reader = op;
+    }
+  }
+
+  /// A group that becomes a reduction must not hold a value of its kept space already.
+  bool reducible(Operation *op, int g) {
+    const Group &group = groups[g];
+    Space space(op);
+    if (space.reduced.empty() || !group.reduced.empty())
+      return true;
+    return llvm::all_of(group.members, [&](Operation *member) {
+      return getDims(member->getResult(0)) == group.space;
+    });
+  }
+
+  /// A view of a value that its readers compute again is index arithmetic in them; others are free.
+  void assignView(Operation *op) {
+    // A constant is a view of nothing.
+    if (op->getNumOperands() == 0) {
+      groups.add(op, /*closed=*/true);
+      return;
+    }
+    auto access = dyn_cast<ElementAccessOpInterface>(op);
+    Operation *def = op->getOperand(0).getDefiningOp();
+    bool inside = access && access.hasElements() && def && groups.groupOf(def) >= 0 &&
+                  getFusionRole(def) == FusionRole::Pointwise && isReadInKernels(op);
+    Recomputation again(op->getOperand(0));
+    // Where many elements read one, it is computed for each.
+    auto isRepeated = [](Operation *user) { return getFusionRole(user) == FusionRole::Access; };
+    if (inside && isRecomputable(groups, def, recomputeCost, /*stored=*/{}, again) &&
+        again.tensors.size() <= 2 &&
+        (again.cost <= kSmallCost || llvm::none_of(op->getUsers(), isRepeated)))
+      groups.lookThrough(op);
+    else
+      groups.add(op, /*closed=*/true);
+  }
+
+  void assignAccess(Operation *op) {
+    auto view = dyn_cast<StridedViewOpInterface>(op);
+    if (isAbsorbedByProducer(op)) {
+      groups.materialize(op);
+      groups.add(op, /*closed=*/true);
+      return;
+    }
+    auto outside = [&](Operation *user) {
+      return !readsElements(user) || (isa<StridedViewOpInterface>(user) && hasReaderOutside(user));
+    };
+    if (llvm::none_of(op->getUsers(), outside))
+      return;
+    if (view) {
+      std::optional<StridedLayout> layout = getLayout(
+          op->getResult(0), [&](Operation *above) { return groups.isMaterialized(above); });
+      auto ignore = [&](Operation *user) {
+        return readsElements(user) && !isa<StridedViewOpInterface>(user);
+      };
+      if (layout && acceptsStrides(op->getResult(0), *layout, ignore)) {
+        groups.keepAsView(op);
+        groups.add(op, /*closed=*/true);
+        return;
+      }
+    }
+    // Of views in a row that nobody can read in place the last one is a kernel, the others inside.
+    if (view && op->hasOneUse()) {
+      Operation *user = *op->user_begin();
+      if (getFusionRole(user) == FusionRole::Access && isa<StridedViewOpInterface>(user))
+        return;
+    }
+    groups.materialize(op);
+    groups.add(op, /*closed=*/false);
+  }
+
+  Block &block;
+  KernelGroups &groups;
+  const unsigned recomputeCost;
+  /// The group that the last scalar went to.
+  int scalarGroup = -1;
+  /// The last pointwise op that reads a value of its own shape.
+  DenseMap<Value, Operation *> readBy;
+};
+} // namespace
+
+void trainc::assignGroups(Block &block, KernelGroups &groups, unsigned recomputeCost) {
+  Assignment(block, groups, recomputeCost).run();
+}

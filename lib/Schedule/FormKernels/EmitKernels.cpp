@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Everything is emitted behind what was there, which is dead then.
+
+#include "lib/Schedule/FormKernels/EmitKernels.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace {
+
+class Emitter {
+public:
+  Emitter(Block &block, const KernelGroups &groups, const StoredValues &values)
+      : block(block), groups(groups), values(values), builder(block.getTerminator()) {}
+
+  void run(ArrayRef<int> order) {
+    for (int g : order) {
+      if (groups[g].isKernel())
+        emitKernel(g);
+      else
+        emitOp(groups[g].members.front());
+    }
+    for (OpOperand &operand : block.getTerminator()->getOpOperands())
+      operand.set(replacement.lookupOrDefault(operand.get()));
+    SmallVector<Operation *> dead;
+    for (Operation &op : block.without_terminator())
+      if (!emitted.contains(&op))
+        dead.push_back(&op);
+    for (Operation *op : llvm::reverse(dead)) {
+      op->dropAllUses();
+      op->erase();
+    }
+  }
+
+private:
+  void emitOp(Operation *op) {
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand, replacement.lookupOrDefault(operand));
+    Operation *moved = builder.clone(*op, mapping);
+    emitted.insert(moved);
+    for (auto [from, to] : llvm::zip(op->getResults(), moved->getResults()))
+      replacement.map(from, to);
+  }
+
+  void emitKernel(int g) {
+    const Group &group = groups[g];
+    auto body = std::make_unique<Block>();
+    OpBuilder inner(builder.getContext());
+    inner.setInsertionPointToEnd(body.get());
+    IRMapping mapping;
+    SmallVector<Value> inputs;
+    std::function<void(Value)> need = [&](Value value) {
+      if (mapping.contains(value))
+        return;
+      Operation *def = value.getDefiningOp();
+      bool clone = def && (groups.isInline(def) ||
+                           (values.recomputed.contains(def) && groups.groupOf(value) != g));
+      if (!clone) {
+        inputs.push_back(replacement.lookupOrDefault(value));
+        mapping.map(value, body->addArgument(value.getType(), value.getLoc()));
+        return;
+      }
+      for (Value operand : def->getOperands())
+        need(operand);
+      inner.clone(*def, mapping);
+    };
+    SmallVector<Value> results, yielded;
+    SmallVector<Location> locations;
+    for (Operation *op : group.members) {
+      for (Value operand : op->getOperands())
+        need(operand);
+      inner.clone(*op, mapping);
+      locations.push_back(op->getLoc());
+      bool isStored = group.closed || values.stored.contains(op);
+      for (Value result : op->getResults()) {
+        bool read = values.promoted.contains(op);
+        groups.forEachOutsideReader(result, g, [&](int) { read = true; });
+        if (isStored && read) {
+          results.push_back(result);
+          yielded.push_back(mapping.lookup(result));
+        }
+      }
+    }
+    if (results.empty())
+      return;
+    // A bad index is reported at the kernel's first node.
+    body->walk(
+        [&](IndexOperandOpInterface op) { locations.insert(locations.begin(), op.getLoc()); });
+    YieldOp::create(inner, group.members.front()->getLoc(), yielded);
+    auto fusion = FusionOp::create(builder, builder.getFusedLoc(locations),
+                                   ValueRange(results).getTypes(), inputs);
+    fusion.getBody().push_back(body.release());
+    emitted.insert(fusion);
+    for (auto [from, to] : llvm::zip(results, fusion.getResults()))
+      replacement.map(from, to);
+  }
+
+  Block &block;
+  const KernelGroups &groups;
+  const StoredValues &values;
+  OpBuilder builder;
+  llvm::DenseSet<Operation *> emitted;
+  /// Of results that other groups read.
+  IRMapping replacement;
+};
+} // namespace
+
+void trainc::emitKernels(Block &block, const KernelGroups &groups, const StoredValues &values,
+                         ArrayRef<int> order) {
+  Emitter(block, groups, values).run(order);
+}

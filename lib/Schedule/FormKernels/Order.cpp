@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Kahn's algorithm over what the groups read of each other.
+
+#include "lib/Schedule/FormKernels/Order.h"
+
+#include "lib/Transforms/Support/HoistReshape.h"
+#include <queue>
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+namespace {
+
+/// A kernel reads what another one makes at a position of the program.
+struct GroupRead {
+  int source, reader;
+  unsigned made;
+};
+
+/// Makes kernels due no later than those that read them, as far as what is read is made by then in
+/// program order. `due`: smaller is earlier.
+void advanceSources(ArrayRef<GroupRead> reads, SmallVectorImpl<unsigned> &due) {
+  SmallVector<SmallVector<const GroupRead *>, 0> above(due.size());
+  SmallVector<int> work;
+  for (const GroupRead &read : reads) {
+    above[read.reader].push_back(&read);
+    work.push_back(read.reader);
+  }
+  while (!work.empty()) {
+    int reader = work.pop_back_val();
+    for (const GroupRead *read : above[reader]) {
+      unsigned needed = std::max(due[reader], read->made);
+      if (needed < due[read->source]) {
+        due[read->source] = needed;
+        work.push_back(read->source);
+      }
+    }
+  }
+}
+
+class Order {
+public:
+  Order(const KernelGroups &groups, const StoredValues &values)
+      : groups(groups), values(values), readers(groups.size()), missing(groups.size(), 0) {
+    std::vector<GroupRead> reads;
+    for (auto [g, group] : llvm::enumerate(groups.all())) {
+      llvm::SmallSetVector<int, 8> sources;
+      for (Operation *op : group.members)
+        forEachRead(op, g, [&](Value leaf) {
+          int source = groups.groupOf(leaf);
+          if (source < 0 || source == int(g))
+            return;
+          sources.insert(source);
+          // Scalars are made when they are needed, wherever they stand.
+          reads.push_back(
+              {source, int(g), getRank(leaf) ? groups.positionOf(leaf.getDefiningOp()) : 0});
+        });
+      missing[g] = sources.size();
+      for (int source : sources)
+        readers[source].insert(g);
+    }
+    for (const Group &group : groups.all())
+      priority.push_back(group.duePosition(groups.getPositions()));
+    advanceSources(reads, priority);
+  }
+
+  /// An update runs once nobody needs the old value any more, so that it happens in place, and then
+  /// at once, so that the gradient is freed; or after all else, where that is asked for.
+  void orderUpdates(func::FuncOp function, bool scheduleUpdates) {
+    DenseMap<std::pair<StringRef, StringRef>, Value> arguments;
+    auto text = [](Attribute attr) {
+      return attr ? cast<StringAttr>(attr).getValue() : StringRef();
+    };
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      arguments[{text(function.getArgAttr(i, kRoleAttr)),
+                 text(function.getArgAttr(i, kNameAttr))}] = function.getArgument(i);
+    Operation *terminator = function.getBody().front().getTerminator();
+    ReaderMap map = collectReaders();
+    for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
+      if (text(function.getResultAttr(index, kRoleAttr)) != "update")
+        continue;
+      Value target = arguments.lookup({text(function.getResultAttr(index, kUpdatesAttr)),
+                                       text(function.getResultAttr(index, kNameAttr))});
+      int updater = groups.groupOf(getReshaped(value) ? getReshaped(value) : value);
+      if (!target || updater < 0)
+        continue;
+      forEachReadingGroup(map, target, [&](int reader) {
+        llvm::DenseSet<int> visited;
+        if (reader == updater || precedes(updater, reader, visited))
+          return;
+        if (readers[reader].insert(updater))
+          ++missing[updater];
+      });
+      bool onlyUpdates = llvm::all_of(groups[updater].members, [&](Operation *op) {
+        return llvm::all_of(op->getUsers(), [&](Operation *user) {
+          return user == terminator ||
+                 groups.groupOf(user == value.getDefiningOp() ? op : user) == updater;
+        });
+      });
+      if (onlyUpdates)
+        priority[updater] = scheduleUpdates ? 0 : std::numeric_limits<unsigned>::max();
+    }
+  }
+
+  /// Takes the groups one by one.
+  SmallVector<int> take() {
+    auto later = [&](int a, int b) { return priority[a] > priority[b]; };
+    std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
+    for (auto [g, group] : llvm::enumerate(groups.all()))
+      if (!group.members.empty() && missing[g] == 0)
+        ready.push(g);
+    SmallVector<int> order;
+    while (!ready.empty()) {
+      order.push_back(ready.top());
+      ready.pop();
+      for (int reader : readers[order.back()])
+        if (--missing[reader] == 0)
+          ready.push(reader);
+    }
+    return order;
+  }
+
+private:
+  /// What a group reads for its op.
+  void forEachRead(Operation *op, int g, llvm::function_ref<void(Value)> fn) const {
+    if (!groups[g].isKernel())
+      llvm::for_each(op->getOperands(), fn);
+    else
+      forEachInput(op, g, fn);
+  }
+  /// Those that a kernel reads from outside, recomputed ones looked through.
+  void forEachInput(Operation *op, int own, llvm::function_ref<void(Value)> fn) const {
+    for (Value operand : op->getOperands())
+      groups.forEachLeaf(operand, [&](Value leaf) {
+        Operation *def = leaf.getDefiningOp();
+        if (def && groups.groupOf(leaf) == own)
+          return;
+        if (def && values.recomputed.contains(def))
+          return forEachInput(def, own, fn);
+        fn(leaf);
+      });
+  }
+
+  /// The groups that read each value.
+  using ReaderMap = DenseMap<Value, SmallVector<int>>;
+  ReaderMap collectReaders() const {
+    ReaderMap map;
+    for (auto [g, group] : llvm::enumerate(groups.all())) {
+      // Where all is computed in other kernels there is none.
+      if (llvm::all_of(group.members,
+                       [&](Operation *op) { return values.recomputed.contains(op); }))
+        continue;
+      for (Operation *op : group.members)
+        forEachRead(op, g, [&](Value leaf) {
+          SmallVector<int> &list = map[leaf];
+          if (list.empty() || list.back() != int(g))
+            list.push_back(g);
+        });
+    }
+    return map;
+  }
+  /// Groups that read `value`, views of it looked through.
+  void forEachReadingGroup(const ReaderMap &map, Value value,
+                           llvm::function_ref<void(int)> fn) const {
+    auto it = map.find(value);
+    if (it == map.end())
+      return;
+    for (int g : it->second) {
+      fn(g);
+      Operation *op = groups[g].members.front();
+      if (groups[g].closed && isa<StridedViewOpInterface>(op))
+        forEachReadingGroup(map, op->getResult(0), fn);
+    }
+  }
+
+  /// Whether `g` is emitted before `other`, by what has been found so far.
+  bool precedes(int g, int other, llvm::DenseSet<int> &visited) const {
+    return llvm::any_of(readers[g], [&](int reader) {
+      return reader == other || (visited.insert(reader).second && precedes(reader, other, visited));
+    });
+  }
+
+  const KernelGroups &groups;
+  const StoredValues &values;
+  /// Of each group: those that read it, and how many that it reads have not been taken.
+  SmallVector<llvm::SmallSetVector<int, 8>> readers;
+  SmallVector<unsigned> missing;
+  /// Smaller runs earlier among the groups that are ready.
+  SmallVector<unsigned> priority;
+};
+} // namespace
+
+SmallVector<int> trainc::orderGroups(func::FuncOp function, const KernelGroups &groups,
+                                     const StoredValues &values, bool scheduleUpdates) {
+  Order order(groups, values);
+  order.orderUpdates(function, scheduleUpdates);
+  return order.take();
+}

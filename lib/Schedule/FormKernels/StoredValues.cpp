@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What is computed again has no buffer; it costs reads of what it is made of, in every reader.
+
+#include "lib/Schedule/FormKernels/StoredValues.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+/// Whether an inline producer reads where data says (an embedding): not cheap.
+static bool readsByIndex(const KernelGroups &groups, Value value) {
+  Operation *def = value.getDefiningOp();
+  if (!def || !groups.isInline(def))
+    return false;
+  return isa<IndexOperandOpInterface>(def) || llvm::any_of(def->getOperands(), [&](Value operand) {
+           return readsByIndex(groups, operand);
+         });
+}
+
+bool trainc::isRecomputable(const KernelGroups &groups, Operation *op, unsigned limit,
+                            const llvm::DenseSet<Operation *> &stored, Recomputation &again) {
+  if (!again.ops.insert(op))
+    return true;
+  if (auto model = dyn_cast<CostOpInterface>(op))
+    again.cost += model.getElementCost();
+  if (again.cost > limit)
+    return false;
+  for (Value operand : op->getOperands()) {
+    bool possible = !readsByIndex(groups, operand);
+    groups.forEachLeaf(operand, [&](Value leaf) {
+      Operation *def = leaf.getDefiningOp();
+      int g = groups.groupOf(leaf);
+      if (!def || g < 0 || groups[g].closed || stored.contains(def)) {
+        if (again.isLarge(leaf))
+          again.tensors.insert(leaf);
+        return;
+      }
+      if (!groups[g].reduced.empty() && getRank(leaf) > 0 && getRank(leaf) < again.rank &&
+          getRank(leaf) == int64_t(groups[g].keptAxes().size())) {
+        again.statistics.insert(def);
+        return;
+      }
+      possible = possible && getFusionRole(def) == FusionRole::Pointwise &&
+                 isRecomputable(groups, def, limit, stored, again);
+    });
+    if (!possible)
+      return false;
+  }
+  return true;
+}
+/// Computing a value again that `readers` kernels need pays
+/// - soon after it was made, where that moves fewer bytes than storing and reading it (clearly
+///   fewer, unless next to nothing is computed);
+/// - later, where it reads few tensors and keeps at most one of them longer than needed
+///   otherwise: then it takes no more memory than the value itself would.
+static bool pays(const KernelGroups &groups, Operation *op, const Recomputation &again,
+                 unsigned readers) {
+  if (again.tensors.size() > 2)
+    return false;
+  Value result = op->getResult(0);
+  unsigned last = groups.lastReader(result);
+  if (last <= groups.positionOf(op) + kNear) {
+    auto bits = [](Value value) { return getElementType(value).getIntOrFloatBitWidth(); };
+    unsigned read = 0;
+    for (Value leaf : again.tensors)
+      read += bits(leaf);
+    unsigned moved = read * readers, stored = bits(result) * (1 + readers);
+    return again.cost <= kSmallCost ? moved <= stored : 4 * moved <= 3 * stored;
+  }
+  return llvm::count_if(again.tensors, [&](Value leaf) {
+           return leaf.getDefiningOp() && groups.lastReader(leaf) + kNear < last;
+         }) <= 1;
+}
+StoredValues trainc::decideStored(Block &block, const KernelGroups &groups,
+                                  unsigned recomputeCost) {
+  StoredValues values;
+  for (Operation &op : block.without_terminator()) {
+    const int own = groups.groupOf(&op);
+    if (own < 0 || groups[own].closed)
+      continue;
+    bool kernelsOnly = true;
+    llvm::SmallSetVector<int, 4> readers;
+    for (Value result : op.getResults())
+      groups.forEachOutsideReader(result, own, [&](int reader) {
+        readers.insert(reader);
+        kernelsOnly = kernelsOnly && reader >= 0;
+      });
+    if (readers.empty())
+      continue;
+    Recomputation again(op.getResult(0));
+    if (kernelsOnly && getFusionRole(&op) == FusionRole::Pointwise &&
+        getRank(op.getResult(0)) > 0 &&
+        isRecomputable(groups, &op, recomputeCost, values.stored, again) &&
+        pays(groups, &op, again, readers.size())) {
+      values.recomputed.insert(again.ops.begin(), again.ops.end());
+      values.stored.insert(again.statistics.begin(), again.statistics.end());
+      values.promoted.insert(again.statistics.begin(), again.statistics.end());
+    } else
+      values.stored.insert(&op);
+  }
+  return values;
+}
