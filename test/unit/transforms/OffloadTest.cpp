@@ -35,9 +35,9 @@ protected:
     std::mt19937 random(seed);
     std::string buffers, commands;
     auto product = [&](const std::string &a, const std::string &b, const std::string &c, int rows) {
-      commands += "plan.gemm " + a + ", " + b + ", " + c + " batch <> sizes <" +
-                  std::to_string(rows) +
-                  ", 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32\n";
+      commands +=
+          "plan.gemm " + a + ", " + b + ", " + c + " batch <> sizes <" + std::to_string(rows) +
+          ", 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32\n";
     };
     auto declare = [&](const std::string &name, int rows) {
       buffers += name + " = plan.buffer arena : tensor<" + std::to_string(rows) + "x1024xf32>\n";
