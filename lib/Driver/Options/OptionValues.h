@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The values of trainc's options. What is wrong with one is thrown, as CLI11 does.
-#ifndef TRAINC_LIB_DRIVER_OPTIONVALUES_H
-#define TRAINC_LIB_DRIVER_OPTIONVALUES_H
+#ifndef TRAINC_LIB_DRIVER_OPTIONS_OPTIONVALUES_H
+#define TRAINC_LIB_DRIVER_OPTIONS_OPTIONVALUES_H
 
 #include "trainc/Driver.h"
 #include <CLI/CLI.hpp>
@@ -27,4 +27,4 @@ void checkTarget(const std::string &option, const TargetTraits &target,
 
 } // namespace trainc
 
-#endif // TRAINC_LIB_DRIVER_OPTIONVALUES_H
+#endif // TRAINC_LIB_DRIVER_OPTIONS_OPTIONVALUES_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Messages say what was given and what is expected.
 
-#include "lib/Driver/OptionValues.h"
+#include "lib/Driver/Options/OptionValues.h"
 #include "trainc/Regex.h"
 #include <charconv>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The texts of --lora, --fuse-lora and --quantize.
-#ifndef TRAINC_LIB_DRIVER_ADAPTEROPTIONS_H
-#define TRAINC_LIB_DRIVER_ADAPTEROPTIONS_H
+#ifndef TRAINC_LIB_DRIVER_OPTIONS_ADAPTERVALUES_H
+#define TRAINC_LIB_DRIVER_OPTIONS_ADAPTERVALUES_H
 
 #include "trainc/Pipelines.h"
 
@@ -19,4 +19,4 @@ std::string parseQuantizeOptions(const std::string &text, QuantizeOptions &optio
 
 } // namespace trainc
 
-#endif // TRAINC_LIB_DRIVER_ADAPTEROPTIONS_H
+#endif // TRAINC_LIB_DRIVER_OPTIONS_ADAPTERVALUES_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Parsing of --lora and --quantize.
 
-#include "lib/Driver/AdapterOptions.h"
+#include "lib/Driver/Options/AdapterValues.h"
 
 #include "format/quant_format.h"
 #include "trainc/Regex.h"

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// At -O0 only what was asked for runs.
+
+#include "lib/Driver/Options/PassOptions.h"
+
+using namespace trainc;
+
+PassOptions::PassOptions(CLI::App &app, CompileOptions &options) : OptionGroup(app, options) {
+  group("Passes");
+  add("-O", level, "N",
+      "-O0: the exact baseline, no pass that changes what is computed but "
+      "those asked for")
+      ->check(CLI::IsMember({"0", "1"}));
+  addSwitch("hoist-slices", hoistSlices, "compute only what a later selection keeps (default)");
+  addSwitch("exploit-label-sparsity", labelSparsity,
+            "compute only the rows of the loss that have a label (default)");
+  addSwitch("eliminate-padding", eliminatePadding,
+            "compute tokens only, in batches where padding has no influence (default)");
+  addSwitch("chunk-loss", chunkLoss,
+            "compute the loss of a large vocabulary, with its gradient, for some rows at a time, "
+            "where the projection to it is not trained (default)");
+  addSwitch("schedule-updates", scheduleUpdates,
+            "update a parameter as soon as its gradient is there, and free that (default)");
+  add("--token-bucket", options.graph.tokenBucket, "N",
+      "numbers of tokens and labelled rows are rounded up to multiples of this (default 8)")
+      ->check(CLI::PositiveNumber);
+}
+
+void PassOptions::read() {
+  const bool optimise = level != "0";
+  options.graph.hoistSlices = hoistSlices.value(optimise);
+  options.graph.eliminatePadding = eliminatePadding.value(optimise);
+  options.graph.labelSparsity = labelSparsity.value(optimise);
+  options.graph.chunkLoss = chunkLoss.value(optimise) && options.graph.precision != Precision::FP16;
+  options.schedule.scheduleUpdates = scheduleUpdates.value(true);
+  options.schedule.fuseEpilogues = optimise;
+}
