@@ -141,6 +141,12 @@ struct HostTensor {
   }
 };
 
+/// Where an element lies in another value of the same rank: at starts + steps * its index.
+struct Subrange {
+  llvm::SmallVector<DimAttr> starts;
+  llvm::SmallVector<int64_t> steps;
+};
+
 /// Values of the size symbols in one evaluation.
 struct SymbolValues {
   llvm::StringMap<int64_t> values;

@@ -80,6 +80,10 @@ Value TrainBuilder::cast(Value x, Type type) {
     return x;
   return builder.createOrFold<CastOp>(location, withElementType(x.getType(), element), x);
 }
+Value TrainBuilder::cumsum(Value x, int64_t axis, bool exclusive, bool reverse) {
+  return CumsumOp::create(builder, location, x.getType(), x, axis, exclusive, reverse);
+}
+Value TrainBuilder::detach(Value x) { return DetachOp::create(builder, location, x.getType(), x); }
 Value TrainBuilder::dropout(Value x, Value key, FloatAttr ratio) {
   return DropoutOp::create(builder, location, x.getType(), x, key, ValueRange(), ratio,
                            builder.getDenseI64ArrayAttr({}));

@@ -51,6 +51,10 @@ public:
   /// To the element type of `type` (a tensor or element type); returns x where it already has it.
   mlir::Value cast(mlir::Value x, mlir::Type type);
   mlir::Value bitcast(mlir::Value x, mlir::Type elementType);
+  /// Running sum along one axis.
+  mlir::Value cumsum(mlir::Value x, int64_t axis, bool exclusive = false, bool reverse = false);
+  /// `x`, through which no gradient flows.
+  mlir::Value detach(mlir::Value x);
   mlir::Value dropout(mlir::Value x, mlir::Value key, mlir::FloatAttr ratio);
   /// Philox key of i64 scalars and what is added for one user, such as the hash of a node's name.
   mlir::Value rngKey(mlir::Value seed, mlir::Value step, mlir::Value microBatch, mlir::Value rank,

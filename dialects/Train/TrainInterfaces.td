@@ -101,6 +101,8 @@ def ElementAccessOpInterface : Train_Interface<"ElementAccessOpInterface"> {
            "::llvm::ArrayRef<::trainc::train::ElementIndex>":$index)>,
     InterfaceMethod<"whether buildElement can do it, for the shapes at hand",
       "bool", "hasElements", (ins), [{}], [{ return true; }]>,
+    InterfaceMethod<"whether every result element is an element of operand 0, whatever the other operands hold",
+      "bool", "onlyMoves", (ins), [{}], [{ return false; }]>,
   ];
 }
 
@@ -299,6 +301,42 @@ def SliceOpInterface : Train_Interface<"SliceOpInterface"> {
     InterfaceMethod<"the same selection along `axis` of another value, the axis kept",
       "::mlir::Value", "buildSliced",
       (ins "::trainc::train::TrainBuilder &":$tb, "::mlir::Value":$value, "int64_t":$axis)>,
+  ];
+}
+
+def SubrangeOpInterface : Train_Interface<"SubrangeOpInterface"> {
+  let description = [{
+    Operands and results are ranges of one another: the axes are the same, and result element i is element
+    starts + steps * i of an operand where there is one. What joins operands or cuts one up has such a range for each.
+  }];
+  let methods = [
+    InterfaceMethod<"where elements of one result lie in one operand",
+      "::trainc::train::Subrange", "getSubrange", (ins "unsigned":$operand, "unsigned":$result)>,
+    InterfaceMethod<"what elements hold that no operand has; null where there are none",
+      "::mlir::Attribute", "getFill", (ins), [{}], [{ return ::mlir::Attribute(); }]>,
+  ];
+}
+
+def RowSelectionOpInterface : Train_Interface<"RowSelectionOpInterface"> {
+  let description = [{
+    result[..., i, ...] = data[..., index[i], ...] along one axis, 0 where index[i] is negative, each row at most once
+    but in slots that are left over; `inverse` leads back. Rows are packed and put back so.
+  }];
+  let methods = [
+    InterfaceMethod<"what is selected from", "::mlir::Value", "getData">,
+    InterfaceMethod<"the row of each slot", "::mlir::Value", "getIndex">,
+    InterfaceMethod<"the same as an operand", "::mlir::OpOperand &", "getIndexMutable">,
+    InterfaceMethod<"the slot of each row", "::mlir::Value", "getInverse">,
+    InterfaceMethod<"axis of data and result", "uint64_t", "getAxis">,
+  ];
+}
+
+def ChoiceOpInterface : Train_Interface<"ChoiceOpInterface"> {
+  let description = [{result[i] = condition[i] ? onTrue[i] : onFalse[i]; the one that is not taken is not looked at.}];
+  let methods = [
+    InterfaceMethod<"booleans", "::mlir::Value", "getCondition">,
+    InterfaceMethod<"where they hold", "::mlir::Value", "getOnTrue">,
+    InterfaceMethod<"where not", "::mlir::Value", "getOnFalse">,
   ];
 }
 

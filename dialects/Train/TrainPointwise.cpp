@@ -248,6 +248,9 @@ LogicalResult CastOp::canonicalize(CastOp op, PatternRewriter &rewriter) {
   return success();
 }
 
+bool CastOp::areCastCompatible(TypeRange from, TypeRange to) {
+  return from.size() == 1 && to.size() == 1 && getDims(from[0]) == getDims(to[0]);
+}
 OpFoldResult CastOp::fold(FoldAdaptor) {
   if (getOperand().getType() == getResult().getType())
     return getOperand();

@@ -5,6 +5,7 @@
 #define TRAINC_TRAIN_POINTWISE_TD
 
 include "dialects/Train/TrainBase.td"
+include "mlir/Interfaces/CastInterfaces.td"
 
 def Train_NegOp : Train_UnaryOp<"neg", "scalar::neg(b, loc, x[0])", "-x[0]", "dx[0] = tb.neg(g);"> {
   let summary = "-x";
@@ -222,7 +223,7 @@ def Train_SelectOp : Train_PointwiseOp<"select", "::mlir::arith::SelectOp::creat
     "x[0] != 0 ? x[1] : x[2]",
     [{if (needed[1]) dx[1] = tb.select(x[0], g, tb.scalarLike(g, 0.0));
       if (needed[2]) dx[2] = tb.select(x[0], tb.scalarLike(g, 0.0), g);}], 1,
-    [AllTypesMatch<["onTrue", "onFalse", "result"]>]> {
+    [AllTypesMatch<["onTrue", "onFalse", "result"]>, ChoiceOpInterface]> {
   let summary = "condition ? x : y; the branch not taken gets gradient 0, even where it is NaN";
   let arguments = (ins Train_BoolTensor:$condition, Train_NumberTensor:$onTrue, Train_NumberTensor:$onFalse);
   let results = (outs Train_NumberTensor:$result);
@@ -230,7 +231,7 @@ def Train_SelectOp : Train_PointwiseOp<"select", "::mlir::arith::SelectOp::creat
 }
 def Train_CastOp : Train_PointwiseOp<"cast", "scalar::cast(b, loc, x[0], getResult().getType())",
     "detail::castValue(x[0], getResult().getType())",
-    "dx[0] = tb.cast(g, x[0].getType());"> {
+    "dx[0] = tb.cast(g, x[0].getType());", 1, [DeclareOpInterfaceMethods<CastOpInterface>]> {
   let summary = "element type conversion (ONNX Cast): to integer truncates, to boolean is x != 0";
   let arguments = (ins Train_AnyTensor:$operand);
   let results = (outs Train_AnyTensor:$result);

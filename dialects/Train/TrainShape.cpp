@@ -320,6 +320,9 @@ bool SliceOp::isPrefix() {
   return axis >= 0 && getStarts().getDims()[axis].isConstant(0) && getSteps()[axis] == 1;
 }
 DimAttr SliceOp::getSlicedExtent() { return getDim(getResult(), getSlicedAxis()); }
+Subrange SliceOp::getSubrange(unsigned, unsigned) {
+  return {SmallVector<DimAttr>(getStarts().getDims()), SmallVector<int64_t>(getSteps())};
+}
 Value SliceOp::buildSliced(TrainBuilder &tb, Value value, int64_t axis) {
   int64_t from = getSlicedAxis();
   return tb.sliceAxis(value, axis, getStarts().getDims()[from], getSlicedExtent(),
@@ -346,6 +349,28 @@ AxisMap PadOp::getAxisMap() {
     return getLow().getDims()[axis].isConstant(0) &&
            getDim(getOperand(), axis) == getDim(getResult(), axis);
   });
+}
+
+Subrange PadOp::getSubrange(unsigned, unsigned) {
+  Subrange range{{}, SmallVector<int64_t>(getRank(getOperand()), 1)};
+  for (DimAttr low : getLow().getDims())
+    range.starts.push_back(zeroDim(*this) - low);
+  return range;
+}
+Attribute PadOp::getFill() { return getValue(); }
+
+/// Where the part with this number begins, along `axis`.
+static DimAttr partBegin(Operation *op, ValueRange parts, unsigned number, int64_t axis) {
+  DimAttr begin = zeroDim(op);
+  for (Value part : parts.take_front(number))
+    begin = begin + getDim(part, axis);
+  return begin;
+}
+static Subrange shiftedBy(Operation *op, DimAttr start, Value like, int64_t axis) {
+  Subrange range{SmallVector<DimAttr>(getRank(like), zeroDim(op)),
+                 SmallVector<int64_t>(getRank(like), 1)};
+  range.starts[axis] = start;
+  return range;
 }
 
 /// Sizes of the parts along `axis` add up to the whole, other sizes are equal.
@@ -378,11 +403,19 @@ LogicalResult ConcatOp::verify() {
 AxisMap ConcatOp::getAxisMap() {
   return sameAxes(*this, [&](int64_t axis) { return axis != int64_t(getAxis()); });
 }
+Subrange ConcatOp::getSubrange(unsigned operand, unsigned) {
+  DimAttr begin = partBegin(*this, getOperands(), operand, getAxis());
+  return shiftedBy(*this, zeroDim(*this) - begin, getResult(), getAxis());
+}
 LogicalResult SplitOp::verify() {
   return verifyParts(*this, getResults(), getOperand(), getAxis());
 }
 AxisMap SplitOp::getAxisMap() {
   return sameAxes(*this, [&](int64_t axis) { return axis != int64_t(getAxis()); });
+}
+Subrange SplitOp::getSubrange(unsigned, unsigned result) {
+  return shiftedBy(*this, partBegin(*this, getResults(), result, getAxis()), getOperand(),
+                   getAxis());
 }
 
 //===----------------------------------------------------------------------===//

@@ -56,6 +56,7 @@ def Train_BroadcastOp : Train_AccessOp<"broadcast", [DeclareOpInterfaceMethods<S
   let assemblyFormat = "$operand `axes` `=` $axes attr-dict `:` type($operand) `->` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let extraClassDeclaration = [{ bool onlyMoves() { return true; } }];
 }
 
 def Train_ReshapeOp : Train_Op<"reshape", [DeclareOpInterfaceMethods<StridedViewOpInterface>,
@@ -73,6 +74,7 @@ def Train_ReshapeOp : Train_Op<"reshape", [DeclareOpInterfaceMethods<StridedView
   let hasVerifier = 1;
   let hasFolder = 1;
   let hasCanonicalizeMethod = 1;
+  let extraClassDeclaration = [{ bool onlyMoves() { return true; } }];
 }
 
 def Train_BarrierOp : Train_Op<"barrier", [SameOperandsAndResultType,
@@ -95,9 +97,11 @@ def Train_TransposeOp : Train_AccessOp<"transpose", [DeclareOpInterfaceMethods<S
   let assemblyFormat = "$operand `permutation` `=` $permutation attr-dict `:` type($operand) `->` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let extraClassDeclaration = [{ bool onlyMoves() { return true; } }];
 }
 
 def Train_SliceOp : Train_AccessOp<"slice", [DeclareOpInterfaceMethods<SliceOpInterface, ["isPrefix"]>,
+    DeclareOpInterfaceMethods<SubrangeOpInterface>,
     DeclareOpInterfaceMethods<StridedViewOpInterface>]> {
   let summary = "elements starts[a] + i * steps[a] along every axis; sizes are the result's";
   let description = [{Starts are size expressions; steps may be negative. Starts are in range.}];
@@ -106,9 +110,10 @@ def Train_SliceOp : Train_AccessOp<"slice", [DeclareOpInterfaceMethods<SliceOpIn
   let assemblyFormat = "$operand `starts` `=` $starts `steps` `=` $steps attr-dict `:` type($operand) `->` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let extraClassDeclaration = [{ bool onlyMoves() { return true; } }];
 }
 
-def Train_PadOp : Train_AccessOp<"pad"> {
+def Train_PadOp : Train_AccessOp<"pad", [DeclareOpInterfaceMethods<SubrangeOpInterface, ["getFill"]>]> {
   let summary = "surrounds a tensor with one value; `low[a]` elements before it along axis a";
   let description = [{`low` may be negative (cropping), and sizes are the result's.}];
   let arguments = (ins Train_AnyTensor:$operand, TypedAttrInterface:$value, Train_DimsAttr:$low);
@@ -117,7 +122,7 @@ def Train_PadOp : Train_AccessOp<"pad"> {
   let hasVerifier = 1;
 }
 
-def Train_ConcatOp : Train_AccessOp<"concat"> {
+def Train_ConcatOp : Train_AccessOp<"concat", [DeclareOpInterfaceMethods<SubrangeOpInterface>]> {
   let summary = "joins tensors along one axis";
   let arguments = (ins Variadic<Train_AnyTensor>:$operands, I64Attr:$axis);
   let results = (outs Train_AnyTensor:$result);
@@ -125,7 +130,8 @@ def Train_ConcatOp : Train_AccessOp<"concat"> {
   let hasVerifier = 1;
 }
 
-def Train_SplitOp : Train_AccessOp<"split", [DeclareOpInterfaceMethods<DecomposableOpInterface>]> {
+def Train_SplitOp : Train_AccessOp<"split", [DeclareOpInterfaceMethods<DecomposableOpInterface>,
+    DeclareOpInterfaceMethods<SubrangeOpInterface>]> {
   let summary = "cuts a tensor along one axis into the results, in order";
   let arguments = (ins Train_AnyTensor:$operand, I64Attr:$axis);
   let results = (outs Variadic<Train_AnyTensor>:$results);
@@ -161,9 +167,14 @@ def Train_GatherNdOp : Train_AccessOp<"gather_nd"> {
   let results = (outs Train_AnyTensor:$result);
   let assemblyFormat = "$data `,` $indices `batch_dims` `=` $batch_dims attr-dict `:` type($data) `,` type($indices) `->` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Of each tuple of indices the number of its row, i64, in row-major order of the axes that are indexed; below 0
+    /// counts from the end. `isValid`, if given: whether each index is in its axis.
+    ::mlir::Value buildRowNumbers(::trainc::train::TrainBuilder &tb, ::mlir::Value *isValid = nullptr);
+  }];
 }
 
-def Train_SelectRowsOp : Train_AccessOp<"select_rows", [DeclareOpInterfaceMethods<SliceOpInterface>]> {
+def Train_SelectRowsOp : Train_AccessOp<"select_rows", [DeclareOpInterfaceMethods<SliceOpInterface>, RowSelectionOpInterface]> {
   let summary = "indices of one axis that are wanted, each at most once; its gradient is the same op";
   let description = [{
     result[..., i, ...] = data[..., index[i], ...] along `axis`, 0 where index[i] < 0. `inverse` leads back: the

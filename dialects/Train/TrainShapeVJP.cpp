@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Gradients of the operations that move elements: each moves the cotangent back.
 
-#include "dialects/Train/RowIdioms.h"
 #include "dialects/Train/TrainBuilder.h"
 
 using namespace mlir;
@@ -87,13 +86,38 @@ void GatherElementsOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, Ar
   gradients[0] = ScatterElementsAddOp::create(tb.b(), tb.loc(), getData().getType(), getIndices(),
                                               cotangents[0], getAxis());
 }
+Value GatherNdOp::buildRowNumbers(TrainBuilder &tb, Value *isValid) {
+  SmallVector<DimAttr> data = getDims(getData()), tuples = getDims(getIndices());
+  const int64_t batch = getBatchDims(), depth = *tuples.pop_back_val().getConstant();
+  Type integer = tb.b().getI64Type();
+  Value wide = tb.cast(getIndices(), integer), number;
+  auto advance = [&](Value next, DimAttr size) {
+    number = number ? tb.add(tb.mul(number, tb.splat(tb.dim(size, integer), number)), next) : next;
+  };
+  for (int64_t axis = 0; axis < batch; ++axis)
+    advance(tb.iota(tuples, integer, axis), data[axis]);
+  for (int64_t i = 0; i < depth; ++i) {
+    Value index =
+        tb.reshape(tb.sliceAxis(wide, tuples.size(), tb.dimAttr(i), tb.dimAttr(1)), tuples);
+    DimAttr size = data[batch + i];
+    Value extent = tb.splat(tb.dim(size, integer), index), zero = tb.scalarLike(index, 0);
+    index = tb.select(tb.compare("lt", index, zero), tb.add(index, extent), index);
+    if (isValid) {
+      Value isInside =
+          tb.logicalAnd(tb.compare("ge", index, zero), tb.compare("lt", index, extent));
+      *isValid = *isValid ? tb.logicalAnd(*isValid, isInside) : isInside;
+    }
+    advance(index, size);
+  }
+  return number;
+}
 void GatherNdOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
                           MutableArrayRef<Value> gradients) {
   SmallVector<DimAttr> data = getDims(getData());
   int64_t indexed = getBatchDims() + *getDims(getIndices()).back().getConstant();
   SmallVector<DimAttr> rows = {product(tb.context(), ArrayRef(data).take_front(indexed))};
   rows.append(data.begin() + indexed, data.end());
-  Value scattered = tb.scatterAdd(buildRowNumbers(tb, *this), cotangents[0], 0,
+  Value scattered = tb.scatterAdd(buildRowNumbers(tb), cotangents[0], 0,
                                   getTensorType(rows, getElementType(cotangents[0])));
   gradients[0] = tb.reshape(scattered, data);
 }

@@ -4,6 +4,7 @@
 
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
 #include "dialects/Plan/CallEmitter.h"
+#include "dialects/Train/RowMoves.h"
 #include "lib/Analysis/StridedViews.h"
 #include "mlir/IR/Matchers.h"
 
@@ -111,9 +112,10 @@ private:
   }
   /// What a kernel has computed, where `value` is that in another shape.
   static Value computedValue(Value value) {
-    auto reshape = value.getDefiningOp<ReshapeOp>();
-    return reshape && reshape.getOperand().getDefiningOp<train::FusionOp>() ? reshape.getOperand()
-                                                                            : value;
+    Operation *def = value.getDefiningOp();
+    return isReshape(def) && def->getOperand(0).getDefiningOp<train::FusionOp>()
+               ? def->getOperand(0)
+               : value;
   }
   /// Whether the op that makes `value` can write it anywhere.
   bool canOwn(Value value) {

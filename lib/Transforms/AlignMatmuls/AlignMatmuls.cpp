@@ -46,9 +46,9 @@ remark::RemarkOpts options(StringRef name) {
   return remark::RemarkOpts::name(name).category("align-matmuls");
 }
 
-void align(MatmulOp op) {
+void align(ContractionOpInterface op) {
   Value lhs = op.getLhs(), rhs = op.getRhs();
-  SmallVector<DimAttr> dims = getDims(op.getResult());
+  SmallVector<DimAttr> dims = getDims(op->getResult(0));
   int64_t rank = dims.size();
   int64_t inner = op.getTransposeLhs() ? rank - 2 : rank - 1;
   DimAttr k = getDims(lhs)[inner], m = dims[rank - 2], n = dims[rank - 1];
@@ -66,30 +66,30 @@ void align(MatmulOp op) {
     return;
   }
   OpBuilder builder(op);
-  TrainBuilder tb(builder, op.getLoc());
+  TrainBuilder tb(builder, op->getLoc());
   lhs = padTo(tb, padTo(tb, lhs, inner, newK), op.getTransposeLhs() ? rank - 1 : rank - 2, newM);
   int64_t rhsInner = op.getTransposeRhs() ? rank - 1 : rank - 2;
   int64_t rhsColumns = op.getTransposeRhs() ? rank - 2 : rank - 1;
   rhs = padTo(tb, padTo(tb, rhs, rhsInner, newK), rhsColumns, newN);
   Value product = tb.matmul(lhs, rhs, op.getTransposeLhs(), op.getTransposeRhs());
-  SmallVector<DimAttr> starts(rank, DimAttr::constant(op.getContext(), 0));
+  SmallVector<DimAttr> starts(rank, DimAttr::constant(op->getContext(), 0));
   Value result = product;
-  if (product.getType() != op.getResult().getType())
+  if (product.getType() != op->getResult(0).getType())
     result = tb.slice(product, starts, dims);
   remark::passed(op->getLoc(), options("Padded"))
       << remark::add("{0}: m, n, k {1}, {2}, {3} padded to {4}, {5}, {6}", describeOp(op), m.str(),
                      n.str(), k.str(), newM.str(), newN.str(), newK.str());
-  op.getResult().replaceAllUsesWith(result);
-  op.erase();
+  op->getResult(0).replaceAllUsesWith(result);
+  op->erase();
 }
 
 struct AlignMatmulsPass : trainc::impl::AlignMatmulsPassBase<AlignMatmulsPass> {
   using AlignMatmulsPassBase::AlignMatmulsPassBase;
 
   void runOnOperation() override {
-    SmallVector<MatmulOp> ops;
-    getOperation()->walk([&](MatmulOp op) {
-      if (op.isPlain() && getElementType(op.getResult()).getIntOrFloatBitWidth() == 16)
+    SmallVector<ContractionOpInterface> ops;
+    getOperation()->walk([&](ContractionOpInterface op) {
+      if (op.isPlain() && getElementType(op->getResult(0)).getIntOrFloatBitWidth() == 16)
         ops.push_back(op);
     });
     llvm::for_each(ops, align);

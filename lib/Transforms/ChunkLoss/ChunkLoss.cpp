@@ -4,9 +4,9 @@
 
 #include "lib/Transforms/ChunkLoss/ChunkLoss.h"
 
-#include "dialects/Train/RowIdioms.h"
+#include "dialects/Train/RowMoves.h"
+#include "lib/Analysis/Projections.h"
 #include "lib/AutoDiff/AutoDiff.h"
-#include "lib/Transforms/Support/Projections.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/Analysis/SliceAnalysis.h"

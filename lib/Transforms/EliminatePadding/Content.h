@@ -4,8 +4,8 @@
 #define TRAINC_TRANSFORMS_ELIMINATEPADDING_CONTENT_H
 
 #include "dialects/Train/Ranges/Ranges.h"
-#include "dialects/Train/RowIdioms.h"
 #include "dialects/Train/TrainDialect.h"
+#include "lib/Formulas/RowSums.h"
 
 namespace trainc {
 
@@ -58,7 +58,7 @@ inline Content inferContent(mlir::Operation *op, unsigned result,
       Content{train::inferRange(op, result, sure), train::inferRange(op, result, usual)}.assume(
           train::getElementType(op->getResult(result)));
   // exp(0) of the largest is among what is summed up.
-  if (train::matchMaximum(op) && !operands[0].sure.nan)
+  if (matchMaximum(op) && !operands[0].sure.nan)
     for (train::Range *range : {&content.sure, &content.usual})
       range->lo = std::max(range->lo, 1.0);
   return content;

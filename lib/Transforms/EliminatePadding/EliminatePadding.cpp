@@ -100,7 +100,7 @@ private:
     track(op);
     if (packSelection(tb, op) || packView(tb, op) || packMapped(tb, op))
       return;
-    if (auto select = dyn_cast<SelectRowsOp>(op))
+    if (auto select = dyn_cast<RowSelectionOpInterface>(op))
       selectTokensOnly(tb, select);
     if (mixesTokens(op) || mixesSequences(op))
       mixed.insert(op->result_begin(), op->result_end());
@@ -240,7 +240,7 @@ private:
 
   /// Rows of packed tokens that are selected: their slots are.
   bool packSelection(TrainBuilder &tb, Operation *op) {
-    auto select = dyn_cast<SelectRowsOp>(op);
+    auto select = dyn_cast<RowSelectionOpInterface>(op);
     if (!select || !packed.contains(select.getData()))
       return false;
     const TokenAxes &tokenAxes = axes[select.getData()].front();
@@ -257,7 +257,7 @@ private:
     Value taken = tb.compare("ge", rows.rowsOrNone, tb.scalarLike(rows.rowsOrNone, 0));
     inverse = tb.select(taken, inverse, none);
     Value result = tb.selectRows(packed.lookup(select.getData()), index, inverse, select.getAxis());
-    select.getResult().replaceAllUsesWith(result);
+    select->getResult(0).replaceAllUsesWith(result);
     parametric.insert(result);
     ++packedOps;
     return true;
@@ -265,7 +265,7 @@ private:
 
   /// Whether rows with a label are selected, which all are tokens: but for slots that are left
   /// over.
-  bool selectsLabelled(SelectRowsOp select) {
+  bool selectsLabelled(RowSelectionOpInterface select) {
     return llvm::is_contained(labelCounts, getDim(select.getIndex(), 0));
   }
 
@@ -287,14 +287,14 @@ private:
   }
 
   /// Slots that a selection of the rectangle's rows has left over repeat a token's, too.
-  void selectTokensOnly(TrainBuilder &tb, SelectRowsOp select) {
+  void selectTokensOnly(TrainBuilder &tb, RowSelectionOpInterface select) {
     const TokenAxes merged = {int64_t(select.getAxis())};
     if (!llvm::is_contained(axes.lookup(select.getData()), merged) ||
         getDim(select.getData(), select.getAxis()) != samples * positions ||
         !selectsLabelled(select))
       return;
-    select.getIndexMutable().assign(ofTokens(tb, select.getIndex()));
-    tokenRows.push_back(select.getResult());
+    select.getIndexMutable().set(ofTokens(tb, select.getIndex()));
+    tokenRows.push_back(select->getResult(0));
   }
 
   /// Views that merge or split the two axes, or leave them alone.

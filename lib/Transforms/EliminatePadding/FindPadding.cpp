@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass `find-padding`: chooses the mask and asks the flow of padding.
 
-#include "dialects/Train/Splats.h"
-#include "lib/Analysis/ElementOrigin.h"
 #include "lib/Analysis/TokenInputs.h"
+#include "lib/Formulas/InputTests.h"
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -20,108 +18,6 @@ namespace trainc {
 } // namespace trainc
 
 namespace {
-/// Calls `visit` for each op that reads elements of an input, maybe moved or of another integer
-/// type, but does not only move them itself.
-void forReaders(BlockArgument input, llvm::function_ref<void(Operation *, Value)> visit) {
-  SmallVector<Value> worklist = {input};
-  while (!worklist.empty()) {
-    Value value = worklist.pop_back_val();
-    for (Operation *user : value.getUsers()) {
-      if (user->getNumResults() == 1 && findOrigin(user->getResult(0)) == input)
-        worklist.push_back(user->getResult(0));
-      else
-        visit(user, value);
-    }
-  }
-}
-
-bool isTest(Operation *op) {
-  return isa<CastOp>(op) && getElementType(op->getResult(0)).isInteger(1);
-}
-
-/// Numbers that an input is compared to: where padding is told by one, it is one of them, or next
-/// to one (`neighbours`) if they are told to be less or greater.
-SmallVector<int64_t> comparedNumbers(BlockArgument input, bool neighbours = false) {
-  llvm::SmallSetVector<int64_t, 4> numbers;
-  forReaders(input, [&](Operation *user, Value value) {
-    if (isTest(user))
-      numbers.insert(0);
-    auto compare = dyn_cast<CompareOp>(user);
-    if (!compare)
-      return;
-    for (Value operand : compare->getOperands()) {
-      if (auto cast = operand.getDefiningOp<CastOp>(); cast && operand != value)
-        operand = cast.getOperand();
-      std::optional<double> number = getSplatValue(operand);
-      if (!number)
-        continue;
-      numbers.insert(int64_t(*number));
-      ComparePredicate predicate = compare.getPredicate();
-      if (neighbours && predicate != ComparePredicate::eq && predicate != ComparePredicate::ne) {
-        numbers.insert(int64_t(*number) - 1);
-        numbers.insert(int64_t(*number) + 1);
-      }
-    }
-  });
-  return numbers.takeVector();
-}
-
-/// Whether elements of the input are compared with each other, as the numbers of documents are.
-bool comparesWithItself(BlockArgument input) {
-  bool found = false;
-  forReaders(input, [&](Operation *user, Value) {
-    auto compare = dyn_cast<CompareOp>(user);
-    found |= compare && compare.getLhs() != compare.getRhs() &&
-             findOrigin(compare.getLhs()) == input && findOrigin(compare.getRhs()) == input;
-  });
-  return found;
-}
-
-/// Whether the input enters arithmetic, and not only tests and choices.
-bool isNumber(BlockArgument input) {
-  bool found = false;
-  forReaders(input, [&](Operation *user, Value) {
-    found |= !isTest(user) && !isa<CompareOp, IndexOperandOpInterface>(user);
-  });
-  return found;
-}
-
-/// What tests of an input say of tokens, where it is not padding's number.
-struct TokenTests {
-  /// Each the same of all tokens, whatever their numbers: none of them masks a token.
-  bool areAlike = true;
-  /// If they are above padding's.
-  bool needOrder = false;
-};
-
-TokenTests findTests(BlockArgument input, int64_t padding) {
-  TokenTests tests;
-  forReaders(input, [&](Operation *user, Value value) {
-    if (isTest(user))
-      tests.areAlike &= padding == 0;
-    auto compare = dyn_cast<CompareOp>(user);
-    if (!compare) {
-      tests.areAlike &= isTest(user) || isa<IndexOperandOpInterface>(user);
-      return;
-    }
-    bool left = compare.getLhs() == value;
-    Value other = left ? compare.getRhs() : compare.getLhs();
-    if (findOrigin(other) == input)
-      return; // as documents are told apart
-    if (auto cast = other.getDefiningOp<CastOp>())
-      other = cast.getOperand();
-    std::optional<double> number = getSplatValue(other);
-    ComparePredicate predicate = compare.getPredicate();
-    if (predicate == ComparePredicate::eq || predicate == ComparePredicate::ne) {
-      tests.areAlike &= number == double(padding);
-      return;
-    }
-    bool orEqual = predicate == ComparePredicate::ge || predicate == ComparePredicate::lt;
-    tests.needOrder = true;
-    tests.areAlike &= left && number && *number <= double(padding) + orEqual;
-  });
-  return tests;
-}
 
 /// A way in which the model may tell padding.
 struct Candidate {
@@ -138,10 +34,10 @@ SmallVector<Candidate> findCandidates(func::FuncOp forward, const TokenInput &to
                                       const PaddingInputs &padding) {
   // What a mask has to be like depends on how the model reads it.
   auto make = [](BlockArgument input, int64_t value, bool named) -> std::optional<Candidate> {
-    TokenTests tests = findTests(input, value);
+    TokenTests tests = findTokenTests(input, value);
     bool marks = getElementType(input).isInteger(1);
     bool documents = !marks && tests.areAlike && comparesWithItself(input);
-    bool binary = marks || (value == 0 && !documents && (named || isNumber(input)));
+    bool binary = marks || (value == 0 && !documents && (named || isComputedWith(input)));
     if (!named && !binary && !tests.areAlike)
       return std::nullopt;
     bool above = !binary && tests.needOrder;

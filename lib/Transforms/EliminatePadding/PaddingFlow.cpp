@@ -9,12 +9,14 @@
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
 #include "lib/Analysis/ElementOrigin.h"
+#include "lib/Formulas/InputTests.h"
+#include "lib/Formulas/LastToken.h"
 #include "lib/Transforms/EliminatePadding/Content.h"
 #include "lib/Transforms/EliminatePadding/ElementaryCopy.h"
-#include "lib/Transforms/EliminatePadding/LastToken.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
 #include "lib/Transforms/EliminatePadding/TokenElements.h"
 #include "lib/Transforms/EliminatePadding/ZeroHazards.h"
+#include "lib/Transforms/Support/PartSelections.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "trainc/Location.h"
@@ -195,14 +197,14 @@ private:
         llvm::any_of(op->getOperands(), [&](Value operand) { return !facts[operand].empty(); });
     if (!any)
       return;
-    if (auto slice = dyn_cast<SliceOp>(op))
-      return visitSlice(slice);
-    if (auto pad = dyn_cast<PadOp>(op))
-      return visitPad(pad);
-    if (auto select = dyn_cast<SelectRowsOp>(op);
-        select && (tokenRows.contains(select.getResult()) || takesLastTokens(select)))
+    if (std::optional<Subrange> cut = getCut(op))
+      return visitCut(op, *cut);
+    if (auto padded = dyn_cast<SubrangeOpInterface>(op); padded && padded.getFill())
+      return visitPadded(padded);
+    if (auto select = dyn_cast<RowSelectionOpInterface>(op);
+        select && (tokenRows.contains(select->getResult(0)) || takesLastTokens(select)))
       return;
-    if (auto compare = dyn_cast<CompareOp>(op); compare && comparesDocuments(compare))
+    if (std::optional<bool> equal = testsEquality(op); equal && comparesDocuments(op, *equal))
       return;
     if (isView(op))
       return visitView(op);
@@ -261,23 +263,21 @@ private:
     }
   }
 
-  void visitSlice(SliceOp op) {
-    SmallVector<DimAttr> from = getDims(op.getOperand()), to = getDims(op.getResult());
-    for (Fact fact : Facts(facts[op.getOperand()])) {
-      auto isWhole = [&](int64_t axis) {
-        return from[axis] == to[axis] && op.getSteps()[axis] == 1;
-      };
+  void visitCut(Operation *op, const Subrange &cut) {
+    SmallVector<DimAttr> from = getDims(op->getOperand(0)), to = getDims(op->getResult(0));
+    for (Fact fact : Facts(facts[op->getOperand(0)])) {
+      auto isWhole = [&](int64_t axis) { return from[axis] == to[axis] && cut.steps[axis] == 1; };
       if (!llvm::all_of(fact.rows, isWhole))
-        weaken(fact, op.getResult());
+        weaken(fact, op->getResult(0));
       if (llvm::all_of(fact.axes, isWhole)) {
-        facts[op.getResult()].push_back(fact);
+        facts[op->getResult(0)].push_back(fact);
         continue;
       }
       int64_t column = fact.axes.back();
-      DimAttr start = op.getStarts().getDims()[column];
+      DimAttr start = cut.starts[column];
       bool row = fact.axes.size() == 2 && from[fact.axes[0]] == to[fact.axes[0]];
       if (row && to[column].isConstant(1) && fact.offset == 0) {
-        bool last = start + DimAttr::constant(op.getContext(), 1) == from[column];
+        bool last = start + DimAttr::constant(op->getContext(), 1) == from[column];
         std::optional<int64_t> index = last ? std::optional<int64_t>(-1) : start.getConstant();
         if (index && fact.depends) {
           if (!llvm::is_contained(conditions.real, *index))
@@ -286,59 +286,59 @@ private:
         }
         if (index) {
           if (!llvm::is_contained(conditions.real, *index))
-            lose(op, op.getOperand(), fact);
+            lose(op, op->getOperand(0), fact);
           continue;
         }
       }
-      if (row && op.getSteps()[column] == 1 && start.getConstant()) {
+      if (row && cut.steps[column] == 1 && start.getConstant()) {
         fact.offset += *start.getConstant();
-        facts[op.getResult()].push_back(fact);
+        facts[op->getResult(0)].push_back(fact);
       } else if (fact.depends) {
         return decline(op, "selects tokens that may be padding");
       } else {
-        lose(op, op.getOperand(), fact);
+        lose(op, op->getOperand(0), fact);
       }
     }
   }
 
-  void visitPad(PadOp op) {
-    SmallVector<DimAttr> from = getDims(op.getOperand()), to = getDims(op.getResult());
-    for (Fact fact : Facts(facts[op.getOperand()])) {
+  void visitPadded(SubrangeOpInterface op) {
+    const Subrange range = op.getSubrange(0, 0);
+    SmallVector<DimAttr> from = getDims(op->getOperand(0)), to = getDims(op->getResult(0));
+    for (Fact fact : Facts(facts[op->getOperand(0)])) {
       auto isWhole = [&](int64_t axis) {
-        return from[axis] == to[axis] && op.getLow().getDims()[axis].isConstant(0);
+        return from[axis] == to[axis] && range.starts[axis].isConstant(0);
       };
       if (!llvm::all_of(fact.rows, isWhole))
-        weaken(fact, op.getResult());
+        weaken(fact, op->getResult(0));
       bool whole = llvm::all_of(fact.axes, isWhole);
-      double value = train::detail::attrValue(op.getValue());
-      std::optional<int64_t> low = op.getLow().getDims()[fact.axes.back()].getConstant();
+      double value = train::detail::attrValue(op.getFill());
+      std::optional<int64_t> start = range.starts[fact.axes.back()].getConstant();
       bool row = fact.axes.size() == 2 && from[fact.axes[0]] == to[fact.axes[0]];
-      if (!whole && (!row || !low)) {
+      if (!whole && (!row || !start)) {
         if (fact.depends)
           return decline(op, "pads the axes of tokens");
-        lose(op, op.getOperand(), fact);
+        lose(op, op->getOperand(0), fact);
         continue;
       }
       if (!whole) {
-        fact.offset -= *low;
+        fact.offset += *start;
         // What lies beyond a label input counts as holding the ignored label.
         if (fact.label >= 0 && value != double(ignored[fact.label]))
           continue;
       }
       bool padsOthers = false;
-      for (auto [axis, low] : llvm::enumerate(op.getLow().getDims()))
-        padsOthers |= !llvm::is_contained(fact.axes, int64_t(axis)) &&
-                      (!low.isConstant(0) || from[axis] != to[axis]);
+      for (int64_t axis = 0; axis < int64_t(to.size()); ++axis)
+        padsOthers |= !llvm::is_contained(fact.axes, axis) && !isWhole(axis);
       if (padsOthers) {
         fact.content = fact.content.unite(Content::number(value));
         if (!fact.content.isNumber())
           fact.label = -1;
       }
-      facts[op.getResult()].push_back(fact);
+      facts[op->getResult(0)].push_back(fact);
     }
   }
   /// Whether a token is taken of each sample, under conditions that are then required.
-  bool takesLastTokens(SelectRowsOp op) {
+  bool takesLastTokens(RowSelectionOpInterface op) {
     bool merged = op.getAxis() == 0 && getDim(op.getData(), 0) == samples * positions &&
                   getDim(op.getIndex(), 0) == samples;
     std::optional<LastToken> last = merged ? findLastToken(op.getIndex(), positions) : std::nullopt;
@@ -362,10 +362,7 @@ private:
 
   /// Whether tokens are compared with tokens by the mask's own numbers, documents in a row: no
   /// token has padding's. Only padding has, so what rows of padding get counts as depending on it.
-  bool comparesDocuments(CompareOp op) {
-    bool equal = op.getPredicate() == ComparePredicate::eq;
-    if (!equal && op.getPredicate() != ComparePredicate::ne)
-      return false;
+  bool comparesDocuments(Operation *op, bool equal) {
     SmallVector<TokenAxes> sides;
     for (Value operand : op->getOperands()) {
       const Facts &known = facts[operand];
@@ -380,7 +377,7 @@ private:
       return false;
     Fact row{rows, {{0, 1}, {0, 1}}, /*depends=*/true}, column{columns, Content::number(!equal)};
     column.rows = rows;
-    facts[op.getResult()] = {row, column};
+    facts[op->getResult(0)] = {row, column};
     return true;
   }
 

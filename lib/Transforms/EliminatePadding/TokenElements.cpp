@@ -5,6 +5,7 @@
 
 #include "dialects/Train/TrainDetail.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -147,9 +148,8 @@ std::optional<TokenElements::Element> TokenElements::computeAffine(Value value,
 /// Of a constant the elements whose coordinates agree with the labels.
 std::optional<TokenElements::Element> TokenElements::computeConstant(Value value,
                                                                      const Labels &labels) {
-  auto constant = value.getDefiningOp<ConstantOp>();
-  auto integers = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : nullptr;
-  if (!integers || integers.isSplat())
+  DenseIntElementsAttr integers;
+  if (!matchPattern(value, m_Constant(&integers)) || integers.isSplat())
     return std::nullopt;
   ArrayRef<int64_t> shape = integers.getType().getShape();
   SmallVector<int64_t> index(shape.size(), 0);

@@ -2,6 +2,8 @@
 // Ranges decide: ops say of which operands they make finite numbers.
 
 #include "lib/Transforms/EliminatePadding/ZeroHazards.h"
+
+#include "lib/Formulas/InputTests.h"
 #include "trainc/Location.h"
 
 using namespace mlir;
@@ -40,7 +42,8 @@ void ZeroHazards::scatter(Operation *op, ArrayRef<Operand> operands) {
 void ZeroHazards::visit(Operation *op, SmallVector<Operand> operands) {
   // One number for the whole batch, a sum of losses over their count mostly: where that is 0, the
   // plain step's is infinite or no number as well, and both steps end.
-  if (isa<DivOp>(op) && getRank(op->getResult(0)) == 0 && !scattered.contains(op->getOperand(1)))
+  Value divisor = getDivisor(op);
+  if (divisor && getRank(divisor) == 0 && !scattered.contains(divisor))
     return;
   for (auto [value, operand] : llvm::zip_equal(op->getOperands(), operands))
     if (auto it = scattered.find(value); it != scattered.end()) {

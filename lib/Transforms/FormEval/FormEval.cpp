@@ -4,7 +4,7 @@
 
 #include "lib/Transforms/FormEval/FormEval.h"
 
-#include "lib/Transforms/FormEval/LossMean.h"
+#include "lib/Formulas/LossMean.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/DeadOps.h"

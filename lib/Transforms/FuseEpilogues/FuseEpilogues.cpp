@@ -4,7 +4,7 @@
 
 #include "lib/Transforms/FuseEpilogues/FuseEpilogues.h"
 
-#include "dialects/Train/RowIdioms.h"
+#include "dialects/Train/RowMoves.h"
 #include "dialects/Train/TrainBuilder.h"
 #include "lib/Analysis/StridedViews.h"
 #include "mlir/IR/Remarks.h"

@@ -4,9 +4,9 @@
 
 #include "lib/Transforms/FuseLora/FuseLora.h"
 
-#include "dialects/Train/RowIdioms.h"
+#include "dialects/Train/RowMoves.h"
 #include "dialects/Train/TrainBuilder.h"
-#include "lib/Transforms/Support/Projections.h"
+#include "lib/Analysis/Projections.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/DeadOps.h"

@@ -4,7 +4,7 @@
 #include "lib/Transforms/InsertLora/Branches.h"
 
 #include "dialects/Train/Philox.h"
-#include "dialects/Train/RowIdioms.h"
+#include "dialects/Train/RowMoves.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/IRMapping.h"
 #include <cmath>
@@ -116,7 +116,7 @@ static Value factors(TrainBuilder &tb, const LoraModule &module) {
   Value square = tb.matmul(b, tb.matmul(module.a, module.a, false, true));
   Value low = tb.sum(tb.mul(square, b), {1});
   Value norm = tb.sqrt(tb.add(tb.add(squares, tb.add(mixed, mixed)), low));
-  norm = DetachOp::create(tb.b(), tb.loc(), norm.getType(), norm);
+  norm = tb.detach(norm);
   return tb.div(module.magnitude, norm);
 }
 
@@ -171,7 +171,7 @@ void BranchBuilder::insertAt(const LoraModule &module, const Embedding &embeddin
   Value low = tb.gather(tb.transpose(module.a, {1, 0}), embedding.indices, 0);
   if (embedding.isPadding) {
     auto leading = llvm::to_vector(llvm::seq<int64_t>(getRank(embedding.indices)));
-    Value detached = DetachOp::create(builder, tb.loc(), low.getType(), low);
+    Value detached = tb.detach(low);
     low = tb.select(tb.broadcast(embedding.isPadding, getDims(low), leading), detached, low);
   }
   Value whole = tb.add(result, fromLow(tb, module, tb.cast(low, result.getType())));

@@ -4,8 +4,8 @@
 #define TRAINC_TRANSFORMS_INSERTLORA_BRANCHES_H
 
 #include "dialects/Train/TrainBuilder.h"
-#include "lib/Transforms/Support/Embeddings.h"
-#include "lib/Transforms/Support/Projections.h"
+#include "lib/Analysis/Projections.h"
+#include "lib/Formulas/Embeddings.h"
 
 namespace trainc {
 

@@ -4,9 +4,9 @@
 #include "lib/Transforms/InsertLora/InsertLora.h"
 
 #include "dialects/Train/Diagnostics/Notes.h"
+#include "lib/Formulas/ExistingBranches.h"
 #include "lib/Support/Nearest.h"
 #include "lib/Transforms/InsertLora/Branches.h"
-#include "lib/Transforms/InsertLora/ExistingBranches.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"

@@ -5,8 +5,8 @@
 
 #include "dialects/Train/TrainBuilder.h"
 #include "format/quant_format.h"
+#include "lib/Analysis/Projections.h"
 #include "lib/Support/Nearest.h"
-#include "lib/Transforms/Support/Projections.h"
 #include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"

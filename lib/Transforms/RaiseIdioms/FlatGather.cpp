@@ -2,7 +2,6 @@
 // Indices in row-major order, each checked against its own axis.
 
 #include "lib/Transforms/RaiseIdioms/FlatGather.h"
-#include "dialects/Train/RowIdioms.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -38,7 +37,7 @@ Value trainc::flattenGather(GatherNdOp gather) {
   OpBuilder builder(gather);
   TrainBuilder tb(builder, gather.getLoc());
   DimAttr count = product(tb.context(), ArrayRef(data).take_front(batch + depth));
-  Value isValid, place = buildRowNumbers(tb, gather, &isValid);
+  Value isValid, place = gather.buildRowNumbers(tb, &isValid);
   // What is outside of its own axis would be another row: it ends the run instead.
   place = tb.select(isValid, place, tb.splat(tb.dim(count, builder.getI64Type()), place));
   SmallVector<DimAttr> rows = {count};

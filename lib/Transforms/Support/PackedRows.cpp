@@ -12,8 +12,7 @@ PackedRows trainc::buildPackedRows(TrainBuilder &tb, Value wanted, DimAttr slots
   Type i32 = tb.b().getI32Type(), f64 = tb.b().getF64Type();
   DimAttr rows = getDim(wanted, 0);
   Value counted = tb.cast(wanted, i32);
-  Value position = CumsumOp::create(tb.b(), tb.loc(), counted.getType(), counted, /*axis=*/0,
-                                    /*exclusive=*/true, /*reverse=*/false);
+  Value position = tb.cumsum(counted, /*axis=*/0, /*exclusive=*/true);
   PackedRows packed;
   packed.slots = tb.select(wanted, position, tb.scalarLike(position, -1));
   // A wanted row beyond the slots has an index out of range, which ends the run: nothing is left

@@ -12,24 +12,45 @@ using namespace trainc::train;
 /// Whether a <= b for all sizes.
 static bool isAtMost(DimAttr a, DimAttr b, Operation *op) { return isNeverNegative(b - a, op); }
 
+std::optional<Subrange> trainc::getCut(Operation *op) {
+  auto range = dyn_cast_or_null<SubrangeOpInterface>(op);
+  if (!range || range.getFill() || op->getNumOperands() != 1 || op->getNumResults() != 1)
+    return std::nullopt;
+  return range.getSubrange(0, 0);
+}
+
+/// Where a range of another value begins along `axis`, if it is all of it along the others.
+static std::optional<DimAttr> startAlong(const Subrange &range, int64_t axis, Value part,
+                                         Value whole) {
+  for (int64_t a = 0; a < getRank(whole); ++a)
+    if (range.steps[a] != 1 ||
+        (a != axis && (!range.starts[a].isConstant(0) || getDim(part, a) != getDim(whole, a))))
+      return std::nullopt;
+  return range.starts[axis];
+}
+
 /// [start, start + size) of the parts, which follow each other.
-static Value selectFromJoined(TrainBuilder &tb, ConcatOp joined, int64_t axis, DimAttr start,
-                              DimAttr size) {
-  DimAttr begin = tb.dimAttr(0), end = start + size;
+static Value selectFromJoined(TrainBuilder &tb, SubrangeOpInterface joined, int64_t axis,
+                              DimAttr start, DimAttr size) {
+  DimAttr end = start + size;
   SmallVector<Value> parts;
-  for (Value part : joined.getOperands()) {
-    DimAttr length = getDim(part, axis), stop = begin + length;
-    if (!isAtMost(stop, start, joined) && !isAtMost(end, begin, joined)) {
-      bool fromFirst = isAtMost(start, begin, joined), toLast = isAtMost(stop, end, joined);
-      // Where the range begins or ends has to be known to lie in this part.
-      if ((!fromFirst && !isAtMost(begin, start, joined)) ||
-          (!toLast && !isAtMost(end, stop, joined)))
-        return {};
-      DimAttr first = fromFirst ? tb.dimAttr(0) : start - begin;
-      DimAttr last = toLast ? length : end - begin;
-      parts.push_back(fromFirst && toLast ? part : tb.sliceAxis(part, axis, first, last - first));
-    }
-    begin = stop;
+  for (OpOperand &operand : joined->getOpOperands()) {
+    Value part = operand.get();
+    std::optional<DimAttr> shift = startAlong(joined.getSubrange(operand.getOperandNumber(), 0),
+                                              axis, part, joined->getResult(0));
+    if (!shift)
+      return {};
+    DimAttr begin = tb.dimAttr(0) - *shift, length = getDim(part, axis), stop = begin + length;
+    if (isAtMost(stop, start, joined) || isAtMost(end, begin, joined))
+      continue;
+    bool fromFirst = isAtMost(start, begin, joined), toLast = isAtMost(stop, end, joined);
+    // Where the range begins or ends has to be known to lie in this part.
+    if ((!fromFirst && !isAtMost(begin, start, joined)) ||
+        (!toLast && !isAtMost(end, stop, joined)))
+      return {};
+    DimAttr first = fromFirst ? tb.dimAttr(0) : start - begin;
+    DimAttr last = toLast ? length : end - begin;
+    parts.push_back(fromFirst && toLast ? part : tb.sliceAxis(part, axis, first, last - first));
   }
   // Joining parts anew is worth it only where they were not joined already for others.
   if (parts.empty() || (parts.size() > 1 && !joined->hasOneUse()))
@@ -37,49 +58,51 @@ static Value selectFromJoined(TrainBuilder &tb, ConcatOp joined, int64_t axis, D
   return parts.size() == 1 ? parts.front() : tb.concat(parts, axis);
 }
 
-Value trainc::selectFromParts(TrainBuilder &tb, Operation *selection) {
-  auto slice = dyn_cast<SliceOp>(selection);
-  int64_t axis = slice ? slice.getSlicedAxis() : -1;
-  Operation *def = slice ? slice.getOperand().getDefiningOp() : nullptr;
-  if (axis < 0 || !def)
+/// [start, start + size) of an operand that `padded` has all of, and something around it.
+static Value selectFromPadded(TrainBuilder &tb, SubrangeOpInterface padded, int64_t axis,
+                              DimAttr start, DimAttr size) {
+  Value inner = padded->getOperand(0);
+  std::optional<DimAttr> shift =
+      startAlong(padded.getSubrange(0, 0), axis, inner, padded->getResult(0));
+  if (!shift)
     return {};
-  DimAttr start = slice.getStarts().getDims()[axis], size = slice.getSlicedExtent();
-  int64_t step = slice.getSteps()[axis];
-  if (auto split = dyn_cast<SplitOp>(def); split && int64_t(split.getAxis()) == axis) {
-    for (Value part : split.getResults()) {
-      if (part == slice.getOperand())
-        break;
-      start = start + getDim(part, axis);
-    }
-    return tb.sliceAxis(split.getOperand(), axis, start, size, step);
+  DimAttr first = start + *shift;
+  if (!isNeverNegative(first, padded) || !isAtMost(first + size, getDim(inner, axis), padded))
+    return {};
+  return first.isConstant(0) && size == getDim(inner, axis)
+             ? inner
+             : tb.sliceAxis(inner, axis, first, size);
+}
+
+Value trainc::selectFromParts(TrainBuilder &tb, Operation *selection) {
+  std::optional<Subrange> cut = getCut(selection);
+  auto slice = dyn_cast<SliceOpInterface>(selection);
+  int64_t axis = cut && slice ? slice.getSlicedAxis() : -1;
+  OpResult from = axis < 0 ? OpResult() : dyn_cast<OpResult>(selection->getOperand(0));
+  auto def = from ? dyn_cast<SubrangeOpInterface>(from.getOwner()) : nullptr;
+  if (!def)
+    return {};
+  DimAttr start = cut->starts[axis], size = slice.getSlicedExtent();
+  int64_t step = cut->steps[axis];
+  if (def->getNumResults() > 1) {
+    std::optional<DimAttr> first =
+        startAlong(def.getSubrange(0, from.getResultNumber()), axis, from, def->getOperand(0));
+    return first ? tb.sliceAxis(def->getOperand(0), axis, start + *first, size, step) : Value();
   }
   if (step != 1)
     return {};
-  if (auto joined = dyn_cast<ConcatOp>(def); joined && int64_t(joined.getAxis()) == axis)
-    return selectFromJoined(tb, joined, axis, start, size);
-  auto pad = dyn_cast<PadOp>(def);
-  if (!pad)
-    return {};
-  SmallVector<DimAttr> from = getDims(pad.getOperand()), to = getDims(pad.getResult());
-  for (auto [a, low] : llvm::enumerate(pad.getLow().getDims()))
-    if (int64_t(a) != axis && (!low.isConstant(0) || from[a] != to[a]))
-      return {};
-  DimAttr first = start - pad.getLow().getDims()[axis];
-  if (!isNeverNegative(first, pad) || !isAtMost(first + size, from[axis], pad))
-    return {};
-  return first.isConstant(0) && size == from[axis]
-             ? pad.getOperand()
-             : tb.sliceAxis(pad.getOperand(), axis, first, size);
+  return def.getFill()               ? selectFromPadded(tb, def, axis, start, size)
+         : def->getNumOperands() > 1 ? selectFromJoined(tb, def, axis, start, size)
+                                     : Value();
 }
 
 SmallVector<int64_t> trainc::getSlicedAxes(SliceOpInterface selection) {
   if (int64_t axis = selection.getSlicedAxis(); axis >= 0)
     return {axis};
   SmallVector<int64_t> axes;
-  auto slice = dyn_cast<SliceOp>(selection.getOperation());
-  if (!slice)
+  if (!getCut(selection))
     return axes;
-  AxisMap map = slice.getAxisMap();
+  AxisMap map = cast<AxisMapOpInterface>(*selection).getAxisMap();
   for (auto [axis, loop] : llvm::enumerate(map.results[0]))
     if (map.loops[loop] != LoopKind::Parallel)
       axes.push_back(axis);
@@ -87,31 +110,30 @@ SmallVector<int64_t> trainc::getSlicedAxes(SliceOpInterface selection) {
 }
 
 Value trainc::selectOneAxis(TrainBuilder &tb, SliceOpInterface selection, int64_t axis) {
-  auto slice = cast<SliceOp>(selection.getOperation());
-  return tb.sliceAxis(slice.getOperand(), axis, slice.getStarts().getDims()[axis],
-                      getDim(slice.getResult(), axis), slice.getSteps()[axis]);
+  const Subrange cut = *getCut(selection);
+  return tb.sliceAxis(selection->getOperand(0), axis, cut.starts[axis],
+                      getDim(selection->getResult(0), axis), cut.steps[axis]);
 }
 
 Value trainc::selectOtherAxes(TrainBuilder &tb, SliceOpInterface selection, Value value,
                               int64_t axis) {
-  auto slice = cast<SliceOp>(selection.getOperation());
-  SmallVector<DimAttr> starts(slice.getStarts().getDims());
-  SmallVector<int64_t> steps(slice.getSteps());
-  starts[axis] = tb.dimAttr(0);
-  steps[axis] = 1;
-  return tb.slice(value, starts, getDims(slice.getResult()), steps);
+  Subrange cut = *getCut(selection);
+  cut.starts[axis] = tb.dimAttr(0);
+  cut.steps[axis] = 1;
+  return tb.slice(value, cut.starts, getDims(selection->getResult(0)), cut.steps);
 }
 
 Value trainc::joinSelections(TrainBuilder &tb, SliceOpInterface selection) {
-  auto outer = dyn_cast<SliceOp>(selection.getOperation());
-  auto inner = outer ? outer.getOperand().getDefiningOp<SliceOp>() : SliceOp();
+  std::optional<Subrange> outer = getCut(selection);
+  Operation *def = outer ? selection->getOperand(0).getDefiningOp() : nullptr;
+  std::optional<Subrange> inner = getCut(def);
   if (!inner)
     return {};
-  SmallVector<DimAttr> starts(inner.getStarts().getDims());
-  SmallVector<int64_t> steps(inner.getSteps());
-  for (size_t axis = 0; axis < steps.size(); ++axis) {
-    starts[axis] = starts[axis] + outer.getStarts().getDims()[axis] * tb.dimAttr(steps[axis]);
-    steps[axis] *= outer.getSteps()[axis];
+  for (size_t axis = 0; axis < inner->steps.size(); ++axis) {
+    inner->starts[axis] =
+        inner->starts[axis] + outer->starts[axis] * tb.dimAttr(inner->steps[axis]);
+    inner->steps[axis] *= outer->steps[axis];
   }
-  return tb.slice(inner.getOperand(), starts, getDims(outer.getResult()), steps);
+  return tb.slice(def->getOperand(0), inner->starts, getDims(selection->getResult(0)),
+                  inner->steps);
 }

@@ -5,12 +5,16 @@
 #define TRAINC_TRANSFORMS_SUPPORT_PARTSELECTIONS_H
 
 #include "dialects/Train/TrainBuilder.h"
+#include <optional>
 
 namespace trainc {
 
 /// A range of an axis along which its operand was joined, cut or padded, taken of what was there
 /// before: of the parts that it touches, of the whole. Null where the op is nothing like that.
 mlir::Value selectFromParts(train::TrainBuilder &tb, mlir::Operation *selection);
+
+/// Of an op whose result is a range of its operand and nothing else: which. Null may be given.
+std::optional<train::Subrange> getCut(mlir::Operation *op);
 
 /// Axes that a selection of ranges takes parts of; one, for other selections.
 llvm::SmallVector<int64_t> getSlicedAxes(train::SliceOpInterface selection);

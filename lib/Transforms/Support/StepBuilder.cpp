@@ -8,23 +8,6 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
-static StringRef text(Attribute attr) {
-  auto string = dyn_cast_or_null<StringAttr>(attr);
-  return string ? string.getValue() : StringRef();
-}
-StringRef trainc::getArgRole(func::FuncOp func, unsigned argument) {
-  return text(func.getArgAttr(argument, kRoleAttr));
-}
-StringRef trainc::getArgName(func::FuncOp func, unsigned argument) {
-  return text(func.getArgAttr(argument, kNameAttr));
-}
-StringRef trainc::getResultRole(func::FuncOp func, unsigned result) {
-  return text(func.getResultAttr(result, kRoleAttr));
-}
-StringRef trainc::getResultName(func::FuncOp func, unsigned result) {
-  return text(func.getResultAttr(result, kNameAttr));
-}
-
 BlockArgument trainc::addArgument(func::FuncOp func, StringRef role, StringRef name,
                                   ArrayRef<int64_t> shape, Type element, Location loc,
                                   ArrayRef<NamedAttribute> attributes) {

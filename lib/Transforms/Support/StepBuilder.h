@@ -5,16 +5,10 @@
 #define TRAINC_TRANSFORMS_SUPPORT_STEPBUILDER_H
 
 #include "dialects/Train/TrainBuilder.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "lib/Analysis/Roles.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace trainc {
-
-/// train.role and train.name of an argument or result, empty where it has none.
-llvm::StringRef getArgRole(mlir::func::FuncOp func, unsigned argument);
-llvm::StringRef getArgName(mlir::func::FuncOp func, unsigned argument);
-llvm::StringRef getResultRole(mlir::func::FuncOp func, unsigned result);
-llvm::StringRef getResultName(mlir::func::FuncOp func, unsigned result);
 
 /// Adds an argument of known extents at the end, with `attributes` beside role and name.
 mlir::BlockArgument addArgument(mlir::func::FuncOp func, llvm::StringRef role, llvm::StringRef name,

@@ -7,7 +7,7 @@
 #include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainDetail.h"
-#include "lib/Analysis/AffineIntegers.h"
+#include "lib/Formulas/LastToken.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -62,20 +62,25 @@ Value RowPlacement::place(TrainBuilder &tb, Value rows, int64_t axis) const {
   return tb.pad(rows, 0, low, dims);
 }
 
-static std::optional<PlacedRows> matchPad(PadOp pad) {
-  SmallVector<DimAttr> from = getDims(pad.getOperand()), to = getDims(pad.getResult());
+/// Rows of a range of the result, the rest of which is 0.
+static std::optional<PlacedRows> matchPadded(SubrangeOpInterface op) {
+  Value rows = op->getOperand(0), result = op->getResult(0);
+  const Subrange range = op.getSubrange(0, 0);
+  SmallVector<DimAttr> from = getDims(rows), to = getDims(result);
+  DimAttr zero = DimAttr::constant(op->getContext(), 0), begin;
   int64_t axis = -1;
-  for (auto [a, low] : llvm::enumerate(pad.getLow().getDims())) {
+  for (auto [a, start] : llvm::enumerate(range.starts)) {
+    DimAttr low = zero - start;
     if (low.isConstant(0) && from[a] == to[a])
       continue;
-    if (axis >= 0 || !isNeverNegative(low, pad) || !isNeverNegative(to[a] - low - from[a], pad))
+    if (axis >= 0 || !isNeverNegative(low, op) || !isNeverNegative(to[a] - low - from[a], op))
       return std::nullopt;
     axis = a;
+    begin = low;
   }
-  if (axis < 0 || train::detail::attrValue(pad.getValue()) != 0)
+  if (axis < 0 || train::detail::attrValue(op.getFill()) != 0)
     return std::nullopt;
-  RowPlacement at{to[axis], from[axis], pad.getLow().getDims()[axis], {}, {}};
-  return PlacedRows{at, pad.getOperand(), axis};
+  return PlacedRows{{to[axis], from[axis], begin, {}, {}}, rows, axis};
 }
 
 /// Whether no two indices may be the same row: there is but one, or they are known.
@@ -93,46 +98,37 @@ static bool areDistinct(Value indices) {
   return true;
 }
 
-/// Whether rows are put back of which each sample had one, so that none is left over: row
-/// `sample * length + position` of a sample.
-static bool isRowOfEach(SelectRowsOp op) {
-  Value index = op.getInverse();
-  while (auto cast = index.getDefiningOp<CastOp>())
-    index = cast.getOperand();
-  // A position that is out of range ends the run.
-  if (auto checked = index.getDefiningOp<SelectOp>())
-    index = checked.getOnTrue();
-  auto sum = index.getDefiningOp<AddOp>();
+/// Whether rows are put back of which each sample had one, so that none is left over.
+static bool isRowOfEach(RowSelectionOpInterface op) {
   DimAttr count = getDim(op.getData(), op.getAxis());
-  DimAttr length = divideExactly(getDim(op.getResult(), op.getAxis()), count);
-  return sum && length && llvm::any_of(sum->getOperands(), [&](Value side) {
-           std::optional<AffineInteger> first = AffineIntegers().get(side);
-           return first && first->factors.size() == 1 && first->factors[0] == length &&
-                  first->constant.isConstant(0);
-         });
+  DimAttr length = divideExactly(getDim(op->getResult(0), op.getAxis()), count);
+  return length && areRowsOfSamples(op.getInverse(), length);
 }
 
 std::optional<PlacedRows> trainc::matchPlacedRows(TrainBuilder &tb, Operation *op) {
-  if (auto pad = dyn_cast<PadOp>(op))
-    return matchPad(pad);
-  if (auto rows = dyn_cast<SelectRowsOp>(op); rows && isRowOfEach(rows)) {
+  if (auto range = dyn_cast<SubrangeOpInterface>(op); range && range.getFill())
+    return matchPadded(range);
+  if (auto rows = dyn_cast<RowSelectionOpInterface>(op); rows && isRowOfEach(rows)) {
     int64_t axis = rows.getAxis();
-    RowPlacement at{getDim(rows.getResult(), axis),
+    RowPlacement at{getDim(op->getResult(0), axis),
                     getDim(rows.getData(), axis),
                     {},
                     rows.getInverse(),
                     rows.getIndex()};
     return PlacedRows{at, rows.getData(), axis};
   }
-  auto scatter = dyn_cast<ScatterAddOp>(op);
-  if (!scatter || getRank(scatter.getIndices()) > 1 || !areDistinct(scatter.getIndices()))
+  auto scatter = dyn_cast<ScatterOpInterface>(op);
+  if (!scatter || !scatter.isRowScatter())
     return std::nullopt;
-  int64_t axis = scatter.getAxis();
-  SmallVector<DimAttr> dims = getDims(scatter.getResult());
-  DimAttr count = getNumElements(scatter.getIndices().getType());
-  RowPlacement at{dims[axis], count, {}, tb.reshape(scatter.getIndices(), {count}), {}};
+  Value indices = scatter.getScatterIndices().get(), updates = scatter.getScatterUpdates().get();
+  if (getRank(indices) > 1 || !areDistinct(indices))
+    return std::nullopt;
+  int64_t axis = scatter.getScatterAxis();
+  SmallVector<DimAttr> dims = getDims(op->getResult(0));
+  DimAttr count = getNumElements(indices.getType());
+  RowPlacement at{dims[axis], count, {}, tb.reshape(indices, {count}), {}};
   dims[axis] = count;
-  return PlacedRows{at, tb.reshape(scatter.getUpdates(), dims), axis};
+  return PlacedRows{at, tb.reshape(updates, dims), axis};
 }
 
 /// Whether an index may be negative. The compiler makes all of them: a row that has none is always
@@ -143,13 +139,13 @@ static bool mayBeNegative(Value index) {
     return true;
   if (std::optional<double> splat = getSplatValue(index))
     return *splat < 0;
-  if (auto select = dyn_cast<SelectOp>(def))
-    return mayBeNegative(select.getOnTrue()) || mayBeNegative(select.getOnFalse());
-  return (isView(def) || isa<CastOp>(def)) && mayBeNegative(def->getOperand(0));
+  if (auto choice = dyn_cast<ChoiceOpInterface>(def))
+    return mayBeNegative(choice.getOnTrue()) || mayBeNegative(choice.getOnFalse());
+  return (isView(def) || isa<CastOpInterface>(def)) && mayBeNegative(def->getOperand(0));
 }
 
 bool trainc::mayFillRows(SliceOpInterface selection) {
-  auto rows = dyn_cast<SelectRowsOp>(*selection);
+  auto rows = dyn_cast<RowSelectionOpInterface>(*selection);
   return rows && mayBeNegative(rows.getIndex());
 }
 

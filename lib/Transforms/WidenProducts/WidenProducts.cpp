@@ -3,7 +3,7 @@
 
 #include "lib/Transforms/WidenProducts/WidenProducts.h"
 
-#include "dialects/Train/RowIdioms.h"
+#include "dialects/Train/RowMoves.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Location.h"
 

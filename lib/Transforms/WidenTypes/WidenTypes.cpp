@@ -61,12 +61,12 @@ void narrowResults(Operation *terminator, ArrayRef<Type> types) {
 }
 
 /// [batch..., m, k] times [batch..., k, n]: all pairs, summed over k.
-void expandProduct(MatmulOp op) {
+void expandProduct(ContractionOpInterface op) {
   OpBuilder builder(op);
-  TrainBuilder tb(builder, op.getLoc());
-  SmallVector<DimAttr> dims = getDims(op.getResult());
+  TrainBuilder tb(builder, op->getLoc());
+  SmallVector<DimAttr> dims = getDims(op->getResult(0));
   int64_t rank = dims.size(), inner = rank;
-  dims.push_back(getDim(op.getLhs(), op.getTransposeLhs() ? rank - 2 : rank - 1));
+  dims.push_back(op.getInnerDim());
   SmallVector<int64_t> left, right;
   for (int64_t axis = 0; axis < rank - 2; ++axis) {
     left.push_back(axis);
@@ -84,8 +84,8 @@ void expandProduct(MatmulOp op) {
   right.append({rank - 1, inner});
   lhs = tb.broadcast(lhs, dims, left);
   rhs = tb.broadcast(rhs, dims, right);
-  op.getResult().replaceAllUsesWith(tb.sum(tb.mul(lhs, rhs), {inner}));
-  op.erase();
+  op->getResult(0).replaceAllUsesWith(tb.sum(tb.mul(lhs, rhs), {inner}));
+  op->erase();
 }
 
 struct WidenTypesPass : trainc::impl::WidenTypesPassBase<WidenTypesPass> {
@@ -94,15 +94,15 @@ struct WidenTypesPass : trainc::impl::WidenTypesPassBase<WidenTypesPass> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     SmallVector<Operation *> narrow;
-    SmallVector<MatmulOp> doubles;
+    SmallVector<ContractionOpInterface> doubles;
     for (Operation &op : function.getBody().front().without_terminator()) {
       bool touches = llvm::any_of(op.getOperandTypes(), isNarrow) ||
                      llvm::any_of(op.getResultTypes(), isNarrow);
       // A cast is where the graph asks for rounding.
-      if (touches && !isa<CastOp>(op))
+      if (touches && !isa<CastOpInterface>(op))
         narrow.push_back(&op);
-      if (auto product = dyn_cast<MatmulOp>(op))
-        if (product.isPlain() && getElementType(product.getResult()).isF64())
+      if (auto product = dyn_cast<ContractionOpInterface>(op))
+        if (product.isPlain() && getElementType(product->getResult(0)).isF64())
           doubles.push_back(product);
     }
     Operation *terminator = function.getBody().front().getTerminator();

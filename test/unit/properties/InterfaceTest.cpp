@@ -3,6 +3,7 @@
 // evaluated, selections select, evaluation mode keeps shapes.
 #include "Samples.h"
 #include "dialects/Train/TrainBuilder.h"
+#include "dialects/Train/TrainDetail.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/raw_ostream.h"
@@ -125,6 +126,99 @@ TEST_P(Interfaces, slicesSelect) {
   ASSERT_TRUE(succeeded(actual));
   EXPECT_EQ((*actual)[0].data, expected[0].data);
   EXPECT_EQ((*actual)[0].shape.size(), expected[0].shape.size() + slice.dropsAxis());
+}
+
+static void advance(SmallVectorImpl<int64_t> &index, ArrayRef<int64_t> shape) {
+  for (size_t axis = shape.size(); axis-- > 0 && ++index[axis] == shape[axis];)
+    index[axis] = 0;
+}
+
+TEST_P(Interfaces, subrangesHoldTheElements) {
+  Instance instance(*context, sample());
+  ASSERT_TRUE(instance.op);
+  auto ranges = dyn_cast<SubrangeOpInterface>(instance.op);
+  if (!ranges)
+    return;
+  auto results = instance.evaluate();
+  for (auto [number, result] : llvm::enumerate(results)) {
+    SmallVector<int64_t> index(result.shape.size(), 0);
+    for (double element : result.data) {
+      std::optional<double> found;
+      for (auto [operand, tensor] : llvm::enumerate(instance.operands)) {
+        const Subrange range = ranges.getSubrange(operand, number);
+        int64_t position = 0;
+        bool inside = true;
+        for (size_t axis = 0; axis < index.size(); ++axis) {
+          FailureOr<int64_t> start = instance.symbols.evaluate(range.starts[axis]);
+          ASSERT_TRUE(succeeded(start));
+          const int64_t at = *start + range.steps[axis] * index[axis];
+          inside &= at >= 0 && at < tensor.shape[axis];
+          position = position * tensor.shape[axis] + at;
+        }
+        if (!inside)
+          continue;
+        EXPECT_FALSE(found) << "operands overlap";
+        found = tensor.data[position];
+      }
+      if (!found) {
+        ASSERT_TRUE(ranges.getFill()) << "an element comes from nowhere";
+        found = train::detail::attrValue(ranges.getFill());
+      }
+      EXPECT_EQ(*found, element);
+      advance(index, result.shape);
+    }
+  }
+}
+
+TEST_P(Interfaces, whatOnlyMovesHasElementsOfItsOperand) {
+  Instance instance(*context, sample());
+  ASSERT_TRUE(instance.op);
+  auto access = dyn_cast<ElementAccessOpInterface>(instance.op);
+  if (!access || !access.onlyMoves())
+    return;
+  for (const HostTensor &result : instance.evaluate())
+    for (double element : result.data)
+      EXPECT_TRUE(llvm::is_contained(instance.operands[0].data, element));
+}
+
+TEST_P(Interfaces, choicesTakeOneOfTwo) {
+  Instance instance(*context, sample());
+  ASSERT_TRUE(instance.op);
+  auto choice = dyn_cast<ChoiceOpInterface>(instance.op);
+  if (!choice)
+    return;
+  auto operand = [&](Value value, size_t i) {
+    const HostTensor &tensor =
+        instance.operands[llvm::find(instance.op->getOperands(), value).getIndex()];
+    return tensor.data[tensor.shape.empty() ? 0 : i];
+  };
+  const HostTensor result = instance.evaluate()[0];
+  for (auto [i, element] : llvm::enumerate(result.data))
+    EXPECT_EQ(element, operand(choice.getCondition(), i) != 0 ? operand(choice.getOnTrue(), i)
+                                                              : operand(choice.getOnFalse(), i));
+}
+
+TEST_P(Interfaces, rowsAreSelected) {
+  Instance instance(*context, sample());
+  ASSERT_TRUE(instance.op);
+  auto rows = dyn_cast<RowSelectionOpInterface>(instance.op);
+  if (!rows)
+    return;
+  EXPECT_EQ(rows.getIndex(), rows.getIndexMutable().get());
+  auto valueOf = [&](Value value) -> const HostTensor & {
+    return instance.operands[llvm::find(instance.op->getOperands(), value).getIndex()];
+  };
+  const HostTensor &data = valueOf(rows.getData()), &chosen = valueOf(rows.getIndex());
+  const HostTensor result = instance.evaluate()[0];
+  SmallVector<int64_t> index(result.shape.size(), 0);
+  for (double element : result.data) {
+    int64_t position = 0;
+    const auto row = int64_t(chosen.data[index[rows.getAxis()]]);
+    for (size_t axis = 0; axis < index.size(); ++axis)
+      position = position * data.shape[axis] + (axis == rows.getAxis() ? row : index[axis]);
+    EXPECT_EQ(element, row < 0 ? 0 : data.data[position]);
+    advance(index, result.shape);
+  }
 }
 
 TEST_P(Interfaces, evaluationModeKeepsTypes) {

@@ -5,8 +5,8 @@
 #ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_ROWPASSES_H
 #define TRAINC_LIB_TARGET_CUDA_KERNELS_ROWPASSES_H
 
-#include "dialects/Train/RowIdioms.h"
 #include "lib/Codegen/Structure.h"
+#include "lib/Formulas/RowSums.h"
 
 namespace trainc::codegen {
 
@@ -31,7 +31,7 @@ struct RowPasses {
 
   llvm::SmallVector<RowPass> passes;
   /// By the reductions' results.
-  llvm::DenseMap<mlir::Value, train::Pick> picks;
+  llvm::DenseMap<mlir::Value, Pick> picks;
 };
 
 } // namespace trainc::codegen

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Low-rank branches that a graph has already, as an export of a model with adapters does: found by
 // what they compute, not by names.
-#ifndef TRAINC_TRANSFORMS_INSERTLORA_EXISTINGBRANCHES_H
-#define TRAINC_TRANSFORMS_INSERTLORA_EXISTINGBRANCHES_H
+#ifndef TRAINC_LIB_FORMULAS_EXISTINGBRANCHES_H
+#define TRAINC_LIB_FORMULAS_EXISTINGBRANCHES_H
 
-#include "lib/Transforms/Support/Projections.h"
+#include "lib/Analysis/Projections.h"
 #include <string>
 
 namespace trainc {
@@ -31,4 +31,4 @@ ExistingBranches findExistingBranches(mlir::func::FuncOp function);
 
 } // namespace trainc
 
-#endif // TRAINC_TRANSFORMS_INSERTLORA_EXISTINGBRANCHES_H
+#endif // TRAINC_LIB_FORMULAS_EXISTINGBRANCHES_H

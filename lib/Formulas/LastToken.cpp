@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Two ways are in use: argmax(position * mark), and sum(mark) - 1.
 
-#include "lib/Transforms/EliminatePadding/LastToken.h"
+#include "lib/Formulas/LastToken.h"
 
 #include "dialects/Train/Splats.h"
 #include "lib/Analysis/AffineIntegers.h"
@@ -59,30 +59,39 @@ static std::optional<LastToken> findByCount(Value position) {
   return LastToken{count.getOperand(), /*byCount=*/true};
 }
 
-std::optional<LastToken> trainc::findLastToken(Value rows, DimAttr length) {
+/// The positions of rows that are one of each sample, `length` apart: row - sample * length. Null
+/// where they are not known to be that.
+static Value findPositions(Value rows, DimAttr length) {
   // Positions out of range end the run.
   rows = skipCasts(rows);
   if (auto checked = rows.getDefiningOp<SelectOp>())
     rows = skipCasts(checked.getOnTrue());
   auto sum = rows.getDefiningOp<AddOp>();
-  if (!sum)
-    return std::nullopt;
-  for (unsigned side = 0; side < 2; ++side) {
+  for (unsigned side = 0; sum && side < 2; ++side) {
     std::optional<AffineInteger> first = AffineIntegers().get(sum->getOperand(side));
-    if (!first || first->factors.size() != 1 || first->factors[0] != length ||
-        !first->constant.isConstant(0))
-      continue;
-    Value position = skipCasts(sum->getOperand(1 - side));
-    // One below 0 counts from the end; there is none in batches that meet the conditions.
-    if (auto wrapped = position.getDefiningOp<SelectOp>())
-      position = skipCasts(wrapped.getOnFalse());
-    std::optional<LastToken> found = findByPosition(position, length);
-    if (!found)
-      found = findByCount(position);
-    if (found && getRank(found->marks) == 2)
-      return found;
+    if (first && first->factors.size() == 1 && first->factors[0] == length &&
+        first->constant.isConstant(0))
+      return sum->getOperand(1 - side);
   }
-  return std::nullopt;
+  return {};
+}
+
+bool trainc::areRowsOfSamples(Value rows, DimAttr length) {
+  return findPositions(rows, length) != nullptr;
+}
+
+std::optional<LastToken> trainc::findLastToken(Value rows, DimAttr length) {
+  Value position = findPositions(rows, length);
+  if (!position)
+    return std::nullopt;
+  position = skipCasts(position);
+  // One below 0 counts from the end; there is none in batches that meet the conditions.
+  if (auto wrapped = position.getDefiningOp<SelectOp>())
+    position = skipCasts(wrapped.getOnFalse());
+  std::optional<LastToken> found = findByPosition(position, length);
+  if (!found)
+    found = findByCount(position);
+  return found && getRank(found->marks) == 2 ? found : std::nullopt;
 }
 
 std::optional<MarkOrigin> trainc::findMarkOrigin(Value marks) {

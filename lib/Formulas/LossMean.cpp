@@ -2,11 +2,11 @@
 // Every value is put into one of few kinds, from the inputs to the loss; what is not known to be of
 // a kind is of none.
 
-#include "lib/Transforms/FormEval/LossMean.h"
+#include "lib/Formulas/LossMean.h"
 
 #include "dialects/Train/Interfaces.h"
 #include "dialects/Train/Splats.h"
-#include "lib/Transforms/Support/StepBuilder.h"
+#include "lib/Analysis/Roles.h"
 #include "trainc/Location.h"
 #include "llvm/ADT/StringSet.h"
 

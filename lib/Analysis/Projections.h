@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Products of activations with a parameter, found by what ops say of their axes: the modules that
 // adapters are attached to and whose weights are quantized.
-#ifndef TRAINC_TRANSFORMS_SUPPORT_PROJECTIONS_H
-#define TRAINC_TRANSFORMS_SUPPORT_PROJECTIONS_H
+#ifndef TRAINC_LIB_ANALYSIS_PROJECTIONS_H
+#define TRAINC_LIB_ANALYSIS_PROJECTIONS_H
 
 #include "dialects/Train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -33,4 +33,4 @@ llvm::SmallVector<Projection> findProjections(mlir::func::FuncOp function);
 
 } // namespace trainc
 
-#endif // TRAINC_TRANSFORMS_SUPPORT_PROJECTIONS_H
+#endif // TRAINC_LIB_ANALYSIS_PROJECTIONS_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Rows of a parameter that are looked up by their numbers: the modules beside projections that
 // adapters are attached to.
-#ifndef TRAINC_TRANSFORMS_SUPPORT_EMBEDDINGS_H
-#define TRAINC_TRANSFORMS_SUPPORT_EMBEDDINGS_H
+#ifndef TRAINC_LIB_FORMULAS_EMBEDDINGS_H
+#define TRAINC_LIB_FORMULAS_EMBEDDINGS_H
 
 #include "dialects/Train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,4 +25,4 @@ llvm::SmallVector<Embedding> findEmbeddings(mlir::func::FuncOp function);
 
 } // namespace trainc
 
-#endif // TRAINC_TRANSFORMS_SUPPORT_EMBEDDINGS_H
+#endif // TRAINC_LIB_FORMULAS_EMBEDDINGS_H

@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Casts and reshapes, judged by their types; sums over a row that code generation has a shorter way
-// for.
+// Sums over a row that code generation has a shorter way for.
 
-#include "dialects/Train/RowIdioms.h"
-#include "dialects/Train/TrainBuilder.h"
+#include "lib/Formulas/RowSums.h"
 
 using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
-
-bool train::isWidening(Operation *op) {
-  auto cast = dyn_cast_or_null<CastOp>(op);
-  if (!cast)
-    return false;
-  auto from = dyn_cast<FloatType>(getElementType(cast.getOperand()));
-  auto to = dyn_cast<FloatType>(getElementType(cast.getResult()));
-  return from && to && from.getWidth() < to.getWidth();
-}
-
-bool train::keepsColumns(Operation *op) {
-  auto reshape = dyn_cast_or_null<ReshapeOp>(op);
-  if (!reshape)
-    return false;
-  SmallVector<DimAttr> from = getDims(reshape.getOperand()), to = getDims(reshape.getResult());
-  return !from.empty() && !to.empty() && from.back() == to.back();
-}
 
 static bool isSum(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
@@ -38,7 +19,7 @@ static Value keptSource(Value value, ArrayRef<int64_t> kept) {
   return broadcast && broadcast.getAxes() == kept ? broadcast.getOperand() : Value();
 }
 
-Operation *trainc::train::matchMaximum(Operation *sum, ArrayRef<int64_t> kept) {
+Operation *trainc::matchMaximum(Operation *sum, ArrayRef<int64_t> kept) {
   if (!isSum(sum) || !isF32(sum->getOperand(0)))
     return nullptr;
   auto exp = sum->getOperand(0).getDefiningOp<ExpOp>();
@@ -51,7 +32,7 @@ Operation *trainc::train::matchMaximum(Operation *sum, ArrayRef<int64_t> kept) {
              : nullptr;
 }
 
-Operation *trainc::train::matchMaximum(Operation *op) {
+Operation *trainc::matchMaximum(Operation *op) {
   if (!isSum(op))
     return nullptr;
   SmallVector<int64_t> kept;
@@ -61,7 +42,7 @@ Operation *trainc::train::matchMaximum(Operation *op) {
   return matchMaximum(op, kept);
 }
 
-std::optional<Pick> trainc::train::matchPick(Operation *sum, ArrayRef<int64_t> kept, int64_t axis) {
+std::optional<Pick> trainc::matchPick(Operation *sum, ArrayRef<int64_t> kept, int64_t axis) {
   if (!isSum(sum) || !isF32(sum->getOperand(0)) ||
       cast<ReduceOp>(sum).getAxes() != ArrayRef<int64_t>(axis))
     return std::nullopt;
@@ -80,30 +61,4 @@ std::optional<Pick> trainc::train::matchPick(Operation *sum, ArrayRef<int64_t> k
       return Pick{&select.getOnTrueMutable(), &index};
   }
   return std::nullopt;
-}
-
-Value trainc::train::buildRowNumbers(TrainBuilder &tb, GatherNdOp gather, Value *isValid) {
-  SmallVector<DimAttr> data = getDims(gather.getData()), tuples = getDims(gather.getIndices());
-  const int64_t batch = gather.getBatchDims(), depth = *tuples.pop_back_val().getConstant();
-  Type integer = tb.b().getI64Type();
-  Value wide = tb.cast(gather.getIndices(), integer), number;
-  auto advance = [&](Value next, DimAttr size) {
-    number = number ? tb.add(tb.mul(number, tb.splat(tb.dim(size, integer), number)), next) : next;
-  };
-  for (int64_t axis = 0; axis < batch; ++axis)
-    advance(tb.iota(tuples, integer, axis), data[axis]);
-  for (int64_t i = 0; i < depth; ++i) {
-    Value index =
-        tb.reshape(tb.sliceAxis(wide, tuples.size(), tb.dimAttr(i), tb.dimAttr(1)), tuples);
-    DimAttr size = data[batch + i];
-    Value extent = tb.splat(tb.dim(size, integer), index), zero = tb.scalarLike(index, 0);
-    index = tb.select(tb.compare("lt", index, zero), tb.add(index, extent), index);
-    if (isValid) {
-      Value isInside =
-          tb.logicalAnd(tb.compare("ge", index, zero), tb.compare("lt", index, extent));
-      *isValid = *isValid ? tb.logicalAnd(*isValid, isInside) : isInside;
-    }
-    advance(index, size);
-  }
-  return number;
 }

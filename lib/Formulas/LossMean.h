@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Of what a loss is the mean: the denominator of a quotient of sums over the rows of a batch. Means
 // of batches, each weighted by its denominator, give the mean of all rows.
-#ifndef TRAINC_TRANSFORMS_FORMEVAL_LOSSMEAN_H
-#define TRAINC_TRANSFORMS_FORMEVAL_LOSSMEAN_H
+#ifndef TRAINC_LIB_FORMULAS_LOSSMEAN_H
+#define TRAINC_LIB_FORMULAS_LOSSMEAN_H
 
 #include "dialects/Train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -28,4 +28,4 @@ LossMean findLossMean(mlir::func::FuncOp function, mlir::Value loss);
 
 } // namespace trainc
 
-#endif // TRAINC_TRANSFORMS_FORMEVAL_LOSSMEAN_H
+#endif // TRAINC_LIB_FORMULAS_LOSSMEAN_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Indices that pick the last token of each sample, as classification heads of decoders compute
 // them.
-#ifndef TRAINC_TRANSFORMS_ELIMINATEPADDING_LASTTOKEN_H
-#define TRAINC_TRANSFORMS_ELIMINATEPADDING_LASTTOKEN_H
+#ifndef TRAINC_LIB_FORMULAS_LASTTOKEN_H
+#define TRAINC_LIB_FORMULAS_LASTTOKEN_H
 
 #include "dialects/Train/TrainDialect.h"
 
@@ -15,6 +15,9 @@ struct LastToken {
   /// Their number less one: the last of them where tokens are at the front.
   bool byCount = false;
 };
+
+/// Whether `rows`, of one number a sample, are sample * `length` + some position: no two the same.
+bool areRowsOfSamples(mlir::Value rows, train::DimAttr length);
 
 /// Whether `rows`, of one number a sample, are sample * `length` + the position of a last token.
 std::optional<LastToken> findLastToken(mlir::Value rows, train::DimAttr length);
@@ -30,4 +33,4 @@ std::optional<MarkOrigin> findMarkOrigin(mlir::Value marks);
 
 } // namespace trainc
 
-#endif // TRAINC_TRANSFORMS_ELIMINATEPADDING_LASTTOKEN_H
+#endif // TRAINC_LIB_FORMULAS_LASTTOKEN_H

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Ops that hand rows on as they are.
+#ifndef TRAINC_DIALECTS_TRAIN_ROWMOVES_H
+#define TRAINC_DIALECTS_TRAIN_ROWMOVES_H
+
+#include "dialects/Train/TrainDialect.h"
+
+namespace trainc::train {
+
+/// A cast of floats that loses nothing; false for null.
+bool isWidening(mlir::Operation *op);
+/// The same elements in row-major order in another shape, and no value of its own; false for null.
+bool isReshape(mlir::Operation *op);
+/// A reshape that leaves the last axis alone; false for null.
+bool keepsColumns(mlir::Operation *op);
+
+} // namespace trainc::train
+
+#endif // TRAINC_DIALECTS_TRAIN_ROWMOVES_H

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Attributes of arguments and results.
+
+#include "lib/Analysis/Roles.h"
+
+#include "dialects/Train/TrainDialect.h"
+
+using namespace mlir;
+using namespace trainc;
+using namespace trainc::train;
+
+static StringRef text(Attribute attr) {
+  auto string = dyn_cast_or_null<StringAttr>(attr);
+  return string ? string.getValue() : StringRef();
+}
+StringRef trainc::getArgRole(func::FuncOp func, unsigned argument) {
+  return text(func.getArgAttr(argument, kRoleAttr));
+}
+StringRef trainc::getArgName(func::FuncOp func, unsigned argument) {
+  return text(func.getArgAttr(argument, kNameAttr));
+}
+StringRef trainc::getResultRole(func::FuncOp func, unsigned result) {
+  return text(func.getResultAttr(result, kRoleAttr));
+}
+StringRef trainc::getResultName(func::FuncOp func, unsigned result) {
+  return text(func.getResultAttr(result, kNameAttr));
+}
