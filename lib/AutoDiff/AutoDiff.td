@@ -33,9 +33,11 @@ def AutoDiffPass : Pass<"autodiff", "::mlir::ModuleOp"> {
       return %0 : tensor<f32>
     }
     // adds
-    func.func @gradients(%w, %x, %grad_scale {train.role = "hyper", train.name = "grad_scale"})
-        -> (tensor<f32> {train.role = "loss", train.name = "loss"},
-            tensor<f32> {train.role = "gradient", train.name = "w"}) {
+    func.func @gradients(%w: tensor<f32> {train.name = "w", train.role = "parameter", train.trainable},
+        %x: tensor<f32> {train.name = "x", train.role = "input"},
+        %grad_scale: tensor<f32> {train.name = "grad_scale", train.role = "hyper"})
+        -> (tensor<f32> {train.name = "loss", train.role = "loss"},
+            tensor<f32> {train.name = "w", train.role = "gradient"}) {
       %0 = train.mul %w, %x : tensor<f32>
       %1 = train.mul %grad_scale, %x : tensor<f32>
       return %0, %1 : tensor<f32>, tensor<f32>

@@ -80,3 +80,43 @@ func.func @streamed(%x: tensor<8x64xf32>, %w: tensor<32x64xi8>) {
   }
   return
 }
+
+// -----
+
+func.func @two_scatters(%i: tensor<4xi64>, %u: tensor<4x8xf32>) {
+  %0:2 = train.fusion(%i, %u) : (tensor<4xi64>, tensor<4x8xf32>) -> (tensor<6x8xf32>, tensor<6x8xf32>) {
+  ^bb0(%a: tensor<4xi64>, %b: tensor<4x8xf32>):
+    // expected-note@+1 {{the other one is here}}
+    %1 = train.scatter_add %a, %b axis = 0 : tensor<4xi64>, tensor<4x8xf32> -> tensor<6x8xf32>
+    // expected-error@+1 {{shares a kernel with another scatter, scan or product}}
+    %2 = train.scatter_add %a, %b axis = 0 : tensor<4xi64>, tensor<4x8xf32> -> tensor<6x8xf32>
+    train.yield %1, %2 : tensor<6x8xf32>, tensor<6x8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @sum_beside_scatter(%i: tensor<4xi64>, %u: tensor<4x8xf32>) {
+  %0:2 = train.fusion(%i, %u) : (tensor<4xi64>, tensor<4x8xf32>) -> (tensor<6x8xf32>, tensor<4xf32>) {
+  ^bb0(%a: tensor<4xi64>, %b: tensor<4x8xf32>):
+    // expected-note@+1 {{which is here: train.scatter_add}}
+    %1 = train.scatter_add %a, %b axis = 0 : tensor<4xi64>, tensor<4x8xf32> -> tensor<6x8xf32>
+    // expected-error@+1 {{shares a kernel with a scatter, scan or product}}
+    %2 = train.reduce sum %b axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
+    train.yield %1, %2 : tensor<6x8xf32>, tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @no_axis(%x: tensor<4x8xf32>) {
+  %0 = train.fusion(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<4x8xf32>):
+    // expected-error@+1 {{reduces no axis}}
+    %1 = train.reduce sum %a axes = [] : tensor<4x8xf32> -> tensor<4x8xf32>
+    train.yield %1 : tensor<4x8xf32>
+  }
+  return
+}

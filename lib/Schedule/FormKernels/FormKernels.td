@@ -35,14 +35,20 @@ def FormKernelsPass : Pass<"form-kernels", "::mlir::func::FuncOp"> {
     `KeptApart`) to join two kernels where that would happen, or where the kernel would exceed `max-ops`.
 
     ```mlir
-    %0 = train.add %x, %y : tensor<8xf32>
-    %1 = train.exp %0 : tensor<8xf32>
+    func.func @f(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = train.add %x, %y : tensor<8xf32>
+      %1 = train.exp %0 : tensor<8xf32>
+      return %1 : tensor<8xf32>
+    }
     // becomes
-    %1 = train.fusion(%x, %y) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
-    ^bb0(%a: tensor<8xf32>, %b: tensor<8xf32>):
-      %0 = train.add %a, %b : tensor<8xf32>
-      %e = train.exp %0 : tensor<8xf32>
-      train.yield %e : tensor<8xf32>
+    func.func @f(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = train.fusion(%x, %y) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+      ^bb0(%arg2: tensor<8xf32>, %arg3: tensor<8xf32>):
+        %1 = train.add %arg2, %arg3 : tensor<8xf32>
+        %2 = train.exp %1 : tensor<8xf32>
+        train.yield %2 : tensor<8xf32>
+      }
+      return %0 : tensor<8xf32>
     }
     ```
   }];

@@ -20,12 +20,36 @@ def ChooseRecomputePass : Pass<"choose-recompute", "::mlir::ModuleOp"> {
     value; and where no function trains.
 
     ```mlir
-    // choose-recompute{budget=0.7}: say that it finds gelu+:1:2, then this is recompute{config=gelu+:1:2}
-    %1 = train.gelu %0                           %1 = train.gelu %0
-    ... forward ...                   becomes    ... forward ...
-                                                 %2 = train.barrier %0
-                                                 %3 = train.gelu %2
-    %9 = train.matmul %1 transposed, %g          %9 = train.matmul %3 transposed, %g
+    // autodiff,attach-optimizer{kind=sgd},form-steps{micro=false},canonicalize,cse,choose-recompute{budget=0.7}
+    train.symbol @batch min 1 max 1024 input "x" axis 0
+    func.func @forward(%x: tensor<?x64xf32, #train.dims<batch, 64>> {train.role = "input", train.name = "x"},
+                       %w0: tensor<64x64xf32> {train.role = "parameter", train.name = "w0", train.trainable},
+                       %w1: tensor<64x64xf32> {train.role = "parameter", train.name = "w1", train.trainable},
+                       %w2: tensor<64x64xf32> {train.role = "parameter", train.name = "w2", train.trainable},
+                       %w3: tensor<64x64xf32> {train.role = "parameter", train.name = "w3", train.trainable})
+        -> (tensor<f32> {train.role = "loss", train.name = "loss"}) {
+      %m0 = train.matmul %x, %w0 : tensor<?x64xf32, #train.dims<batch, 64>>, tensor<64x64xf32> -> tensor<?x64xf32, #train.dims<batch, 64>>
+      %g0 = train.gelu %m0 : tensor<?x64xf32, #train.dims<batch, 64>>
+      %m1 = train.matmul %g0, %w1 : tensor<?x64xf32, #train.dims<batch, 64>>, tensor<64x64xf32> -> tensor<?x64xf32, #train.dims<batch, 64>>
+      %g1 = train.gelu %m1 : tensor<?x64xf32, #train.dims<batch, 64>>
+      %m2 = train.matmul %g1, %w2 : tensor<?x64xf32, #train.dims<batch, 64>>, tensor<64x64xf32> -> tensor<?x64xf32, #train.dims<batch, 64>>
+      %g2 = train.gelu %m2 : tensor<?x64xf32, #train.dims<batch, 64>>
+      %m3 = train.matmul %g2, %w3 : tensor<?x64xf32, #train.dims<batch, 64>>, tensor<64x64xf32> -> tensor<?x64xf32, #train.dims<batch, 64>>
+      %g3 = train.gelu %m3 : tensor<?x64xf32, #train.dims<batch, 64>>
+      %loss = train.reduce sum %g3 axes = [0, 1] : tensor<?x64xf32, #train.dims<batch, 64>> -> tensor<f32>
+      return %loss : tensor<f32>
+    }
+    // becomes
+    ...
+    func.func @step(...
+    ...
+    %m0 = train.matmul %x, %w0 : ...
+    %g0 = train.gelu %m0 : ...
+    ...
+    %loss = train.reduce sum ...
+    ...
+    %kept = train.barrier ...
+    ...
     ```
   }];
   let dependentDialects = ["::trainc::train::TrainDialect", "::trainc::plan::PlanDialect", "::mlir::LLVM::LLVMDialect",

@@ -26,14 +26,50 @@ def OffloadPass : Pass<"offload", "::trainc::plan::FunctionOp"> {
     pause, whose pauses are shorter than the copies, for which the link is too busy or `limit` too small.
 
     ```mlir
-    plan.launch "k"(%x, %a) ...                  plan.launch "k"(%x, %a) ...
-                                                 plan.copy %a to %h bytes <4096*n>
-    plan.launch "k"(%a, %b) ...                  plan.launch "k"(%a, %b) ...
-    ... forward ...                   becomes    plan.release %a
-                                                 ... forward ...
-    ... backward ...                             plan.copy %h to %a2 bytes <4096*n>
-                                                 ... backward ...
-    plan.launch "k"(%a, %g) ...                  plan.launch "k"(%a2, %g) ...
+    // plan.function(offload{sizes=n=16384})
+    #dims = #train.dims<n, 1024>
+    plan.function @step {
+      %x = plan.buffer input "x" : tensor<?x1024xf32, #dims>
+      %w = plan.buffer parameter "w" : tensor<1024x1024xf32>
+      %loss = plan.buffer output "loss" : tensor<f32>
+      %a = plan.buffer arena : tensor<?x1024xf32, #dims>
+      %b = plan.buffer arena : tensor<?x1024xf32, #dims>
+      %c = plan.buffer arena : tensor<?x1024xf32, #dims>
+      %d = plan.buffer arena : tensor<?x1024xf32, #dims>
+      %e = plan.buffer arena : tensor<?x1024xf32, #dims>
+      %f = plan.buffer arena : tensor<?x1024xf32, #dims>
+      %h = plan.buffer arena : tensor<?x1024xf32, #dims>
+      %i = plan.buffer arena : tensor<?x1024xf32, #dims>
+      %g = plan.buffer arena : tensor<1024x1024xf32>
+      plan.launch "k"(%x, %a) inputs 1 dims <n> work <n> grain 16 scratch <0>
+      plan.gemm %a, %w, %b batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+      plan.gemm %b, %w, %c batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+      plan.gemm %c, %w, %d batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+      plan.gemm %d, %w, %e batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+      plan.launch "loss"(%e, %loss) inputs 1 dims <n> work <n> grain 16 scratch <0>
+      plan.gemm %d, %e, %f batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+      plan.gemm %f, %w, %h batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+      plan.gemm %h, %w, %i batch <> sizes <n, 1024, 1024> strides <1024, 1>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+      plan.gemm %a, %i, %g batch <> sizes <1024, 1024, n> strides <1, 1024>, <1024, 1>, <1024, 1> offsets <0, 0, 0> : f32 -> f32
+      plan.launch "update"(%g, %w) inputs 1 dims <n> work <n> grain 16 scratch <0>
+    }
+    // becomes
+    ...
+    %b0 = plan.buffer arena : tensor<?x1024xf32, #train.dims<n, 1024>>
+    %host = plan.buffer host : tensor<?x1024xf32, #train.dims<n, 1024>>
+    %back = plan.buffer arena : tensor<?x1024xf32, #train.dims<n, 1024>>
+    ...
+    plan.launch "k"(%x, %a) ...
+    plan.copy %a to %host bytes <4096*n>
+    ...
+    plan.release %a
+    ...
+    plan.launch "loss"(%e, %loss) ...
+    ...
+    plan.copy %host to %back bytes <4096*n>
+    ...
+    plan.gemm %back, %i, %g ...
+    plan.launch "update"(%g, %w) ...
     ```
 
     Remarks, of category `offload`: `Moved` with bytes and times, `Kept` with the reason for what lies around at the

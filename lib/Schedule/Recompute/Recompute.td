@@ -27,12 +27,33 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
     (naming those that there are).
 
     ```mlir
-    %0 = train.matmul %x, %w                     %0 = train.matmul %x, %w
-    %1 = train.gelu %0                           %1 = train.gelu %0
-    ... forward ...                   becomes    ... forward ...
-                                                 %2 = train.barrier %0
-                                                 %3 = train.gelu %2
-    %9 = train.matmul %1 transposed, %g          %9 = train.matmul %3 transposed, %g
+    // recompute{config=gelu+:1:-1}
+    func.func @step(%w: tensor<8x8xf32> {train.role = "parameter", train.name = "w", train.trainable},
+                    %x: tensor<4x8xf32> {train.role = "input", train.name = "x"})
+        -> (tensor<f32> {train.role = "loss", train.name = "loss"}, tensor<8x8xf32> {train.role = "update", train.updates = "parameter", train.name = "w"}) {
+      %0 = train.matmul %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+      %1 = train.gelu %0 : tensor<4x8xf32>
+      %loss = train.reduce sum %1 axes = [0, 1] : tensor<4x8xf32> -> tensor<f32>
+      %2 = train.broadcast %loss axes = [] : tensor<f32> -> tensor<4x8xf32>
+      %3 = train.mul %1, %2 : tensor<4x8xf32>
+      %4 = train.matmul %x transposed, %3 : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>
+      return %loss, %4 : tensor<f32>, tensor<8x8xf32>
+    }
+    // becomes
+    func.func @step(%w: tensor<8x8xf32> {train.name = "w", train.role = "parameter", train.trainable},
+        %x: tensor<4x8xf32> {train.name = "x", train.role = "input"})
+        -> (tensor<f32> {train.name = "loss", train.role = "loss"},
+            tensor<8x8xf32> {train.name = "w", train.role = "update", train.updates = "parameter"}) {
+      %0 = train.matmul %x, %w : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+      %1 = train.gelu %0 : tensor<4x8xf32>
+      %2 = train.reduce sum %1 axes = [0, 1] : tensor<4x8xf32> -> tensor<f32>
+      %3 = train.broadcast %2 axes = [] : tensor<f32> -> tensor<4x8xf32>
+      %4 = train.barrier %0 : tensor<4x8xf32>
+      %5 = train.gelu %4 : tensor<4x8xf32>
+      %6 = train.mul %5, %3 : tensor<4x8xf32>
+      %7 = train.matmul %x transposed, %6 : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>
+      return %2, %7 : tensor<f32>, tensor<8x8xf32>
+    }
     ```
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];

@@ -19,13 +19,18 @@ def AccumulateProductsPass : Pass<"accumulate-products", "::mlir::func::FuncOp">
     What is rounded in between is the smaller part.
 
     ```mlir
-    %0 = train.matmul %x, %w : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>
-    %1 = train.matmul %a, %b : tensor<4x2xbf16>, tensor<2x6xbf16> -> tensor<4x6xbf16>
-    %2 = train.add %0, %1 : tensor<4x6xbf16>
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>, %a: tensor<4x2xbf16>, %b: tensor<2x6xbf16>) -> tensor<4x6xbf16> {
+      %0 = train.matmul %x, %w : tensor<4x8xbf16>, tensor<8x6xbf16> -> tensor<4x6xbf16>
+      %1 = train.matmul %a, %b : tensor<4x2xbf16>, tensor<2x6xbf16> -> tensor<4x6xbf16>
+      %2 = train.add %0, %1 : tensor<4x6xbf16>
+      return %2 : tensor<4x6xbf16>
+    }
     // becomes
-    %1 = train.matmul %a, %b : tensor<4x2xbf16>, tensor<2x6xbf16> -> tensor<4x6xbf16>
-    %2 = train.matmul %x, %w plus %1
-        : (tensor<4x8xbf16>, tensor<8x6xbf16>, tensor<4x6xbf16>) -> tensor<4x6xbf16>
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>, %a: tensor<4x2xbf16>, %b: tensor<2x6xbf16>) -> tensor<4x6xbf16> {
+      %0 = train.matmul %a, %b : tensor<4x2xbf16>, tensor<2x6xbf16> -> tensor<4x6xbf16>
+      %1 = train.matmul %x, %w plus %0 : tensor<4x8xbf16>, tensor<8x6xbf16>, tensor<4x6xbf16> -> tensor<4x6xbf16>
+      return %1 : tensor<4x6xbf16>
+    }
     ```
 
     Products with the parameters that the module's `train.unfused_branches` names stay as they are.

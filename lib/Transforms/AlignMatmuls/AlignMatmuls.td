@@ -17,11 +17,17 @@ def AlignMatmulsPass : Pass<"align-matmuls", "::mlir::func::FuncOp"> {
     backward products are aligned too.
 
     ```mlir
-    %0 = train.matmul %x, %w : tensor<4x64xbf16>, tensor<64x67xbf16> -> tensor<4x67xbf16>
+    func.func @f(%x: tensor<4x64xbf16>, %w: tensor<64x67xbf16>) -> tensor<4x67xbf16> {
+      %0 = train.matmul %x, %w : tensor<4x64xbf16>, tensor<64x67xbf16> -> tensor<4x67xbf16>
+      return %0 : tensor<4x67xbf16>
+    }
     // becomes
-    %0 = train.pad %w value = 0.0 : bf16 low = <0, 0> : tensor<64x67xbf16> -> tensor<64x72xbf16>
-    %1 = train.matmul %x, %0 : tensor<4x64xbf16>, tensor<64x72xbf16> -> tensor<4x72xbf16>
-    %2 = train.slice %1 starts = <0, 0> steps = [1, 1] : tensor<4x72xbf16> -> tensor<4x67xbf16>
+    func.func @f(%x: tensor<4x64xbf16>, %w: tensor<64x67xbf16>) -> tensor<4x67xbf16> {
+      %0 = train.pad %w value = 0.000000e+00 : bf16 low = <0, 0> : tensor<64x67xbf16> -> tensor<64x72xbf16>
+      %1 = train.matmul %x, %0 : tensor<4x64xbf16>, tensor<64x72xbf16> -> tensor<4x72xbf16>
+      %2 = train.slice %1 starts = <0, 0> steps = [1, 1] : tensor<4x72xbf16> -> tensor<4x67xbf16>
+      return %2 : tensor<4x67xbf16>
+    }
     ```
 
     Remarks, of category `align-matmuls`: `Padded`, with the extents.

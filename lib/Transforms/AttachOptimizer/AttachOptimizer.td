@@ -26,14 +26,22 @@ def AttachOptimizerPass : Pass<"attach-optimizer", "::mlir::ModuleOp"> {
 
     ```mlir
     // attach-optimizer{kind=sgd}
-    func.func @gradients(%w: tensor<8xf32> {train.role = "parameter", train.name = "w", train.trainable}, ...)
-        -> (tensor<f32> {train.role = "loss"}, tensor<8xf32> {train.role = "gradient", train.name = "w"})
+    func.func @gradients(%w: tensor<8xf32> {train.role = "parameter", train.name = "w", train.trainable},
+                         %loss: tensor<f32> {train.role = "input", train.name = "loss"})
+        -> (tensor<f32> {train.role = "loss", train.name = "loss"}, tensor<8xf32> {train.role = "gradient", train.name = "w"}) {
+      return %loss, %w : tensor<f32>, tensor<8xf32>
+    }
     // adds
-    func.func @update(%w {train.role = "parameter", ...}, %g {train.role = "gradient", train.name = "w"},
-                      %lr {train.role = "hyper", train.name = "lr"}, %weight_decay, %step)
-        -> (tensor<8xf32> {train.role = "update", train.updates = "parameter", train.name = "w"}) {
-      %0 = train.sgd %w, %g, %lr, %weight_decay, %step {...}
-      return %0 : tensor<8xf32>
+    func.func @update(%w: tensor<8xf32> {train.name = "w", train.role = "parameter", train.trainable},
+        %g: tensor<8xf32> {train.name = "w", train.role = "gradient"},
+        %lr: tensor<f32> {train.name = "lr", train.role = "hyper"},
+        %weight_decay: tensor<f32> {train.name = "weight_decay", train.role = "hyper"},
+        %step: tensor<i64> {train.name = "step", train.role = "hyper"})
+        -> (tensor<8xf32> {train.name = "w", train.role = "update", train.updates = "parameter"})
+        attributes {train.optimizer = "sgd"} {
+      %result = train.sgd %w, %g, %lr, %weight_decay, %step {momentum = 0.000000e+00 : f64}
+          : (tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<i64>) -> tensor<8xf32>
+      return %result : tensor<8xf32>
     }
     ```
   }];

@@ -17,20 +17,34 @@ def ChunkLossPass : Pass<"chunk-loss", "::mlir::ModuleOp"> {
     `min-rows`; of fewer rows the later chunks are empty.
 
     ```mlir
-    %logits = train.matmul %x, %w transposed : tensor<2048x64xbf16>, tensor<32000x64xbf16> -> tensor<2048x32000xbf16>
-    %loss, %lse = train.cross_entropy %logits, %labels : ...
-    %sum = train.reduce sum %loss axes = [0] : tensor<2048xf32> -> tensor<f32>
-    // becomes, with two chunks
-    %x0 = train.slice %x starts = <0, 0> steps = [1, 1] : tensor<2048x64xbf16> -> tensor<1024x64xbf16>
-    %logits0 = train.matmul %x0, %w transposed : ... -> tensor<1024x32000xbf16>
-    %loss0, %lse0 = train.cross_entropy %logits0, %labels0 : ...
-    %dlogits0 = ...
-    %dx0 = train.matmul %dlogits0, %w : ... -> tensor<1024x64xbf16>
-    // the same for the other rows
-    %loss = train.concat %loss0, %loss1 axis = 0 : ...
-    %dx = train.concat %dx0, %dx1 axis = 0 : ... -> tensor<2048x64xbf16>
-    %sum = train.reduce sum %loss axes = [0] : ...
-    %result = train.with_gradient %sum of %x are %dx : ...
+    // chunk-loss{chunks=2}
+    func.func @forward(%x: tensor<2048x64xbf16>, %w: tensor<32000x64xbf16> {train.role = "parameter", train.name = "w", train.trainable},
+                       %labels: tensor<2048xi64>) -> (tensor<f32> {train.role = "loss", train.name = "loss"}) {
+      %0 = train.matmul %x, %w transposed : tensor<2048x64xbf16>, tensor<32000x64xbf16> -> tensor<2048x32000xbf16>
+      %loss, %lse = train.cross_entropy %0, %labels : (tensor<2048x32000xbf16>, tensor<2048xi64>) -> (tensor<2048xbf16>, tensor<2048xbf16>)
+      %1 = train.cast %loss : tensor<2048xbf16> -> tensor<2048xf32>
+      %2 = train.reduce sum %1 axes = [0] : tensor<2048xf32> -> tensor<f32>
+      return %2 : tensor<f32>
+    }
+    // becomes
+    ...
+    %2 = train.slice %x starts = <0, 0> steps = [1, 1] : tensor<2048x64xbf16> -> tensor<1024x64xbf16>
+    %3 = train.matmul %2, %w transposed : tensor<1024x64xbf16>, tensor<32000x64xbf16> -> tensor<1024x32000xbf16>
+    ...
+    %loss, %lse = train.cross_entropy %3, %4 : (tensor<1024x32000xbf16>, tensor<1024xi64>) -> (tensor<1024xbf16>, tensor<1024xbf16>)
+    ...
+    %22 = train.cast %21 : tensor<1024x32000xf32> -> tensor<1024x32000xbf16>
+    %23 = train.matmul %22 transposed, %2 : tensor<1024x32000xbf16>, tensor<1024x64xbf16> -> tensor<32000x64xbf16>
+    %24 = train.slice %x starts = <1024, 0> steps = [1, 1] : tensor<2048x64xbf16> -> tensor<1024x64xbf16>
+    %25 = train.matmul %24, %w transposed : tensor<1024x64xbf16>, tensor<32000x64xbf16> -> tensor<1024x32000xbf16>
+    ...
+    %loss_0, %lse_1 = train.cross_entropy %25, %26 : (tensor<1024x32000xbf16>, tensor<1024xi64>) -> (tensor<1024xbf16>, tensor<1024xbf16>)
+    ...
+    %44 = train.cast %43 : tensor<1024x32000xf32> -> tensor<1024x32000xbf16>
+    %45 = train.matmul %44 transposed, %24 : tensor<1024x32000xbf16>, tensor<1024x64xbf16> -> tensor<32000x64xbf16>
+    ...
+    %50 = train.with_gradient %48 of %w are %49 : (tensor<f32>, tensor<32000x64xbf16>, tensor<32000x64xbf16>) -> tensor<f32>
+    ...
     ```
 
     Run it right before autodiff. Declines (remark `NotChunked`, with the reason) where a row has fewer than `min-classes`

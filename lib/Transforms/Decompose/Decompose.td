@@ -14,16 +14,22 @@ def DecomposePass : Pass<"decompose"> {
     themselves are decomposed too. Ops named by `keep` stay.
 
     ```mlir
-    %0 = train.log_softmax %x axis = 1 : tensor<4x8xf32>
+    func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %0 = train.log_softmax %x axis = 1 : tensor<4x8xf32>
+      return %0 : tensor<4x8xf32>
+    }
     // becomes
-    %0 = train.reduce max %x axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
-    %1 = train.broadcast %0 axes = [0] : tensor<4xf32> -> tensor<4x8xf32>
-    %2 = train.sub %x, %1 : tensor<4x8xf32>
-    %3 = train.exp %2 : tensor<4x8xf32>
-    %4 = train.reduce sum %3 axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
-    %5 = train.log %4 : tensor<4xf32>
-    %6 = train.broadcast %5 axes = [0] : tensor<4xf32> -> tensor<4x8xf32>
-    %7 = train.sub %2, %6 : tensor<4x8xf32>
+    func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %0 = train.reduce max %x axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
+      %1 = train.broadcast %0 axes = [0] : tensor<4xf32> -> tensor<4x8xf32>
+      %2 = train.sub %x, %1 : tensor<4x8xf32>
+      %3 = train.exp %2 : tensor<4x8xf32>
+      %4 = train.reduce sum %3 axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
+      %5 = train.log %4 : tensor<4xf32>
+      %6 = train.broadcast %5 axes = [0] : tensor<4xf32> -> tensor<4x8xf32>
+      %7 = train.sub %2, %6 : tensor<4x8xf32>
+      return %7 : tensor<4x8xf32>
+    }
     ```
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];

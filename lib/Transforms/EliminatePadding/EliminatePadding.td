@@ -33,9 +33,35 @@ def EliminatePaddingPass : Pass<"eliminate-padding", "::mlir::ModuleOp"> {
     Later passes run on both modules; `merge-variants` brings the functions together.
 
     ```mlir
-    %0 = train.add %x, %y : tensor<?x?x16xf32, #train.dims<batch, seq, 16>>
+    // find-padding,eliminate-padding
+    train.symbol @batch min 1 input "input_ids" axis 0
+    train.symbol @seq min 1 input "input_ids" axis 1
+    func.func @forward(%table: tensor<9x4xf32> {train.role = "parameter", train.name = "table", train.trainable},
+        %ids: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "input_ids"},
+        %mask: tensor<?x?xi64, #train.dims<batch, seq>> {train.role = "input", train.name = "attention_mask"})
+        -> (tensor<?x4xf32, #train.dims<batch, 4>> {train.role = "loss", train.name = "loss"}) {
+      %0 = train.gather %table, %ids axis = 0 : tensor<9x4xf32>, tensor<?x?xi64, #train.dims<batch, seq>> -> tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+      %1 = train.exp %0 : tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+      %2 = train.cast %mask : tensor<?x?xi64, #train.dims<batch, seq>> -> tensor<?x?xf32, #train.dims<batch, seq>>
+      %3 = train.broadcast %2 axes = [0, 1] : tensor<?x?xf32, #train.dims<batch, seq>> -> tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+      %4 = train.mul %1, %3 : tensor<?x?x4xf32, #train.dims<batch, seq, 4>>
+      %5 = train.reduce sum %4 axes = [1] : tensor<?x?x4xf32, #train.dims<batch, seq, 4>> -> tensor<?x4xf32, #train.dims<batch, 4>>
+      return %5 : tensor<?x4xf32, #train.dims<batch, 4>>
+    }
     // becomes
-    %0 = train.add %x, %y : tensor<1x?x16xf32, #train.dims<1, count_attention_mask, 16>>
+    train.symbol @count_attention_mask min 8 divisor 8 input "attention_mask" differs 0
+    ...
+    %18 = train.gather %table, %17 axis = 0 : tensor<9x4xf32>, tensor<1x?xi64, #train.dims<1, count_attention_mask>> -> tensor<1x?x4xf32, #train.dims<1, count_attention_mask, 4>>
+    %19 = train.exp %18 : tensor<1x?x4xf32, #train.dims<1, count_attention_mask, 4>>
+    ...
+    %22 = train.reshape %21 : tensor<?x?x4xf32, #train.dims<batch, seq, 4>> -> tensor<?x4xf32, #train.dims<batch*seq, 4>>
+    ...
+    %25 = train.mul %19, %24 : tensor<1x?x4xf32, #train.dims<1, count_attention_mask, 4>>
+    ...
+    %27 = train.select_rows %26, %6 inverse %14 axis = 0 : (tensor<?x4xf32, #train.dims<count_attention_mask, 4>>, tensor<?xi32, #train.dims<batch*seq>>, tensor<?xi32, #train.dims<count_attention_mask>>) -> tensor<?x4xf32, #train.dims<batch*seq, 4>>
+    ...
+    %29 = train.reduce sum %28 axes = [1] : tensor<?x?x4xf32, #train.dims<batch, seq, 4>> -> tensor<?x4xf32, #train.dims<batch, 4>>
+    ...
     ```
 
     Remarks, of category `eliminate-padding`: `Packed` with numbers of ops, `Rectangle` for each op that needs it.

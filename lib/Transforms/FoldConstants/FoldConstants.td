@@ -15,11 +15,17 @@ def FoldConstantsPass : Pass<"fold-constants", "::mlir::func::FuncOp"> {
     exporters write them with positions and segments that were never given (lib/Analysis/AffineIntegers.h).
 
     ```mlir
-    %0 = train.constant dense<[1.0, 2.0]> : tensor<2xf32>
-    %1 = train.full 0.5 : f32 : tensor<2xf32>
-    %2 = train.mul %0, %1 : tensor<2xf32>
+    func.func @f() -> tensor<2xf32> {
+      %0 = train.constant dense<[1.0, 2.0]> : tensor<2xf32>
+      %1 = train.full 0.5 : f32 : tensor<2xf32>
+      %2 = train.mul %0, %1 : tensor<2xf32>
+      return %2 : tensor<2xf32>
+    }
     // becomes
-    %2 = train.constant dense<[0.5, 1.0]> : tensor<2xf32>
+    func.func @f() -> tensor<2xf32> {
+      %0 = train.constant dense<[5.000000e-01, 1.000000e+00]> : tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }
     ```
 
     Remarks: `FoldConstants` passed for each op that was folded, missed where the result is too large.

@@ -18,10 +18,29 @@ def FormEvalPass : Pass<"form-eval", "::mlir::ModuleOp"> {
     (`train.loss_weight = ""`).
 
     ```mlir
-    func.func @forward(%w, %x) -> (loss, output "logits")
+    func.func @forward(%w: tensor<f32> {train.role = "parameter", train.name = "w", train.trainable},
+                       %x: tensor<f32> {train.role = "input", train.name = "x"})
+        -> (tensor<f32> {train.role = "loss", train.name = "loss"}, tensor<f32> {train.role = "output", train.name = "y"}) {
+      %0 = train.mul %w, %x : tensor<f32>
+      %1 = train.mul %0, %0 : tensor<f32>
+      return %1, %0 : tensor<f32>, tensor<f32>
+    }
     // becomes
-    func.func @forward(%w, %x) -> (loss)
-    func.func @eval(%w, %x) -> (loss, output "logits")
+    func.func @forward(%w: tensor<f32> {train.name = "w", train.role = "parameter", train.trainable},
+        %x: tensor<f32> {train.name = "x", train.role = "input"})
+        -> (tensor<f32> {train.name = "loss", train.role = "loss"}) {
+      %0 = train.mul %w, %x : tensor<f32>
+      %1 = train.mul %0, %0 : tensor<f32>
+      return %1 : tensor<f32>
+    }
+    func.func @eval(%w: tensor<f32> {train.name = "w", train.role = "parameter", train.trainable},
+        %x: tensor<f32> {train.name = "x", train.role = "input"})
+        -> (tensor<f32> {train.loss_weight = "", train.name = "loss", train.role = "loss"},
+            tensor<f32> {train.name = "y", train.role = "output"}) {
+      %0 = train.mul %w, %x : tensor<f32>
+      %1 = train.mul %0, %0 : tensor<f32>
+      return %1, %0 : tensor<f32>, tensor<f32>
+    }
     ```
   }];
   let dependentDialects = ["::trainc::train::TrainDialect", "::mlir::func::FuncDialect"];

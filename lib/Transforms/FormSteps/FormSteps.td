@@ -31,11 +31,20 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
     off: then `@gradients` returns all updates itself (a model with an algorithm of its own).
 
     ```mlir
-    func.func @gradients(%w {train.role = "parameter", ...}, %x, %grad_scale) -> (loss, gradient of w)
-    func.func @update(%w, %g {train.role = "gradient", ...}, %lr, ...) -> (update of w)
-    // become, among others
-    func.func @step(%w, %x, %nonfinite {train.role = "state", ...}, %grad_scale, %lr, ...)
-        -> (loss, update of w, update of nonfinite)
+    // autodiff,attach-optimizer{kind=sgd},form-steps
+    func.func @forward(%w: tensor<f32> {train.role = "parameter", train.name = "w", train.trainable},
+                       %x: tensor<f32> {train.role = "input", train.name = "x"})
+        -> (tensor<f32> {train.role = "loss", train.name = "loss"}) {
+      %0 = train.mul %w, %x : tensor<f32>
+      return %0 : tensor<f32>
+    }
+    // becomes
+    func.func @step(%w: tensor<f32> ..., %x: ..., %nonfinite: tensor<i32> ..., %grad_scale: ..., %lr: ...)...-> (...train.role = "loss"}, ...train.updates = "parameter"}, ...train.updates = "state"}) {
+    ...
+    %result = train.sgd %w, %gradient, %lr, %weight_decay, %step {...} : ...
+    ...
+    func.func @micro(...) {
+    ...
     ```
   }];
   let dependentDialects = ["::trainc::train::TrainDialect", "::mlir::func::FuncDialect"];

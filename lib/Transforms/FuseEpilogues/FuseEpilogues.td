@@ -26,15 +26,22 @@ def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::func::FuncOp"> {
     operands have a batch. Fusions are the remark `Fused`.
 
     ```mlir
-    %0 = train.matmul %x, %w : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
-    %1 = train.cast %0 : tensor<4x8xbf16> -> tensor<4x8xf32>
-    %2 = train.broadcast %b axes = [1] : tensor<8xf32> -> tensor<4x8xf32>
-    %3 = train.add %1, %2 : tensor<4x8xf32>
-    %4 = train.cast %3 : tensor<4x8xf32> -> tensor<4x8xbf16>
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x8xbf16>, %b: tensor<8xf32>) -> tensor<4x8xbf16> {
+      %0 = train.matmul %x, %w : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
+      %1 = train.cast %0 : tensor<4x8xbf16> -> tensor<4x8xf32>
+      %2 = train.broadcast %b axes = [1] : tensor<8xf32> -> tensor<4x8xf32>
+      %3 = train.add %1, %2 : tensor<4x8xf32>
+      %4 = train.cast %3 : tensor<4x8xf32> -> tensor<4x8xbf16>
+      %5 = train.matmul %4, %w : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
+      return %5 : tensor<4x8xbf16>
+    }
     // becomes
-    %0 = train.cast %b : tensor<8xf32> -> tensor<8xbf16>
-    %4 = train.matmul %x, %w epilogue bias with %0
-        : (tensor<4x8xbf16>, tensor<8x8xbf16>, tensor<8xbf16>) -> tensor<4x8xbf16>
+    func.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x8xbf16>, %b: tensor<8xf32>) -> tensor<4x8xbf16> {
+      %0 = train.cast %b : tensor<8xf32> -> tensor<8xbf16>
+      %1 = train.matmul %x, %w epilogue  bias with %0 : tensor<4x8xbf16>, tensor<8x8xbf16>, tensor<8xbf16> -> tensor<4x8xbf16>
+      %2 = train.matmul %1, %w : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
+      return %2 : tensor<4x8xbf16>
+    }
     ```
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];

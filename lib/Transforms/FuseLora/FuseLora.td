@@ -13,12 +13,29 @@ def FuseLoraPass : Pass<"fuse-lora", "::mlir::ModuleOp"> {
     backward pass, which differentiation makes of this. With dropout each branch has its own mask, and nothing is shared.
 
     ```mlir
-    %q = train.matmul %x, %a0 transposed : tensor<?x8xf32, ...>, tensor<2x8xf32> -> tensor<?x2xf32, ...>
-    %k = train.matmul %x, %a1 transposed : tensor<?x8xf32, ...>, tensor<2x8xf32> -> tensor<?x2xf32, ...>
+    // insert-lora{rank=2 alpha=2 targets=.},fuse-lora{kinds=qkv}
+    func.func @forward(%x: tensor<6x4xf32> {train.name = "x", train.role = "input"},
+                       %q: tensor<4x4xf32> {train.name = "q.weight", train.role = "parameter"},
+                       %k: tensor<4x4xf32> {train.name = "k.weight", train.role = "parameter"})
+        -> (tensor<6x6xf32> {train.name = "scores", train.role = "output"}) {
+      %0 = train.matmul %x, %q transposed : tensor<6x4xf32>, tensor<4x4xf32> -> tensor<6x4xf32>
+      %1 = train.matmul %x, %k transposed : tensor<6x4xf32>, tensor<4x4xf32> -> tensor<6x4xf32>
+      %2 = train.matmul %0, %1 transposed : tensor<6x4xf32>, tensor<6x4xf32> -> tensor<6x6xf32>
+      return %2 : tensor<6x6xf32>
+    }
     // becomes
-    %a = train.concat %a0, %a1 axis = 0 : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
-    %low = train.matmul %x, %a transposed : ...
-    %q, %k = train.split %low axis = 1 : ...
+    ...
+    %0 = train.matmul %x, %q transposed : tensor<6x4xf32>, tensor<4x4xf32> -> tensor<6x4xf32>
+    %1 = train.concat %aq, %ak axis = 0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+    %2 = train.matmul %x, %1 transposed : tensor<6x4xf32>, tensor<4x4xf32> -> tensor<6x4xf32>
+    %3:2 = train.split %2 axis = 1 : (tensor<6x4xf32>) -> (tensor<6x2xf32>, tensor<6x2xf32>)
+    %4 = train.matmul %3#0, %bq transposed : tensor<6x2xf32>, tensor<4x2xf32> -> tensor<6x4xf32>
+    ...
+    %6 = train.matmul %x, %k transposed : tensor<6x4xf32>, tensor<4x4xf32> -> tensor<6x4xf32>
+    %7 = train.matmul %3#1, %bk transposed : tensor<6x2xf32>, tensor<4x2xf32> -> tensor<6x4xf32>
+    ...
+    %9 = train.matmul %5, %8 transposed : tensor<6x4xf32>, tensor<6x4xf32> -> tensor<6x6xf32>
+    ...
     ```
 
     It tells what kind of projection each branch belongs to by what is computed around it: `o` where its input is the

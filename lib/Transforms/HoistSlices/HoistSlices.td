@@ -34,12 +34,18 @@ def HoistSlicesPass : Pass<"hoist-slices", "::mlir::func::FuncOp"> {
     pass has no other readers than equal selections.
 
     ```mlir
-    %0 = train.add %x, %y : tensor<4x8x16xf32>
-    %1 = train.slice %0 starts = <0, 0, 0> steps = [1, 1, 1] : tensor<4x8x16xf32> -> tensor<4x1x16xf32>
+    func.func @f(%x: tensor<4x8x16xf32>, %y: tensor<4x8x16xf32>) -> tensor<4x1x16xf32> {
+      %0 = train.add %x, %y : tensor<4x8x16xf32>
+      %1 = train.slice %0 starts = <0, 0, 0> steps = [1, 1, 1] : tensor<4x8x16xf32> -> tensor<4x1x16xf32>
+      return %1 : tensor<4x1x16xf32>
+    }
     // becomes
-    %0 = train.slice %x starts = <0, 0, 0> steps = [1, 1, 1] : tensor<4x8x16xf32> -> tensor<4x1x16xf32>
-    %1 = train.slice %y starts = <0, 0, 0> steps = [1, 1, 1] : tensor<4x8x16xf32> -> tensor<4x1x16xf32>
-    %2 = train.add %0, %1 : tensor<4x1x16xf32>
+    func.func @f(%x: tensor<4x8x16xf32>, %y: tensor<4x8x16xf32>) -> tensor<4x1x16xf32> {
+      %0 = train.slice %x starts = <0, 0, 0> steps = [1, 1, 1] : tensor<4x8x16xf32> -> tensor<4x1x16xf32>
+      %1 = train.slice %y starts = <0, 0, 0> steps = [1, 1, 1] : tensor<4x8x16xf32> -> tensor<4x1x16xf32>
+      %2 = train.add %0, %1 : tensor<4x1x16xf32>
+      return %2 : tensor<4x1x16xf32>
+    }
     ```
 
     Remarks, of category `hoist-slices`: `Hoisted` for every op passed, `Shared` where several selections compute an

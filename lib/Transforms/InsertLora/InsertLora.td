@@ -32,14 +32,22 @@ def InsertLoraPass : Pass<"insert-lora", "::mlir::ModuleOp"> {
     The module gets the attribute `train.lora`, which the package keeps for adapter files.
 
     ```mlir
-    %0 = train.matmul %x, %w transposed : tensor<4x8xf32>, tensor<6x8xf32> -> tensor<4x6xf32>
-    // becomes, with rank 2 and alpha 4
+    // insert-lora{rank=2 alpha=4 targets=proj}
+    func.func @forward(%w: tensor<6x8xf32> {train.role = "parameter", train.name = "proj.weight", train.trainable},
+                       %x: tensor<4x8xf32> {train.role = "input", train.name = "x"})
+        -> (tensor<4x6xf32> {train.role = "output", train.name = "y"}) {
+      %0 = train.matmul %x, %w transposed : tensor<4x8xf32>, tensor<6x8xf32> -> tensor<4x6xf32>
+      return %0 : tensor<4x6xf32>
+    }
+    // becomes
+    ...
     %0 = train.matmul %x, %w transposed : tensor<4x8xf32>, tensor<6x8xf32> -> tensor<4x6xf32>
     %1 = train.matmul %x, %a transposed : tensor<4x8xf32>, tensor<2x8xf32> -> tensor<4x2xf32>
     %2 = train.full 2.000000e+00 : f32 : tensor<6x2xf32>
     %3 = train.mul %b, %2 : tensor<6x2xf32>
     %4 = train.matmul %1, %3 transposed : tensor<4x2xf32>, tensor<6x2xf32> -> tensor<4x6xf32>
     %5 = train.add %0, %4 : tensor<4x6xf32>
+    ...
     ```
 
     Fails where no module matches (with the names that there are), and where a rank is above the size of a matrix.

@@ -20,12 +20,18 @@ def MixedPrecisionPass : Pass<"mixed-precision", "::mlir::func::FuncOp"> {
     integers up to 256, f16 up to 2048. (Masks, which have no gradient, may be.) Operands of f64 stay.
 
     ```mlir
-    %0 = train.matmul %x, %w : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>) -> tensor<4x2xf32> {
+      %0 = train.matmul %x, %w : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>
+      return %0 : tensor<4x2xf32>
+    }
     // becomes
-    %0 = train.cast %x : tensor<4x8xf32> -> tensor<4x8xbf16>
-    %1 = train.cast %w : tensor<8x2xf32> -> tensor<8x2xbf16>
-    %2 = train.matmul %0, %1 : tensor<4x8xbf16>, tensor<8x2xbf16> -> tensor<4x2xbf16>
-    %3 = train.cast %2 : tensor<4x2xbf16> -> tensor<4x2xf32>
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>) -> tensor<4x2xf32> {
+      %0 = train.cast %x : tensor<4x8xf32> -> tensor<4x8xbf16>
+      %1 = train.cast %w : tensor<8x2xf32> -> tensor<8x2xbf16>
+      %2 = train.matmul %0, %1 : tensor<4x8xbf16>, tensor<8x2xbf16> -> tensor<4x2xbf16>
+      %3 = train.cast %2 : tensor<4x2xbf16> -> tensor<4x2xf32>
+      return %3 : tensor<4x2xf32>
+    }
     ```
 
     With `parameters`, arguments with the role of a parameter become arguments of the low type as well, and

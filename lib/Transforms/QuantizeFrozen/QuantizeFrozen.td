@@ -16,13 +16,20 @@ def QuantizeFrozenPass : Pass<"quantize-frozen", "::mlir::ModuleOp"> {
     more, stay as they are, as do parameters that `skip` matches.
 
     ```mlir
-    func.func @forward(%w: tensor<8x16xf32> {train.role = "parameter", train.name = "w"}, ...)
-      %0 = train.matmul %x, %w transposed : ...
+    func.func @forward(%w: tensor<8x16xf32> {train.role = "parameter", train.name = "proj.weight"},
+                       %h: tensor<4x8xf32> {train.role = "parameter", train.name = "head.weight", train.trainable},
+                       %x: tensor<4x16xf32> {train.role = "input", train.name = "x"})
+        -> (tensor<4x4xf32> {train.role = "output", train.name = "y"}) {
+      %0 = train.matmul %x, %w transposed : tensor<4x16xf32>, tensor<8x16xf32> -> tensor<4x8xf32>
+      %1 = train.matmul %0, %h transposed : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x4xf32>
+      return %1 : tensor<4x4xf32>
+    }
     // becomes
-    func.func @forward(%w: tensor<64xi8> {train.quantized = {...}, ...}, %s: tensor<2xf32> {train.part_of = "w", ...})
-      %table = train.constant dense<...> : tensor<16xf32>
-      %1 = train.dequantize %w, %table, %s block 64 : (...) -> tensor<8x16xf32>
-      %0 = train.matmul %x, %1 transposed : ...
+    ...
+    %1 = train.dequantize %w, %0, %scales block 64 : (tensor<64xi8>, tensor<16xf32>, tensor<2xf32>) -> tensor<8x16xf32>
+    %2 = train.matmul %x, %1 transposed : tensor<4x16xf32>, tensor<8x16xf32> -> tensor<4x8xf32>
+    %3 = train.matmul %2, %h transposed : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x4xf32>
+    ...
     ```
 
     Remarks, of category `quantize-frozen`: `Quantized`, `NotQuantized` with the reason. Fails where nothing is quantized.

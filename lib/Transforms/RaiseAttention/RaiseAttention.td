@@ -24,12 +24,20 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
     from a row whose scores the least float has absorbed.
 
     ```mlir
-    %s = train.matmul %q, %k transposed : ... -> tensor<2x4x16x16xf32>
-    %m = train.mul %s, %eighth : tensor<2x4x16x16xf32>
-    %p = train.softmax %m axis = 3 : tensor<2x4x16x16xf32>
-    %o = train.matmul %p, %v : ... -> tensor<2x4x16x64xf32>
-    // becomes, where q, k and v are of f16 or bf16 or are rounded to it
-    %o, %stats = train.attention %q, %k, %v {dropout = 0.0 : f64, scale = 0.125 : f64} : ...
+    func.func @f(%q: tensor<2x4x16x64xbf16>, %k: tensor<2x4x16x64xbf16>, %v: tensor<2x4x16x64xbf16>) -> tensor<2x4x16x64xbf16> {
+      %eighth = train.full 0.125 : bf16 : tensor<2x4x16x16xbf16>
+      %s = train.matmul %q, %k transposed : tensor<2x4x16x64xbf16>, tensor<2x4x16x64xbf16> -> tensor<2x4x16x16xbf16>
+      %m = train.mul %s, %eighth : tensor<2x4x16x16xbf16>
+      %p = train.softmax %m axis = 3 : tensor<2x4x16x16xbf16>
+      %o = train.matmul %p, %v : tensor<2x4x16x16xbf16>, tensor<2x4x16x64xbf16> -> tensor<2x4x16x64xbf16>
+      return %o : tensor<2x4x16x64xbf16>
+    }
+    // becomes
+    func.func @f(%q: tensor<2x4x16x64xbf16>, %k: tensor<2x4x16x64xbf16>, %v: tensor<2x4x16x64xbf16>) -> tensor<2x4x16x64xbf16> {
+      %result, %stats = train.attention %q, %k, %v {dropout = 0.000000e+00 : f64, scale = 1.250000e-01 : f64}
+          : (tensor<2x4x16x64xbf16>, tensor<2x4x16x64xbf16>, tensor<2x4x16x64xbf16>) -> (tensor<2x4x16x64xbf16>, tensor<2x4x16xf32>)
+      return %result : tensor<2x4x16x64xbf16>
+    }
     ```
 
     Where q, k and v are tokens that `eliminate-padding` put back into a rectangle, and the result is packed again,

@@ -19,13 +19,22 @@ def RaiseIdiomsPass : Pass<"raise-idioms", "::mlir::func::FuncOp"> {
     the precision of the element type, in which they were written.
 
     ```mlir
-    %0 = train.mul %x, %half : tensor<8xf32>
-    %1 = train.div %x, %sqrt2 : tensor<8xf32>
-    %2 = train.erf %1 : tensor<8xf32>
-    %3 = train.add %2, %one : tensor<8xf32>
-    %4 = train.mul %0, %3 : tensor<8xf32>
+    func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %half = train.full 0.5 : f32 : tensor<8xf32>
+      %one = train.full 1.0 : f32 : tensor<8xf32>
+      %sqrt2 = train.full 1.41421356 : f32 : tensor<8xf32>
+      %0 = train.mul %x, %half : tensor<8xf32>
+      %1 = train.div %x, %sqrt2 : tensor<8xf32>
+      %2 = train.erf %1 : tensor<8xf32>
+      %3 = train.add %2, %one : tensor<8xf32>
+      %4 = train.mul %0, %3 : tensor<8xf32>
+      return %4 : tensor<8xf32>
+    }
     // becomes
-    %4 = train.gelu %x : tensor<8xf32>
+    func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = train.gelu %x : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
     ```
 
     Gathers whose indices count: at the numbers of all samples and positions they are a view; at a position of each

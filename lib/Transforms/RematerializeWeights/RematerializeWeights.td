@@ -14,16 +14,35 @@ def RematerializeWeightsPass : Pass<"rematerialize-weights", "::mlir::func::Func
     gets a copy of the ops that make it right before itself, behind a `train.barrier` so that nothing merges or moves them.
 
     ```mlir
-    %w = train.dequantize %codes, %table, %scales block 64 : ... -> tensor<8x16xf32>
-    %y = train.matmul %x, %w transposed : ...
-    %dx = train.matmul %dy, %w : ...
+    func.func @step(%codes: tensor<64xi8> {train.role = "parameter", train.name = "w"},
+                    %scales: tensor<2xf32> {train.role = "parameter", train.name = "w.absmax"},
+                    %x: tensor<4x16xf32> {train.role = "input", train.name = "x"},
+                    %dy: tensor<4x8xf32> {train.role = "input", train.name = "dy"})
+        -> (tensor<4x8xf32> {train.role = "output", train.name = "y"}, tensor<4x16xf32> {train.role = "output", train.name = "dx"}) {
+      %table = train.constant dense<1.0> : tensor<16xf32>
+      %w = train.dequantize %codes, %table, %scales block 64 : (tensor<64xi8>, tensor<16xf32>, tensor<2xf32>) -> tensor<8x16xf32>
+      %y = train.matmul %x, %w transposed : tensor<4x16xf32>, tensor<8x16xf32> -> tensor<4x8xf32>
+      %dx = train.matmul %dy, %w : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+      return %y, %dx : tensor<4x8xf32>, tensor<4x16xf32>
+    }
     // becomes
-    %here = train.barrier %codes {train.place = 1 : i64} : tensor<64xi8>
-    %w1 = train.dequantize %here, %table, %scales block 64 : ... -> tensor<8x16xf32>
-    %y = train.matmul %x, %w1 transposed : ...
-    %again = train.barrier %codes {train.place = 2 : i64} : tensor<64xi8>
-    %w2 = train.dequantize %again, %table, %scales block 64 : ... -> tensor<8x16xf32>
-    %dx = train.matmul %dy, %w2 : ...
+    func.func @step(%codes: tensor<64xi8> {train.name = "w", train.role = "parameter"},
+        %scales: tensor<2xf32> {train.name = "w.absmax", train.role = "parameter"},
+        %x: tensor<4x16xf32> {train.name = "x", train.role = "input"},
+        %dy: tensor<4x8xf32> {train.name = "dy", train.role = "input"})
+        -> (tensor<4x8xf32> {train.name = "y", train.role = "output"},
+            tensor<4x16xf32> {train.name = "dx", train.role = "output"}) {
+      %0 = train.constant dense<1.000000e+00> : tensor<16xf32>
+      %1 = train.barrier %codes {train.place = 2 : i64} : tensor<64xi8>
+      %2 = train.barrier %scales {train.place = 2 : i64} : tensor<2xf32>
+      %3 = train.dequantize %1, %0, %2 block 64 : (tensor<64xi8>, tensor<16xf32>, tensor<2xf32>) -> tensor<8x16xf32>
+      %4 = train.matmul %x, %3 transposed : tensor<4x16xf32>, tensor<8x16xf32> -> tensor<4x8xf32>
+      %5 = train.barrier %codes {train.place = 1 : i64} : tensor<64xi8>
+      %6 = train.barrier %scales {train.place = 1 : i64} : tensor<2xf32>
+      %7 = train.dequantize %5, %0, %6 block 64 : (tensor<64xi8>, tensor<16xf32>, tensor<2xf32>) -> tensor<8x16xf32>
+      %8 = train.matmul %dy, %7 : tensor<4x8xf32>, tensor<8x16xf32> -> tensor<4x16xf32>
+      return %4, %8 : tensor<4x8xf32>, tensor<4x16xf32>
+    }
     ```
 
     Remarks, of category `rematerialize-weights`: `Copied`, with the number of readers.

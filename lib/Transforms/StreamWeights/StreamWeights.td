@@ -17,10 +17,20 @@ def StreamWeightsPass : Pass<"stream-weights", "::mlir::func::FuncOp"> {
     It has to be 16-bit floats, with a multiple of 64 to sum over and of 32 columns: what the kernel's tiles are.
 
     ```mlir
-    %w = train.cast %numbers : tensor<128x64xf32> -> tensor<128x64xbf16>
-    %0 = train.matmul %x, %w transposed : tensor<8x64xbf16>, tensor<128x64xbf16> -> tensor<8x128xbf16>
+    func.func @forward(%x: tensor<8x64xbf16>, %codes: tensor<4096xi8>, %table: tensor<16xf32>, %scales: tensor<128xf32>) -> tensor<8x128xbf16> {
+      %0 = train.dequantize %codes, %table, %scales block 64 : (tensor<4096xi8>, tensor<16xf32>, tensor<128xf32>) -> tensor<128x64xf32>
+      %w = train.cast %0 : tensor<128x64xf32> -> tensor<128x64xbf16>
+      %1 = train.matmul %x, %w transposed : tensor<8x64xbf16>, tensor<128x64xbf16> -> tensor<8x128xbf16>
+      return %1 : tensor<8x128xbf16>
+    }
     // becomes
-    %0 = train.matmul %x, %w transposed streamed 8 : tensor<8x64xbf16>, tensor<128x64xbf16> -> tensor<8x128xbf16>
+    func.func @forward(%x: tensor<8x64xbf16>, %codes: tensor<4096xi8>, %table: tensor<16xf32>, %scales: tensor<128xf32>) -> tensor<8x128xbf16> {
+      %0 = train.dequantize %codes, %table, %scales block 64
+          : (tensor<4096xi8>, tensor<16xf32>, tensor<128xf32>) -> tensor<128x64xf32>
+      %1 = train.cast %0 : tensor<128x64xf32> -> tensor<128x64xbf16>
+      %2 = train.matmul %x, %1 transposed streamed 8 : tensor<8x64xbf16>, tensor<128x64xbf16> -> tensor<8x128xbf16>
+      return %2 : tensor<8x128xbf16>
+    }
     ```
 
     Run it after `accumulate-products` and `widen-products`, for GPUs. Remarks, of category `stream-weights`: `Streamed`,

@@ -14,10 +14,17 @@ def WidenProductsPass : Pass<"widen-products", "::mlir::func::FuncOp"> {
     an eighth of the axis that is summed over: the gradients of low-rank branches.
 
     ```mlir
-    %0 = train.matmul %g transposed, %x : tensor<?x4xbf16, ...>, tensor<?x8xbf16, ...> -> tensor<4x8xbf16>
-    %1 = train.cast %0 : tensor<4x8xbf16> -> tensor<4x8xf32>
+    func.func @f(%g: tensor<?x4xbf16, #train.dims<batch, 4>>, %x: tensor<?x8xbf16, #train.dims<batch, 8>>) -> tensor<4x8xf32> {
+      %0 = train.matmul %g transposed, %x : tensor<?x4xbf16, #train.dims<batch, 4>>, tensor<?x8xbf16, #train.dims<batch, 8>> -> tensor<4x8xbf16>
+      %1 = train.cast %0 : tensor<4x8xbf16> -> tensor<4x8xf32>
+      return %1 : tensor<4x8xf32>
+    }
     // becomes
-    %1 = train.matmul %g transposed, %x : tensor<?x4xbf16, ...>, tensor<?x8xbf16, ...> -> tensor<4x8xf32>
+    func.func @f(%g: tensor<?x4xbf16, #train.dims<batch, 4>>, %x: tensor<?x8xbf16, #train.dims<batch, 8>>) -> tensor<4x8xf32> {
+      %0 = train.matmul %g transposed, %x
+          : tensor<?x4xbf16, #train.dims<batch, 4>>, tensor<?x8xbf16, #train.dims<batch, 8>> -> tensor<4x8xf32>
+      return %0 : tensor<4x8xf32>
+    }
     ```
 
     Run it after `accumulate-products`. Remarks, of category `widen-products`: `Widened`.

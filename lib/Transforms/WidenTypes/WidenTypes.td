@@ -13,14 +13,18 @@ def WidenTypesPass : Pass<"widen-types", "::mlir::func::FuncOp"> {
     of elements.
 
     ```mlir
-    %0 = train.add %x, %y : tensor<4xf16>
-    return %0 : tensor<4xf16>
+    func.func @f(%x: tensor<4xf16>, %y: tensor<4xf16>) -> tensor<4xf16> {
+      %0 = train.add %x, %y : tensor<4xf16>
+      return %0 : tensor<4xf16>
+    }
     // becomes
-    %0 = train.cast %x : tensor<4xf16> -> tensor<4xf32>
-    %1 = train.cast %y : tensor<4xf16> -> tensor<4xf32>
-    %2 = train.add %0, %1 : tensor<4xf32>
-    %3 = train.cast %2 : tensor<4xf32> -> tensor<4xf16>
-    return %3 : tensor<4xf16>
+    func.func @f(%x: tensor<4xf16>, %y: tensor<4xf16>) -> tensor<4xf16> {
+      %0 = train.cast %x : tensor<4xf16> -> tensor<4xf32>
+      %1 = train.cast %y : tensor<4xf16> -> tensor<4xf32>
+      %2 = train.add %0, %1 : tensor<4xf32>
+      %3 = train.cast %2 : tensor<4xf32> -> tensor<4xf16>
+      return %3 : tensor<4xf16>
+    }
     ```
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];

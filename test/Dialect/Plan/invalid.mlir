@@ -126,3 +126,27 @@ plan.function @f {
   // expected-error@+1 {{expected a seed with dropout}}
   plan.attention %a, %a, %a, %a, %a : f32 {sizes = #train.dims<1, 1, 1, 8, 8, 8, 8>, offsets = #train.dims<0, 0, 0, 0, 0>, q_strides = #train.dims<64, 64, 8>, k_strides = #train.dims<64, 64, 8>, v_strides = #train.dims<64, 64, 8>, o_strides = #train.dims<64, 64, 8>, scale = 1.0 : f64, dropout = 0.5 : f64}
 }
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xf32>
+  // expected-error@+1 {{expected `accumulate`, without an epilogue, for a sum}}
+  plan.gemm %a, %a, %a epilogue bias bias %a batch <> sizes <8, 8, 8> strides <8, 1>, <8, 1>, <8, 1> offsets <0, 0, 0> accumulate : f32 -> f32
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xf32>
+  // expected-error@+1 {{expected a work and a grain for each variant}}
+  plan.launch "k"(%a) inputs 1 dims <> work <1> grain 1 scratch <0> variants ["k"] work <1, 2> grain [1]
+}
+
+// -----
+
+plan.function @f {
+  %a = plan.buffer arena : tensor<8x8xf32>
+  // expected-error@+1 {{expected no variants of a group}}
+  plan.launch "k"(%a, %a) inputs 1 dims <> work <1> grain 1 scratch <0> group <1, 1> variants ["k"] work <1> grain [1]
+}

@@ -213,3 +213,170 @@ func.func @positions_without_segments(%q: tensor<1x2x6x8xf32>, %positions: tenso
   %0:2 = train.attention %q, %q, %q positions %positions {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<6xi32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
   return
 }
+
+// -----
+
+// expected-note@+3 {{q is argument 0 of @attention_rank, of type 'tensor<2x6x8xf32>'}}
+// expected-note@+2 {{k is argument 0 of @attention_rank, of type 'tensor<2x6x8xf32>'}}
+// expected-note@+1 {{v is argument 0 of @attention_rank, of type 'tensor<2x6x8xf32>'}}
+func.func @attention_rank(%q: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{expected q, k and v of rank 4, got 3, 3 and 3}}
+  %0:2 = train.attention %q, %q, %q {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<2x6x8xf32>, tensor<2x6x8xf32>, tensor<2x6x8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>)
+  return
+}
+
+// -----
+
+// expected-note@+2 {{k is argument 1 of @attention_keys, of type 'tensor<1x2x6x4xf32>'}}
+// expected-note@+1 {{q is argument 0 of @attention_keys, of type 'tensor<1x2x6x8xf32>'}}
+func.func @attention_keys(%q: tensor<1x2x6x8xf32>, %k: tensor<1x2x6x4xf32>) {
+  // expected-error@+1 {{expected k of shape [1, 2, 6, 8], got [1, 2, 6, 4]}}
+  %0:2 = train.attention %q, %k, %q {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x4xf32>, tensor<1x2x6x8xf32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
+  return
+}
+
+// -----
+
+// expected-note@+2 {{v is argument 1 of @attention_values, of type 'tensor<1x2x7x8xf32>'}}
+// expected-note@+1 {{k is argument 0 of @attention_values, of type 'tensor<1x2x6x8xf32>'}}
+func.func @attention_values(%q: tensor<1x2x6x8xf32>, %v: tensor<1x2x7x8xf32>) {
+  // expected-error@+1 {{expected v of shape [1, 2, 6, 8], got [1, 2, 7, 8]}}
+  %0:2 = train.attention %q, %q, %v {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x7x8xf32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
+  return
+}
+
+// -----
+
+// expected-note@+2 {{q is argument 0 of @attention_heads, of type 'tensor<1x3x6x8xf32>'}}
+// expected-note@+1 {{k is argument 1 of @attention_heads, of type 'tensor<1x2x6x8xf32>'}}
+func.func @attention_heads(%q: tensor<1x3x6x8xf32>, %k: tensor<1x2x6x8xf32>) {
+  // expected-error@+1 {{expected a number of heads that the key heads divide, got 3 and 2}}
+  %0:2 = train.attention %q, %k, %k {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x3x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>) -> (tensor<1x3x6x8xf32>, tensor<1x3x6xf32>)
+  return
+}
+
+// -----
+
+// expected-note@+3 {{q is argument 0 of @attention_types, of type 'tensor<1x2x6x8xf32>'}}
+// expected-note@+2 {{k is argument 1 of @attention_types, of type 'tensor<1x2x6x8xbf16>'}}
+// expected-note@+1 {{v is argument 0 of @attention_types, of type 'tensor<1x2x6x8xf32>'}}
+func.func @attention_types(%q: tensor<1x2x6x8xf32>, %k: tensor<1x2x6x8xbf16>) {
+  // expected-error@+1 {{expected q, k and v of one element type}}
+  %0:2 = train.attention %q, %k, %q {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xbf16>, tensor<1x2x6x8xf32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_stats(%q: tensor<1x2x6x8xbf16>) {
+  // expected-error@+1 {{expected stats of element type 'f32', got 'bf16'}}
+  %0:2 = train.attention %q, %q, %q {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xbf16>, tensor<1x2x6x8xbf16>, tensor<1x2x6x8xbf16>) -> (tensor<1x2x6x8xbf16>, tensor<1x2x6xbf16>)
+  return
+}
+
+// -----
+
+func.func @attention_dropout(%q: tensor<1x2x6x8xf32>) {
+  // expected-error@+1 {{expected a dropout in [0, 1), got 1.000000e+00}}
+  %0:2 = train.attention %q, %q, %q {scale = 1.0 : f64, dropout = 1.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6xf32>)
+  return
+}
+
+// -----
+
+// expected-note@+1 {{the operand is argument 0 of @attention_gradient, of type 'tensor<1x2x6x8xf32>'}}
+func.func @attention_gradient(%q: tensor<1x2x6x8xf32>, %s: tensor<1x2x6xf32>) {
+  // expected-error@+1 {{expected a gradient of type 'tensor<1x2x6x8xf32>', got 'tensor<1x2x6x4xf32>'}}
+  %0:3 = train.attention_grad %q, %q, %q, %q, %s, %q {scale = 1.0 : f64, dropout = 0.0 : f64} : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6xf32>, tensor<1x2x6x8xf32>) -> (tensor<1x2x6x8xf32>, tensor<1x2x6x4xf32>, tensor<1x2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @no_block(%c: tensor<8xi8>, %t: tensor<16xf32>, %s: tensor<1xf32>) {
+  // expected-error@+1 {{expected a block of at least one element, got 0}}
+  %0 = train.dequantize %c, %t, %s block 0 : (tensor<8xi8>, tensor<16xf32>, tensor<1xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{codes is argument 0 of @codes_type, of type 'tensor<8xi32>'}}
+func.func @codes_type(%c: tensor<8xi32>, %t: tensor<16xf32>, %s: tensor<1xf32>) {
+  // expected-error@+1 {{expected codes of type i8, got 'tensor<8xi32>'}}
+  %0 = train.dequantize %c, %t, %s block 16 : (tensor<8xi32>, tensor<16xf32>, tensor<1xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @result_type(%c: tensor<8xi8>, %t: tensor<16xbf16>, %s: tensor<1xbf16>) {
+  // expected-error@+1 {{expected a result of f32 or f64, got 'bf16'}}
+  %0 = train.dequantize %c, %t, %s block 16 : (tensor<8xi8>, tensor<16xbf16>, tensor<1xbf16>) -> tensor<16xbf16>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{table is argument 1 of @table_type, of type 'tensor<16xf64>'}}
+func.func @table_type(%c: tensor<8xi8>, %t: tensor<16xf64>, %s: tensor<1xf32>) {
+  // expected-error@+1 {{expected a table and scales of 'f32', got 'tensor<16xf64>'}}
+  %0 = train.dequantize %c, %t, %s block 16 : (tensor<8xi8>, tensor<16xf64>, tensor<1xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{table is argument 1 of @table_size, of type 'tensor<15xf32>'}}
+func.func @table_size(%c: tensor<8xi8>, %t: tensor<15xf32>, %s: tensor<1xf32>) {
+  // expected-error@+1 {{expected a table of 16 or 256 numbers, got 'tensor<15xf32>'}}
+  %0 = train.dequantize %c, %t, %s block 16 : (tensor<8xi8>, tensor<15xf32>, tensor<1xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{codes is argument 0 of @codes_size, of type 'tensor<9xi8>'}}
+func.func @codes_size(%c: tensor<9xi8>, %t: tensor<16xf32>, %s: tensor<1xf32>) {
+  // expected-error@+1 {{expected 8 bytes of codes, got 'tensor<9xi8>'}}
+  %0 = train.dequantize %c, %t, %s block 16 : (tensor<9xi8>, tensor<16xf32>, tensor<1xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// expected-note@+2 {{the coordinate is argument 2 of @dropout_coordinates, of type 'tensor<3xi64>'}}
+// expected-note@+1 {{the operand is argument 0 of @dropout_coordinates, of type 'tensor<4xf32>'}}
+func.func @dropout_coordinates(%x: tensor<4xf32>, %k: tensor<i64>, %i: tensor<3xi64>) {
+  // expected-error@+1 {{expected coordinates of the operand's shape along axes of its own}}
+  %0 = "train.dropout"(%x, %k, %i) {ratio = 0.5 : f64, coordinate_axes = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<4xf32>, tensor<i64>, tensor<3xi64>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{the operand is argument 0 of @no_scalar, of type 'tensor<2xf32>'}}
+func.func @no_scalar(%x: tensor<2xf32>) {
+  // expected-error@+1 {{expected a scalar and a result of its type, got 'tensor<2xf32>' and 'tensor<2xf32>'}}
+  %0 = train.with_gradient %x of %x are %x : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{indices is argument 1 of @select_type, of type 'tensor<2xi64>'}}
+func.func @select_type(%x: tensor<4x8xf32>, %i: tensor<2xi64>, %j: tensor<4xi32>) {
+  // expected-error@+1 {{expected indices of rank 1 and type i32, got 'tensor<2xi64>'}}
+  %0 = train.select_rows %x, %i inverse %j axis = 0 : (tensor<4x8xf32>, tensor<2xi64>, tensor<4xi32>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+// expected-note@+2 {{inverse is argument 2 of @select_inverse, of type 'tensor<3xi32>'}}
+// expected-note@+1 {{data is argument 0 of @select_inverse, of type 'tensor<4x8xf32>'}}
+func.func @select_inverse(%x: tensor<4x8xf32>, %i: tensor<2xi32>, %j: tensor<3xi32>) {
+  // expected-error@+1 {{expected an inverse of size 4, got 3}}
+  %0 = train.select_rows %x, %i inverse %j axis = 0 : (tensor<4x8xf32>, tensor<2xi32>, tensor<3xi32>) -> tensor<2x8xf32>
+  return
+}

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks that every message of the compiler and the runtime is in a test: `messages.py SOURCE_DIR`.
+
+A message is the string literals of a statement that makes an error, a warning, a note or a remark, or that returns a text of
+several words (a reason). It is in a test if the text of one, anywhere under test/, has the longest of these literals, or
+words of them in a row that no other message has. Prints every finding with file and line; exit code 1 when there is one.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+
+FOLDERS = ("dialects", "include", "lib", "runtime", "tools")
+TESTS = (".c", ".cpp", ".h", ".mlir", ".py", ".test", ".txt", ".json", ".sh")
+#: Characters of a piece of text that tell one message from others.
+LEAST = 12
+
+#: What only a device's failure makes, and its libraries.
+DEVICE = ("runtime/cudnn/", "runtime/src/device/cuda/")
+#: {folder: messages that no test has}. May only shrink: one that is smaller by now is a finding.
+UNTESTED = {
+    "dialects/ONNX": 1,
+    "lib/AutoDiff": 2,
+    "lib/Codegen": 2,
+    "lib/Conversion/ONNXToTrain": 32,
+    "lib/Conversion/ONNXToTrain/Images": 3,
+    "lib/Conversion/ONNXToTrain/Indexing": 4,
+    "lib/Conversion/ONNXToTrain/Recurrent": 2,
+    "lib/Conversion/ONNXToTrain/Roles": 7,
+    "lib/Conversion/TrainToPlan": 2,
+    "lib/Driver": 5,
+    "lib/Driver/Options": 8,
+    "lib/Driver/Phases": 1,
+    "lib/Formulas": 3,
+    "lib/Import/ONNX": 28,
+    "lib/Import/ORT": 16,
+    "lib/Package": 7,
+    "lib/Schedule/Memory": 1,
+    "lib/Schedule/Recompute": 5,
+    "lib/Support": 1,
+    "lib/Target/CPU/Kernels": 2,
+    "lib/Target/CUDA": 1,
+    "lib/Target/CUDA/Kernels": 2,
+    "lib/Transforms/AlignMatmuls": 1,
+    "lib/Transforms/ChunkLoss": 3,
+    "lib/Transforms/Decompose": 1,
+    "lib/Transforms/EliminatePadding": 7,
+    "lib/Transforms/FoldConstants": 1,
+    "lib/Transforms/FormEval": 1,
+    "lib/Transforms/FuseEpilogues": 2,
+    "lib/Transforms/HoistSlices": 7,
+    "lib/Transforms/InsertLora": 4,
+    "lib/Transforms/MixedPrecision": 1,
+    "lib/Transforms/RaiseAttention": 2,
+    "lib/Transforms/RaiseIdioms": 1,
+    "lib/Transforms/Support": 1,
+    "runtime/src/capi": 18,
+    "runtime/src/cli": 12,
+    "runtime/src/cli/adapter": 5,
+    "runtime/src/cli/data": 3,
+    "runtime/src/cli/onnx": 6,
+    "runtime/src/device": 3,
+    "runtime/src/device/cpu": 3,
+    "runtime/src/format": 54,
+    "runtime/src/format/commands": 16,
+    "runtime/src/format/memory": 2,
+    "runtime/src/io": 23,
+    "runtime/src/plan": 33,
+    "runtime/src/session": 33,
+    "runtime/src/session/adapter": 1,
+    "runtime/src/session/data": 5,
+    "runtime/src/session/inspect": 2,
+    "runtime/src/session/parameters": 4,
+}
+
+TOKEN = re.compile(
+    r'R"(?P<mark>[^()\\\s]{0,16})\((?P<raw>.*?)\)(?P=mark)"|"(?P<text>(?:\\.|[^"\\\n])*)"'
+    r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'|(?P<comment>//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*)|(?P<end>[;{}])",
+    re.S | re.M,
+)
+EMITS = re.compile(
+    r"\b(emit(Op)?Error|emitWarning|emitRemark|attachNote|remark::\w+|fail\w*|bad\w*|[wW]arn\w*|[eE]rror\w*"
+    r"|refuse\w*|invalid\w*|reject\w*|wrong\w*|note\w*|createStringError|\w+Error)\b[^;]*?[(<{]"
+)
+RETURNS = re.compile(r"\breturn\b")
+
+
+def plain(text):
+    return re.sub(r"\s+", " ", re.sub(r"\\([\"'\\])", r"\1", text.replace("\\n", " ").replace("\\t", " ")))
+
+
+def messages(text):
+    """(line, [literal]) of every message of a source."""
+    pieces, joined, line, begin, at = [], False, 0, 0, 0
+    code = ""
+    for match in TOKEN.finditer(text):
+        code += text[at : match.start()]
+        between = text[at : match.start()].strip()
+        at = match.end()
+        if match["comment"] is not None:
+            continue
+        if match["end"]:
+            words = [p for p in pieces if re.search(r"[a-z]{2}", p)]
+            if words and (EMITS.search(code) or (RETURNS.search(code) and any(p.count(" ") > 1 for p in words))):
+                yield line, words
+            pieces, code = [], ""
+            continue
+        literal = match["raw"] if match["raw"] is not None else match["text"]
+        if literal is None:
+            code += "'c'"
+            continue
+        if not pieces:
+            line = text.count("\n", 0, match.start()) + 1
+        if pieces and not between and code.endswith('""'):
+            pieces[-1] += plain(literal)
+        else:
+            pieces.append(plain(literal))
+            code += '""'
+
+
+def runs(piece):
+    """Words in a row of LEAST characters or more, the shortest from each word on."""
+    words = [m.start() for m in re.finditer(r"(?<![^\s'\"(])\S", piece)]
+    for begin in words:
+        end = re.compile(r"(?=[\s'\"),:;.]|$)").search(piece, begin + LEAST)
+        if end and len(piece[begin : end.start()].strip()) >= LEAST:
+            yield piece[begin : end.start()].strip()
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    tests = []
+    for path in sorted((root / "test").rglob("*")):
+        if path.suffix in TESTS and path.is_file() and path.name != "messages.py":
+            text = path.read_text(errors="replace")
+            tests.append(re.sub(r"\s+", " ", re.sub(r"\\(.)", r"\1", re.sub(r"\"\s*(?://[^\n]*\n\s*)?f?\"|\{\{|\}\}", "", text))))
+    tests = "\n".join(tests)
+    found = collections.defaultdict(set)
+    all_messages = []
+    for path in sorted(p for f in FOLDERS for p in (root / f).rglob("*") if p.suffix in (".cpp", ".h", ".c", ".cu")):
+        for line, pieces in messages(path.read_text()):
+            key = (str(path.relative_to(root)), line, pieces)
+            all_messages.append(key)
+            for piece in pieces:
+                for run in runs(piece):
+                    found[run].add(tuple(pieces))
+    findings, count = collections.defaultdict(list), 0
+    for name, line, pieces in all_messages:
+        longest = max(pieces, key=len).strip(" '(),:;.")
+        if len(longest) < LEAST or " " not in longest or name.startswith(DEVICE):
+            continue
+        count += 1
+        if longest not in tests and not any(len(found[run]) == 1 and run in tests for piece in pieces for run in runs(piece)):
+            findings[name.rpartition("/")[0]].append(f"{name}:{line}: no test has '{longest}'")
+    untested = sum(map(len, findings.values()))
+    print(f"{count} messages, {untested} in no test")
+    known = UNTESTED if root == pathlib.Path(__file__).resolve().parents[2] else {}
+    bad = [finding for folder, own in findings.items() if len(own) > known.get(folder, 0) for finding in own]
+    bad += [f"{folder}: {len(findings[folder])} messages are in no test: so says UNTESTED, too" for folder in known if len(findings[folder]) < known[folder]]
+    print("\n".join(bad) or "no more than known")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
