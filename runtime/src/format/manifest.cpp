@@ -81,7 +81,8 @@ Status readInit(const Fields &fields, Manifest::Tensor &tensor) {
   TRAINRT_TRY(fields.object("init", rule));
   if (!rule)
     return {};
-  if (!isFloat(tensor.dtype) || tensor.quantized)
+  const bool isCoded = tensor.quantized && tensor.quantized->format != QuantFormat::Cast;
+  if (!isFloat(tensor.dtype) || isCoded)
     return badManifest("field '", fields.at("init"), "': '", tensor.name,
                        "' holds no plain numbers");
   Manifest::Init *init = nullptr;

@@ -641,6 +641,23 @@ TEST_F(QuantizedParametersTest, CheckpointsOfAdaptersHaveNothingFrozen) {
   EXPECT_NE(status.message().find("'B' is missing"), std::string::npos) << status.message();
 }
 
+TEST_F(QuantizedParametersTest, WhatFilesHaveInAnotherTypeMayBeInitialized) {
+  // As an adapter that is trained in a 16-bit type is.
+  tiny.extra = {{"C.weight",
+                 DType::F16,
+                 {rows, columns},
+                 quantized("\"format\": \"cast\"", "f32") + ", \"init\": {\"uniform\": 0.5}"}};
+  makePackage();
+  const std::vector<unsigned char> halves = value(*make(), "C.weight");
+  std::vector<float> values(count);
+  elementsOf(halves.data(), DType::F16)(0, count, values.data());
+  auto [least, most] = std::minmax_element(values.begin(), values.end());
+  EXPECT_GE(*least, -0.5);
+  EXPECT_LE(*most, 0.5);
+  EXPECT_LT(*least, -0.4);
+  EXPECT_GT(*most, 0.4);
+}
+
 TEST_F(QuantizedParametersTest, ManifestsThatDoNotFitAreNamed) {
   auto refused = [&](const std::string &from, const std::string &to, const std::string &message) {
     TinyOptions options = tiny;
