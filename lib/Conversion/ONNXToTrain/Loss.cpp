@@ -67,8 +67,14 @@ static LogicalResult loss(NodeContext &c) {
   StringRef reduction = c.attr("reduction", "mean");
   if (reduction != "mean" && reduction != "sum" && reduction != "none")
     return c.fail("reduction = '" + reduction + "' is unknown");
-  if (c.has(2) && (c.element(2) != c.element(0) || c.rank(2) != 1))
-    return c.fail("its weights need one number a class, of the scores' type");
+  if (c.has(2)) {
+    bool fits = c.element(2) == c.element(0) && c.rank(2) == 1;
+    // What is not known while compiling is what the data makes it.
+    auto weights = fits ? c.dims(2)[0].getConstant() : std::nullopt;
+    auto classes = c.rank(0) >= 2 ? c.dims(0)[1].getConstant() : std::nullopt;
+    if (!fits || (weights && classes && *weights != *classes))
+      return c.fail("its weights need one number a class, of the scores' type");
+  }
   double smoothing = c.attr("label_smoothing", 0.0);
   if (smoothing != 0)
     c.state.warnings.emplace_back(

@@ -9,12 +9,14 @@
 // RUN: not trainc-opt %s --recompute="config=gulu+:1:-1" 2>&1 | FileCheck %s --check-prefix=NEAREST
 // RUN: not trainc-opt %s --recompute="config=Erf+:1:-1" 2>&1 | FileCheck %s --check-prefix=RAISED
 // RUN: not trainc-opt %s --recompute="config=gelu+:2:-1" 2>&1 | FileCheck %s --check-prefix=CAST
+// RUN: not trainc-opt %s --recompute="config=gelu++:1:-1" 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: trainc-opt %s --recompute="config=level:1" 2>&1 | FileCheck %s --check-prefix=LAYERS
 
 // PLUS: error: recompute: position 1: every op of a pattern is followed by '+', as in add+gelu+, got 'gelu'
 // KIND: error: recompute: position 21: expected the type 0 (nothing), 1 (recompute) or 2 (recompute with compromise), got '3'
 // NUMBER: error: recompute: position 9: expected a count of at least 0, or -1 for all, got 'x'
 // FIELDS: error: recompute: position 1: expected PATTERN:TYPE:COUNT, such as gelu+:1:-1, or level:N, got 'gelu+:1'
+// NAME: error: recompute: position 6: expected the name of an op, got ''
 // COMMA: error: recompute: position 11: nothing follows the comma
 // LEVEL: error: recompute: position 7: expected level 0, 1 or 2, got '3'
 // MOVES: error: recompute: position 1: 'Reshape+' only moves elements, which is never kept

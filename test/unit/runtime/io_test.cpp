@@ -162,6 +162,59 @@ TEST(Zip, EveryFlippedByteAndEveryTruncationIsFound) {
   }
 }
 
+TEST(Zip, ErrorsSayWhat) {
+  TemporaryFolder folder;
+  ZipWriter writer;
+  ASSERT_TRUE(writer.create(folder / "a.zip").ok());
+  ASSERT_TRUE(writer.add("first", "hello world", 11).ok());
+  ASSERT_TRUE(writer.add("other", "0123456789", 10).ok());
+  ASSERT_TRUE(writer.finish().ok());
+  using Bytes = std::vector<unsigned char>;
+  const Bytes good = readBytes(folder / "a.zip");
+  auto load = [&](size_t at) {
+    return good[at] | size_t(good[at + 1]) << 8 | size_t(good[at + 2]) << 16;
+  };
+  const size_t end = good.size() - 22, directory = load(end + 16);
+  const size_t second = directory + 46 + 5 + good[directory + 30];
+  const size_t local = load(second + 42), content = 30 + 5 + load(28) % 65536;
+  auto rename = [](Bytes &bytes, size_t at, const std::string &name) {
+    std::copy(name.begin(), name.end(), bytes.begin() + long(at));
+  };
+  struct Case {
+    std::function<void(Bytes &)> change;
+    const char *message;
+  } cases[] = {
+      {[&](Bytes &b) { b.pop_back(); },
+       "not a readable zip file: no end-of-directory record, the file is truncated or damaged"},
+      {[&](Bytes &b) { b[end + 19] = 1; }, "the directory lies outside of the file"},
+      {[&](Bytes &b) { b[directory] ^= 1; }, "directory entry 0 is damaged"},
+      {[&](Bytes &b) { b[second + 28] = 0xff; }, "directory entry 1 is damaged"},
+      {[&](Bytes &b) { b[directory + 8] |= 1; }, "entry 'first' is encrypted"},
+      {[&](Bytes &b) { b[0] ^= 1; }, "entry 'first': no local header where the directory says"},
+      {[&](Bytes &b) { b[directory + 23] = 1; }, "bytes lies outside of the file of "},
+      {[&](Bytes &b) { b[30] = b[directory + 46] = 0; }, "entry 0: zero byte in its name"},
+      {[&](Bytes &b) {
+         rename(b, local + 30, "first");
+         rename(b, second + 46, "first");
+       },
+       "entry 'first' is there twice"},
+      {[&](Bytes &b) { b[content] ^= 1; }, "entry 'first' is damaged (its CRC-32 differs)"},
+      {[&](Bytes &b) { b[10] ^= 1; }, "entry 'first' is damaged (its zip header was changed)"},
+      {[&](Bytes &b) { b[second + 38] ^= 1; },
+       "entry 'other' is damaged (its zip directory entry was changed)"},
+      {[&](Bytes &b) { b[end + 6] ^= 1; }, "the zip directory's end record is damaged"},
+  };
+  for (const Case &c : cases) {
+    Bytes bytes = good;
+    c.change(bytes);
+    writeBytes(folder / "bad.zip", bytes);
+    Status status = checkZip(folder / "bad.zip");
+    EXPECT_EQ(status.code(), Code::BadData) << c.message;
+    EXPECT_NE(status.message().find(c.message), std::string::npos) << c.message << "\n"
+                                                                   << status.message();
+  }
+}
+
 TEST(Safetensors, RoundTrip) {
   TemporaryFolder folder;
   float floats[] = {1, 2, 3, 4, 5, 6};
@@ -206,10 +259,12 @@ TEST(Safetensors, BadHeadersAreRefused) {
       {"[]", 0, "is no JSON object"},
       {"{\"a\"", 0, "is no JSON object"},
       {deep.c_str(), 0, "its header nests lists and objects more than 64 deep"},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4, "does not have the 4 bytes"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4,
+       "does not have the 4 bytes of data_offsets"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8, "leaves a gap"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 8, "after the last tensor"},
-      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 2, "outside of the 2 bytes"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 2,
+       "outside of the 2 bytes of data (truncated?)"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
        R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
        4, "overlaps"},
@@ -220,6 +275,7 @@ TEST(Safetensors, BadHeadersAreRefused) {
       {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, "not a list of sizes"},
       {R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0,
        "does not have"},
+      {R"({"a":{"dtype":"F32","shape":3,"data_offsets":[0,4]}})", 4, "shape is not a list"},
       {R"({"a":{"dtype":"F32","shape":[1]}})", 4, "needs dtype"},
       {R"({"a":3})", 4, "needs dtype"},
   };

@@ -7,6 +7,7 @@
 #include "io/npz.h"
 #include "tiny_package.h"
 
+#include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -116,18 +117,22 @@ TEST(Npy, RefusedWithTheFix) {
   struct Case {
     const char *dict, *message;
   } cases[] = {
-      {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", ".astype('<f4')"},
+      {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }",
+       "'>f4' is big endian; save it with .astype('<f4')"},
       {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", "number type"},
       {"{'descr': '<U5', 'fortran_order': False, 'shape': (1,), }", "number type"},
-      {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "structured"},
+      {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }",
+       "structured dtypes are not supported; save each field as an array of its own"},
       {"{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1), }", "ascontiguousarray"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (99, 99), }", "truncated"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (99, 99), }",
+       "bytes, 4 are there (truncated?)"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999999, 9999999999), }",
        "too large"},
-      {"{'descr': '<f4', 'fortran_order': False}", "damaged"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}", "damaged"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1", "damaged"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "damaged"},
+      {"{'descr': '<f4', 'fortran_order': False}", "the npy header is damaged"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}",
+       "the npy header is damaged"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1", "the npy header is damaged"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "the npy header is damaged"},
   };
   for (const Case &c : cases) {
     ArrayView array;
@@ -135,6 +140,25 @@ TEST(Npy, RefusedWithTheFix) {
     EXPECT_EQ(status.code(), Code::BadData) << c.dict;
     EXPECT_NE(status.message().find(c.message), std::string::npos) << c.dict << "\n"
                                                                    << status.message();
+  }
+}
+
+TEST(Npy, NoHeader) {
+  const std::string good = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", "1234");
+  std::string version = good, second = good;
+  version[6] = 9;
+  second[6] = 2; // a length of 4 bytes
+  struct Case {
+    std::string file, message;
+  } cases[] = {{"hello, world", "not a .npy file (no numpy magic)"},
+               {version, "npy format version 9 is not supported"},
+               {second.substr(0, 11), "the npy header is truncated"},
+               {good.substr(0, 20), "the npy header is truncated"}};
+  for (const Case &c : cases) {
+    ArrayView array;
+    Status status = parse(c.file, array);
+    EXPECT_EQ(status.code(), Code::BadData) << c.message;
+    EXPECT_EQ(status.message(), c.message);
   }
 }
 
@@ -187,9 +211,30 @@ TEST(Npz, DamagedContentIsFound) {
     EXPECT_FALSE(error(bytes).ok()) << i;
   }
   // A size that deflate cannot reach must not be allocated.
-  EXPECT_NE(error(deflatedZip("x.npy", content, 0xfffffff0u)).message().find("impossible"),
-            std::string::npos);
-  EXPECT_FALSE(error(deflatedZip("x.npy", content, uint32_t(content.size()) - 1)).ok());
+  auto says = [&](std::vector<unsigned char> bytes, const char *message) {
+    Status status = error(std::move(bytes));
+    EXPECT_EQ(status.code(), Code::BadData);
+    EXPECT_TRUE(status.message().ends_with(message)) << status.message();
+  };
+  says(deflatedZip("x.npy", content, 0xfffffff0u),
+       "its unpacked size of 4294967280 bytes is impossible");
+  says(deflatedZip("x.npy", content, uint32_t(content.size()) - 1),
+       "its compressed data is damaged");
+  std::vector<unsigned char> method = good;
+  const size_t directory = method.size() - 22 - 46 - 5;
+  method[directory + 10] = 12;
+  says(method, "zip compression method 12 is not supported; save it with numpy.savez");
+  ZipWriter zip;
+  ASSERT_TRUE(zip.create(folder / "stored.npz").ok());
+  ASSERT_TRUE(zip.add("x.npy", content.data(), content.size()).ok());
+  ASSERT_TRUE(zip.finish().ok());
+  std::vector<unsigned char> stored = readBytes(folder / "stored.npz");
+  auto magic =
+      std::search(stored.begin(), stored.end(), content.begin(), content.end(),
+                  [](unsigned char a, char b) { return a == static_cast<unsigned char>(b); });
+  ASSERT_NE(magic, stored.end());
+  *magic ^= 1;
+  says(stored, "it is damaged (its CRC-32 differs)");
 }
 
 TEST(ArrayFile, NeitherKind) {

@@ -148,7 +148,9 @@ TEST_F(SessionTest, GradientsChangeNothing) {
   }
   EXPECT_EQ(w(*session), std::vector<float>(initialW, initialW + 3));
   EXPECT_EQ(session->stepCount(), 0);
-  EXPECT_EQ(session->gradient(1, gradient).code(), Code::NotFound); // frozen
+  Status frozen = session->gradient(1, gradient);
+  EXPECT_EQ(frozen.code(), Code::NotFound);
+  EXPECT_EQ(frozen.message(), "parameter 'table' is frozen, it has no gradient");
 }
 
 TEST_F(SessionTest, EvaluatesAndPredicts) {
@@ -356,7 +358,11 @@ TEST_F(SessionTest, CancelLosesNothing) {
   StepResult result;
   std::vector<float> before = w(*session);
   session->cancel();
-  EXPECT_EQ(session->step({batch.batch()}, {}, result).code(), Code::Cancelled);
+  Status status = session->step({batch.batch()}, {}, result);
+  EXPECT_EQ(status.code(), Code::Cancelled);
+  EXPECT_EQ(status.message(), "cancelled before the step began");
+  session->cancel();
+  EXPECT_EQ(session->gradients({batch.batch()}, {}, result).message(), "cancelled before it began");
   EXPECT_EQ(w(*session), before);
   EXPECT_TRUE(session->step({batch.batch()}, {}, result).ok());
 
@@ -445,12 +451,15 @@ TEST_F(SessionTest, MissingOrChangedWeights) {
   writeBytes(folder / "weights.raw", std::vector<unsigned char>(28));
   Status status = Session::create(package, options, session);
   EXPECT_EQ(status.code(), Code::MissingWeights);
-  EXPECT_NE(status.message().find("has changed"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("has changed since the package was compiled"), std::string::npos)
+      << status.message();
   writeBytes(folder / "weights.raw", std::vector<unsigned char>(27));
   EXPECT_EQ(Session::create(package, options, session).code(), Code::MissingWeights);
   std::remove((folder / "weights.raw").c_str());
   status = Session::create(package, options, session);
   EXPECT_EQ(status.code(), Code::MissingWeights);
+  EXPECT_NE(status.message().find("the weights' file is missing: "), std::string::npos)
+      << status.message();
   EXPECT_NE(status.message().find("--init"), std::string::npos) << status.message();
   TinyOptions tiny;
   tiny.absent = true;
@@ -625,6 +634,29 @@ TEST_F(SessionTest, BatchesAreCheckedAhead) {
   narrow[0].array.shape[1] += 1;
   EXPECT_EQ(session->step({narrow}, checked, result).code(), Code::BadData);
   EXPECT_NE(session->step({batch.batch()}, checked, result).message(), now.message());
+}
+
+TEST_F(SessionTest, NothingToComputeWith) {
+  auto session = make();
+  TinyBatch batch(6);
+  StepResult result;
+  TuningResult tuned;
+  auto says = [](const Status &status, const char *message) {
+    EXPECT_EQ(status.code(), Code::InvalidArgument);
+    EXPECT_EQ(status.message(), message);
+  };
+  says(session->step({}, {}, result), "a step needs at least one batch");
+  says(session->gradients({}, {}, result), "gradients need at least one batch");
+  says(session->tune({}, 1, tuned), "tuning needs at least one batch");
+  StepOptions options;
+  const double weights[] = {INFINITY};
+  options.weights = weights;
+  says(session->step({batch.batch()}, options, result),
+       "weights[0]: inf is no factor of a loss (it must be finite)");
+  ArrayView array;
+  ASSERT_TRUE(session->parameter(0, array).ok());
+  array.data = nullptr;
+  says(session->setParameter(0, array), "parameter 'w': data is NULL");
 }
 
 TEST_F(SessionTest, HostAllocator) {
