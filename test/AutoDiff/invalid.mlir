@@ -52,3 +52,12 @@ func.func @forward(%w: tensor<2xf32> {train.role = "parameter", train.name = "w"
 func.func @forward(%w: tensor<f32> {train.role = "parameter", train.name = "w"}) -> (tensor<f32> {train.role = "loss"}) {
   return %w : tensor<f32>
 }
+
+// -----
+
+// expected-error@+1 {{expected one block}}
+func.func @forward(%w: tensor<f32> {train.role = "parameter", train.name = "w", train.trainable}) -> (tensor<f32> {train.role = "loss"}) {
+  cf.br ^end
+^end:
+  return %w : tensor<f32>
+}

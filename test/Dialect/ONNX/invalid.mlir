@@ -40,3 +40,10 @@ onnx.graph @main(%x: tensor<4xf32>) -> tensor<8xf32> attributes {metadata_props 
 
 // expected-error @+1 {{needs a name}}
 %0 = onnx.initializer "" <length = 4> : tensor<1xf32>
+
+// -----
+
+// expected-error@+1 {{needs to end with onnx.return}}
+"onnx.graph"() <{sym_name = "main", function_type = () -> (), metadata_props = {}, model = "m", opset_imports = {}}> ({
+  llvm.unreachable
+}) : () -> ()
