@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Affine integers, from the ops that make them.
 
-#include "lib/Analysis/AffineIntegers.h"
+#include "trainc/Analysis/AffineIntegers.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Commands by what the model of a processor (ProcessorSpeed) takes for them.
 
-#include "lib/Analysis/CommandTime.h"
+#include "trainc/Analysis/CommandTime.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Follows a value backwards through ops with one operand.
 
-#include "lib/Analysis/ElementOrigin.h"
+#include "trainc/Analysis/ElementOrigin.h"
 
 #include "dialects/Train/Ranges/Ranges.h"
 

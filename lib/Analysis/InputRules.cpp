@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Follows index operands back to inputs, through ops that only move elements.
 
-#include "lib/Analysis/InputRules.h"
-#include "lib/Analysis/ElementOrigin.h"
+#include "trainc/Analysis/InputRules.h"
+#include "trainc/Analysis/ElementOrigin.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Lifetimes from the order of the commands; the arena from the runtime's planner.
 
-#include "lib/Analysis/Lifetimes.h"
+#include "trainc/Analysis/Lifetimes.h"
 #include "format/memory/arena_plan.h"
 
 using namespace mlir;

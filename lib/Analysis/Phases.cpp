@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // By what commands read and write: backwards from the loss, forwards from what that leaves behind.
 
-#include "lib/Analysis/Phases.h"
+#include "trainc/Analysis/Phases.h"
 
 using namespace mlir;
 using namespace trainc;

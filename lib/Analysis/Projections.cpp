@@ -2,7 +2,7 @@
 // A projection is recognised by its loops: one that only the weight has and the result keeps (n),
 // one that both operands have and the result sums over (k), and the input's other ones.
 
-#include "lib/Analysis/Projections.h"
+#include "trainc/Analysis/Projections.h"
 
 using namespace mlir;
 using namespace trainc;

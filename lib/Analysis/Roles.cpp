@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Attributes of arguments and results.
 
-#include "lib/Analysis/Roles.h"
+#include "trainc/Analysis/Roles.h"
 
 #include "dialects/Train/TrainDialect.h"
 

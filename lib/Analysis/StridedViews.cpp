@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Strided views: forming kernels and scheduling ask the same questions here and so never disagree.
 
-#include "lib/Analysis/StridedViews.h"
+#include "trainc/Analysis/StridedViews.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Asks index operands what they choose, and follows them back to inputs.
 
-#include "lib/Analysis/TokenInputs.h"
-#include "lib/Analysis/ElementOrigin.h"
+#include "trainc/Analysis/TokenInputs.h"
+#include "trainc/Analysis/ElementOrigin.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -6,8 +6,8 @@
 
 #include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
-#include "trainc/DeadOps.h"
-#include "trainc/Location.h"
+#include "trainc/Support/DeadOps.h"
+#include "trainc/Support/Location.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;

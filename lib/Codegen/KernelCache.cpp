@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A file for each entry: a checksum, then the code.
 
-#include "KernelCache.h"
+#include "trainc/Codegen/KernelCache.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

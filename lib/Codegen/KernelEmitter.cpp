@@ -5,10 +5,10 @@
 // not depend on the inner loop comes before it, without a pass that would have to prove that loads
 // may move.
 
-#include "KernelEmitter.h"
+#include "trainc/Codegen/KernelEmitter.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "trainc/Reports.h"
+#include "trainc/Report/Reports.h"
 
 using namespace mlir;
 using namespace trainc::train;

@@ -2,7 +2,7 @@
 // Memory of a kernel, as far as the processor does not matter: sizes, offsets, which accesses allow
 // work in place, indices that data holds.
 
-#include "KernelEmitter.h"
+#include "trainc/Codegen/KernelEmitter.h"
 
 using namespace mlir;
 using namespace trainc::train;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "KnownFusions.h"
+#include "trainc/Codegen/KnownFusions.h"
 
 using namespace mlir;
 using namespace trainc::train;

@@ -2,8 +2,8 @@
 // Lowering that does not depend on the processor: structured loops, vectors and formulas to the
 // LLVM dialect, function by function in parallel, and on to LLVM IR.
 
-#include "LowerToLLVM.h"
-#include "MathExpansion.h"
+#include "trainc/Codegen/LowerToLLVM.h"
+#include "trainc/Codegen/MathExpansion.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"

@@ -3,10 +3,10 @@
 // the CPU it is libm, which the process that loads the kernels has; on the GPU libdevice, whose
 // names are libm's behind a prefix.
 
-#include "MathExpansion.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "trainc/Codegen/MathExpansion.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;

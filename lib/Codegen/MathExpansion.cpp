@@ -6,8 +6,8 @@
 // go through f64, where a plain series is exact enough to round almost always correctly. Fused
 // multiply-adds are explicit and only here: formulas of ops are never contracted.
 
-#include "MathExpansion.h"
-#include "trainc/Codegen.h"
+#include "trainc/Codegen/MathExpansion.h"
+#include "trainc/Codegen/Codegen.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 

@@ -2,8 +2,8 @@
 // The key by which equal fusions find each other: the body as text, with every non-constant size
 // replaced by the number of its first use.
 
-#include "Structure.h"
 #include "mlir/IR/AttrTypeSubElements.h"
+#include "trainc/Codegen/Structure.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"

@@ -2,7 +2,7 @@
 // Template selection: asks the ops through their interfaces what the body reduces and in which
 // order, and splits the work into passes over the reduced positions.
 
-#include "Structure.h"
+#include "trainc/Codegen/Structure.h"
 #include "dialects/Train/Diagnostics/Notes.h"
 #include "llvm/ADT/TypeSwitch.h"
 

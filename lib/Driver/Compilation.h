@@ -5,9 +5,9 @@
 
 #include "lib/Driver/Diagnostics.h"
 #include "lib/Driver/Outputs.h"
-#include "lib/Package/Package.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Support/Timing.h"
+#include "trainc/Package/Package.h"
 #include <chrono>
 
 namespace trainc {

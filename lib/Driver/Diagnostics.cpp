@@ -3,8 +3,8 @@
 
 #include "lib/Driver/Diagnostics.h"
 #include "format/status.h"
-#include "lib/Support/Names.h"
-#include "trainc/Location.h"
+#include "trainc/Support/Location.h"
+#include "trainc/Support/Names.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;

@@ -3,8 +3,8 @@
 
 #include "lib/Driver/IdleExpressions.h"
 
-#include "lib/Support/Nearest.h"
-#include "trainc/Regex.h"
+#include "trainc/Support/Nearest.h"
+#include "trainc/Support/Regex.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -4,7 +4,7 @@
 #define TRAINC_LIB_DRIVER_IDLEEXPRESSIONS_H
 
 #include "lib/Driver/Log.h"
-#include "trainc/Driver.h"
+#include "trainc/Driver/Driver.h"
 
 namespace trainc {
 

@@ -5,8 +5,8 @@
 #define TRAINC_LIB_DRIVER_OPTIMIZERCHOICE_H
 
 #include "dialects/ONNX/ONNXDialect.h"
-#include "trainc/Artifacts.h"
-#include "trainc/Driver.h"
+#include "trainc/Driver/Driver.h"
+#include "trainc/Import/Artifacts.h"
 #include "llvm/Support/JSON.h"
 
 namespace trainc {

@@ -5,9 +5,9 @@
 #include "format/status.h"
 #include "lib/Driver/Remarks.h"
 #include "lib/Phases/Phases.h"
-#include "lib/Schedule/Recompute/Config.h"
-#include "lib/Support/RegularFile.h"
-#include "lib/Support/TextFile.h"
+#include "trainc/Schedule/Recompute/Config.h"
+#include "trainc/Support/RegularFile.h"
+#include "trainc/Support/TextFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 

@@ -5,9 +5,9 @@
 
 #include "lib/Driver/Log.h"
 #include "lib/Driver/RemarkSummary.h"
-#include "lib/Support/FileRoles.h"
 #include "mlir/IR/MLIRContext.h"
-#include "trainc/Driver.h"
+#include "trainc/Driver/Driver.h"
+#include "trainc/Support/FileRoles.h"
 #include <memory>
 
 namespace trainc {

@@ -4,7 +4,7 @@
 #include "lib/Driver/ParameterSummary.h"
 #include "dialects/Train/TrainDialect.h"
 #include "format/status.h"
-#include "lib/Report/MemoryModel.h"
+#include "trainc/Report/MemoryModel.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;

@@ -5,7 +5,7 @@
 
 #include "lib/Driver/Log.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "trainc/Driver.h"
+#include "trainc/Driver/Driver.h"
 
 namespace trainc {
 

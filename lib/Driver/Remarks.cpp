@@ -4,7 +4,7 @@
 #include "lib/Driver/Remarks.h"
 #include "format/status.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/Location.h"
+#include "trainc/Support/Location.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;

@@ -6,7 +6,7 @@
 #include "format/status.h"
 #include "lib/Driver/OptimizerChoice.h"
 #include "lib/Driver/Phases/Phases.h"
-#include "trainc/Registry.h"
+#include "trainc/Registry/Registry.h"
 
 using namespace mlir;
 using namespace trainc;

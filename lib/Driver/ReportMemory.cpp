@@ -3,8 +3,8 @@
 
 #include "lib/Driver/ReportMemory.h"
 #include "format/status.h"
-#include "lib/Report/MemoryReport.h"
-#include "lib/Support/TextFile.h"
+#include "trainc/Report/MemoryReport.h"
+#include "trainc/Support/TextFile.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;

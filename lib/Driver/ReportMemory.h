@@ -4,7 +4,7 @@
 #define TRAINC_LIB_DRIVER_REPORTMEMORY_H
 
 #include "lib/Driver/Outputs.h"
-#include "lib/Package/Interface.h"
+#include "trainc/Package/Interface.h"
 
 namespace trainc {
 

@@ -5,11 +5,11 @@
 #define TRAINC_LIB_DRIVER_REPRODUCER_H
 
 #include "lib/Driver/CrashGuard.h"
-#include "lib/Support/FileRoles.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "trainc/Support/FileRoles.h"
 #include <string>
 #include <vector>
 

@@ -2,8 +2,8 @@
 // Files of kernels, and the comments that lead from them back to the model.
 
 #include "lib/Driver/SaveKernels.h"
-#include "lib/Support/TextFile.h"
-#include "trainc/Location.h"
+#include "trainc/Support/Location.h"
+#include "trainc/Support/TextFile.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;

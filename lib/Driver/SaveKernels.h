@@ -4,9 +4,9 @@
 #define TRAINC_LIB_DRIVER_SAVEKERNELS_H
 
 #include "dialects/Plan/PlanDialect.h"
-#include "lib/Support/FileRoles.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "trainc/Codegen.h"
+#include "trainc/Codegen/Codegen.h"
+#include "trainc/Support/FileRoles.h"
 #include "llvm/ADT/MapVector.h"
 #include <map>
 #include <string>

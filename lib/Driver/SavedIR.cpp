@@ -5,11 +5,11 @@
 #include "lib/Driver/SavedIR.h"
 #include "lib/Driver/Diagnostics.h"
 #include "lib/Phases/Phases.h"
-#include "lib/Support/RegularFile.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "trainc/Driver.h"
-#include "trainc/Registry.h"
+#include "trainc/Driver/Driver.h"
+#include "trainc/Registry/Registry.h"
+#include "trainc/Support/RegularFile.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -4,7 +4,7 @@
 #ifndef TRAINC_LIB_DRIVER_STOREDCOMMANDLINE_H
 #define TRAINC_LIB_DRIVER_STOREDCOMMANDLINE_H
 
-#include "trainc/Driver.h"
+#include "trainc/Driver/Driver.h"
 
 namespace trainc {
 

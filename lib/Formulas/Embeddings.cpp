@@ -2,9 +2,9 @@
 // A padding row is written as select(is padding, detach(rows), rows): it counts as part of the
 // look-up.
 
-#include "lib/Formulas/Embeddings.h"
+#include "trainc/Formulas/Embeddings.h"
 
-#include "lib/Analysis/Roles.h"
+#include "trainc/Analysis/Roles.h"
 
 using namespace mlir;
 using namespace trainc;

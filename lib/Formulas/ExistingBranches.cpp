@@ -2,7 +2,7 @@
 // From a projection of another's result forwards to a sum, and from that backwards to a projection
 // of the same input. Other terms of the sum (a bias, a residual) do not matter.
 
-#include "lib/Formulas/ExistingBranches.h"
+#include "trainc/Formulas/ExistingBranches.h"
 
 #include "dialects/Train/Splats.h"
 #include "llvm/ADT/MapVector.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Comparisons of an input and conversions of it to booleans, by the ops that make them.
 
-#include "lib/Formulas/InputTests.h"
+#include "trainc/Formulas/InputTests.h"
 
 #include "dialects/Train/Splats.h"
-#include "lib/Analysis/ElementOrigin.h"
+#include "trainc/Analysis/ElementOrigin.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;

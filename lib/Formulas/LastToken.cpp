@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Two ways are in use: argmax(position * mark), and sum(mark) - 1.
 
-#include "lib/Formulas/LastToken.h"
+#include "trainc/Formulas/LastToken.h"
 
 #include "dialects/Train/Splats.h"
-#include "lib/Analysis/AffineIntegers.h"
+#include "trainc/Analysis/AffineIntegers.h"
 
 using namespace mlir;
 using namespace trainc;

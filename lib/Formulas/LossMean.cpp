@@ -2,12 +2,12 @@
 // Every value is put into one of few kinds, from the inputs to the loss; what is not known to be of
 // a kind is of none.
 
-#include "lib/Formulas/LossMean.h"
+#include "trainc/Formulas/LossMean.h"
 
 #include "dialects/Train/Interfaces.h"
 #include "dialects/Train/Splats.h"
-#include "lib/Analysis/Roles.h"
-#include "trainc/Location.h"
+#include "trainc/Analysis/Roles.h"
+#include "trainc/Support/Location.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <unordered_map>

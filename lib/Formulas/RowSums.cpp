@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sums over a row that code generation has a shorter way for.
 
-#include "lib/Formulas/RowSums.h"
+#include "trainc/Formulas/RowSums.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -2,7 +2,7 @@
 // The text of a package. Size expressions are written out where they are used, so that a command
 // reads as one line: which kernel or product, on which buffers, for which nodes of the model.
 
-#include "lib/Package/DumpPackage.h"
+#include "trainc/Package/DumpPackage.h"
 
 #include "flatbuffers/minireflect.h"
 #include "format/commands/command.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A hash over the part of the imported graph that its outputs depend on.
 
-#include "lib/Package/Identity.h"
+#include "trainc/Package/Identity.h"
 #include "format/hash.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringSet.h"

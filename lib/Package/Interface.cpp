@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Collects the interface of a package from function attributes.
 
-#include "lib/Package/Interface.h"
+#include "trainc/Package/Interface.h"
 #include "dialects/Plan/PlanDialect.h"
-#include "lib/Analysis/TokenInputs.h"
-#include "trainc/LossWeight.h"
+#include "trainc/Analysis/TokenInputs.h"
+#include "trainc/Conversion/LossWeight.h"
 
 using namespace mlir;
 using namespace trainc;

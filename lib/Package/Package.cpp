@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The manifest and the zip file around everything.
 
-#include "lib/Package/Package.h"
+#include "trainc/Package/Package.h"
 #include "format/file.h"
 #include "format/hash.h"
 #include "format/signature.h"
 #include "format/zip.h"
-#include "lib/Package/ProgramWriter.h"
-#include "lib/Support/Temporaries.h"
+#include "trainc/Package/ProgramWriter.h"
+#include "trainc/Support/Temporaries.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 

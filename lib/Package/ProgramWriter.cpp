@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Numbers expressions, buffers, nodes and kernels, and writes the commands in their order.
 
-#include "lib/Package/ProgramWriter.h"
+#include "trainc/Package/ProgramWriter.h"
 #include "dialects/Plan/TableBuilder.h"
 #include "format/program.h"
-#include "lib/Analysis/Phases.h"
-#include "trainc/Location.h"
+#include "trainc/Analysis/Phases.h"
+#include "trainc/Support/Location.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass `verify-schedule`.
 
-#include "lib/Analysis/StridedViews.h"
 #include "lib/Phases/Functions.h"
 #include "lib/Phases/Phases.h"
 #include "mlir/IR/Matchers.h"
+#include "trainc/Analysis/StridedViews.h"
 
 using namespace mlir;
 using namespace trainc;

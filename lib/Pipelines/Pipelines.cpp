@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The order of passes. Everything that is optional is decided here and nowhere else.
 
-#include "trainc/Pipelines.h"
+#include "trainc/Pipelines/Pipelines.h"
 #include "lib/AutoDiff/AutoDiff.h"
 #include "lib/Schedule/FormKernels/FormKernels.h"
 #include "lib/Transforms/AccumulateProducts/AccumulateProducts.h"

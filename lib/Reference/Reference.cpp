@@ -2,7 +2,7 @@
 // Evaluation of train ops in double. Knows interfaces, no ops: a dialect whose ops implement them
 // is evaluated too. Integers are doubles that wrap around like their type; floats keep the double's
 // bits.
-#include "trainc/Reference.h"
+#include "trainc/Reference/Reference.h"
 
 #include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainDetail.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The list of dialects and passes. A new pass is one include and one line here.
 
-#include "trainc/Registry.h"
+#include "trainc/Registry/Registry.h"
 
 #include "dialects/ONNX/ONNXDialect.h"
 #include "dialects/Plan/PlanDialect.h"
@@ -44,8 +44,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/Passes.h"
-#include "trainc/Legalize.h"
-#include "trainc/Pipelines.h"
+#include "trainc/Conversion/Legalize.h"
+#include "trainc/Pipelines/Pipelines.h"
 
 using namespace mlir;
 

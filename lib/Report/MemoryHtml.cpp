@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The report as a page: a curve for each function, with the buffers behind its peak.
 
-#include "lib/Report/MemoryReport.h"
+#include "trainc/Report/MemoryReport.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The report for programs: docs/memory.md describes the keys. Bytes are numbers, never texts.
 
-#include "lib/Report/MemoryReport.h"
+#include "trainc/Report/MemoryReport.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The account that the runtime will give (trainrt_package_memory), from the plan functions.
 
-#include "lib/Report/MemoryModel.h"
+#include "trainc/Report/MemoryModel.h"
 #include "format/memory/arena_plan.h"
-#include "trainc/Location.h"
+#include "trainc/Support/Location.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Format.h"

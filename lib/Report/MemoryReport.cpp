@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What the text and the page both tell.
 
-#include "lib/Report/MemoryReport.h"
+#include "trainc/Report/MemoryReport.h"
 #include "format/status.h"
-#include "trainc/Location.h"
+#include "trainc/Support/Location.h"
 #include <map>
 
 using namespace mlir;

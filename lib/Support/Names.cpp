@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Names in messages come from files that anybody may have written.
 
-#include "lib/Support/Names.h"
+#include "trainc/Support/Names.h"
 #include "format/status.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"

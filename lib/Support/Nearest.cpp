@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Names by their distance, in letters to change.
 
-#include "lib/Support/Nearest.h"
+#include "trainc/Support/Nearest.h"
 #include "format/edit_distance.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -2,7 +2,7 @@
 // std::regex reports a bad pattern by an exception: this file alone is compiled with them and turns
 // them into texts.
 
-#include "trainc/Regex.h"
+#include "trainc/Support/Regex.h"
 
 #include <optional>
 #include <regex>

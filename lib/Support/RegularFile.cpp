@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Files of the command line.
 
-#include "lib/Support/RegularFile.h"
+#include "trainc/Support/RegularFile.h"
 #include "llvm/Support/FileSystem.h"
 
 namespace fs = llvm::sys::fs;

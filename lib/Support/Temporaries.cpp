@@ -3,7 +3,7 @@
 // takes the lock of the list and never gives it back, so that no thread can begin anything new, nor
 // take a program that was killed for one that failed.
 
-#include "lib/Support/Temporaries.h"
+#include "trainc/Support/Temporaries.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"

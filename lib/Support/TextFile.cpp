@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A stream with an error that nobody has looked at ends the process, so each is looked at here.
 
-#include "lib/Support/TextFile.h"
-#include "lib/Support/Temporaries.h"
+#include "trainc/Support/TextFile.h"
+#include "trainc/Support/Temporaries.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace trainc;

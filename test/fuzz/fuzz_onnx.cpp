@@ -10,9 +10,9 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "scratch.h"
-#include "trainc/Import.h"
-#include "trainc/Legalize.h"
-#include "trainc/Pipelines.h"
+#include "trainc/Conversion/Legalize.h"
+#include "trainc/Import/Import.h"
+#include "trainc/Pipelines/Pipelines.h"
 #include "wire_mutator.h"
 #include "llvm/Support/raw_ostream.h"
 

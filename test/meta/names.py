@@ -139,7 +139,7 @@ def check_targets(path, lines):
         code = line.split("//")[0]
         for pattern, why in TARGET_NAMES:
             if match := re.search(pattern, code, re.IGNORECASE):
-                finding(path, number, f"{why}; ask it (trainc/Target.h, format/target.h): {match[0]}")
+                finding(path, number, f"{why}; ask it (trainc/Target/Target.h, format/target.h): {match[0]}")
 
 
 def strata(root):
@@ -179,6 +179,20 @@ def check_strata(path, lines, seen):
             finding(path, number, f"the stratum {own} does not see {there}")
         elif not inside and (match[1].startswith("runtime/") or there not in (None, STRATUM_SHARED)):
             finding(path, number, f"of the runtime the compiler sees {STRATUM_SHARED} only")
+
+
+def check_public(path, lines, passes):
+    """What other components of the compiler include lies in include/trainc, at the same place; a pass's header beside it."""
+    parts = path.parts
+    if parts[0] not in ("lib", "include", "tools"):
+        return
+    for number, line in enumerate(lines, 1):
+        if not (match := re.match(r'#include "lib/(\w+)/([^"]+)\.h(\.inc)?"', line)):
+            continue
+        own = parts[0] == "lib" and parts[1] == match[1]
+        declared = pathlib.PurePath("lib", match[1], match[2])
+        if not own and declared not in passes:
+            finding(path, number, f"{declared}.h is not public: others include what is in include/trainc/{match[1]}")
 
 
 def train_ops(root):
@@ -301,6 +315,7 @@ def main():
     paths = list(sources(root))
     ops = train_ops(root)
     seen = strata(root)
+    passes = {path.with_suffix("") for path in paths if path.suffix == ".td"}
     if len(ops[0]) < 20:
         finding("dialects/Train", 0, f"only {len(ops[0])} ops found: this check no longer sees them")
     for path in paths:
@@ -311,6 +326,7 @@ def main():
             check_walls(path, lines)
             check_strata(path, lines, seen)
             check_agnostic(path, lines, ops)
+            check_public(path, lines, passes)
             check_targets(path, lines)
     check_passes(root, paths)
     check_predicates(root, paths, ops)

@@ -5,7 +5,7 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Support/LogicalResult.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
-#include "trainc/Registry.h"
+#include "trainc/Registry/Registry.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // trainc-opt: runs passes on IR. A thin main over MLIR's driver.
 
-#include "lib/Support/FileRoles.h"
-#include "lib/Support/Names.h"
-#include "lib/Support/RegularFile.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "trainc/Registry.h"
+#include "trainc/Registry/Registry.h"
+#include "trainc/Support/FileRoles.h"
+#include "trainc/Support/Names.h"
+#include "trainc/Support/RegularFile.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // trainc: a thin main over the driver.
 
-#include "lib/Support/Temporaries.h"
-#include "trainc/Driver.h"
+#include "trainc/Driver/Driver.h"
+#include "trainc/Support/Temporaries.h"
 
 int main(int argc, char **argv) {
   trainc::endOnSignals();

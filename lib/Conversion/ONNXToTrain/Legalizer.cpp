@@ -8,7 +8,7 @@
 #include "lib/Conversion/ONNXToTrain/Indexing/Selection.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "trainc/DeadOps.h"
+#include "trainc/Support/DeadOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

@@ -8,7 +8,7 @@
 #include "Content.h"
 #include "dialects/ONNX/ONNXDialect.h"
 #include "dialects/Train/TrainBuilder.h"
-#include "trainc/Legalize.h"
+#include "trainc/Conversion/Legalize.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace trainc::legalize {

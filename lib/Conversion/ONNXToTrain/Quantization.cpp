@@ -6,7 +6,7 @@
 #include "Compose.h"
 #include "format/quant_format.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "trainc/QuantizedWeights.h"
+#include "trainc/Conversion/QuantizedWeights.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Conversion first, then launches are grouped where the target has a form for it.
 
-#include "lib/Conversion/TrainToPlan/PlanModule.h"
+#include "trainc/Conversion/TrainToPlan/PlanModule.h"
 #include "lib/Conversion/TrainToPlan/GroupLaunches.h"
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
 

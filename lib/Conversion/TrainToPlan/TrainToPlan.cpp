@@ -5,8 +5,8 @@
 #include "lib/Conversion/TrainToPlan/TrainToPlan.h"
 #include "dialects/Plan/CallEmitter.h"
 #include "dialects/Train/RowMoves.h"
-#include "lib/Analysis/StridedViews.h"
 #include "mlir/IR/Matchers.h"
+#include "trainc/Analysis/StridedViews.h"
 
 using namespace mlir;
 using namespace trainc;

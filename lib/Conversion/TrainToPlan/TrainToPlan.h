@@ -5,7 +5,7 @@
 
 #include "dialects/Plan/PlanDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "trainc/Codegen.h"
+#include "trainc/Codegen/Codegen.h"
 
 namespace trainc {
 

@@ -4,7 +4,7 @@
 #include "lib/Driver/Options/AdapterValues.h"
 
 #include "format/quant_format.h"
-#include "trainc/Regex.h"
+#include "trainc/Support/Regex.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include <cmath>

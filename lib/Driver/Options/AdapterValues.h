@@ -3,7 +3,7 @@
 #ifndef TRAINC_LIB_DRIVER_OPTIONS_ADAPTERVALUES_H
 #define TRAINC_LIB_DRIVER_OPTIONS_ADAPTERVALUES_H
 
-#include "trainc/Pipelines.h"
+#include "trainc/Pipelines/Pipelines.h"
 
 namespace trainc {
 

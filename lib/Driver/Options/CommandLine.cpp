@@ -11,7 +11,7 @@
 #include "lib/Driver/Options/PassOptions.h"
 #include "lib/Driver/Options/TargetOptions.h"
 #include "lib/Driver/Options/TrainingOptions.h"
-#include "lib/Support/Nearest.h"
+#include "trainc/Support/Nearest.h"
 #include <iostream>
 
 using namespace trainc;

@@ -5,7 +5,7 @@
 
 #include "format/log_level.h"
 #include "lib/Phases/Phases.h"
-#include "lib/Support/Nearest.h"
+#include "trainc/Support/Nearest.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace trainc;

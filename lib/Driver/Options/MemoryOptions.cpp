@@ -4,8 +4,8 @@
 #include "lib/Driver/Options/MemoryOptions.h"
 
 #include "lib/Driver/Options/OptionValues.h"
-#include "lib/Schedule/Memory/MemoryBudget.h"
-#include "lib/Schedule/Recompute/Config.h"
+#include "trainc/Schedule/Memory/MemoryBudget.h"
+#include "trainc/Schedule/Recompute/Config.h"
 
 using namespace trainc;
 

@@ -3,7 +3,7 @@
 #ifndef TRAINC_LIB_DRIVER_OPTIONS_OPTIONGROUP_H
 #define TRAINC_LIB_DRIVER_OPTIONS_OPTIONGROUP_H
 
-#include "trainc/Driver.h"
+#include "trainc/Driver/Driver.h"
 #include <CLI/CLI.hpp>
 
 namespace trainc {

@@ -2,7 +2,7 @@
 // Messages say what was given and what is expected.
 
 #include "lib/Driver/Options/OptionValues.h"
-#include "trainc/Regex.h"
+#include "trainc/Support/Regex.h"
 #include <charconv>
 
 using namespace trainc;

@@ -2,9 +2,9 @@
 // The plan, its passes, and the code of the kernels that it launches.
 
 #include "format/status.h"
-#include "lib/Conversion/TrainToPlan/PlanModule.h"
 #include "lib/Driver/Phases/Phases.h"
 #include "lib/Driver/SaveKernels.h"
+#include "trainc/Conversion/TrainToPlan/PlanModule.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -3,10 +3,10 @@
 
 #include "dialects/ONNX/ONNXDialect.h"
 #include "format/signature.h"
-#include "lib/Conversion/ONNXToTrain/Roles/Initialization.h"
 #include "lib/Driver/OptimizerChoice.h"
 #include "lib/Driver/Phases/Phases.h"
-#include "lib/Package/Identity.h"
+#include "trainc/Conversion/ONNXToTrain/Roles/Initialization.h"
+#include "trainc/Package/Identity.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 

@@ -2,12 +2,12 @@
 // With the model's sizes and roles known, what the command line says of them is checked and told.
 
 #include "format/status.h"
-#include "lib/Conversion/ONNXToTrain/Roles/PadTokens.h"
-#include "lib/Conversion/ONNXToTrain/Roles/ScaleParameters.h"
 #include "lib/Driver/IdleExpressions.h"
 #include "lib/Driver/ParameterSummary.h"
 #include "lib/Driver/Phases/Phases.h"
-#include "lib/Schedule/Recompute/Config.h"
+#include "trainc/Conversion/ONNXToTrain/Roles/PadTokens.h"
+#include "trainc/Conversion/ONNXToTrain/Roles/ScaleParameters.h"
+#include "trainc/Schedule/Recompute/Config.h"
 
 using namespace mlir;
 using namespace trainc;

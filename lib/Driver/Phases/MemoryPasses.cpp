@@ -3,10 +3,10 @@
 
 #include "lib/Driver/Phases/MemoryPasses.h"
 
-#include "lib/Report/MemoryReport.h"
 #include "lib/Schedule/Memory/ChooseOffload.h"
 #include "lib/Schedule/Memory/ChooseRecompute.h"
 #include "lib/Schedule/Recompute/Recompute.h"
+#include "trainc/Report/MemoryReport.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;

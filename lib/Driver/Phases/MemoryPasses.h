@@ -4,9 +4,9 @@
 #define TRAINC_LIB_DRIVER_PHASES_MEMORYPASSES_H
 
 #include "lib/Driver/Log.h"
-#include "lib/Schedule/Memory/TrialOptions.h"
 #include "mlir/Pass/PassManager.h"
-#include "trainc/Driver.h"
+#include "trainc/Driver/Driver.h"
+#include "trainc/Schedule/Memory/TrialOptions.h"
 
 namespace trainc {
 

@@ -5,8 +5,8 @@
 #include "lib/Driver/Phases/MemoryPasses.h"
 #include "lib/Driver/Phases/Phases.h"
 #include "lib/Phases/Phases.h"
-#include "lib/Schedule/Memory/OpportunityTable.h"
 #include "mlir/IR/Verifier.h"
+#include "trainc/Schedule/Memory/OpportunityTable.h"
 
 using namespace mlir;
 using namespace trainc;

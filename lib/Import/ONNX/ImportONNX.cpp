@@ -2,7 +2,7 @@
 // The import of a file: map it, strip and parse it, check its versions, describe its weights, then
 // let GraphBuilder add the nodes. Weight bytes are looked at only where their values are small.
 
-#include "trainc/Import.h"
+#include "trainc/Import/Import.h"
 
 #include "GraphBuilder.h"
 #include "LostArguments.h"
@@ -11,8 +11,8 @@
 #include "WeightFiles.h"
 #include "WireFormat.h"
 #include "dialects/ONNX/ONNXDialect.h"
-#include "lib/Support/RegularFile.h"
-#include "trainc/LayerHints.h"
+#include "trainc/Import/LayerHints.h"
+#include "trainc/Support/RegularFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"

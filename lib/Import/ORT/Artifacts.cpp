@@ -3,7 +3,7 @@
 // as inputs and changes the latter in place; what is left here is a graph of data to loss and
 // gradients.
 
-#include "trainc/Artifacts.h"
+#include "trainc/Import/Artifacts.h"
 
 #include "dialects/ONNX/ONNXDialect.h"
 #include "lib/Import/ORT/Checkpoint.h"

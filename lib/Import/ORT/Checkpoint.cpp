@@ -3,7 +3,7 @@
 // and every tensor has to have the bytes that its shape needs.
 
 #include "lib/Import/ORT/Checkpoint.h"
-#include "lib/Support/RegularFile.h"
+#include "trainc/Support/RegularFile.h"
 
 #include "checkpoint_generated.h"
 #include "llvm/ADT/Twine.h"

@@ -4,7 +4,7 @@
 #define TRAINC_SCHEDULE_FORMKERNELS_GROUP_H
 
 #include "dialects/Train/TrainDialect.h"
-#include "lib/Analysis/StridedViews.h"
+#include "trainc/Analysis/StridedViews.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace trainc {

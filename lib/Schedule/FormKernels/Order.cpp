@@ -3,7 +3,7 @@
 
 #include "lib/Schedule/FormKernels/Order.h"
 
-#include "lib/Transforms/Support/HoistReshape.h"
+#include "trainc/Transforms/Support/HoistReshape.h"
 #include <queue>
 
 using namespace mlir;

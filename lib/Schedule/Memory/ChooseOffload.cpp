@@ -3,9 +3,9 @@
 
 #include "lib/Schedule/Memory/ChooseOffload.h"
 
-#include "lib/Report/MemoryReport.h"
 #include "lib/Schedule/Offload/Offload.h"
 #include "mlir/Pass/PassManager.h"
+#include "trainc/Report/MemoryReport.h"
 
 using namespace mlir;
 using namespace trainc;

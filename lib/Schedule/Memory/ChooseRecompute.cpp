@@ -3,10 +3,10 @@
 
 #include "lib/Schedule/Memory/ChooseRecompute.h"
 
-#include "lib/Report/MemoryReport.h"
 #include "lib/Schedule/Memory/ChooseOffload.h"
 #include "lib/Schedule/Recompute/Recompute.h"
 #include "mlir/Pass/PassManager.h"
+#include "trainc/Report/MemoryReport.h"
 #include <chrono>
 
 using namespace mlir;

@@ -3,7 +3,6 @@
 #ifndef TRAINC_LIB_SCHEDULE_MEMORY_CHOOSERECOMPUTE_H
 #define TRAINC_LIB_SCHEDULE_MEMORY_CHOOSERECOMPUTE_H
 
-#include "lib/Schedule/Memory/MemoryBudget.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -11,6 +10,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/Pass.h"
+#include "trainc/Schedule/Memory/MemoryBudget.h"
 #include <functional>
 
 namespace trainc {

@@ -4,11 +4,11 @@
 // is made first is kept longest. Schedules take long, so the next one to make is guessed from the
 // bytes of those that are known.
 
-#include "lib/Schedule/Memory/MemoryBudget.h"
+#include "trainc/Schedule/Memory/MemoryBudget.h"
 
-#include "lib/Report/MemoryReport.h"
 #include "lib/Schedule/Memory/RecomputeCost.h"
 #include "lib/Schedule/Recompute/Layers.h"
+#include "trainc/Report/MemoryReport.h"
 #include <cmath>
 
 using namespace mlir;

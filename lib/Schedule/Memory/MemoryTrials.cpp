@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Schedules on copies of the step's functions; the same passes make the program itself.
 
-#include "lib/Schedule/Memory/MemoryTrials.h"
+#include "trainc/Schedule/Memory/MemoryTrials.h"
 
-#include "lib/Conversion/TrainToPlan/PlanModule.h"
 #include "lib/Schedule/Offload/Offload.h"
 #include "lib/Schedule/Recompute/Recompute.h"
 #include "mlir/Pass/PassManager.h"
+#include "trainc/Conversion/TrainToPlan/PlanModule.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // In the form that ONNX Runtime prints its own, with what each opportunity saves and costs.
 
-#include "lib/Schedule/Memory/OpportunityTable.h"
+#include "trainc/Schedule/Memory/OpportunityTable.h"
 
-#include "lib/Report/MemoryReport.h"
 #include "lib/Schedule/Memory/RecomputeCost.h"
+#include "trainc/Report/MemoryReport.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 

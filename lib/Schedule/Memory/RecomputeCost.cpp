@@ -4,7 +4,7 @@
 #include "lib/Schedule/Memory/RecomputeCost.h"
 
 #include "dialects/Train/TrainDialect.h"
-#include "lib/Analysis/StridedViews.h"
+#include "trainc/Analysis/StridedViews.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -3,9 +3,9 @@
 #ifndef TRAINC_LIB_SCHEDULE_MEMORY_RECOMPUTECOST_H
 #define TRAINC_LIB_SCHEDULE_MEMORY_RECOMPUTECOST_H
 
-#include "lib/Analysis/CommandTime.h"
-#include "lib/Report/Sizes.h"
-#include "lib/Schedule/Recompute/Opportunities.h"
+#include "trainc/Analysis/CommandTime.h"
+#include "trainc/Report/Sizes.h"
+#include "trainc/Schedule/Recompute/Opportunities.h"
 
 namespace trainc {
 

@@ -3,10 +3,10 @@
 
 #include "lib/Schedule/Offload/Offload.h"
 
-#include "lib/Analysis/CommandTime.h"
 #include "lib/Schedule/Offload/Choice.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/Location.h"
+#include "trainc/Analysis/CommandTime.h"
+#include "trainc/Support/Location.h"
 
 using namespace mlir;
 using namespace trainc;

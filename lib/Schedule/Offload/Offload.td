@@ -14,7 +14,7 @@ def OffloadPass : Pass<"offload", "::trainc::plan::FunctionOp"> {
     a new buffer that is copied back in time. The arena holds neither in between.
 
     Copies run beside other commands, one after the other. Where they begin and end is worked out by a model: commands
-    one after the other by their FLOPs and bytes (`lib/Analysis/CommandTime.h`), 15 % quicker than that, copies at `rate` and 10 us each. A
+    one after the other by their FLOPs and bytes (`include/trainc/Analysis/CommandTime.h`), 15 % quicker than that, copies at `rate` and 10 us each. A
     buffer moves only if by this model no command ever waits: it is back when its reader begins, with all others that
     move. A copy back begins as late as that allows. `plan.release` marks where a copy to the host is expected to be
     done, and with it the end of the buffer's lifetime; a runtime orders copies by the bytes that they touch, so that a

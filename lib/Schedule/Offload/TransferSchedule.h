@@ -5,7 +5,7 @@
 #define TRAINC_SCHEDULE_OFFLOAD_TRANSFERSCHEDULE_H
 
 #include "format/memory/arena_plan.h"
-#include "lib/Analysis/Lifetimes.h"
+#include "trainc/Analysis/Lifetimes.h"
 
 namespace trainc {
 

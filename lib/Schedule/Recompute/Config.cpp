@@ -2,8 +2,8 @@
 // Patterns are written in names of the train dialect or of ONNX Runtime, whose memory optimizer has
 // the same syntax (docs/recompute.md has the table).
 
-#include "lib/Schedule/Recompute/Config.h"
-#include "lib/Support/RegularFile.h"
+#include "trainc/Schedule/Recompute/Config.h"
+#include "trainc/Support/RegularFile.h"
 
 #include "format/json_depth.h"
 #include "llvm/ADT/STLExtras.h"

@@ -4,8 +4,8 @@
 
 #include "lib/Schedule/Recompute/Layers.h"
 
-#include "trainc/LayerHints.h"
-#include "trainc/Location.h"
+#include "trainc/Import/LayerHints.h"
+#include "trainc/Support/Location.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"

@@ -4,7 +4,7 @@
 #ifndef TRAINC_SCHEDULE_RECOMPUTE_LAYERS_H
 #define TRAINC_SCHEDULE_RECOMPUTE_LAYERS_H
 
-#include "lib/Schedule/Recompute/Opportunities.h"
+#include "trainc/Schedule/Recompute/Opportunities.h"
 
 namespace trainc {
 

@@ -2,12 +2,12 @@
 // The search goes from a kept value upwards, through ops that may be computed again, to values that
 // the backward pass has.
 
-#include "lib/Schedule/Recompute/Opportunities.h"
+#include "trainc/Schedule/Recompute/Opportunities.h"
 
 #include "lib/Schedule/Recompute/Layers.h"
 
-#include "lib/Analysis/StridedViews.h"
-#include "lib/Transforms/Support/StepBuilder.h"
+#include "trainc/Analysis/StridedViews.h"
+#include "trainc/Transforms/Support/StepBuilder.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;

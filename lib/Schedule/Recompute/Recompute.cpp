@@ -3,12 +3,12 @@
 
 #include "lib/Schedule/Recompute/Recompute.h"
 
-#include "lib/Schedule/Recompute/Config.h"
 #include "lib/Schedule/Recompute/Layers.h"
 #include "lib/Schedule/Recompute/Rematerialize.h"
-#include "lib/Support/Nearest.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/Location.h"
+#include "trainc/Schedule/Recompute/Config.h"
+#include "trainc/Support/Location.h"
+#include "trainc/Support/Nearest.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 

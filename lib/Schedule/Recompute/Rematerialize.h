@@ -3,7 +3,7 @@
 #ifndef TRAINC_SCHEDULE_RECOMPUTE_REMATERIALIZE_H
 #define TRAINC_SCHEDULE_RECOMPUTE_REMATERIALIZE_H
 
-#include "lib/Schedule/Recompute/Opportunities.h"
+#include "trainc/Schedule/Recompute/Opportunities.h"
 
 namespace trainc {
 

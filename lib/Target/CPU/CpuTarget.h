@@ -4,7 +4,7 @@
 #ifndef TRAINC_LIB_TARGET_CPU_CPUTARGET_H
 #define TRAINC_LIB_TARGET_CPU_CPUTARGET_H
 
-#include "trainc/Target.h"
+#include "trainc/Target/Target.h"
 
 namespace trainc {
 const Target &getCpuTarget();

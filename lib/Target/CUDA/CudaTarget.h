@@ -3,7 +3,7 @@
 #ifndef TRAINC_LIB_TARGET_CUDA_CUDATARGET_H
 #define TRAINC_LIB_TARGET_CUDA_CUDATARGET_H
 
-#include "trainc/Target.h"
+#include "trainc/Target/Target.h"
 
 namespace trainc {
 const Target &getCudaTarget();

@@ -6,11 +6,11 @@
 
 #include "dialects/Train/RowMoves.h"
 #include "dialects/Train/TrainBuilder.h"
-#include "lib/Analysis/Projections.h"
-#include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/DeadOps.h"
-#include "trainc/Location.h"
+#include "trainc/Analysis/Projections.h"
+#include "trainc/Support/DeadOps.h"
+#include "trainc/Support/Location.h"
+#include "trainc/Transforms/Support/StepBuilder.h"
 
 using namespace mlir;
 using namespace trainc;

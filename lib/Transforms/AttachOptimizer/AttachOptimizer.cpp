@@ -4,7 +4,7 @@
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
 
 #include "lib/Transforms/AttachOptimizer/StateStorage.h"
-#include "lib/Transforms/Support/StepBuilder.h"
+#include "trainc/Transforms/Support/StepBuilder.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -4,7 +4,7 @@
 #include "lib/Transforms/Decompose/Decompose.h"
 
 #include "dialects/Train/TrainBuilder.h"
-#include "trainc/Location.h"
+#include "trainc/Support/Location.h"
 
 using namespace mlir;
 using namespace trainc;

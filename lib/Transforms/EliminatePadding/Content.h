@@ -5,7 +5,7 @@
 
 #include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/TrainDialect.h"
-#include "lib/Formulas/RowSums.h"
+#include "trainc/Formulas/RowSums.h"
 
 namespace trainc {
 

@@ -9,10 +9,10 @@
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
 #include "lib/Transforms/Support/PackedRows.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
-#include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/DeadOps.h"
-#include "trainc/Location.h"
+#include "trainc/Support/DeadOps.h"
+#include "trainc/Support/Location.h"
+#include "trainc/Transforms/Support/StepBuilder.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;

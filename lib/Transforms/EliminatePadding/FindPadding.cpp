@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass `find-padding`: chooses the mask and asks the flow of padding.
 
-#include "lib/Analysis/TokenInputs.h"
-#include "lib/Formulas/InputTests.h"
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
-#include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/Analysis/TokenInputs.h"
+#include "trainc/Formulas/InputTests.h"
+#include "trainc/Transforms/Support/StepBuilder.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -3,7 +3,7 @@
 
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 
-#include "lib/Transforms/Support/StepBuilder.h"
+#include "trainc/Transforms/Support/StepBuilder.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -8,9 +8,6 @@
 
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
-#include "lib/Analysis/ElementOrigin.h"
-#include "lib/Formulas/InputTests.h"
-#include "lib/Formulas/LastToken.h"
 #include "lib/Transforms/EliminatePadding/Content.h"
 #include "lib/Transforms/EliminatePadding/ElementaryCopy.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
@@ -18,8 +15,11 @@
 #include "lib/Transforms/EliminatePadding/ZeroHazards.h"
 #include "lib/Transforms/Support/PartSelections.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
-#include "lib/Transforms/Support/StepBuilder.h"
-#include "trainc/Location.h"
+#include "trainc/Analysis/ElementOrigin.h"
+#include "trainc/Formulas/InputTests.h"
+#include "trainc/Formulas/LastToken.h"
+#include "trainc/Support/Location.h"
+#include "trainc/Transforms/Support/StepBuilder.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;

@@ -3,10 +3,10 @@
 #ifndef TRAINC_TRANSFORMS_ELIMINATEPADDING_TOKENELEMENTS_H
 #define TRAINC_TRANSFORMS_ELIMINATEPADDING_TOKENELEMENTS_H
 
-#include "lib/Analysis/AffineIntegers.h"
 #include "lib/Transforms/EliminatePadding/Content.h"
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
+#include "trainc/Analysis/AffineIntegers.h"
 #include <map>
 
 namespace trainc {

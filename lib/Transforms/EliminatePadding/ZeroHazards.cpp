@@ -3,8 +3,8 @@
 
 #include "lib/Transforms/EliminatePadding/ZeroHazards.h"
 
-#include "lib/Formulas/InputTests.h"
-#include "trainc/Location.h"
+#include "trainc/Formulas/InputTests.h"
+#include "trainc/Support/Location.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -6,10 +6,10 @@
 #include "dialects/Train/TrainBuilder.h"
 #include "dialects/Train/TrainDetail.h"
 #include "dialects/Train/TrainDialect.h"
-#include "lib/Analysis/AffineIntegers.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/Reference.h"
+#include "trainc/Analysis/AffineIntegers.h"
+#include "trainc/Reference/Reference.h"
 
 using namespace mlir;
 using namespace trainc;

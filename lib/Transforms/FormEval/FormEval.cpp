@@ -4,12 +4,12 @@
 
 #include "lib/Transforms/FormEval/FormEval.h"
 
-#include "lib/Formulas/LossMean.h"
-#include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/DeadOps.h"
-#include "trainc/Location.h"
-#include "trainc/LossWeight.h"
+#include "trainc/Conversion/LossWeight.h"
+#include "trainc/Formulas/LossMean.h"
+#include "trainc/Support/DeadOps.h"
+#include "trainc/Support/Location.h"
+#include "trainc/Transforms/Support/StepBuilder.h"
 #include "llvm/ADT/BitVector.h"
 
 using namespace mlir;

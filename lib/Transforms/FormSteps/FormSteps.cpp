@@ -6,9 +6,9 @@
 #include "lib/Transforms/FormSteps/FormSteps.h"
 
 #include "lib/Transforms/FormSteps/LossScale.h"
-#include "lib/Transforms/Support/HoistReshape.h"
-#include "trainc/Location.h"
-#include "trainc/Reports.h"
+#include "trainc/Report/Reports.h"
+#include "trainc/Support/Location.h"
+#include "trainc/Transforms/Support/HoistReshape.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -5,7 +5,7 @@
 #ifndef TRAINC_TRANSFORMS_FORMSTEPS_LOSSSCALE_H
 #define TRAINC_TRANSFORMS_FORMSTEPS_LOSSSCALE_H
 
-#include "lib/Transforms/Support/StepBuilder.h"
+#include "trainc/Transforms/Support/StepBuilder.h"
 
 namespace trainc {
 

@@ -6,10 +6,10 @@
 
 #include "dialects/Train/RowMoves.h"
 #include "dialects/Train/TrainBuilder.h"
-#include "lib/Analysis/StridedViews.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/DeadOps.h"
-#include "trainc/Location.h"
+#include "trainc/Analysis/StridedViews.h"
+#include "trainc/Support/DeadOps.h"
+#include "trainc/Support/Location.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;

@@ -10,7 +10,7 @@
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "lib/Transforms/Support/ZeroRows.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/Location.h"
+#include "trainc/Support/Location.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"

@@ -7,8 +7,8 @@
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "lib/Transforms/Support/ZeroRows.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/DeadOps.h"
-#include "trainc/Location.h"
+#include "trainc/Support/DeadOps.h"
+#include "trainc/Support/Location.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -5,8 +5,8 @@
 
 #include "dialects/Train/Philox.h"
 #include "dialects/Train/RowMoves.h"
-#include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/IRMapping.h"
+#include "trainc/Transforms/Support/StepBuilder.h"
 #include <cmath>
 
 using namespace mlir;

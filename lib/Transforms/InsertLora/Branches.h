@@ -4,8 +4,8 @@
 #define TRAINC_TRANSFORMS_INSERTLORA_BRANCHES_H
 
 #include "dialects/Train/TrainBuilder.h"
-#include "lib/Analysis/Projections.h"
-#include "lib/Formulas/Embeddings.h"
+#include "trainc/Analysis/Projections.h"
+#include "trainc/Formulas/Embeddings.h"
 
 namespace trainc {
 

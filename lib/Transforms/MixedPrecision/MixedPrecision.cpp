@@ -7,8 +7,8 @@
 #include "lib/Transforms/Support/LowPrecisionCasts.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/DeadOps.h"
-#include "trainc/Location.h"
+#include "trainc/Support/DeadOps.h"
+#include "trainc/Support/Location.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -5,12 +5,12 @@
 
 #include "dialects/Train/TrainBuilder.h"
 #include "format/quant_format.h"
-#include "lib/Analysis/Projections.h"
-#include "lib/Support/Nearest.h"
-#include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/Location.h"
-#include "trainc/Regex.h"
+#include "trainc/Analysis/Projections.h"
+#include "trainc/Support/Location.h"
+#include "trainc/Support/Nearest.h"
+#include "trainc/Support/Regex.h"
+#include "trainc/Transforms/Support/StepBuilder.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 

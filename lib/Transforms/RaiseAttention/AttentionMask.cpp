@@ -5,8 +5,8 @@
 
 #include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainDetail.h"
-#include "lib/Analysis/AffineIntegers.h"
 #include "mlir/IR/Matchers.h"
+#include "trainc/Analysis/AffineIntegers.h"
 #include <limits>
 
 using namespace mlir;

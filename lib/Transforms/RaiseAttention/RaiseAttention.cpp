@@ -10,8 +10,8 @@
 #include "lib/Transforms/Support/LowPrecisionCasts.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/DeadOps.h"
-#include "trainc/Location.h"
+#include "trainc/Support/DeadOps.h"
+#include "trainc/Support/Location.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;

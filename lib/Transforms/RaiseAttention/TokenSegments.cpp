@@ -6,8 +6,8 @@
 #include "dialects/Train/Splats.h"
 #include "lib/Transforms/Support/PackedRows.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
-#include "lib/Transforms/Support/StepBuilder.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "trainc/Transforms/Support/StepBuilder.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -4,8 +4,8 @@
 #include "lib/Transforms/RaiseIdioms/PlacedRows.h"
 
 #include "dialects/Train/Splats.h"
-#include "lib/Analysis/AffineIntegers.h"
 #include "lib/Transforms/Support/ZeroRows.h"
+#include "trainc/Analysis/AffineIntegers.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -4,7 +4,7 @@
 #include "lib/Transforms/RaiseIdioms/PositionGather.h"
 
 #include "dialects/Train/Splats.h"
-#include "lib/Analysis/AffineIntegers.h"
+#include "trainc/Analysis/AffineIntegers.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -5,7 +5,7 @@
 #include "lib/Transforms/StreamWeights/StreamWeights.h"
 
 #include "mlir/IR/Remarks.h"
-#include "trainc/Location.h"
+#include "trainc/Support/Location.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;

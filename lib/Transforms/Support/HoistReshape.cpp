@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Rebuilds a tree of formulas in another shape.
 
-#include "lib/Transforms/Support/HoistReshape.h"
+#include "trainc/Transforms/Support/HoistReshape.h"
 
-#include "lib/Analysis/StridedViews.h"
 #include "mlir/IR/IRMapping.h"
+#include "trainc/Analysis/StridedViews.h"
 
 using namespace mlir;
 using namespace trainc;

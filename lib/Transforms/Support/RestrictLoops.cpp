@@ -2,7 +2,7 @@
 // Brings the axes together, selects, and takes them apart again; all but the selection are views.
 
 #include "lib/Transforms/Support/RestrictLoops.h"
-#include "trainc/Location.h"
+#include "trainc/Support/Location.h"
 
 using namespace mlir;
 using namespace trainc;

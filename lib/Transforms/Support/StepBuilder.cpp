@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Functions with roles: built from an empty signature that grows.
 
-#include "lib/Transforms/Support/StepBuilder.h"
-#include "trainc/DeadOps.h"
+#include "trainc/Transforms/Support/StepBuilder.h"
+#include "trainc/Support/DeadOps.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -7,10 +7,10 @@
 #include "dialects/Train/Ranges/Ranges.h"
 #include "dialects/Train/Splats.h"
 #include "dialects/Train/TrainDetail.h"
-#include "lib/Formulas/LastToken.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "trainc/Formulas/LastToken.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringMap.h"
 #include <cmath>

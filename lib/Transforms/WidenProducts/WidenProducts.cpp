@@ -5,7 +5,7 @@
 
 #include "dialects/Train/RowMoves.h"
 #include "mlir/IR/Remarks.h"
-#include "trainc/Location.h"
+#include "trainc/Support/Location.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -147,7 +147,7 @@ def file_scenario(place, name, target, flags, program=None, others=(), settings=
         if not removing or ended.code == -9:
             found = sorted(str(p.relative_to(work)) for p in work.rglob("*"))
             found = [n for n in found if not n.startswith("cache/")]
-            if ended.code == -9:  # which the compiler does not clear behind itself: lib/Support/Temporaries.h
+            if ended.code == -9:  # which the compiler does not clear behind itself: include/trainc/Support/Temporaries.h
                 found = [n for n in found if not re.search(r"^tmp/|\.part$", n)]
             place.expect(found == sorted([target.name, *others]), what, "there are", found)
 

@@ -8,7 +8,7 @@
 #include "dialects/Train/TrainDetail.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "trainc/Reference.h"
+#include "trainc/Reference/Reference.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>

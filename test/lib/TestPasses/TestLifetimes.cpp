@@ -3,9 +3,9 @@
 // function, how large its arena is where all symbols are `size`; with `loss` its phases instead.
 #include "test/lib/TestPasses/TestPasses.h"
 
-#include "lib/Analysis/Phases.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "trainc/Analysis/Phases.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -3,9 +3,9 @@
 // labels and what marks padding in them.
 #include "test/lib/TestPasses/TestPasses.h"
 
-#include "lib/Analysis/TokenInputs.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "trainc/Analysis/TokenInputs.h"
 
 using namespace mlir;
 using namespace trainc;

@@ -5,7 +5,7 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "test/lib/TestDialect/TestDialect.h"
 #include "test/lib/TestPasses/TestPasses.h"
-#include "trainc/Registry.h"
+#include "trainc/Registry/Registry.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;

@@ -7,8 +7,8 @@
 #include "dialects/Train/TrainBuilder.h"
 #include "lib/Target/CPU/Kernels/CpuCodegen.h"
 #include "lib/Target/CUDA/Kernels/GpuCodegen.h"
-#include "trainc/Reference.h"
-#include "trainc/Reports.h"
+#include "trainc/Reference/Reference.h"
+#include "trainc/Report/Reports.h"
 #include "gtest/gtest.h"
 #include <map>
 

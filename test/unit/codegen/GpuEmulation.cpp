@@ -2,9 +2,9 @@
 // Threads as contexts with a stack each; barriers and exchanges within a warp give the turn away.
 
 #include "GpuEmulation.h"
-#include "lib/Codegen/LowerToLLVM.h"
 #include "lib/Target/CUDA/Kernels/HardwareMath.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "trainc/Codegen/LowerToLLVM.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"

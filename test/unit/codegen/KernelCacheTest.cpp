@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "lib/Codegen/KernelCache.h"
+#include "trainc/Codegen/KernelCache.h"
 
 #include <filesystem>
 #include <fstream>

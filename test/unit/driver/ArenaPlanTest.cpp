@@ -3,8 +3,8 @@
 // targets, with all kept and with layers computed again, packed variants among them.
 
 #include "lib/Driver/Phases/MemoryPasses.h"
-#include "lib/Schedule/Memory/MemoryTrials.h"
-#include "trainc/Import.h"
+#include "trainc/Import/Import.h"
+#include "trainc/Schedule/Memory/MemoryTrials.h"
 
 #include "dialects/ONNX/ONNXDialect.h"
 #include "dialects/Plan/PlanDialect.h"
@@ -12,7 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Pass/PassManager.h"
-#include "trainc/Registry.h"
+#include "trainc/Registry/Registry.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <gtest/gtest.h>

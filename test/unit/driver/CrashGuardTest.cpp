@@ -2,7 +2,7 @@
 // Crash signals in guarded work: all of them come back, also those of other threads.
 
 #include "lib/Driver/CrashGuard.h"
-#include "lib/Codegen/CompileModule.h"
+#include "trainc/Codegen/CompileModule.h"
 #include <atomic>
 #include <csignal>
 #include <cstdlib>

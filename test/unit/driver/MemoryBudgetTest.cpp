@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The search for what to compute again, against every choice there is.
 
-#include "lib/Schedule/Memory/MemoryBudget.h"
+#include "trainc/Schedule/Memory/MemoryBudget.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "trainc/Registry.h"
+#include "trainc/Registry/Registry.h"
 #include <gtest/gtest.h>
 
 using namespace mlir;

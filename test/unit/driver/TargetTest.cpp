@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Every target of the list: its name is one of packages, and what --target reads and what a
 // reproducer writes are each other's inverse.
-#include "trainc/Target.h"
+#include "trainc/Target/Target.h"
 #include "program_generated.h"
 #include "gtest/gtest.h"
 

@@ -6,7 +6,7 @@
 
 #include "lib/Target/CPU/Kernels/CpuCodegen.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "trainc/Reference.h"
+#include "trainc/Reference/Reference.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace trainc::properties {

@@ -9,7 +9,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Verifier.h"
-#include "trainc/Reference.h"
+#include "trainc/Reference/Reference.h"
 #include "gtest/gtest.h"
 #include <random>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The numbers of a report, and that nothing of a model can break out of the page.
-#include "lib/Report/MemoryReport.h"
+#include "trainc/Report/MemoryReport.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Parser/Parser.h"
-#include "trainc/Registry.h"
+#include "trainc/Registry/Registry.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;

@@ -3,11 +3,11 @@
 // of the inputs, no more memory is in use at once, and run through one by one no command waits for
 // the link.
 #include "lib/Schedule/Offload/Offload.h"
-#include "lib/Analysis/CommandTime.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "trainc/Registry.h"
+#include "trainc/Analysis/CommandTime.h"
+#include "trainc/Registry/Registry.h"
 #include "gtest/gtest.h"
 #include <random>
 

@@ -4,7 +4,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "trainc/Registry.h"
+#include "trainc/Registry/Registry.h"
 #include "gtest/gtest.h"
 #include <random>
 

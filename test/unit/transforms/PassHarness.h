@@ -5,7 +5,7 @@
 
 #include "dialects/Train/TrainDialect.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "trainc/Reference.h"
+#include "trainc/Reference/Reference.h"
 #include <map>
 #include <string>
 

@@ -2,12 +2,12 @@
 // The initialization is legalized as any graph and run by the reference evaluator, in double; its
 // results become blobs of the model, which the package stores.
 
-#include "lib/Conversion/ONNXToTrain/Roles/Initialization.h"
+#include "trainc/Conversion/ONNXToTrain/Roles/Initialization.h"
 
 #include "dialects/ONNX/ONNXDialect.h"
 #include "dialects/Train/TrainDialect.h"
-#include "trainc/Legalize.h"
-#include "trainc/Reference.h"
+#include "trainc/Conversion/Legalize.h"
+#include "trainc/Reference/Reference.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Named inputs first: an id without a name is for the others.
 
-#include "lib/Conversion/ONNXToTrain/Roles/PadTokens.h"
-#include "lib/Analysis/TokenInputs.h"
+#include "trainc/Conversion/ONNXToTrain/Roles/PadTokens.h"
+#include "trainc/Analysis/TokenInputs.h"
 
 using namespace mlir;
 using namespace trainc;

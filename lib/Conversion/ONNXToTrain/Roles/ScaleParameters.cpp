@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Parameters that are not trained have neither a rate nor a decay.
 
-#include "lib/Conversion/ONNXToTrain/Roles/ScaleParameters.h"
+#include "trainc/Conversion/ONNXToTrain/Roles/ScaleParameters.h"
 
 #include "dialects/Train/TrainDialect.h"
-#include "trainc/Regex.h"
+#include "trainc/Support/Regex.h"
 
 using namespace mlir;
 using namespace trainc;

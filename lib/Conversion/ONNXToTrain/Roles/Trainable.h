@@ -5,8 +5,8 @@
 #define TRAINC_LIB_CONVERSION_ONNXTOTRAIN_ROLES_TRAINABLE_H
 
 #include "mlir/IR/BuiltinAttributes.h"
-#include "trainc/Legalize.h"
-#include "trainc/Regex.h"
+#include "trainc/Conversion/Legalize.h"
+#include "trainc/Support/Regex.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace trainc::legalize {

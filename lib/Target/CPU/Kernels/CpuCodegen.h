@@ -3,7 +3,7 @@
 #ifndef TRAINC_LIB_TARGET_CPU_KERNELS_CPUCODEGEN_H
 #define TRAINC_LIB_TARGET_CPU_KERNELS_CPUCODEGEN_H
 
-#include "trainc/Codegen.h"
+#include "trainc/Codegen/Codegen.h"
 
 namespace trainc::codegen {
 

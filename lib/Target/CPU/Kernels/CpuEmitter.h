@@ -4,7 +4,7 @@
 #ifndef TRAINC_LIB_TARGET_CPU_KERNELS_CPUEMITTER_H
 #define TRAINC_LIB_TARGET_CPU_KERNELS_CPUEMITTER_H
 
-#include "lib/Codegen/KernelEmitter.h"
+#include "trainc/Codegen/KernelEmitter.h"
 
 namespace trainc::codegen {
 

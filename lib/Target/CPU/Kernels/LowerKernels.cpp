@@ -3,9 +3,9 @@
 // its vectorizers (loops are vectors already), object code, lld.
 
 #include "LowerKernels.h"
-#include "lib/Codegen/CompileModule.h"
-#include "lib/Support/Temporaries.h"
 #include "lib/Target/CPU/Kernels/CpuCodegen.h"
+#include "trainc/Codegen/CompileModule.h"
+#include "trainc/Support/Temporaries.h"
 
 #include "llvm/Analysis/InstSimplifyFolder.h"
 #include "llvm/Analysis/VectorUtils.h"

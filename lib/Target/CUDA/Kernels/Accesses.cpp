@@ -2,7 +2,7 @@
 // Walks the body from the roots of the space with the axes that each value's axes are.
 
 #include "Accesses.h"
-#include "lib/Codegen/KernelEmitter.h"
+#include "trainc/Codegen/KernelEmitter.h"
 #include <set>
 
 using namespace mlir;

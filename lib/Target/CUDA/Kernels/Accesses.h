@@ -4,7 +4,7 @@
 #ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_ACCESSES_H
 #define TRAINC_LIB_TARGET_CUDA_KERNELS_ACCESSES_H
 
-#include "lib/Codegen/Structure.h"
+#include "trainc/Codegen/Structure.h"
 
 namespace trainc::codegen {
 

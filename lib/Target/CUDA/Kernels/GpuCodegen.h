@@ -3,7 +3,7 @@
 #ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_GPUCODEGEN_H
 #define TRAINC_LIB_TARGET_CUDA_KERNELS_GPUCODEGEN_H
 
-#include "trainc/Codegen.h"
+#include "trainc/Codegen/Codegen.h"
 
 namespace trainc::codegen {
 

@@ -9,7 +9,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Verifier.h"
-#include "trainc/Reports.h"
+#include "trainc/Report/Reports.h"
 
 using namespace mlir;
 using namespace trainc::train;

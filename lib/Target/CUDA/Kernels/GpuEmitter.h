@@ -6,8 +6,8 @@
 #ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_GPUEMITTER_H
 #define TRAINC_LIB_TARGET_CUDA_KERNELS_GPUEMITTER_H
 
-#include "lib/Codegen/KernelEmitter.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "trainc/Codegen/KernelEmitter.h"
 
 namespace trainc::codegen {
 

@@ -5,7 +5,7 @@
 #include "GroupedKernel.h"
 #include "GpuEmitter.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "trainc/Reports.h"
+#include "trainc/Report/Reports.h"
 
 using namespace mlir;
 

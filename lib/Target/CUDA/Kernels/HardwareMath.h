@@ -3,7 +3,7 @@
 #ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_HARDWAREMATH_H
 #define TRAINC_LIB_TARGET_CUDA_KERNELS_HARDWAREMATH_H
 
-#include "lib/Codegen/MathExpansion.h"
+#include "trainc/Codegen/MathExpansion.h"
 
 namespace trainc::codegen {
 

@@ -3,8 +3,8 @@
 // contraction, to PTX in process; PTX to cubins by ptxas as a subprocess.
 
 #include "LowerToPTX.h"
-#include "lib/Codegen/CompileModule.h"
-#include "lib/Support/Temporaries.h"
+#include "trainc/Codegen/CompileModule.h"
+#include "trainc/Support/Temporaries.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"

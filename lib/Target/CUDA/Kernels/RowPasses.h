@@ -5,8 +5,8 @@
 #ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_ROWPASSES_H
 #define TRAINC_LIB_TARGET_CUDA_KERNELS_ROWPASSES_H
 
-#include "lib/Codegen/Structure.h"
-#include "lib/Formulas/RowSums.h"
+#include "trainc/Codegen/Structure.h"
+#include "trainc/Formulas/RowSums.h"
 
 namespace trainc::codegen {
 

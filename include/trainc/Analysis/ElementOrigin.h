@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which argument of the function an integer value has its elements from.
+#ifndef TRAINC_ANALYSIS_ELEMENTORIGIN_H
+#define TRAINC_ANALYSIS_ELEMENTORIGIN_H
+
+#include "dialects/Train/TrainDialect.h"
+
+namespace trainc {
+
+/// The argument that every element of `value` is an element of, or is a constant that an op puts
+/// around them (padding): through ops that only move elements or change the integer type. Null if
+/// there is none.
+mlir::BlockArgument findOrigin(mlir::Value value);
+
+} // namespace trainc
+
+#endif // TRAINC_ANALYSIS_ELEMENTORIGIN_H

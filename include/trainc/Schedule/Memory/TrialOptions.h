@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a schedule is made for, whose memory is to be known.
+#ifndef TRAINC_SCHEDULE_MEMORY_TRIALOPTIONS_H
+#define TRAINC_SCHEDULE_MEMORY_TRIALOPTIONS_H
+
+#include "trainc/Pipelines/Pipelines.h"
+
+namespace trainc {
+
+struct TrialOptions {
+  const Target *target = &getHostTarget();
+  Precision precision = Precision::Graph;
+  ScheduleOptions schedule;
+  OffloadOptions offload;
+  /// Micro-batches a step.
+  int64_t accumulate = 1;
+  /// Share of the elements that counts count.
+  double density = 1;
+  bool embedWeights = false;
+};
+
+} // namespace trainc
+
+#endif // TRAINC_SCHEDULE_MEMORY_TRIALOPTIONS_H
