@@ -33,14 +33,22 @@ static std::optional<DimAttr> startAlong(const Subrange &range, int64_t axis, Va
 static Value selectFromJoined(TrainBuilder &tb, SubrangeOpInterface joined, int64_t axis,
                               DimAttr start, DimAttr size) {
   DimAttr end = start + size;
+  // One question, not one a part, of which an unrolled layer has many: where the last one lies
+  // behind all others along the axis, each lies behind the one before.
+  const unsigned last = joined->getNumOperands() - 1;
+  DimAttr before = tb.dimAttr(0);
+  for (Value part : joined->getOperands().drop_back())
+    before = before + getDim(part, axis);
+  std::optional<DimAttr> shift =
+      startAlong(joined.getSubrange(last, 0), axis, joined->getOperand(last), joined->getResult(0));
+  if (!shift || before != tb.dimAttr(0) - *shift)
+    return {};
   SmallVector<Value> parts;
-  for (OpOperand &operand : joined->getOpOperands()) {
-    Value part = operand.get();
-    std::optional<DimAttr> shift = startAlong(joined.getSubrange(operand.getOperandNumber(), 0),
-                                              axis, part, joined->getResult(0));
-    if (!shift)
-      return {};
-    DimAttr begin = tb.dimAttr(0) - *shift, length = getDim(part, axis), stop = begin + length;
+  DimAttr begin, stop = tb.dimAttr(0);
+  for (Value part : joined->getOperands()) {
+    DimAttr length = getDim(part, axis);
+    begin = stop;
+    stop = begin + length;
     if (isAtMost(stop, start, joined) || isAtMost(end, begin, joined))
       continue;
     bool fromFirst = isAtMost(start, begin, joined), toLast = isAtMost(stop, end, joined);
@@ -49,8 +57,8 @@ static Value selectFromJoined(TrainBuilder &tb, SubrangeOpInterface joined, int6
         (!toLast && !isAtMost(end, stop, joined)))
       return {};
     DimAttr first = fromFirst ? tb.dimAttr(0) : start - begin;
-    DimAttr last = toLast ? length : end - begin;
-    parts.push_back(fromFirst && toLast ? part : tb.sliceAxis(part, axis, first, last - first));
+    DimAttr until = toLast ? length : end - begin;
+    parts.push_back(fromFirst && toLast ? part : tb.sliceAxis(part, axis, first, until - first));
   }
   // Joining parts anew is worth it only where they were not joined already for others.
   if (parts.empty() || (parts.size() > 1 && !joined->hasOneUse()))
