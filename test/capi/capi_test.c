@@ -72,6 +72,10 @@ static void introspection(const trainrt_package *package) {
               TRAINRT_INVALID_ARGUMENT, "above the maximum 1000");
 }
 
+static void no_memory(void *user, void *memory, size_t bytes) {
+  (void)user, (void)memory, (void)bytes;
+}
+
 static void mistakes(const char *directory, const trainrt_package *package) {
   trainrt_error *error = NULL;
   trainrt_package *none = NULL;
@@ -94,7 +98,15 @@ static void mistakes(const char *directory, const trainrt_package *package) {
   trainrt_session_options options = trainrt_session_options_default();
   options.size = 4000;
   CHECK_ERROR(trainrt_session_create(package, &options, &session, &error), TRAINRT_INVALID_ARGUMENT,
-              "options->size is 4000");
+              "options->size is 4000; this library knows up to ");
+  CHECK_ERROR(trainrt_session_create(package, &options, &session, &error), TRAINRT_INVALID_ARGUMENT,
+              " bytes (set it with the *_default() function, or use a newer library)");
+  options = trainrt_session_options_default();
+  options.allocator.deallocate = no_memory;
+  CHECK_ERROR(trainrt_session_create(package, &options, &session, &error), TRAINRT_INVALID_ARGUMENT,
+              "options->allocator needs both of its functions");
+  CHECK_ERROR(trainrt_package_open_signed("m.tpk", "", &none, &error), TRAINRT_INVALID_ARGUMENT,
+              "key is empty");
   options = trainrt_session_options_default();
   options.weights = TRAINRT_WEIGHTS_FILE;
   CHECK_ERROR(trainrt_session_create(package, &options, &session, &error), TRAINRT_INVALID_ARGUMENT,
@@ -119,7 +131,7 @@ static void mistakes(const char *directory, const trainrt_package *package) {
               "session");
   inputs[1].name = NULL;
   CHECK_ERROR(trainrt_step(session, &batch, 1, NULL, NULL, &error), TRAINRT_INVALID_ARGUMENT,
-              "has no name");
+              "input 1 of the batch has no name");
   make_batch(inputs);
   inputs[0].tensor.data = NULL;
   CHECK_ERROR(trainrt_step(session, &batch, 1, NULL, NULL, &error), TRAINRT_INVALID_ARGUMENT,
@@ -138,7 +150,7 @@ static void mistakes(const char *directory, const trainrt_package *package) {
   batch.count = 3;
   result.size = 3;
   CHECK_ERROR(trainrt_step(session, &batch, 1, NULL, &result, &error), TRAINRT_INVALID_ARGUMENT,
-              "result->size");
+              " bytes (set it with the *_default() function)");
   trainrt_step_options step_options = trainrt_step_options_default();
   step_options.flags = 64;
   CHECK_ERROR(trainrt_step(session, &batch, 1, &step_options, NULL, &error),
@@ -154,7 +166,7 @@ static void mistakes(const char *directory, const trainrt_package *package) {
   CHECK(plans.plans == 0 && plans.batches == 0 && plans.declined_count == 0 && !*plans.declined);
   plans.size = 1;
   CHECK_ERROR(trainrt_session_plans(session, &plans, &error), TRAINRT_INVALID_ARGUMENT,
-              "info->size");
+              "info->size is 1; this library knows up to ");
   trainrt_tensor tensor;
   CHECK_ERROR(trainrt_session_parameter(session, "ww", &tensor, &error), TRAINRT_NOT_FOUND, "'w'");
   CHECK_ERROR(trainrt_session_output(session, "pred", &tensor, &error), TRAINRT_NOT_FOUND,
@@ -216,7 +228,7 @@ static void training(const char *directory, const trainrt_package *package) {
   /* The folder is another run's until its checkpoint has been loaded, and one session's then. */
   CHECK_ERROR(trainrt_checkpoint_claim(resumed, path, 0, &error), TRAINRT_BAD_DATA, "step-10");
   CHECK_ERROR(trainrt_checkpoint_claim(resumed, path, 8, &error), TRAINRT_INVALID_ARGUMENT,
-              "flags");
+              "flags: 8 has unknown bits");
   trainrt_checkpoint_info info = trainrt_checkpoint_info_default();
   CHECK_OK(trainrt_checkpoint_load(resumed, path, &info, &error));
   CHECK_OK(trainrt_checkpoint_claim(resumed, path, 0, &error));
@@ -249,7 +261,9 @@ static void training(const char *directory, const trainrt_package *package) {
   CHECK(fabsf(((float *)pred.data)[5] - expected) < 1e-5f);
 
   snprintf(path, sizeof path, "%s/out.safetensors", directory);
-  trainrt_named_tensor named = {"pred", pred};
+  trainrt_named_tensor named = {"pred", pred}, twice[] = {named, named};
+  CHECK_ERROR(trainrt_file_write(path, twice, 2, &error), TRAINRT_INVALID_ARGUMENT,
+              "tensor 'pred' is given twice");
   CHECK_OK(trainrt_file_write(path, &named, 1, &error));
   trainrt_file *file = NULL;
   CHECK_OK(trainrt_file_open(path, &file, &error));
@@ -258,6 +272,8 @@ static void training(const char *directory, const trainrt_package *package) {
   trainrt_tensor read;
   CHECK_OK(trainrt_file_tensor(file, 0, &read, &error));
   CHECK(memcmp(read.data, pred.data, ROWS * sizeof(float)) == 0);
+  CHECK_ERROR(trainrt_file_tensor(file, 1, &read, &error), TRAINRT_INVALID_ARGUMENT,
+              "there is no array 1");
   trainrt_file_free(file);
   trainrt_session_free(resumed);
   trainrt_session_free(session);
@@ -296,11 +312,19 @@ static void dlpack(void) {
   int64_t strides[] = {1, 2};
   managed->tensor.strides = strides;
   CHECK_ERROR(trainrt_tensor_from_dlpack(managed, &back, &error), TRAINRT_INVALID_ARGUMENT,
-              "row-major");
+              "DLPack tensor: it is not dense row-major; make it contiguous first");
   managed->tensor.strides = NULL;
+  managed->tensor.dtype.bits = 24;
+  CHECK_ERROR(trainrt_tensor_from_dlpack(managed, &back, &error), TRAINRT_INVALID_ARGUMENT,
+              "DLPack tensor: element type (code 2, 24 bits) is not supported");
+  managed->tensor.dtype.bits = 32;
+  managed->tensor.ndim = -1;
+  CHECK_ERROR(trainrt_tensor_from_dlpack(managed, &back, &error), TRAINRT_INVALID_ARGUMENT,
+              "DLPack tensor: it has no shape");
+  managed->tensor.ndim = 2;
   managed->tensor.device_type = 2;
   CHECK_ERROR(trainrt_tensor_from_dlpack(managed, &back, &error), TRAINRT_INVALID_ARGUMENT,
-              "device");
+              "DLPack tensor: it is on device type 2; copy it to the CPU first");
   int32_t gpu = 0;
   managed->tensor.device_id = 3;
   CHECK_OK(trainrt_tensor_from_dlpack_device(managed, &back, &gpu, &error));

@@ -118,7 +118,8 @@ static void loop(const trainrt_package *package) {
     CHECK(g.told == 4 && result.step == 4 && trainrt_session_step(session) == 4);
     g.ends_after = 0;
     g.breaks_at = 6;
-    CHECK_ERROR(trainrt_train(session, &options, &result, &error), TRAINRT_CANCELLED, "'next'");
+    CHECK_ERROR(trainrt_train(session, &options, &result, &error), TRAINRT_CANCELLED,
+                "the callback 'next' cancelled the training");
     CHECK(g.told == 5 && result.step == 5 && trainrt_session_step(session) == 5);
     g.breaks_at = 0;
     g.bad_id_at = 7;
@@ -140,7 +141,7 @@ static void loop(const trainrt_package *package) {
   trainrt_train_options options = loop_of(&g);
   options.last_step = -1;
   CHECK_ERROR(trainrt_train(by_hand, &options, NULL, &error), TRAINRT_INVALID_ARGUMENT,
-              "last_step");
+              "options->last_step: -1 is no number of a step");
   options = loop_of(&g);
   options.next = NULL;
   CHECK_ERROR(trainrt_train(by_hand, &options, NULL, &error), TRAINRT_INVALID_ARGUMENT, "next");

@@ -96,7 +96,7 @@ public:
     if (crypto.kindOf(key) != pkeyEd25519)
       return bad("is not of the kind Ed25519");
     context = crypto.newContext();
-    return context ? Status() : fail(Code::OutOfMemory, "no memory for a signature");
+    return context ? Status() : fail(Code::OutOfMemory, "out of memory");
   }
 
   Crypto crypto = {};

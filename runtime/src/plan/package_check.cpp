@@ -139,8 +139,10 @@ Status checkAccess(const Program &program, const Package &package, const Functio
   auto where = [&] { return "function '" + function.name + "'"; };
   for (const Command &command : function.commands) {
     for (const Operand &operand : command.operands) {
+      if (!operand.isWritten())
+        continue;
       const Buffer &buffer = function.buffers[operand.buffer];
-      if (!operand.isWritten() || buffer.space != Space::Parameter)
+      if (buffer.space != Space::Parameter)
         continue;
       const Manifest::Tensor &entry = package.parameter(buffer.index);
       if (!trains)

@@ -195,8 +195,6 @@ TEST(Gemm, NothingToDo) {
   args.batch = &extent;
   args.aBatch = args.bBatch = args.cBatch = &stride;
   gemmF32(args, pool);
-  args.m = -1;
-  EXPECT_THROW(gemmF32(args, pool), std::invalid_argument);
 }
 
 TEST(Gemm, NonFiniteValuesArrive) {

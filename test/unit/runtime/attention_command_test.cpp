@@ -25,6 +25,7 @@ struct Options {
   bool segmented = true, bias = false;
   int64_t batch = 1, longest = 17, segments = ::segments;
   double ratio = 0.1;
+  int64_t keyHeads = ::keyHeads;
 };
 
 /// The buffers of the program, by the commands' numbers.
@@ -67,7 +68,7 @@ std::vector<unsigned char> makeProgram(const Options &options) {
       add({rows * numHeads * columns, columns, numHeads * columns});
     };
     auto absent = [&](size_t count) { sizes.insert(sizes.end(), count, zero); };
-    add({options.batch, heads, keyHeads, rows, rows, depth, width});
+    add({options.batch, heads, options.keyHeads, rows, rows, depth, width});
     strides(heads, depth), strides(keyHeads, depth), strides(keyHeads, width),
         strides(heads, width);
     absent(4); // the bias's
@@ -233,6 +234,11 @@ TEST(AttentionCommand, RefusesWhatTheTargetCannotDo) {
       status = makePlan(program, program.functions.front(), {}, plan);
     return status.ok() ? "" : status.message();
   };
+  Program program;
+  ASSERT_TRUE(read({}, program).ok());
+  EXPECT_EQ(std::get<Attention>(program.functions.front().commands[1].op)
+                .describe(program, {program.functions.front(), {}, {}, {}, {}}),
+            "an attention's backward");
   EXPECT_NE(message({.segmented = false})
                 .find("attention without segments is a command of CUDA packages only"),
             std::string::npos);
@@ -241,7 +247,8 @@ TEST(AttentionCommand, RefusesWhatTheTargetCannotDo) {
   EXPECT_NE(message({.bias = true}).find("attention over segments has none"), std::string::npos);
   EXPECT_NE(message({.batch = 2}).find("segments"), std::string::npos);
   EXPECT_NE(message({.longest = 0}).find("0 rows in a batch of 1"), std::string::npos);
-  EXPECT_NE(message({.ratio = 0.2}).find("ratio is 0.2"), std::string::npos);
+  EXPECT_NE(message({.ratio = 0.2}).find("ratio is 0.2 with a dropout of 0.1"), std::string::npos);
+  EXPECT_NE(message({.keyHeads = 3}).find("command 0 has 4 heads of q over 3"), std::string::npos);
   // One more offset than the buffer holds.
   EXPECT_NE(message({.segments = segments + 1}), "");
 }

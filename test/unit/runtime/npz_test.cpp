@@ -224,6 +224,18 @@ TEST(Npz, DamagedContentIsFound) {
   const size_t directory = method.size() - 22 - 46 - 5;
   method[directory + 10] = 12;
   says(method, "zip compression method 12 is not supported; save it with numpy.savez");
+  // Sizes and places that are said to be in zip64 fields.
+  std::vector<unsigned char> short64 = good;
+  std::fill_n(short64.begin() + long(directory) + 24, 4, 0xff);
+  short64[directory + 30] = 4;
+  short64.insert(short64.begin() + long(directory) + 46 + 5, {1, 0, 0, 0});
+  short64[short64.size() - 10] = static_cast<unsigned char>(short64[short64.size() - 10] + 4);
+  says(short64, "entry 'x.npy': zip64 field too short");
+  std::vector<unsigned char> end64 = good;
+  std::fill_n(end64.end() - 6, 4, 0xff);
+  const unsigned char locator[20] = {0x50, 0x4b, 6, 7};
+  end64.insert(end64.end() - 22, locator, locator + 20);
+  says(end64, "the zip64 end-of-directory record is damaged");
   ZipWriter zip;
   ASSERT_TRUE(zip.create(folder / "stored.npz").ok());
   ASSERT_TRUE(zip.add("x.npy", content.data(), content.size()).ok());

@@ -124,6 +124,21 @@ TEST(Package, EveryFlippedByteIsFoundAndNamed) {
   }
 }
 
+TEST(Package, DamagedEntriesAreNamed) {
+  TemporaryFolder folder;
+  writeTinyPackage(folder / "m.tpk");
+  std::shared_ptr<const Package> package;
+  ASSERT_TRUE(Package::open(folder / "m.tpk", package).ok());
+  const ZipEntry *kernels = package->zip().find("kernels/cpu-x86-64.so");
+  std::vector<unsigned char> bytes = readBytes(folder / "m.tpk");
+  bytes[kernels->offset + 100] ^= 1;
+  writeBytes(folder / "bad.tpk", bytes);
+  EXPECT_EQ(open(folder / "bad.tpk").message(),
+            "package '" + (folder / "bad.tpk") +
+                "': entry 'kernels/cpu-x86-64.so' is damaged: its checksum is not the one in "
+                "manifest.json");
+}
+
 TEST(Package, PhasesAreChecked) {
   TinyOptions options;
   for (std::pair<int32_t, int32_t> wrong : {std::pair(2, 1), {-1, 2}, {0, 6}, {-2, -2}}) {

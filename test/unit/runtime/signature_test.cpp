@@ -130,6 +130,9 @@ TEST_F(SignatureTest, EveryChangeIsFound) {
 TEST_F(SignatureTest, BadKeysAreNamed) {
   ASSERT_TRUE(sign("key.pem").ok());
   write("none.pem", "no key");
+  write("large.pem", std::string((1 << 16) + 1, '\n') + publicKey);
+  expectRefused(open("signed.tpk", "large.pem"), Code::BadData,
+                "large.pem' is no key in PEM form (too large); this makes one: openssl pkey");
   expectRefused(open("signed.tpk", "absent.pem"), Code::NotFound, "the key: ");
   expectRefused(open("signed.tpk", "none.pem"), Code::BadData,
                 "none.pem' is no public key in PEM form; this makes one: openssl pkey");

@@ -384,11 +384,23 @@ void sealManifest(std::string &manifest) {
     manifest.replace(position, 16, hex64(checksum));
 }
 
+std::vector<unsigned char> makeTinyProgram(const TinyOptions &options) {
+  std::vector<unsigned char> bytes = ProgramBuilder(options).build();
+  if (!options.editProgram)
+    return bytes;
+  fb::ProgramT program;
+  fb::GetProgram(bytes.data())->UnPackTo(&program);
+  options.editProgram(program);
+  flatbuffers::FlatBufferBuilder builder;
+  fb::FinishProgramBuffer(builder, fb::CreateProgram(builder, &program));
+  return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+}
+
 void writeTinyPackage(const std::string &path, const TinyOptions &options) {
-  std::vector<unsigned char> program = ProgramBuilder(options).build();
+  std::vector<unsigned char> program = makeTinyProgram(options);
   std::vector<unsigned char> kernels =
       readBytes(options.cuda ? TRAINRT_TEST_CUDA_KERNELS : TRAINRT_TEST_KERNELS);
-  const std::string entryName = options.cuda ? options.cudaKernels : "kernels/cpu-x86-64.so";
+  const std::string entryName = options.cuda ? options.cudaKernels : options.cpuKernels;
   std::vector<unsigned char> weights(sizeof initialW + sizeof table);
   std::memcpy(weights.data(), initialW, sizeof initialW);
   std::memcpy(weights.data() + sizeof initialW, table, sizeof table);

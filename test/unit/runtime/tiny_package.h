@@ -12,6 +12,10 @@
 #include <string>
 #include <vector>
 
+namespace trainrt::fb {
+struct ProgramT;
+}
+
 namespace trainrt::test {
 
 /// A second symbol, "labelled": how many of the ids are not -100. "step", "micro" and "eval" have
@@ -49,9 +53,10 @@ struct TinyOptions {
   bool absent = false;
   bool cuda = false;                                      ///< for a GPU, see cuda/fake_driver.h
   std::string cudaKernels = "kernels/cuda-sm_90-0.cubin"; ///< the entry's name
-  bool missingKernel = false;                             ///< the shared object lacks one
-  bool inference = false;                                 ///< with "eval" alone
-  bool valueRule = true; ///< without it the kernel itself meets bad ids
+  std::string cpuKernels = "kernels/cpu-x86-64.so";
+  bool missingKernel = false; ///< the shared object lacks one
+  bool inference = false;     ///< with "eval" alone
+  bool valueRule = true;      ///< without it the kernel itself meets bad ids
   uint32_t forwardKernel = 0;
   int32_t lastUse = 3;       ///< of `pred`'s gradient in "step"
   uint8_t gemmEpilogue = 0;  ///< of matrix products
@@ -68,6 +73,7 @@ struct TinyOptions {
   std::vector<std::pair<std::string, std::vector<unsigned char>>> extraFiles;
   std::optional<TinyVariant> variant;
   std::function<void(std::string &manifest)> editManifest; ///< before its checksum is made
+  std::function<void(fb::ProgramT &program)> editProgram;
 };
 
 /// A folder that is removed at the end of the test.
@@ -78,6 +84,9 @@ public:
   std::string operator/(const std::string &name) const { return path + "/" + name; }
   const std::string path;
 };
+
+/// The entry "program.fb".
+std::vector<unsigned char> makeTinyProgram(const TinyOptions &options = {});
 
 /// Writes PATH (and the weights' file beside it).
 void writeTinyPackage(const std::string &path, const TinyOptions &options = {});

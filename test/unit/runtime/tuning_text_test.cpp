@@ -13,8 +13,14 @@ TEST(Tuning, TextIsReadAsItWasWritten) {
   EXPECT_EQ(writeTuning(tuning), "a\nx = 1 2\ny = 3\nb\n");
   ASSERT_TRUE(readTuning(writeTuning(tuning), read).ok());
   EXPECT_EQ(read, tuning);
-  for (const char *bad : {"x = 1\n", "a\n\n", "a\nx = 1\nx = 2\n", "a\nb\na\n", "a\nx = 1"}) {
+  for (auto [bad, message] : {std::pair("x = 1\n", "line 1: a choice outside of a table"),
+                              std::pair("a\n\n", "line 2: it is empty"),
+                              std::pair("a\nx = 1\nx = 2\n", "line 3: this choice is there twice"),
+                              std::pair("a\nb\na\n", "line 3: this table is there twice"),
+                              std::pair("a\nx = 1", "line 2: its end is missing")}) {
     Tuning ignored;
-    EXPECT_EQ(readTuning(bad, ignored).code(), Code::BadData) << bad;
+    Status status = readTuning(bad, ignored);
+    EXPECT_EQ(status.code(), Code::BadData) << bad;
+    EXPECT_EQ(status.message(), message);
   }
 }

@@ -15,9 +15,8 @@ class ThreadPool;
 /// With beta = 0, C is only written, never read. An element of C is a chain of fused multiply-adds
 /// over k in ascending order, cut at positions that depend on k alone: its bits depend on
 /// the operands' values, k, alpha and beta, not on strides, tiling, instruction set or threads.
-/// Needs AVX2 and FMA, uses AVX-512 where there is one. Throws std::runtime_error on other machines
-/// and std::invalid_argument for a negative extent or too many batch axes. May be called within a
-/// parallelFor of the pool: the calling thread then works alone.
+/// Needs AVX2 and FMA, uses AVX-512 where there is one. Throws std::runtime_error on other
+/// machines. May be called within a parallelFor of the pool: the calling thread then works alone.
 void gemmF32(const GemmArgs &args, ThreadPool &pool);
 
 /// What of this machine's kernels decides on the memory for packing; throws as gemmF32 does.

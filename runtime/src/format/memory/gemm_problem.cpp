@@ -4,7 +4,7 @@
 #include "format/memory/gemm_problem.h"
 
 #include <algorithm>
-#include <stdexcept>
+#include <cassert>
 #include <utility>
 
 namespace trainrt {
@@ -49,11 +49,10 @@ GemmProblem::GemmProblem(const GemmArgs &args, const GemmTile &tile)
     : tile(tile), a(args.a), b(args.b), c(args.c), m(args.m), n(args.n), k(args.k), a_m(args.a_m),
       a_k(args.a_k), b_k(args.b_k), b_n(args.b_n), c_m(args.c_m), c_n(args.c_n), batch(), aBatch(),
       bBatch(), cBatch(), alpha(args.alpha), beta(args.beta) {
-  if (args.batchRank < 0 || args.batchRank > maxBatchRank || args.m < 0 || args.n < 0 || args.k < 0)
-    throw std::invalid_argument("gemm: an extent is negative or there are too many batch axes");
+  assert(args.batchRank >= 0 && args.batchRank <= maxBatchRank);
+  assert(args.m >= 0 && args.n >= 0 && args.k >= 0);
   for (int i = 0; i < args.batchRank; ++i) {
-    if (args.batch[i] < 0)
-      throw std::invalid_argument("gemm: a batch extent is negative");
+    assert(args.batch[i] >= 0);
     if (args.batch[i] == 1)
       continue;
     batch[batchRank] = args.batch[i];

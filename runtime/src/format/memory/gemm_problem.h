@@ -43,7 +43,7 @@ inline constexpr GemmTile avx2Tile = {8, 6, 2}, avx512Tile = {16, 14, 2};
 struct GemmProblem {
   static constexpr int maxBatchRank = 16;
 
-  /// Throws as gemmF32 does.
+  /// No extent is negative.
   GemmProblem(const GemmArgs &args, const GemmTile &tile);
 
   GemmTile tile;
