@@ -102,7 +102,8 @@ TEST(Options, InitialValues) {
   refused({"m", "--data", "d", "--init", "normal"}, "normal:STD");
   refused({"m", "--data", "d", "--init", "uniform:1"}, "normal:STD");
   refused({"m", "--data", "d", "--init", "normal:-1"}, "normal:STD");
-  refused({"m", "--data", "d", "--init", "normal:1", "--weights", "w"}, "exclude");
+  refused({"m", "--data", "d", "--init", "normal:1", "--weights", "w"},
+          "--weights and --init exclude each other");
 }
 
 TEST(Options, DataIsNotAlwaysNeeded) {
@@ -110,13 +111,17 @@ TEST(Options, DataIsNotAlwaysNeeded) {
   good({"m", "--export", "x.safetensors"});
   good({"m", "--eval", "e"});
   refused({"m"}, "--data");
-  refused({"m", "--export", "x.safetensors", "--steps", "3"}, "--steps needs --data");
+  refused({"m", "--export", "x.safetensors", "--steps", "3"}, "--steps needs --data FILE");
+  refused({"m", "--export", "x.safetensors", "--shuffle"}, " needs --data FILE");
 }
 
 TEST(Options, Conflicts) {
   refused({"m", "--data", "d", "--steps", "1", "--epochs", "1"}, "--steps and --epochs");
   refused({"m", "--data", "d", "--save-every", "1"}, "--save");
-  refused({"m", "--data", "d", "--keep", "1"}, "--save");
+  refused({"m", "--data", "d", "--keep", "1"}, "--keep needs --save DIR");
+  refused({"m", "--data", "d", "--overwrite"}, "--overwrite needs --save DIR");
+  refused({"m", "--data", "d", "--tune", "1", "-o", "t", "--trim"},
+          "--tune and --trim exclude each other: tune for the --batch-size that matters most");
   refused({"m", "--data", "d", "--eval-every", "1"}, "--eval");
   refused({"m", "--predict", "p"}, "-o");
   refused({"m", "--data", "d", "-o", "p"}, "--predict");
@@ -131,7 +136,9 @@ TEST(Options, Conflicts) {
   EXPECT_TRUE(good({"m", "--export", "adapter.v2/"}).exportsAdapter());
   EXPECT_EQ(good({"m", "--merge-adapter", "x.safetensors"}).mergeAdapter, "x.safetensors");
   refused({"m", "--data", "d", "--adapter", "a", "--resume", "r"}, "--adapter and --resume");
-  refused({"m", "--data", "d", "--dump-gradients", "g", "--save", "s"}, "--dump-gradients");
+  refused({"m", "--data", "d", "--dump-gradients", "g", "--save", "s"},
+          "--dump-gradients goes with none of --save, --eval, --predict, --export, "
+          "--merge-adapter, --density");
 }
 
 TEST(Options, Tuning) {

@@ -589,6 +589,8 @@ TEST_F(SessionTest, WithoutWeightsNothingRuns) {
   SessionOptions options;
   options.weights = SessionOptions::Weights::None;
   auto session = make(options);
+  ArrayView array;
+  EXPECT_EQ(session->parameter(0, array).message(), "parameter 'w' has no value yet");
   TinyBatch batch(4);
   StepResult result;
   Status status = session->step({batch.batch()}, {}, result);
@@ -600,6 +602,19 @@ TEST_F(SessionTest, WithoutWeightsNothingRuns) {
   EXPECT_EQ(session->setParameter(0, {initialW, DType::F32, {1, 3}, 12}).code(), Code::BadData);
 }
 
+TEST_F(SessionTest, EvaluationHasNoState) {
+  SessionOptions options;
+  options.inference = true;
+  auto session = make(options);
+  ArrayView array;
+  const std::string message = "state 'w/exp_avg': this session is for evaluation only";
+  EXPECT_EQ(session->state(0, array).message(), message);
+  EXPECT_EQ(session->setState(0, {initialW, DType::F32, {3}, 12}).message(), message);
+  options.threads = 1025;
+  EXPECT_EQ(Session::create(package, options, session).message(),
+            "threads: 1025 are too many (at most 1024)");
+}
+
 TEST_F(SessionTest, HyperParametersAreChecked) {
   auto session = make();
   TinyBatch batch(4);
@@ -609,7 +624,11 @@ TEST_F(SessionTest, HyperParametersAreChecked) {
   ASSERT_TRUE(session->step({batch.batch()}, options, result).ok());
   EXPECT_EQ(result.lr, 0.025);
   options.lr = INFINITY;
-  EXPECT_EQ(session->step({batch.batch()}, options, result).code(), Code::InvalidArgument);
+  Status infinite = session->step({batch.batch()}, options, result);
+  EXPECT_EQ(infinite.code(), Code::InvalidArgument);
+  EXPECT_NE(infinite.message().find("inf is no value for it (it must be finite and not negative)"),
+            std::string::npos)
+      << infinite.message();
   options = {};
   options.clipNorm = 1;
   Status status = session->step({batch.batch()}, options, result);
@@ -632,6 +651,10 @@ TEST_F(SessionTest, BatchesAreCheckedAhead) {
   checked.checked = true;
   Batch narrow = batch.batch();
   narrow[0].array.shape[1] += 1;
+  Batch odd = batch.batch();
+  odd[0].array.data = static_cast<const char *>(odd[0].array.data) + 1;
+  EXPECT_EQ(session->step({odd}, {}, result).message(),
+            "input 'x': data is not aligned to its 4-byte elements");
   EXPECT_EQ(session->step({narrow}, checked, result).code(), Code::BadData);
   EXPECT_NE(session->step({batch.batch()}, checked, result).message(), now.message());
 }
