@@ -22,7 +22,7 @@ DEVICE = ("runtime/cudnn/", "runtime/src/device/cuda/")
 #: {part of the sources: messages that no test has}. May only shrink: one that is smaller by now is a finding.
 UNTESTED = {
     "lib": 140,
-    "runtime": 64,
+    "runtime": 56,
 }
 
 TOKEN = re.compile(

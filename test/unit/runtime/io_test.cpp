@@ -50,6 +50,22 @@ TEST(Hash, KnownAnswers) {
   EXPECT_EQ(hex64(0x1f), "000000000000001f");
 }
 
+TEST(Safetensors, HeadersThatDoNotFit) {
+  TemporaryFolder folder;
+  const std::string path = folder / "m.safetensors";
+  auto says = [&](const std::vector<unsigned char> &bytes, const std::string &message) {
+    writeBytes(path, bytes);
+    SafetensorsReader reader;
+    Status status = SafetensorsReader::open(path, reader);
+    EXPECT_EQ(status.code(), Code::BadData);
+    EXPECT_EQ(status.message(), "'" + path + "': not a readable safetensors file: " + message);
+  };
+  says(std::vector<unsigned char>(9), "it has 9 bytes only");
+  std::vector<unsigned char> bytes(12);
+  bytes[0] = 5;
+  says(bytes, "its header of 5 bytes does not fit into the file of 12 bytes (truncated?)");
+}
+
 TEST(Paths, RelativePaths) {
   for (const char *good : {"a", "a/b", "./a", "../a", "../../a/b", "a/../b"})
     EXPECT_TRUE(isRelativePath(good)) << good;

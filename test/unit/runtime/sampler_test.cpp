@@ -356,7 +356,12 @@ TEST(Sampler, Refuses) {
   good.batchSize = 2;
   SamplerOptions o = good;
   o.rows = 0;
-  refused(o, Code::InvalidArgument, "rows: 0");
+  refused(o, Code::InvalidArgument, "rows: 0; there must be one");
+  o = good;
+  o.group = -1;
+  refused(o, Code::InvalidArgument,
+          "batch_size, tokens_per_batch and group must not be negative, length_multiple must be "
+          "above 0");
   o = good;
   o.batchSize = 0;
   refused(o, Code::InvalidArgument, "batch_size or tokens_per_batch must be given");

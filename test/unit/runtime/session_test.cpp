@@ -3,6 +3,7 @@
 // data, non-finite losses, cancelling, weights from everywhere.
 
 #include "io/safetensors.h"
+#include "program_generated.h"
 #include "session/checkpoint.h"
 #include "session/estimate.h"
 #include "tiny_package.h"
@@ -600,6 +601,35 @@ TEST_F(SessionTest, WithoutWeightsNothingRuns) {
   ASSERT_TRUE(session->setParameter(1, {table, DType::F32, {4}, 16}).ok());
   EXPECT_TRUE(session->step({batch.batch()}, {}, result).ok());
   EXPECT_EQ(session->setParameter(0, {initialW, DType::F32, {1, 3}, 12}).code(), Code::BadData);
+}
+
+TEST_F(SessionTest, NothingToAccumulateWith) {
+  TinyOptions without;
+  without.editProgram = [](fb::ProgramT &program) {
+    std::erase_if(program.functions, [](const auto &function) {
+      return function->name == "micro" || function->name == "update";
+    });
+  };
+  makePackage(without);
+  auto session = make();
+  TinyBatch batch(4);
+  StepResult result;
+  ASSERT_TRUE(session->step({batch.batch()}, {}, result).ok());
+  auto says = [](const Status &status, const char *message) {
+    EXPECT_EQ(status.code(), Code::Unsupported);
+    EXPECT_EQ(status.message(), message);
+  };
+  const std::vector<Batch> two = {batch.batch(), batch.batch()};
+  says(session->step(two, {}, result),
+       "the package cannot accumulate micro-batches (it has no functions 'micro' and 'update'); "
+       "compile it again");
+  says(session->gradients({batch.batch()}, {}, result),
+       "the package has no function 'micro'; compile it again");
+  TuningResult tuned;
+  says(session->tune(two, 1, tuned),
+       "the package cannot accumulate micro-batches; compile it again");
+  MemoryUse use;
+  says(estimateMemory(*package, {4}, 2, 1, use), "the package cannot accumulate micro-batches");
 }
 
 TEST_F(SessionTest, EvaluationHasNoState) {
