@@ -86,8 +86,6 @@ LogicalResult Analysis::collect() {
         return error;
       }
       result.standalone = &op;
-    } else if (!isa<PointwiseOpInterface, ElementAccessOpInterface>(op)) {
-      return op.emitOpError("has no element-wise form and cannot be part of a kernel");
     }
     for (Value value : op.getResults())
       level[value] = deepest;

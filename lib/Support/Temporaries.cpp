@@ -172,3 +172,20 @@ std::string trainc::runTool(StringRef program, llvm::ArrayRef<std::string> argum
     failure += (*text)->getBuffer();
   return failure.empty() ? "it failed without a message" : failure;
 }
+
+std::vector<char> trainc::makeWithTool(StringRef name, StringRef program,
+                                       llvm::ArrayRef<std::string> arguments,
+                                       const TemporaryFolder &folder, const std::string &output,
+                                       std::string &error) {
+  if (std::string failure = runTool(program, arguments, folder); !failure.empty()) {
+    error = (name + " failed: " + failure).str();
+    return {};
+  }
+  auto bytes =
+      llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!bytes) {
+    error = (name + " has made no '" + output + "': " + bytes.getError().message()).str();
+    return {};
+  }
+  return std::vector<char>((*bytes)->getBufferStart(), (*bytes)->getBufferEnd());
+}

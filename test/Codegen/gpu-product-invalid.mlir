@@ -38,3 +38,16 @@ func.func @rows(%x: tensor<65x64xf16>, %w: tensor<64x32xi8>) {
   }
   return
 }
+
+// -----
+
+// expected-note@+1 {{the buffer is argument 0 of @small_floats}}
+func.func @small_floats(%x: tensor<4xf8E4M3FN>) {
+  // expected-error@below {{has a buffer of element type 'f8E4M3FN', which GPU kernels do not read or write}}
+  %0 = train.fusion(%x) : (tensor<4xf8E4M3FN>) -> tensor<4xf8E4M3FN> {
+  ^bb0(%a: tensor<4xf8E4M3FN>):
+    %1 = train.exp %a : tensor<4xf8E4M3FN>
+    train.yield %1 : tensor<4xf8E4M3FN>
+  }
+  return
+}

@@ -120,3 +120,29 @@ func.func @no_axis(%x: tensor<4x8xf32>) {
   }
   return
 }
+
+// -----
+
+// expected-note@+1 {{the buffer is argument 0 of @small_floats}}
+func.func @small_floats(%x: tensor<4xf8E4M3FN>) {
+  // expected-error@below {{has a buffer of element type 'f8E4M3FN', which CPU kernels do not read or write}}
+  %0 = train.fusion(%x) : (tensor<4xf8E4M3FN>) -> tensor<4xf8E4M3FN> {
+  ^bb0(%a: tensor<4xf8E4M3FN>):
+    %1 = train.exp %a : tensor<4xf8E4M3FN>
+    train.yield %1 : tensor<4xf8E4M3FN>
+  }
+  return
+}
+
+// -----
+
+func.func @table(%x: tensor<4xf32>) {
+  %0 = train.fusion(%x) : (tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    // expected-error@+1 {{cannot be computed inside a kernel}}
+    %1 = train.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+    %2 = train.add %a, %1 : tensor<4xf32>
+    train.yield %2 : tensor<4xf32>
+  }
+  return
+}

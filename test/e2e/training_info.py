@@ -262,8 +262,10 @@ def main():
             package, path = train(arguments, scratch, kind, data)
         initialized(arguments, scratch, data)
         compile_ = lambda *flags: run(arguments.trainc, path, "-o", scratch / "x.tpk", "--target", "cpu:native", *flags)
-        refused("learning rate", compile_("--lr", "0.1"), "training_info", "--optimizer")
-        refused("no loss", compile_("--optimizer", "sgd"), "training_info", "has no loss")
+        refused("learning rate", compile_("--lr", "0.1"), "the model's own training algorithm (training_info) decides on the learning rate",
+                "name an --optimizer to train the model without it")
+        refused("no loss", compile_("--optimizer", "sgd"), "has no loss",
+                "the model's own training algorithm (training_info) is left out")
         done = run(arguments.trainc_run, package, "--data", data["file"], "--batch-size", BATCH,
                    "--steps", "1", "--accumulate", "2")
         refused("accumulation", done, "--accumulate", "no separate update")
@@ -273,26 +275,41 @@ def main():
         model = onnx.load(path)
         model.training_info[0].update_binding[0].key = "w9"
         onnx.save(model, path)
-        refused("unknown initializer", compile_(), "'w9'", "no initializer")
+        refused("unknown initializer", compile_(), "training_info updates 'w9', which is no initializer")
         model.training_info[0].update_binding[0].key = "w1"
         model.training_info[0].update_binding[0].value = "h"
         onnx.save(model, path)
-        refused("no output", compile_(), "'w1'", "'h'", "no output")
+        refused("no output", compile_(), "training_info updates 'w1' with 'h', which is no output")
         model.training_info[0].update_binding[0].value = "new w2"
+        model.training_info[0].update_binding[0].key = "w2"
+        onnx.save(model, path)
+        refused("updated twice", compile_(), "training_info updates 'w2' twice")
+        model.training_info[0].update_binding[0].key = "w1"
         onnx.save(model, path)
         refused("another shape", compile_(), "'new w2'", "'w1'", "shape")
         model = make_model("Momentum", initial(np.random.default_rng(1)))
         with_initialization(model, 3)
         info = model.training_info[0]
         for what, key, value, texts in (
-            ("no initializer to begin with", "w9", "w1 first", ("'w9'", "no initializer")),
-            ("no output to begin with", "w1", "h", ("'w1'", "'h'", "no output")),
-            ("another shape to begin with", "w1", "w2 first", ("'w2 first'", "'w1'", "shape")),
+            ("no initializer to begin with", "w9", "w1 first", ("training_info initializes 'w9', which is no initializer",)),
+            ("no output to begin with", "w1", "h", ("training_info initializes 'w1' with 'h', which is no output of its initialization",)),
+            ("two values to begin with", "w2", "w1 first", ("training_info initializes 'w2' twice",)),
+            ("another shape to begin with", "w1", "w2 first", ("the initialization of training_info: its output 'w2 first' is not of", "'w1'")),
         ):
             info.initialization_binding[0].key, info.initialization_binding[0].value = key, value
             onnx.save(model, path)
             refused(what, compile_(), *texts)
         info.initialization_binding[0].key, info.initialization_binding[0].value = "w1", "w1 first"
+        shape = next(a for a in info.initialization.node[0].attribute if a.name == "shape")
+        shape.ints[0] = 1 << 39
+        onnx.save(model, path)
+        refused("random numbers without end", compile_(), "node 'draw'", "its shape is not one of known sizes that fit in memory")
+        shape.ints[0] = 6
+        info.initialization.initializer[0].ClearField("raw_data")
+        info.initialization.initializer[0].data_location = TensorProto.EXTERNAL
+        info.initialization.initializer[0].external_data.add(key="location", value="gone.bin")
+        onnx.save(model, path)
+        refused("a table without values", compile_(), "there are no values of 'table' to compute with")
         info.initialization.input.add(name="x")
         onnx.save(model, path)
         refused("an initialization with inputs", compile_(), "'x'", "before there is any data")

@@ -8,6 +8,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include <string>
+#include <vector>
 
 namespace trainc {
 
@@ -54,6 +55,12 @@ private:
 /// too. Returns why it failed, with what it said; "" if it did not. Safe on any thread.
 std::string runTool(llvm::StringRef program, llvm::ArrayRef<std::string> arguments,
                     const TemporaryFolder &folder);
+
+/// As runTool, of a program that writes the file `output`: its bytes, or none and why in `error`,
+/// where the program is called `name`.
+std::vector<char> makeWithTool(llvm::StringRef name, llvm::StringRef program,
+                               llvm::ArrayRef<std::string> arguments, const TemporaryFolder &folder,
+                               const std::string &output, std::string &error);
 
 } // namespace trainc
 

@@ -166,7 +166,7 @@ static LogicalResult sequenceLength(NodeContext &c) {
 
 static LogicalResult concatFromSequence(NodeContext &c) {
   LegalValue &sequence = c.in(0);
-  if (!sequence.isSequence || sequence.sequence.empty())
+  if (sequence.sequence.empty())
     return c.fail("its sequence is empty");
   bool stack = c.attr("new_axis", int64_t(0)) != 0;
   int64_t rank = sequence.sequence[0]->dims.size();

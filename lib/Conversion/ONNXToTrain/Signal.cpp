@@ -70,7 +70,9 @@ static Value halfWeights(NodeContext &c, DimAttr length, ArrayRef<DimAttr> dims)
 
 static LogicalResult fourier(NodeContext &c) {
   int64_t rank = c.rank(0), given = c.attr("axis", int64_t(1));
-  if (!c.needFloat(0) || rank < 2)
+  Dims dims = c.dims(0);
+  bool complex = rank > 0 && dims.back().isConstant(2);
+  if (!c.needFloat(0) || rank < 2 || !(complex || dims.back().isConstant(1)))
     return c.fail("it needs floats with an axis of real, or real and imaginary, parts at the end");
   if (c.version() >= 20) {
     given = -2;
@@ -84,10 +86,8 @@ static LogicalResult fourier(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(given, rank);
   if (!axis)
     return failure();
-  Dims dims = c.dims(0);
-  bool complex = dims.back().isConstant(2), inverse = c.attr("inverse", int64_t(0)),
-       onesided = c.attr("onesided", int64_t(0));
-  if (*axis == rank - 1 || !(complex || dims.back().isConstant(1)))
+  bool inverse = c.attr("inverse", int64_t(0)), onesided = c.attr("onesided", int64_t(0));
+  if (*axis == rank - 1)
     return c.fail("its axis is the one of real and imaginary parts");
   if (onesided && inverse != complex)
     return c.fail(inverse ? "its inverse from one side of a spectrum needs complex numbers"

@@ -194,8 +194,6 @@ static LogicalResult isInf(NodeContext &c) {
 }
 
 static LogicalResult logicalNot(NodeContext &c) {
-  if (!c.element(0).isInteger(1))
-    return c.fail("its input is not boolean");
   if (c.evaluate(c.element(0)))
     return success();
   return c.set(c.tb.logicalNot(c.tensor(0)));

@@ -11,6 +11,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InterleavedRange.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -152,7 +153,9 @@ private:
           (!absent && (type.getShape() != ArrayRef<int64_t>(tensor.shape) ||
                        dataTypeOf(type.getElementType()) != tensor.dataType)))
         return error("the parameter '" + name +
-                     "' has another type or shape in the checkpoint than in the training model");
+                     "' has another type or shape in the checkpoint than in the training model")
+               << ": ONNX type " << tensor.dataType << " with sizes ["
+               << llvm::interleaved(tensor.shape) << "], not " << argument.getType();
       uint64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8) * type.getNumElements();
       auto weight = onnx::WeightAttr::get(builder.getContext(), file, tensor.offset, bytes,
                                           /*blob=*/-1, absent);
@@ -239,7 +242,9 @@ LogicalResult readOptimizer(onnx::GraphOp graph, ArtifactOptimizer &out) {
     }
   }
   if (out.name.empty())
-    return emitError(graph.getLoc(), "the optimizer model has no optimizer node");
+    return emitError(graph.getLoc(),
+                     "the optimizer model has no optimizer node; name an optimizer with "
+                     "--optimizer instead");
   return success();
 }
 } // namespace

@@ -69,8 +69,10 @@ public:
     if (!state->is_nominal_state())
       out.dataFile = state->has_external_data() ? path.str() + ".data" : path.str();
     size = bytes.size();
-    if (state->has_external_data() && llvm::sys::fs::file_size(out.dataFile, size))
-      return "the checkpoint's data file '" + out.dataFile + "' cannot be read";
+    if (state->has_external_data())
+      if (std::error_code code = llvm::sys::fs::file_size(out.dataFile, size))
+        return "the checkpoint's data file '" + out.dataFile +
+               "' cannot be read: " + code.message();
     external = state->has_external_data();
     if (std::string problem = add(state->requires_grad_params(), true); !problem.empty())
       return problem;

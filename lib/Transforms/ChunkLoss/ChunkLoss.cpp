@@ -55,7 +55,9 @@ public:
       eraseDeadOps(function.getBody().front());
       return std::string("its gradient depends on the losses");
     }
-    return emit(seed);
+    if (failed(emit(seed)))
+      return failure();
+    return std::string();
   }
 
 private:
@@ -183,7 +185,7 @@ private:
   // Chunks
   //===--------------------------------------------------------------------===//
 
-  std::string emit(Value seed) {
+  LogicalResult emit(Value seed) {
     // What is made of the losses comes after them.
     Operation *terminator = function.getBody().front().getTerminator();
     llvm::SetVector<Operation *> later;
@@ -205,7 +207,7 @@ private:
       leaves.clear();
       Value part = cloneLoss();
       if (failed(differentiate(part, slice(seed))))
-        return "it has no derivative";
+        return failure();
       losses.push_back(part);
     }
     Value whole = tb.reshape(tb.concat(losses, 0), getDims(loss->getResult(0)));
@@ -228,7 +230,7 @@ private:
     Value result = tb.withGradient(total, values, sums);
     total.replaceUsesWithIf(result, [&](OpOperand &use) { return use.getOwner() == terminator; });
     eraseDeadOps(*terminator->getBlock());
-    return {};
+    return success();
   }
 
   Value flat(Value value) {

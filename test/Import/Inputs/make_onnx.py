@@ -11,7 +11,7 @@
   init w f32[4,3] typed = 0.5             in the typed field
   init w f32[4,3] external FILE [OFFSET [LENGTH]]
   init w f32[4,3] bytes 7                 raw data of that many zero bytes
-  node Gemm(x, w, b) -> y, z  name=fc transB=1 perm=[0,1] alpha=0.5 mode="tanh" value=i64[2]:1,2
+  node Gemm(x, w, b) -> y, z  name=fc transB=1 perm=[0,1] alpha=0.5 mode="tanh" xs=["x","w"] value=i64[2]:1,2
   function my.domain Twice(a) -> b alpha  a local function with attributes; its nodes follow, indented
     node Elu(a) -> b alpha=@alpha           a reference to the function's attribute
   graph NAME                              a subgraph; its lines follow, indented; used by then_branch=graph:NAME
@@ -22,7 +22,7 @@ import struct
 import sys
 
 TYPES = {"f32": 1, "u8": 2, "i8": 3, "i16": 5, "i32": 6, "i64": 7, "str": 8, "bool": 9, "f16": 10,
-         "f64": 11, "bf16": 16}
+         "f64": 11, "u64": 13, "bf16": 16}
 PACK = {"f32": "f", "u8": "B", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "bool": "?", "f16": "e",
         "f64": "d"}
 TYPED_FIELD = {"f32": 4, "i64": 7, "f64": 10}  # everything else is in int32_data (5)
@@ -105,6 +105,8 @@ def attribute(key, text, graphs):
     if re.match(r"\w+\[[^\]]*\]:", text):
         kind, _, values = text.partition(":")
         return out + field(5, tensor("", kind, "raw", values)) + field(20, 4)
+    if text.startswith('["'):
+        return out + b"".join(field(9, v) for v in re.findall(r'"([^"]*)"', text)) + field(20, 8)
     if text.startswith("["):
         values = numbers(text[1:-1], 1)
         real = any(isinstance(v, float) for v in values)

@@ -5,7 +5,7 @@
 // The gradient of a squared loss depends on the loss.
 // CHECK-LABEL: func.func @forward
 // CHECK-NOT: train.with_gradient
-// REMARK: NotChunked{{.*}}its gradient depends on the losses
+// REMARK: NotChunked{{.*}}Reason="its gradient depends on the losses", Remark="train.cross_entropy is computed at once"
 func.func @forward(%w: tensor<8x4xf32> {train.role = "parameter", train.name = "w"},
     %x: tensor<6x4xf32> {train.role = "parameter", train.name = "x", train.trainable},
     %labels: tensor<6xi64> {train.role = "input", train.name = "labels"}) -> (tensor<f32> {train.role = "loss", train.name = "loss"}) {

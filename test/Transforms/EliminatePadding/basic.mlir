@@ -2,6 +2,8 @@
 // Tokens in rows of a batch: what is computed for each alone is packed, a masked mean over positions gets its rectangle.
 // RUN: trainc-opt %s --split-input-file --find-padding --eliminate-padding | FileCheck %s
 // RUN: trainc-opt %s --split-input-file --find-padding --eliminate-padding --merge-variants | FileCheck %s --check-prefix=MERGED
+// RUN: trainc-opt %s --split-input-file --find-padding --eliminate-padding --remarks-filter=eliminate-padding --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=PACKED
+// PACKED: Packed{{.*}}3 ops compute the count_attention_mask tokens that attention_mask counts
 // RUN: trainc-opt %s --split-input-file --find-padding --remarks-filter=find-padding --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 train.symbol @batch min 1 input "input_ids" axis 0

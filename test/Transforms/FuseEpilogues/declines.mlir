@@ -2,7 +2,7 @@
 // RUN: trainc-opt %s --fuse-epilogues --remark-format=emitRemark --remarks-filter="fuse-epilogues" 2>&1 | FileCheck %s --check-prefix=REMARK
 // RUN: trainc-opt %s --fuse-epilogues | FileCheck %s --implicit-check-not=epilogue
 
-// REMARK-DAG: Function=kernel | Reason="a kernel that reads the sum adds it"
+// REMARK-DAG: Function=kernel | Reason="a kernel that reads the sum adds it", Remark="train.matmul: no epilogue for the bias"
 // CHECK-LABEL: func.func @kernel
 func.func @kernel(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %b: tensor<16xf32>) -> tensor<4x16xf32> {
   %0 = train.matmul %x, %w : tensor<4x8xbf16>, tensor<8x16xbf16> -> tensor<4x16xbf16>

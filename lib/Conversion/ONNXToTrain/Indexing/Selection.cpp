@@ -263,10 +263,7 @@ private:
 
   /// Rows that are not selected become neutral where an op combines rows.
   LogicalResult leaveOut(Operation *op) {
-    auto mapped = dyn_cast<train::AxisMapOpInterface>(op);
-    if (!mapped)
-      return refuse(op, "it is not defined on");
-    train::AxisMap map = mapped.getAxisMap();
+    train::AxisMap map = cast<train::AxisMapOpInterface>(op).getAxisMap();
     for (auto [result, loops] : llvm::zip_equal(op->getResults(), map.results))
       for (auto [dim, loop] : llvm::zip_equal(train::getDims(result), loops))
         if (mentions(dim, symbol) && (loop < 0 || map.loops[loop] != LoopKind::Parallel))

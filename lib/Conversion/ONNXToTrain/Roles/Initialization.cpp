@@ -83,7 +83,8 @@ private:
     auto type = cast<RankedTensorType>(function.getArgument(i).getType());
     type = RankedTensorType::get(type.getShape(), type.getElementType());
     if (!weight || weight.getAbsent() || type.getElementType().isInteger(1))
-      return error("'" + (name ? name.getValue() : StringRef()) + "' has no values");
+      return error("there are no values of '" + (name ? name.getValue() : StringRef()) +
+                   "' to compute with");
     if (weight.getFile().getValue().empty()) {
       arguments.push_back(tensorOf(type, model.blobs[weight.getOffset()]));
       return success();

@@ -218,17 +218,7 @@ std::vector<char> linkShared(ArrayRef<std::vector<char>> objects, std::string &e
       return {};
     arguments.push_back(folder / name);
   }
-  if (std::string failure = runTool(linker, arguments, folder); !failure.empty()) {
-    error = "ld.lld failed: " + failure;
-    return {};
-  }
-  auto bytes =
-      llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!bytes) {
-    error = "ld.lld has made no '" + output + "': " + bytes.getError().message();
-    return {};
-  }
-  return std::vector<char>((*bytes)->getBufferStart(), (*bytes)->getBufferEnd());
+  return makeWithTool("ld.lld", linker, arguments, folder, output, error);
 }
 
 } // namespace trainc::codegen

@@ -223,20 +223,10 @@ std::vector<char> assemblePTX(llvm::StringRef ptx, llvm::StringRef architecture,
   if (!error.empty() || !(error = folder.write("kernels.ptx", ptx)).empty())
     return {};
   const std::string output = folder / "kernels.cubin";
-  error = runTool(
-      ptxas, {"-arch=" + architecture.str(), "--fmad=false", folder / "kernels.ptx", "-o", output},
-      folder);
-  if (!error.empty()) {
-    error = "ptxas failed: " + error;
-    return {};
-  }
-  auto bytes =
-      llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!bytes) {
-    error = "ptxas has made no '" + output + "': " + bytes.getError().message();
-    return {};
-  }
-  return std::vector<char>((*bytes)->getBufferStart(), (*bytes)->getBufferEnd());
+  return makeWithTool(
+      "ptxas", ptxas,
+      {"-arch=" + architecture.str(), "--fmad=false", folder / "kernels.ptx", "-o", output}, folder,
+      output, error);
 }
 
 } // namespace trainc::codegen
