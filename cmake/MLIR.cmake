@@ -33,7 +33,10 @@ target_include_directories(trainc_compiler_options SYSTEM INTERFACE ${LLVM_INCLU
 target_compile_definitions(trainc_compiler_options INTERFACE ${TRAINC_LLVM_DEFINITIONS})
 target_compile_options(trainc_compiler_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions> $<$<CONFIG:Release>:-O1>)
-target_link_libraries(trainc_compiler_options INTERFACE MLIR LLVM)
+# TRAINC_STATIC_LLVM of an executable: it brings the archives itself.
+define_property(TARGET PROPERTY TRAINC_STATIC_LLVM BRIEF_DOCS "links LLVM and MLIR statically" FULL_DOCS "without their shared libraries")
+target_link_libraries(trainc_compiler_options INTERFACE
+  $<$<NOT:$<BOOL:$<TARGET_PROPERTY:TRAINC_STATIC_LLVM>>>:MLIR> $<$<NOT:$<BOOL:$<TARGET_PROPERTY:TRAINC_STATIC_LLVM>>>:LLVM>)
 
 # Half or more of what compiling a file takes is reading MLIR's headers. A ccache that is set up to
 # share objects among checkouts (base_dir) finds none where they are precompiled.
@@ -47,29 +50,50 @@ else()
   set(precompile ON)
 endif()
 option(TRAINC_PRECOMPILE "Precompile the headers of LLVM and MLIR" ${precompile})
-if(TRAINC_PRECOMPILE)
-  file(WRITE ${PROJECT_BINARY_DIR}/precompiled.cpp.new "")
-  file(COPY_FILE ${PROJECT_BINARY_DIR}/precompiled.cpp.new ${PROJECT_BINARY_DIR}/precompiled.cpp ONLY_IF_DIFFERENT)
-  add_library(trainc_precompiled STATIC ${PROJECT_BINARY_DIR}/precompiled.cpp)
-  target_link_libraries(trainc_precompiled PUBLIC trainc_compiler_options)
-  target_precompile_headers(trainc_precompiled PRIVATE
-    <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Func/IR/FuncOps.h> <mlir/Dialect/Math/IR/Math.h>
-    <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/IRMapping.h> <mlir/IR/Matchers.h>
-    <mlir/IR/OpImplementation.h> <mlir/IR/PatternMatch.h> <mlir/IR/Verifier.h>
-    <mlir/Interfaces/InferTypeOpInterface.h> <mlir/Interfaces/SideEffectInterfaces.h>
-    <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h> <mlir/Transforms/GreedyPatternRewriteDriver.h>
-    <llvm/ADT/STLExtras.h> <llvm/ADT/SetVector.h> <llvm/Support/FormatVariadic.h> <llvm/Support/JSON.h>
-    <llvm/Support/raw_ostream.h>
-    <functional> <map> <memory> <optional> <set> <string> <vector>)
-endif()
+set(TRAINC_PRECOMPILED_HEADERS
+  <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Func/IR/FuncOps.h> <mlir/Dialect/Math/IR/Math.h>
+  <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/IRMapping.h> <mlir/IR/Matchers.h>
+  <mlir/IR/OpImplementation.h> <mlir/IR/PatternMatch.h> <mlir/IR/Verifier.h>
+  <mlir/Interfaces/InferTypeOpInterface.h> <mlir/Interfaces/SideEffectInterfaces.h>
+  <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h> <mlir/Transforms/GreedyPatternRewriteDriver.h>
+  <llvm/ADT/STLExtras.h> <llvm/ADT/SetVector.h> <llvm/Support/FormatVariadic.h> <llvm/Support/JSON.h>
+  <llvm/Support/raw_ostream.h>
+  <functional> <map> <memory> <optional> <set> <string> <vector>)
 
-# trainc_library(NAME SOURCES... [LINK libs...] [DEPENDS targets...]): a static library of the compiler.
+# trainc_precompiled(NAME HEADERS...): precompiled headers for targets to reuse.
+function(trainc_precompiled name)
+  set(source ${PROJECT_BINARY_DIR}/${name}.cpp)
+  file(WRITE ${source}.new "")
+  file(COPY_FILE ${source}.new ${source} ONLY_IF_DIFFERENT)
+  add_library(${name} STATIC ${source})
+  target_link_libraries(${name} PUBLIC trainc_compiler_options)
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+endfunction()
+
+# A change of the train dialect is a change of nearly every file: its headers are read once for all of
+# them. Those that do not include it are not to be compiled again for it.
+if(TRAINC_PRECOMPILE)
+  trainc_precompiled(trainc_precompiled_mlir ${TRAINC_PRECOMPILED_HEADERS})
+  trainc_precompiled(trainc_precompiled_train ${TRAINC_PRECOMPILED_HEADERS}
+    <dialects/Train/TrainDialect.h> <dialects/Train/TrainBuilder.h>)
+  add_dependencies(trainc_precompiled_train TrainDialectIncGen)
+endif()
+function(trainc_precompile target headers)
+  if(TRAINC_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM trainc_precompiled_${headers})
+  endif()
+endfunction()
+
+# trainc_library(NAME SOURCES... [WITHOUT_TRAIN] [LINK libs...] [DEPENDS targets...]): a static library of
+# the compiler. WITHOUT_TRAIN: most of its files do not include the train dialect.
 function(trainc_library name)
-  cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "WITHOUT_TRAIN" "" "LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC trainc_compiler_options ${ARG_LINK})
-  if(TRAINC_PRECOMPILE)
-    target_precompile_headers(${name} REUSE_FROM trainc_precompiled)
+  if(ARG_WITHOUT_TRAIN)
+    trainc_precompile(${name} mlir)
+  else()
+    trainc_precompile(${name} train)
   endif()
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
