@@ -2,6 +2,7 @@
 /* A C11 host: opens DIR/m.tpk (pred = x . w + table[id]), trains, evaluates, saves, resumes, and
  * makes every kind of mistake. */
 #include "check.h"
+#include "dlpack_structs.h"
 #include "trainrt/data.h"
 
 enum { ROWS = 8 };
@@ -61,7 +62,7 @@ static void introspection(const trainrt_package *package) {
   trainrt_symbol_value value = {"batch", 100};
   CHECK_OK(trainrt_package_memory(package, &value, 1, 1, 2, &memory, &error));
   CHECK(memory.arena >= 800 && memory.gradients == 0);
-  /* 64 bytes a thread for kernels, and whole pages for the matrix product. */
+  /* 64 bytes a thread for kernels, and whole pages for the matmul. */
   CHECK(memory.scratch > 128 && (memory.scratch - 128) % 4096 == 0);
   CHECK(memory.total == memory.parameters + memory.state + memory.gradients + memory.arena +
                             memory.inputs + memory.outputs + memory.scratch);
@@ -278,23 +279,6 @@ static void training(const char *directory, const trainrt_package *package) {
   trainrt_session_free(resumed);
   trainrt_session_free(session);
 }
-
-/* DLPack's structs, as a host's own header declares them. */
-typedef struct {
-  void *data;
-  int32_t device_type, device_id, ndim;
-  struct {
-    uint8_t code, bits;
-    uint16_t lanes;
-  } dtype;
-  int64_t *shape, *strides;
-  uint64_t byte_offset;
-} dl_tensor;
-struct DLManagedTensor {
-  dl_tensor tensor;
-  void *context;
-  void (*deleter)(struct DLManagedTensor *);
-};
 
 static void dlpack(void) {
   trainrt_error *error = NULL;

@@ -33,8 +33,8 @@ def cached(build, name):
 def install(build, prefix):
     call("cmake", "--install", build, "--component", "trainrt", "--prefix", prefix)
     files = {str(f.relative_to(prefix)) for f in prefix.rglob("*") if not f.is_dir()}
-    # No more than headers, libraries, the runner and CMake's files; libtrainrt-cudnn only where its headers are.
-    allowed = r"include/trainrt/\w+\.(h|hpp)|bin/trainc-run|lib/cmake/trainrt/\w+(-\w+)?\.cmake|lib/libtrainrt(-cudnn)?\.so[.\d]*"
+    # No more than headers, libraries, the runner and what CMake and pkg-config read; libtrainrt-cudnn only where its headers are.
+    allowed = r"include/trainrt/\w+\.(h|hpp)|bin/trainc-run|lib/cmake/trainrt/\w+(-\w+)?\.cmake|lib/pkgconfig/trainrt\.pc|lib/libtrainrt(-cudnn)?\.so[.\d]*"
     libdir = next(f for f in files if f.endswith("/libtrainrt.so")).rpartition("/")[0]
     odd = [f for f in files if not re.fullmatch(allowed, f.replace(libdir, "lib"))]
     if odd:

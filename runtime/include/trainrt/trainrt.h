@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 #define TRAINRT_VERSION_MAJOR 1
-#define TRAINRT_VERSION_MINOR 2
+#define TRAINRT_VERSION_MINOR 3
 #define TRAINRT_VERSION ((TRAINRT_VERSION_MAJOR << 16) | TRAINRT_VERSION_MINOR)
 
 /* Version of the library that is loaded, `major << 16 | minor`. Same major: compatible if minor is
@@ -110,9 +110,9 @@ TRAINRT_API size_t trainrt_dtype_size(trainrt_dtype dtype);
 TRAINRT_API const char *trainrt_dtype_name(trainrt_dtype dtype);
 
 /* A dense row-major array, borrowed: `shape` has `rank` entries (may be NULL when rank is 0).
- * `data` must be aligned to the element size. It is in host memory, but the inputs of a session on
- * a GPU may lie in that GPU's memory: they are then read in the order of the session's stream, have
- * the input's own dtype, and their values are not checked before the run. */
+ * `data` must be aligned to the element size. It is in host memory; a session on a GPU takes inputs
+ * and, since 1.3, values to be set in that GPU's memory, too: they are read in the order of its
+ * stream, have the input's own dtype, and are not checked before the run. See views.h. */
 typedef struct trainrt_tensor {
   void *data;
   trainrt_dtype dtype;
@@ -133,7 +133,7 @@ TRAINRT_API int64_t trainrt_tensor_elements(const trainrt_tensor *tensor);
  * from: a CPU tensor, dense row-major; `tensor` borrows the data, the shape and `managed` itself.
  *
  * from, device (since 1.1): also one in a CUDA GPU's memory; `*gpu` is its number, -1 for a CPU's.
- * Only for inputs of sessions on that GPU.
+ * Only for sessions on that GPU: their inputs and, since 1.3, values to be set.
  *
  * to: `*managed` borrows `tensor->data`, which must outlive it; free it with its own `deleter`. */
 struct DLManagedTensor;
@@ -202,8 +202,7 @@ typedef struct trainrt_symbol {
   int64_t max;       /* INT64_MAX: no bound */
   int64_t divisor;   /* values are multiples of it */
   const char *input; /* NULL: fixed, min == max */
-  /* -1: a count of elements of the input, found before a step and rounded up to one of few values
-     (since 1.2) */
+  /* -1: a count of elements of the input, rounded up to one of few values (since 1.2) */
   int32_t axis;
 } trainrt_symbol;
 
@@ -281,8 +280,8 @@ typedef struct trainrt_memory {
   uint64_t arena_lower_bound; /* most bytes live at once: no plan can do better */
   uint64_t inputs;            /* converted copies of inputs; GPU: all of them */
   uint64_t outputs;
-  uint64_t scratch; /* kernels' scratch, all threads; a session adds what matrix products pack; GPU:
-                       constants, and the workspace of matrix products and attention */
+  uint64_t scratch; /* kernels' scratch, all threads; a session adds what matmuls pack; GPU:
+                       constants, and the workspace of matmuls and attention */
   uint64_t mapped;  /* frozen parameters and constants mapped from files: shared, evictable, not in
                        total */
   /* since 1.1, GPU: kernels, libraries and graphs, by what the driver has less memory free */
@@ -336,6 +335,7 @@ typedef enum trainrt_weights {
 } trainrt_weights;
 
 /* Optional: memory for parameters, state and arena in host memory; a GPU's is the driver's.
+ * Memory that trainrt_session_export shares is given back by who gives its last share back.
  * `alignment` is a power of two. `allocate` returns NULL if it cannot. */
 typedef struct trainrt_allocator {
   void *user;
@@ -665,7 +665,7 @@ TRAINRT_API trainrt_status trainrt_gradients(trainrt_session *session, const tra
 /* Since 1.1: what `trainrt_session_tune` has found. */
 typedef struct trainrt_tune_result {
   size_t size;
-  size_t choices; /* different matrix products and kernels of a step with something to choose */
+  size_t choices; /* different matmuls and kernels of a step with something to choose */
   size_t reached; /* of these, those that there was time for */
   size_t changed; /* of these, those that another way is quicker for */
   /* of all that they are used for in a step, one after the other, before and after */
@@ -682,7 +682,7 @@ static inline trainrt_tune_result trainrt_tune_result_default(void) {
   return result;
 }
 
-/* Since 1.1, GPU: times the algorithms of the matrix products that a step over these micro-batches
+/* Since 1.1, GPU: times the algorithms of the matmuls that a step over these micro-batches
  * makes (only their shapes matter), and kernels that were compiled in several ways; the most
  * expensive ones first, for about `seconds`. Writes a package to `path` that is the session's with
  * the quickest ones chosen, which it uses where the GPU and the version of cuBLASLt are those of
@@ -766,8 +766,7 @@ TRAINRT_API trainrt_status trainrt_session_set_state(trainrt_session *session, c
 
 /* Since 1.1: for hosts that keep parameters and state in a place of their own instead of in
  * checkpoints. After every parameter and state has been set, says how many steps they have seen:
- * the session then continues as after `trainrt_checkpoint_load`. The seed is that of its creation.
- */
+ * the session continues as after `trainrt_checkpoint_load`, with the seed of its creation. */
 TRAINRT_API trainrt_status trainrt_session_set_step(trainrt_session *session, int64_t step,
                                                     trainrt_error **error);
 
@@ -796,5 +795,6 @@ TRAINRT_API trainrt_status trainrt_file_write(const char *path, const trainrt_na
 
 #include "trainrt/checkpoint.h"
 #include "trainrt/signed_package.h"
+#include "trainrt/views.h"
 
 #endif /* TRAINRT_TRAINRT_H */

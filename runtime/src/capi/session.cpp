@@ -497,6 +497,24 @@ trainrt_status trainrt_session_set_state(trainrt_session *session, const char *n
       [&](size_t index, const ArrayView &array) { return session->impl->setState(index, array); });
 }
 
+void *trainrt_session_stream(const trainrt_session *session) {
+  return session ? session->impl->stream() : nullptr;
+}
+
+trainrt_status trainrt_session_wait_stream(trainrt_session *session, void *stream,
+                                           trainrt_error **error) {
+  return guardSession(session, error, [&]() -> Status {
+    return session ? session->impl->waitFor(stream) : nullArgument("session");
+  });
+}
+
+trainrt_status trainrt_session_signal_stream(trainrt_session *session, void *stream,
+                                             trainrt_error **error) {
+  return guardSession(session, error, [&]() -> Status {
+    return session ? session->impl->signal(stream) : nullArgument("session");
+  });
+}
+
 trainrt_status trainrt_session_set_step(trainrt_session *session, int64_t step,
                                         trainrt_error **error) {
   return guardSession(session, error, [&]() -> Status {

@@ -16,8 +16,8 @@ DeviceMemory &DeviceMemory::operator=(DeviceMemory &&other) noexcept {
 
 void DeviceMemory::release() {
   if (bytes)
-    device->releaseBytes(bytes, length);
-  bytes = nullptr;
+    device->releaseBytes(bytes.get(), length);
+  bytes.reset();
   length = 0;
 }
 

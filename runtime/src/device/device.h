@@ -52,13 +52,15 @@ public:
   DeviceMemory &operator=(DeviceMemory &&other) noexcept;
   void release();
 
-  unsigned char *data() const { return bytes; }
+  unsigned char *data() const { return bytes.get(); }
   int64_t size() const { return length; }
+  /// Keeps the block where it is, whatever becomes of this and of the device.
+  std::shared_ptr<const void> share() const { return bytes; }
 
 private:
   friend class Device;
   Device *device = nullptr;
-  unsigned char *bytes = nullptr;
+  std::shared_ptr<unsigned char> bytes;
   int64_t length = 0;
 };
 
@@ -99,6 +101,14 @@ public:
   virtual bool runsAhead() const = 0;
   /// Whether the host can address this device's memory.
   virtual bool isHost() const = 0;
+  /// As DLPack counts GPUs; -1 for the host.
+  virtual int ordinal() const { return -1; }
+  /// The CUstream that all work is on; null on the host, whose calls return when it is done.
+  virtual void *stream() const { return nullptr; }
+  /// What is done from now on sees what is on the caller's stream by now.
+  virtual Status waitFor(void *) { return {}; }
+  /// What the caller enqueues on its stream from now on sees what has been done by now.
+  virtual Status signal(void *) { return {}; }
   /// Sets `onDevice` and `pinned` of a caller's array.
   virtual Status locate(ArrayView &array) const = 0;
   /// Host memory, 64-byte aligned, from which batches reach the device without another copy.
@@ -117,13 +127,12 @@ public:
   virtual Status view(const void *from, int64_t bytes, const void *&host) = 0;
 
   /// Gets all memory that the plan needs and makes whatever can be made ahead. Outputs of an
-  /// earlier run are lost if they need more than `outputCapacity`.
+  /// earlier run are lost if they need more than the size of `outputs`.
   virtual Status prepare(const ExecutionPlan &plan) = 0;
-  virtual int64_t outputCapacity() const = 0;
   /// How often `prepare` has made something ahead.
   virtual int64_t builds() const { return 0; }
-  /// Where the outputs of the last run begin.
-  virtual const unsigned char *outputs() const = 0;
+  /// Those of the last run, from its beginning.
+  virtual const DeviceMemory &outputs() const = 0;
   /// Starts a run of a prepared plan. At most two may wait for their `wait`.
   virtual Status enqueue(Run &run, Ticket &ticket) = 0;
   /// The last run once more, with its inputs and hyper-parameters. Only if it runs ahead.
@@ -151,8 +160,9 @@ protected:
   Device(std::shared_ptr<const Package> package, unsigned threads, AddressOf addressOf);
   friend class DeviceMemory;
   virtual Status allocateBytes(int64_t bytes, const char *what, bool zeroed,
-                               unsigned char *&data) = 0;
-  virtual void releaseBytes(unsigned char *data, int64_t bytes) = 0;
+                               std::shared_ptr<unsigned char> &data) = 0;
+  /// Before the block is given back: what runs and uses it ends, and it counts no more.
+  virtual void releaseBytes(const unsigned char *data, int64_t bytes) {}
   /// The error of a command whose kernel met a bad index.
   Status badIndex(const Command &command, int64_t position, int64_t value) const;
 

@@ -84,21 +84,12 @@ Status Memory::allocate(const Allocator &allocator, int64_t size, const char *wh
 void Memory::release() {
   if (!bytes)
     return;
-  free(source, bytes, length);
+  if (source.allocate)
+    source.deallocate(source.user, bytes, size_t(length));
+  else
+    std::free(bytes);
   bytes = nullptr;
   length = 0;
-}
-
-unsigned char *Memory::detach() {
-  length = 0;
-  return std::exchange(bytes, nullptr);
-}
-
-void Memory::free(const Allocator &allocator, void *memory, int64_t size) {
-  if (allocator.allocate)
-    allocator.deallocate(allocator.user, memory, size_t(size));
-  else
-    std::free(memory);
 }
 
 } // namespace trainrt

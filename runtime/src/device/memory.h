@@ -33,9 +33,6 @@ public:
   /// undefined unless `zeroed`.
   Status allocate(const Allocator &allocator, int64_t size, const char *what, bool zeroed);
   void release();
-  /// Gives the block away, to be freed with `free` and the same allocator.
-  unsigned char *detach();
-  static void free(const Allocator &allocator, void *memory, int64_t size);
 
   unsigned char *data() const { return bytes; }
   int64_t size() const { return length; }

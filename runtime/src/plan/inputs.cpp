@@ -55,8 +55,7 @@ private:
       const ArrayView &given = batch[size_t(bound.sources[i])].array;
       array.data = given.data;
       array.onDevice = given.onDevice;
-      if (locate)
-        TRAINRT_TRY(locate(array));
+      TRAINRT_TRY(locateInput(function.batchInputs[i]));
       TRAINRT_TRY(checkType(function.batchInputs[i]));
     }
     TRAINRT_TRY(bindCounts());
@@ -124,8 +123,7 @@ private:
       bound.sources.push_back(given == batch.end() ? -1 : int32_t(given - batch.begin()));
       if (given != batch.end()) {
         bound.arrays[input] = given->array;
-        if (locate)
-          TRAINRT_TRY(locate(bound.arrays[input]));
+        TRAINRT_TRY(locateInput(input));
         TRAINRT_TRY(checkType(input));
       } else if (fillMissing) {
         bound.filled[input] = bound.anyFilled = true;
@@ -140,6 +138,14 @@ private:
       present += (present.empty() ? "'" : ", '") + array.name + "'";
     return fail(Code::BadData, "the data lacks the input ", missing,
                 present.empty() ? "" : "; it has " + present);
+  }
+
+  /// Where an array that may lie on the device does.
+  Status locateInput(uint32_t input) {
+    if (!locate)
+      return {};
+    Status status = locate(bound.arrays[input]);
+    return status.ok() ? status : status.within("input '" + nameOfInput(input) + "': ");
   }
 
   Status checkType(uint32_t input) {

@@ -16,16 +16,6 @@
 
 namespace trainrt {
 
-namespace {
-
-/// Without its data.
-ArrayView view(const TensorDecl &decl, DType dtype) {
-  int64_t elements = decl.staticBytes / int64_t(sizeOf(decl.dtype));
-  return {nullptr, dtype, decl.staticShape, elements * int64_t(sizeOf(dtype))};
-}
-
-} // namespace
-
 Status Session::create(std::shared_ptr<const Package> package, const SessionOptions &options,
                        std::unique_ptr<Session> &session) {
   std::unique_ptr<Session> result(new Session());
@@ -518,40 +508,55 @@ MemoryUse Session::memory() const {
 
 void Session::measure() { peak = std::max(peak, memory().total()); }
 
-Status Session::parameter(size_t index, ArrayView &array) const {
-  const TensorDecl &decl = source->program().parameters[index];
-  if (!values.parameters().data(index) && decl.staticBytes)
-    return fail(Code::NotFound, "parameter '", decl.name, "' has no value yet");
-  array = view(decl, decl.dtype);
-  return device->view(values.parameters().data(index), array.bytes, array.data);
-}
-
-Status Session::state(size_t index, ArrayView &array) const {
-  const TensorDecl &decl = source->program().state[index];
-  if (!hasState())
-    return fail(Code::NotFound, "state '", decl.name, "': this session is for evaluation only");
-  array = view(decl, decl.dtype);
-  return device->view(values.address(Space::State, uint32_t(index)), array.bytes, array.data);
-}
-
-Status Session::gradient(size_t index, ArrayView &array) const {
-  const TensorDecl &decl = source->program().parameters[index];
-  if (!source->parameter(index).trainable)
-    return fail(Code::NotFound, "parameter '", decl.name, "' is frozen, it has no gradient");
-  if (!values.hasGradients())
-    return fail(Code::NotFound, "no gradients have been computed yet");
-  array = view(decl, gradientType(decl));
-  return device->view(values.address(Space::Gradient, uint32_t(index)), array.bytes, array.data);
-}
-
-Status Session::output(size_t index, ArrayView &array) const {
-  const TensorDecl &decl = source->program().outputs[index];
+Status Session::place(Value kind, size_t index, Place &place) const {
+  const Program &program = source->program();
+  const auto &list = kind == Value::Output  ? program.outputs
+                     : kind == Value::State ? program.state
+                                            : program.parameters;
+  const TensorDecl &decl = list[index];
+  auto at = [&](Space space, DType dtype) {
+    const int64_t elements = decl.staticBytes / int64_t(sizeOf(decl.dtype));
+    place.array = {values.address(space, uint32_t(index)), dtype, decl.staticShape,
+                   elements * int64_t(sizeOf(dtype))};
+    place.owner = values.owner(space, uint32_t(index));
+  };
+  switch (kind) {
+  case Value::Parameter:
+    if (!values.parameters().data(index) && decl.staticBytes)
+      return fail(Code::NotFound, "parameter '", decl.name, "' has no value yet");
+    at(Space::Parameter, decl.dtype);
+    place.readOnly = values.parameters().isMapped(index);
+    return {};
+  case Value::State:
+    if (!hasState())
+      return fail(Code::NotFound, "state '", decl.name, "': this session is for evaluation only");
+    at(Space::State, decl.dtype);
+    return {};
+  case Value::Gradient:
+    if (!source->parameter(index).trainable)
+      return fail(Code::NotFound, "parameter '", decl.name, "' is frozen, it has no gradient");
+    if (!values.hasGradients())
+      return fail(Code::NotFound, "no gradients have been computed yet");
+    at(Space::Gradient, gradientType(decl));
+    return {};
+  case Value::Output:
+    break;
+  }
   for (const ExecutionPlan::Output &output : outputs)
     if (output.index == index) {
-      array = {nullptr, decl.dtype, output.shape, output.bytes};
-      return device->view(device->outputs() + output.offset, output.bytes, array.data);
+      const DeviceMemory &block = device->outputs();
+      place.array = {block.data() + output.offset, decl.dtype, output.shape, output.bytes};
+      place.owner = block.share();
+      return {};
     }
   return fail(Code::NotFound, "output '", decl.name, "' was not computed by the last call");
+}
+
+Status Session::view(Value kind, size_t index, ArrayView &array) const {
+  Place found;
+  TRAINRT_TRY(place(kind, index, found));
+  array = std::move(found.array);
+  return device->view(array.data, array.bytes, array.data);
 }
 
 const int64_t *Session::outputShape(size_t index) const {
@@ -573,24 +578,27 @@ Status checkSame(const char *kind, const TensorDecl &decl, const ArrayView &arra
 }
 } // namespace
 
-Status Session::setParameter(size_t index, const ArrayView &array) {
-  TRAINRT_TRY(checkSame("parameter", source->program().parameters[index], array));
+Status Session::setParameter(size_t index, ArrayView array) {
+  const TensorDecl &decl = source->program().parameters[index];
+  TRAINRT_TRY(checkSame("parameter", decl, array));
+  TRAINRT_TRY(device->locate(array).within("parameter '" + decl.name + "': "));
   settle();
-  Status status = values.parameters().set(index, array.data);
+  Status status = values.parameters().set(index, array.data, array.onDevice);
   measure();
   return status;
 }
 
-Status Session::setState(size_t index, const ArrayView &array) {
+Status Session::setState(size_t index, ArrayView array) {
   const TensorDecl &decl = source->program().state[index];
   TRAINRT_TRY(checkSame("state", decl, array));
+  TRAINRT_TRY(device->locate(array).within("state '" + decl.name + "': "));
   if (!hasState())
     return fail(Code::Unsupported, "state '", decl.name, "': this session is for evaluation only");
   // `init` must not come later and overwrite it.
   if (values.parameters().missing().empty())
     TRAINRT_TRY(initializeState());
   settle();
-  return values.writeState(index, array.data);
+  return values.writeState(index, array.data, array.onDevice);
 }
 
 void Session::restored(int64_t step, int64_t seed) {

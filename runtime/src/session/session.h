@@ -78,18 +78,40 @@ public:
   std::string &warnings() { return notes; }
   const std::string &warnings() const { return notes; }
 
-  // Values by index into the program's tables. Views are invalid once something is run.
-  Status parameter(size_t index, ArrayView &array) const;
+  /// The device's stream, and others that take turns with it (Device).
+  void *stream() const { return device->stream(); }
+  Status waitFor(void *stream) { return device->waitFor(stream); }
+  Status signal(void *stream) { return device->signal(stream); }
+  /// As DLPack counts GPUs; -1 for the host.
+  int gpu() const { return device->ordinal(); }
+
+  enum class Value { Parameter, State, Gradient, Output };
+  /// A value where it lies, on the device.
+  struct Place {
+    ArrayView array;
+    std::shared_ptr<const void> owner; ///< keeps the memory
+    bool readOnly = false;             ///< a write to it would end the process
+  };
+  // Values by index into the program's tables.
+  /// Waits for nothing: on a GPU, what is there now is there for its stream.
+  Status place(Value kind, size_t index, Place &place) const;
+  // Views by the host are invalid once something is run.
+  Status parameter(size_t index, ArrayView &array) const {
+    return view(Value::Parameter, index, array);
+  }
   bool hasParameter(size_t index) const {
     return values.parameters().data(index) || !source->program().parameters[index].staticBytes;
   }
-  Status state(size_t index, ArrayView &array) const;
-  Status gradient(size_t index, ArrayView &array) const;
-  Status output(size_t index, ArrayView &array) const;
+  Status state(size_t index, ArrayView &array) const { return view(Value::State, index, array); }
+  Status gradient(size_t index, ArrayView &array) const {
+    return view(Value::Gradient, index, array);
+  }
+  Status output(size_t index, ArrayView &array) const { return view(Value::Output, index, array); }
   /// Of an output that the last call computed; null otherwise.
   const int64_t *outputShape(size_t index) const;
-  Status setParameter(size_t index, const ArrayView &array);
-  Status setState(size_t index, const ArrayView &array);
+  /// Of the host, or in the device's memory.
+  Status setParameter(size_t index, ArrayView array);
+  Status setState(size_t index, ArrayView array);
 
   /// Whether all parameters have values, of one and the same step.
   Status usable() const;
@@ -115,6 +137,7 @@ private:
   };
 
   Session() = default;
+  Status view(Value kind, size_t index, ArrayView &array) const;
   Status start(const SessionOptions &options);
   /// Into `bound`, with all memory that the function needs for them.
   Status prepareAll(const Function &function, const std::vector<Batch> &batches,

@@ -27,7 +27,7 @@ Status Session::prepare(const Function &function, const std::vector<int64_t> &sy
   TRAINRT_TRY(plans.get(function, symbols, plan));
   if (function.usesGradients)
     TRAINRT_TRY(values.prepareGradients());
-  if (plan->outputBytes > device->outputCapacity())
+  if (plan->outputBytes > device->outputs().size())
     outputs.clear();
   Status status = device->prepare(*plan);
   if (plans.use().plans + device->builds() != before)

@@ -63,6 +63,12 @@ void *SessionValues::address(Space space, uint32_t index) const {
   }
 }
 
+std::shared_ptr<const void> SessionValues::owner(Space space, uint32_t index) const {
+  return space == Space::Parameter ? store.owner(index)
+         : space == Space::State   ? stateBlock.share()
+                                   : gradientBlock.share();
+}
+
 Status SessionValues::prepareGradients() {
   if (!gradientOffsets.empty())
     return {};
@@ -131,13 +137,15 @@ Status SessionValues::restore(const Function &function) {
   return clearNonfinite();
 }
 
-Status SessionValues::writeState(size_t index, const void *data) {
+Status SessionValues::writeState(size_t index, const void *data, bool onDevice) {
   auto *from = static_cast<const unsigned char *>(data);
-  return device->write(address(Space::State, uint32_t(index)),
-                       source->program().state[index].staticBytes,
-                       [from](unsigned char *to, int64_t begin, int64_t end) {
-                         std::memcpy(to, from + begin, size_t(end - begin));
-                       });
+  void *to = address(Space::State, uint32_t(index));
+  const int64_t bytes = source->program().state[index].staticBytes;
+  if (onDevice)
+    return device->copy(to, from, bytes);
+  return device->write(to, bytes, [from](unsigned char *to, int64_t begin, int64_t end) {
+    std::memcpy(to, from + begin, size_t(end - begin));
+  });
 }
 
 void SessionValues::addMemory(MemoryUse &use) const {

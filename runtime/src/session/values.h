@@ -25,9 +25,11 @@ public:
   const ParameterStore &parameters() const { return store; }
   /// Of a parameter, state or accumulator; null of all else.
   void *address(Space space, uint32_t index) const;
+  /// What keeps the memory there.
+  std::shared_ptr<const void> owner(Space space, uint32_t index) const;
 
   bool hasState() const { return !stateOffsets.empty(); }
-  Status writeState(size_t index, const void *data);
+  Status writeState(size_t index, const void *data, bool onDevice = false);
   Status clearNonfinite();
   /// What a function may change beside the accumulators, but for `nonfinite`, so that a run that
   /// must not change it can be undone.

@@ -616,3 +616,29 @@ TEST_F(CudaTest, KernelsOfAnotherArchitecture) {
   fake->minor = 0;
   make();
 }
+
+TEST_F(CudaTest, ArraysOfAnotherGpu) {
+  auto session = make();
+  cuda::CUdeviceptr memory = 0;
+  const cuda::Driver *driver;
+  ASSERT_TRUE(cuda::Driver::load(driver).ok());
+  ASSERT_EQ(driver->cuMemAlloc(&memory, 12), cuda::CUDA_SUCCESS);
+  fake->ordinalOfMemory = 1;
+  const ArrayView array{reinterpret_cast<const void *>(memory), DType::F32, {3}, 12};
+  Status status = session->setParameter(0, array);
+  EXPECT_EQ(status.code(), Code::InvalidArgument);
+  EXPECT_EQ(status.message(), "parameter 'w': the array lies on GPU 1, the session is on GPU 0 "
+                              "(Fake GPU)");
+  status = session->setState(0, array);
+  EXPECT_EQ(status.message().find("state 'w/exp_avg': the array lies on GPU 1"), 0u)
+      << status.message();
+  TinyBatch data(4);
+  Batch batch = data.batch();
+  batch[2].array = {reinterpret_cast<const void *>(memory), DType::F32, {4}, 12};
+  StepResult result;
+  status = session->step({batch}, {}, result);
+  EXPECT_EQ(status.message(),
+            "input 'y': the array lies on GPU 1, the session is on GPU 0 (Fake GPU)");
+  session.reset();
+  driver->cuMemFree(memory);
+}

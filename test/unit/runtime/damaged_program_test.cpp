@@ -153,6 +153,9 @@ TEST(DamagedProgram, Commands) {
       Forward, [&](fb::CommandT &launch) { access(launch, 1, fb::Access::none); },
       ".operands[1]: it is not told how kernel 'forward' uses it");
   unread(
+      Product, [](fb::CommandT &product) { product.op.AsGemm()->dtype = fb::DType::i8; },
+      ".dtype 4 is none that a matmul has");
+  unread(
       Product, [](fb::CommandT &product) { product.op.AsGemm()->dtype = fb::DType::bf16; },
       ".dtype: this runtime multiplies f32 matrices only on the CPU");
   unread(

@@ -214,7 +214,7 @@ TEST(Package, BadProgramsAreRefused) {
   expectRefused(options, "lifetime [1, 5] is not within the 5 commands");
   options = {};
   options.gemmEpilogue = uint8_t(GemmEpilogue::Bias);
-  expectRefused(options, "epilogue: only matrix products for cuda have one");
+  expectRefused(options, "epilogue: only matmuls for cuda have one");
   options.gemmEpilogue = 9;
   expectRefused(options, "epilogue 9 is unknown");
 }

@@ -59,9 +59,9 @@ struct TinyOptions {
   bool valueRule = true;      ///< without it the kernel itself meets bad ids
   uint32_t forwardKernel = 0;
   int32_t lastUse = 3;       ///< of `pred`'s gradient in "step"
-  uint8_t gemmEpilogue = 0;  ///< of matrix products
+  uint8_t gemmEpilogue = 0;  ///< of matmuls
   bool cudaVariants = false; ///< other kernels for "forward" and "update"
-  bool cudaGemm = false;     ///< a matrix product for the GPU, too: needs a cuBLASLt
+  bool cudaGemm = false;     ///< a matmul for the GPU, too: needs a cuBLASLt
   /// In "step" the gradient of `pred` is on the host while other things take all of the arena.
   bool offload = false;
   bool offloadInKernel = false; ///< and a kernel reads it there

@@ -2,7 +2,7 @@
 //
 // Attention's driver. A work item is a head of a segment (backward: the heads that share keys, so
 // that one thread adds up their gradients); it goes through the segment's rows in blocks, whose
-// scores stay in the thread's cache: a matrix product, the rows' weights, a matrix product.
+// scores stay in the thread's cache: a matmul, the rows' weights, a matmul.
 #include "device/cpu/attention.h"
 
 #include "device/cpu/attention_kernels.h"
@@ -45,7 +45,7 @@ struct Positions {
   int64_t blocks() const { return most / 4 - least / 4 + 1; }
 };
 
-/// A matrix product's operand: where it begins, strides of its rows and columns.
+/// A matmul's operand: where it begins, strides of its rows and columns.
 struct Operand {
   const float *data;
   int64_t row, column;

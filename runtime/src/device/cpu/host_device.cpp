@@ -36,15 +36,11 @@ void HostDevice::releaseHost(void *memory) {
 }
 
 Status HostDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
-                                 unsigned char *&data) {
-  Memory memory;
-  TRAINRT_TRY(memory.allocate(allocator, bytes, what, zeroed));
-  data = memory.detach();
+                                 std::shared_ptr<unsigned char> &data) {
+  auto memory = std::make_shared<Memory>();
+  TRAINRT_TRY(memory->allocate(allocator, bytes, what, zeroed));
+  data = {memory, memory->data()};
   return {};
-}
-
-void HostDevice::releaseBytes(unsigned char *data, int64_t bytes) {
-  Memory::free(allocator, data, bytes);
 }
 
 Status HostDevice::write(void *to, int64_t bytes, const Source &source) {

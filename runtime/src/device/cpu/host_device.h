@@ -28,8 +28,7 @@ public:
   Status clear(void *to, int64_t bytes) override;
   Status view(const void *from, int64_t bytes, const void *&host) override;
   Status prepare(const ExecutionPlan &plan) override;
-  int64_t outputCapacity() const override { return outputBlock.size(); }
-  const unsigned char *outputs() const override { return outputBlock.data(); }
+  const DeviceMemory &outputs() const override { return outputBlock; }
   Status enqueue(Run &run, Ticket &ticket) override;
   Status repeat(Ticket &ticket) override;
   Status wait(Ticket ticket, Result &result) override;
@@ -38,8 +37,8 @@ public:
   Status measureCopySpeed(double &bytesPerSecond) override;
 
 private:
-  Status allocateBytes(int64_t bytes, const char *what, bool zeroed, unsigned char *&data) override;
-  void releaseBytes(unsigned char *data, int64_t bytes) override;
+  Status allocateBytes(int64_t bytes, const char *what, bool zeroed,
+                       std::shared_ptr<unsigned char> &data) override;
   Status stageInput(uint32_t input, const ArrayView &array, const void *&data);
 
   const std::shared_ptr<const KernelLibrary> kernels;

@@ -301,30 +301,29 @@ Status LtPlan::candidates(int count, std::vector<Choice> &found) const {
       found.push_back({result.algo, result.workspaceSize});
   }
   if (found.empty())
-    return fail(Code::Unsupported, "cuBLASLt has no algorithm for a matrix product of ",
-                describe(call), call.epilogue == GemmEpilogue::None ? "" : " with this epilogue",
+    return fail(Code::Unsupported, "cuBLASLt has no algorithm for a matmul of ", describe(call),
+                call.epilogue == GemmEpilogue::None ? "" : " with this epilogue",
                 "; compile with another precision");
   return {};
 }
 
 Status LtPlan::make() {
   if (!isFloat(call.dtype))
-    return fail(Code::Unsupported, "matrix products of ", nameOf(call.dtype), " on CUDA");
+    return fail(Code::Unsupported, "matmuls of ", nameOf(call.dtype), " on CUDA");
   if (call.resultType != call.dtype &&
       (sizeOf(call.dtype) != 2 || call.epilogue != GemmEpilogue::None))
-    return fail(Code::Unsupported, "a matrix product of ", describe(call),
+    return fail(Code::Unsupported, "a matmul of ", describe(call),
                 " with an epilogue, or not of 16 bits");
   TRAINRT_TRY(layoutGemm(call, layout));
   if (call.k == 0) {
     if (call.epilogue != GemmEpilogue::None || (call.beta != 0 && call.beta != 1))
-      return fail(Code::Unsupported,
-                  "a matrix product with k = 0 that scales C or has an epilogue");
+      return fail(Code::Unsupported, "a matmul with k = 0 that scales C or has an epilogue");
     return {};
   }
   if (hasAux(call.epilogue) &&
       (!layout.loops.empty() ||
        (call.epilogue == GemmEpilogue::DGeluBGrad && layout.batch.extent > 1)))
-    return fail(Code::Unsupported, "a matrix product of ", describe(call),
+    return fail(Code::Unsupported, "a matmul of ", describe(call),
                 " with this epilogue: its batch is not one axis");
   makeKey();
   TRAINRT_TRY(makeDescriptors());
@@ -403,7 +402,7 @@ Status LtPlan::enqueue(StreamHandle stream, const GemmOperands &operands,
   if (call.k == 0)
     return call.beta == 0 ? fillZero(stream, operands.c) : Status();
   if (workspace.bytes < choice.workspaceBytes)
-    return fail(Code::Internal, "a matrix product needs ", choice.workspaceBytes,
+    return fail(Code::Internal, "a matmul needs ", choice.workspaceBytes,
                 " bytes of workspace and got ", workspace.bytes);
   double alphaDouble = call.alpha, betaDouble = call.beta;
   float betaFloat = addedUnrounded(call);

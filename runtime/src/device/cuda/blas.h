@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Matrix products through cuBLASLt: the choice of an algorithm, and its cache.
+// Matmuls through cuBLASLt: the choice of an algorithm, and its cache.
 //
 // Results are the same bits in every run: an algorithm is chosen from shapes, strides, dtype and
 // alignment only, or is that of a tuned package, and those that add partial sums in the result's

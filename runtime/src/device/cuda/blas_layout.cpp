@@ -39,8 +39,8 @@ bool store(int64_t e0, int64_t s0, int64_t e1, int64_t s1, Stored &stored,
 }
 
 Status noUnitStride(const char *operand, int64_t e0, int64_t s0, int64_t e1, int64_t s1) {
-  return fail(Code::Unsupported, "the matrix product's operand ", operand, " of extents ", e0,
-              " x ", e1, " has strides ", s0, ", ", s1,
+  return fail(Code::Unsupported, "the matmul's operand ", operand, " of extents ", e0, " x ", e1,
+              " has strides ", s0, ", ", s1,
               ": one of the two has to be 1 and the other at least as long as a row or column. "
               "Copy the operand into a dense tensor before the product");
 }
@@ -94,9 +94,8 @@ Status layoutGemm(const GemmCall &call, GemmLayout &layout) {
     if (axis.extent == 1)
       continue;
     if (axis.c == 0)
-      return fail(Code::Unsupported,
-                  "the elements of a matrix product's result overlap: its batch axis ", i,
-                  " has stride 0");
+      return fail(Code::Unsupported, "the elements of a matmul's result overlap: its batch axis ",
+                  i, " has stride 0");
     axes.push_back(axis);
   }
   joinAxes(axes);

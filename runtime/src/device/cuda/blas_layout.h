@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How a matrix product with arbitrary strides becomes calls of a BLAS: matrices with one unit
+// How a matmul with arbitrary strides becomes calls of a BLAS: matrices with one unit
 // stride, transposes, leading dimensions, one strided batch axis, and loops over what is left. Pure
 // arithmetic on shapes.
 #ifndef TRAINRT_DEVICE_CUDA_BLAS_LAYOUT_H

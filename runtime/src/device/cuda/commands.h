@@ -26,7 +26,7 @@ public:
   Status dnn(Dnn *&library);
   bool hasDnn() const { return loadedDnn != nullptr; }
   Status segmentAttention(SegmentAttention *&library);
-  /// Uses what was chosen for matrix products on a machine like this one. `machine` is its name, as
+  /// Uses what was chosen for matmuls on a machine like this one. `machine` is its name, as
   /// far as they go; empty if nothing was chosen for any.
   Status adopt(const Tuning &tuning, std::string &machine);
 

@@ -97,15 +97,15 @@ CudaDevice::CudaDevice(std::shared_ptr<const Package> package, const DeviceOptio
                        AddressOf addressOf, std::unique_ptr<Context> opened)
     : Device(std::move(package), options.threads, std::move(addressOf)), context(std::move(opened)),
       driver(context->driver()), synchronous(options.synchronous), observer(options.observer),
-      stream(static_cast<CUstream>(options.stream)), libraries(std::make_unique<Libraries>()),
+      runs(static_cast<CUstream>(options.stream)), libraries(std::make_unique<Libraries>()),
       transfers(*context, *pool) {}
 
 Status CudaDevice::start() {
   CurrentContext current = context->makeCurrent();
   TRAINRT_TRY(measured(codeBytes, [&] { return Kernels::load(*context, *package, kernels); }));
-  if (!stream) {
-    TRAINRT_TRY(driver.check(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING),
-                             "cannot make a stream"));
+  if (!runs) {
+    TRAINRT_TRY(
+        driver.check(driver.cuStreamCreate(&runs, CU_STREAM_NON_BLOCKING), "cannot make a stream"));
     ownStream = true;
   }
   // A caller's stream may be the default one, which cannot be captured.
@@ -120,6 +120,7 @@ Status CudaDevice::start() {
     TRAINRT_TRY(run.done.create(*context, CU_EVENT_DISABLE_TIMING));
   for (Upload &upload : uploads)
     TRAINRT_TRY(upload.done.create(*context, CU_EVENT_DISABLE_TIMING));
+  TRAINRT_TRY(ordered.create(*context, CU_EVENT_DISABLE_TIMING));
   TRAINRT_TRY(allocate(slotBytes, "error slots", true, errorSlots));
 
   int64_t bytes = 0;
@@ -139,8 +140,8 @@ Status CudaDevice::start() {
 
 CudaDevice::~CudaDevice() {
   CurrentContext current = context->makeCurrent();
-  if (stream)
-    driver.cuStreamSynchronize(stream);
+  if (runs)
+    driver.cuStreamSynchronize(runs);
   // Within the context; the members' own destructors find nothing left to do there. (Plans, whose
   // library calls refer to the libraries, are gone.)
   libraries.reset();
@@ -154,12 +155,13 @@ CudaDevice::~CudaDevice() {
   for (Underway &run : underway)
     run = {};
   marks.clear();
+  ordered = {};
   for (DeviceMemory *block :
        {&arena, &outputBlock, &staging[0], &staging[1], &workspace, &constants, &errorSlots})
     block->release();
   // Last: releasing memory waits for the stream.
   if (ownStream)
-    driver.cuStreamDestroy(stream);
+    driver.cuStreamDestroy(runs);
   for (CUstream other : {uploadStream, captureStream, besideStream, transferStream})
     if (other)
       driver.cuStreamDestroy(other);
@@ -184,10 +186,21 @@ Status CudaDevice::locate(ArrayView &array) const {
   if (type != CU_MEMORYTYPE_DEVICE)
     return {};
   if (ordinal != context->ordinal())
-    return fail(Code::InvalidArgument, "an array of the batch lies on GPU ", ordinal,
-                ", the session is on ", context->name());
+    return fail(Code::InvalidArgument, "the array lies on GPU ", ordinal, ", the session is on ",
+                context->name());
   array.onDevice = true;
   return {};
+}
+
+Status CudaDevice::order(CUstream earlier, CUstream later) {
+  auto handle = [](CUstream stream) { return stream ? stream : CU_STREAM_LEGACY; };
+  if (handle(earlier) == handle(later))
+    return {};
+  CurrentContext current = context->makeCurrent();
+  CUresult result = driver.cuEventRecord(ordered.get(), earlier);
+  if (result == CUDA_SUCCESS)
+    result = driver.cuStreamWaitEvent(later, ordered.get(), 0);
+  return driver.check(result, "cannot put the session's stream in order with the caller's");
 }
 
 Status CudaDevice::allocateHost(int64_t bytes, void *&memory) {
@@ -230,7 +243,7 @@ Status CudaDevice::checkRoom(int64_t more, const std::string &what) const {
 }
 
 Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
-                                 unsigned char *&data) {
+                                 std::shared_ptr<unsigned char> &data) {
   CurrentContext current = context->makeCurrent();
   CUdeviceptr memory = 0;
   // Kernels may read, but not use, what follows a buffer in its last block of 256 bytes.
@@ -238,24 +251,21 @@ Status CudaDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     return outOfMemory("the " + std::string(what) + " (" + bytesText(uint64_t(bytes)) + ")");
   TRAINRT_TRY(driver.check(result, "cannot get memory"));
-  data = reinterpret_cast<unsigned char *>(memory);
-  if (zeroed) {
-    Status status = clear(data, bytes);
-    if (!status.ok()) {
-      driver.cuMemFree(memory);
-      return status;
-    }
-  }
+  data = {reinterpret_cast<unsigned char *>(memory), [where = context](unsigned char *block) {
+            CurrentContext current = where->makeCurrent();
+            where->driver().cuMemFree(reinterpret_cast<DeviceAddress>(block));
+          }};
+  if (zeroed)
+    TRAINRT_TRY(clear(data.get(), bytes));
   held[what] += bytes;
   heldBytes += bytes;
-  names[data] = what;
+  names[data.get()] = what;
   return {};
 }
 
-void CudaDevice::releaseBytes(unsigned char *data, int64_t bytes) {
+void CudaDevice::releaseBytes(const unsigned char *data, int64_t bytes) {
   CurrentContext current = context->makeCurrent();
-  driver.cuStreamSynchronize(stream);
-  driver.cuMemFree(at(data));
+  driver.cuStreamSynchronize(runs);
   auto name = names.find(data);
   held[name->second] -= bytes;
   heldBytes -= bytes;
@@ -292,7 +302,7 @@ Status CudaDevice::growHostArena(int64_t bytes) {
     return {};
   ++generation;
   // Runs of before may be under way.
-  driver.cuStreamSynchronize(stream);
+  driver.cuStreamSynchronize(runs);
   Status status = hostArena.allocate(*context, bytes, "activations that --offload moves there");
   return status.ok() ? status
                      : fail(status.code(), Lines{status.message()},
@@ -302,29 +312,28 @@ Status CudaDevice::growHostArena(int64_t bytes) {
 Status CudaDevice::write(void *to, int64_t bytes, const Source &source) {
   CurrentContext current = context->makeCurrent();
   transfers.forget();
-  return transfers.upload(at(to), bytes, source, stream);
+  return transfers.upload(at(to), bytes, source, runs);
 }
 
 Status CudaDevice::copy(void *to, const void *from, int64_t bytes) {
   CurrentContext current = context->makeCurrent();
   transfers.forget();
-  return bytes == 0
-             ? Status()
-             : driver.check(driver.cuMemcpyDtoDAsync(at(to), at(from), size_t(bytes), stream),
-                            "cannot copy within the GPU");
+  return bytes == 0 ? Status()
+                    : driver.check(driver.cuMemcpyDtoDAsync(at(to), at(from), size_t(bytes), runs),
+                                   "cannot copy within the GPU");
 }
 
 Status CudaDevice::clear(void *to, int64_t bytes) {
   CurrentContext current = context->makeCurrent();
   transfers.forget();
   return bytes == 0 ? Status()
-                    : driver.check(driver.cuMemsetD8Async(at(to), 0, size_t(bytes), stream),
+                    : driver.check(driver.cuMemsetD8Async(at(to), 0, size_t(bytes), runs),
                                    "cannot clear memory");
 }
 
 Status CudaDevice::view(const void *from, int64_t bytes, const void *&host) {
   CurrentContext current = context->makeCurrent();
-  return transfers.view(at(from), bytes, stream, host);
+  return transfers.view(at(from), bytes, runs, host);
 }
 
 void CudaDevice::addMemory(MemoryUse &use) const {
@@ -460,7 +469,7 @@ Status CudaDevice::capture(Compiled &compiled, const ExecutionPlan &plan, unsign
     driver.cuGraphDestroy(graph);
   // The first launch then costs no more than later ones.
   if (status.ok())
-    status = driver.check(driver.cuGraphUpload(compiled.graphs[side], stream),
+    status = driver.check(driver.cuGraphUpload(compiled.graphs[side], runs),
                           ("cannot load the graph of " + where).c_str());
   return status;
 }
@@ -490,7 +499,7 @@ Status CudaDevice::stage(const Run &run, const Compiled &compiled) {
   TRAINRT_TRY(driver.check(driver.cuEventRecord(upload.done.get(), uploadStream),
                            "cannot record an event"));
   upload.busy = true;
-  return driver.check(driver.cuStreamWaitEvent(stream, upload.done.get(), 0),
+  return driver.check(driver.cuStreamWaitEvent(runs, upload.done.get(), 0),
                       "cannot wait for the batch");
 }
 
@@ -518,7 +527,7 @@ Status CudaDevice::enqueue(Run &run, Ticket &ticket) {
       TRAINRT_TRY(driver.check(
           driver.cuMemcpyDtoDAsync(
               at(staging[turn].data()) + DeviceAddress(compiled.layout.inputs[input]),
-              at(run.batch->arrays[input].data), size_t(run.batch->arrays[input].bytes), stream),
+              at(run.batch->arrays[input].data), size_t(run.batch->arrays[input].bytes), runs),
           "cannot copy the batch"));
   TRAINRT_TRY(launch(plan, compiled, ticket));
   return run.stop && run.stop(total, total) ? cancelled() : Status();
@@ -540,16 +549,16 @@ Status CudaDevice::runSynchronously(const ExecutionPlan &plan, const Compiled &c
     copied.resize(size_t(bytes));
     host = copied.data();
     return transfers.download(addressOfBuffer(compiled, plan, buffer, turn) + DeviceAddress(offset),
-                              bytes, copied.data(), stream);
+                              bytes, copied.data(), runs);
   };
   if (observer)
     TRAINRT_TRY(observer->begin(plan, read));
   const Clock::time_point began = Clock::now();
   for (size_t i = 0; i < compiled.commands.size(); ++i) {
     const Clock::time_point start = Clock::now();
-    Status status = compiled.commands.enqueue(i, stream);
+    Status status = compiled.commands.enqueue(i, runs);
     if (status.ok())
-      status = driver.check(driver.cuStreamSynchronize(stream), "failed");
+      status = driver.check(driver.cuStreamSynchronize(runs), "failed");
     if (!status.ok())
       return status.within(context->name() + ", function '" + plan.function->name + "', " +
                            compiled.commands.describe(i) + ": ");
@@ -565,7 +574,7 @@ Status CudaDevice::runTimed(const ExecutionPlan &plan, const Compiled &compiled)
   while (marks.size() <= count)
     TRAINRT_TRY(marks.emplace_back().create(*context, CU_EVENT_DEFAULT));
   auto mark = [&](size_t i) {
-    return driver.check(driver.cuEventRecord(marks[i].get(), stream), "cannot record an event");
+    return driver.check(driver.cuEventRecord(marks[i].get(), runs), "cannot record an event");
   };
   const CommandObserver::Read read = [](uint32_t, int64_t, int64_t, const void *&) {
     return Status(Code::Internal, "values cannot be read while commands are timed");
@@ -573,7 +582,7 @@ Status CudaDevice::runTimed(const ExecutionPlan &plan, const Compiled &compiled)
   TRAINRT_TRY(observer->begin(plan, read));
   TRAINRT_TRY(mark(0));
   for (size_t i = 0; i < count; ++i) {
-    TRAINRT_TRY(compiled.commands.enqueue(i, stream).within(
+    TRAINRT_TRY(compiled.commands.enqueue(i, runs).within(
         "function '" + plan.function->name + "', " + compiled.commands.describe(i) + ": "));
     TRAINRT_TRY(mark(i + 1));
   }
@@ -610,10 +619,10 @@ Status CudaDevice::measureCopySpeed(double &bytesPerSecond) {
     TRAINRT_TRY(marks.emplace_back().create(*context, CU_EVENT_DEFAULT));
   for (int i = -1; i < copies; ++i) { // the first one is not timed
     if (i == 0)
-      TRAINRT_TRY(driver.check(driver.cuEventRecord(marks[0].get(), stream), "cannot record"));
+      TRAINRT_TRY(driver.check(driver.cuEventRecord(marks[0].get(), runs), "cannot record"));
     TRAINRT_TRY(copy(to.data(), from.data(), bytes));
   }
-  TRAINRT_TRY(driver.check(driver.cuEventRecord(marks[1].get(), stream), "cannot record"));
+  TRAINRT_TRY(driver.check(driver.cuEventRecord(marks[1].get(), runs), "cannot record"));
   TRAINRT_TRY(driver.check(await(marks[1]), "cannot measure the copy speed"));
   float milliseconds = 0;
   TRAINRT_TRY(driver.check(driver.cuEventElapsedTime(&milliseconds, marks[0].get(), marks[1].get()),
@@ -674,9 +683,9 @@ Status CudaDevice::tune(const std::vector<const ExecutionPlan *> &plans, double 
   std::vector<Subject> subjects;
   TRAINRT_TRY(found.get(subjects));
   if (subjects.empty())
-    return fail(Code::Unsupported, "there is nothing to tune: the step has no matrix products, and "
+    return fail(Code::Unsupported, "there is nothing to tune: the step has no matmuls, and "
                                    "no kernels that were compiled with --tune-variants");
-  Tuner tuner(*context, stream, captureStream);
+  Tuner tuner(*context, runs, captureStream);
   TRAINRT_TRY(tuner.start());
   return tuner.tune(subjects, seconds, result);
 }
@@ -693,7 +702,7 @@ Status CudaDevice::adoptTuning() {
     others += (others.empty() ? "'" : ", '") + machine + "'";
   remark = "the package was tuned for " + others + "; here is '" +
            (products.empty() ? kernels->machine() : products) + "', so " +
-           (usesKernels ? "its matrix products run" : "it runs") + " as if it were not tuned";
+           (usesKernels ? "its matmuls run" : "it runs") + " as if it were not tuned";
   return {};
 }
 
@@ -706,9 +715,9 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, T
   } else if (observer) {
     TRAINRT_TRY(runTimed(plan, compiled));
   } else if (compiled.graphs[turn]) {
-    TRAINRT_TRY(fault(driver.check(driver.cuGraphLaunch(compiled.graphs[turn], stream),
-                                   "cannot launch its graph"),
-                      function));
+    TRAINRT_TRY(fault(
+        driver.check(driver.cuGraphLaunch(compiled.graphs[turn], runs), "cannot launch its graph"),
+        function));
   }
 
   ticket = nextTicket++;
@@ -717,7 +726,7 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, T
   run.function = &function;
   run.hasLoss = false;
   auto fetch = [&](void *to, const void *from, size_t size) {
-    return driver.check(driver.cuMemcpyDtoHAsync(to, at(from), size, stream),
+    return driver.check(driver.cuMemcpyDtoHAsync(to, at(from), size, runs),
                         "cannot copy the results");
   };
   for (const ExecutionPlan::Output &output : plan.outputs) {
@@ -734,7 +743,7 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, T
         fetch(&report->nonfinite, addressOf(Space::State, uint32_t(package->nonfiniteState())), 4));
   TRAINRT_TRY(fetch(fetchedErrors(ticket), errorSlots.data(),
                     function.commands.size() * sizeof(ErrorSlot)));
-  return driver.check(driver.cuEventRecord(run.done.get(), stream), "cannot record an event");
+  return driver.check(driver.cuEventRecord(run.done.get(), runs), "cannot record an event");
 }
 
 Status CudaDevice::wait(Ticket ticket, Result &result) {

@@ -26,6 +26,13 @@ public:
 
   bool runsAhead() const override { return true; }
   bool isHost() const override { return false; }
+  int ordinal() const override { return context->ordinal(); }
+  void *stream() const override { return runs; }
+  Status waitFor(void *other) override {
+    transfers.forget(); // it may have written to values
+    return order(static_cast<CUstream>(other), runs);
+  }
+  Status signal(void *other) override { return order(runs, static_cast<CUstream>(other)); }
   Status locate(ArrayView &array) const override;
   Status allocateHost(int64_t bytes, void *&memory) override;
   void releaseHost(void *memory) override;
@@ -35,8 +42,7 @@ public:
   Status view(const void *from, int64_t bytes, const void *&host) override;
   Status prepare(const ExecutionPlan &plan) override;
   int64_t builds() const override { return built; }
-  int64_t outputCapacity() const override { return outputBlock.size(); }
-  const unsigned char *outputs() const override { return outputBlock.data(); }
+  const DeviceMemory &outputs() const override { return outputBlock; }
   Status enqueue(Run &run, Ticket &ticket) override;
   Status repeat(Ticket &ticket) override;
   Status wait(Ticket ticket, Result &result) override;
@@ -66,8 +72,11 @@ private:
     bool hasLoss = false, hasFlag = false;
   };
 
-  Status allocateBytes(int64_t bytes, const char *what, bool zeroed, unsigned char *&data) override;
-  void releaseBytes(unsigned char *data, int64_t bytes) override;
+  Status allocateBytes(int64_t bytes, const char *what, bool zeroed,
+                       std::shared_ptr<unsigned char> &data) override;
+  void releaseBytes(const unsigned char *data, int64_t bytes) override;
+  /// Lets what is enqueued on `later` from now on wait for what is on `earlier`.
+  Status order(CUstream earlier, CUstream later);
   /// OutOfMemory with what is held, what is needed and what is free, unless `more` bytes are.
   Status checkRoom(int64_t more, const std::string &what) const;
   Status outOfMemory(const std::string &what) const;
@@ -99,13 +108,13 @@ private:
   DeviceAddress at(const void *data) const { return reinterpret_cast<DeviceAddress>(data); }
 
   // In this order: what is later may use what is before it until the end.
-  std::unique_ptr<Context> context;
+  std::shared_ptr<Context> context; // blocks that outlive this have shares of it
   const Driver &driver;
   const bool synchronous;
   CommandObserver *const observer;
   /// The last three are captured only.
-  CUstream stream = nullptr, uploadStream = nullptr, captureStream = nullptr,
-           besideStream = nullptr, transferStream = nullptr;
+  CUstream runs = nullptr, uploadStream = nullptr, captureStream = nullptr, besideStream = nullptr,
+           transferStream = nullptr;
   bool ownStream = false;
   std::unique_ptr<Kernels> kernels;
   std::unique_ptr<Libraries> libraries;
@@ -130,6 +139,7 @@ private:
   uint64_t generation = 1;
   int64_t built = 0; ///< graphs, or what stands for them
   Upload uploads[2];
+  Event ordered;
   PinnedMemory reports, errors;
   /// The slots of a run's commands, as its end left them.
   ErrorSlot *fetchedErrors(Ticket ticket) const {

@@ -57,6 +57,9 @@ enum : unsigned {
   CU_GRAPH_COND_ASSIGN_DEFAULT = 1,
 };
 
+/// The default stream; null is the same one.
+inline const CUstream CU_STREAM_LEGACY = reinterpret_cast<CUstream>(uintptr_t(1));
+
 struct CUDA_CONDITIONAL_NODE_PARAMS {
   CUgraphConditionalHandle handle;
   int type;

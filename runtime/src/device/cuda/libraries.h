@@ -88,7 +88,7 @@ struct Workspace {
 // looked for and where; a status of its own: the name of that status), Unsupported for a call that
 // it cannot do (with the shapes, and what to compile differently).
 
-/// A matrix product with everything decided.
+/// A matmul with everything decided.
 class GemmPlan {
 public:
   virtual ~GemmPlan() = default;

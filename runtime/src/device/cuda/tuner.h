@@ -29,7 +29,7 @@ struct Subject {
   std::function<Status(bool all, std::vector<Alternative> &found)> alternatives;
 };
 
-/// The algorithms of a matrix product, which has operands at some places. `blas` outlives it.
+/// The algorithms of a matmul, which has operands at some places. `blas` outlives it.
 Subject productSubject(Blas &blas, const std::string &key, const GemmCall &call,
                        std::vector<GemmOperands> uses, Workspace workspace);
 

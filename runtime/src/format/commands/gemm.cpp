@@ -14,7 +14,7 @@ namespace trainrt {
 Status Gemm::read(const fb::Gemm &from, const CommandCheck &check) {
   const bool vendor = traitsOf(check.program.target).vendorProducts;
   if (from.dtype() > fb::DType::bf16)
-    return check.bad(".dtype ", int(from.dtype()), " is none of matrix products");
+    return check.bad(".dtype ", int(from.dtype()), " is none that a matmul has");
   dtype = static_cast<DType>(from.dtype());
   if (dtype != DType::F32 && !vendor)
     return check.bad(".dtype: this runtime multiplies f32 matrices only on the CPU");
@@ -22,7 +22,7 @@ Status Gemm::read(const fb::Gemm &from, const CommandCheck &check) {
     return check.bad(".epilogue ", int(from.epilogue()), " is unknown");
   epilogue = static_cast<GemmEpilogue>(from.epilogue());
   if (epilogue != GemmEpilogue::None && !vendor)
-    return check.bad(".epilogue: only matrix products for cuda have one");
+    return check.bad(".epilogue: only matmuls for cuda have one");
   const bool isWide = from.c_dtype() == fb::DType::f32 && sizeOf(dtype) == 2;
   if (from.c_dtype() != from.dtype() && (!isWide || epilogue != GemmEpilogue::None))
     return check.bad(".c_dtype: only plain products of 16-bit types have another, f32");

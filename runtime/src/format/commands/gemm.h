@@ -39,7 +39,7 @@ struct Gemm {
 
   Status read(const fb::Gemm &from, const CommandCheck &check);
   Status checkPlaces(const PlaceCheck &check) const;
-  std::string describe(const Program &, const StepView &) const { return "a matrix product"; }
+  std::string describe(const Program &, const StepView &) const { return "a matmul"; }
   std::string name(const Program &program, const StepView &step) const;
   int64_t bytes(const StepView &step) const;
   void results(const Program &program, const StepView &step, std::vector<Region> &regions) const;

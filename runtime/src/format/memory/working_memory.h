@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What matrix products and attention on the CPU need beside their operands, told ahead: buffers of
+// What matmuls and attention on the CPU need beside their operands, told ahead: buffers of
 // the thread pool, which are as large as the largest call needs.
 #ifndef TRAINRT_FORMAT_MEMORY_WORKING_MEMORY_H
 #define TRAINRT_FORMAT_MEMORY_WORKING_MEMORY_H

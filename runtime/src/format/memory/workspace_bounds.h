@@ -9,7 +9,7 @@
 
 namespace trainrt::cuda {
 
-/// Most that a matrix product may ask for.
+/// Most that a matmul may ask for.
 inline constexpr uint64_t gemmWorkspaceLimit = uint64_t(32) << 20;
 
 /// Sizes of a fused attention; with segments, `batch` is their number, `rows` and `keys` the length

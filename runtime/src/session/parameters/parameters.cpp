@@ -48,12 +48,14 @@ Status ParameterStore::create(std::shared_ptr<const Package> source, Device &whe
       offsets[i] = end;
       end += padded(package->program().parameters[i].staticBytes, alignment);
     }
+  DeviceMemory &block = blocks.emplace_back();
   TRAINRT_TRY(device->allocate(end, "parameters", false, block));
   held = block.size();
   for (size_t i = 0; i < slots.size(); ++i)
     if (inBlock(i, readOnly)) {
       slots[i].data = block.data() + offsets[i];
       slots[i].own = true;
+      slots[i].owner = block.share();
     }
   return {};
 }
@@ -70,7 +72,8 @@ Status ParameterStore::own(size_t index) {
   held += memory.size();
   slot.data = memory.data();
   slot.own = true;
-  copies.push_back(std::move(memory));
+  slot.owner = memory.share();
+  blocks.push_back(std::move(memory));
   return {};
 }
 
@@ -82,8 +85,14 @@ Status ParameterStore::store(size_t index, const Device::Source &source) {
   return {};
 }
 
-Status ParameterStore::set(size_t index, const void *data) {
+Status ParameterStore::set(size_t index, const void *data, bool onDevice) {
   int64_t bytes = package->program().parameters[index].staticBytes;
+  if (onDevice) {
+    TRAINRT_TRY(own(index));
+    TRAINRT_TRY(device->copy(slots[index].data, data, bytes));
+    slots[index].valid = true;
+    return {};
+  }
   // A checkpoint holds the frozen ones, too: these stay mapped.
   const Slot &slot = slots[index];
   if (slot.valid && !slot.own && (!bytes || std::memcmp(slot.data, data, size_t(bytes)) == 0))
@@ -98,8 +107,7 @@ void ParameterStore::useMapped(size_t index, const unsigned char *data,
   // Kernels only read frozen parameters; the mapping is read-only anyway.
   slots[index].data = const_cast<unsigned char *>(data);
   slots[index].valid = true;
-  if (std::find(mappings.begin(), mappings.end(), file) == mappings.end())
-    mappings.push_back(std::move(file));
+  slots[index].owner = std::move(file);
 }
 
 std::string ParameterStore::missing() const {

@@ -36,14 +36,19 @@ public:
   Status loadFile(const std::string &path, int64_t seed, std::string &warnings);
   /// See TRAINRT_WEIGHTS_RANDOM.
   Status randomize(int64_t seed, double std);
-  /// Replaces the value of parameter `index` by `bytes` bytes of its type.
-  Status set(size_t index, const void *data);
+  /// Replaces the value of parameter `index`; `onDevice`: by one in the device's memory, which it
+  /// reads in the order of its runs.
+  Status set(size_t index, const void *data, bool onDevice = false);
 
   /// Its address on the device; null without a value. Only trainable parameters' memory may be
   /// written (not if `readOnly`).
   unsigned char *data(size_t index) const {
     return slots[index].valid ? slots[index].data : nullptr;
   }
+  /// What keeps the memory of a value.
+  const std::shared_ptr<const void> &owner(size_t index) const { return slots[index].owner; }
+  /// Whether it lies in a file that is mapped for reading only.
+  bool isMapped(size_t index) const { return slots[index].valid && !slots[index].own; }
   /// Parameters that begin as norms of others, which have values now; these have none yet.
   const std::vector<size_t> &pendingNorms() const { return norms; }
   /// Names of the parameters without a value.
@@ -54,7 +59,8 @@ public:
 private:
   struct Slot {
     unsigned char *data = nullptr;
-    bool own = false; ///< in `block` or `copies`, so it may be written
+    bool own = false; ///< in memory of the device, so it may be written
+    std::shared_ptr<const void> owner;
     bool valid = false;
   };
 
@@ -80,7 +86,7 @@ private:
   Status loadPart(const std::string &part, WeightsFile &file, const std::string &name,
                   std::set<std::string> &used, std::string &problem);
   Status openFile(const std::string &path, std::shared_ptr<const MappedFile> &file, bool orRandom);
-  /// Whether parameter `index` gets memory in `block`.
+  /// Whether parameter `index` gets memory in the first block.
   bool inBlock(size_t index, bool readOnly) const;
   Status own(size_t index);
   /// Makes memory for the parameter if it has none, and stores its value.
@@ -89,12 +95,10 @@ private:
 
   std::shared_ptr<const Package> package;
   Device *device = nullptr;
-  DeviceMemory block;
   std::vector<Slot> slots;
   std::unordered_map<std::string, size_t> places; ///< by name
-  std::vector<DeviceMemory> copies;
+  std::vector<DeviceMemory> blocks;
   std::map<std::string, std::shared_ptr<const MappedFile>> opened;
-  std::vector<std::shared_ptr<const MappedFile>> mappings;
   std::vector<size_t> norms;
   int64_t held = 0, mapped = 0;
 };

@@ -15,6 +15,7 @@
 #include <elf.h>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <sys/mman.h>
@@ -54,16 +55,22 @@ struct Stream {
   bool unjoined = false;
 };
 
+/// A place on a stream.
+struct Mark {
+  Stream *stream = nullptr;
+  bool done = false;
+  double time = 0;
+};
+
 struct Event {
   Stream *stream = nullptr;
   std::vector<size_t> frontier; ///< of a mark in a graph
-  bool done = true;
-  double time = 0;
+  std::shared_ptr<Mark> mark;   ///< of the last record
 };
 
 constexpr CUresult unjoinedCapture = 904;
 
-FakeCuda state{9, 0, 1, size_t(1) << 30, 227 << 10, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+FakeCuda state{9, 0, 1, size_t(1) << 30, 227 << 10, nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 /// Whoever checks a batch asks for these while another thread allocates.
 std::mutex memoryMutex;
 std::map<uint64_t, size_t> blocks;
@@ -75,8 +82,11 @@ CUresult sticky = CUDA_SUCCESS;
 double now = 0;
 
 Stream *get(CUstream stream) {
-  static Stream defaultStream;
-  return stream ? reinterpret_cast<Stream *>(stream) : &defaultStream;
+  static Stream defaultStream, threadStream;
+  const auto handle = reinterpret_cast<uintptr_t>(stream);
+  return handle <= 1   ? &defaultStream
+         : handle == 2 ? &threadStream
+                       : reinterpret_cast<Stream *>(stream);
 }
 
 void enqueue(CUstream handle, Work work) {
@@ -254,8 +264,10 @@ EXPORT CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **v
   auto at = blocks.upper_bound(where);
   const bool known = at != blocks.begin() && where < std::prev(at)->first + std::prev(at)->second;
   for (unsigned i = 0; i < count; ++i)
-    *static_cast<unsigned *>(values[i]) =
-        known && attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ? CU_MEMORYTYPE_DEVICE : 0;
+    *static_cast<unsigned *>(values[i]) = !known ? 0
+                                          : attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+                                              ? unsigned(CU_MEMORYTYPE_DEVICE)
+                                              : unsigned(state.ordinalOfMemory);
   return CUDA_SUCCESS;
 }
 
@@ -372,18 +384,18 @@ EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream) {
     event->frontier = event->stream->frontier;
     return sticky;
   }
-  event->done = false;
-  enqueue(stream, [event] {
-    event->done = true;
-    event->time = now;
+  event->mark = std::make_shared<Mark>(Mark{event->stream});
+  enqueue(stream, [mark = event->mark] {
+    mark->done = true;
+    mark->time = now;
   });
   return sticky;
 }
-/// Runs what is before the event on its stream.
-static void reach(Event *event) {
-  while (!event->done && !event->stream->queue.empty() && sticky == CUDA_SUCCESS) {
-    Work work = std::move(event->stream->queue.front());
-    event->stream->queue.pop_front();
+/// Runs what is before the mark on its stream.
+static void reach(const Mark &mark) {
+  while (!mark.done && !mark.stream->queue.empty() && sticky == CUDA_SUCCESS) {
+    Work work = std::move(mark.stream->queue.front());
+    mark.stream->queue.pop_front();
     work();
   }
 }
@@ -393,7 +405,7 @@ EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent awaited, unsigned) {
   if (!from)
     return invalidValue;
   if (!from->capture) {
-    enqueue(handle, [event] { reach(event); });
+    enqueue(handle, [mark = event->mark] { reach(*mark); });
     return sticky;
   }
   stream->capture = from->capture;
@@ -404,13 +416,15 @@ EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent awaited, unsigned) {
 }
 EXPORT CUresult cuEventSynchronize(CUevent handle) {
   Event *event = reinterpret_cast<Event *>(handle);
-  state.waits += !event->done;
-  reach(event);
+  if (!event->mark)
+    return sticky;
+  state.waits += !event->mark->done;
+  reach(*event->mark);
   return sticky;
 }
 EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) {
-  *milliseconds =
-      float(0.5 + reinterpret_cast<Event *>(end)->time - reinterpret_cast<Event *>(begin)->time);
+  *milliseconds = float(0.5 + reinterpret_cast<Event *>(end)->mark->time -
+                        reinterpret_cast<Event *>(begin)->mark->time);
   return CUDA_SUCCESS;
 }
 

@@ -32,6 +32,8 @@ struct FakeCuda {
   /* Of the graphs made from now on, the one with this number finds no memory; 0: none. */
   int failingGraph;
   size_t graphBytes; /* memory that each one takes */
+  /* Of the GPU whose memory all of it is said to be. */
+  int ordinalOfMemory;
 };
 
 /* The one instance; found with dlsym. The environment variables FAKE_CUDA_MEMORY (bytes) and

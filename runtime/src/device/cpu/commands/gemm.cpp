@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Matrix products by the runtime's own kernels.
+// Matmuls by the runtime's own kernels.
 
 #include "device/cpu/gemm.h"
 #include "device/cpu/commands/host_command.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Matrix products by cuBLASLt.
+// Matmuls by cuBLASLt.
 
 #include "device/cuda/commands/gemm.h"
 #include "format/memory/workspace_bounds.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A matrix product on a GPU, as tuning needs it, too.
+// A matmul on a GPU, as tuning needs it, too.
 #ifndef TRAINRT_DEVICE_CUDA_COMMANDS_GEMM_H
 #define TRAINRT_DEVICE_CUDA_COMMANDS_GEMM_H
 
