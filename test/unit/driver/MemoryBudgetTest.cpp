@@ -15,7 +15,7 @@ using namespace trainc;
 
 namespace {
 
-/// @step of blocks with a residual each, of matrix products, GELU, softmax and tanh of 64 columns.
+/// @step of blocks with a residual each, of matmuls, GELU, softmax and tanh of 64 columns.
 std::string modelText(int blocks) {
   const std::string t = "tensor<?x64xf32, #train.dims<batch, 64>>", w = "tensor<64x64xf32>";
   std::string arguments = "%x: " + t + " {train.name = \"x\", train.role = \"input\"}", body;

@@ -3,9 +3,11 @@
 // its vectorizers (loops are vectors already), object code, lld.
 
 #include "LowerKernels.h"
+
 #include "lib/Target/CPU/Kernels/CpuCodegen.h"
 #include "trainc/Codegen/CompileModule.h"
 #include "trainc/Support/Temporaries.h"
+#include "trainc/Target/CPU/Linker.h"
 
 #include "llvm/Analysis/InstSimplifyFolder.h"
 #include "llvm/Analysis/VectorUtils.h"
@@ -189,7 +191,12 @@ std::vector<char> renameSymbol(ArrayRef<char> object, StringRef from, StringRef 
   return std::vector<char>(result.begin(), result.end());
 }
 
+static std::string chosenLinker;
+void setLinker(std::string path) { chosenLinker = std::move(path); }
+
 static std::string findLinker() {
+  if (!chosenLinker.empty())
+    return chosenLinker;
   for (const char *name : {"ld.lld-22", "ld.lld"}) {
     if (auto found = llvm::sys::findProgramByName(name, {"/usr/lib/llvm-22/bin"}))
       return *found;
@@ -211,7 +218,8 @@ std::vector<char> linkShared(ArrayRef<std::vector<char>> objects, std::string &e
     return {};
   const std::string output = folder / "kernels.so";
   std::vector<std::string> arguments = {
-      "-shared", "-nostdlib", "--build-id=none", "--strip-all", "-z", "noexecstack", "-o", output};
+      "-flavor",     "gnu", "-shared",     "-nostdlib", "--build-id=none",
+      "--strip-all", "-z",  "noexecstack", "-o",        output};
   for (const std::vector<char> &object : objects) {
     std::string name = std::to_string(arguments.size()) + ".o";
     if (!(error = folder.write(name, StringRef(object.data(), object.size()))).empty())

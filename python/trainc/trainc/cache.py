@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What has been exported and compiled before, in folders named by a hash of all that it was made of.
+
+A folder appears whole or not at all (it is renamed), is shared by processes, and the oldest go when all are larger
+than `TRAINC_CACHE_SIZE` bytes (default 8 GiB).
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import time
+
+_LIMIT = 8 << 30
+
+
+def folder():
+    """`TRAINC_CACHE`, else `$XDG_CACHE_HOME/trainc` or `~/.cache/trainc`."""
+    named = os.environ.get("TRAINC_CACHE")
+    if named:
+        return pathlib.Path(named)
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "trainc"
+
+
+def key(*parts):
+    """A name for what these decide: texts, bytes, and whatever JSON can say."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part if isinstance(part, bytes) else json.dumps(part, sort_keys=True, default=str).encode()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:32]
+
+
+def hash_file(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 22):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _size(directory):
+    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
+
+
+def _trim(root, keep):
+    limit = int(os.environ.get("TRAINC_CACHE_SIZE") or _LIMIT)
+    entries = []
+    for entry in root.iterdir():
+        try:
+            if entry.name.startswith("new-"):
+                if time.time() - entry.stat().st_mtime > 86400:  # of a process that was ended
+                    shutil.rmtree(entry, ignore_errors=True)
+            elif entry.is_dir() and len(entry.name) == 32:
+                entries.append((entry.stat().st_mtime, _size(entry), entry))
+        except OSError:  # another process has removed it
+            continue
+    total = sum(size for _, size, _ in entries)
+    for _, size, entry in sorted(entries, key=lambda each: each[0]):
+        if total <= limit:
+            break
+        if entry != keep:
+            # Renamed first, so that nobody finds half of it.
+            gone = entry.with_name(f"new-{entry.name}-{os.getpid()}")
+            try:
+                entry.rename(gone)
+            except OSError:
+                continue
+            shutil.rmtree(gone, ignore_errors=True)
+            total -= size
+
+
+def get(name, make):
+    """The folder of this key; where there is none, `make(path)` fills one. Returns it and whether it was there."""
+    root = folder()
+    entry = root / name
+    if entry.is_dir():
+        os.utime(entry)
+        return entry, True
+    root.mkdir(parents=True, exist_ok=True)
+    fresh = pathlib.Path(tempfile.mkdtemp(prefix="new-", dir=root))
+    try:
+        make(fresh)
+        fresh.chmod(0o755)
+        try:
+            fresh.rename(entry)
+        except OSError:  # another process was quicker
+            if not entry.is_dir():
+                raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    _trim(root, entry)
+    return entry, False

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The compiler as a process of its own: options from keywords, messages as exceptions."""
+
+import collections.abc
+import os
+import re
+import subprocess
+import sys
+
+from . import errors
+from ._programs import compiler, environment
+
+#: Options that are on by themselves and have a `--no-` form.
+NEGATABLE = frozenset(
+    ["hoist_slices", "exploit_label_sparsity", "eliminate_padding", "chunk_loss", "schedule_updates", "fuse_lora"]
+)
+#: Those that may be given several times, with NAME=VALUE.
+NAMED = frozenset(["dim"])
+
+
+def _text(value):
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_text, value))
+    if isinstance(value, range):
+        return f"{value.start}..{value.stop - 1}"
+    if isinstance(value, collections.abc.Mapping):
+        return ",".join(key if setting is True else f"{key}={_text(setting)}" for key, setting in value.items())
+    return str(value)
+
+
+def _size(value):
+    if isinstance(value, tuple) and len(value) == 2:
+        return f"{value[0]}..{value[1]}"
+    return _text(value)
+
+
+def command_line(options):
+    """`lr=3e-4, clip_norm=1.0, nesterov=True` as `--lr 3e-4 --clip-norm 1.0 --nesterov`.
+
+    A mapping becomes NAME=VALUE,..., a list A,B,...; None leaves an option out; `dim={"batch": 8, "seq": (1, 512)}`
+    fixes sizes and bounds them; `O=0` is -O0.
+    """
+    arguments = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None or (value is False and name not in NEGATABLE):
+            continue
+        if name == "O":
+            arguments.append(f"-O{value}")
+        elif value is False:
+            arguments.append("--no-" + flag[2:])
+        elif value is True:
+            arguments.append(flag)
+        elif name in NAMED and isinstance(value, collections.abc.Mapping):
+            for size, bounds in value.items():
+                arguments += [flag, f"{size}={_size(bounds)}"]
+        elif name == "offload":
+            arguments.append(f"{flag}={_text(value)}")
+        else:
+            arguments += [flag, _text(value)]
+    return arguments
+
+
+def run(arguments, *, cwd=None, tell=None):
+    """Runs trainc; returns what it wrote to standard output and standard error.
+
+    tell: called with each line of standard error as it comes. Raises what `errors` has for its exit code.
+    """
+    program = compiler()
+    try:
+        process = subprocess.Popen(
+            ["trainc", *map(os.fspath, arguments)], executable=program, cwd=cwd, env=environment(),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+        )  # fmt: skip
+    except OSError as error:
+        raise errors.Error(f"the compiler '{program}' cannot be run: {error}; reinstall trainc") from None
+    log = []
+    try:
+        if tell is None:
+            output, text = process.communicate()
+            log = text.splitlines()
+        else:
+            for line in process.stderr:
+                log.append(line.rstrip("\n"))
+                tell(log[-1])
+            output, _ = process.communicate()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    if process.returncode:
+        raise failure(process.returncode, log)
+    return output, log
+
+
+def failure(code, log):
+    """The exception for an exit code: its message is what the compiler said of the error."""
+    begin = next((i for i, line in enumerate(log) if re.search(r"(^|[^\w])error: ", line)), 0)
+    message = "\n".join(log[begin:]).strip() or f"trainc ended with exit code {code}"
+    message = re.sub(r"^trainc: error: ", "", message)
+    if code < 0:
+        message = f"trainc was ended by signal {-code}. {message}"
+    return errors.BY_CODE.get(code, errors.CompilerCrash)(message, "\n".join(log))
+
+
+def version():
+    """What the compiler calls itself, and the file that it is: another one compiles anew."""
+    program = os.path.realpath(compiler())
+    status = os.stat(program)
+    return f"{program} {status.st_size} {status.st_mtime_ns}"
+
+
+def warn(line):
+    """A line of the compiler on standard error, as warnings and worse deserve."""
+    if re.search(r"(warning|error): ", line):
+        print(line, file=sys.stderr)

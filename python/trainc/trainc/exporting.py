@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A PyTorch module with its loss as an ONNX graph that trains as the module does.
+
+What exporters lose on the way (docs/exporting.md) is repaired here before anything is written, or is an error that
+names the module.
+"""
+
+import collections.abc
+import dataclasses
+import inspect
+import os
+import pathlib
+import warnings
+
+import torch
+
+from .errors import ExportError
+
+#: Notes of the exporter that trainc reads; all else that only tells where in Python a node is from goes.
+_NOTES = ("pkg.torch.onnx.fx_node", "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy")
+_INSIDE = 1 << 30  # bytes of weights that a file of protobuf holds well
+
+
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """A graph on disk: inputs and outputs by name, what is trained, what compiling it has to be told."""
+
+    path: pathlib.Path
+    inputs: tuple
+    outputs: tuple
+    trainable: tuple
+    options: dict
+
+
+def as_inputs(module, example):
+    """The example's arrays by name: of a mapping, or of the module's own arguments in their order."""
+    if isinstance(example, collections.abc.Mapping):
+        batch = dict(example)
+    else:
+        values = tuple(example) if isinstance(example, (tuple, list)) else (example,)
+        names = [
+            name
+            for name, parameter in inspect.signature(module.forward).parameters.items()
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        ]
+        names += [f"input_{i}" for i in range(len(names), len(values))]
+        batch = dict(zip(names, values))
+    if not batch:
+        raise ExportError("the example has no arrays")
+    tensors = {}
+    for name, value in batch.items():
+        if value is None:
+            continue
+        try:
+            tensors[name] = value if isinstance(value, torch.Tensor) else torch.as_tensor(value)
+        except (TypeError, ValueError, RuntimeError):
+            raise ExportError(
+                f"example['{name}']: expected a tensor or an array, got {type(value).__name__}"
+            ) from None
+    return tensors
+
+
+class _Graph(torch.nn.Module):
+    """The module with its loss, as a function of tensors: the first output is the loss."""
+
+    def __init__(self, module, names, loss):
+        super().__init__()
+        self.model = module
+        self._names, self._loss = names, loss
+        self.outputs = None
+        parameters = inspect.signature(module.forward).parameters
+        takes_all = any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters.values())
+        self._taken = [name for name in names if takes_all or name in parameters]
+        if not callable(loss) and len(self._taken) < len(names):
+            extra = [name for name in names if name not in self._taken]
+            raise ExportError(
+                f"{type(module).__name__}.forward has no argument '{extra[0]}': give `loss=`, a function of what it "
+                "returns and the batch, or leave that input out"
+            )
+        self._cached = {"use_cache": False} if "use_cache" in parameters else {}
+
+    def forward(self, *tensors):
+        batch = dict(zip(self._names, tensors))
+        result = self.model(**{name: batch[name] for name in self._taken}, **self._cached)
+        if callable(self._loss):
+            loss, named = self._loss(result, batch), dict(_named(result))
+        else:
+            named = dict(_named(result))
+            key = self._loss or ("loss" if "loss" in named else next(iter(named), None))
+            if key not in named:
+                raise ExportError(
+                    f"loss='{key}': {type(self.model).__name__} returns {', '.join(named) or 'no tensors'}"
+                )
+            loss = named.pop(key)
+        if not isinstance(loss, torch.Tensor) or loss.dim() != 0:
+            what = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
+            raise ExportError(
+                f"the loss of {type(self.model).__name__} is {what}, not a scalar: its mean, or `loss=`, a function of "
+                "what forward returns and the batch"
+            )
+        named.pop("loss", None)
+        self.outputs = ["loss", *named]
+        return (loss, *named.values())
+
+
+def _named(result):
+    """The tensors that a forward returns, by name."""
+    if isinstance(result, torch.Tensor):
+        yield "output", result
+    elif isinstance(result, collections.abc.Mapping) or hasattr(result, "items"):
+        for name, value in result.items():
+            if isinstance(value, torch.Tensor):
+                yield name, value
+    elif isinstance(result, (tuple, list)):
+        for index, value in enumerate(result):
+            if isinstance(value, torch.Tensor):
+                yield f"output_{index}", value
+    elif dataclasses.is_dataclass(result):
+        yield from _named({field.name: getattr(result, field.name) for field in dataclasses.fields(result)})
+
+
+def free_sizes(batch, dynamic=None, other=None):
+    """{input: {axis: name}}: what `dynamic` says, else the axes whose sizes differ between two examples, else the
+    first axis of all inputs that agree on it, "batch"."""
+    if dynamic is not None:
+        for name in dynamic:
+            if name not in batch:
+                raise ExportError(f"dynamic: there is no input '{name}'; the example has {', '.join(batch)}")
+        return {name: dict(axes) if isinstance(axes, collections.abc.Mapping) else dict(enumerate(axes))
+                for name, axes in dynamic.items()}  # fmt: skip
+    if other is not None:
+        names, found = {}, {}
+        for name, tensor in batch.items():
+            if name not in other or other[name].dim() != tensor.dim():
+                raise ExportError(f"the second example has no '{name}' with {tensor.dim()} axes")
+            for axis, (one, two) in enumerate(zip(tensor.shape, other[name].shape)):
+                if one != two:
+                    known = ("batch" if axis == 0 else "seq" if axis == 1 else f"size_{len(names)}")
+                    while known in names.values() and (one, two) not in names:
+                        known = f"{known}_{len(names)}"
+                    found.setdefault(name, {})[axis] = names.setdefault((one, two), known)
+        return found
+    sizes = {tensor.shape[0] for tensor in batch.values() if tensor.dim()}
+    if len(sizes) != 1:
+        return {}
+    return {name: {0: "batch"} for name, tensor in batch.items() if tensor.dim()}
+
+
+def _at_least_two(batch, axes):
+    """An exporter takes sizes of 0 and 1 for fixed: such a batch is repeated."""
+    repeated = {}
+    for name, tensor in batch.items():
+        for axis in axes.get(name, {}):
+            if tensor.shape[axis] < 2:
+                if tensor.shape[axis] == 0:
+                    raise ExportError(f"example['{name}'] is empty along axis {axis}")
+                tensor = torch.cat([tensor, tensor], axis)
+        # Two names for one tensor would be one input.
+        repeated[name] = tensor.detach().clone()
+    return repeated
+
+
+def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    """Attention as what it is made of, whose dropout the exporter keeps (PyTorch's documentation of scaled_dot_product_attention)."""
+    if enable_gqa:
+        key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
+        value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+    scores = query @ key.transpose(-2, -1) * (query.size(-1) ** -0.5 if scale is None else scale)
+    if is_causal:
+        rows = torch.arange(query.size(-2), device=query.device)
+        columns = torch.arange(key.size(-2), device=query.device)
+        scores = scores.masked_fill(columns[None, :] > rows[:, None], float("-inf"))
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        # The smallest number, as Hugging Face's eager attention: a row without any key is no NaN.
+        scores = scores.masked_fill(attn_mask.logical_not(), torch.finfo(scores.dtype).min)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    weights = torch.softmax(scores, -1)
+    if dropout_p:
+        weights = torch.nn.functional.dropout(weights, dropout_p, training=True)
+    return weights @ value
+
+
+def _cross_entropy(logits, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
+    """Cross entropy of each element, which the exporter takes for a scalar (PyTorch's documentation of
+    CrossEntropyLoss)."""
+    scores = torch.log_softmax(logits, 1 if logits.dim() > 1 else 0)
+    axis = 1 if logits.dim() > 1 else 0
+    if target.is_floating_point():
+        factors = target if weight is None else target * weight.view([-1] + [1] * (logits.dim() - 2))
+        return -(scores * factors).sum(axis)
+    counts = target != ignore_index
+    index = torch.where(counts, target, 0)
+    factor = counts.to(scores.dtype) if weight is None else weight[index] * counts
+    loss = -scores.gather(axis, index.unsqueeze(axis)).squeeze(axis) * factor
+    if label_smoothing:
+        all_factors = 1.0 if weight is None else weight.view([-1] + [1] * (logits.dim() - 2))
+        smooth = -(scores * all_factors).sum(axis) * counts
+        loss = (1 - label_smoothing) * loss + label_smoothing / scores.shape[axis] * smooth
+    return loss
+
+
+class _Repairs(torch.overrides.TorchFunctionMode):
+    """Functions whose meaning would be lost, as what they are made of."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        functional = torch.nn.functional
+        if function is functional.scaled_dot_product_attention:
+            return _attention(*args, **kwargs)
+        if function is functional.cross_entropy:
+            names = ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction", "label_smoothing")
+            given = {**dict(zip(names, args)), **kwargs}
+            if given.get("reduction", "mean") == "none" and given.get("reduce") is None:
+                return _cross_entropy(
+                    given["input"], given["target"], given.get("weight"), "none", given.get("ignore_index", -100),
+                    given.get("label_smoothing", 0.0),
+                )  # fmt: skip
+        if function is functional.nll_loss:
+            names = ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction")
+            given = {**dict(zip(names, args)), **kwargs}
+            if given.get("reduction", "mean") == "none" and given.get("reduce") is None:
+                scores, target = given["input"], given["target"]
+                counts = target != given.get("ignore_index", -100)
+                index = torch.where(counts, target, 0)
+                factor = counts.to(scores.dtype)
+                if given.get("weight") is not None:
+                    factor = given["weight"][index] * counts
+                axis = 1 if scores.dim() > 1 else 0
+                return -scores.gather(axis, index.unsqueeze(axis)).squeeze(axis) * factor
+        return function(*args, **kwargs)
+
+
+def _check(module):
+    """Modules that no graph trains as PyTorch does."""
+    options = {}
+    norms = {name: m for name, m in module.named_modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)}
+    of_batch = [name for name, m in norms.items() if m.training or not m.track_running_stats]
+    if norms:
+        frozen = [name for name in norms if name not in of_batch]
+        if of_batch and frozen:
+            raise ExportError(
+                f"module '{of_batch[0]}' normalizes by its batch and '{frozen[0]}' by its running statistics: one graph "
+                "has one kind; call .train() or .eval() on both"
+            )
+        options["batchnorm"] = "train" if of_batch else "frozen"
+    for name, m in module.named_modules():
+        kinds = [type(p).__name__ for ps in getattr(m, "parametrizations", {}).values() for p in ps]
+        hooks = [type(hook).__name__ for hook in getattr(m, "_forward_pre_hooks", {}).values()]
+        if "_SpectralNorm" in kinds or "SpectralNorm" in hooks:
+            raise ExportError(
+                f"module '{name}' has spectral_norm, whose vectors change in every forward pass, which a graph has as "
+                "constants: leave it out, or write the norm as operations of the weight"
+            )
+        if isinstance(m, torch.nn.modules.lazy.LazyModuleMixin) and m.has_uninitialized_params():
+            raise ExportError(f"module '{name}' has no sizes yet: run it once")
+    return options
+
+
+def _rename(graph, module):
+    """Initializers as the module's state dict names them, tied ones by their first name; returns what is trained."""
+    aliases = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        aliases.setdefault(id(parameter), (parameter, []))[1].append(name)
+    trained = []
+    for parameter, names in aliases.values():
+        found = [f"model.{name}" for name in names if f"model.{name}" in graph.initializers]
+        if len(found) > 1:
+            raise ExportError(f"the exporter wrote the parameter '{names[0]}' {len(found)} times, not once")
+        if not found:
+            continue  # the loss does not depend on it
+        value = graph.initializers.pop(found[0])
+        value.name = names[0]
+        graph.initializers[names[0]] = value
+        if parameter.requires_grad:
+            trained.append(names[0])
+    for name, _ in module.named_buffers():
+        if f"model.{name}" in graph.initializers and name not in graph.initializers:
+            value = graph.initializers.pop(f"model.{name}")
+            value.name = name
+            graph.initializers[name] = value
+    return trained
+
+
+def _strip(model):
+    model.graph.metadata_props.clear()
+    for node in model.graph.all_nodes():
+        node.doc_string = None
+        for key in [key for key in node.metadata_props if key not in _NOTES]:
+            del node.metadata_props[key]
+        for value in node.outputs:
+            value.metadata_props.clear()
+    for value in [*model.graph.inputs, *model.graph.initializers.values()]:
+        value.metadata_props.clear()
+
+
+def export(module, example, path, *, loss=None, dynamic=None, other=None, opset=20, weights="beside"):
+    """Writes `module` with its loss to `path`, as it trains; returns what was written.
+
+    example: a batch, by name or in the order of forward's arguments. loss: None (forward returns it: alone, first, or
+    as `loss`), the key of what forward returns, or a function of that and the batch (a dict).
+    dynamic: {input: {axis: name}} of the sizes that batches decide; or a second example as `other`, whose sizes differ
+    where they are free; else the first axis of all inputs, "batch".
+    weights: "beside": in the file, or above 1 GiB in one beside it; "absent": they stay in the module, and are given to
+    the session by name. Buffers are always in the file.
+    """
+    if not isinstance(module, torch.nn.Module):
+        raise ExportError(f"expected a torch.nn.Module, got {type(module).__name__}")
+    if weights not in ("beside", "absent"):
+        raise ExportError(f"weights: expected 'beside' or 'absent', got {weights!r}")
+    path = pathlib.Path(path)
+    batch = as_inputs(module, example)
+    axes = free_sizes(batch, dynamic, None if other is None else as_inputs(module, other))
+    batch = _at_least_two(batch, axes)
+    options = _check(module)
+    names = list(batch)
+    graph = _Graph(module, names, loss)
+    graph.training = module.training  # without its children, which are as the caller has them
+    shapes = tuple(axes.get(name) or None for name in names)
+    import onnx_ir
+
+    with warnings.catch_warnings(), _Repairs():
+        warnings.simplefilter("ignore")  # of the training mode, and of sizes that share a name
+        # Once by itself: the names of outputs, and errors of the module as it raises them.
+        state = {name: buffer.clone() for name, buffer in module.named_buffers()}
+        random = torch.get_rng_state()
+        try:
+            with torch.no_grad():
+                graph(*batch.values())
+            try:
+                program = torch.onnx.export(
+                    graph, tuple(batch.values()), dynamo=True, optimize=False, opset_version=opset, verbose=False,
+                    input_names=names, output_names=graph.outputs, dynamic_shapes={"tensors": shapes},
+                )  # fmt: skip
+            except ExportError:
+                raise
+            except Exception as error:
+                cause = error.__cause__ or error
+                # Its first paragraph: the rest, with all traces, is the exception behind this one.
+                said = str(cause).strip().partition("\n\n")[0] or type(cause).__name__
+                raise ExportError(f"{type(module).__name__} cannot be exported: {said}") from error
+        finally:
+            torch.set_rng_state(random)
+            with torch.no_grad():
+                for name, buffer in module.named_buffers():
+                    if name in state:
+                        buffer.copy_(state[name])
+    model = program.model
+    trained = _rename(model.graph, module)
+    _strip(model)
+    if not trained:
+        raise ExportError(f"no parameter of {type(module).__name__} has requires_grad and reaches the loss")
+    model.metadata_props["trainable"] = "\n".join(trained)
+    parameters = dict(module.named_parameters())
+    if weights == "absent":
+        end = 0
+        for name in parameters:
+            if name in model.graph.initializers:
+                value = model.graph.initializers[name]
+                size = value.const_value.nbytes
+                value.const_value = onnx_ir.ExternalTensor(
+                    f"{path.name}.absent", end, size, value.dtype, shape=value.shape, name=name,
+                    base_dir=path.parent.resolve(),
+                )  # fmt: skip
+                end += size
+    total = sum(value.const_value.nbytes for value in model.graph.initializers.values())
+    if weights == "beside" and total > _INSIDE:
+        onnx_ir.save(model, path, external_data=f"{path.name}.data")
+    else:
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        temporary.write_bytes(onnx_ir.to_proto(model).SerializeToString())
+        temporary.replace(path)
+    outputs = tuple(value.name for value in model.graph.outputs)
+    return Exported(path, tuple(value.name for value in model.graph.inputs), outputs, tuple(trained), options)

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A training loop over a session, and what may be told of it: early stopping, checkpoints, logs."""
+
+import csv
+import math
+import os
+import pathlib
+import shutil
+import socket
+import struct
+import time
+
+
+class State:
+    """What callbacks are told: the session, where training is, and the numbers of the last step and evaluation."""
+
+    def __init__(self, session):
+        self.session = session
+        self.epoch, self.step, self.steps_in_epoch = 0, session.steps, 0
+        self.loss, self.lr, self.step_seconds = math.nan, math.nan, math.nan
+        self.eval_loss = None
+        self.stop = False
+
+
+class Callback:
+    """Told of training; any of these may set `state.stop`."""
+
+    def on_begin(self, state):
+        pass
+
+    def on_step(self, state):
+        pass
+
+    def on_eval(self, state):
+        pass
+
+    def on_end(self, state):
+        pass
+
+
+class EarlyStopping(Callback):
+    """Stops once `patience` evaluations in a row were not better than the best by more than `min_delta`."""
+
+    def __init__(self, patience=3, min_delta=0.0):
+        self.patience, self.min_delta = patience, min_delta
+        self.best, self.without = math.inf, 0
+
+    def on_eval(self, state):
+        if state.eval_loss < self.best - self.min_delta:
+            self.best, self.without = state.eval_loss, 0
+        else:
+            self.without += 1
+            state.stop = state.stop or self.without >= self.patience
+
+
+class Checkpoints(Callback):
+    """Saves into `folder` every `every` steps and at the end, keeps the newest `keep`; and the one of the best
+    evaluation in `folder`/best."""
+
+    def __init__(self, folder, every=None, keep=1, best=True):
+        self.folder, self.every, self.keep = pathlib.Path(folder), every, keep
+        self.best = math.inf if best else -math.inf
+        self.saved = None
+
+    def _save(self, state):
+        if self.saved != state.step:
+            position = {"epoch": state.epoch, "steps_in_epoch": state.steps_in_epoch}
+            state.session.save(self.folder, keep=self.keep, position=position)
+            self.saved = state.step
+
+    def on_step(self, state):
+        if self.every and state.step % self.every == 0:
+            self._save(state)
+
+    def on_eval(self, state):
+        if state.eval_loss < self.best:
+            self.best = state.eval_loss
+            state.session.save(self.folder / "best", keep=1)
+
+    def on_end(self, state):
+        self._save(state)
+
+
+class CSVLog(Callback):
+    """A line a step, or every `every` steps: step, epoch, loss, lr, seconds, eval_loss."""
+
+    def __init__(self, path, every=1):
+        self.path, self.every, self.file = path, every, None
+
+    def on_begin(self, state):
+        fresh = not os.path.exists(self.path) or os.path.getsize(self.path) == 0
+        self.file = open(self.path, "a", newline="")
+        self.writer = csv.writer(self.file)
+        if fresh:
+            self.writer.writerow(["step", "epoch", "loss", "lr", "seconds", "eval_loss"])
+
+    def on_step(self, state):
+        if state.step % self.every == 0:
+            self.writer.writerow([state.step, state.epoch, state.loss, state.lr, f"{state.step_seconds:.6f}", ""])
+
+    def on_eval(self, state):
+        self.writer.writerow([state.step, state.epoch, "", "", "", state.eval_loss])
+        self.file.flush()
+
+    def on_end(self, state):
+        self.file.close()
+
+
+def _crc32c_table():
+    for byte in range(256):
+        for _ in range(8):
+            byte = (byte >> 1) ^ (0x82F63B78 if byte & 1 else 0)
+        yield byte
+
+
+_CRC = tuple(_crc32c_table())
+
+
+def _masked_crc(data):
+    """CRC-32C, masked as TFRecord has it (tensorflow/core/lib/hash/crc32c.h)."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = (crc >> 8) ^ _CRC[(crc ^ byte) & 0xFF]
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _varint(value):
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _bytes(number, data):
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+
+class TensorBoard(Callback):
+    """Scalars loss, lr, seconds_per_step and eval/loss as a file of events in `folder`, every `every` steps.
+
+    The format is TensorFlow's TFRecord of Event messages (tensorboard/compat/proto/event.proto).
+    """
+
+    def __init__(self, folder, every=1):
+        self.folder, self.every, self.file = pathlib.Path(folder), every, None
+
+    def _record(self, event):
+        length = struct.pack("<Q", len(event))
+        self.file.write(length + struct.pack("<I", _masked_crc(length)) + event + struct.pack("<I", _masked_crc(event)))
+
+    def _scalars(self, step, **values):
+        summary = b"".join(
+            _bytes(1, _bytes(1, name.replace("__", "/").encode()) + b"\x15" + struct.pack("<f", value))
+            for name, value in values.items()
+        )
+        self._record(b"\x09" + struct.pack("<d", time.time()) + b"\x10" + _varint(step) + _bytes(5, summary))
+
+    def on_begin(self, state):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}"
+        self.file = open(self.folder / name, "ab")
+        self._record(b"\x09" + struct.pack("<d", time.time()) + _bytes(3, b"brain.Event:2"))
+
+    def on_step(self, state):
+        if state.step % self.every == 0:
+            self._scalars(state.step, loss=state.loss, lr=state.lr, seconds_per_step=state.step_seconds)
+
+    def on_eval(self, state):
+        self._scalars(state.step, eval__loss=state.eval_loss)
+        self.file.flush()
+
+    def on_end(self, state):
+        self.file.close()
+
+
+class _Progress(Callback):
+    """A line on a terminal or in a notebook, written anew."""
+
+    def __init__(self, file):
+        self.file, self.shown = file, 0.0
+
+    def on_step(self, state):
+        now = time.monotonic()
+        if now - self.shown > 0.2:
+            self.shown = now
+            width = shutil.get_terminal_size().columns - 1
+            self.file.write("\r" + self._line(state)[:width].ljust(width))
+            self.file.flush()
+
+    def _line(self, state):
+        line = f"epoch {state.epoch + 1}  step {state.step}  loss {state.loss:.4f}  {state.step_seconds * 1e3:.1f} ms a step"
+        return line if state.eval_loss is None else f"{line}  eval {state.eval_loss:.4f}"
+
+    def on_end(self, state):
+        self.file.write("\r" + self._line(state) + "\n")
+
+
+def evaluate(session, batches):
+    """The loss of all rows: batches weigh as the loss does (rows, or what its denominator counts)."""
+    total, weight = 0.0, 0.0
+    name = session.package.loss_weight if session.package.loss_is_mean else None
+    for batch in batches:
+        loss = session.eval(batch)
+        if name is not None:
+            count = float(session.outputs[name].numpy() if not session.on_gpu else session.outputs[name].torch().item())
+        else:
+            first = next(iter(batch.values())) if hasattr(batch, "values") else batch[0]
+            count = float(len(first)) if getattr(first, "ndim", 1) else 1.0
+        if count:
+            total += loss * count
+            weight += count
+    if not weight:
+        raise ValueError("evaluate: there is no batch, or nothing in one that counts")
+    return total / weight
+
+
+def train(session, loader, epochs=1, *, eval=None, eval_every=None, lr=None, accumulate=1, callbacks=(), progress=None,
+          resume=None):  # fmt: skip
+    """Trains for `epochs` over `loader`, which gives the batches of one each time it is iterated; returns the State.
+
+    eval: batches that are evaluated at the end of each epoch, or every `eval_every` steps. lr: a number, or a function
+    of the step's number from 0. accumulate: batches a step. progress: a line on this file (default: standard error, if
+    that is a terminal). resume: a folder of checkpoints; batches that were seen in its epoch are passed over.
+    """
+    import sys
+
+    if progress is None and sys.stderr.isatty():
+        progress = sys.stderr
+    callbacks = [*callbacks, *([_Progress(progress)] if progress else [])]
+    state = State(session)
+    skip = 0
+    if resume is not None:
+        position = session.load(resume) or {}
+        state.epoch, skip = position.get("epoch", 0), position.get("steps_in_epoch", 0)
+        state.step = session.steps
+    for callback in callbacks:
+        callback.on_begin(state)
+
+    def told(loss, rate):
+        state.loss, state.lr, state.step_seconds = float(loss), rate, loss.milliseconds / 1e3
+        for callback in callbacks:
+            callback.on_step(state)
+
+    def run_eval():
+        state.eval_loss = evaluate(session, eval)
+        for callback in callbacks:
+            callback.on_eval(state)
+
+    try:
+        while state.epoch < epochs and not state.stop:
+            micro = []
+            state.steps_in_epoch = 0
+            for batch in loader:
+                micro.append(batch)
+                if len(micro) < accumulate:
+                    continue
+                state.steps_in_epoch += 1
+                if state.steps_in_epoch <= skip:
+                    micro = []
+                    continue
+                rate = lr(state.step) if callable(lr) else lr
+                loss = session.step(micro if accumulate > 1 else micro[0], lr=rate)
+                micro = []
+                state.step += 1
+                told(loss, loss.lr)
+                if eval is not None and eval_every and state.step % eval_every == 0:
+                    run_eval()
+                if state.stop:
+                    break
+            else:
+                if micro and state.steps_in_epoch >= skip:
+                    state.steps_in_epoch += 1
+                    loss = session.step(micro, lr=lr(state.step) if callable(lr) else lr)
+                    state.step += 1
+                    told(loss, loss.lr)
+                if not state.steps_in_epoch:
+                    raise ValueError("train: the loader gave no batch (an iterator can be used once; give a list or a DataLoader)")
+                state.epoch, state.steps_in_epoch, skip = state.epoch + 1, 0, 0
+                if eval is not None and not eval_every:
+                    run_eval()
+    finally:
+        for callback in callbacks:
+            callback.on_end(state)
+    return state
+
+
