@@ -55,6 +55,9 @@ LogicalResult TrainDialect::verifyRegionArgAttribute(Operation *op, unsigned, un
       return op->emitOpError("argument ")
              << argument << ": expected train.role parameter, input, hyper, state or gradient, got "
              << attribute.getValue();
+    Type type = cast<FunctionOpInterface>(op).getArgumentTypes()[argument];
+    if (!isa<RankedTensorType>(type))
+      return op->emitOpError("argument ") << argument << ": expected a ranked tensor, got " << type;
   } else if (name == kNameAttr) {
     if (!isa<StringAttr>(attribute.getValue()))
       return op->emitOpError("argument ") << argument << ": expected train.name to be a string";

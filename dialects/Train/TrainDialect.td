@@ -73,7 +73,7 @@ def Train_DimFnKind : I32EnumAttr<"DimFnKind", "function in a size expression", 
   let genSpecializedAttr = 0;
 }
 
-def Train_Epilogue : I32EnumAttr<"Epilogue", "what a matrix product does before it stores", [
+def Train_Epilogue : I32EnumAttr<"Epilogue", "what a matmul does before it stores", [
     I32EnumAttrCase<"bias", 1>, I32EnumAttrCase<"gelu_aux", 2>, I32EnumAttrCase<"gelu_aux_bias", 3>,
     I32EnumAttrCase<"dgelu", 4>, I32EnumAttrCase<"dgelu_bgrad", 5>]> {
   let cppNamespace = "::trainc::train";

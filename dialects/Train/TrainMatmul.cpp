@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Matrix products: verifier, axis maps, gradient, layouts, cost.
+// Matmuls: verifier, axis maps, gradient, layouts, cost.
 
 #include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
@@ -231,11 +231,12 @@ bool MatmulOp::acceptsResultLayout(unsigned result, const StridedLayout &layout)
                    : trainc::train::detail::isRowMajor(getOperation()->getResult(result), layout);
 }
 
-bool MatmulOp::isPlain() { return !getAddend() && !getEpilogue() && !getStreamedRows(); }
+bool MatmulOp::isSum() { return !getEpilogue(); }
+bool MatmulOp::isPlain() { return isSum() && !getAddend() && !getStreamedRows(); }
 bool MatmulOp::takesAddend() { return isPlain() && getRank(getLhs()) == 2; }
 bool MatmulOp::canStoreF32() { return isPlain(); }
 bool MatmulOp::canStream() {
-  return !getEpilogue() && !getStreamedRows() && getRank(getLhs()) == 2 && !getTransposeLhs();
+  return isSum() && !getStreamedRows() && getRank(getLhs()) == 2 && !getTransposeLhs();
 }
 
 RecomputeClass MatmulOp::getRecomputeClass() { return RecomputeClass::Costly; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions, matrix products and the composites that passes see as one thing.
+// Reductions, matmuls and the composites that passes see as one thing.
 
 #ifndef TRAINC_TRAIN_OPS_TD
 #define TRAINC_TRAIN_OPS_TD
@@ -100,7 +100,7 @@ def Train_MatmulOp : Train_Op<"matmul", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<FusionOpInterface, ["acceptsOperandLayout", "acceptsResultLayout"]>,
     DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getRecomputeClass"]>, LowPrecisionOpInterface,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>, ContractionOpInterface]> {
-  let summary = "batched matrix product, either operand transposed, and what its call does besides";
+  let summary = "batched matmul, either operand transposed, and what its call does besides";
   let description = [{
     lhs [batch..., m, k] (transposed: [batch..., k, m]), rhs [batch..., k, n] (transposed: [batch..., n, k]),
     result [batch..., m, n]; equal batch axes, rank at least 2. One element type; the result of 16-bit operands may be f32,
@@ -132,7 +132,7 @@ def Train_MatmulOp : Train_Op<"matmul", [AttrSizedOperandSegments,
   let results = (outs Train_FloatTensor:$result, Optional<Train_FloatTensor>:$extra);
   let assemblyFormat = [{
     $lhs (`transposed` $transposeLhs^)? `,` $rhs (`transposed` $transposeRhs^)? (`plus` $addend^)?
-    (`epilogue` $epilogue^)? (`with` $operand^)? (`streamed` $streamed_rows^)? attr-dict
+    (`epilogue` `` $epilogue^)? (`with` $operand^)? (`streamed` $streamed_rows^)? attr-dict
     `:` type(operands) `->` type(results)
   }];
   let builders = [
@@ -140,6 +140,9 @@ def Train_MatmulOp : Train_Op<"matmul", [AttrSizedOperandSegments,
                    "bool":$transposeRhs)>
   ];
   let extraClassDeclaration = [{
+    /// Whether it is the product, or its sum with the addend, and nothing else. What a call can do besides says no here,
+    /// and nobody takes it for a sum.
+    bool isSum();
     /// Of ContractionOpInterface, beside the accessors of the same names.
     bool isPlain();
     bool takesAddend();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions and matrix products: verifiers, folders, axis maps, gradients and cost.
+// Reductions and matmuls: verifiers, folders, axis maps, gradients and cost.
 
 #include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"

@@ -90,7 +90,11 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
     for (auto [operand, gradient, need] : llvm::zip(op->getOperands(), gradients, needed)) {
       if (!need || !gradient)
         continue;
-      assert(gradient.getType() == operand.getType() && "buildVJP promises it");
+      if (gradient.getType() != operand.getType())
+        return attachNotes(op->emitError() << describeOp(op) << " gave a gradient of type "
+                                           << gradient.getType() << " for an operand of type "
+                                           << operand.getType(),
+                           {{"the operand", operand}});
       Value &sum = cotangents[operand];
       if (sum && getElementType(operand).getIntOrFloatBitWidth() < 32)
         sum = tb.add(tb.cast(sum, builder.getF32Type()), tb.cast(gradient, builder.getF32Type()));

@@ -116,9 +116,9 @@ std::vector<MemoryCategory> trainc::categoriesOf(const MemoryReport &report) {
       {"outputs", number(&StepMemory::Total::outputs), first.formula(plan::Space::output).str()});
   list.push_back({"workspace", number(&StepMemory::Total::workspace),
                   memory.isSeparate ? "at most: what libraries may ask for, and constants"
-                  : known ? "of kernels and matrix products, 1 thread; each other thread " +
-                                formatBytes(total->workspaceOfOthers)
-                          : "of kernels and matrix products"});
+                  : known           ? "of kernels and matmuls, 1 thread; each other thread " +
+                                          formatBytes(total->workspaceOfOthers)
+                                    : "of kernels and matmuls"});
   const std::string besides = memory.unaccounted.empty() ? "" : "and " + memory.unaccounted.str();
   if (!known)
     list.push_back({"peak", std::nullopt, besides});

@@ -21,7 +21,7 @@ FOLDER_LIMIT = 25  # sources in one folder
 BYTES_LIMIT = 300_000
 #: What belongs into the root of the repository.
 ROOT = set(".ci .clang-format .gitignore CMakeLists.txt CMakePresets.json LICENSE README.md".split()) | set(
-    "bench cmake dialects docs examples include lib runtime scripts test tools".split()
+    "bench cmake dialects docs examples include lib python runtime scripts test tools".split()
 )
 #: Larger files that are meant to be there. May only shrink.
 LARGE = re.compile(

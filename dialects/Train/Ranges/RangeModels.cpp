@@ -407,7 +407,7 @@ Range rangeOf(ReduceOp op, Ranges x) {
   llvm_unreachable("unknown reduction");
 }
 Range rangeOf(MatmulOp op, Ranges x) {
-  if (op.getEpilogue())
+  if (!op.isSum())
     return Range::anything();
   const Range product = sumOf(times(x[0], x[1]));
   return op.getAddend() ? roundedIf(true, plus(product, x[2])) : product;
@@ -444,7 +444,7 @@ bool keepsProduct(Ranges x, Changed changed) {
 }
 bool keeps(MulOp, Ranges x, Changed changed) { return keepsProduct(x, changed); }
 bool keeps(MatmulOp op, Ranges x, Changed changed) {
-  return !op.getEpilogue() && keepsProduct(x, changed);
+  return op.isSum() && keepsProduct(x, changed);
 }
 bool keeps(DivOp op, Ranges x, Changed) { return !isFloat(op) || excludesZero(x[1]); }
 bool keeps(ReciprocalOp, Ranges x, Changed) { return excludesZero(x[0]); }
@@ -463,7 +463,7 @@ bool keeps(SelectOp, Ranges x, Changed changed) {
 //===----------------------------------------------------------------------===//
 
 bool sums(Operation *) { return false; }
-bool sums(MatmulOp op) { return !op.getAddend() && !op.getEpilogue(); }
+bool sums(MatmulOp op) { return op.isSum() && !op.getAddend(); }
 bool sums(ScatterAddOp) { return true; }
 bool sums(ScatterElementsAddOp) { return true; }
 bool sums(ReduceOp op) { return op.getKind() == ReduceKind::sum; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Matrix products and Einsum. Leading axes against one matrix are folded into rows, and a transpose
+// Matmuls and Einsum. Leading axes against one matrix are folded into rows, and a transpose
 // of the last two axes becomes a flag, so that every product is one plain library call.
 
 #include "ExportHazards.h"
@@ -111,7 +111,7 @@ static LogicalResult gemm(NodeContext &c) {
 }
 
 //===- Einsum -------------------------------------------------------------===//
-// Operands are combined from left to right. Every pair is one batched matrix product where it has
+// Operands are combined from left to right. Every pair is one batched matmul where it has
 // something to sum, else a product of elements.
 
 namespace {

@@ -131,9 +131,7 @@ private:
 
   /// Buffer of a value that is read row major.
   FailureOr<Value> contiguous(Operation *reader, Value value) {
-    Place &place = places[value];
-    if (!place.buffer)
-      return reader->emitError("reads a value without a place");
+    const Place &place = places[value];
     if (!isContiguous(place.layout, value.getType()))
       return reader->emitError("reads ") << value.getType() << " through strides";
     return place.buffer;
@@ -178,9 +176,8 @@ private:
   LogicalResult convertView(Operation *op) {
     Value value = op->getResult(0);
     if (auto view = dyn_cast<StridedViewOpInterface>(op)) {
-      Place operand = places.lookup(op->getOperand(0));
-      std::optional<StridedLayout> layout =
-          operand.buffer ? view.getStridedView(operand.layout) : std::nullopt;
+      const Place operand = places.lookup(op->getOperand(0));
+      std::optional<StridedLayout> layout = view.getStridedView(operand.layout);
       if (!layout)
         return op->emitError("cannot be a view of its operand");
       places[value] = {operand.buffer, *layout};
@@ -301,7 +298,13 @@ private:
     auto call = dyn_cast<plan::LibraryCallOpInterface>(op);
     if (!call)
       return op->emitError("op '") << op->getName() << "' is a library call that nothing emits";
-    return call.emitCall(*this);
+    if (failed(call.emitCall(*this)))
+      return failure();
+    for (OpResult value : op->getResults())
+      if (!value.use_empty() && !places.lookup(value).buffer)
+        return op->emitError("op '")
+               << op->getName() << "' gives result " << value.getResultNumber() << " no place";
+    return success();
   }
 
   /// The place of a library call's result: a permuted reader may decide the layout.

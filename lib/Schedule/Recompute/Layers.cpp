@@ -29,7 +29,7 @@ struct Segment {
   SmallVector<Operation *> ops;
   /// Equal where the names of the ops are.
   unsigned letter = 0;
-  /// How many matrix products and the like there are.
+  /// How many matmuls and the like there are.
   unsigned costly = 0;
 };
 
@@ -246,7 +246,7 @@ private:
     return covered;
   }
 
-  /// A model of one layer: what has several matrix products in a row, unlike a head.
+  /// A model of one layer: what has several matmuls in a row, unlike a head.
   void takeLargeSegments() {
     for (auto [i, segment] : llvm::enumerate(segments))
       if (segment.costly > 1)

@@ -40,7 +40,7 @@ struct RecomputePass : trainc::impl::RecomputePassBase<RecomputePass> {
         return signalPassFailure();
     if (parsed.level > 0 && !foundLayers)
       getOperation().emitWarning(
-          "recompute: found no layers: no part of the model with a matrix product repeats between "
+          "recompute: found no layers: no part of the model with a matmul repeats between "
           "places where one tensor is all that is passed on; --memory-budget needs no layers");
   }
 

@@ -6,11 +6,11 @@
 include "mlir/Pass/PassBase.td"
 
 def AccumulateProductsPass : Pass<"accumulate-products", "::mlir::func::FuncOp"> {
-  let summary = "a matrix product is added to another one while it is stored";
+  let summary = "a matmul is added to another one while it is stored";
   let description = [{
     Libraries compute c + a b as they compute a b: the sum of two products, as that of a weight and of its low-rank branch,
     or of the gradients that several projections send to their input, needs no kernel and no second result. Of a sum of
-    two matrix products that nothing else reads, casts to wider types and reshapes of leading axes aside, one becomes the
+    two matmuls that nothing else reads, casts to wider types and reshapes of leading axes aside, one becomes the
     addend of the other (`train.matmul ... plus`); a sum of more is such a chain. The addend is rounded to the products' type,
     as it was, and the sum once more to it.
 

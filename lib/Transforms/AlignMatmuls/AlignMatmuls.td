@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def AlignMatmulsPass : Pass<"align-matmuls", "::mlir::func::FuncOp"> {
-  let summary = "pads matrix products of 16-bit types to extents that tensor cores load at full width";
+  let summary = "pads matmuls of 16-bit types to extents that tensor cores load at full width";
   let description = [{
     A row of 50257 elements of 2 bytes begins at an odd multiple of 2 bytes, and a product that reads or writes
     such rows runs at a fraction of the speed. Static extents that lie contiguous in an operand or in the result are

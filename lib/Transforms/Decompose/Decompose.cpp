@@ -29,24 +29,25 @@ struct DecomposePass : trainc::impl::DecomposePassBase<DecomposePass> {
       if (composites.empty())
         return;
       for (DecomposableOpInterface op : composites)
-        decompose(op);
+        if (failed(decompose(op)))
+          return signalPassFailure();
     }
   }
 
 private:
-  void decompose(DecomposableOpInterface op) {
+  LogicalResult decompose(DecomposableOpInterface op) {
     // Nothing needs to be computed for results that nobody uses.
     if (isOpTriviallyDead(op)) {
       op->erase();
-      return;
+      return success();
     }
     Operation *before = op->getPrevNode();
     OpBuilder builder(op);
     TrainBuilder tb(builder, op->getLoc());
     SmallVector<Value> results;
     op.decompose(tb, results);
-    assert(llvm::equal(ValueRange(results).getTypes(), op->getResultTypes()) &&
-           "decompose promises it");
+    if (!llvm::equal(ValueRange(results).getTypes(), op->getResultTypes()))
+      return op->emitError() << describeOp(op) << " has parts of other types than its results";
     Operation *last = op->getPrevNode();
     op->replaceAllUsesWith(results);
     op->erase();
@@ -57,6 +58,7 @@ private:
         part->erase();
       part = previous;
     }
+    return success();
   }
 };
 } // namespace

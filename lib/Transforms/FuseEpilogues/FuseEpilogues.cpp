@@ -108,7 +108,7 @@ private:
   }
   void fused(MatmulOp product, StringRef what) {
     remark::passed(product.getLoc(), options("Fused"))
-        << remark::add("{0}: {1} in the matrix product", describeOp(product), what);
+        << remark::add("{0}: {1} in the matmul", describeOp(product), what);
   }
 
   /// From the product over casts and reshapes to what is computed with it. Forward is before

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass `fuse-epilogues`: biases and tanh GELUs into the matrix products before them.
+// The pass `fuse-epilogues`: biases and tanh GELUs into the matmuls before them.
 #ifndef TRAINC_TRANSFORMS_FUSEEPILOGUES_H
 #define TRAINC_TRANSFORMS_FUSEEPILOGUES_H
 

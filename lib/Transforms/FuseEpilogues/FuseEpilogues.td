@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::func::FuncOp"> {
-  let summary = "biases and tanh GELUs become a part of the matrix product before them";
+  let summary = "biases and tanh GELUs become a part of the matmul before them";
   let description = [{
     A library that multiplies matrices can add a bias, apply the tanh form of GELU and keep what it was applied to, or
     multiply with GELU's derivative and sum that over the rows, before it stores the product. Each saves a pass over

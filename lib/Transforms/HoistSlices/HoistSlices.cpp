@@ -536,7 +536,11 @@ private:
       result = tb.reshape(result, kept);
     if (slice.dropsAxis())
       result = tb.reshape(result, getDims(slice->getResult(0)));
-    assert(result.getType() == slice->getResult(0).getType() && "both are those rows of it");
+    if (result.getType() != slice->getResult(0).getType())
+      return attachNotes(slice->emitError()
+                             << describeOp(producer) << " restricted along one axis has type "
+                             << result.getType() << ", not " << slice->getResult(0).getType(),
+                         {{"what is restricted", producer->getResult(0)}});
     slice->getResult(0).replaceAllUsesWith(result);
     eraseDead(slice);
     return success();

@@ -14,7 +14,7 @@ def HoistSlicesPass : Pass<"hoist-slices", "::mlir::func::FuncOp"> {
     moves; a reshape at the end drops it.
 
     Legal where `AxisMapOpInterface` says that the axis is a parallel loop: elementwise ops, normalisations
-    and softmax over other axes, rows, columns and batches of matrix products, reshapes that keep the axis,
+    and softmax over other axes, rows, columns and batches of matmuls, reshapes that keep the axis,
     transposes, joined and split tensors. Where the axis itself is joined, cut up or padded, a range that lies in
     known parts for all sizes is taken of these. A reshape that merges the axis with its neighbours (batch times
     sequence as the rows of a linear layer) is passed together with the op above it. Through a positional loop

@@ -8,7 +8,7 @@ include "mlir/Pass/PassBase.td"
 def MixedPrecisionPass : Pass<"mixed-precision", "::mlir::func::FuncOp"> {
   let summary = "ops that gain from it read and write a 16-bit float type, everything else stays in f32";
   let description = [{
-    Ops with `LowPrecisionOpInterface` (matrix products, attention) get casts around them: their f32 operands
+    Ops with `LowPrecisionOpInterface` (matmuls, attention) get casts around them: their f32 operands
     are rounded to the low type, and what they give in it is widened to f32. Run it before autodiff: the
     gradients of the casts are casts, so that the backward products follow, and every use has a cast of its
     own, so that gradients of one value are summed in f32. CSE then leaves one cast a value.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass `raise-attention`: matches a softmax between two matrix products, then builds the op,
+// The pass `raise-attention`: matches a softmax between two matmuls, then builds the op,
 // its bias, and what rows without a visible column give.
 
 #include "lib/Transforms/RaiseAttention/RaiseAttention.h"

@@ -9,8 +9,8 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
   let summary = "softmax(q k^T * scale + mask) v becomes one op where a fused kernel can run it";
   let description = [{
     Matches what exporters write for scaled dot product attention: a softmax over the last axis, its operand a
-    matrix product with factors, masks and casts behind it, its result (with or without dropout) the left side
-    of another matrix product, neither read by anything else. Factors are found before the product, on either
+    matmul with factors, masks and casts behind it, its result (with or without dropout) the left side
+    of another matmul, neither read by anything else. Factors are found before the product, on either
     side, and behind it. Keys and values that are repeated for groups of heads are taken from before the
     repetition.
 

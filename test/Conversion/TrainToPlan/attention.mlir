@@ -58,3 +58,12 @@ func.func @call(%x: tensor<4xf32> {train.role = "input", train.name = "x"})
   %y = testdialect.call %x : tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+func.func @silent(%x: tensor<4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<4xf32> {train.role = "output", train.name = "y"}) {
+  // expected-error@+1 {{op 'testdialect.silent' gives result 0 no place}}
+  %y = testdialect.silent %x : tensor<4xf32>
+  return %y : tensor<4xf32>
+}

@@ -1,6 +1,6 @@
 // RUN: trainc-opt %s --form-kernels --remarks-filter=form-kernels 2>&1 | FileCheck %s
 
-// The sum cannot join the kernel of the exponential: the matrix product between them needs it.
+// The sum cannot join the kernel of the exponential: the matmul between them needs it.
 // CHECK: KeptApart
 // CHECK-SAME: the kernel would depend on itself through another one
 // CHECK-LABEL: func.func @through_library

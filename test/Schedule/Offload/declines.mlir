@@ -1,4 +1,4 @@
-// What lies around at the peak and stays on the device, with the reason. Every matrix product takes 0.73 ms, every copy of
+// What lies around at the peak and stays on the device, with the reason. Every matmul takes 0.73 ms, every copy of
 // 64 MiB 1.35 ms.
 // RUN: trainc-opt %s --split-input-file --offload="sizes=n=16384" --remarks-filter=offload --remark-format=emitRemark 2>&1 >/dev/null | FileCheck %s
 // RUN: trainc-opt %s --split-input-file --offload="sizes=n=16384" | FileCheck %s --check-prefix=IR

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Prints @forward of a model with `--layers N` residual blocks, pre-norm or `--post` norm, in the train dialect.
 
-Each block is a softmax between two matrix products and a product with GELU. `--encoder` adds a value that every
+Each block is a softmax between two matmuls and a product with GELU. `--encoder` adds a value that every
 block reads, as decoders read an encoder's output. With `--positions` a projection of a table, which no sample enters, is
 added in each block. `--gated` multiplies the product behind GELU by another one, which the last block computes first.
 `--chunks N` sums N products of what the last block passes on.

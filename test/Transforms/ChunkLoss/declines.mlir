@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: trainc-opt %s --split-input-file --chunk-loss="min-classes=8 min-rows=2 chunks=2" --remarks-filter=chunk-loss --remark-format=emitRemark 2>%t | FileCheck %s
+// RUN: trainc-test-opt %s --split-input-file --chunk-loss="min-classes=8 min-rows=2 chunks=2" --remarks-filter=chunk-loss --remark-format=emitRemark 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 
 // The gradient of a squared loss depends on the loss.
@@ -95,5 +95,20 @@ func.func @forward(%x: tensor<6x8xf32> {train.role = "parameter", train.name = "
     %labels: tensor<6xi64> {train.role = "input", train.name = "labels"}) -> (tensor<f32> {train.role = "loss", train.name = "loss"}) {
   %loss, %lse = train.cross_entropy %x, %labels {ignore_index = -100 : i64} : (tensor<6x8xf32>, tensor<6xi64>) -> (tensor<6xf32>, tensor<6xf32>)
   %1 = train.reduce sum %loss axes = [0] : tensor<6xf32> -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// -----
+
+// Samples and positions lie apart in what makes the rows.
+// CHECK-LABEL: func.func @forward
+// CHECK-NOT: train.with_gradient
+// REMARK: NotChunked{{.*}}testdialect.project does not keep rows apart
+func.func @forward(%w: tensor<8x4xf32> {train.role = "parameter", train.name = "w"},
+    %x: tensor<2x3x4xf32> {train.role = "parameter", train.name = "x", train.trainable},
+    %labels: tensor<2x3xi64> {train.role = "input", train.name = "labels"}) -> (tensor<f32> {train.role = "loss", train.name = "loss"}) {
+  %0 = testdialect.project %x, %w : (tensor<2x3x4xf32>, tensor<8x4xf32>) -> tensor<2x3x8xf32>
+  %loss, %lse = train.cross_entropy %0, %labels {ignore_index = -100 : i64} : (tensor<2x3x8xf32>, tensor<2x3xi64>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  %1 = train.reduce sum %loss axes = [0, 1] : tensor<2x3xf32> -> tensor<f32>
   return %1 : tensor<f32>
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: trainc-opt %s --fuse-epilogues --canonicalize --cse | FileCheck %s
 // RUN: trainc-opt %s --fuse-epilogues --remark-format=emitRemark --remarks-filter=fuse-epilogues 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
-// REMARK: Fused{{.*}}train.matmul: the bias in the matrix product
+// REMARK: Fused{{.*}}train.matmul: the bias in the matmul
 // RUN: trainc-opt %s --fuse-epilogues=bias-gradient --canonicalize --cse | FileCheck %s --check-prefix=SUM
 
 // The projections of an attention: nothing but moves and the library read the sum.

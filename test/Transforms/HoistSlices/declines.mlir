@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: trainc-opt %s --hoist-slices --remarks-filter='hoist-slices' --remark-format=emitRemark 2>&1 >/dev/null | FileCheck %s
+// RUN: trainc-test-opt %s --hoist-slices --remarks-filter='hoist-slices' --remark-format=emitRemark 2>&1 >/dev/null | FileCheck %s
 
 // CHECK: [Passed] Hoisted {{.*}} Function=passes {{.*}}"moved train.slice of node 'take_2' above train.exp of node 'exp_1'"
 func.func @passes(%x: tensor<8xf32>) -> tensor<2xf32> {
@@ -92,4 +92,49 @@ func.func @puts_back(%x: tensor<?xf32, #train.dims<count>>, %slots: tensor<21xi3
   %1 = train.exp %x : tensor<?xf32, #train.dims<count>>
   %2 = train.select_rows %1, %0 inverse %rows axis = 0 : (tensor<?xf32, #train.dims<count>>, tensor<21xi32>, tensor<?xi32, #train.dims<count>>) -> tensor<21xf32>
   return %2 : tensor<21xf32>
+}
+
+// Rows of the view run over axes 0 and 2 of the operand, which no one selection takes.
+// CHECK: [Missed] NotHoisted {{.*}} Function=apart {{.*}}"the rows lie apart in an operand of train.transpose"
+func.func @apart(%x: tensor<4x6x8xf32>) -> tensor<2x6xf32> {
+  %0 = train.transpose %x permutation = [0, 2, 1] : tensor<4x6x8xf32> -> tensor<4x8x6xf32>
+  %1 = train.reshape %0 : tensor<4x8x6xf32> -> tensor<32x6xf32>
+  %2 = train.slice %1 starts = <3, 0> steps = [1, 1] : tensor<32x6xf32> -> tensor<2x6xf32>
+  return %2 : tensor<2x6xf32>
+}
+
+// An op may have axes that it says nothing of.
+// CHECK: [Missed] NotHoisted {{.*}} Function=silent {{.*}}"axis 0 of testdialect.silent runs over no loop"
+func.func @silent(%x: tensor<8xf32>) -> tensor<2xf32> {
+  %0 = testdialect.silent %x : tensor<8xf32>
+  %1 = train.slice %0 starts = <3> steps = [1] : tensor<8xf32> -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+
+// Rows of the view run over both axes, and the operand has one of them.
+// CHECK: [Missed] NotHoisted {{.*}} Function=part_of_rows {{.*}}"train.broadcast repeats an operand along a part of the rows"
+func.func @part_of_rows(%m: tensor<4xf32>) -> tensor<2xf32> {
+  %0 = train.broadcast %m axes = [0] : tensor<4xf32> -> tensor<4x8xf32>
+  %1 = train.reshape %0 : tensor<4x8xf32> -> tensor<32xf32>
+  %2 = train.slice %1 starts = <3> steps = [1] : tensor<32xf32> -> tensor<2xf32>
+  return %2 : tensor<2xf32>
+}
+
+// The same of rows among zeros: each sample has a matrix of its own.
+// CHECK: [Missed] NotRestricted {{.*}} Function=matrices {{.*}}"train.matmul repeats an operand along a part of the rows", Remark="train.matmul takes all rows, zeros included"
+func.func @matrices(%g: tensor<2x4xf32>, %w: tensor<6x4x4xf32>) -> tensor<6x8x4xf32> {
+  %rows = train.constant dense<[1, 5]> : tensor<2xi64>
+  %0 = train.scatter_add %rows, %g axis = 0 : tensor<2xi64>, tensor<2x4xf32> -> tensor<48x4xf32>
+  %1 = train.reshape %0 : tensor<48x4xf32> -> tensor<6x8x4xf32>
+  %2 = train.matmul %1, %w : tensor<6x8x4xf32>, tensor<6x4x4xf32> -> tensor<6x8x4xf32>
+  return %2 : tensor<6x8x4xf32>
+}
+
+// CHECK: [Missed] NotRestricted {{.*}} Function=integers {{.*}}"train.cast gives no floats, which indices would put back"
+func.func @integers(%g: tensor<2x4xf32>) -> tensor<48x4xi64> {
+  %rows = train.constant dense<[1, 5]> : tensor<2xi64>
+  %0 = train.scatter_add %rows, %g axis = 0 : tensor<2xi64>, tensor<2x4xf32> -> tensor<48x4xf32>
+  %1 = train.tanh %0 : tensor<48x4xf32>
+  %2 = train.cast %1 : tensor<48x4xf32> -> tensor<48x4xi64>
+  return %2 : tensor<48x4xi64>
 }

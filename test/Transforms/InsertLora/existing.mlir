@@ -5,6 +5,8 @@
 // RUN: trainc-opt %t/branch.mlir --insert-lora="existing" --remarks-filter=insert-lora --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %t/branch.mlir --check-prefix=REMARK
 // RUN: trainc-opt %t/branch.mlir --insert-lora="rank=1 targets=base" 2>&1 | FileCheck %t/branch.mlir --check-prefix=AGAIN
 // RUN: not trainc-opt %t/misses.mlir --insert-lora="existing" --remarks-filter=insert-lora --remark-format=emitRemark 2>&1 | FileCheck %t/misses.mlir
+// RUN: not trainc-opt %t/shapes.mlir --insert-lora="existing" --remarks-filter=insert-lora --remark-format=emitRemark 2>&1 | FileCheck %t/shapes.mlir
+// RUN: not trainc-opt %t/scales.mlir --insert-lora="existing" 2>&1 | FileCheck %t/scales.mlir
 // RUN: not trainc-opt %t/left.mlir --insert-lora="existing" 2>&1 | FileCheck %t/left.mlir
 // RUN: not trainc-opt %t/two.mlir --insert-lora="existing" 2>&1 | FileCheck %t/two.mlir
 
@@ -74,6 +76,53 @@ func.func @forward(%w: tensor<4x4xf32> {train.role = "parameter", train.name = "
   %9 = train.matmul %8, %b3 transposed : tensor<6x5xf32>, tensor<4x5xf32> -> tensor<6x4xf32>
   %10 = train.add %7, %9 : tensor<6x4xf32>
   return %10 : tensor<6x4xf32>
+}
+
+//--- shapes.mlir
+// A product that is read elsewhere; one that something else is made of; matrices whose sizes a run decides.
+// CHECK-DAG: NotRecognised{{.*}}its result is not only part of a sum{{.*}}'a1' and 'b1' are no branch
+// CHECK-DAG: NotRecognised{{.*}}its result is not only part of a sum{{.*}}'a2' and 'b2' are no branch
+// CHECK-DAG: NotRecognised{{.*}}its sizes are not known{{.*}}'a3' and 'b3' are no branch
+train.symbol @n min 1 input "z" axis 0
+func.func @forward(%w: tensor<4x4xf32> {train.role = "parameter", train.name = "w", train.trainable},
+    %a1: tensor<2x4xf32> {train.role = "parameter", train.name = "a1"}, %b1: tensor<4x2xf32> {train.role = "parameter", train.name = "b1"},
+    %a2: tensor<2x4xf32> {train.role = "parameter", train.name = "a2"}, %b2: tensor<4x2xf32> {train.role = "parameter", train.name = "b2"},
+    %a3: tensor<?x4xf32, #train.dims<n, 4>> {train.role = "parameter", train.name = "a3"},
+    %b3: tensor<4x?xf32, #train.dims<4, n>> {train.role = "parameter", train.name = "b3"},
+    %z: tensor<?xf32, #train.dims<n>> {train.role = "input", train.name = "z"},
+    %x: tensor<6x4xf32> {train.role = "input", train.name = "x"})
+    -> (tensor<6x4xf32> {train.role = "output", train.name = "y"}, tensor<6x4xf32> {train.role = "output", train.name = "other"}) {
+  %y = train.matmul %x, %w transposed : tensor<6x4xf32>, tensor<4x4xf32> -> tensor<6x4xf32>
+  %0 = train.matmul %x, %a1 transposed : tensor<6x4xf32>, tensor<2x4xf32> -> tensor<6x2xf32>
+  %1 = train.matmul %0, %b1 transposed : tensor<6x2xf32>, tensor<4x2xf32> -> tensor<6x4xf32>
+  %2 = train.add %y, %1 : tensor<6x4xf32>
+  %3 = train.matmul %x, %a2 transposed : tensor<6x4xf32>, tensor<2x4xf32> -> tensor<6x2xf32>
+  %4 = train.matmul %3, %b2 transposed : tensor<6x2xf32>, tensor<4x2xf32> -> tensor<6x4xf32>
+  %5 = train.exp %4 : tensor<6x4xf32>
+  %6 = train.add %2, %5 : tensor<6x4xf32>
+  %7 = train.matmul %x, %a3 transposed : tensor<6x4xf32>, tensor<?x4xf32, #train.dims<n, 4>> -> tensor<6x?xf32, #train.dims<6, n>>
+  %8 = train.matmul %7, %b3 transposed : tensor<6x?xf32, #train.dims<6, n>>, tensor<4x?xf32, #train.dims<4, n>> -> tensor<6x4xf32>
+  %9 = train.add %6, %8 : tensor<6x4xf32>
+  return %9, %1 : tensor<6x4xf32>, tensor<6x4xf32>
+}
+
+//--- scales.mlir
+// One branch of a matrix that is applied twice.
+// CHECK: error: {{.*}}is part of a low-rank branch at 'w', which acts with another scale elsewhere
+func.func @forward(%w: tensor<4x4xf32> {train.role = "parameter", train.name = "w", train.trainable},
+    %a: tensor<2x4xf32> {train.role = "parameter", train.name = "a"}, %b: tensor<4x2xf32> {train.role = "parameter", train.name = "b"},
+    %x: tensor<6x4xf32> {train.role = "input", train.name = "x"}) -> (tensor<6x4xf32> {train.role = "output", train.name = "y"}) {
+  %half = train.full 0.5 : f32 : tensor<6x4xf32>
+  %0 = train.matmul %x, %w transposed : tensor<6x4xf32>, tensor<4x4xf32> -> tensor<6x4xf32>
+  %1 = train.matmul %x, %a transposed : tensor<6x4xf32>, tensor<2x4xf32> -> tensor<6x2xf32>
+  %2 = train.matmul %1, %b transposed : tensor<6x2xf32>, tensor<4x2xf32> -> tensor<6x4xf32>
+  %3 = train.add %0, %2 : tensor<6x4xf32>
+  %4 = train.matmul %3, %w transposed : tensor<6x4xf32>, tensor<4x4xf32> -> tensor<6x4xf32>
+  %5 = train.matmul %3, %a transposed : tensor<6x4xf32>, tensor<2x4xf32> -> tensor<6x2xf32>
+  %6 = train.matmul %5, %b transposed : tensor<6x2xf32>, tensor<4x2xf32> -> tensor<6x4xf32>
+  %7 = train.mul %6, %half : tensor<6x4xf32>
+  %8 = train.add %4, %7 : tensor<6x4xf32>
+  return %8 : tensor<6x4xf32>
 }
 
 //--- left.mlir

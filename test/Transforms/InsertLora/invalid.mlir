@@ -9,6 +9,8 @@
 // RUN: not trainc-opt %s --insert-lora="rank=2 rank-pattern=q" 2>&1 | FileCheck %s --check-prefix=PATTERN
 // RUN: not trainc-opt %s --insert-lora="rank=2 rank-pattern=inf=q" 2>&1 | FileCheck %s --check-prefix=INFINITE
 // RUN: not trainc-opt %s --insert-lora="rank=2 alpha=nan" 2>&1 | FileCheck %s --check-prefix=SCALE
+// RUN: sed -e 's/4x8xf32>/4x?xf32, #train.dims<4, n>>/g' -e 's/6x8xf32>/6x?xf32, #train.dims<6, n>>/g' %s > %t.mlir
+// RUN: not trainc-opt %t.mlir --insert-lora="rank=2 targets=q" 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: trainc-opt %s --insert-lora="rank=2 rank-pattern=1=gate alpha-pattern=1=0.q alpha-pattern=3=up save=norm" -o /dev/null 2>&1 | FileCheck %s --check-prefix=IDLE
 
 // NAMES: error: insert-lora: no module's name matches 'gate'; there are 'layers.N.q'
@@ -21,6 +23,7 @@
 // PATTERN: error: insert-lora: expected NUMBER=EXPRESSION, got 'q'
 // INFINITE: error: insert-lora: a rank must be a whole number above 0, not INF
 // SCALE: error: insert-lora: 'layers.0.q' would have a branch of scale nan
+// SIZE: error: insert-lora: 'layers.0.q' has no known size
 // IDLE: warning: insert-lora: r[gate] matches no module that has a branch
 // IDLE-NOT: alpha[0.q]
 // IDLE: warning: insert-lora: alpha[up] matches no module that has a branch

@@ -49,3 +49,29 @@ func.func @type(%q: tensor<1x2x6x8xf32>, %k: tensor<1x2x6x8xf32>, %v: tensor<1x2
   %4 = train.matmul %3, %v : tensor<1x2x6x6xf32>, tensor<1x2x6x8xf32> -> tensor<1x2x6x8xf32>
   return %4 : tensor<1x2x6x8xf32>
 }
+
+// CHECK-LABEL: func.func @bias_gradient
+// CHECK-NOT: train.attention
+// REMARK: NotRaised{{.*}}its bias needs a gradient{{.*}}stays in parts
+func.func @bias_gradient(%q: tensor<1x2x6x8xbf16>, %k: tensor<1x2x6x8xbf16>, %v: tensor<1x2x6x8xbf16>, %bias: tensor<1x2x6x6xbf16> {train.trainable}) -> tensor<1x2x6x8xbf16> {
+  %0 = train.matmul %q, %k transposed : tensor<1x2x6x8xbf16>, tensor<1x2x6x8xbf16> -> tensor<1x2x6x6xbf16>
+  %1 = train.add %0, %bias : tensor<1x2x6x6xbf16>
+  %2 = train.softmax %1 axis = 3 : tensor<1x2x6x6xbf16>
+  %3 = train.matmul %2, %v : tensor<1x2x6x6xbf16>, tensor<1x2x6x8xbf16> -> tensor<1x2x6x8xbf16>
+  return %3 : tensor<1x2x6x8xbf16>
+}
+
+// A row that sees nothing is all -inf, or the mean of some columns.
+// CHECK-LABEL: func.func @mixed_masks
+// CHECK-NOT: train.attention
+// REMARK: NotRaised{{.*}}its masks are of -inf and of finite numbers{{.*}}stays in parts
+func.func @mixed_masks(%q: tensor<1x2x6x8xbf16>, %k: tensor<1x2x6x8xbf16>, %v: tensor<1x2x6x8xbf16>, %a: tensor<1x2x6x6xi1>, %b: tensor<1x2x6x6xi1>) -> tensor<1x2x6x8xbf16> {
+  %least = train.full -3.38953139E+38 : bf16 : tensor<1x2x6x6xbf16>
+  %infinite = train.full 0xFF80 : bf16 : tensor<1x2x6x6xbf16>
+  %0 = train.matmul %q, %k transposed : tensor<1x2x6x8xbf16>, tensor<1x2x6x8xbf16> -> tensor<1x2x6x6xbf16>
+  %1 = train.select %a, %0, %least : tensor<1x2x6x6xi1>, tensor<1x2x6x6xbf16>
+  %2 = train.select %b, %1, %infinite : tensor<1x2x6x6xi1>, tensor<1x2x6x6xbf16>
+  %3 = train.softmax %2 axis = 3 : tensor<1x2x6x6xbf16>
+  %4 = train.matmul %3, %v : tensor<1x2x6x6xbf16>, tensor<1x2x6x8xbf16> -> tensor<1x2x6x8xbf16>
+  return %4 : tensor<1x2x6x8xbf16>
+}

@@ -33,10 +33,11 @@ static Value constantLike(OpBuilder &b, Location loc, Value like, double value) 
 // squareplus
 //===----------------------------------------------------------------------===//
 
-AxisMap SquareplusOp::getAxisMap() {
+/// One operand and one result, each axis of both a parallel loop.
+static AxisMap getIdentityMap(Value result) {
   AxisMap map;
   SmallVector<int> identity;
-  for (int64_t axis = 0; axis < getRank(getResult()); ++axis)
+  for (int64_t axis = 0; axis < getRank(result); ++axis)
     identity.push_back(int(axis));
   map.loops.assign(identity.size(), LoopKind::Parallel);
   map.operands.push_back(identity);
@@ -44,8 +45,11 @@ AxisMap SquareplusOp::getAxisMap() {
   return map;
 }
 
+AxisMap SquareplusOp::getAxisMap() { return getIdentityMap(getResult()); }
+
 FusionRole SquareplusOp::getFusionRole() { return FusionRole::Pointwise; }
 FusionRole CallOp::getFusionRole() { return FusionRole::Library; }
+FusionRole SilentOp::getFusionRole() { return FusionRole::Library; }
 
 Value SquareplusOp::buildScalar(OpBuilder &b, Location loc, ValueRange x, ValueRange) {
   Value square = arith::MulFOp::create(b, loc, x[0], x[0]);
@@ -111,4 +115,55 @@ void SumSquaresOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayR
   Value x = getOperand();
   Value rows = tb.broadcastAlong(cotangents[0], getDims(x), getReducedAxes());
   gradients[0] = tb.mul(tb.mul(x, tb.scalarLike(x, 2)), rows);
+}
+
+//===----------------------------------------------------------------------===//
+// mistyped
+//===----------------------------------------------------------------------===//
+
+AxisMap MistypedOp::getAxisMap() { return getIdentityMap(getResult()); }
+
+Operation *MistypedOp::cloneRestricted(OpBuilder &b, ValueRange operands, ArrayRef<LoopExtent>) {
+  return TrainBuilder(b, getLoc()).cast(operands[0], b.getF64Type()).getDefiningOp();
+}
+
+void MistypedOp::decompose(TrainBuilder &tb, SmallVectorImpl<Value> &results) {
+  results.push_back(tb.cast(getOperand(), Float64Type::get(getContext())));
+}
+
+void MistypedOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
+                          MutableArrayRef<Value> gradients) {
+  gradients[0] = tb.cast(cotangents[0], Float64Type::get(getContext()));
+}
+
+//===----------------------------------------------------------------------===//
+// silent
+//===----------------------------------------------------------------------===//
+
+AxisMap SilentOp::getAxisMap() {
+  SmallVector<int> none(getRank(getResult()), -1);
+  return {{}, {none}, {none}};
+}
+
+LogicalResult SilentOp::emitCall(trainc::plan::CallEmitter &) { return success(); }
+
+//===----------------------------------------------------------------------===//
+// project
+//===----------------------------------------------------------------------===//
+
+AxisMap ProjectOp::getAxisMap() {
+  // The axes of the rows, then the sum, then the result's own.
+  int sum = int(getRank(getRows())) - 1, own = sum + 1;
+  AxisMap map;
+  map.loops.assign(own + 1, LoopKind::Parallel);
+  map.loops[sum] = LoopKind::Reduction;
+  SmallVector<int> rows, result;
+  for (int axis = 0; axis < sum; ++axis)
+    rows.push_back(axis);
+  result = rows;
+  rows.push_back(sum);
+  result.push_back(own);
+  map.operands = {rows, {own, sum}};
+  map.results = {result};
+  return map;
 }

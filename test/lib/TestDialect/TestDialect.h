@@ -3,6 +3,7 @@
 #ifndef TRAINC_TEST_LIB_TESTDIALECT_H
 #define TRAINC_TEST_LIB_TESTDIALECT_H
 
+#include "dialects/Plan/CallEmitter.h"
 #include "dialects/Train/TrainDialect.h"
 
 #include "test/lib/TestDialect/TestDialect.h.inc"

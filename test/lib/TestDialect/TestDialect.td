@@ -4,6 +4,7 @@
 #ifndef TRAINC_TEST_DIALECT_TD
 #define TRAINC_TEST_DIALECT_TD
 
+include "dialects/Plan/PlanInterfaces.td"
 include "dialects/Train/TrainInterfaces.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -45,6 +46,33 @@ def Test_CallOp : Op<Test_Dialect, "call", [Pure, SameOperandsAndResultType,
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$operand);
   let results = (outs RankedTensorOf<[AnyFloat]>:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand)";
+}
+
+def Test_MistypedOp : Op<Test_Dialect, "mistyped", [Pure, SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<AxisMapOpInterface, ["cloneRestricted"]>,
+    DeclareOpInterfaceMethods<DecomposableOpInterface>,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "the identity, whose interfaces make f64 of everything: passes must find it out";
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$operand);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand)";
+}
+
+def Test_SilentOp : Op<Test_Dialect, "silent", [Pure, SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<AxisMapOpInterface>,
+    DeclareOpInterfaceMethods<FusionOpInterface>,
+    DeclareOpInterfaceMethods<LibraryCallOpInterface>]> {
+  let summary = "a library call whose interfaces leave out the loops and the place of its result";
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$operand);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand)";
+}
+
+def Test_ProjectOp : Op<Test_Dialect, "project", [Pure, DeclareOpInterfaceMethods<AxisMapOpInterface>]> {
+  let summary = "rows, of any number of axes, times a matrix [out, in]: a projection without a derivative";
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$rows, RankedTensorOf<[AnyFloat]>:$matrix);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = "$rows `,` $matrix attr-dict `:` functional-type(operands, results)";
 }
 
 #endif // TRAINC_TEST_DIALECT_TD

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Convolutions as matrix products. The windows of the input are laid out as the columns of one
+// Convolutions as matmuls. The windows of the input are laid out as the columns of one
 // matrix (im2col), batch and positions together, so that the gradient of the weight is one product
 // over all of them; a transposed convolution puts the columns of its product back where the windows
 // were (col2im). Gradients come out of these parts.
