@@ -3,7 +3,7 @@
 """What a package's step would take at the GPU's speeds, without a GPU: `estimate.py PACKAGE`.
 
 Adds up the program's commands: launches by the bytes of their operands and results at copy speed,
-matrix products by their operations or bytes, each at least LAUNCH microseconds. Lists where the
+matmuls by their operations or bytes, each at least LAUNCH microseconds. Lists where the
 time goes by kind of command and for the most expensive kernels. Sizes have to be fixed (--dim of
 trainc). Attention commands count as their two (forward) or five (backward) products.
 """

@@ -3,7 +3,7 @@
 """Measures what limits are made of on this GPU, with PyTorch; prints one JSON line.
 
 Copy speed in bytes read and written a second (4 GiB, beyond any cache), and the speed of an 8192
-cubed bf16 matrix product on random data.
+cubed bf16 matmul on random data.
 """
 
 import json

@@ -254,7 +254,7 @@ def make_data(case, batches, seed=1):
 
 
 def parameter_count(case):
-    """(parameters of matrix products in the layers, of the vocabulary projection, of all else)."""
+    """(parameters of matmuls in the layers, of the vocabulary projection, of all else)."""
     h, inter, vocab = case.hidden, case.inter, case.vocab
     if case.family == "mlp":
         return vocab * h + h * h + h * case.labels, 0, 2 * h + case.labels
@@ -276,7 +276,7 @@ def parameter_count(case):
 def limit(case, real_tokens=False):
     """Milliseconds that no step can go below on the machine of the constants above, by part.
 
-    Matrix products at GEMM speed, attention at what the library reaches, optimizer, loss and
+    Matmuls at GEMM speed, attention at what the library reaches, optimizer, loss and
     embedding bytes at copy speed. Elementwise traffic is not in it. real_tokens counts only tokens
     that are not padding and only labelled rows of the vocabulary projection.
     """

@@ -11,7 +11,7 @@
 // GRAPH-DAG: func.func @update
 // GRAPH-DAG: func.func @eval
 
-// The gradient's matrix product, then the update in one kernel.
+// The gradient's matmul, then the update in one kernel.
 // SCHEDULE-LABEL: func.func @step
 // SCHEDULE: train.matmul
 // SCHEDULE: train.fusion

@@ -241,7 +241,7 @@ def check(trainc, library, case, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", required=True, help="the build folder")
+    parser.add_argument("--build", required=True, type=os.path.abspath, help="the build folder")
     parser.add_argument("--shard", default="0/1", help="I/N: operators number I, I + N, ...")
     parser.add_argument("--filter", default="", help="expression of the operators' names")
     options = parser.parse_args()

@@ -135,7 +135,7 @@ def check_reference(rng):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", required=True, help="the build folder")
+    parser.add_argument("--build", required=True, type=os.path.abspath, help="the build folder")
     parser.add_argument("--onnxruntime", action="store_true", help="compare NumPy with ONNX Runtime")
     options = parser.parse_args()
     trainc = os.path.join(options.build, "bin", "trainc")

@@ -189,13 +189,15 @@ def print_reasons(cases, results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", required=True, help="the build folder")
+    parser.add_argument("--build", required=True, type=os.path.abspath, help="the build folder")
     parser.add_argument("--shard", default="0/1", help="I/N: the tests number I, I + N, ...")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--filter", default="", help="expression of the tests' names")
     parser.add_argument("--reasons", action="store_true", help="why tests were refused, and how many")
     parser.add_argument("--update", action="store_true", help="write refused.txt anew")
     options = parser.parse_args()
+    if options.update and (options.filter or options.shard != "0/1"):
+        parser.error("--update writes all of refused.txt: it goes without --filter and --shard")
     library = Library(os.path.join(options.build, "lib", "libtrainrt.so"))
     TraincBackend.configure(os.path.join(options.build, "bin", "trainc"), library)
 

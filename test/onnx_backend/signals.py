@@ -108,7 +108,7 @@ def check_lengths(trainc, library):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", required=True, help="the build folder")
+    parser.add_argument("--build", required=True, type=os.path.abspath, help="the build folder")
     options = parser.parse_args()
     trainc = os.path.join(options.build, "bin", "trainc")
     library = Library(os.path.join(options.build, "lib", "libtrainrt.so"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How long commands take by a model of the processor: matrix products and attention by their
+// How long commands take by a model of the processor: matmuls and attention by their
 // FLOPs, everything by the bytes that it touches.
 #ifndef TRAINC_ANALYSIS_COMMANDTIME_H
 #define TRAINC_ANALYSIS_COMMANDTIME_H

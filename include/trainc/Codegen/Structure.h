@@ -17,7 +17,7 @@ enum class Template {
   Column,
   Scatter,
   Scan,
-  /// A matrix product with a factor that is computed in the kernel (GPUs only).
+  /// A matmul with a factor that is computed in the kernel (GPUs only).
   Product,
 };
 

@@ -88,7 +88,7 @@ struct OffloadOptions {
 struct ScheduleOptions {
   /// What the target asks for.
   ScheduleTraits target;
-  /// Biases and GELUs in matrix products, where the target's library can do it.
+  /// Biases and GELUs in matmuls, where the target's library can do it.
   bool fuseEpilogues = true;
   /// A parameter is updated as soon as its gradient is there, instead of after the backward pass.
   bool scheduleUpdates = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// GPUs of NVIDIA: kernels as cubins and PTX, matrix products and attention by its libraries.
+// GPUs of NVIDIA: kernels as cubins and PTX, matmuls and attention by its libraries.
 #ifndef TRAINC_LIB_TARGET_CUDA_CUDATARGET_H
 #define TRAINC_LIB_TARGET_CUDA_CUDATARGET_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Matrix products on the device against their definition in f64: layouts, types, batches,
+// Matmuls on the device against their definition in f64: layouts, types, batches,
 // epilogues, and what is promised about determinism and tuning. Tolerances are the error bounds of
 // a sum of k products.
 

@@ -265,7 +265,7 @@ class Cases:
         expect("there is no GPU 1" in err, err)
 
     def algorithms(self, package, batch=6, **fakes):
-        """Those of the matrix products of a short run, with what it says."""
+        """Those of the matmuls of a short run, with what it says."""
         log = self.scratch()
         flags = ["--batch-size", batch, "--steps", 3]
         _, _, err = self.log(package, *flags, FAKE_CUBLASLT_LOG=str(log), **fakes)
@@ -315,7 +315,7 @@ class Cases:
         tuned.unlink()
         for package, output, code, part in (
             ("cpu.tpk", tuned, 1, "nothing to tune: it is for the CPU"),
-            ("gpu.tpk", tuned, 1, "the step has no matrix products"),
+            ("gpu.tpk", tuned, 1, "the step has no matmuls"),
             ("gpu-gemm.tpk", "/nowhere/t.tpk", 1, "cannot create '/nowhere/t.tpk'"),
             ("gpu-gemm.tpk", self.folder.parent / "t.tpk", 1, "write it into the same folder"),
         ):
