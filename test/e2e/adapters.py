@@ -180,7 +180,7 @@ def check_merged(case):
     path = case.scratch / "merged.safetensors"
     flags = ["--weights", case.halved(), "--adapter", case.files / "peft"]
     note = case.run(*flags, "--merge-adapter", path)
-    assert f"{len(case.lora['modules'])} of them with their adapters" in note, note
+    assert f"{len(case.lora['modules'])} of its weights with their adapters" in note, note
     merged = safetensors_io.load(path)
     expected = {n[7:]: case.reference[n] for n in case.reference.files if n.startswith("merged/")}
     buffers = {n for n in merged if "inv_freq" in n}  # tables of the graph

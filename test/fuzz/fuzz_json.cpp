@@ -2,8 +2,8 @@
 // Fuzz target: JSON files that have no target of their own: the index of a checkpoint in parts, the
 // configuration of an adapter, and where in the data a run is.
 
-#include "cli/adapter/adapter_config.h"
 #include "cli/setup.h"
+#include "export/adapter_config.h"
 #include "format/json.h"
 #include "scratch.h"
 #include "session/parameters/weights_file.h"
@@ -29,7 +29,7 @@ Lora adapters() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const std::string text(reinterpret_cast<const char *>(data), size);
   static const Lora lora = adapters();
-  const std::string different = run::compareAdapterConfig(lora, text);
+  const std::string different = compareAdapterConfig(lora, text);
   require(different.size() < 4000, "a message has an end");
   (void)run::DataState::fromJson(text);
   WeightsFile file;

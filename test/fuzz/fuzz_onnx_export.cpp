@@ -1,52 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Fuzz target: --export of trainc-run, which rewrites an ONNX file on the wire. The input is the
+// Fuzz target: the export to ONNX, which rewrites a file on the wire. The input is the
 // model; the package is the tiny one. What is written must be well-formed to its innermost node.
 
-#include "cli/failure.h"
-#include "cli/onnx/onnx_export.h"
+#include "export/onnx_export.h"
 #include "format/file.h"
 #include "scratch.h"
 #include "tiny_package.h"
 #include "wire_mutator.h"
 
 using namespace trainrt;
-using namespace trainrt::run;
 using namespace trainc::fuzz;
 
 namespace {
 
-struct Quiet : Reporter {
-  void fact(const std::string &, const std::string &) override {}
-  void begin(int64_t, int64_t) override {}
-  void step(const StepRecord &) override {}
-  void eval(const EvalRecord &) override {}
-  void summary(const SummaryRecord &) override {}
-  void table(const std::string &) override {}
-  void memory(const trainrt_memory &) override {}
-  void lines(const std::string &) override {}
-  void note(const std::string &) override {}
-  void notice(const std::string &) override {}
-  void debug(const std::string &) override {}
-  void warning(const std::string &) override {}
-  void end() override {}
-  std::string lost() const override { return {}; }
-};
-
 struct Fixture {
-  Fixture() : package(makePackage()) {
-    ErrorSlot error;
-    trainrt_session *created = nullptr;
-    trainrt_session_options options = trainrt_session_options_default();
-    options.threads = 1;
-    error.check(trainrt_session_create(package.handle.get(), &options, &created, error));
-    session.reset(created);
-  }
-  static std::string makePackage() {
+  Fixture() {
     test::writeTinyPackage(scratchPath("tiny.tpk"));
-    return scratchPath("tiny.tpk");
+    require(Package::open(scratchPath("tiny.tpk"), package).ok(), "the tiny package opens");
+    SessionOptions options;
+    options.threads = 1;
+    require(Session::create(package, options, session).ok(), "it has a session");
   }
-  run::Package package;
-  SessionHandle session;
+  std::shared_ptr<const Package> package;
+  std::unique_ptr<Session> session;
 };
 
 void checkWritten(const std::string &path) {
@@ -64,15 +40,13 @@ void checkWritten(const std::string &path) {
 
 void exportWith(const OnnxExport::Settings &settings) {
   static Fixture fixture;
-  static Quiet quiet;
   const std::string path = scratchPath("out.onnx");
-  try {
-    OnnxExport exporter(fixture.package, settings, path);
-    exporter.write(fixture.session.get(), quiet);
-  } catch (const Failure &failure) {
-    require(failure.code == exitInput, "a bad model is the input's fault");
-    return;
-  }
+  std::unique_ptr<OnnxExport> onnx;
+  Status status = OnnxExport::open(*fixture.package, settings, path, onnx);
+  if (status.ok())
+    status = onnx->write(*fixture.session);
+  if (!status.ok())
+    return require(status.code() == Code::BadData, "a bad model is the input's fault");
   try {
     checkWritten(path);
   } catch (const MalformedMessage &) {

@@ -63,7 +63,7 @@ TARGET_NAMES = [
 ]
 
 #: Strata of the runtime that are no static library of their own: whose strata they see.
-STRATA_ABOVE = {"capi": "session", "cli": "io"}
+STRATA_ABOVE = {"capi": "export", "cli": "io"}
 #: The one that the compiler sees.
 STRATUM_SHARED = "format"
 

@@ -13,7 +13,7 @@ from . import errors
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 #: What a struct is of has to be there in the library: its minor version is this one or newer.
-MAJOR, MINOR = 1, 3
+MAJOR, MINOR = 1, 4
 
 DTYPES = ("f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool8")
 SIZES = (4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1)

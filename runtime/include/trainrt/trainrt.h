@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 #define TRAINRT_VERSION_MAJOR 1
-#define TRAINRT_VERSION_MINOR 3
+#define TRAINRT_VERSION_MINOR 4
 #define TRAINRT_VERSION ((TRAINRT_VERSION_MAJOR << 16) | TRAINRT_VERSION_MINOR)
 
 /* Version of the library that is loaded, `major << 16 | minor`. Same major: compatible if minor is
@@ -794,6 +794,7 @@ TRAINRT_API trainrt_status trainrt_file_write(const char *path, const trainrt_na
 #endif
 
 #include "trainrt/checkpoint.h"
+#include "trainrt/export.h"
 #include "trainrt/signed_package.h"
 #include "trainrt/views.h"
 

@@ -457,6 +457,41 @@ public:
     call.check(trainrt_session_set_step(get(), step, call));
   }
 
+  /// The adapter as a folder in PEFT's layout; see `trainrt_adapter_save`.
+  void saveAdapter(const std::string &folder, const std::string &baseName = {},
+                   const std::string &taskType = {}) {
+    trainrt_adapter_options options = trainrt_adapter_options_default();
+    options.base_name = baseName.empty() ? nullptr : baseName.c_str();
+    options.task_type = taskType.empty() ? nullptr : taskType.c_str();
+    detail::Call call;
+    call.check(trainrt_adapter_save(get(), folder.c_str(), &options, call));
+  }
+  void loadAdapter(const std::string &folder) {
+    detail::Call call;
+    call.check(trainrt_adapter_load(get(), folder.c_str(), call));
+  }
+  /// The model with its adapters merged, as safetensors.
+  void mergeAdapter(const std::string &path) {
+    detail::Call call;
+    call.check(trainrt_adapter_merge(get(), path.c_str(), call));
+  }
+  /// The model that was compiled, in evaluation mode and with the session's parameters; see
+  /// `trainrt_onnx_save`. Returns whether there is a second file, `path`.data.
+  bool saveOnnx(const std::string &path, const std::vector<std::string> &outputs = {},
+                const std::string &model = {}) {
+    std::vector<const char *> names;
+    for (const std::string &output : outputs)
+      names.push_back(output.c_str());
+    trainrt_onnx_options options = trainrt_onnx_options_default();
+    options.model = model.empty() ? nullptr : model.c_str();
+    options.outputs = names.data();
+    options.output_count = names.size();
+    int32_t hasData = 0;
+    detail::Call call;
+    call.check(trainrt_onnx_save(get(), path.c_str(), &options, &hasData, call));
+    return hasData != 0;
+  }
+
   /// Keeps the newest `keep` checkpoints, 0: all. `dataPosition`: JSON text, given back by `load`.
   void save(const std::string &directory, uint32_t keep = 0,
             const std::optional<std::string> &dataPosition = std::nullopt) {

@@ -3,6 +3,7 @@
 #ifndef TRAINRT_CAPI_INTERNAL_H
 #define TRAINRT_CAPI_INTERNAL_H
 
+#include "export/adapter_config.h"
 #include "io/array_file.h"
 #include "plan/package.h"
 #include "session/adapter/lora_merge.h"
@@ -34,6 +35,7 @@ struct trainrt_package {
     std::vector<std::string> texts;
   };
   std::vector<Described> described[4];
+  std::string modelPath;
 };
 
 struct trainrt_session {
@@ -48,6 +50,8 @@ struct trainrt_session {
   std::vector<trainrt::Batch> batches;
   /// Of the last weight with its adapter.
   trainrt::OwnedArray merged;
+  /// What the adapter says that was loaded.
+  trainrt::BaseModel base;
 };
 
 struct trainrt_sampler {

@@ -2,10 +2,12 @@
 // Packages and data files of the C API.
 
 #include "capi/internal.h"
+#include "export/onnx_export.h"
 #include "format/edit_distance.h"
 #include "io/safetensors.h"
 #include "plan/counts.h"
 #include "session/estimate.h"
+#include "trainrt/export.h"
 
 using namespace trainrt;
 using namespace trainrt::capi;
@@ -30,6 +32,7 @@ const char *kindName(trainrt_kind kind) {
 }
 
 void describe(trainrt_package &package) {
+  package.modelPath = findModel(*package.impl);
   const Program &program = package.impl->program();
   for (int kind = 0; kind < 4; ++kind)
     for (const TensorDecl &decl : tensorsOf(*package.impl, static_cast<trainrt_kind>(kind))) {
@@ -115,6 +118,10 @@ void trainrt_package_free(trainrt_package *package) { delete package; }
 
 const char *trainrt_package_manifest(const trainrt_package *package) {
   return package ? package->impl->manifestText().c_str() : "";
+}
+
+const char *trainrt_package_model_path(const trainrt_package *package) {
+  return package ? package->modelPath.c_str() : "";
 }
 
 trainrt_status trainrt_package_get_info(const trainrt_package *package, trainrt_package_info *info,

@@ -434,22 +434,11 @@ trainrt_status trainrt_session_merged_parameter(trainrt_session *session, const 
                                                 trainrt_tensor *tensor, trainrt_error **error) {
   return getTensor(session, TRAINRT_PARAMETER, name, tensor, error,
                    [&](size_t index, ArrayView &array, const int64_t *&shape) -> Status {
-                     const Manifest::Tensor &entry = session->impl->package().parameter(index);
-                     const std::optional<Lora> &lora = session->impl->package().manifest().lora;
-                     const Lora::Module *module = nullptr;
-                     for (size_t i = 0; lora && i < lora->modules.size(); ++i)
-                       if (lora->modules[i].weight == entry.name)
-                         module = &lora->modules[i];
                      OwnedArray &merged = session->merged;
-                     if (!module && !entry.quantized) {
-                       shape = entry.shape.data();
-                       return session->impl->parameter(index, array);
-                     }
-                     TRAINRT_TRY(module ? mergeAdapter(*session->impl, *module, merged)
-                                        : decodeParameter(*session->impl, index, merged));
-                     shape = merged.shape.data();
-                     array = {merged.bytes.data(), merged.dtype, merged.shape,
-                              int64_t(merged.bytes.size())};
+                     TRAINRT_TRY(mergedParameter(*session->impl, index, merged, array));
+                     const bool isHeld = array.data == merged.bytes.data();
+                     shape = isHeld ? merged.shape.data()
+                                    : session->impl->package().parameter(index).shape.data();
                      return {};
                    });
 }

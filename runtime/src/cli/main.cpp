@@ -5,14 +5,12 @@
 #include "cli/main.h"
 #include "format/status.h"
 
-#include "cli/adapter/adapter.h"
 #include "cli/data/memory_fit.h"
 #include "cli/evaluate.h"
 #include "cli/export.h"
 #include "cli/failure.h"
 #include "cli/format.h"
 #include "cli/info.h"
-#include "cli/onnx/onnx_export.h"
 #include "cli/outputs.h"
 #include "cli/train.h"
 #include "cli/tune.h"
@@ -57,8 +55,6 @@ private:
   Clock::time_point last = Clock::now();
   const Package package;
   const bool training;
-  std::optional<Adapter> adapter;
-  std::unique_ptr<OnnxExport> onnx;
   Profile profile;
   std::optional<DensityLog> density;
   std::optional<MemoryLog> memory;
@@ -82,16 +78,8 @@ void Run::printInfo() {
 }
 
 void Run::prepareOutputs() {
-  if (options.exportsAdapter())
-    adapter.emplace(package, "--export FOLDER (neither .onnx nor .safetensors)",
-                    BaseModel{options.baseName, options.taskType});
-  else if (!options.adapter.empty() || !options.mergeAdapter.empty())
-    adapter.emplace(package, options.adapter.empty() ? "--merge-adapter" : "--adapter",
-                    BaseModel{});
   checkOutputs(options, package);
-  if (options.exportsOnnx())
-    onnx = std::make_unique<OnnxExport>(
-        package, OnnxExport::Settings{options.model, options.outputs}, options.exportPath);
+  checkExports(options, package);
   if (options.density)
     density.emplace(package, *options.density, options.json);
   if (options.memoryStats && training)
@@ -104,8 +92,7 @@ void Run::makeSession() {
   session.emplace(
       openSession(options, package, !training, options.profile.empty() ? nullptr : &profile,
                   density ? &*density : nullptr, memory ? &*memory : nullptr, told, *reporter));
-  if (!options.adapter.empty())
-    adapter->load(package, session->get(), options.adapter, *reporter);
+  loadAdapter(options, session->get(), *reporter);
   timed("making the session");
 }
 
@@ -155,17 +142,7 @@ void Run::planBatches() {
 void Run::writeOutputs() {
   if (!options.predict.empty())
     predict(options, package, session->get(), *reporter);
-  if (onnx)
-    onnx->write(session->get(), *reporter);
-  else if (options.exportsAdapter())
-    adapter->write(package, session->get(), options.exportPath, *reporter);
-  else if (!options.exportPath.empty())
-    exportParameters(package, session->get(), options.exportPath, *reporter);
-  if (!options.mergeAdapter.empty())
-    adapter->writeMerged(package, session->get(), options.mergeAdapter, *reporter);
-  for (const std::string &path : {options.exportPath, options.mergeAdapter})
-    if (!path.empty())
-      warnNotFinite(package, session->get(), path, *reporter);
+  writeExports(options, package, session->get(), *reporter);
 }
 
 void Run::tellTotals() {

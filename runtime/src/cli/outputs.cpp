@@ -3,10 +3,9 @@
 // The files of a command line, all of them, and which are the same.
 #include "cli/outputs.h"
 
-#include "cli/adapter/adapter.h"
 #include "cli/failure.h"
-#include "cli/onnx/onnx_export.h"
 #include "format/file.h"
+#include "trainrt/export.h"
 
 #include <cerrno>
 #include <cstring>
@@ -84,13 +83,14 @@ std::vector<Named> inputsOf(const Options &options, const Package &package) {
   std::vector<Named> inputs;
   if (!options.tune)
     inputs.push_back({"the package", options.package});
-  for (const auto &[what, path] : {std::pair("--data", options.data),
-                                   {"--eval", options.eval},
-                                   {"--predict", options.predict},
-                                   {"--weights", options.weights},
-                                   {"--model", options.model},
-                                   {"--verify-key", options.verifyKey},
-                                   {"the package's model", findModel(package)}})
+  for (const auto &[what, path] :
+       {std::pair("--data", options.data),
+        {"--eval", options.eval},
+        {"--predict", options.predict},
+        {"--weights", options.weights},
+        {"--model", options.model},
+        {"--verify-key", options.verifyKey},
+        {"the package's model", std::string(trainrt_package_model_path(package.handle.get()))}})
     if (!path.empty())
       inputs.push_back({what, path});
   for (const auto *list : {&package.parameters, &package.state})
@@ -119,7 +119,7 @@ std::vector<Named> inputsOf(const Options &options, const Package &package) {
 std::vector<Named> outputsOf(const Options &options) {
   std::vector<Named> outputs;
   if (options.exportsAdapter())
-    for (const char *name : Adapter::fileNames)
+    for (const char *name : {"adapter_config.json", "adapter_model.safetensors"})
       outputs.push_back({"--export", (fs::path(options.exportPath) / name).string()});
   else if (!options.exportPath.empty())
     outputs.push_back({"--export", options.exportPath});

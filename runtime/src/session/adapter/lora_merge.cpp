@@ -144,4 +144,19 @@ Status mergeAdapter(Session &session, const Lora::Module &module, OwnedArray &me
   return {};
 }
 
+Status mergedParameter(Session &session, size_t index, OwnedArray &held, ArrayView &array) {
+  const Manifest::Tensor &entry = session.package().parameter(index);
+  const std::optional<Lora> &lora = session.package().manifest().lora;
+  const Lora::Module *module = nullptr;
+  for (size_t i = 0; lora && i < lora->modules.size(); ++i)
+    if (lora->modules[i].weight == entry.name)
+      module = &lora->modules[i];
+  if (!module && !entry.quantized)
+    return session.parameter(index, array);
+  TRAINRT_TRY(module ? mergeAdapter(session, *module, held)
+                     : decodeParameter(session, index, held));
+  array = {held.bytes.data(), held.dtype, held.shape, int64_t(held.bytes.size())};
+  return {};
+}
+
 } // namespace trainrt

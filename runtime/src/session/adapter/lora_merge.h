@@ -24,6 +24,10 @@ Status decodeParameter(Session &session, size_t index, OwnedArray &decoded);
 /// one is decoded first); every element is computed in f64 and rounded once.
 Status mergeAdapter(Session &session, const Lora::Module &module, OwnedArray &merged);
 
+/// The parameter `index` as the model without adapters has it: with its adapter, or decoded, which
+/// `held` then has, or as it lies in the session.
+Status mergedParameter(Session &session, size_t index, OwnedArray &held, ArrayView &array);
+
 } // namespace trainrt
 
 #endif // TRAINRT_SESSION_ADAPTER_LORA_MERGE_H

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The wire-format rewrite behind --export: messages, nodes in evaluation mode, and damaged bytes,
 // which end in an error and never in a crash.
-#include "cli/onnx/onnx_nodes.h"
+#include "export/onnx_nodes.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-using namespace trainrt::run;
+using namespace trainrt;
 
 namespace {
 

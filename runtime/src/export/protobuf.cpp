@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reading and writing the wire format; every read is within the message.
-#include "cli/onnx/protobuf.h"
+#include "export/protobuf.h"
 
-namespace trainrt::run {
+namespace trainrt {
 
 namespace {
 
@@ -107,4 +107,4 @@ void Message::addMessage(uint64_t number, const Message &message) {
     append(piece);
 }
 
-} // namespace trainrt::run
+} // namespace trainrt

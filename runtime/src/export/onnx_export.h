@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// --export to .onnx: the model that a package was compiled from, with a session's parameters as its
-// initializers. The runtime knows no protobuf and no ONNX ops: everything else in the file is
-// copied byte for byte, but for what makes it a model in evaluation mode.
-#ifndef TRAINRT_CLI_ONNX_ONNX_EXPORT_H
-#define TRAINRT_CLI_ONNX_ONNX_EXPORT_H
+// The model that a package was compiled from, with a session's parameters as its initializers. The
+// runtime knows no protobuf and no ONNX ops: everything else in the file is copied byte for byte,
+// but for what makes it a model in evaluation mode.
+#ifndef TRAINRT_EXPORT_ONNX_EXPORT_H
+#define TRAINRT_EXPORT_ONNX_EXPORT_H
 
-#include "cli/handles.h"
-#include "cli/onnx/onnx_nodes.h"
-#include "cli/reporter.h"
+#include "export/onnx_nodes.h"
+#include "session/session.h"
 
 #include <memory>
 #include <set>
@@ -16,10 +15,6 @@
 #include <vector>
 
 namespace trainrt {
-class MappedFile;
-}
-
-namespace trainrt::run {
 
 /// Where the package says that its model is: weights lie in the model or, external data, beside it.
 std::string findModel(const Package &package);
@@ -35,12 +30,13 @@ public:
   };
 
   /// Reads the original and compares it with the package, so that what does not fit is known before
-  /// hours of training. Throws Failure.
-  OnnxExport(const Package &package, const Settings &settings, const std::string &path);
-  ~OnnxExport();
+  /// hours of training.
+  static Status open(const Package &package, const Settings &settings, const std::string &path,
+                     std::unique_ptr<OnnxExport> &result);
 
-  /// Throws Failure.
-  void write(trainrt_session *session, Reporter &reporter) const;
+  Status write(const Session &session) const;
+  /// Whether there is a second file, PATH.data.
+  bool hasData() const { return usesData; }
 
 private:
   struct Initializer {
@@ -54,6 +50,7 @@ private:
   };
   class DataWriter;
 
+  OnnxExport(const Package &package, const Settings &settings, const std::string &path);
   void read();
   Initializer readInitializer(std::string_view content) const;
   void match(Initializer &initializer) const;
@@ -64,11 +61,12 @@ private:
   bool keeps(std::string_view value) const;
   bool keeps(const Field &field) const;
   /// Without a session: only what can be wrong with the original is found.
-  Message build(trainrt_session *session, DataWriter *data, Scraps &scraps) const;
-  Message graphWith(trainrt_session *session, DataWriter *data, Scraps &scraps) const;
-  void addInitializer(Message &graph, const Initializer &initializer, trainrt_session *session,
+  Message build(const Session *session, DataWriter *data, Scraps &scraps) const;
+  Message graphWith(const Session *session, DataWriter *data, Scraps &scraps) const;
+  void addInitializer(Message &graph, const Initializer &initializer, const Session *session,
                       DataWriter *data, Scraps &scraps) const;
-  [[noreturn]] void fail(const std::string &what) const;
+  void writeFiles(const Session &session) const;
+  [[noreturn]] void refuse(const std::string &what) const;
 
   const Package &package;
   const Settings settings;
@@ -84,6 +82,6 @@ private:
   bool usesData = false; ///< some initializers become external data
 };
 
-} // namespace trainrt::run
+} // namespace trainrt
 
-#endif // TRAINRT_CLI_ONNX_ONNX_EXPORT_H
+#endif // TRAINRT_EXPORT_ONNX_EXPORT_H

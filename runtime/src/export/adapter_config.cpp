@@ -2,18 +2,19 @@
 //
 // PEFT finds modules by the ends of their paths: a list of names, and patterns (regular
 // expressions) for ranks and alphas other than the common ones.
-#include "cli/adapter/adapter_config.h"
+#include "export/adapter_config.h"
 
-#include "cli/format.h"
 #include "format/json.h"
 #include "format/status.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <iterator>
 #include <regex>
 #include <set>
 
-namespace trainrt::run {
+namespace trainrt {
 
 using Json = nlohmann::ordered_json;
 
@@ -23,6 +24,12 @@ std::string lastPart(const std::string &path) { return path.substr(path.rfind('.
 
 std::string moduleOf(const std::string &parameter) {
   return parameter.substr(0, std::max<size_t>(parameter.rfind('.'), 0));
+}
+
+/// The shortest text that reads back as `value`.
+std::string shortest(double value) {
+  char buffer[32];
+  return std::string(buffer, std::to_chars(buffer, std::end(buffer), value).ptr);
 }
 
 /// Whole numbers as such: PEFT's type of alpha is int.
@@ -94,8 +101,8 @@ void readBaseModel(const std::string &text, BaseModel &base) {
       *value = at->get<std::string>();
 }
 
-std::string writeAdapterConfig(const Lora &lora, const BaseModel &base,
-                               const std::vector<std::string> &weights) {
+Status writeAdapterConfig(const Lora &lora, const BaseModel &base,
+                          const std::vector<std::string> &weights, std::string &text) {
   Json ranks = Json::object(), alphas = Json::object();
   bool transposed = false;
   for (const Lora::Module &module : lora.modules) {
@@ -124,7 +131,13 @@ std::string writeAdapterConfig(const Lora &lora, const BaseModel &base,
               {"modules_to_save", saved.empty() ? Json() : Json(saved)},
               {"init_lora_weights", true},
               {"inference_mode", true}};
-  return config.dump(2) + "\n";
+  try {
+    text = config.dump(2) + "\n";
+  } catch (const Json::type_error &) { // names of the package have been read as JSON
+    return fail(Code::InvalidArgument, "the base model's name or task is no UTF-8, which ",
+                "adapter_config.json is");
+  }
+  return {};
 }
 
 std::string compareAdapterConfig(const Lora &lora, const std::string &text) {
@@ -167,4 +180,4 @@ std::string compareAdapterConfig(const Lora &lora, const std::string &text) {
   return "";
 }
 
-} // namespace trainrt::run
+} // namespace trainrt

@@ -2,8 +2,8 @@
 //
 // The protobuf wire format, as far as files are copied with parts replaced: the fields of a message
 // in order, and messages put together from pieces that stay where they are.
-#ifndef TRAINRT_CLI_ONNX_PROTOBUF_H
-#define TRAINRT_CLI_ONNX_PROTOBUF_H
+#ifndef TRAINRT_EXPORT_PROTOBUF_H
+#define TRAINRT_EXPORT_PROTOBUF_H
 
 #include <cstdint>
 #include <deque>
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace trainrt::run {
+namespace trainrt {
 
 /// What is wrong with a message; the text is for a person.
 class MalformedMessage : public std::runtime_error {
@@ -65,6 +65,6 @@ private:
   uint64_t length = 0;
 };
 
-} // namespace trainrt::run
+} // namespace trainrt
 
-#endif // TRAINRT_CLI_ONNX_PROTOBUF_H
+#endif // TRAINRT_EXPORT_PROTOBUF_H

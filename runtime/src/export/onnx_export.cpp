@@ -3,18 +3,17 @@
 // ModelProto: graph 7, functions 25 (node 7). GraphProto: node 1, initializer 5, input 11, output
 // 12, value_info 13. TensorProto: dims 1, data_type 2, name 8, external_data 13, data_location 14,
 // and the values in 4 to 7 and 9 to 11, of which 9 is raw_data.
-#include "cli/onnx/onnx_export.h"
+#include "export/onnx_export.h"
 
-#include "cli/failure.h"
-#include "cli/format.h"
+#include "export/failure.h"
 #include "format/file.h"
-#include "format/status.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <map>
 
-namespace trainrt::run {
+namespace trainrt {
 
 namespace {
 
@@ -24,37 +23,36 @@ constexpr uint64_t smallestExternal = 1024;
 constexpr uint64_t dataAlignment = 64;
 
 /// TensorProto.DataType of a dtype.
-uint64_t onnxType(trainrt_dtype dtype) {
+uint64_t onnxType(DType dtype) {
   switch (dtype) {
-  case TRAINRT_F32:
+  case DType::F32:
     return 1;
-  case TRAINRT_U8:
+  case DType::U8:
     return 2;
-  case TRAINRT_I8:
+  case DType::I8:
     return 3;
-  case TRAINRT_U16:
+  case DType::U16:
     return 4;
-  case TRAINRT_I16:
+  case DType::I16:
     return 5;
-  case TRAINRT_I32:
+  case DType::I32:
     return 6;
-  case TRAINRT_I64:
+  case DType::I64:
     return 7;
-  case TRAINRT_BOOL:
+  case DType::Bool:
     return 9;
-  case TRAINRT_F16:
+  case DType::F16:
     return 10;
-  case TRAINRT_F64:
+  case DType::F64:
     return 11;
-  case TRAINRT_U32:
+  case DType::U32:
     return 12;
-  case TRAINRT_U64:
+  case DType::U64:
     return 13;
-  case TRAINRT_BF16:
+  case DType::BF16:
     return 16;
-  default:
-    return 0;
   }
+  return 0;
 }
 
 bool isValueField(uint64_t number) {
@@ -63,11 +61,6 @@ bool isValueField(uint64_t number) {
 
 std::string_view bytesOf(const MappedFile &file) {
   return {reinterpret_cast<const char *>(file.data()), file.size()};
-}
-
-void check(const Status &status) {
-  if (!status.ok())
-    throw Failure(exitInput, status.message());
 }
 
 /// The name of a ValueInfoProto.
@@ -80,19 +73,34 @@ std::string_view valueName(std::string_view content) {
   return name;
 }
 
+std::optional<uint64_t> parseCount(std::string_view text) {
+  uint64_t value = 0;
+  const char *const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value > uint64_t(INT64_MAX))
+    return std::nullopt;
+  return value;
+}
+
+/// "f32 [8, 3]".
+std::string describe(const Manifest::Tensor &parameter) {
+  return std::string(nameOf(parameter.dtype)) + " " + shapeText(parameter.shape);
+}
+
 } // namespace
 
 std::string findModel(const Package &package) {
-  const std::string folder = directoryOf(package.path);
-  for (const trainrt_tensor_info &parameter : package.parameters) {
-    if (!parameter.weights_file || (parameter.flags & TRAINRT_FLAG_EMBEDDED))
+  const std::string folder = directoryOf(package.path());
+  const Manifest &manifest = package.manifest();
+  for (const Manifest::Tensor &parameter : manifest.parameters) {
+    if (!parameter.hasWeights || parameter.embedded)
       continue;
-    const std::string candidate = folder + directoryOf(parameter.weights_file) + package.info.model;
+    const std::string candidate = folder + directoryOf(parameter.file) + manifest.model;
     std::error_code ignored;
     if (fs::exists(candidate, ignored))
       return candidate;
   }
-  return folder + package.info.model;
+  return folder + manifest.model;
 }
 
 /// External data, behind each other in one file.
@@ -116,31 +124,32 @@ private:
 
 OnnxExport::OnnxExport(const Package &package, const Settings &settings, const std::string &path)
     : package(package), settings(settings), path(path), dataPath(path + ".data"),
-      modelPath(settings.model.empty() ? findModel(package) : settings.model) {
-  if (Status status = MappedFile::open(modelPath, file); !status.ok())
-    throw Failure(exitInput,
-                  status.message() +
-                      "\n--export to .onnx writes the parameters into the model that the package "
-                      "was compiled from; say where that is with --model FILE.onnx, or export to "
-                      ".safetensors");
-  try {
-    read();
-    findDropped();
-    if (!settings.outputs.empty())
-      chooseOutputs();
-    // Everything is walked once, so that nothing malformed is met after training.
-    Scraps scraps;
-    build(nullptr, nullptr, scraps);
-  } catch (const MalformedMessage &error) {
-    fail(error.what());
-  }
-  checkTargets();
+      modelPath(settings.model.empty() ? findModel(package) : settings.model) {}
+
+Status OnnxExport::open(const Package &package, const Settings &settings, const std::string &path,
+                        std::unique_ptr<OnnxExport> &result) {
+  std::unique_ptr<OnnxExport> made(new OnnxExport(package, settings, path));
+  TRAINRT_TRY(MappedFile::open(made->modelPath, made->file));
+  TRAINRT_TRY(returned([&] {
+    try {
+      made->read();
+      made->findDropped();
+      if (!settings.outputs.empty())
+        made->chooseOutputs();
+      // Everything is walked once, so that nothing malformed is met after training.
+      Scraps scraps;
+      made->build(nullptr, nullptr, scraps);
+    } catch (const MalformedMessage &error) {
+      made->refuse(error.what());
+    }
+    made->checkTargets();
+  }));
+  result = std::move(made);
+  return {};
 }
 
-OnnxExport::~OnnxExport() = default;
-
-void OnnxExport::fail(const std::string &what) const {
-  throw Failure(exitInput, "model '" + modelPath + "': " + shown(what));
+void OnnxExport::refuse(const std::string &what) const {
+  throw Failure(fail(Code::BadData, "model '", modelPath, "': ", what));
 }
 
 void OnnxExport::read() {
@@ -168,10 +177,11 @@ void OnnxExport::read() {
     usesData |= initializer.external;
     initializers.push_back(std::move(initializer));
   });
-  for (const trainrt_tensor_info &parameter : package.parameters)
+  for (const TensorDecl &parameter : package.program().parameters)
     if (!names.count(parameter.name))
-      fail("it has no initializer '" + std::string(parameter.name) +
-           "', which is a parameter of the package; --model must be the file that was compiled");
+      refuse("it has no initializer '" + parameter.name +
+             "', which is a parameter of the package; the model must be the file that was "
+             "compiled");
   if (inlineBytes > settings.mostInline)
     for (Initializer &initializer : initializers)
       if (initializer.bytes >= smallestExternal && initializer.parameter >= 0)
@@ -217,11 +227,11 @@ OnnxExport::Initializer OnnxExport::readInitializer(std::string_view content) co
   if (!result.external)
     return result;
   auto number = [&](std::string_view text, const char *what) {
-    std::optional<int64_t> value = parseInteger(text);
-    if (!value || *value < 0)
+    std::optional<uint64_t> value = parseCount(text);
+    if (!value)
       throw MalformedMessage("initializer '" + std::string(result.name) + "': the " + what +
                              " of its external data is no number");
-    return uint64_t(*value);
+    return *value;
   };
   result.offset = offset.empty() ? 0 : number(offset, "offset");
   // Without a length it reaches to the end of the file.
@@ -234,17 +244,13 @@ OnnxExport::Initializer OnnxExport::readInitializer(std::string_view content) co
 }
 
 void OnnxExport::match(Initializer &initializer) const {
-  for (size_t i = 0; i < package.parameters.size(); ++i) {
-    const trainrt_tensor_info &parameter = package.parameters[i];
+  for (size_t i = 0; i < package.program().parameters.size(); ++i) {
+    const Manifest::Tensor &parameter = package.parameter(i);
     if (initializer.name != parameter.name)
       continue;
-    bool same = initializer.dataType == onnxType(parameter.dtype) &&
-                initializer.dims.size() == size_t(parameter.rank);
-    for (int32_t axis = 0; same && axis < parameter.rank; ++axis)
-      same = initializer.dims[size_t(axis)] == parameter.dims[axis].value;
-    if (!same)
-      fail("initializer '" + std::string(parameter.name) + "' is not " + describe(parameter) +
-           " as in the package; --model must be the file that was compiled");
+    if (initializer.dataType != onnxType(parameter.dtype) || initializer.dims != parameter.shape)
+      refuse("initializer '" + parameter.name + "' is not " + describe(parameter) +
+             " as in the package; the model must be the file that was compiled");
     initializer.parameter = int64_t(i);
   }
 }
@@ -264,9 +270,10 @@ void OnnxExport::findDropped() {
   });
   for (std::string_view name : lost)
     if (settings.outputs.empty() && !name.empty() && used.count(name))
-      fail("'" + std::string(name) +
-           "' is an output of a BatchNormalization in training mode that something uses; say with "
-           "--outputs which outputs of the model are wanted instead");
+      refuse(
+          "'" + std::string(name) +
+          "' is an output of a BatchNormalization in training mode that something uses; say which "
+          "outputs of the model are wanted instead (--outputs)");
   std::erase_if(dropped, [&](std::string_view name) { return used.count(name) != 0; });
 }
 
@@ -292,7 +299,7 @@ void OnnxExport::chooseOutputs() {
       std::string known;
       for (std::string_view output : outputs)
         known += (known.empty() ? "" : ", ") + std::string(output);
-      fail("it has no output '" + name + "'; it has " + known);
+      refuse("it has no output '" + name + "'; it has " + known);
     }
     open.push_back(*found);
   }
@@ -306,9 +313,10 @@ void OnnxExport::chooseOutputs() {
       continue;
     const auto &lost = found->second->lost;
     if (std::find(lost.begin(), lost.end(), name) != lost.end())
-      fail("'" + std::string(name) +
-           "' is an output of a BatchNormalization in training mode, which an exported model does "
-           "not compute");
+      refuse(
+          "'" + std::string(name) +
+          "' is an output of a BatchNormalization in training mode, which an exported model does "
+          "not compute");
     open.insert(open.end(), found->second->uses.begin(), found->second->uses.end());
   }
 }
@@ -317,19 +325,19 @@ void OnnxExport::chooseOutputs() {
 /// package.
 void OnnxExport::checkTargets() const {
   std::error_code ignored;
-  auto refuse = [&](const std::string &source, const std::string &target) {
+  auto spare = [&](const std::string &source, const std::string &target) {
     if (fs::equivalent(source, target, ignored))
-      throw Failure(exitInput, "cannot export to '" + path + "': it would replace '" + source +
-                                   "', which the package needs");
+      throw Failure(fail(Code::BadData, "cannot export to '", path, "': it would replace '", source,
+                         "', which the package needs"));
   };
-  refuse(modelPath, path);
+  spare(modelPath, path);
   if (!usesData)
     return;
-  refuse(modelPath, dataPath);
+  spare(modelPath, dataPath);
   for (const Initializer &initializer : initializers)
     if (!initializer.location.empty())
       for (const std::string &target : {path, dataPath})
-        refuse(directoryOf(modelPath) + initializer.location, target);
+        spare(directoryOf(modelPath) + initializer.location, target);
 }
 
 bool OnnxExport::keeps(std::string_view value) const {
@@ -359,7 +367,7 @@ bool OnnxExport::keeps(const Field &field) const {
   }
 }
 
-Message OnnxExport::graphWith(trainrt_session *session, DataWriter *data, Scraps &scraps) const {
+Message OnnxExport::graphWith(const Session *session, DataWriter *data, Scraps &scraps) const {
   Message result(scraps);
   auto initializer = initializers.begin();
   eachField(graph, [&](const Field &field) {
@@ -377,18 +385,15 @@ Message OnnxExport::graphWith(trainrt_session *session, DataWriter *data, Scraps
   return result;
 }
 
-void OnnxExport::addInitializer(Message &to, const Initializer &initializer,
-                                trainrt_session *session, DataWriter *data, Scraps &scraps) const {
+void OnnxExport::addInitializer(Message &to, const Initializer &initializer, const Session *session,
+                                DataWriter *data, Scraps &scraps) const {
   std::string_view values;
   std::shared_ptr<const MappedFile> source;
   if (initializer.parameter >= 0) {
     if (session) {
-      trainrt_tensor tensor;
-      ErrorSlot error;
-      error.check(trainrt_session_parameter(
-          session, package.parameters[size_t(initializer.parameter)].name, &tensor, error));
-      values = {static_cast<const char *>(tensor.data),
-                size_t(trainrt_tensor_elements(&tensor)) * trainrt_dtype_size(tensor.dtype)};
+      ArrayView array;
+      check(session->parameter(size_t(initializer.parameter), array));
+      values = {static_cast<const char *>(array.data), size_t(array.bytes)};
     }
   } else if (initializer.external) {
     const std::string name = directoryOf(modelPath) + initializer.location;
@@ -397,10 +402,10 @@ void OnnxExport::addInitializer(Message &to, const Initializer &initializer,
         initializer.offset > source->size() ? 0 : source->size() - initializer.offset;
     const uint64_t bytes = initializer.bytes == UINT64_MAX ? available : initializer.bytes;
     if (initializer.offset > source->size() || bytes > available)
-      fail("initializer '" + std::string(initializer.name) + "': bytes " +
-           std::to_string(initializer.offset) + " to " +
-           std::to_string(initializer.offset + bytes) + " are outside of '" + name +
-           "', which has " + std::to_string(source->size()));
+      refuse("initializer '" + std::string(initializer.name) + "': bytes " +
+             std::to_string(initializer.offset) + " to " +
+             std::to_string(initializer.offset + bytes) + " are outside of '" + name +
+             "', which has " + std::to_string(source->size()));
     values = bytesOf(*source).substr(initializer.offset, bytes);
   } else {
     return to.addBytes(5, initializer.content);
@@ -428,7 +433,7 @@ void OnnxExport::addInitializer(Message &to, const Initializer &initializer,
   to.addMessage(5, tensor);
 }
 
-Message OnnxExport::build(trainrt_session *session, DataWriter *data, Scraps &scraps) const {
+Message OnnxExport::build(const Session *session, DataWriter *data, Scraps &scraps) const {
   Message model(scraps);
   eachField(bytesOf(*file), [&](const Field &field) {
     if (field.is(7, Field::bytes))
@@ -447,14 +452,18 @@ Message OnnxExport::build(trainrt_session *session, DataWriter *data, Scraps &sc
   return model;
 }
 
-void OnnxExport::write(trainrt_session *session, Reporter &reporter) const {
+Status OnnxExport::write(const Session &session) const {
+  return returned([&] { writeFiles(session); });
+}
+
+void OnnxExport::writeFiles(const Session &session) const {
   std::unique_ptr<DataWriter> data;
   if (usesData)
     data = std::make_unique<DataWriter>(dataPath);
   Scraps scraps;
-  const Message model = build(session, data.get(), scraps);
+  const Message model = build(&session, data.get(), scraps);
   if (model.size() > uint64_t(INT32_MAX))
-    fail("it would be larger than 2 GiB, which ONNX files cannot be; export to .safetensors");
+    refuse("it would be larger than 2 GiB, which ONNX files cannot be; export to .safetensors");
   AtomicFile out;
   check(out.create(path));
   for (std::string_view piece : model.pieces())
@@ -466,12 +475,10 @@ void OnnxExport::write(trainrt_session *session, Reporter &reporter) const {
     std::error_code error;
     fs::remove(path, error);
     if (error)
-      fail("cannot replace '" + path + "': " + error.message());
+      refuse("cannot replace '" + path + "': " + error.message());
     data->commit();
   }
   check(out.commit());
-  reporter.note("wrote the model with " + grouped(int64_t(package.parameters.size())) +
-                " parameters to " + path + (data ? " and " + dataPath : ""));
 }
 
-} // namespace trainrt::run
+} // namespace trainrt

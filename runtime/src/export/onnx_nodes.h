@@ -2,15 +2,15 @@
 //
 // Nodes of an ONNX graph on the wire: what they read and write, subgraphs included, and the same
 // nodes in evaluation mode.
-#ifndef TRAINRT_CLI_ONNX_ONNX_NODES_H
-#define TRAINRT_CLI_ONNX_ONNX_NODES_H
+#ifndef TRAINRT_EXPORT_ONNX_NODES_H
+#define TRAINRT_EXPORT_ONNX_NODES_H
 
-#include "cli/onnx/protobuf.h"
+#include "export/protobuf.h"
 
 #include <string_view>
 #include <vector>
 
-namespace trainrt::run {
+namespace trainrt {
 
 /// Names in a NodeProto; views of the file.
 struct OnnxNode {
@@ -32,6 +32,6 @@ OnnxNode readOnnxNode(std::string_view node);
 /// and without its outputs but the first. Throws MalformedMessage.
 void addForEvaluation(Message &to, uint64_t number, std::string_view node, Scraps &scraps);
 
-} // namespace trainrt::run
+} // namespace trainrt
 
-#endif // TRAINRT_CLI_ONNX_ONNX_NODES_H
+#endif // TRAINRT_EXPORT_ONNX_NODES_H

@@ -2,9 +2,9 @@
 //
 // NodeProto: input 1, output 2, name 3, op_type 4, attribute 5, domain 7. AttributeProto: name 1,
 // i 3, g 6, graphs 11. GraphProto: node 1, output 12.
-#include "cli/onnx/onnx_nodes.h"
+#include "export/onnx_nodes.h"
 
-namespace trainrt::run {
+namespace trainrt {
 
 namespace {
 
@@ -154,4 +154,4 @@ void addForEvaluation(Message &to, uint64_t number, std::string_view node, Scrap
   addNode(to, number, node, scraps, 0);
 }
 
-} // namespace trainrt::run
+} // namespace trainrt

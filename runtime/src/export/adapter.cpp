@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every difference between an adapter's files and the package is an error that names the tensor:
+// an adapter that is loaded in part would train, and be another one.
+#include "export/adapter.h"
+
+#include "export/failure.h"
+#include "format/file.h"
+#include "io/convert.h"
+#include "session/adapter/lora_merge.h"
+#include "session/adapter/model_weight.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <set>
+
+namespace trainrt {
+
+namespace {
+
+const std::string prefix = "base_model.model.";
+const char *const configName = "adapter_config.json", *const weightsName =
+                                                          "adapter_model.safetensors";
+
+std::string within(const std::string &folder, const char *name) {
+  return (std::filesystem::path(folder) / name).string();
+}
+
+void removeAll(std::string &text, const std::string &part) {
+  for (size_t at; (at = text.find(part)) != text.npos;)
+    text.erase(at, part.size());
+}
+
+std::string typeText(DType dtype, const std::vector<int64_t> &shape) {
+  return std::string(nameOf(dtype)) + " " + shapeText(shape);
+}
+
+/// What the model without adapters calls a parameter.
+std::string baseName(std::string parameter) {
+  // An export of a model of PEFT has the prefix already, behind that of a module around it.
+  if (size_t at = parameter.find(prefix);
+      at == 0 || (at != parameter.npos && parameter[at - 1] == '.'))
+    parameter.erase(0, at + prefix.size());
+  removeAll(parameter, ".base_layer");
+  // With the adapter's name behind it.
+  const std::string copy = ".modules_to_save.";
+  if (size_t at = parameter.find(copy); at != parameter.npos) {
+    const size_t end = parameter.find('.', at + copy.size());
+    parameter.erase(at, (end == parameter.npos ? at + copy.size() - 1 : end) - at);
+  }
+  return parameter;
+}
+
+size_t indexOf(const Session &session, const std::string &parameter) {
+  size_t index = 0;
+  check(findParameter(session, parameter, index));
+  return index;
+}
+
+std::string older(const std::string &path) { return path + ".old"; }
+
+/// Puts both files in the places of older ones. There is no moment in which weights are found with
+/// the configuration of others, which would load and compute something else: either both are there,
+/// or there is no configuration and the older files have other names.
+Status replaceBoth(AtomicFile &weights, AtomicFile &config, const std::string &folder) {
+  namespace fs = std::filesystem;
+  const std::string configPath = within(folder, configName), path = within(folder, weightsName);
+  TRAINRT_TRY(weights.sync());
+  TRAINRT_TRY(config.sync());
+  std::error_code failed;
+  const bool isPair = fs::exists(configPath, failed) && fs::exists(path, failed);
+  if (isPair)
+    fs::rename(configPath, older(configPath), failed);
+  else
+    fs::remove(configPath, failed);
+  if (failed)
+    return fail(Code::IoError, "cannot replace '", configPath, "': ", failed.message());
+  bool moved = false;
+  auto replace = [&]() -> Status {
+    if (isPair)
+      fs::rename(path, older(path), failed);
+    if (failed)
+      return fail(Code::IoError, "cannot replace '", path, "': ", failed.message());
+    moved = isPair;
+    TRAINRT_TRY(syncDirectory(folder));
+    TRAINRT_TRY(weights.commit());
+    return config.commit();
+  };
+  Status status = replace();
+  if (isPair && !status.ok()) {
+    fs::remove(configPath, failed); // the last step, of which something failed
+    if (moved)
+      fs::rename(older(path), path, failed);
+    if (!failed)
+      fs::rename(older(configPath), configPath, failed);
+  }
+  return status;
+}
+
+/// -1 if there is none.
+int64_t firstNotFinite(const ArrayView &array, int64_t count) {
+  double held[1024];
+  for (int64_t first = 0; first < count; first += std::size(held)) {
+    const int64_t size = std::min<int64_t>(count - first, std::size(held));
+    const auto *from =
+        static_cast<const unsigned char *>(array.data) + first * int64_t(sizeOf(array.dtype));
+    convertElements(from, array.dtype, held, DType::F64, size);
+    for (int64_t i = 0; i < size; ++i)
+      if (!std::isfinite(held[i]))
+        return first + i;
+  }
+  return -1;
+}
+
+} // namespace
+
+/// What is wrong with an adapter's tensors, told together.
+class Adapter::Problems {
+public:
+  void add(const std::string &text) {
+    if (++count <= 20)
+      lines.text += "\n  " + shown(text);
+  }
+  void check(const std::string &file) const {
+    if (!count)
+      return;
+    const std::string more = count > 20 ? "\n  and " + std::to_string(count - 20) + " more" : "";
+    throw Failure(fail(Code::BadData, "'", file,
+                       "' is an adapter of another model, or of other modules:", lines,
+                       more.c_str()));
+  }
+
+private:
+  Lines lines;
+  size_t count = 0;
+};
+
+Status Adapter::open(Session &session, std::unique_ptr<Adapter> &adapter) {
+  if (!session.package().manifest().lora)
+    return fail(Code::Unsupported, session.package().path(),
+                ": an adapter needs a package with adapters, which trainc --lora makes");
+  adapter.reset(new Adapter(session));
+  return {};
+}
+
+Adapter::Adapter(Session &session) : session(session), section(*session.package().manifest().lora) {
+  std::set<std::string> paths;
+  for (const Lora::Module &module : section.modules) {
+    paths.insert(module.path);
+    const std::string path = prefix + module.path;
+    names[path + (module.embedding ? ".lora_embedding_A" : ".lora_A.weight")] = module.a;
+    names[path + (module.embedding ? ".lora_embedding_B" : ".lora_B.weight")] = module.b;
+    if (!module.magnitude.empty())
+      names[path + ".lora_magnitude_vector"] = module.magnitude;
+  }
+  for (const std::string &parameter : section.modulesToSave)
+    names[prefix + baseName(parameter)] = parameter;
+  for (const std::string &parameter : section.trainedBiases) {
+    const std::string name = baseName(parameter), module = name.substr(0, name.rfind('.'));
+    names[prefix + (paths.count(module) ? module + ".base_layer.bias" : name)] = parameter;
+  }
+}
+
+const std::vector<Manifest::Tensor> &Adapter::parameters() const {
+  return session.package().manifest().parameters;
+}
+
+const Manifest::Tensor &Adapter::parameter(const std::string &name) const {
+  return session.package().parameter(indexOf(session, name));
+}
+
+bool Adapter::owns(const Manifest::Tensor &parameter) const {
+  for (const Lora::Module &module : section.modules)
+    if (parameter.name == module.a || parameter.name == module.b ||
+        parameter.name == module.magnitude)
+      return true;
+  return !parameter.partOf.empty();
+}
+
+Status Adapter::write(const BaseModel &base, const std::string &folder) const {
+  return returned([&] { writeFiles(base, folder); });
+}
+
+void Adapter::writeFiles(const BaseModel &base, const std::string &folder) const {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed)
+    throw Failure(fail(Code::IoError, "cannot create '", folder, "': ", failed.message()));
+  std::vector<SafetensorsEntry> tensors;
+  for (const auto &[name, parameterName] : names) {
+    const Manifest::Tensor &info = parameter(parameterName);
+    const size_t index = indexOf(session, parameterName);
+    tensors.push_back({name, info.dtype, info.shape, [this, index](ArrayView &array) {
+                         return session.parameter(index, array);
+                       }});
+  }
+  std::vector<std::string> weights;
+  for (const Manifest::Tensor &parameter : parameters())
+    if (!owns(parameter))
+      weights.push_back(baseName(parameter.name));
+  Lora told = section;
+  for (std::string &parameter : told.modulesToSave)
+    parameter = baseName(parameter);
+  std::string config;
+  check(writeAdapterConfig(told, base, weights, config));
+  AtomicFile values, file;
+  check(values.create(within(folder, weightsName)));
+  check(writeSafetensors(values, tensors, {{"format", "pt"}}));
+  check(file.create(within(folder, configName)));
+  check(file.write(config.data(), config.size()));
+  std::shared_ptr<const MappedFile> present;
+  if (MappedFile::open(within(folder, configName), present).ok() &&
+      std::string_view(reinterpret_cast<const char *>(present->data()), present->size()) == config)
+    check(values.commit());
+  else
+    check(replaceBoth(values, file, folder));
+  // The older ones, and what an earlier run that was ended has left.
+  for (const char *name : {configName, weightsName})
+    std::filesystem::remove(older(within(folder, name)), failed);
+}
+
+Status Adapter::load(const std::string &folder, BaseModel &base) {
+  return returned([&] { loadFiles(folder, base); });
+}
+
+void Adapter::loadFiles(const std::string &folder, BaseModel &base) {
+  const std::string configPath = within(folder, configName), path = within(folder, weightsName);
+  std::shared_ptr<const MappedFile> config;
+  if (Status status = MappedFile::open(configPath, config); !status.ok()) {
+    std::error_code ignored;
+    const bool interrupted = std::filesystem::exists(older(configPath), ignored);
+    throw Failure({status.code(),
+                   status.message() + (interrupted ? "; while an adapter there was replaced, the "
+                                                     "run was ended: the older one's files end "
+                                                     "with '.old'"
+                                                   : "")});
+  }
+  const std::string text(reinterpret_cast<const char *>(config->data()), config->size());
+  if (std::string difference = compareAdapterConfig(section, text); !difference.empty())
+    throw Failure(
+        fail(Code::BadData, "'", configPath, "' does not fit the package: ", difference.c_str()));
+  SafetensorsReader reader;
+  check(SafetensorsReader::open(path, reader));
+
+  Problems problems;
+  const auto found = findParts(reader, path, problems);
+  for (const auto &[name, parameterName] : names) {
+    const Manifest::Tensor &info = parameter(parameterName);
+    auto entry = found.find(parameterName);
+    if (entry == found.end())
+      problems.add("'" + name + "' is missing");
+    else if (const ArrayView &array = entry->second->array;
+             array.shape != info.shape || !convertsExactly(array.dtype, info.dtype))
+      problems.add("'" + name + "' is " + typeText(array.dtype, array.shape) + ", expected " +
+                   typeText(info.dtype, info.shape));
+  }
+  problems.check(path);
+  for (const auto &[parameterName, entry] : found)
+    set(parameterName, *entry, path);
+  base = {};
+  readBaseModel(text, base);
+}
+
+std::map<std::string, const SafetensorsReader::Entry *>
+Adapter::findParts(const SafetensorsReader &reader, const std::string &path, Problems &problems) {
+  std::map<std::string, const SafetensorsReader::Entry *> found;
+  for (const SafetensorsReader::Entry &entry : reader.entries()) {
+    // With bias=all PEFT saves a bias of what it trains in full under its own name, and again as
+    // those of the copy that is trained and of the one that is not.
+    std::string own = entry.name;
+    removeAll(own, ".modules_to_save");
+    if (entry.name.find(".original_module.") != entry.name.npos ||
+        (own != entry.name && reader.find(own)))
+      continue;
+    // Biases beside an adapter were once saved without the layer between.
+    const std::string wrapped =
+        entry.name.ends_with(".bias")
+            ? entry.name.substr(0, entry.name.size() - 5) + ".base_layer.bias"
+            : entry.name;
+    auto known = names.find(names.count(entry.name) ? entry.name : wrapped);
+    if (known != names.end()) {
+      found[known->second] = &entry;
+      continue;
+    }
+    // PEFT saves embeddings with an adapter on them, and all that it was told to.
+    bool isBase = false;
+    for (const Manifest::Tensor &parameter : parameters())
+      isBase |= baseName(parameter.name) == baseName(entry.name);
+    if (isBase)
+      session.warnings() += "'" + shown(path) + "': '" + shown(entry.name) +
+                            "' is frozen in the package and is ignored\n";
+    else
+      problems.add("'" + entry.name + "' has no place in the package");
+  }
+  return found;
+}
+
+void Adapter::set(const std::string &parameterName, const SafetensorsReader::Entry &entry,
+                  const std::string &path) {
+  const Manifest::Tensor &info = parameter(parameterName);
+  int64_t count = 0, bytes = 0;
+  (void)countElements(info.shape.data(), info.shape.size(), count);
+  (void)countBytes(info.dtype, info.shape.data(), info.shape.size(), bytes);
+  std::vector<unsigned char> value(static_cast<size_t>(bytes));
+  convertElements(entry.array.data, entry.array.dtype, value.data(), info.dtype, count);
+  if (int64_t bad = firstNotFinite(entry.array, count); bad >= 0)
+    throw Failure(
+        fail(Code::BadData, "'", path, "': element ", bad, " of '", entry.name, "' is not finite"));
+  check(session.setParameter(indexOf(session, parameterName),
+                             {value.data(), info.dtype, info.shape, bytes}));
+}
+
+Status Adapter::writeMerged(const std::string &path) const {
+  OwnedArray merged;
+  std::vector<SafetensorsEntry> tensors;
+  for (const Manifest::Tensor &parameter : parameters()) {
+    if (owns(parameter))
+      continue;
+    size_t index;
+    TRAINRT_TRY(findParameter(session, parameter.name, index));
+    const auto &stored = parameter.quantized;
+    tensors.push_back({baseName(parameter.name), stored ? stored->dtype : parameter.dtype,
+                       stored ? stored->shape : parameter.shape,
+                       [this, index, &merged](ArrayView &array) {
+                         return mergedParameter(session, index, merged, array);
+                       }});
+  }
+  return writeSafetensors(path, tensors, {{"format", "pt"}});
+}
+
+} // namespace trainrt
