@@ -15,7 +15,7 @@ from .training import Callback, Checkpoints, CSVLog, EarlyStopping, TensorBoard,
 
 __all__ = [
     "CSVLog", "Callback", "Checkpoints", "CompileError", "EarlyStopping", "Error", "ExportError", "Loss", "OptionError",
-    "Package", "Session", "TensorBoard", "compile", "evaluate", "export", "train",
+    "Package", "Session", "TensorBoard", "autograd", "compile", "evaluate", "export", "train",
 ]  # fmt: skip
 
 
@@ -24,3 +24,17 @@ def export(module, example, path, **options):
     from .exporting import export
 
     return export(module, example, path, **options)
+
+
+def autograd(module, example, *, dynamic=None, other=None, use_cache=True, verbose=False, **options):
+    """`module` with compiled forward and backward passes, as a torch.nn.Module within a program of PyTorch.
+
+    Parameters stay the module's own: gradients come to their `.grad`, and a torch optimizer steps. Gradients come to
+    inputs that require them, too. dynamic, other: free sizes, as `export` has them. threads, device, stream: of the
+    sessions. All other keywords are options of the compiler.
+    """
+    from .compiling import _SESSION, _tell
+    from .differentiable import Autograd
+
+    session = {name: options.pop(name) for name in _SESSION if name in options}
+    return Autograd(module, example, dynamic, other, use_cache, session, options, _tell(verbose))

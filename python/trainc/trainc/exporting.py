@@ -6,8 +6,10 @@ names the module.
 """
 
 import collections.abc
+import contextlib
 import dataclasses
 import inspect
+import logging
 import os
 import pathlib
 import warnings
@@ -15,6 +17,12 @@ import warnings
 import torch
 
 from .errors import ExportError
+
+try:
+    import onnx_ir
+    import onnxscript  # noqa: F401, which torch.onnx needs
+except ImportError as error:
+    raise ExportError(f"exporting a module needs {error.name}: pip install onnxscript") from None
 
 #: Notes of the exporter that trainc reads; all else that only tells where in Python a node is from goes.
 _NOTES = ("pkg.torch.onnx.fx_node", "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy")
@@ -294,6 +302,58 @@ def _strip(model):
         value.metadata_props.clear()
 
 
+@contextlib.contextmanager
+def _quiet():
+    """Without what the exporter says of libraries that are not there, of the training mode, and of sizes that share a
+    name."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _unchanged(module):
+    """Leaves the module's buffers and PyTorch's random numbers as they are."""
+    state = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    random = torch.get_rng_state()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(random)
+        with torch.no_grad():
+            for name, buffer in module.named_buffers():
+                if name in state:
+                    buffer.copy_(state[name])
+
+
+def _trace(graph, module, batch, axes, opset, repairs):
+    """The exporter's IR of `graph`, which is around `module` and names its outputs when it is run."""
+    graph.training = module.training  # without its children, which are as the caller has them
+    shapes = tuple(axes.get(name) or None for name in batch)
+    with _quiet(), _unchanged(module), repairs:
+        # Once by itself: the names of outputs, and errors of the module as it raises them.
+        with torch.no_grad():
+            graph(*batch.values())
+        try:
+            return torch.onnx.export(
+                graph, tuple(batch.values()), dynamo=True, optimize=False, opset_version=opset, verbose=False,
+                input_names=list(batch), output_names=graph.outputs, dynamic_shapes={"tensors": shapes},
+            ).model  # fmt: skip
+        except ExportError:
+            raise
+        except Exception as error:
+            cause = error.__cause__ or error
+            # Its first paragraph: the rest, with all traces, is the exception behind this one.
+            said = str(cause).strip().partition("\n\n")[0] or type(cause).__name__
+            raise ExportError(f"{type(module).__name__} cannot be exported: {said}") from error
+
+
 def export(module, example, path, *, loss=None, dynamic=None, other=None, opset=20, weights="beside"):
     """Writes `module` with its loss to `path`, as it trains; returns what was written.
 
@@ -313,39 +373,8 @@ def export(module, example, path, *, loss=None, dynamic=None, other=None, opset=
     axes = free_sizes(batch, dynamic, None if other is None else as_inputs(module, other))
     batch = _at_least_two(batch, axes)
     options = _check(module)
-    names = list(batch)
-    graph = _Graph(module, names, loss)
-    graph.training = module.training  # without its children, which are as the caller has them
-    shapes = tuple(axes.get(name) or None for name in names)
-    import onnx_ir
-
-    with warnings.catch_warnings(), _Repairs():
-        warnings.simplefilter("ignore")  # of the training mode, and of sizes that share a name
-        # Once by itself: the names of outputs, and errors of the module as it raises them.
-        state = {name: buffer.clone() for name, buffer in module.named_buffers()}
-        random = torch.get_rng_state()
-        try:
-            with torch.no_grad():
-                graph(*batch.values())
-            try:
-                program = torch.onnx.export(
-                    graph, tuple(batch.values()), dynamo=True, optimize=False, opset_version=opset, verbose=False,
-                    input_names=names, output_names=graph.outputs, dynamic_shapes={"tensors": shapes},
-                )  # fmt: skip
-            except ExportError:
-                raise
-            except Exception as error:
-                cause = error.__cause__ or error
-                # Its first paragraph: the rest, with all traces, is the exception behind this one.
-                said = str(cause).strip().partition("\n\n")[0] or type(cause).__name__
-                raise ExportError(f"{type(module).__name__} cannot be exported: {said}") from error
-        finally:
-            torch.set_rng_state(random)
-            with torch.no_grad():
-                for name, buffer in module.named_buffers():
-                    if name in state:
-                        buffer.copy_(state[name])
-    model = program.model
+    graph = _Graph(module, list(batch), loss)
+    model = _trace(graph, module, batch, axes, opset, _Repairs())
     trained = _rename(model.graph, module)
     _strip(model)
     if not trained:
