@@ -9,8 +9,9 @@
 
 from . import errors
 from .errors import Error
+from .files import write_tensors
 from .package import Memory, Package, Symbol, TensorInfo
 from .session import Loss, Session
 from .values import Array
 
-__all__ = ["Array", "Error", "Loss", "Memory", "Package", "Session", "Symbol", "TensorInfo", "errors"]
+__all__ = ["Array", "Error", "Loss", "Memory", "Package", "Session", "Symbol", "TensorInfo", "errors", "write_tensors"]

@@ -2,6 +2,8 @@
 """Arrays of others as the runtime reads them, without a copy: NumPy, PyTorch, and all that speaks DLPack."""
 
 import ctypes
+import math
+import sys
 from ctypes import c_int32, c_int64, c_void_p
 
 from . import _library as capi
@@ -104,6 +106,25 @@ def _read_dlpack(array, slot):
     slot.shape = None  # it is the capsule's
     slot.keep = capsule
     return gpu.value if gpu.value >= 0 else None
+
+
+def copy(tensor):
+    """Of a borrowed tensor of the C API on the host: as PyTorch's where that is loaded, else NumPy's, bf16 as f32."""
+    shape = tuple(tensor.shape[axis] for axis in range(tensor.rank))
+    data = ctypes.string_at(tensor.data, capi.SIZES[tensor.dtype] * math.prod(shape))
+    if "torch" in sys.modules:
+        import torch
+
+        kind = next(name for name, dtype in _TORCH.items() if dtype == tensor.dtype)
+        kind = getattr(torch, kind.partition(".")[2])
+        flat = torch.frombuffer(bytearray(data), dtype=kind) if data else torch.empty(0, dtype=kind)
+        return flat.reshape(shape)
+    import numpy
+
+    if tensor.dtype == capi.BF16:
+        return (numpy.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4").reshape(shape)
+    kind = next(name for name, dtype in _NUMPY.items() if dtype == tensor.dtype)
+    return numpy.frombuffer(bytearray(data), kind).reshape(shape)
 
 
 def _read_number(value, slot):

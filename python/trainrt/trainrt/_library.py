@@ -123,6 +123,14 @@ class CheckpointInfo(Structure):
     _fields_ = [("size", c_size_t), ("step", c_int64), ("seed", c_int64), ("path", c_char_p), ("data_position", c_char_p)]
 
 
+class AdapterOptions(Structure):
+    _fields_ = [("size", c_size_t), ("base_name", c_char_p), ("task_type", c_char_p)]
+
+
+class OnnxOptions(Structure):
+    _fields_ = [("size", c_size_t), ("model", c_char_p), ("outputs", POINTER(c_char_p)), ("output_count", c_size_t)]
+
+
 class DLDevice(Structure):
     _fields_ = [("device_type", c_int32), ("device_id", c_int32)]
 
@@ -167,6 +175,13 @@ _CHECKED = {
     "session_free_memory": [_P, POINTER(c_uint64)],
     "checkpoint_save": [_P, c_char_p, c_uint32, c_char_p],
     "checkpoint_load": [_P, c_char_p, POINTER(CheckpointInfo)],
+    "session_parameter": [_P, c_char_p, POINTER(Tensor)],
+    "session_merged_parameter": [_P, c_char_p, POINTER(Tensor)],
+    "file_write": [c_char_p, POINTER(NamedTensor), c_size_t],
+    "adapter_save": [_P, c_char_p, POINTER(AdapterOptions)],
+    "adapter_load": [_P, c_char_p],
+    "adapter_merge": [_P, c_char_p],
+    "onnx_save": [_P, c_char_p, POINTER(OnnxOptions), POINTER(c_int32)],
 }
 #: {name: (result, arguments)}.
 _OTHER = {

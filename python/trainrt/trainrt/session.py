@@ -11,6 +11,7 @@ from ctypes import byref, c_double, c_void_p
 from . import _arrays, errors
 from . import _library as capi
 from ._interrupt import interruptible
+from .files import Files
 from .package import Memory, open_package
 from .values import Array, Values
 
@@ -90,7 +91,7 @@ class _Bound:
             self.slots[name] = _arrays.Slot(name, self.inputs[i].tensor)
 
 
-class Session:
+class Session(Files):
     """A model in training: its parameters, optimizer state and memory on one device.
 
     package: a `Package` or its path. weights: None (what the package names), "random", "none" (a checkpoint or

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
  * A session's parameters in files that other programs read: adapters in PEFT's layout, the model
- * with its adapters merged, the ONNX model that the package was compiled from. Since 1.4. Part of
- * trainrt.h, whose rules hold here, too. Plain files of tensors: `trainrt_file_write`.
+ * with its adapters merged, the ONNX model that the package was compiled from. Since 1.4. An
+ * addition to trainrt.h, whose rules hold here, too. Plain files of tensors: `trainrt_file_write`.
  */
 #ifndef TRAINRT_EXPORT_H
 #define TRAINRT_EXPORT_H

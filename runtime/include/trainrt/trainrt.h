@@ -794,7 +794,6 @@ TRAINRT_API trainrt_status trainrt_file_write(const char *path, const trainrt_na
 #endif
 
 #include "trainrt/checkpoint.h"
-#include "trainrt/export.h"
 #include "trainrt/signed_package.h"
 #include "trainrt/views.h"
 

@@ -20,6 +20,7 @@
 #define TRAINRT_TRAINRT_HPP
 
 #include "trainrt/data.h"
+#include "trainrt/export.h"
 #include "trainrt/trainrt.h"
 
 #include <cstdint>
