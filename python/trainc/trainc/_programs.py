@@ -30,6 +30,12 @@ def _run(name):
 
 
 def trainc():
+    from . import commands
+
+    if main := commands.find(sys.argv[1:]):
+        sys.exit(commands.run(main, sys.argv[2:]))
+    if sys.argv[1:] in (["--help"], ["-h"]):
+        print(commands.HELP, end="", flush=True)
     _run("trainc")
 
 

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`trainc` on the path: a few commands are Python, all else is the compiler's."""
+
+import importlib
+import sys
+
+#: {command: (module with `main(arguments)`, what it does)}; nothing is imported before it is needed.
+COMMANDS = {
+    "finetune": ("trainc.finetune.main", "a language model's folder and a file of rows to a trained model"),
+    "data": ("trainc.data.main", "rows of text to shards of tokens that trainc-run reads"),
+    "export": ("trainc.finetune.export", "what a run of finetune has trained: an adapter of PEFT or a merged model"),
+    "sample": ("trainc.finetune.sample", "some tokens of what a run has trained"),
+}
+HELP = (
+    "Commands beside compiling (trainc COMMAND --help; a model of that name is ./COMMAND):\n"
+    + "".join(f"  {name:<10}{what}\n" for name, (_, what) in COMMANDS.items())
+    + "\n"
+)
+
+
+def find(arguments):
+    """`main` of the command that these arguments begin with, or None: they are the compiler's."""
+    if arguments and arguments[0] in COMMANDS:
+        return importlib.import_module(COMMANDS[arguments[0]][0]).main
+    return None
+
+
+def run(main, arguments):
+    """An exit code: 0, 1 for what the user can do something about, 2 for settings, 130 for Ctrl-C."""
+    from .errors import Error
+    from .settings import SettingError
+
+    try:
+        return main(arguments) or 0
+    except Error as error:
+        print(f"trainc: error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, SettingError) else getattr(error, "exit_code", 1)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 141
