@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The rows of a run: tokenized into its folder, or as `trainc data` has written them."""
+
+import json
+import pathlib
+
+import numpy as np
+
+from ..data import prepare as preparation
+from ..data import shards, tasks, templates, tokenizers
+from ..errors import Error
+
+
+def check_vocabulary(tokenizer, base):
+    """A tokenizer with more tokens than the model has is one of another model."""
+    try:
+        config = json.loads((base / "config.json").read_text())
+    except ValueError as error:
+        raise Error(f"{base / 'config.json'}: no JSON: {error}") from None
+    known = config.get("text_config", config).get("vocab_size")
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if known and largest >= known:
+        raise Error(
+            f"the tokenizer of {tokenizer.name_or_path} has token {largest}, and the model in {base} knows {known:,}: it is "
+            "the tokenizer of another model"
+        )
+
+
+def is_folder(paths):
+    """Whether this is one folder that `trainc data` wrote."""
+    return len(paths) == 1 and (pathlib.Path(paths[0]) / "index.json").exists()
+
+
+def prepare(run, settings, tokenizer, tell):
+    """(settings with what the data decides, {"train": index, "eval": index}); each index with its `path`."""
+    templates.set_template(tokenizer, settings.chat_template)
+    parts = {}
+    for part, paths in (("train", settings.data), ("eval", settings.eval)):
+        if not paths:
+            continue
+        if is_folder(paths):
+            index = _read(pathlib.Path(paths[0]), settings, tokenizer)
+            path = pathlib.Path(paths[0]).resolve()
+        else:
+            path = run.data / part
+            index = preparation.prepare(paths, settings, path, tokenizer, tell)
+            tell(preparation.report_text(index, path))
+        parts[part] = {**index, "path": str(path)}
+        # What the training rows decide holds for the others.
+        settings = settings.with_(max_length=index["max_length"], pack=bool(index.get("packed")))
+        if index.get("label_names"):
+            settings = settings.with_(label_names=index["label_names"])
+    ours, theirs = (set(parts[part]["columns"]) for part in ("train", "eval")) if "eval" in parts else (set(), set())
+    if ours ^ theirs:
+        raise Error(f"--data and --eval are folders of different kinds: '{sorted(ours ^ theirs)[0]}' is in one only")
+    return settings, parts
+
+
+def _read(path, settings, tokenizer):
+    index = shards.Folder(path).index
+    made, own = index.get("tokenizer", {}), tokenizers.describe(tokenizer)
+    if made.get("hash") != own["hash"]:
+        raise Error(
+            f"{path}: the rows were written with the tokenizer of {made.get('name')} ({made.get('vocabulary')} tokens), and the "
+            f"model's is that of {own['name']} ({own['vocabulary']} tokens)"
+        )
+    wanted = set(tasks.make(tokenizer, settings.with_(max_length=index["max_length"])).columns())
+    found = set(index["columns"])
+    if missing := wanted - found - ({"attention_mask"} if index.get("packed") else set()):
+        raise Error(f"{path}: the rows are of another task or loss: there is no column '{sorted(missing)[0]}'; there are {', '.join(sorted(found))}")
+    return index
+
+
+def export_options(settings, train, tokenizer):
+    """How the model is exported for these rows: the keywords of pretrained.export, which JSON can say."""
+    options = {
+        "task": settings.task, "dtype": settings.dtype, "attention": settings.attention, "loss": settings.loss,
+        "overrides": [f"{key}={value}" for key, value in (settings.model_config or {}).items()],
+        "packed": bool(train.get("packed")), "types": "token_type_ids" in train["columns"],
+    }  # fmt: skip
+    if train.get("label_names"):
+        options.update(labels=train["label_names"], scores=train["label_names"] == ["score"])
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    options["pad"] = pad
+    if settings.loss != "cross-entropy":
+        options["loss_options"] = loss_options(settings)
+    return options
+
+
+def loss_options(settings):
+    """Those of the loss; what is said for another one is an error."""
+    taken = {"orpo": ["beta"], "simpo": ["beta", "gamma"], "dpo": ["beta", "label_smoothing"],
+             "kto": ["beta", "desirable_weight", "undesirable_weight"], "reward": []}[settings.loss]  # fmt: skip
+    for name in ("beta", "gamma", "label-smoothing", "desirable-weight", "undesirable-weight"):
+        if name in settings.said and settings.said[name] is not None and name.replace("-", "_") not in taken:
+            if settings.said[name] != settings.table.keys[name].default:
+                raise Error(f"--{name} is not a setting of --loss {settings.loss}")
+    return {name: getattr(settings, name) for name in taken if getattr(settings, name) is not None}
+
+
+def lengths(train, held, settings):
+    """{size: the longest of all rows, rounded up to a multiple of --trim}."""
+    found = {}
+    for index in filter(None, (train, held)):
+        folder = shards.Folder(index["path"])
+        groups = {column.offsets for column in folder.columns.values() if column.ragged}
+        for group in groups:
+            name = "target" if group.endswith("decoder") else "seq"
+            longest = int(folder.lengths(group).max())
+            multiple = settings.trim or 1
+            found[name] = max(found.get(name, 2), min(-(-longest // multiple) * multiple, max(longest, index["max_length"])))
+    return found
+
+
+def readable(path):
+    """What trainc-run reads of a folder of shards."""
+    target = pathlib.Path(path).with_suffix(".safetensors")
+    folder, count, tensors = shards.Folder(path), None, {}
+    most = {}
+    for column in folder.columns.values():
+        if column.ragged:
+            most[column.offsets] = max(most.get(column.offsets, 0), int(folder.lengths(column.offsets).max()))
+    if len(most) and "packed" not in folder.index:
+        pass
+    for name, column in folder.columns.items():
+        dtype = np.int64 if column.dtype != "F32" else np.float32
+        shape = (folder.rows, most[column.offsets]) if column.ragged else (folder.rows,)
+        tensors[name] = np.full(shape, column.pad, dtype)
+    for number, row in enumerate(folder):
+        for name, value in row.items():
+            if isinstance(value, np.ndarray) and value.ndim:
+                tensors[name][number, : len(value)] = value
+            else:
+                tensors[name][number] = value
+    shards.write_safetensors(target, tensors)
+    return str(target)
+
+
+def add_references(run, facts, settings, parts, tell):
+    """Columns of what the reference says, computed by the package before training."""

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`trainc finetune FOLDER --data FILE -o RUN`: export, plan, compile, train, evaluate, save."""
+
+import argparse
+import math
+import pathlib
+import shutil
+import sys
+import time
+
+from ..errors import Error
+from ..settings import SettingError
+from . import data, processes
+from .folder import Run
+from .keys import FINETUNE
+
+HELP = """Fine-tunes a language model: from its folder and rows of text to an adapter or new weights.
+
+  trainc finetune FOLDER --data chat.jsonl --eval held.jsonl --lora r=16,alpha=32 --quantize nf4:double -o run
+  trainc finetune --resume run              goes on where a run was ended
+  trainc export run adapter/                what was trained, for PEFT; merged/: for transformers
+  trainc sample run --prompt "..."          what it has learnt
+
+A YAML file (--config) holds the same keys; the command line counts more. docs/finetuning.md tells all of them.
+"""
+
+
+def parser():
+    made = argparse.ArgumentParser(
+        prog="trainc finetune", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+        usage="trainc finetune [FOLDER] [--config run.yaml] [OPTION...]",
+    )  # fmt: skip
+    made.add_argument("folder", nargs="?", metavar="FOLDER", help="--model")
+    made.add_argument("--config", metavar="FILE", help="a YAML file with these keys")
+    made.add_argument("--resume", metavar="RUN", help="go on with the run in this folder; needs nothing else")
+    made.add_argument("--dry-run", action="store_true", help="print what would run, with the memory and time of a step; train nothing")
+    made.add_argument("--overwrite", action="store_true", help="-o may be a run that is there already, which is removed")
+    FINETUNE.add_to(made)
+    return made
+
+
+def tell(line):
+    print(line, file=sys.stderr, flush=True)
+
+
+def size_text(number):
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= scale:
+            return f"{number / scale:.2f} {unit}"
+    return f"{number} B"
+
+
+def main(arguments):
+    said = parser().parse_args(arguments)
+    if said.resume:
+        given = [a for a in arguments if a not in ("--resume", said.resume) and not a.startswith("--resume=")]
+        if given:
+            raise SettingError(f"--resume goes on with the settings of the run: '{given[0]}' says nothing to it")
+        return resume(Run(said.resume))
+    if said.folder is not None:
+        said.model = said.folder
+    settings = FINETUNE.resolve(said, said.config)
+    for name, what in (("model", "a model's folder"), ("data", "a file of rows, or a folder of `trainc data`")):
+        if getattr(settings, name) is None:
+            raise SettingError(f"--{name} is missing: {what}")
+    if settings.output is None:
+        if not said.dry_run:
+            raise SettingError("-o is missing: the run's folder")
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="trainc-") as folder:
+            return start(Run(folder), settings, dry=True)
+    run = Run(settings.output)
+    if run.path.exists() and any(run.path.iterdir()):
+        if run.config.exists() and not run.checkpoints.exists() or said.overwrite and run.config.exists():
+            shutil.rmtree(run.path)
+        elif run.config.exists():
+            raise Error(f"{run.path}: a run is there: --resume {run.path} goes on with it, --overwrite begins anew")
+        else:
+            raise Error(f"{run.path}: the folder holds other files; choose a new one")
+    return start(run, settings, dry=said.dry_run)
+
+
+def start(run, settings, dry):
+    begin = time.monotonic()
+    from ..data import tokenizers
+    from . import exports, plan
+
+    base = exports.locate(settings.model)
+    tokenizer = tokenizers.load(settings.tokenizer or str(base))
+    data.check_vocabulary(tokenizer, base)
+    run.path.mkdir(parents=True, exist_ok=True)
+    settings, parts = data.prepare(run, settings, tokenizer, tell)
+    settings.write(run.config, "# trainc finetune --config this file -o NEW repeats the run\n")
+    train = parts["train"]
+    if settings.graph:
+        graph = exports.of_file(settings.graph)
+    else:
+        graph = exports.of_model(base, data.export_options(settings, train, tokenizer), tell)
+    exports.place(graph, run.export)
+    weights = base
+    if graph.facts["foreign"]:
+        weights = exports.rename_weights(base, graph.facts["foreign"], run.export / "weights.safetensors")
+    lengths = data.lengths(train, parts.get("eval"), settings)
+    chosen = plan.make(run, settings, graph.facts["fresh"], lengths, tell)
+    steps = total_steps(settings, train["rows"])
+    facts = {
+        "base": str(base), "weights": str(weights), "task": settings.task, "loss": settings.loss,
+        "lora": bool(settings.lora), "fresh": graph.facts["fresh"], "label_names": train.get("label_names"),
+        "tokenizer": settings.tokenizer or str(base), "steps": steps, "micro_batch": chosen.micro_batch,
+        "accumulate": chosen.accumulate, "memory": chosen.memory, "graph": str(pathlib.Path(settings.graph).resolve()) if settings.graph else None,
+    }  # fmt: skip
+    data.add_references(run, facts, settings, parts, tell)
+    facts["arguments"] = train_arguments(run, settings, facts, parts)
+    for line in describe(settings, train, graph, chosen, steps, base):
+        tell(line)
+    tell(f"ready after {time.monotonic() - begin:.1f} s")
+    if dry:
+        print("trainc " + " ".join(["export/model.onnx", "-o", "model.tpk", *chosen.options]))
+        print(processes.command(facts["arguments"]))
+        print(f"memory of a step: {size_text(chosen.memory)}")
+        return 0
+    run.facts = facts
+    processes.run(facts["arguments"])
+    finish(run, facts)
+    return 0
+
+
+def describe(settings, train, graph, chosen, steps, base):
+    """What was chosen, a line each."""
+    how = "adapters" if settings.lora else "all parameters"
+    kind = f", base as {settings.quantize}" if settings.quantize else ""
+    yield f"model     {base}: {how} trained{kind}, learning rate {_rate(settings)}"
+    yield f"data      {train['rows']:,} rows, at most {chosen.length} tokens" + (", packed" if train.get("packed") else "")
+    accumulated = f" = {chosen.micro_batch} at once x {chosen.accumulate}" if chosen.accumulate > 1 else ""
+    yield f"step      {settings.batch_size} rows{accumulated}; {steps} steps"
+    budget = f" of {settings.memory}" if settings.memory else ""
+    yield f"memory    {size_text(chosen.memory)}{budget}" + (f"; {chosen.recompute}" if chosen.recompute else "; nothing is computed again")
+
+
+def _rate(settings):
+    from .plan import learning_rate
+
+    return f"{learning_rate(settings):g}, {settings.lr_schedule}"
+
+
+def total_steps(settings, rows):
+    if settings.steps:
+        return settings.steps
+    return settings.epochs * max(1, math.ceil(rows / settings.batch_size))
+
+
+def train_arguments(run, settings, facts, parts):
+    """trainc-run's command line."""
+    arguments = [run.package, "--data", data.readable(parts["train"]["path"]), "--weights", facts["weights"]]
+    if facts["graph"]:
+        arguments = arguments[:-2]  # the graph's own
+    if settings.adapter:
+        arguments += ["--adapter", settings.adapter]
+    if "eval" in parts:
+        arguments += ["--eval", data.readable(parts["eval"]["path"])]
+        if settings.eval_every:
+            arguments += ["--eval-every", settings.eval_every]
+    arguments += ["--batch-size", facts["micro_batch"]]
+    if facts["accumulate"] > 1:
+        arguments += ["--accumulate", facts["accumulate"]]
+    arguments += ["--steps", settings.steps] if settings.steps else ["--epochs", settings.epochs]
+    arguments += ["--seed", settings.seed]
+    if settings.shuffle:
+        arguments.append("--shuffle")
+    if settings.group_by_length:
+        arguments.append("--group-by-length")
+    if settings.trim:
+        arguments.append(f"--trim={settings.trim}")
+    warmup = settings.warmup if settings.warmup >= 1 else round(settings.warmup * facts["steps"])
+    arguments += ["--lr-schedule", settings.lr_schedule + (f",warmup={int(warmup)}" if warmup else "")]
+    arguments += ["--save", run.checkpoints, "--keep", settings.keep]
+    if settings.save_every:
+        arguments += ["--save-every", settings.save_every]
+    for name in ("threads", "device", "log-format"):
+        value = getattr(settings, name.replace("-", "_"))
+        if value is not None and value != "text":
+            arguments += [f"--{name}", value]
+    for text in settings.runner_options or ():
+        arguments += text.split()
+    return [str(argument) for argument in arguments]
+
+
+def resume(run):
+    facts = run.facts
+    arguments = list(facts["arguments"])
+    if run.checkpoints.exists() and any(run.checkpoints.iterdir()):
+        arguments += ["--resume", str(run.checkpoints)]
+        if "--adapter" in arguments:
+            del arguments[arguments.index("--adapter") : arguments.index("--adapter") + 2]
+    processes.run(arguments)
+    finish(run, facts)
+    return 0
+
+
+def finish(run, facts):
+    tell(f"trainc export {run.path} {'adapter/' if facts['lora'] else 'merged/'}    writes what was trained")
+    if facts["task"] == "causal-lm" and facts["loss"] != "reward":
+        tell(f'trainc sample {run.path} --prompt "..."    shows what it has learnt')
