@@ -4,6 +4,7 @@
 #include "trainc/Package/Interface.h"
 #include "dialects/Plan/PlanDialect.h"
 #include "trainc/Analysis/TokenInputs.h"
+#include "trainc/Conversion/GradNorm.h"
 #include "trainc/Conversion/LossWeight.h"
 
 using namespace mlir;
@@ -91,6 +92,7 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
         InterfaceTensor &tensor =
             entry(interface.outputs, name.getValue(), function.getResultTypes()[i]);
         tensor.isLoss |= role == "loss";
+        tensor.isGradNorm |= function.getResultAttr(i, kGradNormAttr) != nullptr;
         if (auto weight = function.getResultAttrOfType<StringAttr>(i, kLossWeightAttr)) {
           interface.lossIsMean = true;
           lossWeight = weight.getValue();

@@ -366,7 +366,10 @@ private:
     }
     for (const InterfaceTensor &output : interface.outputs) {
       json::Object object = tensor(output);
-      object["role"] = output.isLoss ? "loss" : output.isWeight ? "weight" : "output";
+      object["role"] = output.isLoss       ? "loss"
+                       : output.isWeight   ? "weight"
+                       : output.isGradNorm ? "grad_norm"
+                                           : "output";
       outputs.push_back(std::move(object));
     }
     for (const InterfaceTensor &entry : interface.state) {

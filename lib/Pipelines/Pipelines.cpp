@@ -93,6 +93,7 @@ static void addTraining(OpPassManager &pm, const GraphOptions &options, bool pac
     attach.nesterov = options.nesterov;
     attach.biasCorrection = options.biasCorrection;
     attach.clip = options.clip;
+    attach.gradNorm = options.gradNorm;
     attach.stateFormat = options.optimizerState;
     pm.addPass(createAttachOptimizerPass(attach));
   }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`session.py FOLDER MODELS`: FOLDER has mlp.tpk, MODELS what it was made of."""
+"""`session.py FOLDER MODELS`: FOLDER has mlp.tpk, norm.tpk (--grad-norm) and clip.tpk (--clip-norm), MODELS what they
+were made of."""
 
 import gc
 import os
@@ -115,6 +116,28 @@ class Steps(unittest.TestCase):
             values.append(float(other.gradients(BATCH)))
         self.assertAlmostEqual((values[0] - values[1]) / 2e-2, gradient[where], delta=0.05 * abs(gradient[where]))
         self.assertEqual(float(loss), float(self.session.step(BATCH)))
+
+    def test_the_norm_of_the_gradients(self):
+        half = len(BATCH[FIRST]) // 2
+        parts = [{n: a[:half] for n, a in BATCH.items()}, {n: a[half : 2 * half] for n, a in BATCH.items()}]
+        for name in ("norm.tpk", "clip.tpk"):
+            for batch, weights in ((BATCH, None), (parts, None), (parts, [0.25, 0.75]), (BATCH, [0.5])):
+                session = trainrt.Session(FOLDER / name)
+                for _ in range(3):
+                    told = session.gradients(batch, weights=weights)
+                    self.assertTrue(np.isnan(told.grad_norm))
+                    expected = np.sqrt(sum(np.sum(np.square(np.asarray(g), dtype=np.float64)) for g in session.grads.values()))
+                    self.assertGreater(expected, 0.01)
+                    # What is clipped does not count.
+                    step = session.step(batch, weights=weights, **({"clip_norm": 0.01} if name == "clip.tpk" else {}))
+                    self.assertAlmostEqual(step.grad_norm / expected, 1, 5)
+            self.assertNotIn("grad_norm", session.predict({FIRST: BATCH[FIRST]}))
+        # Telling it changes no bit; a package of before tells none.
+        plain, norm = trainrt.Session(PACKAGE), trainrt.Session(FOLDER / "norm.tpk")
+        for _ in range(3):
+            loss = plain.step(BATCH)
+            self.assertTrue(np.isnan(loss.grad_norm))
+            self.assertEqual(loss, norm.step(BATCH))
 
     def test_evaluation(self):
         loss = self.session.eval(BATCH)

@@ -41,7 +41,8 @@ struct InterfaceTensor {
   std::vector<InterfaceTokens> tokens;
   /// Outputs: the loss.
   bool isLoss = false;
-  bool isWeight = false; ///< an output that is the loss's denominator
+  bool isWeight = false;   ///< an output that is the loss's denominator
+  bool isGradNorm = false; ///< an output of steps that is the norm of their gradients
 };
 
 /// Bytes of a parameter that is not trained, up to which it is in the package wherever the model

@@ -71,6 +71,8 @@ struct GraphOptions {
   bool nesterov = false;
   bool biasCorrection = true;
   bool clip = false;
+  /// The norm of the gradients is a result of steps, also where it is not clipped.
+  bool gradNorm = false;
   /// fp32 bf16 int8; "": as the parameters.
   std::string optimizerState;
   std::optional<LoraOptions> lora;

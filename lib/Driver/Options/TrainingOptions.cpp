@@ -36,6 +36,8 @@ TrainingOptions::TrainingOptions(CLI::App &app, CompileOptions &options)
       ->check(CLI::IsMember({"fp32", "bf16", "int8"}));
   add("--clip-norm", options.clipNorm, "F", "clip the global gradient norm")
       ->check(number(/*zero=*/false));
+  app.add_flag("--grad-norm", options.graph.gradNorm,
+               "steps tell the norm of their gradients (with --clip-norm they do anyway)");
   add("--accumulate", options.accumulate, "N",
       "micro-batches a step unless trainc-run says otherwise")
       ->check(CLI::Range(1, 1 << 20));
@@ -48,7 +50,7 @@ TrainingOptions::TrainingOptions(CLI::App &app, CompileOptions &options)
 
 void TrainingOptions::excludeFromInference() {
   for (const char *name : {"--loss", "--optimizer", "--lr", "--betas", "--eps", "--weight-decay",
-                           "--momentum", "--nesterov", "--optimizer-state", "--clip-norm",
+                           "--momentum", "--nesterov", "--optimizer-state", "--clip-norm", "--grad-norm",
                            "--no-decay", "--lr-scale", "--accumulate", "--trainable", "--freeze",
                            "--recompute", "--memory-budget", "--offload", "--lora"})
     app.get_option("--inference")->excludes(app.get_option(name));

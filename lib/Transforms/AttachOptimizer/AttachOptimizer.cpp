@@ -4,6 +4,7 @@
 #include "lib/Transforms/AttachOptimizer/AttachOptimizer.h"
 
 #include "lib/Transforms/AttachOptimizer/StateStorage.h"
+#include "trainc/Conversion/GradNorm.h"
 #include "trainc/Transforms/Support/StepBuilder.h"
 
 using namespace mlir;
@@ -135,10 +136,11 @@ private:
       TrainBuilder tb = step.at(one.loc);
       one.gradient = one.storage.arrange(tb, one.gradient);
     }
-    Value norm;
-    if (clip)
-      norm = clipGradients(step, trained, step.argument("hyper", "clip_norm", f32, loc),
-                           NameLoc::get(b.getStringAttr("clip_norm"), loc));
+    Value clipNorm = clip ? step.argument("hyper", "clip_norm", f32, loc) : Value(), norm;
+    if (clip || gradNorm)
+      norm = buildNorm(step, trained, NameLoc::get(b.getStringAttr("grad_norm"), loc));
+    if (clip && norm)
+      clipGradients(step, trained, norm, clipNorm, NameLoc::get(b.getStringAttr("clip_norm"), loc));
 
     SmallVector<SmallVector<Value>> updates;
     for (auto [one, old] : llvm::zip_equal(trained, stored)) {
@@ -168,9 +170,16 @@ private:
           step.update("state", partName(one, state, part), value);
       }
     }
+    auto addResult = [&](StringRef role, StringRef name, ArrayRef<NamedAttribute> more = {}) {
+      SmallVector<NamedAttribute> attributes(more);
+      attributes.push_back(b.getNamedAttr(kRoleAttr, b.getStringAttr(role)));
+      attributes.push_back(b.getNamedAttr(kNameAttr, b.getStringAttr(name)));
+      step.result(norm, b.getDictionaryAttr(attributes));
+    };
     if (norm)
-      step.result(norm, b.getDictionaryAttr({b.getNamedAttr(kRoleAttr, b.getStringAttr("verdict")),
-                                             b.getNamedAttr(kNameAttr, b.getStringAttr("norm"))}));
+      addResult("output", nameOfNorm(module), {b.getNamedAttr(kGradNormAttr, b.getUnitAttr())});
+    if (norm && clip)
+      addResult("verdict", "norm");
     func::FuncOp update = step.finish();
     update->setAttr("train.optimizer", b.getStringAttr(spec.name));
   }
@@ -183,30 +192,47 @@ private:
     return false;
   }
 
-  /// torch.nn.utils.clip_grad_norm_, in f32 (f64 where a gradient is f64). Returns the norm; null
-  /// without gradients.
-  static Value clipGradients(StepBuilder &step, MutableArrayRef<Trained> trained, Value clipNorm,
-                             Location loc) {
+  /// "grad_norm", or what no output of the model is called: variants are in a module of their own,
+  /// and their outputs are to have the same names.
+  static std::string nameOfNorm(ModuleOp module) {
+    while (auto outer = module->getParentOfType<ModuleOp>())
+      module = outer;
+    auto eval = module.lookupSymbol<func::FuncOp>("eval");
+    std::string name = "grad_norm";
+    auto isTaken = [&](unsigned i) { return getResultName(eval, i) == name; };
+    while (eval && llvm::any_of(llvm::seq(eval.getNumResults()), isTaken))
+      name += "_";
+    return name;
+  }
+
+  /// The norm of all gradients together, in f32 (f64 where a gradient is f64); null without
+  /// gradients. Each is summed up by itself, so that none is kept for it.
+  static Value buildNorm(StepBuilder &step, ArrayRef<Trained> trained, Location loc) {
     TrainBuilder tb = step.at(loc);
     Type type = tb.b().getF32Type();
-    for (Trained &one : trained)
+    for (const Trained &one : trained)
       if (getElementType(one.gradient).isF64())
         type = tb.b().getF64Type();
     Value total;
-    for (Trained &one : trained) {
+    for (const Trained &one : trained) {
       Value g = tb.cast(one.gradient, type);
       total = tb.add(total, tb.sumAll(tb.mul(g, g)));
     }
-    if (!total)
-      return {};
-    Value norm = tb.add(tb.sqrt(total), tb.scalarLike(total, 1e-6));
-    Value coefficient = tb.min(tb.div(tb.cast(clipNorm, type), norm), tb.scalarLike(norm, 1));
+    return total ? tb.sqrt(total) : Value();
+  }
+
+  /// torch.nn.utils.clip_grad_norm_
+  static void clipGradients(StepBuilder &step, MutableArrayRef<Trained> trained, Value norm,
+                            Value clipNorm, Location loc) {
+    TrainBuilder tb = step.at(loc);
+    Value divisor = tb.add(norm, tb.scalarLike(norm, 1e-6));
+    Value coefficient =
+        tb.min(tb.div(tb.cast(clipNorm, norm.getType()), divisor), tb.scalarLike(norm, 1));
     for (Trained &one : trained) {
       TrainBuilder own = step.at(one.loc);
       Value factor = own.cast(coefficient, one.gradient.getType());
       one.gradient = own.mul(one.gradient, own.splat(factor, one.gradient));
     }
-    return norm;
   }
 };
 } // namespace

@@ -20,7 +20,8 @@ def AttachOptimizerPass : Pass<"attach-optimizer", "::mlir::ModuleOp"> {
 
     With `clip`, gradients are scaled by min(1, clip_norm / (norm + 1e-6)) first, where norm is that of all
     gradients together (torch.nn.utils.clip_grad_norm_). The norm is a result then, with the role `verdict`: where
-    it is not finite, the update must not happen.
+    it is not finite, the update must not happen. With `clip` or `grad-norm` it is an output, too, marked by
+    `train.grad_norm`, of the gradients before they are clipped.
 
     Fails without `@gradients` and on options that the optimizer does not allow.
 
@@ -59,6 +60,8 @@ def AttachOptimizerPass : Pass<"attach-optimizer", "::mlir::ModuleOp"> {
            "what optimizer state is stored in: fp32, bf16 or int8; empty: the parameter's own type">,
     Option<"clip", "clip", "bool", "false",
            "clip the norm of all gradients together to the hyper-parameter clip_norm">,
+    Option<"gradNorm", "grad-norm", "bool", "false",
+           "the norm of all gradients together is a result, also where it is not clipped">,
   ];
 }
 

@@ -361,9 +361,12 @@ private:
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
       if (getArgRole(update, i) == "gradient")
         hoistReshapes(mapping.lookup(update.getArgument(i)));
-    for (auto [i, value] : llvm::enumerate(updated))
+    for (auto [i, value] : llvm::enumerate(updated)) {
+      if (getResultRole(update, i) == "output")
+        step.result(value, update.getResultAttrDict(i));
       if (isVerdict(update, i))
         guard.check(value, overflow);
+    }
     if (overflow)
       guard.skipWhere(overflow);
     return updated;
@@ -380,7 +383,7 @@ private:
     SmallVector<Result> results;
     llvm::StringMap<SmallVector<unsigned>> together; // by parameter, which comes first
     for (auto [i, value] : llvm::enumerate(updated)) {
-      if (isVerdict(update, i))
+      if (getResultRole(update, i) != "update")
         continue;
       StringRef role = cast<StringAttr>(update.getResultAttr(i, kUpdatesAttr)).getValue();
       StringRef name = getResultName(update, i);

@@ -27,6 +27,9 @@ def FormStepsPass : Pass<"form-steps", "::mlir::ModuleOp"> {
     state as they are and halve the scale, without setting `nonfinite`; after 2000 updates in a row they double
     it (`growth_count`). `skipped_steps` are not counted in the optimizer's step number.
 
+    Outputs of `@update`, the norm of the gradients, are those of `@step` and `@update`: of gradients that are no
+    longer scaled, and summed up over all micro-batches.
+
     Without `@gradients` nothing is made (inference); without `@update` no `@step`, unless `micro` is
     off: then `@gradients` returns all updates itself (a model with an algorithm of its own).
 

@@ -21,7 +21,7 @@ F32, F64, F16, BF16, I8, I16, I32, I64, U8, U16, U32, U64, BOOL = range(13)
 
 INPUT, OUTPUT, PARAMETER, STATE = range(4)
 VALUE_PARAMETER, VALUE_STATE, VALUE_GRADIENT, VALUE_OUTPUT = range(4)
-TRAINABLE, LOSS, USED_IN_TRAIN, USED_IN_EVAL, OPTIONAL, EMBEDDED, WEIGHT = (1 << i for i in range(7))
+TRAINABLE, LOSS, USED_IN_TRAIN, USED_IN_EVAL, OPTIONAL, EMBEDDED, WEIGHT, GRAD_NORM = (1 << i for i in range(8))
 WEIGHTS_PACKAGE, WEIGHTS_FILE, WEIGHTS_RANDOM, WEIGHTS_NONE = range(4)
 STEP_ALLOW_NONFINITE, STEP_LAG = 1, 2
 EVAL_FILL_MISSING = 1
@@ -107,7 +107,7 @@ class StepOptions(Structure):
 class StepResult(Structure):
     _fields_ = [
         ("size", c_size_t), ("step", c_int64), ("loss", c_double), ("lr", c_double), ("milliseconds", c_double),
-        ("peak_bytes", c_uint64), ("nonfinite", c_int32), ("wait_milliseconds", c_double),
+        ("peak_bytes", c_uint64), ("nonfinite", c_int32), ("wait_milliseconds", c_double), ("grad_norm", c_double),
     ]  # fmt: skip
 
 

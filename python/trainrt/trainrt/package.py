@@ -27,7 +27,7 @@ class TensorInfo:
 
     trainable = property(lambda self: self._has(capi.TRAINABLE))
     is_loss = property(lambda self: self._has(capi.LOSS))
-    is_result = property(lambda self: not self._has(capi.LOSS | capi.WEIGHT))
+    is_result = property(lambda self: not self._has(capi.LOSS | capi.WEIGHT | capi.GRAD_NORM))
     used_in_train = property(lambda self: self._has(capi.USED_IN_TRAIN))
     used_in_eval = property(lambda self: self._has(capi.USED_IN_EVAL))
     optional = property(lambda self: self._has(capi.OPTIONAL))

@@ -42,7 +42,7 @@ class Loss:
     item = __float__
 
     def __getattr__(self, name):
-        if name in ("step", "lr", "milliseconds", "peak_bytes", "nonfinite"):
+        if name in ("step", "lr", "milliseconds", "peak_bytes", "nonfinite", "grad_norm"):
             return self._done()[name]
         return getattr(float(self), name)
 
@@ -337,7 +337,7 @@ class Session(Files):
         result = self._result
         return {
             "loss": result.loss, "step": result.step, "lr": result.lr, "milliseconds": result.milliseconds,
-            "peak_bytes": result.peak_bytes, "nonfinite": result.nonfinite,
+            "peak_bytes": result.peak_bytes, "nonfinite": result.nonfinite, "grad_norm": result.grad_norm,
         }  # fmt: skip
 
     def _after_lagged(self, status):

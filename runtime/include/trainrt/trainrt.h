@@ -234,7 +234,8 @@ enum {
   TRAINRT_FLAG_USED_IN_EVAL = 8, /* input: needed by `trainrt_eval`; output: computed there */
   TRAINRT_FLAG_OPTIONAL = 16,    /* input: the graph marks it optional */
   TRAINRT_FLAG_EMBEDDED = 32,    /* parameter: the weights are inside the package */
-  TRAINRT_FLAG_WEIGHT = 64       /* output: the loss_weight (since 1.2) */
+  TRAINRT_FLAG_WEIGHT = 64,      /* output: the loss_weight (since 1.2) */
+  TRAINRT_FLAG_GRAD_NORM = 128   /* output: the norm of the gradients (since 1.4) */
 };
 
 typedef struct trainrt_tensor_info {
@@ -550,12 +551,16 @@ typedef struct trainrt_step_result {
   int32_t nonfinite;   /* 1: not made for the loss or gradients; 2: elements were left out */
   /* since 1.1: of `milliseconds`, those in which the call waited for the GPU */
   double wait_milliseconds;
+  /* since 1.4: norm of the step's gradients before clipping, of all micro-batches and unscaled; NaN:
+     the package does not tell (trainc --clip-norm, --grad-norm), there was no update, or no step */
+  double grad_norm;
 } trainrt_step_result;
 
 static inline trainrt_step_result trainrt_step_result_default(void) {
   trainrt_step_result result;
   memset(&result, 0, sizeof result);
   result.size = sizeof result;
+  result.grad_norm = (double)NAN;
   return result;
 }
 
@@ -605,9 +610,9 @@ TRAINRT_API trainrt_status trainrt_session_plans(trainrt_session *session, train
                                                  trainrt_error **error);
 
 /* Since 1.1: waits for a step made with TRAINRT_STEP_LAG whose result has not been returned, and
- * returns it, as trainrt_step without that flag would have; `result->step` is 0 if there is none.
- * Other calls on the session wait for it first, too, and leave its result to this one;
- * `trainrt_session_step` counts only steps that have been waited for. `result` may be NULL. */
+ * returns it, as without that flag; `result->step` is 0 if there is none. Other calls wait for it
+ * first, too, and leave its result to this one; `trainrt_session_step` counts only steps that have
+ * been waited for. `result` may be NULL. */
 TRAINRT_API trainrt_status trainrt_session_finish(trainrt_session *session,
                                                   trainrt_step_result *result,
                                                   trainrt_error **error);

@@ -211,12 +211,15 @@ trainrt_status trainrt_package_tensor(const trainrt_package *package, trainrt_ki
     } else if (kind == TRAINRT_OUTPUT) {
       if (int32_t(index) == impl.lossOutput())
         result.flags |= TRAINRT_FLAG_LOSS;
+      if (int32_t(index) == impl.gradNormOutput())
+        result.flags |= TRAINRT_FLAG_GRAD_NORM;
       const std::vector<Manifest::Tensor> &outputs = impl.manifest().outputs;
       if (std::any_of(outputs.begin(), outputs.end(), [&](const Manifest::Tensor &output) {
             return output.isWeight && output.name == tensors[index].name;
           }))
         result.flags |= TRAINRT_FLAG_WEIGHT;
-      if (computes(impl.step() ? impl.step() : impl.micro(), index))
+      if (computes(impl.step(), index) || computes(impl.micro(), index) ||
+          computes(impl.update(), index))
         result.flags |= TRAINRT_FLAG_USED_IN_TRAIN;
       if (computes(impl.eval(), index))
         result.flags |= TRAINRT_FLAG_USED_IN_EVAL;

@@ -51,6 +51,7 @@ Status writeResult(const trainrt_session &session, const Status &status, const S
     filled.peak_bytes = uint64_t(session.impl->peakBytes());
     filled.nonfinite = done.nonfinite ? done.inPart ? 2 : 1 : 0;
     filled.wait_milliseconds = (session.impl->waitedSeconds() - waitedBefore) * 1e3;
+    filled.grad_norm = done.gradNorm;
     TRAINRT_TRY(writeStruct(filled, "result", result));
   }
   return status;

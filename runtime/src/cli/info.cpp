@@ -228,7 +228,9 @@ std::string packageInfo(const Package &package, bool json) {
   text += tensorLines("outputs", package.outputs, [](const trainrt_tensor_info &output) {
     return output.flags & TRAINRT_FLAG_LOSS     ? std::string("the loss")
            : output.flags & TRAINRT_FLAG_WEIGHT ? std::string("what the loss is divided by")
-                                                : use(output);
+           : output.flags & TRAINRT_FLAG_GRAD_NORM
+               ? std::string("the norm of the gradients")
+               : use(output);
   });
   const ParameterCount count = countParameters(package);
   if (count.all >= 0)

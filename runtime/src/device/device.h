@@ -87,6 +87,7 @@ public:
   /// What a run says to the host.
   struct Result {
     double loss = NAN;      ///< NaN without one
+    double gradNorm = NAN;  ///< the same
     bool nonfinite = false; ///< the state `nonfinite`
     /// Commands whose kernels met a number that is not finite where one must be.
     std::vector<NumberReport> numbers;

@@ -281,6 +281,7 @@ Status readTensors(const Fields &root, const char *key, Role role,
       TRAINRT_TRY(fields.optionalText("role", kind));
       tensor.isLoss = kind == "loss";
       tensor.isWeight = kind == "weight";
+      tensor.isGradNorm = kind == "grad_norm";
     } else if (role == Role::Parameter) {
       TRAINRT_TRY(fields.flag("trainable", tensor.trainable));
       TRAINRT_TRY(fields.flag("updated", tensor.updated));

@@ -66,6 +66,7 @@ struct Manifest {
     std::vector<Tokens> tokens; ///< inputs: as which they are read, if any
     bool isLoss = false;        ///< outputs
     bool isWeight = false;      ///< outputs: the loss's denominator
+    bool isGradNorm = false;    ///< outputs: the norm of a step's gradients
     // Parameters.
     bool trainable = false;
     bool updated = false; ///< steps change it without a gradient (running statistics)

@@ -51,6 +51,8 @@ public:
   const Manifest::Tensor &state(size_t index) const { return description.state[stateEntry[index]]; }
   /// Index of the loss in Program::outputs; -1 without one.
   int32_t lossOutput() const { return loss; }
+  /// The same of the norm of a step's gradients.
+  int32_t gradNormOutput() const { return gradNorm; }
   /// Index of `nonfinite` in Program::state; -1 without one.
   int32_t nonfiniteState() const { return nonfinite; }
   /// Index of the batch symbol; -1 without one.
@@ -78,7 +80,7 @@ private:
   mutable std::mutex loading;
   mutable std::shared_ptr<const KernelLibrary> library; ///< under the mutex
   std::vector<size_t> parameterEntry, inputEntry, stateEntry;
-  int32_t loss = -1, nonfinite = -1, batch = -1;
+  int32_t loss = -1, gradNorm = -1, nonfinite = -1, batch = -1;
 };
 
 } // namespace trainrt

@@ -229,6 +229,9 @@ Status Package::crossCheck() {
   for (size_t i = 0; i < code.state.size(); ++i)
     TRAINRT_TRY(checkWeights("state", state(i), code.state[i]));
   loss = indexOf(code.outputs, description.loss);
+  for (const Manifest::Tensor &output : description.outputs)
+    if (output.isGradNorm)
+      gradNorm = indexOf(code.outputs, output.name);
   nonfinite = indexOf(code.state, "nonfinite");
   batch = indexOf(code.symbols, description.batchSymbol);
   if (nonfinite >= 0 && (code.state[size_t(nonfinite)].dtype != DType::I32 ||

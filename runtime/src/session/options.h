@@ -74,6 +74,7 @@ struct StepOptions {
 struct StepResult {
   int64_t step = 0; ///< 0: there is none
   double loss = NAN, lr = NAN;
+  double gradNorm = NAN; ///< NaN where the package does not compute it
   bool nonfinite = false;
   /// It was found while parameters were updated: all that is finite has its new value.
   bool inPart = false;

@@ -335,6 +335,7 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
       return status;
     }
     result.loss = done.loss;
+    result.gradNorm = done.gradNorm;
     note(first, done, result);
     return decide(options.allowNonfinite, result);
   }
@@ -358,6 +359,7 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
       broken = began;
       return status;
     }
+    result.gradNorm = done.gradNorm;
     note(update, done, result);
   }
   outputs = std::move(microOutputs);
@@ -422,6 +424,7 @@ Status Session::complete(Pending &step, StepResult &result) {
     return status;
   }
   result.loss = done.loss;
+  result.gradNorm = done.gradNorm;
   note(*step.function, done, result);
   return decide(step.allowNonfinite, result);
 }

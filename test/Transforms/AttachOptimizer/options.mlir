@@ -3,6 +3,7 @@
 // RUN: trainc-opt %s --attach-optimizer="kind=sgd momentum=0.9 nesterov" | FileCheck %s --check-prefix=NESTEROV
 // RUN: trainc-opt %s --attach-optimizer="kind=adam betas=0.8,0.9 eps=1e-6" | FileCheck %s --check-prefix=ADAM
 // RUN: trainc-opt %s --attach-optimizer="kind=lamb" | FileCheck %s --check-prefix=LAMB
+// RUN: trainc-opt %s --attach-optimizer="kind=sgd grad-norm" | FileCheck %s --check-prefix=NORM
 // RUN: trainc-opt %s --attach-optimizer="kind=sgd clip" | FileCheck %s --check-prefix=CLIP
 
 // SGD-LABEL: func.func @update(
@@ -19,6 +20,16 @@
 // LAMB-LABEL: func.func @update(
 // LAMB: train.lamb %{{.*}} epsilon = {{.*}}E-7 : f64}
 
+// An output of the model has the name already. The update does not read the norm.
+// NORM-LABEL: func.func @update(
+// NORM-NOT: clip_norm
+// NORM-SAME: tensor<f32> {train.grad_norm, train.name = "grad_norm_", train.role = "output"}
+// NORM-NOT: "verdict"
+// NORM: %[[SUM:.*]] = train.reduce sum %{{.*}} axes = [0]
+// NORM: %[[NORM:.*]] = train.sqrt %[[SUM]]
+// NORM-NEXT: %[[NEW:.*]] = train.sgd
+// NORM-NEXT: return %[[NEW]], %[[NORM]]
+
 // min(1, clip_norm / (norm + 1e-6)) times the gradient.
 // CLIP-LABEL: func.func @update(
 // CLIP-SAME: %[[G:[a-z0-9]+]]: tensor<8xf32> {train.name = "w", train.role = "gradient"}
@@ -31,9 +42,14 @@
 // CLIP: %[[COEFFICIENT:.*]] = train.min %[[RATIO]]
 // CLIP: %[[ALL:.*]] = train.broadcast %[[COEFFICIENT]]
 // CLIP: %[[CLIPPED:.*]] = train.mul %[[G]], %[[ALL]]
-// CLIP: train.sgd %{{[a-z0-9]+}}, %[[CLIPPED]],
+// CLIP: %[[NEW:.*]] = train.sgd %{{[a-z0-9]+}}, %[[CLIPPED]],
+// CLIP: return %[[NEW]], %[[NORM]], %[[NORM]]
 func.func @gradients(%w: tensor<8xf32> {train.role = "parameter", train.name = "w", train.trainable})
     -> (tensor<f32> {train.role = "loss", train.name = "loss"}, tensor<8xf32> {train.role = "gradient", train.name = "w"}) {
   %0 = train.full 0.0 : f32 : tensor<f32>
   return %0, %w : tensor<f32>, tensor<8xf32>
+}
+func.func @eval(%w: tensor<8xf32> {train.role = "parameter", train.name = "w"})
+    -> (tensor<8xf32> {train.role = "output", train.name = "grad_norm"}) {
+  return %w : tensor<8xf32>
 }

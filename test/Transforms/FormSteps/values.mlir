@@ -42,6 +42,7 @@ func.func @forward(%w: tensor<2xf32> {train.role = "parameter", train.name = "w"
 // With clipping the norm is known before any update.
 // CLIP-LABEL: @step
 // CLIP-NEXT: []: 2
+// CLIP-NEXT: []: nan
 // CLIP-NEXT: [3]: 0 4 -inf
 // CLIP-NEXT: []: 1
 

@@ -33,6 +33,7 @@ protected:
     auto results = harness.evaluate(*module, "step", values);
     values["step"][0] += 1;
     double loss = results["loss:loss"][0].data[0];
+    gradNorm = results["output:grad_norm"][0].data[0];
     for (auto &[name, tensors] : results)
       if (name.rfind("update:", 0) == 0)
         values[name.substr(7)] = tensors[0].data;
@@ -54,13 +55,21 @@ protected:
             {"skipped_steps", {0}}};
   }
   PassHarness harness;
+  /// Of the last step.
+  double gradNorm = 0;
 };
 } // namespace
 
 TEST_F(LossScale, changesNoUpdate) {
   Values plain = start(), scaled = start();
   for (int i = 0; i < 3; ++i) {
+    Values before = scaled;
     EXPECT_EQ(step(plain, false), step(scaled, true));
+    // Of the gradients of the loss itself, before they are clipped to 0.3.
+    double squares = 0;
+    for (int e = 0; e < 3; ++e)
+      squares += std::pow(start()["x"][e] / (2 * std::sqrt(before["w"][e])), 2);
+    EXPECT_NEAR(gradNorm, std::sqrt(squares), 1e-6);
     for (const char *name : {"w", "w/exp_avg", "w/exp_avg_sq"})
       for (int e = 0; e < 3; ++e)
         EXPECT_NEAR(plain[name][e], scaled[name][e], 1e-12) << name;
@@ -78,6 +87,7 @@ TEST_F(LossScale, overflowsCostOneStep) {
   // The square root's derivative at 0 is infinite, the loss is finite.
   values["w"][0] = 0;
   step(values, true);
+  EXPECT_TRUE(std::isinf(gradNorm));
   EXPECT_EQ(values["w"], (std::vector<double>{0, before["w"][1], before["w"][2]}));
   EXPECT_EQ(values["w/exp_avg"], before["w/exp_avg"]);
   EXPECT_EQ(values["w/exp_avg_sq"], before["w/exp_avg_sq"]);

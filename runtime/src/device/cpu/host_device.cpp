@@ -155,9 +155,12 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
 
   for (const ExecutionPlan::Output &output : plan.outputs) {
     DType dtype = program.outputs[output.index].dtype;
-    if (int32_t(output.index) == package->lossOutput() && isFloat(dtype) &&
-        output.bytes >= int64_t(sizeOf(dtype)))
-      convertElements(outputBlock.data() + output.offset, dtype, &last.loss, DType::F64, 1);
+    if (!isFloat(dtype) || output.bytes < int64_t(sizeOf(dtype)))
+      continue;
+    for (auto [index, to] : {std::pair(package->lossOutput(), &last.loss),
+                             {package->gradNormOutput(), &last.gradNorm}})
+      if (int32_t(output.index) == index)
+        convertElements(outputBlock.data() + output.offset, dtype, to, DType::F64, 1);
   }
   for (const Buffer &buffer : function.buffers)
     if (buffer.space == Space::State && int32_t(buffer.index) == package->nonfiniteState()) {

@@ -707,7 +707,6 @@ Status CudaDevice::adoptTuning() {
 }
 
 Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, Ticket &ticket) {
-  const Program &program = package->program();
   const Function &function = *plan.function;
   lastPlan = &plan;
   if (synchronous || (observer && observer->reads())) {
@@ -724,20 +723,14 @@ Status CudaDevice::launch(const ExecutionPlan &plan, const Compiled &compiled, T
   Underway &run = underway[ticket % numReports];
   Report *report = reinterpret_cast<Report *>(reports.data()) + ticket % numReports;
   run.function = &function;
-  run.hasLoss = false;
   auto fetch = [&](void *to, const void *from, size_t size) {
     return driver.check(driver.cuMemcpyDtoHAsync(to, at(from), size, runs),
                         "cannot copy the results");
   };
-  for (const ExecutionPlan::Output &output : plan.outputs) {
-    run.lossType = program.outputs[output.index].dtype;
-    if (int32_t(output.index) != package->lossOutput() || !isFloat(run.lossType) ||
-        output.bytes < int64_t(sizeOf(run.lossType)))
-      continue;
-    TRAINRT_TRY(fetch(report->loss, outputBlock.data() + output.offset, sizeOf(run.lossType)));
-    run.hasLoss = true;
-    break;
-  }
+  run.told.locate(plan, package->program(), package->lossOutput(), package->gradNormOutput());
+  TRAINRT_TRY(run.told.fetch(report->numbers, [&](void *to, int64_t offset, size_t size) {
+    return fetch(to, outputBlock.data() + offset, size);
+  }));
   if ((run.hasFlag = compiled.hasFlag))
     TRAINRT_TRY(
         fetch(&report->nonfinite, addressOf(Space::State, uint32_t(package->nonfiniteState())), 4));
@@ -774,8 +767,7 @@ Status CudaDevice::wait(Ticket ticket, Result &result) {
       toldBefore = {ticket + 1, std::move(numbers)};
     TRAINRT_TRY(clear(errorSlots.data(), errorSlots.size()));
   }
-  if (run.hasLoss)
-    convertElements(report->loss, run.lossType, &result.loss, DType::F64, 1);
+  run.told.read(report->numbers, result);
   result.nonfinite = run.hasFlag && report->nonfinite != 0;
   return {};
 }

@@ -9,6 +9,7 @@
 #include "device/cuda/context.h"
 #include "device/cuda/kernels.h"
 #include "device/cuda/staging.h"
+#include "device/cuda/told_numbers.h"
 #include "device/cuda/transfers.h"
 #include "device/device.h"
 
@@ -56,7 +57,7 @@ private:
   class Compiled;
   /// What a run leaves in pinned memory.
   struct Report {
-    unsigned char loss[8];
+    ToldNumbers::Room numbers;
     int32_t nonfinite, padding;
   };
   struct Upload {
@@ -68,8 +69,8 @@ private:
   struct Underway {
     Event done;
     const Function *function = nullptr;
-    DType lossType = DType::F32;
-    bool hasLoss = false, hasFlag = false;
+    ToldNumbers told;
+    bool hasFlag = false;
   };
 
   Status allocateBytes(int64_t bytes, const char *what, bool zeroed,
