@@ -7,6 +7,8 @@
     model.load_state_dict(step.state_dict())
 """
 
+import os
+
 from trainrt import Loss, Package, Session
 
 from .compiling import compile
@@ -26,7 +28,7 @@ def export(module, example, path, **options):
     return export(module, example, path, **options)
 
 
-def autograd(module, example, *, dynamic=None, other=None, use_cache=True, verbose=False, **options):
+def autograd(module, example, *, dynamic=None, other=None, cache=True, verbose=False, **options):
     """`module` with compiled forward and backward passes, as a torch.nn.Module within a program of PyTorch.
 
     Parameters stay the module's own: gradients come to their `.grad`, and a torch optimizer steps. Gradients come to
@@ -36,5 +38,7 @@ def autograd(module, example, *, dynamic=None, other=None, use_cache=True, verbo
     from .compiling import _SESSION, _tell
     from .differentiable import Autograd
 
+    if isinstance(cache, (str, os.PathLike)):
+        options["cache"], cache = cache, True
     session = {name: options.pop(name) for name in _SESSION if name in options}
-    return Autograd(module, example, dynamic, other, use_cache, session, options, _tell(verbose))
+    return Autograd(module, example, dynamic, other, cache, session, options, _tell(verbose))

@@ -5,6 +5,7 @@ A folder appears whole or not at all (it is renamed), is shared by processes, an
 than `TRAINC_CACHE_SIZE` bytes (default 8 GiB).
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -12,6 +13,8 @@ import pathlib
 import shutil
 import tempfile
 import time
+
+from .errors import Error
 
 _LIMIT = 8 << 30
 
@@ -77,10 +80,16 @@ def get(name, make):
     root = folder()
     entry = root / name
     if entry.is_dir():
-        os.utime(entry)
+        with contextlib.suppress(OSError):  # of another user
+            os.utime(entry)
         return entry, True
-    root.mkdir(parents=True, exist_ok=True)
-    fresh = pathlib.Path(tempfile.mkdtemp(prefix="new-", dir=root))
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        fresh = pathlib.Path(tempfile.mkdtemp(prefix="new-", dir=root))
+    except OSError as error:
+        raise Error(
+            f"the cache '{root}' cannot be written ({error.strerror}): set TRAINC_CACHE to another folder, or give cache=False"
+        ) from None
     try:
         make(fresh)
         fresh.chmod(0o755)

@@ -16,6 +16,8 @@ NEGATABLE = frozenset(
 )
 #: Those that may be given several times, with NAME=VALUE.
 NAMED = frozenset(["dim"])
+#: Those whose value may be left out: what is behind a space is none of theirs.
+JOINED = frozenset(["offload", "report", "explain"])
 
 
 def _text(value):
@@ -56,7 +58,7 @@ def command_line(options):
         elif name in NAMED and isinstance(value, collections.abc.Mapping):
             for size, bounds in value.items():
                 arguments += [flag, f"{size}={_size(bounds)}"]
-        elif name == "offload":
+        elif name in JOINED:
             arguments.append(f"{flag}={_text(value)}")
         else:
             arguments += [flag, _text(value)]

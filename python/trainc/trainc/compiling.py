@@ -8,29 +8,41 @@ import importlib.metadata
 import json
 import os
 import pathlib
+import shutil
 import sys
 import sysconfig
+import tempfile
 import warnings
+import weakref
 
 import trainrt
 
 from . import cache, compiler
-from .errors import Error, OptionError
-
-BadState = trainrt.errors.BadData
+from .errors import OptionError
+from .insight import CompiledSession
+from .module_session import ModuleSession
+from .progress import Progress
 
 #: Of the session; every other keyword is the compiler's.
 _SESSION = ("seed", "threads", "device", "stream", "init_std", "variants", "any_model")
 _ROOTS = tuple(filter(None, {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}))
 
 
-def compile(model, example=None, *, loss=None, dynamic=None, other=None, output=None, use_cache=True, weights=None,
-            verbose=False, **options):  # fmt: skip
+#: Options that end before there is a package.
+_PARTIAL = ("help", "version", "stop_after", "print_pipeline", "replay")
+#: Options that write files or tell something: what was compiled before would not.
+_TOLD = ("report", "explain", "remarks", "save_ir", "save_kernels", "timing", "log_level")
+
+
+def compile(model, example=None, *, loss=None, dynamic=None, other=None, output=None, cache=True, weights=None,
+            verbose=False, progress=None, **options):  # fmt: skip
     """A session that trains `model`: a torch.nn.Module with an example batch, an ONNX file, or a package.
 
     loss, dynamic, other: as `export` has them; of an ONNX file, `loss` is the name of the output. output: where the
-    package is written (default: in the cache). use_cache: whether what was exported and compiled before is taken from
-    there. weights: where the session has them from, as `Session` has it; of a module, they are the module's own.
+    package is written (default: in the cache). cache: whether what was exported and compiled before is taken from
+    there; a folder: of kernels, --cache. weights: where the session has them from, as `Session` has it; of a module,
+    they are the module's own. verbose: all that the compiler says. progress: a file that gets a line while this takes
+    its time (default: a terminal's or a notebook's standard error), or False.
     seed, threads, device, stream, init_std, variants, any_model: the session's. All other keywords are options of the
     compiler: `lr=3e-4` is --lr 3e-4 (`trainc --help`), and its messages are exceptions.
     """
@@ -39,141 +51,37 @@ def compile(model, example=None, *, loss=None, dynamic=None, other=None, output=
         if options or example is not None:
             raise OptionError(f"a package is compiled already: {next(iter(options), 'example')}= says nothing to it")
         return trainrt.Session(model, weights=weights, **session)
-    tell = _tell(verbose)
-    if _is_path(model):
-        if loss is not None:
-            options["loss"] = loss
-        package = _of_file(pathlib.Path(model), options, output, use_cache, tell)
-        return trainrt.Session(package, weights=weights, **session)
-    package = _of_module(model, example, loss, dynamic, other, options, output, use_cache, tell)
-    if weights is not None:
-        return trainrt.Session(package, weights=weights, **session)
-    return ModuleSession(package, model, **session)
-
-
-class ModuleSession(trainrt.Session):
-    """A session of a module: begins with the module's values, and has its state dict."""
-
-    def __init__(self, package, module, **options):
-        super().__init__(package, weights="none", **options)
-        values = dict(module.named_parameters(remove_duplicate=False))
-        values.update(module.named_buffers(remove_duplicate=False))
-        #: {name in the state dict: name in the package}; of what is in no package, the value.
-        self._names, self._others = {}, {}
-        #: As an optimizer over the module's trained parameters counts them.
-        self._optimized = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
-        first = {}
-        for name, value in values.items():
-            if name in self.package.parameters:
-                first.setdefault(id(value), name)
-        for name in module.state_dict():
-            if (known := first.get(id(values.get(name)))) is not None:
-                self._names[name] = known
-            elif name in self.package.state:
-                self._names[name] = name
-            elif name in values:
-                self._others[name] = values[name].detach().cpu().clone()
-        for name in self.package.parameters:
-            if name not in values:
-                raise Error(f"the package has a parameter '{name}', which {type(module).__name__} does not")
-            self.parameters[name] = values[name].detach().contiguous()
-
-    def state_dict(self):
-        """The module's state dict, with what training has made of it: `module.load_state_dict` takes it."""
-        trained = super().state_dict()
-        for name in self._names.values():
-            if name not in trained:
-                trained[name] = self._copy(self.optimizer_state[name])
-        return {**{name: trained[known] for name, known in self._names.items()}, **self._others}
-
-    def load_state_dict(self, state, strict=True):
-        """As the module's: takes all of its names, those of tied parameters and of fixed buffers, too."""
-        known = {**{known: state[name] for name, known in self._names.items() if name in state}}
-        missing = [name for name in (*self._names, *self._others) if name not in state]
-        extra = [name for name in state if name not in self._names and name not in self._others]
-        if strict and (missing or extra):
-            raise BadState(
-                f"load_state_dict: {len(missing)} names are missing"
-                + (f" ('{missing[0]}' first)" if missing else "")
-                + f", {len(extra)} are not the model's"
-                + (f" ('{extra[0]}' first)" if extra else "")
-            )
-        for name, value in self._others.items():
-            if name in state and not (state[name].shape == value.shape and bool((state[name].cpu() == value).all())):
-                raise BadState(f"load_state_dict: buffer '{name}' is a constant of the package: compile the module anew")
-        for name, value in known.items():
-            (self.parameters if name in self.package.parameters else self.optimizer_state)[name] = value.contiguous()
-        return missing
-
-
-    def optimizer_state_dict(self):
-        """The state of torch.optim's optimizer of the same name over `[p for p in module.parameters() if
-        p.requires_grad]`: its `load_state_dict` takes it."""
-        import torch
-
-        settings = self.package.manifest["optimizer"]
-        kinds = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "sgd": torch.optim.SGD}
-        if settings["name"] not in kinds:
-            raise trainrt.errors.Unsupported(
-                f"optimizer_state_dict: PyTorch has no optimizer '{settings['name']}'; `optimizer_state` has its values"
-            )
-        given = {"lr": settings["lr"], "weight_decay": settings["weight_decay"]}
-        if settings["name"] == "sgd":
-            given.update(momentum=settings["momentum"], nesterov=settings["nesterov"])
+    for name in _PARTIAL:
+        if options.get(name):
+            raise OptionError(f"{name}= makes no package: run `trainc` for that")
+    if isinstance(cache, (str, os.PathLike)):
+        options["cache"], cache = cache, True
+    with Progress(progress) as shown:
+        made = _Making(options, output, cache, _tell(verbose, shown), shown)
+        if _is_path(model):
+            if loss is not None:
+                options["loss"] = loss
+            package = made.of_file(pathlib.Path(model))
         else:
-            given.update(betas=tuple(settings["betas"]), eps=settings["eps"])
-        like = [torch.nn.Parameter(torch.empty(0)) for _ in self._optimized]
-        state, steps = {}, self.steps
-        for index, name in enumerate(self._optimized):
-            values = self._state_of(name)
-            if values and steps:
-                state[index] = {part: self._copy(self.optimizer_state[key]) for part, key in values.items()}
-                if settings["name"] != "sgd":
-                    state[index]["step"] = torch.tensor(float(steps))
-        return {"state": state, "param_groups": kinds[settings["name"]](like, **given).state_dict()["param_groups"]}
-
-    def load_optimizer_state_dict(self, state):
-        """The state of such an optimizer; training goes on at its step. Call `load_state_dict` before."""
-        steps = set()
-        for index, name in enumerate(self._optimized):
-            found, wanted = state["state"].get(index, {}), self._state_of(name)
-            if missing := [part for part in wanted if found.get(part) is None]:
-                if found:
-                    raise BadState(f"load_optimizer_state_dict: '{name}' has no {missing[0]}; it has {', '.join(found)}")
-                continue
-            for part, key in wanted.items():
-                self.optimizer_state[key] = found[part].detach().contiguous()
-            if "step" in found:
-                steps.add(int(found["step"]))
-        if len(steps) > 1:
-            raise BadState(f"load_optimizer_state_dict: parameters have seen different numbers of steps, {sorted(steps)}")
-        if state["state"]:
-            # SGD's has no number of steps; its momentum would not count in a first one.
-            self._call("session_set_step", steps.pop() if steps else max(1, self.steps))
-
-    def _state_of(self, name):
-        """{PyTorch's name of a part: the package's}."""
-        parts = {}
-        for key, tensor in self.package.state.items():
-            owner, _, part = key.rpartition("/")
-            if owner == self._names.get(name, name):
-                if tensor.shape != self.package.parameters[owner].shape:
-                    raise trainrt.errors.Unsupported(
-                        f"the state of '{name}' is stored in blocks of {tensor.dtype}: `save` and `load` keep it"
-                    )
-                parts[part] = key
-        return parts
+            package = made.of_module(model, example, loss, dynamic, other)
+            if weights is None:
+                shown(f"starting a session of {type(model).__name__}")
+                result = ModuleSession(package, model, made.model, made.options, **session)
+                return made.owned_by(result)
+        return made.owned_by(CompiledSession(package, made.model, made.options, weights=weights, **session))
 
 
 def _is_path(model):
     return isinstance(model, (str, os.PathLike))
 
 
-def _tell(verbose):
+def _tell(verbose, shown=None):
     seen = set()
 
     def tell(line):
         if verbose:
+            if shown is not None:
+                shown.clear()
             print(line, file=sys.stderr)
         elif "warning: " in line and ".absent' does not exist" not in line and line not in seen:
             seen.add(line)
@@ -186,27 +94,82 @@ def _build(model, package, options, tell, kernels):
     arguments = [model, "-o", package, *compiler.command_line(options)]
     if kernels is not None and not options.get("cache"):
         arguments += ["--cache", kernels]
-    _, log = compiler.run(arguments, tell=tell)
+    said, log = compiler.run(arguments, tell=tell)
+    if said:  # of --report and --explain
+        print(said, end="")
     return log
 
 
-def _of_file(model, options, output, use_cache, tell):
-    """The package of an ONNX file, whose weights stay where they are."""
-    if not model.exists():
-        raise FileNotFoundError(f"there is no model '{model}'")
-    kernels = cache.folder() / "kernels" if use_cache else None
-    if output is not None or not use_cache:
-        package = pathlib.Path(output) if output is not None else model.with_suffix(".tpk")
-        _build(model, package, options, tell, kernels)
-        return package
-    target = _machine() if options.get("target", "auto") == "auto" else ""
-    name = cache.key("file", str(model.resolve()), _content(model), options, compiler.version(), target)
+class _Making:
+    """A package on its way: where it comes from, and what the compiler is told."""
 
-    def make(folder):
-        log = _build(model.resolve(), folder / "model.tpk", options, tell, kernels)
-        (folder / "log.txt").write_text("\n".join(log))
+    def __init__(self, options, output, use_cache, tell, shown):
+        self.options, self.model = options, None
+        self._output = None if output is None else pathlib.Path(output)
+        self._told = [name for name in _TOLD if options.get(name)]
+        self._use_cache, self._tell, self._shown = use_cache, tell, shown
+        self._kernels = cache.folder() / "kernels" if use_cache else None
+        self._temporary = None
 
-    return cache.get(name, make)[0] / "model.tpk"
+    def owned_by(self, session):
+        """Without a cache, what was made goes with the session."""
+        if self._temporary is not None:
+            weakref.finalize(session, shutil.rmtree, self._temporary, ignore_errors=True)
+        return session
+
+    def _folder(self, make, *key):
+        if self._use_cache and not self._told:
+            return cache.get(cache.key(*key), make)[0]
+        self._temporary = pathlib.Path(tempfile.mkdtemp(prefix="trainc-"))
+        make(self._temporary)
+        return self._temporary
+
+    def of_file(self, model):
+        """The package of an ONNX file, whose weights stay where they are."""
+        if not model.exists():
+            raise FileNotFoundError(f"there is no model '{model}'")
+        self.model = model
+        self._shown(f"compiling {model.name}")
+        if self._output is not None:
+            _build(model, self._output, self.options, self._tell, self._kernels)
+            return self._output
+
+        def make(folder):
+            log = _build(model.resolve(), folder / "model.tpk", self.options, self._tell, self._kernels)
+            (folder / "log.txt").write_text("\n".join(log))
+
+        target = _machine() if self.options.get("target", "auto") == "auto" else ""
+        key = ("file", str(model.resolve()), _content(model), self.options, compiler.version(), target)
+        return self._folder(make, *key) / "model.tpk"
+
+    def of_module(self, module, example, loss, dynamic, other):
+        from . import exporting
+
+        if example is None:
+            raise OptionError("compile: a module needs `example=`, a batch as forward takes it")
+
+        def make(folder):
+            self._shown(f"exporting {type(module).__name__}")
+            exported = exporting.export(
+                module, example, folder / "model.onnx", loss=loss, dynamic=dynamic, other=other, weights="absent"
+            )
+            self._shown(f"compiling {type(module).__name__}")
+            options = {**exported.options, **self.options}
+            log = _build(folder / "model.onnx", folder / "model.tpk", options, self._tell, self._kernels)
+            (folder / "log.txt").write_text("\n".join(log))
+            (folder / "exported.json").write_text(json.dumps(exported.options))
+
+        key = (
+            "module", describe(module), _describe_batch(module, example), _describe_code(loss), dynamic,
+            None if other is None else _describe_batch(module, other), self.options, compiler.version(), _machine(),
+        )  # fmt: skip
+        entry = self._folder(make, *key)
+        self.model = entry / "model.onnx"
+        self.options = {**json.loads((entry / "exported.json").read_text()), **self.options}
+        if self._output is None:
+            return entry / "model.tpk"
+        shutil.copy(entry / "model.tpk", self._output)
+        return self._output
 
 
 def _content(model):
@@ -228,41 +191,6 @@ def _machine():
     except OSError:
         pass
     return found
-
-
-def _of_module(module, example, loss, dynamic, other, options, output, use_cache, tell):
-    from . import exporting
-
-    if example is None:
-        raise OptionError("compile: a module needs `example=`, a batch as forward takes it")
-    kernels = cache.folder() / "kernels" if use_cache else None
-
-    def make(folder):
-        exported = exporting.export(
-            module, example, folder / "model.onnx", loss=loss, dynamic=dynamic, other=other, weights="absent"
-        )
-        log = _build(folder / "model.onnx", folder / "model.tpk", {**exported.options, **options}, tell, kernels)
-        (folder / "log.txt").write_text("\n".join(log))
-
-    if use_cache:
-        name = cache.key(
-            "module", describe(module), _describe_batch(module, example), _describe_code(loss), dynamic,
-            None if other is None else _describe_batch(module, other), options, compiler.version(), _machine(),
-        )  # fmt: skip
-        entry, _ = cache.get(name, make)
-    else:
-        import tempfile
-
-        entry = pathlib.Path(tempfile.mkdtemp(prefix="trainc-"))
-        make(entry)
-    package = entry / "model.tpk"
-    if output is not None:
-        import shutil
-
-        shutil.copy(package, output)
-        shutil.copy(entry / "model.onnx", pathlib.Path(output).with_name("model.onnx"))
-        package = pathlib.Path(output)
-    return package
 
 
 def _describe_batch(module, example):

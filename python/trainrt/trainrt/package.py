@@ -45,7 +45,15 @@ class Symbol:
     axis: int
 
 
-@dataclasses.dataclass(frozen=True)
+def bytes_text(count):
+    """"312.4 MiB"."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            return f"{count} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class Memory:
     """Bytes by category; `total` is all but `mapped` and `pinned`. On a GPU, of its memory."""
 
@@ -65,6 +73,17 @@ class Memory:
     @classmethod
     def of(cls, memory):
         return cls(*(getattr(memory, field.name) for field in dataclasses.fields(cls)))
+
+    def _rows(self):
+        values = dataclasses.asdict(self).items()
+        return [(name.replace("_", " "), bytes_text(value)) for name, value in values if value or name == "total"]
+
+    def __repr__(self):
+        return "\n".join(f"{value:>12}  {name}" for name, value in self._rows())
+
+    def _repr_html_(self):
+        rows = "".join(f'<tr><td>{name}</td><td style="text-align:right">{value}</td></tr>' for name, value in self._rows())
+        return f"<table>{rows}</table>"
 
 
 def text(value):
