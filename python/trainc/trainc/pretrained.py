@@ -357,6 +357,10 @@ class Exported:
     fresh: tuple
     #: {parameter: the checkpoint's name}, where that is another.
     foreign: dict
+    #: {other name of a tied parameter: the graph's}.
+    tied: dict
+    #: What the configuration of the trained model says beside the folder's.
+    config: dict
 
 
 def export(model, output, *, task="causal-lm", dtype=None, overrides=(), attention="eager", mask=True, packed=False,
@@ -406,4 +410,10 @@ def export(model, output, *, task="causal-lm", dtype=None, overrides=(), attenti
     fresh_file.write_bytes(onnx_ir.to_proto(program).SerializeToString())
     fresh_file.replace(output)
     count = sum(parameter.numel() for parameter in built.parameters())
-    return Exported(output, tuple(names), count, chosen, reason, tuple(fresh), foreign)
+    tied = {alias: aliases[0] for aliases in names_of(built) for alias in aliases[1:]}
+    saved = built.config.to_dict()
+    changed = [override.partition("=")[0] for override in overrides]
+    if labels:
+        changed += ["id2label", "label2id", "problem_type", "pad_token_id"]
+    more = {"architectures": [type(built).__name__], **{key: saved[key] for key in changed if saved.get(key) is not None}}
+    return Exported(output, tuple(names), count, chosen, reason, tuple(fresh), foreign, tied, more)

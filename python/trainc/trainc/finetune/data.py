@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 
 from ..data import prepare as preparation
-from ..data import shards, tasks, templates, tokenizers
+from ..data import formats, rows, shards, tasks, templates, tokenizers
 from ..errors import Error
 
 
@@ -96,6 +96,22 @@ def loss_options(settings):
             if settings.said[name] != settings.table.keys[name].default:
                 raise Error(f"--{name} is not a setting of --loss {settings.loss}")
     return {name: getattr(settings, name) for name in taken if getattr(settings, name) is not None}
+
+
+def has_chat(settings):
+    """Whether the first row is a conversation, so that what a run has learnt is asked the same way."""
+    if is_folder(settings.data):
+        return True
+    for path, kind, first, content in preparation.all_chunks(rows.expand(settings.data)):
+        if kind == "text":
+            return False
+        for number, row in rows.parse(path, kind, first, content, lambda message: None):
+            try:
+                example = formats.read(row, tasks.row_kind(settings), settings.format, settings.columns, True, str(number))
+            except rows.RowError:
+                continue
+            return not isinstance(example, (formats.Text, formats.Pair))
+    return False
 
 
 def lengths(train, held, settings):

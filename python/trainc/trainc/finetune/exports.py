@@ -83,7 +83,7 @@ def of_model(folder, options, tell):
         exported = pretrained.export(folder, entry / "model.onnx", absent=True, **options)
         (entry / "export.json").write_text(json.dumps({
             "count": exported.count, "dtype": str(exported.dtype).removeprefix("torch."), "fresh": exported.fresh,
-            "foreign": exported.foreign,
+            "foreign": exported.foreign, "tied": exported.tied, "config": exported.config,
         }))  # fmt: skip
 
     entry, cached = cache.get(key, make)
@@ -94,7 +94,7 @@ def of_file(path):
     path = pathlib.Path(path)
     if not path.is_file():
         raise Error(f"--graph {path}: there is no such file")
-    return Graph(path, {"count": None, "dtype": None, "fresh": [], "foreign": {}}, True)
+    return Graph(path, {"count": None, "dtype": None, "fresh": [], "foreign": {}, "tied": {}, "config": {}}, True)
 
 
 def place(graph, folder):

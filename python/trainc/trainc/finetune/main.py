@@ -110,6 +110,9 @@ def start(run, settings, dry):
         "tokenizer": settings.tokenizer or str(base), "steps": steps, "micro_batch": chosen.micro_batch,
         "accumulate": chosen.accumulate, "memory": chosen.memory, "graph": str(pathlib.Path(settings.graph).resolve()) if settings.graph else None,
     }  # fmt: skip
+    facts["chat"] = bool(tokenizer.chat_template) and data.has_chat(settings)
+    facts["chat_template"] = tokenizer.chat_template if settings.chat_template else None
+    facts["drops"] = "num_hidden_layers" in (settings.model_config or {})
     data.add_references(run, facts, settings, parts, tell)
     facts["arguments"] = train_arguments(run, settings, facts, parts)
     for line in describe(settings, train, graph, chosen, steps, base):
