@@ -43,9 +43,10 @@ LogicalResult trainc::checkOptimizer(onnx::GraphOp graph, const CompileOptions &
   auto updates = [&](unsigned i) { return graph.getResultAttr(i, onnx::kUpdatesAttr) != nullptr; };
   if (llvm::none_of(llvm::seq(graph.getNumResults()), updates) ||
       (std::isnan(options.lr) && std::isnan(options.weightDecay) && options.clipNorm == 0 &&
-       !options.graph.gradNorm && options.graph.betas.empty() && options.graph.epsilon < 0 && options.accumulate == 1 &&
-       options.noDecay.empty() && options.lrScale.empty() && options.legalize.freeze.empty() &&
-       options.legalize.trainable.empty() && options.graph.optimizerState.empty()))
+       !options.graph.gradNorm && options.graph.betas.empty() && options.graph.epsilon < 0 &&
+       options.accumulate == 1 && options.noDecay.empty() && options.lrScale.empty() &&
+       options.legalize.freeze.empty() && options.legalize.trainable.empty() &&
+       options.graph.optimizerState.empty()))
     return success();
   return emitError(graph.getLoc(),
                    "the model's own training algorithm (training_info) decides on the learning "

@@ -3,7 +3,7 @@
 """Gradients are freed as soon as they are complete: `gradient_lifetimes.py TRAINC TRAINC_RUN MAKE_ONNX`.
 
 BERT, GPT-2, Llama and DeBERTa, as exported, at two depths: gradients that are alive at once are at most two blocks' and the
-largest of an embedding or head, at both depths. `--no-schedule-updates` keeps all of them, and changes no bit. With a
+largest of an embedding or head, at both depths. `--no-schedule-updates` keeps all of them, and changes no bit; nor does `--grad-norm`, which keeps none. With a
 clipped norm each is kept once, those of matrices in the type that the policy has for products. A tied embedding has one
 gradient, to which both uses are added.
 """
@@ -102,6 +102,10 @@ def exported(trainc, scratch, failures):
             onnx.save(stretch(FOLDER / f"{name}.onnx", depth), model)
             step = plan(trainc, model, scratch / "ir", "--target", "cpu:native")
             most[depth] = step.most
+            # Their norm is put together of sums that each leaves behind; only vectors may wait.
+            told = plan(trainc, model, scratch / "ir", "--target", "cpu:native", "--grad-norm")
+            if not 0 < told.most <= step.bound():
+                failures.append(f"{name}, {depth} layers: {told.most} bytes of gradients with --grad-norm, bound {step.bound()}")
             print(f"{name}, {depth} layers: {step.most} bytes of gradients at once, bound {step.bound()}, "
                   f"all {sum(step.parameters.values())}")
             if not 0 < step.most <= step.bound():
@@ -131,6 +135,9 @@ def wide(trainc, make_onnx, scratch, failures):
     target = ("--target", "cuda:sm_90", "--precision", "bf16")
     step = plan(trainc, model, scratch / "ir", *target)
     late = plan(trainc, model, scratch / "ir", *target, "--no-schedule-updates")
+    told = plan(trainc, model, scratch / "ir", *target, "--grad-norm")
+    if not 0 < told.most <= 1.01 * step.most:
+        failures.append(f"for a GPU: {told.most} bytes of gradients with --grad-norm, {step.most} without")
     clipped = plan(trainc, model, scratch / "ir", *target, "--clip-norm", "1")
     kinds = sorted({(kind, count > WIDTH) for count, kind, *_ in clipped.gradients.values()})
     lowest = sum(2 * b // 4 if b > 4 * WIDTH else b for b in clipped.parameters.values())
@@ -158,7 +165,7 @@ def tied(trainc, make_onnx, scratch, failures, lookups):
     run(sys.executable, make_onnx, scratch / "tied.txt", model)
     one = 4 * VOCABULARY * HIDDEN
     for target in (("cpu:native",), ("cuda:sm_90",), ("cuda:sm_90", "--precision", "bf16")):
-        for options in ((), ("--clip-norm", "1"), ("--optimizer", "sgd")):
+        for options in ((), ("--clip-norm", "1"), ("--grad-norm",), ("--optimizer", "sgd")):
             step = plan(trainc, model, scratch / "ir", "--target", *target, *options)
             most, bound = step.most_of(VOCABULARY * HIDDEN), one
             # The product has the type of products, and a sum of the other type cannot be where it is.
@@ -172,15 +179,16 @@ def tied(trainc, make_onnx, scratch, failures, lookups):
 
 def same_bits(trainc, trainc_run, scratch, failures):
     results = []
-    for options in ([], ["--no-schedule-updates"]):
+    for number, options in enumerate(([], ["--no-schedule-updates"], ["--grad-norm"])):
         run(trainc, FOLDER / "models/gpt2.onnx", "-o", scratch / "m.tpk", "--target", "cpu:native", *options)
         log = run(trainc_run, scratch / "m.tpk", "--data", FOLDER / "models/gpt2.npz", "--batch-size", "2", "--steps", "3",
-                  "--log-format", "json", "--save", scratch / f"out{len(options)}")
+                  "--log-format", "json", "--save", scratch / f"out{number}")
         steps = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
-        saved = sorted((scratch / f"out{len(options)}").rglob("*.safetensors"))
+        saved = sorted((scratch / f"out{number}").rglob("*.safetensors"))
         results.append(([e["loss"] for e in steps if "loss" in e and "event" not in e], [f.read_bytes() for f in saved]))
-    if not results[0][0] or not results[0][1] or results[0] != results[1]:
-        failures.append("--no-schedule-updates changes losses or parameters")
+    for option, result in (("--no-schedule-updates", results[1]), ("--grad-norm", results[2])):
+        if not results[0][0] or not results[0][1] or results[0] != result:
+            failures.append(f"{option} changes losses or parameters")
 
 
 def main():

@@ -49,10 +49,13 @@ TrainingOptions::TrainingOptions(CLI::App &app, CompileOptions &options)
 }
 
 void TrainingOptions::excludeFromInference() {
-  for (const char *name : {"--loss", "--optimizer", "--lr", "--betas", "--eps", "--weight-decay",
-                           "--momentum", "--nesterov", "--optimizer-state", "--clip-norm", "--grad-norm",
-                           "--no-decay", "--lr-scale", "--accumulate", "--trainable", "--freeze",
-                           "--recompute", "--memory-budget", "--offload", "--lora"})
+  for (const char *name : {"--loss",      "--optimizer",  "--lr",
+                           "--betas",     "--eps",        "--weight-decay",
+                           "--momentum",  "--nesterov",   "--optimizer-state",
+                           "--clip-norm", "--grad-norm",  "--no-decay",
+                           "--lr-scale",  "--accumulate", "--trainable",
+                           "--freeze",    "--recompute",  "--memory-budget",
+                           "--offload",   "--lora"})
     app.get_option("--inference")->excludes(app.get_option(name));
 }
 

@@ -21,6 +21,7 @@ public:
       : block(block), groups(groups), recomputeCost(recomputeCost) {}
 
   void run() {
+    findTold();
     for (Operation &op : block.without_terminator())
       assign(&op);
     for (int g = 0, e = groups.size(); g < e; ++g)
@@ -28,6 +29,18 @@ public:
   }
 
 private:
+  /// Scalars that nothing but scalars is made of.
+  void findTold() {
+    for (Operation &op : llvm::reverse(block.without_terminator())) {
+      auto isTold = [&](Operation *user) {
+        return user == block.getTerminator() || told.contains(user);
+      };
+      if (op.getNumResults() == 1 && getRank(op.getResult(0)) == 0 &&
+          llvm::all_of(op.getUsers(), isTold))
+        told.insert(&op);
+    }
+  }
+
   void assign(Operation *op) {
     FusionRole role = getFusionRole(op);
     switch (role) {
@@ -118,9 +131,14 @@ private:
         break;
       }
     // Scalars share kernels, related or not: a sum over many tensors would else be a long chain.
+    // Those that are only told to the caller have one of their own: nothing waits for them.
     bool scalar = space.full.empty();
+    int &scalarGroup = told.contains(op) ? toldGroup : waitedGroup;
     if (scalar) {
-      candidates.remove_if([&](int g) { return !groups[g].space.empty(); });
+      candidates.remove_if([&](int g) {
+        return !groups[g].space.empty() ||
+               told.contains(groups[g].members.front()) != told.contains(op);
+      });
       if (scalarGroup >= 0)
         candidates.insert(scalarGroup);
     }
@@ -239,8 +257,9 @@ private:
   Block &block;
   KernelGroups &groups;
   const unsigned recomputeCost;
-  /// The group that the last scalar went to.
-  int scalarGroup = -1;
+  llvm::DenseSet<Operation *> told;
+  /// The group that the last scalar of either kind went to.
+  int toldGroup = -1, waitedGroup = -1;
   /// The last pointwise op that reads a value of its own shape.
   DenseMap<Value, Operation *> readBy;
 };

@@ -40,6 +40,9 @@ void advanceSources(ArrayRef<GroupRead> reads, SmallVectorImpl<unsigned> &due) {
 }
 
 class Order {
+  /// The groups that read each value.
+  using ReaderMap = DenseMap<Value, SmallVector<int>>;
+
 public:
   Order(const KernelGroups &groups, const StoredValues &values)
       : groups(groups), values(values), readers(groups.size()), missing(groups.size(), 0) {
@@ -92,15 +95,36 @@ public:
         if (readers[reader].insert(updater))
           ++missing[updater];
       });
+      // Sums of a gradient may be in its kernel, too.
       bool onlyUpdates = llvm::all_of(groups[updater].members, [&](Operation *op) {
         return llvm::all_of(op->getUsers(), [&](Operation *user) {
-          return user == terminator ||
+          return user == terminator || getRank(op->getResult(0)) == 0 ||
                  groups.groupOf(user == value.getDefiningOp() ? op : user) == updater;
         });
       });
-      if (onlyUpdates)
-        priority[updater] = scheduleUpdates ? 0 : std::numeric_limits<unsigned>::max();
+      if (!onlyUpdates)
+        continue;
+      priority[updater] = scheduleUpdates ? 0 : std::numeric_limits<unsigned>::max();
+      if (scheduleUpdates)
+        advanceSums(map, updater);
     }
+  }
+
+  /// Sums of what an update reads, which it does not wait for, run beside it: a gradient is not
+  /// kept for its norm.
+  void advanceSums(const ReaderMap &map, int updater) {
+    for (Operation *op : groups[updater].members)
+      forEachRead(op, updater, [&](Value leaf) {
+        auto it = map.find(leaf);
+        if (!leaf.getDefiningOp() || getRank(leaf) == 0 || it == map.end())
+          return;
+        for (int g : it->second) {
+          llvm::DenseSet<int> visited;
+          if (g != updater && priority[g] != 0 && leavesScalars(g) &&
+              !precedes(g, updater, visited))
+            priority[g] = 0;
+        }
+      });
   }
 
   /// Takes the groups one by one.
@@ -142,8 +166,6 @@ private:
       });
   }
 
-  /// The groups that read each value.
-  using ReaderMap = DenseMap<Value, SmallVector<int>>;
   ReaderMap collectReaders() const {
     ReaderMap map;
     for (auto [g, group] : llvm::enumerate(groups.all())) {
@@ -172,6 +194,17 @@ private:
       if (groups[g].closed && isa<StridedViewOpInterface>(op))
         forEachReadingGroup(map, op->getResult(0), fn);
     }
+  }
+
+  /// Whether other groups see nothing but scalars of it.
+  bool leavesScalars(int g) const {
+    return llvm::all_of(groups[g].members, [&](Operation *op) {
+      return llvm::all_of(op->getResults(), [&](Value result) {
+        return getRank(result) == 0 || llvm::all_of(result.getUsers(), [&](Operation *user) {
+                 return user->getNumResults() > 0 && groups.groupOf(user->getResult(0)) == g;
+               });
+      });
+    });
   }
 
   /// Whether `g` is emitted before `other`, by what has been found so far.

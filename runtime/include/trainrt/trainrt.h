@@ -218,8 +218,7 @@ typedef enum trainrt_kind {
   TRAINRT_KIND_INT_ = 0x7fffffff
 } trainrt_kind;
 
-/* One axis: `value` >= 0 where it is static; else -1 and `text` is an expression over symbols
- * ("batch", "seq + 1"). */
+/* One axis: `value` >= 0 where it is static; else -1, and `text` has symbols ("seq + 1"). */
 typedef struct trainrt_dim {
   int64_t value;
   const char *text; /* never NULL: "128" for a static axis */
@@ -551,8 +550,7 @@ typedef struct trainrt_step_result {
   int32_t nonfinite;   /* 1: not made for the loss or gradients; 2: elements were left out */
   /* since 1.1: of `milliseconds`, those in which the call waited for the GPU */
   double wait_milliseconds;
-  /* since 1.4: norm of the step's gradients before clipping, of all micro-batches and unscaled; NaN:
-     the package does not tell (trainc --clip-norm, --grad-norm), there was no update, or no step */
+  /* since 1.4: norm of all gradients, before clipping; NaN: not told (trainc --grad-norm) */
   double grad_norm;
 } trainrt_step_result;
 
@@ -579,9 +577,9 @@ TRAINRT_API trainrt_status trainrt_session_check(trainrt_session *session,
                                                  trainrt_error **error);
 
 /* Since 1.2: the value that the count `symbol` (see trainrt_symbol.axis) has at least in the
- * batches to come, for arrays in GPU memory, in which the host cannot count: without it, all of
- * their elements may count. -1: counted again. Where the host sees the values and more is needed,
- * it is BAD_DATA; in GPU memory the step itself finds that, and ends the run. */
+ * batches to come, for arrays in GPU memory, which the host does not count: without it, all of
+ * their elements may count. -1: counted again. Where the host sees that more is needed, it is
+ * BAD_DATA; in GPU memory the step itself finds that, and ends the run. */
 TRAINRT_API trainrt_status trainrt_session_set_count(trainrt_session *session, const char *symbol,
                                                      int64_t value, trainrt_error **error);
 
@@ -652,10 +650,9 @@ static inline trainrt_train_options trainrt_train_options_default(void) {
 }
 
 /* Since 1.1: steps in a row, with data from a callback. Both callbacks run on the calling thread,
- * between steps, and may call the other functions of the session (evaluate, save a checkpoint).
- * Where `next` sets TRAINRT_STEP_LAG, `done` is told of a step while the next one runs, and
- * everything is waited for at the end. An error ends it as it would end `trainrt_step`. `result`:
- * of the last step; may be NULL. */
+ * between steps, and may call the session's other functions. Where `next` sets TRAINRT_STEP_LAG,
+ * `done` is told of a step while the next one runs, and all is waited for at the end. An error ends
+ * it as it would end `trainrt_step`. `result`: of the last step; may be NULL. */
 TRAINRT_API trainrt_status trainrt_train(trainrt_session *session,
                                          const trainrt_train_options *options,
                                          trainrt_step_result *result, trainrt_error **error);
@@ -687,13 +684,11 @@ static inline trainrt_tune_result trainrt_tune_result_default(void) {
   return result;
 }
 
-/* Since 1.1, GPU: times the algorithms of the matmuls that a step over these micro-batches
- * makes (only their shapes matter), and kernels that were compiled in several ways; the most
- * expensive ones first, for about `seconds`. Writes a package to `path` that is the session's with
- * the quickest ones chosen, which it uses where the GPU and the version of cuBLASLt are those of
- * now. They may add in another order, so it has bits of its own, the same in every run. No value of
- * the session changes, but outputs are lost. UNSUPPORTED: there is nothing to choose. `result` may
- * be NULL. */
+/* Since 1.1, GPU: times the algorithms of the matmuls that a step over these micro-batches makes
+ * (only their shapes matter), and kernels that were compiled in several ways, the most expensive
+ * first, for about `seconds`. Writes a package to `path` with the quickest chosen, for this GPU and
+ * version of cuBLASLt. They may add in another order: bits of its own, the same in every run.
+ * Outputs are lost, no other value changes. UNSUPPORTED: there is nothing to choose. */
 TRAINRT_API trainrt_status trainrt_session_tune(trainrt_session *session,
                                                 const trainrt_batch *batches, size_t batch_count,
                                                 double seconds, const char *path,
@@ -769,9 +764,9 @@ TRAINRT_API trainrt_status trainrt_session_set_state(trainrt_session *session, c
                                                      const trainrt_tensor *tensor,
                                                      trainrt_error **error);
 
-/* Since 1.1: for hosts that keep parameters and state in a place of their own instead of in
- * checkpoints. After every parameter and state has been set, says how many steps they have seen:
- * the session continues as after `trainrt_checkpoint_load`, with the seed of its creation. */
+/* Since 1.1: for hosts that keep parameters and state in a place of their own. After all have been
+ * set, says how many steps they have seen: the session continues as after
+ * `trainrt_checkpoint_load`, with the seed of its creation. */
 TRAINRT_API trainrt_status trainrt_session_set_step(trainrt_session *session, int64_t step,
                                                     trainrt_error **error);
 

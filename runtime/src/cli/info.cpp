@@ -226,11 +226,10 @@ std::string packageInfo(const Package &package, bool json) {
     text += line("size", std::string(symbol.name) + ": " + range(symbol));
   text += tensorLines("inputs", package.inputs, use);
   text += tensorLines("outputs", package.outputs, [](const trainrt_tensor_info &output) {
-    return output.flags & TRAINRT_FLAG_LOSS     ? std::string("the loss")
-           : output.flags & TRAINRT_FLAG_WEIGHT ? std::string("what the loss is divided by")
-           : output.flags & TRAINRT_FLAG_GRAD_NORM
-               ? std::string("the norm of the gradients")
-               : use(output);
+    return output.flags & TRAINRT_FLAG_LOSS        ? std::string("the loss")
+           : output.flags & TRAINRT_FLAG_WEIGHT    ? std::string("what the loss is divided by")
+           : output.flags & TRAINRT_FLAG_GRAD_NORM ? std::string("the norm of the gradients")
+                                                   : use(output);
   });
   const ParameterCount count = countParameters(package);
   if (count.all >= 0)

@@ -3,7 +3,7 @@
 // RUN: trainc-opt %s --attach-optimizer="kind=sgd momentum=0.9 nesterov" | FileCheck %s --check-prefix=NESTEROV
 // RUN: trainc-opt %s --attach-optimizer="kind=adam betas=0.8,0.9 eps=1e-6" | FileCheck %s --check-prefix=ADAM
 // RUN: trainc-opt %s --attach-optimizer="kind=lamb" | FileCheck %s --check-prefix=LAMB
-// RUN: trainc-opt %s --attach-optimizer="kind=sgd grad-norm" | FileCheck %s --check-prefix=NORM
+// RUN: trainc-opt %s --attach-optimizer="kind=sgd grad-norm" | FileCheck %s --check-prefix=GIVEN
 // RUN: trainc-opt %s --attach-optimizer="kind=sgd clip" | FileCheck %s --check-prefix=CLIP
 
 // SGD-LABEL: func.func @update(
@@ -21,14 +21,14 @@
 // LAMB: train.lamb %{{.*}} epsilon = {{.*}}E-7 : f64}
 
 // An output of the model has the name already. The update does not read the norm.
-// NORM-LABEL: func.func @update(
-// NORM-NOT: clip_norm
-// NORM-SAME: tensor<f32> {train.grad_norm, train.name = "grad_norm_", train.role = "output"}
-// NORM-NOT: "verdict"
-// NORM: %[[SUM:.*]] = train.reduce sum %{{.*}} axes = [0]
-// NORM: %[[NORM:.*]] = train.sqrt %[[SUM]]
-// NORM-NEXT: %[[NEW:.*]] = train.sgd
-// NORM-NEXT: return %[[NEW]], %[[NORM]]
+// GIVEN-LABEL: func.func @update(
+// GIVEN-NOT: clip_norm
+// GIVEN-SAME: tensor<f32> {train.grad_norm, train.name = "grad_norm_", train.role = "output"}
+// GIVEN-NOT: "verdict"
+// GIVEN: %[[SUM:.*]] = train.reduce sum %{{.*}} axes = [0]
+// GIVEN: %[[NORM:.*]] = train.sqrt %[[SUM]]
+// GIVEN-NEXT: %[[NEW:.*]] = train.sgd
+// GIVEN-NEXT: return %[[NEW]], %[[NORM]]
 
 // min(1, clip_norm / (norm + 1e-6)) times the gradient.
 // CLIP-LABEL: func.func @update(

@@ -4,7 +4,7 @@
 // RUN: trainc-opt %s --form-eval --form-steps | FileCheck %s --check-prefix=INFER
 // RUN: trainc-opt %s --form-eval --autodiff --form-steps | FileCheck %s --check-prefix=NOOPT
 // RUN: trainc-opt %s --autodiff --attach-optimizer="kind=sgd clip" --form-steps | FileCheck %s --check-prefix=CLIP
-// RUN: trainc-opt %s --autodiff --attach-optimizer="kind=sgd grad-norm" --form-steps | FileCheck %s --check-prefix=NORM
+// RUN: trainc-opt %s --autodiff --attach-optimizer="kind=sgd grad-norm" --form-steps | FileCheck %s --check-prefix=GIVEN
 // RUN: trainc-opt %s --autodiff --attach-optimizer=kind=adamw --form-steps="micro=false" | FileCheck %s --check-prefix=ADAM
 
 // CHECK-NOT: @forward
@@ -86,14 +86,14 @@
 // CLIP-LABEL: func.func @update(
 // CLIP-SAME: -> (tensor<f32> {train.grad_norm, train.name = "grad_norm", train.role = "output"}, tensor<8xf32> {train.name = "w", train.role = "update", train.updates = "parameter"}, tensor<i32> {train.name = "nonfinite", train.role = "update", train.updates = "state"})
 // Without clipping the norm is told, and nothing waits for it; micro-batches have none.
-// NORM-LABEL: func.func @step(
-// NORM: %[[NORM:.*]] = train.sqrt %{{.*}} : tensor<f32>
-// NORM-NOT: train.is_nan %[[NORM]]
-// NORM: return %{{.*}}, %[[NORM]], %{{.*}}, %{{.*}} : tensor<f32>, tensor<f32>, tensor<8xf32>, tensor<i32>
-// NORM-LABEL: func.func @micro(
-// NORM-NOT: train.grad_norm
-// NORM-LABEL: func.func @update(
-// NORM-SAME: -> (tensor<f32> {train.grad_norm, train.name = "grad_norm", train.role = "output"}, tensor<8xf32> {train.name = "w", train.role = "update", train.updates = "parameter"})
+// GIVEN-LABEL: func.func @step(
+// GIVEN: %[[NORM:.*]] = train.sqrt %{{.*}} : tensor<f32>
+// GIVEN-NOT: train.is_nan %[[NORM]]
+// GIVEN: return %{{.*}}, %[[NORM]], %{{.*}}, %{{.*}} : tensor<f32>, tensor<f32>, tensor<8xf32>, tensor<i32>
+// GIVEN-LABEL: func.func @micro(
+// GIVEN-NOT: train.grad_norm
+// GIVEN-LABEL: func.func @update(
+// GIVEN-SAME: -> (tensor<f32> {train.grad_norm, train.name = "grad_norm", train.role = "output"}, tensor<8xf32> {train.name = "w", train.role = "update", train.updates = "parameter"})
 // An element stays as it was in a parameter and its averages, and the runtime is told once, with the parameter.
 // ADAM-LABEL: func.func @step(
 // ADAM: %[[NEW:.*]], %[[M:.*]], %[[V:.*]] = train.adam

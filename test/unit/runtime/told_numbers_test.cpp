@@ -30,12 +30,14 @@ protected:
     told.locate(plan, program, loss, norm);
     ToldNumbers::Room room;
     copies = 0;
-    EXPECT_TRUE(told.fetch(room, [&](unsigned char *to, int64_t offset, size_t bytes) {
-                      EXPECT_LE(to + bytes, room + sizeof room);
-                      std::memcpy(to, memory + offset, bytes);
-                      ++copies;
-                      return Status();
-                    }).ok());
+    EXPECT_TRUE(told.fetch(room,
+                           [&](unsigned char *to, int64_t offset, size_t bytes) {
+                             EXPECT_LE(to + bytes, room + sizeof room);
+                             std::memcpy(to, memory + offset, bytes);
+                             ++copies;
+                             return Status();
+                           })
+                    .ok());
     Device::Result result;
     told.read(room, result);
     return result;

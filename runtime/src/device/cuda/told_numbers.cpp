@@ -10,8 +10,7 @@ ToldNumbers::Number ToldNumbers::find(const ExecutionPlan &plan, const Program &
                                       int32_t wanted) {
   for (const ExecutionPlan::Output &output : plan.outputs) {
     const DType dtype = program.outputs[output.index].dtype;
-    if (int32_t(output.index) == wanted && isFloat(dtype) &&
-        output.bytes >= int64_t(sizeOf(dtype)))
+    if (int32_t(output.index) == wanted && isFloat(dtype) && output.bytes >= int64_t(sizeOf(dtype)))
       return {dtype, output.offset, 0};
   }
   return {};
@@ -24,8 +23,7 @@ void ToldNumbers::locate(const ExecutionPlan &plan, const Program &program, int3
 }
 
 void ToldNumbers::read(const Room &room, Device::Result &result) const {
-  for (auto [number, to] :
-       {std::pair(&loss, &result.loss), {&gradNorm, &result.gradNorm}})
+  for (auto [number, to] : {std::pair(&loss, &result.loss), {&gradNorm, &result.gradNorm}})
     if (number->offset != none)
       convertElements(room + number->place, number->dtype, to, DType::F64, 1);
 }

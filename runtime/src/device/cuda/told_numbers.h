@@ -18,8 +18,8 @@ public:
   /// Which there are, and where in the outputs: by their indices in Program::outputs, -1 of none.
   void locate(const ExecutionPlan &plan, const Program &program, int32_t lossOutput,
               int32_t gradNormOutput);
-  /// Calls `copy(to, offset, bytes)` for what is to be fetched from the outputs: once where they lie
-  /// beside each other, as in a step without other outputs.
+  /// Calls `copy(to, offset, bytes)` for what is to be fetched from the outputs: once where they
+  /// lie beside each other, as in a step without other outputs.
   template <typename Copy> Status fetch(Room &room, const Copy &copy) {
     const int64_t first = std::min(loss.offset, gradNorm.offset);
     for (Number *number : {&loss, &gradNorm})
