@@ -75,9 +75,10 @@ TRAINRT_API trainrt_status trainrt_onnx_check(const trainrt_package *package, co
                                               const trainrt_onnx_options *options,
                                               trainrt_error **error);
 
-/* Writes that model in evaluation mode, with the session's parameters. NOT_FOUND: the model is not
- * there. Large models, and those whose weights were beside them, get a second file, `path`.data,
- * which `*has_data` tells; `has_data` and `options` may be NULL. */
+/* Writes that model in evaluation mode, with the session's parameters: quantized ones decoded, and
+ * with adapters that the model does not have itself added to its weights. NOT_FOUND: the model is
+ * not there. Large models, and those whose weights were beside them, get a second file,
+ * `path`.data, which `*has_data` tells; `has_data` and `options` may be NULL. */
 TRAINRT_API trainrt_status trainrt_onnx_save(trainrt_session *session, const char *path,
                                              const trainrt_onnx_options *options, int32_t *has_data,
                                              trainrt_error **error);

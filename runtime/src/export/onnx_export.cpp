@@ -7,6 +7,7 @@
 
 #include "export/failure.h"
 #include "format/file.h"
+#include "session/adapter/lora_merge.h"
 
 #include <algorithm>
 #include <charconv>
@@ -177,8 +178,11 @@ void OnnxExport::read() {
     usesData |= initializer.external;
     initializers.push_back(std::move(initializer));
   });
+  const std::set<std::string> added = findAdded(names);
+  const auto &lora = package.manifest().lora;
+  hasAdapters = lora && !lora->modules.empty() && !added.count(lora->modules[0].a);
   for (const TensorDecl &parameter : package.program().parameters)
-    if (!names.count(parameter.name))
+    if (!names.count(parameter.name) && !added.count(parameter.name))
       refuse("it has no initializer '" + parameter.name +
              "', which is a parameter of the package; the model must be the file that was "
              "compiled");
@@ -186,6 +190,19 @@ void OnnxExport::read() {
     for (Initializer &initializer : initializers)
       if (initializer.bytes >= smallestExternal && initializer.parameter >= 0)
         usesData = initializer.external = true;
+}
+
+std::set<std::string> OnnxExport::findAdded(const std::set<std::string_view> &names) const {
+  std::set<std::string> added;
+  const Manifest &manifest = package.manifest();
+  if (manifest.lora)
+    for (const Lora::Module &module : manifest.lora->modules)
+      if (!names.count(module.a))
+        added.insert({module.a, module.b, module.magnitude});
+  for (const Manifest::Tensor &parameter : manifest.parameters)
+    if (!parameter.partOf.empty())
+      added.insert(parameter.name);
+  return added;
 }
 
 OnnxExport::Initializer OnnxExport::readInitializer(std::string_view content) const {
@@ -248,7 +265,9 @@ void OnnxExport::match(Initializer &initializer) const {
     const Manifest::Tensor &parameter = package.parameter(i);
     if (initializer.name != parameter.name)
       continue;
-    if (initializer.dataType != onnxType(parameter.dtype) || initializer.dims != parameter.shape)
+    const DType dtype = parameter.quantized ? parameter.quantized->dtype : parameter.dtype;
+    const auto &shape = parameter.quantized ? parameter.quantized->shape : parameter.shape;
+    if (initializer.dataType != onnxType(dtype) || initializer.dims != shape)
       refuse("initializer '" + parameter.name + "' is not " + describe(parameter) +
              " as in the package; the model must be the file that was compiled");
     initializer.parameter = int64_t(i);
@@ -367,7 +386,7 @@ bool OnnxExport::keeps(const Field &field) const {
   }
 }
 
-Message OnnxExport::graphWith(const Session *session, DataWriter *data, Scraps &scraps) const {
+Message OnnxExport::graphWith(Session *session, DataWriter *data, Scraps &scraps) const {
   Message result(scraps);
   auto initializer = initializers.begin();
   eachField(graph, [&](const Field &field) {
@@ -385,15 +404,30 @@ Message OnnxExport::graphWith(const Session *session, DataWriter *data, Scraps &
   return result;
 }
 
-void OnnxExport::addInitializer(Message &to, const Initializer &initializer, const Session *session,
+/// The parameter as the model has it: its adapter is added unless the model has that itself.
+Status OnnxExport::valueOf(Session &session, size_t index, OwnedArray &held,
+                           ArrayView &array) const {
+  if (!hasAdapters)
+    return mergedParameter(session, index, held, array);
+  if (!package.parameter(index).quantized)
+    return session.parameter(index, array);
+  TRAINRT_TRY(decodeParameter(session, index, held));
+  array = {held.bytes.data(), held.dtype, held.shape, int64_t(held.bytes.size())};
+  return {};
+}
+
+void OnnxExport::addInitializer(Message &to, const Initializer &initializer, Session *session,
                                 DataWriter *data, Scraps &scraps) const {
   std::string_view values;
   std::shared_ptr<const MappedFile> source;
+  OwnedArray merged;
   if (initializer.parameter >= 0) {
     if (session) {
       ArrayView array;
-      check(session->parameter(size_t(initializer.parameter), array));
+      check(valueOf(*session, size_t(initializer.parameter), merged, array));
       values = {static_cast<const char *>(array.data), size_t(array.bytes)};
+      if (array.data == merged.bytes.data() && !initializer.external)
+        values = scraps.emplace_back(values); // the next one is merged in the same memory
     }
   } else if (initializer.external) {
     const std::string name = directoryOf(modelPath) + initializer.location;
@@ -433,7 +467,7 @@ void OnnxExport::addInitializer(Message &to, const Initializer &initializer, con
   to.addMessage(5, tensor);
 }
 
-Message OnnxExport::build(const Session *session, DataWriter *data, Scraps &scraps) const {
+Message OnnxExport::build(Session *session, DataWriter *data, Scraps &scraps) const {
   Message model(scraps);
   eachField(bytesOf(*file), [&](const Field &field) {
     if (field.is(7, Field::bytes))
@@ -452,11 +486,11 @@ Message OnnxExport::build(const Session *session, DataWriter *data, Scraps &scra
   return model;
 }
 
-Status OnnxExport::write(const Session &session) const {
+Status OnnxExport::write(Session &session) const {
   return returned([&] { writeFiles(session); });
 }
 
-void OnnxExport::writeFiles(const Session &session) const {
+void OnnxExport::writeFiles(Session &session) const {
   std::unique_ptr<DataWriter> data;
   if (usesData)
     data = std::make_unique<DataWriter>(dataPath);

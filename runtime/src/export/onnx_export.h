@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The model that a package was compiled from, with a session's parameters as its initializers. The
+// The model that a package was compiled from, with a session's parameters as its initializers;
+// adapters that it does not have are added to its weights. The
 // runtime knows no protobuf and no ONNX ops: everything else in the file is copied byte for byte,
 // but for what makes it a model in evaluation mode.
 #ifndef TRAINRT_EXPORT_ONNX_EXPORT_H
 #define TRAINRT_EXPORT_ONNX_EXPORT_H
 
 #include "export/onnx_nodes.h"
+#include "session/adapter/lora_merge.h"
 #include "session/session.h"
 
 #include <memory>
@@ -34,7 +36,7 @@ public:
   static Status open(const Package &package, const Settings &settings, const std::string &path,
                      std::unique_ptr<OnnxExport> &result);
 
-  Status write(const Session &session) const;
+  Status write(Session &session) const;
   /// Whether there is a second file, PATH.data.
   bool hasData() const { return usesData; }
 
@@ -54,6 +56,9 @@ private:
   void read();
   Initializer readInitializer(std::string_view content) const;
   void match(Initializer &initializer) const;
+  /// Parameters that the model has none for: of adapters that trainc has added, and of how
+  /// quantized weights are stored.
+  std::set<std::string> findAdded(const std::set<std::string_view> &names) const;
   void findDropped();
   void chooseOutputs();
   void checkTargets() const;
@@ -61,11 +66,12 @@ private:
   bool keeps(std::string_view value) const;
   bool keeps(const Field &field) const;
   /// Without a session: only what can be wrong with the original is found.
-  Message build(const Session *session, DataWriter *data, Scraps &scraps) const;
-  Message graphWith(const Session *session, DataWriter *data, Scraps &scraps) const;
-  void addInitializer(Message &graph, const Initializer &initializer, const Session *session,
+  Message build(Session *session, DataWriter *data, Scraps &scraps) const;
+  Message graphWith(Session *session, DataWriter *data, Scraps &scraps) const;
+  Status valueOf(Session &session, size_t index, OwnedArray &held, ArrayView &array) const;
+  void addInitializer(Message &graph, const Initializer &initializer, Session *session,
                       DataWriter *data, Scraps &scraps) const;
-  void writeFiles(const Session &session) const;
+  void writeFiles(Session &session) const;
   [[noreturn]] void refuse(const std::string &what) const;
 
   const Package &package;
@@ -79,7 +85,8 @@ private:
   std::set<std::string_view> needed;
   /// Values that only evaluation mode makes superfluous.
   std::set<std::string_view> dropped;
-  bool usesData = false; ///< some initializers become external data
+  bool hasAdapters = false; ///< the package's adapters are the model's own
+  bool usesData = false;    ///< some initializers become external data
 };
 
 } // namespace trainrt

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`files.py FOLDER MODELS`: FOLDER has mlp.tpk, and lora.tpk with adapters and quantized weights."""
+
+import json
+import pathlib
+import shutil
+import sys
+import unittest
+
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import trainc
+import trainrt
+
+FOLDER, MODELS = map(pathlib.Path, sys.argv[1:3])
+DATA = dict(np.load(MODELS / "mlp.npz"))
+
+
+def trained(name, steps=3, **options):
+    session = trainrt.Session(FOLDER / name, **options)
+    for _ in range(steps):
+        session.step(DATA)
+    return session
+
+
+def weights_of(path):
+    return {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(path).graph.initializer}
+
+
+class Adapters(unittest.TestCase):
+    def setUp(self):
+        self.session = trained("lora.tpk")
+        self.folder = FOLDER / "adapter"
+
+    def test_saved_and_loaded(self):
+        self.assertEqual(self.session.adapters, ["fc1", "fc2"])
+        self.session.save_adapter(self.folder, base_name="somebody/mlp", task_type="SEQ_CLS")
+        config = json.loads((self.folder / "adapter_config.json").read_text())
+        self.assertEqual((config["r"], config["lora_alpha"], config["use_dora"]), (2, 4, True))
+        self.assertEqual((config["base_model_name_or_path"], config["task_type"]), ("somebody/mlp", "SEQ_CLS"))
+        other = trainrt.Session(FOLDER / "lora.tpk")
+        self.assertNotEqual(other.eval(DATA), self.session.eval(DATA))
+        other.load_adapter(self.folder)
+        self.assertEqual((other.eval(DATA), other.warnings), (self.session.eval(DATA), []))
+        # What it says of the base model stays.
+        other.save_adapter(FOLDER / "again")
+        for name in ("adapter_config.json", "adapter_model.safetensors"):
+            self.assertEqual((FOLDER / "again" / name).read_bytes(), (self.folder / name).read_bytes())
+
+    def test_refused(self):
+        self.session.save_adapter(self.folder)
+        errors = trainrt.errors
+        for change, words in (
+            ({"use_dora": False}, "the adapter is not DoRA, the package is"),
+            ({"r": 3}, "the rank of 'fc1' is 3, expected 2"),
+            ({"r": "two"}, "it has no number r"),
+            ({"lora_alpha": 5}, "it scales 'fc1' by 2.5"),
+        ):
+            changed = FOLDER / "changed"
+            shutil.rmtree(changed, ignore_errors=True)
+            shutil.copytree(self.folder, changed)
+            config = json.loads((changed / "adapter_config.json").read_text())
+            (changed / "adapter_config.json").write_text(json.dumps({**config, **change}))
+            with self.assertRaisesRegex(errors.BadData, words):
+                self.session.load_adapter(changed)
+        trainrt.write_tensors(changed / "adapter_model.safetensors", {"x": np.zeros(3, np.float32)})
+        shutil.copy(self.folder / "adapter_config.json", changed)
+        with self.assertRaisesRegex(errors.BadData, "is an adapter of another model, or of other modules:\n(.|\n)*'x' has no place"):
+            self.session.load_adapter(changed)
+        with self.assertRaisesRegex(errors.NotFound, "nowhere"):
+            self.session.load_adapter(FOLDER / "nowhere")
+        with self.assertRaisesRegex(errors.FileError, "cannot create"):
+            self.session.save_adapter("/proc/adapter")
+        with self.assertRaisesRegex(errors.InvalidArgument, "the base model's name or task is no UTF-8"):
+            self.session.save_adapter(self.folder, base_name=b"\xff")
+        for call in ("save_adapter", "load_adapter", "save_merged"):
+            with self.assertRaisesRegex(errors.Unsupported, "needs a package with adapters, which trainc --lora makes"):
+                getattr(trainrt.Session(FOLDER / "mlp.tpk"), call)(self.folder)
+
+    def test_merged(self):
+        merged = FOLDER / "merged.safetensors"
+        self.session.save_merged(merged)
+        state = self.session.merged_state_dict()
+        plain = trainrt.Session(FOLDER / "mlp.tpk", weights=merged)
+        self.assertEqual(list(state), list(plain.parameters))
+        for name, value in state.items():
+            np.testing.assert_array_equal(value, np.asarray(plain.parameters[name]))
+        self.assertAlmostEqual(plain.eval(DATA), self.session.eval(DATA), 5)
+        written = self.session.export_onnx(FOLDER / "merged.onnx", model=MODELS / "mlp.onnx")
+        self.assertEqual(written, [str(FOLDER / "merged.onnx")])
+        for name, value in weights_of(written[0]).items():
+            np.testing.assert_array_equal(value, state[name])
+
+
+class Models(unittest.TestCase):
+    def setUp(self):
+        self.session = trained("mlp.tpk")
+
+    def test_onnx(self):
+        path = FOLDER / "trained.onnx"
+        self.assertEqual(self.session.export_onnx(path, outputs="logits"), [str(path)])
+        model = onnx.load(path)
+        onnx.checker.check_model(model)
+        self.assertEqual([output.name for output in model.graph.output], ["logits"])
+        for name, value in weights_of(path).items():
+            np.testing.assert_array_equal(value, np.asarray(self.session.parameters[name]))
+        with self.assertRaisesRegex(trainrt.errors.BadData, "it has no output 'nothing'; it has logits, loss"):
+            self.session.export_onnx(path, outputs=["nothing"])
+        with self.assertRaisesRegex(trainrt.errors.NotFound, "say where that is with model="):
+            self.session.export_onnx(path, model="gone.onnx")
+        with self.assertRaisesRegex(trainrt.errors.BadData, "is not f32 .* as in the package; the model must be the file that was compiled"):
+            other = onnx.load(MODELS / "mlp.onnx")
+            other.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.zeros(3, np.float32), other.graph.initializer[0].name))
+            onnx.save(other, FOLDER / "other.onnx")
+            self.session.export_onnx(path, model=FOLDER / "other.onnx")
+        with self.assertRaisesRegex(trainrt.errors.BadData, "it would replace"):
+            self.session.export_onnx(MODELS / "mlp.onnx")
+
+    def test_parameters(self):
+        path = FOLDER / "parameters.safetensors"
+        self.session.save_parameters(path)
+        other = trainrt.Session(FOLDER / "mlp.tpk", weights=path)
+        self.assertEqual(other.eval(DATA), self.session.eval(DATA))
+        # A model of its own is where those of a session begin.
+        trainc.compile(MODELS / "mlp.onnx", weights=path, cache=False).step(DATA)
+        with self.assertRaisesRegex(trainrt.errors.ArrayError, "contiguous"):
+            trainrt.write_tensors(path, {"x": np.zeros((4, 4), np.float32).T[:, 1:]})
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
