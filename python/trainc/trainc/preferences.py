@@ -132,8 +132,3 @@ class Reward(PreferenceLoss):
 
 
 BY_NAME = {c.name: c for c in (Orpo, Simpo, Dpo, Kto, Reward)}
-#: {loss: {column that is computed beforehand: output that it is}}
-REFERENCES = {
-    "dpo": {"reference_chosen_logps": "chosen_logps", "reference_rejected_logps": "rejected_logps"},
-    "kto": {"reference_logps": "logps", "reference_kl_logps": "kl_logps"},
-}

@@ -291,7 +291,8 @@ def refer(graph, model, checkpoint, output, may_lack=False, absent=False):
     """Makes every parameter external data: a place in the checkpoint's files, if these are where
     trainc may read them (in the graph's folder or below it), else in a file that is not there.
     Returns (why they are absent, or None; names that the checkpoint lacks, which have values of their own).
-    may_lack: whether the checkpoint may lack some, as the head of a new task."""
+    may_lack: whether the checkpoint may lack some, as the head of a new task. These have values in the graph, or where all
+    are absent, in a file fresh.safetensors beside it."""
     folder = output.parent.resolve()
     places, problems, reason, fresh, foreign = {}, [], "it is asked for" if absent else None, [], {}
     for aliases in names_of(model):
@@ -340,8 +341,13 @@ def refer(graph, model, checkpoint, output, may_lack=False, absent=False):
         value.const_value = onnx_ir.ExternalTensor(
             location, offset, size, value.dtype, shape=value.shape, name=name, base_dir=folder
         )
-    for name, tensor in initial_values(model, fresh).items():
+    values = initial_values(model, fresh)
+    for name, tensor in values.items():
         graph.initializers[name].const_value = onnx_ir.tensor_adapters.TorchTensor(tensor, name=name)
+    if reason and fresh:
+        from safetensors.torch import save_file
+
+        save_file(values, output.with_name("fresh.safetensors"))
     return reason, fresh, foreign
 
 

@@ -37,21 +37,31 @@ def line(tokenizer, ids, learnt, colours):
     return "".join(parts) if colours else "|".join(parts)
 
 
-def _lines(tokenizer, row, colours):
+def _lines(tokenizer, row, columns, colours):
     for name, ids in row.items():
         if not name.endswith("input_ids"):
             continue
+        side = name.removesuffix("input_ids").rstrip("_")
         labels = row.get(name.replace("input_ids", "labels"))
-        at = name.removesuffix("input_ids")
-        if isinstance(labels, np.ndarray) and len(labels) == len(ids):
-            yield f"  {at or ''}".rstrip() + line(tokenizer, ids, labels != tasks.IGNORED, colours) + ("" if colours else "")
-        else:
-            yield "  " + line(tokenizer, ids, np.zeros(len(ids), bool), colours)
-            if isinstance(labels, np.ndarray):
-                kept = labels[labels != tasks.IGNORED]
-                yield "  target: " + line(tokenizer, kept, np.ones(len(kept), bool), colours)
-            elif labels is not None:
-                yield f"  label: {labels}"
+        mask = row.get(name.replace("input_ids", "attention_mask"), np.ones(len(ids), np.int8)).astype(bool)
+        told = f"  {side}: " if side else "  "
+        of_ids = isinstance(labels, np.ndarray) and columns[name].offsets == columns[name.replace("input_ids", "labels")].offsets
+        if of_ids and columns[name].ragged and labels.ndim:
+            yield told + line(tokenizer, ids[mask], labels[mask] != tasks.IGNORED, colours)
+            if (labels != tasks.IGNORED).any() and (labels != ids)[labels != tasks.IGNORED].any():
+                yield "  labels: " + _others(tokenizer, ids, labels)
+            continue
+        yield told + line(tokenizer, ids[mask], np.zeros(int(mask.sum()), bool), colours)
+        if isinstance(labels, np.ndarray) and labels.ndim:
+            yield "  target: " + line(tokenizer, labels, labels != tasks.IGNORED, colours)
+        elif labels is not None:
+            yield f"  label: {labels}"
+
+
+def _others(tokenizer, ids, labels):
+    """What is to be guessed where that is another token, or a class."""
+    kept = np.flatnonzero(labels != tasks.IGNORED)
+    return ", ".join(f"{token_text(tokenizer, ids[i])} -> {labels[i]}" for i in kept)
 
 
 def show(paths, settings, tokenizer, count, file=None):
@@ -81,7 +91,7 @@ def show(paths, settings, tokenizer, count, file=None):
         learnt = sum(int((each != tasks.IGNORED).sum()) for each in labels)
         told = f", {learnt} learnt" if labels else ""
         print(f"{where}: {len(row)} tokens{told}" + (", truncated" if row.truncated else ""), file=file)
-        for text in _lines(tokenizer, row.values, colours):
+        for text in _lines(tokenizer, row.values, encoder.columns, colours):
             print(text, file=file)
     if settings.pack:
         print(f"(these documents are packed into rows of {settings.max_length}: {packing.__doc__.splitlines()[0]})", file=file)

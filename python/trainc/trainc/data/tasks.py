@@ -2,6 +2,7 @@
 """Examples as rows of arrays, for each task: which columns there are, and what they hold."""
 
 import dataclasses
+import hashlib
 
 import numpy as np
 
@@ -163,7 +164,11 @@ class MaskedLM(Task):
         if tokenizer.mask_token_id is None:
             raise Error(f"the tokenizer has no mask token, so it is not of a masked language model (--task {settings.task})")
         self.special = np.asarray(sorted(set(tokenizer.all_special_ids)))
-        self.ends = len(tokenizer("", add_special_tokens=True)["input_ids"])
+        # What the tokenizer puts around a text.
+        around = tokenizer("a", add_special_tokens=True).encodings[0]
+        inside = [i for i, special in enumerate(around.special_tokens_mask) if not special]
+        self.before, self.after = around.ids[: inside[0]], around.ids[inside[-1] + 1 :]
+        self.ends = len(self.before) + len(self.after)
 
     def encode(self, examples, places):
         encoded = self.tokenizer([e.text for e in examples], add_special_tokens=False).encodings
@@ -182,9 +187,7 @@ class MaskedLM(Task):
             rows = []
             for copy in range(self.settings.mask_copies):
                 for number, piece in enumerate(pieces):
-                    whole = _ids(self.tokenizer.build_inputs_with_special_tokens(piece)
-                                 if hasattr(self.tokenizer, "build_inputs_with_special_tokens") else piece)  # fmt: skip
-                    row = self.mask(whole, (where, copy, number))
+                    row = self.mask(_ids([*self.before, *piece, *self.after]), (where, copy, number))
                     if row is not None:
                         rows.append(Row(row, bool(cut) and not split))
             found.append(rows or NO_LABEL)
@@ -192,8 +195,8 @@ class MaskedLM(Task):
 
     def mask(self, ids, key):
         """80 % of the chosen become the mask token, 10 % another token, 10 % stay; drawn from the seed and the place."""
-        seed = int.from_bytes(__import__("hashlib").sha256(repr((self.settings.seed, *key)).encode()).digest()[:8], "little")
-        random = np.random.default_rng(seed)
+        digest = hashlib.sha256(repr((self.settings.seed, *key)).encode()).digest()
+        random = np.random.default_rng(int.from_bytes(digest[:8], "little"))
         chosen = (random.random(len(ids)) < self.settings.mask_probability) & ~np.isin(ids, self.special)
         if not chosen.any():
             return None

@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import shutil
 
 import numpy as np
 
@@ -136,8 +137,6 @@ def readable(path):
     for column in folder.columns.values():
         if column.ragged:
             most[column.offsets] = max(most.get(column.offsets, 0), int(folder.lengths(column.offsets).max()))
-    if len(most) and "packed" not in folder.index:
-        pass
     for name, column in folder.columns.items():
         dtype = np.int64 if column.dtype != "F32" else np.float32
         shape = (folder.rows, most[column.offsets]) if column.ragged else (folder.rows,)
@@ -153,4 +152,35 @@ def readable(path):
 
 
 def add_references(run, facts, settings, parts, tell):
-    """Columns of what the reference says, computed by the package before training."""
+    """Columns of what the reference says, the model as it is before training, computed by the package itself."""
+    from .processes import run as run_process
+
+    wanted = REFERENCES.get(settings.loss)
+    if not wanted:
+        return
+    for part, index in parts.items():
+        if set(wanted) <= set(index["columns"]):
+            continue
+        tell(f"computing what the reference says of the rows of {part}")
+        if not pathlib.Path(index["path"]).is_relative_to(run.path.resolve()) and not str(index["path"]).startswith(str(run.data)):
+            shutil.copytree(index["path"], run.data / part)  # the folder that was given stays as it is
+            index["path"] = str(run.data / part)
+        output = run.data / f"{part}.reference.safetensors"
+        start = ["--weights", facts["weights"]] if not facts["graph"] else []
+        if settings.adapter:
+            start += ["--adapter", settings.adapter]
+        run_process(
+            [run.package, *start, "--predict", readable(index["path"]), "--outputs", ",".join(wanted.values()),
+             "--batch-size", facts["micro_batch"], "-o", output], quiet=True,
+        )  # fmt: skip
+        found = shards.map_safetensors(output)
+        shards.add_columns(index["path"], {column: np.asarray(found[name], np.float32) for column, name in wanted.items()})
+        output.unlink()
+        index["columns"] = shards.Folder(index["path"]).index["columns"]
+
+
+#: {loss: {column that is computed beforehand: output that it is}}
+REFERENCES = {
+    "dpo": {"reference_chosen_logps": "chosen_logps", "reference_rejected_logps": "rejected_logps"},
+    "kto": {"reference_logps": "logps", "reference_kl_logps": "kl_logps"},
+}

@@ -46,16 +46,7 @@ def weight_files(folder):
 
 def _headers(folder):
     """Names, types and shapes of the weights: what an export depends on, but for their values."""
-    found = []
-    for path in weight_files(folder):
-        try:
-            with open(path, "rb") as file:
-                (length,) = struct.unpack("<Q", file.read(8))
-                header = json.loads(file.read(length))
-            found.append([path.name, {name: [e["dtype"], e["shape"]] for name, e in header.items() if name != "__metadata__"}])
-        except (OSError, struct.error, ValueError, KeyError, MemoryError) as error:
-            raise Error(f"{path}: no safetensors file: {error}") from None
-    return found
+    return [[path.name, {name: [e["dtype"], e["shape"]] for name, e in _header(path)[0].items()}] for path in weight_files(folder)]
 
 
 def _version(name):
@@ -98,28 +89,62 @@ def of_file(path):
 
 
 def place(graph, folder):
-    """Copies the graph into the run's folder: the cache may forget it. A given file stays where its weights are."""
+    """Copies the graph into the run's folder: the cache may forget it."""
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / "model.onnx"
-    shutil.copyfile(graph.path, target)
+    for name in ("model.onnx", "fresh.safetensors"):
+        source = graph.path.with_name(name) if name != "model.onnx" else graph.path
+        if source.exists():
+            shutil.copyfile(source, folder / name)
     (folder / "export.json").write_text(json.dumps(graph.facts))
     return target
 
 
-def rename_weights(folder, foreign, target):
+def weights(base, facts, folder):
+    """Where trainc-run finds all parameters by the graph's names: the base's folder, or where it lacks some or has other
+    names, a folder of links to its files and copies of what differs."""
+    fresh = folder / "fresh.safetensors"
+    if not facts["foreign"] and not fresh.exists():
+        return base
+    target = folder / "weights"
+    target.mkdir(exist_ok=True)
+    if facts["foreign"]:
+        index = dict.fromkeys(_rename_weights(base, facts["foreign"], target / "renamed.safetensors"), "renamed.safetensors")
+    else:
+        index = {}
+        for path in weight_files(base):
+            (target / path.name).symlink_to(path.resolve())
+            index.update(dict.fromkeys(_header(path)[0], path.name))
+    if fresh.exists():
+        shutil.copyfile(fresh, target / fresh.name)
+        index.update(dict.fromkeys(_header(fresh)[0], fresh.name))
+    (target / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
+    return target
+
+
+def _header(path):
+    """({name: entry}, where the data begins)"""
+    try:
+        with open(path, "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(length))
+    except (OSError, struct.error, ValueError, MemoryError, OverflowError) as error:
+        raise Error(f"{path}: no safetensors file: {error}") from None
+    header.pop("__metadata__", None)
+    return header, 8 + length
+
+
+def _rename_weights(folder, foreign, target):
     """The weights under the graph's names, where a checkpoint of the base model has others; copied in pieces."""
     back = {theirs: ours for ours, theirs in foreign.items()}
     parts, header, at = [], {}, 0
     for path in weight_files(folder):
-        with open(path, "rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            for name, entry in json.loads(file.read(length)).items():
-                if name == "__metadata__":
-                    continue
-                begin, end = entry["data_offsets"]
-                header[back.get(name, name)] = {**entry, "data_offsets": [at, at + end - begin]}
-                parts.append((path, 8 + length + begin, end - begin))
-                at += end - begin
+        entries, first = _header(path)
+        for name, entry in entries.items():
+            begin, end = entry["data_offsets"]
+            header[back.get(name, name)] = {**entry, "data_offsets": [at, at + end - begin]}
+            parts.append((path, first + begin, end - begin))
+            at += end - begin
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(target, "wb") as out:
@@ -131,4 +156,4 @@ def rename_weights(folder, foreign, target):
                     block = file.read(min(size, 1 << 22))
                     out.write(block)
                     size -= len(block)
-    return target
+    return header

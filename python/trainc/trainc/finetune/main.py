@@ -98,9 +98,7 @@ def start(run, settings, dry):
     else:
         graph = exports.of_model(base, data.export_options(settings, train, tokenizer), tell)
     exports.place(graph, run.export)
-    weights = base
-    if graph.facts["foreign"]:
-        weights = exports.rename_weights(base, graph.facts["foreign"], run.export / "weights.safetensors")
+    weights = exports.weights(base, graph.facts, run.export)
     lengths = data.lengths(train, parts.get("eval"), settings)
     chosen = plan.make(run, settings, graph.facts["fresh"], lengths, tell)
     steps = total_steps(settings, train["rows"])
@@ -173,7 +171,7 @@ def train_arguments(run, settings, facts, parts):
         arguments.append("--shuffle")
     if settings.group_by_length:
         arguments.append("--group-by-length")
-    if settings.trim:
+    if settings.trim and settings.loss == "cross-entropy":
         arguments.append(f"--trim={settings.trim}")
     warmup = settings.warmup if settings.warmup >= 1 else round(settings.warmup * facts["steps"])
     arguments += ["--lr-schedule", settings.lr_schedule + (f",warmup={int(warmup)}" if warmup else "")]

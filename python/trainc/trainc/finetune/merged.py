@@ -92,9 +92,7 @@ def write(source, target, facts, trained):
                 plan.append((name, trained.header[name], name))
                 used.add(name)
         for name, entry, _ in plan:
-            size = int(np.prod(entry["shape"], dtype=np.int64)) * (entry["data_offsets"][1] - entry["data_offsets"][0]) // max(
-                1, int(np.prod(entry["shape"], dtype=np.int64))
-            )
+            size = entry["data_offsets"][1] - entry["data_offsets"][0]
             entries[name] = {"dtype": entry["dtype"], "shape": entry["shape"], "data_offsets": [at, at + size]}
             index[name] = path.name
             at += size

@@ -49,8 +49,9 @@ def run(arguments, quiet=False):
             signal.signal(number, handler)
     if process.returncode:
         if quiet:
-            lines = [line for line in (err or "").splitlines() if "error" in line] or (err or "").splitlines()[-3:]
-            raise RunError("\n".join(lines).removeprefix("trainc-run: error: "), process.returncode)
+            lines = (err or "").splitlines()
+            first = next((i for i, line in enumerate(lines) if "error: " in line), max(0, len(lines) - 3))
+            raise RunError("\n".join(lines[first:]).removeprefix("trainc-run: error: "), process.returncode)
         code = process.returncode
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         raise RunError(f"{command(arguments[:1])} ... {how}", 128 - code if code < 0 else code)
