@@ -18,7 +18,7 @@ import weakref
 import trainrt
 
 from . import cache, compiler
-from .errors import OptionError
+from .errors import CompileError, OptionError
 from .insight import CompiledSession
 from .module_session import ModuleSession
 from .progress import Progress
@@ -66,7 +66,10 @@ def compile(model, example=None, *, loss=None, dynamic=None, other=None, output=
             package = made.of_module(model, example, loss, dynamic, other)
             if weights is None:
                 shown(f"starting a session of {type(model).__name__}")
-                result = ModuleSession(package, model, made.model, made.options, **session)
+                from .exporting import as_constants
+
+                constants = as_constants(model, example)
+                result = ModuleSession(package, model, constants, made.model, made.options, **session)
                 return made.owned_by(result)
         return made.owned_by(CompiledSession(package, made.model, made.options, weights=weights, **session))
 
@@ -147,6 +150,7 @@ class _Making:
 
         if example is None:
             raise OptionError("compile: a module needs `example=`, a batch as forward takes it")
+        exporting.check_kind(module)
 
         def make(folder):
             self._shown(f"exporting {type(module).__name__}")
@@ -155,7 +159,10 @@ class _Making:
             )
             self._shown(f"compiling {type(module).__name__}")
             options = {**exported.options, **self.options}
-            log = _build(folder / "model.onnx", folder / "model.tpk", options, self._tell, self._kernels)
+            try:
+                log = _build(folder / "model.onnx", folder / "model.tpk", options, self._tell, self._kernels)
+            except CompileError as error:
+                raise exporting.with_modules(error, folder / "model.onnx") from None
             (folder / "log.txt").write_text("\n".join(log))
             (folder / "exported.json").write_text(json.dumps(exported.options))
 
@@ -194,9 +201,10 @@ def _machine():
 
 
 def _describe_batch(module, example):
-    from .exporting import as_inputs
+    from .exporting import as_constants, as_inputs
 
-    return {name: [str(t.dtype), list(t.shape)] for name, t in as_inputs(module, example).items()}
+    described = {name: [str(t.dtype), list(t.shape)] for name, t in as_inputs(module, example).items()}
+    return [described, as_constants(module, example)]
 
 
 @functools.cache

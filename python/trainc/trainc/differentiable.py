@@ -29,16 +29,18 @@ _FLOATS = (onnx_ir.DataType.FLOAT, onnx_ir.DataType.DOUBLE, onnx_ir.DataType.FLO
 class _Outputs(torch.nn.Module):
     """The module as a function of tensors that returns tensors, then those that its batch norms would keep."""
 
-    def __init__(self, module, names, repairs):
+    def __init__(self, module, names, constants, repairs):
         super().__init__()
         self.model = module
-        self._names, self._repairs = names, repairs
+        self._names, self._constants, self._repairs = names, constants, repairs
         self.outputs = self.structure = None
 
     def forward(self, *tensors):
         self._repairs.statistics.clear()
         self._repairs.means.clear()
-        leaves, structure = _pytree.tree_flatten(self.model(**dict(zip(self._names, tensors))))
+        with self._repairs.forward():
+            result = self.model(**dict(zip(self._names, tensors)), **self._constants)
+        leaves, structure = _pytree.tree_flatten(result)
         for leaf in leaves:
             if not isinstance(leaf, torch.Tensor) and leaf is not None and not isinstance(leaf, (bool, int, float, str)):
                 raise ExportError(
@@ -65,13 +67,13 @@ class _Repairs(exporting._Repairs):
         #: Mean and variance of each batch norm, and which running mean they are for.
         self.statistics, self.means = [], []
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def _replace(self, function, args, kwargs):
         if function is torch.nn.functional.batch_norm:
             names = ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps")
-            given = {"weight": None, "bias": None, "training": False, "eps": 1e-5, **dict(zip(names, args)), **(kwargs or {})}
+            given = {"weight": None, "bias": None, "training": False, "eps": 1e-5, **exporting._given(names, args, kwargs)}
             if given["training"]:
                 return self._batch_norm(**given)
-        return super().__torch_function__(function, types, args, kwargs)
+        return super()._replace(function, args, kwargs)
 
     def _batch_norm(self, input, running_mean, running_var, weight, bias, training, eps, momentum=None):
         axes = [axis for axis in range(input.dim()) if axis != 1]
@@ -212,7 +214,7 @@ class _Program:
         owner = self._owner
         module = owner.module
         repairs = _Repairs()
-        graph = _Outputs(module, list(owner.batch), repairs)
+        graph = _Outputs(module, list(owner.batch), owner.constants, repairs)
         exporting._check(module)
         model = exporting._trace(graph, module, owner.batch, owner.axes, 20, repairs)
         for name in list(owner.batch):
@@ -292,9 +294,10 @@ class Autograd(torch.nn.Module):
 
     def __init__(self, module, example, dynamic, other, use_cache, session, options, tell):
         super().__init__()
+        exporting.check_kind(module)
         self.module = module
         self._signature = inspect.signature(module.forward)
-        self.batch = exporting.as_inputs(module, example)
+        self.batch, self.constants = exporting.as_inputs(module, example), exporting.as_constants(module, example)
         self.axes = exporting.free_sizes(self.batch, dynamic, None if other is None else exporting.as_inputs(module, other))
         self.batch = exporting._at_least_two(self.batch, self.axes)
         self._use_cache, self._session, self._options, self._tell = use_cache, session, options, tell
@@ -320,7 +323,7 @@ class Autograd(torch.nn.Module):
     def run_once(self):
         """How the module's tensors are put together, and its batch norms in the order in which they are computed."""
         repairs = _Repairs()
-        graph = _Outputs(self.module, list(self.batch), repairs)
+        graph = _Outputs(self.module, list(self.batch), self.constants, repairs)
         with torch.no_grad(), exporting._unchanged(self.module), repairs:
             graph(*self.batch.values())
         norms = {id(norm.running_mean): norm for norm in self.module.modules() if getattr(norm, "running_mean", None) is not None}
@@ -329,7 +332,7 @@ class Autograd(torch.nn.Module):
     def cached(self, kind, make, *more):
         if self._use_cache:
             return cache.get(cache.key(
-                "autograd", kind, describe(self.module), _describe_batch(self.module, self.batch), self.axes, self._options,
+                "autograd", kind, describe(self.module), _describe_batch(self.module, self.batch), self.constants, self.axes, self._options,
                 compiler.version(), _machine(), *more,
             ), make)  # fmt: skip
         import tempfile
@@ -360,6 +363,8 @@ class Autograd(torch.nn.Module):
                 )
             tensors.append(given[name])
         for name, value in given.items():
+            if name in self.constants and value == self.constants[name]:
+                continue
             if name not in program.inputs and value is not None:
                 raise trainrt.errors.InvalidArgument(f"input '{name}' was not in the example, so that the graph is without it")
         parameters, buffers = dict(self.module.named_parameters()), dict(self.module.named_buffers())

@@ -5,6 +5,7 @@ What exporters lose on the way (docs/exporting.md) is repaired here before anyth
 names the module.
 """
 
+import ast
 import collections.abc
 import contextlib
 import dataclasses
@@ -12,6 +13,7 @@ import inspect
 import logging
 import os
 import pathlib
+import re
 import warnings
 
 import torch
@@ -40,38 +42,46 @@ class Exported:
     options: dict
 
 
-def as_inputs(module, example):
-    """The example's arrays by name: of a mapping, or of the module's own arguments in their order."""
+def _by_name(module, example):
+    """The example's values by name: of a mapping, or of the module's own arguments in their order."""
     if isinstance(example, collections.abc.Mapping):
-        batch = dict(example)
-    else:
-        values = tuple(example) if isinstance(example, (tuple, list)) else (example,)
-        names = [
-            name
-            for name, parameter in inspect.signature(module.forward).parameters.items()
-            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        ]
-        names += [f"input_{i}" for i in range(len(names), len(values))]
-        batch = dict(zip(names, values))
-    if not batch:
-        raise ExportError("the example has no arrays")
+        return dict(example)
+    values = tuple(example) if isinstance(example, (tuple, list)) else (example,)
+    names = [
+        name
+        for name, parameter in inspect.signature(module.forward).parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    names += [f"input_{i}" for i in range(len(names), len(values))]
+    return dict(zip(names, values))
+
+
+def as_constants(module, example):
+    """Of the example, what is a part of the graph and no input: switches and texts."""
+    return {name: value for name, value in _by_name(module, example).items() if isinstance(value, (bool, str))}
+
+
+def as_inputs(module, example):
+    """The example's arrays by name."""
     tensors = {}
-    for name, value in batch.items():
-        if value is None:
+    for name, value in _by_name(module, example).items():
+        if value is None or isinstance(value, (bool, str)):
             continue
         try:
             tensors[name] = value if isinstance(value, torch.Tensor) else torch.as_tensor(value)
         except (TypeError, ValueError, RuntimeError):
             raise ExportError(
-                f"example['{name}']: expected a tensor or an array, got {type(value).__name__}"
+                f"example['{name}']: expected a tensor or an array, got {type(value).__name__}; let forward take tensors one by one"
             ) from None
+    if not tensors:
+        raise ExportError("the example has no arrays")
     return tensors
 
 
 class _Graph(torch.nn.Module):
     """The module with its loss, as a function of tensors: the first output is the loss."""
 
-    def __init__(self, module, names, loss):
+    def __init__(self, module, names, constants, loss):
         super().__init__()
         self.model = module
         self._names, self._loss = names, loss
@@ -85,11 +95,18 @@ class _Graph(torch.nn.Module):
                 f"{type(module).__name__}.forward has no argument '{extra[0]}': give `loss=`, a function of what it "
                 "returns and the batch, or leave that input out"
             )
-        self._cached = {"use_cache": False} if "use_cache" in parameters else {}
+        self._constants = constants
+        self._fixed = {name: value for name, value in constants.items() if takes_all or name in parameters}
+        if "use_cache" in parameters:
+            self._fixed["use_cache"] = False
 
     def forward(self, *tensors):
-        batch = dict(zip(self._names, tensors))
-        result = self.model(**{name: batch[name] for name in self._taken}, **self._cached)
+        batch = {**self._constants, **dict(zip(self._names, tensors))}
+        with self.repairs.forward():
+            return self._forward(batch)
+
+    def _forward(self, batch):
+        result = self.model(**{name: batch[name] for name in self._taken}, **self._fixed)
         if callable(self._loss):
             loss, named = self._loss(result, batch), dict(_named(result))
         else:
@@ -208,17 +225,116 @@ def _cross_entropy(logits, target, weight=None, reduction="mean", ignore_index=-
     return loss
 
 
+def _nll_loss(scores, target, weight=None, ignore_index=-100):
+    counts = target != ignore_index
+    index = torch.where(counts, target, 0)
+    factor = counts.to(scores.dtype) if weight is None else weight[index] * counts
+    axis = 1 if scores.dim() > 1 else 0
+    return -scores.gather(axis, index.unsqueeze(axis)).squeeze(axis) * factor
+
+
+def _embedding_bag(where, input, weight, offsets=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean",
+                   sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None):  # fmt: skip
+    """Rows of a table, summed (PyTorch's documentation of EmbeddingBag)."""
+    if input.dim() != 2:
+        raise ExportError(f"{where} has an embedding bag with offsets: give it rows of one length, with padding_idx= in the rest")
+    rows = torch.nn.functional.embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
+    counts = torch.ones_like(input) if padding_idx is None else (input != padding_idx)
+    counts = counts.unsqueeze(-1).to(rows.dtype)
+    if mode == "max":
+        return torch.where(counts > 0, rows, torch.finfo(rows.dtype).min).amax(1) * (counts.amax(1) > 0)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(-1)
+    total = (rows * counts).sum(1)
+    return total / counts.sum(1).clamp(min=1) if mode == "mean" else total
+
+
+def _given(names, args, kwargs):
+    return {**dict(zip(names, args)), **kwargs}
+
+
 class _Repairs(torch.overrides.TorchFunctionMode):
     """Functions whose meaning would be lost, as what they are made of."""
 
+    def __init__(self):
+        super().__init__()
+        self.path = []  # of modules that run, while `watched`
+        self.seen = {}  # {name of a function: where}
+        self.trained = False  # within forward, where that has gradients
+
+    def where(self):
+        """The module that is running, for a message."""
+        return self.path[-1] if self.path else "the module"
+
+    def caller(self, operator):
+        """The module that called an operator, by the name that its function is likely to have; None if none did."""
+        def plain(name):
+            return re.sub(r"\d|_|linalg", "", name)
+
+        return next((where for name, where in self.seen.items() if name and plain(name) == plain(operator)), None)
+
+    @contextlib.contextmanager
+    def forward(self):
+        """Around the module itself; the exporter calls functions for its own ends behind it."""
+        self.trained = torch.is_grad_enabled()
+        try:
+            yield
+        finally:
+            self.trained = False
+
+    @contextlib.contextmanager
+    def watched(self, module):
+        """Knows which module runs; functions with a gradient of their own are refused."""
+
+        def enter(name):
+            return lambda child, args: self.path.append(f"module '{name}' ({type(child).__name__})" if name else type(child).__name__)
+
+        handles = []
+        for name, child in module.named_modules():
+            handles.append(child.register_forward_pre_hook(enter(name)))
+            handles.append(child.register_forward_hook(lambda child, args, result: self.path.pop() and None))
+        before = vars(torch.autograd.Function)["apply"]
+
+        def refuse(cls, *args, **kwargs):
+            raise ExportError(
+                f"{self.where()} uses {cls.__name__}, a torch.autograd.Function, whose backward no graph tells: write it with "
+                "operations (x + (f(x) - x).detach() has the values of f and the gradient of x)"
+                + (", or give checkpoint() use_reentrant=False" if cls.__name__ == "CheckpointFunction" else "")
+            )
+
+        torch.autograd.Function.apply = classmethod(refuse)
+        try:
+            yield
+        finally:
+            torch.autograd.Function.apply = before
+            for handle in handles:
+                handle.remove()
+
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
+        result = self._replace(function, args, kwargs or {})
+        if self.trained and not torch.is_grad_enabled():
+            # Within no_grad, which graphs do not have.
+            result = torch.utils._pytree.tree_map_only(
+                torch.Tensor, lambda value: value.detach() if value.is_floating_point() else value, result
+            )
+        return result
+
+    def _replace(self, function, args, kwargs):
         functional = torch.nn.functional
+        if self.path:
+            self.seen.setdefault(getattr(function, "__name__", "").strip("_"), self.path[-1])
         if function is functional.scaled_dot_product_attention:
             return _attention(*args, **kwargs)
+        if function is functional.embedding_bag:
+            return _embedding_bag(self.where(), *args, **kwargs)
+        if function is functional.embedding:
+            given = _given(("input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq"), args, kwargs)
+            for name in ("max_norm", "scale_grad_by_freq"):
+                if given.get(name):
+                    raise ExportError(f"{self.where()} has {name}=, which no graph tells: leave it out")
         if function is functional.cross_entropy:
             names = ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction", "label_smoothing")
-            given = {**dict(zip(names, args)), **kwargs}
+            given = _given(names, args, kwargs)
             if given.get("reduction", "mean") == "none" and given.get("reduce") is None:
                 return _cross_entropy(
                     given["input"], given["target"], given.get("weight"), "none", given.get("ignore_index", -100),
@@ -226,17 +342,22 @@ class _Repairs(torch.overrides.TorchFunctionMode):
                 )  # fmt: skip
         if function is functional.nll_loss:
             names = ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction")
-            given = {**dict(zip(names, args)), **kwargs}
+            given = _given(names, args, kwargs)
             if given.get("reduction", "mean") == "none" and given.get("reduce") is None:
-                scores, target = given["input"], given["target"]
-                counts = target != given.get("ignore_index", -100)
-                index = torch.where(counts, target, 0)
-                factor = counts.to(scores.dtype)
-                if given.get("weight") is not None:
-                    factor = given["weight"][index] * counts
-                axis = 1 if scores.dim() > 1 else 0
-                return -scores.gather(axis, index.unsqueeze(axis)).squeeze(axis) * factor
+                return _nll_loss(given["input"], given["target"], given.get("weight"), given.get("ignore_index", -100))
         return function(*args, **kwargs)
+
+
+def check_kind(module):
+    """That it is a module itself."""
+    if not isinstance(module, torch.nn.Module):
+        raise ExportError(f"expected a torch.nn.Module, got {type(module).__name__}")
+    kind = type(module).__name__
+    if hasattr(module, "_orig_mod") or isinstance(module, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
+        within = "_orig_mod" if hasattr(module, "_orig_mod") else "module"
+        raise ExportError(f"{kind} is around the module: give what is within, `model.{within}`")
+    if isinstance(module, torch.jit.ScriptModule):
+        raise ExportError(f"{kind} is no module of Python any more: give that which it was made of")
 
 
 def _check(module):
@@ -260,8 +381,16 @@ def _check(module):
                 f"module '{name}' has spectral_norm, whose vectors change in every forward pass, which a graph has as "
                 "constants: leave it out, or write the norm as operations of the weight"
             )
+        if m._backward_hooks or m._backward_pre_hooks:
+            raise ExportError(f"module '{name}' has a backward hook, which no graph has: remove it")
         if isinstance(m, torch.nn.modules.lazy.LazyModuleMixin) and m.has_uninitialized_params():
             raise ExportError(f"module '{name}' has no sizes yet: run it once")
+    for name, parameter in module.named_parameters():
+        if parameter._backward_hooks:
+            raise ExportError(f"parameter '{name}' has a hook on its gradient, which no graph has: remove it")
+    for name, buffer in module.named_buffers():
+        if buffer.is_meta:
+            raise ExportError(f"buffer '{name}' is on the meta device: its values are a part of the graph, make it on the CPU")
     return options
 
 
@@ -336,9 +465,11 @@ def _trace(graph, module, batch, axes, opset, repairs):
     """The exporter's IR of `graph`, which is around `module` and names its outputs when it is run."""
     graph.training = module.training  # without its children, which are as the caller has them
     shapes = tuple(axes.get(name) or None for name in batch)
+    if any(parameter.is_meta for parameter in module.parameters()):
+        batch = {name: tensor.to("meta") for name, tensor in batch.items()}
     with _quiet(), _unchanged(module), repairs:
         # Once by itself: the names of outputs, and errors of the module as it raises them.
-        with torch.no_grad():
+        with torch.no_grad(), repairs.watched(module):
             graph(*batch.values())
         try:
             return torch.onnx.export(
@@ -351,7 +482,12 @@ def _trace(graph, module, batch, axes, opset, repairs):
             cause = error.__cause__ or error
             # Its first paragraph: the rest, with all traces, is the exception behind this one.
             said = str(cause).strip().partition("\n\n")[0] or type(cause).__name__
-            raise ExportError(f"{type(module).__name__} cannot be exported: {said}") from error
+            where = type(module).__name__
+            if operator := re.search(r"target=torch\.ops\.(aten\.\w+)|^(aten\.\w+)", said):
+                name = operator[1] or operator[2]
+                where = repairs.caller(name.partition(".")[2]) or where
+                said = f"PyTorch's exporter has no translation of {name}; write it with other operations"
+            raise ExportError(f"{where} cannot be exported: {said}") from error
 
 
 def export(module, example, path, *, loss=None, dynamic=None, other=None, opset=20, weights="beside"):
@@ -364,8 +500,7 @@ def export(module, example, path, *, loss=None, dynamic=None, other=None, opset=
     weights: "beside": in the file, or above 1 GiB in one beside it; "absent": they stay in the module, and are given to
     the session by name. Buffers are always in the file.
     """
-    if not isinstance(module, torch.nn.Module):
-        raise ExportError(f"expected a torch.nn.Module, got {type(module).__name__}")
+    check_kind(module)
     if weights not in ("beside", "absent"):
         raise ExportError(f"weights: expected 'beside' or 'absent', got {weights!r}")
     path = pathlib.Path(path)
@@ -373,8 +508,9 @@ def export(module, example, path, *, loss=None, dynamic=None, other=None, opset=
     axes = free_sizes(batch, dynamic, None if other is None else as_inputs(module, other))
     batch = _at_least_two(batch, axes)
     options = _check(module)
-    graph = _Graph(module, list(batch), loss)
-    model = _trace(graph, module, batch, axes, opset, _Repairs())
+    graph = _Graph(module, list(batch), as_constants(module, example), loss)
+    graph.repairs = _Repairs()
+    model = _trace(graph, module, batch, axes, opset, graph.repairs)
     trained = _rename(model.graph, module)
     _strip(model)
     if not trained:
@@ -401,3 +537,16 @@ def export(module, example, path, *, loss=None, dynamic=None, other=None, opset=
         temporary.replace(path)
     outputs = tuple(value.name for value in model.graph.outputs)
     return Exported(path, tuple(value.name for value in model.graph.inputs), outputs, tuple(trained), options)
+
+
+def with_modules(error, path):
+    """The compiler's error about a node, with the module that the node is of."""
+    model = onnx_ir.load(path)
+    nodes = {node.name: node for node in model.graph.all_nodes()}
+    told = []
+    for name in re.findall(r"node '([^']+)'", str(error)):
+        scopes = ast.literal_eval(nodes[name].metadata_props.get("pkg.torch.onnx.name_scopes", "[]")) if name in nodes else []
+        modules = [scope.removeprefix("model.") for scope in scopes[:-1] if scope not in ("", "model")]
+        if modules and (line := f"node '{name}' is of module '{modules[-1]}'") not in told:
+            told.append(line)
+    return type(error)("\n".join([str(error), *told]), error.log)

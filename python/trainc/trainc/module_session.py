@@ -12,13 +12,25 @@ from .insight import CompiledSession
 BadState = trainrt.errors.BadData
 
 
+def _as_real(value):
+    import torch
+
+    return torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
+
+
 class ModuleSession(CompiledSession):
     """A session of a module: begins with the module's values, and has its state dict."""
 
-    def __init__(self, package, module, model, options, **session):
+    def __init__(self, package, module, constants, model, options, **session):
         package = trainrt.Package(package)
         values = dict(module.named_parameters(remove_duplicate=False))
         values.update(module.named_buffers(remove_duplicate=False))
+        self._constants = constants
+        #: As the graph has complex ones: pairs of numbers.
+        self._complex = {name for name, value in values.items() if value.is_complex()}
+        values = {name: _as_real(value.detach()) if name in self._complex else value for name, value in values.items()}
+        if meta := [name for name in package.parameters if name in values and values[name].is_meta]:
+            raise Error(f"parameter '{meta[0]}' is on the meta device, without values: give weights=, where they are from")
         manifest = package.manifest
         quantized = [p["name"] for p in manifest["parameters"] if "quantized" in p]
         if "lora" in manifest or quantized:
@@ -52,6 +64,15 @@ class ModuleSession(CompiledSession):
             elif name in values:
                 self._others[name] = values[name].detach().cpu().clone()
 
+    def _bind(self, batch, names, purpose, **more):
+        for name, value in self._constants.items():
+            for part in batch if isinstance(batch, list) else (batch,):
+                if isinstance(part, dict) and part.get(name, value) != value:
+                    raise trainrt.errors.InvalidArgument(
+                        f"input '{name}' is {value!r} in the graph, as it was in the example; got {part[name]!r}"
+                    )
+        return super()._bind(batch, names, purpose, **more)
+
     def state_dict(self):
         """The module's state dict, with what training has made of it: `module.load_state_dict` takes it. Adapters are
         added to the weights that they are of."""
@@ -59,7 +80,12 @@ class ModuleSession(CompiledSession):
         for name in self._names.values():
             if name not in trained:
                 trained[name] = self._copy(self.optimizer_state[name])
-        return {**{name: trained[known] for name, known in self._names.items()}, **self._others}
+        named = {name: trained[known] for name, known in self._names.items()}
+        for name in self._complex & named.keys():
+            import torch
+
+            named[name] = torch.view_as_complex(named[name])
+        return {**named, **self._others}
 
     def load_state_dict(self, state, strict=True):
         """As the module's: takes all of its names, those of tied parameters and of fixed buffers, too."""
@@ -81,6 +107,7 @@ class ModuleSession(CompiledSession):
             if name in state and not (state[name].shape == value.shape and bool((state[name].cpu() == value).all())):
                 raise BadState(f"load_state_dict: buffer '{name}' is a constant of the package: compile the module anew")
         for name, value in known.items():
+            value = _as_real(value)
             (self.parameters if name in self.package.parameters else self.optimizer_state)[name] = value.contiguous()
         return missing
 
