@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 from ..errors import Error
-from . import merged, processes
+from . import merged, processes, tensors
 from .folder import Run
 
 HELP = """Writes what a run of `trainc finetune` has trained.
@@ -81,4 +81,4 @@ def write_merged(run, facts, checkpoint, target):
         option = "--merge-adapter" if facts["lora"] else "--export"
         processes.run([*opened(run, facts, checkpoint), option, file], quiet=True)
         export = json.loads((run.export / "export.json").read_text())
-        merged.write(facts["base"], target, {**export, "drops": facts.get("drops", False)}, merged.Tensors(file))
+        merged.write(facts["base"], target, {**export, "drops": facts.get("drops", False)}, tensors.Tensors(file))

@@ -2,14 +2,17 @@
 """The graph of a run: of a folder of transformers, found in the cache or exported, or a file that is given."""
 
 import dataclasses
+import functools
 import importlib.metadata
 import json
 import pathlib
 import shutil
-import struct
+
+import numpy as np
 
 from .. import cache
 from ..errors import Error
+from . import tensors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +49,8 @@ def weight_files(folder):
 
 def _headers(folder):
     """Names, types and shapes of the weights: what an export depends on, but for their values."""
-    return [[path.name, {name: [e["dtype"], e["shape"]] for name, e in _header(path)[0].items()}] for path in weight_files(folder)]
+    return [[path.name, {name: [e["dtype"], e["shape"]] for name, e in tensors.Tensors(path).header.items()}]
+            for path in weight_files(folder)]  # fmt: skip
 
 
 def _version(name):
@@ -101,59 +105,36 @@ def place(graph, folder):
 
 
 def weights(base, facts, folder):
-    """Where trainc-run finds all parameters by the graph's names: the base's folder, or where it lacks some or has other
-    names, a folder of links to its files and copies of what differs."""
-    fresh = folder / "fresh.safetensors"
-    if not facts["foreign"] and not fresh.exists():
+    """Where trainc-run finds all parameters by the graph's names and types: the base's folder, or where it lacks some or has
+    others, a folder of links to its files, and of copies where names or types differ."""
+    fresh, back = folder / "fresh.safetensors", {theirs: ours for ours, theirs in facts["foreign"].items()}
+    wanted = tensors.names_of_type(facts["dtype"])
+    files = {path: tensors.Tensors(path) for path in weight_files(base)}
+    differs = any(e["dtype"] in tensors.TYPES and e["dtype"] != wanted for file in files.values() for e in file.header.values())
+    if not back and not differs and not fresh.exists():
         return base
-    target = folder / "weights"
+    target, index = folder / "weights", {}
     target.mkdir(exist_ok=True)
-    if facts["foreign"]:
-        index = dict.fromkeys(_rename_weights(base, facts["foreign"], target / "renamed.safetensors"), "renamed.safetensors")
-    else:
-        index = {}
-        for path in weight_files(base):
+    for path, file in files.items():
+        if back or differs:
+            entries = []
+            for name, entry in file.header.items():
+                float_type = wanted if entry["dtype"] in tensors.TYPES else entry["dtype"]
+                entries.append((back.get(name, name), float_type, entry["shape"], functools.partial(_as, file, name, float_type)))
+            tensors.write(target / path.name, entries)
+            index.update({name: path.name for name, *_ in entries})
+        else:
             (target / path.name).symlink_to(path.resolve())
-            index.update(dict.fromkeys(_header(path)[0], path.name))
+            index.update(dict.fromkeys(file.header, path.name))
     if fresh.exists():
         shutil.copyfile(fresh, target / fresh.name)
-        index.update(dict.fromkeys(_header(fresh)[0], fresh.name))
+        index.update(dict.fromkeys(tensors.Tensors(fresh).header, fresh.name))
     (target / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
     return target
 
 
-def _header(path):
-    """({name: entry}, where the data begins)"""
-    try:
-        with open(path, "rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            header = json.loads(file.read(length))
-    except (OSError, struct.error, ValueError, MemoryError, OverflowError) as error:
-        raise Error(f"{path}: no safetensors file: {error}") from None
-    header.pop("__metadata__", None)
-    return header, 8 + length
-
-
-def _rename_weights(folder, foreign, target):
-    """The weights under the graph's names, where a checkpoint of the base model has others; copied in pieces."""
-    back = {theirs: ours for ours, theirs in foreign.items()}
-    parts, header, at = [], {}, 0
-    for path in weight_files(folder):
-        entries, first = _header(path)
-        for name, entry in entries.items():
-            begin, end = entry["data_offsets"]
-            header[back.get(name, name)] = {**entry, "data_offsets": [at, at + end - begin]}
-            parts.append((path, first + begin, end - begin))
-            at += end - begin
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(target, "wb") as out:
-        out.write(struct.pack("<Q", len(text)) + text)
-        for path, begin, size in parts:
-            with open(path, "rb") as file:
-                file.seek(begin)
-                while size:
-                    block = file.read(min(size, 1 << 22))
-                    out.write(block)
-                    size -= len(block)
-    return header
+def _as(file, name, dtype):
+    entry = file.header[name]
+    if entry["dtype"] == dtype:
+        return file.raw(name)
+    return np.ascontiguousarray(tensors.convert(file.flat(name), entry["dtype"], dtype)).view(np.uint8)
