@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`compiling.py FOLDER MODELS`."""
 
-import gc
 import io
 import json
 import os
@@ -132,7 +131,6 @@ class Cache(unittest.TestCase):
         folder = pathlib.Path(session.package.path).parent
         self.assertTrue(folder.exists())
         del session
-        gc.collect()
         self.assertFalse(folder.exists())
         trainc.compile(MODEL, lr=0.01, cache=FOLDER / "kernels", **TARGET)
         self.assertTrue((FOLDER / "kernels").is_dir())

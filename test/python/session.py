@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import unittest
+import weakref
 
 import numpy as np
 import trainrt
@@ -226,6 +227,18 @@ class Values(unittest.TestCase):
             package.memory()
         self.assertEqual(package.manifest["optimizer"]["name"], "adamw")
         self.assertGreater(self.session.memory().total, 0)
+
+
+    def test_a_session_is_freed_with_its_last_reference(self):
+        gc.disable()
+        try:
+            gone = weakref.ref(self.session)
+            self.session.step(BATCH)
+            self.session.eval(BATCH)
+            del self.session
+            self.assertIsNone(gone())
+        finally:
+            gc.enable()
 
 
 class BadInput(unittest.TestCase):

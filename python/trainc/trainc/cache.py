@@ -75,6 +75,12 @@ def _trim(root, keep):
             total -= size
 
 
+def share(entry, folder):
+    """The files of an entry in another folder, without another copy of them."""
+    for file in entry.iterdir():
+        os.link(file, folder / file.name)
+
+
 def get(name, make):
     """The folder of this key; where there is none, `make(path)` fills one. Returns it and whether it was there."""
     root = folder()

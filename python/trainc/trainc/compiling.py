@@ -25,6 +25,7 @@ from .progress import Progress
 
 #: Of the session; every other keyword is the compiler's.
 _SESSION = ("seed", "threads", "device", "stream", "init_std", "variants", "any_model")
+_HERE = str(pathlib.Path(__file__).resolve().parent)
 _ROOTS = tuple(filter(None, {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}))
 
 
@@ -66,7 +67,7 @@ def compile(model, example=None, *, loss=None, dynamic=None, other=None, output=
             package = made.of_module(model, example, loss, dynamic, other)
             if weights is None:
                 shown(f"starting a session of {type(model).__name__}")
-                from .exporting import as_constants
+                from .inputs import as_constants
 
                 constants = as_constants(model, example)
                 result = ModuleSession(package, model, constants, made.model, made.options, **session)
@@ -120,9 +121,15 @@ class _Making:
             weakref.finalize(session, shutil.rmtree, self._temporary, ignore_errors=True)
         return session
 
-    def _folder(self, make, *key):
+    def _folder(self, make, key):
+        """What `make` fills, or has filled before. `key` says what it depends on, when it is called."""
         if self._use_cache and not self._told:
-            return cache.get(cache.key(*key), make)[0]
+            name = cache.key(*key())
+            folder, known = cache.get(name, make)
+            # Models that note something when they run first are the same one then.
+            if not known and (after := cache.key(*key())) != name:
+                cache.get(after, lambda fresh: cache.share(folder, fresh))
+            return folder
         self._temporary = pathlib.Path(tempfile.mkdtemp(prefix="trainc-"))
         make(self._temporary)
         return self._temporary
@@ -143,16 +150,18 @@ class _Making:
 
         target = _machine() if self.options.get("target", "auto") == "auto" else ""
         key = ("file", str(model.resolve()), _content(model), self.options, compiler.version(), target)
-        return self._folder(make, *key) / "model.tpk"
+        return self._folder(make, lambda: key) / "model.tpk"
 
     def of_module(self, module, example, loss, dynamic, other):
-        from . import exporting
+        from .inputs import check_kind
 
         if example is None:
             raise OptionError("compile: a module needs `example=`, a batch as forward takes it")
-        exporting.check_kind(module)
+        check_kind(module)
 
         def make(folder):
+            from . import exporting
+
             self._shown(f"exporting {type(module).__name__}")
             exported = exporting.export(
                 module, example, folder / "model.onnx", loss=loss, dynamic=dynamic, other=other, weights="absent"
@@ -166,11 +175,12 @@ class _Making:
             (folder / "log.txt").write_text("\n".join(log))
             (folder / "exported.json").write_text(json.dumps(exported.options))
 
-        key = (
+        options = dict(self.options)
+        key = lambda: (  # noqa: E731
             "module", describe(module), _describe_batch(module, example), _describe_code(loss), dynamic,
-            None if other is None else _describe_batch(module, other), self.options, compiler.version(), _machine(),
+            None if other is None else _describe_batch(module, other), options, compiler.version(), _machine(),
         )  # fmt: skip
-        entry = self._folder(make, *key)
+        entry = self._folder(make, key)
         self.model = entry / "model.onnx"
         self.options = {**json.loads((entry / "exported.json").read_text()), **self.options}
         if self._output is None:
@@ -201,7 +211,7 @@ def _machine():
 
 
 def _describe_batch(module, example):
-    from .exporting import as_constants, as_inputs
+    from .inputs import as_constants, as_inputs
 
     described = {name: [str(t.dtype), list(t.shape)] for name, t in as_inputs(module, example).items()}
     return [described, as_constants(module, example)]
@@ -257,7 +267,9 @@ def _plain(value, depth=0):
         return repr(value)
     if isinstance(value, collections.abc.Mapping):
         return {str(k): _plain(v, depth + 1) for k, v in value.items()} if depth < 6 else len(value)
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if isinstance(value, (set, frozenset)):
+        return sorted(json.dumps(_plain(v, depth + 1), default=str) for v in value)
+    if isinstance(value, (list, tuple)):
         return [_plain(v, depth + 1) for v in value] if depth < 6 else len(value)
     if callable(value) and hasattr(value, "__code__"):
         return _describe_code(value)
@@ -291,8 +303,10 @@ def describe(module):
     own = sorted(
         (name, _source(file))
         for name, loaded in list(sys.modules.items())
-        if (file := getattr(loaded, "__file__", None)) and not file.startswith(_ROOTS)
+        if (file := getattr(loaded, "__file__", None)) and not file.startswith(_ROOTS) and not file.startswith(_HERE)
     )
     parts.append(own)
+    # Which of these are loaded depends on what was done before.
+    parts.append(sorted((path.name, _source(str(path))) for path in pathlib.Path(_HERE).glob("*.py")))
     parts.append([_version(name) for name in ("torch", "onnx", "onnxscript", "onnx-ir", "transformers")])
     return json.loads(json.dumps(parts, default=str))

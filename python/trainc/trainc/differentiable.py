@@ -17,7 +17,7 @@ from torch.utils import _pytree
 
 import trainrt
 
-from . import cache, compiler, exporting
+from . import cache, compiler, exporting, inputs
 from .compiling import _build, _describe_batch, _machine, describe
 from .errors import ExportError
 
@@ -294,18 +294,18 @@ class Autograd(torch.nn.Module):
 
     def __init__(self, module, example, dynamic, other, use_cache, session, options, tell):
         super().__init__()
-        exporting.check_kind(module)
+        inputs.check_kind(module)
         self.module = module
         self._signature = inspect.signature(module.forward)
-        self.batch, self.constants = exporting.as_inputs(module, example), exporting.as_constants(module, example)
-        self.axes = exporting.free_sizes(self.batch, dynamic, None if other is None else exporting.as_inputs(module, other))
-        self.batch = exporting._at_least_two(self.batch, self.axes)
+        self.batch, self.constants = inputs.as_inputs(module, example), inputs.as_constants(module, example)
+        self.axes = inputs.free_sizes(self.batch, dynamic, None if other is None else inputs.as_inputs(module, other))
+        self.batch = inputs._at_least_two(self.batch, self.axes)
         self._use_cache, self._session, self._options, self._tell = use_cache, session, options, tell
         self._programs = {}
         # Errors come here rather than in the loop.
         program = self._program()
-        inputs = exporting.as_inputs(module, example)
-        needed = [name for name in program.inputs if inputs[name].requires_grad]
+        given = inputs.as_inputs(module, example)
+        needed = [name for name in program.inputs if given[name].requires_grad]
         parameters = dict(module.named_parameters())
         needed += [name for name in program.values if name in parameters and parameters[name].requires_grad]
         if needed:

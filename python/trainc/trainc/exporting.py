@@ -19,6 +19,7 @@ import warnings
 import torch
 
 from .errors import ExportError
+from .inputs import _at_least_two, as_constants, as_inputs, check_kind, free_sizes
 
 try:
     import onnx_ir
@@ -40,42 +41,6 @@ class Exported:
     outputs: tuple
     trainable: tuple
     options: dict
-
-
-def _by_name(module, example):
-    """The example's values by name: of a mapping, or of the module's own arguments in their order."""
-    if isinstance(example, collections.abc.Mapping):
-        return dict(example)
-    values = tuple(example) if isinstance(example, (tuple, list)) else (example,)
-    names = [
-        name
-        for name, parameter in inspect.signature(module.forward).parameters.items()
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    names += [f"input_{i}" for i in range(len(names), len(values))]
-    return dict(zip(names, values))
-
-
-def as_constants(module, example):
-    """Of the example, what is a part of the graph and no input: switches and texts."""
-    return {name: value for name, value in _by_name(module, example).items() if isinstance(value, (bool, str))}
-
-
-def as_inputs(module, example):
-    """The example's arrays by name."""
-    tensors = {}
-    for name, value in _by_name(module, example).items():
-        if value is None or isinstance(value, (bool, str)):
-            continue
-        try:
-            tensors[name] = value if isinstance(value, torch.Tensor) else torch.as_tensor(value)
-        except (TypeError, ValueError, RuntimeError):
-            raise ExportError(
-                f"example['{name}']: expected a tensor or an array, got {type(value).__name__}; let forward take tensors one by one"
-            ) from None
-    if not tensors:
-        raise ExportError("the example has no arrays")
-    return tensors
 
 
 class _Graph(torch.nn.Module):
@@ -142,47 +107,6 @@ def _named(result):
                 yield f"output_{index}", value
     elif dataclasses.is_dataclass(result):
         yield from _named({field.name: getattr(result, field.name) for field in dataclasses.fields(result)})
-
-
-def free_sizes(batch, dynamic=None, other=None):
-    """{input: {axis: name}}: what `dynamic` says, else the axes whose sizes differ between two examples, else the
-    first axis of all inputs that agree on it, "batch"."""
-    if dynamic is not None:
-        for name in dynamic:
-            if name not in batch:
-                raise ExportError(f"dynamic: there is no input '{name}'; the example has {', '.join(batch)}")
-        return {name: dict(axes) if isinstance(axes, collections.abc.Mapping) else dict(enumerate(axes))
-                for name, axes in dynamic.items()}  # fmt: skip
-    if other is not None:
-        names, found = {}, {}
-        for name, tensor in batch.items():
-            if name not in other or other[name].dim() != tensor.dim():
-                raise ExportError(f"the second example has no '{name}' with {tensor.dim()} axes")
-            for axis, (one, two) in enumerate(zip(tensor.shape, other[name].shape)):
-                if one != two:
-                    known = ("batch" if axis == 0 else "seq" if axis == 1 else f"size_{len(names)}")
-                    while known in names.values() and (one, two) not in names:
-                        known = f"{known}_{len(names)}"
-                    found.setdefault(name, {})[axis] = names.setdefault((one, two), known)
-        return found
-    sizes = {tensor.shape[0] for tensor in batch.values() if tensor.dim()}
-    if len(sizes) != 1:
-        return {}
-    return {name: {0: "batch"} for name, tensor in batch.items() if tensor.dim()}
-
-
-def _at_least_two(batch, axes):
-    """An exporter takes sizes of 0 and 1 for fixed: such a batch is repeated."""
-    repeated = {}
-    for name, tensor in batch.items():
-        for axis in axes.get(name, {}):
-            if tensor.shape[axis] < 2:
-                if tensor.shape[axis] == 0:
-                    raise ExportError(f"example['{name}'] is empty along axis {axis}")
-                tensor = torch.cat([tensor, tensor], axis)
-        # Two names for one tensor would be one input.
-        repeated[name] = tensor.detach().clone()
-    return repeated
 
 
 def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
@@ -346,18 +270,6 @@ class _Repairs(torch.overrides.TorchFunctionMode):
             if given.get("reduction", "mean") == "none" and given.get("reduce") is None:
                 return _nll_loss(given["input"], given["target"], given.get("weight"), given.get("ignore_index", -100))
         return function(*args, **kwargs)
-
-
-def check_kind(module):
-    """That it is a module itself."""
-    if not isinstance(module, torch.nn.Module):
-        raise ExportError(f"expected a torch.nn.Module, got {type(module).__name__}")
-    kind = type(module).__name__
-    if hasattr(module, "_orig_mod") or isinstance(module, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
-        within = "_orig_mod" if hasattr(module, "_orig_mod") else "module"
-        raise ExportError(f"{kind} is around the module: give what is within, `model.{within}`")
-    if isinstance(module, torch.jit.ScriptModule):
-        raise ExportError(f"{kind} is no module of Python any more: give that which it was made of")
 
 
 def _check(module):

@@ -134,12 +134,6 @@ class Session(Files):
         self._eval_names = [name for name, tensor in package.inputs.items() if tensor.used_in_eval]
         self._bound, self._batches = [], None
         self._pending = self._kept = self._reads = None
-        names = package.parameters
-        self.parameters = Values(self, capi.VALUE_PARAMETER, names, "parameter", "session_set_parameter")
-        trained = [name for name, tensor in names.items() if tensor.trainable]
-        self.grads = Values(self, capi.VALUE_GRADIENT, trained, "gradient")
-        self.optimizer_state = Values(self, capi.VALUE_STATE, package.state, "state", "session_set_state")
-        self.outputs = Values(self, capi.VALUE_OUTPUT, package.outputs, "output")
 
     # Life.
 
@@ -250,7 +244,27 @@ class Session(Files):
         """Waits for all steps; returns the last one's loss, or None."""
         return self._finish()
 
-    # Values.
+    # Values: made when asked for, so that a session whose last reference goes is freed at once.
+
+    @property
+    def parameters(self):
+        """Parameters by name: views of the session's memory; `parameters[name] = array` sets one."""
+        return Values(self, capi.VALUE_PARAMETER, self.package.parameters, "parameter", "session_set_parameter")
+
+    @property
+    def grads(self):
+        """Gradients of the last `gradients`, by the names of the trained parameters."""
+        return Values(self, capi.VALUE_GRADIENT, [n for n, p in self.package.parameters.items() if p.trainable], "gradient")
+
+    @property
+    def optimizer_state(self):
+        """State by name, "PARAMETER/exp_avg" for one; can be set as parameters can."""
+        return Values(self, capi.VALUE_STATE, self.package.state, "state", "session_set_state")
+
+    @property
+    def outputs(self):
+        """Outputs of the last evaluation, by name."""
+        return Values(self, capi.VALUE_OUTPUT, self.package.outputs, "output")
 
     def memory(self):
         """Bytes that are held now; `total` is the most so far."""
