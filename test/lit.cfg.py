@@ -29,6 +29,8 @@ if os.path.exists(python):
     config.available_features.add("numpy")
     if glob.glob(os.path.join(config.source_dir, ".venv/lib/python3*/site-packages/onnx")):
         config.available_features.add("onnx")
+    if glob.glob(os.path.join(config.source_dir, ".venv/lib/python3*/site-packages/transformers")):
+        config.available_features.add("transformers")
     if glob.glob(os.path.join(config.source_dir, ".venv/lib/python3*/site-packages/auditwheel")):
         config.available_features.add("wheels")
 else:

@@ -198,6 +198,8 @@ class MaskedLM(Task):
         digest = hashlib.sha256(repr((self.settings.seed, *key)).encode()).digest()
         random = np.random.default_rng(int.from_bytes(digest[:8], "little"))
         chosen = (random.random(len(ids)) < self.settings.mask_probability) & ~np.isin(ids, self.special)
+        chosen[: len(self.before)] = False
+        chosen[len(ids) - len(self.after) :] = False
         if not chosen.any():
             return None
         labels = np.where(chosen, ids, IGNORED).astype(np.int32)

@@ -14,7 +14,7 @@ def load(name):
     """A tokenizer of transformers: of a folder, or of the hub by its name."""
     # Processes tokenize beside each other; threads in each would only wait for another.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
         import transformers
     except ModuleNotFoundError:

@@ -166,7 +166,7 @@ def add_references(run, facts, settings, parts, tell):
             shutil.copytree(index["path"], run.data / part)  # the folder that was given stays as it is
             index["path"] = str(run.data / part)
         output = run.data / f"{part}.reference.safetensors"
-        start = ["--weights", facts["weights"]] if not facts["graph"] else []
+        start = ["--weights", facts["weights"]] if facts["weights"] else []
         if settings.adapter:
             start += ["--adapter", settings.adapter]
         run_process(

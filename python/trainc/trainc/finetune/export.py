@@ -66,7 +66,7 @@ def main(arguments):
 
 def opened(run, facts, checkpoint):
     """What trainc-run is told to have the trained values."""
-    weights = [] if facts["graph"] else ["--weights", facts["weights"]]
+    weights = ["--weights", facts["weights"]] if facts["weights"] else []
     return [run.package, "--resume", checkpoint, *weights]
 
 

@@ -23,6 +23,8 @@ class Graph:
     #: Of the exporter: count of numbers, dtype, parameters that no checkpoint has, names that differ there.
     facts: dict
     cached: bool
+    #: Whether it is a file of the user's.
+    given: bool = False
 
 
 def locate(model):
@@ -89,28 +91,32 @@ def of_file(path):
     path = pathlib.Path(path)
     if not path.is_file():
         raise Error(f"--graph {path}: there is no such file")
-    return Graph(path, {"count": None, "dtype": None, "fresh": [], "foreign": {}, "tied": {}, "config": {}}, True)
+    return Graph(path, {"count": None, "dtype": None, "fresh": [], "foreign": {}, "tied": {}, "config": {}}, True, True)
 
 
-def place(graph, folder):
-    """Copies the graph into the run's folder: the cache may forget it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / "model.onnx"
-    for name in ("model.onnx", "fresh.safetensors"):
-        source = graph.path.with_name(name) if name != "model.onnx" else graph.path
-        if source.exists():
-            shutil.copyfile(source, folder / name)
-    (folder / "export.json").write_text(json.dumps(graph.facts))
-    return target
+def place(graph, run):
+    """Makes the graph the run's: a copy, as the cache may forget it, with the new parameters' values; of a file that is
+    given a link, as its weights may be beside it."""
+    run.export.mkdir(parents=True, exist_ok=True)
+    (run.export / "export.json").write_text(json.dumps(graph.facts))
+    if graph.given:
+        run.graph.symlink_to(graph.path.resolve())
+        return
+    shutil.copyfile(graph.path, run.graph)
+    fresh = graph.path.with_name("fresh.safetensors")
+    if fresh.exists():
+        shutil.copyfile(fresh, run.export / fresh.name)
 
 
 def weights(base, facts, folder):
     """Where trainc-run finds all parameters by the graph's names and types: the base's folder, or where it lacks some or has
-    others, a folder of links to its files, and of copies where names or types differ."""
+    others, a folder of links to its files, and of copies where names or types differ. None: the folder has none."""
+    if not weight_files(base):
+        return None
     fresh, back = folder / "fresh.safetensors", {theirs: ours for ours, theirs in facts["foreign"].items()}
     wanted = tensors.names_of_type(facts["dtype"])
     files = {path: tensors.Tensors(path) for path in weight_files(base)}
-    differs = any(e["dtype"] in tensors.TYPES and e["dtype"] != wanted for file in files.values() for e in file.header.values())
+    differs = wanted and any(e["dtype"] in tensors.TYPES and e["dtype"] != wanted for file in files.values() for e in file.header.values())
     if not back and not differs and not fresh.exists():
         return base
     target, index = folder / "weights", {}

@@ -3,7 +3,6 @@
 
 import argparse
 import math
-import pathlib
 import shutil
 import sys
 import time
@@ -97,16 +96,16 @@ def start(run, settings, dry):
         graph = exports.of_file(settings.graph)
     else:
         graph = exports.of_model(base, data.export_options(settings, train, tokenizer), tell)
-    exports.place(graph, run.export)
+    exports.place(graph, run)
     weights = exports.weights(base, graph.facts, run.export)
     lengths = data.lengths(train, parts.get("eval"), settings)
     chosen = plan.make(run, settings, graph.facts["fresh"], lengths, tell)
     steps = total_steps(settings, train["rows"])
     facts = {
-        "base": str(base), "weights": str(weights), "task": settings.task, "loss": settings.loss,
+        "base": str(base), "weights": str(weights) if weights else None, "task": settings.task, "loss": settings.loss,
         "lora": bool(settings.lora), "fresh": graph.facts["fresh"], "label_names": train.get("label_names"),
         "tokenizer": settings.tokenizer or str(base), "steps": steps, "micro_batch": chosen.micro_batch,
-        "accumulate": chosen.accumulate, "memory": chosen.memory, "graph": str(pathlib.Path(settings.graph).resolve()) if settings.graph else None,
+        "accumulate": chosen.accumulate, "memory": chosen.memory,
     }  # fmt: skip
     facts["chat"] = bool(tokenizer.chat_template) and data.has_chat(settings)
     facts["chat_template"] = tokenizer.chat_template if settings.chat_template else None
@@ -153,9 +152,9 @@ def total_steps(settings, rows):
 
 def train_arguments(run, settings, facts, parts):
     """trainc-run's command line."""
-    arguments = [run.package, "--data", data.readable(parts["train"]["path"]), "--weights", facts["weights"]]
-    if facts["graph"]:
-        arguments = arguments[:-2]  # the graph's own
+    arguments = [run.package, "--data", data.readable(parts["train"]["path"])]
+    if facts["weights"]:
+        arguments += ["--weights", facts["weights"]]
     if settings.adapter:
         arguments += ["--adapter", settings.adapter]
     if "eval" in parts:

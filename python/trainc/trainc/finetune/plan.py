@@ -110,7 +110,7 @@ def _compile(run, options, tell):
             tell(line)
 
     report = [f"--report={run.report}"]
-    _, log = compiler.run([*map(str, [run.graph, "-o", run.package, *options, *report, "--cache", kernels])], tell=told)
+    _, log = compiler.run([*map(str, [run.graph.resolve(), "-o", run.package, *options, *report, "--cache", kernels])], tell=told)
     return log
 
 

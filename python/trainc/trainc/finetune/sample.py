@@ -60,8 +60,7 @@ def _session(run, facts, said):
 
     try:
         package = trainrt.Package(run.package)
-        weights = None if facts["graph"] else facts["weights"]
-        session = trainrt.Session(package, weights=weights)
+        session = trainrt.Session(package, weights=facts["weights"])
         if not said.base:
             session.load(pathlib.Path(said.checkpoint) if said.checkpoint else run.checkpoints)
     except trainrt.errors.Error as error:
