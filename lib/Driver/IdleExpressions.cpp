@@ -10,16 +10,14 @@ using namespace mlir;
 using namespace trainc;
 
 static void warnOfIdle(const CompileOptions &options, Log &log, StringRef option,
-                       StringRef expression, ArrayRef<std::string> names) {
+                       StringRef expression, ArrayRef<std::string> names, bool ofAll = true) {
   Regex regex;
   if (expression.empty() || !regex.compile(expression).empty() ||
       llvm::any_of(names, [&](StringRef name) { return regex.search(name); }))
     return;
-  log.warning(options.model,
-              option + " '" + expression + "' matches no " +
-                  (option == "--freeze" || option == "--trainable" ? "parameter"
-                                                                   : "parameter that is trained") +
-                  nearestMatches(expression, names));
+  log.warning(options.model, option + " '" + expression + "' matches no " +
+                                 (ofAll ? "parameter" : "parameter that is trained") +
+                                 nearestMatches(expression, names));
 }
 
 void trainc::warnOfIdleChoice(const CompileOptions &options, Log &log,
@@ -28,13 +26,18 @@ void trainc::warnOfIdleChoice(const CompileOptions &options, Log &log,
   for (const auto *list : {&legalized.trained, &legalized.excluded})
     for (const ParameterChoice &choice : *list)
       names.push_back(choice.name);
-  warnOfIdle(options, log, "--freeze", options.legalize.freeze, names);
+  for (const ParameterGroup &group : options.groups)
+    if (group.freeze)
+      warnOfIdle(options, log, group.option, group.pattern, names);
   warnOfIdle(options, log, "--trainable", options.legalize.trainable, names);
 }
 
-void trainc::warnOfIdleScales(const CompileOptions &options, Log &log,
-                              ArrayRef<std::string> trained) {
-  warnOfIdle(options, log, "--no-decay", options.noDecay, trained);
-  for (auto &[pattern, factor] : options.lrScale)
-    warnOfIdle(options, log, "--lr-scale", pattern, trained);
+void trainc::warnOfIdleGroups(const CompileOptions &options, Log &log,
+                              ArrayRef<GroupDecision> trained) {
+  std::vector<std::string> names;
+  for (const GroupDecision &decision : trained)
+    names.push_back(decision.name);
+  for (const ParameterGroup &group : options.groups)
+    if (!group.freeze)
+      warnOfIdle(options, log, group.option, group.pattern, names, /*ofAll=*/false);
 }

@@ -8,10 +8,11 @@
 
 namespace trainc {
 
-/// A warning for --freeze and --trainable each, where the expression matches no parameter.
+/// A warning for --trainable and groups to freeze each, where the expression matches no parameter.
 void warnOfIdleChoice(const CompileOptions &options, Log &log, const LegalizeResult &legalized);
-/// The same for --no-decay and --lr-scale, by the names of the parameters that are trained.
-void warnOfIdleScales(const CompileOptions &options, Log &log, llvm::ArrayRef<std::string> trained);
+/// The same for other groups, by the names of the parameters that are trained.
+void warnOfIdleGroups(const CompileOptions &options, Log &log,
+                      llvm::ArrayRef<GroupDecision> trained);
 
 } // namespace trainc
 

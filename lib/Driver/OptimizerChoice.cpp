@@ -44,9 +44,8 @@ LogicalResult trainc::checkOptimizer(onnx::GraphOp graph, const CompileOptions &
   if (llvm::none_of(llvm::seq(graph.getNumResults()), updates) ||
       (std::isnan(options.lr) && std::isnan(options.weightDecay) && options.clipNorm == 0 &&
        !options.graph.gradNorm && options.graph.betas.empty() && options.graph.epsilon < 0 &&
-       options.accumulate == 1 && options.noDecay.empty() && options.lrScale.empty() &&
-       options.legalize.freeze.empty() && options.legalize.trainable.empty() &&
-       options.graph.optimizerState.empty()))
+       options.accumulate == 1 && options.groups.empty() && options.layerDecay == 1 &&
+       options.legalize.trainable.empty() && options.graph.optimizerState.empty()))
     return success();
   return emitError(graph.getLoc(),
                    "the model's own training algorithm (training_info) decides on the learning "
@@ -56,7 +55,7 @@ LogicalResult trainc::checkOptimizer(onnx::GraphOp graph, const CompileOptions &
 
 llvm::json::Object trainc::describeOptimizer(const CompileOptions &options, int64_t steps) {
   const GraphOptions &graph = options.graph;
-  return llvm::json::Object{
+  llvm::json::Object optimizer{
       {"name", graph.optimizer},
       {"lr", options.lr},
       {"betas", llvm::json::Array{graph.betas[0], graph.betas[1]}},
@@ -67,4 +66,23 @@ llvm::json::Object trainc::describeOptimizer(const CompileOptions &options, int6
       {"nesterov", graph.nesterov},
       {"steps", steps},
       {"accumulate", options.accumulate}};
+  llvm::json::Array groups;
+  for (const ParameterGroup &group : options.groups) {
+    llvm::json::Object entry{{"option", group.option},
+                             {"match", llvm::json::fixUTF8(group.pattern)}};
+    for (auto [key, value] : {std::pair("lr_factor", group.lrFactor),
+                              {"lr", group.lr},
+                              {"weight_decay_factor", group.decayFactor},
+                              {"weight_decay", group.decay}})
+      if (value)
+        entry[key] = *value;
+    if (group.freeze)
+      entry["freeze"] = true;
+    groups.push_back(std::move(entry));
+  }
+  if (!groups.empty())
+    optimizer["groups"] = std::move(groups);
+  if (options.layerDecay != 1)
+    optimizer["layer_decay"] = options.layerDecay;
+  return optimizer;
 }

@@ -5,6 +5,7 @@
 #include "dialects/Train/TrainDialect.h"
 #include "format/status.h"
 #include "trainc/Report/MemoryModel.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -52,6 +53,27 @@ std::string ParameterSummary::text() const {
     out << "; " << quantized << (quantized == 1 ? " weight is" : " weights are") << " stored as "
         << format << ": " << formatBytes(bytesBefore) << " -> " << formatBytes(bytesAfter);
   return text;
+}
+
+void trainc::reportGroups(ArrayRef<GroupDecision> decisions, Log &log) {
+  llvm::MapVector<StringRef, unsigned> counts;
+  for (const GroupDecision &decision : decisions)
+    ++counts[decision.text];
+  if (counts.size() < 2 && counts.contains(""))
+    return;
+  constexpr size_t kMost = 8;
+  size_t told = 0;
+  for (auto [text, count] : counts) {
+    if (text.empty())
+      continue;
+    if (told++ == kMost) {
+      log.info() << "and " << counts.size() - counts.contains("") - kMost
+                 << " other groups; --explain=all tells that of each parameter\n";
+      break;
+    }
+    log.info() << count << (count == 1 ? " parameter has " : " parameters have ")
+               << trainrt::shown(text.str()) << "\n";
+  }
 }
 
 void trainc::reportParameters(ModuleOp module, const CompileOptions &options,

@@ -27,6 +27,8 @@ struct ParameterSummary {
 /// Tells what of the legalized module is trained and what not, and why.
 void reportParameters(mlir::ModuleOp module, const CompileOptions &options,
                       const LegalizeResult &legalized, Log &log);
+/// Tells how many parameters have which rate and decay of their own.
+void reportGroups(llvm::ArrayRef<GroupDecision> decisions, Log &log);
 
 } // namespace trainc
 

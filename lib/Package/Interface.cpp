@@ -6,6 +6,7 @@
 #include "trainc/Analysis/TokenInputs.h"
 #include "trainc/Conversion/GradNorm.h"
 #include "trainc/Conversion/LossWeight.h"
+#include "trainc/Conversion/ParameterGroups.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -60,6 +61,12 @@ FailureOr<PackageInterface> trainc::collectInterface(ModuleOp module) {
         tensor.trainable |= function.getArgAttr(i, kTrainableAttr) != nullptr;
         if (auto weight = function.getArgAttrOfType<WeightAttr>(i, kWeightAttr))
           tensor.weight = weight;
+        tensor.group.clear();
+        for (auto [attribute, key] : {std::pair<StringRef, StringRef>(kLrScaleAttr, "lr_factor"),
+                                      {kDecayScaleAttr, "weight_decay_factor"},
+                                      {kWeightDecayAttr, "weight_decay"}})
+          if (auto value = function.getArgAttrOfType<FloatAttr>(i, attribute))
+            tensor.group.emplace_back(key, value.getValueAsDouble());
         if (auto init = function.getArgAttrOfType<DictionaryAttr>(i, kInitAttr))
           tensor.init = init;
         if (auto quantized = function.getArgAttrOfType<DictionaryAttr>(i, kQuantizedAttr)) {

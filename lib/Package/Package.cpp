@@ -257,6 +257,8 @@ private:
         object["init"] = toJSON(parameter.init);
       if (parameter.quantized)
         object["quantized"] = toJSON(parameter.quantized);
+      for (auto [key, value] : parameter.group)
+        object[key] = value;
       if (!parameter.partOf.empty())
         object["part_of"] = parameter.partOf;
       addWeights(object, parameter);

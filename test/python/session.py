@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`session.py FOLDER MODELS`: FOLDER has mlp.tpk, norm.tpk (--grad-norm) and clip.tpk (--clip-norm), MODELS what they
-were made of."""
+were made of; sgd.tpk and groups.tpk differ in groups of parameters."""
 
 import gc
 import os
@@ -147,6 +147,29 @@ class Steps(unittest.TestCase):
         for name, array in outputs.items():
             np.testing.assert_array_equal(np.asarray(array), np.asarray(self.session.outputs[name]))
         self.assertTrue(outputs)
+
+
+class Groups(unittest.TestCase):
+    #: What session.test says of groups.tpk: factors of the rate, and of the decay or itself.
+    RATES = {"fc1.weight": 3, "fc1.bias": 3, "fc2.weight": 0.2, "fc2.bias": 0.2}
+
+    def decay(self, name, given):
+        return 0.25 if name.startswith("fc1") else 0 if name.startswith("norm") else given * (2 if "fc2" in name else 1)
+
+    def test_rates_and_decays(self):
+        for options in ({}, {"lr": 0.3}, {"weight_decay": 0.125}, {"lr": 0.3, "weight_decay": 0.0}):
+            lr, decay = options.get("lr", 0.1), options.get("weight_decay", 0.5)
+            plain, session = trainrt.Session(FOLDER / "sgd.tpk"), trainrt.Session(FOLDER / "groups.tpk")
+            before = session.state_dict()
+            plain.gradients(BATCH)
+            session.step(BATCH, **options)
+            after = session.state_dict()
+            np.testing.assert_array_equal(after["fc3.bias"], before["fc3.bias"])
+            for name in session.grads:
+                gradient, old = np.asarray(plain.grads[name], np.float64), before[name].astype(np.float64)
+                expected = old - lr * self.RATES.get(name, 1) * (gradient + self.decay(name, decay) * old)
+                np.testing.assert_allclose(after[name], expected, rtol=1e-5, atol=1e-6, err_msg=f"{name}, {options}")
+            self.assertEqual(set(plain.grads) - set(session.grads), {"fc3.bias"})
 
 
 class Values(unittest.TestCase):

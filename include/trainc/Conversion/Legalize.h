@@ -45,7 +45,7 @@ struct LegalizeOptions {
   bool initialization = false;
   /// ECMAScript expressions that match anywhere in a name; "": not given.
   std::string trainable;
-  std::string freeze;
+  std::vector<std::string> freeze;
   DropoutMode dropout = DropoutMode::AsGraph;
   BatchNormMode batchNorm = BatchNormMode::AsGraph;
   std::vector<DimBound> dims;

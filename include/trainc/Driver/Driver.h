@@ -5,6 +5,7 @@
 
 #include "format/log_level.h"
 #include "trainc/Conversion/Legalize.h"
+#include "trainc/Conversion/ParameterGroups.h"
 #include "trainc/Pipelines/Pipelines.h"
 #include <functional>
 #include <optional>
@@ -38,10 +39,10 @@ struct CompileOptions {
   std::string cache;
   /// Kernels in a few ways each, for `trainc-run --tune` to choose from.
   bool variants = false;
-  /// ECMAScript; parameters without weight decay.
-  std::string noDecay;
-  /// Pairs of an expression and a factor of the learning rate; the first match counts.
-  std::vector<std::pair<std::string, double>> lrScale;
+  /// In the order in which they count.
+  std::vector<ParameterGroup> groups;
+  /// A layer's share of the learning rate of the one above it; 1: the same.
+  double layerDecay = 1;
   /// NaN, and what GraphOptions has as "", negative or empty: the default, by model and optimizer.
   double lr = 1e-3, weightDecay = 0;
   std::vector<PadToken> padTokens;

@@ -41,6 +41,8 @@ struct InterfaceTensor {
   std::vector<InterfaceTokens> tokens;
   /// Outputs: the loss.
   bool isLoss = false;
+  /// Of parameters, what sets them apart from others (numbers by their names in the manifest).
+  llvm::SmallVector<std::pair<llvm::StringRef, double>, 2> group;
   bool isWeight = false;   ///< an output that is the loss's denominator
   bool isGradNorm = false; ///< an output of steps that is the norm of their gradients
 };

@@ -38,7 +38,7 @@ struct LegalizePass : PassWrapper<LegalizePass, OperationPass<ModuleOp>> {
     loss = given.loss;
     inference = given.inference;
     trainable = given.trainable;
-    freeze = given.freeze;
+    freeze = ArrayRef<std::string>(given.freeze);
     dropout = given.dropout;
     batchNorm = given.batchNorm;
   }
@@ -58,7 +58,7 @@ struct LegalizePass : PassWrapper<LegalizePass, OperationPass<ModuleOp>> {
     options.loss = loss;
     options.inference = inference;
     options.trainable = trainable;
-    options.freeze = freeze;
+    options.freeze.assign(freeze.begin(), freeze.end());
     options.dropout = dropout;
     options.batchNorm = batchNorm;
     LegalizeResult local;
@@ -73,8 +73,8 @@ struct LegalizePass : PassWrapper<LegalizePass, OperationPass<ModuleOp>> {
                          llvm::cl::init(false)};
   Option<std::string> trainable{*this, "trainable",
                                 llvm::cl::desc("expression of the names that are trained")};
-  Option<std::string> freeze{*this, "freeze",
-                             llvm::cl::desc("expression of the names that are not trained")};
+  ListOption<std::string> freeze{*this, "freeze",
+                                 llvm::cl::desc("expression of the names that are not trained")};
   Option<DropoutMode> dropout{
       *this, "dropout", llvm::cl::desc("which Dropout nodes are active"),
       llvm::cl::init(DropoutMode::AsGraph),

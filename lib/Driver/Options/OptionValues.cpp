@@ -105,6 +105,61 @@ std::vector<std::pair<std::string, double>> trainc::parseLrScale(const std::stri
   return scales;
 }
 
+/// "16x" is a factor, "16" a number; none may be negative.
+static void parseRate(const std::string &setting, const std::string &value,
+                      std::optional<double> &factor, std::optional<double> &number) {
+  const bool isFactor = !value.empty() && value.back() == 'x';
+  const std::string digits = value.substr(0, value.size() - isFactor);
+  const char *start = digits.c_str();
+  char *end = nullptr;
+  const double parsed = std::strtod(start, &end);
+  if (end == start || *end || !std::isfinite(parsed) || parsed < 0)
+    throw CLI::ValidationError("--group", "'" + setting +
+                                              "': expected a number of at least 0, or one with an "
+                                              "x behind it for a factor");
+  (isFactor ? factor : number) = parsed;
+}
+
+ParameterGroup trainc::parseGroup(const std::string &text) {
+  ParameterGroup group;
+  group.option = "--group";
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0)
+    throw CLI::ValidationError("--group", "expected 'REGEX: SETTING,...', got '" + text + "'");
+  group.pattern = text.substr(0, colon);
+  checkRegex("--group", group.pattern);
+  std::stringstream stream(text.substr(colon + 1));
+  std::string part;
+  while (std::getline(stream, part, ',')) {
+    const size_t first = part.find_first_not_of(' ');
+    part = first == std::string::npos ? ""
+                                      : part.substr(first, part.find_last_not_of(' ') + 1 - first);
+    const size_t equal = part.find('=');
+    const std::string key = part.substr(0, equal);
+    const bool isRate = key == "lr" && equal != std::string::npos;
+    const bool isDecay = key == "weight_decay" && equal != std::string::npos;
+    if ((isRate && (group.lr || group.lrFactor)) ||
+        (isDecay && (group.decay || group.decayFactor)) || (part == "freeze" && group.freeze))
+      throw CLI::ValidationError("--group", "'" + text + "' has " + key + " twice");
+    if (isRate)
+      parseRate(part, part.substr(equal + 1), group.lrFactor, group.lr);
+    else if (isDecay)
+      parseRate(part, part.substr(equal + 1), group.decayFactor, group.decay);
+    else if (part == "freeze")
+      group.freeze = true;
+    else
+      throw CLI::ValidationError(
+          "--group",
+          "expected lr=Fx, lr=F, weight_decay=Fx, weight_decay=F or freeze, got '" + part + "'");
+  }
+  if (group.freeze && (group.lr || group.lrFactor || group.decay || group.decayFactor))
+    throw CLI::ValidationError("--group",
+                               "'" + text + "': what is frozen has no rate and no decay");
+  if (!group.freeze && !group.lr && !group.lrFactor && !group.decay && !group.decayFactor)
+    throw CLI::ValidationError("--group", "'" + text + "' has no setting behind the colon");
+  return group;
+}
+
 Precision trainc::parsePrecision(const std::string &text, const TargetTraits &target) {
   if (text == "fp32")
     return Precision::Graph;

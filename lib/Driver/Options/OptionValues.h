@@ -19,6 +19,8 @@ DimBound parseDim(const std::string &text);
 PadToken parsePadToken(const std::string &text);
 /// REGEX=F, ... : the factor stands behind the last '='.
 std::vector<std::pair<std::string, double>> parseLrScale(const std::string &text);
+/// --group REGEX: SETTING,...
+ParameterGroup parseGroup(const std::string &text);
 /// --precision
 Precision parsePrecision(const std::string &text, const TargetTraits &target);
 /// Refuses an option where the target lacks what it is for (`has`): "is for --target A: but".

@@ -43,19 +43,28 @@ TrainingOptions::TrainingOptions(CLI::App &app, CompileOptions &options)
       ->check(CLI::Range(1, 1 << 20));
   group("Which parameters (a REGEX is ECMAScript and matches anywhere in a name)");
   add("--trainable", options.legalize.trainable, "REGEX", "parameters to train");
-  add("--freeze", options.legalize.freeze, "REGEX", "parameters to leave alone");
-  add("--no-decay", options.noDecay, "REGEX", "parameters without weight decay");
-  add("--lr-scale", lrScale, "REGEX=F,...", "factors of the learning rate; the first match counts");
+  add("--group", groups, "REGEX: SETTING,...",
+      "parameters with lr=Fx, lr=F, weight_decay=Fx, weight_decay=F or freeze; for each setting "
+      "the "
+      "first group that matches and has it counts")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  add("--freeze", freeze, "REGEX", "parameters to leave alone: a group with freeze");
+  add("--no-decay", noDecay, "REGEX",
+      "parameters without weight decay: a group with weight_decay=0; auto: norms and biases");
+  add("--lr-scale", lrScale, "REGEX=F,...", "factors of the learning rate: groups with lr=Fx");
+  add("--layer-decay", options.layerDecay, "F",
+      "each layer learns at F of the rate of the one above it (default 1)")
+      ->check(number(/*zero=*/false));
 }
 
 void TrainingOptions::excludeFromInference() {
-  for (const char *name : {"--loss",      "--optimizer",  "--lr",
-                           "--betas",     "--eps",        "--weight-decay",
-                           "--momentum",  "--nesterov",   "--optimizer-state",
-                           "--clip-norm", "--grad-norm",  "--no-decay",
-                           "--lr-scale",  "--accumulate", "--trainable",
-                           "--freeze",    "--recompute",  "--memory-budget",
-                           "--offload",   "--lora"})
+  for (const char *name :
+       {"--loss",         "--optimizer", "--lr",          "--betas",           "--eps",
+        "--weight-decay", "--momentum",  "--nesterov",    "--optimizer-state", "--clip-norm",
+        "--grad-norm",    "--no-decay",  "--lr-scale",    "--accumulate",      "--trainable",
+        "--freeze",       "--group",     "--layer-decay", "--recompute",       "--memory-budget",
+        "--offload",      "--lora"})
     app.get_option("--inference")->excludes(app.get_option(name));
 }
 
@@ -63,12 +72,45 @@ void TrainingOptions::read() {
   options.graph.inference = options.legalize.inference;
   for (auto &[name, pattern] :
        {std::pair<std::string, std::string>("--trainable", options.legalize.trainable),
-        {"--freeze", options.legalize.freeze},
-        {"--no-decay", options.noDecay}})
+        {"--freeze", freeze},
+        {"--no-decay", noDecay}})
     checkRegex(name, pattern);
-  if (!lrScale.empty())
-    options.lrScale = parseLrScale(lrScale);
+  if (options.layerDecay > 1)
+    throw CLI::ValidationError("--layer-decay", "expected a number above 0 and of at most 1");
+  readGroups();
   readOptimizer();
+}
+
+void TrainingOptions::readGroups() {
+  for (const std::string &text : groups)
+    options.groups.push_back(parseGroup(text));
+  for (const ParameterGroup &group : options.groups)
+    if (group.freeze && has("--lora"))
+      throw CLI::ValidationError("--group", "with --lora nothing but the branches is trained, so "
+                                            "there is nothing to freeze ('" +
+                                                group.pattern + "')");
+  if (!lrScale.empty())
+    for (auto &[pattern, factor] : parseLrScale(lrScale)) {
+      ParameterGroup &group = options.groups.emplace_back();
+      group.option = "--lr-scale";
+      group.pattern = pattern;
+      group.lrFactor = factor;
+    }
+  if (!noDecay.empty()) {
+    ParameterGroup &group = options.groups.emplace_back();
+    group.option = "--no-decay";
+    group.pattern = noDecay == "auto" ? "" : noDecay;
+    group.decay = 0;
+  }
+  if (!freeze.empty()) {
+    ParameterGroup &group = options.groups.emplace_back();
+    group.option = "--freeze";
+    group.pattern = freeze;
+    group.freeze = true;
+  }
+  for (const ParameterGroup &group : options.groups)
+    if (group.freeze)
+      options.legalize.freeze.push_back(group.pattern);
 }
 
 void TrainingOptions::readOptimizer() {

@@ -17,9 +17,11 @@ public:
   void read();
 
 private:
+  void readGroups();
   void readOptimizer();
 
-  std::string betas, lrScale;
+  std::string betas, lrScale, noDecay, freeze;
+  std::vector<std::string> groups;
 };
 
 } // namespace trainc

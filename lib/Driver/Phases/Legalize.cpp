@@ -6,7 +6,6 @@
 #include "lib/Driver/ParameterSummary.h"
 #include "lib/Driver/Phases/Phases.h"
 #include "trainc/Conversion/ONNXToTrain/Roles/PadTokens.h"
-#include "trainc/Conversion/ONNXToTrain/Roles/ScaleParameters.h"
 #include "trainc/Schedule/Recompute/Config.h"
 
 using namespace mlir;
@@ -57,9 +56,16 @@ int trainc::legalizeModel(Compilation &c) {
   warnOfIdleChoice(options, c.log, c.legalized);
   if (failed(addAdapters(c)))
     return ExitInput;
-  warnOfIdleScales(options, c.log,
-                   scaleParameters(c.module->lookupSymbol<func::FuncOp>("forward"), options.noDecay,
-                                   options.lrScale));
+  if (options.lr == 0 && llvm::any_of(options.groups, [](auto &group) { return group.lr; })) {
+    Log::error(options.model, "a --group has a learning rate of its own, which is kept as a factor "
+                              "of --lr, and that is 0");
+    return ExitInput;
+  }
+  std::vector<GroupDecision> decisions =
+      applyGroups(c.module->lookupSymbol<func::FuncOp>("forward"), options.groups, options.lr,
+                  options.layerDecay);
+  warnOfIdleGroups(options, c.log, decisions);
+  reportGroups(decisions, c.log);
   reportParameters(*c.module, options, c.legalized, c.log);
   return runPlainPasses(c, "legalize");
 }

@@ -5,6 +5,7 @@
 
 #include "lib/Transforms/AttachOptimizer/StateStorage.h"
 #include "trainc/Conversion/GradNorm.h"
+#include "trainc/Conversion/ParameterGroups.h"
 #include "trainc/Transforms/Support/StepBuilder.h"
 
 using namespace mlir;
@@ -23,6 +24,8 @@ struct Trained {
   Value parameter, gradient;
   Location loc;
   double lrScale, decayScale;
+  /// In place of the hyper-parameter.
+  std::optional<double> decay;
   StateStorage storage;
 };
 
@@ -88,6 +91,11 @@ private:
     return scale ? scale.getValueAsDouble() : 1.0;
   }
 
+  static std::optional<double> ownDecay(func::FuncOp func, unsigned argument) {
+    auto decay = func.getArgAttrOfType<FloatAttr>(argument, kWeightDecayAttr);
+    return decay ? std::optional(decay.getValueAsDouble()) : std::nullopt;
+  }
+
   void build(ModuleOp module, func::FuncOp gradients, const OptimizerSpec &spec,
              const OptimizerOptions &options, StateFormat format) {
     MLIRContext *context = module.getContext();
@@ -107,7 +115,7 @@ private:
       Location argumentLoc = NameLoc::get(b.getStringAttr(name + "/update"), loc);
       trained.push_back({name.str(), step.argumentLike(gradients, i), Value(), argumentLoc,
                          scaleOf(gradients, i, kLrScaleAttr),
-                         scaleOf(gradients, i, kDecayScaleAttr),
+                         scaleOf(gradients, i, kDecayScaleAttr), ownDecay(gradients, i),
                          StateStorage(format, gradients.getArgumentTypes()[i])});
     }
     for (Trained &one : trained)
@@ -151,7 +159,9 @@ private:
       for (auto [state, parts] : llvm::zip_equal(states, old))
         operands.state.push_back(storage.load(tb, parts, state));
       operands.lr = tb.mul(lr, tb.scalarLike(lr, one.lrScale));
-      operands.weightDecay = tb.mul(weightDecay, tb.scalarLike(weightDecay, one.decayScale));
+      operands.weightDecay = one.decay
+                                 ? tb.scalarLike(weightDecay, *one.decay)
+                                 : tb.mul(weightDecay, tb.scalarLike(weightDecay, one.decayScale));
       updates.push_back(spec.build(tb, operands, options));
     }
     for (auto [one, values] : llvm::zip_equal(trained, updates)) {

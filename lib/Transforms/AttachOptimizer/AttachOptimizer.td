@@ -12,7 +12,7 @@ def AttachOptimizerPass : Pass<"attach-optimizer", "::mlir::ModuleOp"> {
     zero before the first update) and the hyper-parameters `lr`, `weight_decay`, `step` (and `clip_norm`), and
     returns the updated parameters and state. The optimizers are those of `dialects/Train/Optimizer.h`, with
     PyTorch's formulas. `train.lr_scale` and `train.decay_scale` of a parameter multiply `lr` and
-    `weight_decay`. Parameters whose gradient is `train.unused` are left out.
+    `weight_decay`; `train.weight_decay` stands in place of that. Parameters whose gradient is `train.unused` are left out.
 
     With `state` the formulas load the state before they begin and store it behind (`StateStorage.h` beside the pass):
     of int8, `NAME/exp_avg` holds codes in blocks [blocks, block] and `NAME/exp_avg.absmax` the scales f32 [blocks].

@@ -38,11 +38,25 @@ def _size(value):
     return _text(value)
 
 
+def _groups(value):
+    """`--group` of a text, a list of texts, or {REGEX: "lr=16x"} and {REGEX: {"lr": "16x", "freeze": True}}."""
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, collections.abc.Mapping):
+        return list(value)
+    texts = []
+    for pattern, settings in value.items():
+        if isinstance(settings, collections.abc.Mapping):
+            settings = ",".join(key if setting is True else f"{key}={setting}" for key, setting in settings.items())
+        texts.append(f"{pattern}: {settings}")
+    return texts
+
+
 def command_line(options):
     """`lr=3e-4, clip_norm=1.0, nesterov=True` as `--lr 3e-4 --clip-norm 1.0 --nesterov`.
 
     A mapping becomes NAME=VALUE,..., a list A,B,...; None leaves an option out; `dim={"batch": 8, "seq": (1, 512)}`
-    fixes sizes and bounds them; `O=0` is -O0.
+    fixes sizes and bounds them; `group={"lora_B": "lr=16x"}` and `group=["lora_B: lr=16x"]` are --group; `O=0` is -O0.
     """
     arguments = []
     for name, value in options.items():
@@ -55,6 +69,9 @@ def command_line(options):
             arguments.append("--no-" + flag[2:])
         elif value is True:
             arguments.append(flag)
+        elif name == "group":
+            for text in _groups(value):
+                arguments += [flag, text]
         elif name in NAMED and isinstance(value, collections.abc.Mapping):
             for size, bounds in value.items():
                 arguments += [flag, f"{size}={_size(bounds)}"]

@@ -29,8 +29,8 @@ std::string TrainableRule::init(const LegalizeOptions &options, DictionaryAttr m
   if (hasPattern = !options.trainable.empty(); hasPattern)
     if (std::string problem = pattern.compile(options.trainable); !problem.empty())
       return "--trainable: " + problem;
-  if (hasFreeze = !options.freeze.empty(); hasFreeze)
-    if (std::string problem = freeze.compile(options.freeze); !problem.empty())
+  for (const std::string &expression : options.freeze)
+    if (std::string problem = freeze.emplace_back().compile(expression); !problem.empty())
       return "--freeze: " + problem;
   auto text = metadata ? metadata.getAs<StringAttr>("trainable") : StringAttr();
   if (text) {
@@ -92,7 +92,7 @@ std::string TrainableRule::reasonAgainst(StringRef name) {
   } else if (isBufferName(name) && !isParameter.contains(name) && !gradients.contains(name)) {
     return "a buffer by its name";
   }
-  if (hasFreeze && freeze.search(name))
+  if (llvm::any_of(freeze, [&](const Regex &expression) { return expression.search(name); }))
     return "matched by --freeze";
   return {};
 }

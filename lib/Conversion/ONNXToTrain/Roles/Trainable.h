@@ -36,14 +36,15 @@ public:
   static bool isValueName(llvm::StringRef name);
 
 private:
-  bool inference = false, hasList = false, hasPattern = false, hasFreeze = false;
+  bool inference = false, hasList = false, hasPattern = false;
   bool modelHasList = false; // whether or not options take its place
   llvm::StringSet<> list, seen, gradients;
   std::vector<std::string> listed;
   /// What PyTorch's exporter says of its model: names of parameters, in order, and of buffers.
   std::vector<std::string> parameters;
   llvm::StringSet<> isParameter, isBuffer;
-  Regex pattern, freeze;
+  Regex pattern;
+  std::vector<Regex> freeze;
 };
 
 } // namespace trainc::legalize
