@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules of PyTorch through trainc.compile against PyTorch itself: `python test/python/torch_models.py [NAME...]`.
+"""Models through trainc.compile against PyTorch itself.
 
-Needs torch, onnxscript and transformers, and the two packages installed (or PYTHONPATH, TRAINC and TRAINRT_LIBRARY).
+This and the other tests with PyTorch: `python -m unittest discover -s test/python -p "torch_*.py"` (or `-k NAME`). They need
+torch, onnxscript, transformers, accelerate, datasets and peft, and the two packages (or PYTHONPATH, TRAINC, TRAINRT_LIBRARY).
 Losses of the first steps and gradients are compared with PyTorch's in f64; our error may be four times that of PyTorch's
 own f32, or 1e-5 of the largest gradient, as in test/e2e.
 """
 
 import copy
-import os
-import sys
-import tempfile
 import unittest
 
 import torch
 import trainc
+from torch_support import own_cache
 
 F = torch.nn.functional
 
@@ -242,7 +241,9 @@ class Models(unittest.TestCase):
             trainc.compile(Branches(), example=batch, loss=loss)
 
 
+def setUpModule():
+    own_cache()
+
+
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["TRAINC_CACHE"] = folder
-        unittest.main(argv=[sys.argv[0], *(f"Models.test_{name}" for name in sys.argv[1:])])
+    unittest.main()

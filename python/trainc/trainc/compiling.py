@@ -153,11 +153,11 @@ class _Making:
         return self._folder(make, lambda: key) / "model.tpk"
 
     def of_module(self, module, example, loss, dynamic, other):
-        from .inputs import check_kind
+        from .inputs import check
 
         if example is None:
             raise OptionError("compile: a module needs `example=`, a batch as forward takes it")
-        check_kind(module)
+        check(module)
 
         def make(folder):
             from . import exporting

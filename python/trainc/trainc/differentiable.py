@@ -215,7 +215,6 @@ class _Program:
         module = owner.module
         repairs = _Repairs()
         graph = _Outputs(module, list(owner.batch), owner.constants, repairs)
-        exporting._check(module)
         model = exporting._trace(graph, module, owner.batch, owner.axes, 20, repairs)
         for name in list(owner.batch):
             if name not in {value.name for value in model.graph.inputs}:
@@ -294,7 +293,7 @@ class Autograd(torch.nn.Module):
 
     def __init__(self, module, example, dynamic, other, use_cache, session, options, tell):
         super().__init__()
-        inputs.check_kind(module)
+        inputs.check(module)
         self.module = module
         self._signature = inspect.signature(module.forward)
         self.batch, self.constants = inputs.as_inputs(module, example), inputs.as_constants(module, example)

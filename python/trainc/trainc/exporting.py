@@ -19,7 +19,7 @@ import warnings
 import torch
 
 from .errors import ExportError
-from .inputs import _at_least_two, as_constants, as_inputs, check_kind, free_sizes
+from .inputs import _at_least_two, as_constants, as_inputs, check, free_sizes
 
 try:
     import onnx_ir
@@ -272,40 +272,6 @@ class _Repairs(torch.overrides.TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-def _check(module):
-    """Modules that no graph trains as PyTorch does."""
-    options = {}
-    norms = {name: m for name, m in module.named_modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)}
-    of_batch = [name for name, m in norms.items() if m.training or not m.track_running_stats]
-    if norms:
-        frozen = [name for name in norms if name not in of_batch]
-        if of_batch and frozen:
-            raise ExportError(
-                f"module '{of_batch[0]}' normalizes by its batch and '{frozen[0]}' by its running statistics: one graph "
-                "has one kind; call .train() or .eval() on both"
-            )
-        options["batchnorm"] = "train" if of_batch else "frozen"
-    for name, m in module.named_modules():
-        kinds = [type(p).__name__ for ps in getattr(m, "parametrizations", {}).values() for p in ps]
-        hooks = [type(hook).__name__ for hook in getattr(m, "_forward_pre_hooks", {}).values()]
-        if "_SpectralNorm" in kinds or "SpectralNorm" in hooks:
-            raise ExportError(
-                f"module '{name}' has spectral_norm, whose vectors change in every forward pass, which a graph has as "
-                "constants: leave it out, or write the norm as operations of the weight"
-            )
-        if m._backward_hooks or m._backward_pre_hooks:
-            raise ExportError(f"module '{name}' has a backward hook, which no graph has: remove it")
-        if isinstance(m, torch.nn.modules.lazy.LazyModuleMixin) and m.has_uninitialized_params():
-            raise ExportError(f"module '{name}' has no sizes yet: run it once")
-    for name, parameter in module.named_parameters():
-        if parameter._backward_hooks:
-            raise ExportError(f"parameter '{name}' has a hook on its gradient, which no graph has: remove it")
-    for name, buffer in module.named_buffers():
-        if buffer.is_meta:
-            raise ExportError(f"buffer '{name}' is on the meta device: its values are a part of the graph, make it on the CPU")
-    return options
-
-
 def _rename(graph, module):
     """Initializers as the module's state dict names them, tied ones by their first name; returns what is trained."""
     aliases = {}
@@ -328,7 +294,19 @@ def _rename(graph, module):
             value = graph.initializers.pop(f"model.{name}")
             value.name = name
             graph.initializers[name] = value
+    _free_names(graph, module)
     return trained
+
+
+def _free_names(graph, module):
+    """Values that have the name of a parameter by chance get another one."""
+    for value in graph.inputs:
+        if value.name in graph.initializers:
+            raise ExportError(f"input '{value.name}' has the name of a parameter or buffer of {type(module).__name__}: rename one")
+    for node in graph.all_nodes():
+        for value in node.outputs:
+            if value.name in graph.initializers and graph.initializers[value.name] is not value:
+                value.name = f"{value.name}/of_{node.op_type}"
 
 
 def _strip(model):
@@ -412,14 +390,13 @@ def export(module, example, path, *, loss=None, dynamic=None, other=None, opset=
     weights: "beside": in the file, or above 1 GiB in one beside it; "absent": they stay in the module, and are given to
     the session by name. Buffers are always in the file.
     """
-    check_kind(module)
     if weights not in ("beside", "absent"):
         raise ExportError(f"weights: expected 'beside' or 'absent', got {weights!r}")
     path = pathlib.Path(path)
     batch = as_inputs(module, example)
     axes = free_sizes(batch, dynamic, None if other is None else as_inputs(module, other))
     batch = _at_least_two(batch, axes)
-    options = _check(module)
+    options = check(module)
     graph = _Graph(module, list(batch), as_constants(module, example), loss)
     graph.repairs = _Repairs()
     model = _trace(graph, module, batch, axes, opset, graph.repairs)

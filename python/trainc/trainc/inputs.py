@@ -57,6 +57,41 @@ def check_kind(module):
         raise ExportError(f"{kind} is no module of Python any more: give that which it was made of")
 
 
+def check(module):
+    """Refuses modules that no graph trains as PyTorch does; returns options that the compiler needs for this one."""
+    check_kind(module)
+    options = {}
+    norms = {name: m for name, m in module.named_modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)}
+    of_batch = [name for name, m in norms.items() if m.training or not m.track_running_stats]
+    if norms:
+        frozen = [name for name in norms if name not in of_batch]
+        if of_batch and frozen:
+            raise ExportError(
+                f"module '{of_batch[0]}' normalizes by its batch and '{frozen[0]}' by its running statistics: one graph "
+                "has one kind; call .train() or .eval() on both"
+            )
+        options["batchnorm"] = "train" if of_batch else "frozen"
+    for name, m in module.named_modules():
+        kinds = [type(p).__name__ for ps in getattr(m, "parametrizations", {}).values() for p in ps]
+        hooks = [type(hook).__name__ for hook in getattr(m, "_forward_pre_hooks", {}).values()]
+        if "_SpectralNorm" in kinds or "SpectralNorm" in hooks:
+            raise ExportError(
+                f"module '{name}' has spectral_norm, whose vectors change in every forward pass, which a graph has as "
+                "constants: leave it out, or write the norm as operations of the weight"
+            )
+        if m._backward_hooks or m._backward_pre_hooks:
+            raise ExportError(f"module '{name}' has a backward hook, which no graph has: remove it")
+        if isinstance(m, torch.nn.modules.lazy.LazyModuleMixin) and m.has_uninitialized_params():
+            raise ExportError(f"module '{name}' has no sizes yet: run it once")
+    for name, parameter in module.named_parameters():
+        if parameter._backward_hooks:
+            raise ExportError(f"parameter '{name}' has a hook on its gradient, which no graph has: remove it")
+    for name, buffer in module.named_buffers():
+        if buffer.is_meta:
+            raise ExportError(f"buffer '{name}' is on the meta device: its values are a part of the graph, make it on the CPU")
+    return options
+
+
 def free_sizes(batch, dynamic=None, other=None):
     """{input: {axis: name}}: what `dynamic` says, else the axes whose sizes differ between two examples, else the
     first axis of all inputs that agree on it, "batch"."""
