@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* data_test DIR: a C11 host that asks DIR/tokens.tpk what in its data is real, is told of the
- * density of its steps, and shares rows of different lengths with other ranks. */
+ * density of its steps, of DIR/rows.tpk how long rows are, and shares such rows with other ranks.
+ */
 #include "check.h"
 #include "trainrt/data.h"
 
@@ -88,6 +89,24 @@ static void describes_and_tells(const char *folder) {
   CHECK_ERROR(trainrt_package_row_lengths(package, &batch, "none", lengths, ROWS, &error),
               TRAINRT_INVALID_ARGUMENT, "there is no symbol 'none'");
   trainrt_session_free(session);
+  trainrt_package_free(package);
+}
+
+static void measures_rows(const char *folder) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/rows.tpk", folder);
+  trainrt_error *error = NULL;
+  trainrt_package *package = NULL;
+  CHECK_OK(trainrt_package_open(path, &package, &error));
+  float x[2][3] = {{1, 0, 0}, {1, 1, 0}};
+  const int64_t shape[] = {2, 3};
+  trainrt_named_tensor inputs[] = {{"x", {x, TRAINRT_F32, 2, shape}}};
+  trainrt_batch batch = {inputs, 1};
+  int64_t lengths[3] = {0};
+  CHECK_OK(trainrt_package_row_lengths(package, &batch, NULL, lengths, 2, &error));
+  CHECK(lengths[0] == 1 && lengths[1] == 2);
+  CHECK_ERROR(trainrt_package_row_lengths(package, &batch, NULL, lengths, 3, &error),
+              TRAINRT_BAD_DATA, "the arrays have 2 rows, not 3");
   trainrt_package_free(package);
 }
 
@@ -186,6 +205,7 @@ int main(int argc, char **argv) {
   if (argc != 2)
     return 2;
   describes_and_tells(argv[1]);
+  measures_rows(argv[1]);
   shares_rows();
   printf("%d failures\n", failures);
   return failures != 0;

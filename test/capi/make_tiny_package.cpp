@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Writes the unit tests' tiny package, for the programs that see the C API only:
-// make-tiny-package FILE [cuda|cuda-gemm|cuda-offload|cuda-quantized|tokens|cuda-tokens]
+// make-tiny-package FILE [cuda|cuda-gemm|cuda-offload|cuda-quantized|tokens|cuda-tokens|rows]
 #include "tiny_package.h"
 
 #include <string_view>
@@ -48,7 +48,13 @@ int main(int argc, char **argv) {
       manifest.insert(manifest.find(name), "\"tokens\": [{\"role\": \"embed\", \"pad\": 2}, "
                                            "{\"role\": \"label\", \"pad\": -100}], ");
     };
-  if (argc != (options.cuda || tokens ? 3 : 2))
+  const bool rows = kind == "rows";
+  if (rows) // of "x", what is not 0 counts
+    options.editManifest = [](std::string &manifest) {
+      manifest.insert(manifest.find("\"name\": \"x\""),
+                      "\"tokens\": [{\"role\": \"embed\", \"mask\": \"x\"}], ");
+    };
+  if (argc != (options.cuda || tokens || rows ? 3 : 2))
     return 2;
   trainrt::test::writeTinyPackage(argv[1], options);
   return 0;

@@ -217,6 +217,13 @@ static void from_device(const trainrt_package *package) {
   CHECK(memcmp(host.data, values, sizeof values) == 0);
   CHECK_OK(trainrt_session_state(session, "w/exp_avg", &host, &error));
   CHECK(memcmp(host.data, values, sizeof values) == 0);
+  /* Inputs are read where they lie: nothing converts them there. */
+  trainrt_named_tensor inputs[3];
+  int64_t shapes[2];
+  trainrt_batch batch = make_batch(inputs, &shapes, 1);
+  inputs[2].tensor = (trainrt_tensor){(void *)(uintptr_t)array, TRAINRT_F16, 1, shapes};
+  CHECK_ERROR(trainrt_step(session, &batch, 1, NULL, NULL, &error), TRAINRT_BAD_DATA,
+              "input 'y': an array in GPU memory must be float32, got float16");
   /* The session's own stream, and the default one under both of its names. */
   CHECK_OK(trainrt_session_wait_stream(session, trainrt_session_stream(session), &error));
   CHECK_OK(trainrt_session_signal_stream(session, NULL, &error));

@@ -134,7 +134,8 @@ def check_written(case):
     """What was loaded is written again, bit for bit, under the same names, with a configuration that
     says the same; and it is loaded again."""
     folder = case.scratch / "written"
-    case.run("--weights", case.halved(), "--adapter", case.files / "peft", "--export", folder)
+    said = case.run("--weights", case.halved(), "--adapter", case.files / "peft", "--export", folder)
+    assert f"wrote the adapter of {len(case.lora['modules'])} modules to {folder}" in said, said
     written = safetensors_io.load(folder / "adapter_model.safetensors")
     assert set(written) == set(case.peft), set(written) ^ set(case.peft)
     for name, array in case.peft.items():

@@ -268,16 +268,18 @@ void Trainer::settle(trainrt_status status, const ErrorSlot &error,
   loader.recycle(std::move(step.data));
 }
 
+static constexpr char nothingSaved[] = "nothing was saved: no step was made before it";
+
 std::string Trainer::whyUnsaved() const {
   return options.save.empty()
              ? "nothing was saved: --save DIR would keep the state before that step"
-             : "nothing was saved: no step was made before it";
+             : nothingSaved;
 }
 
 std::string Trainer::wayBack(int64_t step) const {
   const std::string newest = savedAt >= 0 ? options.save : options.resume;
   if (step == 0)
-    return "nothing was saved: no step was made before it";
+    return nothingSaved;
   return "the state after it is not saved; the same command with " +
          (newest.empty() ? std::string() : "--resume " + newest + " ") + "--steps " +
          std::to_string(step) + (options.save.empty() ? " --save DIR" : "") +

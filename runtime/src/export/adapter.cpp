@@ -53,12 +53,6 @@ std::string baseName(std::string parameter) {
   return parameter;
 }
 
-size_t indexOf(const Session &session, const std::string &parameter) {
-  size_t index = 0;
-  check(findParameter(session, parameter, index));
-  return index;
-}
-
 std::string older(const std::string &path) { return path + ".old"; }
 
 /// Puts both files in the places of older ones. There is no moment in which weights are found with
@@ -168,7 +162,7 @@ const std::vector<Manifest::Tensor> &Adapter::parameters() const {
 }
 
 const Manifest::Tensor &Adapter::parameter(const std::string &name) const {
-  return session.package().parameter(indexOf(session, name));
+  return session.package().parameter(findParameter(session, name));
 }
 
 bool Adapter::owns(const Manifest::Tensor &parameter) const {
@@ -191,7 +185,7 @@ void Adapter::writeFiles(const BaseModel &base, const std::string &folder) const
   std::vector<SafetensorsEntry> tensors;
   for (const auto &[name, parameterName] : names) {
     const Manifest::Tensor &info = parameter(parameterName);
-    const size_t index = indexOf(session, parameterName);
+    const size_t index = findParameter(session, parameterName);
     tensors.push_back({name, info.dtype, info.shape, [this, index](ArrayView &array) {
                          return session.parameter(index, array);
                        }});
@@ -308,7 +302,7 @@ void Adapter::set(const std::string &parameterName, const SafetensorsReader::Ent
   if (int64_t bad = firstNotFinite(entry.array, count); bad >= 0)
     throw Failure(
         fail(Code::BadData, "'", path, "': element ", bad, " of '", entry.name, "' is not finite"));
-  check(session.setParameter(indexOf(session, parameterName),
+  check(session.setParameter(findParameter(session, parameterName),
                              {value.data(), info.dtype, info.shape, bytes}));
 }
 
@@ -318,8 +312,7 @@ Status Adapter::writeMerged(const std::string &path) const {
   for (const Manifest::Tensor &parameter : parameters()) {
     if (owns(parameter))
       continue;
-    size_t index;
-    TRAINRT_TRY(findParameter(session, parameter.name, index));
+    const size_t index = findParameter(session, parameter.name);
     const auto &stored = parameter.quantized;
     tensors.push_back({baseName(parameter.name), stored ? stored->dtype : parameter.dtype,
                        stored ? stored->shape : parameter.shape,

@@ -139,7 +139,7 @@ Status OnnxExport::open(const Package &package, const Settings &settings, const 
         made->chooseOutputs();
       // Everything is walked once, so that nothing malformed is met after training.
       Scraps scraps;
-      made->build(nullptr, nullptr, scraps);
+      made->requireSize(made->build(nullptr, nullptr, scraps));
     } catch (const MalformedMessage &error) {
       made->refuse(error.what());
     }
@@ -151,6 +151,11 @@ Status OnnxExport::open(const Package &package, const Settings &settings, const 
 
 void OnnxExport::refuse(const std::string &what) const {
   throw Failure(fail(Code::BadData, "model '", modelPath, "': ", what));
+}
+
+void OnnxExport::requireSize(const Message &model) const {
+  if (model.size() > uint64_t(INT32_MAX))
+    refuse("it would be larger than 2 GiB, which ONNX files cannot be; export to .safetensors");
 }
 
 void OnnxExport::read() {
@@ -496,8 +501,7 @@ void OnnxExport::writeFiles(Session &session) const {
     data = std::make_unique<DataWriter>(dataPath);
   Scraps scraps;
   const Message model = build(&session, data.get(), scraps);
-  if (model.size() > uint64_t(INT32_MAX))
-    refuse("it would be larger than 2 GiB, which ONNX files cannot be; export to .safetensors");
+  requireSize(model);
   AtomicFile out;
   check(out.create(path));
   for (std::string_view piece : model.pieces())

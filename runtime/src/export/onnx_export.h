@@ -72,6 +72,7 @@ private:
   void addInitializer(Message &graph, const Initializer &initializer, Session *session,
                       DataWriter *data, Scraps &scraps) const;
   void writeFiles(Session &session) const;
+  void requireSize(const Message &model) const;
   [[noreturn]] void refuse(const std::string &what) const;
 
   const Package &package;

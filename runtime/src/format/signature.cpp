@@ -5,6 +5,7 @@
 #include "format/file.h"
 
 #include <dlfcn.h>
+#include <new>
 #include <type_traits>
 
 namespace trainrt {
@@ -96,7 +97,9 @@ public:
     if (crypto.kindOf(key) != pkeyEd25519)
       return bad("is not of the kind Ed25519");
     context = crypto.newContext();
-    return context ? Status() : fail(Code::OutOfMemory, "out of memory");
+    if (!context)
+      throw std::bad_alloc();
+    return {};
   }
 
   Crypto crypto = {};

@@ -3,6 +3,7 @@
 
 #include "io/gzip.h"
 
+#include <new>
 #include <zlib.h>
 
 namespace trainrt {
@@ -11,7 +12,7 @@ Status gunzip(const unsigned char *bytes, size_t size, std::string &unpacked) {
   z_stream stream{};
   constexpr int gzipFormat = 16;
   if (inflateInit2(&stream, MAX_WBITS + gzipFormat) != Z_OK)
-    return fail(Code::OutOfMemory, "no memory to unpack ", size, " bytes");
+    throw std::bad_alloc(); // of what may be wrong, all else is in the call
   stream.next_in = const_cast<unsigned char *>(bytes);
   stream.avail_in = static_cast<uInt>(size);
   unpacked.clear();

@@ -178,7 +178,7 @@ Status NpzReader::array(size_t index, ArrayView &array) {
         return bad(Code::OutOfMemory, "no memory to unpack its ", entry.size, " bytes");
       z_stream stream{};
       if (inflateInit2(&stream, -15) != Z_OK)
-        return bad(Code::OutOfMemory, "no memory to unpack it");
+        throw std::bad_alloc(); // of what may be wrong, all else is in the call
       uint64_t in = 0, out = 0;
       int result = Z_OK;
       while (result == Z_OK) {

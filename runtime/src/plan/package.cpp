@@ -99,14 +99,20 @@ Status Package::checkEntry(const ZipEntry &entry) const {
   return {};
 }
 
+Status Package::requireChecksum(const std::string &entry) const {
+  if (description.checksums.count(entry))
+    return {};
+  return fail(Code::BadPackage, "manifest.json: field 'checksums.", entry,
+              "' is missing: no code is loaded without its checksum");
+}
+
 Status Package::chooseKernels() {
   if (traitsOf(code.target).choosesKernels) {
     for (const std::string &listed : description.targets)
       targetName += (targetName.empty() ? "" : ", ") + listed;
     for (const ZipEntry &entry : archive.entries())
-      if (entry.name.starts_with("kernels/") && !description.checksums.count(entry.name))
-        return fail(Code::BadPackage, "manifest.json: field 'checksums.", entry.name,
-                    "' is missing");
+      if (entry.name.starts_with("kernels/"))
+        TRAINRT_TRY(requireChecksum(entry.name));
     return {};
   }
   if (code.kernels.empty()) {
@@ -122,8 +128,7 @@ Status Package::chooseKernels() {
     present += std::string(present.empty() ? "" : ", ") + *level;
     if (!cpuSupports(*level))
       continue;
-    if (!description.checksums.count(entryName))
-      return fail(Code::BadPackage, "manifest.json: field 'checksums.", entryName, "' is missing");
+    TRAINRT_TRY(requireChecksum(entryName));
     targetName = std::string("cpu:") + *level;
     kernelEntry = entry;
     return {};

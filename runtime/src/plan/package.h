@@ -67,6 +67,8 @@ public:
 private:
   Status openEntries();
   Status checkEntry(const ZipEntry &entry) const;
+  /// Code is loaded only with a checksum.
+  Status requireChecksum(const std::string &entry) const;
   Status chooseKernels();
   Status crossCheck();
 

@@ -22,6 +22,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "Inputs"))
 from cases import Failed, expect, run_cases  # noqa: E402
+from make_package import save_npz  # noqa: E402
 
 
 def load(path):
@@ -242,6 +243,9 @@ class Cases:
         expect(any(e.get("event") == "warning" and "2" in e["message"] for e in log), log)
         self.same_losses([e["loss"] for e in log if "event" not in e], expected)
         self.log("--batch-size", 5, package=package, code=1)
+        log = self.log("--eval", self.folder / "good.npz", package=package, data=None)
+        rest = "the last 2 rows are left out: the package was compiled for batches of 6"
+        expect(log[0]["message"].endswith(rest), log)
 
     # Evaluation, prediction, export.
 
@@ -401,6 +405,9 @@ class Cases:
         expect(found == losses and len(losses) == 12, found, losses)
         found = self.losses("--epochs", 3, "--resume", parts, *flags)
         expect(found == [], "trained beyond the end", found)
+        _, error = self.run("--data", self.folder / "good.npz", "--epochs", 3, "--resume", parts, "--seed", 8)
+        expect("nothing to train: 12 steps are done already" in error, error)
+        expect(f"--seed 8 is ignored: {parts}/step-12 continues with its seed 0" in error, error)
 
     def case_resume_says_less(self):
         """What decides a run is in its checkpoint: options, and those of the package."""
@@ -615,6 +622,10 @@ class Cases:
         ):
             out, err = self.run("--data", data, "--log-format", "json", *flags, code=1)
             expect(not out and "cannot create" in err, out, err)
+        loop = self.folder / "loop"
+        loop.symlink_to(loop)
+        _, err = self.run("--data", data, "--save", loop / "x", code=1)
+        expect(f"cannot create '{loop}/x': '{loop}/x' cannot be inspected: Too many levels of" in err, err)
 
     def case_outputs_that_are_inputs(self):
         """Refused before anything runs, whatever the name, and every byte is as it was."""
@@ -677,6 +688,10 @@ class Cases:
     def case_extra_arrays(self):
         log = self.log(data="extra.npz")
         expect(log[0]["event"] == "warning" and "weight" in log[0]["message"], log)
+        more = {name: ("<f4", (1,), [0]) for name in ("a", "b")}
+        save_npz(self.folder / "more.npz", x=("<f4", (1, 3), [0] * 3), ids=("<i8", (1,), [0]), y=more["a"], **more)
+        log = self.log(data="more.npz")
+        expect(log[0]["message"].endswith("'a', 'b' are no inputs of the model and are ignored"), log)
 
     def case_nonfinite_loss(self):
         folder = self.scratch()

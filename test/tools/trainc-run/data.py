@@ -2,12 +2,14 @@
 """Rows of different lengths (docs/data.md): --density, --trim, --tokens-per-batch, --group-by-length,
 --rank, --world, --resume in the middle of an epoch, and what trainc tells about tokens.
 
-  data.py --trainc TRAINC --trainc-run TRAINC_RUN --models test/e2e/models DIR
+  data.py --trainc TRAINC --trainc-run TRAINC_RUN --cc CC --models test/e2e/models DIR
 """
 
 import argparse
 import json
+import os
 import pathlib
+import re
 import subprocess
 import sys
 import zipfile
@@ -15,7 +17,8 @@ import zipfile
 import numpy as np
 import onnx
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "Inputs"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "Inputs"))
 from cases import Failed, expect, run_cases  # noqa: E402
 
 HEADER = (
@@ -141,6 +144,51 @@ class Cases:
         for value in ("x", "=1", "input_ids="):
             said = self.trainc("gpt2", "--pad-token", value, code=2)
             expect("expected ID, INPUT=ID or INPUT=MASK" in said, said)
+
+    def case_rows_of_other_names(self):
+        """An input whose first axis has another name is taken as one of each row, and that is said."""
+        proto = onnx.load(self.arguments.models / "mlp-regression.onnx")
+        target = proto.graph.input[-1]
+        extra = onnx.helper.make_tensor_value_info("offset", onnx.TensorProto.FLOAT, ["others"])
+        proto.graph.input.append(extra)
+        loss = proto.graph.output[0].name
+        for node in proto.graph.node:
+            node.output[:] = [f"{o}.before" if o == loss else o for o in node.output]
+        proto.graph.node.append(onnx.helper.make_node("ReduceMean", ["offset"], ["offset.mean"], keepdims=0))
+        proto.graph.node.append(onnx.helper.make_node("Add", [f"{loss}.before", "offset.mean"], [loss]))
+        expect(target.name != "offset")
+        path, package = self.path(".onnx"), self.path(".tpk")
+        onnx.save(proto, path)
+        command = [self.arguments.trainc, path, "-o", package, "--log-level", "error", "--embed-weights"]
+        subprocess.run([str(c) for c in command], check=True)
+        arrays = dict(np.load(self.arguments.models / "mlp-regression.npz"))
+        rows = len(next(iter(arrays.values())))
+        data = self.data(**arrays, offset=np.zeros(rows, np.float32))
+        _, err = self.run(package, data, "--steps", "1")
+        said = "has another name than 'batch' for the first axis, but the data's rows: taken as one of each row"
+        expect(f"'offset' {said}" in err, err)
+
+    def case_memory_that_padding_leaves(self):
+        """A batch that fits if enough of it is padding is not refused: a warning tells."""
+        source, library = HERE / "Inputs" / "interrupt_writes.c", self.path(".so")
+        subprocess.run([self.arguments.cc, "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+        memory, package = self.path(".meminfo"), self.trainc("gpt2")
+        data = self.data(**{name: np.tile(array, (64, 1)) for name, array in self.gpt2.items()})
+        command = [self.arguments.trainc_run, package, "--data", data, "--steps", "1", "--batch-size", str(64 * self.rows)]
+
+        def run(kilobytes):
+            memory.write_text(f"MemAvailable: {kilobytes} kB\n")
+            environment = {**os.environ, "LD_PRELOAD": str(library), "MEMINFO": str(memory)}
+            return subprocess.run([str(c) for c in command], capture_output=True, text=True, env=environment)
+
+        done = run(1)
+        least = re.search(r"rows needs ([\d.]+) MiB of memory, and .* are free for it", done.stderr)
+        expect(done.returncode == 3 and least, done.returncode, done.stderr)
+        done = run(int(float(least[1]) * 1024 * 1.01))
+        found = re.search(r"needs up to ([\d.]+) MiB of memory, and .*: it fits only with enough padding", done.stderr)
+        expect(done.returncode == 0 and found and float(found[1]) > float(least[1]), done.returncode, done.stderr)
+        done = run(int(float(found[1]) * 1024 * 1.01))
+        expect(done.returncode == 0 and "padding" not in done.stderr, done.returncode, done.stderr)
 
     # Density.
 
@@ -383,6 +431,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--trainc", required=True)
     parser.add_argument("--trainc-run", required=True)
+    parser.add_argument("--cc", default="cc")
     parser.add_argument("--models", required=True, type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path)
     run_cases(parser, Cases)

@@ -163,6 +163,50 @@ class Cases:
         done = self.run(MEMINFO=str(memory))
         expect(done.returncode == 3 and not done.stdout and "a batch of 4 rows" in done.stderr, done.stderr)
 
+    def case_memory_that_nobody_tells(self):
+        """On a system without /proc/meminfo, as a host that asks is told."""
+        host = f"""
+import ctypes
+library = ctypes.CDLL({str(self.arguments.trainc_run.parent.parent / "lib" / "libtrainrt.so")!r})
+library.trainrt_error_message.restype = ctypes.c_char_p
+package, session, error, free = (ctypes.c_void_p() for _ in range(4))
+assert not library.trainrt_package_open({str(self.folder / "linear.tpk")!r}.encode(), ctypes.byref(package), None)
+assert not library.trainrt_session_create(package, None, ctypes.byref(session), None)
+code = library.trainrt_session_free_memory(session, ctypes.byref(free), ctypes.byref(error))
+print(code, library.trainrt_error_message(error).decode())
+"""
+        for name, said in (("good.npz", " the system does not tell how much memory is free\n"), ("memory", "0 \n")):
+            (self.folder / "memory").write_text("MemAvailable: 7 kB\n")
+            environment = {**os.environ, "LD_PRELOAD": str(self.library), "MEMINFO": str(self.folder / name)}
+            command = [sys.executable, "-c", host]
+            done = subprocess.run(command, capture_output=True, text=True, env=environment)
+            expect(done.returncode == 0 and done.stdout.endswith(said), done.stdout, done.stderr)
+
+    def case_library_that_lacks(self):
+        flags = ("--verify-key", HERE / "Inputs" / "signing-key.pub.pem", "--steps", 1)
+        done = self.run(*flags, NO_LIBRARY="libcrypto.so.3")
+        expect("signatures need OpenSSL's libcrypto.so.3, which is not there; install libssl3" in done.stderr, done.stderr)
+        expect(done.returncode == 1, done.returncode)
+
+    def case_older_checkpoints_that_stay(self):
+        """What cannot be removed, or looked for, is a warning: the new one is whole."""
+        said = set()
+        folder = self.folder / "work"
+        for call in range(1, MOST_CALLS):
+            self.fresh(self.saved(1))
+            fault = {"UNDER": str(folder), "FAULT_AT": str(call), "FAULT": "5"}
+            done = self.run("--steps", 2, "--resume", folder, "--save", folder, "--keep", 1, **fault)
+            log = [json.loads(line) for line in done.stdout.splitlines()]
+            warnings = [e["message"] for e in log if e.get("event") == "warning"]
+            for words in ("Input/output error; a later save tries it again", ": older checkpoints stay until a later save"):
+                if done.returncode == 0 and any(w.endswith(words) for w in warnings):
+                    said.add(words)
+                    expect((folder / "step-2" / "state.json").exists(), os.listdir(folder))
+                    self.resumes(folder, words, 2)
+            if len(said) == 2:
+                return
+        expect(False, "warned of", said)
+
     def case_full_disk(self):
         def check(folder, what):
             expect(not [f for f in os.listdir(folder) if f.startswith(".")], what, os.listdir(folder))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Checkpoints: a resumed run continues bit for bit, damaged ones are skipped, old ones removed.
 
+#include "format/hash.h"
+#include "io/safetensors.h"
 #include "session/checkpoint.h"
 #include "tiny_package.h"
 
@@ -9,6 +11,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
 
 using namespace trainrt;
@@ -347,29 +350,68 @@ TEST_F(CheckpointTest, NoneOrAllDamaged) {
   EXPECT_EQ(save(*session, 0, "{not json").code(), Code::InvalidArgument);
 }
 
+/// The state.json of the folder `path` with `edit(text)`, as a runtime of before format 1.1 wrote
+/// it: without a checksum of its own.
+template <typename Edit> static void editState(const std::string &path, Edit edit) {
+  std::vector<unsigned char> bytes = readBytes(path + "/state.json");
+  std::string json(bytes.begin(), bytes.end());
+  json.replace(json.find("\"minor\": 1"), 10, "\"minor\": 0");
+  const size_t key = json.find(",\n    \"state.json\"");
+  json.erase(key, json.find('\n', key + 2) - key);
+  edit(json);
+  writeBytes(path + "/state.json", {json.begin(), json.end()});
+}
+
+TEST_F(CheckpointTest, StatesThatNoRuntimeWrites) {
+  auto session = make();
+  ASSERT_TRUE(save(*session).ok());
+  const std::string path = folder / "ck/step-0";
+  const std::vector<unsigned char> good = readBytes(path + "/state.json");
+  for (const auto &[from, to, message] :
+       {std::tuple("\"major\": 1", "\"major\": 2",
+                   "field 'format.major' is newer than this runtime, which reads up to 1"),
+        std::tuple("\"step\": 0", "\"step\": -1", "field 'step' is negative"),
+        std::tuple("\"step\": 0", "\"step\": 9223372036854775807", "field 'step' is too large"),
+        std::tuple("\"step\": 0", "\"step\": 0.5", "field 'step' is missing")}) {
+    writeBytes(path + "/state.json", good);
+    editState(path, [&, from = from, to = to](std::string &json) {
+      const size_t at = json.find(from);
+      ASSERT_NE(at, std::string::npos) << from << " in " << json;
+      json.replace(at, std::strlen(from), to);
+    });
+    Status status = loadCheckpoint(*session, path, info);
+    EXPECT_EQ(status.code(), Code::NotFound);
+    EXPECT_NE(status.message().find(std::string("state.json': ") + message), std::string::npos)
+        << status.message();
+  }
+}
+
 TEST_F(CheckpointTest, OfAnotherModel) {
   auto session = make();
   ASSERT_TRUE(save(*session).ok());
-  std::string path = folder / "ck/step-0/";
-  fs::copy_file(path + "optimizer.safetensors", path + "parameters.safetensors",
+  const std::string path = folder / "ck/step-0", parameters = "/parameters.safetensors";
+  auto refused = [&](const std::string &message) {
+    const uint32_t crc =
+        crc32(readBytes(path + parameters).data(), readBytes(path + parameters).size());
+    editState(path, [&](std::string &json) {
+      json.replace(json.find(": \"", json.find("parameters.safetensors")) + 3, 8,
+                   hex64(crc).substr(8));
+    });
+    Status status = loadCheckpoint(*session, folder / "ck", info);
+    EXPECT_EQ(status.code(), Code::BadData);
+    EXPECT_NE(status.message().find("is of another model or optimizer: " + message),
+              std::string::npos)
+        << status.message();
+  };
+  const std::vector<unsigned char> state = readBytes(path + "/state.json");
+  ArrayView w, table;
+  ASSERT_TRUE(session->parameter(0, w).ok() && session->parameter(1, table).ok());
+  ASSERT_TRUE(writeSafetensors(path + parameters, {{"w", w}, {"table", table}, {"more", w}}).ok());
+  refused("it has 3 tensors, expected 2");
+  writeBytes(path + "/state.json", state);
+  fs::copy_file(path + "/optimizer.safetensors", path + parameters,
                 fs::copy_options::overwrite_existing);
-  std::vector<unsigned char> text = readBytes(path + "state.json");
-  std::string json(text.begin(), text.end());
-  // Both files get the optimizer's checksum.
-  size_t key = json.find("optimizer.safetensors"), value = json.find(": \"", key) + 3;
-  std::string checksum = json.substr(value, 8);
-  value = json.find(": \"", json.find("parameters.safetensors")) + 3;
-  json.replace(value, 8, checksum);
-  // As a runtime of before format 1.1 wrote it: without a checksum of its own.
-  json.replace(json.find("\"minor\": 1"), 10, "\"minor\": 0");
-  key = json.find(",\n    \"state.json\"");
-  json.erase(key, json.find('\n', key + 2) - key);
-  writeBytes(path + "state.json", {json.begin(), json.end()});
-  Status status = loadCheckpoint(*session, folder / "ck", info);
-  EXPECT_EQ(status.code(), Code::BadData);
-  EXPECT_NE(status.message().find("is of another model or optimizer: 'w' is missing"),
-            std::string::npos)
-      << status.message();
+  refused("'w' is missing");
 }
 
 TEST_F(CheckpointTest, OfAnotherGraph) {
@@ -403,7 +445,13 @@ TEST_F(CheckpointTest, OfAnotherGraph) {
   const std::vector<unsigned char> before = bytes(*other);
   Status status = loadCheckpoint(*other, folder / "ck", info);
   EXPECT_EQ(status.code(), Code::BadData);
-  EXPECT_NE(status.message().find("another model"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("is of another model: the graph of '"), std::string::npos)
+      << status.message();
+  EXPECT_NE(status.message().find("; option 'any_model' (trainc-run --any-model) loads it all the "
+                                  "same, and '" +
+                                  (folder / "ck/step-2/parameters.safetensors' has its weights ")),
+            std::string::npos)
+      << status.message();
   EXPECT_EQ(bytes(*other), before);
   EXPECT_EQ(other->stepCount(), 0);
 

@@ -2,6 +2,7 @@
 // Sizes that a batch's values decide: buckets, counting, and what a session makes of them.
 
 #include "plan/counts.h"
+#include "program_generated.h"
 #include "session/checkpoint.h"
 #include "tiny_package.h"
 
@@ -9,6 +10,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 #include <set>
+#include <tuple>
 
 using namespace trainrt;
 using namespace trainrt::test;
@@ -259,6 +261,47 @@ TEST_F(CountTest, AboveTheMaximum) {
   EXPECT_EQ(status.message(), "input 'id': 65 elements are not -100, at most 64 may be (the count "
                               "'labelled')");
   EXPECT_EQ(session->setCount(1, 65).code(), Code::InvalidArgument);
+}
+
+TEST_F(CountTest, WhatIsSaidOfRuns) {
+  // "id" has a column, so that it has runs.
+  for (auto [kind, name, text] : {std::tuple(fb::CountKind::runs, "runs", "runs are not of -100"),
+                                  std::tuple(fb::CountKind::longest_run, "longest_run",
+                                             "elements of one run are not -100")}) {
+    TinyOptions options;
+    options.count.emplace();
+    options.editProgram = [&](fb::ProgramT &program) {
+      program.symbols[1]->what = kind;
+      const auto one = std::find_if(program.exprs.begin(), program.exprs.end(), [](const auto &e) {
+        return e.kind() == fb::ExprKind::constant && e.value() == 1;
+      });
+      program.inputs[1]->shape.push_back(uint32_t(one - program.exprs.begin()));
+    };
+    options.editManifest = [&](std::string &manifest) {
+      auto insertBehind = [&](size_t from, const std::string &what, const std::string &more) {
+        const size_t at = manifest.find(what, from);
+        ASSERT_NE(at, std::string::npos) << what;
+        manifest.insert(at + what.size(), more);
+      };
+      insertBehind(0, "\"differs\": -100", std::string(", \"counts\": \"") + name + "\"");
+      insertBehind(manifest.find("\"name\": \"id\""), "[\"batch\"", ", 1");
+    };
+    session.reset();
+    writeTinyPackage(folder / "m.tpk", options);
+    Status status = Package::open(folder / "m.tpk", package);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_TRUE(Session::create(package, {}, session).ok());
+    TinyBatch batch = make(10, 10);
+    Batch given = batch.batch();
+    given[1].array.shape = {10, 1};
+    StepResult result;
+    status = session->step({given}, {}, result);
+    EXPECT_TRUE(status.ok()) << status.message();
+    ASSERT_TRUE(session->setCount(1, 0).ok());
+    status = session->step({given}, {}, result);
+    EXPECT_EQ(status.code(), Code::BadData);
+    EXPECT_TRUE(status.message().ends_with(text)) << status.message();
+  }
 }
 
 TEST_F(CountTest, LargestValueInEstimates) {

@@ -82,7 +82,6 @@ TEST(DamagedManifest, AgreesWithTheProgram) {
   options.count.emplace();
   expectRefused("\"differs\": -100", "\"differs\": -100, \"counts\": \"runs\"",
                 "field 'symbols[1].counts': 'labelled' counts otherwise in program.fb", options);
-  // Code is loaded only with a checksum.
   for (bool cuda : {false, true}) {
     options = {};
     options.cuda = cuda;
@@ -91,7 +90,10 @@ TEST(DamagedManifest, AgreesWithTheProgram) {
       const size_t at = manifest.find("\"" + entry + "\"");
       manifest.erase(at, manifest.find(',', at) + 1 - at);
     };
-    expectRefused("{", "{", "field 'checksums." + entry + "' is missing", options);
+    expectRefused("{", "{",
+                  "field 'checksums." + entry +
+                      "' is missing: no code is loaded without its checksum",
+                  options);
   }
 }
 

@@ -80,6 +80,8 @@ TEST(Density, RowsWithoutPlaces) {
   EXPECT_EQ(countReal(view(std::vector<int64_t>{1, 2, 3}, DType::I64, {3}), 0, record, &lengths)
                 .message(),
             "3 rows where others have 2");
+  EXPECT_EQ(countReal(view(std::vector<float>{1}, DType::F32, {1}), 0, record).message(),
+            "an array of f32 holds no ids");
 }
 
 /// The tiny package, with `tokens` for its input `id`.
@@ -159,6 +161,24 @@ TEST(Density, RowLengthsNeedSomethingThatTells) {
   Status status = measureRowLengths(*package, batch.batch(), -1, lengths);
   EXPECT_EQ(status.code(), Code::NotFound);
   EXPECT_NE(status.message().find("trainc --pad-token ID"), std::string::npos);
+}
+
+TEST(Density, RowLengthsNeedTheInputsShape) {
+  TemporaryFolder folder;
+  std::shared_ptr<const Package> package;
+  TinyOptions options;
+  options.editManifest = [](std::string &manifest) {
+    manifest.insert(manifest.find("\"name\": \"x\""),
+                    "\"tokens\": [{\"role\": \"embed\", \"mask\": \"id\"}], ");
+  };
+  writeTinyPackage(folder / "m.tpk", options);
+  Status status = Package::open(folder / "m.tpk", package);
+  ASSERT_TRUE(status.ok()) << status.message();
+  TinyBatch batch(2);
+  std::vector<int64_t> lengths;
+  status = measureRowLengths(*package, batch.batch(), -1, lengths);
+  EXPECT_EQ(status.code(), Code::BadData);
+  EXPECT_EQ(status.message(), "input 'id' has rank 1 and must have 2");
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What is free: the system's number, and the limits of control groups, of which the tightest holds.
+// And what is said where there is not enough.
 
+#include "device/memory.h"
 #include "io/free_memory.h"
 #include "tiny_package.h"
 
@@ -61,4 +63,25 @@ TEST_F(FreeMemoryTest, OfControlGroupsOfVersion1) {
   write(group + "usage_in_bytes", "2000\n");
   write(group + "stat", "total_inactive_file 500\n");
   EXPECT_EQ(found(), 7500);
+}
+
+TEST(Memory, AdviceForEachPart) {
+  const std::pair<const char *, const char *> parts[] = {
+      {"parameters", "their size does not depend on the batch: use a smaller model, or a machine"},
+      {"optimizer state", "its size does not depend on the batch: train fewer parameters (trainc "
+                          "--freeze), or with an optimizer that keeps less"},
+      {"gradient accumulators",
+       "their size does not depend on the batch: steps of one micro-batch"},
+      {"activations", "use a smaller batch"}};
+  for (const auto &[part, advice] : parts) {
+    Memory memory;
+    Status status = memory.allocate({}, int64_t(1) << 60, part, false);
+    EXPECT_EQ(status.code(), Code::OutOfMemory);
+    EXPECT_EQ(status.message().find("no memory for the " + std::string(part) +
+                                    ": 1.0 EiB, the machine has "),
+              0u)
+        << status.message();
+    EXPECT_NE(status.message().find(std::string("; ") + advice), std::string::npos)
+        << status.message();
+  }
 }

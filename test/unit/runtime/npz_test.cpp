@@ -5,6 +5,7 @@
 #include "format/hash.h"
 #include "io/array_file.h"
 #include "io/npz.h"
+#include "limited_new.h"
 #include "tiny_package.h"
 
 #include <algorithm>
@@ -247,6 +248,37 @@ TEST(Npz, DamagedContentIsFound) {
   ASSERT_NE(magic, stored.end());
   *magic ^= 1;
   says(stored, "it is damaged (its CRC-32 differs)");
+}
+
+TEST(ArrayFile, NoMemory) {
+  TemporaryFolder folder;
+  // 64 KiB, which deflate makes small, and which lie where no float may.
+  const std::string values(1 << 16, '\0');
+  const std::string content =
+      npy("{'descr': '<f4', 'fortran_order': False, 'shape': (16384,), }", values);
+  writeBytes(folder / "deflated.npz", deflatedZip("x.npy", content, uint32_t(content.size())));
+  const std::string header =
+      "{\"x\": {\"dtype\": \"F32\", \"shape\": [16384], \"data_offsets\": [0, 65536]}} ";
+  std::vector<unsigned char> odd = {static_cast<unsigned char>(header.size()), 0, 0, 0, 0, 0, 0, 0};
+  odd.insert(odd.end(), header.begin(), header.end());
+  ASSERT_NE(odd.size() % 4, 0u);
+  odd.resize(odd.size() + values.size());
+  writeBytes(folder / "odd.safetensors", odd);
+  for (const auto &[name, message] :
+       {std::pair("deflated.npz", ": array 'x': no memory to unpack its 65664 bytes"),
+        std::pair("odd.safetensors", ": array 'x': no memory for its 65536 bytes")}) {
+    ArrayFile file;
+    Status status = ArrayFile::open(folder / name, file);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ArrayView array;
+    {
+      LimitedNew limit(1 << 15);
+      status = file.array(0, array);
+    }
+    EXPECT_EQ(status.code(), Code::OutOfMemory);
+    EXPECT_EQ(status.message(), "'" + (folder / name) + "'" + message);
+    EXPECT_TRUE(file.array(0, array).ok()) << name;
+  }
 }
 
 TEST(ArrayFile, NeitherKind) {

@@ -228,6 +228,15 @@ TEST_F(VariantTest, AllConditionsHold) {
       std::string::npos);
   EXPECT_NE(describe(package->program(), declined[1]).find("'x' is not 0 in column 0"),
             std::string::npos);
+  for (const auto &[column, text] : {std::pair(-1, "'x' is not 0 in the last column"),
+                                     std::pair(-2, "is not 0 in some column")}) {
+    open({{realAt(0, 0, column)}});
+    batch.x.assign(6, 0);
+    EXPECT_EQ(runs(batch), "step");
+    ASSERT_EQ(session->planUse().declined.size(), 1u);
+    const std::string said = describe(package->program(), session->planUse().declined[0]);
+    EXPECT_NE(said.find(text), std::string::npos) << said;
+  }
 }
 
 TEST_F(VariantTest, WhatTheHostDoesNotSee) {

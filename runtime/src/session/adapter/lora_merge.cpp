@@ -17,10 +17,8 @@ constexpr int64_t columnGrain = 64;
 
 /// A parameter's elements.
 Status read(const Session &session, const std::string &name, std::vector<double> &values) {
-  size_t index;
   ModelWeight weight;
-  TRAINRT_TRY(findParameter(session, name, index));
-  TRAINRT_TRY(weight.open(session, index));
+  TRAINRT_TRY(weight.open(session, findParameter(session, name)));
   int64_t count = 0;
   (void)countElements(weight.shape().data(), weight.shape().size(), count);
   values.resize(size_t(count));
@@ -100,9 +98,7 @@ Status mergeAdapter(Session &session, const Lora::Module &module, OwnedArray &me
   if (!module.magnitude.empty())
     TRAINRT_TRY(read(session, module.magnitude, magnitude));
   Sum sum;
-  size_t index;
-  TRAINRT_TRY(findParameter(session, module.weight, index));
-  TRAINRT_TRY(sum.weight.open(session, index));
+  TRAINRT_TRY(sum.weight.open(session, findParameter(session, module.weight)));
   const int64_t k = int64_t(a.size()) / module.rank, n = int64_t(b.size()) / module.rank;
   sum.rows = n;
   sum.columns = k;

@@ -9,17 +9,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 
 namespace trainrt {
 
-Status findParameter(const Session &session, const std::string &name, size_t &index) {
+size_t findParameter(const Session &session, const std::string &name) {
   const std::vector<TensorDecl> &parameters = session.package().program().parameters;
-  for (index = 0; index < parameters.size(); ++index)
-    if (parameters[index].name == name)
-      return {};
-  return fail(Code::NotFound, "there is no parameter '", name, "'");
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [&](const TensorDecl &decl) { return decl.name == name; });
+  assert(found != parameters.end() && "the manifest's names are checked when a package is opened");
+  return size_t(found - parameters.begin());
 }
 
 Status ModelWeight::open(const Session &session, size_t index) {
@@ -31,10 +32,8 @@ Status ModelWeight::open(const Session &session, size_t index) {
   if (!quantized)
     return {};
   auto part = [&](const std::string &name, std::vector<float> &values) -> Status {
-    size_t at;
     ArrayView view;
-    TRAINRT_TRY(findParameter(session, name, at));
-    TRAINRT_TRY(session.parameter(at, view));
+    TRAINRT_TRY(session.parameter(findParameter(session, name), view));
     values.resize(size_t(view.bytes) / sizeOf(view.dtype));
     convertElements(view.data, view.dtype, values.data(), DType::F32, int64_t(values.size()));
     return {};
@@ -43,10 +42,8 @@ Status ModelWeight::open(const Session &session, size_t index) {
     std::vector<float> nested, offset;
     TRAINRT_TRY(part(quantized->nestedAbsmax, nested));
     TRAINRT_TRY(part(quantized->nestedOffset, offset));
-    size_t at;
     ArrayView codes;
-    TRAINRT_TRY(findParameter(session, quantized->absmax, at));
-    TRAINRT_TRY(session.parameter(at, codes));
+    TRAINRT_TRY(session.parameter(findParameter(session, quantized->absmax), codes));
     absmax.resize(size_t(codes.bytes));
     decodeStatistics(static_cast<const unsigned char *>(codes.data), nested.data(), offset[0], 0,
                      codes.bytes, absmax.data());

@@ -32,8 +32,8 @@ private:
   std::vector<float> absmax; ///< of blocks or rows
 };
 
-/// The parameter `name` of a session; NotFound.
-Status findParameter(const Session &session, const std::string &name, size_t &index);
+/// The number of the parameter `name`, which the package's manifest names.
+size_t findParameter(const Session &session, const std::string &name);
 
 /// Elements of `row` as `dtype`, each rounded once.
 void storeRounded(const std::vector<double> &row, DType dtype, unsigned char *to);

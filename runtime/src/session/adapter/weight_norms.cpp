@@ -30,10 +30,8 @@ void visitElements(const ModelWeight &weight, int64_t begin, int64_t end, Visit 
 
 Status storeNorms(Session &session, size_t index) {
   const Manifest::Init &init = *session.package().parameter(index).init;
-  size_t at;
   ModelWeight weight;
-  TRAINRT_TRY(findParameter(session, init.matrix, at));
-  TRAINRT_TRY(weight.open(session, at));
+  TRAINRT_TRY(weight.open(session, findParameter(session, init.matrix)));
   const int64_t rows = weight.shape()[0], columns = weight.shape()[1];
   std::vector<double> norms(size_t(weight.shape()[size_t(init.axis)]));
   ThreadPool &pool = session.threadPool();

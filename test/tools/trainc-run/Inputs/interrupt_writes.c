@@ -7,7 +7,8 @@
  * number of errno, "short" (a part is read or written) or "kill" (SIGKILL, in the middle)
  *   FAULT_LOG=F  each adds a line "NAME PATH" to F
  *   SLOW=N       each takes up to N microseconds more
- * MEMINFO=F    stands for /proc/meminfo
+ * MEMINFO=F    stands for /proc/meminfo, and there are no control groups
+ * NO_LIBRARY=L there is no library L
  * NO_EXCHANGE=1 folders cannot be exchanged, as on some filesystems */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -163,6 +164,10 @@ int openat(int folder, const char *path, int flags, ...) {
       return -1;
   }
   // What the system says about its memory can be made up.
+  if (getenv("MEMINFO") && strcmp(path, "/proc/self/cgroup") == 0) {
+    errno = ENOENT;
+    return -1;
+  }
   if (getenv("MEMINFO") && strcmp(path, "/proc/meminfo") == 0)
     path = getenv("MEMINFO");
   const char *name = within(folder, path, whole);
@@ -246,6 +251,11 @@ struct dirent *readdir(DIR *folder) {
 }
 struct dirent64 *readdir64(DIR *folder) {
   return failed("readdir", name_of(dirfd(folder))) ? NULL : REAL(readdir64)(folder);
+}
+
+void *dlopen(const char *name, int how) {
+  const char *lacking = getenv("NO_LIBRARY");
+  return lacking && name && strcmp(name, lacking) == 0 ? NULL : REAL(dlopen)(name, how);
 }
 
 /* Taking away and renaming need no space. */
