@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Attributes of arguments and results.
+// Attributes of arguments and results, and what goes with a result.
 
 #include "trainc/Analysis/Roles.h"
 
 #include "dialects/Train/TrainDialect.h"
+#include "trainc/Support/DeadOps.h"
+#include "llvm/ADT/BitVector.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -24,4 +26,16 @@ StringRef trainc::getResultRole(func::FuncOp func, unsigned result) {
 }
 StringRef trainc::getResultName(func::FuncOp func, unsigned result) {
   return text(func.getResultAttr(result, kNameAttr));
+}
+
+LogicalResult trainc::eraseResults(func::FuncOp func, StringRef role) {
+  BitVector erased(func.getNumResults());
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    erased[i] = getResultRole(func, i) == role;
+  Block &block = func.getBody().front();
+  block.getTerminator()->eraseOperands(erased);
+  if (failed(func.eraseResults(erased)))
+    return failure();
+  eraseDeadOps(block);
+  return success();
 }

@@ -6,6 +6,7 @@
 
 #include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/TrainBuilder.h"
+#include "trainc/Analysis/Roles.h"
 #include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
 #include "llvm/ADT/DenseSet.h"
@@ -87,7 +88,7 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
     TrainBuilder tb(builder, op->getLoc());
     SmallVector<Value> gradients(op->getNumOperands());
     differentiable.buildVJP(tb, incoming, needed, gradients);
-    for (auto [operand, gradient, need] : llvm::zip(op->getOperands(), gradients, needed)) {
+    for (auto [operand, gradient, need] : llvm::zip_equal(op->getOperands(), gradients, needed)) {
       if (!need || !gradient)
         continue;
       if (gradient.getType() != operand.getType())
@@ -133,8 +134,7 @@ private:
   /// Position of the loss among the results.
   FailureOr<unsigned> findLoss(func::FuncOp func) {
     for (unsigned i = 0; i < func.getNumResults(); ++i) {
-      auto role = func.getResultAttrOfType<StringAttr>(i, kRoleAttr);
-      if (!role || role.getValue() != "loss")
+      if (getResultRole(func, i) != "loss")
         continue;
       auto type = dyn_cast<RankedTensorType>(func.getResultTypes()[i]);
       if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType())) {
@@ -199,7 +199,7 @@ private:
     SmallVector<Value> results = {lossValue};
     SmallVector<Attribute> resultAttrs = {gradients.getResultAttrDict(*loss)};
     for (unsigned i = 0; i < gradients.getNumResults(); ++i)
-      if (isResult(gradients, i, "update")) {
+      if (getResultRole(gradients, i) == "update") {
         results.push_back(terminator->getOperand(i));
         resultAttrs.push_back(gradients.getResultAttrDict(i));
       }
@@ -208,7 +208,7 @@ private:
     if (!ownUpdates && llvm::none_of(*cotangents, [](Value v) { return bool(v); }))
       forward.emitWarning("the loss depends on no trainable parameter: nothing will be trained");
 
-    for (auto [parameter, number, cotangent] : llvm::zip(parameters, numbers, *cotangents)) {
+    for (auto [parameter, number, cotangent] : llvm::zip_equal(parameters, numbers, *cotangents)) {
       NamedAttrList attrs(named("gradient", gradients.getArgAttr(number, kNameAttr)));
       if (!cotangent) {
         cotangent = TrainBuilder(builder, parameter.getLoc()).zeros(parameter.getType());
@@ -224,16 +224,12 @@ private:
 
     // What only the other outputs needed, and what the derivatives did not use of themselves.
     eraseDeadOps(block);
-    return eraseGradients(forward);
+    return hasRole(forward, "gradient") ? eraseResults(forward, "gradient") : success();
   }
 
-  static bool isResult(func::FuncOp func, unsigned result, StringRef wanted) {
-    auto role = func.getResultAttrOfType<StringAttr>(result, kRoleAttr);
-    return role && role.getValue() == wanted;
-  }
   static bool hasRole(func::FuncOp func, StringRef wanted) {
     return llvm::any_of(llvm::seq(func.getNumResults()),
-                        [&](unsigned i) { return isResult(func, i, wanted); });
+                        [&](unsigned i) { return getResultRole(func, i) == wanted; });
   }
 
   /// The gradients that the function returns itself, times `scale`, for the arguments `numbers`.
@@ -242,9 +238,8 @@ private:
     Operation *terminator = func.getBody().front().getTerminator();
     llvm::StringMap<Value> given;
     for (unsigned i = 0; i < func.getNumResults(); ++i)
-      if (isResult(func, i, "gradient"))
-        given[func.getResultAttrOfType<StringAttr>(i, kNameAttr).getValue()] =
-            terminator->getOperand(i);
+      if (getResultRole(func, i) == "gradient")
+        given[getResultName(func, i)] = terminator->getOperand(i);
     SmallVector<Value> results;
     for (unsigned number : numbers) {
       StringRef name = func.getArgAttrOfType<StringAttr>(number, kNameAttr).getValue();
@@ -257,21 +252,6 @@ private:
       results.push_back(tb.mul(gradient, tb.splat(tb.cast(scale, gradient.getType()), gradient)));
     }
     return results;
-  }
-
-  /// What is left of a function whose gradients are in @gradients now.
-  static LogicalResult eraseGradients(func::FuncOp func) {
-    BitVector erased(func.getNumResults());
-    for (unsigned i = 0; i < func.getNumResults(); ++i)
-      erased[i] = isResult(func, i, "gradient");
-    if (erased.none())
-      return success();
-    Block &block = func.getBody().front();
-    block.getTerminator()->eraseOperands(erased);
-    if (failed(func.eraseResults(erased)))
-      return failure();
-    eraseDeadOps(block);
-    return success();
   }
 };
 } // namespace

@@ -29,12 +29,12 @@ enum class Kind {
 struct Term {
   Kind kind = Kind::Unknown;
   /// The denominator; of a Sum, what it is as one: a scalar, or a number of elements.
-  Value number;
-  DimAttr count;
+  Value number = {};
+  DimAttr count = {};
   /// Of a Sum: kept away from zero, and so a denominator only.
   bool isBounded = false;
   /// Of what is unknown.
-  std::string reason;
+  std::string reason = {};
 
   bool isDivided() const { return number || count; }
   static Term unknown(const Twine &reason) {

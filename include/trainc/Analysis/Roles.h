@@ -13,6 +13,9 @@ llvm::StringRef getArgName(mlir::func::FuncOp func, unsigned argument);
 llvm::StringRef getResultRole(mlir::func::FuncOp func, unsigned result);
 llvm::StringRef getResultName(mlir::func::FuncOp func, unsigned result);
 
+/// Removes the results of one role, and what only they needed.
+mlir::LogicalResult eraseResults(mlir::func::FuncOp func, llvm::StringRef role);
+
 } // namespace trainc
 
 #endif // TRAINC_ANALYSIS_ROLES_H

@@ -15,12 +15,12 @@ struct LossMean {
   bool isMean = false;
   /// The denominator, a scalar, up to a factor that is the same for all batches; null where it
   /// follows from sizes.
-  mlir::Value number;
+  mlir::Value number = {};
   /// The denominator as a size expression, up to such a factor; null where it is a multiple of the
   /// number of rows, or `number` is set.
-  train::DimAttr count;
+  train::DimAttr count = {};
   /// Why the loss is no such quotient.
-  std::string reason;
+  std::string reason = {};
 };
 
 /// Of `loss`, a value of `function`.

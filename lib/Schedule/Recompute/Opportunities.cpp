@@ -6,8 +6,8 @@
 
 #include "lib/Schedule/Recompute/Layers.h"
 
+#include "trainc/Analysis/Roles.h"
 #include "trainc/Analysis/StridedViews.h"
-#include "trainc/Transforms/Support/StepBuilder.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -157,7 +157,7 @@ struct Search {
   llvm::SmallSetVector<Operation *, 8> ops;
   llvm::SmallSetVector<Value, 2> smaller;
 
-  /// False where something above cannot be computed again.
+  /// False where something above cannot be rematerialized.
   bool visit(Operation *op) {
     if (!mayRecompute(op))
       return false;

@@ -8,9 +8,9 @@
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Analysis/Projections.h"
+#include "trainc/Analysis/Roles.h"
 #include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
-#include "trainc/Transforms/Support/StepBuilder.h"
 
 using namespace mlir;
 using namespace trainc;

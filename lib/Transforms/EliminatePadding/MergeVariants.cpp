@@ -3,7 +3,7 @@
 
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 
-#include "trainc/Transforms/Support/StepBuilder.h"
+#include "trainc/Analysis/Roles.h"
 
 using namespace mlir;
 using namespace trainc;

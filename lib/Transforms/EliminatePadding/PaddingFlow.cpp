@@ -16,10 +16,10 @@
 #include "lib/Transforms/Support/PartSelections.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "trainc/Analysis/ElementOrigin.h"
+#include "trainc/Analysis/Roles.h"
 #include "trainc/Formulas/InputTests.h"
 #include "trainc/Formulas/LastToken.h"
 #include "trainc/Support/Location.h"
-#include "trainc/Transforms/Support/StepBuilder.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;

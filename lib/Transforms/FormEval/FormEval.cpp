@@ -4,13 +4,12 @@
 
 #include "lib/Transforms/FormEval/FormEval.h"
 
+#include "dialects/Train/TrainBuilder.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/Analysis/Roles.h"
 #include "trainc/Conversion/LossWeight.h"
 #include "trainc/Formulas/LossMean.h"
-#include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
-#include "trainc/Transforms/Support/StepBuilder.h"
-#include "llvm/ADT/BitVector.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -22,20 +21,6 @@ namespace trainc {
 } // namespace trainc
 
 namespace {
-/// Removes the results of one role, and what only they needed.
-LogicalResult eraseResults(func::FuncOp function, StringRef role) {
-  BitVector erased(function.getNumResults());
-  for (unsigned i = 0; i < function.getNumResults(); ++i)
-    if (getResultRole(function, i) == role)
-      erased.set(i);
-  Block &block = function.getBody().front();
-  block.getTerminator()->eraseOperands(erased);
-  if (failed(function.eraseResults(erased)))
-    return failure();
-  eraseDeadOps(block);
-  return success();
-}
-
 struct FormEvalPass : trainc::impl::FormEvalPassBase<FormEvalPass> {
   using FormEvalPassBase::FormEvalPassBase;
 

@@ -4,10 +4,11 @@
 #include "lib/Transforms/RaiseAttention/TokenSegments.h"
 
 #include "dialects/Train/Splats.h"
+#include "dialects/Train/TrainBuilder.h"
 #include "lib/Transforms/Support/PackedRows.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "trainc/Transforms/Support/StepBuilder.h"
+#include "trainc/Analysis/Roles.h"
 
 using namespace mlir;
 using namespace trainc;

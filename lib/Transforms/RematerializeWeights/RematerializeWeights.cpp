@@ -8,10 +8,10 @@
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/Analysis/Roles.h"
 #include "trainc/Conversion/QuantizedWeights.h"
 #include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
-#include "trainc/Transforms/Support/StepBuilder.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSet.h"
@@ -43,13 +43,14 @@ public:
     SmallVector<Value> exits;
     for (Operation &op : function.getBody().front())
       if (made.contains(&op))
-        for (Value result : op.getResults())
+        for (Value result : op.getResults()) {
           if (bytesOf(result) > sourceBytes(result))
             exits.push_back(result);
           else if (llvm::any_of(result.getUsers(), [&](Operation *user) { return reads(user); }))
             remark::missed(result.getLoc(), options("NotCopied"))
                 << remark::add("{0} is made once", describeOp(&op))
                 << remark::reason("it takes no more memory than the parameters that it is made of");
+        }
     for (Value value : exits)
       copyFor(value);
     eraseDeadOps(function.getBody().front());

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Errors and tensors of the C API.
+// Errors, tensors and sizes of memory in the C API.
 
 #include "capi/internal.h"
+
+#include <cassert>
 
 static_assert(int(TRAINRT_INTERNAL) == int(trainrt::Code::Internal));
 static_assert(int(TRAINRT_DEVICE_ERROR) == int(trainrt::Code::DeviceError));
@@ -45,6 +47,23 @@ Status readTensor(const trainrt_tensor &tensor, const char *kind, const char *na
 trainrt_tensor makeTensor(const ArrayView &view, const int64_t *shape) {
   return {const_cast<void *>(view.data), static_cast<trainrt_dtype>(view.dtype),
           static_cast<int32_t>(view.shape.size()), shape};
+}
+
+trainrt_memory memoryOf(const MemoryUse &use) {
+  trainrt_memory result = trainrt_memory_default();
+  result.total = uint64_t(use.total());
+  result.parameters = uint64_t(use.parameters);
+  result.state = uint64_t(use.state);
+  result.gradients = uint64_t(use.gradients);
+  result.arena = uint64_t(use.arena);
+  result.arena_lower_bound = uint64_t(use.arenaLowerBound);
+  result.inputs = uint64_t(use.inputs);
+  result.outputs = uint64_t(use.outputs);
+  result.scratch = uint64_t(use.scratch);
+  result.mapped = uint64_t(use.mapped);
+  result.pinned = uint64_t(use.pinned);
+  result.driver = uint64_t(use.driver);
+  return result;
 }
 
 } // namespace trainrt::capi

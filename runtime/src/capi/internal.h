@@ -70,6 +70,9 @@ extern trainrt_error outOfMemory;
 
 trainrt_status report(const Status &status, trainrt_error **error) noexcept;
 
+/// As callers see it; `total` is theirs to set where it is no sum.
+trainrt_memory memoryOf(const MemoryUse &use);
+
 /// Runs `body`, which returns a Status; nothing is thrown out of it.
 template <typename Body> trainrt_status guard(trainrt_error **error, Body body) noexcept {
   try {

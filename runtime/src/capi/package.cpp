@@ -295,19 +295,7 @@ trainrt_status trainrt_package_memory(const trainrt_package *package,
     }
     MemoryUse use;
     TRAINRT_TRY(estimateMemory(impl, values, micro_batches, threads, use, givesCounts));
-    trainrt_memory result = trainrt_memory_default();
-    result.total = uint64_t(use.total());
-    result.parameters = uint64_t(use.parameters);
-    result.state = uint64_t(use.state);
-    result.gradients = uint64_t(use.gradients);
-    result.arena = uint64_t(use.arena);
-    result.arena_lower_bound = uint64_t(use.arenaLowerBound);
-    result.inputs = uint64_t(use.inputs);
-    result.outputs = uint64_t(use.outputs);
-    result.scratch = uint64_t(use.scratch);
-    result.mapped = uint64_t(use.mapped);
-    result.pinned = uint64_t(use.pinned);
-    return writeStruct(result, "memory", memory);
+    return writeStruct(memoryOf(use), "memory", memory);
   });
 }
 

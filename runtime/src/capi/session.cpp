@@ -231,20 +231,8 @@ trainrt_status trainrt_session_memory(const trainrt_session *session, trainrt_me
   return guardSession(session, error, [&]() -> Status {
     if (!session || !memory)
       return nullArgument(session ? "memory" : "session");
-    MemoryUse use = session->impl->memory();
-    trainrt_memory result = trainrt_memory_default();
+    trainrt_memory result = memoryOf(session->impl->memory());
     result.total = uint64_t(session->impl->peakBytes());
-    result.parameters = uint64_t(use.parameters);
-    result.state = uint64_t(use.state);
-    result.gradients = uint64_t(use.gradients);
-    result.arena = uint64_t(use.arena);
-    result.arena_lower_bound = uint64_t(use.arenaLowerBound);
-    result.inputs = uint64_t(use.inputs);
-    result.outputs = uint64_t(use.outputs);
-    result.scratch = uint64_t(use.scratch);
-    result.mapped = uint64_t(use.mapped);
-    result.pinned = uint64_t(use.pinned);
-    result.driver = uint64_t(use.driver);
     return writeStruct(result, "memory", memory);
   });
 }

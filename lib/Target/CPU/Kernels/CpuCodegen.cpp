@@ -4,10 +4,7 @@
 #include "lib/Target/CPU/Kernels/CpuCodegen.h"
 #include "CpuEmitter.h"
 #include "LowerKernels.h"
-#include "dialects/Train/Diagnostics/Notes.h"
 #include "trainc/Codegen/CompileModule.h"
-#include "trainc/Codegen/KernelCache.h"
-#include "trainc/Codegen/KnownFusions.h"
 #include "trainc/Codegen/LowerToLLVM.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -27,35 +24,21 @@ namespace {
 /// The name of every kernel until it is linked, so that equal ones have equal code.
 constexpr StringLiteral kAnyKernel = "kernel";
 
-struct Entry {
-  std::string name;
-  /// Sizes of the fusion that the kernel was emitted for, and the kernel's, which begin with them.
-  SmallVector<DimAttr> keyDims, dims;
-  SmallVector<std::pair<unsigned, unsigned>> inPlace;
-};
-
 } // namespace
 
-struct CpuCodegen::Impl {
+struct CpuCodegen::Impl final : KernelModule {
   Impl(MLIRContext &context, ArrayRef<std::string> levels, StringRef cache)
-      : levels(levels), module(ModuleOp::create(UnknownLoc::get(&context), "kernels")),
-        cache(cache) {}
+      : KernelModule(context, "CPU", cache), levels(levels) {}
 
-  FailureOr<KernelInfo> add(FusionOp fusion);
-  FailureOr<Entry> emit(FusionOp fusion, const Structure &structure, const StructuralKey &key);
+  FailureOr<KernelInfo> make(FusionOp fusion) override;
+  LogicalResult emit(FusionOp fusion, const Structure &structure, EmittedKernel &kernel);
   LogicalResult lower();
 
   std::vector<std::string> levels;
-  OwningOpRef<ModuleOp> module;
-  std::map<std::string, SmallVector<Entry>> entries;
-  KnownFusions known;
-  size_t count = 0;
   std::mutex mutex;
   bool lowered = false;
-  std::atomic<bool> lacksTools{false};
   /// Of each kernel, once lowered.
   std::vector<std::string> names, bitcode;
-  KernelCache cache;
 };
 
 CpuCodegen::CpuCodegen(MLIRContext &context, ArrayRef<std::string> levels, StringRef cache) {
@@ -73,42 +56,17 @@ CpuCodegen::CpuCodegen(MLIRContext &context, ArrayRef<std::string> levels, Strin
 }
 CpuCodegen::~CpuCodegen() = default;
 
-size_t CpuCodegen::size() const { return impl->count; }
-bool CpuCodegen::lacksTools() const { return impl->lacksTools; }
-double CpuCodegen::getCacheHitRate() const { return impl->cache.getHitRate(); }
-ModuleOp CpuCodegen::getModule() { return *impl->module; }
+KernelModule &CpuCodegen::getKernels() const { return *impl; }
 
-/// Element types that kernels read and write.
-static LogicalResult checkBuffers(FusionOp fusion) {
-  for (Value value : llvm::concat<Value>(llvm::to_vector(fusion.getInputs()),
-                                         llvm::to_vector_of<Value>(fusion.getResults()))) {
-    Type element = getElementTypeOrSelf(value.getType());
-    if (element.isF32() || element.isF64() || element.isF16() || element.isBF16() ||
-        element.isInteger(1) || element.isInteger(8) || element.isInteger(16) ||
-        element.isInteger(32) || element.isInteger(64))
-      continue;
-    return attachNotes(fusion.emitOpError("has a buffer of element type ")
-                           << element << ", which CPU kernels do not read or write",
-                       {{"the buffer", value}});
-  }
-  return success();
-}
-
-FailureOr<Entry> CpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure,
-                                        const StructuralKey &key) {
-  static constexpr const char *names[] = {"pointwise", "row",  "column",
-                                          "scatter",   "scan", "product"};
-  Entry entry;
-  entry.name = "kernel_" + std::to_string(count) + "_" + names[unsigned(structure.kind)];
-  entry.keyDims = entry.dims = key.dims;
-
+LogicalResult CpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure,
+                                     EmittedKernel &kernel) {
   OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   Type integer = b.getI64Type();
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
                                           {pointer, pointer, integer, integer, pointer});
-  auto function = LLVM::LLVMFuncOp::create(b, fusion.getLoc(), entry.name, type);
-  CpuEmitter emitter(fusion, structure, function, entry.dims);
+  auto function = LLVM::LLVMFuncOp::create(b, fusion.getLoc(), kernel.name, type);
+  CpuEmitter emitter(fusion, structure, function, kernel.dims);
   switch (structure.kind) {
   case Template::Pointwise:
     mapPointwise(emitter);
@@ -126,7 +84,7 @@ FailureOr<Entry> CpuCodegen::Impl::emit(FusionOp fusion, const Structure &struct
     mapScan(emitter);
     break;
   case Template::Product:
-    fusion.emitOpError("is a streamed product, which only GPUs have");
+    fusion.emitOpError("is a streamed matmul, which only GPUs have");
     function.erase();
     return failure();
   }
@@ -134,43 +92,25 @@ FailureOr<Entry> CpuCodegen::Impl::emit(FusionOp fusion, const Structure &struct
     function.erase();
     return failure();
   }
-  entry.inPlace = inPlacePairs(fusion, structure, emitter.getUses());
-  ++count;
-  return entry;
+  kernel.inPlace = inPlacePairs(fusion, structure, emitter.getUses());
+  return success();
 }
 
-FailureOr<KernelInfo> CpuCodegen::add(FusionOp fusion) {
-  return impl->known.get(fusion, [&](FusionOp fusion) { return impl->add(fusion); });
-}
-
-FailureOr<KernelInfo> CpuCodegen::Impl::add(FusionOp fusion) {
-  if (failed(checkBuffers(fusion)))
-    return failure();
+FailureOr<KernelInfo> CpuCodegen::Impl::make(FusionOp fusion) {
+  static constexpr const char *names[] = {"pointwise", "row",  "column",
+                                          "scatter",   "scan", "product"};
   FailureOr<Structure> structure = analyzeFusion(fusion);
   if (failed(structure))
     return failure();
-  StructuralKey key = getStructuralKey(fusion);
-
-  SmallVector<Entry> &candidates = entries[key.text];
-  // Sizes beyond the key's were made of the first fusion's: only the same sizes may share it then.
-  const Entry *found = llvm::find_if(candidates, [&](const Entry &entry) {
-    return entry.dims.size() == key.dims.size() || entry.keyDims == key.dims;
-  });
   KernelInfo info;
-  if (found == candidates.end()) {
-    FailureOr<Entry> entry = emit(fusion, *structure, key);
-    if (failed(entry))
-      return failure();
-    candidates.push_back(std::move(*entry));
-    found = &candidates.back();
-    info.dims = found->dims;
-  } else {
-    info.dims = key.dims;
-    info.dims.append(found->dims.begin() + key.dims.size(), found->dims.end());
-  }
+  FailureOr<const EmittedKernel *> kernel = share(
+      getStructuralKey(fusion), names[unsigned(structure->kind)],
+      [&](EmittedKernel &made) { return emit(fusion, *structure, made); }, info.dims);
+  if (failed(kernel))
+    return failure();
   Launch launch = planLaunch(fusion, *structure);
-  info.stages = {{found->name, launch.work, launch.grain, launch.scratchBytes}};
-  info.inPlace = found->inPlace;
+  info.stages = {{(*kernel)->name, launch.work, launch.grain, launch.scratchBytes}};
+  info.inPlace = (*kernel)->inPlace;
   return info;
 }
 

@@ -3,12 +3,12 @@
 #ifndef TRAINC_LIB_TARGET_CPU_KERNELS_CPUCODEGEN_H
 #define TRAINC_LIB_TARGET_CPU_KERNELS_CPUCODEGEN_H
 
-#include "trainc/Codegen/Codegen.h"
+#include "trainc/Codegen/KernelModule.h"
 
 namespace trainc::codegen {
 
 /// Kernels for x86-64.
-class CpuCodegen final : public KernelCodegen {
+class CpuCodegen final : public ModuleCodegen {
 public:
   /// Loads the dialects that kernels are made of: not to be called while a pass manager runs.
   /// `levels`: what emitObjects compiles for ("x86-64-v3", "x86-64-v4"). `cache`: folder where
@@ -19,13 +19,8 @@ public:
   CpuCodegen(const CpuCodegen &) = delete;
   CpuCodegen &operator=(const CpuCodegen &) = delete;
 
-  mlir::FailureOr<KernelInfo> add(train::FusionOp fusion) override;
-  size_t size() const override;
   mlir::FailureOr<std::vector<KernelObject>> emitObjects() override;
   mlir::FailureOr<std::vector<KernelListing>> emitListings() override;
-  bool lacksTools() const override;
-  double getCacheHitRate() const override;
-  mlir::ModuleOp getModule() override;
 
   /// Lowers all kernels for a CPU level ("x86-64-v3", "x86-64-v4") and links them; the
   /// bytes of a shared object. Kernels may not be added afterwards. Several threads may call it at
@@ -39,6 +34,8 @@ public:
   mlir::FailureOr<std::string> getLLVMText();
 
 private:
+  KernelModule &getKernels() const override;
+
   struct Impl;
   std::unique_ptr<Impl> impl;
 };

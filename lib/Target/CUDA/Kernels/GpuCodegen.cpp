@@ -8,10 +8,7 @@
 #include "GroupedKernel.h"
 #include "HardwareMath.h"
 #include "LowerToPTX.h"
-#include "dialects/Train/Diagnostics/Notes.h"
 #include "trainc/Codegen/CompileModule.h"
-#include "trainc/Codegen/KernelCache.h"
-#include "trainc/Codegen/KnownFusions.h"
 #include "trainc/Codegen/LowerToLLVM.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -30,40 +27,24 @@ namespace {
 /// Kernels compiled together. Fixed, so that the result does not depend on the machine.
 constexpr unsigned kChunk = 12;
 
-struct Entry {
-  std::string name;
-  /// Sizes of the fusion that the kernel was emitted for, and the kernel's, which begin with them.
-  SmallVector<DimAttr> keyDims, dims;
-  SmallVector<std::pair<unsigned, unsigned>> inPlace;
-  /// Names of the variants, by their number in `planVariants`; "": it needs another launch.
-  std::vector<std::string> variants;
-};
-
 } // namespace
 
-struct GpuCodegen::Impl {
-  Impl(MLIRContext &context, GpuOptions options)
-      : options(std::move(options)), cache(this->options.cache),
-        module(ModuleOp::create(UnknownLoc::get(&context), "kernels")) {}
+struct GpuCodegen::Impl final : KernelModule {
+  Impl(MLIRContext &context, GpuOptions given)
+      : KernelModule(context, "GPU", given.cache), options(std::move(given)) {}
 
-  FailureOr<KernelInfo> add(FusionOp fusion);
+  FailureOr<KernelInfo> make(FusionOp fusion) override;
   /// Of the fusion as it is, not of its flat form.
   FailureOr<KernelInfo> addExact(FusionOp fusion);
-  FailureOr<Entry> emit(FusionOp fusion, const Structure &structure, const GpuPlan &plan,
-                        const StructuralKey &key);
+  LogicalResult emit(FusionOp fusion, const Structure &structure, const GpuPlan &plan,
+                     EmittedKernel &kernel);
   LogicalResult addVariants(FusionOp fusion, const Structure &structure, const GpuPlan &plan,
-                            Entry &entry);
+                            EmittedKernel &kernel);
   OwningOpRef<ModuleOp> finalKernels();
   LogicalResult compile();
   InFlightDiagnostic emitError() { return mlir::emitError(module->getLoc()); }
 
   GpuOptions options;
-  KernelCache cache;
-  OwningOpRef<ModuleOp> module;
-  std::map<std::string, SmallVector<Entry>> entries;
-  KnownFusions known;
-  size_t count = 0;
-  bool lacksTools = false;
   /// Stages that are launched in groups, too.
   std::set<std::string> grouped;
   /// PTX of each chunk, once compiled.
@@ -78,30 +59,11 @@ GpuCodegen::GpuCodegen(MLIRContext &context, GpuOptions options) {
 }
 GpuCodegen::~GpuCodegen() = default;
 
-size_t GpuCodegen::size() const { return impl->count; }
-bool GpuCodegen::lacksTools() const { return impl->lacksTools; }
-double GpuCodegen::getCacheHitRate() const { return impl->cache.getHitRate(); }
-ModuleOp GpuCodegen::getModule() { return *impl->module; }
+KernelModule &GpuCodegen::getKernels() const { return *impl; }
 
 //===----------------------------------------------------------------------===//
 // Mapping
 //===----------------------------------------------------------------------===//
-
-/// Element types that kernels read and write.
-static LogicalResult checkBuffers(FusionOp fusion) {
-  for (Value value : llvm::concat<Value>(llvm::to_vector(fusion.getInputs()),
-                                         llvm::to_vector_of<Value>(fusion.getResults()))) {
-    Type element = getElementTypeOrSelf(value.getType());
-    if (element.isF32() || element.isF64() || element.isF16() || element.isBF16() ||
-        element.isInteger(1) || element.isInteger(8) || element.isInteger(16) ||
-        element.isInteger(32) || element.isInteger(64))
-      continue;
-    return attachNotes(fusion.emitOpError("has a buffer of element type ")
-                           << element << ", which GPU kernels do not read or write",
-                       {{"the buffer", value}});
-  }
-  return success();
-}
 
 Mapping chooseMapping(const Structure &structure) {
   switch (structure.kind) {
@@ -169,54 +131,40 @@ static void mapKernel(GpuKernel &kernel) {
   }
 }
 
-FailureOr<Entry> GpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure,
-                                        const GpuPlan &plan, const StructuralKey &key) {
-  static constexpr const char *names[] = {"pointwise", "row",  "split",  "column",
-                                          "scatter",   "scan", "product"};
-  Entry entry;
-  entry.name = "kernel_" + std::to_string(count) + "_" + names[unsigned(plan.mapping)];
-  entry.keyDims = entry.dims = key.dims;
-  GpuKernel kernel(*module, entry.name, fusion, structure, plan, entry.dims);
+LogicalResult GpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure,
+                                     const GpuPlan &plan, EmittedKernel &made) {
+  GpuKernel kernel(*module, made.name, fusion, structure, plan, made.dims);
   mapKernel(kernel);
   auto inPlace = kernel.finish();
   if (!inPlace)
     return failure();
-  entry.inPlace = std::move(*inPlace);
-  ++count;
-  if (options.variants && failed(addVariants(fusion, structure, plan, entry)))
-    return failure();
-  return entry;
+  made.inPlace = std::move(*inPlace);
+  return options.variants ? addVariants(fusion, structure, plan, made) : success();
 }
 
 LogicalResult GpuCodegen::Impl::addVariants(FusionOp fusion, const Structure &structure,
-                                            const GpuPlan &plan, Entry &entry) {
+                                            const GpuPlan &plan, EmittedKernel &made) {
   for (auto [number, variant] : llvm::enumerate(planVariants(fusion, structure, plan))) {
-    std::string name = entry.name + "_v" + std::to_string(number);
-    SmallVector<DimAttr> dims = entry.dims;
+    std::string name = made.name + "_v" + std::to_string(number);
+    SmallVector<DimAttr> dims = made.dims;
     Operation *last = &module->getBody()->back();
     GpuKernel kernel(*module, name, fusion, structure, variant, dims);
     mapKernel(kernel);
     auto inPlace = kernel.finish();
     if (!inPlace)
       return failure();
-    if (dims.size() == entry.dims.size() && *inPlace == entry.inPlace) {
-      entry.variants.push_back(std::move(name));
+    if (dims.size() == made.dims.size() && *inPlace == made.inPlace) {
+      made.variants.push_back(std::move(name));
       continue;
     }
     while (last->getNextNode())
       last->getNextNode()->erase();
-    entry.variants.emplace_back();
+    made.variants.emplace_back();
   }
   return success();
 }
 
-FailureOr<KernelInfo> GpuCodegen::add(FusionOp fusion) {
-  return impl->known.get(fusion, [&](FusionOp fusion) { return impl->add(fusion); });
-}
-
-FailureOr<KernelInfo> GpuCodegen::Impl::add(FusionOp fusion) {
-  if (failed(checkBuffers(fusion)))
-    return failure();
+FailureOr<KernelInfo> GpuCodegen::Impl::make(FusionOp fusion) {
   std::unique_ptr<FlatForm> flat = FlatForm::of(fusion);
   if (!flat)
     return addExact(fusion);
@@ -234,30 +182,20 @@ FailureOr<KernelInfo> GpuCodegen::Impl::add(FusionOp fusion) {
 }
 
 FailureOr<KernelInfo> GpuCodegen::Impl::addExact(FusionOp fusion) {
+  static constexpr const char *names[] = {"pointwise", "row",  "split",  "column",
+                                          "scatter",   "scan", "product"};
   FailureOr<Structure> structure = analyzeFusion(fusion);
   if (failed(structure) ||
       (structure->kind == Template::Product && failed(checkProduct(*structure))))
     return failure();
-  StructuralKey key = getStructuralKey(fusion);
   GpuPlan plan = planKernel(fusion, *structure);
-
-  SmallVector<Entry> &candidates = entries[key.text];
-  // Sizes beyond the key's were made of the first fusion's: only the same sizes may share it then.
-  const Entry *found = llvm::find_if(candidates, [&](const Entry &entry) {
-    return entry.dims.size() == key.dims.size() || entry.keyDims == key.dims;
-  });
   KernelInfo info;
-  if (found == candidates.end()) {
-    FailureOr<Entry> entry = emit(fusion, *structure, plan, key);
-    if (failed(entry))
-      return failure();
-    candidates.push_back(std::move(*entry));
-    found = &candidates.back();
-    info.dims = found->dims;
-  } else {
-    info.dims = key.dims;
-    info.dims.append(found->dims.begin() + key.dims.size(), found->dims.end());
-  }
+  FailureOr<const EmittedKernel *> shared = share(
+      getStructuralKey(fusion), names[unsigned(plan.mapping)],
+      [&](EmittedKernel &made) { return emit(fusion, *structure, plan, made); }, info.dims);
+  if (failed(shared))
+    return failure();
+  const EmittedKernel *found = *shared;
   DimAttr none = DimAttr::constant(fusion.getContext(), 0);
   for (const GpuStage &stage : plan.stages)
     info.stages.push_back({found->name + stage.suffix.str(), stage.blocks, stage.threads, none});

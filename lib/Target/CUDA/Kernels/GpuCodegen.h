@@ -3,7 +3,7 @@
 #ifndef TRAINC_LIB_TARGET_CUDA_KERNELS_GPUCODEGEN_H
 #define TRAINC_LIB_TARGET_CUDA_KERNELS_GPUCODEGEN_H
 
-#include "trainc/Codegen/Codegen.h"
+#include "trainc/Codegen/KernelModule.h"
 
 namespace trainc::codegen {
 
@@ -19,7 +19,7 @@ struct GpuOptions {
 };
 
 /// Kernels for NVIDIA GPUs: PTX, and cubins by ptxas. See docs/design/cuda.md.
-class GpuCodegen final : public KernelCodegen {
+class GpuCodegen final : public ModuleCodegen {
 public:
   /// Loads the dialects that kernels are made of: not to be called while a pass manager runs.
   GpuCodegen(mlir::MLIRContext &context, GpuOptions options);
@@ -27,13 +27,8 @@ public:
   GpuCodegen(const GpuCodegen &) = delete;
   GpuCodegen &operator=(const GpuCodegen &) = delete;
 
-  mlir::FailureOr<KernelInfo> add(train::FusionOp fusion) override;
-  size_t size() const override;
   mlir::FailureOr<std::vector<KernelObject>> emitObjects() override;
   mlir::FailureOr<std::vector<KernelListing>> emitListings() override;
-  bool lacksTools() const override;
-  double getCacheHitRate() const override;
-  mlir::ModuleOp getModule() override;
 
   std::string addGrouped(llvm::StringRef kernel) override;
 
@@ -41,6 +36,8 @@ public:
   mlir::FailureOr<std::string> getPTX();
 
 private:
+  KernelModule &getKernels() const override;
+
   struct Impl;
   std::unique_ptr<Impl> impl;
 };
