@@ -30,7 +30,7 @@ struct MonomialLess {
       return false;
     if (a.size() != b.size())
       return a.size() > b.size();
-    for (auto [x, y] : llvm::zip(a, b))
+    for (auto [x, y] : llvm::zip_equal(a, b))
       if (x != y)
         return atomText(x) < atomText(y);
     return false;
@@ -40,8 +40,11 @@ using Polynomial = std::map<Monomial, int64_t, MonomialLess>;
 
 Polynomial toPolynomial(DimAttr dim) {
   Polynomial p;
-  for (auto [c, m] : llvm::zip(dim.getCoefficients(), dim.getMonomials()))
+  for (auto [c, m] : llvm::zip_equal(dim.getCoefficients(), dim.getMonomials())) {
+    assert(llvm::is_sorted(m, [](Attribute x, Attribute y) { return atomText(x) < atomText(y); }) &&
+           "equal products have equal monomials");
     p[Monomial(m.begin(), m.end())] = c;
+  }
   return p;
 }
 DimAttr toDim(MLIRContext *context, const Polynomial &p) {
@@ -199,7 +202,7 @@ std::string DimAttr::str() const {
   if (getCoefficients().empty())
     return "0";
   std::string text;
-  for (auto [c, m] : llvm::zip(getCoefficients(), getMonomials())) {
+  for (auto [c, m] : llvm::zip_equal(getCoefficients(), getMonomials())) {
     bool first = text.empty();
     uint64_t magnitude = c < 0 ? 0 - uint64_t(c) : uint64_t(c);
     text += first ? (c < 0 ? "-" : "") : (c < 0 ? " - " : " + ");
@@ -225,7 +228,7 @@ std::string DimAttr::str() const {
 FailureOr<int64_t>
 DimAttr::evaluate(llvm::function_ref<std::optional<int64_t>(StringRef)> lookup) const {
   int64_t sum = 0;
-  for (auto [c, m] : llvm::zip(getCoefficients(), getMonomials())) {
+  for (auto [c, m] : llvm::zip_equal(getCoefficients(), getMonomials())) {
     int64_t value = c;
     for (Attribute atom : m) {
       int64_t factor;
@@ -278,7 +281,7 @@ void DimAttr::forEachSymbol(llvm::function_ref<void(StringRef)> fn) const {
 
 DimAttr DimAttr::substitute(llvm::function_ref<DimAttr(StringRef)> fn) const {
   DimAttr sum = constant(getContext(), 0);
-  for (auto [c, m] : llvm::zip(getCoefficients(), getMonomials())) {
+  for (auto [c, m] : llvm::zip_equal(getCoefficients(), getMonomials())) {
     DimAttr value = constant(getContext(), c);
     for (Attribute atom : m) {
       if (auto name = dyn_cast<StringAttr>(atom)) {

@@ -225,7 +225,7 @@ static Result component(Value indices, int64_t k, AffineLookup get) {
 static bool isInside(const AffineInteger &position, ArrayRef<DimAttr> dims, DimAttr extent) {
   auto number = [&](int64_t n) { return DimAttr::constant(extent.getContext(), n); };
   DimAttr last = position.constant;
-  for (auto [factor, dim] : llvm::zip(position.factors, dims)) {
+  for (auto [factor, dim] : llvm::zip_equal(position.factors, dims)) {
     if (factor.getConstant().value_or(-1) < 0)
       return false;
     last = last + factor * (dim - number(1));
@@ -252,7 +252,7 @@ static Result lookUp(Value data, ArrayRef<int64_t> indexed, ArrayRef<DimAttr> pl
     if (!part)
       return std::nullopt;
     result.constant = result.constant + part->constant;
-    for (auto [to, factor] : llvm::zip(factors, part->factors))
+    for (auto [to, factor] : llvm::zip_equal(factors, part->factors))
       to = to + factor;
   }
   for (auto [axis, factor] : llvm::enumerate(from->factors)) {

@@ -7,6 +7,9 @@ using namespace mlir;
 
 namespace trainc::train {
 
+/// A fold may be wrong where operands do not fit, before a verifier sees the op.
+[[maybe_unused]] static constexpr const char *kAlike = "operands are of one type: broadcast them";
+
 Value TrainBuilder::neg(Value x) { return NegOp::create(builder, location, x.getType(), x); }
 Value TrainBuilder::abs(Value x) { return AbsOp::create(builder, location, x.getType(), x); }
 Value TrainBuilder::sign(Value x) { return SignOp::create(builder, location, x.getType(), x); }
@@ -27,26 +30,33 @@ Value TrainBuilder::floor(Value x) { return FloorOp::create(builder, location, x
 Value TrainBuilder::sin(Value x) { return SinOp::create(builder, location, x.getType(), x); }
 Value TrainBuilder::cos(Value x) { return CosOp::create(builder, location, x.getType(), x); }
 Value TrainBuilder::sub(Value x, Value y) {
+  assert(x.getType() == y.getType() && kAlike);
   return builder.createOrFold<SubOp>(location, x.getType(), x, y);
 }
 Value TrainBuilder::mul(Value x, Value y) {
+  assert(x.getType() == y.getType() && kAlike);
   return builder.createOrFold<MulOp>(location, x.getType(), x, y);
 }
 Value TrainBuilder::div(Value x, Value y) {
+  assert(x.getType() == y.getType() && kAlike);
   return builder.createOrFold<DivOp>(location, x.getType(), x, y);
 }
 Value TrainBuilder::max(Value x, Value y) {
+  assert(x.getType() == y.getType() && kAlike);
   return builder.createOrFold<MaxOp>(location, x.getType(), x, y);
 }
 Value TrainBuilder::min(Value x, Value y) {
+  assert(x.getType() == y.getType() && kAlike);
   return builder.createOrFold<MinOp>(location, x.getType(), x, y);
 }
 Value TrainBuilder::pow(Value x, Value y) {
+  assert(x.getType() == y.getType() && kAlike);
   return builder.createOrFold<PowOp>(location, x.getType(), x, y);
 }
 Value TrainBuilder::add(Value x, Value y) {
   if (!x || !y)
     return x ? x : y;
+  assert(x.getType() == y.getType() && kAlike);
   return builder.createOrFold<AddOp>(location, x.getType(), x, y);
 }
 Value TrainBuilder::geluGrad(Value x, bool tanhForm) {
@@ -68,10 +78,12 @@ Value TrainBuilder::logicalOr(Value x, Value y) {
 Value TrainBuilder::compare(StringRef predicate, Value x, Value y) {
   std::optional<ComparePredicate> kind = symbolizeComparePredicate(predicate);
   assert(kind && "not a comparison");
+  assert(x.getType() == y.getType() && kAlike);
   return CompareOp::create(builder, location, withElementType(x.getType(), builder.getI1Type()),
                            *kind, x, y);
 }
 Value TrainBuilder::select(Value condition, Value x, Value y) {
+  assert(x.getType() == y.getType() && getDims(condition) == getDims(x) && kAlike);
   return SelectOp::create(builder, location, x.getType(), condition, x, y);
 }
 Value TrainBuilder::cast(Value x, Type type) {
@@ -135,6 +147,7 @@ Value TrainBuilder::dim(DimAttr dim, Type elementType) {
 }
 
 Value TrainBuilder::broadcast(Value x, ArrayRef<DimAttr> dims, ArrayRef<int64_t> axes) {
+  assert(int64_t(axes.size()) == getRank(x) && llvm::is_sorted(axes) && "an axis for each");
   return builder.createOrFold<BroadcastOp>(location, getTensorType(dims, getElementType(x)), x,
                                            axes);
 }
@@ -151,6 +164,7 @@ Value TrainBuilder::reshape(Value x, ArrayRef<DimAttr> dims) {
 }
 Value TrainBuilder::barrier(Value x) { return BarrierOp::create(builder, location, x); }
 Value TrainBuilder::transpose(Value x, ArrayRef<int64_t> permutation) {
+  assert(int64_t(permutation.size()) == getRank(x) && "every axis has its place");
   SmallVector<DimAttr> from = getDims(x), dims;
   for (int64_t axis : permutation)
     dims.push_back(from[axis]);
@@ -159,6 +173,8 @@ Value TrainBuilder::transpose(Value x, ArrayRef<int64_t> permutation) {
 }
 Value TrainBuilder::slice(Value x, ArrayRef<DimAttr> starts, ArrayRef<DimAttr> sizes,
                           ArrayRef<int64_t> steps) {
+  assert(int64_t(starts.size()) == getRank(x) && sizes.size() == starts.size() &&
+         (steps.empty() || steps.size() == starts.size()) && "a range along every axis");
   SmallVector<int64_t> ones(starts.size(), 1);
   return builder.createOrFold<SliceOp>(location, getTensorType(sizes, getElementType(x)), x,
                                        DimsAttr::get(context(), starts),
@@ -173,6 +189,7 @@ Value TrainBuilder::sliceAxis(Value x, int64_t axis, DimAttr start, DimAttr size
   return slice(x, starts, sizes, steps);
 }
 Value TrainBuilder::pad(Value x, double value, ArrayRef<DimAttr> low, ArrayRef<DimAttr> dims) {
+  assert(int64_t(low.size()) == getRank(x) && dims.size() == low.size());
   Type element = getElementType(x);
   TypedAttr attr;
   if (isa<FloatType>(element))
@@ -188,8 +205,11 @@ Value TrainBuilder::concat(ValueRange operands, int64_t axis) {
   if (operands.size() == 1)
     return operands[0];
   SmallVector<DimAttr> dims = getDims(operands[0]);
-  for (Value operand : operands.drop_front())
+  for (Value operand : operands.drop_front()) {
+    assert(getRank(operand) == int64_t(dims.size()) &&
+           getElementType(operand) == getElementType(operands[0]) && kAlike);
     dims[axis] = dims[axis] + getDim(operand, axis);
+  }
   return ConcatOp::create(builder, location, getTensorType(dims, getElementType(operands[0])),
                           operands, axis);
 }
@@ -219,6 +239,7 @@ Value TrainBuilder::dequantize(Value codes, Value table, Value scales, int64_t b
   return DequantizeOp::create(builder, location, result, codes, table, scales, block);
 }
 Value TrainBuilder::withGradient(Value value, ValueRange of, ValueRange gradients) {
+  assert(of.size() == gradients.size() && "a gradient for each");
   return WithGradientOp::create(builder, location, value.getType(), value, of, gradients);
 }
 Value TrainBuilder::gatherElements(Value data, Value indices, int64_t axis) {
@@ -258,6 +279,7 @@ Value TrainBuilder::sumAll(Value x) {
 Value TrainBuilder::matmul(Value lhs, Value rhs, bool transposeLhs, bool transposeRhs) {
   SmallVector<DimAttr> dims = getDims(lhs), right = getDims(rhs);
   size_t rank = dims.size();
+  assert(rank >= 2 && right.size() == rank && "matrices, behind the same axes of a batch");
   dims[rank - 2] = transposeLhs ? dims[rank - 1] : dims[rank - 2];
   dims[rank - 1] = transposeRhs ? right[rank - 2] : right[rank - 1];
   return MatmulOp::create(builder, location, getTensorType(dims, getElementType(lhs)), lhs, rhs,

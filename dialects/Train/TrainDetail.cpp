@@ -95,6 +95,7 @@ double geluGrad(double x, bool tanh) {
 }
 
 double rngKey(ArrayRef<double> operands, int64_t node) {
+  assert(operands.size() == 4 && "seed, step, micro-batch and rank");
   auto word = [&](unsigned i) { return uint64_t(int64_t(operands[i])); };
   return double(philox::nodeKey(word(0), word(1), word(2), word(3), uint64_t(node)));
 }

@@ -81,7 +81,7 @@ Operation *trainc::train::detail::defaultCloneRestricted(Operation *op, OpBuilde
   AxisMap map = cast<AxisMapOpInterface>(op).getAxisMap();
   Operation *clone = builder.clone(*op);
   clone->setOperands(operands);
-  for (auto [result, axes] : llvm::zip(clone->getResults(), map.results)) {
+  for (auto [result, axes] : llvm::zip_equal(clone->getResults(), map.results)) {
     SmallVector<DimAttr> dims = getDims(result);
     for (auto [dim, loop] : llvm::zip_equal(dims, axes))
       for (const LoopExtent &restricted : extents)

@@ -83,6 +83,7 @@ void DequantizeOp::buildVJP(TrainBuilder &, ArrayRef<Value>, ArrayRef<bool>,
 static Value wholeCodes(ElementBuilder &eb, OpOperand &codes, const ElementIndex &first) {
   OpBuilder &b = eb.builder();
   Location loc = eb.loc();
+  assert(eb.lanes() % 2 == 0 && eb.hasFactor(first, eb.lanes()) && "lanes are whole bytes");
   auto lanes = VectorType::get(int64_t(eb.lanes()), b.getI32Type());
   Value bytes = arith::ConstantOp::create(b, loc, b.getZeroAttr(lanes));
   SmallVector<int32_t> shifts;

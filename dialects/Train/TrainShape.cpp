@@ -70,7 +70,7 @@ LogicalResult BroadcastOp::verify() {
                            << from.size() << " axes, got " << getAxes().size(),
                        {{"the operand", getOperand()}});
   int64_t previous = -1;
-  for (auto [dim, axis] : llvm::zip(from, getAxes())) {
+  for (auto [dim, axis] : llvm::zip_equal(from, getAxes())) {
     if (axis <= previous || axis >= int64_t(to.size()))
       return emitOpError("expected ascending axes below the result's rank ")
              << to.size() << ", got " << axis;

@@ -63,13 +63,14 @@ void ConcatOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<b
   SmallVector<DimAttr> sizes;
   for (Value operand : getOperands())
     sizes.push_back(getDim(operand, getAxis()));
-  for (auto [gradient, part] : llvm::zip(gradients, tb.split(cotangents[0], getAxis(), sizes)))
+  for (auto [gradient, part] :
+       llvm::zip_equal(gradients, tb.split(cotangents[0], getAxis(), sizes)))
     gradient = part;
 }
 void SplitOp::buildVJP(TrainBuilder &tb, ArrayRef<Value> cotangents, ArrayRef<bool>,
                        MutableArrayRef<Value> gradients) {
   SmallVector<Value> parts;
-  for (auto [cotangent, result] : llvm::zip(cotangents, getResults()))
+  for (auto [cotangent, result] : llvm::zip_equal(cotangents, getResults()))
     parts.push_back(cotangent ? cotangent : tb.zeros(result.getType()));
   gradients[0] = tb.concat(parts, getAxis());
 }

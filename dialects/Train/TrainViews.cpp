@@ -17,7 +17,7 @@ std::optional<StridedLayout> TransposeOp::getStridedView(const StridedLayout &op
 std::optional<StridedLayout> BroadcastOp::getStridedView(const StridedLayout &operand) {
   StridedLayout layout{operand.offset, {}};
   layout.strides.assign(getRank(getResult()), DimAttr::constant(getContext(), 0));
-  for (auto [axis, stride] : llvm::zip(getAxes(), operand.strides))
+  for (auto [axis, stride] : llvm::zip_equal(getAxes(), operand.strides))
     layout.strides[axis] = stride;
   return layout;
 }

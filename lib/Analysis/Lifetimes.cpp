@@ -16,11 +16,13 @@ FunctionLifetimes::FunctionLifetimes(plan::FunctionOp function) : function(funct
       continue;
     }
     if (auto release = dyn_cast<plan::ReleaseOp>(op)) {
+      assert(index.count(release.getBuffer()) && "buffers stand before what uses them");
       BufferLifetime &life = buffers[index.lookup(release.getBuffer())];
       life.last = std::max<int32_t>(life.last, int32_t(commands.size()) - 1);
       continue;
     }
     for (Value operand : op.getOperands()) {
+      assert(index.count(operand) && "commands have buffers as operands only");
       BufferLifetime &life = buffers[index.lookup(operand)];
       life.last = commands.size();
       life.first = life.first < 0 ? life.last : life.first;

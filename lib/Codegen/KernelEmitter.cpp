@@ -92,6 +92,8 @@ scf::ForOp KernelEmitter::openLoop(Value lower, Value upper, Value step, ValueRa
 }
 
 Values KernelEmitter::closeLoop(scf::ForOp loop, ValueRange yielded) {
+  assert(scopes.back().block == loop.getBody() &&
+         "scopes close in the order in which they were opened");
   moveTo(scopes.size() - 1);
   if (!yielded.empty())
     scf::YieldOp::create(b, location, yielded);
@@ -108,6 +110,7 @@ void KernelEmitter::openIf(Value condition) {
 }
 
 void KernelEmitter::closeIf() {
+  assert(scopes.back().guards && "scopes close in the order in which they were opened");
   scopes.pop_back();
   moveTo(scopes.size() - 1);
 }
@@ -117,7 +120,7 @@ void KernelEmitter::closeIf() {
 //===----------------------------------------------------------------------===//
 
 bool KernelEmitter::same(ArrayRef<ElementIndex> a, ArrayRef<ElementIndex> b) {
-  return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto pair) {
+  return a.size() == b.size() && llvm::all_of(llvm::zip_equal(a, b), [](auto pair) {
            const ElementIndex &x = std::get<0>(pair), &y = std::get<1>(pair);
            return x.base == y.base && x.stride == y.stride && x.vector == y.vector;
          });
@@ -178,6 +181,7 @@ Value KernelEmitter::evaluateLanes(Value value, ArrayRef<ElementIndex> index) {
 }
 
 void KernelEmitter::storeResults() {
+  // All are read before one is written: a result may be an input's buffer.
   Values values;
   for (Value value : fusion.getBody().front().getTerminator()->getOperands())
     values.push_back(evaluateLanes(value, spaceIndex));

@@ -81,7 +81,7 @@ LogicalResult Analysis::collect() {
                fusion && fusion.getFusionRole() == FusionRole::Standalone) {
       if (result.standalone) {
         InFlightDiagnostic error =
-            op.emitOpError("shares a kernel with another scatter, scan or product");
+            op.emitOpError("shares a kernel with another scatter, scan or matmul");
         error.attachNote(result.standalone->getLoc()) << "the other one is here";
         return error;
       }
@@ -102,7 +102,7 @@ LogicalResult Analysis::chooseStandalone() {
   Operation *yield = body.getTerminator();
   if (!reductions.empty()) {
     InFlightDiagnostic error =
-        reductions.front()->emitOpError("shares a kernel with a scatter, scan or product");
+        reductions.front()->emitOpError("shares a kernel with a scatter, scan or matmul");
     error.attachNote(op->getLoc()) << "which is here: " << op->getName();
     return error;
   }
@@ -128,6 +128,7 @@ LogicalResult Analysis::chooseSpace() {
     Operation *first = reductions.front();
     result.space = getDims(first->getOperand(0));
     result.reduced = cast<ReductionOpInterface>(first).getReducedAxes();
+    assert(llvm::is_sorted(result.reduced) && "axes are told in ascending order");
     if (result.reduced.empty())
       return first->emitOpError("reduces no axis");
     for (Operation *op : reductions)
@@ -300,6 +301,7 @@ void Analysis::chooseKeptStashes() {
 }
 
 FailureOr<Structure> Analysis::run() {
+  assert(llvm::hasSingleElement(fusion.getBody()) && "its verifier has seen to that");
   if (failed(collect()))
     return failure();
   if (result.standalone) {

@@ -111,8 +111,8 @@ private:
       return base.in() != branch.a.in() || base.out() != branch.b.out();
     });
     if (bases.size() != 1)
-      return bases.empty() ? "it is not added to a product of the same input with a parameter"
-                           : "it is added to more than one product of the same input";
+      return bases.empty() ? "it is not added to a matmul of the same input with a parameter"
+                           : "it is added to more than one matmul of the same input";
     branch.base = bases.front();
     return "";
   }

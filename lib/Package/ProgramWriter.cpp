@@ -126,6 +126,8 @@ private:
   //===--------------------------------------------------------------------===//
 
   uint32_t expr(fb::ExprKind kind, int32_t a, int32_t b, int64_t value) {
+    assert((kind == fb::ExprKind::symbol || std::max(a, b) < int32_t(exprs.size())) &&
+           "operands come before their users");
     auto [it, isNew] = exprIndex.try_emplace({int(kind), a, b, value}, exprs.size());
     if (isNew)
       exprs.emplace_back(kind, a, b, value);
@@ -133,6 +135,7 @@ private:
   }
   uint32_t constant(int64_t value) { return expr(fb::ExprKind::constant, -1, -1, value); }
   uint32_t symbol(StringRef name) {
+    assert(symbolIndex.count(name) && "every size is made of the module's symbols");
     return expr(fb::ExprKind::symbol, symbolIndex.lookup(name), -1, 0);
   }
   uint32_t expression(DimAttr dim) {
@@ -140,7 +143,8 @@ private:
     if (known != dims.end())
       return known->second;
     std::optional<uint32_t> sum;
-    for (auto [coefficient, monomial] : llvm::zip(dim.getCoefficients(), dim.getMonomials())) {
+    for (auto [coefficient, monomial] :
+         llvm::zip_equal(dim.getCoefficients(), dim.getMonomials())) {
       std::optional<uint32_t> term;
       if (coefficient != 1 || monomial.empty())
         term = constant(coefficient);

@@ -59,7 +59,7 @@ private:
     if (peaks.empty())
       return;
     out << "  the peak is for a density of " << llvm::format("%.0f", report.density * 100)
-        << " % (--density), the share of places that are tokens or have a label; by density";
+        << " % (--density), the share of positions that are tokens or have a label; by density";
     for (auto [density, bytes] : peaks)
       out << (density < 1 ? ", " : " ") << llvm::format("%.0f", density * 100)
           << " %: " << formatBytes(bytes);

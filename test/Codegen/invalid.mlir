@@ -72,7 +72,7 @@ func.func @transposed_scatter(%i: tensor<4xi64>, %u: tensor<4x8xf32>) {
 // -----
 
 func.func @streamed(%x: tensor<8x64xf32>, %w: tensor<32x64xi8>) {
-  %0 = train.fusion(%x, %w) : (tensor<8x64xf32>, tensor<32x64xi8>) -> tensor<8x32xf32> { // expected-error {{is a streamed product, which only GPUs have}}
+  %0 = train.fusion(%x, %w) : (tensor<8x64xf32>, tensor<32x64xi8>) -> tensor<8x32xf32> { // expected-error {{is a streamed matmul, which only GPUs have}}
   ^bb0(%a: tensor<8x64xf32>, %b: tensor<32x64xi8>):
     %1 = train.cast %b : tensor<32x64xi8> -> tensor<32x64xf32>
     %2 = train.matmul %a, %1 transposed streamed 8 : tensor<8x64xf32>, tensor<32x64xf32> -> tensor<8x32xf32>
@@ -88,7 +88,7 @@ func.func @two_scatters(%i: tensor<4xi64>, %u: tensor<4x8xf32>) {
   ^bb0(%a: tensor<4xi64>, %b: tensor<4x8xf32>):
     // expected-note@+1 {{the other one is here}}
     %1 = train.scatter_add %a, %b axis = 0 : tensor<4xi64>, tensor<4x8xf32> -> tensor<6x8xf32>
-    // expected-error@+1 {{shares a kernel with another scatter, scan or product}}
+    // expected-error@+1 {{shares a kernel with another scatter, scan or matmul}}
     %2 = train.scatter_add %a, %b axis = 0 : tensor<4xi64>, tensor<4x8xf32> -> tensor<6x8xf32>
     train.yield %1, %2 : tensor<6x8xf32>, tensor<6x8xf32>
   }
@@ -102,7 +102,7 @@ func.func @sum_beside_scatter(%i: tensor<4xi64>, %u: tensor<4x8xf32>) {
   ^bb0(%a: tensor<4xi64>, %b: tensor<4x8xf32>):
     // expected-note@+1 {{which is here: train.scatter_add}}
     %1 = train.scatter_add %a, %b axis = 0 : tensor<4xi64>, tensor<4x8xf32> -> tensor<6x8xf32>
-    // expected-error@+1 {{shares a kernel with a scatter, scan or product}}
+    // expected-error@+1 {{shares a kernel with a scatter, scan or matmul}}
     %2 = train.reduce sum %b axes = [1] : tensor<4x8xf32> -> tensor<4xf32>
     train.yield %1, %2 : tensor<6x8xf32>, tensor<4xf32>
   }

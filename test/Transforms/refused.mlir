@@ -4,7 +4,7 @@
 // RUN: not trainc-opt %t/model.mlir --insert-lora=dropout=1.0 2>&1 | FileCheck %s --check-prefix=DROPOUT
 // DROPOUT: error: insert-lora: dropout must be in [0, 1), not 1.0
 // RUN: not trainc-opt %t/model.mlir --insert-lora=rank=2 2>&1 | FileCheck %s --check-prefix=TARGETS
-// TARGETS: error: insert-lora: the model has no product of activations with a parameter
+// TARGETS: error: insert-lora: the model has no matmul of activations with a parameter
 // RUN: not trainc-opt %t/empty.mlir --insert-lora 2>&1 | FileCheck %s --check-prefix=LORA
 // LORA: error: insert-lora: expected the function @forward
 // RUN: not trainc-opt %t/model.mlir --quantize-frozen=scale-type=f64 2>&1 | FileCheck %s --check-prefix=SCALES

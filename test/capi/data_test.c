@@ -197,7 +197,7 @@ static void shares_rows(void) {
   options.lengths = lengths;
   options.tokens_per_batch = 20;
   CHECK_ERROR(trainrt_sampler_create(&options, &sampler, &error), TRAINRT_BAD_DATA,
-              "row 3 needs 25 places, more than the 20 of a batch");
+              "row 3 needs 25 token positions, more than the 20 of a batch");
   CHECK(!sampler);
 }
 

@@ -85,7 +85,7 @@ def main():
         # Rows of which several belong to one place are no rows to cut either.
         three = {**nodes, "u": nodes["u"][:3], "row": data["row"]}
         code, _, said = run(three, "--batch-size", "2")
-        if code != 1 or "3 places on axis 0 look like one for each 2 of the 6 rows" not in said or "--whole u" not in said:
+        if code != 1 or "3 positions on axis 0 look like one for each 2 of the 6 rows" not in said or "--whole u" not in said:
             sys.exit(f"rows of a place are not questioned: {code} {said}")
         if run(three, "--batch-size", "2", "--whole", "u")[0] or run(three, "--batch-size", "6")[0]:
             sys.exit("--whole or a batch of all is questioned")

@@ -4,7 +4,7 @@
 
 A message is the string literals of a statement that makes an error, a warning, a note or a remark, or that returns a text of
 several words (a reason). It is in a test if the text of one, anywhere under test/, has the longest of these literals, or
-words of them in a row that no other message has. Prints every finding with file and line; exit code 1 when there is one.
+words of them in a row that no other message has. A remark about what was missed says why. Prints every finding with file and line; exit code 1 when there is one.
 """
 
 import collections
@@ -29,6 +29,8 @@ EMITS = re.compile(
     r"|refuse\w*|invalid\w*|reject\w*|wrong\w*|note\w*|createStringError|\w+Error)\b[^;]*?[(<{]"
 )
 RETURNS = re.compile(r"\breturn\b")
+#: A missed remark, with what is added to it.
+MISSED = re.compile(r"\bremark::missed\(.*?;(?:\s*missed\s*<<.*?;)?", re.S)
 
 
 def plain(text):
@@ -81,16 +83,22 @@ def main():
             text = path.read_text(errors="replace")
             tests.append(re.sub(r"\s+", " ", re.sub(r"\\(.)", r"\1", re.sub(r"\"\s*(?://[^\n]*\n\s*)?f?\"|\{\{|\}\}", "", text))))
     tests = "\n".join(tests)
+    findings = []
     found = collections.defaultdict(set)
     all_messages = []
     for path in sorted(p for f in FOLDERS for p in (root / f).rglob("*") if p.suffix in (".cpp", ".h", ".c", ".cu")):
-        for line, pieces in messages(path.read_text()):
+        text = path.read_text()
+        for missed in MISSED.finditer(text):
+            if "remark::reason" not in missed[0]:
+                line = text.count("\n", 0, missed.start()) + 1
+                findings.append(f"{path.relative_to(root)}:{line}: what was missed has a reason (remark::reason)")
+        for line, pieces in messages(text):
             key = (str(path.relative_to(root)), line, pieces)
             all_messages.append(key)
             for piece in pieces:
                 for run in runs(piece):
                     found[run].add(tuple(pieces))
-    findings, count = [], 0
+    unreasoned, count = len(findings), 0
     for name, line, pieces in all_messages:
         longest = max(pieces, key=len).strip(" '(),:;.")
         if len(longest) < LEAST or " " not in longest or name.startswith(DEVICE):
@@ -98,7 +106,7 @@ def main():
         count += 1
         if longest not in tests and not any(len(found[run]) == 1 and run in tests for piece in pieces for run in runs(piece)):
             findings.append(f"{name}:{line}: no test has '{longest}'")
-    print("\n".join([f"{count} messages, {len(findings)} in no test", *findings]))
+    print("\n".join([f"{count} messages, {len(findings) - unreasoned} in no test", *findings]))
     return 1 if findings else 0
 
 

@@ -85,7 +85,7 @@ Interval Bounds::interval(DimAttr dim) const {
     return {};
   };
   Interval sum = {0, 0};
-  for (auto [coefficient, monomial] : llvm::zip(dim.getCoefficients(), dim.getMonomials())) {
+  for (auto [coefficient, monomial] : llvm::zip_equal(dim.getCoefficients(), dim.getMonomials())) {
     Interval product = {1, 1};
     for (Attribute factor : monomial)
       product = multiply(product, atom(factor));
@@ -119,7 +119,8 @@ DimAttr Bounds::max(DimAttr a, DimAttr b) const {
 bool Bounds::demandAtMost(DimAttr expr, int64_t limit) {
   StringAttr symbol;
   int64_t factor = 0, constant = 0;
-  for (auto [coefficient, monomial] : llvm::zip(expr.getCoefficients(), expr.getMonomials())) {
+  for (auto [coefficient, monomial] :
+       llvm::zip_equal(expr.getCoefficients(), expr.getMonomials())) {
     if (monomial.empty()) {
       constant = coefficient;
       continue;

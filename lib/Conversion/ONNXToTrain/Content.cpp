@@ -73,6 +73,7 @@ DenseElementsAttr toCarrier(DenseElementsAttr value) {
 double roundTo(Type element, double value) {
   if (element.isF32())
     return float(value);
+  assert(isa<FloatType>(element) && "only reals are rounded");
   llvm::APFloat rounded(value);
   bool lossy = false;
   rounded.convert(cast<FloatType>(element).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,

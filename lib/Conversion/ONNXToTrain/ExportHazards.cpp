@@ -43,7 +43,7 @@ static StringRef roleOf(OpOperand &use) {
     return input == 2 ? "bias of a convolution" : "";
   // A layer may be exported as either, even in one graph.
   if ((op == "Gemm" && input == 2) || op == "Add")
-    return "bias of a product";
+    return "bias of a matmul";
   return {};
 }
 

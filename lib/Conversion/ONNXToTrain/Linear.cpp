@@ -28,7 +28,7 @@ static bool takeTranspose(Value &x) {
 
 static LogicalResult matmul(NodeContext &c) {
   if (!isa<FloatType>(c.element(0)) || c.element(0) != c.element(1))
-    return c.fail("only products of floats of one type are supported");
+    return c.fail("only matmuls of floats of one type are supported");
   if (c.rank(0) == 0 || c.rank(1) == 0)
     return c.fail("its operands need at least one axis");
   TrainBuilder &tb = c.tb;
@@ -101,7 +101,7 @@ static LogicalResult gemm(NodeContext &c) {
     if (!common)
       return failure();
     if (*common != dims)
-      return c.fail("its bias does not fit the product");
+      return c.fail("its bias does not fit the matmul");
     Value bias = c.tensor(2);
     if (beta != 1)
       bias = tb.mul(bias, tb.scalarLike(bias, beta));

@@ -133,13 +133,16 @@ private:
     OpBuilder builder(last.front());
     for (size_t stage = 0; stage < last.size(); ++stage) {
       std::string kernel = grouped(last[stage].getKernel());
-      if (kernel.empty())
+      if (kernel.empty()) {
+        assert(stage == 0 && "a target groups all stages of a kernel or none");
         return;
+      }
       SmallVector<Value> buffers;
       SmallVector<DimAttr> dims, work;
       SmallVector<Location> locations;
       DimAttr total = DimAttr::constant(builder.getContext(), 0);
       for (const Unit &unit : group.units) {
+        assert(unit.size() == last.size() && "a key is that of all stages");
         plan::LaunchOp member = unit[stage];
         llvm::append_range(buffers, member.getBuffers());
         llvm::append_range(dims, member.getDims().getDims());

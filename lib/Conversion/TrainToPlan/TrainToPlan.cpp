@@ -132,6 +132,7 @@ private:
   /// Buffer of a value that is read row major.
   FailureOr<Value> contiguous(Operation *reader, Value value) {
     const Place &place = places[value];
+    assert(place.buffer && "what makes a value is converted before what reads it");
     if (!isContiguous(place.layout, value.getType()))
       return reader->emitError("reads ") << value.getType() << " through strides";
     return place.buffer;
@@ -176,7 +177,7 @@ private:
   LogicalResult convertView(Operation *op) {
     Value value = op->getResult(0);
     if (auto view = dyn_cast<StridedViewOpInterface>(op)) {
-      const Place operand = places.lookup(op->getOperand(0));
+      const Place operand = placeOf(op->getOperand(0));
       std::optional<StridedLayout> layout = view.getStridedView(operand.layout);
       if (!layout)
         return op->emitError("cannot be a view of its operand");
@@ -317,7 +318,10 @@ private:
     return places[value] = place;
   }
 
-  Place placeOf(Value value) override { return places[value]; }
+  Place placeOf(Value value) override {
+    assert(places.contains(value) && "what makes a value is converted before what reads it");
+    return places[value];
+  }
 
   /// What is added to lies where the sum will: in its own buffer, if nothing else needs that.
   Place placeSum(Operation *op, Value addend, Value sum) override {

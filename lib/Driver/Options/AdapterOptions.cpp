@@ -17,10 +17,10 @@ AdapterOptions::AdapterOptions(CLI::App &app, CompileOptions &options) : OptionG
           "save=REGEX, bias=KIND");
   CLI::Option *fuseLoraOption =
       add("--fuse-lora", fuseLora, "KIND,...",
-          "kinds of projections whose low-rank branches share products with each "
+          "kinds of projections whose low-rank branches share matmuls with each "
           "other and with the base (default mlp,qkv,o)")
           ->needs(loraOption);
-  app.add_flag("--no-fuse-lora", noFuseLora, "every low-rank branch has products of its own")
+  app.add_flag("--no-fuse-lora", noFuseLora, "every low-rank branch has matmuls of its own")
       ->needs(loraOption)
       ->excludes(fuseLoraOption);
   add("--quantize", quantize, "FORMAT",

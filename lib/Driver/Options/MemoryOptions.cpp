@@ -23,7 +23,7 @@ MemoryOptions::MemoryOptions(CLI::App &app, CompileOptions &options) : OptionGro
         return text == "list" || !isRecomputeConfig(text) ? "" : parseRecomputeConfig(text, config);
       });
   add("--memory-budget", options.memoryBudget, "SIZE",
-      "choose what is computed again so that a step fits: SIZE (40GB) of all memory, a fraction "
+      "choose what is rematerialized so that a step fits: SIZE (40GB) of all memory, a fraction "
       "(0.5) of activations and temporaries, or fit[:SIZE] to find the batch")
       ->excludes("--recompute")
       ->check([](const std::string &text) {
@@ -32,7 +32,7 @@ MemoryOptions::MemoryOptions(CLI::App &app, CompileOptions &options) : OptionGro
       });
   CLI::Option *offload =
       app.add_flag("--offload{all}", offloadLimit,
-                   "move activations to page-locked memory of the host, at most SIZE "
+                   "move activations to pinned memory of the host, at most SIZE "
                    "(8GB), while nothing needs them and where copying hides behind other "
                    "work (" +
                        namesOfTargets(hasMemory) + ")")

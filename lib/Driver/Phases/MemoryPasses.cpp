@@ -35,7 +35,7 @@ static void report(const BudgetChoice &choice, double seconds, Log &log) {
   };
   log.info() << "memory: " << formatBytes(choice.plain.bytes()) << " without recompute, "
              << formatBytes(choice.memory.bytes()) << " with " << choice.recomputed
-             << " values computed again; by the model " << share(choice.seconds)
+             << " values rematerialized; by the model " << share(choice.seconds)
              << " % more time, at least " << share(choice.leastSeconds)
              << " % where a value frees its own bytes (" << choice.trials << " schedules, "
              << llvm::format("%.1f", seconds) << " s)\n";

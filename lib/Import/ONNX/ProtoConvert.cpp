@@ -174,6 +174,7 @@ std::string typedBytes(const TensorProto &tensor, const TensorLayout &layout,
 }
 
 DenseElementsAttr denseFromBytes(const TensorLayout &layout, ArrayRef<char> bytes) {
+  assert(bytes.size() == layout.bytes && "sizes of files are checked where they are read");
   Type element = layout.type.getElementType();
   if (element.isInteger(1)) {
     SmallVector<bool> values;

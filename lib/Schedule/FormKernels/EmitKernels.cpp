@@ -42,7 +42,7 @@ private:
       mapping.map(operand, replacement.lookupOrDefault(operand));
     Operation *moved = builder.clone(*op, mapping);
     emitted.insert(moved);
-    for (auto [from, to] : llvm::zip(op->getResults(), moved->getResults()))
+    for (auto [from, to] : llvm::zip_equal(op->getResults(), moved->getResults()))
       replacement.map(from, to);
   }
 
@@ -91,11 +91,12 @@ private:
     body->walk(
         [&](IndexOperandOpInterface op) { locations.insert(locations.begin(), op.getLoc()); });
     YieldOp::create(inner, group.members.front()->getLoc(), yielded);
+    assert(yielded.size() == results.size() && inputs.size() == body->getNumArguments());
     auto fusion = FusionOp::create(builder, builder.getFusedLoc(locations),
                                    ValueRange(results).getTypes(), inputs);
     fusion.getBody().push_back(body.release());
     emitted.insert(fusion);
-    for (auto [from, to] : llvm::zip(results, fusion.getResults()))
+    for (auto [from, to] : llvm::zip_equal(results, fusion.getResults()))
       replacement.map(from, to);
   }
 

@@ -142,6 +142,10 @@ public:
         if (--missing[reader] == 0)
           ready.push(reader);
     }
+    assert(order.size() ==
+               size_t(llvm::count_if(groups.all(),
+                                     [](const Group &group) { return !group.members.empty(); })) &&
+           "no group depends on itself through others");
     return order;
   }
 
@@ -190,6 +194,7 @@ private:
       return;
     for (int g : it->second) {
       fn(g);
+      assert(!groups[g].members.empty() && "what reads has members");
       Operation *op = groups[g].members.front();
       if (groups[g].closed && isa<StridedViewOpInterface>(op))
         forEachReadingGroup(map, op->getResult(0), fn);

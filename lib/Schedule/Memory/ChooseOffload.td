@@ -64,7 +64,7 @@ def ChooseOffloadPass : Pass<"choose-offload", "::mlir::ModuleOp"> {
   let options = [
     Option<"target", "target", "std::string", "", "the name of the target; \"\": the first with memory of its own">,
     Option<"density", "density", "double", "1", "share of the elements that counts count">,
-    Option<"limit", "limit", "int64_t", "-1", "bytes of page-locked memory at most; -1: no limit">,
+    Option<"limit", "limit", "int64_t", "-1", "bytes of pinned memory at most; -1: no limit">,
     Option<"rate", "rate", "double", "50", "of the link to the host, each way, in GB/s">,
   ];
 }

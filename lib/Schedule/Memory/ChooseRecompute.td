@@ -62,18 +62,18 @@ def ChooseRecomputePass : Pass<"choose-recompute", "::mlir::ModuleOp"> {
     Option<"precision", "precision", "::trainc::Precision", "::trainc::Precision::Graph", "what values are computed in",
            [{::llvm::cl::values(
              clEnumValN(::trainc::Precision::Graph, "graph", "the graph's own types"),
-             clEnumValN(::trainc::Precision::TF32, "tf32", "products in TF32"),
-             clEnumValN(::trainc::Precision::BF16, "bf16", "products in bf16"),
-             clEnumValN(::trainc::Precision::FP16, "fp16", "products in f16"),
+             clEnumValN(::trainc::Precision::TF32, "tf32", "matmuls in TF32"),
+             clEnumValN(::trainc::Precision::BF16, "bf16", "matmuls in bf16"),
+             clEnumValN(::trainc::Precision::FP16, "fp16", "matmuls in f16"),
              clEnumValN(::trainc::Precision::PureBF16, "pure-bf16", "everything in bf16"))}]>,
-    Option<"fuseEpilogues", "fuse-epilogues", "bool", "true", "products take biases and GELUs where the target's library can">,
+    Option<"fuseEpilogues", "fuse-epilogues", "bool", "true", "matmuls take biases and GELUs where the target's library can">,
     Option<"scheduleUpdates", "schedule-updates", "bool", "true", "a parameter is updated as soon as its gradient is there">,
     ListOption<"largestSizes", "largest-sizes", "std::string", "NAME=N of the sizes that --dim bounds">,
     Option<"accumulate", "accumulate", "int64_t", "1", "micro-batches a step">,
     Option<"density", "density", "double", "1", "share of the elements that counts count">,
     Option<"embedWeights", "embed-weights", "bool", "false", "weights lie in the package">,
     Option<"offload", "offload", "bool", "false", "activations wait on the host (the pass offload)">,
-    Option<"offloadLimit", "offload-limit", "int64_t", "-1", "bytes of page-locked memory at most; -1: no limit">,
+    Option<"offloadLimit", "offload-limit", "int64_t", "-1", "bytes of pinned memory at most; -1: no limit">,
     Option<"offloadRate", "offload-rate", "double", "50", "of the link to the host, each way, in GB/s">,
   ];
 }

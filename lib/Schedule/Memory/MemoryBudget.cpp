@@ -95,7 +95,7 @@ std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, ProcessorSp
 
 std::string trainc::budgetConfig(ArrayRef<BudgetClass> classes, ArrayRef<size_t> counts) {
   std::string text;
-  for (auto [entry, count] : llvm::zip(classes, counts))
+  for (auto [entry, count] : llvm::zip_equal(classes, counts))
     if (count)
       text += (text.empty() ? "" : ",") + entry.pattern +
               ":1:" + (count == entry.count ? "-1" : std::to_string(count));
@@ -191,7 +191,7 @@ private:
   }
   double secondsOfCounts(const Counts &counts) const {
     double seconds = 0;
-    for (auto [entry, count] : llvm::zip(classes, counts))
+    for (auto [entry, count] : llvm::zip_equal(classes, counts))
       seconds += entry.seconds * double(count) / double(entry.count);
     return seconds;
   }
@@ -337,6 +337,7 @@ private:
     size_t offset = 0;
     for (size_t i = 0; i < index; ++i)
       offset += classes[i].count;
+    assert(llvm::is_sorted(tested) && "findFirst leaves them so");
     auto next = llvm::lower_bound(tested, offset + counts[index]);
     auto previous = llvm::upper_bound(tested, offset + first);
     if (next == tested.end() || previous == tested.begin())

@@ -122,7 +122,7 @@ private:
       }
       if (const int64_t host = schedule.hostBytes(*transfers);
           limits.hostBytes >= 0 && host > limits.hostBytes) {
-        reason = "page-locked memory would be " + describeMoved(host) + ", the limit is " +
+        reason = "pinned memory would be " + describeMoved(host) + ", the limit is " +
                  describeMoved(limits.hostBytes);
         continue;
       }

@@ -78,7 +78,7 @@ def OffloadPass : Pass<"offload", "::trainc::plan::FunctionOp"> {
   let options = [
     Option<"target", "target", "std::string", "", "whose memory and times count; \"\": the first with memory of its own">,
     ListOption<"sizes", "sizes", "std::string", "NAME=VALUE of the size symbols that times and bytes are told for">,
-    Option<"limit", "limit", "int64_t", "-1", "bytes of page-locked memory at most; -1: no limit">,
+    Option<"limit", "limit", "int64_t", "-1", "bytes of pinned memory at most; -1: no limit">,
     Option<"rate", "rate", "double", "50", "of the link to the host, each way, in GB/s">,
     Option<"minimum", "minimum", "int64_t", "1 << 20", "bytes of the smallest buffer that is moved">,
   ];

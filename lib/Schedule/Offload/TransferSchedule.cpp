@@ -34,8 +34,11 @@ int32_t TransferSchedule::commandAt(double time) const {
 std::optional<std::vector<Transfer>>
 TransferSchedule::place(ArrayRef<const PausedBuffer *> moved) const {
   std::vector<Transfer> transfers;
-  for (const PausedBuffer *value : moved)
+  for (const PausedBuffer *value : moved) {
+    assert(value->written <= value->before && value->before < value->after &&
+           "a pause begins behind the last write");
     transfers.push_back({value, value->written + 1, 0, 0});
+  }
 
   // Back as late as possible: from the last one on, each before the next one begins.
   llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
@@ -80,6 +83,7 @@ TransferSchedule::place(ArrayRef<const PausedBuffer *> moved) const {
     }
     transfer.released = std::max(int32_t(llvm::lower_bound(begins, end) - begins.begin()),
                                  transfer.value->before + 1);
+    assert(transfer.away <= transfer.released && "the copy to the host comes before its end");
     if (transfer.released >= transfer.back)
       return std::nullopt;
   }

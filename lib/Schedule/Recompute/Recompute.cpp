@@ -35,7 +35,7 @@ struct RecomputePass : trainc::impl::RecomputePassBase<RecomputePass> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (StepGraph::isStep(function))
         apply(function, parsed);
-    for (auto [entry, found] : llvm::zip(parsed.entries, matched))
+    for (auto [entry, found] : llvm::zip_equal(parsed.entries, matched))
       if (!found && entry.type != 0 && failed(explainMiss(entry)))
         return signalPassFailure();
     if (parsed.level > 0 && !foundLayers)
@@ -52,7 +52,7 @@ private:
     auto take = [&](const Opportunity &entry) {
       again.insert(entry.ops.begin(), entry.ops.end());
       remark::passed(entry.op->getLoc(), options(function, "Recomputed"))
-          << remark::add("{0} is computed again ({1}), which frees {2} bytes", describeOp(entry.op),
+          << remark::add("{0} is rematerialized ({1}), which frees {2} bytes", describeOp(entry.op),
                          entry.pattern, entry.savedBytes().str());
     };
     for (const Opportunity &entry : opportunities)

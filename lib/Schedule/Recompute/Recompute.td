@@ -19,7 +19,7 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
       where one tensor is all that is passed on. `level:2`: type 2 also where a value is kept.
     A pattern with `@` in front takes those inside layers only, none that a layer begins or ends with.
 
-    What is computed again is a copy of the ops in front of their first reader in the backward pass. It reads kept
+    What is rematerialized is a copy of the ops in front of their first reader in the backward pass. It reads kept
     values through `train.barrier`, so that neither CSE nor the forming of kernels undoes it. Random numbers have
     their keys as operands: copies draw the same. No bit of the loss or the gradients changes.
 

@@ -47,6 +47,7 @@ private:
     if (Value copy = replacement.lookup(value))
       return copy;
     Operation *def = value.getDefiningOp();
+    assert(def && graph.isForward(def) && "only what the forward pass makes is made again");
     IRMapping mapping;
     bool differs = false;
     for (Value operand : def->getOperands()) {
@@ -62,7 +63,7 @@ private:
         }
     Operation *copy = builder.clone(*def, mapping);
     copies += again.contains(def);
-    for (auto [from, to] : llvm::zip(def->getResults(), copy->getResults()))
+    for (auto [from, to] : llvm::zip_equal(def->getResults(), copy->getResults()))
       replacement[from] = to;
     return replacement[value];
   }

@@ -8,13 +8,13 @@ include "mlir/Pass/PassBase.td"
 def AccumulateProductsPass : Pass<"accumulate-products", "::mlir::func::FuncOp"> {
   let summary = "a matmul is added to another one while it is stored";
   let description = [{
-    Libraries compute c + a b as they compute a b: the sum of two products, as that of a weight and of its low-rank branch,
+    Libraries compute c + a b as they compute a b: the sum of two matmuls, as that of a weight and of its low-rank branch,
     or of the gradients that several projections send to their input, needs no kernel and no second result. Of a sum of
     two matmuls that nothing else reads, casts to wider types and reshapes of leading axes aside, one becomes the
-    addend of the other (`train.matmul ... plus`); a sum of more is such a chain. The addend is rounded to the products' type,
+    addend of the other (`train.matmul ... plus`); a sum of more is such a chain. The addend is rounded to the matmuls' type,
     as it was, and the sum once more to it.
 
-    A product that sums over fewer than the first of the chain, as a low-rank branch, comes first: it only stores then,
+    A matmul that sums over fewer than the first of the chain, as a low-rank branch, comes first: it only stores then,
     and the deep one reads that while it multiplies, instead of a slim one reading and storing all of a large result.
     What is rounded in between is the smaller part.
 
@@ -33,7 +33,7 @@ def AccumulateProductsPass : Pass<"accumulate-products", "::mlir::func::FuncOp">
     }
     ```
 
-    Products with the parameters that the module's `train.unfused_branches` names stay as they are.
+    Matmuls with the parameters that the module's `train.unfused_branches` names stay as they are.
 
     Run it after `fuse-epilogues`. Remarks, of category `accumulate-products`: `Accumulated`.
   }];

@@ -8,13 +8,13 @@ include "mlir/Pass/PassBase.td"
 def AlignMatmulsPass : Pass<"align-matmuls", "::mlir::func::FuncOp"> {
   let summary = "pads matmuls of 16-bit types to extents that tensor cores load at full width";
   let description = [{
-    A row of 50257 elements of 2 bytes begins at an odd multiple of 2 bytes, and a product that reads or writes
+    A row of 50257 elements of 2 bytes begins at an odd multiple of 2 bytes, and a matmul that reads or writes
     such rows runs at a fraction of the speed. Static extents that lie contiguous in an operand or in the result are
     padded with zeros to a multiple of 8 (of 64 from 1024 on), and the result is sliced, unless they and the extent
     that they are multiplied with are both below 64.
-    Kernels around the product do both on the way: a weight is padded where it is rounded, a slice is an offset.
-    Zeros add nothing, so the values are those of the product before. Run it before autodiff, so that the
-    backward products are aligned too.
+    Kernels around the matmul do both on the way: a weight is padded where it is rounded, a slice is an offset.
+    Zeros add nothing, so the values are those of the matmul before. Run it before autodiff, so that the
+    backward matmuls are aligned too.
 
     ```mlir
     func.func @f(%x: tensor<4x64xbf16>, %w: tensor<64x67xbf16>) -> tensor<4x67xbf16> {

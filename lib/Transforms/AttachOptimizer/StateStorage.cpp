@@ -29,6 +29,7 @@ std::optional<StateFormat> trainc::parseStateFormat(StringRef name) {
 }
 
 static int64_t chooseBlock(int64_t elements) {
+  assert(elements >= kFewElements && "smaller parameters keep f32");
   for (int64_t block = kLargestBlock; block >= kSmallestBlock; --block)
     if (elements % block == 0)
       return block;

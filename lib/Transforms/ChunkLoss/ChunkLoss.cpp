@@ -5,15 +5,16 @@
 #include "lib/Transforms/ChunkLoss/ChunkLoss.h"
 
 #include "dialects/Train/RowMoves.h"
+#include "dialects/Train/TrainBuilder.h"
 #include "lib/AutoDiff/AutoDiff.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Analysis/Projections.h"
+#include "trainc/Analysis/Roles.h"
 #include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
-#include "trainc/Transforms/Support/StepBuilder.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -167,7 +168,7 @@ private:
   }
   bool hasRows(Operation *op, Value operand) {
     AxisMap map = cast<AxisMapOpInterface>(op).getAxisMap();
-    for (auto [value, axes] : llvm::zip(op->getOperands(), map.operands))
+    for (auto [value, axes] : llvm::zip_equal(op->getOperands(), map.operands))
       if (value == operand && llvm::is_contained(axes, int(*rowLoop(op))))
         return true;
     return false;
@@ -303,7 +304,7 @@ private:
     FailureOr<SmallVector<Value>> found = buildCotangents(builder, part, seed, wanted);
     if (failed(found))
       return failure();
-    for (auto [entry, gradient] : llvm::zip(leaves, *found))
+    for (auto [entry, gradient] : llvm::zip_equal(leaves, *found))
       if (gradient) {
         Gradient &sum = gradients[entry.first];
         sum.rows = entry.second.rows;

@@ -5,14 +5,15 @@
 
 #include "dialects/Train/Diagnostics/Notes.h"
 #include "dialects/Train/Splats.h"
+#include "dialects/Train/TrainBuilder.h"
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 #include "lib/Transforms/EliminatePadding/TokenAxes.h"
 #include "lib/Transforms/Support/PackedRows.h"
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/Analysis/Roles.h"
 #include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
-#include "trainc/Transforms/Support/StepBuilder.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
@@ -552,7 +553,8 @@ private:
     for (Operation *op : packer.getRectangles())
       if (!op->hasTrait<OpTrait::IsTerminator>())
         remark::missed(op->getLoc(), options("Rectangle"))
-            << remark::add("{0} is computed with padding", describeOp(op));
+            << remark::add("{0} is computed with padding", describeOp(op))
+            << remark::reason("it looks across tokens, or has no form of tokens alone");
     return true;
   }
 };

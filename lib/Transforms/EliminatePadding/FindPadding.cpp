@@ -4,9 +4,9 @@
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 #include "lib/Transforms/EliminatePadding/PaddingFlow.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/Analysis/Roles.h"
 #include "trainc/Analysis/TokenInputs.h"
 #include "trainc/Formulas/InputTests.h"
-#include "trainc/Transforms/Support/StepBuilder.h"
 
 using namespace mlir;
 using namespace trainc;
@@ -138,7 +138,8 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
       forward->setAttr(kPaddingAttr, ArrayAttr::get(&getContext(), found));
     else if (declined.empty())
       remark::missed(location, options("Declined"))
-          << remark::add("padding is computed like tokens") << remark::reason("no input masks it");
+          << remark::add("padding is computed like tokens") << remark::reason("no input masks it")
+          << remark::suggest("say what pads: trainc --pad-token INPUT=ID, or INPUT=MASK");
   }
 
 private:

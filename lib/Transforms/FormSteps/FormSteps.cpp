@@ -97,7 +97,7 @@ public:
     Value bad;
     for (Value value : values)
       bad = bad ? tb.logicalOr(bad, isNotFinite(tb, value)) : isNotFinite(tb, value);
-    for (auto [value, change] : llvm::zip(values, changes))
+    for (auto [value, change] : llvm::zip_equal(values, changes))
       value = tb.select(bad, change.old, value);
     Value &kept = values.front();
     if (!first.maybeNot) {
@@ -411,7 +411,7 @@ private:
       SmallVector<Guard::Change> changes;
       for (unsigned member : members)
         changes.push_back(results[member].change);
-      for (auto [member, kept] : llvm::zip(members, guard.selectFinite(changes)))
+      for (auto [member, kept] : llvm::zip_equal(members, guard.selectFinite(changes)))
         results[member].change.updated = kept;
     }
     for (const Result &result : results)

@@ -153,7 +153,7 @@ private:
   std::string whyNot(MatmulOp product) {
     SmallVector<DimAttr> dims = getDims(product.getResult());
     if (dims.size() != 2)
-      return "the product has a batch";
+      return "the matmul has a batch";
     std::optional<int64_t> columns = dims.back().getConstant();
     if (!columns)
       return "the number of columns is not known";
@@ -261,7 +261,7 @@ private:
     if (!slope.getTanh())
       reason = "libraries have its tanh form only";
     else if (!isStoredByProduct(stored) || stored.getType() != product.getResult().getType())
-      reason = "no product has stored GELU's operand";
+      reason = "no matmul has stored GELU's operand";
     else if (readers.others || !readers.gelus.empty() || !readers.slopes.empty() ||
              readers.sums.size() > 1 || readers.low.empty() ||
              !readByLibraries(readers.low, readers.known))

@@ -9,19 +9,19 @@ def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::func::FuncOp"> {
   let summary = "biases and tanh GELUs become a part of the matmul before them";
   let description = [{
     A library that multiplies matrices can add a bias, apply the tanh form of GELU and keep what it was applied to, or
-    multiply with GELU's derivative and sum that over the rows, before it stores the product. Each saves a pass over
-    memory. For products of 16-bit types, after `decompose` and before `form-kernels`; casts to and from f32 and
+    multiply with GELU's derivative and sum that over the rows, before it stores the matmul. Each saves a pass over
+    memory. For matmuls of 16-bit types, after `decompose` and before `form-kernels`; casts to and from f32 and
     reshapes of leading axes may stand between the parts:
 
-    - the product, a bias: where nothing but library calls read the sum (as the q, k and v of an attention). A bias
+    - the matmul, a bias: where nothing but library calls read the sum (as the q, k and v of an attention). A bias
       whose sum a kernel reads costs nothing there and stays.
-    - the product, perhaps a bias, the tanh GELU: where its gradient reads the sum as well, and library calls the result.
+    - the matmul, perhaps a bias, the tanh GELU: where its gradient reads the sum as well, and library calls the result.
       The sum is stored in the low type.
-    - the product times a GELU's derivative, of a value that the second sort has stored. With `bias-gradient` the
-      product also makes the sum over its rows: cuBLASLt 13 takes 0.28 ms longer for it at 16384x3072x768 on an
+    - the matmul times a GELU's derivative, of a value that the second sort has stored. With `bias-gradient` the
+      matmul also makes the sum over its rows: cuBLASLt 13 takes 0.28 ms longer for it at 16384x3072x768 on an
       H200, where a kernel for it takes 0.03 ms.
 
-    The product is no longer rounded before the bias is added; the bias is, as weights are, and with `bias-gradient`
+    The matmul is no longer rounded before the bias is added; the bias is, as weights are, and with `bias-gradient`
     its gradient. Declines (remark `NotFused`, with the reason) where the columns are no known multiple of 8 or the
     operands have a batch. Fusions are the remark `Fused`.
 
@@ -47,7 +47,7 @@ def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::trainc::train::TrainDialect"];
   let options = [
     Option<"biasGradient", "bias-gradient", "bool", "false",
-           "also sum the gradient's rows, for the bias, in the product">,
+           "also sum the gradient's rows, for the bias, in the matmul">,
   ];
 }
 

@@ -8,9 +8,9 @@
 #include "dialects/Train/TrainBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Analysis/Projections.h"
+#include "trainc/Analysis/Roles.h"
 #include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
-#include "trainc/Transforms/Support/StepBuilder.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -149,14 +149,14 @@ struct FuseLoraPass : trainc::impl::FuseLoraPassBase<FuseLoraPass> {
         readers[rowsOf(projection)].push_back(projection);
       else // of the graph's own
         remark::missed(projection.op->getLoc(), options("NotShared"))
-            << remark::add("the branch at '{0}' has a product of its own", path->second)
+            << remark::add("the branch at '{0}' has a matmul of its own", path->second)
             << remark::reason("its matrix is stored transposed, or its input is not one of rows");
     for (auto &[input, group] : readers)
       if (group.size() > 1)
         share(group, forward, pathOfA);
       else
         remark::missed(group.front().op->getLoc(), options("NotShared"))
-            << remark::add("the branch at '{0}' has a product of its own",
+            << remark::add("the branch at '{0}' has a matmul of its own",
                            pathOfA.lookup(nameOf(forward, group.front())))
             << remark::reason("no other branch reads the same input");
     eraseDeadOps(forward.getBody().front());

@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def FuseLoraPass : Pass<"fuse-lora", "::mlir::ModuleOp"> {
-  let summary = "low-rank branches of one input share its product with their A's";
+  let summary = "low-rank branches of one input share its matmul with their A's";
   let description = [{
     Branches whose projections read the same tensor (query, key and value; gate and up) multiply it by one matrix, their
     A's below each other. The input is read once for all of them; so is it, and the gradient that they send to it, in the
@@ -39,7 +39,7 @@ def FuseLoraPass : Pass<"fuse-lora", "::mlir::ModuleOp"> {
     ```
 
     It tells what kind of projection each branch belongs to by what is computed around it: `o` where its input is the
-    result of attention (of a product of two activations), `qkv` where only such a product reads its result, `mlp`
+    result of attention (of a matmul of two activations), `qkv` where only such a matmul reads its result, `mlp`
     otherwise. Kinds that are not listed stay as they are; `train.unfused_branches` names their parameters, which
     `accumulate-products` leaves alone, too.
 

@@ -341,7 +341,7 @@ private:
     if (!route.producer)
       return name + " does not say how its axes map";
     if (!isPure(op) || op->getBlock() != slice->getBlock())
-      return name + " cannot be computed again";
+      return name + " has effects, or lies in another block";
     AxisMap map = route.producer.getAxisMap();
     route.result = source.getResultNumber();
     route.loops.clear();

@@ -6,11 +6,11 @@
 #include "dialects/Train/Diagnostics/Notes.h"
 #include "lib/Transforms/InsertLora/Branches.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/Analysis/Roles.h"
 #include "trainc/Formulas/ExistingBranches.h"
 #include "trainc/Support/Location.h"
 #include "trainc/Support/Nearest.h"
 #include "trainc/Support/Regex.h"
-#include "trainc/Transforms/Support/StepBuilder.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -219,7 +219,7 @@ private:
     for (const Embedding &embedding : embeddings)
       chooseAt(embedding);
     if (modules.empty() && others.empty())
-      return error("the model has no product of activations with a parameter");
+      return error("the model has no matmul of activations with a parameter");
     if (modules.empty() && targets.empty())
       return error("without targets= the branches are beside all projections but those of heads "
                    "and of embeddings, and the model has none; targets= may name: " +

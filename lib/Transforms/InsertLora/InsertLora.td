@@ -20,7 +20,7 @@ def InsertLoraPass : Pass<"insert-lora", "::mlir::ModuleOp"> {
 
     With `dora` (Liu et al. 2024) the whole is scaled: magnitude / ||W + scale B A|| of each row times what is above. The magnitude
     is trained, named `MODULE.lora_magnitude_vector`, and begins as the row's norm; the norm is a constant to gradients. With
-    dropout x W^T + (factor - 1) x' W^T + factor * branch, where x' is the dropped input: a second product, as in PEFT.
+    dropout x W^T + (factor - 1) x' W^T + factor * branch, where x' is the dropped input: a second matmul, as in PEFT.
 
     With `existing` nothing is inserted: in a sum of W x and number * B (A dropout(x)) (a bias and other terms do not matter) A and B are
     a branch at W's module, and are trained. So an export of a model of PEFT has the attribute `train.lora`, under PEFT's names for

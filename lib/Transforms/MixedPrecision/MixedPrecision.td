@@ -10,7 +10,7 @@ def MixedPrecisionPass : Pass<"mixed-precision", "::mlir::func::FuncOp"> {
   let description = [{
     Ops with `LowPrecisionOpInterface` (matmuls, attention) get casts around them: their f32 operands
     are rounded to the low type, and what they give in it is widened to f32. Run it before autodiff: the
-    gradients of the casts are casts, so that the backward products follow, and every use has a cast of its
+    gradients of the casts are casts, so that the backward matmuls follow, and every use has a cast of its
     own, so that gradients of one value are summed in f32. CSE then leaves one cast a value.
 
     A cast stands at the op that computes the value: it moves over ops that only move elements (reshape,

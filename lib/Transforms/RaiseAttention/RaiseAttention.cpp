@@ -286,7 +286,7 @@ private:
                " is above 256 or no multiple of 8";
     Type type = getElementType(parts.scores.getLhs());
     if (type != getElementType(parts.output.getRhs()))
-      return "its products have different types";
+      return "its matmuls have different types";
     bool fused = type.isBF16() || type.isF16() || (type.isF32() && lowered);
     if (onlySegments ? !type.isF32() : !fused)
       return "no fused kernel computes it in " + llvm::formatv("{0}", type).str();

@@ -10,7 +10,7 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
   let description = [{
     Matches what exporters write for scaled dot product attention: a softmax over the last axis, its operand a
     matmul with factors, masks and casts behind it, its result (with or without dropout) the left side
-    of another matmul, neither read by anything else. Factors are found before the product, on either
+    of another matmul, neither read by anything else. Factors are found before the matmul, on either
     side, and behind it. Keys and values that are repeated for groups of heads are taken from before the
     repetition.
 

@@ -94,7 +94,8 @@ private:
     };
     std::optional<int64_t> rows = mostOf(getDim(result, 0));
     StringRef reason;
-    if (!rows || *rows > maxRows)
+    const bool mayBeLarge = !rows || *rows > maxRows;
+    if (mayBeLarge)
       reason = "there may be too many rows";
     else if (bits != 16 || getElementType(op.getLhs()) != getElementType(result))
       reason = "it is not of 16-bit floats alone";
@@ -102,14 +103,16 @@ private:
              !isMultiple(getDim(result, 1), kColumnTile))
       reason = "a size is no multiple of the kernel's tiles";
     if (!reason.empty()) {
-      remark::missed(op->getLoc(), options("NotStreamed", op))
-          << remark::add("{0} reads a weight that is expanded in memory", describeOp(op))
-          << remark::reason("{0}", reason);
+      auto missed = remark::missed(op->getLoc(), options("NotStreamed", op));
+      missed << remark::add("{0} reads a weight that is dequantized in memory", describeOp(op))
+             << remark::reason("{0}", reason);
+      if (mayBeLarge)
+        missed << remark::suggest("bound the sizes that rows come of: trainc --dim NAME=MIN..MAX");
       return;
     }
     op.setStreamedRows(*rows);
     remark::passed(op->getLoc(), options("Streamed", op)) << remark::add(
-        "{0} expands its weight as it reads it, for at most {1} rows", describeOp(op), *rows);
+        "{0} dequantizes its weight as it reads it, for at most {1} rows", describeOp(op), *rows);
   }
 
   llvm::StringMap<int64_t> largest;

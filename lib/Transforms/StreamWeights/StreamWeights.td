@@ -6,11 +6,11 @@
 include "mlir/Pass/PassBase.td"
 
 def StreamWeightsPass : Pass<"stream-weights", "::mlir::func::FuncOp"> {
-  let summary = "products of few rows make their right factor as they read it";
+  let summary = "matmuls of few rows make their right factor as they read it";
   let description = [{
     A right factor that is computed from at most three quarters of its bytes, such as a quantized weight's numbers, is written to memory and
-    read again by the library's product. With many rows that is little beside the product; with few it is most of the time, and the
-    product becomes one that is `streamed`, whose kernel makes each element where it needs it. An addend goes with it. Which is
+    read again by the library's matmul. With many rows that is little beside the matmul; with few it is most of the time, and the
+    matmul becomes one that is `streamed`, whose kernel makes each element where it needs it. An addend goes with it. Which is
     better is decided by the most rows that there can be: `max-rows`, and `sizes`, the largest values of symbols as `name=value`.
     A symbol without one may be large.
 
@@ -38,7 +38,7 @@ def StreamWeightsPass : Pass<"stream-weights", "::mlir::func::FuncOp"> {
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
   let options = [
-    Option<"maxRows", "max-rows", "int64_t", "32", "most rows of a product that is streamed">,
+    Option<"maxRows", "max-rows", "int64_t", "32", "most rows of a matmul that is streamed">,
     ListOption<"sizes", "sizes", "std::string", "largest values of symbols: name=value">
   ];
 }

@@ -60,7 +60,7 @@ void LowPrecisionCasts::fromLow(Value value, Value lowered) {
   Operation *user = value.hasOneUse() ? *value.getUsers().begin() : nullptr;
   if (onlyMoves(user)) {
     Operation *clone = cloneLow(user, lowered);
-    for (auto [from, to] : llvm::zip(user->getResults(), clone->getResults()))
+    for (auto [from, to] : llvm::zip_equal(user->getResults(), clone->getResults()))
       fromLow(from, to);
     return;
   }

@@ -34,6 +34,7 @@ StepBuilder::StepBuilder(ModuleOp module, StringRef name, Location loc)
 Value StepBuilder::argument(StringRef role, StringRef name, Type type, Location loc,
                             DictionaryAttr attrs) {
   Value &value = arguments[(role + ":" + name).str()];
+  assert((!value || value.getType() == type) && "a role and a name are one argument");
   if (value)
     return value;
   NamedAttrList list(attrs);
@@ -56,6 +57,7 @@ void StepBuilder::argumentsLike(func::FuncOp from, StringRef role) {
 }
 
 SmallVector<Value> StepBuilder::inlineBody(func::FuncOp from, IRMapping mapping) {
+  assert(from.getBody().hasOneBlock() && "its terminator is its return");
   for (unsigned i = 0; i < from.getNumArguments(); ++i)
     if (!mapping.contains(from.getArgument(i)))
       mapping.map(from.getArgument(i), argumentLike(from, i));

@@ -41,6 +41,7 @@ bool trainc::isNeverNegative(DimAttr dim, Operation *op) {
 }
 
 Value RowPlacement::select(TrainBuilder &tb, Value value, int64_t axis) const {
+  assert(getDim(value, axis) == whole && bool(start) != bool(index) && "a range or indices");
   if (inverse)
     return tb.selectRows(value, index, inverse, axis);
   return index ? tb.gather(value, index, axis) : tb.sliceAxis(value, axis, start, count);
@@ -53,6 +54,7 @@ bool RowPlacement::canPlace(TypeRange types) const {
 
 Value RowPlacement::place(TrainBuilder &tb, Value rows, int64_t axis) const {
   SmallVector<DimAttr> dims = getDims(rows), low(dims.size(), tb.dimAttr(0));
+  assert(dims[axis] == count && canPlace(rows.getType()));
   dims[axis] = whole;
   if (inverse)
     return tb.selectRows(rows, inverse, index, axis);

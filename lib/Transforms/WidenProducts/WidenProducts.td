@@ -6,11 +6,11 @@
 include "mlir/Pass/PassBase.td"
 
 def WidenProductsPass : Pass<"widen-products", "::mlir::func::FuncOp"> {
-  let summary = "slim products that are read in f32 are stored in it";
+  let summary = "slim matmuls that are read in f32 are stored in it";
   let description = [{
-    Libraries sum products of 16-bit matrices in f32 and round as they store. Where nothing reads a result but casts to f32,
+    Libraries sum in f32 in matmuls of 16-bit matrices and round as they store. Where nothing reads a result but casts to f32,
     perhaps of views of it, the rounding can be left out. It costs twice the memory and traffic of the result, so only
-    a result of known size that is small beside what the product reads is stored so, with a side of at most `max-side` and of
+    a result of known size that is small beside what the matmul reads is stored so, with a side of at most `max-side` and of
     an eighth of the axis that is summed over: the gradients of low-rank branches.
 
     ```mlir

@@ -217,8 +217,8 @@ public:
            ", activations " + byteSize(m.arena) + " (at least " + byteSize(m.arena_lower_bound) +
            "), inputs " + byteSize(m.inputs) + ", outputs " + byteSize(m.outputs) + ", scratch " +
            byteSize(m.scratch) + (m.driver ? ", driver " + byteSize(m.driver) : "") + "; mapped " +
-           byteSize(m.mapped) +
-           (m.pinned ? "; page-locked on the host " + byteSize(m.pinned) : "") + "\n");
+           byteSize(m.mapped) + (m.pinned ? "; pinned on the host " + byteSize(m.pinned) : "") +
+           "\n");
   }
 
   void table(const std::string &text) override { output(text); }

@@ -6,6 +6,7 @@
 #include "cli/format.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 namespace trainrt::run {
@@ -61,6 +62,7 @@ std::optional<LrSchedule> LrSchedule::parse(const std::string &text, std::string
 }
 
 double LrSchedule::at(int64_t step, double base) const {
+  assert(step >= 1 && (kind == Kind::constant || total) && "steps are numbered from 1");
   if (step <= warmup)
     return base * double(step) / double(warmup);
   if (kind == Kind::constant)

@@ -526,7 +526,7 @@ void introduce(const Options &options, const Package &package, const Session &se
                         (plan.gradients ? ", gradients " + byteSize(plan.gradients) : "") +
                         ", activations " + byteSize(plan.arena) + ", other " +
                         byteSize(plan.inputs + plan.outputs + plan.scratch) +
-                        (plan.pinned ? "; page-locked on the host " + byteSize(plan.pinned) : ""));
+                        (plan.pinned ? "; pinned on the host " + byteSize(plan.pinned) : ""));
   }
   reporter.fact("threads", std::to_string(trainrt_session_threads(session.get())));
 }

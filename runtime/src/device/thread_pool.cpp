@@ -7,6 +7,7 @@
 #include "thread_pool.h"
 
 #include <algorithm>
+#include <cassert>
 #include <new>
 
 namespace trainrt {
@@ -145,6 +146,7 @@ void ThreadPool::parallelFor(int64_t n, int64_t grain, const Body &fn) {
     return;
   }
 
+  assert(control.load() == 0 && "one loop at a time: callers take turns");
   body = &fn;
   total = n;
   int64_t parts = int64_t(numThreads) * chunksPerThread;

@@ -5,6 +5,7 @@
 #include "format/memory/arena_plan.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace trainrt {
 
@@ -62,6 +63,7 @@ void Program::collect(ExprId id, std::vector<bool> &marked,
   // No recursion: a long chain must not exhaust the stack. Operands come before their users, so one
   // backward sweep marks everything.
   std::vector<bool> todo(id + 1);
+  assert(ExprId(expr.a) < id && ExprId(expr.b) < id && "operands come before their users");
   todo[expr.a] = todo[expr.b] = true;
   for (ExprId i = id; i-- > 0;) {
     if (!todo[i] || marked[i])

@@ -4,6 +4,8 @@
 #include "format/memory/arena_plan.h"
 #include "program_generated.h"
 
+#include <cassert>
+
 namespace trainrt {
 
 const TargetTraits targetTraits[] = {
@@ -35,7 +37,8 @@ const TargetTraits &traitsOf(std::string_view targets) {
   for (const TargetTraits &traits : targetTraits)
     if (name == traits.name)
       return traits;
-  return traitsOf(Target{}); // packages are checked when they are opened
+  assert(false && "packages are checked when they are opened");
+  return traitsOf(Target{});
 }
 
 } // namespace trainrt

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cstring>
 
 namespace trainrt {
@@ -79,7 +80,8 @@ template <typename To> void dispatch(const void *from, DType type, void *to, int
     return loop<uint16_t, To>(from, to, count);
   case DType::U32:
     return loop<uint32_t, To>(from, to, count);
-  default: // The 64-bit types are never narrower than a target.
+  default:
+    assert(false && "the 64-bit types are never narrower than a target");
     return;
   }
 }
@@ -114,6 +116,7 @@ void convertElements(const void *from, DType fromType, void *to, DType toType, i
   case DType::U64:
     return dispatch<uint64_t>(from, fromType, to, count);
   default:
+    assert(false && "nothing else is wider than another type");
     return;
   }
 }

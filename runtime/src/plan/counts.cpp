@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <limits>
 #include <type_traits>
 
@@ -50,6 +51,8 @@ template <typename Bits> int64_t countNonzero(const void *data, int64_t count) {
 
 int64_t bucketOf(const Symbol &symbol, int64_t needed, int64_t whole) {
   const int64_t divisor = symbol.divisor;
+  assert(symbol.counts && divisor > 0 && symbol.min % divisor == 0 &&
+         "bounds of counts are checked when the program is read");
   int64_t bucket = divisor;
   if (needed > 0) {
     const auto octave = int64_t(std::bit_floor(uint64_t(needed)));

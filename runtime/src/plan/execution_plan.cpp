@@ -6,6 +6,7 @@
 #include "plan/overlap.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace trainrt {
 
@@ -124,6 +125,7 @@ private:
     if (traits.runsBeside)
       giveTime(lifetimes, memory);
     plan.arenaBytes = memory.peak;
+    assert(plan.arenaBytes >= plan.arenaLowerBound && "what lives at once needs its room");
     markPhases(lifetimes);
     plan.bufferOffsets = std::move(memory.offsets);
     const Plan host = planMemory(onHost, traits.alignment);
@@ -143,6 +145,7 @@ private:
   void markPhases(const std::vector<PlanBuffer> &lifetimes) {
     const int32_t ends[2] = {std::max(function.forwardEnd, 0), std::max(function.backwardEnd, 0)};
     std::vector<int64_t> change(function.commands.size() + 1);
+    assert(ends[0] <= ends[1] && "phases are checked when the program is read");
     for (const PlanBuffer &buffer : lifetimes) {
       if (!buffer.bytes)
         continue;

@@ -5,6 +5,7 @@
 #include "plan/plan_cache.h"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 
 namespace trainrt {
@@ -41,6 +42,7 @@ PlanCache::Entries::iterator PlanCache::cheapestCover(const Program &program, co
   auto covers = [&](const Entry &entry) {
     if (entry.key.function != key.function)
       return false;
+    assert(entry.key.symbols.size() == key.symbols.size() && "all are of one program");
     for (size_t i = 0; i < key.symbols.size(); ++i)
       if (program.symbols[i].counts ? entry.key.symbols[i] < key.symbols[i]
                                     : entry.key.symbols[i] != key.symbols[i])

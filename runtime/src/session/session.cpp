@@ -10,6 +10,7 @@
 #include "session/inspect/command_times.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -370,6 +371,7 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
 
 Status Session::stepAhead(const Function &function, const StepOptions &options,
                           StepResult &result) {
+  assert(device->runsAhead() && "others make each step before the next one is given");
   Pending next;
   next.allowNonfinite = options.allowNonfinite;
   next.function = &function;
@@ -416,6 +418,7 @@ Status Session::stepAhead(const Function &function, const StepOptions &options,
 }
 
 Status Session::complete(Pending &step, StepResult &result) {
+  assert(step.active && "a run is waited for once");
   step.active = false;
   result = step.result;
   Device::Result done;

@@ -4,6 +4,7 @@
 #include "session/values.h"
 #include "format/memory/arena_plan.h"
 
+#include <cassert>
 #include <cstring>
 
 namespace trainrt {
@@ -57,6 +58,7 @@ void *SessionValues::address(Space space, uint32_t index) const {
   case Space::State:
     return stateBlock.data() + stateOffsets[index];
   case Space::Gradient:
+    assert(index < gradientOffsets.size() && "accumulators come with the first micro-batch");
     return gradientBlock.data() + gradientOffsets[index];
   default:
     return nullptr;

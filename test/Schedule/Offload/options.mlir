@@ -6,7 +6,7 @@
 // RUN: trainc-opt %S/basic.mlir --offload="sizes=n=16384 minimum=67108865" --remarks-filter=offload --remark-format=emitRemark 2>&1 | FileCheck %s --check-prefixes=KEPT,SIZE
 // MOVED: plan.copy
 // KEPT-NOT: plan.copy
-// LIMIT: loc("first"): [Missed] Kept {{.*}} Reason="page-locked memory would be 64.00 MiB, the limit is 64.00 MiB"
+// LIMIT: loc("first"): [Missed] Kept {{.*}} Reason="pinned memory would be 64.00 MiB, the limit is 64.00 MiB"
 // RATE: loc("first"): [Missed] Kept {{.*}} Reason="its longest pause, {{.*}} ms, is too short to move it: both ways take 6.731 ms"
 // SIZE: loc("first"): [Missed] Kept {{.*}} Reason="it is smaller than 64.00 MiB"
 

@@ -33,7 +33,7 @@ func.func @unknown(%x: tensor<4x8xbf16>, %w: tensor<8x?xbf16, #train.dims<8, n>>
   return %3 : tensor<4x4xbf16>
 }
 
-// REMARK-DAG: Function=batch | Reason="the product has a batch"
+// REMARK-DAG: Function=batch | Reason="the matmul has a batch"
 // CHECK-LABEL: func.func @batch
 func.func @batch(%x: tensor<3x4x8xbf16>, %w: tensor<3x8x16xbf16>, %b: tensor<16xbf16>) -> tensor<3x4x4xbf16> {
   %0 = train.matmul %x, %w : tensor<3x4x8xbf16>, tensor<3x8x16xbf16> -> tensor<3x4x16xbf16>
@@ -63,7 +63,7 @@ func.func @erf(%g: tensor<4x8xbf16>, %v: tensor<16x8xbf16>, %a: tensor<4x16xbf16
   return %3 : tensor<4x4xbf16>
 }
 
-// REMARK-DAG: Function=not_stored | Reason="no product has stored GELU's operand"
+// REMARK-DAG: Function=not_stored | Reason="no matmul has stored GELU's operand"
 // CHECK-LABEL: func.func @not_stored
 func.func @not_stored(%g: tensor<4x8xbf16>, %v: tensor<16x8xbf16>, %a: tensor<4x16xf32>) -> tensor<4x4xbf16> {
   %0 = train.matmul %g, %v transposed : tensor<4x8xbf16>, tensor<16x8xbf16> -> tensor<4x16xbf16>

@@ -19,7 +19,7 @@
 // CHECK-NOT: train.concat
 
 // REMARK: remark: [Passed] Shared | {{.*}}the branches at 'q', 'k' multiply their input once
-// REMARK: remark: [Missed] NotShared | {{.*}}no other branch reads the same input{{.*}}the branch at 'o' has a product of its own
+// REMARK: remark: [Missed] NotShared | {{.*}}no other branch reads the same input{{.*}}the branch at 'o' has a matmul of its own
 // REMARK: remark: [Passed] Shared | {{.*}}the branches at 'gate', 'up' multiply their input once
 
 // MLP: train.unfused_branches = ["q.lora_A.weight", "q.lora_B.weight", "k.lora_A.weight", "k.lora_B.weight", "o.lora_A.weight", "o.lora_B.weight"]

@@ -4,8 +4,8 @@
 
 // A matrix that the graph has transposed does not go below the others.
 // CHECK-NOT: train.concat
-// REMARK: NotShared | {{.*}}its matrix is stored transposed, or its input is not one of rows{{.*}}the branch at 'q' has a product of its own
-// REMARK: NotShared | {{.*}}no other branch reads the same input{{.*}}the branch at 'k' has a product of its own
+// REMARK: NotShared | {{.*}}its matrix is stored transposed, or its input is not one of rows{{.*}}the branch at 'q' has a matmul of its own
+// REMARK: NotShared | {{.*}}no other branch reads the same input{{.*}}the branch at 'k' has a matmul of its own
 
 module attributes {train.lora = {modules = [{a = "qa", b = "qb", path = "q", weight = "q.weight"}, {a = "ka", b = "kb", path = "k", weight = "k.weight"}]}} {
 func.func @forward(%x: tensor<6x4xf32> {train.name = "x", train.role = "input"},

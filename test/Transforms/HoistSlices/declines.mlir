@@ -138,3 +138,13 @@ func.func @integers(%g: tensor<2x4xf32>) -> tensor<48x4xi64> {
   %2 = train.cast %1 : tensor<48x4xf32> -> tensor<48x4xi64>
   return %2 : tensor<48x4xi64>
 }
+
+// CHECK: [Missed] NotHoisted {{.*}} Function=region {{.*}}"train.exp has effects, or lies in another block", Remark="train.slice stays"
+func.func @region(%x: tensor<8xf32>) -> tensor<2xf32> {
+  %0 = train.exp %x : tensor<8xf32>
+  %1 = scf.execute_region -> tensor<2xf32> {
+    %2 = train.slice %0 starts = <0> steps = [1] : tensor<8xf32> -> tensor<2xf32>
+    scf.yield %2 : tensor<2xf32>
+  }
+  return %1 : tensor<2xf32>
+}

@@ -52,7 +52,7 @@ func.func @forward(%w: tensor<6x4xf32> {train.role = "parameter", train.name = "
 
 //--- misses.mlir
 // Two projections in a row: beside one of another input; scaled by a vector; wider between than around.
-// CHECK-DAG: NotRecognised{{.*}}it is not added to a product of the same input with a parameter{{.*}}'a1' and 'b1' are no branch
+// CHECK-DAG: NotRecognised{{.*}}it is not added to a matmul of the same input with a parameter{{.*}}'a1' and 'b1' are no branch
 // CHECK-DAG: NotRecognised{{.*}}its result is multiplied with what is no number{{.*}}'a2' and 'b2' are no branch
 // CHECK-DAG: NotRecognised{{.*}}what is between the two is larger{{.*}}'a3' and 'b3' are no branch
 // CHECK-DAG: error: insert-lora: 'existing' finds no branch: it looks for W x + scale * B (A x)

@@ -6,7 +6,7 @@
 // RUN: trainc-opt %s --stream-weights="sizes=seq=1" | FileCheck %s --check-prefix=LONGER
 // RUN: not trainc-opt %s --stream-weights="sizes=seq" 2>&1 | FileCheck %s --check-prefix=SIZES
 
-// REMARK-COUNT-2: Streamed{{.*}} expands its weight as it reads it, for at most 32 rows
+// REMARK-COUNT-2: Streamed{{.*}} dequantizes its weight as it reads it, for at most 32 rows
 // SIZES: error: stream-weights: 'seq' is not name=value
 
 // CHECK-LABEL: @forward

@@ -368,7 +368,7 @@ class Cases:
 
     def case_rows_longer_than_a_batch(self):
         row = int(np.argmax(self.lengths > 10))
-        self.refused([f"row {row} needs 11 places, more than the 10 of a batch"], self.trainc("gpt2"),
+        self.refused([f"row {row} needs 11 token positions, more than the 10 of a batch"], self.trainc("gpt2"),
                      self.data(**self.gpt2), "--tokens-per-batch", "10")  # fmt: skip
 
     # Evaluation.

@@ -240,7 +240,7 @@ class Cases:
             parts = "parameters state gradients arena inputs outputs scratch driver".split()
             expect(held["total"] >= sum(held[part] for part in parts), held)
             out, _ = self.run(package, *flags)
-            expect(("page-locked on the host 256 B" in out) == (pinned > 0), out)
+            expect(("pinned on the host 256 B" in out) == (pinned > 0), out)
 
     def case_check_numerics(self):
         for package in ("cpu.tpk", "gpu.tpk"):

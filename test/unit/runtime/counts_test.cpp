@@ -62,7 +62,7 @@ TEST(Buckets, AreLargeEnoughAndFew) {
   for (int64_t divisor : {1, 8, 32}) {
     std::set<int64_t> octave;
     for (int64_t n = 1025; n <= 2048; ++n)
-      octave.insert(bucketOf(countSymbol(8, divisor), n, whole));
+      octave.insert(bucketOf(countSymbol(32, divisor), n, whole));
     EXPECT_EQ(octave, (std::set<int64_t>{1152, 1280, 1408, 1536, 1664, 1792, 1920, 2048}));
   }
 }

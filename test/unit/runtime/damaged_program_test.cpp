@@ -160,7 +160,10 @@ TEST(DamagedProgram, Commands) {
       ".dtype: this runtime multiplies f32 matrices only on the CPU");
   unread(
       Product, [](fb::CommandT &product) { product.op.AsGemm()->c_dtype = fb::DType::bf16; },
-      ".c_dtype: only plain products of 16-bit types have another, f32");
+      ".c_dtype: only plain matmuls of 16-bit types have another, f32");
+  unread(
+      Product, [](fb::CommandT &product) { product.sizes.push_back(0); },
+      ".sizes: 10 are not those of a matmul with up to 16 batch axes");
 }
 
 TEST(DamagedProgram, SizesOfABatch) {

@@ -380,10 +380,10 @@ TEST(Sampler, Refuses) {
   o = good;
   o.tokensPerBatch = 10;
   o.lengths = {4, 11, 2};
-  refused(o, Code::BadData, "row 1 needs 11 places, more than the 10 of a batch");
+  refused(o, Code::BadData, "row 1 needs 11 token positions, more than the 10 of a batch");
   o.lengths = {4, 9, 2};
   o.lengthMultiple = 8;
-  refused(o, Code::BadData, "row 1 needs 16 places");
+  refused(o, Code::BadData, "row 1 needs 16 token positions");
   o = good;
   o.complexities = {1, 2, NAN};
   refused(o, Code::BadData, "row 2: complexity nan");

@@ -267,7 +267,7 @@ private:
     for (auto [result, loops] : llvm::zip_equal(op->getResults(), map.results))
       for (auto [dim, loop] : llvm::zip_equal(train::getDims(result), loops))
         if (mentions(dim, symbol) && (loop < 0 || map.loops[loop] != LoopKind::Parallel))
-          return refuse(op, "its result depends on the places of");
+          return refuse(op, "its result depends on the positions of");
     auto reduction = dyn_cast<train::ReductionOpInterface>(op);
     for (OpOperand &operand : op->getOpOperands()) {
       Value x = operand.get();

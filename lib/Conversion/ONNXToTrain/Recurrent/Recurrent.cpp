@@ -279,16 +279,16 @@ private:
       kept.clear();
       step(inputs[t], state);
       keptSteps.resize(kept.size(), SmallVector<Value>(steps));
-      for (auto [list, value] : llvm::zip(keptSteps, kept))
+      for (auto [list, value] : llvm::zip_equal(keptSteps, kept))
         list[t] = value;
       Value inside = reaches(t);
       outputs[t] =
           inside && c.has(4) ? tb.select(inside, state[0], tb.scalarLike(state[0], 0)) : state[0];
       if (inside)
-        for (auto [now, before] : llvm::zip(state, old))
+        for (auto [now, before] : llvm::zip_equal(state, old))
           now = tb.select(inside, now, before);
     }
-    for (auto [list, value] : llvm::zip(last, state))
+    for (auto [list, value] : llvm::zip_equal(last, state))
       list.push_back(value);
     return joinLength(outputs);
   }

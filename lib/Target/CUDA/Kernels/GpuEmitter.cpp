@@ -39,6 +39,7 @@ GpuEmitter::GpuEmitter(FusionOp fusion, const Structure &structure, LLVM::LLVMFu
 Value GpuEmitter::buffer(unsigned number) { return entry->getArgument(number); }
 
 Value GpuEmitter::temporary(int64_t byteOffset) {
+  assert(byteOffset % 16 == 0 && "parts are aligned as vectors are");
   Value base = entry->getArgument(uses.size());
   return byteOffset == 0 ? base : elementPointer(base, b.getI8Type(), constantIndex(byteOffset));
 }

@@ -72,6 +72,7 @@ Value GpuEmitter::matchWarp(Value key) {
 }
 
 Value GpuEmitter::combineWarp(Operation *reduction, Value value, int64_t width) {
+  assert(llvm::isPowerOf2_64(uint64_t(width)) && width <= kWarp && "threads of one warp, halved");
   for (int64_t mask = width / 2; mask >= 1; mask /= 2)
     value = combine(reduction, value, shuffle(value, mask));
   return value;

@@ -383,6 +383,7 @@ void TransposedMap::run() {
       // Both may be the same size; the longer vector is a multiple of the shorter.
       bool same = acrossSize == alongSize;
       int64_t both = std::max(shape.patchAcross, shape.patchAlong);
+      assert(both % std::min(shape.patchAcross, shape.patchAlong) == 0 && "powers of two");
       if (!acrossSize.getConstant())
         e.assumeMultiple(e.dim(acrossSize), !whole ? 1 : same ? both : shape.patchAcross);
       if (!alongSize.getConstant())

@@ -5,6 +5,8 @@
 
 #include "io/permutation.h"
 
+#include <cassert>
+
 namespace trainrt::run {
 
 std::vector<int64_t> shuffledRows(int64_t rows, uint64_t seed, uint64_t epoch) {
@@ -18,6 +20,7 @@ void DataOrder::seek(Position position) {
 }
 
 int64_t DataOrder::row(int64_t index) {
+  assert(index >= 0 && index < rows && "a position behind the last row is the next epoch's first");
   if (!shuffle)
     return index;
   if (orderEpoch != at.epoch) {

@@ -309,7 +309,7 @@ void Dataset::cutAsTold(const Whole &given, std::vector<std::string> &problems) 
         }
         const int64_t places = entry.array.shape[axis];
         if (rowCount == 0 || places % rowCount)
-          problems.push_back(what + ", and its " + std::to_string(places) + " places on axis " +
+          problems.push_back(what + ", and its " + std::to_string(places) + " positions on axis " +
                              std::to_string(axis) + " are no equal parts of " +
                              std::to_string(rowCount) +
                              " rows: pad them, so that every row has as many");
@@ -333,7 +333,7 @@ void Dataset::checkWhole() const {
     if (places >= rowCount && places % rowCount == 0)
       problems.push_back("input '" + name + "' is " + describe(*entry.input) +
                          ": no axis of it is the batch's, but its " + std::to_string(places) +
-                         " places on axis " + std::to_string(axis) + " look like " +
+                         " positions on axis " + std::to_string(axis) + " look like " +
                          std::to_string(places / rowCount) + " for each of the " +
                          std::to_string(rowCount) + " rows: --cut " + name +
                          " gives every batch the part of its rows, --whole " + name +
@@ -341,7 +341,7 @@ void Dataset::checkWhole() const {
     else if (places > 1 && places < rowCount && rowCount % places == 0)
       problems.push_back("input '" + name + "' is " + describe(*entry.input) +
                          ": no axis of it is the batch's, but its " + std::to_string(places) +
-                         " places on axis " + std::to_string(axis) + " look like one for each " +
+                         " positions on axis " + std::to_string(axis) + " look like one for each " +
                          std::to_string(rowCount / places) + " of the " + std::to_string(rowCount) +
                          " rows, and batches of rows would not cut it: --whole " + name +
                          " gives all of it to every batch, --batch-size " +

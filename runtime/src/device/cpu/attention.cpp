@@ -11,6 +11,7 @@
 #include "format/memory/working_memory.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -58,6 +59,7 @@ public:
          int64_t matrices)
       : args(args), pool(pool), kernels(kernels),
         stride(attentionRowStride(args.longest, attentionLanes)), matrixFloats(blockRows * stride) {
+    assert(args.longest > 0 && args.heads % args.keyHeads == 0 && "readProgram checks both");
     if (args.dropout > 0)
       findPositions();
     workerFloats = matrices * matrixFloats + wordsRoom + (wordsRoom ? stride : 0);

@@ -4,6 +4,7 @@
 #include "device/cuda/blas_layout.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace trainrt::cuda {
 
@@ -42,7 +43,7 @@ Status noUnitStride(const char *operand, int64_t e0, int64_t s0, int64_t e1, int
   return fail(Code::Unsupported, "the matmul's operand ", operand, " of extents ", e0, " x ", e1,
               " has strides ", s0, ", ", s1,
               ": one of the two has to be 1 and the other at least as long as a row or column. "
-              "Copy the operand into a dense tensor before the product");
+              "Copy the operand into a dense tensor before the matmul");
 }
 
 /// `outer` around `inner` is one axis for this operand.
@@ -85,6 +86,8 @@ bool fold(const BatchAxis &axis, int64_t fixed, int64_t moving, int64_t &extent,
 } // namespace
 
 Status layoutGemm(const GemmCall &call, GemmLayout &layout) {
+  assert(call.aBatch.size() == call.batch.size() && call.bBatch.size() == call.batch.size() &&
+         call.cBatch.size() == call.batch.size() && "every operand has a stride along each axis");
   int64_t m = call.m, n = call.n, k = call.k;
   int64_t aM = call.aM, bN = call.bN, cM = call.cM, cN = call.cN;
   bool rowMajor = call.epilogue != GemmEpilogue::None;

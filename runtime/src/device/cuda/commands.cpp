@@ -7,6 +7,7 @@
 #include "plan/overlap.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace trainrt::cuda {
 
@@ -120,9 +121,12 @@ void Commands::resolve(const BufferAddress &address, DeviceAddress errors, Works
   bufferAddresses.assign(plan.bufferBytes.size(), 0);
   Addresses addresses;
   addresses.of = [&](const Place &place) {
-    return place.isPresent() ? (bufferAddresses[place.buffer] = address(place.buffer)) +
-                                   DeviceAddress(place.offset)
-                             : DeviceAddress(0);
+    if (!place.isPresent())
+      return DeviceAddress(0);
+    bufferAddresses[place.buffer] = address(place.buffer);
+    assert(bufferAddresses[place.buffer] % cudaPlanAlignment == 0 &&
+           "algorithms were chosen for addresses whose low bits are 0");
+    return bufferAddresses[place.buffer] + DeviceAddress(place.offset);
   };
   addresses.tables = tableAddress;
   addresses.tableBytes = tables;

@@ -75,7 +75,7 @@ Status PinnedMemory::allocate(const Context &where, int64_t size, const char *wh
   void *memory = nullptr;
   CUresult result = where.driver().cuMemHostAlloc(&memory, size_t(size), 0);
   if (result != CUDA_SUCCESS)
-    return where.driver().error(result, "no page-locked host memory for the " + std::string(what) +
+    return where.driver().error(result, "no pinned host memory for the " + std::string(what) +
                                             " (" + bytesText(uint64_t(size)) + ")");
   bytes = static_cast<unsigned char *>(memory);
   length = size;

@@ -12,6 +12,7 @@
 #include "format/hash.h"
 
 #include <algorithm>
+#include <cassert>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -104,6 +105,7 @@ Status unsupported(const AttentionCall &call, const std::string &why) {
 
 /// Limits that are known without asking the library.
 Status check(const AttentionCall &call) {
+  assert((!call.segments || call.batch == 1) && "segments lie in one row of the batch");
   if (call.dtype != DType::BF16 && call.dtype != DType::F16)
     return unsupported(call, "operands have to be bf16 or f16");
   if (call.hasBias && call.biasDtype != DType::F32 && call.biasDtype != call.dtype)

@@ -3,6 +3,7 @@
 
 #include "device/cuda/graph.h"
 
+#include <cassert>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -29,6 +30,7 @@ Status enqueueLanes(const Context &context, const Commands &commands, const Lane
       const int32_t last = dependencies[i][other];
       if (other == lane || last <= waited[lane][other])
         continue;
+      assert(last < int32_t(i) && "commands wait for earlier ones");
       waits[i].push_back(last);
       waited[lane][other] = last;
       isAwaited[size_t(last)] = true;

@@ -25,7 +25,7 @@ Status Gemm::read(const fb::Gemm &from, const CommandCheck &check) {
     return check.bad(".epilogue: only matmuls for cuda have one");
   const bool isWide = from.c_dtype() == fb::DType::f32 && sizeOf(dtype) == 2;
   if (from.c_dtype() != from.dtype() && (!isWide || epilogue != GemmEpilogue::None))
-    return check.bad(".c_dtype: only plain products of 16-bit types have another, f32");
+    return check.bad(".c_dtype: only plain matmuls of 16-bit types have another, f32");
   resultType = static_cast<DType>(from.c_dtype());
   tf32 = from.tf32();
   alpha = from.alpha();
@@ -43,7 +43,7 @@ Status Gemm::read(const fb::Gemm &from, const CommandCheck &check) {
   const size_t sizes = check.sizes.size();
   if (sizes < GemmView::numFixed || (sizes - GemmView::numFixed) % 4 ||
       (sizes - GemmView::numFixed) / 4 > 16)
-    return check.bad(".sizes: ", sizes, " are not those of a product with up to 16 batch axes");
+    return check.bad(".sizes: ", sizes, " are not those of a matmul with up to 16 batch axes");
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include "format/memory/arena_plan.h"
 
 #include <bit>
+#include <cassert>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -48,6 +49,7 @@ public:
 
   /// Places everything; returns the peak.
   int64_t place(const Order &order) {
+    assert(order.size() == lives.size() && "every life once");
     for (size_t i = 0; i < order.size(); ++i)
       ranks[order[i]] = uint32_t(i);
     for (size_t group = 0; group < groups.size(); ++group)
@@ -73,6 +75,7 @@ public:
         continue;
       }
       const Life &life = lives[found];
+      assert(begin <= life.first && life.last <= end && "it lies on one piece of the line");
       offsets[found] = height;
       peak = std::max(peak, height + life.size);
       if (life.first > begin)

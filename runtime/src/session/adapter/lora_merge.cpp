@@ -5,6 +5,7 @@
 #include "session/adapter/model_weight.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <numeric>
 
@@ -113,6 +114,8 @@ Status mergeAdapter(Session &session, const Lora::Module &module, OwnedArray &me
   }
   for (double &factor : sum.left)
     factor *= module.scale;
+  assert(sum.weight.shape() == std::vector<int64_t>({sum.rows, sum.columns}) &&
+         "shapes are checked when the package is opened");
 
   merged.dtype = sum.weight.dtype();
   merged.shape = sum.weight.shape();

@@ -5,6 +5,7 @@
 #include "session/adapter/model_weight.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 namespace trainrt {
@@ -32,6 +33,7 @@ Status storeNorms(Session &session, size_t index) {
   const Manifest::Init &init = *session.package().parameter(index).init;
   ModelWeight weight;
   TRAINRT_TRY(weight.open(session, findParameter(session, init.matrix)));
+  assert(weight.shape().size() == 2 && "norms are of matrices: the manifest's are checked");
   const int64_t rows = weight.shape()[0], columns = weight.shape()[1];
   std::vector<double> norms(size_t(weight.shape()[size_t(init.axis)]));
   ThreadPool &pool = session.threadPool();

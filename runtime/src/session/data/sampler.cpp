@@ -54,7 +54,7 @@ Status Sampler::create(SamplerOptions options, Sampler &sampler) {
       return fail(Code::BadData, "row ", row, ": length ", length);
     if (chosen.tokensPerBatch && sampler.padded(length) > chosen.tokensPerBatch)
       return fail(Code::BadData, "row ", row, " needs ", sampler.padded(length),
-                  " places, more than the ", chosen.tokensPerBatch,
+                  " token positions, more than the ", chosen.tokensPerBatch,
                   " of a batch: allow for more tokens, or cut the row");
     if (double cost = sampler.cost(row); !std::isfinite(cost) || cost < 0)
       return fail(Code::BadData, "row ", row, ": complexity ", cost, " is no amount of work");

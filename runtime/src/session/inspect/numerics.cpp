@@ -4,6 +4,7 @@
 #include "session/inspect/numerics.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 namespace trainrt {
@@ -86,10 +87,11 @@ Status NumericsCheck::check(const ExecutionPlan &plan, const Region &region, con
                             const Origin &origin) {
   if (!notANumber.empty() || std::count(region.extents.begin(), region.extents.end(), 0))
     return {};
-  // Strides are never negative, so the region begins at its offset.
   int64_t last = 0;
-  for (size_t axis = 0; axis < region.extents.size(); ++axis)
+  for (size_t axis = 0; axis < region.extents.size(); ++axis) {
+    assert(region.strides[axis] >= 0 && "a region begins at its offset");
     last += (region.extents[axis] - 1) * region.strides[axis];
+  }
   const void *data = nullptr;
   TRAINRT_TRY(read(region.buffer, region.offset, (last + 1) * int64_t(sizeOf(region.dtype)), data));
   const Found found = scan(region, static_cast<const unsigned char *>(data));

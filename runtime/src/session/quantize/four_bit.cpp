@@ -7,6 +7,7 @@
 #include "session/quantize/device_mean.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 namespace trainrt {
@@ -55,6 +56,7 @@ unsigned char dynamicCode(float x) {
 
 bool blockMaxima(const Elements &elements, int64_t count, int64_t block, ThreadPool &pool,
                  std::vector<float> &absmax, int64_t &bad) {
+  assert(isBlock(block) && "a block fits into what a thread holds");
   absmax.resize(size_t(blocksOf(count, block)));
   FirstIndex notFinite;
   pool.parallelFor(int64_t(absmax.size()), std::max<int64_t>(1, grain / block),
@@ -83,6 +85,7 @@ bool blockMaxima(const Elements &elements, int64_t count, int64_t block, ThreadP
 void encodeFourBit(QuantFormat format, const Elements &elements, int64_t count, int64_t block,
                    const float *absmax, ThreadPool &pool, unsigned char *to, int64_t begin,
                    int64_t end) {
+  assert(0 <= begin && begin <= end && end <= (count + 1) / 2 && "bytes have two elements each");
   pool.parallelFor(end - begin, grain / 2, [&](unsigned, int64_t firstByte, int64_t lastByte) {
     float values[held];
     unsigned char codes[held];

@@ -2,6 +2,11 @@
 // A kernel runs on chunks of its work.
 
 #include "device/cpu/commands/host_command.h"
+#include "format/memory/arena_plan.h"
+
+#include <cassert>
+
+#include <cassert>
 
 namespace trainrt {
 
@@ -37,6 +42,8 @@ template <> void runOnHost(const LaunchView &step, HostContext &context) {
           context.scratch,
           context.scratchStride,
           many.empty() ? few : many.data()};
+  assert((!context.scratch || context.scratchStride % planAlignment == 0) &&
+         "every worker's scratch is aligned");
   pool.parallelFor(step.work(), step.grain(), [&job](unsigned worker, int64_t begin, int64_t end) {
     KernelContext kernelContext{job.scratch + int64_t(worker) * job.scratchStride,
                                 job.errors[worker].fields};
