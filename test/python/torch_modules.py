@@ -108,6 +108,18 @@ class Rotary(Classifier):
         return self.linear(torch.view_as_real(turned).flatten(-2).mean(1))
 
 
+class Names(nn.Module):
+    """Whose parameters, inputs and outputs are called as the exporter calls values."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.mul = nn.Parameter(torch.randn(6, 3)), nn.Parameter(torch.ones(3))
+
+    def forward(self, matmul, labels):
+        scores = (matmul @ self.linear).tanh() * self.mul
+        return {"loss": F.cross_entropy(scores, labels), "tanh": scores + 1}
+
+
 class Moving(Classifier):
     def __init__(self):
         super().__init__()
@@ -202,6 +214,7 @@ TRAIN = {
     "keywords only": lambda: (KeywordsOnly(), rows(), None),
     "any keywords": lambda: (AnyKeywords(), rows(), None),
     "dataclass": lambda: (Dataclass(), rows(), None),
+    "names": lambda: (Names(), rows("matmul"), None),
     "named tuple": lambda: (NamedTuple(), rows(), None),
     "number": lambda: (Number(), {**rows(), "factor": 2}, None),
     "switch": lambda: (Switch(), {**rows(), "double": True}, None),
@@ -253,6 +266,8 @@ REFUSED = {
     "no module": lambda: (cross_entropy, rows("input"), None, "expected a torch.nn.Module, got function"),
     "lazy": lambda: (nn.Sequential(nn.LazyLinear(3)), rows("input"), cross_entropy, "module '0' has no sizes yet: run it once"),
     "meta buffer": lambda: (Moving().to("meta"), rows(), cross_entropy, "buffer 'mean' is on the meta device"),
+    "an output named as a parameter": lambda: (Call(lambda s, x: {"loss": s.one.sum() * x.sum(), "one": x + 1}, one=nn.Parameter(torch.ones(3))), {"x": torch.ones(2)}, None, "output 'one' has the name of a parameter"),
+    "an input named as a parameter": lambda: (Call(lambda s, x: F.mse_loss(s.x * x, x), x=nn.Parameter(torch.ones(3))), {"x": torch.ones(2, 3)}, None, "input 'x' has the name of a parameter or buffer of Call: rename one"),
     "nothing": lambda: (nn.Linear(6, 3), {}, cross_entropy, "the example has no arrays"),
     "empty": lambda: (nn.Linear(6, 3), {"input": torch.randn(0, 6), "labels": torch.randint(0, 3, (0,))}, cross_entropy, r"example\['input'\] is empty along axis 0"),
     "mixed norms": lambda: (nn.Sequential(nn.BatchNorm1d(6), nn.Linear(6, 8), nn.BatchNorm1d(8).eval(), nn.Linear(8, 3)), rows("input"), cross_entropy, "module '0' normalizes by its batch and '2' by its running statistics"),

@@ -7,6 +7,7 @@ that the module's own are read where they lie. Dropout draws from a counter whos
 backward, which get the same seed, have the same mask.
 """
 
+import contextlib
 import inspect
 import json
 import pathlib
@@ -73,6 +74,13 @@ class _Repairs(exporting._Repairs):
             given = {"weight": None, "bias": None, "training": False, "eps": 1e-5, **exporting._given(names, args, kwargs)}
             if given["training"]:
                 return self._batch_norm(**given)
+        if function is torch.nn.functional.embedding:
+            given = exporting._given(("input", "weight", "padding_idx"), args, kwargs)
+            if (padding := given.pop("padding_idx", None)) is not None:
+                # Without the argument, which only what trains listens to.
+                rows = super()._replace(function, (), given)
+                index = padding if padding >= 0 else given["weight"].shape[0] + padding
+                return torch.where((given["input"] == index).unsqueeze(-1), rows.detach(), rows)
         return super()._replace(function, args, kwargs)
 
     def _batch_norm(self, input, running_mean, running_var, weight, bias, training, eps, momentum=None):
@@ -197,6 +205,19 @@ def _add_gradients(model, wanted):
         graph.outputs.append(gradient)
 
 
+@contextlib.contextmanager
+def _fixed_momentum(module):
+    """Of batch norms that average all batches: the number of these is no part of the graph."""
+    norms = [m for m in module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm) and m.momentum is None]
+    for norm in norms:
+        norm.momentum = 0.1
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm.momentum = None
+
+
 class _Program:
     """The packages of a module in one mode: that of the outputs, and those of gradients by what is wanted."""
 
@@ -215,10 +236,8 @@ class _Program:
         module = owner.module
         repairs = _Repairs()
         graph = _Outputs(module, list(owner.batch), owner.constants, repairs)
-        model = exporting._trace(graph, module, owner.batch, owner.axes, 20, repairs)
-        for name in list(owner.batch):
-            if name not in {value.name for value in model.graph.inputs}:
-                raise ExportError(f"forward of {type(module).__name__} does not use its argument '{name}': leave it out of the example")
+        with _fixed_momentum(module):
+            model = exporting._trace(graph, module, owner.batch, owner.axes, 20, repairs)
         exporting._rename(model.graph, module)
         exporting._strip(model)
         names = [name for name, _ in module.named_parameters()] + [name for name, _ in module.named_buffers()]

@@ -200,6 +200,8 @@ class _Repairs(torch.overrides.TorchFunctionMode):
     @contextlib.contextmanager
     def forward(self):
         """Around the module itself; the exporter calls functions for its own ends behind it."""
+        if torch.compiler.is_dynamo_compiling():
+            raise RuntimeError("the exporter's second way, by bytecode, sees no repairs")
         self.trained = torch.is_grad_enabled()
         try:
             yield
@@ -299,13 +301,17 @@ def _rename(graph, module):
 
 
 def _free_names(graph, module):
-    """Values that have the name of a parameter by chance get another one."""
+    """Values that have the name of a parameter, an input or an output by chance get another one."""
     for value in graph.inputs:
         if value.name in graph.initializers:
             raise ExportError(f"input '{value.name}' has the name of a parameter or buffer of {type(module).__name__}: rename one")
+    taken = {value.name: value for value in [*graph.inputs, *graph.initializers.values()]}
+    for value in graph.outputs:
+        if taken.setdefault(value.name, value) is not value:
+            raise ExportError(f"output '{value.name}' has the name of a parameter, buffer or input of {type(module).__name__}: rename one")
     for node in graph.all_nodes():
         for value in node.outputs:
-            if value.name in graph.initializers and graph.initializers[value.name] is not value:
+            if taken.get(value.name, value) is not value:
                 value.name = f"{value.name}/of_{node.op_type}"
 
 
