@@ -128,5 +128,77 @@ class Models(unittest.TestCase):
             trainrt.write_tensors(path, {"x": np.zeros((4, 4), np.float32).T[:, 1:]})
 
 
+class MovedPackages(unittest.TestCase):
+    """Away from the model that they were compiled from."""
+
+    def setUp(self):
+        self.away = FOLDER / "away" / "mlp.tpk"
+        self.away.parent.mkdir(exist_ok=True)
+        shutil.copy(FOLDER / "mlp.tpk", self.away)
+        self.expected = trainrt.Session(FOLDER / "mlp.tpk").eval(DATA)
+
+    def models(self):
+        """The model with its weights stored in each of ONNX's ways."""
+        model = onnx.load(MODELS / "mlp.onnx")
+        yield MODELS / "mlp.onnx"
+        for form in ("typed", "external"):
+            copy, folder = onnx.ModelProto(), FOLDER / form
+            copy.CopyFrom(model)
+            folder.mkdir(exist_ok=True)
+            if form == "typed":
+                for tensor in copy.graph.initializer:
+                    array = onnx.numpy_helper.to_array(tensor)
+                    tensor.ClearField("raw_data")
+                    (tensor.float_data if array.dtype == np.float32 else tensor.int64_data).extend(array.flatten().tolist())
+            onnx.save(copy, folder / "mlp.onnx", save_as_external_data=form == "external", location="mlp.data", size_threshold=0)
+            yield folder / "mlp.onnx"
+
+    def test_the_one_flag(self):
+        with self.assertRaisesRegex(trainrt.errors.MissingWeights, "--weights FILE: the .onnx, .safetensors or .npz.*(.|\n)*weights="):
+            trainrt.Session(self.away)
+        for model in self.models():
+            self.assertEqual(trainrt.Session(self.away, weights=model).eval(DATA), self.expected, model)
+
+    def test_models_that_do_not_fit(self):
+        model = onnx.load(MODELS / "mlp.onnx")
+        first = model.graph.initializer[0]
+        shape = list(first.dims)
+
+        def refused(words, kind=trainrt.errors.BadData):
+            onnx.save(model, FOLDER / "bad.onnx")
+            with self.assertRaisesRegex(kind, words):
+                trainrt.Session(self.away, weights=FOLDER / "bad.onnx")
+
+        first.dims[0] += 1
+        refused(f"'{first.name}' has [0-9]+ bytes of values, its shape needs")
+        first.dims[0] = -3
+        refused(f"'{first.name}' has an impossible shape")
+        first.dims[0] = shape[0]
+        raw = first.raw_data
+        first.ClearField("raw_data")
+        first.data_location = onnx.TensorProto.EXTERNAL
+        for location, more, words in (
+            ("../x", [], "its external data leaves the model's folder"),
+            ("x", [("offset", "y")], "a number of its external data is none"),
+            ("x", [("length", "3")], "has another number of bytes than its shape"),
+            ("small.data", [("offset", "0")], f"is truncated: '{first.name}' ends at byte"),
+        ):
+            (FOLDER / "small.data").write_bytes(b"1234")
+            first.ClearField("external_data")
+            for key, value in [("location", location), *more]:
+                entry = first.external_data.add()
+                entry.key, entry.value = key, value
+            refused(words)
+        entry.key = first.external_data[0].value = "gone.data"
+        refused("gone.data", trainrt.errors.NotFound)
+        first.data_location = onnx.TensorProto.DEFAULT
+        first.raw_data = raw
+        first.name = "other"
+        refused("fc1.weight|other")
+        (FOLDER / "bad.onnx").write_bytes(b"\x3a\xff\x01abc")
+        with self.assertRaisesRegex(trainrt.errors.BadData, "is no ONNX model with weights: it is truncated"):
+            trainrt.Session(self.away, weights=FOLDER / "bad.onnx")
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

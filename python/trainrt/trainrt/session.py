@@ -122,7 +122,10 @@ class Session(Files):
             raise errors.InvalidArgument(f"weights: expected None, 'random', 'none' or a path, got {weights!r}")
         options.stream = getattr(stream, "cuda_stream", stream)
         handle = c_void_p()
-        library.call("session_create", package._handle, byref(options), byref(handle))
+        try:
+            library.call("session_create", package._handle, byref(options), byref(handle))
+        except errors.MissingWeights as error:
+            raise errors.MissingWeights(f"{error}\nfrom Python: weights=FILE, or weights='random'") from None
         self._handle = handle
         self.on_gpu = package.target.startswith("cuda")
         self.device = device if self.on_gpu else None

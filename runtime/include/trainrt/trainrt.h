@@ -321,9 +321,9 @@ typedef struct trainrt_session trainrt_session;
 typedef enum trainrt_weights {
   /* what the package names: MISSING_WEIGHTS if a file is absent or has changed */
   TRAINRT_WEIGHTS_PACKAGE = 0,
-  /* `weights_path`, .safetensors or .npz, the index (.json) of a checkpoint in several files, or
-     the folder that holds it: by name; BAD_DATA lists missing and misfit ones. Frozen parameters
-     that it lacks come from the package */
+  /* `weights_path`, .safetensors, .npz or .onnx, the index (.json) of a checkpoint in several
+     files, or the folder that holds it: by name; BAD_DATA lists missing and misfit ones. Frozen
+     parameters that it lacks come from the package */
   TRAINRT_WEIGHTS_FILE = 1,
   /* trainable parameters are normal(0, init_std) from `seed` and their name, except that names
      ending in "bias" are 0 and one-dimensional ones ending in "weight" are 1 (norms). Others come

@@ -199,9 +199,10 @@ void CommandLine::addSamples() {
 
 void CommandLine::addWeights() {
   group = "Weights and checkpoints";
-  app.add_option("--weights", o.weights,
-                 "initial parameters by name: .safetensors or .npz, the .index.json of several, or "
-                 "their folder")
+  app.add_option(
+         "--weights", o.weights,
+         "initial parameters by name: .safetensors, .npz or .onnx, the .index.json of several, or "
+         "their folder")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--init", init, "random initial parameters: normal:STD")

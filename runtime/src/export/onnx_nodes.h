@@ -5,7 +5,7 @@
 #ifndef TRAINRT_EXPORT_ONNX_NODES_H
 #define TRAINRT_EXPORT_ONNX_NODES_H
 
-#include "export/protobuf.h"
+#include "io/protobuf.h"
 
 #include <string_view>
 #include <vector>

@@ -473,7 +473,7 @@ TEST_F(SessionTest, MissingOrChangedWeights) {
                                   "weights' file '"),
             std::string::npos)
       << status.message();
-  EXPECT_TRUE(status.message().ends_with("(--weights FILE)")) << status.message();
+  EXPECT_TRUE(status.message().ends_with(".onnx, .safetensors or .npz)")) << status.message();
 }
 
 TEST_F(SessionTest, EmbeddedWeights) {

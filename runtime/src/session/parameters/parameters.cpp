@@ -132,7 +132,7 @@ Status ParameterStore::openFile(const std::string &path, std::shared_ptr<const M
   auto entry = std::find_if(files.begin(), files.end(),
                             [&](const Manifest::File &listed) { return listed.path == path; });
   const std::string advice =
-      std::string("; give the weights as a safetensors file (--weights FILE)") +
+      std::string("; give the weights by name (--weights FILE: the .onnx, .safetensors or .npz)") +
       (orRandom ? ", random ones (--init normal:STD), or compile again where the file is" : "");
   std::string full = directoryOf(package->path()) + path;
   if (entry->absent)

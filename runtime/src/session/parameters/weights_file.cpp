@@ -33,6 +33,13 @@ Status WeightsFile::open(const std::string &path, WeightsFile &result) {
   }
   if (file.ends_with(".json")) {
     TRAINRT_TRY(opened.openIndex(file));
+  } else if (file.ends_with(".onnx")) {
+    opened.model = std::make_unique<OnnxWeights>();
+    TRAINRT_TRY(OnnxWeights::open(file, *opened.model));
+    for (const OnnxWeights::Entry &entry : opened.model->entries()) {
+      opened.places.emplace(entry.name, std::pair(0, opened.list.size()));
+      opened.list.push_back(entry.name);
+    }
   } else {
     auto part = std::make_unique<Part>();
     part->path = file;
@@ -90,6 +97,8 @@ Status WeightsFile::openIndex(const std::string &path) {
 
 Status WeightsFile::tensor(const std::string &name, bool inPlace, Tensor &tensor) {
   const auto [part, index] = places.at(name);
+  if (model)
+    return model->array(index, inPlace, tensor.array, tensor.mapping, tensor.path);
   ArrayFile &file = parts[part]->file;
   bool mapped = false;
   TRAINRT_TRY(inPlace ? file.arrayInPlace(index, tensor.array, &mapped)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The weights that a user names: a safetensors or npz file, the index of a checkpoint in several of
-// them (model.safetensors.index.json), or the folder that holds either.
+// The weights that a user names: a safetensors or npz file, an ONNX model, the index of a
+// checkpoint in several files (model.safetensors.index.json), or the folder that holds one.
 #ifndef TRAINRT_SESSION_PARAMETERS_WEIGHTS_FILE_H
 #define TRAINRT_SESSION_PARAMETERS_WEIGHTS_FILE_H
 
 #include "io/array_file.h"
+#include "io/onnx_weights.h"
 
 #include <string>
 #include <unordered_map>
@@ -38,6 +39,7 @@ private:
     ArrayFile file;
   };
   std::vector<std::unique_ptr<Part>> parts;
+  std::unique_ptr<OnnxWeights> model; ///< in place of parts
   std::vector<std::string> list;
   std::unordered_map<std::string, std::pair<size_t, size_t>> places; ///< part, index in it
 };

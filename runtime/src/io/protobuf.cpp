@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reading and writing the wire format; every read is within the message.
-#include "export/protobuf.h"
+#include "io/protobuf.h"
 
 namespace trainrt {
 

@@ -2,8 +2,8 @@
 //
 // The protobuf wire format, as far as files are copied with parts replaced: the fields of a message
 // in order, and messages put together from pieces that stay where they are.
-#ifndef TRAINRT_EXPORT_PROTOBUF_H
-#define TRAINRT_EXPORT_PROTOBUF_H
+#ifndef TRAINRT_IO_PROTOBUF_H
+#define TRAINRT_IO_PROTOBUF_H
 
 #include <cstdint>
 #include <deque>
@@ -67,4 +67,4 @@ private:
 
 } // namespace trainrt
 
-#endif // TRAINRT_EXPORT_PROTOBUF_H
+#endif // TRAINRT_IO_PROTOBUF_H
