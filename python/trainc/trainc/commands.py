@@ -27,14 +27,14 @@ def find(arguments):
 
 def run(main, arguments):
     """An exit code: 0, 1 for what the user can do something about, 2 for settings, 130 for Ctrl-C."""
-    from .errors import Error
+    from .errors import Error, OptionError
     from .settings import SettingError
 
     try:
         return main(arguments) or 0
     except Error as error:
         print(f"trainc: error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, SettingError) else getattr(error, "exit_code", 1)
+        return 2 if isinstance(error, (SettingError, OptionError)) else getattr(error, "exit_code", 1)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

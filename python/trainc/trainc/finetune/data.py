@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 
 from ..data import prepare as preparation
-from ..data import formats, rows, shards, tasks, templates, tokenizers
+from ..data import formats, packing, rows, shards, tasks, templates, tokenizers
 from ..errors import Error
 
 
@@ -51,10 +51,15 @@ def prepare(run, settings, tokenizer, tell):
         settings = settings.with_(max_length=index["max_length"], pack=bool(index.get("packed")))
         if index.get("label_names"):
             settings = settings.with_(label_names=index["label_names"])
-    ours, theirs = (set(parts[part]["columns"]) for part in ("train", "eval")) if "eval" in parts else (set(), set())
-    if ours ^ theirs:
-        raise Error(f"--data and --eval are folders of different kinds: '{sorted(ours ^ theirs)[0]}' is in one only")
+    if "eval" in parts:
+        ours, theirs = (_kinds(parts[part]["columns"]) for part in ("train", "eval"))
+        if different := sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)):
+            raise Error(f"--data and --eval are folders of different kinds: '{different[0]}' is not the same in both")
     return settings, parts
+
+
+def _kinds(columns):
+    return {name: (column["dtype"], column["ragged"]) for name, column in columns.items()}
 
 
 def _read(path, settings, tokenizer):
@@ -65,10 +70,14 @@ def _read(path, settings, tokenizer):
             f"{path}: the rows were written with the tokenizer of {made.get('name')} ({made.get('vocabulary')} tokens), and the "
             f"model's is that of {own['name']} ({own['vocabulary']} tokens)"
         )
-    wanted = set(tasks.make(tokenizer, settings.with_(max_length=index["max_length"])).columns())
-    found = set(index["columns"])
-    if missing := wanted - found - ({"attention_mask"} if index.get("packed") else set()):
-        raise Error(f"{path}: the rows are of another task or loss: there is no column '{sorted(missing)[0]}'; there are {', '.join(sorted(found))}")
+    wanted = tasks.make(tokenizer, settings.with_(max_length=index["max_length"])).columns()
+    if index.get("packed"):
+        wanted = packing.packed_columns(wanted)
+    wanted = _kinds({name: column.describe() for name, column in wanted.items()})
+    found = _kinds(index["columns"])
+    if wrong := sorted(name for name in wanted if wanted[name] != found.get(name)):
+        there = ", ".join(sorted(found))
+        raise Error(f"{path}: the rows are of another task or loss: their column '{wrong[0]}' is absent or of another kind; there are {there}")
     return index
 
 
@@ -129,28 +138,6 @@ def lengths(train, held, settings):
     return found
 
 
-def readable(path):
-    """What trainc-run reads of a folder of shards."""
-    target = pathlib.Path(path).with_suffix(".safetensors")
-    folder, count, tensors = shards.Folder(path), None, {}
-    most = {}
-    for column in folder.columns.values():
-        if column.ragged:
-            most[column.offsets] = max(most.get(column.offsets, 0), int(folder.lengths(column.offsets).max()))
-    for name, column in folder.columns.items():
-        dtype = np.int64 if column.dtype != "F32" else np.float32
-        shape = (folder.rows, most[column.offsets]) if column.ragged else (folder.rows,)
-        tensors[name] = np.full(shape, column.pad, dtype)
-    for number, row in enumerate(folder):
-        for name, value in row.items():
-            if isinstance(value, np.ndarray) and value.ndim:
-                tensors[name][number, : len(value)] = value
-            else:
-                tensors[name][number] = value
-    shards.write_safetensors(target, tensors)
-    return str(target)
-
-
 def add_references(run, facts, settings, parts, tell):
     """Columns of what the reference says, the model as it is before training, computed by the package itself."""
     from .processes import run as run_process
@@ -170,7 +157,7 @@ def add_references(run, facts, settings, parts, tell):
         if settings.adapter:
             start += ["--adapter", settings.adapter]
         run_process(
-            [run.package, *start, "--predict", readable(index["path"]), "--outputs", ",".join(wanted.values()),
+            [run.package, *start, "--predict", index["path"], "--outputs", ",".join(wanted.values()),
              "--batch-size", facts["micro_batch"], "-o", output], quiet=True,
         )  # fmt: skip
         found = shards.map_safetensors(output)

@@ -5,15 +5,13 @@ import json
 import pathlib
 
 from ..errors import Error
-from ..settings import Settings
-from .keys import FINETUNE
 
 
 class Run:
-    """`config.yaml`, `export/`, `model.tpk`, `data/`, `checkpoints/`, `logs/`."""
+    """`config.yaml`, `export/`, `model.tpk`, `data/`, `checkpoints/`, `logs/`, `summary.html`."""
 
     def __init__(self, path):
-        self.path = pathlib.Path(path)
+        self.path = pathlib.Path(path).absolute()
         self.config = self.path / "config.yaml"
         self.export = self.path / "export"
         self.graph = self.export / "model.onnx"
@@ -21,6 +19,7 @@ class Run:
         self.data = self.path / "data"
         self.checkpoints = self.path / "checkpoints"
         self.logs = self.path / "logs"
+        self.summary = self.path / "summary.html"
         self.report = self.path / "memory.json"
         self._facts = self.path / "run.json"
 
@@ -28,20 +27,27 @@ class Run:
     def facts(self):
         """What was chosen when the run was made: trainc-run's options, the base's files, what is saved and how."""
         try:
-            return json.loads(self._facts.read_text())
+            facts = json.loads(self._facts.read_text())
         except OSError:
             raise Error(
                 f"{self.path}: no run of `trainc finetune` (there is no {self._facts.name}); -o begins one"
                 if not self.config.exists() else
                 f"{self.path}: the run was ended before training began: start it again, without --resume"
             ) from None  # fmt: skip
+        if facts["run"] == str(self.path):
+            return facts
+        # The folder was moved.
+        moved = lambda value: str(self.path) + value.removeprefix(facts["run"]) if _within(value, facts["run"]) else value
+        return {
+            name: [moved(each) for each in value] if isinstance(value, list) else moved(value) for name, value in facts.items()
+        }
 
     @facts.setter
     def facts(self, values):
         from ..data.shards import write_whole
 
-        write_whole(self._facts, (json.dumps(values, indent=1) + "\n").encode())
+        write_whole(self._facts, (json.dumps({**values, "run": str(self.path)}, indent=1) + "\n").encode())
 
-    def settings(self):
-        self.facts  # noqa: B018, an error where there is no run
-        return Settings(FINETUNE, FINETUNE.read_file(self.config))
+
+def _within(value, folder):
+    return isinstance(value, str) and (value == folder or value.startswith(f"{folder}/"))

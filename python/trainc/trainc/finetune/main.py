@@ -3,6 +3,7 @@
 
 import argparse
 import math
+import shlex
 import shutil
 import sys
 import time
@@ -83,7 +84,7 @@ def main(arguments):
 def start(run, settings, dry):
     begin = time.monotonic()
     from ..data import tokenizers
-    from . import exports, plan
+    from . import estimate, exports, plan
 
     base = exports.locate(settings.model)
     tokenizer = tokenizers.load(settings.tokenizer or str(base))
@@ -119,6 +120,8 @@ def start(run, settings, dry):
         print("trainc " + " ".join(["export/model.onnx", "-o", "model.tpk", *chosen.options]))
         print(processes.command(facts["arguments"]))
         print(f"memory of a step: {size_text(chosen.memory)}")
+        tokens = settings.batch_size * train["report"]["tokens"] / train["rows"]
+        print(estimate.describe(facts, plan.target(run.package), graph.facts["count"], tokens, chosen.recompute))
         return 0
     run.facts = facts
     processes.run(facts["arguments"])
@@ -152,37 +155,32 @@ def total_steps(settings, rows):
 
 def train_arguments(run, settings, facts, parts):
     """trainc-run's command line."""
-    arguments = [run.package, "--data", data.readable(parts["train"]["path"])]
+    arguments = [run.package, "--data", parts["train"]["path"]]
     if facts["weights"]:
         arguments += ["--weights", facts["weights"]]
     if settings.adapter:
         arguments += ["--adapter", settings.adapter]
     if "eval" in parts:
-        arguments += ["--eval", data.readable(parts["eval"]["path"])]
-        if settings.eval_every:
-            arguments += ["--eval-every", settings.eval_every]
+        arguments += ["--eval", parts["eval"]["path"]]
     arguments += ["--batch-size", facts["micro_batch"]]
     if facts["accumulate"] > 1:
         arguments += ["--accumulate", facts["accumulate"]]
+        if settings.accumulate_by:
+            arguments += ["--accumulate-by", settings.accumulate_by]
     arguments += ["--steps", settings.steps] if settings.steps else ["--epochs", settings.epochs]
     arguments += ["--seed", settings.seed]
-    if settings.shuffle:
-        arguments.append("--shuffle")
-    if settings.group_by_length:
-        arguments.append("--group-by-length")
-    if settings.trim and settings.loss == "cross-entropy":
-        arguments.append(f"--trim={settings.trim}")
+    arguments += ["--shuffle"] if settings.shuffle else []
+    arguments += ["--group-by-length"] if settings.group_by_length else []
+    arguments += [f"--trim={settings.trim}"] if settings.trim else []
     warmup = settings.warmup if settings.warmup >= 1 else round(settings.warmup * facts["steps"])
     arguments += ["--lr-schedule", settings.lr_schedule + (f",warmup={int(warmup)}" if warmup else "")]
-    arguments += ["--save", run.checkpoints, "--keep", settings.keep]
-    if settings.save_every:
-        arguments += ["--save-every", settings.save_every]
-    for name in ("threads", "device", "log-format"):
+    arguments += ["--save", run.checkpoints, "--log-dir", run.logs, "--summary", run.summary]
+    for name in ("keep", "save-every", "eval-every", "keep-best", "metric", "patience", "threads", "device", "log-format"):
         value = getattr(settings, name.replace("-", "_"))
-        if value is not None and value != "text":
+        if value is not None:
             arguments += [f"--{name}", value]
     for text in settings.runner_options or ():
-        arguments += text.split()
+        arguments += shlex.split(text)
     return [str(argument) for argument in arguments]
 
 

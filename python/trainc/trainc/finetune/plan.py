@@ -2,8 +2,8 @@
 """Compiles the graph for the memory at hand: how many rows at once, how long, and what is computed again or waits on the host."""
 
 import dataclasses
-import json
 import re
+import shlex
 
 from .. import cache, compiler
 from ..errors import Error
@@ -51,7 +51,7 @@ def options_of(settings, fresh, lengths, rows):
     if settings.offload:
         found.append("--offload" if settings.offload == "all" else f"--offload={settings.offload}")
     for text in settings.compiler_options or ():
-        found += text.split()
+        found += shlex.split(text)
     return found
 
 
@@ -106,7 +106,7 @@ def _compile(run, options, tell):
     kernels = cache.folder() / "kernels"
 
     def told(line):
-        if "warning: " in line and ".absent' does not exist" not in line:
+        if "warning: " in line and "' does not exist; training will need" not in line:
             tell(line)
 
     report = [f"--report={run.report}"]
@@ -127,5 +127,7 @@ def predict(package, lengths, micro, accumulate, threads):
     return opened.memory(sizes, micro_batches=accumulate, threads=threads or 0).total
 
 
-def report(run):
-    return json.loads(run.report.read_text())
+def target(package):
+    import trainrt
+
+    return trainrt.Package(package).target

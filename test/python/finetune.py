@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`trainc finetune`, `export` and `sample` over an export that is there (no PyTorch): `finetune.py FOLDER MODELS PAGE`
+
+What PyTorch, transformers, PEFT and TRL say of the results is in torch_finetune.py.
+"""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import tiny
+from trainc import commands
+from trainc.finetune import tensors
+
+folder, models = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
+base = tiny.tokenizer(folder / "base")
+graph = shutil.copy(models / "causal-lm.onnx", folder / "graph.onnx")  # without its weights, which are the base's
+shutil.copy(models / "causal-lm.safetensors", base / "model.safetensors")
+(base / "config.json").write_text(json.dumps({"model_type": "qwen2", "vocab_size": 101, "max_position_embeddings": 128}))
+rows, held = tiny.write(folder / "chat.jsonl", tiny.chats(40, most=2)), tiny.write(folder / "held.jsonl", tiny.chats(8, 2, most=2))
+common = [base, "--graph", graph, "--data", rows, "--target", "cpu:x86-64-v3", "--batch-size", 8, "--lr", 0.01]
+
+
+def run(*arguments, code=0):
+    """(standard output, standard error) of the command; trainc-run's go where this process's go."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        arguments = [str(a) for a in arguments]
+        found = commands.run(commands.find(arguments), arguments[1:])
+    assert found == code, (arguments, found, out.getvalue(), err.getvalue())
+    return out.getvalue(), err.getvalue()
+
+
+def losses(path):
+    return [float(line.split(",")[1]) for line in (path / "logs" / "evaluations.csv").read_text().splitlines()[1:]]
+
+
+def newest(path):
+    return max((p for p in (path / "checkpoints").glob("step-*")), key=lambda p: int(p.name.split("-")[1]))
+
+
+def trained(path):
+    """All bytes of the newest checkpoint's tensors."""
+    return {p.name: p.read_bytes() for p in sorted(newest(path).glob("*.safetensors"))}
+
+
+def adapters():
+    out, err = run("finetune", *common, "--eval", held, "--lora", "r=4,alpha=8", "--epochs", 3, "-o", folder / "run")
+    assert "adapters trained, learning rate 0.01" in err and "step      8 rows; 15 steps" in err and "trainc export" in err, err
+    found = losses(folder / "run")
+    assert len(found) == 4 and found[-1] < found[0] - 0.3, found
+    run("export", folder / "run", folder / "adapter")
+    config = json.loads((folder / "adapter" / "adapter_config.json").read_text())
+    assert config["r"] == 4 and config["task_type"] == "CAUSAL_LM" and config["base_model_name_or_path"] == str(base), config
+    assert (folder / "adapter" / "tokenizer.json").exists()
+    run("export", folder / "run", folder / "merged")
+    # The merged folder is the base's with W + scale * B A, under its names and of its types.
+    before, after = tensors.Tensors(base / "model.safetensors"), tensors.Tensors(folder / "merged" / "model.safetensors")
+    adapter = tensors.Tensors(folder / "adapter" / "adapter_model.safetensors")
+    assert before.header.keys() == after.header.keys()
+    changed = 0
+    for name, entry in before.header.items():
+        w, shape = before.flat(name).astype(np.float64), entry["shape"]
+        key = f"base_model.model.{name.removesuffix('.weight')}.lora_"
+        if f"{key}A.weight" in adapter.header:
+            a, b = (adapter.flat(f"{key}{part}.weight").reshape(adapter.header[f"{key}{part}.weight"]["shape"]) for part in "AB")
+            w = w + 2.0 * (b.astype(np.float64) @ a).ravel()
+            changed += 1
+        assert np.abs(w - after.flat(name)).max() < 1e-6 and after.header[name]["shape"] == shape, name
+    assert changed == 7
+    assert json.loads((folder / "merged" / "config.json").read_text())["model_type"] == "qwen2"
+    assert "is there already; --overwrite replaces it" in run("export", folder / "run", folder / "merged", code=1)[1]
+    run("export", folder / "run", folder / "merged", "--overwrite")
+    text, _ = run("sample", folder / "run", "--prompt", "red cat?", "--tokens", 12)
+    assert text == run("sample", folder / "run", "--prompt", "red cat?", "--tokens", 12)[0]
+    run("sample", folder / "run", "--prompt", "red", "--raw", "--base", "--tokens", 3, "--temperature", 1, "--top-p", 0.9)
+    assert "rows of at most" in run("sample", folder / "run", "--prompt", "a" * 200, code=1)[1]
+
+
+def resumed():
+    """A run that was ended goes on bit for bit, with nothing said but its folder."""
+    steps = ["--lora", "r=2", "--steps", 6, "--save-every", 3]
+    run("finetune", *common, *steps, "-o", folder / "whole")
+    shutil.copytree(folder / "whole", folder / "ended")
+    wanted = trained(folder / "ended")
+    shutil.rmtree(newest(folder / "ended"))
+    assert newest(folder / "ended").name == "step-3"
+    run("finetune", "--resume", folder / "ended")
+    assert trained(folder / "ended") == wanted
+    # The resolved configuration repeats the run.
+    run("finetune", "--config", folder / "whole" / "config.yaml", "-o", folder / "again")
+    assert trained(folder / "again") == trained(folder / "whole")
+
+
+def whole_model():
+    """All parameters, accumulated for a small memory; the same rows as a folder of `trainc data`, packed or not."""
+    run("data", rows, "--tokenizer", base, "--max-length", 128, "-o", folder / "shards")
+    out, err = run(
+        "finetune", *common[:3], "--data", folder / "shards", *common[5:], "--memory", "1MB", "--steps", 2, "-o", folder / "full"
+    )
+    assert "all parameters trained" in err and " at once x " in err and " MB of 1MB" in err or " kB of 1MB" in err, err
+    run("export", folder / "full", folder / "whole-model")
+    assert tensors.Tensors(folder / "whole-model" / "model.safetensors").header.keys() == tensors.Tensors(base / "model.safetensors").header.keys()
+    assert "there is no adapter" in run("export", folder / "full", folder / "x", "--adapter", code=1)[1]
+    out, err = run("finetune", *common, "--dry-run", "--lora", "r=2")
+    assert "trainc export/model.onnx -o model.tpk --target cpu:x86-64-v3 --lora r=2" in out and "trainc-run" in out, out
+    assert "memory of a step: " in out and "time of a step: " in out, out
+
+
+def mistakes():
+    target = ["-o", folder / "mistake"]
+    yaml = folder / "run.yaml"
+    yaml.write_text(f"model: {base}\ndata: {rows}\ngraph: {graph}\nlora: {{r: 2, alpha: 4}}\noptimizer: adamw\nepoch: 3\n")
+    assert f"{yaml}:6: there is no key 'epoch'; did you mean 'epochs'?" in run("finetune", "--config", yaml, *target, code=2)[1]
+    yaml.write_text(yaml.read_text().replace("epoch: 3", "steps: 2"))
+    out, err = run("finetune", "--config", yaml, "--dry-run")
+    assert "--lora r=2,alpha=4" in out and "--steps 2" in out, out
+    assert "--data is missing: a file of rows" in run("finetune", base, *target, code=2)[1]
+    assert "--model is missing" in run("finetune", "--data", rows, *target, code=2)[1]
+    assert "-o is missing: the run's folder" in run("finetune", base, "--data", rows, code=2)[1]
+    assert "there is no such folder" in run("finetune", folder / "none", "--data", rows, *target, code=1)[1]
+    assert "there is no config.json in it" in run("finetune", folder, "--data", rows, *target, code=1)[1]
+    assert "a run is there: --resume" in run("finetune", *common, "-o", folder / "run", code=1)[1]
+    assert "no run of `trainc finetune`" in run("finetune", "--resume", folder / "none", code=1)[1]
+    assert "no run of `trainc finetune`" in run("export", folder / "none", folder / "x", code=1)[1]
+    assert "'--lr' says nothing to it" in run("finetune", "--resume", folder / "run", "--lr", "1", code=2)[1]
+    assert "micro-batch 3 does not divide batch-size 8" in run("finetune", *common, "--micro-batch", 3, *target, code=1)[1]
+    shutil.rmtree(folder / "mistake")
+    # The compiler's own refusals come as they are.
+    assert "--lora" in run("finetune", *common, "--lora", "rank=3", *target, code=2)[1]
+    shutil.rmtree(folder / "mistake")
+    # Another model's tokenizer: more tokens than the model has, or rows that were written with it.
+    other = tiny.tokenizer(folder / "other", extra=[f"<{n}>" for n in range(60)])
+    said = run("finetune", *common, "--tokenizer", other, *target, code=1)[1]
+    assert "and the model in" in said and "knows 101: it is the tokenizer of another model" in said, said
+    run("data", rows, "--tokenizer", other, "-o", folder / "foreign")
+    said = run("finetune", *common[:3], "--data", folder / "foreign", *target, code=1)[1]
+    assert "the rows were written with the tokenizer of" in said and "(159 tokens)" in said or "tokens), and the model's is that of" in said, said
+    texts = tiny.write(folder / "texts.jsonl", [{"text": "a", "label": 1}])
+    run("data", texts, "--tokenizer", base, "--task", "sequence-classification", "-o", folder / "classes")
+    said = run("finetune", *common[:3], "--data", rows, "--eval", folder / "classes", *target, code=1)[1]
+    assert "their column 'labels' is absent or of another kind" in said, said
+    shutil.rmtree(folder / "mistake")
+    run("data", rows, "--tokenizer", base, "--pack", "-o", folder / "packed")
+    said = run("finetune", *common[:3], "--data", folder / "shards", "--eval", folder / "packed", *target, code=1)[1]
+    assert "--data and --eval are folders of different kinds" in said, said
+    shutil.rmtree(folder / "mistake")
+    said = run("finetune", *common[:3], "--data", folder / "shards", "--loss", "orpo", *target, code=1)[1]
+    assert "the rows are of another task or loss: their column 'chosen_attention_mask' is absent or of another kind" in said, said
+
+
+def documented(page):
+    """The page's tables are those of the program, and its commands run."""
+    from trainc.data.keys import DATA
+    from trainc.finetune.keys import FINETUNE
+    from trainc.settings import Table
+
+    text = page.read_text()
+    output = Table(*(key for key in DATA.keys.values() if key.group == "Output"))
+    for name, table in (("finetune", FINETUNE), ("data", output)):
+        inside = text.partition(f"<!-- keys of trainc {name} -->\n")[2].partition(f"<!-- end of keys of trainc {name} -->")[0]
+        assert inside.strip() == table.reference().strip(), f"{page}: write the table of trainc {name} anew:\n{table.reference()}"
+    at = folder / "documented"
+    at.mkdir()
+    shutil.copytree(base, at / "FOLDER")
+    for path in (rows, held):
+        shutil.copy(path, at)
+    os.chdir(at)
+    commands_of_page = [line for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S) for line in block.splitlines()]
+    assert len(commands_of_page) == 7
+    for line in commands_of_page:
+        words = shlex.split(line.replace("r=16", "r=4"), comments=True)  # the model is narrow
+        assert words.pop(0) == "trainc", line
+        if words[:2] == ["finetune", "FOLDER"]:
+            words += ["--graph", graph, "--target", "cpu:x86-64-v3"]
+        run(*words)
+
+
+def dispatcher():
+    """`trainc` of the wheel: what is a command, and what is the compiler's."""
+    def trainc(*arguments):
+        # The compiler that was built stands where a wheel has its own.
+        code = "import sys, pathlib, os; from trainc import _programs; _programs.PROGRAM = pathlib.Path(os.environ['TRAINC']); _programs.trainc()"
+        return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=folder)
+
+    said = trainc("--help")
+    assert said.stdout.startswith("Commands beside compiling") and "finetune" in said.stdout and "--memory-budget" in said.stdout
+    assert "MODEL.onnx" in trainc("nothing.onnx").stderr or trainc("nothing.onnx").returncode
+    assert "--assistant-start" in trainc("data", "--help").stdout and "--quantize" in trainc("finetune", "--help").stdout
+    code = "import sys; from trainc import commands; assert commands.find(['model.onnx']) is None; print([m for m in ('yaml', 'numpy', 'torch', 'transformers') if m in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+    assert loaded.stdout == "[]\n", loaded
+
+
+for check in (adapters, resumed, whole_model, mistakes, dispatcher, lambda: documented(pathlib.Path(sys.argv[3]))):
+    check()
+    print(check.__name__.strip("<>"), flush=True)
