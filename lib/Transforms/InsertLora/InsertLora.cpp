@@ -270,13 +270,21 @@ private:
     return module;
   }
 
+  /// As PEFT has it, a module is either trained in full or has a branch.
+  bool trainedInFull(BlockArgument weight) {
+    return !save.empty() && saved.search(nameOf(weight));
+  }
+
   LogicalResult chooseAt(const Projection &projection, bool isTable) {
     StringRef path = pathOf(nameOf(projection.weight));
-    const bool wanted = targets.empty() ? !projection.isHead && !isTable : target.search(path);
+    const bool whole = trainedInFull(projection.weight);
+    const bool wanted =
+        !whole && (targets.empty() ? !projection.isHead && !isTable : target.search(path));
     if (!wanted) {
       others.insert(path);
       notInserted(projection.op->getLoc(), path,
-                  !targets.empty()    ? "targets does not match its name"
+                  whole               ? "it is trained in full (save=)"
+                  : !targets.empty()  ? "targets does not match its name"
                   : projection.isHead ? "it is a head: nothing is projected after it"
                                       : "it is an embedding, too");
       return success();
@@ -306,14 +314,16 @@ private:
   /// Only what is named: all-linear is of projections.
   void chooseAt(const Embedding &embedding) {
     StringRef path = pathOf(nameOf(embedding.table));
-    if (!targets.empty() && target.search(path)) {
+    const bool whole = trainedInFull(embedding.table);
+    if (!whole && !targets.empty() && target.search(path)) {
       moduleAt(path, embedding.table, 1, 0).embeddings.push_back(embedding);
       return;
     }
     others.insert(path);
     notInserted(embedding.op->getLoc(), path,
-                targets.empty() ? "it is an embedding: targets has to name it"
-                                : "targets does not match its name");
+                whole             ? "it is trained in full (save=)"
+                : targets.empty() ? "it is an embedding: targets has to name it"
+                                  : "targets does not match its name");
   }
   /// What targets names and nothing can be put beside.
   void explainOthers() {

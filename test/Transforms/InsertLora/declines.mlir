@@ -2,6 +2,7 @@
 // RUN: trainc-opt %s --insert-lora="rank=2" --remarks-filter=insert-lora --remark-format=emitRemark 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 // RUN: trainc-opt %s --insert-lora="rank=2 targets=q|scale" --remarks-filter=insert-lora --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=NAMED
+// RUN: trainc-opt %s --insert-lora="rank=2 targets=q|head|embed save=q|embed" --remarks-filter=insert-lora --remark-format=emitRemark -o /dev/null 2>&1 | FileCheck %s --check-prefix=SAVED
 
 // Without targets neither heads nor embeddings have a branch; with them what is no matrix of a product has none.
 // CHECK: func.func @forward
@@ -11,6 +12,9 @@
 // REMARK-DAG: NotInserted{{.*}}it is an embedding: targets has to name it{{.*}}no branch at 'embed'
 // NAMED-DAG: NotInserted{{.*}}targets does not match its name{{.*}}no branch at 'head'
 // NAMED-DAG: NotInserted{{.*}}activations are not multiplied with it, and its rows are not looked up{{.*}}no branch at 'l.scale'
+// SAVED-DAG: NotInserted{{.*}}it is trained in full (save=){{.*}}no branch at 'l.q'
+// SAVED-DAG: NotInserted{{.*}}it is trained in full (save=){{.*}}no branch at 'embed'
+// SAVED-DAG: Inserted{{.*}}at 'head'
 func.func @forward(%q: tensor<8x4xf32> {train.role = "parameter", train.name = "l.q.weight", train.trainable},
     %table: tensor<9x4xf32> {train.role = "parameter", train.name = "embed.weight", train.trainable},
     %scale: tensor<4x4xf32> {train.role = "parameter", train.name = "l.scale.weight", train.trainable},

@@ -36,13 +36,15 @@ _OPTIMIZER = (
     Key("lr", "number", "learning rate", None, least=0, group="Optimizer", shown="2e-4 with `lora`, else 2e-5"),
     Key("lr-schedule", "choice", "how the learning rate falls", "linear", ("linear", "cosine", "constant"), group="Optimizer"),
     Key("warmup", "number", "steps in which the learning rate grows; below 1: a share of all", 0.03, least=0, group="Optimizer"),
-    Key("weight-decay", "number", "of matrices; not of norms and biases", 0.0, least=0, group="Optimizer"),
-    Key("no-decay", "text", "parameters without weight decay, a regular expression", r"bias$|[Nn]orm", group="Optimizer",
-        shown="`bias$\\|[Nn]orm`"),
+    Key("weight-decay", "number", "of matrices", 0.0, least=0, group="Optimizer"),
+    Key("no-decay", "text", "parameters without weight decay, a regular expression; `auto`: biases and norms", "auto",
+        group="Optimizer"),
     Key("clip-norm", "number", "the gradients' norm at most; 0: as it is", 1.0, least=0, group="Optimizer"),
     Key("optimizer-state", "choice", "what the optimizer's averages are stored in", None, ("fp32", "bf16", "int8"), group="Optimizer",
         shown="as the parameters"),
-    Key("lr-scale", "text", "factors of the learning rate, REGEX=F,...", group="Optimizer"),
+    Key("group", "texts", "settings of some parameters, `REGEX: lr=16x, weight_decay=0` (docs/optimizers.md); `lora_B: lr=16x` is LoRA+",
+        group="Optimizer"),
+    Key("layer-decay", "number", "each layer learns at this rate of the one above it", None, least=0, group="Optimizer"),
 )  # fmt: skip
 
 _TRAINING = (

@@ -91,8 +91,11 @@ def start(run, settings, dry):
     data.check_vocabulary(tokenizer, base)
     run.path.mkdir(parents=True, exist_ok=True)
     settings, parts = data.prepare(run, settings, tokenizer, tell)
-    settings.write(run.config, "# trainc finetune --config this file -o NEW repeats the run\n")
     train = parts["train"]
+    if train["rows"] < settings.batch_size:
+        tell(f"batch-size is {train['rows']}: there are no more rows")
+        settings = settings.with_(batch_size=train["rows"])
+    settings.write(run.config, "# trainc finetune --config this file -o NEW repeats the run\n")
     if settings.graph:
         graph = exports.of_file(settings.graph)
     else:

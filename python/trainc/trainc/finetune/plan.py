@@ -26,10 +26,10 @@ class Plan:
     options: tuple
 
 
-def options_of(settings, fresh, lengths, rows):
+def options_of(settings, fresh, lengths):
     """The compiler's options but for those of memory. lengths: {size: longest}."""
     found = []
-    for name in ("target", "precision", "lora", "quantize", "optimizer", "optimizer-state", "lr-scale"):
+    for name in ("target", "precision", "lora", "quantize", "optimizer", "optimizer-state", "layer-decay"):
         value = getattr(settings, name.replace("-", "_"))
         if value is not None:
             found += [f"--{name}", value]
@@ -46,6 +46,8 @@ def options_of(settings, fresh, lengths, rows):
         found += ["--no-decay", settings.no_decay]
     if settings.clip_norm:
         found += ["--clip-norm", repr(settings.clip_norm)]
+    for group in settings.group or ():
+        found += ["--group", group]
     for name, most in lengths.items():
         found += ["--dim", f"{name}=1..{most}"]
     if settings.offload:
@@ -69,7 +71,7 @@ def divisor(number, most):
 def make(run, settings, fresh, lengths, tell):
     """Compiles the run's package; returns the Plan."""
     rows = settings.batch_size
-    common = options_of(settings, fresh, lengths, rows)
+    common = options_of(settings, fresh, lengths)
     if settings.micro_batch and rows % settings.micro_batch:
         raise Error(f"micro-batch {settings.micro_batch} does not divide batch-size {rows}")
     budget = as_bytes(settings.memory) if settings.memory else None
