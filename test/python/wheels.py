@@ -31,6 +31,12 @@ def run(*command, **more):
 # The linker of kernels is part of the compiler: there is none on this path.
 print(run("trainc", models / "mlp.onnx", "-o", folder / "mlp.tpk"))
 assert "trainc-opt" in run("trainc-opt", "--help")
+# Commands that are Python say what they need.
+said = run("trainc", "--help")
+assert said.startswith("Commands beside compiling") and "  finetune" in said and "--memory-budget" in said
+refused = subprocess.run([environment / "bin" / "trainc", "data", "x"], capture_output=True, text=True, env=clean)
+assert refused.returncode == 1 and "trainc data needs numpy, which is not installed: pip install 'trainc[data]'" in refused.stderr
+assert "--assistant-start" in run("trainc", "data", "--help", PYTHONPATH=str(numpy))
 log = run("trainc-run", folder / "mlp.tpk", "--data", models / "mlp.npz", "--steps", "3")
 code = f"""
 import numpy, trainrt, trainc

@@ -20,9 +20,20 @@ HELP = (
 
 def find(arguments):
     """`main` of the command that these arguments begin with, or None: they are the compiler's."""
-    if arguments and arguments[0] in COMMANDS:
+    if not arguments or arguments[0] not in COMMANDS:
+        return None
+    try:
         return importlib.import_module(COMMANDS[arguments[0]][0]).main
-    return None
+    except ModuleNotFoundError as error:
+        missing = error.name
+
+    def refuse(_):
+        from .errors import Error
+
+        extra = "data" if arguments[0] == "data" else "hf"
+        raise Error(f"trainc {arguments[0]} needs {missing}, which is not installed: pip install 'trainc[{extra}]'")
+
+    return refuse
 
 
 def run(main, arguments):
