@@ -271,9 +271,7 @@ private:
   }
 
   /// As PEFT has it, a module is either trained in full or has a branch.
-  bool trainedInFull(BlockArgument weight) {
-    return !save.empty() && saved.search(nameOf(weight));
-  }
+  bool trainedInFull(BlockArgument weight) { return !save.empty() && saved.search(nameOf(weight)); }
 
   LogicalResult chooseAt(const Projection &projection, bool isTable) {
     StringRef path = pathOf(nameOf(projection.weight));

@@ -81,4 +81,8 @@ def write_merged(run, facts, checkpoint, target):
         option = "--merge-adapter" if facts["lora"] else "--export"
         processes.run([*opened(run, facts, checkpoint), option, file], quiet=True)
         export = json.loads((run.export / "export.json").read_text())
-        merged.write(facts["base"], target, {**export, "drops": facts.get("drops", False)}, tensors.Tensors(file))
+        import trainrt
+
+        trainable = {name for name, tensor in trainrt.Package(run.package).parameters.items() if tensor.trainable}
+        facts = {**facts, **export}
+        merged.write(facts["base"], target, facts, tensors.Tensors(file), trainable)

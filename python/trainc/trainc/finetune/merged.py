@@ -18,10 +18,11 @@ TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json
              "merges.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "chat_template.jinja", "chat_template.json")  # fmt: skip
 
 
-def write(source, target, facts, trained):
+def write(source, target, facts, trained, trainable):
     """The folder `target`: `source` with the values of the Tensors `trained`, converted to the base's types.
 
-    facts: of the export (names that differ, tied ones, fresh ones, changes of the configuration).
+    facts: of the export (names that differ, tied ones, fresh ones, changes of the configuration). trainable: parameters that
+    have to have a place there; others, as buffers, may be the graph's own.
     """
     source, target = pathlib.Path(source), pathlib.Path(target)
     ours = {theirs: name for name, theirs in facts["foreign"].items()}
@@ -38,7 +39,7 @@ def write(source, target, facts, trained):
             if mine and trained.header[mine]["shape"] == entry["shape"] and entry["dtype"] in tensors.TYPES:
                 used.add(mine)
                 plan.append((name, entry, mine))
-            elif mine is None and facts.get("drops", False):
+            elif mine is None and facts["drops"]:
                 continue  # of layers that the changed configuration does not have
             elif name in fresh:
                 continue  # a head of another shape
@@ -54,7 +55,7 @@ def write(source, target, facts, trained):
             entries.append((name, entry["dtype"], entry["shape"], content))
             index[name] = path.name
         total += tensors.write(target / path.name, entries)
-    if missing := [name for name in trained.header if name not in used]:
+    if missing := [name for name in trained.header if name not in used and name in trainable]:
         raise Error(f"'{missing[0]}' was trained, and {source} has no such weight: its files are not those of the run")
     if (source / "model.safetensors.index.json").exists():
         old = json.loads((source / "model.safetensors.index.json").read_text())
