@@ -157,12 +157,13 @@ def mistakes():
     assert "the rows are of another task or loss: their column 'chosen_attention_mask' is absent or of another kind" in said, said
 
 
-def documented(page):
+def documented():
     """The page's tables are those of the program, and its commands run."""
     from trainc.data.keys import DATA
     from trainc.finetune.keys import FINETUNE
     from trainc.settings import Table
 
+    page = pathlib.Path(sys.argv[3])
     text = page.read_text()
     output = Table(*(key for key in DATA.keys.values() if key.group == "Output"))
     for name, table in (("finetune", FINETUNE), ("data", output)):
@@ -200,6 +201,6 @@ def dispatcher():
     assert loaded.stdout == "[]\n", loaded
 
 
-for check in (adapters, resumed, whole_model, mistakes, dispatcher, lambda: documented(pathlib.Path(sys.argv[3]))):
+for check in (adapters, resumed, whole_model, mistakes, dispatcher, documented):
     check()
-    print(check.__name__.strip("<>"), flush=True)
+    print(check.__name__, flush=True)

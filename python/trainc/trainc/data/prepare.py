@@ -13,7 +13,7 @@ from ..errors import Error
 from ..settings import as_bytes
 from . import formats, packing, rows, shards, tasks, templates, tokenizers
 
-#: The most bytes of rows that wait for a process or for being written, in chunks.
+#: Chunks for each process that are read before the first of them is written.
 _AHEAD = 3
 
 

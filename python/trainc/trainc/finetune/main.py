@@ -120,7 +120,7 @@ def start(run, settings, dry):
         tell(line)
     tell(f"ready after {time.monotonic() - begin:.1f} s")
     if dry:
-        print("trainc " + " ".join(["export/model.onnx", "-o", "model.tpk", *chosen.options]))
+        print(shlex.join(["trainc", "export/model.onnx", "-o", "model.tpk", *chosen.options]))
         print(processes.command(facts["arguments"]))
         print(f"memory of a step: {size_text(chosen.memory)}")
         tokens = settings.batch_size * train["report"]["tokens"] / train["rows"]
