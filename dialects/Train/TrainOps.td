@@ -15,7 +15,8 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 //===----------------------------------------------------------------------===//
 
 def Train_CountKind : I32EnumAttr<"CountKind", "what is counted", [
-    I32EnumAttrCase<"elements", 0>, I32EnumAttrCase<"runs", 1>, I32EnumAttrCase<"longest_run", 2>]> {
+    I32EnumAttrCase<"elements", 0>, I32EnumAttrCase<"runs", 1>, I32EnumAttrCase<"longest_run", 2>,
+    I32EnumAttrCase<"sequences", 3>, I32EnumAttrCase<"longest_sequence", 4>]> {
   let cppNamespace = "::trainc::train";
   let genSpecializedAttr = 0;
 }
@@ -30,7 +31,8 @@ def Train_SymbolOp : Op<Train_Dialect, "symbol", [Symbol]> {
     axis gives the value. With `differs` in place of an axis the value is a count: that of the input's elements which
     differ from this number, found on the host before a step and rounded up to a bucket, a multiple of the divisor.
     A step is right with any larger value. `counts` (absent: elements) says what of a row of these elements is counted,
-    what lies between them left out: `runs` of equal ones, in all rows together, or the elements of the `longest_run`.
+    what lies between them left out: `runs` of equal ones, in all rows together, or the elements of the `longest_run`. Of
+    `sequences`, each element of which is one more than that before it, and the `longest_sequence`, nothing is left out.
     Examples: `train.symbol @batch min 1 input "input_ids" axis 0`,
     `train.symbol @labelled min 8 divisor 8 input "labels" differs -100`.
   }];

@@ -72,10 +72,10 @@ static void addPrecision(OpPassManager &pm, const GraphOptions &options) {
 
 /// From @forward to the functions that train. `packed`: of packed tokens.
 static void addTraining(OpPassManager &pm, const GraphOptions &options, bool packed) {
-  if (packed && !options.fusedAttention) {
+  if (!options.fusedAttention && options.eliminatePadding && !options.inference) {
     // The CPU's only fused attention is that of segments.
     RaiseAttentionPassOptions attention;
-    attention.segments = true;
+    (packed ? attention.segments : attention.sequences) = true;
     pm.addNestedPass<func::FuncOp>(createRaiseAttentionPass(attention));
     addCleanup(pm);
   }

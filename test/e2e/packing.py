@@ -105,6 +105,74 @@ def documents(form, **options):
     return graph.text()
 
 
+def sequences(order, masked=None, **options):
+    """Documents that are told apart by positions which begin anew, as transformers writes it of position_ids without a mask."""
+    graph = Graph()
+    for name in ("input_ids", "position_ids", "labels"):
+        graph.add(f"input {name} i64[batch,seq]")
+    graph.embed("input_ids", "w")
+    graph.weight("places", [64, WIDTH])
+    graph.add("node Gather(places, position_ids) -> p", "node Add(w, p) -> x",
+              "init one i64[] = 1", "init from i64[1] = 0", "init next i64[1] = 1", "init end i64[1] = 9223372036854775807",
+              "init last i64[1] = -1", "init along i64[1] = 1", "init axis i64[] = 1",
+              "node Slice(position_ids, from, next, along) -> first", "node Sub(first, one) -> dummy",
+              "node Concat(dummy, position_ids) -> joined axis=1", "node Slice(joined, next, end, along) -> here",
+              "node Slice(joined, from, last, along) -> before", "node Sub(here, before) -> difference",
+              "node Equal(difference, one) -> goes.on", "node Not(goes.on) -> begins", "node Cast(begins) -> counted to=7",
+              "node CumSum(counted, axis) -> number", "init row i64[2] = 1 3", "init column i64[2] = 1 2",
+              "node Unsqueeze(number, row) -> of.row", "node Unsqueeze(number, column) -> of.column", "node Equal(of.row, of.column) -> same")
+    if order == "of positions":
+        graph.add("node Unsqueeze(position_ids, row) -> at.row", "node Unsqueeze(position_ids, column) -> at.column",
+                  "node LessOrEqual(at.column, at.row) -> earlier", "node And(same, earlier) -> visible")
+    elif order == "of positions, turned":
+        graph.add("node Unsqueeze(position_ids, row) -> at.row", "node Unsqueeze(position_ids, column) -> at.column",
+                  "node Less(at.row, at.column) -> later", "node Not(later) -> earlier", "node And(earlier, same) -> visible")
+    elif order == "within a window":
+        graph.add("init window i64[] = 5", "node Unsqueeze(position_ids, row) -> at.row", "node Unsqueeze(position_ids, column) -> at.column",
+                  "node LessOrEqual(at.column, at.row) -> earlier", "node Sub(at.row, window) -> least.row",
+                  "node Greater(at.column, least.row) -> near", "node And(same, earlier) -> older", "node And(older, near) -> visible")
+    else:
+        graph.add("node Identity(same) -> visible")
+    graph.attention("x", "x", "visible", "a", masked=masked, **options)
+    graph.attention("a", "a", "visible", "b", masked=masked, **options)
+    graph.loss("b")
+    return graph.text()
+
+
+def make_positions(rng):
+    """(kind, positions)"""
+    def rows(count, columns, at):
+        numbers = make_rows(rng, count, columns, 1)
+        starts = np.zeros_like(numbers)
+        for row, start in zip(numbers, starts):
+            for number in set(row):
+                start[row == number] = at(number)
+                row[row == number] = np.arange((row == number).sum())
+        return numbers + starts
+    yield "from 0", rows(5, 40, lambda number: 0)
+    yield "from anywhere", rows(5, 40, lambda number: int(rng.integers(0, 40)))
+    padded = rows(4, 40, lambda number: 0)
+    padded[:, 31:] = 0
+    yield "zeros behind", padded
+    yield "one document a row", np.tile(np.arange(40), (4, 1))
+    yield "rows that go on", np.arange(60).reshape(3, 20)
+    yield "each token a document", np.zeros((3, 40), np.int64)
+    yield "one row", rows(1, 40, lambda number: 0)
+    yield "one column", np.zeros((5, 1), np.int64)
+
+
+def unpack(ids, numbers, labels, **others):
+    """Each document in a row of its own, with padding behind it, which is no document."""
+    documents = [(r, numbers[r] == n) for r in range(len(ids)) for n in dict.fromkeys(numbers[r]) if n]
+    longest = max(int(where.sum()) for _, where in documents)
+    def spread(array, pad):
+        out = np.full((len(documents), longest), pad, array.dtype)
+        for row, (r, where) in zip(out, documents):
+            row[: where.sum()] = array[r][where]
+        return out
+    return {"input_ids": spread(ids, 0), "labels": spread(labels, -100), **{name: spread(a, 0) for name, a in others.items()}}
+
+
 def positions(masked):
     """A causal model whose positions are counted by the mask, so that padding may lie on either side."""
     graph = Graph()
@@ -194,6 +262,15 @@ class Test:
         done = run([self.trainc, self.folder / "m.onnx", "--target", "cpu:native", "--explain=all", "-o", self.folder / "packed.tpk"], name)
         return done.stdout + done.stderr
 
+    def same_as_unpacked(self, kind, packed, unpacked):
+        """The package's result of the first arrays against that of -O0 of the others."""
+        results = []
+        for variant, arrays in (("plain", unpacked), ("packed", packed)):
+            np.savez(self.folder / "data.npz", **arrays)
+            results.append(gradients(self.trainc_run, self.folder / f"{variant}.tpk", self.folder / "data.npz",
+                                     self.folder / "gradients.safetensors", ["--batch-size", len(arrays["labels"])]))
+        compare(f"{self.name}, {kind}, unpacked", *results, NOISE)
+
     def batch(self, kind, packs, reason=None, **arrays):
         np.savez(self.folder / "data.npz", **arrays)
         plain, packed = (gradients(self.trainc_run, self.folder / f"{variant}.tpk", self.folder / "data.npz",
@@ -225,6 +302,26 @@ def main():
                     reason = below
                 ids, labels = fill(rng, numbers != 0, kind)
                 test.batch(kind, reason is None, reason, input_ids=ids, segment_ids=numbers, labels=labels)
+                if kind == "60 %" and remark == raised:
+                    unpacked = unpack(ids, numbers, labels, segment_ids=numbers)
+                    test.same_as_unpacked(kind, {"input_ids": ids, "segment_ids": numbers, "labels": labels}, unpacked)
+
+        # Documents that positions tell apart: no variant, but the step itself.
+        for order, options, remark in (("of positions", {}, raised), ("of positions, turned", {}, raised), ("none", {}, raised),
+                                       ("of positions", {"masked": "-1e9"}, raised), ("of positions", {"masked": "-inf"}, raised),
+                                       ("within a window", {}, "more than documents and the order of tokens masks it"),
+                                       ("of positions", {"dropout": 0.3}, "it has dropout, whose mask is a sample's and not a document's")):
+            explained = test.compile(f"sequences, order {order}, {options}", sequences(order, **options))
+            # In @forward and in @eval.
+            check("documents are the sequences of position_ids that go up by one" in explained and explained.count(remark) == 4, explained)
+            for kind, places in make_positions(rng):
+                ids, labels = fill(rng, np.ones_like(places, bool), kind)
+                labels[:, 0] = 7
+                numbers = np.cumsum(np.diff(places, prepend=places[:, :1] - 1) != 1, axis=1) + 1
+                arrays = {"input_ids": ids, "position_ids": places, "labels": labels}
+                test.batch(kind, False, **arrays)
+                if not options:
+                    test.same_as_unpacked(kind, arrays, unpack(ids, numbers, labels, position_ids=places))
 
         # Documents beside a mask, which is 0 in the same places; other numbers are masked with than the least.
         for masked in (None, "-1e9", "-10000"):

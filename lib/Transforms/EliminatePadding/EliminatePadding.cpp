@@ -12,6 +12,7 @@
 #include "lib/Transforms/Support/RestrictLoops.h"
 #include "mlir/IR/Remarks.h"
 #include "trainc/Analysis/Roles.h"
+#include "trainc/Formulas/Sequences.h"
 #include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
 #include "llvm/ADT/DenseSet.h"
@@ -457,6 +458,8 @@ struct EliminatePaddingPass : trainc::impl::EliminatePaddingPassBase<EliminatePa
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto forward = module.lookupSymbol<func::FuncOp>("forward");
+    if (forward)
+      countSequences(module, forward);
     auto paddings = forward ? forward->getAttrOfType<ArrayAttr>(kPaddingAttr) : ArrayAttr();
     if (!paddings)
       return;
@@ -493,6 +496,24 @@ struct EliminatePaddingPass : trainc::impl::EliminatePaddingPassBase<EliminatePa
   }
 
 private:
+  /// For `raise-attention`, which may run between the tokens of documents that positions tell
+  /// apart: no batch breaks that, and so it is no variant.
+  void countSequences(ModuleOp module, func::FuncOp forward) {
+    for (Operation &op : forward.getBody().front()) {
+      BlockArgument positions =
+          op.getNumResults() == 1 ? findSequences(op.getResult(0)) : BlockArgument();
+      if (!positions || getArgRole(forward, positions.getArgNumber()) != "input")
+        continue;
+      StringRef name = getArgName(forward, positions.getArgNumber());
+      for (CountKind kind : {CountKind::sequences, CountKind::longest_sequence})
+        getCountSymbol(module, name, 0, bucket, kind);
+      remark::passed(
+          op.getLoc(),
+          remark::RemarkOpts::name("Documents").category("eliminate-padding").function("forward"))
+          << remark::add("documents are the sequences of {0} that go up by one", name);
+    }
+  }
+
   /// Packs the tokens that one mask tells; false, and a remark, where zeros at padding will not do.
   FailureOr<bool> pack(func::FuncOp function, DictionaryAttr padding) {
     StringRef input = padding.getAs<StringAttr>("input").getValue();

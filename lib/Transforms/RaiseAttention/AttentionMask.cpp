@@ -305,24 +305,68 @@ void AttentionMask::assume(llvm::function_ref<std::optional<double>(Value)> know
   llvm::erase_if(biases, [&](const CoordinateView &bias) { return known(bias.value) == 0.0; });
 }
 
+namespace {
+/// A comparison of elements of one value [batch, positions], one at the row, one at the column.
+struct ElementTest {
+  Value value;
+  ComparePredicate predicate;
+  /// Whether the left side is that at the row.
+  bool rowFirst;
+};
+} // namespace
+
+static std::optional<ElementTest> getElementTest(const CoordinateView &view) {
+  auto compare = view.value.getDefiningOp<CompareOp>();
+  if (!compare)
+    return std::nullopt;
+  CoordinateView sides[] = {operandView(view, 0), operandView(view, 1)};
+  for (CoordinateView &side : sides) {
+    // The same number as another integer.
+    while (auto cast = side.value.getDefiningOp<CastOp>())
+      side = lookThrough({cast.getOperand(), side.axes});
+    if (side.value != sides[0].value || side.axes.size() != 2 || side.axes[0] != 0)
+      return std::nullopt;
+  }
+  if (std::minmax(sides[0].axes[1], sides[1].axes[1]) != std::minmax(kRow, kColumn))
+    return std::nullopt;
+  return ElementTest{sides[0].value, compare.getPredicate(), sides[0].axes[1] == kRow};
+}
+
+/// Whether a condition says that the elements are equal.
+static bool testsEqual(const std::optional<ElementTest> &test, bool negated) {
+  return test && test->predicate == (negated ? ComparePredicate::ne : ComparePredicate::eq);
+}
+
 bool AttentionMask::takeSameElement(Value input) {
   size_t before = conditions.size();
   llvm::erase_if(conditions, [&](const Condition &condition) {
-    auto compare = condition.view.value.getDefiningOp<CompareOp>();
-    if (!compare ||
-        compare.getPredicate() != (condition.negated ? ComparePredicate::ne : ComparePredicate::eq))
-      return false;
-    CoordinateView sides[] = {operandView(condition.view, 0), operandView(condition.view, 1)};
-    for (CoordinateView &side : sides) {
-      // The same number as another integer.
-      while (auto cast = side.value.getDefiningOp<CastOp>())
-        side = lookThrough({cast.getOperand(), side.axes});
-      if (side.value != input || side.axes.size() != 2 || side.axes[0] != 0)
-        return false;
-    }
-    return std::minmax(sides[0].axes[1], sides[1].axes[1]) == std::minmax(kRow, kColumn);
+    std::optional<ElementTest> test = getElementTest(condition.view);
+    return testsEqual(test, condition.negated) && test->value == input;
   });
   return conditions.size() != before;
+}
+
+Value AttentionMask::findSameElement() const {
+  for (const Condition &condition : conditions)
+    if (std::optional<ElementTest> test = getElementTest(condition.view);
+        testsEqual(test, condition.negated))
+      return test->value;
+  return {};
+}
+
+void AttentionMask::takeOrder(Value input) {
+  llvm::erase_if(conditions, [&](const Condition &condition) {
+    std::optional<ElementTest> test = getElementTest(condition.view);
+    if (!test || test->value != input)
+      return false;
+    // column <= row, or not column > row
+    using enum ComparePredicate;
+    const ComparePredicate wanted = condition.negated ? test->rowFirst ? lt : gt
+                                    : test->rowFirst  ? ge
+                                                      : le;
+    causal |= test->predicate == wanted;
+    return test->predicate == wanted;
+  });
 }
 
 //===----------------------------------------------------------------------===//

@@ -39,6 +39,13 @@ public:
   /// the mask does not say so.
   bool takeSameElement(mlir::Value input);
 
+  /// A value [batch, positions] whose elements at row and column have to be equal; null if the mask
+  /// has no such condition.
+  mlir::Value findSameElement() const;
+  /// Takes conditions that the column's element of `input` [batch, positions] is at most that of
+  /// the row for the order of rows and columns; for inputs whose elements have that order.
+  void takeOrder(mlir::Value input);
+
   /// The row of the same number is the last column that is seen.
   bool isCausal() const { return causal; }
   bool isEmpty() const { return conditions.empty() && biases.empty(); }

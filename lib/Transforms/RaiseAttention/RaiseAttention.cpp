@@ -10,6 +10,7 @@
 #include "lib/Transforms/Support/LowPrecisionCasts.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
+#include "trainc/Formulas/Sequences.h"
 #include "trainc/Support/DeadOps.h"
 #include "trainc/Support/Location.h"
 #include "llvm/ADT/DenseSet.h"
@@ -37,15 +38,19 @@ struct Parts {
   /// Where it runs on packed tokens; else why not.
   std::optional<TokenSegments> segments;
   std::string noSegments = "it is not of packed tokens";
+  /// Whether its mask is of documents that positions tell apart.
+  bool ofSequences = false;
   /// Why a mask fits in rows only that see something.
   std::string weakMasks;
 };
 
 class RaiseAttention {
 public:
-  RaiseAttention(func::FuncOp function, FloatType lowered, bool exactDropout, bool onlySegments)
+  RaiseAttention(func::FuncOp function, FloatType lowered, bool exactDropout, bool onlySegments,
+                 bool onlySequences)
       : function(function), lowered(lowered), exactDropout(exactDropout),
-        onlySegments(onlySegments), builder(function.getContext()), casts(builder, lowered) {}
+        onlySegments(onlySegments), onlySequences(onlySequences), builder(function.getContext()),
+        casts(builder, lowered) {}
 
   void run() {
     findVaried();
@@ -90,6 +95,8 @@ private:
     if (!findOutput(parts, shared) || !findScores(softmax.getOperand(), parts, shared, masks))
       return;
     findSegments(parts);
+    if (onlySequences && !parts.ofSequences)
+      return;
     if (masks.empty() && !parts.segments)
       masks = parts.weakMasks;
     std::string reason = !shared.empty() ? shared : !masks.empty() ? masks : whyNot(parts);
@@ -222,6 +229,8 @@ private:
     auto [q, k, v, scale] = getOperands(tb, parts);
     std::optional<TokenSegments> segments = TokenSegments::find(q, k, v, parts.output.getResult());
     if (!segments) {
+      if (findSequenceSegments(parts, q, k))
+        return;
       if (TokenSegments::joinsSequences(q, k))
         parts.noSegments = "its rows are tokens of another sequence than its columns";
       return;
@@ -245,6 +254,30 @@ private:
     parts.mask = mask;
     parts.segments = segments;
   }
+  /// Whether tokens see those of their document alone, and sequences of positions are documents:
+  /// then all of them are behind each other already, whatever the batch.
+  bool findSequenceSegments(Parts &parts, Value q, Value k) {
+    AttentionMask mask = parts.mask;
+    // A token sees itself.
+    mask.useWeakConditions();
+    Value numbers = mask.findSameElement();
+    BlockArgument positions = numbers ? findSequences(numbers) : BlockArgument();
+    std::optional<TokenSegments> segments =
+        positions ? TokenSegments::ofSequences(q, k, numbers, positions) : std::nullopt;
+    if (!segments)
+      return false;
+    mask.takeSameElement(numbers);
+    mask.takeOrder(positions);
+    parts.ofSequences = true;
+    if (parts.dropout && (onlySegments || exactDropout))
+      parts.noSegments = "it has dropout, whose mask is a sample's and not a document's";
+    else if (!mask.isEmpty())
+      parts.noSegments = "more than documents and the order of tokens masks it";
+    else
+      parts.segments = segments, parts.mask = mask, parts.weakMasks.clear();
+    return true;
+  }
+
   /// As [batch, heads, rows, depth], before q and k were multiplied by numbers.
   struct Operands {
     Value q, k, v;
@@ -359,7 +392,8 @@ private:
     TrainBuilder tb(builder, output.getLoc());
     auto [q, k, v, scale] = getOperands(tb, parts);
     // On the packed tokens nothing but the order of columns masks.
-    if (parts.segments) {
+    const bool isWhole = parts.segments && parts.segments->isWhole();
+    if (parts.segments && !isWhole) {
       q = stripScale(builder, parts.segments->pack(tb, q), scale);
       k = stripScale(builder, parts.segments->pack(tb, k), scale);
       v = parts.segments->pack(tb, v);
@@ -368,6 +402,9 @@ private:
     bool grouped = keys != k && values != v && getDim(keys, 1) == getDim(values, 1);
     if (!grouped)
       keys = k, values = v;
+    if (isWhole)
+      for (Value *operand : {&q, &keys, &values})
+        *operand = parts.segments->pack(tb, *operand);
 
     bool isLow = onlySegments || !getElementType(q).isF32();
     FloatType low = isLow ? cast<FloatType>(getElementType(q)) : lowered;
@@ -462,7 +499,7 @@ private:
 
   func::FuncOp function;
   FloatType lowered;
-  bool exactDropout, onlySegments;
+  bool exactDropout, onlySegments, onlySequences;
   OpBuilder builder;
   LowPrecisionCasts casts;
   llvm::DenseSet<Value> varied;
@@ -483,7 +520,7 @@ struct RaiseAttentionPass : trainc::impl::RaiseAttentionPassBase<RaiseAttentionP
           << type << "'";
       return signalPassFailure();
     }
-    RaiseAttention(getOperation(), lowered, exactDropout, segments).run();
+    RaiseAttention(getOperation(), lowered, exactDropout, segments || sequences, sequences).run();
   }
 };
 } // namespace

@@ -46,6 +46,11 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
     padding, and `train.conditions` has it that each document is in one piece. `segments` is for targets that have no
     other fused attention: it raises these only, in f32.
 
+    Where tokens see only those of the same number, and the numbers count how often positions begin anew (`cumsum(diff(positions)
+    != 1)`), rows are documents behind each other already: the op runs on all tokens, a segment a document, without a variant.
+    `train.symbol`s have to count the `sequences` of the positions, which `eliminate-padding` sees to. That the column's position is at most
+    the row's is the order of columns then. `sequences` raises these only, on targets that have no other fused attention.
+
     Run it before autodiff and before mixed-precision, after canonicalization. Declines where the scores or
     weights are read elsewhere, a mask needs a gradient, the head size is above 256 or no multiple of 8, or
     the type is none that the fused kernel has. The dropout's mask is the library's, not that of
@@ -60,6 +65,8 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::func::FuncOp"> {
     Option<"exactDropout", "exact-dropout", "bool", "false",
            "leave attention with dropout in parts, whose masks are the same on every target">,
     Option<"segments", "segments", "bool", "false", "raise attention of packed tokens only, in f32">,
+    Option<"sequences", "sequences", "bool", "false",
+           "raise attention of documents that positions tell apart only, in f32">,
   ];
 }
 

@@ -67,6 +67,7 @@ std::optional<TokenSegments> TokenSegments::find(Value q, Value k, Value v, Valu
     return std::nullopt;
   found.mask = dyn_cast<BlockArgument>(originOf(wanted.getLhs()));
   found.padding = *padding;
+  found.numbers = found.mask;
   if (!found.mask)
     return std::nullopt;
   // What the runtime checks of a batch before it runs this.
@@ -110,6 +111,28 @@ std::optional<TokenSegments> TokenSegments::find(Value q, Value k, Value v, Valu
     found.longestDocument = count(CountKind::longest_run);
   }
   found.documents &= found.numDocuments && found.longestDocument;
+  return found;
+}
+
+std::optional<TokenSegments> TokenSegments::ofSequences(Value q, Value k, Value numbers,
+                                                        BlockArgument positions) {
+  TokenSegments found;
+  found.samples = getDim(q, 0);
+  found.positions = getDim(q, 2);
+  found.numbers = numbers;
+  if (getDim(k, 2) != found.positions ||
+      getDims(positions) != SmallVector<DimAttr>{found.samples, found.positions})
+    return std::nullopt;
+  auto function = cast<func::FuncOp>(positions.getOwner()->getParentOp());
+  StringRef name = getArgName(function, positions.getArgNumber());
+  auto symbols = function->getParentOfType<ModuleOp>();
+  std::optional<DimAttr> number = findCountSymbol(symbols, name, 0, CountKind::sequences),
+                         longest = findCountSymbol(symbols, name, 0, CountKind::longest_sequence);
+  if (!number || !longest)
+    return std::nullopt;
+  found.numDocuments = *number;
+  found.longestDocument = *longest;
+  found.documents = found.split = true;
   return found;
 }
 
@@ -234,6 +257,13 @@ Value TokenSegments::replayViews(TrainBuilder &tb, Value value) const {
 }
 
 Value TokenSegments::pack(TrainBuilder &tb, Value value) const {
+  if (isWhole()) {
+    Value tokens = tb.transpose(value, {0, 2, 1, 3});
+    SmallVector<DimAttr> dims = getDims(tokens);
+    dims[1] = samples * positions;
+    dims[0] = tb.dimAttr(1);
+    return tb.transpose(tb.reshape(tokens, dims), {0, 2, 1, 3});
+  }
   if (Value packed = replayViews(tb, value))
     return packed;
   return selectAlong(tb, value, {0, 2}, [&](TrainBuilder &b, Value v, int64_t axis) {
@@ -241,6 +271,13 @@ Value TokenSegments::pack(TrainBuilder &tb, Value value) const {
   });
 }
 Value TokenSegments::unpack(TrainBuilder &tb, Value value) const {
+  if (isWhole()) {
+    Value tokens = tb.transpose(value, {0, 2, 1, 3});
+    SmallVector<DimAttr> dims = getDims(tokens);
+    dims[0] = samples;
+    dims[1] = positions;
+    return tb.transpose(tb.reshape(tokens, dims), {0, 2, 1, 3});
+  }
   auto select = [&](TrainBuilder &b, Value v, int64_t axis) {
     return b.selectRows(v, slots, rowsOrNone, axis);
   };
@@ -258,19 +295,27 @@ Value TokenSegments::buildLengths(TrainBuilder &tb) const {
   return tb.sum(isToken, {1});
 }
 
+/// Of each slot, which row of all it holds.
+Value TokenSegments::buildRows(TrainBuilder &tb) const {
+  return isWhole() ? tb.iota({samples * positions}, tb.b().getI32Type(), 0) : rows;
+}
+
 /// A document begins where the number or the sample is not that of the token before. More documents
 /// than there is room for get an index out of range, which ends the run.
 Value TokenSegments::buildDocumentLengths(TrainBuilder &tb) const {
   Type i32 = tb.b().getI32Type(), f64 = tb.b().getF64Type();
-  DimAttr tokens = getDim(rows, 0);
-  Value zero = tb.scalarLike(rows, 0), slot = tb.iota({tokens}, i32, 0);
+  Value row = buildRows(tb);
+  DimAttr tokens = getDim(row, 0);
+  Value zero = tb.scalarLike(row, 0), slot = tb.iota({tokens}, i32, 0);
   Value before = tb.max(tb.sub(slot, tb.scalarLike(slot, 1)), zero);
-  Value length = tb.splat(tb.cast(tb.dim(positions, tb.b().getI64Type()), i32), rows);
-  Value number = tb.gather(tb.reshape(mask, {samples * positions}), rows, 0);
+  Value length = tb.splat(tb.cast(tb.dim(positions, tb.b().getI64Type()), i32), row);
+  Value number = tb.reshape(numbers, {samples * positions});
+  if (!isWhole())
+    number = tb.gather(number, row, 0);
   Value begins = tb.compare("eq", slot, zero);
-  for (Value part : {number, tb.div(rows, length)})
+  for (Value part : {number, tb.div(row, length)})
     begins = tb.logicalOr(begins, tb.compare("ne", part, tb.gather(part, before, 0)));
-  Value isToken = tb.compare("ge", rowsOrNone, zero);
+  Value isToken = tb.compare("ge", isWhole() ? row : rowsOrNone, zero);
   Value document = buildRunningSum(tb, tb.cast(tb.logicalAnd(begins, isToken), i32));
   document = tb.max(tb.sub(document, tb.scalarLike(document, 1)), zero);
   return tb.cast(
@@ -285,6 +330,6 @@ Value TokenSegments::buildOffsets(TrainBuilder &tb) const {
 
 Value TokenSegments::buildPositions(TrainBuilder &tb) const {
   Type i64 = tb.b().getI64Type();
-  Value row = tb.cast(rows, i64), length = tb.splat(tb.dim(positions, i64), row);
+  Value row = tb.cast(buildRows(tb), i64), length = tb.splat(tb.dim(positions, i64), row);
   return tb.cast(tb.sub(row, tb.mul(tb.div(row, length), length)), tb.b().getI32Type());
 }

@@ -16,6 +16,12 @@ public:
   static std::optional<TokenSegments> find(mlir::Value q, mlir::Value k, mlir::Value v,
                                            mlir::Value result);
 
+  /// The same of documents in a row that the numbers [samples, positions] tell apart, which count
+  /// the sequences of an input of positions: all places hold tokens. Nothing where the sizes are
+  /// others or are not counted.
+  static std::optional<TokenSegments> ofSequences(mlir::Value q, mlir::Value k, mlir::Value numbers,
+                                                  mlir::BlockArgument positions);
+
   /// Whether rows and columns are tokens of two sequences, one of them at least packed.
   static bool joinsSequences(mlir::Value q, mlir::Value k);
 
@@ -23,6 +29,8 @@ public:
   /// is the same everywhere.
   std::optional<double> valueAtTokens(mlir::Value value) const;
 
+  /// Whether all places hold tokens: packing is a view.
+  bool isWhole() const { return !slots; }
   /// [samples, heads, positions, depth] -> [1, heads, tokens, depth]
   mlir::Value pack(train::TrainBuilder &tb, mlir::Value value) const;
   /// [1, heads, tokens, depth] -> [samples, heads, positions, depth], zeros at padding
@@ -41,11 +49,14 @@ public:
 
 private:
   mlir::Value replayViews(train::TrainBuilder &tb, mlir::Value value) const;
+  mlir::Value buildRows(train::TrainBuilder &tb) const;
   mlir::Value buildLengths(train::TrainBuilder &tb) const;
   mlir::Value buildDocumentLengths(train::TrainBuilder &tb) const;
 
-  /// See PackedRows.
+  /// See PackedRows; null where all places hold tokens.
   mlir::Value rows, rowsOrNone, slots;
+  /// What tells documents apart: the mask, or numbers of sequences.
+  mlir::Value numbers;
   train::DimAttr samples, positions;
   /// The input that masks, and the number that marks padding in it.
   mlir::BlockArgument mask;

@@ -29,7 +29,7 @@ struct Expr {
 };
 
 struct Symbol {
-  enum class What : uint8_t { Elements, Runs, LongestRun };
+  enum class What : uint8_t { Elements, Runs, LongestRun, Sequences, LongestSequence };
   std::string name;
   int64_t min = 0;
   int64_t max = INT64_MAX;

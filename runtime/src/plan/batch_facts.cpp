@@ -189,8 +189,10 @@ BatchFacts lookAt(const Program &program, const Function &function,
     const Symbol &symbol = program.symbols[index];
     const ArrayView &array = arrays[size_t(symbol.input)];
     int64_t whole = 0;
-    if (filled[size_t(symbol.input)] && symbol.differs)
-      whole = mostOf(symbol, array.shape); // of zeros
+    const bool ofZeros = symbol.differs || symbol.what == Symbol::What::Sequences ||
+                         symbol.what == Symbol::What::LongestSequence;
+    if (filled[size_t(symbol.input)] && ofZeros)
+      whole = mostOf(symbol, array.shape);
     facts.needed.push_back(filled[size_t(symbol.input)] ? whole
                            : array.onDevice             ? -1
                                                         : countOf(symbol, array));

@@ -104,6 +104,11 @@ int64_t countOf(const Symbol &symbol, const ArrayView &array) {
   int64_t elements, number = 0, longest = 0;
   if (!array.data || !countElements(array.shape.data(), array.shape.size(), elements) || !elements)
     return 0;
+  if (symbol.what == Symbol::What::Sequences || symbol.what == Symbol::What::LongestSequence) {
+    for (int64_t row = 0; row < array.shape[0]; ++row)
+      countSequences(array, row, number, longest);
+    return symbol.what == Symbol::What::Sequences ? number : longest;
+  }
   std::vector<Run> runs;
   for (int64_t row = 0; row < array.shape[0]; ++row) {
     findRuns(array, row, symbol.differs, runs);
@@ -115,7 +120,7 @@ int64_t countOf(const Symbol &symbol, const ArrayView &array) {
 }
 
 int64_t mostOf(const Symbol &symbol, const std::vector<int64_t> &shape) {
-  if (symbol.what == Symbol::What::LongestRun)
+  if (symbol.what == Symbol::What::LongestRun || symbol.what == Symbol::What::LongestSequence)
     return shape[1];
   int64_t elements = 0;
   countElements(shape.data(), shape.size(), elements);

@@ -46,7 +46,8 @@ Status checkSymbols(const Program &program, const Manifest &manifest) {
   if (manifest.symbols->size() != program.symbols.size())
     return badField("symbols", " has ", manifest.symbols->size(), " entries, program.fb ",
                     program.symbols.size());
-  static constexpr const char *counted[] = {"elements", "runs", "longest_run"};
+  static constexpr const char *counted[] = {"elements", "runs", "longest_run", "sequences",
+                                            "longest_sequence"};
   for (size_t i = 0; i < program.symbols.size(); ++i) {
     const Manifest::Symbol &said = (*manifest.symbols)[i];
     const Symbol &is = program.symbols[i];

@@ -27,7 +27,36 @@ void find(const void *data, int64_t begin, int64_t count, int64_t padding, std::
   }
 }
 
+/// As the graph does it, in the type of the elements.
+template <typename T>
+void count(const void *data, int64_t begin, int64_t columns, int64_t &number, int64_t &longest) {
+  using Bits = std::make_unsigned_t<T>;
+  const Bits *values = static_cast<const Bits *>(data) + begin;
+  int64_t first = 0;
+  for (int64_t i = 1; i <= columns; ++i) {
+    if (i < columns && Bits(values[i] - values[i - 1]) == 1)
+      continue;
+    ++number;
+    longest = std::max(longest, i - first);
+    first = i;
+  }
+}
+
 } // namespace
+
+void countSequences(const ArrayView &array, int64_t row, int64_t &number, int64_t &longest) {
+  const int64_t columns = array.shape[1], begin = row * columns;
+  switch (sizeOf(array.dtype)) {
+  case 1:
+    return count<uint8_t>(array.data, begin, columns, number, longest);
+  case 2:
+    return count<uint16_t>(array.data, begin, columns, number, longest);
+  case 4:
+    return count<uint32_t>(array.data, begin, columns, number, longest);
+  default: // readProgram refuses floats
+    return count<uint64_t>(array.data, begin, columns, number, longest);
+  }
+}
 
 void findRuns(const ArrayView &array, int64_t row, int64_t padding, std::vector<Run> &runs) {
   runs.clear();

@@ -115,6 +115,24 @@ TEST(Counting, Runs) {
   EXPECT_EQ(countOf(symbol, {nullptr, DType::I64, {0, 7}, 0}), 0);
 }
 
+TEST(Counting, Sequences) {
+  // The second row goes on where the first one ends, and is one of its own.
+  const std::vector<int64_t> rows = {0, 1, 2, 0, 1, 0, 0, /**/ 1, 2, 3, 4, 5, 7, 6};
+  const ArrayView array = {rows.data(), DType::I64, {2, 7}, int64_t(rows.size() * 8)};
+  Symbol symbol = countSymbol(8, 8);
+  symbol.what = Symbol::What::Sequences;
+  EXPECT_EQ(countOf(symbol, array), 7);
+  EXPECT_EQ(mostOf(symbol, array.shape), 14);
+  symbol.what = Symbol::What::LongestSequence;
+  EXPECT_EQ(countOf(symbol, array), 5);
+  EXPECT_EQ(mostOf(symbol, array.shape), 7);
+  EXPECT_EQ(countOf(symbol, {nullptr, DType::I64, {0, 7}, 0}), 0);
+  const std::vector<uint8_t> small = {255, 0, 1, 1}; // as 8 bits wrap around
+  const std::vector<int32_t> negative = {-2, -1, 0, 2};
+  EXPECT_EQ(countOf(symbol, {small.data(), DType::I8, {1, 4}, 4}), 3);
+  EXPECT_EQ(countOf(symbol, {negative.data(), DType::I32, {1, 4}, 16}), 3);
+}
+
 namespace {
 
 class CountTest : public testing::Test {
