@@ -387,11 +387,59 @@ private:
       dims[tokenAxes.back()] = size;
       made = tb.full(dims, getElementType(value), *splat);
     }
+    auto select = [&](TrainBuilder &b, Value v, int64_t axis) {
+      return selectTokens(b, v, axis, isComputed ? Move::PackTokens : Move::Pack);
+    };
     if (!made)
-      made = selectAlong(tb, value, tokenAxes, [&](TrainBuilder &b, Value v, int64_t axis) {
-        return selectTokens(b, v, axis, isComputed ? Move::PackTokens : Move::Pack);
-      });
+      made = packRepeated(tb, value, tokenAxes, select);
+    if (!made)
+      made = selectAlong(tb, value, tokenAxes, select);
     return made;
+  }
+
+  /// What is repeated for others than tokens, as rotary positions for heads, is packed before that;
+  /// null if nothing is.
+  Value packRepeated(TrainBuilder &tb, Value value, const TokenAxes &tokenAxes,
+                     llvm::function_ref<Value(TrainBuilder &, Value, int64_t)> select) {
+    Operation *op = value.getDefiningOp();
+    auto mapped = dyn_cast_or_null<AxisMapOpInterface>(op);
+    auto access = dyn_cast_or_null<ElementAccessOpInterface>(op);
+    if (!mapped || !access || !access.onlyMoves() || isView(op) || isa<SubrangeOpInterface>(op) ||
+        op->getNumOperands() != 1 || op->getNumResults() != 1)
+      return {};
+    AxisMap map = mapped.getAxisMap();
+    SmallVector<DimAttr> dims = getDims(value), kept;
+    SmallVector<int64_t> keptAxes, sources;
+    TokenAxes tokensOfKept;
+    for (auto [axis, loop] : llvm::enumerate(map.results[0])) {
+      auto source = llvm::find(map.operands[0], loop);
+      const bool isRead = loop >= 0 && source != map.operands[0].end();
+      if (loop < 0 || map.loops[loop] != LoopKind::Parallel)
+        return {};
+      if (!isRead && !llvm::is_contained(tokenAxes, int64_t(axis)))
+        continue;
+      if (isRead) {
+        // In the order of the operand's axes.
+        if (source - map.operands[0].begin() != int64_t(sources.size()) ||
+            getDim(op->getOperand(0), sources.size()) != dims[axis])
+          return {};
+        sources.push_back(kept.size());
+      }
+      if (llvm::is_contained(tokenAxes, int64_t(axis)))
+        tokensOfKept.push_back(kept.size());
+      keptAxes.push_back(axis);
+      kept.push_back(dims[axis]);
+    }
+    if (kept.size() == dims.size() || sources.size() != map.operands[0].size() ||
+        !llvm::is_sorted(tokenAxes))
+      return {};
+    const DimAttr size = packedSize(value, tokenAxes);
+    Value small = tb.broadcast(op->getOperand(0), kept, sources);
+    small = selectAlong(tb, small, tokensOfKept, select);
+    for (int64_t axis : tokenAxes)
+      dims[axis] = tb.dimAttr(1);
+    dims[tokenAxes.back()] = size;
+    return tb.broadcast(small, dims, keptAxes);
   }
 
   /// A packed value in its rectangle again, zeros at padding.
