@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Fuzz target: the export to ONNX, which rewrites a file on the wire. The input is the
-// model; the package is the tiny one. What is written must be well-formed to its innermost node.
+// Fuzz target: the export to ONNX, which rewrites a file on the wire, and weights from one. The
+// input is the model; the package is the tiny one. What is written must be well-formed to its
+// innermost node.
 
 #include "export/onnx_export.h"
 #include "format/file.h"
+#include "io/onnx_weights.h"
 #include "scratch.h"
 #include "tiny_package.h"
 #include "wire_mutator.h"
@@ -38,6 +40,28 @@ void checkWritten(const std::string &path) {
   });
 }
 
+/// External data may be missing or no file.
+bool isInputs(const Status &status) {
+  return status.code() == Code::BadData || status.code() == Code::NotFound ||
+         status.code() == Code::IoError;
+}
+
+/// The same file as the weights of a session.
+void readWeights(const std::string &path) {
+  OnnxWeights weights;
+  Status status = OnnxWeights::open(path, weights);
+  for (size_t i = 0; status.ok() && i < weights.entries().size(); ++i) {
+    ArrayView array;
+    std::shared_ptr<const MappedFile> mapping;
+    std::string from;
+    status = weights.array(i, false, array, mapping, from);
+    volatile unsigned char sum = 0;
+    for (int64_t at = 0; status.ok() && at < array.bytes; ++at)
+      sum = sum ^ static_cast<const unsigned char *>(array.data)[at];
+  }
+  require(status.ok() || isInputs(status), "bad weights are the input's fault");
+}
+
 void exportWith(const OnnxExport::Settings &settings) {
   static Fixture fixture;
   const std::string path = scratchPath("out.onnx");
@@ -45,11 +69,8 @@ void exportWith(const OnnxExport::Settings &settings) {
   Status status = OnnxExport::open(*fixture.package, settings, path, onnx);
   if (status.ok())
     status = onnx->write(*fixture.session);
-  // A file of external data that the model names may not be there.
   if (!status.ok())
-    return require(status.code() == Code::BadData || status.code() == Code::IoError ||
-                       status.code() == Code::NotFound,
-                   "a bad model is the input's fault");
+    return require(isInputs(status), "a bad model is the input's fault");
   try {
     checkWritten(path);
   } catch (const MalformedMessage &) {
@@ -62,6 +83,7 @@ void exportWith(const OnnxExport::Settings &settings) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   OnnxExport::Settings settings;
   settings.model = writeScratch("model.onnx", {reinterpret_cast<const char *>(data), size});
+  readWeights(settings.model);
   exportWith(settings);
   settings.mostInline = 8;
   exportWith(settings);
