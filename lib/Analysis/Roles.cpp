@@ -28,14 +28,18 @@ StringRef trainc::getResultName(func::FuncOp func, unsigned result) {
   return text(func.getResultAttr(result, kNameAttr));
 }
 
-LogicalResult trainc::eraseResults(func::FuncOp func, StringRef role) {
+LogicalResult trainc::eraseResults(func::FuncOp func, function_ref<bool(unsigned)> isErased) {
   BitVector erased(func.getNumResults());
   for (unsigned i = 0; i < func.getNumResults(); ++i)
-    erased[i] = getResultRole(func, i) == role;
+    erased[i] = isErased(i);
   Block &block = func.getBody().front();
   block.getTerminator()->eraseOperands(erased);
   if (failed(func.eraseResults(erased)))
     return failure();
   eraseDeadOps(block);
   return success();
+}
+
+LogicalResult trainc::eraseResults(func::FuncOp func, StringRef role) {
+  return eraseResults(func, [&](unsigned i) { return getResultRole(func, i) == role; });
 }

@@ -24,12 +24,13 @@ LogicalResult phases::checkFunctionNames(ModuleOp module, StringRef phase,
     byName[SymbolTable::getSymbolName(function)] = function;
   for (Operation *function : functions) {
     StringRef name = SymbolTable::getSymbolName(function);
-    if (llvm::is_contained({"step", "micro", "update", "eval"}, name))
+    if (llvm::is_contained({"step", "micro", "update", "loss_weight", "eval"}, name))
       continue;
     auto base = function->getAttrOfType<StringAttr>(kVariantOfAttr);
     if (!base || !llvm::is_contained({"step", "micro", "update", "eval"}, base.getValue()))
-      return refuse(function, phase)
-             << "a function is @step, @micro, @update, @eval or a variant of one, not @" << name;
+      return refuse(function, phase) << "a function is @step, @micro, @update, @loss_weight, @eval "
+                                        "or a variant of one, not @"
+                                     << name;
     if (!byName.contains(base.getValue()))
       return refuse(function, phase)
              << "@" << name << " is a variant of @" << base.getValue() << ", which is not there";

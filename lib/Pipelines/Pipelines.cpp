@@ -162,8 +162,7 @@ void trainc::buildGraphPipeline(OpPassManager &pm, const GraphOptions &options) 
     addTraining(variant, options, /*packed=*/true);
   }
   addTraining(pm, options, /*packed=*/false);
-  if (packs)
-    pm.addPass(createMergeVariantsPass());
+  pm.addPass(createMergeVariantsPass());
 }
 
 void trainc::buildSchedulePipeline(OpPassManager &pm, const ScheduleOptions &options) {

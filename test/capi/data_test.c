@@ -88,6 +88,18 @@ static void describes_and_tells(const char *folder) {
               TRAINRT_NOT_FOUND, "no input with the size 'batch'");
   CHECK_ERROR(trainrt_package_row_lengths(package, &batch, "none", lengths, ROWS, &error),
               TRAINRT_INVALID_ARGUMENT, "there is no symbol 'none'");
+
+  int64_t real = -1, all = -1;
+  CHECK_OK(trainrt_package_count_real(package, &batch, TRAINRT_EMBED, &real, &all, &error));
+  CHECK(real == 3 && all == ROWS);
+  y[1] = -100;
+  CHECK_OK(trainrt_package_count_real(package, &batch, TRAINRT_LABEL, &real, &all, &error));
+  CHECK(all == ROWS && real <= ROWS);
+  trainrt_batch first = {inputs, 1};
+  CHECK_OK(trainrt_package_count_real(package, &first, TRAINRT_EMBED, &real, &all, &error));
+  CHECK(real == 0 && all == 0);
+  CHECK_ERROR(trainrt_package_count_real(package, &batch, TRAINRT_EMBED, NULL, &all, &error),
+              TRAINRT_INVALID_ARGUMENT, "real");
   trainrt_session_free(session);
   trainrt_package_free(package);
 }

@@ -531,6 +531,72 @@ static void factors_have_to_be_finite(const trainrt_package *package) {
   trainrt_session_free(session);
 }
 
+/* Two micro-batches, one of them of a part of the rows. */
+static double loss_of_two(trainrt_session *session, trainrt_step_options *step, int64_t rows) {
+  trainrt_error *error = NULL;
+  host h = {.session = session};
+  trainrt_next_step given = {sizeof given, 1, NULL, 0, step};
+  CHECK(next(&h, &given) == 1);
+  const int64_t x_part[] = {rows, 3}, row_part[] = {rows};
+  trainrt_named_tensor part[] = {h.inputs[0], h.inputs[1], h.inputs[2]};
+  part[0].tensor.shape = x_part;
+  part[1].tensor.shape = part[2].tensor.shape = row_part;
+  const trainrt_batch both[] = {h.batch, {part, 3}};
+  trainrt_step_result result = trainrt_step_result_default();
+  CHECK_OK(trainrt_gradients(session, both, 2, step, &result, &error));
+  return result.loss;
+}
+
+/* What micro-batches count for: the same in all ways where they are equal, else as it is said. */
+static void micro_batches_are_weighted(const trainrt_package *package) {
+  trainrt_error *error = NULL;
+  trainrt_session *session = create(package);
+  trainrt_step_options step = trainrt_step_options_default();
+  CHECK(step.accumulate_by == TRAINRT_BY_LOSS);
+  const double whole = loss_of_two(session, &step, ROWS);
+  step.accumulate_by = TRAINRT_BY_ROWS;
+  CHECK(loss_of_two(session, &step, ROWS) == whole);
+  const double by_rows = loss_of_two(session, &step, 1);
+  const double weights[] = {(double)ROWS / (ROWS + 1), 1.0 / (ROWS + 1)};
+  step.weights = weights;
+  CHECK(fabs(loss_of_two(session, &step, 1) - by_rows) < 1e-6);
+  step.weights = NULL;
+  step.accumulate_by = TRAINRT_BY_MEAN;
+  const double mean = loss_of_two(session, &step, 1);
+  CHECK(fabs(mean - by_rows) > 1e-6);
+  /* A program of before 1.4 gets what it always got. */
+  step.accumulate_by = TRAINRT_BY_ROWS;
+  step.size = offsetof(trainrt_step_options, accumulate_by);
+  CHECK(loss_of_two(session, &step, 1) == mean);
+  step.size = sizeof step;
+  step.accumulate_by = (trainrt_accumulate_by)9;
+  host h = {.session = session};
+  trainrt_next_step given = {sizeof given, 1, NULL, 0, &step};
+  CHECK(next(&h, &given) == 1);
+  CHECK_ERROR(trainrt_step(session, given.batches, 1, &step, NULL, &error),
+              TRAINRT_INVALID_ARGUMENT, "options->accumulate_by: 9 is unknown");
+  step.accumulate_by = TRAINRT_BY_TOKENS;
+  const trainrt_batch both[] = {h.batch, h.batch};
+  CHECK_ERROR(
+      trainrt_step(session, both, 2, &step, NULL, &error), TRAINRT_UNSUPPORTED,
+      "micro-batches cannot be weighted by tokens: the loss is no quotient of sums over rows");
+  trainrt_session_free(session);
+}
+
+static void speed_of_a_device(const trainrt_package *package) {
+  trainrt_error *error = NULL;
+  trainrt_session *session = create(package);
+  double speed = 0;
+  trainrt_status status = trainrt_session_matmul_speed(session, &speed, &error);
+  CHECK(status == TRAINRT_OK ? speed > 0 : status == TRAINRT_UNSUPPORTED);
+  if (status)
+    CHECK(strstr(trainrt_error_message(error), "the package multiplies no matrices"));
+  trainrt_error_free(error);
+  CHECK_ERROR(trainrt_session_matmul_speed(session, NULL, &error), TRAINRT_INVALID_ARGUMENT,
+              "flops_per_second");
+  trainrt_session_free(session);
+}
+
 int main(int argc, char **argv) {
   if (argc != 2 && argc != 3)
     return 2;
@@ -553,6 +619,8 @@ int main(int argc, char **argv) {
     memory_of_the_caller(package);
   progress_cancels(package);
   factors_have_to_be_finite(package);
+  micro_batches_are_weighted(package);
+  speed_of_a_device(package);
   trainrt_package_free(package);
   printf("%d checks failed\n", failures);
   return failures != 0;

@@ -81,6 +81,14 @@ class Steps(unittest.TestCase):
             self.session.step(form)
         self.session.step(parts, weights=[0.25, 0.75])
         self.assertEqual(self.session.steps, 6)
+        # A part with more rows counts for more, if it is to.
+        uneven = [{n: a[:1] for n, a in BATCH.items()}, {n: a[1 : 2 * half] for n, a in BATCH.items()}]
+        by_rows = trainrt.Session(PACKAGE).step(uneven, accumulate_by="rows")
+        self.assertAlmostEqual(float(by_rows), float(trainrt.Session(PACKAGE).step(whole)), 5)
+        mean = float(trainrt.Session(PACKAGE).step(uneven, accumulate_by="mean"))
+        self.assertNotAlmostEqual(mean, float(by_rows), 5)
+        with self.assertRaisesRegex(trainrt.errors.InvalidArgument, "accumulate_by: expected None, 'tokens', 'rows' or 'mean'"):
+            self.session.step(parts, accumulate_by="labels")
 
     def test_the_loss_is_a_float(self):
         loss = self.session.step(BATCH)

@@ -13,7 +13,9 @@ llvm::StringRef getArgName(mlir::func::FuncOp func, unsigned argument);
 llvm::StringRef getResultRole(mlir::func::FuncOp func, unsigned result);
 llvm::StringRef getResultName(mlir::func::FuncOp func, unsigned result);
 
-/// Removes the results of one role, and what only they needed.
+/// Removes some of the results, or those of one role, and what only they needed.
+mlir::LogicalResult eraseResults(mlir::func::FuncOp func,
+                                 llvm::function_ref<bool(unsigned)> isErased);
 mlir::LogicalResult eraseResults(mlir::func::FuncOp func, llvm::StringRef role);
 
 } // namespace trainc

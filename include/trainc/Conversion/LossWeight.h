@@ -11,6 +11,9 @@ namespace trainc::train {
 /// that is its denominator, or "" where that is a multiple of the number of rows.
 inline constexpr llvm::StringLiteral kLossWeightAttr = "train.loss_weight";
 
+/// The function that computes that output alone.
+inline constexpr llvm::StringLiteral kLossWeightFunction = "loss_weight";
+
 } // namespace trainc::train
 
 #endif // TRAINC_CONVERSION_LOSSWEIGHT_H

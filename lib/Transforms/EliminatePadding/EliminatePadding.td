@@ -75,8 +75,8 @@ def EliminatePaddingPass : Pass<"eliminate-padding", "::mlir::ModuleOp"> {
 def MergeVariantsPass : Pass<"merge-variants", "::mlir::ModuleOp"> {
   let summary = "moves the functions of the nested module @packed beside those that they are variants of";
   let description = [{
-    `@packed::@step` becomes `@step.packed` with `train.variant_of = "step"` and its conditions. Functions that have
-    variants, and these, say what they cost (`train.flops`), so that the runtime can choose.
+    `@packed::@step` becomes `@step.packed` with `train.variant_of = "step"` and its conditions. `@step`, `@micro` and
+    their variants say what they cost (`train.flops`), so that the runtime can choose, and hold a step's time against it.
   }];
   let dependentDialects = ["::trainc::train::TrainDialect"];
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass `merge-variants`: the functions of @packed move beside the others.
+// The pass `merge-variants`: the functions of @packed move beside the others, and all that train
+// say what they cost.
 
 #include "lib/Transforms/EliminatePadding/EliminatePadding.h"
 
@@ -26,6 +27,15 @@ struct MergeVariantsPass : trainc::impl::MergeVariantsPassBase<MergeVariantsPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    mergePacked(module);
+    // What a step costs is told of every one.
+    for (StringRef name : {"step", "micro"})
+      if (auto function = module.lookupSymbol<func::FuncOp>(name))
+        function->setAttr(kFlopsAttr, countFlops(function));
+  }
+
+private:
+  static void mergePacked(ModuleOp module) {
     auto packed = module.lookupSymbol<ModuleOp>(kPackedModule);
     if (!packed)
       return;
@@ -43,7 +53,6 @@ struct MergeVariantsPass : trainc::impl::MergeVariantsPassBase<MergeVariantsPass
       function->setAttr(kVariantOfAttr, base.getNameAttr());
       function->setAttr(kConditionsAttr, conditions);
       function->setAttr(kFlopsAttr, countFlops(function));
-      base->setAttr(kFlopsAttr, countFlops(base));
       function.setName((base.getName() + "." + kPackedModule).str());
     }
     packed.erase();

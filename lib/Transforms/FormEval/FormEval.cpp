@@ -63,13 +63,33 @@ private:
     }
     // What trains: running statistics, and the gradients of a graph that holds them.
     if (failed(eraseResults(func, "update")) || failed(eraseResults(func, "gradient")) ||
-        failed(addLossWeight(func)))
+        failed(addLossWeight(func)) || failed(formLossWeight(module, func)))
       return failure();
     // Seeds that no dropout asks for any more.
     BitVector unused(func.getNumArguments());
     for (unsigned i = 0; i < func.getNumArguments(); ++i)
       if (getArgRole(func, i) == "hyper" && func.getArgument(i).use_empty())
         unused.set(i);
+    return func.eraseArguments(unused);
+  }
+
+  /// The denominator alone: micro-batches are weighted by it before their gradients are computed.
+  static LogicalResult formLossWeight(ModuleOp module, func::FuncOp eval) {
+    StringRef name;
+    for (unsigned i = 0; i < eval.getNumResults(); ++i)
+      if (auto weight = eval.getResultAttrOfType<StringAttr>(i, kLossWeightAttr))
+        name = weight.getValue();
+    if (name.empty())
+      return success();
+    auto func = cast<func::FuncOp>(eval->clone());
+    func.setName(kLossWeightFunction);
+    SymbolTable(module).insert(func);
+    if (failed(eraseResults(func, [&](unsigned i) { return getResultName(func, i) != name; })))
+      return failure();
+    BitVector unused(func.getNumArguments());
+    for (BlockArgument argument : func.getArguments())
+      if (argument.use_empty())
+        unused.set(argument.getArgNumber());
     return func.eraseArguments(unused);
   }
 

@@ -14,7 +14,8 @@ def FormEvalPass : Pass<"form-eval", "::mlir::ModuleOp"> {
 
     Where the loss is a quotient of sums over rows, the mean of labels that count or of elements that a mask leaves,
     its denominator becomes an output of `@eval`, which the loss names (`train.loss_weight`): the losses of batches,
-    weighted by it, give that of all rows. A denominator that is a multiple of the number of rows needs none
+    weighted by it, give that of all rows. The function `@loss_weight` computes it alone, for the micro-batches of a
+    step, which are weighted before their gradients are added up. A denominator that is a multiple of the number of rows needs none
     (`train.loss_weight = ""`).
 
     ```mlir

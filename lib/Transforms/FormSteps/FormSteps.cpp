@@ -6,6 +6,7 @@
 #include "lib/Transforms/FormSteps/FormSteps.h"
 
 #include "lib/Transforms/FormSteps/LossScale.h"
+#include "trainc/Conversion/LossWeight.h"
 #include "trainc/Report/Reports.h"
 #include "trainc/Support/Location.h"
 #include "trainc/Transforms/Support/HoistReshape.h"
@@ -167,12 +168,17 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
       else
         update.erase();
     }
+    // Only micro-batches are weighted.
+    if (Operation *weight = module.lookupSymbol(kLossWeightFunction);
+        weight && !(gradients && micro))
+      weight->erase();
     if (gradients)
       gradients.erase();
     forward.erase();
     // In the order of a training run.
-    if (Operation *eval = module.lookupSymbol("eval"))
-      eval->moveBefore(module.getBody(), module.getBody()->end());
+    for (StringRef name : {StringRef("eval"), StringRef(kLossWeightFunction)})
+      if (Operation *function = module.lookupSymbol(name))
+        function->moveBefore(module.getBody(), module.getBody()->end());
   }
 
 private:

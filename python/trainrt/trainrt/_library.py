@@ -24,6 +24,7 @@ VALUE_PARAMETER, VALUE_STATE, VALUE_GRADIENT, VALUE_OUTPUT = range(4)
 TRAINABLE, LOSS, USED_IN_TRAIN, USED_IN_EVAL, OPTIONAL, EMBEDDED, WEIGHT, GRAD_NORM = (1 << i for i in range(8))
 WEIGHTS_PACKAGE, WEIGHTS_FILE, WEIGHTS_RANDOM, WEIGHTS_NONE = range(4)
 STEP_ALLOW_NONFINITE, STEP_LAG = 1, 2
+ACCUMULATE_BY = (None, "mean", "rows", "tokens")
 EVAL_FILL_MISSING = 1
 NONFINITE = 8
 
@@ -100,7 +101,7 @@ class Batch(Structure):
 class StepOptions(Structure):
     _fields_ = [
         ("size", c_size_t), ("lr", c_double), ("weight_decay", c_double), ("clip_norm", c_double),
-        ("weights", POINTER(c_double)), ("flags", c_uint32),
+        ("weights", POINTER(c_double)), ("flags", c_uint32), ("accumulate_by", c_int),
     ]  # fmt: skip
 
 
@@ -108,6 +109,7 @@ class StepResult(Structure):
     _fields_ = [
         ("size", c_size_t), ("step", c_int64), ("loss", c_double), ("lr", c_double), ("milliseconds", c_double),
         ("peak_bytes", c_uint64), ("nonfinite", c_int32), ("wait_milliseconds", c_double), ("grad_norm", c_double),
+        ("flops", c_double),
     ]  # fmt: skip
 
 

@@ -166,13 +166,15 @@ class Session(Files):
 
     # Steps.
 
-    def step(self, batch, *, lr=None, weight_decay=None, clip_norm=None, weights=None, allow_nonfinite=False):
+    def step(self, batch, *, lr=None, weight_decay=None, clip_norm=None, weights=None, accumulate_by=None,
+             allow_nonfinite=False):  # fmt: skip
         """One optimizer step; returns the loss before it.
 
         batch: a mapping of arrays by the names of the package's inputs (more are ignored), or a tuple or list of
         arrays in their order; or a list of several of these: micro-batches, whose gradients are accumulated.
         lr, weight_decay, clip_norm: in place of the package's. weights: factors of the micro-batches' losses and
-        gradients, in place of 1 / their number. Raises Nonfinite where the loss or gradients are not finite, with
+        gradients. accumulate_by: without them, what each counts for: "tokens" (what its loss is divided by, as one
+        batch of all rows has it), "rows" or "mean"; None is tokens where the package counts them, else the mean. Raises Nonfinite where the loss or gradients are not finite, with
         nothing changed, unless `allow_nonfinite`; on a GPU where the loss is read, or in the next step.
         """
         handle = self._live()
@@ -183,6 +185,7 @@ class Session(Files):
         options.clip_norm = _NAN if clip_norm is None else clip_norm
         options.flags = (capi.STEP_LAG if self.on_gpu else 0) | (capi.STEP_ALLOW_NONFINITE if allow_nonfinite else 0)
         options.weights = self._factors(weights, count)
+        options.accumulate_by = self._weighting(accumulate_by)
         error = self._error
         with interruptible(self):
             status = self._step(handle, self._batches, count, byref(options), byref(self._result), byref(error))
@@ -198,7 +201,7 @@ class Session(Files):
 
     __call__ = step
 
-    def gradients(self, batch, *, weights=None, allow_nonfinite=False):
+    def gradients(self, batch, *, weights=None, accumulate_by=None, allow_nonfinite=False):
         """Forward and backward as the next step would run them, without an update: `grads` has the gradients."""
         handle = self._live()
         count = self._bind(batch, self._train_names, "training")
@@ -206,6 +209,7 @@ class Session(Files):
         options.lr = options.weight_decay = options.clip_norm = _NAN
         options.flags = capi.STEP_ALLOW_NONFINITE if allow_nonfinite else 0
         options.weights = self._factors(weights, count)
+        options.accumulate_by = self._weighting(accumulate_by)
         with interruptible(self):
             status = self._library.gradients(
                 handle, self._batches, count, byref(options), byref(self._result), byref(self._error)
@@ -383,6 +387,12 @@ class Session(Files):
         if failure is not None:
             raise failure
         return before
+
+    @staticmethod
+    def _weighting(by):
+        if by not in capi.ACCUMULATE_BY:
+            raise errors.InvalidArgument(f"accumulate_by: expected None, 'tokens', 'rows' or 'mean', got {by!r}")
+        return capi.ACCUMULATE_BY.index(by)
 
     def _factors(self, weights, count):
         if weights is None:

@@ -45,6 +45,13 @@ TRAINRT_API trainrt_status trainrt_package_row_lengths(const trainrt_package *pa
                                                        const char *symbol, int64_t *lengths,
                                                        size_t rows, trainrt_error **error);
 
+/* Since 1.4: how much of these arrays is real: of all inputs that hold tokens, or labels, of which
+ * the package knows it. Arrays are given as a batch. Both numbers are 0 where nothing tells. */
+TRAINRT_API trainrt_status trainrt_package_count_real(const trainrt_package *package,
+                                                      const trainrt_batch *arrays,
+                                                      trainrt_token_role role, int64_t *real,
+                                                      int64_t *all, trainrt_error **error);
+
 /* Since 1.1: which rows form which batch of which rank (docs/data.md). Plans are functions of the
  * options and the epoch, so that ranks agree without talking: all have the same number of batches,
  * the n-th of all have the same number of rows, and work that is as equal as neighbours in a

@@ -478,12 +478,6 @@ TRAINRT_API uint32_t trainrt_session_threads(const trainrt_session *session);
 TRAINRT_API trainrt_status trainrt_session_memory(const trainrt_session *session,
                                                   trainrt_memory *memory, trainrt_error **error);
 
-/* Since 1.1: how fast the session's device copies within its own memory, measured now: bytes read
- * and written in a second, beyond the caches. What kernels can be held against. */
-TRAINRT_API trainrt_status trainrt_session_copy_speed(trainrt_session *session,
-                                                      double *bytes_per_second,
-                                                      trainrt_error **error);
-
 /* Since 1.1: host memory for batches, aligned to 64 bytes, until `trainrt_host_free` or the end of
  * the session. On a GPU it is page-locked: an array of the input's dtype in it is copied to the GPU
  * from where it lies, while the host goes on, so it must not change before the *result* of its step
@@ -522,14 +516,24 @@ enum {
   TRAINRT_STEP_CHECKED = 4
 };
 
+/* Since 1.4: what the losses and gradients of micro-batches count for. */
+typedef enum trainrt_accumulate_by {
+  TRAINRT_BY_LOSS = 0,   /* BY_TOKENS where the package has a loss_weight, else BY_MEAN */
+  TRAINRT_BY_MEAN = 1,   /* 1/N each: what callers of before 1.4 get */
+  TRAINRT_BY_ROWS = 2,   /* their rows */
+  TRAINRT_BY_TOKENS = 3, /* what each loss is divided by: a step is that of one batch of all rows */
+  TRAINRT_BY_INT_ = 0x7fffffff
+} trainrt_accumulate_by;
+
 typedef struct trainrt_step_options {
   size_t size;
   double lr;           /* NaN: the package's */
   double weight_decay; /* NaN: the package's */
   double clip_norm; /* NaN: the package's; INVALID_ARGUMENT if it was compiled without clipping */
-  /* NULL: 1/N for each of N micro-batches; else N factors of their losses and gradients */
+  /* NULL: as `accumulate_by` says; else N factors of the micro-batches' losses and gradients */
   const double *weights;
   uint32_t flags;
+  trainrt_accumulate_by accumulate_by; /* since 1.4 */
 } trainrt_step_options;
 
 static inline trainrt_step_options trainrt_step_options_default(void) {
@@ -552,6 +556,8 @@ typedef struct trainrt_step_result {
   double wait_milliseconds;
   /* since 1.4: norm of all gradients, before clipping; NaN: not told (trainc --grad-norm) */
   double grad_norm;
+  /* since 1.4: operations that the step's functions make, as trainc counts them; 0: not told */
+  double flops;
 } trainrt_step_result;
 
 static inline trainrt_step_result trainrt_step_result_default(void) {
@@ -664,36 +670,6 @@ TRAINRT_API trainrt_status trainrt_gradients(trainrt_session *session, const tra
                                              const trainrt_step_options *options,
                                              trainrt_step_result *result, trainrt_error **error);
 
-/* Since 1.1: what `trainrt_session_tune` has found. */
-typedef struct trainrt_tune_result {
-  size_t size;
-  size_t choices; /* different matmuls and kernels of a step with something to choose */
-  size_t reached; /* of these, those that there was time for */
-  size_t changed; /* of these, those that another way is quicker for */
-  /* of all that they are used for in a step, one after the other, before and after */
-  double before_milliseconds;
-  double after_milliseconds;
-  /* a line for each, the most expensive first; valid until the session's next tuning */
-  const char *report;
-} trainrt_tune_result;
-
-static inline trainrt_tune_result trainrt_tune_result_default(void) {
-  trainrt_tune_result result;
-  memset(&result, 0, sizeof result);
-  result.size = sizeof result;
-  return result;
-}
-
-/* Since 1.1, GPU: times the algorithms of the matmuls that a step over these micro-batches makes
- * (only their shapes matter), and kernels that were compiled in several ways, the most expensive
- * first, for about `seconds`. Writes a package to `path` with the quickest chosen, for this GPU and
- * version of cuBLASLt. They may add in another order: bits of its own, the same in every run.
- * Outputs are lost, no other value changes. UNSUPPORTED: there is nothing to choose. */
-TRAINRT_API trainrt_status trainrt_session_tune(trainrt_session *session,
-                                                const trainrt_batch *batches, size_t batch_count,
-                                                double seconds, const char *path,
-                                                trainrt_tune_result *result, trainrt_error **error);
-
 enum {
   /* an input that is not given (labels, when predicting) is taken as zeros; the loss then is NaN.
      Its axes must be known from the other inputs */
@@ -795,6 +771,7 @@ TRAINRT_API trainrt_status trainrt_file_write(const char *path, const trainrt_na
 
 #include "trainrt/checkpoint.h"
 #include "trainrt/signed_package.h"
+#include "trainrt/speed.h"
 #include "trainrt/views.h"
 
 #endif /* TRAINRT_TRAINRT_H */

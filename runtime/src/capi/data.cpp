@@ -65,6 +65,22 @@ trainrt_status trainrt_package_row_lengths(const trainrt_package *package,
   });
 }
 
+trainrt_status trainrt_package_count_real(const trainrt_package *package,
+                                          const trainrt_batch *arrays, trainrt_token_role role,
+                                          int64_t *real, int64_t *all, trainrt_error **error) {
+  return guard(error, [&]() -> Status {
+    if (!package || !arrays || !real || !all)
+      return nullArgument(!package ? "package" : !arrays ? "arrays" : !real ? "real" : "all");
+    Batch batch;
+    TRAINRT_TRY(readBatch(*arrays, batch));
+    DensityRecord record;
+    TRAINRT_TRY(countRealOf(*package->impl, batch, role == TRAINRT_LABEL, record));
+    *real = record.valid;
+    *all = record.total;
+    return {};
+  });
+}
+
 trainrt_status trainrt_sampler_create(const trainrt_sampler_options *options,
                                       trainrt_sampler **sampler, trainrt_error **error) {
   return guard(error, [&]() -> Status {

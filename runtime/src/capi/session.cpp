@@ -52,6 +52,7 @@ Status writeResult(const trainrt_session &session, const Status &status, const S
     filled.nonfinite = done.nonfinite ? done.inPart ? 2 : 1 : 0;
     filled.wait_milliseconds = (session.impl->waitedSeconds() - waitedBefore) * 1e3;
     filled.grad_norm = done.gradNorm;
+    filled.flops = done.flops;
     TRAINRT_TRY(writeStruct(filled, "result", result));
   }
   return status;
@@ -68,8 +69,13 @@ trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, s
     if (!session || (count && !batches))
       return nullArgument(session ? "batches" : "session");
     trainrt_step_options chosen = trainrt_step_options_default();
+    if (options && options->size <= offsetof(trainrt_step_options, accumulate_by))
+      chosen.accumulate_by = TRAINRT_BY_MEAN;
     TRAINRT_TRY(readStruct(options, "options", chosen));
     TRAINRT_TRY(checkStruct(result, "result"));
+    if (unsigned(chosen.accumulate_by) > TRAINRT_BY_TOKENS)
+      return fail(Code::InvalidArgument, "options->accumulate_by: ", int(chosen.accumulate_by),
+                  " is unknown");
     if (chosen.flags & ~uint32_t(TRAINRT_STEP_ALLOW_NONFINITE | flags))
       return fail(Code::InvalidArgument, "options->flags: ", chosen.flags, " has unknown bits");
     std::vector<Batch> &read = session->batches;
@@ -81,6 +87,7 @@ trainrt_status runStep(trainrt_session *session, const trainrt_batch *batches, s
     stepOptions.weightDecay = chosen.weight_decay;
     stepOptions.clipNorm = chosen.clip_norm;
     stepOptions.weights = chosen.weights;
+    stepOptions.accumulateBy = static_cast<AccumulateBy>(chosen.accumulate_by);
     stepOptions.allowNonfinite = chosen.flags & TRAINRT_STEP_ALLOW_NONFINITE;
     stepOptions.lag = chosen.flags & TRAINRT_STEP_LAG;
     stepOptions.checked = chosen.flags & TRAINRT_STEP_CHECKED;
@@ -245,6 +252,18 @@ trainrt_status trainrt_session_copy_speed(trainrt_session *session, double *byte
     double speed = 0;
     TRAINRT_TRY(session->impl->measureCopySpeed(speed));
     *bytes_per_second = speed;
+    return {};
+  });
+}
+
+trainrt_status trainrt_session_matmul_speed(trainrt_session *session, double *flops_per_second,
+                                            trainrt_error **error) {
+  return guardSession(session, error, [&]() -> Status {
+    if (!session || !flops_per_second)
+      return nullArgument(session ? "flops_per_second" : "session");
+    double speed = 0;
+    TRAINRT_TRY(session->impl->measureMatmulSpeed(speed));
+    *flops_per_second = speed;
     return {};
   });
 }

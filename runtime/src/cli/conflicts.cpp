@@ -11,6 +11,23 @@ namespace trainrt::run {
 
 namespace {
 
+std::string ofBest(const Options &o) {
+  if (o.keepBest && o.save.empty())
+    return "--keep-best needs --save DIR";
+  for (auto [given, name] :
+       {std::pair(o.keepBest.has_value(), "--keep-best"), {o.patience.has_value(), "--patience"}})
+    if (given && o.eval.empty())
+      return std::string(name) + " needs --eval FILE, whose results it compares";
+  if (o.patience && o.steps && !o.evalEvery)
+    return "--patience needs --eval-every N beside --steps: there is no other evaluation on the "
+           "way";
+  if (o.given.count("--metric") && !o.keepBest && !o.patience)
+    return "--metric needs --keep-best or --patience, which compare it";
+  if (!o.summary.empty() && !o.summary.ends_with(".html"))
+    return "--summary writes a page: '" + o.summary + "' does not end in .html";
+  return {};
+}
+
 std::string ofRun(const Options &o) {
   if (o.requireSignature && o.verifyKey.empty())
     return "--require-signature needs --verify-key KEY, or TRAINC_VERIFY_KEY";
@@ -26,6 +43,8 @@ std::string ofRun(const Options &o) {
     return "--overwrite needs --save DIR";
   if (o.evalEvery && o.eval.empty())
     return "--eval-every needs --eval FILE";
+  if (std::string conflict = ofBest(o); !conflict.empty())
+    return conflict;
   if (!o.predict.empty() && o.output.empty())
     return "--predict needs -o OUT.safetensors";
   if (o.tune && o.output.empty())
@@ -55,6 +74,9 @@ std::string ofExport(const Options &o) {
     return "--model needs --export FILE.onnx";
   if (!o.profile.empty() && o.checkNumerics)
     return "--profile and --check-numerics exclude each other";
+  for (auto [text, name] : {std::pair(&o.logDir, "--log-dir"), {&o.summary, "--summary"}})
+    if (!o.dumpGradients.empty() && !text->empty())
+      return std::string(name) + " and --dump-gradients exclude each other: there are no steps";
   if (!o.dumpGradients.empty() && (!o.save.empty() || !o.eval.empty() || !o.predict.empty() ||
                                    !o.exportPath.empty() || !o.mergeAdapter.empty() || o.density))
     return "--dump-gradients goes with none of --save, --eval, --predict, --export, "
@@ -73,6 +95,8 @@ std::string ofTuning(const Options &o) {
                                                     {!o.dumpGradients.empty(), "--dump-gradients"},
                                                     {!o.mergeAdapter.empty(), "--merge-adapter"},
                                                     {!o.profile.empty(), "--profile"},
+                                                    {!o.logDir.empty(), "--log-dir"},
+                                                    {!o.summary.empty(), "--summary"},
                                                     {o.checkNumerics, "--check-numerics"},
                                                     {o.density.has_value(), "--density"}};
   for (auto [given, name] : notTuned)
@@ -97,6 +121,19 @@ std::string ofSamples(const Options &o) {
            ": ranks are 0 to " + std::to_string(o.world - 1);
   if (!o.complexity.empty() && !o.groupByLength && !o.tokensPerBatch)
     return "--complexity needs --group-by-length or --tokens-per-batch, which sort by it";
+  return {};
+}
+
+std::string ofWindows(const Options &o) {
+  const bool anyStream =
+      o.data.ends_with(".bin") || o.eval.ends_with(".bin") || o.predict.ends_with(".bin");
+  const std::pair<bool, const char *> ofStreams[] = {{o.window.has_value(), "--window"},
+                                                     {!o.binInputs.empty(), "--bin-inputs"},
+                                                     {o.binShift, "--bin-shift"}};
+  for (auto [given, name] : ofStreams)
+    if (given && !anyStream)
+      return std::string(name) + " is for tokens in a .bin, and none of --data, --eval and "
+                                 "--predict names one";
   return {};
 }
 
@@ -130,12 +167,17 @@ std::string ofMissingData(const Options &o) {
       {o.epochs.has_value(), "--epochs"},
       {o.shuffle, "--shuffle"},
       {o.accumulate != 0, "--accumulate"},
+      {!o.accumulateBy.empty(), "--accumulate-by"},
       {!o.save.empty(), "--save"},
       {o.lr.has_value(), "--lr"},
       {o.weightDecay.has_value(), "--weight-decay"},
       {o.clipNorm.has_value(), "--clip-norm"},
       {!o.dumpGradients.empty(), "--dump-gradients"},
       {o.evalEvery.has_value(), "--eval-every"},
+      {o.patience.has_value(), "--patience"},
+      {!o.logDir.empty(), "--log-dir"},
+      {!o.summary.empty(), "--summary"},
+      {o.peakFlops || o.measurePeak, "--peak-flops"},
       {o.density.has_value(), "--density"},
       {o.groupByLength.has_value(), "--group-by-length"},
       {o.tokensPerBatch.has_value(), "--tokens-per-batch"},
@@ -151,7 +193,7 @@ std::string ofMissingData(const Options &o) {
 } // namespace
 
 std::string findConflict(const Options &options) {
-  for (auto *conflict : {ofRun, ofExport, ofTuning, ofSamples, ofInfo, ofMissingData})
+  for (auto *conflict : {ofRun, ofExport, ofTuning, ofSamples, ofWindows, ofInfo, ofMissingData})
     if (std::string found = conflict(options); !found.empty())
       return found;
   return {};

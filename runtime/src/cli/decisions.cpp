@@ -10,6 +10,10 @@
 
 namespace trainrt::run {
 
+const char *defaultWeighting(const trainrt_package_info &package) {
+  return package.loss_weight ? "tokens" : "mean";
+}
+
 Decisions decisionsOf(const Options &options, const Package &package, const Dataset &data,
                       const LrSchedule &schedule) {
   Decisions result;
@@ -32,6 +36,9 @@ Decisions decisionsOf(const Options &options, const Package &package, const Data
   if (!data.staticBatch() && (options.batchSize || !options.tokensPerBatch))
     number("--batch-size", data.batchSize());
   number("--accumulate", options.accumulate);
+  if (options.accumulate > 1)
+    result["--accumulate-by"] =
+        options.accumulateBy.empty() ? defaultWeighting(package.info) : options.accumulateBy;
   if (options.steps)
     number("--steps", options.steps);
   else
@@ -48,6 +55,11 @@ Decisions decisionsOf(const Options &options, const Package &package, const Data
   }
   if (options.dropTail)
     result["--tail"] = *options.dropTail ? "drop" : "repeat";
+  if (options.data.ends_with(".bin")) {
+    number("--window", options.window);
+    list("--bin-inputs", options.binInputs);
+    flag("--bin-shift", options.binShift);
+  }
   list("--cut", options.cut);
   list("--whole", options.whole);
   hyper("--lr", options.lr, package.info.lr);
@@ -66,6 +78,11 @@ Options continued(const Options &options, const Package &package, const Decision
                             {"--weight-decay", shortest(package.info.weight_decay)},
                             {"--clip-norm", shortest(package.info.clip_norm)}};
   std::vector<std::string> arguments = options.arguments;
+  // Before 1.4 there was nothing else.
+  const auto micro = saved.find("--accumulate");
+  if (micro != saved.end() && micro->second != "1" && !saved.count("--accumulate-by") &&
+      !options.given.count("--accumulate-by"))
+    arguments.push_back("--accumulate-by=mean");
   const bool givesLength = options.given.count("--steps") || options.given.count("--epochs") ||
                            !options.dumpGradients.empty();
   for (const auto &[name, value] : saved)

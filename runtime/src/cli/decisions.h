@@ -17,6 +17,9 @@ namespace trainrt::run {
 /// Options and their values, as a command line would say them; "" for a flag.
 using Decisions = std::map<std::string, std::string>;
 
+/// What --accumulate-by is where nobody says it.
+const char *defaultWeighting(const trainrt_package_info &package);
+
 /// Those of a run, also where they are the package's defaults. `schedule`: with its total.
 Decisions decisionsOf(const Options &options, const Package &package, const Dataset &data,
                       const LrSchedule &schedule);

@@ -133,8 +133,9 @@ EvalRecord::Weighting weighting(const Package &package, bool single) {
 
 } // namespace
 
-void evaluate(const Package &package, trainrt_session *session, const Dataset &data,
-              Reporter &reporter) {
+EvalRecord evaluate(const Package &package, trainrt_session *session, const Dataset &data,
+                    Accuracy &accuracy, Reporter &reporter) {
+  accuracy.restart();
   warnAboutRest(data, reporter);
   auto start = std::chrono::steady_clock::now();
   EvalRecord record{trainrt_session_step(session), 0, 0, 0, 0, EvalRecord::rows};
@@ -149,6 +150,7 @@ void evaluate(const Package &package, trainrt_session *session, const Dataset &d
       record.loss = result.loss;
     if (counted == 0)
       return; // the mean of nothing
+    accuracy.add(session, batch.view(), result.loss);
     sum += result.loss * counted;
     weight += counted;
     if (record.samples != rows)
@@ -157,7 +159,13 @@ void evaluate(const Package &package, trainrt_session *session, const Dataset &d
   record.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   record.weighting = weighting(package, /*single=*/record.samples <= data.batchSize());
+  record.isCrossEntropy = accuracy.isCrossEntropy();
+  record.accuracy = accuracy.value();
+  record.labels = accuracy.labels();
   reporter.eval(record);
+  if (const std::string why = accuracy.untold(); !why.empty())
+    reporter.note("accuracy is not told: " + why);
+  return record;
 }
 
 void predict(const Options &options, const Package &package, trainrt_session *session,
@@ -166,7 +174,15 @@ void predict(const Options &options, const Package &package, trainrt_session *se
     throw Failure(exitInput, package.path + ": the package has no evaluation mode");
   std::vector<Collected> outputs = chooseOutputs(options, package);
   Dataset data(package, options.predict, Dataset::Use::predict, options.batchSize,
-               {options.cut, options.whole}, reporter);
+               readingOf(options), reporter);
+  data.roundLengths(options.trim.value_or(1));
+  // Values of several batches are joined, which needs them to be of one length.
+  for (const Collected &output : outputs)
+    for (int32_t i = 0; i < output.info->rank; ++i)
+      if (i != output.axis && data.follows(output.info->dims[i])) {
+        data.padToLongest();
+        break;
+      }
   chooseBatch(package, session, data, 0);
   requireMemory(package, session, data, 0, data.batchSize(), 0, "--batch-size", reporter);
   warnAboutRest(data, reporter);

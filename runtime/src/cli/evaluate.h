@@ -4,7 +4,8 @@
 #ifndef TRAINRT_CLI_EVALUATE_H
 #define TRAINRT_CLI_EVALUATE_H
 
-#include "cli/data/dataset.h"
+#include "cli/accuracy.h"
+#include "cli/data/batch_order.h"
 #include "cli/options.h"
 #include "cli/setup.h"
 
@@ -12,9 +13,9 @@ namespace trainrt::run {
 
 /// Reports the loss over all rows of `data`, the last batch may be short: the batches' losses, each
 /// weighted by its denominator, where the package computes one, else by its rows. Throws Failure,
-/// also when a signal came.
-void evaluate(const Package &package, trainrt_session *session, const Dataset &data,
-              Reporter &reporter);
+/// also when a signal came. `accuracy`: of this package and data.
+EvalRecord evaluate(const Package &package, trainrt_session *session, const Dataset &data,
+                    Accuracy &accuracy, Reporter &reporter);
 
 /// Writes the outputs that `options` names, for all rows of its file, joined along the batch axis.
 void predict(const Options &options, const Package &package, trainrt_session *session,

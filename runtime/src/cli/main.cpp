@@ -11,6 +11,8 @@
 #include "cli/failure.h"
 #include "cli/format.h"
 #include "cli/info.h"
+#include "cli/log/run_log.h"
+#include "cli/log/summary_page.h"
 #include "cli/outputs.h"
 #include "cli/train.h"
 #include "cli/tune.h"
@@ -45,7 +47,10 @@ private:
   void prepareOutputs();
   void makeSession();
   void openData();
+  void openLogs();
   void planBatches();
+  /// Trains, with a page about it however that ends.
+  void trainLogged();
   void writeOutputs();
   void tellTotals();
   void timed(const std::string &what);
@@ -58,6 +63,8 @@ private:
   Profile profile;
   std::optional<DensityLog> density;
   std::optional<MemoryLog> memory;
+  std::unique_ptr<RunLog> runLog;
+  std::unique_ptr<SummaryPage> page;
   std::optional<Session> session;
   std::unique_ptr<Dataset> data, evalData;
   std::unique_ptr<BatchOrder> order;
@@ -101,9 +108,11 @@ void Run::openData() {
     checkTrainable(options, package);
     if (options.tune)
       checkTunable(options, package);
+    Dataset::Reading reading = readingOf(options);
+    reading.windows.random = options.shuffle;
+    reading.extraArray = options.complexity;
     data = std::make_unique<Dataset>(package, options.data, Dataset::Use::train, options.batchSize,
-                                     Dataset::Whole{options.cut, options.whole}, *reporter,
-                                     options.complexity);
+                                     reading, *reporter);
     if (!options.dumpGradients.empty() && (options.steps || options.epochs))
       reporter->warning("--dump-gradients makes one step without an update: --steps and --epochs "
                         "are ignored");
@@ -114,9 +123,9 @@ void Run::openData() {
     if (!package.info.loss)
       throw Failure(exitInput, package.path + ": the package has no loss to evaluate; --predict "
                                               "writes its outputs");
-    evalData =
-        std::make_unique<Dataset>(package, options.eval, Dataset::Use::eval, options.batchSize,
-                                  Dataset::Whole{options.cut, options.whole}, *reporter);
+    evalData = std::make_unique<Dataset>(package, options.eval, Dataset::Use::eval,
+                                         options.batchSize, readingOf(options), *reporter);
+    evalData->roundLengths(options.trim.value_or(1));
   }
 }
 
@@ -137,6 +146,45 @@ void Run::planBatches() {
     requireMemory(package, session->get(), *evalData, 0, evalData->batchSize(), 0, "--batch-size",
                   *reporter);
   }
+}
+
+void Run::openLogs() {
+  const int64_t done = session->resumed ? trainrt_session_step(session->get()) : 0;
+  if (!options.logDir.empty()) {
+    runLog = std::make_unique<RunLog>(options.logDir, done, *reporter);
+    reporter->add(*runLog);
+  }
+  if (options.summary.empty())
+    return;
+  page = std::make_unique<SummaryPage>(options.summary, options.arguments,
+                                       runLog ? runLog->earlier() : SummaryPage::Points());
+  reporter->add(*page);
+}
+
+void Run::trainLogged() {
+  auto write = [&](const std::string &how) {
+    trainrt_memory held = trainrt_memory_default();
+    ErrorSlot error;
+    error.check(trainrt_session_memory(session->get(), &held, error));
+    // What was trained is not lost for a page that cannot be written.
+    try {
+      page->write(held, how);
+      reporter->note("wrote " + options.summary);
+    } catch (const Failure &failure) {
+      reporter->warning(failure.what());
+    }
+  };
+  std::string how;
+  try {
+    how = train(options, package, *session, *data, std::move(order), evalData.get(),
+                density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter);
+  } catch (const Failure &failure) {
+    if (page)
+      write(failure.what());
+    throw;
+  }
+  if (page)
+    write(how.empty() ? "after all of its steps" : how);
 }
 
 void Run::writeOutputs() {
@@ -181,14 +229,17 @@ void Run::perform() {
   if (!session)
     makeSession();
   planBatches();
+  if (training)
+    openLogs();
   introduce(options, package, *session, data.get(), order.get(), *reporter);
-  if (options.tune)
+  if (options.tune) {
     tune(options, session->get(), *data, *reporter);
-  else if (training)
-    train(options, package, *session, *data, std::move(order), evalData.get(),
-          density ? &*density : nullptr, memory ? &*memory : nullptr, *reporter);
-  else if (evalData)
-    evaluate(package, session->get(), *evalData, *reporter);
+  } else if (training) {
+    trainLogged();
+  } else if (evalData) {
+    Accuracy accuracy(package, /*wanted=*/false);
+    evaluate(package, session->get(), *evalData, accuracy, *reporter);
+  }
   timed("running");
   writeOutputs();
   tellTotals();

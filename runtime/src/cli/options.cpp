@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Parses the command line with CLI11. Options of trainc-run's contract that this version lacks are
-// known here and refused: silence would mean that they worked.
+// Parses the command line with CLI11.
 #include "cli/options.h"
 
 #include "cli/conflicts.h"
@@ -75,8 +74,6 @@ private:
   void addLog();
   void addMachine();
   void addInspection();
-  /// Known but not available yet: in no group, so that the help is silent about it.
-  void refuse(const char *name, bool takesValue);
 
   /// A flag that may have a number behind "=", else the one in braces.
   CLI::Option *numbered(const char *name, int64_t least, const char *description) {
@@ -95,8 +92,7 @@ private:
   CLI::App app{"Trains with a package that trainc compiled.", "trainc-run"};
   const char *group = ""; ///< of the options that are being added
   CLI::Option *groupByLength = nullptr, *trim = nullptr, *density = nullptr;
-  std::string tail, init, schedule, logFormat = "text", logLevel;
-  std::string refused; ///< the option that was given and is not available
+  std::string tail, init, peakFlops, schedule, logFormat = "text", logLevel;
 };
 
 CommandLine::CommandLine() {
@@ -116,12 +112,13 @@ CommandLine::CommandLine() {
   addLog();
   addMachine();
   addInspection();
-  refuse("--accumulate-by", true);
 }
 
 void CommandLine::addData() {
   group = "Data";
-  app.add_option("--data", o.data, "arrays named as the graph's inputs, .npz or .safetensors")
+  app.add_option("--data", o.data,
+                 "arrays named as the graph's inputs, .npz or .safetensors; a folder of `trainc "
+                 "data`; or tokens, nanoGPT's or llm.c's .bin")
       ->type_name("FILE")
       ->group(group);
   app.add_option(
@@ -155,9 +152,31 @@ void CommandLine::addData() {
       ->type_name("NAME,...")
       ->delimiter(',')
       ->group(group);
+  app.add_option("--window", o.window,
+                 "tokens of a row of a .bin (default: the model's size, if it is fixed)")
+      ->type_name("N")
+      ->check(integer(1, 1 << 30))
+      ->group(group);
+  app.add_option(
+         "--bin-inputs", o.binInputs,
+         "inputs that get the tokens of a .bin (default: input_ids, and labels if the model "
+         "has them)")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->group(group);
+  app.add_flag("--bin-shift", o.binShift,
+               "all of these but the first get the token behind each, for models that do not shift "
+               "their labels themselves")
+      ->group(group);
   app.add_option("--accumulate", o.accumulate, "micro-batches of a step (default: the package's)")
       ->type_name("N")
       ->check(integer(1, 1 << 20))
+      ->group(group);
+  app.add_option("--accumulate-by", o.accumulateBy,
+                 "rows|tokens|mean: what each micro-batch of a step counts for (default: tokens, "
+                 "what its loss is divided by, where that is counted; else the mean)")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"rows", "tokens", "mean"}))
       ->group(group);
 }
 
@@ -223,6 +242,11 @@ void CommandLine::addWeights() {
       ->check(integer(1))
       ->group(group);
   app.add_option("--keep", o.keep, "keep only the newest N checkpoints of this run")
+      ->type_name("N")
+      ->check(integer(1))
+      ->group(group);
+  app.add_option("--keep-best", o.keepBest,
+                 "keep the N checkpoints with the best evaluations, too, in DIR/best")
       ->type_name("N")
       ->check(integer(1))
       ->group(group);
@@ -308,6 +332,15 @@ void CommandLine::addEvaluation() {
       ->type_name("N")
       ->check(integer(1))
       ->group(group);
+  app.add_option("--metric", o.metric,
+                 "loss|perplexity|accuracy: what --keep-best and --patience compare (default loss)")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"loss", "perplexity", "accuracy"}))
+      ->group(group);
+  app.add_option("--patience", o.patience, "end after N evaluations that are no better")
+      ->type_name("N")
+      ->check(integer(1))
+      ->group(group);
   app.add_option("--predict", o.predict, "write the outputs for this data (after training, if any)")
       ->type_name("FILE")
       ->group(group);
@@ -353,6 +386,19 @@ void CommandLine::addLog() {
                "every N steps, tell how much of the tokens and labels is real, and at the end "
                "of all steps");
 
+  app.add_option("--log-dir", o.logDir,
+                 "every step and evaluation as tables (.csv) and for TensorBoard, in this folder")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--summary", o.summary,
+                 "a page about the run: losses, memory, and the command that repeats it")
+      ->type_name("FILE.html")
+      ->group(group);
+  app.add_option("--peak-flops", peakFlops,
+                 "operations a second that the device can make, or `measure`, to tell each step's "
+                 "share of it (default: measured for --log-dir and --summary, by a matmul)")
+      ->type_name("F")
+      ->group(group);
   app.add_flag("--memory-stats", o.memoryStats,
                "tell the memory of each step by phase, and what is held, by category, at the end")
       ->group(group);
@@ -399,16 +445,6 @@ void CommandLine::addInspection() {
       ->group(group);
 }
 
-void CommandLine::refuse(const char *name, bool takesValue) {
-  auto note = [this, name](const std::vector<std::string> &) {
-    refused = name;
-    return true;
-  };
-  CLI::Option *option = app.add_option(name, CLI::callback_t(note))->group("");
-  if (!takesValue)
-    option->expected(0);
-}
-
 std::string CommandLine::nearest() const {
   std::string text;
   for (const std::string &argument : app.remaining()) {
@@ -444,6 +480,13 @@ std::string CommandLine::convert() {
     if (!parsed)
       return "--lr-schedule " + schedule + ": " + error;
     o.schedule = *parsed;
+  }
+  if (!peakFlops.empty()) {
+    const std::optional<double> value = parseNumber(peakFlops);
+    o.measurePeak = peakFlops == "measure";
+    if (!o.measurePeak && (!value || !std::isfinite(*value) || *value <= 0))
+      return "--peak-flops '" + peakFlops + "' is neither a number above 0 nor `measure`";
+    o.peakFlops = o.measurePeak ? std::nullopt : value;
   }
   auto number = [](CLI::Option *flag) {
     return flag->count() ? parseInteger(flag->results().back()) : std::nullopt;
@@ -489,8 +532,6 @@ ParsedOptions CommandLine::parse(std::vector<std::string> arguments) {
       if (value.empty())
         return usage(option->get_name() + ": its value is empty");
   }
-  if (!refused.empty())
-    return usage(refused + " is not available in this version");
   if (std::string problem = convert(); !problem.empty())
     return usage(problem);
   if (std::string conflict = findConflict(o); !conflict.empty())

@@ -23,9 +23,14 @@ struct Options {
   std::string data;
   std::optional<int64_t> batchSize, steps, epochs, seed;
   bool shuffle = false;
-  int64_t accumulate = 0; ///< 0: as the package asks
+  int64_t accumulate = 0;   ///< 0: as the package asks
+  std::string accumulateBy; ///< rows, tokens or mean; "": as the loss asks
   /// Inputs without the batch's axis: cut with the rows, or given to every batch.
   std::vector<std::string> cut, whole;
+  // Streams of tokens.
+  std::optional<int64_t> window;
+  std::vector<std::string> binInputs;
+  bool binShift = false;
   // Rows of different lengths (docs/data.md).
   std::optional<int64_t> groupByLength; ///< rows sorted together; 0: the default
   std::optional<int64_t> tokensPerBatch;
@@ -43,6 +48,8 @@ struct Options {
 
   std::string eval;
   std::optional<int64_t> evalEvery;
+  std::string metric = "loss"; ///< what of an evaluation is compared
+  std::optional<int64_t> keepBest, patience;
   std::optional<double> lr, weightDecay, clipNorm;
   LrSchedule schedule;
 
@@ -61,6 +68,10 @@ struct Options {
   bool warningsAsErrors = false;
   bool json = false;
   bool memoryStats = false;
+  std::string logDir, summary;
+  /// Operations a second that the device can make; nothing: it is measured where it is asked for.
+  std::optional<double> peakFlops;
+  bool measurePeak = false;
   std::optional<int64_t> density; ///< told every so many steps
   bool allowNonfinite = false;
   std::optional<int64_t> threads;
@@ -70,6 +81,10 @@ struct Options {
   bool checkNumerics = false;
   bool variants = true; ///< may take the place of functions
 
+  /// Whether the share of the device's peak is told.
+  bool tellsPeakShare() const {
+    return peakFlops || measurePeak || !logDir.empty() || !summary.empty();
+  }
   bool exportsOnnx() const { return exportPath.ends_with(".onnx"); }
   /// A folder of PEFT: one that is there, or a path that ends in "/" or has no ".".
   bool exportsAdapter() const;

@@ -91,7 +91,9 @@ std::vector<Named> inputsOf(const Options &options, const Package &package) {
         {"--model", options.model},
         {"--verify-key", options.verifyKey},
         {"the package's model", std::string(trainrt_package_model_path(package.handle.get()))}})
-    if (!path.empty())
+    if (std::error_code ignored; fs::is_directory(path, ignored))
+      addFolder(what, path, inputs);
+    else if (!path.empty())
       inputs.push_back({what, path});
   for (const auto *list : {&package.parameters, &package.state})
     for (const trainrt_tensor_info &tensor : *list)
@@ -128,6 +130,7 @@ std::vector<Named> outputsOf(const Options &options) {
   for (const auto &[what, path] : {std::pair("-o", options.output),
                                    {"--merge-adapter", options.mergeAdapter},
                                    {"--dump-gradients", options.dumpGradients},
+                                   {"--summary", options.summary},
                                    {"--profile", options.profile}})
     if (!path.empty())
       outputs.push_back({what, path});
@@ -161,8 +164,8 @@ void checkOutputs(const Options &options, const Package &package) {
     if (!options.exportsAdapter() || output.what != "--export")
       checkOutputFile(output.path);
   }
-  for (const std::string &folder :
-       {options.save, options.exportsAdapter() ? options.exportPath : std::string()})
+  for (const std::string &folder : {options.save, options.logDir,
+                                    options.exportsAdapter() ? options.exportPath : std::string()})
     if (!folder.empty())
       checkOutputFolder(folder);
 }

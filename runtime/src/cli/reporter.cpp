@@ -73,23 +73,27 @@ private:
 class JsonReporter : public OutputReporter {
 public:
   using OutputReporter::OutputReporter;
-  void fact(const std::string &, const std::string &) override {}
+  void show(const std::string &, const std::string &) override {}
   void begin(int64_t, int64_t) override {}
-  void step(const StepRecord &r) override {
+  void show(const StepRecord &r) override {
     output("{\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) +
            ",\"lr\":" + (std::isnan(r.lr) ? "null" : shortest(r.lr)) + ",\"step_ms\":" +
            fixed(r.milliseconds, 3) + ",\"samples_per_s\":" + fixed(r.samplesPerSecond, 2) +
-           ",\"peak_bytes\":" + std::to_string(r.peakBytes) + "}\n");
+           ",\"peak_bytes\":" + std::to_string(r.peakBytes) + number("grad_norm", r.gradNorm) +
+           ",\"valid_tokens\":" + (r.tokens < 0 ? "null" : std::to_string(r.tokens)) +
+           number("tokens_per_s", r.tokensPerSecond()) + number("mfu", r.peakShare) + "}\n");
   }
-  void eval(const EvalRecord &r) override {
+  void show(const EvalRecord &r) override {
     output("{\"event\":\"eval\",\"step\":" + std::to_string(r.step) + jsonLoss("loss", r.loss) +
            ",\"samples\":" + std::to_string(r.samples) +
            ",\"eval_ms\":" + fixed(r.milliseconds, 3) +
            ",\"peak_bytes\":" + std::to_string(r.peakBytes) + ",\"weighted_by\":\"" +
            (r.weighting == EvalRecord::denominator ? "denominator" : "rows") +
-           "\",\"exact\":" + (r.weighting == EvalRecord::rowsOnly ? "false" : "true") + "}\n");
+           "\",\"exact\":" + (r.weighting == EvalRecord::rowsOnly ? "false" : "true") +
+           number("perplexity", r.perplexity()) + number("accuracy", r.accuracy.value_or(NAN)) +
+           "}\n");
   }
-  void summary(const SummaryRecord &r) override {
+  void show(const SummaryRecord &r) override {
     output("{\"event\":\"summary\",\"steps\":" + std::to_string(r.steps) +
            ",\"step_ms\":" + fixed(r.milliseconds, 4) +
            ",\"host_us\":" + (r.hostMicroseconds ? fixed(*r.hostMicroseconds, 2) : "null") +
@@ -116,6 +120,10 @@ public:
   void end() override {}
 
 private:
+  /// Null where it is not known, or too large.
+  static std::string number(const char *key, double value) {
+    return ",\"" + std::string(key) + "\":" + (std::isfinite(value) ? shortest(value) : "null");
+  }
   static std::string variants(const SummaryRecord &r) {
     if (!r.batches)
       return "";
@@ -136,7 +144,7 @@ public:
   using Clock = std::chrono::steady_clock;
   using OutputReporter::OutputReporter;
 
-  void fact(const std::string &name, const std::string &value) override {
+  void show(const std::string &name, const std::string &value) override {
     if (!shows(LogLevel::info))
       return;
     say(name + std::string(name.size() < 13 ? 13 - name.size() : 1, ' ') + value);
@@ -149,7 +157,7 @@ public:
     nextTenth = 0;
   }
 
-  void step(const StepRecord &r) override {
+  void show(const StepRecord &r) override {
     if (!shows(LogLevel::info))
       return;
     int64_t done = r.step - firstStep + 1, all = lastStep - firstStep + 1;
@@ -161,7 +169,10 @@ public:
     std::string text = "step " + std::to_string(r.step) + "/" + std::to_string(lastStep);
     std::string rest =
         "  loss " + (std::isfinite(r.loss) ? fixed(r.loss, 4) : precise(r.loss)) + "  lr " +
-        shortLr(r.lr) + "  " + fixed(smoothed, smoothed < 100 ? 1 : 0) + " samples/s  " +
+        shortNumber(r.lr) + (std::isnan(r.gradNorm) ? "" : "  grad " + fixed(r.gradNorm, 3)) +
+        "  " + fixed(smoothed, smoothed < 100 ? 1 : 0) + " samples/s  " +
+        (r.tokens < 0 ? "" : grouped(int64_t(r.tokensPerSecond())) + " tokens/s  ") +
+        (std::isnan(r.peakShare) ? "" : fixed(r.peakShare * 100, 1) + " % of peak  ") +
         (done < all ? "ETA " + duration(left)
                     : "in " + (elapsed < 60 ? fixed(elapsed, 1) + " s" : duration(elapsed)));
     if (terminal && !shows(LogLevel::debug)) {
@@ -184,11 +195,15 @@ public:
     }
   }
 
-  void eval(const EvalRecord &r) override {
+  void show(const EvalRecord &r) override {
     clear();
     output("evaluation after step " + std::to_string(r.step) + ": loss " +
            (std::isfinite(r.loss) ? fixed(r.loss, 6) : precise(r.loss)) + " over " +
            grouped(r.samples) + " samples in " + fixed(r.milliseconds / 1000, 2) + " s" +
+           (r.isCrossEntropy ? ", perplexity " + shortNumber(r.perplexity(), 6) : "") +
+           (r.accuracy ? ", accuracy " + fixed(*r.accuracy * 100, 2) + " % of " +
+                             grouped(r.labels) + " labels"
+                       : "") +
            (r.weighting == EvalRecord::rowsOnly
                 ? ", batches weighted by rows (the loss is no quotient of sums over rows, so that "
                   "it depends on the batches)"
@@ -196,8 +211,8 @@ public:
            "\n");
   }
 
-  void summary(const SummaryRecord &r) override {
-    fact("summary",
+  void show(const SummaryRecord &r) override {
+    show("summary",
          grouped(r.steps) + (r.steps == 1 ? " step" : " steps") + ", median " +
              fixed(r.milliseconds, 3) + " ms a step" +
              (r.hostMicroseconds ? " (" + fixed(*r.hostMicroseconds, 1) + " us of it on the host)"
@@ -206,10 +221,10 @@ public:
              (r.plans == 1 ? " plan" : " plans") + " made in " +
              fixed(r.buildMilliseconds / 1000, 2) + " s");
     if (r.batches)
-      fact("variants", grouped(int64_t(r.variantBatches)) + " of " + grouped(int64_t(r.batches)) +
+      show("variants", grouped(int64_t(r.variantBatches)) + " of " + grouped(int64_t(r.batches)) +
                            " batches were run by a quicker variant");
     for (const std::string &reason : r.declined)
-      fact("", reason);
+      show("", reason);
   }
   void memory(const trainrt_memory &m) override {
     output("memory held  " + byteSize(m.total) + ": parameters " + byteSize(m.parameters) +
@@ -238,9 +253,9 @@ public:
   }
 
 private:
-  static std::string shortLr(double lr) {
+  static std::string shortNumber(double value, int digits = 3) {
     char buffer[32];
-    std::snprintf(buffer, sizeof buffer, "%.3g", lr);
+    std::snprintf(buffer, sizeof buffer, "%.*g", digits, value);
     return buffer;
   }
   void clear() {

@@ -9,6 +9,7 @@
 #include "format/log_level.h"
 #include "trainrt/trainrt.h"
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,7 +24,13 @@ struct StepRecord {
   double lr;           ///< of this step
   double milliseconds; ///< wall time, with reading the batch
   double samplesPerSecond;
-  uint64_t peakBytes; ///< most memory that the runtime has held
+  uint64_t peakBytes;    ///< most memory that the runtime has held
+  double gradNorm = NAN; ///< NaN where the package does not tell it
+  int64_t tokens = -1;   ///< that are no padding; -1 where nothing tells
+  /// Of what the device could compute at best in that time; NaN where that is not known.
+  double peakShare = NAN;
+
+  double tokensPerSecond() const { return tokens < 0 ? NAN : double(tokens) / milliseconds * 1000; }
 };
 
 struct EvalRecord {
@@ -39,6 +46,11 @@ struct EvalRecord {
   double milliseconds;
   uint64_t peakBytes;
   Weighting weighting;
+  bool isCrossEntropy = false; ///< as far as that is known
+  std::optional<double> accuracy{};
+  int64_t labels = 0; ///< that the accuracy is of
+
+  double perplexity() const { return isCrossEntropy ? std::exp(loss) : NAN; }
 };
 
 /// What a run was like.
@@ -53,16 +65,44 @@ struct SummaryRecord {
   std::vector<std::string> declined = {};   ///< why others were not
 };
 
+/// Takes what a reporter tells, for files of its own.
+class RecordSink {
+public:
+  virtual ~RecordSink() = default;
+  virtual void fact(const std::string &name, const std::string &value) {}
+  virtual void step(const StepRecord &record) = 0;
+  virtual void eval(const EvalRecord &record) = 0;
+  virtual void summary(const SummaryRecord &record) {}
+};
+
 class Reporter {
 public:
   virtual ~Reporter() = default;
+  /// It outlives what is told from now on.
+  void add(RecordSink &sink) { sinks.push_back(&sink); }
   /// A line of the introduction: "threads", "2".
-  virtual void fact(const std::string &name, const std::string &value) = 0;
+  void fact(const std::string &name, const std::string &value) {
+    for (RecordSink *sink : sinks)
+      sink->fact(name, value);
+    show(name, value);
+  }
   /// Steps `first` to `last` (both included) follow.
   virtual void begin(int64_t first, int64_t last) = 0;
-  virtual void step(const StepRecord &record) = 0;
-  virtual void eval(const EvalRecord &record) = 0;
-  virtual void summary(const SummaryRecord &record) = 0;
+  void step(const StepRecord &record) {
+    for (RecordSink *sink : sinks)
+      sink->step(record);
+    show(record);
+  }
+  void eval(const EvalRecord &record) {
+    for (RecordSink *sink : sinks)
+      sink->eval(record);
+    show(record);
+  }
+  void summary(const SummaryRecord &record) {
+    for (RecordSink *sink : sinks)
+      sink->summary(record);
+    show(record);
+  }
   /// For people only: programs find the same in a file.
   virtual void table(const std::string &text) = 0;
   virtual void memory(const trainrt_memory &memory) = 0;
@@ -81,6 +121,15 @@ public:
   virtual void end() = 0;
   /// Why standard output no longer takes the log; "" while it does.
   virtual std::string lost() const = 0;
+
+protected:
+  virtual void show(const std::string &name, const std::string &value) = 0;
+  virtual void show(const StepRecord &record) = 0;
+  virtual void show(const EvalRecord &record) = 0;
+  virtual void show(const SummaryRecord &record) = 0;
+
+private:
+  std::vector<RecordSink *> sinks;
 };
 
 struct ReporterSettings {

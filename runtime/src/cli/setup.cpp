@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <filesystem>
 #include <unistd.h>
 
 namespace trainrt::run {
@@ -26,7 +27,42 @@ std::string DataState::toJson() const {
     json["plan"] = plan;
     json["plan_options"] = planOptions;
   }
+  if (watch) {
+    nlohmann::json kept = nlohmann::json::array();
+    for (const WatchState::Kept &one : watch->kept)
+      kept.push_back({one.step, one.value});
+    json["watch"] = {{"metric", watch->metric},
+                     {"best", watch->best ? nlohmann::json(*watch->best) : nlohmann::json()},
+                     {"best_step", watch->bestStep},
+                     {"worse", watch->worse},
+                     {"counted", watch->counted},
+                     {"kept", kept}};
+  }
   return json.dump();
+}
+
+/// nullopt where the object lacks something.
+static std::optional<WatchState> readWatch(const nlohmann::json &json) {
+  WatchState state;
+  auto number = [&](const char *key, int64_t &into) {
+    const auto at = json.find(key);
+    if (at == json.end() || !at->is_number_integer())
+      return false;
+    into = at->get<int64_t>();
+    return true;
+  };
+  const auto metric = json.find("metric"), best = json.find("best"), kept = json.find("kept");
+  if (metric == json.end() || !metric->is_string() || best == json.end() || kept == json.end() ||
+      !kept->is_array() || !number("best_step", state.bestStep) || !number("worse", state.worse) ||
+      !number("counted", state.counted))
+    return std::nullopt;
+  state.metric = metric->get<std::string>();
+  if (best->is_number())
+    state.best = best->get<double>();
+  for (const nlohmann::json &one : *kept)
+    if (one.is_array() && one.size() == 2 && one[0].is_number_integer() && one[1].is_number())
+      state.kept.push_back({one[0].get<int64_t>(), one[1].get<double>()});
+  return state;
 }
 
 std::optional<DataState> DataState::fromJson(const std::string &text) {
@@ -57,9 +93,42 @@ std::optional<DataState> DataState::fromJson(const std::string &text) {
       !read("rows", state.rows) || !read("batch_size", state.batchSize) ||
       !read("accumulate", state.accumulate))
     return std::nullopt;
+  if (auto watch = json.find("watch"); watch != json.end() && watch->is_object())
+    state.watch = readWatch(*watch);
   auto shuffle = json.find("shuffle");
   state.shuffle = shuffle != json.end() && shuffle->is_boolean() && shuffle->get<bool>();
   return state;
+}
+
+std::vector<int64_t> removeCheckpoints(const std::string &folder,
+                                       const std::function<bool(int64_t step)> &isRemoved) {
+  namespace fs = std::filesystem;
+  std::vector<int64_t> rest;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const std::optional<int64_t> step =
+        name.starts_with("step-") ? parseInteger(name.substr(5)) : std::nullopt;
+    std::error_code ignored; // one that stays is in nobody's way
+    if (step && isRemoved(*step))
+      fs::remove_all(it->path(), ignored);
+    else if (step)
+      rest.push_back(*step);
+  }
+  return rest;
+}
+
+/// What there is in the folder of the best checkpoints must be this run's. Those of after the step
+/// that it goes on from come again.
+static void checkBest(const Options &options, trainrt_session *session) {
+  const std::string folder = options.save + "/best";
+  const int64_t done = trainrt_session_step(session);
+  const bool isFresh = options.resume.empty();
+  const std::vector<int64_t> found =
+      removeCheckpoints(folder, [&](int64_t step) { return !isFresh && step > done; });
+  if (isFresh && !options.overwrite && !found.empty())
+    throw Failure(exitInput, folder + " has checkpoints of another run: save into another "
+                                      "folder, or remove them with --overwrite");
 }
 
 Session openSession(const Options &options, const Package &package, bool inference,
@@ -135,6 +204,8 @@ Session openSession(const Options &options, const Package &package, bool inferen
     error.check(trainrt_checkpoint_claim(created, options.save.c_str(),
                                          options.overwrite ? TRAINRT_CLAIM_OVERWRITE : 0, error));
     warn();
+    if (options.keepBest)
+      checkBest(options, created);
   }
   return session;
 }

@@ -13,9 +13,12 @@
 #include "cli/options.h"
 #include "cli/profile.h"
 #include "cli/reporter.h"
+#include "cli/watch.h"
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace trainrt::run {
 
@@ -30,6 +33,7 @@ struct DataState {
   /// 1.2.
   std::string dataHash;
   Decisions decisions;
+  std::optional<WatchState> watch{};
 
   std::string toJson() const;
   /// nullopt where `text` is no such JSON.
@@ -49,6 +53,10 @@ struct Session {
 Session openSession(const Options &options, const Package &package, bool inference,
                     Profile *profile, DensityLog *density, MemoryLog *memory, bool told,
                     Reporter &reporter);
+
+/// Removes the checkpoints of a folder for whose steps it is said, and returns the steps of others.
+std::vector<int64_t> removeCheckpoints(const std::string &folder,
+                                       const std::function<bool(int64_t step)> &isRemoved);
 
 /// Passes the session's warnings on.
 void reportWarnings(trainrt_session *session, Reporter &reporter);

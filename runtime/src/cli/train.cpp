@@ -10,6 +10,7 @@
 #include "cli/failure.h"
 #include "cli/format.h"
 #include "cli/info.h"
+#include "cli/watch.h"
 #include "format/target.h"
 
 #include <algorithm>
@@ -47,7 +48,7 @@ public:
       : options(options), package(package), session(session.get()), data(data), evalData(evalData),
         density(density), memory(memory), reporter(reporter), order(std::move(batches)),
         plan(order->plan()), planOptions(order->planOptions()), dataHash(data.hash()),
-        schedule(options.schedule),
+        schedule(options.schedule), watch(options), accuracy(package, options.metric == "accuracy"),
         lag(traitsOf(package.info.target).runsAhead && !options.synchronous &&
             options.dumpGradients.empty() && options.profile.empty() && !options.checkNumerics) {
     stepsGiven = firstStep = stepsDone();
@@ -58,10 +59,12 @@ public:
     decisions = decisionsOf(options, package, data, schedule);
     if (session.resumed)
       resume(*session.resumed);
+    if (options.tellsPeakShare())
+      peakFlops = options.peakFlops ? *options.peakFlops : measurePeak();
     position = order->position();
   }
 
-  void run();
+  std::string run();
   void dumpGradients();
 
 private:
@@ -83,6 +86,8 @@ private:
   }
 
   void resume(const DataState &state);
+  /// Operations a second; NaN where there is nothing to measure.
+  double measurePeak();
   StepLoader::Settings loading() const;
   trainrt_step_options stepOptions(double lr) const;
   /// The outcome of a step: logged, or thrown.
@@ -100,17 +105,21 @@ private:
   /// Waits for the step under way.
   void drain(StepLoader &loader);
   void save(BatchOrder::Position position);
+  DataState dataState(BatchOrder::Position position) const;
+  /// Into the folder of the best checkpoints, if this evaluation is one of them.
+  void saveBest(const EvalRecord &record);
+  /// Whether a run that goes on evaluates here, too: what it decides by.
+  bool evaluatesHere() const {
+    const int64_t done = stepsDone();
+    return done == 0 || (options.evalEvery && done % *options.evalEvery == 0) ||
+           (!options.steps && position.index == 0);
+  }
   /// Says what batches were not run as quickly as others are, each reason once.
   void noticeDeclined();
   /// The reasons so far, and what plans there are.
   trainrt_plan_info planInfo(std::vector<std::string> &declined) const;
   void summarize();
-  void evaluateNow() {
-    if (!evalData || evaluatedAt == stepsDone())
-      return;
-    evaluate(package, session, *evalData, reporter);
-    evaluatedAt = stepsDone();
-  }
+  void evaluateNow();
 
   const Options &options;
   const Package &package;
@@ -128,6 +137,9 @@ private:
   /// Behind the last step whose outcome is known.
   BatchOrder::Position position;
   LrSchedule schedule;
+  Watch watch;
+  Accuracy accuracy;
+  double peakFlops = NAN;
   double baseLr;
   Decisions decisions;
   /// A GPU gets the next step before the outcome of the last one is known.
@@ -175,6 +187,8 @@ void Trainer::resume(const DataState &state) {
                       ", whose batches are others now: " + join(changes, ", ") +
                       "; continue with the data and the options that the run began with");
   order->seek(state.position);
+  if (state.watch)
+    watch.resume(*state.watch, stepsDone(), reporter);
   if (!changes.empty())
     reporter.warning("the run does not continue as it began: " + join(changes, ", "));
   if (schedule.kind != LrSchedule::Kind::constant && schedule.total < lastStep &&
@@ -203,6 +217,10 @@ trainrt_step_options Trainer::stepOptions(double lr) const {
     settings.weight_decay = *options.weightDecay;
   if (options.clipNorm)
     settings.clip_norm = *options.clipNorm;
+  settings.accumulate_by = options.accumulateBy == "rows"     ? TRAINRT_BY_ROWS
+                           : options.accumulateBy == "tokens" ? TRAINRT_BY_TOKENS
+                           : options.accumulateBy == "mean"   ? TRAINRT_BY_MEAN
+                                                              : TRAINRT_BY_LOSS;
   if (options.allowNonfinite)
     settings.flags |= TRAINRT_STEP_ALLOW_NONFINITE;
   if (lag)
@@ -234,7 +252,9 @@ void Trainer::report(trainrt_status status, const ErrorSlot &error,
   stepMilliseconds.push_back(ms);
   peakBytes = result.peak_bytes;
   reporter.step({result.step, result.loss, std::isnan(step.lr) ? result.lr : step.lr, ms,
-                 double(step.data->rows) / ms * 1000, result.peak_bytes});
+                 double(step.data->rows) / ms * 1000, result.peak_bytes, result.grad_norm,
+                 step.data->tokens,
+                 result.flops > 0 ? result.flops / (ms / 1000) / peakFlops : NAN});
 }
 
 void Trainer::settle(trainrt_status status, const ErrorSlot &error,
@@ -336,15 +356,54 @@ void Trainer::drain(StepLoader &loader) {
   settle(status, error, result, std::move(step), loader);
 }
 
+double Trainer::measurePeak() {
+  double speed = NAN;
+  ErrorSlot error;
+  const trainrt_status status = trainrt_session_matmul_speed(session, &speed, error);
+  if (status == TRAINRT_UNSUPPORTED)
+    return NAN;
+  error.check(status);
+  reporter.fact("peak", shortest(std::round(speed / 1e9)) +
+                            " billion operations a second, measured by a matmul");
+  return speed;
+}
+
+DataState Trainer::dataState(BatchOrder::Position position) const {
+  return {position, data.rows(), data.batchSize(), options.accumulate, options.shuffle,
+          plan,     planOptions, dataHash,         decisions,          watch.state()};
+}
+
+void Trainer::evaluateNow() {
+  if (!evalData || evaluatedAt == stepsDone())
+    return;
+  const EvalRecord record = evaluate(package, session, *evalData, accuracy, reporter);
+  evaluatedAt = stepsDone();
+  watch.require(record, accuracy.reason());
+  if (evaluatesHere())
+    watch.count(record);
+  if (watch.belongsToBest(record))
+    saveBest(record);
+}
+
+void Trainer::saveBest(const EvalRecord &record) {
+  const std::string folder = options.save + "/best";
+  watch.keep(record);
+  ErrorSlot error;
+  error.check(trainrt_checkpoint_save(session, folder.c_str(), 0,
+                                      dataState(position).toJson().c_str(), error));
+  reportWarnings(session, reporter);
+  reporter.note("saved " + folder + "/step-" + std::to_string(record.step));
+  // Those that are none of the best any more, or were another run's (--overwrite).
+  removeCheckpoints(folder, [&](int64_t step) { return !watch.keeps(step); });
+}
+
 void Trainer::save(BatchOrder::Position position) {
   if (options.save.empty() || savedAt == stepsDone())
     return;
-  DataState state{position, data.rows(), data.batchSize(), options.accumulate, options.shuffle,
-                  plan,     planOptions, dataHash,         decisions};
   ErrorSlot error;
   error.check(trainrt_checkpoint_save(session, options.save.c_str(),
-                                      uint32_t(options.keep.value_or(0)), state.toJson().c_str(),
-                                      error));
+                                      uint32_t(options.keep.value_or(0)),
+                                      dataState(position).toJson().c_str(), error));
   reportWarnings(session, reporter);
   savedAt = stepsDone();
   reporter.note("saved " + options.save + "/step-" + std::to_string(savedAt));
@@ -378,7 +437,7 @@ void Trainer::summarize() {
   reporter.summary(record);
 }
 
-void Trainer::run() {
+std::string Trainer::run() {
   const int64_t shared = data.batchSize() * (plan.empty() ? 1 : options.world);
   const bool drops = data.staticBatch() && options.dropTail.value_or(true);
   if (int64_t rest = data.rows() % shared; drops && rest && (!options.steps || !plan.empty()))
@@ -390,7 +449,7 @@ void Trainer::run() {
     reporter.note("nothing to train: " + grouped(stepsDone()) + " steps are done already");
   evaluateNow();
   reporter.begin(stepsDone() + 1, lastStep);
-  while (true) {
+  while (!watch.isExhausted()) {
     const Clock::time_point start = Clock::now();
     std::unique_ptr<StepData> next = loader.next();
     if (!next)
@@ -428,6 +487,10 @@ void Trainer::run() {
     summarize();
   save(position);
   evaluateNow();
+  if (!watch.isExhausted())
+    return {};
+  reporter.note(watch.whyExhausted());
+  return watch.whyExhausted();
 }
 
 void Trainer::dumpGradients() {
@@ -470,6 +533,11 @@ void checkTrainable(const Options &options, const Package &package) {
     throw Failure(exitInput, package.path + ": the package cannot keep gradients (" +
                                  (options.accumulate > 1 ? "--accumulate" : "--dump-gradients") +
                                  "): it has no separate update");
+  if (options.accumulateBy == "tokens" && options.accumulate > 1 && !info.loss_is_mean)
+    throw Failure(exitInput, package.path +
+                                 ": --accumulate-by tokens weights micro-batches by what their "
+                                 "losses are divided by, and the loss is no quotient of sums over "
+                                 "rows (trainc --explain=all says why); rows and mean work");
   if (options.lr && std::isnan(info.lr))
     throw Failure(exitInput, package.path +
                                  ": the model has a training algorithm of its own, which "
@@ -490,6 +558,10 @@ static std::string howChosen(const Dataset &data) {
              : " (the default, see --batch-size)";
 }
 
+static std::string howWeighted(const std::string &by) {
+  return by == "mean" ? "each counting the same" : "weighted by their " + by;
+}
+
 void introduce(const Options &options, const Package &package, const Session &session,
                const Dataset *data, BatchOrder *order, Reporter &reporter) {
   const trainrt_package_info &info = package.info;
@@ -507,8 +579,11 @@ void introduce(const Options &options, const Package &package, const Session &se
         data->path() + ": " + grouped(data->rows()) + " rows, batches of " +
             (how.empty() ? grouped(data->batchSize()) + howChosen(*data)
                          : "up to " + grouped(rows) + " (" + how + ")") +
-            (options.accumulate > 1 ? ", " + grouped(options.accumulate) + " micro-batches a step"
-                                    : "") +
+            (options.accumulate > 1
+                 ? ", " + grouped(options.accumulate) + " micro-batches a step, " +
+                       howWeighted(options.accumulateBy.empty() ? defaultWeighting(info)
+                                                                : options.accumulateBy)
+                 : "") +
             (data->wholeInputs().empty() ? "" : "; whole in every batch: " + data->wholeInputs()));
     if (info.optimizer)
       reporter.fact("optimizer", std::string(info.optimizer) + ", learning rate " +
@@ -531,15 +606,15 @@ void introduce(const Options &options, const Package &package, const Session &se
   reporter.fact("threads", std::to_string(trainrt_session_threads(session.get())));
 }
 
-void train(const Options &options, const Package &package, const Session &session,
-           const Dataset &data, std::unique_ptr<BatchOrder> order, const Dataset *evalData,
-           DensityLog *density, MemoryLog *memory, Reporter &reporter) {
+std::string train(const Options &options, const Package &package, const Session &session,
+                  const Dataset &data, std::unique_ptr<BatchOrder> order, const Dataset *evalData,
+                  DensityLog *density, MemoryLog *memory, Reporter &reporter) {
   Trainer trainer(options, package, session, data, std::move(order), evalData, density, memory,
                   reporter);
   if (options.dumpGradients.empty())
-    trainer.run();
-  else
-    trainer.dumpGradients();
+    return trainer.run();
+  trainer.dumpGradients();
+  return {};
 }
 
 } // namespace trainrt::run

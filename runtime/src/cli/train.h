@@ -13,10 +13,11 @@ namespace trainrt::run {
 
 /// Trains as `options` say, with evaluations and checkpoints; or, with --dump-gradients, computes
 /// the gradients of the first batch. Throws Failure: after saving, where the loss was not finite or
-/// a signal came. `order`: from the beginning. `evalData` and `density` may be nullptr.
-void train(const Options &options, const Package &package, const Session &session,
-           const Dataset &data, std::unique_ptr<BatchOrder> order, const Dataset *evalData,
-           DensityLog *density, MemoryLog *memory, Reporter &reporter);
+/// a signal came. `order`: from the beginning. `evalData` and `density` may be nullptr. Returns why
+/// it ended before its time; "" if it did not.
+std::string train(const Options &options, const Package &package, const Session &session,
+                  const Dataset &data, std::unique_ptr<BatchOrder> order, const Dataset *evalData,
+                  DensityLog *density, MemoryLog *memory, Reporter &reporter);
 
 /// Introduces package, data and memory plan to a person. `data` and `order` may be nullptr.
 void introduce(const Options &options, const Package &package, const Session &session,

@@ -51,4 +51,14 @@ Status Device::badIndex(const Command &command, int64_t position, int64_t value)
               " is out of range");
 }
 
+const Gemm *Device::typicalMatmul() const {
+  const Gemm *found = nullptr;
+  for (const Function &function : package->program().functions)
+    for (const Command &command : function.commands)
+      if (const auto *gemm = std::get_if<Gemm>(&command.op))
+        if (!found || sizeOf(gemm->dtype) < sizeOf(found->dtype))
+          found = gemm;
+  return found;
+}
+
 } // namespace trainrt

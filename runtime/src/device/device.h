@@ -154,6 +154,8 @@ public:
   virtual int64_t freeMemory() const = 0;
   /// Bytes read and written in a second by a large copy within the device's memory.
   virtual Status measureCopySpeed(double &bytesPerSecond) = 0;
+  /// Operations a second of products of large square matrices, of the type of the package's.
+  virtual Status measureMatmulSpeed(double &flopsPerSecond) = 0;
   /// How long the host has waited for runs so far.
   double waitedSeconds() const { return waited; }
 
@@ -164,6 +166,8 @@ protected:
                                std::shared_ptr<unsigned char> &data) = 0;
   /// Before the block is given back: what runs and uses it ends, and it counts no more.
   virtual void releaseBytes(const unsigned char *data, int64_t bytes) {}
+  /// One of the package's matmuls, of those with the narrowest elements; null without any.
+  const Gemm *typicalMatmul() const;
   /// The error of a command whose kernel met a bad index.
   Status badIndex(const Command &command, int64_t position, int64_t value) const;
 

@@ -53,6 +53,8 @@ public:
   int32_t lossOutput() const { return loss; }
   /// The same of the norm of a step's gradients.
   int32_t gradNormOutput() const { return gradNorm; }
+  /// Index of the denominator of the loss in Program::outputs; -1 without one.
+  int32_t lossWeightOutput() const { return weight; }
   /// Index of `nonfinite` in Program::state; -1 without one.
   int32_t nonfiniteState() const { return nonfinite; }
   /// Index of the batch symbol; -1 without one.
@@ -63,6 +65,8 @@ public:
   const Function *update() const { return code.function("update"); }
   const Function *init() const { return code.function("init"); }
   const Function *eval() const { return code.function("eval"); }
+  /// Computes the denominator of the loss, alone; null where rows are that, or the loss is no mean.
+  const Function *lossWeight() const { return code.function("loss_weight"); }
 
 private:
   Status openEntries();
@@ -82,7 +86,7 @@ private:
   mutable std::mutex loading;
   mutable std::shared_ptr<const KernelLibrary> library; ///< under the mutex
   std::vector<size_t> parameterEntry, inputEntry, stateEntry;
-  int32_t loss = -1, gradNorm = -1, nonfinite = -1, batch = -1;
+  int32_t loss = -1, weight = -1, gradNorm = -1, nonfinite = -1, batch = -1;
 };
 
 } // namespace trainrt

@@ -136,7 +136,7 @@ Status checkHypers(const Program &program, const Manifest &manifest) {
 /// Whether a function writes, or reads, only what a session has for it.
 Status checkAccess(const Program &program, const Package &package, const Function &function) {
   const Function &role = function.base < 0 ? function : program.functions[size_t(function.base)];
-  const bool trains = role.name != "eval" && role.name != "init";
+  const bool trains = role.name != "eval" && role.name != "init" && role.name != "loss_weight";
   auto where = [&] { return "function '" + function.name + "'"; };
   for (const Command &command : function.commands) {
     for (const Operand &operand : command.operands) {
@@ -231,6 +231,9 @@ Status Package::crossCheck() {
     TRAINRT_TRY(checkWeights("state", state(i), code.state[i]));
   loss = indexOf(code.outputs, description.loss);
   for (const Manifest::Tensor &output : description.outputs)
+    if (output.isWeight)
+      weight = indexOf(code.outputs, output.name);
+  for (const Manifest::Tensor &output : description.outputs)
     if (output.isGradNorm)
       gradNorm = indexOf(code.outputs, output.name);
   nonfinite = indexOf(code.state, "nonfinite");
@@ -251,6 +254,12 @@ Status Package::crossCheck() {
   for (const Function *function : {update(), init()})
     if (function && !function->batchInputs.empty())
       return badProgram("function '", function->name, "' reads inputs");
+  if (const Function *function = lossWeight())
+    if (function->outputs != std::vector{uint32_t(weight)} ||
+        code.outputs[function->outputs[0]].dtype != DType::F32 ||
+        !code.outputs[function->outputs[0]].shape.empty())
+      return badProgram("function 'loss_weight' does not compute one f32, what the loss is divided "
+                        "by");
   bool canTrain = step() || (micro() && update());
   if (description.training) {
     if (!canTrain)

@@ -12,7 +12,9 @@ namespace trainrt {
 
 double costOf(const Program &program, const Function &function,
               const std::vector<int64_t> &symbols) {
-  if (!function.flops.empty()) {
+  // Where nothing is compared with variants, plans of more counts are chosen by these alone.
+  const bool compares = function.base >= 0 || !function.variants.empty();
+  if (compares && !function.flops.empty()) {
     thread_local std::vector<int64_t> values;
     int64_t flops;
     return evaluateInOrder(program, function.flops, symbols, values, flops)

@@ -62,9 +62,13 @@ struct SessionOptions {
   std::function<void(const MemoryRecord &)> memory;
 };
 
+/// What the losses and gradients of micro-batches count for, as in the C API.
+enum class AccumulateBy : int32_t { Loss, Mean, Rows, Tokens };
+
 struct StepOptions {
   double lr = NAN, weightDecay = NAN, clipNorm = NAN; ///< NaN: the package's
   const double *weights = nullptr;                    ///< a factor for each micro-batch, or null
+  AccumulateBy accumulateBy = AccumulateBy::Loss;     ///< without `weights`
   bool allowNonfinite = false;
   /// Return the result of the step before, so that a device need not wait for the host.
   bool lag = false;
@@ -75,6 +79,7 @@ struct StepResult {
   int64_t step = 0; ///< 0: there is none
   double loss = NAN, lr = NAN;
   double gradNorm = NAN; ///< NaN where the package does not compute it
+  double flops = 0;      ///< of the functions that ran; 0: not told
   bool nonfinite = false;
   /// It was found while parameters were updated: all that is finite has its new value.
   bool inPart = false;

@@ -59,7 +59,8 @@ const Function *PlanSelection::select(BoundBatch &batch) {
 PlanCache &PlanSelection::plansOf(const Function &function) {
   const Function *base =
       function.base < 0 ? &function : &package->program().functions[size_t(function.base)];
-  return base == package->eval() ? evaluations : steps;
+  const bool trains = base != package->eval() && base != package->lossWeight();
+  return trains ? steps : evaluations;
 }
 
 Status PlanSelection::get(const Function &function, const std::vector<int64_t> &symbols,

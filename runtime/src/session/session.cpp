@@ -150,27 +150,37 @@ Status Session::initializeState() {
 Status Session::accumulate(const StepOptions &options, StepResult &result) {
   TRAINRT_TRY(values.beginGradients());
   result.loss = 0;
-  const double count = double(bound.size());
+  const double *weights = options.weights   ? options.weights
+                          : factors.empty() ? nullptr
+                                            : factors.data();
+  // What counts for nothing is not computed: its mean is that of no elements.
+  std::vector<size_t> run;
+  for (size_t i = 0; i < bound.size(); ++i)
+    if (options.weights || factors.empty() || factors[i] != 0)
+      run.push_back(i);
   // A device that runs ahead gets the next micro-batch before the last one is waited for.
   const size_t ahead = device->runsAhead() ? 1 : 0;
   Device::Ticket tickets[2];
-  for (size_t i = 0; i < bound.size() + ahead; ++i) {
-    if (i < bound.size()) {
-      hypers.setMicroBatch(int64_t(i), options.weights ? options.weights[i] : 1 / count);
+  for (size_t i = 0; i < run.size() + ahead; ++i) {
+    if (i < run.size()) {
+      const size_t micro = run[i];
+      hypers.setMicroBatch(int64_t(micro), weights ? weights[micro] : 1 / double(bound.size()));
       // Of the micro-batches of a step the last one is told.
-      const bool isLast = i + 1 == bound.size();
-      TRAINRT_TRY(enqueue(*selected[i], &bound[i], true, tickets[i % 2], isLast ? steps + 1 : 0));
+      const bool isLast = i + 1 == run.size();
+      TRAINRT_TRY(
+          enqueue(*selected[micro], &bound[micro], true, tickets[i % 2], isLast ? steps + 1 : 0));
     }
     if (i < ahead)
       continue;
+    const size_t micro = run[i - ahead];
     Device::Result done;
     TRAINRT_TRY(device->wait(tickets[(i - ahead) % 2], done));
-    result.loss += options.weights ? options.weights[i - ahead] * done.loss : done.loss;
+    result.loss += weights ? weights[micro] * done.loss : done.loss;
     result.nonfinite |= done.nonfinite || !done.numbers.empty();
-    addNames(*selected[i - ahead], done.numbers, result);
+    addNames(*selected[micro], done.numbers, result);
   }
-  if (!options.weights)
-    result.loss /= count;
+  if (!weights)
+    result.loss /= double(bound.size());
   result.nonfinite |= !std::isfinite(result.loss);
   return {};
 }
@@ -243,6 +253,7 @@ Status Session::step(const std::vector<Batch> &batches, const StepOptions &optio
     TRAINRT_TRY(prepare(*source->update(), noSymbols, plan));
   }
   TRAINRT_TRY(initializeState());
+  TRAINRT_TRY(weigh(batches, options));
   if (ahead)
     return stepAhead(*selected[0], options, result);
   if (fused)
@@ -325,6 +336,7 @@ Status Session::stepNow(const Function &first, bool fused, const StepOptions &op
     numerics->reset();
   TRAINRT_TRY(hypers.setStep(source->manifest(), options, steps + 1, key, result.lr));
   result.step = steps + 1;
+  result.flops = countFlops();
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before the step began");
   Device::Result done;
@@ -376,6 +388,7 @@ Status Session::stepAhead(const Function &function, const StepOptions &options,
   next.allowNonfinite = options.allowNonfinite;
   next.function = &function;
   next.result.step = (pending.active ? pending.result.step : steps) + 1;
+  next.result.flops = countFlops();
   TRAINRT_TRY(hypers.setStep(source->manifest(), options, next.result.step, key, next.result.lr));
   if (cancelled.exchange(false))
     return Status(Code::Cancelled, "cancelled before the step began");
@@ -461,6 +474,7 @@ Status Session::gradients(const std::vector<Batch> &batches, const StepOptions &
     return fail(Code::Unsupported, "the package has no function 'micro'; compile it again");
   settle();
   TRAINRT_TRY(prepareAll(*source->micro(), batches, {}));
+  TRAINRT_TRY(weigh(batches, options));
   TRAINRT_TRY(hypers.setStep(source->manifest(), options, steps + 1, key, result.lr));
   if (numerics)
     numerics->reset();

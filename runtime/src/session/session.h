@@ -62,6 +62,10 @@ public:
   Status measureCopySpeed(double &bytesPerSecond) {
     return device->measureCopySpeed(bytesPerSecond);
   }
+  Status measureMatmulSpeed(double &flopsPerSecond) {
+    settle();
+    return device->measureMatmulSpeed(flopsPerSecond);
+  }
   int64_t seed() const { return key; }
   unsigned threads() const { return device->threads().size(); }
   ThreadPool &threadPool() { return device->threads(); }
@@ -154,6 +158,12 @@ private:
   /// The same, and waits for it.
   Status execute(const Function &function, const BoundBatch *batch, bool cancellable,
                  Device::Result &result, int64_t step = 0);
+  /// Sets `factors` for micro-batches that are in `bound`.
+  Status weigh(const std::vector<Batch> &batches, const StepOptions &options);
+  /// The operations of the functions that `bound` gets; 0 where one does not tell.
+  double countFlops() const;
+  /// Of one micro-batch, what its loss is divided by.
+  Status measureLossWeight(const Batch &batch, const StepOptions &options, double &weight);
   /// The micro-batches, into cleared accumulators. Sets the weighted loss, and whether something
   /// was not finite.
   Status accumulate(const StepOptions &options, StepResult &result);
@@ -189,6 +199,9 @@ private:
   /// Of the last step or gradients, and of the last evaluation: the next ones use them again.
   std::vector<BoundBatch> bound;
   BoundBatch evalBound;
+  /// What each of several micro-batches counts for; empty: all the same.
+  std::vector<double> factors;
+  BoundBatch weighed; ///< of the last micro-batch whose loss's denominator was computed
   /// The functions that `bound` gets: those that it was bound to, or variants of them.
   std::vector<const Function *> selected;
   PlanSelection plans;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A step's batches: what they are bound to, and all memory that they need.
 
+#include "io/convert.h"
 #include "session/session.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace trainrt {
@@ -48,6 +50,71 @@ Status Session::prepareAll(const Function &function, const std::vector<Batch> &b
   const ExecutionPlan *plan;
   for (size_t i = 0; i < bound.size(); ++i)
     TRAINRT_TRY(prepare(*selected[i], bound[i].symbols, plan));
+  return {};
+}
+
+double Session::countFlops() const {
+  double all = 0;
+  std::vector<int64_t> values;
+  for (size_t i = 0; i < bound.size(); ++i) {
+    int64_t flops = 0;
+    if (selected[i]->flops.empty() ||
+        !evaluateInOrder(source->program(), selected[i]->flops, bound[i].symbols, values, flops))
+      return 0;
+    if (factors.empty() || factors[i] != 0) // as `accumulate` leaves them out
+      all += double(flops);
+  }
+  return all;
+}
+
+Status Session::measureLossWeight(const Batch &batch, const StepOptions &options, double &weight) {
+  const Function &function = *source->lossWeight();
+  BindOptions binding;
+  binding.checked = options.checked;
+  TRAINRT_TRY(binder.bind(function, batch, binding, weighed));
+  plans.select(weighed);
+  Device::Result ignored;
+  TRAINRT_TRY(execute(function, &weighed, false, ignored));
+  ArrayView array;
+  TRAINRT_TRY(view(Value::Output, size_t(source->lossWeightOutput()), array));
+  convertElements(array.data, array.dtype, &weight, DType::F64, 1);
+  return {};
+}
+
+Status Session::weigh(const std::vector<Batch> &batches, const StepOptions &options) {
+  factors.clear();
+  AccumulateBy by = options.accumulateBy;
+  if (by == AccumulateBy::Loss)
+    by = source->lossWeight() ? AccumulateBy::Tokens : AccumulateBy::Mean;
+  if (options.weights || batches.size() < 2 || by == AccumulateBy::Mean)
+    return {};
+  if (by == AccumulateBy::Tokens && !source->lossWeight()) {
+    if (source->lossWeightOutput() >= 0)
+      return fail(Code::Unsupported, "the package cannot weight micro-batches by tokens: a trainc "
+                                     "of before made it; compile it again");
+    if (!source->manifest().lossIsMean)
+      return fail(
+          Code::Unsupported,
+          "micro-batches cannot be weighted by tokens: the loss is no quotient of sums over "
+          "rows (trainc --explain=all says why); by rows or by the mean they can");
+    by = AccumulateBy::Rows; // which its denominator is a multiple of
+  }
+  double all = 0;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    double weight = 1; // of a fixed number of rows
+    if (by == AccumulateBy::Tokens)
+      TRAINRT_TRY(measureLossWeight(batches[i], options, weight)
+                      .within("micro-batch " + std::to_string(i) + ": "));
+    else if (source->batchSymbol() >= 0)
+      weight = double(bound[i].symbols[size_t(source->batchSymbol())]);
+    factors.push_back(weight);
+    all += weight;
+  }
+  // Equal ones are the mean to the bit, and without any there is none to weight.
+  if (all == 0 || std::equal(factors.begin() + 1, factors.end(), factors.begin()))
+    factors.clear();
+  for (double &factor : factors)
+    factor /= all;
   return {};
 }
 

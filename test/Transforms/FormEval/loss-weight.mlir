@@ -11,6 +11,12 @@
 // CHECK: %[[NUMBER:.*]] = train.reduce sum %arg1
 // CHECK: %[[LOSS:.*]] = train.div %[[TOTAL]]
 // CHECK: return %[[LOSS]], %[[NUMBER]]
+// Micro-batches are weighted by it before there is a loss.
+// CHECK-LABEL: func.func @loss_weight(
+// CHECK-SAME: %[[MASK:.*]]: tensor<?xf32, #train.dims<batch>> {train.name = "mask", train.role = "input"})
+// CHECK-SAME: -> (tensor<f32> {train.name = "loss.weight", train.role = "output"})
+// CHECK-NEXT: %[[ALONE:.*]] = train.reduce sum %[[MASK]]
+// CHECK-NEXT: return %[[ALONE]]
 // REMARK: evaluations weight the losses of batches by what train.reduce gives
 func.func @forward(%x: tensor<?xf32, #train.dims<batch>> {train.role = "input", train.name = "x"},
                    %mask: tensor<?xf32, #train.dims<batch>> {train.role = "input", train.name = "mask"})
@@ -28,6 +34,7 @@ func.func @forward(%x: tensor<?xf32, #train.dims<batch>> {train.role = "input", 
 // Multiples of the number of rows need none.
 // CHECK-LABEL: func.func @eval(
 // CHECK-SAME: -> (tensor<f32> {train.loss_weight = "", train.name = "loss", train.role = "loss"})
+// CHECK-NOT: @loss_weight
 func.func @forward(%x: tensor<?x?xf32, #train.dims<batch, seq>> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss", train.name = "loss"}) {
   %0 = train.reduce sum %x axes = [0, 1] : tensor<?x?xf32, #train.dims<batch, seq>> -> tensor<f32>

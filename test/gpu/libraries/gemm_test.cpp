@@ -5,7 +5,7 @@
 
 #include "device.h"
 #include "device/cuda/blas.h"
-#include "device/cuda/tuner.h"
+#include "device/cuda/tuning/tuner.h"
 #include "tests.h"
 
 #include <cmath>

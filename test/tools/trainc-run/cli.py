@@ -128,7 +128,8 @@ class Cases:
         expect(abs(summary["step_ms"] - times[3]) < 2e-3 and summary["host_us"] is None, summary)
         expect(summary["peak_bytes"] == steps[-1]["peak_bytes"], summary)
         for number, entry in enumerate(steps, 1):
-            fields = ["step", "loss", "lr", "step_ms", "samples_per_s", "peak_bytes"]
+            fields = ["step", "loss", "lr", "step_ms", "samples_per_s", "peak_bytes", "grad_norm", "valid_tokens",
+                      "tokens_per_s", "mfu"]  # fmt: skip
             expect(list(entry) == fields, list(entry))
             expect(entry["step"] == number and entry["lr"] == 0.1, entry)
             ratio = 4 / entry["step_ms"] * 1000 / entry["samples_per_s"]

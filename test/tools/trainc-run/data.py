@@ -19,7 +19,8 @@ import onnx
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "Inputs"))
-from cases import Failed, expect, run_cases  # noqa: E402
+from cases import expect, run_cases  # noqa: E402
+from trained import Trained  # noqa: E402
 
 HEADER = (
     "\t| STEP       | INPUT TYPE | INPUT NAME      | PAD IDX    | DENSITY    | VALID TOKENS    "
@@ -28,74 +29,21 @@ HEADER = (
 PAD = 3  # of gpt2's data
 
 
-class Cases:
+class Cases(Trained):
     def __init__(self, arguments):
-        self.arguments = arguments
-        self.folder = arguments.folder
-        self.folder.mkdir(parents=True)
-        self.serial = 0
-        self.packages = {}
+        super().__init__(arguments)
         self.gpt2 = dict(np.load(arguments.models / "gpt2.npz"))
         self.rows, self.width = self.gpt2["input_ids"].shape
         self.lengths = self.gpt2["attention_mask"].sum(1)
-
-    def path(self, ending):
-        self.serial += 1
-        return self.folder / f"{self.serial}{ending}"
-
-    def trainc(self, model, *flags, code=0):
-        """The package, or what is said where it fails."""
-        key = (model, flags)
-        if key not in self.packages or code:
-            package = self.path(".tpk")
-            command = [self.arguments.trainc, self.arguments.models / f"{model}.onnx", "-o", package]
-            command += ["--target", "cpu:x86-64-v3", "--log-level", "error", *flags]
-            done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
-            if done.returncode != code:
-                raise Failed(f"{command}: exit {done.returncode}, not {code}:\n{done.stderr}")
-            if code:
-                return done.stderr
-            self.packages[key] = package
-        return self.packages[key]
 
     def tokens(self, package):
         manifest = json.loads(zipfile.ZipFile(package).read("manifest.json"))
         return {i["name"]: i["tokens"] for i in manifest["inputs"] if "tokens" in i}
 
-    def data(self, **arrays):
-        path = self.path(".npz")
-        np.savez(path, **arrays)
-        return path
-
-    def run(self, package, data, *flags, code=0):
-        """(standard output, standard error)"""
-        command = [self.arguments.trainc_run, package, "--data", data, *flags]
-        done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
-        if done.returncode != code:
-            raise Failed(f"{command}: exit {done.returncode}, not {code}:\n{done.stderr}")
-        return done.stdout, done.stderr
-
-    def log(self, package, data, *flags):
-        out, _ = self.run(package, data, "--log-format", "json", "--log-level", "error", *flags)
-        return [json.loads(line) for line in out.splitlines()]
-
-    def losses(self, *run):
-        return [e["loss"] for e in self.log(*run) if "event" not in e]
-
     def ids(self, *run):
         """Of each step, what the density of input_ids was."""
         log = self.log(*run, "--density")
         return [e for e in log if e.get("event") == "density" and e["input"] == "input_ids"]
-
-    def refused(self, words, package, data, *flags, code=1):
-        _, err = self.run(package, data, *flags, code=code)
-        for word in words:
-            expect(word in err, f"'{word}' is not in:", err)
-
-    def close(self, found, expected, tolerance=2e-5):
-        expect(len(found) == len(expected), f"{len(found)} steps, not {len(expected)}")
-        for step, (a, b) in enumerate(zip(found, expected), 1):
-            expect(abs(a - b) <= tolerance * abs(b), f"step {step}: loss {a}, expected {b}")
 
     # What the compiler finds.
 

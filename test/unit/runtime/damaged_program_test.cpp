@@ -277,3 +277,14 @@ TEST(DamagedProgram, KernelsThatAreNoLibrary) {
   options.cpuKernels = "kernels/cpu-unknown.so";
   expectRefused(options, {}, "it has no CPU kernels; compile with --target cpu");
 }
+
+TEST(DamagedProgram, TheWeightOfALossIsOneNumber) {
+  expectRefused(
+      {},
+      [](fb::ProgramT &program) {
+        auto copy = std::make_unique<fb::FunctionT>(function(program, "eval"));
+        copy->name = "loss_weight";
+        program.functions.push_back(std::move(copy));
+      },
+      "program.fb: function 'loss_weight' does not compute one f32, what the loss is divided by");
+}

@@ -19,12 +19,19 @@ namespace {
 class FileOrder : public BatchOrder {
 public:
   FileOrder(const Dataset &data, bool shuffle, uint64_t seed)
-      : order(data.rows(), data.batchSize(), shuffle, seed), dropShort(data.staticBatch()),
-        batchSize(data.batchSize()) {}
+      : order(data.rows(), data.batchSize(), shuffle, seed), data(data),
+        dropShort(data.staticBatch()), batchSize(data.batchSize()) {}
 
   Position position() const override { return order.position(); }
   void seek(Position position) override { order.seek(position); }
-  std::vector<int64_t> next(bool wrap) override { return order.next(wrap, dropShort); }
+  std::vector<int64_t> next(bool wrap) override {
+    const Position from = order.position();
+    std::vector<int64_t> rows = order.next(wrap, dropShort);
+    // Where the data repeats, a batch may end in the next epoch.
+    for (size_t i = 0; i < rows.size(); ++i)
+      rows[i] = data.inEpoch(rows[i], from.epoch + (from.index + int64_t(i)) / data.rows());
+    return rows;
+  }
   int64_t batches(int64_t) override { return order.batchesPerEpoch(dropShort); }
   bool isRegular() const override { return true; }
   void largest(int64_t &rows, int64_t &length) override {
@@ -34,14 +41,15 @@ public:
 
 private:
   DataOrder order;
+  const Dataset &data;
   const bool dropShort;
   const int64_t batchSize;
 };
 
 class SampledOrder : public BatchOrder {
 public:
-  SampledOrder(trainrt_sampler *sampler, std::string options, bool regular)
-      : sampler(sampler), options(std::move(options)), regular(regular) {}
+  SampledOrder(trainrt_sampler *sampler, const Dataset &data, std::string options, bool regular)
+      : sampler(sampler), data(data), options(std::move(options)), regular(regular) {}
 
   Position position() const override {
     Position at;
@@ -54,11 +62,15 @@ public:
     error.check(trainrt_sampler_seek(sampler.get(), at.epoch, at.index, error));
   }
   std::vector<int64_t> next(bool) override {
+    const int64_t epoch = position().epoch;
     const int64_t *rows = nullptr;
     size_t count = 0;
     ErrorSlot error;
     error.check(trainrt_sampler_next(sampler.get(), &rows, &count, error));
-    return std::vector<int64_t>(rows, rows + count);
+    std::vector<int64_t> result(rows, rows + count);
+    for (int64_t &row : result)
+      row = data.inEpoch(row, epoch);
+    return result;
   }
   int64_t batches(int64_t epoch) override {
     const int64_t count = trainrt_sampler_batches(sampler.get(), epoch);
@@ -84,6 +96,7 @@ private:
     void operator()(trainrt_sampler *sampler) const { trainrt_sampler_free(sampler); }
   };
   std::unique_ptr<trainrt_sampler, Release> sampler;
+  const Dataset &data;
   const std::string options;
   const bool regular;
 };
@@ -134,6 +147,8 @@ std::vector<int32_t> lengthSymbols(const Package &package, std::vector<std::stri
 }
 
 std::vector<int64_t> measure(const Package &package, const Dataset &data, const char *symbol) {
+  if (std::optional<std::vector<int64_t>> known = data.knownLengths())
+    return std::move(*known);
   std::vector<int64_t> lengths(size_t(data.rows()));
   const std::vector<trainrt_named_tensor> arrays = data.arrays();
   const trainrt_batch all{arrays.data(), arrays.size()};
@@ -165,8 +180,23 @@ std::vector<double> readComplexities(const Dataset &data, const std::string &nam
   return result;
 }
 
+/// Rows that say how long they are: as `trim`.
+int64_t trimKnown(const Options &options, const Package &package, Dataset &data, int64_t &least) {
+  const int64_t rounding = data.roundLengths(options.trim.value_or(1));
+  if (data.isRagged() && !data.leastLength())
+    throw Failure(exitInput, package.path + ": " +
+                                 (options.trim ? "--trim" : "--tokens-per-batch") +
+                                 " cuts batches to their longest row, but the model's rows are of "
+                                 "one length: export the model with a dynamic axis there, and "
+                                 "compile it without --dim for it");
+  least = std::max(least, data.leastLength());
+  return rounding;
+}
+
 /// Sets what `data` cuts. Returns what the longest row of a batch is rounded up to.
 int64_t trim(const Options &options, const Package &package, Dataset &data, int64_t &least) {
+  if (data.hasRows())
+    return trimKnown(options, package, data, least);
   const char *why = options.trim ? "--trim" : "--tokens-per-batch";
   std::vector<std::string> fixed;
   const std::vector<int32_t> symbols = lengthSymbols(package, fixed);
@@ -190,12 +220,20 @@ int64_t trim(const Options &options, const Package &package, Dataset &data, int6
 
 } // namespace
 
+Dataset::Reading readingOf(const Options &options) {
+  return {options.cut,
+          options.whole,
+          {options.window, options.binInputs, options.binShift, /*random=*/false},
+          {}};
+}
+
 std::unique_ptr<BatchOrder> makeFileOrder(const Dataset &data, bool shuffle, uint64_t seed) {
   return std::make_unique<FileOrder>(data, shuffle, seed);
 }
 
 std::unique_ptr<BatchOrder> makeBatchOrder(const Options &options, const Package &package,
                                            Dataset &data, int64_t seed) {
+  data.seed(uint64_t(seed));
   int64_t rounding = 1, least = 1;
   if (options.trim || options.tokensPerBatch)
     rounding = trim(options, package, data, least);
@@ -242,7 +280,7 @@ std::unique_ptr<BatchOrder> makeBatchOrder(const Options &options, const Package
   ErrorSlot error;
   const trainrt_status status = trainrt_sampler_create(&settings, &sampler, error);
   error.check(status, status == TRAINRT_OK ? "" : "(" + data.path() + ")");
-  return std::make_unique<SampledOrder>(sampler, textOf(options), !options.tokensPerBatch);
+  return std::make_unique<SampledOrder>(sampler, data, textOf(options), !options.tokensPerBatch);
 }
 
 } // namespace trainrt::run

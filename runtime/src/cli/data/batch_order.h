@@ -34,6 +34,9 @@ public:
   virtual void largest(int64_t &rows, int64_t &length) = 0;
 };
 
+/// What the options say about reading any data.
+Dataset::Reading readingOf(const Options &options);
+
 /// As --batch-size and --shuffle say and nothing else.
 std::unique_ptr<BatchOrder> makeFileOrder(const Dataset &data, bool shuffle, uint64_t seed);
 

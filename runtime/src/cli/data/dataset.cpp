@@ -9,9 +9,9 @@
 #include "format/status.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <map>
+#include <set>
 
 namespace trainrt::run {
 
@@ -85,48 +85,49 @@ int64_t firstOfRun(const std::vector<int64_t> &rows) {
 
 } // namespace
 
-Dataset::Dataset(const Package &package, const std::string &path, Use use,
-                 std::optional<int64_t> batchSize, const Whole &given, Reporter &reporter,
-                 const std::string &extraArray)
-    : file(path), package(package) {
-  ErrorSlot error;
-  trainrt_file *opened = nullptr;
-  error.check(trainrt_file_open(path.c_str(), &opened, error));
-  handle.reset(opened);
+bool Dataset::openArray(const char *name, Entry &entry) {
+  for (size_t i = 0, end = trainrt_file_count(handle.get()); i < end; ++i) {
+    if (std::strcmp(trainrt_file_name(handle.get(), i), name) != 0)
+      continue;
+    ErrorSlot error;
+    const trainrt_status status = trainrt_file_tensor(handle.get(), i, &entry.array, error);
+    if (status != TRAINRT_OK)
+      throw Failure(exitCodeOf(status), error.message(status));
+    return true;
+  }
+  return false;
+}
 
+void Dataset::findEntries(Use use, const Reading &reading, std::vector<std::string> &warnings) {
   const uint32_t usedFlag =
       use == Use::train ? TRAINRT_FLAG_USED_IN_TRAIN : TRAINRT_FLAG_USED_IN_EVAL;
   std::vector<std::string> problems, extra, lackingNames, present;
-  std::map<std::string, size_t> found;
-  for (size_t i = 0, end = trainrt_file_count(opened); i < end; ++i)
-    found.emplace(trainrt_file_name(opened, i), i);
-  for (const auto &[name, index] : found) {
+  std::set<std::string> names;
+  for (size_t i = 0, end = handle ? trainrt_file_count(handle.get()) : 0; i < end; ++i)
+    names.insert(trainrt_file_name(handle.get(), i));
+  if (source)
+    for (const std::unique_ptr<RowColumn> &column : source->columns())
+      names.insert(column->name);
+  for (const std::string &name : names) {
     present.push_back(shown(name));
-    bool known = std::any_of(package.inputs.begin(), package.inputs.end(),
-                             [&, &name = name](const auto &input) { return name == input.name; });
-    if (!known && name != extraArray)
+    const bool known =
+        std::any_of(package.inputs.begin(), package.inputs.end(),
+                    [&](const trainrt_tensor_info &input) { return name == input.name; });
+    if (!known && name != reading.extraArray)
       extra.push_back(quoted(name.c_str()));
   }
 
   for (const trainrt_tensor_info &input : package.inputs) {
     if (!(input.flags & usedFlag))
       continue;
-    auto at = found.find(input.name);
-    if (at == found.end()) {
-      if (use == Use::predict)
-        lackingNames.push_back(quoted(input.name));
-      else if (!(input.flags & TRAINRT_FLAG_OPTIONAL))
-        problems.push_back("input " + quoted(input.name) +
-                           " is missing: the model needs an array " + quoted(input.name) + ", " +
-                           describe(input));
-      continue;
-    }
     Entry entry{&input, {}, -1};
-    ErrorSlot arrayError;
-    trainrt_status status = trainrt_file_tensor(opened, at->second, &entry.array, arrayError);
-    if (status != TRAINRT_OK)
-      throw Failure(exitCodeOf(status), arrayError.message(status));
-    entries.push_back(entry);
+    if (source ? openColumn(input.name, entry) : openArray(input.name, entry))
+      entries.push_back(entry);
+    else if (use == Use::predict)
+      lackingNames.push_back(quoted(input.name));
+    else if (!(input.flags & TRAINRT_FLAG_OPTIONAL))
+      problems.push_back("input " + quoted(input.name) + " is missing: the model needs an array " +
+                         quoted(input.name) + ", " + describe(input));
   }
   if (!problems.empty()) {
     problems.push_back("it has " + (present.empty() ? "no arrays" : some(present)));
@@ -134,10 +135,32 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
   }
   if (entries.empty() && !package.inputs.empty() && use == Use::predict)
     fail(file, {"it has none of the model's inputs"});
+  if (!extra.empty())
+    warnings.push_back(some(extra) + (extra.size() == 1
+                                          ? " is no input of the model and is ignored"
+                                          : " are no inputs of the model and are ignored"));
+  if (!lackingNames.empty()) {
+    lacking = true;
+    warnings.push_back(join(lackingNames, ", ") +
+                       (lackingNames.size() == 1 ? " is missing and is" : " are missing and are") +
+                       " taken as zeros: right for labels, wrong for what the outputs depend on");
+  }
+}
 
+Dataset::Dataset(const Package &package, const std::string &path, Use use,
+                 std::optional<int64_t> batchSize, const Reading &reading, Reporter &reporter)
+    : file(path), source(openRows(package, path, reading.windows)), package(package) {
+  if (!source) {
+    ErrorSlot error;
+    trainrt_file *opened = nullptr;
+    error.check(trainrt_file_open(path.c_str(), &opened, error));
+    handle.reset(opened);
+  }
+  std::vector<std::string> problems, warnings;
+  findEntries(use, reading, warnings);
   for (const Entry &entry : entries) {
     const std::string name = quoted(entry.input->name);
-    if (!isLossless(entry.array.dtype, entry.input->dtype))
+    if (!entry.column && !isLossless(entry.array.dtype, entry.input->dtype))
       problems.push_back("input " + name + " must be " + trainrt_dtype_name(entry.input->dtype) +
                          ", the array is " + trainrt_dtype_name(entry.array.dtype) +
                          ", and the conversion could lose values: save it as " + entry.input->name +
@@ -152,15 +175,29 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
     fail(file, problems);
 
   for (Entry &entry : entries)
-    entry.told = std::count(given.whole.begin(), given.whole.end(), entry.input->name);
+    entry.told = std::count(reading.whole.begin(), reading.whole.end(), entry.input->name);
   findBatchAxes(package, problems);
-  cutAsTold(given, problems);
+  cutAsTold(reading, problems);
+  if (source)
+    shapeRows(problems);
   checkShapes(package, problems);
   if (!problems.empty())
     fail(file, problems);
   if (rowCount == 0)
     fail(file, {"it has no rows"});
+  chooseBatch(use, batchSize);
+  checkWhole();
+  for (const std::string &warning : warnings)
+    reporter.warning(file + ": " + warning);
+  if (!renamed.empty())
+    reporter.warning(file + ": " + join(renamed, ", ") + (renamed.size() == 1 ? " has" : " have") +
+                     " another name than '" + package.info.batch_symbol +
+                     "' for the first axis, but the data's rows: taken as one of each row");
+  if (source && !source->note().empty())
+    reporter.note(file + ": " + source->note());
+}
 
+void Dataset::chooseBatch(Use use, std::optional<int64_t> batchSize) {
   if (isStatic) {
     if (batch < 1)
       throw Failure(exitInput, package.path + ": the package was compiled for batches of no rows");
@@ -179,21 +216,6 @@ Dataset::Dataset(const Package &package, const std::string &path, Use use,
                                         : "the package's batch size " + std::to_string(batch)) +
                                  " is larger than the data: " + file + " has " +
                                  std::to_string(rowCount) + " rows");
-  checkWhole();
-  if (!extra.empty())
-    reporter.warning(file + ": " + some(extra) +
-                     (extra.size() == 1 ? " is no input of the model and is ignored"
-                                        : " are no inputs of the model and are ignored"));
-  if (!renamed.empty())
-    reporter.warning(file + ": " + join(renamed, ", ") + (renamed.size() == 1 ? " has" : " have") +
-                     " another name than '" + package.info.batch_symbol +
-                     "' for the first axis, but the data's rows: taken as one of each row");
-  if (!lackingNames.empty()) {
-    lacking = true;
-    reporter.warning(file + ": " + join(lackingNames, ", ") +
-                     (lackingNames.size() == 1 ? " is missing and is" : " are missing and are") +
-                     " taken as zeros: right for labels, wrong for what the outputs depend on");
-  }
 }
 
 int64_t Dataset::possibleBatch(int64_t rows) const {
@@ -283,7 +305,7 @@ bool Dataset::isShared(const Entry &entry, int32_t axis) const {
   return symbol < 0; // made of such sizes
 }
 
-void Dataset::cutAsTold(const Whole &given, std::vector<std::string> &problems) {
+void Dataset::cutAsTold(const Reading &given, std::vector<std::string> &problems) {
   for (const auto &[names, option] : {std::pair(&given.cut, "--cut "), {&given.whole, "--whole "}})
     for (const std::string &name : *names) {
       size_t ignored = 0;
@@ -408,23 +430,12 @@ void Dataset::trim(int32_t symbol, std::vector<int64_t> lengths, int64_t multipl
                            "once");
       if (dim.symbol == symbol)
         full = entry.array.shape[i];
-      // "seq + 1", but not "seq_2 + 1".
-      const std::string text = dim.text;
-      for (size_t at = text.find(name); dim.symbol < 0 && at != text.npos;
-           at = text.find(name, at + 1)) {
-        auto isPart = [&](size_t index) {
-          return index < text.size() &&
-                 (std::isalnum((unsigned char)text[index]) || text[index] == '_');
-        };
-        if (isPart(at + name.size()) || (at && isPart(at - 1)))
-          continue;
+      if (dim.symbol < 0 && mentions(dim.text, name))
         problems.push_back("axis " + std::to_string(i) + " of input " + quoted(entry.input->name) +
-                           " is " + text +
+                           " is " + dim.text +
                            ", which cannot be cut with the others to the longest row "
                            "of a batch (--trim): export it with an axis of " +
                            name);
-        break;
-      }
     }
   if (!problems.empty())
     fail(file, problems);
@@ -441,6 +452,8 @@ std::vector<trainrt_named_tensor> Dataset::arrays() const {
 }
 
 std::optional<trainrt_tensor> Dataset::extra(const std::string &name) const {
+  if (source)
+    return extraColumn(name);
   for (size_t i = 0, end = trainrt_file_count(handle.get()); i < end; ++i)
     if (name == trainrt_file_name(handle.get(), i)) {
       trainrt_tensor tensor{};
@@ -515,6 +528,10 @@ void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
     trainrt_tensor tensor = entry.array;
     const int64_t *shape = entry.array.shape;
     std::vector<int64_t> &cut = into.shapes[i];
+    if (entry.column) {
+      gather(entry, rows, i, into);
+      continue;
+    }
     if (cutShape(entry, rows, cut)) {
       tensor.shape = cut.data();
       const int64_t elements = std::max<int64_t>(trainrt_tensor_elements(&tensor), 1);
@@ -551,6 +568,8 @@ void Dataset::load(std::vector<int64_t> rows, Batch &into) const {
 
 std::string Dataset::hash() const {
   constexpr int64_t most = 1 << 20, pieces = 64, piece = most / pieces;
+  if (source)
+    return hex64(source->identity());
   uint64_t state = fnvBasis;
   auto add = [&](const void *data, int64_t size) { state = fnv1a64(data, size_t(size), state); };
   for (const Entry &entry : entries) {
@@ -589,11 +608,13 @@ std::string Dataset::where(const Batch &batch, const std::string &message) const
     const std::optional<int64_t> along =
         parseInteger(number.substr(std::min(number.find_first_not_of(' '), number.size())));
     if (along && *along / entry.each < int64_t(batch.rows.size()))
-      text = "that is row " + std::to_string(batch.rows[size_t(*along / entry.each)]) + " of " +
-             file + "; ";
+      text = "that is " + nameOf(batch.rows[size_t(*along / entry.each)]) + " of " + file + "; ";
     break;
   }
   const int64_t run = firstOfRun(batch.rows);
+  if (source)
+    return text + "the batch is " + std::to_string(batch.rows.size()) + " rows of " + file +
+           ", the first of them " + nameOf(batch.rows[0]);
   if (run >= 0)
     return text + "the batch is rows " + std::to_string(run) + " to " +
            std::to_string(run + int64_t(batch.rows.size()) - 1) + " of " + file;

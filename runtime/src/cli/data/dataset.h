@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A data file seen as batches of a package's inputs: which array is which input, which axis the
+// Data seen as batches of a package's inputs: which array or column is which input, which axis the
 // batch runs along, whether types and shapes fit; and the rows of one micro-batch.
 #ifndef TRAINRT_CLI_DATA_DATASET_H
 #define TRAINRT_CLI_DATA_DATASET_H
 
+#include "cli/data/row_source.h"
 #include "cli/handles.h"
 #include "cli/reporter.h"
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,21 +56,22 @@ public:
   /// Rows of a batch where neither the command line nor the package says how many.
   static constexpr int64_t defaultBatch = 16;
 
-  /// Inputs without the batch's axis, by name.
-  struct Whole {
-    /// Every row has an equal part of them, along their first dynamic axis: they are cut with it.
-    std::vector<std::string> cut;
-    /// Every batch gets them as they are.
-    std::vector<std::string> whole;
+  /// How the command line says that data is to be read.
+  struct Reading {
+    /// Inputs without the batch's axis, by name. Every row has an equal part of those to cut, along
+    /// their first dynamic axis; every batch gets the others as they are.
+    std::vector<std::string> cut, whole;
+    WindowOptions windows;
+    /// An array that is no input of the model and is asked for nevertheless.
+    std::string extraArray;
   };
 
   /// Opens `path` and checks every array against its input. `batchSize`: as given on the command
   /// line; the default is the package's static batch, else `defaultBatch` or the nearest number
   /// that package and data allow. Throws Failure naming everything that is wrong; warns about
-  /// arrays that are no inputs, but for `extraArray`.
+  /// arrays that are no inputs.
   Dataset(const Package &package, const std::string &path, Use use,
-          std::optional<int64_t> batchSize, const Whole &given, Reporter &reporter,
-          const std::string &extraArray = {});
+          std::optional<int64_t> batchSize, const Reading &reading, Reporter &reporter);
 
   const std::string &path() const { return file; }
   int64_t rows() const { return rowCount; }
@@ -90,6 +93,31 @@ public:
   /// (0: as long as the data).
   std::vector<trainrt_symbol_value> symbolValues(int64_t rows, int64_t length = 0) const;
 
+  /// Whether rows are copied one by one, and say how long they are.
+  bool hasRows() const { return source != nullptr; }
+  /// Whether rows have lengths of their own, so that batches are as long as their longest one.
+  bool isRagged() const;
+  /// The longest row of a batch is rounded up to a multiple of it, where rows are ragged. Returns
+  /// what it comes to with what the package asks for.
+  int64_t roundLengths(int64_t multiple);
+  /// Batches are as long as the longest row of all.
+  void padToLongest() { trims.clear(); }
+  /// Places that a batch has at least; 0 where all batches are of one length.
+  int64_t leastLength() const;
+  /// Of every row, by its ragged columns; nullopt where only the values tell.
+  std::optional<std::vector<int64_t>> knownLengths() const;
+  /// Whether one of the sizes that change with a batch's rows is in `dim`.
+  bool follows(const trainrt_dim &dim) const;
+  /// The number by which `load` knows a row in an epoch.
+  int64_t inEpoch(int64_t row, int64_t epoch) const {
+    return source ? source->inEpoch(row, epoch) : row;
+  }
+  /// Key of what is random about the rows.
+  void seed(uint64_t key) {
+    if (source)
+      source->seed(key);
+  }
+
   /// Batches shall have, where axes are `symbol`, as many places as the longest of their rows
   /// needs, rounded up to a multiple of `multiple`. `lengths`: of every row. Throws Failure where
   /// an input cannot be cut.
@@ -101,6 +129,8 @@ public:
   std::optional<trainrt_tensor> extra(const std::string &name) const;
 
   void load(std::vector<int64_t> rows, Batch &into) const;
+  /// Tokens of a batch that are no padding; -1 where nothing tells.
+  int64_t tokensOf(const Batch &batch) const;
 
   /// Of names, types, shapes and values (of large arrays, of pieces all over them): whether a file
   /// is the one that a run began with.
@@ -113,10 +143,12 @@ public:
 private:
   struct Entry {
     const trainrt_tensor_info *input;
-    trainrt_tensor array;
-    int32_t axis;      ///< that the batch runs along; -1: the same in every batch
-    int64_t each = 1;  ///< places of the axis that belong to one row
-    bool told = false; ///< the command line says that it is the same in every batch
+    trainrt_tensor array;              ///< of all rows; without data where there is a `column`
+    int32_t axis;                      ///< that the batch runs along; -1: the same in every batch
+    int64_t each = 1;                  ///< places of the axis that belong to one row
+    bool told = false;                 ///< the command line says that it is the same in every batch
+    const RowColumn *column = nullptr; ///< that rows are copied from, and
+    std::vector<int64_t> *sizes = nullptr; ///< what the array's shape is then
   };
   struct Trim {
     int32_t symbol;
@@ -128,6 +160,20 @@ private:
   /// is shorter than in the data.
   bool cutShape(const Entry &entry, const std::vector<int64_t> &rows,
                 std::vector<int64_t> &shape) const;
+  /// The entries, of arrays of a file or columns of `source`.
+  void findEntries(Use use, const Reading &reading, std::vector<std::string> &warnings);
+  bool openArray(const char *name, Entry &entry);
+  bool openColumn(const char *name, Entry &entry);
+  void chooseBatch(Use use, std::optional<int64_t> batchSize);
+  /// Gives ragged columns the sizes of their longest row, and finds what rows cannot be.
+  void shapeRows(std::vector<std::string> &problems);
+  void gather(const Entry &entry, const std::vector<int64_t> &rows, size_t index,
+              Batch &into) const;
+  std::optional<trainrt_tensor> extraColumn(const std::string &name) const;
+  /// Whether an expression has the size in it.
+  static bool mentions(const std::string &text, const std::string &symbol);
+  /// "row 7", for a person.
+  std::string nameOf(int64_t row) const;
   void findBatchAxes(const Package &package, std::vector<std::string> &problems);
   /// The input's first axis has a symbol of its own, used nowhere else, and as many rows as the
   /// data. Exports with automatic dims name the same batch differently where only broadcasting or
@@ -138,12 +184,17 @@ private:
   static int32_t dynamicAxis(const Entry &entry);
   /// Whether the axis is one that inputs of the batch have, too: no axis of rows.
   bool isShared(const Entry &entry, int32_t axis) const;
-  void cutAsTold(const Whole &given, std::vector<std::string> &problems);
+  void cutAsTold(const Reading &given, std::vector<std::string> &problems);
   /// Throws Failure where an input that every batch gets whole looks like one that is to be cut.
   void checkWhole() const;
 
   std::string file;
-  FileHandle handle;
+  FileHandle handle; ///< of a file of arrays, or
+  std::unique_ptr<RowSource> source;
+  /// Shapes of the entries that have columns, and values of an extra one.
+  std::deque<std::vector<int64_t>> shapes;
+  mutable std::deque<std::vector<int64_t>> extraShapes;
+  mutable std::deque<std::vector<char>> extraValues;
   std::vector<Entry> entries;
   std::vector<std::string> renamed; ///< quoted inputs that are cut although they are named apart
   const Package &package;

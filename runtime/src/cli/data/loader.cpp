@@ -36,11 +36,13 @@ void StepLoader::load(StepData &into) {
   while (into.batches.size() < size_t(settings.microBatches))
     into.batches.emplace_back(settings.session, /*copied=*/settings.ahead);
   into.views.clear();
-  into.rows = 0;
+  into.rows = into.tokens = 0;
   for (Batch &batch : into.batches) {
     data.load(order->next(wrap), batch);
     into.views.push_back(batch.view());
     into.rows += int64_t(batch.rows.size());
+    const int64_t tokens = data.tokensOf(batch);
+    into.tokens = tokens < 0 ? -1 : into.tokens + tokens;
     if (!wrap && order->position().epoch != into.before.epoch)
       break; // an epoch's last step may have fewer micro-batches
   }

@@ -24,7 +24,8 @@ namespace trainrt::run {
 struct StepData {
   std::vector<Batch> batches;
   std::vector<trainrt_batch> views;
-  int64_t rows = 0; ///< of all micro-batches
+  int64_t rows = 0;   ///< of all micro-batches
+  int64_t tokens = 0; ///< of them that are no padding; -1 where nothing tells
   BatchOrder::Position before, after;
   /// Of trainrt_session_check, where steps are loaded ahead.
   trainrt_status status = TRAINRT_OK;

@@ -2,6 +2,7 @@
 // Runs on the host: addresses are resolved, the executor does the rest, at once.
 
 #include "device/cpu/host_device.h"
+#include "device/cpu/gemm.h"
 #include "io/convert.h"
 
 #include <algorithm>
@@ -197,6 +198,23 @@ Status HostDevice::measureCopySpeed(double &bytesPerSecond) {
     });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     bytesPerSecond = std::max(bytesPerSecond, 2 * double(bytes) / seconds.count());
+  }
+  return {};
+}
+
+Status HostDevice::measureMatmulSpeed(double &flopsPerSecond) {
+  constexpr int64_t size = 1024;
+  if (!typicalMatmul())
+    return Status(Code::Unsupported, "the package multiplies no matrices");
+  std::vector<float> a(size * size, 0.5f), b(size * size, 0.25f), c(size * size);
+  const GemmArgs args{a.data(), b.data(), c.data(), size,    size,    size,    size,    1, size, 1,
+                      size,     1,        0,        nullptr, nullptr, nullptr, nullptr, 1, 0};
+  flopsPerSecond = 0;
+  for (int i = 0; i < 5; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    gemmF32(args, *pool);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    flopsPerSecond = std::max(flopsPerSecond, 2.0 * size * size * size / seconds.count());
   }
   return {};
 }

@@ -35,6 +35,7 @@ public:
   void addMemory(MemoryUse &use) const override;
   int64_t freeMemory() const override { return freeHostMemory(); }
   Status measureCopySpeed(double &bytesPerSecond) override;
+  Status measureMatmulSpeed(double &flopsPerSecond) override;
 
 private:
   Status allocateBytes(int64_t bytes, const char *what, bool zeroed,

@@ -5,7 +5,7 @@
 
 #include "device/cuda/device.h"
 #include "device/cuda/graph.h"
-#include "device/cuda/tuning_subjects.h"
+#include "device/cuda/tuning/tuning_subjects.h"
 #include "format/memory/arena_plan.h"
 #include "io/convert.h"
 
@@ -602,32 +602,6 @@ Status CudaDevice::runTimed(const ExecutionPlan &plan, const Compiled &compiled)
     TRAINRT_TRY(observer->ran(plan, size_t(&compiled.commands.step(i) - plan.steps.data()), start,
                               duration, read));
   }
-  return {};
-}
-
-Status CudaDevice::measureCopySpeed(double &bytesPerSecond) {
-  CurrentContext current = context->makeCurrent();
-  size_t free = 0, total = 0;
-  TRAINRT_TRY(driver.check(driver.cuMemGetInfo(&free, &total), "cannot ask for free memory"));
-  // Beyond the caches; half of what is free stays so.
-  const int64_t bytes = std::min<int64_t>(int64_t(1) << 30, int64_t(free / 4));
-  DeviceMemory from, to;
-  TRAINRT_TRY(allocate(bytes, "measurement of the copy speed", true, from));
-  TRAINRT_TRY(allocate(bytes, "measurement of the copy speed", true, to));
-  constexpr int copies = 10;
-  while (marks.size() < 2)
-    TRAINRT_TRY(marks.emplace_back().create(*context, CU_EVENT_DEFAULT));
-  for (int i = -1; i < copies; ++i) { // the first one is not timed
-    if (i == 0)
-      TRAINRT_TRY(driver.check(driver.cuEventRecord(marks[0].get(), runs), "cannot record"));
-    TRAINRT_TRY(copy(to.data(), from.data(), bytes));
-  }
-  TRAINRT_TRY(driver.check(driver.cuEventRecord(marks[1].get(), runs), "cannot record"));
-  TRAINRT_TRY(driver.check(await(marks[1]), "cannot measure the copy speed"));
-  float milliseconds = 0;
-  TRAINRT_TRY(driver.check(driver.cuEventElapsedTime(&milliseconds, marks[0].get(), marks[1].get()),
-                           "cannot measure the copy speed"));
-  bytesPerSecond = 2.0 * double(bytes) * copies / (double(milliseconds) / 1000);
   return {};
 }
 

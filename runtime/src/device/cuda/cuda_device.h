@@ -52,6 +52,7 @@ public:
   void addMemory(MemoryUse &use) const override;
   int64_t freeMemory() const override;
   Status measureCopySpeed(double &bytesPerSecond) override;
+  Status measureMatmulSpeed(double &flopsPerSecond) override;
 
 private:
   class Compiled;

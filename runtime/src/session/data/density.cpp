@@ -139,6 +139,19 @@ Status measureDensity(const Package &package, const std::vector<BoundBatch> &bat
   return {};
 }
 
+Status countRealOf(const Package &package, const Batch &arrays, bool labels,
+                   DensityRecord &record) {
+  for (const Manifest::Tensor &input : package.manifest().inputs)
+    for (const Manifest::Tokens &tokens : input.tokens) {
+      const std::string &counted = tokens.pad ? input.name : tokens.mask;
+      const NamedArray *array = tokens.isLabel == labels ? find(arrays, counted) : nullptr;
+      if (array)
+        TRAINRT_TRY(
+            countReal(array->array, tokens.pad, record).within("input '" + counted + "': "));
+    }
+  return {};
+}
+
 Status measureRowLengths(const Package &package, const Batch &rows, int32_t symbol,
                          std::vector<int64_t> &lengths) {
   const Program &program = package.program();

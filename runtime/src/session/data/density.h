@@ -29,6 +29,9 @@ Status countReal(const ArrayView &array, std::optional<int64_t> pad, DensityReco
 Status measureDensity(const Package &package, const std::vector<BoundBatch> &batches, int64_t step,
                       const std::function<void(const DensityRecord &)> &density);
 
+/// Of all inputs of tokens, or of labels, that the arrays have, together.
+Status countRealOf(const Package &package, const Batch &arrays, bool labels, DensityRecord &record);
+
 /// The length of each of the rows that the batch has for axis `symbol` (by index in
 /// Program::symbols), or the largest of all axes if it is -1. NotFound where nothing tells: then
 /// `symbol`, or any axis, has no input of tokens.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Timing of alternatives.
 
-#include "device/cuda/tuner.h"
+#include "device/cuda/tuning/tuner.h"
 
 #include <algorithm>
 #include <chrono>

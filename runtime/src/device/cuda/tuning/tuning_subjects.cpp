@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // From commands to subjects; what they write is led to memory that nobody else reads.
 
-#include "device/cuda/tuning_subjects.h"
+#include "device/cuda/tuning/tuning_subjects.h"
 
 #include <algorithm>
 

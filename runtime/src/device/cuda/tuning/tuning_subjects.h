@@ -7,7 +7,7 @@
 #include "device/cuda/commands.h"
 #include "device/cuda/commands/gemm.h"
 #include "device/cuda/commands/launch.h"
-#include "device/cuda/tuner.h"
+#include "device/cuda/tuning/tuner.h"
 
 #include <vector>
 

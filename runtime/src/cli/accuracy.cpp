@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Matching scores with labels, and counting.
+#include "cli/accuracy.h"
+
+#include "cli/failure.h"
+#include "cli/format.h"
+#include "format/status.h"
+#include "io/convert.h"
+#include "trainrt/data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace trainrt::run {
+
+namespace {
+
+/// Beyond it the scores of a batch are only copied where they are asked for.
+constexpr uint64_t mostBytes = uint64_t(256) << 20;
+
+bool isInteger(trainrt_dtype type) { return type >= TRAINRT_I8 && type <= TRAINRT_U64; }
+
+bool haveSameSizes(const trainrt_tensor_info &scores, const trainrt_tensor_info &labels) {
+  if (scores.rank != labels.rank + 1 || labels.rank < 1)
+    return false;
+  for (int32_t i = 0; i < labels.rank; ++i)
+    if (std::strcmp(scores.dims[i].text, labels.dims[i].text) != 0)
+      return false;
+  return true;
+}
+
+/// One label after the other as it lies with its scores.
+class Walk {
+public:
+  Walk(const trainrt_tensor &scores, const trainrt_tensor &labels, int64_t shift,
+       std::optional<int64_t> ignored)
+      : scores(scores), labels(labels), shift(shift), ignored(ignored),
+        classes(scores.shape[scores.rank - 1]), columns(labels.shape[labels.rank - 1]),
+        row(size_t(classes)) {}
+
+  /// Calls `visit(scores, label)` for each label that counts.
+  template <typename Visit> void forEach(const Visit &visit) {
+    const int64_t all = trainrt_tensor_elements(&labels);
+    for (int64_t at = 0; at < all; ++at) {
+      if (at % columns + shift >= columns)
+        continue;
+      const int64_t label = labelAt(at + shift);
+      if (label < 0 || label >= classes || label == ignored)
+        continue;
+      const char *from = static_cast<const char *>(scores.data) +
+                         size_t(at * classes) * trainrt_dtype_size(scores.dtype);
+      convertElements(from, DType(scores.dtype), row.data(), DType::F32, classes);
+      visit(row, label);
+    }
+  }
+
+private:
+  int64_t labelAt(int64_t at) const {
+    const char *from =
+        static_cast<const char *>(labels.data) + size_t(at) * trainrt_dtype_size(labels.dtype);
+    int64_t value = 0;
+    if (labels.dtype == TRAINRT_U64)
+      std::memcpy(&value, from, sizeof value);
+    else
+      convertElements(from, DType(labels.dtype), &value, DType::I64, 1);
+    return value;
+  }
+
+  const trainrt_tensor &scores, &labels;
+  const int64_t shift;
+  const std::optional<int64_t> ignored;
+  const int64_t classes, columns;
+  std::vector<float> row;
+};
+
+/// The mean over labels, with the maximum taken out of each sum.
+double crossEntropy(Walk walk) {
+  double sum = 0;
+  int64_t count = 0;
+  walk.forEach([&](const std::vector<float> &scores, int64_t label) {
+    const float most = *std::max_element(scores.begin(), scores.end());
+    double total = 0;
+    for (float score : scores)
+      total += std::exp(double(score) - most);
+    sum += std::log(total) + most - scores[size_t(label)];
+    ++count;
+  });
+  return sum / double(count);
+}
+
+const trainrt_tensor *find(const trainrt_batch &batch, const char *name) {
+  for (size_t i = 0; i < batch.count; ++i)
+    if (std::strcmp(batch.inputs[i].name, name) == 0)
+      return &batch.inputs[i].tensor;
+  return nullptr;
+}
+
+} // namespace
+
+Accuracy::Accuracy(const Package &package, bool wanted) : wanted(wanted) {
+  auto ignoredOf = [&](const char *input) -> std::optional<int64_t> {
+    for (size_t i = 0; i < trainrt_package_token_input_count(package.handle.get()); ++i) {
+      trainrt_token_input tokens = trainrt_token_input_default();
+      ErrorSlot error;
+      error.check(trainrt_package_token_input(package.handle.get(), i, &tokens, error));
+      if (tokens.role == TRAINRT_LABEL && std::strcmp(tokens.input, input) == 0)
+        return tokens.pad;
+    }
+    return std::nullopt;
+  };
+  for (const trainrt_tensor_info &labels : package.inputs) {
+    if (!isInteger(labels.dtype) || !(labels.flags & TRAINRT_FLAG_USED_IN_EVAL))
+      continue;
+    const std::optional<int64_t> ignored = ignoredOf(labels.name);
+    knownLabels |= ignored.has_value();
+    for (const trainrt_tensor_info &scores : package.outputs)
+      if ((scores.flags & TRAINRT_FLAG_USED_IN_EVAL) && isLossless(scores.dtype, TRAINRT_F32) &&
+          haveSameSizes(scores, labels))
+        for (int64_t shift : {0, 1})
+          if (shift == 0 || labels.rank > 1)
+            candidates.push_back({scores.name, labels.name, shift, ignored});
+  }
+  if (candidates.empty())
+    why = "no output of the model has the scores of labels";
+}
+
+void Accuracy::look(trainrt_session *session, const trainrt_batch &batch, double loss) {
+  for (const Pair &pair : candidates) {
+    const trainrt_tensor *labels = find(batch, pair.labels);
+    trainrt_tensor scores;
+    ErrorSlot error;
+    if (!labels)
+      continue;
+    error.check(trainrt_session_output(session, pair.scores, &scores, error));
+    const uint64_t bytes =
+        uint64_t(trainrt_tensor_elements(&scores)) * trainrt_dtype_size(scores.dtype);
+    if (bytes > mostBytes && !wanted) {
+      why = "the scores of a batch, output '" + shown(pair.scores) + "', are " + byteSize(bytes) +
+            "; --metric accuracy reads them nevertheless";
+      continue;
+    }
+    const double entropy = crossEntropy({scores, *labels, pair.shift, pair.ignored});
+    // Losses are computed in another order, and maybe with fewer bits.
+    if (std::abs(entropy - loss) <= 5e-3 * std::max(1.0, std::abs(loss))) {
+      found = pair;
+      why.clear();
+      return;
+    }
+  }
+  if (why.empty())
+    why = "the loss is not the cross-entropy of an output and labels";
+}
+
+void Accuracy::add(trainrt_session *session, const trainrt_batch &batch, double loss) {
+  if (!found && why.empty() && std::isfinite(loss))
+    look(session, batch, loss);
+  const trainrt_tensor *labels = found ? find(batch, found->labels) : nullptr;
+  if (!labels)
+    return;
+  trainrt_tensor scores;
+  ErrorSlot error;
+  error.check(trainrt_session_output(session, found->scores, &scores, error));
+  Walk(scores, *labels, found->shift, found->ignored)
+      .forEach([&](const std::vector<float> &row, int64_t label) {
+        right += std::max_element(row.begin(), row.end()) - row.begin() == label;
+        ++counted;
+      });
+}
+
+std::string Accuracy::untold() {
+  const bool tells = !told && isCrossEntropy() && !why.empty();
+  told |= tells;
+  return tells ? why : std::string();
+}
+
+std::optional<double> Accuracy::value() const {
+  return counted ? std::optional(double(right) / double(counted)) : std::nullopt;
+}
+
+} // namespace trainrt::run
