@@ -94,10 +94,9 @@ def flags(config):
     if "groups" in config:
         no_decay, scaled, factor = config["groups"]
         compiler += ["--no-decay", no_decay, "--lr-scale", f"{scaled}={factor}"]
-    runner = ["--accumulate", str(config["accumulate"]), "--accumulate-by", "mean"] if "accumulate" in config else []
-    if runner:
-        compiler += runner
-    return compiler, runner
+    micro = ["--accumulate", str(config["accumulate"])] if "accumulate" in config else []
+    # The references are means of micro-batches' means.
+    return compiler + micro, micro + ["--accumulate-by", "mean"] if micro else []
 
 
 def cast(batch, dtype):

@@ -252,7 +252,7 @@ void compileTo(Compiled &c, MLIRContext &context, CachedCodegen &codegen, bool w
   if (!c.varies && c.mustVary)
     give(json::Object{{"failed", "declined"}, {"why", ""}});
   if (!whole)
-    for (StringRef name : {"step.packed", "eval.packed", "step", "eval"})
+    for (StringRef name : {"step.packed", "eval.packed", "step", "eval", "loss_weight"})
       if (Operation *function = c.module->lookupSymbol(name))
         function->erase();
   FailureOr<PackageInterface> interface = collectInterface(*c.module);
