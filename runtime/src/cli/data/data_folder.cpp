@@ -162,7 +162,7 @@ int64_t DataFolder::count(const Json &object, const char *key, const std::string
   const auto at = object.find(key);
   if (at == object.end() || !at->is_number_unsigned() ||
       at->get<uint64_t>() > uint64_t(INT64_MAX) / 64)
-    failIndex(where + "'" + key + "' is no count");
+    failIndex(where + "'" + key + "' must be a count");
   return int64_t(at->get<uint64_t>());
 }
 
