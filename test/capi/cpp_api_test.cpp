@@ -112,6 +112,36 @@ void stepsAndValues(const trainrt::Package &package, const std::string &folder) 
   check(resumed.step(batch).loss == session.step(batch).loss, "the same after resuming");
 }
 
+/// What the tiny package, without adapters and away from any model, cannot give.
+void exports(const trainrt::Package &package, const std::string &folder) {
+  trainrt::Session session(package);
+  auto statusOf = [](auto call) {
+    try {
+      call();
+    } catch (const trainrt::Exception &error) {
+      return error.status();
+    }
+    return TRAINRT_OK;
+  };
+  check(statusOf([&] { session.saveAdapter(folder + "/adapter", "base"); }) == TRAINRT_UNSUPPORTED,
+        "no adapter to save");
+  check(statusOf([&] { session.loadAdapter(folder + "/adapter"); }) == TRAINRT_UNSUPPORTED,
+        "no adapter to load");
+  check(statusOf([&] { session.mergeAdapter(folder + "/merged"); }) == TRAINRT_UNSUPPORTED,
+        "no adapter to merge");
+  check(statusOf([&] { session.saveOnnx(folder + "/out.onnx", {}, folder + "/none.onnx"); }) ==
+            TRAINRT_NOT_FOUND,
+        "no model");
+  trainrt_error *error = nullptr;
+  check(trainrt_onnx_check(package.get(), (folder + "/out.onnx").c_str(), nullptr, &error) ==
+            TRAINRT_NOT_FOUND,
+        "no model where the package says");
+  check(std::string(trainrt_error_message(error)).find(trainrt_package_model_path(package.get())) !=
+            std::string::npos,
+        "it says where that is");
+  trainrt_error_free(error);
+}
+
 void loops(const trainrt::Package &package) {
   Data data;
   int64_t commands = 0;
@@ -202,6 +232,7 @@ int main(int argc, char **argv) {
     check(package.manifest().find("checksums") != std::string_view::npos, "manifest");
     throws(TRAINRT_NOT_FOUND, "/no/such", "no package", [] { trainrt::Package("/no/such.tpk"); });
     stepsAndValues(package, argv[1]);
+    exports(package, argv[1]);
     loops(package);
     samples(package);
   } catch (const std::exception &exception) {
