@@ -53,7 +53,7 @@ class Cases:
 
     def case_of_another_shape(self):
         self.write(w=(4,))
-        self.refused("initializer 'w' is not f32 [3] as in the package; --model must be the file that was compiled")
+        self.refused("initializer 'w' is not f32 [3] as in the package; the model must be the file that was compiled")
 
     def case_outputs_that_are_not_there(self):
         self.write()

@@ -14,8 +14,8 @@ namespace {
 using Kind = Expr::Kind;
 using Symbols = std::vector<int64_t>;
 
-/// Two functions of `rows` and the counts `labelled` and `real`; `b` tells its work: 1000 rows and
-/// 10 labelled.
+/// Two functions of `rows` and the counts `labelled` and `real`; the second one, a variant, tells
+/// its work: 1000 rows and 10 labelled.
 struct Fixture {
   Fixture() {
     for (const char *name : {"rows", "labelled", "real"}) {
@@ -34,6 +34,8 @@ struct Fixture {
       function.counts = {1, 2};
       function.exprs.resize(program.exprs.size());
     }
+    // Its work counts, as it is compared with that of another one.
+    program.functions[1].base = 0;
     program.functions[1].flops = {0, 1, 2, 3, 4, 5, 6};
   }
   Symbols choose(Symbols symbols, int function = 0) {
