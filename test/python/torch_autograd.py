@@ -2,6 +2,7 @@
 """trainc.autograd: modules with compiled passes within programs of PyTorch."""
 
 import copy
+import gc
 import unittest
 
 import torch
@@ -191,6 +192,15 @@ class Autograd(Case):
             torch.testing.assert_close(found[0][name], gradient, rtol=1e-4, atol=1e-5)
         self.assertEqual(found[0]["table.weight"][0].abs().max(), 0)
         self.assertEqual(found[0]["fixed.weight"].abs().max(), 0)  # PyTorch has None
+
+    def test_without_a_cache(self):
+        model = trainc.autograd(Block(), {"x": torch.randn(3, 6)}, cache=False)
+        model(torch.randn(3, 6))["y"].sum().backward()
+        folder = model._program()._folder
+        self.assertTrue(folder.exists())
+        del model
+        gc.collect()
+        self.assertFalse(folder.exists())
 
     def test_refused(self):
         model = trainc.autograd(Block(), {"x": torch.randn(3, 6)})

@@ -3,7 +3,7 @@
 
 Two packages for evaluation are made of one export. One computes the outputs. The other computes them again and, from
 the gradients of the outputs, those of parameters and inputs. Parameters and buffers of floats are inputs of both, so
-that the module's own are read where they lie. Dropout draws from a counter whose seed is an input too: forward and
+that no session has copies of the module's own to keep up with. Dropout draws from a counter whose seed is an input too: forward and
 backward, which get the same seed, have the same mask.
 """
 
@@ -11,6 +11,9 @@ import contextlib
 import inspect
 import json
 import pathlib
+import shutil
+import tempfile
+import weakref
 
 import onnx_ir
 import torch
@@ -353,9 +356,8 @@ class Autograd(torch.nn.Module):
                 "autograd", kind, describe(self.module), _describe_batch(self.module, self.batch), self.constants, self.axes, self._options,
                 compiler.version(), _machine(), *more,
             ), make)  # fmt: skip
-        import tempfile
-
         folder = pathlib.Path(tempfile.mkdtemp(prefix="trainc-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         make(folder)
         return folder, False
 
