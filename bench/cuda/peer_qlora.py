@@ -17,7 +17,10 @@ norm to 1.0 and PyTorch's fused AdamW on the adapters. Peers:
 Types are what each one's own trainer makes of a bf16 model: adapters in f32 under bf16 autocast. With
 peft the norms, the embedding and the head are f32, too (prepare_model_for_kbit_training); axolotl casts
 these back to bf16, unsloth leaves them. With --quantize none all of the base is bf16 everywhere.
---checkpoint recomputes each layer in the backward pass (torch.utils.checkpoint, not reentrant).
+--checkpoint recomputes each layer in the backward pass (torch.utils.checkpoint, not reentrant). Rows are --seq random tokens,
+all of them learnt: what packed rows cost, but for attention that sees the row's other documents, too. --mean-length 0.3 makes them
+documents of bench/finetune's lengths, padded to the longest of their batch, as a trainer that does not pack gives them; no mask is
+passed (with the padding on the right a causal one hides it). tokens_per_s counts what is not padding.
 
 FOLDER is where the peers' packages are, from the registry of Python packages, without what they
 need beside (torch, transformers, peft and accelerate are this Python's own):
@@ -37,6 +40,7 @@ import importlib.machinery
 import json
 import logging
 import os
+import pathlib
 import statistics
 import sys
 import time
@@ -162,8 +166,8 @@ def add_adapters(model, arguments, back_to_bf16):
 
 
 def hugging_face(model):
-    def forward(ids):
-        return model(input_ids=ids, labels=ids, use_cache=False).loss
+    def forward(ids, labels):
+        return model(input_ids=ids, labels=labels, use_cache=False).loss
 
     return forward
 
@@ -254,7 +258,7 @@ def unsloth(arguments, device):
             layer.mlp, norm(layer.post_attention_layernorm, hidden)
         )
 
-    def forward(ids):
+    def forward(ids, labels):
         hidden = llama.embed_tokens(ids)
         for layer in llama.layers:
             if arguments.checkpoint:
@@ -266,11 +270,28 @@ def unsloth(arguments, device):
             hidden_states=fast_rms_layernorm(llama.norm, hidden, reuse_grad=True),
             lm_head_weight=head.weight,
             lm_head_bias=None,
-            labels=ids,
+            labels=labels,
             torch_compile=True,
         )
 
     return model, forward
+
+
+def make_batch(arguments, vocab, index):
+    """(tokens, labels), both [batch, longest of the batch rounded up to 8]; labels are -100 where a row has ended."""
+    import torch
+
+    lengths = [arguments.seq] * arguments.batch
+    if arguments.mean_length:
+        sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "finetune"))
+        from make_model import document_lengths
+
+        lengths = document_lengths(2000, arguments.seq, arguments.mean_length)
+        lengths = [int(lengths[(index * arguments.batch + i) % len(lengths)]) for i in range(arguments.batch)]
+    longest = -(-max(lengths) // 8) * 8
+    ids = torch.randint(vocab, (arguments.batch, longest), device=arguments.device)
+    ended = torch.arange(longest, device=arguments.device)[None] >= torch.tensor(lengths, device=arguments.device)[:, None]
+    return ids, ids.masked_fill(ended, -100)
 
 
 def measure(arguments, begin):
@@ -284,14 +305,12 @@ def measure(arguments, begin):
     adapters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(adapters, lr=LR, weight_decay=0.01, fused=True)
     vocab = SHAPES[arguments.shape][-1]
-    batches = [
-        torch.randint(vocab, (arguments.batch, arguments.seq), device=device) for _ in range(4)
-    ]
+    batches = [make_batch(arguments, vocab, index) for index in range(arguments.warmup + arguments.steps)]
 
-    def step(ids):
+    def step(ids, labels):
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast(device, torch.bfloat16):
-            loss = forward(ids)
+            loss = forward(ids, labels)
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(adapters, 1.0)
         optimizer.step()
@@ -309,12 +328,12 @@ def measure(arguments, begin):
         torch.cuda.reset_peak_memory_stats()
     result = {"weights": torch.cuda.memory_allocated() if cuda else 0, "build_s": time.monotonic() - begin}
     marks = []
-    result["first_loss"], result["first_norm"] = (value.item() for value in step(batches[0]))
+    result["first_loss"], result["first_norm"] = (value.item() for value in step(*batches[0]))
     result["first_step_s"] = time.monotonic() - begin - result["build_s"]
     for i in range(1, arguments.warmup + arguments.steps):
         if i >= arguments.warmup and not marks:
             marks.append(mark())
-        loss, norm = step(batches[i % len(batches)])
+        loss, norm = step(*batches[i])
         if marks:
             marks.append(mark())
         if i % 4 == 0 and cuda:
@@ -329,6 +348,8 @@ def measure(arguments, begin):
         raise TimeoutError(f"no step was timed in {arguments.deadline} s")
     result.update(step_ms=statistics.median(times), min_ms=min(times), max_ms=max(times))
     result.update(steps=len(times), last_loss=loss.item(), last_norm=norm.item())
+    valid = [int((labels != -100).sum()) for _, labels in batches[arguments.warmup :][: len(times)]]
+    result["tokens_per_s"] = sum(valid) / sum(times) * 1e3
     if cuda:
         result["peak_allocated"] = torch.cuda.max_memory_allocated()
         result["peak_reserved"] = torch.cuda.max_memory_reserved()
@@ -345,6 +366,7 @@ def main():
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--seq", type=int, default=2048)
+    parser.add_argument("--mean-length", type=float, metavar="SHARE", help="of --seq; without it all rows are full")
     parser.add_argument("--quantize", choices=("nf4:double", "none"), default="nf4:double")
     parser.add_argument("--checkpoint", action="store_true")
     parser.add_argument("--steps", type=int, default=30)
@@ -359,7 +381,7 @@ def main():
     warnings.filterwarnings("ignore")
     if arguments.package_path:
         sys.path.append(os.path.abspath(arguments.package_path))
-    names = ("peer", "batch", "seq", "layers", "checkpoint", "quantize")
+    names = ("peer", "batch", "seq", "layers", "checkpoint", "quantize", "mean_length")
     line = {name: getattr(arguments, name) for name in names}
     try:
         # Whatever the libraries print does not belong into the line.
