@@ -78,7 +78,7 @@ def finetune(bench, name, options, seconds):
 
 
 def peer(bench, name, options, path, seconds):
-    command = [sys.executable, str(PEER), "--package-path", str(path), "--layers", str(bench.layers), "--shape", bench.peer_shape, *options]
+    command = [sys.executable, str(PEER), "--peer", name.partition("-")[0], "--package-path", str(path), "--layers", str(bench.layers), "--shape", bench.peer_shape, *options]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=seconds)
         row = json.loads(done.stdout.splitlines()[-1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What PyTorch, transformers, PEFT and TRL say of `trainc finetune`: `torch_finetune.py FOLDER`; needs them, takes some minutes.
+"""What PyTorch, transformers, PEFT and TRL say of `trainc finetune`: `torch_finetune.py FOLDER [CHECK...]`; needs them, takes some minutes.
 
 For every task: the folder that is exported has the loss that the run's last evaluation told. Preference losses and their
 gradients are TRL's. Packed rows have the loss of the same rows unpacked.

@@ -572,7 +572,11 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
       choice = candidate;
     }
   };
-  // Those first that need no search, then those that are better with the least that it takes.
+  // Those first that need no search, then those that are better with the least that it takes, the
+  // smallest first: each larger one computes more again, and none fits where a smaller one does not.
+  // The bound is a loose one, so two in a row that are worse end it.
+  constexpr unsigned mostWorse = 2;
+  unsigned worse = 0;
   std::vector<std::pair<int64_t, double>> others;
   for (int64_t batch : batches) {
     BudgetChoice candidate;
@@ -583,23 +587,24 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
     else
       others.push_back({batch, rateOf(batch, candidate.plainSeconds + candidate.leastSeconds)});
   }
-  for (auto [batch, most] : others) {
-    if (most <= best)
+  for (auto [batch, most] : llvm::reverse(others)) {
+    if (most <= best || worse == mostWorse)
       continue;
     const Sizes these = sizesOf(batch);
     BudgetChoice candidate;
     if (failed(search.begin(budget, these, candidate)) || failed(search.choose(these, candidate)))
       return failure();
-    if (candidate.fits) {
-      consider(batch, candidate);
-      continue;
+    if (!candidate.fits) {
+      if (best == 0) {
+        problem = describeLeast(trials, these, candidate, budget.fraction > 0);
+        choice = candidate;
+      }
+      break;
     }
-    problem = describeLeast(trials, these, candidate, budget.fraction > 0);
-    if (best == 0)
-      choice = candidate;
+    const double before = best;
+    consider(batch, candidate);
+    worse = best > before ? 0 : worse + 1;
   }
   choice.trials = trials.count();
-  if (best > 0)
-    problem.clear();
   return success();
 }

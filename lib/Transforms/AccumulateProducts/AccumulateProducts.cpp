@@ -81,16 +81,40 @@ static bool isShallower(ContractionOpInterface product, ContractionOpInterface o
   return size && otherSize && *size < *otherSize;
 }
 
+namespace {
+/// Where in the block operations are. The block's own order is made anew after each move, which
+/// takes as long as the block has operations.
+class Positions {
+public:
+  explicit Positions(Block &block) {
+    for (auto [position, op] : llvm::enumerate(block))
+      positions[&op] = position;
+  }
+  bool isBefore(Operation *first, Operation *second) const {
+    return positions.at(first) < positions.at(second);
+  }
+  /// Before `sum`, which is erased later, so that the moved operation alone has its position.
+  void moveBefore(Operation *op, AddOp sum) {
+    op->moveBefore(sum);
+    positions[op] = positions.at(sum);
+  }
+
+private:
+  DenseMap<Operation *, size_t> positions;
+};
+} // namespace
+
 /// `product` + addend, computed where `sum` is.
-static void addTo(ContractionOpInterface product, Value addend, AddOp sum) {
+static void addTo(ContractionOpInterface product, Value addend, AddOp sum, Positions &positions) {
   product.getAddendMutable().assign(addend);
-  product->moveBefore(sum);
+  positions.moveBefore(product, sum);
   product->setLoc(FusedLoc::get(sum.getContext(), {product.getLoc(), sum.getLoc()}));
 }
 
 /// Adds `product` in front of a chain of sums instead of to its end, if its first product is the
 /// deeper one.
-static bool putInFront(ContractionOpInterface product, ContractionOpInterface chain, AddOp sum) {
+static bool putInFront(ContractionOpInterface product, ContractionOpInterface chain, AddOp sum,
+                       Positions &positions) {
   SmallVector<ContractionOpInterface> links{chain};
   while (Value addend = links.back().getAddend()) {
     auto link = addend.getDefiningOp<ContractionOpInterface>();
@@ -101,9 +125,9 @@ static bool putInFront(ContractionOpInterface product, ContractionOpInterface ch
   ContractionOpInterface root = links.pop_back_val();
   if (!root.takesAddend() || !isShallower(product, root))
     return false;
-  addTo(root, product->getResult(0), sum);
+  addTo(root, product->getResult(0), sum, positions);
   for (ContractionOpInterface link : llvm::reverse(links))
-    link->moveBefore(sum);
+    positions.moveBefore(link, sum);
   return true;
 }
 
@@ -111,7 +135,7 @@ static remark::RemarkOpts options(StringRef name) {
   return remark::RemarkOpts::name(name).category("accumulate-products");
 }
 
-static void accumulate(AddOp sum, const UnfusedBranches &unfused) {
+static void accumulate(AddOp sum, const UnfusedBranches &unfused, Positions &positions) {
   ContractionOpInterface first = productOf(sum.getLhs()), second = productOf(sum.getRhs());
   if (!first || !second || first == second)
     return;
@@ -125,7 +149,7 @@ static void accumulate(AddOp sum, const UnfusedBranches &unfused) {
     return decline("one is of a low-rank branch that is to stay apart");
   if (first->getResult(0).getType() != second->getResult(0).getType())
     return decline("they are of other types or shapes");
-  if (second.getAddend() || (!first.getAddend() && second->isBeforeInBlock(first)))
+  if (second.getAddend() || (!first.getAddend() && positions.isBefore(second, first)))
     std::swap(first, second);
   if (first.takesAddend() && isShallower(second, first))
     std::swap(first, second);
@@ -135,8 +159,8 @@ static void accumulate(AddOp sum, const UnfusedBranches &unfused) {
   remark::passed(sum.getLoc(), options("Accumulated"))
       << remark::add("{0} is added to {1} as it is stored", describeOp(second), describeOp(first));
   ContractionOpInterface last = first;
-  if (!first.getAddend() || !putInFront(second, first, sum)) {
-    addTo(second, first->getResult(0), sum);
+  if (!first.getAddend() || !putInFront(second, first, sum, positions)) {
+    addTo(second, first->getResult(0), sum, positions);
     last = second;
   }
   OpBuilder builder(sum);
@@ -162,8 +186,9 @@ struct AccumulateProductsPass : trainc::impl::AccumulateProductsPassBase<Accumul
     SmallVector<AddOp> sums;
     getOperation()->walk([&](AddOp op) { sums.push_back(op); });
     UnfusedBranches unfused(getOperation());
+    Positions positions(getOperation().getBody().front());
     for (AddOp sum : sums)
-      accumulate(sum, unfused);
+      accumulate(sum, unfused, positions);
     eraseDeadOps(getOperation().getBody().front());
   }
 };

@@ -128,13 +128,19 @@ def attention_within(segments):
     segment is that of the row, so the masks' other rules (causal, windows) stay as they are."""
     from transformers import masking_utils
 
-    saved = masking_utils.find_packed_sequence_indices, masking_utils.remap_positions_for_packed_sequence
-    masking_utils.find_packed_sequence_indices = lambda position_ids: segments
-    masking_utils.remap_positions_for_packed_sequence = lambda mask_function, position_ids: mask_function
+    # transformers 5.18 and newer turn positions into segments in a second place, too; the rule of the row's order needs neither.
+    changed = {
+        "find_packed_sequence_indices": lambda position_ids: segments,
+        "remap_positions_for_packed_sequence": lambda mask_function, position_ids: mask_function,
+    }
+    saved = {name: getattr(masking_utils, name) for name in changed if hasattr(masking_utils, name)}
+    for name in saved:
+        setattr(masking_utils, name, changed[name])
     try:
         yield
     finally:
-        masking_utils.find_packed_sequence_indices, masking_utils.remap_positions_for_packed_sequence = saved
+        for name, function in saved.items():
+            setattr(masking_utils, name, function)
 
 
 def names_of(model):
