@@ -8,6 +8,7 @@
 namespace trainrt {
 
 DeviceMemory &DeviceMemory::operator=(DeviceMemory &&other) noexcept {
+  // Swaps: what this held is released by the other's destructor, when nothing can fail any more.
   std::swap(device, other.device);
   std::swap(bytes, other.bytes);
   std::swap(length, other.length);
@@ -15,6 +16,7 @@ DeviceMemory &DeviceMemory::operator=(DeviceMemory &&other) noexcept {
 }
 
 void DeviceMemory::release() {
+  // By the device that gave it, which outlives all of its memory.
   if (bytes)
     device->releaseBytes(bytes.get(), length);
   bytes.reset();
@@ -26,6 +28,7 @@ Device::Device(std::shared_ptr<const Package> package, unsigned threads, Address
       addressOf(std::move(addressOf)) {}
 
 Status Device::allocate(int64_t bytes, const char *what, bool zeroed, DeviceMemory &memory) {
+  // Before the new block is asked for: both at once may not fit.
   memory.release();
   if (bytes <= 0)
     return {};
@@ -53,6 +56,7 @@ Status Device::badIndex(const Command &command, int64_t position, int64_t value)
 
 const Gemm *Device::typicalMatmul() const {
   const Gemm *found = nullptr;
+  // The narrowest type, since matmuls of most of the step's work have it; the first one of these.
   for (const Function &function : package->program().functions)
     for (const Command &command : function.commands)
       if (const auto *gemm = std::get_if<Gemm>(&command.op))

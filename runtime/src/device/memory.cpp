@@ -18,6 +18,7 @@ std::string bytesText(uint64_t bytes) {
   static constexpr const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = double(bytes);
   int unit = 0;
+  // Seven units, of which 2^64 needs the last.
   for (; value >= 1024 && unit < 6; ++unit)
     value /= 1024;
   char text[64];
@@ -26,6 +27,8 @@ std::string bytesText(uint64_t bytes) {
 }
 
 /// What to do where there is no room: not everything gets smaller with the batch.
+/// `what` is the word of the caller that allocates; each that does not shrink with the batch is
+/// here.
 static const char *wayOut(std::string_view what) {
   if (what == "parameters")
     return "their size does not depend on the batch: use a smaller model, or a machine with more "
@@ -50,6 +53,7 @@ Status Memory::allocate(const Allocator &allocator, int64_t size, const char *wh
   release();
   if (size <= 0)
     return {};
+  // Blocks of several huge pages begin at one: else their first and last parts stay small pages.
   constexpr int64_t huge = 2 << 20;
   size_t alignment = size >= 2 * huge ? huge : 64;
   auto refuse = [&](const std::string &reason) {
@@ -61,9 +65,11 @@ Status Memory::allocate(const Allocator &allocator, int64_t size, const char *wh
         static_cast<unsigned char *>(allocator.allocate(allocator.user, size_t(size), alignment));
     if (!bytes)
       return refuse("");
+    // An allocator of the application's may give memory that was used before.
     if (zeroed)
       std::memset(bytes, 0, size_t(size));
   } else {
+    // Only what can never fit is refused: swap and other processes are the system's matter.
     double physical = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
     if (physical > 0 && double(size) > physical)
       return refuse(", the machine has " + bytesText(uint64_t(physical)));
@@ -76,6 +82,8 @@ Status Memory::allocate(const Allocator &allocator, int64_t size, const char *wh
     if (zeroed)
       std::memset(bytes, 0, size_t(size));
   }
+  // Kept with the block: it is given back to whoever gave it, even if the options have changed
+  // since.
   source = allocator;
   length = size;
   return {};

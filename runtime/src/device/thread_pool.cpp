@@ -49,6 +49,8 @@ struct WorkerScope {
 
 GrowingBuffer::~GrowingBuffer() { ::operator delete(memory, std::align_val_t(64)); }
 
+/// Contents are lost when it grows. Size is set only when both calls have succeeded: `new` may
+/// throw, and then nothing is held.
 void *GrowingBuffer::get(size_t bytes) {
   if (bytes > size) {
     size_t rounded = (bytes + 4095) & ~size_t(4095);
@@ -69,6 +71,8 @@ ThreadPool::ThreadPool(unsigned threads)
 }
 
 ThreadPool::~ThreadPool() {
+  // The epoch changes after `stopping` is set: a worker that sees the new epoch sees the flag as
+  // well.
   stopping.store(true);
   epoch.fetch_add(1);
   epoch.notify_all();
@@ -85,12 +89,17 @@ size_t ThreadPool::scratchBytes() const {
   return bytes;
 }
 
+/// Chunks are handed out in ascending order; which worker gets which differs between runs, so
+/// bodies must not depend on it.
 void ThreadPool::runChunks(unsigned worker) {
   for (;;) {
     int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
     if (begin >= total)
       return;
     try {
+      assert(begin % chunk == 0 && "chunks are cut at the same places whoever takes them");
+      // Chunks begun by others are finished after an error; none is begun any more. The first error
+      // in time is told.
       (*body)(worker, begin, std::min(begin + chunk, total));
     } catch (...) {
       std::lock_guard<std::mutex> lock(errorMutex);
@@ -102,6 +111,8 @@ void ThreadPool::runChunks(unsigned worker) {
 }
 
 void ThreadPool::workerMain(unsigned worker) {
+  // seen starts at the pool's first epoch; a worker that starts late finds that a job has come, and
+  // that it is closed.
   WorkerScope scope(this, worker);
   uint32_t seen = 0;
   for (;;) {
@@ -118,6 +129,8 @@ void ThreadPool::workerMain(unsigned worker) {
     if (stopping.load())
       return;
 
+    // Joins only while the job is open. The counter is what the caller waits for: `body`, `total`
+    // and `chunk` stay valid until it is 0.
     uint32_t state = control.load(std::memory_order_acquire);
     bool joined = false;
     while ((state & openBit) && !joined)
@@ -135,10 +148,13 @@ void ThreadPool::parallelFor(int64_t n, int64_t grain, const Body &fn) {
   if (n <= 0)
     return;
   grain = std::max<int64_t>(grain, 1);
+  // Nested: all on this thread. Waiting for the other workers here could wait for one that waits
+  // for us.
   if (currentPool == this) {
     fn(currentWorker, 0, n);
     return;
   }
+  // Several threads may share a pool; their loops run behind each other.
   std::lock_guard<std::mutex> lock(callers);
   WorkerScope scope(this, 0);
   if (numThreads == 1 || n <= grain) {
@@ -149,16 +165,20 @@ void ThreadPool::parallelFor(int64_t n, int64_t grain, const Body &fn) {
   assert(control.load() == 0 && "one loop at a time: callers take turns");
   body = &fn;
   total = n;
+  // Four chunks a thread: one that is slow or late then costs a quarter of its part, at most.
   int64_t parts = int64_t(numThreads) * chunksPerThread;
   chunk = std::max(grain, (n + parts - 1) / parts);
   error = nullptr;
   next.store(0, std::memory_order_relaxed);
+  // Published in this order: a worker joins only if it sees openBit, and then it sees all that was
+  // written above.
   control.store(openBit, std::memory_order_release);
   epoch.fetch_add(1, std::memory_order_release);
   epoch.notify_all();
 
   runChunks(0);
 
+  // Closed: who has not joined yet will not. Only those inside are waited for.
   uint32_t inside = control.fetch_and(~openBit, std::memory_order_acq_rel) & ~openBit;
   for (int round = 0; inside != 0 && round < spinRounds; ++round) {
     cpuRelax();

@@ -21,6 +21,7 @@ namespace trainrt {
 namespace {
 
 const std::string prefix = "base_model.model.";
+/// The names under which PEFT and its tools look for the two files.
 const char *const configName = "adapter_config.json", *const weightsName =
                                                           "adapter_model.safetensors";
 
@@ -28,6 +29,7 @@ std::string within(const std::string &folder, const char *name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
+/// All occurrences, also such as come together by an earlier removal.
 void removeAll(std::string &text, const std::string &part) {
   for (size_t at; (at = text.find(part)) != text.npos;)
     text.erase(at, part.size());
@@ -58,6 +60,7 @@ std::string older(const std::string &path) { return path + ".old"; }
 /// Puts both files in the places of older ones. There is no moment in which weights are found with
 /// the configuration of others, which would load and compute something else: either both are there,
 /// or there is no configuration and the older files have other names.
+/// `weights` and `config` are complete under temporary names before the first old name goes.
 Status replaceBoth(AtomicFile &weights, AtomicFile &config, const std::string &folder) {
   namespace fs = std::filesystem;
   const std::string configPath = within(folder, configName), path = within(folder, weightsName);
@@ -68,6 +71,7 @@ Status replaceBoth(AtomicFile &weights, AtomicFile &config, const std::string &f
   if (isPair)
     fs::rename(configPath, older(configPath), failed);
   else
+    // Without a pair there is nothing to keep: a configuration alone is of no use.
     fs::remove(configPath, failed);
   if (failed)
     return fail(Code::IoError, "cannot replace '", configPath, "': ", failed.message());
@@ -78,11 +82,14 @@ Status replaceBoth(AtomicFile &weights, AtomicFile &config, const std::string &f
     if (failed)
       return fail(Code::IoError, "cannot replace '", path, "': ", failed.message());
     moved = isPair;
+    // The old names are gone on disk before the new ones come: after a crash no mix is found.
     TRAINRT_TRY(syncDirectory(folder));
     TRAINRT_TRY(weights.commit());
     return config.commit();
   };
   Status status = replace();
+  // Back to the older pair, in the reverse order: the configuration last, since it is what a loader
+  // looks for.
   if (isPair && !status.ok()) {
     fs::remove(configPath, failed); // the last step, of which something failed
     if (moved)
@@ -94,6 +101,7 @@ Status replaceBoth(AtomicFile &weights, AtomicFile &config, const std::string &f
 }
 
 /// -1 if there is none.
+/// Converts in pieces: arrays may be larger than what a copy should take.
 int64_t firstNotFinite(const ArrayView &array, int64_t count) {
   double held[1024];
   for (int64_t first = 0; first < count; first += std::size(held)) {
@@ -114,6 +122,7 @@ int64_t firstNotFinite(const ArrayView &array, int64_t count) {
 class Adapter::Problems {
 public:
   void add(const std::string &text) {
+    // Files of another model have hundreds of wrong names: twenty show what is the matter.
     if (++count <= 20)
       lines.text += "\n  " + shown(text);
   }
@@ -140,6 +149,8 @@ Status Adapter::open(Session &session, std::unique_ptr<Adapter> &adapter) {
 }
 
 Adapter::Adapter(Session &session) : session(session), section(*session.package().manifest().lora) {
+  // PEFT's names of all tensors that an adapter of this package has: exactly these are written, and
+  // exactly these must be in a file that is read.
   std::set<std::string> paths;
   for (const Lora::Module &module : section.modules) {
     paths.insert(module.path);
@@ -152,6 +163,7 @@ Adapter::Adapter(Session &session) : session(session), section(*session.package(
   for (const std::string &parameter : section.modulesToSave)
     names[prefix + baseName(parameter)] = parameter;
   for (const std::string &parameter : section.trainedBiases) {
+    // A bias of a wrapped module is one level deeper in PEFT's tree than in the plain model's.
     const std::string name = baseName(parameter), module = name.substr(0, name.rfind('.'));
     names[prefix + (paths.count(module) ? module + ".base_layer.bias" : name)] = parameter;
   }
@@ -165,6 +177,8 @@ const Manifest::Tensor &Adapter::parameter(const std::string &name) const {
   return session.package().parameter(findParameter(session, name));
 }
 
+/// What a merged model does not have: the low-rank matrices, and the statistics of a quantized
+/// weight.
 bool Adapter::owns(const Manifest::Tensor &parameter) const {
   for (const Lora::Module &module : section.modules)
     if (parameter.name == module.a || parameter.name == module.b ||
@@ -182,6 +196,7 @@ void Adapter::writeFiles(const BaseModel &base, const std::string &folder) const
   std::filesystem::create_directories(folder, failed);
   if (failed)
     throw Failure(fail(Code::IoError, "cannot create '", folder, "': ", failed.message()));
+  // Values are asked for when their turn comes to be written: one tensor is in memory at a time.
   std::vector<SafetensorsEntry> tensors;
   for (const auto &[name, parameterName] : names) {
     const Manifest::Tensor &info = parameter(parameterName);
@@ -190,6 +205,8 @@ void Adapter::writeFiles(const BaseModel &base, const std::string &folder) const
                          return session.parameter(index, array);
                        }});
   }
+  // What is frozen, by the names that PEFT sees: whether the ends of paths tell modules apart is
+  // asked of these.
   std::vector<std::string> weights;
   for (const Manifest::Tensor &parameter : parameters())
     if (!owns(parameter))
@@ -205,12 +222,15 @@ void Adapter::writeFiles(const BaseModel &base, const std::string &folder) const
   check(file.create(within(folder, configName)));
   check(file.write(config.data(), config.size()));
   std::shared_ptr<const MappedFile> present;
+  // Same configuration, other weights (the next checkpoint of a run): one rename is atomic by
+  // itself, and the folder is never without an adapter.
   if (MappedFile::open(within(folder, configName), present).ok() &&
       std::string_view(reinterpret_cast<const char *>(present->data()), present->size()) == config)
     check(values.commit());
   else
     check(replaceBoth(values, file, folder));
   // The older ones, and what an earlier run that was ended has left.
+  // Errors are no matter: the new pair is in place, and a name with .old is not read.
   for (const char *name : {configName, weightsName})
     std::filesystem::remove(older(within(folder, name)), failed);
 }
@@ -231,6 +251,8 @@ void Adapter::loadFiles(const std::string &folder, BaseModel &base) {
                                                      "with '.old'"
                                                    : "")});
   }
+  // Nothing is set before all is checked: an adapter that does not fit leaves the session as it
+  // was.
   const std::string text(reinterpret_cast<const char *>(config->data()), config->size());
   if (std::string difference = compareAdapterConfig(section, text); !difference.empty())
     throw Failure(
@@ -251,6 +273,7 @@ void Adapter::loadFiles(const std::string &folder, BaseModel &base) {
                    typeText(info.dtype, info.shape));
   }
   problems.check(path);
+  // `found` is complete: problems.check has thrown otherwise.
   for (const auto &[parameterName, entry] : found)
     set(parameterName, *entry, path);
   base = {};
@@ -289,16 +312,20 @@ Adapter::findParts(const SafetensorsReader &reader, const std::string &path, Pro
       problems.add("'" + entry.name + "' has no place in the package");
   }
   return found;
+  /// The entries by the parameter that each is of. What the package cannot place is a problem, what
+  /// it holds frozen a warning.
 }
 
 void Adapter::set(const std::string &parameterName, const SafetensorsReader::Entry &entry,
                   const std::string &path) {
   const Manifest::Tensor &info = parameter(parameterName);
   int64_t count = 0, bytes = 0;
+  // Cannot overflow: the shape is that of a parameter that the package holds.
   (void)countElements(info.shape.data(), info.shape.size(), count);
   (void)countBytes(info.dtype, info.shape.data(), info.shape.size(), bytes);
   std::vector<unsigned char> value(static_cast<size_t>(bytes));
   convertElements(entry.array.data, entry.array.dtype, value.data(), info.dtype, count);
+  // None changes on the way: `convertsExactly` has been asked for this pair of types.
   if (int64_t bad = firstNotFinite(entry.array, count); bad >= 0)
     throw Failure(
         fail(Code::BadData, "'", path, "': element ", bad, " of '", entry.name, "' is not finite"));
@@ -307,6 +334,7 @@ void Adapter::set(const std::string &parameterName, const SafetensorsReader::Ent
 }
 
 Status Adapter::writeMerged(const std::string &path) const {
+  // One buffer for all merged weights: a tensor is written before the next one is asked for.
   OwnedArray merged;
   std::vector<SafetensorsEntry> tensors;
   for (const Manifest::Tensor &parameter : parameters()) {

@@ -33,6 +33,7 @@ std::string shortest(double value) {
 }
 
 /// Whole numbers as such: PEFT's type of alpha is int.
+/// Above 1e15 a double is whole as well, but its digits are no number that anybody has chosen.
 Json numberOf(double value) {
   if (value == std::floor(value) && std::fabs(value) < 1e15)
     return int64_t(value);
@@ -40,6 +41,8 @@ Json numberOf(double value) {
 }
 
 /// The last parts of the modules' paths where no other module ends in one of them, else the paths.
+/// PEFT adapts every module whose path ends in one of the targets: an end that a frozen module
+/// shares would adapt that one, too.
 std::set<std::string> targetsOf(const Lora &lora, const std::vector<std::string> &weights) {
   std::set<std::string> paths, ends;
   for (const Lora::Module &module : lora.modules) {
@@ -55,6 +58,8 @@ std::set<std::string> targetsOf(const Lora &lora, const std::vector<std::string>
 }
 
 /// A pattern that only this path matches.
+/// PEFT puts "(.*\.)?(" before it: the anchor then allows nothing in front. Of a path's characters
+/// only the dot means something in an expression.
 std::string patternOf(const std::string &path) {
   std::string pattern = "^";
   for (char c : path)
@@ -76,6 +81,7 @@ std::regex moduleExpression(const std::string &pattern) {
 }
 
 /// The value that `patterns` (an object, or nothing) has for a module, as PEFT looks it up.
+/// The first pattern that fits counts, in the order of the file: ordered_json keeps it.
 double lookUp(const Json &config, const char *key, const std::string &path, double otherwise) {
   auto patterns = config.find(key);
   if (patterns == config.end() || !patterns->is_object())
@@ -86,6 +92,7 @@ double lookUp(const Json &config, const char *key, const std::string &path, doub
   return otherwise;
 }
 
+/// False, null, an empty list and an empty object mean what a missing key does.
 bool isSet(const Json &config, const char *key) {
   auto found = config.find(key);
   return found != config.end() && !found->is_null() && *found != false && !found->empty();
@@ -95,6 +102,7 @@ bool isSet(const Json &config, const char *key) {
 
 void readBaseModel(const std::string &text, BaseModel &base) {
   const Json config = parseJson<Json>(text);
+  // What the caller has said already goes before what an adapter's file says.
   for (const auto &[key, value] :
        {std::pair("base_model_name_or_path", &base.name), {"task_type", &base.taskType}})
     if (auto at = config.find(key); value->empty() && at != config.end() && at->is_string())
@@ -112,6 +120,7 @@ Status writeAdapterConfig(const Lora &lora, const BaseModel &base,
       alphas[patternOf(module.path)] = numberOf(module.alpha);
     transposed |= module.fanInFanOut;
   }
+  // Of a module that is saved whole, weight and bias are two parameters and one entry.
   std::set<std::string> saved;
   for (const std::string &parameter : lora.modulesToSave)
     saved.insert(moduleOf(parameter));
@@ -147,6 +156,8 @@ std::string compareAdapterConfig(const Lora &lora, const std::string &text) {
   const std::string type = config.value("peft_type", Json("")).dump();
   if (type != "\"LORA\"")
     return "its peft_type is " + shown(type) + ", not \"LORA\"";
+  // Keys of PEFT that change what the adapter computes, or which tensors it has: an adapter that
+  // uses one must not be read as if it did not. Keys that concern only PEFT's training are ignored.
   for (const char *unknown :
        {"lora_bias", "layer_replication", "target_parameters", "use_qalora", "use_bdlora",
         "kasa_config", "velora_config", "arrow_config", "monteclora_config",
@@ -168,6 +179,8 @@ std::string compareAdapterConfig(const Lora &lora, const std::string &text) {
     } catch (const std::regex_error &) {
       return "a pattern of rank_pattern or alpha_pattern is no regular expression, or too long";
     }
+    // Ranks are compared exactly, scales up to rounding: alpha / rank is made of decimal text, by
+    // two programs.
     if (rank != double(module.rank))
       return "the rank of '" + shown(module.path) + "' is " + shortest(rank) + ", expected " +
              shortest(double(module.rank));

@@ -24,6 +24,7 @@ constexpr uint64_t smallestExternal = 1024;
 constexpr uint64_t dataAlignment = 64;
 
 /// TensorProto.DataType of a dtype.
+/// The numbers are fixed by ONNX. 0 is UNDEFINED there: no dtype is left out.
 uint64_t onnxType(DType dtype) {
   switch (dtype) {
   case DType::F32:
@@ -56,6 +57,7 @@ uint64_t onnxType(DType dtype) {
   return 0;
 }
 
+/// string_data (6) is one of them, too: all of these are replaced by raw_data or external data.
 bool isValueField(uint64_t number) {
   return (number >= 4 && number <= 7) || (number >= 9 && number <= 11);
 }
@@ -65,6 +67,7 @@ std::string_view bytesOf(const MappedFile &file) {
 }
 
 /// The name of a ValueInfoProto.
+/// Empty where it has none, which no value of a valid model has.
 std::string_view valueName(std::string_view content) {
   std::string_view name;
   eachField(content, [&](const Field &field) {
@@ -74,6 +77,7 @@ std::string_view valueName(std::string_view content) {
   return name;
 }
 
+/// The whole text must be digits: signs, blanks and what does not fit into 63 bits are refused.
 std::optional<uint64_t> parseCount(std::string_view text) {
   uint64_t value = 0;
   const char *const end = text.data() + text.size();
@@ -90,6 +94,8 @@ std::string describe(const Manifest::Tensor &parameter) {
 
 } // namespace
 
+/// Packages name the model's file without its folder. Weights outside of the package tell the
+/// folder relative to the package's; without such it lies beside the package.
 std::string findModel(const Package &package) {
   const std::string folder = directoryOf(package.path());
   const Manifest &manifest = package.manifest();
@@ -109,6 +115,8 @@ class OnnxExport::DataWriter {
 public:
   explicit DataWriter(const std::string &path) { check(file.create(path)); }
   /// Returns the offset.
+  /// Offsets are multiples of the alignment, so that readers can map the file and use the values in
+  /// place.
   uint64_t append(std::string_view bytes) {
     static constexpr char zeros[dataAlignment] = {};
     check(file.write(zeros, (dataAlignment - file.position() % dataAlignment) % dataAlignment));
@@ -127,6 +135,8 @@ OnnxExport::OnnxExport(const Package &package, const Settings &settings, const s
     : package(package), settings(settings), path(path), dataPath(path + ".data"),
       modelPath(settings.model.empty() ? findModel(package) : settings.model) {}
 
+/// Reads only; what is wrong with the model is found before a training run that would end with this
+/// export.
 Status OnnxExport::open(const Package &package, const Settings &settings, const std::string &path,
                         std::unique_ptr<OnnxExport> &result) {
   std::unique_ptr<OnnxExport> made(new OnnxExport(package, settings, path));
@@ -151,6 +161,7 @@ Status OnnxExport::open(const Package &package, const Settings &settings, const 
 
 void OnnxExport::refuse(const std::string &what) const {
   throw Failure(fail(Code::BadData, "model '", modelPath, "': ", what));
+  /// Always throws.
 }
 
 void OnnxExport::requireSize(const Message &model) const {
@@ -158,6 +169,7 @@ void OnnxExport::requireSize(const Message &model) const {
     refuse("it would be larger than 2 GiB, which ONNX files cannot be; export to .safetensors");
 }
 
+/// Views into the mapped file are kept: `file` outlives them.
 void OnnxExport::read() {
   eachField(bytesOf(*file), [&](const Field &field) {
     if (!field.is(7, Field::bytes))
@@ -183,6 +195,8 @@ void OnnxExport::read() {
     usesData |= initializer.external;
     initializers.push_back(std::move(initializer));
   });
+  // Adapters that --lora has added are not in the model: their product is then added to the
+  // weights. A model that was exported with adapters has them as initializers of its own.
   const std::set<std::string> added = findAdded(names);
   const auto &lora = package.manifest().lora;
   hasAdapters = lora && !lora->modules.empty() && !added.count(lora->modules[0].a);
@@ -191,6 +205,8 @@ void OnnxExport::read() {
       refuse("it has no initializer '" + parameter.name +
              "', which is a parameter of the package; the model must be the file that was "
              "compiled");
+  // Too much for one file of 2 GiB: large parameters go into a file of their own, as they do in
+  // what exporters write.
   if (inlineBytes > settings.mostInline)
     for (Initializer &initializer : initializers)
       if (initializer.bytes >= smallestExternal && initializer.parameter >= 0)
@@ -212,10 +228,13 @@ std::set<std::string> OnnxExport::findAdded(const std::set<std::string_view> &na
 
 OnnxExport::Initializer OnnxExport::readInitializer(std::string_view content) const {
   Initializer result;
+  // Fields may come in any order and more than once: as in protobuf, the last one counts, and lists
+  // grow.
   result.content = content;
   uint64_t values = 0;
   std::string_view offset, length;
   eachField(content, [&](const Field &field) {
+    // For inline values the bytes as they are stored, varints included: an estimate of the size.
     if (isValueField(field.number))
       values += field.type == Field::bytes ? field.content.size() : field.whole.size();
     if (field.is(1, Field::varint))
@@ -258,6 +277,7 @@ OnnxExport::Initializer OnnxExport::readInitializer(std::string_view content) co
   result.offset = offset.empty() ? 0 : number(offset, "offset");
   // Without a length it reaches to the end of the file.
   result.bytes = length.empty() ? UINT64_MAX : number(length, "length");
+  // The file is opened below the model's folder: a path out of it could read anything the user may.
   if (!isRelativePath(result.location) ||
       fs::path(result.location).lexically_normal().string().starts_with(".."))
     throw MalformedMessage("initializer '" + std::string(result.name) +
@@ -265,6 +285,7 @@ OnnxExport::Initializer OnnxExport::readInitializer(std::string_view content) co
   return result;
 }
 
+/// Quantized parameters are compared as the model has them, before they were quantized.
 void OnnxExport::match(Initializer &initializer) const {
   for (size_t i = 0; i < package.program().parameters.size(); ++i) {
     const Manifest::Tensor &parameter = package.parameter(i);
@@ -279,6 +300,8 @@ void OnnxExport::match(Initializer &initializer) const {
   }
 }
 
+/// Names of Dropout's `training_mode` inputs: their initializers and nodes go where nothing else
+/// uses them. Needs all nodes, since a later one may use the value.
 void OnnxExport::findDropped() {
   std::set<std::string_view> used;
   std::vector<std::string_view> lost;
@@ -292,6 +315,8 @@ void OnnxExport::findDropped() {
     dropped.insert(node.dropped);
     lost.insert(lost.end(), node.lost.begin(), node.lost.end());
   });
+  // With chosen outputs only what these need is asked for (chooseOutputs), and other uses go with
+  // their nodes.
   for (std::string_view name : lost)
     if (settings.outputs.empty() && !name.empty() && used.count(name))
       refuse(
@@ -302,6 +327,7 @@ void OnnxExport::findDropped() {
 }
 
 /// From the chosen outputs back to all that they need. Nodes may be listed in any order.
+/// Each value is visited once, so this is linear in the model's size.
 void OnnxExport::chooseOutputs() {
   std::map<std::string_view, const OnnxNode *> producers;
   std::deque<OnnxNode> nodes;
@@ -333,6 +359,7 @@ void OnnxExport::chooseOutputs() {
     if (!needed.insert(name).second)
       continue;
     auto found = producers.find(name);
+    // An input or an initializer: it ends here.
     if (found == producers.end())
       continue;
     const auto &lost = found->second->lost;
@@ -350,6 +377,7 @@ void OnnxExport::chooseOutputs() {
 void OnnxExport::checkTargets() const {
   std::error_code ignored;
   auto spare = [&](const std::string &source, const std::string &target) {
+    // By the file, not by its name: links and other spellings of one path are the same file.
     if (fs::equivalent(source, target, ignored))
       throw Failure(fail(Code::BadData, "cannot export to '", path, "': it would replace '", source,
                          "', which the package needs"));
@@ -364,6 +392,7 @@ void OnnxExport::checkTargets() const {
         spare(directoryOf(modelPath) + initializer.location, target);
 }
 
+/// Without chosen outputs all but what Dropout alone has used; with them what `needed` has.
 bool OnnxExport::keeps(std::string_view value) const {
   return settings.outputs.empty() ? dropped.count(value) == 0 : needed.count(value) != 0;
 }
@@ -374,6 +403,7 @@ bool OnnxExport::keeps(const Field &field) const {
     return true;
   if (field.number == 1) {
     const OnnxNode node = readOnnxNode(field.content);
+    // A node stays for any of its outputs that is wanted; optional ones that it lacks are empty.
     return std::any_of(node.outputs.begin(), node.outputs.end(),
                        [&](std::string_view output) { return !output.empty() && keeps(output); });
   }
@@ -391,6 +421,8 @@ bool OnnxExport::keeps(const Field &field) const {
   }
 }
 
+/// With no session and no data this is a trial that finds what is wrong and the size: values are
+/// then empty. Needs `read` to have been called: initializers come in the order of the fields.
 Message OnnxExport::graphWith(Session *session, DataWriter *data, Scraps &scraps) const {
   Message result(scraps);
   auto initializer = initializers.begin();
@@ -447,9 +479,12 @@ void OnnxExport::addInitializer(Message &to, const Initializer &initializer, Ses
              "', which has " + std::to_string(source->size()));
     values = bytesOf(*source).substr(initializer.offset, bytes);
   } else {
+    // Neither trained nor external: byte for byte as it was.
     return to.addBytes(5, initializer.content);
   }
   Message tensor(scraps);
+  // Everything else of the tensor (name, type, dims, text) stays; only where the values are is told
+  // anew.
   eachField(initializer.content, [&](const Field &field) {
     if (!isValueField(field.number) && field.number != 13 && field.number != 14)
       tensor.add(field);
@@ -458,6 +493,8 @@ void OnnxExport::addInitializer(Message &to, const Initializer &initializer, Ses
     tensor.addBytes(9, values);
     return to.addMessage(5, tensor);
   }
+  // Offsets are varints as text: in a trial they are shorter than in the file, by a few bytes an
+  // initializer.
   const uint64_t offset = data ? data->append(values) : 0;
   auto entry = [&](const char *key, const std::string &value) {
     Message pair(scraps);
@@ -474,11 +511,13 @@ void OnnxExport::addInitializer(Message &to, const Initializer &initializer, Ses
 
 Message OnnxExport::build(Session *session, DataWriter *data, Scraps &scraps) const {
   Message model(scraps);
+  // The order of the fields stays, unknown ones included: what reads the original reads this.
   eachField(bytesOf(*file), [&](const Field &field) {
     if (field.is(7, Field::bytes))
       return model.addMessage(7, graphWith(session, data, scraps));
     if (!field.is(25, Field::bytes))
       return model.add(field);
+    // Functions of the model hold nodes as the graph does; they have no initializers.
     Message function(scraps);
     eachField(field.content, [&](const Field &part) {
       if (part.is(7, Field::bytes))
@@ -499,6 +538,8 @@ void OnnxExport::writeFiles(Session &session) const {
   std::unique_ptr<DataWriter> data;
   if (usesData)
     data = std::make_unique<DataWriter>(dataPath);
+  // Pieces of the message point into the scraps and into the mapped original: both must live until
+  // the last one is written.
   Scraps scraps;
   const Message model = build(&session, data.get(), scraps);
   requireSize(model);

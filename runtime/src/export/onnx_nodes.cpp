@@ -17,6 +17,8 @@ void checkDepth(int depth) {
 }
 
 /// Calls `visit` with each subgraph in the content of an attribute.
+/// An attribute has one graph (g) or several (graphs); If and Loop have the one, other operators
+/// may have the other.
 template <typename Visit> void eachSubgraph(std::string_view attribute, const Visit &visit) {
   eachField(attribute, [&](const Field &field) {
     if (field.is(6, Field::bytes) || field.is(11, Field::bytes))
@@ -33,6 +35,9 @@ bool hasSubgraph(std::string_view node) {
   return has;
 }
 
+/// All values that a node reads by name, its subgraphs' as well: these see the outer graph's
+/// values. A name that a subgraph makes itself is told, too, which keeps more than is needed, never
+/// less.
 void collectUses(std::string_view node, std::vector<std::string_view> &uses, int depth) {
   checkDepth(depth);
   eachField(node, [&](const Field &field) {
@@ -55,6 +60,7 @@ void collectUses(std::string_view node, std::vector<std::string_view> &uses, int
   });
 }
 
+/// Both spellings of ONNX's own domain are valid.
 bool isStandard(const OnnxNode &node, std::string_view op) {
   return node.op == op && (node.domain.empty() || node.domain == "ai.onnx");
 }
@@ -68,12 +74,15 @@ std::string_view attributeName(std::string_view attribute) {
   return name;
 }
 
+/// Without it BatchNormalization is in evaluation mode, the default.
 bool isTrainingMode(const Field &field) {
   return field.is(5, Field::bytes) && attributeName(field.content) == "training_mode";
 }
 
 void addNode(Message &to, uint64_t number, std::string_view content, Scraps &scraps, int depth);
 
+/// A copy of the attribute whose subgraphs are turned to evaluation as well; all else byte for
+/// byte.
 void addAttribute(Message &to, std::string_view content, Scraps &scraps, int depth) {
   Message attribute(scraps);
   eachField(content, [&](const Field &field) {
@@ -91,6 +100,7 @@ void addAttribute(Message &to, std::string_view content, Scraps &scraps, int dep
   to.addMessage(5, attribute);
 }
 
+/// Nodes that need no change are taken as one piece of the original, without a copy.
 void addNode(Message &to, uint64_t number, std::string_view content, Scraps &scraps, int depth) {
   checkDepth(depth);
   const OnnxNode node = readOnnxNode(content);
@@ -100,9 +110,13 @@ void addNode(Message &to, uint64_t number, std::string_view content, Scraps &scr
     return to.addBytes(number, content);
   Message copy(scraps);
   size_t inputs = 0, outputs = 0;
+  // Counts inputs and outputs by their position, since fields of NodeProto have no index.
   eachField(content, [&](const Field &field) {
+    // The third input is training_mode: without it Dropout passes its input on.
     if (field.is(1, Field::bytes) && ++inputs > 2 && dropout)
       return;
+    // Outputs behind the first are the running statistics of training mode, which evaluation does
+    // not have.
     if (normalization && (isTrainingMode(field) || (field.is(2, Field::bytes) && ++outputs > 1)))
       return;
     if (field.is(5, Field::bytes))

@@ -42,6 +42,7 @@ uint64_t tailOf(uint64_t length) {
   return (page - length % page) % page;
 }
 
+/// Reads errno first: making the text may change it.
 Status systemError(const std::string &what, const std::string &path) {
   int code = errno;
   return fail(code == ENOENT ? Code::NotFound : Code::IoError, "cannot ", what, " '", path,
@@ -49,6 +50,8 @@ Status systemError(const std::string &what, const std::string &path) {
 }
 } // namespace
 
+/// The mapping is shared by all who hold the pointer, and ends with the last one. MAP_PRIVATE:
+/// nothing is ever written to it.
 Status MappedFile::open(const std::string &path, std::shared_ptr<const MappedFile> &file) {
   // O_NONBLOCK: nothing waits for somebody to write into a FIFO.
   int descriptor = TEMP_FAILURE_RETRY(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -60,6 +63,7 @@ Status MappedFile::open(const std::string &path, std::shared_ptr<const MappedFil
     ::close(descriptor);
     return status;
   }
+  // A folder can be opened for reading as well; a device would map, and never end.
   if (!S_ISREG(info.st_mode)) {
     ::close(descriptor);
     return fail(Code::IoError, "cannot read '", path, "': it is not a regular file");
@@ -77,11 +81,14 @@ Status MappedFile::open(const std::string &path, std::shared_ptr<const MappedFil
     mapped->bytes = static_cast<const unsigned char *>(address);
     ASAN_POISON_MEMORY_REGION(mapped->bytes + mapped->length, tailOf(mapped->length));
   }
+  // The mapping keeps the file open by itself.
   ::close(descriptor);
   file = std::move(mapped);
   return {};
 }
 
+/// Only whole pages inside of the range: their neighbours may be in use. Read again they come from
+/// the file.
 void MappedFile::evict(const void *begin, uint64_t size) const {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto first = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page * page;
@@ -98,6 +105,8 @@ MappedFile::~MappedFile() {
 }
 
 /// Removes what killed processes left of `path`: who is still writing holds the lock of its file.
+/// A process that is killed leaves its temporary file, but its lock goes with it. Errors are
+/// ignored: files stay that somebody else may remove.
 static void removeAbandoned(const std::string &path) {
   const std::string folder = directoryOf(path), begin = path.substr(folder.size()) + temporaryMark;
   std::error_code error;
@@ -113,6 +122,7 @@ static void removeAbandoned(const std::string &path) {
   }
 }
 
+/// Never committed: nothing of it is found, and the target is as it was.
 AtomicFile::~AtomicFile() {
   if (descriptor >= 0)
     ::close(descriptor);
@@ -145,6 +155,8 @@ Status AtomicFile::create(const std::string &path) {
     if (descriptor < 0)
       break;
     // Before the lock is taken, the file looks abandoned.
+    // Somebody else's removeAbandoned may have taken the lock, or the file, between open and flock:
+    // another name then.
     if ((flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
         (fstat(descriptor, &info) == 0 && info.st_nlink == 0)) {
       ::close(std::exchange(descriptor, -1));
@@ -162,6 +174,8 @@ Status AtomicFile::write(const void *data, uint64_t size) {
   return {};
 }
 
+/// A write may be shorter than asked for, and Linux writes at most 2 GiB at once. 0 bytes written
+/// would loop for ever: an error.
 Status AtomicFile::writeAt(uint64_t at, const void *data, uint64_t size) {
   auto *bytes = static_cast<const char *>(data);
   while (size) {
@@ -180,6 +194,8 @@ Status AtomicFile::sync() {
   return TEMP_FAILURE_RETRY(fsync(descriptor)) == 0 ? Status() : systemError("write", target);
 }
 
+/// The data are on disk before the name points to them: a crash leaves the old file or the whole
+/// new one.
 Status AtomicFile::commit() {
   TRAINRT_TRY(sync());
   // Open until then: its lock says that it is not abandoned.
@@ -188,6 +204,7 @@ Status AtomicFile::commit() {
   temporary.clear();
   // All is on disk: closing has nothing more to write.
   ::close(std::exchange(descriptor, -1));
+  // The rename itself is on disk only when the folder is.
   return syncDirectory(directoryOf(target));
 }
 
@@ -199,6 +216,7 @@ Status syncDirectory(const std::string &path) {
   // Some filesystems cannot sync folders (EINVAL): then there is nothing more to do.
   int result = TEMP_FAILURE_RETRY(fsync(descriptor));
   int code = errno;
+  // close may change errno.
   ::close(descriptor);
   if (result != 0 && code != EINVAL) {
     errno = code;
@@ -212,6 +230,8 @@ std::string directoryOf(const std::string &path) {
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
+/// A zero would end the name early for the system: what is checked here would not be what is
+/// opened.
 bool isRelativePath(std::string_view path) {
   return !path.empty() && path.front() != '/' && path.find('\0') == path.npos;
 }

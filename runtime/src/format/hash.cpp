@@ -11,6 +11,7 @@ namespace trainrt {
 
 uint64_t fnv1a64(const void *data, size_t size, uint64_t state) {
   auto *bytes = static_cast<const unsigned char *>(data);
+  // The multiplier is FNV's 64-bit prime; results are stored in packages and must not change.
   for (size_t i = 0; i < size; ++i)
     state = (state ^ bytes[i]) * 0x100000001b3ull;
   return state;
@@ -19,6 +20,8 @@ uint64_t fnv1a64(const void *data, size_t size, uint64_t state) {
 namespace {
 using CrcTables = std::array<std::array<uint32_t, 256>, 8>;
 
+/// tables[t][i] is the CRC of byte i with t bytes of zeros behind it. 0xedb88320 is the polynomial
+/// of zip and gzip, reversed.
 constexpr CrcTables makeTables() {
   CrcTables tables{};
   for (uint32_t i = 0; i < 256; ++i) {
@@ -42,6 +45,7 @@ uint32_t crc32(const void *data, size_t size, uint32_t crc) {
   crc = ~crc;
   for (; size >= 8; bytes += 8, size -= 8) {
     uint32_t low, high;
+    // Little-endian, as all of the runtime assumes of its machines.
     std::memcpy(&low, bytes, 4);
     std::memcpy(&high, bytes + 4, 4);
     low ^= crc;

@@ -6,12 +6,15 @@
 
 namespace trainrt {
 
+/// Runs before the parser, which recurses once a level: text that nests deeper would overflow the
+/// stack.
 bool nestsTooDeep(std::string_view text) {
   int depth = 0;
   bool inString = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (inString) {
+      // The character behind a backslash ends nothing; \u and its digits need no more.
       if (c == '\\')
         ++i;
       else if (c == '"')

@@ -14,6 +14,7 @@ namespace trainrt {
 
 namespace {
 
+/// The text of callers goes on behind the section's name, with the quote that closes the field.
 template <typename... Args> Status bad(const Args &...what) {
   return fail(Code::BadPackage, "manifest.json: field 'lora", what...);
 }
@@ -23,6 +24,7 @@ Status readName(const Fields &fields, const char *key, std::string &value) {
   return value.empty() ? badManifest("field '", fields.at(key), "' is empty") : Status();
 }
 
+/// The value is 0 where the field is missing, which the test for 1 finds.
 Status readRank(const Fields &fields, int64_t &value) {
   value = 0;
   TRAINRT_TRY(fields.integer("rank", value));
@@ -31,6 +33,7 @@ Status readRank(const Fields &fields, int64_t &value) {
 }
 
 Status readNumber(const Fields &fields, const char *key, double &value) {
+  // NaN stands for a missing field, and is refused as such; JSON has no NaN of its own.
   value = NAN;
   TRAINRT_TRY(fields.number(key, value));
   return std::isfinite(value) ? Status()
@@ -80,6 +83,7 @@ Status readLora(const nlohmann::json &manifest, std::optional<Lora> &result) {
   for (const Fields &fields : modules) {
     Lora::Module &module = lora.modules.emplace_back();
     TRAINRT_TRY(readModule(fields, module));
+    // With DoRA every module has a magnitude, without it none.
     if (module.magnitude.empty() == lora.dora)
       return badManifest("field '", fields.at("magnitude"), "' ",
                          lora.dora ? "is missing" : "is there, but 'dora' is not set");
@@ -88,6 +92,8 @@ Status readLora(const nlohmann::json &manifest, std::optional<Lora> &result) {
   return {};
 }
 
+/// Names are looked up among the parameters, each part of a module once: two modules with one
+/// matrix would train it twice. Shapes as LoRA defines them: a is [rank, K], b is [N, rank].
 Status checkLora(const Lora &lora, const Manifest &manifest) {
   std::map<std::string_view, const Manifest::Tensor *> parameters;
   for (const Manifest::Tensor &parameter : manifest.parameters)
@@ -112,6 +118,7 @@ Status checkLora(const Lora &lora, const Manifest &manifest) {
     TRAINRT_TRY(part("weight", module.weight, weight));
     TRAINRT_TRY(part("a", module.a, a));
     TRAINRT_TRY(part("b", module.b, b));
+    // Each matrix has the rank on the axis that the product of both sums over.
     auto fits = [&](const Manifest::Tensor &tensor, size_t rankAxis) {
       return isFloat(tensor.dtype) && tensor.shape.size() == 2 &&
              tensor.shape[rankAxis] == module.rank;
@@ -123,6 +130,7 @@ Status checkLora(const Lora &lora, const Manifest &manifest) {
       return bad(field("b"), "': '", module.b, "' is ", nameOf(b->dtype), " ", shapeText(b->shape),
                  ", no [N, ", module.rank, "]");
     const int64_t k = a->shape[1], n = b->shape[0];
+    // A quantized weight is stored as codes; the product is added to what these stand for.
     const std::vector<int64_t> &shape =
         weight->quantized ? weight->quantized->shape : weight->shape;
     const std::vector<int64_t> expected =

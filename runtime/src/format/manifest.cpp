@@ -44,6 +44,8 @@ Status readTokens(const Fields &fields, bool isNumber, std::vector<Manifest::Tok
   return {};
 }
 
+/// Offset and length are compared with the file's size where it is opened, since external files may
+/// change after the package was made.
 Status readWeights(const Fields &fields, Manifest::Tensor &tensor) {
   if (!fields.has("weights"))
     return {};
@@ -65,6 +67,7 @@ Status readWeights(const Fields &fields, Manifest::Tensor &tensor) {
 Status readExtents(const Fields &fields, std::vector<int64_t> &shape) {
   if (!fields.has("shape") || !fields.raw("shape").is_array())
     return badManifest("field '", fields.at("shape"), "' is missing or no list");
+  // Counted as the largest type: later sums of bytes of any type cannot overflow then.
   int64_t bytes;
   for (const Json &extent : fields.raw("shape")) {
     if (!extent.is_number_integer() || extent.get<int64_t>() < 0)
@@ -81,10 +84,12 @@ Status readInit(const Fields &fields, Manifest::Tensor &tensor) {
   TRAINRT_TRY(fields.object("init", rule));
   if (!rule)
     return {};
+  // Codes have no value by themselves; a cast parameter is narrower, but a number.
   const bool isCoded = tensor.quantized && tensor.quantized->format != QuantFormat::Cast;
   if (!isFloat(tensor.dtype) || isCoded)
     return badManifest("field '", fields.at("init"), "': '", tensor.name,
                        "' holds no plain numbers");
+  // A rule is one of these keys, and only one: which of two would count is not to be guessed.
   Manifest::Init *init = nullptr;
   for (auto [key, kind] : {std::pair("constant", Manifest::Init::Kind::Constant),
                            std::pair("uniform", Manifest::Init::Kind::Uniform),
@@ -96,6 +101,8 @@ Status readInit(const Fields &fields, Manifest::Tensor &tensor) {
     init = &tensor.init.emplace();
     init->kind = kind;
     TRAINRT_TRY(rule->number(key, init->value));
+    // The value is a constant, half the width of a uniform distribution, or a standard deviation:
+    // the latter two are not negative.
     if (!std::isfinite(init->value) || (kind != Manifest::Init::Kind::Constant && init->value < 0))
       return badManifest("field '", rule->at(key), "': ", init->value, " is not possible");
   }
@@ -112,6 +119,7 @@ Status readInit(const Fields &fields, Manifest::Tensor &tensor) {
   return {};
 }
 
+/// Needs `dtype`, `shape`, `trainable` and `updated` of `codes` to be read already.
 Status readQuantized(const Fields &fields, const Manifest::Tensor &codes,
                      std::optional<Manifest::Quantized> &result) {
   std::optional<Fields> object, parts;
@@ -124,10 +132,12 @@ Status readQuantized(const Fields &fields, const Manifest::Tensor &codes,
   if (!parseQuantFormat(format, quantized.format))
     return badManifest("field '", object->at("format"), "': '", format, "' is unknown");
   TRAINRT_TRY(object->text("dtype", dtype));
+  // Quantizing starts from values with at most the 24 digits of f32.
   if (!parseDType(dtype, quantized.dtype) || !isFloat(quantized.dtype) ||
       quantized.dtype == DType::F64)
     return badManifest("field '", object->at("dtype"), "': '", dtype, "' is not f32, bf16 or f16");
   TRAINRT_TRY(readExtents(*object, quantized.shape));
+  // Codes cannot take a gradient; a cast parameter is trained in its own type.
   if ((codes.trainable || codes.updated) && quantized.format != QuantFormat::Cast)
     return badManifest("field '", fields.at("quantized"), "': '", codes.name, "' is not frozen");
   TRAINRT_TRY(object->object("parts", parts));
@@ -138,6 +148,8 @@ Status readQuantized(const Fields &fields, const Manifest::Tensor &codes,
     TRAINRT_TRY(parts->optionalText("row_absmax", quantized.rowAbsmax));
   }
   const bool fourBit = isFourBit(quantized.format);
+  // Each format has its own statistics, and none that another has: 4 bits those of blocks, int8
+  // those of rows, and only those of blocks are quantized once more, which needs both parts.
   if (quantized.absmax.empty() == fourBit ||
       quantized.rowAbsmax.empty() == (quantized.format == QuantFormat::Int8) ||
       quantized.nestedAbsmax.empty() != quantized.nestedOffset.empty() ||
@@ -151,15 +163,18 @@ Status readQuantized(const Fields &fields, const Manifest::Tensor &codes,
     if (!isBlock(quantized.block))
       return badManifest("field '", object->at("block"), "': ", quantized.block,
                          " is no power of 2 between ", minBlock, " and ", maxBlock);
+    // Cannot overflow: readExtents has counted it as f64.
     int64_t count = 0;
     (void)countElements(shape.data(), shape.size(), count);
     expected = DType::U8;
+    // Two codes a byte; an odd last one has the byte for itself.
     shape = {(count + 1) / 2};
   } else if (quantized.format == QuantFormat::Int8) {
     expected = DType::I8;
     if (shape.size() != 2)
       return badManifest("field '", object->at("shape"), "': int8 is for matrices");
   } else if (expected != DType::BF16 && expected != DType::F16) {
+    // A cast has no statistics: what is stored is the value, in fewer bits.
     return badManifest("field '", fields.at("dtype"), "': a cast parameter is bf16 or f16");
   }
   if (codes.dtype != expected || codes.shape != shape)
@@ -176,9 +191,11 @@ Status checkNorms(const std::vector<Manifest::Tensor> &parameters) {
     if (!norms.init || norms.init->kind != Manifest::Init::Kind::Norms)
       continue;
     const Manifest::Init &init = *norms.init;
+    // Quadratic, but with DoRA alone, whose parameters are some hundreds.
     auto matrix = std::find_if(parameters.begin(), parameters.end(),
                                [&](const auto &other) { return other.name == init.matrix; });
     const std::string at = "field 'parameters[" + std::to_string(i) + "].init.norms_of': '";
+    // Norms of norms would need an order of initializing.
     if (matrix == parameters.end() || (matrix->init && matrix->init->kind == init.kind))
       return badManifest(at, init.matrix, "' is no parameter with values of its own");
     const std::vector<int64_t> &shape =
@@ -193,6 +210,9 @@ Status checkNorms(const std::vector<Manifest::Tensor> &parameters) {
 }
 
 /// Parts and what they are parts of know each other, and the parts are as the format needs them.
+/// Every part belongs to one parameter, which names it as it names its owner. A part is frozen and
+/// takes its values from quantizing: a file, a rule or a gradient for it would contradict the
+/// codes.
 Status checkParts(const std::vector<Manifest::Tensor> &parameters) {
   std::map<std::string_view, size_t> places;
   for (size_t i = 0; i < parameters.size(); ++i)
@@ -209,6 +229,7 @@ Status checkParts(const std::vector<Manifest::Tensor> &parameters) {
     const bool nested = !quantized.nestedAbsmax.empty();
     int64_t count = 0;
     (void)countElements(quantized.shape.data(), quantized.shape.size(), count);
+    // Only four-bit formats have blocks; without, no absmax is looked at.
     const int64_t blocks = quantized.block ? blocksOf(count, quantized.block) : 0;
     auto part = [&](const char *key, const std::string &name, DType dtype,
                     const std::vector<int64_t> &shape) -> Status {
@@ -222,6 +243,8 @@ Status checkParts(const std::vector<Manifest::Tensor> &parameters) {
       if (tensor.partOf != owner.name || !used.insert(tensor.name).second)
         return badManifest(where, "'", name, "' is no part of '", owner.name, "', or is one twice");
       // Statistics of blocks that are not quantized may be rounded.
+      // `name` is a reference to the field: compared by its address, so that two parts of equal
+      // name are told apart.
       const bool anyFloat = dtype == DType::F32 && &name == &quantized.absmax;
       if ((anyFloat ? !isFloat(tensor.dtype) || tensor.dtype == DType::F64
                     : tensor.dtype != dtype) ||
@@ -234,6 +257,8 @@ Status checkParts(const std::vector<Manifest::Tensor> &parameters) {
         return badManifest(where, "'", name, "' has values of its own");
       return {};
     };
+    // Nested statistics are codes themselves, with a scale for each 256 of them and one offset for
+    // all.
     TRAINRT_TRY(part("absmax", quantized.absmax, nested ? DType::U8 : DType::F32, {blocks}));
     TRAINRT_TRY(
         part("nested_absmax", quantized.nestedAbsmax, DType::F32, {blocksOf(blocks, nestedBlock)}));
@@ -241,6 +266,7 @@ Status checkParts(const std::vector<Manifest::Tensor> &parameters) {
     TRAINRT_TRY(part("row_absmax", quantized.rowAbsmax, DType::F32,
                      {quantized.shape.empty() ? 0 : quantized.shape[0]}));
   }
+  // The other direction: who says that it is a part is named by an owner.
   for (size_t i = 0; i < parameters.size(); ++i)
     if (!parameters[i].partOf.empty() && !used.count(parameters[i].name))
       return badManifest(field(i, "part_of"), "'", parameters[i].partOf, "' has no part '",
@@ -248,6 +274,7 @@ Status checkParts(const std::vector<Manifest::Tensor> &parameters) {
   return {};
 }
 
+/// Names are unique in one list; inputs and parameters may share one.
 Status readTensors(const Fields &root, const char *key, Role role,
                    std::vector<Manifest::Tensor> &tensors) {
   std::vector<Fields> items;
@@ -265,6 +292,7 @@ Status readTensors(const Fields &root, const char *key, Role role,
     if (!fields.has("shape") || !fields.raw("shape").is_array())
       return badManifest("field '", fields.at("shape"), "' is missing or no list");
     for (const Json &extent : fields.raw("shape")) {
+      // -1: the extent is a symbol, whose name `extents` has.
       if (extent.is_string())
         tensor.shape.push_back(-1);
       else if (extent.is_number_integer() && extent.get<int64_t>() >= 0)
@@ -273,6 +301,7 @@ Status readTensors(const Fields &root, const char *key, Role role,
         return badManifest("field '", fields.at("shape"), "': ", extent.dump(), " is no extent");
       tensor.extents.push_back(extent.is_string() ? extent.get<std::string>() : "");
     }
+    // What a role has no use for is ignored there: a newer compiler may add keys.
     if (role == Role::Input) {
       TRAINRT_TRY(fields.flag("optional", tensor.optional));
       TRAINRT_TRY(readTokens(fields, isFloat(tensor.dtype), tensor.tokens));
@@ -297,6 +326,8 @@ Status readTensors(const Fields &root, const char *key, Role role,
   return {};
 }
 
+/// Without the list the optional stays empty, which is another thing than a list without entries:
+/// older packages do not repeat the program's symbols.
 Status readSymbols(const Fields &root, std::optional<std::vector<Manifest::Symbol>> &symbols) {
   std::vector<Fields> items;
   TRAINRT_TRY(root.list("symbols", items));
@@ -310,6 +341,7 @@ Status readSymbols(const Fields &root, std::optional<std::vector<Manifest::Symbo
     TRAINRT_TRY(fields.integer("max", symbol.max));
     TRAINRT_TRY(fields.integer("divisor", symbol.divisor));
     TRAINRT_TRY(fields.integer("axis", symbol.axis));
+    // Whether it counts is whether it says what differs; 0 is a value that may differ.
     symbol.counts = fields.has("differs");
     TRAINRT_TRY(fields.integer("differs", symbol.differs));
     TRAINRT_TRY(fields.optionalText("counts", symbol.what));
@@ -346,6 +378,7 @@ Status readFunctions(const Fields &root,
 }
 
 /// The runtime's arguments of a step, as far as the package has values for them.
+/// Defaults of the command line: what a run is told replaces them.
 Status readOptimizer(const Fields &root, Manifest &manifest) {
   std::optional<Fields> optimizer;
   TRAINRT_TRY(root.object("optimizer", optimizer));
@@ -356,6 +389,7 @@ Status readOptimizer(const Fields &root, Manifest &manifest) {
        {std::pair("lr", &manifest.lr), std::pair("weight_decay", &manifest.weightDecay),
         std::pair("clip_norm", &manifest.clipNorm)}) {
     TRAINRT_TRY(optimizer->number(key, *value));
+    // The limits of what a caller may set: a package must not smuggle in what an option refuses.
     if (optimizer->has(key) && !isHyper(*value))
       return badManifest("field '", optimizer->at(key), "': ", *value,
                          " is no value for it (it must be finite and not negative)");
@@ -379,6 +413,7 @@ Status readFiles(const Fields &root, std::vector<Manifest::File> &files) {
     if (!isRelativePath(file.path))
       return badManifest("field '", fields.at("path"), "': '", file.path,
                          "' is no path relative to the package");
+    // A file that was absent when the package was made has nothing that could be compared with.
     TRAINRT_TRY(fields.flag("absent", file.absent));
     if (!file.absent) {
       TRAINRT_TRY(fields.count("size", file.size));
@@ -392,6 +427,8 @@ Status readFiles(const Fields &root, std::vector<Manifest::File> &files) {
 
 } // namespace
 
+/// The checksum is of the text with its own 16 digits as zeros. Found in the text, not by writing
+/// the JSON again, which would depend on the library's layout.
 bool manifestChecksum(std::string_view text, uint64_t &checksum, size_t &position) {
   Json root = parseJson<Json>(text);
   uint64_t ignored;
@@ -407,6 +444,7 @@ bool manifestChecksum(std::string_view text, uint64_t &checksum, size_t &positio
     size_t value = text.find_first_not_of(" \t\r\n:", at + 10);
     if (value == text.npos || text.substr(value, 18) != "\"" + digits + "\"")
       continue;
+    // Two places that look like it: which one is meant is not to be guessed.
     if (position != text.npos)
       return false;
     position = value + 1;
@@ -428,6 +466,7 @@ Status readManifest(std::string_view text, Manifest &manifest) {
   int64_t major = 0;
   if (!root.has("format") || !root.raw("format").is_object())
     return badManifest("field 'format' is missing or no object");
+  // Only the major version: a newer minor one adds what may be ignored.
   TRAINRT_TRY(Fields(root.raw("format"), "format").count("major", major));
   if (major > formatMajor)
     return badManifest("field 'format.major' is ", major, "; this runtime reads up to ",
@@ -441,6 +480,8 @@ Status readManifest(std::string_view text, Manifest &manifest) {
       return badManifest("field 'checksums.", name, "' is no checksum (16 hex digits)");
   uint64_t stated = 0, actual = 0;
   size_t position;
+  // Before any other field is used: a damaged one would be told as something else. Against
+  // accidents only; signatures are against intent.
   TRAINRT_TRY(checksums.hex("manifest", stated));
   if (!manifestChecksum(text, actual, position) || stated != actual)
     return badManifest(
@@ -462,6 +503,7 @@ Status readManifest(std::string_view text, Manifest &manifest) {
       if (target.is_string())
         manifest.targets.push_back(target.get<std::string>());
   TRAINRT_TRY(readTensors(root, "inputs", Role::Input, manifest.inputs));
+  // After all inputs: a mask may be listed behind what it masks.
   for (const Manifest::Tensor &input : manifest.inputs)
     for (const Manifest::Tokens &tokens : input.tokens)
       if (!tokens.mask.empty() &&
@@ -480,6 +522,7 @@ Status readManifest(std::string_view text, Manifest &manifest) {
   if (manifest.lora)
     TRAINRT_TRY(checkLora(*manifest.lora, manifest));
   TRAINRT_TRY(readFiles(root, manifest.files));
+  // Field and role say the same twice. Either may be missing, but they must not differ.
   for (const Manifest::Tensor &output : manifest.outputs)
     if (output.isLoss && manifest.loss.empty())
       manifest.loss = output.name;

@@ -11,6 +11,7 @@ bool parseHex64(const nlohmann::json &value, uint64_t &result) {
     return false;
   result = 0;
   for (char c : text) {
+    // Only lower case, as hex64 writes it: one value has one spelling.
     int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
     if (digit < 0)
       return false;
@@ -19,6 +20,7 @@ bool parseHex64(const nlohmann::json &value, uint64_t &result) {
   return true;
 }
 
+/// `has` before `json[key]`: the operator of a constant object needs the key to be there.
 Status Fields::text(const char *key, std::string &value) const {
   if (!has(key) || !json[key].is_string())
     return badManifest("field '", at(key), "' is missing or no string");
@@ -40,6 +42,7 @@ Status Fields::flag(const char *key, bool &value) const {
 }
 
 Status Fields::count(const char *key, int64_t &value) const {
+  // Unsigned numbers beyond 63 bits are refused: read as signed ones they are negative.
   if (!has(key) || !json[key].is_number_integer() || json[key].get<int64_t>() < 0)
     return badManifest("field '", at(key), "' is missing or no count");
   value = json[key].get<int64_t>();
@@ -78,6 +81,7 @@ Status Fields::list(const char *key, std::vector<Fields> &items) const {
   for (size_t i = 0; i < json[key].size(); ++i) {
     if (!json[key][i].is_object())
       return badManifest("field '", at(key), "[", i, "]' is no object");
+    // Items keep their place in the text for messages; they refer to `json`, which outlives them.
     items.emplace_back(json[key][i], at(key) + "[" + std::to_string(i) + "]");
   }
   return {};

@@ -18,6 +18,7 @@ const Function *Program::function(std::string_view name) const {
 
 std::string Program::text(ExprId id) const {
   // Expressions are a DAG whose text could be exponentially long: the depth is limited.
+  // Six levels: enough for the sizes of real models, bounded for those that are not.
   auto build = [&](auto &self, ExprId id, int depth, bool nested) -> std::string {
     const Expr &expr = exprs[id];
     if (expr.kind == Expr::Kind::Constant)
@@ -26,6 +27,8 @@ std::string Program::text(ExprId id) const {
       return symbols[expr.a].name;
     if (depth == 0)
       return "...";
+    // A sum within a product needs parentheses, and the names of operators around everything else
+    // have their own.
     bool sum = expr.kind == Expr::Kind::Add;
     std::string a = self(self, expr.a, depth - 1, !sum), b = self(self, expr.b, depth - 1, !sum);
     switch (expr.kind) {
@@ -60,6 +63,7 @@ void Program::collect(ExprId id, std::vector<bool> &marked,
     markedSymbols[expr.a] = true;
     return;
   }
+  assert(id < exprs.size() && "ids are checked when the program is read");
   // No recursion: a long chain must not exhaust the stack. Operands come before their users, so one
   // backward sweep marks everything.
   std::vector<bool> todo(id + 1);
@@ -92,8 +96,12 @@ bool evaluateOne(const Expr &expr, const std::vector<int64_t> &symbols,
     return !__builtin_mul_overflow(a, b, &value);
   case Expr::Kind::FloorDiv:
   case Expr::Kind::Mod: {
+    // A size divides by what a symbol's divisor allows; b could be an expression of symbols that is
+    // 0 for this batch.
     if (b <= 0)
       return false;
+    // Towards minus infinity, as MLIR's affine expressions have it: the remainder is never
+    // negative.
     int64_t remainder = a % b;
     if (remainder < 0)
       remainder += b;
@@ -109,6 +117,8 @@ bool evaluateOne(const Expr &expr, const std::vector<int64_t> &symbols,
 }
 } // namespace
 
+/// One forward sweep suffices: operands come before their users. Only needed ones: others may
+/// overflow for these symbols without harm. After true, `bad` means nothing.
 bool evaluate(const Program &program, const std::vector<bool> &needed,
               const std::vector<int64_t> &symbols, std::vector<int64_t> &values, ExprId &bad) {
   values.assign(program.exprs.size(), 0);
@@ -122,9 +132,12 @@ bool evaluate(const Program &program, const std::vector<bool> &needed,
   return true;
 }
 
+/// `order` is the part of the sweep that one expression needs, so `values` may hold others' results
+/// in between.
 bool evaluateInOrder(const Program &program, const std::vector<ExprId> &order,
                      const std::vector<int64_t> &symbols, std::vector<int64_t> &values,
                      int64_t &result) {
+  assert(!order.empty() && order.back() < program.exprs.size() && "an expression needs itself");
   values.resize(program.exprs.size());
   for (ExprId i : order)
     if (!evaluateOne(program.exprs[i], symbols, values, values[i]))
@@ -133,16 +146,19 @@ bool evaluateInOrder(const Program &program, const std::vector<ExprId> &order,
   return true;
 }
 
+/// By its operands, not by its kind: whatever touches memory of the host goes over the link.
 bool isTransfer(const Function &function, const Command &command) {
   return std::ranges::any_of(command.operands, [&](const Operand &operand) {
     return operand.isPresent() && function.buffers[operand.buffer].space == Space::Host;
   });
 }
 
+/// Sums of 16-bit gradients would lose small ones.
 DType gradientType(const TensorDecl &parameter) {
   return parameter.dtype == DType::F64 ? DType::F64 : DType::F32;
 }
 
+/// staticBytes is that of parameters, whose shapes have no symbols.
 int64_t gradientBytes(const TensorDecl &parameter) {
   int64_t elements = parameter.staticBytes / int64_t(sizeOf(parameter.dtype));
   return elements * int64_t(sizeOf(gradientType(parameter)));

@@ -9,6 +9,8 @@ bool bufferType(const Program &program, const Buffer &buffer, DType &dtype) {
   switch (buffer.space) {
   case Space::Arena:
   case Space::Host:
+    // A value of the arena may be shared by buffers of several types, or be no tensor: then there
+    // is none.
     if (buffer.dtype < 0)
       return false;
     dtype = static_cast<DType>(buffer.dtype);
@@ -38,6 +40,7 @@ bool bufferType(const Program &program, const Buffer &buffer, DType &dtype) {
   return false;
 }
 
+/// For messages: the names that a user knows from the model, none of the compiler's.
 std::string bufferName(const Program &program, const Buffer &buffer) {
   auto named = [](const char *kind, const std::string &name) {
     return std::string(kind) + " '" + name + "'";
@@ -69,6 +72,7 @@ std::string nodesText(const Program &program, const Command &command) {
   std::string text;
   for (size_t i = 0; i < command.nodes.size(); ++i) {
     text += i ? ", " : command.nodes.size() == 1 ? " (node " : " (nodes ";
+    // Fused kernels have dozens of nodes: four tell where one is.
     if (i == 4) {
       text += "and " + std::to_string(command.nodes.size() - i) + " more";
       break;

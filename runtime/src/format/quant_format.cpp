@@ -10,6 +10,7 @@ namespace trainrt {
 
 namespace {
 
+/// In the order of QuantFormat; manifests store these words.
 constexpr const char *formatNames[] = {"nf4", "fp4", "int8", "cast"};
 
 constexpr std::array<float, 16> nf4Values = {-1.0f,
@@ -36,11 +37,14 @@ constexpr std::array<float, 16> fp4Values = {
 
 /// `n` steps from 0.1 to 1, from both ends to the middle, each in one rounding: what PyTorch's
 /// linspace gives on a CPU that has fused multiply-add.
+/// bitsandbytes makes its map with PyTorch; a bit less would quantize some numbers to other codes.
 float edge(int i, int n) {
   const float step = (1.0f - 0.1f) / float(n);
   return i < (n + 1) / 2 ? std::fma(step, float(i), 0.1f) : std::fma(-step, float(n - i), 1.0f);
 }
 
+/// bitsandbytes' dynamic map: seven exponents of ten, the smallest with one step, each with twice
+/// as many as the one before; sorted, since codes are found by bisection.
 std::array<float, 256> makeDynamicMap() {
   std::array<float, 256> map{};
   size_t count = 0;
@@ -50,6 +54,7 @@ std::array<float, 256> makeDynamicMap() {
     for (int i = 0; i < n; ++i) {
       const float middle = (edge(i, n) + edge(i + 1, n)) / 2.0f;
       map[count++] = float(powers[exponent]) * middle;
+      // The right side is evaluated before count++ (C++17): the negative of the value just written.
       map[count++] = -map[count - 1];
     }
   }
@@ -84,6 +89,7 @@ const std::array<float, 7> fp4Thresholds = {0.00260417f, 0.0859375f, 0.20833333f
                                             0.4166667f,  0.583333f,  0.8333333f};
 const std::array<uint8_t, 8> fp4Codes = {0, 1, 6, 7, 4, 5, 2, 3};
 
+/// Made once, on first use; initialization of a local static is safe from any thread.
 const std::array<float, 256> &dynamicMap() {
   static const std::array<float, 256> map = makeDynamicMap();
   return map;

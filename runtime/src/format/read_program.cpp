@@ -18,6 +18,9 @@ public:
   Reader(const fb::Program &source, const unsigned char *start, Program &program)
       : source(source), start(start), program(program) {}
 
+  /// In this order: tables that others index come first. Expressions before everything whose sizes
+  /// they are, inputs before the symbols that are read from them, kernels and nodes before
+  /// commands.
   Status read() {
     if (source.target() > fb::Target::MAX)
       return bad("target ", int(source.target()), " is unknown");
@@ -49,6 +52,7 @@ private:
     return fail(Code::BadPackage, "program.fb: ", what...);
   }
 
+  /// All indices of the package come through here: what has been read is in range everywhere else.
   Status index(const std::string &where, uint64_t value, uint64_t limit) const {
     if (value < limit)
       return {};
@@ -63,6 +67,7 @@ private:
     // The verifier looks at the length in front only.
     if (exprs && (exprs->Data() - start) % ptrdiff_t(alignof(fb::Expr)) != 0)
       return bad("exprs are not aligned");
+    // Expressions come before the symbols; how many there will be is known already.
     uint64_t numSymbols = source.symbols() ? source.symbols()->size() : 0;
     for (uint32_t i = 0; exprs && i < exprs->size(); ++i) {
       const fb::Expr *from = exprs->Get(i);
@@ -76,6 +81,7 @@ private:
         TRAINRT_TRY(index(where + ".a", static_cast<uint32_t>(from->a()), numSymbols));
         to.a = static_cast<uint32_t>(from->a());
       } else if (to.kind != Expr::Kind::Constant) {
+        // Operands before their users: one sweep evaluates all, and there are no cycles.
         TRAINRT_TRY(index(where + ".a", static_cast<uint32_t>(from->a()), i));
         TRAINRT_TRY(index(where + ".b", static_cast<uint32_t>(from->b()), i));
         to.a = static_cast<uint32_t>(from->a());
@@ -103,6 +109,7 @@ private:
       std::string where = "symbols[" + std::to_string(i) + "] '" + to.name + "'";
       if (!names.insert(to.name).second)
         return bad(where, " is there twice");
+      // Sizes are not negative, and their range is not empty.
       if (to.min < 0 || to.min > to.max)
         return bad(where, ": min ", to.min, ", max ", to.max, " are no range of sizes");
       if (to.divisor < 1)
@@ -112,6 +119,7 @@ private:
           return bad(where, ".what ", int(from->what()), " is unknown");
         TRAINRT_TRY(checkCount(where, to));
       } else if (to.input < 0) {
+        // Without an input nothing else could give it a value.
         if (to.min != to.max)
           return bad(where, ".source_input is ", to.input, " though its value is not fixed");
         to.input = to.axis = -1;
@@ -119,6 +127,7 @@ private:
         TRAINRT_TRY(index(where + ".source_input", uint64_t(to.input), program.inputs.size()));
         TRAINRT_TRY(index(where + ".source_axis", static_cast<uint32_t>(to.axis),
                           program.inputs[size_t(to.input)].shape.size()));
+        // The axis is the symbol alone: its value is read there, not solved for.
         const Expr &axis = program.exprs[program.inputs[size_t(to.input)].shape[size_t(to.axis)]];
         if (axis.kind != Expr::Kind::Symbol || axis.a != i)
           return bad(where, ": that axis of input '", program.inputs[size_t(to.input)].name,
@@ -129,6 +138,8 @@ private:
     return {};
   }
 
+  /// A count is of one input's elements or runs, rounded up to its divisor; so are its bounds, or a
+  /// rounded count could leave them.
   Status checkCount(const std::string &where, const Symbol &symbol) {
     TRAINRT_TRY(
         index(where + ".source_input", static_cast<uint32_t>(symbol.input), program.inputs.size()));
@@ -138,6 +149,7 @@ private:
       return bad(where, ": min ", symbol.min, " and max ", symbol.max,
                  " of a count are no multiples of ", symbol.divisor);
     const TensorDecl &input = program.inputs[size_t(symbol.input)];
+    // Padding of floats is 0: other values would be compared with rounding.
     if (isFloat(input.dtype) && symbol.differs)
       return bad(where, ".differs is ", symbol.differs, ", but input '", input.name,
                  "' holds floats, of which only zeros are told apart");
@@ -150,6 +162,7 @@ private:
   /// What a caller sees or gives does not depend on how counts are rounded.
   Status checkCountUses() {
     std::vector<bool> counted;
+    // In one sweep, as operands come first.
     for (const Expr &expr : program.exprs)
       counted.push_back(expr.kind == Expr::Kind::Symbol ? program.symbols[expr.a].counts
                                                         : expr.kind != Expr::Kind::Constant &&
@@ -183,10 +196,13 @@ private:
       to.dtype = static_cast<DType>(from->dtype());
       if (from->shape())
         to.shape.assign(from->shape()->begin(), from->shape()->end());
+      // Far more than any model has, and few enough for what counts axes in small types.
       if (to.shape.size() > 64)
         return bad(where, " has ", to.shape.size(), " axes");
       for (uint32_t extent : to.shape)
         TRAINRT_TRY(expr(where + ".shape", extent));
+      // Parameters, state and hyper-parameters have the same size for every batch: bytes are
+      // counted once, here.
       if (isStatic) {
         for (uint32_t extent : to.shape) {
           if (program.exprs[extent].kind != Expr::Kind::Constant)
@@ -208,6 +224,7 @@ private:
         return bad("constants[", i, "].dtype ", int(from->dtype()), " is unknown");
       Constant to;
       to.dtype = static_cast<DType>(from->dtype());
+      // Copied: the mapped file has them at any offset, and kernels read whole elements.
       to.data.assign(from->data()->begin(), from->data()->end());
       program.constants.push_back(std::move(to));
     }
@@ -243,6 +260,8 @@ private:
     if (program.function(to.name))
       return bad(functionText, " is there twice");
     uint64_t numCommands = from.commands() ? from.commands()->size() : 0;
+    // Inputs that any buffer names, plus those that give symbols their values (below), are what a
+    // batch must hold for this function.
     std::set<uint32_t> inputs;
     for (uint32_t i = 0; from.buffers() && i < from.buffers()->size(); ++i) {
       const fb::Buffer *buffer = from.buffers()->Get(i);
@@ -258,9 +277,13 @@ private:
         return bad(where, ".dtype ", int(result.dtype), " is unknown");
       if (buffer->label())
         result.label = buffer->label()->str();
+      // Elsewhere the host's memory is the device's: such a copy would be a mistake of the
+      // compiler.
       if (space == Space::Host && !traitsOf(program.target).isSeparate)
         return bad(where, ".space: only programs for cuda move values to the host");
       if (space == Space::Arena || space == Space::Host) {
+        // Lifetimes are what the arena is planned from: a wrong one would let two buffers share
+        // bytes.
         if (result.first < 0 || result.first > result.last || uint64_t(result.last) >= numCommands)
           return bad(where, ": lifetime [", result.first, ", ", result.last, "] is not within the ",
                      numCommands, " commands");
@@ -276,6 +299,7 @@ private:
       to.outputs.assign(from.outputs()->begin(), from.outputs()->end());
     for (uint32_t output : to.outputs)
       TRAINRT_TRY(index(functionText + ".outputs", output, program.outputs.size()));
+    // Results that nobody asked for have no memory.
     for (const Buffer &buffer : to.buffers)
       if (buffer.space == Space::Output &&
           std::find(to.outputs.begin(), to.outputs.end(), buffer.index) == to.outputs.end())
@@ -284,6 +308,7 @@ private:
     for (uint32_t i = 0; i < numCommands; ++i)
       TRAINRT_TRY(readCommand(*from.commands()->Get(i), int32_t(i), to));
 
+    // Everything below that can need an expression is collected, so that a step evaluates no other.
     auto collect = [&](ExprId id) { program.collect(id, to.exprs, to.symbols); };
     to.exprs.resize(program.exprs.size());
     to.symbols.resize(program.symbols.size());
@@ -312,6 +337,7 @@ private:
         collect(rule.max);
     // A symbol that no axis of these inputs shows is read from its source input; reading that one
     // may need more symbols.
+    // Ends: every turn but the last adds an input.
     for (bool again = true; again;) {
       again = false;
       for (size_t i = 0; i < program.symbols.size(); ++i) {
@@ -326,6 +352,7 @@ private:
     for (size_t i = 0; i < program.symbols.size(); ++i)
       if (to.symbols[i] && program.symbols[i].counts)
         to.counts.push_back(uint32_t(i));
+    // Of the function alone; linkVariants adds what its variants need.
     to.batchInputs = to.inputs;
     to.batchSymbols = to.symbols;
     to.batchCounts = to.counts;
@@ -333,6 +360,7 @@ private:
     return {};
   }
 
+  /// -1 for both: the function has no phases (an evaluation). Each phase may be empty.
   Status readPhases(const fb::Function &from, Function &to) {
     to.forwardEnd = from.forward_end();
     to.backwardEnd = from.backward_end();
@@ -344,6 +372,7 @@ private:
     return {};
   }
 
+  /// The expression is evaluated for reports only, hence the list of what it alone needs, in order.
   Status readFlops(const fb::Function &from, Function &to) {
     if (from.flops() == -1)
       return {};
@@ -359,6 +388,8 @@ private:
   }
 
   Status readConditions(const fb::Function &from, Function &to) {
+    // Conditions are asked before a variant runs in place of its function; a function of its own
+    // has nobody to ask for.
     if (!from.conditions() || from.conditions()->size() == 0)
       return {};
     if (!from.variant_of())
@@ -400,6 +431,7 @@ private:
     return {};
   }
 
+  /// The input exists, and the value can be told apart in it: of floats only zeros are.
   Status checkConditionInput(const std::string &where, uint32_t input, int64_t value) const {
     TRAINRT_TRY(index(where, input, program.inputs.size()));
     if (isFloat(program.inputs[input].dtype) && value != 0)
@@ -409,6 +441,7 @@ private:
 
   /// Variants can take the place of their functions: they compute the same outputs and may change
   /// the same state.
+  /// Needs all functions to be read; names of variants are looked up among them.
   Status linkVariants() {
     auto touches = [](const Function &function, Space space) {
       std::set<uint32_t> indices;
@@ -428,9 +461,11 @@ private:
         ++base;
       if (base == program.functions.size())
         return bad(where, " is no function");
+      // One level: a variant of a variant would have conditions of both.
       if (base == i || source.functions()->Get(base)->variant_of())
         return bad(where, " is a variant itself");
       Function &of = program.functions[base];
+      // As sets: outputs may be listed in another order.
       if (std::set(variant.outputs.begin(), variant.outputs.end()) !=
           std::set(of.outputs.begin(), of.outputs.end()))
         return bad(where, " computes other outputs");
@@ -455,10 +490,12 @@ private:
         inputs.insert(condition.mask);
     }
     base.batchInputs.assign(inputs.begin(), inputs.end());
+    // Of the inputs' extents only the symbols matter, whose values the batch must give.
     std::vector<bool> ignored;
     for (uint32_t input : inputs)
       for (ExprId extent : program.inputs[input].shape)
         program.collect(extent, ignored, base.batchSymbols);
+    // From the beginning again, since variants may bring symbols that are counts.
     base.batchCounts.clear();
     for (size_t i = 0; i < program.symbols.size(); ++i) {
       if (variant.symbols[i])
@@ -468,6 +505,7 @@ private:
     }
   }
 
+  /// Whether an axis is the symbol itself.
   bool isShown(uint32_t symbol, const std::set<uint32_t> &inputs) const {
     for (uint32_t input : inputs)
       for (ExprId extent : program.inputs[input].shape)
@@ -476,6 +514,7 @@ private:
     return false;
   }
 
+  /// 0, so that no index is in range, for spaces without a table: those are planned, not declared.
   uint64_t tableSize(Space space) const {
     switch (space) {
     case Space::Parameter:
@@ -496,6 +535,8 @@ private:
     }
   }
 
+  /// Access is told by the operand, not by the kind of the command: lifetimes, ordering and this
+  /// check need no list of kinds.
   Status readOperand(const std::string &where, const fb::Operand &from, const Function &function,
                      int32_t command, Operand &to) {
     if (from.access() > fb::Access::MAX)
@@ -506,6 +547,7 @@ private:
     TRAINRT_TRY(index(where + ".buffer", to.buffer, function.buffers.size()));
     TRAINRT_TRY(expr(where + ".offset", to.offset));
     const Buffer &buffer = function.buffers[to.buffer];
+    // Outside of its lifetime the bytes may be another buffer's.
     if ((buffer.space == Space::Arena || buffer.space == Space::Host) &&
         (command < buffer.first || command > buffer.last))
       return bad(where, " uses buffer ", to.buffer, " outside of its lifetime [", buffer.first,
@@ -531,6 +573,8 @@ private:
       TRAINRT_TRY(readOperand(where + ".operands[" + std::to_string(i) + "]",
                               *from.operands()->Get(i), function, number,
                               to.operands.emplace_back()));
+    // Indices of the program's kernels; which of them are wanted, and whether any, the kind of
+    // command says.
     std::vector<uint32_t> kernels;
     if (from.kernels())
       kernels.assign(from.kernels()->begin(), from.kernels()->end());
@@ -577,10 +621,12 @@ private:
 
 } // namespace
 
+/// Nothing of `program` changes unless all has been read.
 Status readProgram(const unsigned char *data, uint64_t size, Program &program) {
   auto bad = [](const auto &...what) { return fail(Code::BadPackage, "program.fb: ", what...); };
   if (size < 8 || !fb::ProgramBufferHasIdentifier(data))
     return bad("it is not a program (no file identifier)");
+  // Limits for hostile files; real ones nest a few levels deep.
   flatbuffers::Verifier verifier(data, size, /*max_depth=*/64, /*max_tables=*/100'000'000);
   if (!fb::VerifyProgramBuffer(verifier))
     return bad("its structure is damaged");

@@ -12,6 +12,7 @@ namespace trainrt {
 
 namespace {
 
+/// Ed25519's, always.
 constexpr size_t signatureSize = 64;
 constexpr int pkeyEd25519 = 1087; // EVP_PKEY_ED25519
 
@@ -23,6 +24,7 @@ public:
     if (!library)
       return fail(Code::Unsupported,
                   "signatures need OpenSSL's libcrypto.so.3, which is not there; install libssl3");
+    // All or none: a half-loaded table would crash later.
     bool whole = true;
     auto find = [&](auto &function, const char *name) {
       function =
@@ -66,6 +68,7 @@ public:
 /// A key and what works with it.
 class Key {
 public:
+  // Every path out of `read` frees what it has made.
   ~Key() {
     if (context)
       crypto.freeContext(context);
@@ -82,6 +85,7 @@ public:
     auto bad = [&](const char *what) {
       return fail(Code::BadData, "the key '", path, "' ", what, "; this makes one: ", command);
     };
+    // A key has about 120 bytes; the function takes its length as an int.
     if (file->size() > 1 << 16)
       return bad("is no key in PEM form (too large)");
     void *buffer = crypto.newBuffer(file->data(), int(file->size()));
@@ -89,11 +93,13 @@ public:
     if (buffer)
       key = (isPrivate ? crypto.readPrivate : crypto.readPublic)(buffer, nullptr, noPassphrase,
                                                                  nullptr);
+    // BIO_free takes null, too.
     crypto.freeBuffer(buffer);
     crypto.clearErrors();
     if (!key)
       return bad(isPrivate ? "is no private key in PEM form without a passphrase"
                            : "is no public key in PEM form");
+    // Other kinds would need a choice of the hash; there is no reason for one here.
     if (crypto.kindOf(key) != pkeyEd25519)
       return bad("is not of the kind Ed25519");
     context = crypto.newContext();
@@ -113,12 +119,14 @@ Status checkPrivateKey(const std::string &privateKey) {
 }
 
 Status signZip(ZipWriter &zip, const std::string &privateKey) {
+  // Signs all bytes before the signature's own entry: what the file has so far.
   Key key;
   TRAINRT_TRY(key.read(privateKey, /*isPrivate=*/true));
   std::shared_ptr<const MappedFile> written;
   TRAINRT_TRY(MappedFile::open(zip.temporaryPath(), written));
   unsigned char signature[signatureSize];
   size_t size = sizeof signature;
+  // No hash is given: Ed25519 hashes by itself, and takes the whole message at once.
   if (key.crypto.beginSign(key.context, nullptr, nullptr, nullptr, key.key) != 1 ||
       key.crypto.sign(key.context, signature, &size, written->data(), written->size()) != 1 ||
       size != sizeof signature)
@@ -134,9 +142,13 @@ Status verifyZip(const ZipReader &zip, const std::string &publicKey) {
     return fail(Code::BadPackage,
                 "it is not signed, and only a package that is signed by the key '", publicKey,
                 "' is wanted");
+  // The reader looks at the directory, a signature at bytes: only in the form in which the writer
+  // lays a file out does each byte belong to something that is checked.
   TRAINRT_TRY(zip.checkCanonical().as(Code::BadPackage));
+  // Behind it nothing could be signed.
   if (entry != &zip.entries().back() || entry->method != 0 || entry->size != signatureSize)
     return fail(Code::BadPackage, "entry '", signatureEntry, "' is no signature");
+  // Up to its own header, as signZip has signed.
   const bool holds = key.crypto.beginVerify(key.context, nullptr, nullptr, nullptr, key.key) == 1 &&
                      key.crypto.verify(key.context, zip.data(*entry), signatureSize,
                                        zip.mapping()->data(), entry->headerOffset) == 1;

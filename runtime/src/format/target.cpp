@@ -8,6 +8,7 @@
 
 namespace trainrt {
 
+/// In the order of the schema's enum, by which packages name their target.
 const TargetTraits targetTraits[] = {
     {.name = "cpu",
      .alignment = planAlignment,
@@ -33,6 +34,7 @@ const TargetTraits targetTraits[] = {
 static_assert(std::size(targetTraits) == size_t(fb::Target::MAX) + 1);
 
 const TargetTraits &traitsOf(std::string_view targets) {
+  // "cuda:sm_90" is the target cuda: what follows the colon is the code generator's.
   const std::string_view name = targets.substr(0, targets.find(':'));
   for (const TargetTraits &traits : targetTraits)
     if (name == traits.name)

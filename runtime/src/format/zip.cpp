@@ -6,6 +6,7 @@
 #include "format/hash.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 namespace trainrt {
@@ -20,6 +21,7 @@ constexpr uint16_t zip64Extra = 1, paddingExtra = 0xd935;
 constexpr uint16_t dosDate = 0x0021; // 1980-01-01: no clock in a package
 
 /// Appends little-endian fields.
+/// Independent of the machine's byte order and of padding in structs.
 struct Bytes {
   std::string text;
   Bytes &u16(uint64_t value) { return put(value, 2); }
@@ -39,19 +41,26 @@ uint64_t load(const unsigned char *bytes, int count) {
   return value;
 }
 
+/// Sizes of 32 bits with all ones mean "see the zip64 field".
 bool isLarge(const ZipEntry &entry) { return entry.size >= limit32; }
 
+/// The same for the writer and for checkCanonical: what it depends on is in the entry.
 std::string localHeader(const ZipEntry &entry) {
   Bytes extra;
   if (isLarge(entry))
     extra.u16(zip64Extra).u16(16).u64(entry.size).u64(entry.size);
+  // Content begins at a multiple of the alignment, so that arrays are used where the file is
+  // mapped; a field of our own, which other readers skip, fills up.
   uint64_t bare = entry.headerOffset + 30 + entry.name.size() + extra.text.size();
   uint64_t padding = (ZipWriter::alignment - bare % ZipWriter::alignment) % ZipWriter::alignment;
+  // A field has four bytes of its own: shorter gaps cannot be filled.
   if (padding && padding < 4)
     padding += ZipWriter::alignment;
   if (padding)
     extra.u16(paddingExtra).u16(padding - 4).text.append(padding - 4, '\0');
   Bytes header;
+  // Flag 0x0800: names are UTF-8. Method 0: stored. No time of day, for equal bytes from equal
+  // input.
   header.u32(localSignature).u16(isLarge(entry) ? 45 : 20).u16(0x0800).u16(0).u16(0).u16(dosDate);
   header.u32(entry.crc).u32(std::min(entry.size, limit32)).u32(std::min(entry.size, limit32));
   header.u16(entry.name.size()).u16(extra.text.size());
@@ -60,6 +69,8 @@ std::string localHeader(const ZipEntry &entry) {
 
 std::string centralHeader(const ZipEntry &entry) {
   Bytes extra;
+  // The order within the field is fixed by the format: both sizes, then the offset; only those that
+  // are all ones in the header.
   bool far = entry.headerOffset >= limit32;
   if (isLarge(entry) || far) {
     extra.u16(zip64Extra).u16((isLarge(entry) ? 16 : 0) + (far ? 8 : 0));
@@ -79,6 +90,7 @@ std::string centralHeader(const ZipEntry &entry) {
 
 std::string endRecords(uint64_t directory, uint64_t size, uint64_t count) {
   Bytes end;
+  // Only where a number does not fit into the short record, whose fields then have all bits set.
   if (directory >= limit32 || size >= limit32 || count >= 0xffff) {
     end.u32(end64Signature).u64(44).u16(45).u16(45).u32(0).u32(0).u64(count).u64(count);
     end.u64(size).u64(directory);
@@ -101,9 +113,13 @@ Status ZipReader::open(std::shared_ptr<const MappedFile> mapped, ZipReader &read
   };
 
   // The end record is at the very end unless there is a comment of up to 64 KiB behind it.
+  // The file is hostile: every offset and count is compared with what there is before it is used,
+  // in subtractions that cannot wrap.
   if (size < 22)
     return bad("it has ", size, " bytes only");
   uint64_t end = size - 22, lowest = end > 0xffff ? end - 0xffff : 0;
+  // The comment's length must reach exactly to the end: a signature within a comment does not fool
+  // it.
   while (!(load(bytes + end, 4) == endSignature && end + 22 + load(bytes + end + 20, 2) == size)) {
     if (end == lowest)
       return bad("no end-of-directory record, the file is truncated or damaged");
@@ -122,8 +138,10 @@ Status ZipReader::open(std::shared_ptr<const MappedFile> mapped, ZipReader &read
     length = load(bytes + end64 + 40, 8);
     directory = load(bytes + end64 + 48, 8);
   }
+  // The directory ends before the end record; entries are compared with the file's size below.
   if (directory > end || length > end - directory)
     return bad("the directory lies outside of the file");
+  // 46 bytes is the shortest entry: bounds the loop, and what it allocates, by the file's size.
   if (count > length / 46)
     return bad("the directory is too short for ", count, " entries");
 
@@ -153,6 +171,7 @@ Status ZipReader::open(std::shared_ptr<const MappedFile> mapped, ZipReader &read
         return bad("entry '", entry.name, "': extra field out of bounds");
       const unsigned char *field = extra;
       extra += bytesLeft;
+      // Other extra fields (times, our padding) say nothing that is needed.
       if (id != zip64Extra)
         continue;
       for (uint64_t *value : {&entry.size, &entry.packedSize, &entry.headerOffset})
@@ -169,20 +188,25 @@ Status ZipReader::open(std::shared_ptr<const MappedFile> mapped, ZipReader &read
     if (entry.headerOffset > size || size - entry.headerOffset < 30 ||
         load(bytes + entry.headerOffset, 4) != localSignature)
       return bad("entry '", entry.name, "': no local header where the directory says");
+    // The directory counts; of the local header, whose extra field may be another, only lengths and
+    // the name are used.
     const unsigned char *local = bytes + entry.headerOffset;
     uint64_t localName = load(local + 26, 2);
     entry.offset = entry.headerOffset + 30 + localName + load(local + 28, 2);
     if (entry.offset > size || entry.packedSize > size - entry.offset)
       return bad("entry '", entry.name, "': content of ", entry.packedSize,
                  " bytes lies outside of the file of ", size);
+    // A reader that goes by local headers would find another file in the same zip.
     if (localName != nameSize || std::memcmp(local + 30, entry.name.data(), nameSize) != 0)
       return bad("entry '", entry.name, "': its local header has another name");
     if (entry.method == 0 && entry.packedSize != entry.size)
       return bad("entry '", entry.name, "': stored, but its two sizes differ");
+    // Names become C strings in places: two of them could look alike.
     if (entry.name.find('\0') != std::string::npos)
       return bad("entry ", i, ": zero byte in its name");
     entries.push_back(std::move(entry));
   }
+  // Names of a file are unique: which of two would be found is not to be guessed.
   std::vector<std::string_view> names(entries.size());
   for (size_t i = 0; i < entries.size(); ++i)
     names[i] = entries[i].name;
@@ -207,8 +231,11 @@ Status ZipReader::checkCrc(const ZipEntry &entry) const {
     return fail(Code::BadData, "'", file->path(), "': entry '", entry.name,
                 "' is damaged (its CRC-32 differs)");
   return {};
+  /// Compressed entries are compared when they are unpacked.
 }
 
+/// The file is exactly what ZipWriter would write for these entries: no byte outside of entries, no
+/// header that says other than the directory.
 Status ZipReader::checkCanonical() const {
   auto same = [&](uint64_t offset, const std::string &expected) {
     return offset <= file->size() && expected.size() <= file->size() - offset &&
@@ -217,6 +244,7 @@ Status ZipReader::checkCanonical() const {
   auto bad = [&](const auto &...what) {
     return fail(Code::BadData, "'", file->path(), "': ", what...);
   };
+  // Entries lie one behind the other from the beginning, in the directory's order.
   uint64_t at = 0;
   for (const ZipEntry &entry : list) {
     std::string header = entry.headerOffset == at ? localHeader(entry) : std::string();
@@ -246,11 +274,14 @@ Status ZipWriter::add(std::string_view name, const void *data, uint64_t size) {
   return end();
 }
 
+/// One entry at a time: begin, any number of appends, end. Its size is stated first, since headers
+/// come before the content.
 Status ZipWriter::begin(std::string_view name, uint64_t size) {
   ZipEntry entry;
   entry.name = name;
   entry.size = entry.packedSize = size;
   entry.headerOffset = file.position();
+  assert((list.empty() || written == list.back().size) && "the entry before is complete");
   // The CRC is not known yet; `end` writes the header again.
   std::string header = localHeader(entry);
   entry.offset = entry.headerOffset + header.size();
@@ -264,6 +295,7 @@ Status ZipWriter::append(const void *data, uint64_t size) {
   if (size > entry.size - written)
     return fail(Code::Internal, "zip entry '", entry.name, "': more than its ", entry.size,
                 " bytes");
+  // Of pieces in a row, as of the whole.
   entry.crc = crc32(data, size, entry.crc);
   written += size;
   return file.write(data, size);
@@ -274,10 +306,13 @@ Status ZipWriter::end() {
   if (written != entry.size)
     return fail(Code::Internal, "zip entry '", entry.name, "': ", written, " bytes of ",
                 entry.size);
+  // The same length as before: only the CRC differs.
   std::string header = localHeader(entry);
   return file.writeAt(entry.headerOffset, header.data(), header.size());
 }
 
+/// The directory comes last; before it is there the file is no zip, and it has a temporary name
+/// until commit.
 Status ZipWriter::finish() {
   uint64_t directory = file.position();
   std::string text;

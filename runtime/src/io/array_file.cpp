@@ -14,6 +14,7 @@ Status ArrayFile::open(const std::string &path, ArrayFile &result) {
   TRAINRT_TRY(MappedFile::open(path, file));
   ArrayFile opened;
   opened.file = file;
+  // By content, not by the file's name: names of downloaded data often have no ending.
   if (file->size() >= 4 && std::memcmp(file->data(), "PK", 2) == 0) {
     TRAINRT_TRY(NpzReader::open(file, opened.reader.emplace<NpzReader>()));
   } else if (file->size() >= 9 && file->data()[8] == '{') {
@@ -23,6 +24,7 @@ Status ArrayFile::open(const std::string &path, ArrayFile &result) {
                 "' is neither a .npz nor a .safetensors file; write it with numpy.savez or "
                 "safetensors");
   }
+  // One slot for each array, so that copies which have been handed out stay where they are.
   opened.aligned.resize(opened.size());
   result = std::move(opened);
   return {};
@@ -47,6 +49,7 @@ int64_t ArrayFile::find(std::string_view wanted) const {
   return -1;
 }
 
+/// `mapped` tells whether the bytes are the file's: such pages can be given back to the system.
 Status ArrayFile::arrayInPlace(size_t index, ArrayView &array, bool *mapped) {
   if (auto *npz = std::get_if<NpzReader>(&reader))
     TRAINRT_TRY(npz->array(index, array));
@@ -60,9 +63,13 @@ Status ArrayFile::arrayInPlace(size_t index, ArrayView &array, bool *mapped) {
 
 Status ArrayFile::array(size_t index, ArrayView &array, bool *mapped) {
   TRAINRT_TRY(arrayInPlace(index, array, mapped));
+  // safetensors does not align its arrays; loops over elements may use aligned loads.
   if (reinterpret_cast<uintptr_t>(array.data) % sizeOf(array.dtype) != 0) {
     if (!aligned[index]) {
+      // Of 8-byte words: aligned for every type.
       size_t words = (size_t(array.bytes) + 7) / 8;
+      // Sizes come from the file: too large a one is an error that names the array, not an
+      // exception.
       aligned[index].reset(new (std::nothrow) uint64_t[words]);
       if (!aligned[index])
         return fail(Code::OutOfMemory, "'", file->path(), "': array '", name(index),

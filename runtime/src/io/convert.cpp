@@ -11,6 +11,7 @@
 namespace trainrt {
 
 float halfToFloat(uint16_t bits) {
+  // Infinities and NaNs keep sign and payload; 112 is the difference of the exponents' biases.
   uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = (bits >> 10) & 31,
            mantissa = bits & 1023;
   if (exponent == 31)
@@ -23,6 +24,7 @@ float halfToFloat(uint16_t bits) {
 
 float bfloatToFloat(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
 
+/// Every value of `from` is one of `to`. F16 and BF16 are not parts of each other.
 bool convertsExactly(DType from, DType to) {
   if (from == to)
     return true;
@@ -32,11 +34,13 @@ bool convertsExactly(DType from, DType to) {
     return false;
   if (from == DType::Bool)
     return true;
+  // Unsigned ones fit into wider signed types as well.
   if (isSigned(from))
     return isSigned(to) && sizeOf(to) > sizeOf(from);
   return sizeOf(to) > sizeOf(from);
 }
 
+/// Types of their own, so that one template serves them: both convert through f32, exactly.
 namespace {
 
 struct Half {
@@ -48,6 +52,7 @@ struct Bfloat {
   operator double() const { return bfloatToFloat(bits); }
 };
 
+/// memcpy of one element at a time: neither side needs to be aligned.
 template <typename From, typename To> void loop(const void *from, void *to, int64_t count) {
   auto *source = static_cast<const unsigned char *>(from);
   auto *target = static_cast<unsigned char *>(to);
@@ -73,6 +78,7 @@ template <typename To> void dispatch(const void *from, DType type, void *to, int
     return loop<int16_t, To>(from, to, count);
   case DType::I32:
     return loop<int32_t, To>(from, to, count);
+  // A byte of a boolean is read as a number.
   case DType::U8:
   case DType::Bool:
     return loop<uint8_t, To>(from, to, count);
@@ -125,6 +131,8 @@ template <typename Bits>
 static bool holdsNoNumber(const unsigned char *from, int64_t count, Bits exponent,
                           Bits negativeInfinity) {
   // In blocks, whose loops have no way out and so are vectorized.
+  // All bits of the exponent set, that is infinite or NaN; negative infinity is allowed, since
+  // masks are made of it.
   constexpr int64_t block = 4096;
   for (int64_t begin = 0; begin < count; begin += block) {
     bool found = false;

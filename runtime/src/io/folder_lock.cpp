@@ -19,6 +19,8 @@ namespace trainrt {
 
 namespace {
 
+/// What the file's text begins with tells a run's lock, which may be held for days, from one that
+/// is held for a write.
 constexpr std::string_view runMark = "run ", writeMark = "write ";
 /// Others' writes are waited for, but a stopped process holds its lock for ever.
 constexpr std::chrono::minutes longestWait{10};
@@ -33,12 +35,14 @@ bool isUnsupported(int code) {
 }
 
 std::string ownName() {
+  // The name is for messages; without a host's name the process id still helps.
   char host[256] = {};
   if (gethostname(host, sizeof host - 1) != 0)
     host[0] = 0;
   return std::to_string(getpid()) + " on " + (host[0] ? host : "this host");
 }
 
+/// The first 512 bytes are more than any holder writes.
 std::string readText(int descriptor) {
   char text[512];
   const ssize_t size = TEMP_FAILURE_RETRY(pread(descriptor, text, sizeof text, 0));
@@ -60,6 +64,9 @@ Status systemError(const std::string &what, const std::string &path) {
   return fail(Code::IoError, "cannot ", what, " '", path, "': ", std::strerror(errno));
 }
 
+/// Ends with the lock of a file that is still the one at that path, or with an error, or with
+/// `unlocked` saying why there is no lock. Each turn of the loop either waits, at most longestWait,
+/// or has seen another's file go.
 } // namespace
 
 Status FolderLock::take(const std::string &of, Purpose purpose, std::string &unlocked) {
@@ -68,6 +75,7 @@ Status FolderLock::take(const std::string &of, Purpose purpose, std::string &unl
   const std::string file = of + "/.lock";
   while (true) {
     std::error_code error;
+    // |=: if an earlier turn made it, it is ours to remove.
     isNew |= std::filesystem::create_directories(of, error);
     folder = of;
     if (error) {
@@ -94,6 +102,7 @@ Status FolderLock::take(const std::string &of, Purpose purpose, std::string &unl
         return status;
       }
       if (code != EWOULDBLOCK) {
+        // Left behind it would look like a lock.
         ::unlink(file.c_str()); // nobody has a lock on it
         unlocked = "'" + of + "' cannot be locked (" + std::strerror(code) +
                    "): nothing keeps other runs from saving into it at the same time";
@@ -114,6 +123,8 @@ Status FolderLock::take(const std::string &of, Purpose purpose, std::string &unl
     }
     descriptor = opened;
     path = file;
+    // Between open and flock its holder may have removed it: a lock on a file without a name locks
+    // nobody out.
     struct stat mine, there;
     const bool isThere = fstat(opened, &mine) == 0 && stat(file.c_str(), &there) == 0;
     if (!isThere && errno != ENOENT) {
@@ -136,6 +147,7 @@ Status FolderLock::take(const std::string &of, Purpose purpose, std::string &unl
   }
 }
 
+/// Unlinked before the lock goes: who waits then finds that its file is gone, and makes another.
 void FolderLock::release() {
   if (descriptor >= 0) {
     ::unlink(path.c_str());
@@ -149,10 +161,12 @@ void FolderLock::release() {
   folder.clear();
 }
 
+/// By the folder itself: two spellings of a path are the same.
 bool FolderLock::holds(const std::string &other) const {
   struct stat mine, there;
   if (folder.empty())
     return false;
+  // A folder that cannot be looked at is compared by its name.
   if (stat(folder.c_str(), &mine) != 0 || stat(other.c_str(), &there) != 0)
     return errno != ENOENT && folder == other;
   return isSame(mine, there);

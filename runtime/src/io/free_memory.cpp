@@ -22,6 +22,7 @@ std::string readAll(const std::string &path) {
   for (ssize_t size; (size = ::read(descriptor, buffer, sizeof buffer)) > 0;)
     text.append(buffer, size_t(size));
   ::close(descriptor);
+  // The kernel counts in kB there.
   return text;
 }
 
@@ -41,6 +42,7 @@ int64_t numberBehind(const std::string &text, const std::string &word) {
 int64_t numberIn(const std::string &path) {
   std::istringstream text(readAll(path));
   int64_t number = -1;
+  // No limit is the word "max", which is no number.
   return text >> number ? number : -1; // "max"
 }
 
@@ -52,6 +54,7 @@ int64_t leftOf(const std::string &folder, const char *limitName, const char *use
   if (limit < 0 || used < 0)
     return -1;
   const int64_t cached = numberBehind(readAll(folder + "/memory.stat"), cacheName);
+  // Cached pages of files are counted as used, but given up when memory is asked for.
   return std::max<int64_t>(0, limit - used + std::max<int64_t>(0, cached));
 }
 
@@ -59,8 +62,10 @@ int64_t leftOf(const std::string &folder, const char *limitName, const char *use
 
 int64_t freeHostMemory(const std::string &root) {
   int64_t free = numberBehind(readAll(root + "/proc/meminfo"), "MemAvailable:");
+  // kB are KiB here.
   if (free >= 0)
     free *= 1024;
+  // The smallest of all limits counts; -1 is none known.
   auto limit = [&](int64_t left) {
     if (left >= 0)
       free = free < 0 ? left : std::min(free, left);
@@ -72,6 +77,7 @@ int64_t freeHostMemory(const std::string &root) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == line.npos || second == line.npos)
       continue;
+    // Version 1 has a line for each controller; version 2's line names none.
     const std::string kind = line.substr(first + 1, second - first - 1);
     if (!kind.empty() && kind != "memory")
       continue;
@@ -87,6 +93,7 @@ int64_t freeHostMemory(const std::string &root) {
                      "memory.usage_in_bytes", "total_inactive_file"));
       if (path.empty())
         break;
+      // To the group above; "/a" becomes "", the top.
       path.resize(std::min(path.rfind('/'), path.size() - 1));
     }
   }

@@ -39,6 +39,7 @@ struct Cursor {
     text.remove_prefix(end + 1);
     return true;
   }
+  /// Negative numbers and those beyond 63 bits are refused: they would be sizes.
   bool number(int64_t &value) {
     skipSpace();
     size_t digits = 0;
@@ -57,6 +58,7 @@ Status parseType(std::string_view descr, DType &dtype) {
     const char *name;
     DType dtype;
   };
+  // Types by kind and bytes, as numpy has them; complex numbers, strings and objects are none.
   static constexpr Known known[] = {{"f4", DType::F32}, {"f8", DType::F64}, {"f2", DType::F16},
                                     {"i1", DType::I8},  {"i2", DType::I16}, {"i4", DType::I32},
                                     {"i8", DType::I64}, {"u1", DType::U8},  {"u2", DType::U16},
@@ -65,6 +67,7 @@ Status parseType(std::string_view descr, DType &dtype) {
   for (const Known &candidate : known)
     if (base == candidate.name) {
       dtype = candidate.dtype;
+      // '<', '=' and '|' are this machine's order, or have none.
       if (descr[0] == '>' && sizeOf(dtype) > 1)
         return fail(Code::BadData, "dtype '", descr, "' is big endian; save it with .astype('<",
                     base, "')");
@@ -77,6 +80,8 @@ Status parseType(std::string_view descr, DType &dtype) {
 
 } // namespace
 
+/// The dict may have its keys in any order, each once; anything else is refused, since it might
+/// mean something.
 Status parseNpyHeader(const unsigned char *data, uint64_t size, ArrayView &array,
                       uint64_t &dataOffset) {
   if (size < 10 || std::memcmp(data, "\x93NUMPY", 6) != 0)
@@ -95,6 +100,7 @@ Status parseNpyHeader(const unsigned char *data, uint64_t size, ArrayView &array
   Cursor cursor{{reinterpret_cast<const char *>(data) + 8 + lengthSize, length}};
   auto bad = [] { return fail(Code::BadData, "the npy header is damaged"); };
   bool haveType = false, haveOrder = false, haveShape = false, fortran = false;
+  // Kept until the dict has been read: a damaged header is told as such first.
   Status typeStatus;
   array.shape.clear();
   if (!cursor.eat("{"))
@@ -120,8 +126,10 @@ Status parseNpyHeader(const unsigned char *data, uint64_t size, ArrayView &array
       if (!cursor.eat("("))
         return bad();
       while (!cursor.eat(")")) {
+        // 64 axes bound what a hostile header allocates; numpy has at most 64.
         if (array.shape.size() == 64 || !cursor.number(array.shape.emplace_back()))
           return bad();
+        // Python 2 wrote long integers so.
         cursor.eat("L");
         if (!cursor.eat(",") && !cursor.text.starts_with(")"))
           return bad();
@@ -135,11 +143,13 @@ Status parseNpyHeader(const unsigned char *data, uint64_t size, ArrayView &array
   if (!haveType || !haveOrder || !haveShape)
     return bad();
   TRAINRT_TRY(typeStatus);
+  // With one axis both orders are the same.
   if (fortran && array.shape.size() > 1)
     return fail(Code::BadData,
                 "it is in Fortran order; save it with numpy.ascontiguousarray(array)");
   if (!countBytes(array.dtype, array.shape.data(), array.shape.size(), array.bytes))
     return fail(Code::BadData, "shape ", shapeText(array.shape), " is too large");
+  // The dataOffset is within the size: it was compared above.
   if (static_cast<uint64_t>(array.bytes) > size - dataOffset)
     return fail(Code::BadData, "shape ", shapeText(array.shape), " of ", nameOf(array.dtype),
                 " needs ", array.bytes, " bytes, ", size - dataOffset, " are there (truncated?)");
@@ -162,6 +172,7 @@ Status NpzReader::open(std::shared_ptr<const MappedFile> file, NpzReader &reader
   return {};
 }
 
+/// Checks and unpacks an array at its first use only. The result stays valid as long as the reader.
 Status NpzReader::array(size_t index, ArrayView &array) {
   const ZipEntry &entry = zip.entries()[index];
   auto bad = [&](Code code, const auto &...what) {
@@ -173,6 +184,8 @@ Status NpzReader::array(size_t index, ArrayView &array) {
       // 1032:1 is deflate's limit; a larger claim is a damaged or hostile file.
       if (entry.size / 1032 > entry.packedSize + 1)
         return bad(Code::BadData, "its unpacked size of ", entry.size, " bytes is impossible");
+      // One byte more than it should have, so that too much output is seen; sizes come from the
+      // file, hence nothrow.
       std::unique_ptr<unsigned char[]> buffer(new (std::nothrow) unsigned char[entry.size + 1]);
       if (!buffer)
         return bad(Code::OutOfMemory, "no memory to unpack its ", entry.size, " bytes");
@@ -180,6 +193,7 @@ Status NpzReader::array(size_t index, ArrayView &array) {
       if (inflateInit2(&stream, -15) != Z_OK)
         throw std::bad_alloc(); // of what may be wrong, all else is in the call
       uint64_t in = 0, out = 0;
+      // Input and output in pieces of at most 1 GiB: zlib counts in 32 bits.
       int result = Z_OK;
       while (result == Z_OK) {
         uInt inChunk = static_cast<uInt>(std::min<uint64_t>(entry.packedSize - in, 1u << 30));
@@ -192,10 +206,12 @@ Status NpzReader::array(size_t index, ArrayView &array) {
         uint64_t read = inChunk - stream.avail_in, wrote = outChunk - stream.avail_out;
         in += read;
         out += wrote;
+        // No progress: the input ends too early, or there is more output than stated.
         if (!read && !wrote)
           break;
       }
       inflateEnd(&stream);
+      // All of the three: the stream is whole, as long as stated, and has the right bytes.
       if (result != Z_STREAM_END || out != entry.size ||
           trainrt::crc32(buffer.get(), out) != entry.crc)
         return bad(Code::BadData, "its compressed data is damaged");

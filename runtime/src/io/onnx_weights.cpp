@@ -15,6 +15,8 @@ namespace trainrt {
 
 namespace {
 
+/// The numbers are ONNX's; strings, complex numbers and types of fewer than 8 bits are no
+/// parameters.
 std::optional<DType> dtypeOf(uint64_t onnxType) {
   switch (onnxType) {
   case 1:
@@ -48,6 +50,7 @@ std::optional<DType> dtypeOf(uint64_t onnxType) {
   }
 }
 
+/// The whole text must be digits: signs, blanks and what does not fit into 63 bits are refused.
 uint64_t parseCount(std::string_view text, const std::string &name) {
   uint64_t value = 0;
   const char *const end = text.data() + text.size();
@@ -58,6 +61,8 @@ uint64_t parseCount(std::string_view text, const std::string &name) {
 }
 
 /// The low bytes of numbers, one after the other.
+/// Little-endian: the low bytes of a 64-bit number are those of the narrower one, also of a
+/// negative one.
 void appendNumber(uint64_t value, size_t size, std::string &to) {
   to.append(reinterpret_cast<const char *>(&value), size);
 }
@@ -85,6 +90,8 @@ Status OnnxWeights::open(const std::string &path, OnnxWeights &weights) {
   return {};
 }
 
+/// One TensorProto. Fields may come in any order, so those of the values are kept until type and
+/// shape are known. Types that no parameter has are skipped.
 void OnnxWeights::read(std::string_view tensor) {
   Entry entry;
   uint64_t type = 0;
@@ -97,6 +104,7 @@ void OnnxWeights::read(std::string_view tensor) {
       for (uint64_t extent : packedVarints(field.content))
         entry.shape.push_back(int64_t(extent));
     else if (field.is(2, Field::varint))
+      // As in protobuf, the last one counts.
       type = field.value;
     else if (field.is(8, Field::bytes))
       entry.name = field.content;
@@ -120,6 +128,7 @@ void OnnxWeights::read(std::string_view tensor) {
     } else if (field.number == 4 || field.number == 10) { // of a fixed size, packed or not
       typed.append(field.content);
     } else if (field.number == 5 || field.number == 7 || field.number == 11) {
+      // int32_data also has the bits of 16-bit floats, and of 8-bit integers.
       if (field.type == Field::varint)
         appendNumber(field.value, size, typed);
       else if (field.type == Field::bytes)
@@ -133,6 +142,7 @@ void OnnxWeights::read(std::string_view tensor) {
         if (part.is(2, Field::bytes))
           value = part.content;
       });
+      // The length may be missing, and is that of the shape otherwise.
       if (key == "location")
         entry.location = value;
       else if (key == "offset")
@@ -142,11 +152,13 @@ void OnnxWeights::read(std::string_view tensor) {
     }
   }
   if (isExternal) {
+    // Compared below the model's folder: a path out of it could read anything that the user may.
     if (!isRelativePath(entry.location) ||
         std::filesystem::path(entry.location).lexically_normal().string().starts_with(".."))
       throw MalformedMessage(what + ": its external data leaves the model's folder");
   } else {
     entry.location.clear();
+    // Kept apart from the file: views of it stay valid, since a deque's strings do not move.
     if (!typed.empty())
       entry.values = owned.emplace_back(std::move(typed));
     if (entry.values.size() != size_t(entry.bytes))
@@ -156,6 +168,8 @@ void OnnxWeights::read(std::string_view tensor) {
   list.push_back(std::move(entry));
 }
 
+/// `mapping` is set where the values are the file's, whose pages can be given back; null where they
+/// are a copy.
 Status OnnxWeights::array(size_t index, bool inPlace, ArrayView &array,
                           std::shared_ptr<const MappedFile> &mapping, std::string &from) {
   const Entry &entry = list[index];
@@ -167,6 +181,7 @@ Status OnnxWeights::array(size_t index, bool inPlace, ArrayView &array,
     std::shared_ptr<const MappedFile> &data = external[from];
     if (!data)
       TRAINRT_TRY(MappedFile::open(from, data));
+    // In subtractions that cannot wrap: both numbers are the file's.
     if (entry.offset > data->size() || uint64_t(entry.bytes) > data->size() - entry.offset)
       return fail(Code::BadData, "'", from, "' is truncated: '", entry.name, "' ends at byte ",
                   entry.offset + uint64_t(entry.bytes), ", the file has ", data->size());
@@ -176,6 +191,7 @@ Status OnnxWeights::array(size_t index, bool inPlace, ArrayView &array,
              values.data() < reinterpret_cast<const char *>(file->data()) + file->size()) {
     mapping = file;
   }
+  // protobuf does not align anything; who reads elements at once asks for a copy.
   if (!inPlace && reinterpret_cast<uintptr_t>(values.data()) % sizeOf(entry.dtype) != 0) {
     values = owned.emplace_back(values);
     mapping = nullptr;

@@ -7,6 +7,8 @@ namespace trainrt {
 
 namespace {
 
+/// At most ten bytes, of which the last has one bit left: what is beyond 64 bits is dropped, as
+/// protobuf does.
 uint64_t readVarint(std::string_view message, size_t &at) {
   uint64_t value = 0;
   for (unsigned shift = 0; shift < 64 && at < message.size(); shift += 7) {
@@ -26,6 +28,8 @@ void writeVarint(uint64_t value, std::string &to) {
 
 } // namespace
 
+/// Fields in the order of the message, unknown ones included; groups, which no ONNX file has, are
+/// refused.
 void eachField(std::string_view message, const std::function<void(const Field &)> &visit) {
   for (size_t at = 0; at < message.size();) {
     Field field;
@@ -33,6 +37,7 @@ void eachField(std::string_view message, const std::function<void(const Field &)
     const uint64_t tag = readVarint(message, at);
     field.number = tag >> 3;
     field.type = tag & 7;
+    // Field numbers have 29 bits.
     if (field.number == 0 || field.number >= (uint64_t(1) << 29))
       throw MalformedMessage("it has something that is no field");
     uint64_t length = 0;
@@ -72,12 +77,15 @@ std::vector<uint64_t> packedVarints(std::string_view content) {
 void Message::append(std::string_view piece) {
   length += piece.size();
   // What was beside it in the file stays one piece.
+  // Compares addresses: pieces of the original that lie behind each other are joined, so that a
+  // large model stays a few pieces.
   if (!list.empty() && list.back().data() + list.back().size() == piece.data())
     list.back() = std::string_view(list.back().data(), list.back().size() + piece.size());
   else if (!piece.empty())
     list.push_back(piece);
 }
 
+/// Scraps hold what is new; a deque, whose strings stay where they are.
 void Message::appendTag(uint64_t number, uint64_t contentSize) {
   std::string &tag = scraps.emplace_back();
   writeVarint(number << 3 | Field::bytes, tag);
@@ -101,6 +109,7 @@ void Message::addText(uint64_t number, std::string content) {
   addBytes(number, scraps.emplace_back(std::move(content)));
 }
 
+/// Only its pieces are taken: the message itself may go afterwards.
 void Message::addMessage(uint64_t number, const Message &message) {
   appendTag(number, message.length);
   for (std::string_view piece : message.list)

@@ -16,9 +16,11 @@ namespace trainrt {
 using Json = nlohmann::ordered_json;
 
 namespace {
+/// In the order of DType.
 constexpr const char *typeNames[numDTypes] = {"F32", "F64", "F16", "BF16", "I8",  "I16", "I32",
                                               "I64", "U8",  "U16", "U32",  "U64", "BOOL"};
 
+/// Negative numbers and those beyond 63 bits are no counts.
 bool asCount(const Json &value, int64_t &result) {
   if (!value.is_number_unsigned() || value.get<uint64_t>() > uint64_t(INT64_MAX))
     return false;
@@ -40,10 +42,13 @@ Status SafetensorsReader::open(std::shared_ptr<const MappedFile> file, Safetenso
   uint64_t headerSize = 0;
   if (file->size() < 10)
     return bad("it has ", file->size(), " bytes only");
+  // Little-endian, as the format says.
   std::memcpy(&headerSize, file->data(), 8);
+  // The format's own limit of a header.
   if (headerSize > file->size() - 8 || headerSize > 100'000'000)
     return bad("its header of ", headerSize, " bytes does not fit into the file of ", file->size(),
                " bytes (truncated?)");
+  // Text and data are read where the file is mapped; nothing is copied.
   auto *text = reinterpret_cast<const char *>(file->data()) + 8;
   // Duplicate names would silently win over each other: count the keys of the top level.
   size_t keys = 0;
@@ -81,6 +86,7 @@ Status SafetensorsReader::open(std::shared_ptr<const MappedFile> file, Safetenso
     if (found == typeNames + numDTypes)
       return badTensor("dtype ", dtype.dump(), " is not supported");
     entry.array.dtype = static_cast<DType>(found - typeNames);
+    // 64 axes: as for every array of the runtime.
     if (!shape.is_array() || shape.size() > 64)
       return badTensor("shape is not a list");
     for (const Json &extent : shape)
@@ -91,6 +97,7 @@ Status SafetensorsReader::open(std::shared_ptr<const MappedFile> file, Safetenso
         !asCount(span[1], end) || begin > end || static_cast<uint64_t>(end) > dataSize)
       return badTensor("data_offsets ", span.dump(), " are outside of the ", dataSize,
                        " bytes of data (truncated?)");
+    // Overflow is seen by countBytes; the span is within the data already.
     if (!countBytes(entry.array.dtype, entry.array.shape.data(), entry.array.shape.size(), bytes) ||
         bytes != end - begin)
       return badTensor("shape ", shape.dump(), " of ", *found, " does not have the ", end - begin,
@@ -99,11 +106,13 @@ Status SafetensorsReader::open(std::shared_ptr<const MappedFile> file, Safetenso
     entry.array.bytes = bytes;
     result.list.push_back(std::move(entry));
   }
+  // Tensors without bytes come before the one that begins at the same place.
   std::sort(result.list.begin(), result.list.end(), [](const Entry &a, const Entry &b) {
     return std::tie(a.array.data, a.array.bytes, a.name) <
            std::tie(b.array.data, b.array.bytes, b.name);
   });
   const unsigned char *expected = data;
+  // Without gaps or overlaps each byte is one tensor's: the format asks for both.
   for (const Entry &entry : result.list) {
     if (entry.array.data != expected)
       return bad("tensor '", entry.name, "' overlaps another one or leaves a gap");
@@ -111,6 +120,7 @@ Status SafetensorsReader::open(std::shared_ptr<const MappedFile> file, Safetenso
   }
   if (expected != data + dataSize)
     return bad("there are bytes after the last tensor");
+  // Unique: the keys have been counted.
   for (size_t i = 0; i < result.list.size(); ++i)
     result.index.emplace(result.list[i].name, i);
   result.file = std::move(file);
@@ -146,6 +156,8 @@ Status writeSafetensors(const std::string &path, const std::vector<SafetensorsEn
 Status writeSafetensors(AtomicFile &file, const std::vector<SafetensorsEntry> &tensors,
                         const std::map<std::string, std::string> &metadata, uint32_t *checksum) {
   std::vector<const SafetensorsEntry *> order;
+  // The wider types first: every array is then aligned to its elements if the data are, in a file
+  // without gaps.
   for (size_t size : {8, 4, 2, 1})
     for (const SafetensorsEntry &tensor : tensors)
       if (sizeOf(tensor.dtype) == size)
@@ -155,6 +167,7 @@ Status writeSafetensors(AtomicFile &file, const std::vector<SafetensorsEntry> &t
     header["__metadata__"] = metadata;
   int64_t offset = 0;
   for (const SafetensorsEntry *tensor : order) {
+    // A tensor's value is asked for later, its size now: the header comes first.
     int64_t bytes;
     if (!countBytes(tensor->dtype, tensor->shape.data(), tensor->shape.size(), bytes))
       return fail(Code::InvalidArgument, "tensor '", tensor->name, "' is too large");
@@ -165,6 +178,7 @@ Status writeSafetensors(AtomicFile &file, const std::vector<SafetensorsEntry> &t
   }
   // Names that are not UTF-8 would make `dump` throw: they are replaced, as nothing can read them.
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  // The header is filled up with blanks, so that the data begin at a multiple of 64.
   text.append((64 - (8 + text.size()) % 64) % 64, ' ');
   uint64_t length = text.size();
   uint32_t crc = 0;
@@ -177,6 +191,7 @@ Status writeSafetensors(AtomicFile &file, const std::vector<SafetensorsEntry> &t
   TRAINRT_TRY(write(text.data(), text.size()));
   for (const SafetensorsEntry *tensor : order) {
     ArrayView array;
+    // One tensor at a time: what `get` gives must stay valid until the next call only.
     TRAINRT_TRY(tensor->get(array));
     assert(array.dtype == tensor->dtype && array.shape == tensor->shape &&
            "the header, which is written, has said otherwise");

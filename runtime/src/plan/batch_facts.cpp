@@ -50,6 +50,7 @@ void withValues(const ArrayView &array, int64_t begin, int64_t count, std::vecto
 }
 
 /// `value` in the type of the elements; false if they cannot have it.
+/// Integers compare in their own type only after this: a value out of range equals no element.
 template <typename T> bool asElement(int64_t value, T &element) {
   element = static_cast<T>(value);
   if constexpr (std::is_floating_point_v<T>)
@@ -61,6 +62,7 @@ template <typename T> bool asElement(int64_t value, T &element) {
 }
 
 /// Compares an element of any type; floats are none of these inputs'.
+/// Unsigned and negative numbers are never below one another by a conversion.
 template <typename T> bool isBelow(T element, int64_t number) {
   if constexpr (std::is_floating_point_v<T>)
     return element < double(number);
@@ -75,10 +77,13 @@ public:
   Judge(const std::vector<ArrayView> &arrays, const std::vector<bool> &filled)
       : arrays(arrays), filled(filled) {}
 
+  /// The first condition that does not hold decides, at its first bad row: the reports are the same
+  /// for the same batch.
   Verdict judge(const Function &variant) {
     for (size_t i = 0; i < variant.conditions.size(); ++i) {
       const Condition &condition = variant.conditions[i];
       Verdict verdict{int32_t(i), -1};
+      // Not seen is not shown: no condition holds for data that are on the device, or filled in.
       if (!seesAll(condition))
         return verdict;
       verdict.row = firstBadRow(condition);
@@ -99,9 +104,11 @@ private:
   int64_t firstBadRow(const Condition &condition) {
     const ArrayView &array = arrays[condition.hasMask() ? condition.mask : condition.input];
     int64_t elements = 1, rows = array.shape.empty() ? 1 : array.shape[0];
+    // The shape was bound before; its elements fit.
     countElements(array.shape.data(), array.shape.size(), elements);
     if (elements == 0)
       return -1;
+    // rows > 0: there are elements.
     const int64_t columns = elements / rows;
     for (int64_t row = 0; row < rows; ++row)
       if (!holds(condition, array, row, columns))
@@ -116,6 +123,7 @@ private:
     case Condition::Kind::Binary:
       withValues(array, begin, columns, room, [&](const auto *values) {
         uint8_t other = 0;
+        // Without a branch: a row is a vectorized pass.
         for (int64_t i = 0; i < columns; ++i)
           other |= uint8_t((values[i] != 0) & (values[i] != 1));
         bad = other;
@@ -127,10 +135,12 @@ private:
                             : condition.index == -1 ? columns - 1
                                                     : condition.index;
       const int64_t count = condition.index == -2 ? columns : 1;
+      // A column that the batch does not have is no real one.
       if (first + count > columns)
         return false;
       withValues(array, begin + first, count, room, [&](const auto *values) {
         std::remove_cvref_t<decltype(*values)> padding;
+        // A padding that the type cannot hold is in no element.
         bad = asElement(condition.padding, padding);
         for (int64_t i = 0; i < count; ++i)
           bad &= values[i] == padding;
@@ -148,9 +158,12 @@ private:
     case Condition::Kind::Contiguous:
       findRuns(array, row, condition.padding, runs);
       return hasWholeRuns(runs);
+    // The input has the mask's shape (readConditions); element i + shift of it belongs to element i
+    // of the mask.
     case Condition::Kind::FixedWherePadded:
       break;
     }
+    // Shifted out of the row there is nothing to compare.
     const int64_t count = columns - condition.shift;
     if (count <= 0)
       return true;
@@ -182,6 +195,8 @@ private:
 
 } // namespace
 
+/// Counts and verdicts of a batch; all that a variant is chosen by. For arrays on the device -1 and
+/// "does not hold".
 BatchFacts lookAt(const Program &program, const Function &function,
                   const std::vector<ArrayView> &arrays, const std::vector<bool> &filled) {
   BatchFacts facts;
@@ -189,6 +204,8 @@ BatchFacts lookAt(const Program &program, const Function &function,
     const Symbol &symbol = program.symbols[index];
     const ArrayView &array = arrays[size_t(symbol.input)];
     int64_t whole = 0;
+    // Filled-in inputs are zeros: all of their elements count where zeros do, as sequences zeros
+    // are one each, and otherwise none.
     const bool ofZeros = symbol.differs || symbol.what == Symbol::What::Sequences ||
                          symbol.what == Symbol::What::LongestSequence;
     if (filled[size_t(symbol.input)] && ofZeros)
@@ -197,6 +214,7 @@ BatchFacts lookAt(const Program &program, const Function &function,
                            : array.onDevice             ? -1
                                                         : countOf(symbol, array));
   }
+  // Buffers for rows are reused over all variants.
   Judge judge(arrays, filled);
   for (uint32_t variant : function.variants)
     facts.verdicts.push_back(judge.judge(program.functions[variant]));
@@ -245,6 +263,8 @@ std::vector<const void *> KnownFacts::placesOf(const Function &function,
   return places;
 }
 
+/// By the addresses of the arrays: callers say `checked` only where the same addresses hold the
+/// same data.
 void KnownFacts::remember(const Function &function, const std::vector<ArrayView> &arrays,
                           const BatchFacts &facts) {
   Entry entry{&function, placesOf(function, arrays), facts};
@@ -254,6 +274,7 @@ void KnownFacts::remember(const Function &function, const std::vector<ArrayView>
       other.facts = std::move(entry.facts);
       return;
     }
+  // The oldest goes first; a few batches ahead are all that is remembered.
   if (entries.size() == most)
     entries.pop_front();
   entries.push_back(std::move(entry));

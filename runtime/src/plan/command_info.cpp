@@ -20,6 +20,8 @@ int64_t commandBytes(const ExecutionPlan &plan, size_t index) {
 namespace {
 
 /// Whether the second is the next stage of the first one's kernel.
+/// Stages have the same operands in the same places; what they write is complete behind the last
+/// one.
 bool isNextStage(const ExecutionPlan &plan, size_t first, size_t second) {
   const ExecutionPlan::Step &one = plan.steps[first], &other = plan.steps[second];
   return std::holds_alternative<Launch>(one.command->op) &&

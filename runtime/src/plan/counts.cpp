@@ -15,6 +15,7 @@ namespace trainrt {
 namespace {
 
 /// The next multiple, or the largest one that there is.
+/// Needs value >= 0 and multiple > 0.
 int64_t roundedUp(int64_t value, int64_t multiple) {
   const int64_t rest = value % multiple;
   if (rest == 0)
@@ -26,12 +27,14 @@ int64_t roundedUp(int64_t value, int64_t multiple) {
 template <typename T> int64_t countOther(const void *data, int64_t count, int64_t value) {
   auto *values = static_cast<const T *>(data);
   const T same = static_cast<T>(value);
+  // A number that the type cannot hold differs from every element.
   if constexpr (std::is_unsigned_v<T>) {
     if (value < 0 || static_cast<uint64_t>(value) != static_cast<uint64_t>(same))
       return count;
   } else if (static_cast<int64_t>(same) != value) {
     return count;
   }
+  // No branch, one addition: vectorized.
   int64_t others = 0;
   for (int64_t i = 0; i < count; ++i)
     others += values[i] != same;
@@ -42,6 +45,7 @@ template <typename T> int64_t countOther(const void *data, int64_t count, int64_
 template <typename Bits> int64_t countNonzero(const void *data, int64_t count) {
   auto *values = static_cast<const Bits *>(data);
   int64_t others = 0;
+  // The shift drops the sign, so that both zeros are 0.
   for (int64_t i = 0; i < count; ++i)
     others += static_cast<Bits>(values[i] << 1) != 0;
   return others;
@@ -49,6 +53,7 @@ template <typename Bits> int64_t countNonzero(const void *data, int64_t count) {
 
 } // namespace
 
+/// Monotonic in `needed`: a batch with more of everything never gets less.
 int64_t bucketOf(const Symbol &symbol, int64_t needed, int64_t whole) {
   const int64_t divisor = symbol.divisor;
   assert(symbol.counts && divisor > 0 && symbol.min % divisor == 0 &&
@@ -62,6 +67,7 @@ int64_t bucketOf(const Symbol &symbol, int64_t needed, int64_t whole) {
     if (octave <= INT64_MAX / 4)
       bucket = std::min(bucket, roundedUp(2 * octave, divisor));
   }
+  // Beyond all elements nothing can count.
   bucket = std::min(bucket, roundedUp(whole, divisor));
   return std::clamp(bucket, symbol.min, symbol.max);
 }
@@ -94,16 +100,19 @@ int64_t countDiffering(const ArrayView &array, int64_t value) {
   case DType::U32:
     return countOther<uint32_t>(array.data, count, value);
   default:
+    assert(array.dtype == DType::U64 && "all other types are above");
     return countOther<uint64_t>(array.data, count, value);
   }
 }
 
 int64_t countOf(const Symbol &symbol, const ArrayView &array) {
+  // Linear in the array; its shape was checked when it was bound.
   if (symbol.what == Symbol::What::Elements)
     return countDiffering(array, symbol.differs);
   int64_t elements, number = 0, longest = 0;
   if (!array.data || !countElements(array.shape.data(), array.shape.size(), elements) || !elements)
     return 0;
+  assert(array.shape.size() == 2 && "runs are of rows: checked when the program is read");
   if (symbol.what == Symbol::What::Sequences || symbol.what == Symbol::What::LongestSequence) {
     for (int64_t row = 0; row < array.shape[0]; ++row)
       countSequences(array, row, number, longest);
@@ -127,6 +136,8 @@ int64_t mostOf(const Symbol &symbol, const std::vector<int64_t> &shape) {
   return elements;
 }
 
+/// For plans without a batch: the most that each count can be for the sizes that are known. Symbols
+/// that depend on an unknown one stay unknown.
 void fillCounts(const Program &program, std::vector<int64_t> &symbols, std::vector<bool> &known) {
   for (size_t i = 0; i < program.symbols.size(); ++i) {
     const Symbol &symbol = program.symbols[i];

@@ -19,11 +19,13 @@ public:
 
   Status run(const std::vector<int64_t> &symbols) {
     plan.function = &function;
+    // Symbols that the function does not use are 0, so that plans for the same sizes are equal.
     plan.symbols.assign(program.symbols.size(), 0);
     for (size_t i = 0; i < program.symbols.size(); ++i)
       if (function.symbols[i])
         plan.symbols[i] = symbols[i];
     ExprId wrong;
+    // Only this function's expressions: others may overflow for these sizes.
     if (!evaluate(program, function.exprs, plan.symbols, exprs, wrong))
       return fail(Code::BadData, "these sizes are too large: '", program.text(wrong),
                   "' overflows or divides by zero (", symbolText(), ")");
@@ -57,11 +59,14 @@ private:
     return shape;
   }
 
+  /// Sizes and lifetimes first, then the arena: addresses depend on all buffers of the function
+  /// together.
   Status planBuffers() {
     std::vector<PlanBuffer> lifetimes(function.buffers.size()), onHost(function.buffers.size());
     plan.bufferBytes.resize(function.buffers.size());
     plan.bufferOffsets.resize(function.buffers.size());
     for (uint32_t output : function.outputs) {
+      // Far below what overflows: padding and the sum are added to it.
       ExecutionPlan::Output result{output, shapeOf(program.outputs[output]), 0, plan.outputBytes};
       if (!countBytes(program.outputs[output].dtype, result.shape.data(), result.shape.size(),
                       result.bytes) ||
@@ -85,6 +90,7 @@ private:
       case Space::Host:
         (buffer.space == Space::Arena ? lifetimes : onHost)[i] = {bytes, buffer.first, buffer.last};
         // Half of the range leaves room for alignment.
+        // The sum of all buffers bounds the arena, so that the planner cannot overflow.
         if (__builtin_add_overflow(sum, bytes, &sum) || sum > INT64_MAX / 2)
           return fail(Code::BadData, "these sizes are too large (", symbolText(), ")");
         continue;
@@ -117,6 +123,8 @@ private:
             limit = output.bytes;
         break;
       }
+      // A buffer may be smaller than its tensor (a part of it), never larger: kernels stay inside
+      // of it.
       if (bytes > limit)
         return bad("buffer ", i, " has ", bytes, " bytes, its tensor ", limit);
     }
@@ -125,11 +133,13 @@ private:
     if (traits.runsBeside)
       giveTime(lifetimes, memory);
     plan.arenaBytes = memory.peak;
+    // giveTime only makes lives longer.
     assert(plan.arenaBytes >= plan.arenaLowerBound && "what lives at once needs its room");
     markPhases(lifetimes);
     plan.bufferOffsets = std::move(memory.offsets);
     const Plan host = planMemory(onHost, traits.alignment);
     plan.hostBytes = host.peak;
+    // Offsets are in blocks of their own: the arena, the host's, and the outputs'.
     for (size_t i = 0; i < function.buffers.size(); ++i)
       if (function.buffers[i].space == Space::Host)
         plan.bufferOffsets[i] = host.offsets[i];
@@ -143,6 +153,7 @@ private:
 
   /// What is in use in a command is what planMemory counts for its lower bound.
   void markPhases(const std::vector<PlanBuffer> &lifetimes) {
+    // An absent phase (-1) ends at 0: everything is of the last one.
     const int32_t ends[2] = {std::max(function.forwardEnd, 0), std::max(function.backwardEnd, 0)};
     std::vector<int64_t> change(function.commands.size() + 1);
     assert(ends[0] <= ends[1] && "phases are checked when the program is read");
@@ -152,12 +163,14 @@ private:
       const int64_t bytes = padded(buffer.bytes, traits.alignment);
       change[size_t(buffer.first)] += bytes;
       change[size_t(buffer.last) + 1] -= bytes;
+      // Live over the end of a phase: written before it and read at or after it.
       for (int i = 0; i < 2; ++i)
         if (buffer.first < ends[i] && ends[i] <= buffer.last)
           plan.marks.between[i] += bytes;
     }
     int64_t live = 0;
     for (int32_t i = 0; i < int32_t(function.commands.size()); ++i) {
+      // Index 0 is the forward, 1 the backward, 2 the update.
       int64_t &most = plan.marks.most[(i >= ends[0]) + (i >= ends[1])];
       most = std::max(most, live += change[size_t(i)]);
     }
@@ -179,10 +192,12 @@ private:
   /// for them to write to the same memory; as far as that costs next to none.
   void giveTime(const std::vector<PlanBuffer> &lifetimes, Plan &memory) {
     plan.aside.assign(function.commands.size(), false);
+    // Elsewhere each command fills the GPU by itself: nothing runs beside it.
     if (!leavesRoom())
       return;
     plan.aside = findAside(function);
     const int32_t end = int32_t(function.commands.size()) - 1;
+    // The longest time that costs no more than the room for it.
     for (int32_t delay : {64, 16, 4}) {
       std::vector<PlanBuffer> longer = lifetimes;
       for (int32_t i = 0; i <= end; ++i)
@@ -200,11 +215,15 @@ private:
     }
   }
 
+  /// Places and sizes of all steps lie in two lists, one behind the other; a step knows where its
+  /// own begin.
   Status addStep(size_t number) {
     const Command &command = function.commands[number];
     const ExecutionPlan::Step step{&command, uint32_t(plan.places.size()),
                                    uint32_t(plan.sizes.size())};
     plan.steps.push_back(step);
+    // Every offset is compared with its buffer; how far a command reaches from there its kind
+    // checks.
     for (const Operand &operand : command.operands) {
       if (!operand.isPresent()) {
         plan.places.push_back({Place::none, 0});
@@ -219,6 +238,7 @@ private:
       plan.sizes.push_back(value(size));
     const PlaceCheck check(plan.view(step), function, number, [this] { return symbolText(); });
     TRAINRT_TRY(std::visit([&](const auto &op) { return op.checkPlaces(check); }, command.op));
+    // Kinds without scratch have no such member.
     plan.visit(step, [&](const auto &, const auto &view) {
       if constexpr (requires { view.scratch(); })
         plan.scratchBytes = std::max(plan.scratchBytes, view.scratch());

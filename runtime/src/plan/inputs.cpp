@@ -7,6 +7,7 @@
 #include "plan/counts.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace trainrt {
 
@@ -20,9 +21,12 @@ public:
         checked(options.checked), locate(options.locate), givenCounts(options.givenCounts),
         knownFacts(options.known), bound(bound) {}
 
+  /// A batch of the same names, types and shapes as the last one needs its values looked at,
+  /// nothing else: nearly all batches of a run.
   Status run(const Batch &batch) {
     if (sameAsBefore(batch))
       return bindAgain(batch);
+    // Until all is checked: a batch that fails must not be taken for known.
     bound.function = nullptr;
     TRAINRT_TRY(bindFirst(batch));
     // From here on, what fits is known.
@@ -34,6 +38,7 @@ public:
   }
 
 private:
+  /// By names in the order given: another order is bound again, which costs little.
   bool sameAsBefore(const Batch &batch) const {
     if (bound.function != &function || bound.fillMissing != fillMissing ||
         bound.signature.size() != batch.size())
@@ -47,6 +52,8 @@ private:
     return true;
   }
 
+  /// Symbols, shapes and rules of sizes are those of the last batch; data, place and counts are
+  /// new.
   Status bindAgain(const Batch &batch) {
     for (size_t i = 0; i < function.batchInputs.size(); ++i) {
       if (bound.sources[i] < 0)
@@ -62,6 +69,7 @@ private:
     return checkAllValues();
   }
 
+  /// `checked`: these values have been looked at before.
   Status checkAllValues() {
     for (size_t i = 0; !checked && i < program.valueRules.size(); ++i)
       TRAINRT_TRY(checkValues(program.valueRules[i], bound.ruleMax[i]));
@@ -73,14 +81,18 @@ private:
     bound.filled.assign(program.inputs.size(), false);
     bound.anyFilled = false;
     bound.symbols.assign(program.symbols.size(), 0);
+    assert(function.batchSymbols.size() == program.symbols.size() && "one flag for each symbol");
     known.assign(program.symbols.size(), false);
     shownBy.assign(program.symbols.size(), -1);
     TRAINRT_TRY(findInputs(batch));
+    // A symbol of one value needs no input to show it.
     for (size_t i = 0; i < program.symbols.size(); ++i)
       if (program.symbols[i].min == program.symbols[i].max) {
         bound.symbols[i] = program.symbols[i].min;
         known[i] = true;
       }
+    // Three passes: axes that are symbols, then those that are made of them, then what was not
+    // given.
     for (uint32_t input : function.batchInputs)
       if (!bound.filled[input])
         TRAINRT_TRY(bindSymbols(input));
@@ -95,6 +107,7 @@ private:
                     "' is not known: it is read from axis ", program.symbols[i].axis, " of input '",
                     program.inputs[size_t(program.symbols[i].input)].name, "'");
     TRAINRT_TRY(checkSizeRules());
+    // INT64_MIN: the rule is of an input that this batch does not have, or its bound is not known.
     bound.ruleMax.assign(program.valueRules.size(), INT64_MIN);
     for (size_t i = 0; i < program.valueRules.size(); ++i) {
       const ValueRule &rule = program.valueRules[i];
@@ -109,6 +122,7 @@ private:
 
   const std::string &nameOfInput(uint32_t input) const { return program.inputs[input].name; }
 
+  /// Batches have few arrays: quadratic is the quickest.
   Status findInputs(const Batch &batch) {
     for (size_t i = 0; i < batch.size(); ++i)
       for (size_t j = 0; j < i; ++j)
@@ -141,6 +155,7 @@ private:
   }
 
   /// Where an array that may lie on the device does.
+  /// The device tells; without one all arrays are the host's.
   Status locateInput(uint32_t input) {
     if (!locate)
       return {};
@@ -159,11 +174,13 @@ private:
                   decl.shape.size() == 1 ? " axis [" : " axes [", expected, "], got ",
                   array.shape.size(), " ", shapeText(array.shape));
     }
+    // Narrowing would change data silently; the message says how to do it on purpose.
     if (!convertsExactly(array.dtype, decl.dtype))
       return fail(Code::BadData, "input '", decl.name, "': expected ", numpyName(decl.dtype),
                   ", got ", numpyName(array.dtype),
                   ", which may lose information; convert it yourself with ", "data['", decl.name,
                   "'].astype(numpy.", numpyName(decl.dtype), ")");
+    // Conversion is done on the host.
     if (array.onDevice && array.dtype != decl.dtype)
       return fail(Code::BadData, "input '", decl.name, "': an array in GPU memory must be ",
                   numpyName(decl.dtype), ", got ", numpyName(array.dtype));
@@ -173,12 +190,15 @@ private:
                   " is impossible");
     if (elements && !array.data)
       return fail(Code::InvalidArgument, "input '", decl.name, "': data is NULL");
+    // Kernels and loops load whole elements.
     if (reinterpret_cast<uintptr_t>(array.data) % sizeOf(array.dtype) != 0)
       return fail(Code::InvalidArgument, "input '", decl.name, "': data is not aligned to its ",
                   sizeOf(array.dtype), "-byte elements");
     return {};
   }
 
+  /// The first input that shows a symbol gives its value, later ones must agree: messages name
+  /// both.
   Status bindSymbols(uint32_t input) {
     const TensorDecl &decl = program.inputs[input];
     for (size_t axis = 0; axis < decl.shape.size(); ++axis) {
@@ -214,6 +234,8 @@ private:
                                           : "elements of one run are not ";
   }
 
+  /// Facts are of the data, so known ones are taken only where the caller knows the data. A count
+  /// that is given may be more than needed, never less.
   Status bindCounts() {
     if (!checked || !knownFacts || !knownFacts->find(function, bound.arrays, bound.facts))
       bound.facts = lookAt(program, function, bound.arrays, bound.filled);
@@ -247,6 +269,7 @@ private:
   }
 
   /// Evaluates an expression; false if a symbol is not known or it overflows.
+  /// The expression's own closure is evaluated: others may need symbols that are not known yet.
   bool valueOf(ExprId id, int64_t &value) {
     const Expr &expr = program.exprs[id];
     if (expr.kind == Expr::Kind::Constant)
@@ -264,6 +287,7 @@ private:
     return true;
   }
 
+  /// Every axis: constants, and expressions of symbols that other axes have shown.
   Status checkShape(uint32_t input) {
     const TensorDecl &decl = program.inputs[input];
     for (size_t axis = 0; axis < decl.shape.size(); ++axis) {
@@ -280,6 +304,7 @@ private:
     return {};
   }
 
+  /// An input that is not given reads as zeros, in the shape that the others imply.
   Status fillShape(uint32_t input) {
     const TensorDecl &decl = program.inputs[input];
     ArrayView &array = bound.arrays[input];
@@ -295,6 +320,7 @@ private:
     return {};
   }
 
+  /// Rules whose symbols this batch does not have say nothing about it.
   Status checkSizeRules() {
     for (const SizeRule &rule : program.sizeRules) {
       int64_t value;
@@ -305,6 +331,8 @@ private:
     return {};
   }
 
+  /// The first element that is not in [min, max), nor the exception; -1 if none. Branch-free over
+  /// blocks, exact from the first doubtful block on.
   template <typename T>
   int64_t firstBad(const void *data, int64_t count, int64_t min, int64_t max,
                    const ValueRule &rule) {
@@ -312,6 +340,7 @@ private:
     // Whole blocks at once, without a branch an element: nearly all batches are good.
     constexpr int64_t block = 1024;
     int64_t begin = 0;
+    // max > 0 here, so max - 1 does not wrap.
     const uint64_t low = static_cast<uint64_t>(min), high = static_cast<uint64_t>(max - 1);
     for (; min >= 0 && max > 0 && begin + block <= count; begin += block) {
       // The sign of one of the differences says so, also where one wraps around: baseline x86 has
@@ -320,6 +349,7 @@ private:
       for (int64_t i = begin; i < begin + block; ++i) {
         const uint64_t value = static_cast<uint64_t>(static_cast<int64_t>(values[i]));
         any |= (value - low) | (high - value);
+        // Beyond the signed range: the element's own sign bit tells.
         if constexpr (std::is_unsigned_v<T>)
           any |= value;
       }
@@ -338,6 +368,8 @@ private:
     return -1;
   }
 
+  /// Indices that kernels read with: a value out of range would read other memory. On the device
+  /// they check themselves.
   Status checkValues(const ValueRule &rule, int64_t max) {
     if (max == INT64_MIN)
       return {};
@@ -378,6 +410,7 @@ private:
     }
     if (bad < 0)
       return {};
+    // From the flat position to one for each axis.
     std::vector<int64_t> position(array.shape.size());
     int64_t rest = bad;
     for (size_t axis = array.shape.size(); axis-- > 0;) {
@@ -413,6 +446,7 @@ private:
 
 } // namespace
 
+/// `reason` is set only where the value is not allowed.
 bool allowedValue(const Symbol &symbol, int64_t value, std::string &reason) {
   if (value < symbol.min)
     reason = "is below the minimum " + std::to_string(symbol.min);

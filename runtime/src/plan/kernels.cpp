@@ -12,8 +12,10 @@
 
 namespace trainrt {
 
+/// The best first: chooseKernels takes the first one that both have.
 const char *const cpuLevels[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", nullptr};
 
+/// Levels as the x86-64 psABI has them, by the features that kernels use.
 bool cpuSupports(const std::string &level) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -37,6 +39,7 @@ Status KernelLibrary::load(const void *data, uint64_t size, const std::vector<st
   if (result->descriptor < 0)
     return fail(Code::IoError, "memfd_create: ", std::strerror(errno));
   auto *bytes = static_cast<const char *>(data);
+  // In a loop: a write may be shorter than asked for.
   while (size) {
     ssize_t done = ::write(result->descriptor, bytes, size);
     if (done < 0 && errno == EINTR)
@@ -46,12 +49,15 @@ Status KernelLibrary::load(const void *data, uint64_t size, const std::vector<st
     bytes += done;
     size -= static_cast<uint64_t>(done);
   }
+  // dlopen has no function for memory; the name is that of the open file.
   std::string path = "/proc/self/fd/" + std::to_string(result->descriptor);
   result->handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!result->handle) {
     const char *reason = dlerror();
     return fail(Code::BadPackage, "cannot be loaded: ", shown(reason ? reason : "unknown reason"));
   }
+  // All kernels of the program, so that a missing one is told when the package is opened, not in a
+  // step.
   for (const std::string &name : names) {
     void *symbol = dlsym(result->handle, name.c_str());
     if (!symbol)
@@ -62,6 +68,7 @@ Status KernelLibrary::load(const void *data, uint64_t size, const std::vector<st
   return {};
 }
 
+/// The library before its file.
 KernelLibrary::~KernelLibrary() {
   if (handle)
     dlclose(handle);

@@ -23,6 +23,8 @@ template <typename Fn> void forEach(const Command &command, bool written, const 
 
 } // namespace
 
+/// Two sweeps over the commands, forward for the earliest level of each, backward for the latest;
+/// slack is the difference.
 std::vector<bool> findAside(const Function &function) {
   const size_t n = function.commands.size();
   // By what is computed, not by where it is stored: the planner gives those that are aside time.
@@ -30,6 +32,7 @@ std::vector<bool> findAside(const Function &function) {
   int32_t depth = 0;
   for (size_t i = 0; i < n; ++i) {
     const Command &command = function.commands[i];
+    // Also after earlier writers of what it writes: updates in place keep their order.
     for (bool written : {false, true})
       forEach(command, written,
               [&](uint32_t buffer) { early[i] = std::max(early[i], level[buffer]); });
@@ -42,6 +45,7 @@ std::vector<bool> findAside(const Function &function) {
     const Command &command = function.commands[i];
     int32_t due = depth;
     forEach(command, true, [&](uint32_t buffer) { due = std::min(due, needed[buffer]); });
+    // Transfers have a lane of their own.
     aside[i] = due - 1 - early[i] >= minSlack && !isTransfer(function, command);
     for (bool written : {false, true})
       forEach(command, written,
@@ -50,6 +54,7 @@ std::vector<bool> findAside(const Function &function) {
   return aside;
 }
 
+/// So that a segment begins at `at`, if one lies over it.
 void MemoryOrder::cut(uint64_t at) {
   auto it = segments.upper_bound(at);
   if (it == segments.begin())

@@ -11,9 +11,11 @@ namespace trainrt {
 namespace {
 
 /// What a file is that somebody takes for a package, and what to do with it; "" if it is unknown.
+/// Only for a better message: what a file is counts by its content where the name does not say.
 std::string whatElse(const MappedFile &file, const ZipReader &archive) {
   const std::string &path = file.path();
   const std::string_view bytes(reinterpret_cast<const char *>(file.data()), file.size());
+  // A .npz is a zip, as a package is.
   for (const ZipEntry &entry : archive.entries())
     if (entry.name.ends_with(".npy"))
       return "a file of arrays (.npz): the package comes first, and arrays behind --data, --eval "
@@ -36,6 +38,7 @@ std::string whatElse(const MappedFile &file, const ZipReader &archive) {
 
 Status Package::open(const std::string &path, std::shared_ptr<const Package> &package,
                      const std::string &key) {
+  // Filled, checked, and only then given out: a package that is open is whole.
   auto result = std::make_shared<Package>();
   result->name = path;
   std::shared_ptr<const MappedFile> file;
@@ -46,6 +49,7 @@ Status Package::open(const std::string &path, std::shared_ptr<const Package> &pa
     if (std::string other = whatElse(*file, result->archive); !other.empty())
       return fail(Code::BadPackage, "'", path, "' is no package: it is ", other);
   TRAINRT_TRY(status);
+  // Before anything of the content is believed.
   if (!key.empty())
     TRAINRT_TRY(verifyZip(result->archive, key).within(prefix));
   status = result->openEntries();
@@ -68,6 +72,7 @@ Status Package::openEntries() {
   text.assign(reinterpret_cast<const char *>(archive.data(*entry)), entry->size);
   TRAINRT_TRY(readManifest(text, description));
   TRAINRT_TRY(archive.checkCanonical().as(Code::BadPackage));
+  // No entry may be missing, and (below) none is unchecked.
   for (const auto &[listed, checksum] : description.checksums)
     if (listed != "manifest" && !archive.find(listed))
       return missing(listed.c_str());
@@ -77,6 +82,7 @@ Status Package::openEntries() {
   entry = archive.find("program.fb");
   if (!entry)
     return missing("program.fb");
+  // Of what is mapped; the archive keeps the file.
   TRAINRT_TRY(readProgram(archive.data(*entry), entry->size, code));
   TRAINRT_TRY(crossCheck());
   if (const ZipEntry *tuned = archive.find(tuningEntry))
@@ -87,6 +93,8 @@ Status Package::openEntries() {
   return chooseKernels();
 }
 
+/// The manifest has its own checksum inside; entries that it does not list (tuning, the signature)
+/// have the zip's CRC.
 Status Package::checkEntry(const ZipEntry &entry) const {
   if (entry.name == "manifest.json")
     return archive.checkCrc(entry).as(Code::BadPackage);
@@ -99,6 +107,7 @@ Status Package::checkEntry(const ZipEntry &entry) const {
   return {};
 }
 
+/// Code runs as the user: accidents are found by the checksum. Intent is what signatures are for.
 Status Package::requireChecksum(const std::string &entry) const {
   if (description.checksums.count(entry))
     return {};
@@ -106,6 +115,8 @@ Status Package::requireChecksum(const std::string &entry) const {
               "' is missing: no code is loaded without its checksum");
 }
 
+/// On the CPU the best kernels that this machine runs; on a GPU, which is known later, only that
+/// all are covered.
 Status Package::chooseKernels() {
   if (traitsOf(code.target).choosesKernels) {
     for (const std::string &listed : description.targets)
@@ -119,6 +130,7 @@ Status Package::chooseKernels() {
     targetName = traitsOf(code.target).name;
     return {};
   }
+  // For the message: which there are.
   std::string present;
   for (const char *const *level = cpuLevels; *level; ++level) {
     std::string entryName = std::string("kernels/cpu-") + *level + ".so";
@@ -140,6 +152,7 @@ Status Package::chooseKernels() {
               "cpu:x86-64");
 }
 
+/// Loaded when first needed, once for all sessions; sessions of several threads share a package.
 Status Package::kernels(std::shared_ptr<const KernelLibrary> &result) const {
   std::lock_guard lock(loading);
   if (!library && kernelEntry) {

@@ -19,6 +19,7 @@ template <typename... Args> Status badProgram(const Args &...what) {
   return fail(Code::BadPackage, "program.fb: ", what...);
 }
 
+/// Without a name there is nothing to look for.
 template <typename List> int32_t indexOf(const List &list, const std::string &wanted) {
   for (size_t i = 0; i < list.size(); ++i)
     if (!wanted.empty() && list[i].name == wanted)
@@ -40,12 +41,15 @@ Status checkTarget(const Program &program, const Manifest &manifest) {
   return {};
 }
 
+/// A package without the list has had nothing to compare; with it, every number must agree: a user
+/// reads the manifest, the runtime the program.
 Status checkSymbols(const Program &program, const Manifest &manifest) {
   if (!manifest.symbols)
     return {};
   if (manifest.symbols->size() != program.symbols.size())
     return badField("symbols", " has ", manifest.symbols->size(), " entries, program.fb ",
                     program.symbols.size());
+  // In the order of Symbol::What.
   static constexpr const char *counted[] = {"elements", "runs", "longest_run", "sequences",
                                             "longest_sequence"};
   for (size_t i = 0; i < program.symbols.size(); ++i) {
@@ -75,12 +79,15 @@ Status checkSymbols(const Program &program, const Manifest &manifest) {
   return {};
 }
 
+/// Both describe conditions in full: a variant that runs under other conditions than it says would
+/// compute something else.
 Status checkFunctions(const Program &program, const Manifest &manifest) {
   if (!manifest.functions)
     return {};
   if (manifest.functions->size() != program.functions.size())
     return badField("functions", " has ", manifest.functions->size(), " entries, program.fb ",
                     program.functions.size());
+  // In the order of Condition::Kind; the same words as nameOf.
   static constexpr const char *kinds[] = {"binary", "fixed_where_padded", "real_at", "contiguous",
                                           "above"};
   for (size_t i = 0; i < program.functions.size(); ++i) {
@@ -108,6 +115,7 @@ Status checkFunctions(const Program &program, const Manifest &manifest) {
 }
 
 /// Of the values that the runtime gives, and those it has for them.
+/// One scalar each. Those of integers are exact, and count steps beyond 2^24.
 Status checkHypers(const Program &program, const Manifest &manifest) {
   for (const TensorDecl &hyper : program.hypers) {
     static constexpr const char *floats[] = {"lr", "weight_decay", "clip_norm", "grad_scale"};
@@ -116,6 +124,7 @@ Status checkHypers(const Program &program, const Manifest &manifest) {
       return std::any_of(std::begin(names), std::end(names),
                          [&](const char *known) { return hyper.name == known; });
     };
+    // A value that this runtime does not know cannot be given: the package is newer.
     bool known = (hyper.dtype == DType::F32 && among(floats) && hyper.staticBytes == 4) ||
                  (hyper.dtype == DType::I64 && among(integers) && hyper.staticBytes == 8);
     if (!known)
@@ -125,6 +134,7 @@ Status checkHypers(const Program &program, const Manifest &manifest) {
   for (auto [name, value] : {std::pair("lr", manifest.lr),
                              {"weight_decay", manifest.weightDecay},
                              {"clip_norm", manifest.clipNorm}})
+    // NaN stands for "not in the manifest".
     if (std::isnan(value) && manifest.training && indexOf(program.hypers, name) >= 0)
       return badField(std::string("optimizer.") + name, " is missing, but program.fb takes it");
   if (!std::isnan(manifest.clipNorm) && indexOf(program.hypers, "clip_norm") < 0)
@@ -135,7 +145,9 @@ Status checkHypers(const Program &program, const Manifest &manifest) {
 
 /// Whether a function writes, or reads, only what a session has for it.
 Status checkAccess(const Program &program, const Package &package, const Function &function) {
+  // A variant may do what its function may.
   const Function &role = function.base < 0 ? function : program.functions[size_t(function.base)];
+  // Evaluation, initializing and the loss's weight must leave parameters as they are.
   const bool trains = role.name != "eval" && role.name != "init" && role.name != "loss_weight";
   auto where = [&] { return "function '" + function.name + "'"; };
   for (const Command &command : function.commands) {
@@ -153,6 +165,7 @@ Status checkAccess(const Program &program, const Package &package, const Functio
                         where(), " of program.fb writes to it");
     }
   }
+  // Gradients have memory only for trainable parameters.
   for (const Buffer &buffer : function.buffers) {
     if (buffer.space == Space::Gradient && !package.parameter(buffer.index).trainable)
       return badField("parameters", ": '", package.parameter(buffer.index).name,
@@ -163,6 +176,9 @@ Status checkAccess(const Program &program, const Package &package, const Functio
 
 } // namespace
 
+/// After this a session relies on: tensors by index in the program, by name in the manifest, with
+/// `inputEntry`, `parameterEntry` and `stateEntry` between them; which outputs have a role; which
+/// functions there are.
 Status Package::crossCheck() {
   TRAINRT_TRY(checkTarget(code, description));
   // Manifest and program describe the same tensors.
@@ -184,6 +200,8 @@ Status Package::crossCheck() {
         return bad("'", decl.name, "' is ", nameOf(entry.dtype), ", but ", nameOf(decl.dtype),
                    " in program.fb");
       bool same = entry.shape.size() == decl.shape.size();
+      // A constant by its number, a symbol by its name; other expressions have no name in the
+      // manifest.
       for (size_t axis = 0; same && axis < decl.shape.size(); ++axis) {
         const Expr &expr = code.exprs[decl.shape[axis]];
         same = expr.kind == Expr::Kind::Constant ? entry.shape[axis] == expr.value

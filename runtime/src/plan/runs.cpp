@@ -30,8 +30,10 @@ void find(const void *data, int64_t begin, int64_t count, int64_t padding, std::
 /// As the graph does it, in the type of the elements.
 template <typename T>
 void count(const void *data, int64_t begin, int64_t columns, int64_t &number, int64_t &longest) {
+  // In unsigned arithmetic, where the difference wraps as the graph's does.
   using Bits = std::make_unsigned_t<T>;
   const Bits *values = static_cast<const Bits *>(data) + begin;
+  // A sequence ends where the next number is not one more; the end of the row ends the last one.
   int64_t first = 0;
   for (int64_t i = 1; i <= columns; ++i) {
     if (i < columns && Bits(values[i] - values[i - 1]) == 1)
@@ -44,6 +46,7 @@ void count(const void *data, int64_t begin, int64_t columns, int64_t &number, in
 
 } // namespace
 
+/// By the bits of integers of any sign: only differences matter.
 void countSequences(const ArrayView &array, int64_t row, int64_t &number, int64_t &longest) {
   const int64_t columns = array.shape[1], begin = row * columns;
   switch (sizeOf(array.dtype)) {
@@ -58,6 +61,7 @@ void countSequences(const ArrayView &array, int64_t row, int64_t &number, int64_
   }
 }
 
+/// Runs of one row; equal numbers that do not lie together are several runs.
 void findRuns(const ArrayView &array, int64_t row, int64_t padding, std::vector<Run> &runs) {
   runs.clear();
   const int64_t columns = array.shape[1], begin = row * columns;
@@ -82,6 +86,8 @@ void findRuns(const ArrayView &array, int64_t row, int64_t padding, std::vector<
   }
 }
 
+/// Whether equal numbers lie together. Ascending ones do, in one pass; else sorted copies show
+/// twins.
 bool hasWholeRuns(const std::vector<Run> &runs) {
   const auto less = [](const Run &a, const Run &b) { return a.value < b.value; };
   const auto notLess = [](const Run &a, const Run &b) { return a.value >= b.value; };
@@ -89,6 +95,7 @@ bool hasWholeRuns(const std::vector<Run> &runs) {
     return true;
   std::vector<Run> sorted = runs;
   std::sort(sorted.begin(), sorted.end(), less);
+  // Twins are equal, neither less: `notLess` finds them between sorted neighbours.
   return std::adjacent_find(sorted.begin(), sorted.end(), notLess) == sorted.end();
 }
 

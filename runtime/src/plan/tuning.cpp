@@ -14,15 +14,19 @@ namespace {
 constexpr std::string_view separator = " = ";
 } // namespace
 
+/// Lines of "key = choice" below the name of a machine. Untrusted text: every line must be one of
+/// both, and none twice.
 Status readTuning(std::string_view text, Tuning &tuning) {
   Choices *table = nullptr;
   for (size_t number = 1, begin = 0; begin < text.size(); ++number) {
     const size_t end = text.find('\n', begin);
     auto bad = [&](const char *why) { return fail(Code::BadData, "line ", number, ": ", why); };
+    // A file that was cut off.
     if (end == std::string_view::npos)
       return bad("its end is missing");
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
+    // Machines' names have no " = ".
     const size_t split = line.find(separator);
     if (split == std::string_view::npos) {
       if (line.empty() || tuning.count(std::string(line)))
@@ -43,6 +47,7 @@ Status readTuning(std::string_view text, Tuning &tuning) {
 
 std::string writeTuning(const Tuning &tuning) {
   std::string text;
+  // A map's order: the same choices, the same bytes.
   for (const auto &[machine, choices] : tuning) {
     text += machine + "\n";
     for (const auto &[key, choice] : choices)
@@ -64,7 +69,10 @@ std::string describe(const TuningResult::Line &line) {
   return std::to_string(line.uses) + " x " + line.what + ": " + times;
 }
 
+/// The tuned package is the package with the choices behind it. A signature is left out: it is of
+/// other bytes.
 Status writeTuned(const Package &package, const Tuning &choices, const std::string &path) {
+  // Choices of other machines, and of other calls, stay.
   Tuning merged = package.tuning();
   for (const auto &[machine, table] : choices)
     for (const auto &[key, choice] : table)

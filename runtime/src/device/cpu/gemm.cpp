@@ -16,6 +16,7 @@
 #include "format/memory/gemm_problem.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <stdexcept>
 
@@ -33,8 +34,12 @@ constexpr int64_t tileN = 512, tileM = 128, tilesPerThread = 8;
 /// registers for addresses.
 constexpr int directRows = 8;
 /// Where part `i` begins when `n` is cut into `parts` parts of (almost) equal size.
+/// Depends on n, i and parts only: the same tiles whatever thread asks. Consecutive parts touch,
+/// and cut(n, parts, parts) is n.
 int64_t cut(int64_t n, int64_t i, int64_t parts) { return n * i / parts; }
 
+/// Both give the same bits: the chains over k are cut by k alone, and every addition is a fused
+/// one.
 const GemmKernels *chooseKernels() {
 #if defined(__x86_64__)
   if (const GemmKernels *kernels = gemmKernelsAvx512();
@@ -64,6 +69,7 @@ struct Problem : GemmProblem {
 };
 
 /// Adds beta * C into C for an empty sum.
+/// With beta 0 nothing of C is read: it may hold NaN from what lay there before.
 void scaleOnly(const Problem &p) {
   for (int64_t matrix = 0, end = p.matrices(); matrix < end; ++matrix) {
     const float *a, *b;
@@ -110,15 +116,21 @@ struct Block {
     int64_t k0 = p.kAt(index);
     a += k0 * p.a_k;
     b += k0 * p.b_k + n0 * p.b_n;
+    // C is the same for all blocks of k: the first one scales what is there by beta, later ones
+    // add.
     c += n0 * p.c_n;
     nLen = columns;
     k = p.kAt(index + 1) - k0;
     beta = index == 0 ? p.beta : 1.0f;
   }
+  /// Depends on the way A is read, not on threads: panels are cut as evenly as possible, so that
+  /// the last one is not a sliver.
   int64_t panels() const {
     int rows = p.kernels.rows;
     return ceilDiv(p.m, directA == DirectA::rows ? std::min(rows, directRows) : rows);
   }
+  /// Columns behind the block's last one are packed as zeros, so that micro kernels need no tail
+  /// for B.
   void packB(int64_t column) const {
     p.kernels.pack(packedB + column * k, b + column * p.b_n, p.b_n, p.b_k,
                    int(std::min(p.panelN(), nLen - column)), int(p.panelN()), k);
@@ -133,6 +145,10 @@ struct Block {
 /// `packedA` has room for a panel.
 void Block::compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t column1,
                     float *packedA) const {
+  assert(0 <= panel0 && panel1 <= panels() && column0 % p.panelN() == 0 &&
+         "tiles are whole panels");
+  // Chains of equal length, none longer than chainK: a short rest would pay for a whole pass over
+  // C.
   const int64_t longest = k <= chainK ? k : ceilDiv(k, ceilDiv(k, chainK));
   for (int64_t k0 = 0; k0 < k; k0 += longest)
     computeChain(k0, std::min(longest, k - k0), panel0, panel1, column0, column1, packedA);
@@ -142,9 +158,13 @@ void Block::compute(int64_t panel0, int64_t panel1, int64_t column0, int64_t col
 void Block::computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t panel1,
                          int64_t column0, int64_t column1, float *packedA) const {
   const GemmKernels &kernels = p.kernels;
+  // For results that are not contiguous along n: the micro kernel stores whole vectors, the loop
+  // below puts the elements where they belong.
   alignas(64) float temporary[GemmKernels::maxRows * 32];
   const int lanes = kernels.lanes;
   const int64_t width = p.panelN();
+  // The first chain of the first block applies the caller's beta; all later ones add to what is
+  // there.
   const float keep = k0 == 0 ? beta : 1.0f;
   for (int64_t panel = panel0; panel < panel1; ++panel) {
     const int64_t row = cut(p.m, panel, panels()), rows = cut(p.m, panel + 1, panels()) - row;
@@ -155,6 +175,8 @@ void Block::computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t pan
       aAt = packedA;
       aStride = rows;
     }
+    // Panels of B outside, all their rows inside would reload A: a panel of A stays in L1 while B's
+    // stream past.
     for (int64_t column = column0; column < column1; column += width) {
       const int64_t columns = std::min(width, nLen - column);
       const int vectors = int(ceilDiv(columns, lanes));
@@ -170,12 +192,16 @@ void Block::computeChain(int64_t k0, int64_t length, int64_t panel0, int64_t pan
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j) {
           float &at = cAt[i * p.c_m + j * p.c_n], value = temporary[i * width + j];
+          // std::fma rounds once, as the micro kernel does where it adds to C itself: the way C
+          // lies does not show in its bits.
           at = keep == 0.0f ? value : std::fma(keep, at, value);
         }
     }
   }
 }
 
+/// A thread takes whole matrices. Its packed B is behind its panel of A, for one block of k at a
+/// time.
 void runPrivate(const Problem &p, ThreadPool &pool) {
   const int64_t work = p.m * p.paddedN() * p.k;
   pool.parallelFor(p.matrices(), std::max<int64_t>(1, parallelWork / work),
@@ -184,6 +210,8 @@ void runPrivate(const Problem &p, ThreadPool &pool) {
                          pool.scratch(worker, size_t((p.panelFloats() + p.ownFloats()) * 4)));
                      Block block(p);
                      block.packedB = packedA + p.panelFloats();
+                     // Blocks of k in ascending order, for each matrix by one thread: sums are
+                     // added in one order.
                      for (int64_t matrix = begin; matrix < end; ++matrix)
                        for (int64_t index = 0; index < p.blocks; ++index) {
                          block.select(matrix, index, 0, p.n);
@@ -194,12 +222,16 @@ void runPrivate(const Problem &p, ThreadPool &pool) {
                    });
 }
 
+/// All threads on one matrix, `step` columns of a block of k at a time. The two loops are barriers:
+/// no tile is computed before all of B is packed.
 void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
   const int64_t panelN = p.panelN();
   const int64_t step = p.sharedColumns();
   Block block(p);
   block.packedB = static_cast<float *>(pool.shared(0, size_t(p.sharedFloats() * 4)));
   const int64_t panels = block.panels();
+  // Columns outside, k inside: C's columns are finished before the next ones are begun, and each
+  // element gets its blocks of k in ascending order.
   for (int64_t n0 = 0; n0 < p.n; n0 += step)
     for (int64_t index = 0; index < p.blocks; ++index) {
       block.select(matrix, index, n0, std::min(step, p.n - n0));
@@ -209,6 +241,8 @@ void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
                          for (int64_t i = begin; i < end; ++i)
                            block.packB(i * panelN);
                        });
+      // Tiles are made of whole panels, and each element of C is in one tile: which thread takes it
+      // changes nothing.
       const int64_t nTiles = ceilDiv(block.nLen, tileN);
       const int64_t mTiles =
           std::clamp<int64_t>(ceilDiv(tilesPerThread * int64_t(pool.size()), nTiles),
@@ -218,6 +252,8 @@ void runShared(const Problem &p, int64_t matrix, ThreadPool &pool) {
       pool.parallelFor(
           tiles, std::max<int64_t>(1, parallelWork / tileWork),
           [&](unsigned worker, int64_t begin, int64_t end) {
+            // Scratch is a worker's own; asked for inside of the chunk, since only then it is known
+            // which worker has it.
             float *packedA =
                 static_cast<float *>(pool.scratch(worker, size_t(p.panelFloats() * 4)));
             for (int64_t i = begin; i < end; ++i) {
@@ -238,6 +274,7 @@ void gemmF32(const GemmArgs &args, ThreadPool &pool, const GemmKernels &kernels)
   const int64_t matrices = p.matrices();
   if (matrices == 0 || p.m == 0 || p.n == 0)
     return;
+  // alpha 0 reads neither A nor B, as BLAS has it: a NaN in them does not reach C.
   if (p.k == 0 || p.alpha == 0.0f) {
     scaleOnly(p);
     return;

@@ -55,6 +55,8 @@ struct V {
 
 #include "device/cpu/gemm_kernels_impl.h"
 
+// Of each height and number of vectors an instance of its own: loops over accumulators must be
+// unrolled to stay in registers.
 #define ROW(by, r) {microKernel<r, 1, 2, by>, microKernel<r, 2, 2, by>}
 #define ROWS(by) {ROW(by, 1), ROW(by, 2), ROW(by, 3), ROW(by, 4), ROW(by, 5), ROW(by, 6)}
 constexpr GemmKernels kernels = {"avx2",           avx2Tile.lanes, avx2Tile.rows,

@@ -64,6 +64,7 @@ struct V {
 
 #include "device/cpu/gemm_kernels_impl.h"
 
+// One entry for each height up to that of avx512Tile: the driver indexes with rows - 1.
 #define ROW(by, r) {microKernel<r, 1, 2, by>, microKernel<r, 2, 2, by>}
 #define ROWS(by)                                                                                   \
   {ROW(by, 1), ROW(by, 2), ROW(by, 3),  ROW(by, 4),  ROW(by, 5),  ROW(by, 6),  ROW(by, 7),         \

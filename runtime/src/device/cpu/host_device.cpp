@@ -42,9 +42,11 @@ Status HostDevice::allocateBytes(int64_t bytes, const char *what, bool zeroed,
   auto memory = std::make_shared<Memory>();
   TRAINRT_TRY(memory->allocate(allocator, bytes, what, zeroed));
   data = {memory, memory->data()};
+  // Aliases the shared pointer: the bytes live as long as the Memory object that frees them.
   return {};
 }
 
+/// On the host one piece is enough: devices with memory of their own ask the source for several.
 Status HostDevice::write(void *to, int64_t bytes, const Source &source) {
   if (bytes)
     source(static_cast<unsigned char *>(to), 0, bytes);
@@ -70,6 +72,8 @@ Status HostDevice::view(const void *from, int64_t, const void *&host) {
   return {};
 }
 
+/// The arena keeps the most that any plan has needed. The lower bound told is that of the plan that
+/// made it so large.
 Status HostDevice::prepare(const ExecutionPlan &plan) {
   if (plan.arenaBytes >= arena.size())
     arenaLowerBound = plan.arenaLowerBound;
@@ -82,6 +86,8 @@ Status HostDevice::prepare(const ExecutionPlan &plan) {
 
 Status HostDevice::stageInput(uint32_t input, const ArrayView &array, const void *&data) {
   const TensorDecl &decl = package->program().inputs[input];
+  // No copy: the caller's array stays valid until the step has run, which is before enqueue
+  // returns.
   if (array.data && array.dtype == decl.dtype) {
     data = array.data;
     return {};
@@ -94,6 +100,7 @@ Status HostDevice::stageInput(uint32_t input, const ArrayView &array, const void
   if (bytes > memory.size())
     TRAINRT_TRY(allocate(bytes, "inputs", false, memory));
   data = memory.data();
+  // An input that no array is given for reads as zeros.
   if (array.data)
     convertElements(array.data, array.dtype, memory.data(), decl.dtype, count);
   else if (bytes)
@@ -105,12 +112,17 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
   const Program &program = package->program();
   const ExecutionPlan &plan = run.plan;
   const Function &function = *plan.function;
+  assert(plan.bufferOffsets.size() == function.buffers.size() &&
+         "the plan is that of the function");
+  // Inputs that this function does not read stay null: no buffer of it names them.
   std::vector<const void *> inputs(program.inputs.size());
   if (run.batch)
     for (uint32_t input : function.inputs)
       TRAINRT_TRY(stageInput(input, run.batch->arrays[input], inputs[input]));
 
   Executor::Run work{kernels.get(), {}, std::move(run.stop), observer};
+  // Addresses are made anew for each run: inputs, hyper-parameters and outputs may have moved since
+  // the last one.
   for (size_t i = 0; i < function.buffers.size(); ++i) {
     const Buffer &buffer = function.buffers[i];
     const void *address = nullptr;
@@ -142,6 +154,7 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
     work.buffers.push_back(const_cast<void *>(address));
   }
   run.began = true;
+  // What an earlier run left must not be told for this one when it fails.
   last = {};
   ticket = 0;
   Executor::Reports reports;
@@ -156,6 +169,8 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
     return badIndex(*reports.badIndex, reports.position, reports.value);
   last.numbers = std::move(reports.numbers);
 
+  // Loss and norm are told in f64 whatever type the graph has. An output without an element has no
+  // value: it keeps what `last` starts with.
   for (const ExecutionPlan::Output &output : plan.outputs) {
     DType dtype = program.outputs[output.index].dtype;
     if (!isFloat(dtype) || output.bytes < int64_t(sizeOf(dtype)))
@@ -165,6 +180,7 @@ Status HostDevice::enqueue(Run &run, Ticket &ticket) {
       if (int32_t(output.index) == index)
         convertElements(outputBlock.data() + output.offset, dtype, to, DType::F64, 1);
   }
+  // The step itself leaves in this state whether a gradient was not finite.
   for (const Buffer &buffer : function.buffers)
     if (buffer.space == Space::State && int32_t(buffer.index) == package->nonfiniteState()) {
       int32_t flag;
@@ -179,6 +195,7 @@ Status HostDevice::repeat(Ticket &) {
   return {};
 }
 
+/// Everything has run in enqueue; there is one ticket.
 Status HostDevice::wait(Ticket, Result &result) {
   result = last;
   return {};
@@ -191,12 +208,14 @@ Status HostDevice::measureCopySpeed(double &bytesPerSecond) {
   TRAINRT_TRY(allocate(bytes, "measurement of the copy speed", true, from));
   TRAINRT_TRY(allocate(bytes, "measurement of the copy speed", true, to));
   bytesPerSecond = 0;
+  // The best of five: the first touches the pages, others may be disturbed.
   for (int i = 0; i < 5; ++i) {
     const auto start = std::chrono::steady_clock::now();
     pool->parallelFor(bytes, 1 << 20, [&](unsigned, int64_t begin, int64_t end) {
       std::memcpy(to.data() + begin, from.data() + begin, size_t(end - begin));
     });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    // Read once and written once, hence twice the bytes.
     bytesPerSecond = std::max(bytesPerSecond, 2 * double(bytes) / seconds.count());
   }
   return {};
@@ -204,6 +223,8 @@ Status HostDevice::measureCopySpeed(double &bytesPerSecond) {
 
 Status HostDevice::measureMatmulSpeed(double &flopsPerSecond) {
   constexpr int64_t size = 1024;
+  // Only to refuse packages for which the number means nothing; the size measured is always the
+  // same.
   if (!typicalMatmul())
     return Status(Code::Unsupported, "the package multiplies no matrices");
   std::vector<float> a(size * size, 0.5f), b(size * size, 0.25f), c(size * size);

@@ -11,6 +11,7 @@ Status Copy::read(const fb::Copy &, const CommandCheck &check) {
   return check.numSizes(1);
 }
 
+/// Sizes come from evaluated expressions: a difference of symbols may be negative.
 Status Copy::checkPlaces(const PlaceCheck &check) const {
   const int64_t bytes = CopyView(check.step, *this).bytes();
   if (bytes < 0)
@@ -29,6 +30,7 @@ std::string Copy::name(const Program &, const StepView &step) const {
 
 int64_t Copy::bytes(const StepView &step) const {
   const CopyView view(step, *this);
+  // Within the device's memory it is read and written; over the link, one of both is the host's.
   return view.bytes() * (view.isToHost() || view.isFromHost() ? 1 : 2);
 }
 

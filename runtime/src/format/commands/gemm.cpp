@@ -13,6 +13,7 @@ namespace trainrt {
 
 Status Gemm::read(const fb::Gemm &from, const CommandCheck &check) {
   const bool vendor = traitsOf(check.program.target).vendorProducts;
+  // The enum has the floating-point types first, bf16 last of them.
   if (from.dtype() > fb::DType::bf16)
     return check.bad(".dtype ", int(from.dtype()), " is none that a matmul has");
   dtype = static_cast<DType>(from.dtype());
@@ -23,6 +24,7 @@ Status Gemm::read(const fb::Gemm &from, const CommandCheck &check) {
   epilogue = static_cast<GemmEpilogue>(from.epilogue());
   if (epilogue != GemmEpilogue::None && !vendor)
     return check.bad(".epilogue: only matmuls for cuda have one");
+  // Sums of 16-bit products may be kept as f32: what accumulates them loses nothing.
   const bool isWide = from.c_dtype() == fb::DType::f32 && sizeOf(dtype) == 2;
   if (from.c_dtype() != from.dtype() && (!isWide || epilogue != GemmEpilogue::None))
     return check.bad(".c_dtype: only plain matmuls of 16-bit types have another, f32");
@@ -30,23 +32,28 @@ Status Gemm::read(const fb::Gemm &from, const CommandCheck &check) {
   tf32 = from.tf32();
   alpha = from.alpha();
   beta = from.beta();
+  // The bias's gradient is what DGeluBGrad writes; all other epilogues with a bias read it.
   const Access bias = !hasBias(epilogue)                     ? Access::None
                       : epilogue == GemmEpilogue::DGeluBGrad ? Access::Write
                                                              : Access::Read;
   const bool makesAux = epilogue == GemmEpilogue::GeluAux || epilogue == GemmEpilogue::GeluAuxBias;
   const Access aux = !hasAux(epilogue) ? Access::None : makesAux ? Access::Write : Access::Read;
+  // beta 0 never reads C: the buffer may be uninitialized then, and its lifetime begins here.
   TRAINRT_TRY(check.expect(operandNames, {{Access::Read},
                                           {Access::Read},
                                           {beta != 0 ? Access::Update : Access::Write},
                                           {bias},
                                           {aux}}));
   const size_t sizes = check.sizes.size();
+  // No underflow: fewer sizes than the fixed ones are refused before. 16 is maxBatchRank of the
+  // runtime's own kernels.
   if (sizes < GemmView::numFixed || (sizes - GemmView::numFixed) % 4 ||
       (sizes - GemmView::numFixed) / 4 > 16)
     return check.bad(".sizes: ", sizes, " are not those of a matmul with up to 16 batch axes");
   return {};
 }
 
+/// k may be 0 in a call that is not empty: C is then beta * C.
 bool GemmView::isEmpty() const {
   return m() == 0 || n() == 0 || std::ranges::find(batch(), 0) != batch().end();
 }
@@ -67,8 +74,10 @@ Status Gemm::checkPlaces(const PlaceCheck &check) const {
     return check.covers(operand, low, high + 1, sizeOf(type));
   };
   const int64_t m = view.m(), n = view.n(), k = view.k();
+  // A call that is not made writes no gradient of the bias, which would have to be zeros.
   if (epilogue == GemmEpilogue::DGeluBGrad && view.isEmpty() && n > 0)
     return check.bad(" has no rows to sum a bias's gradient over");
+  // With k 0 neither A nor B is read, and may lie anywhere.
   if (!view.isEmpty() && k > 0) {
     TRAINRT_TRY(covers(A, m, view.aM(), k, view.aK(), view.aBatch(), dtype));
     TRAINRT_TRY(covers(B, k, view.bK(), n, view.bN(), view.bBatch(), dtype));
@@ -82,6 +91,7 @@ Status Gemm::checkPlaces(const PlaceCheck &check) const {
                           : Status();
 }
 
+/// Of extents that checkPlaces has accepted.
 static int64_t product(std::span<const int64_t> extents) {
   return std::accumulate(extents.begin(), extents.end(), int64_t(1), std::multiplies<>());
 }
@@ -95,6 +105,7 @@ std::string Gemm::name(const Program &, const StepView &step) const {
          std::to_string(view.k());
 }
 
+/// For estimates of time and traffic: each element once, whatever the library reads again.
 int64_t Gemm::bytes(const StepView &step) const {
   const GemmView view(step, *this);
   // An operand has no elements of its own along the axes where its stride is 0.
@@ -111,6 +122,7 @@ int64_t Gemm::bytes(const StepView &step) const {
          (hasAux(epilogue) ? results * size : 0) + (hasBias(epilogue) ? view.n() * size : 0);
 }
 
+/// Strides of C also serve the aux, which lies as C does.
 void Gemm::results(const Program &, const StepView &step, std::vector<Region> &regions) const {
   const GemmView view(step, *this);
   auto add = [&](size_t operand, DType type) {

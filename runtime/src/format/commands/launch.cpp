@@ -18,11 +18,15 @@ Status Launch::read(const fb::Launch &from, const CommandCheck &check) {
   if (members && !target.groupsKernels)
     return check.bad(".members: only kernels for cuda are launched in groups");
   const KernelDecl &declared = program.kernels[kernel];
+  // Tuning times the variants against each other in the same call: they must take the same
+  // arguments.
   for (uint32_t variant : variants) {
     const KernelDecl &other = program.kernels[variant];
     if (!target.hasTuning || members || other.args != declared.args || other.dims != declared.dims)
       return check.bad(".kernels: '", other.name, "' cannot replace '", declared.name, "'");
   }
+  // Beside the dims of all members: work, grain and scratch, each member's work, work and grain of
+  // each variant. 64 bits: the counts come from the package.
   const uint64_t operands = check.operands.size(), sizes = check.sizes.size(),
                  around = 3 + uint64_t(members) + 2 * variants.size();
   if (operands != numMembers() * uint64_t(declared.args) ||
@@ -30,6 +34,7 @@ Status Launch::read(const fb::Launch &from, const CommandCheck &check) {
     return check.bad(": kernel '", declared.name, "' takes ", declared.args, " arguments and ",
                      declared.dims, " dims for each of ", numMembers(), ", not ", operands, " and ",
                      int64_t(sizes - around));
+  // All members use an argument in the same way, since one kernel serves them.
   for (size_t i = 0; i < operands; ++i)
     if (check.operands[i].access == Access::None ||
         check.operands[i].access != check.operands[i % declared.args].access)
@@ -43,11 +48,13 @@ Status Launch::checkPlaces(const PlaceCheck &check) const {
   if (view.work() < 0 || view.scratch() < 0)
     return check.bad(" has negative work or scratch");
   int64_t sum = 0;
+  // None is negative, and together they are the command's work.
   for (int64_t work : view.memberWork())
     if (work < 0 || __builtin_add_overflow(sum, work, &sum))
       return check.bad(" has a member with impossible work");
   if (members && sum != view.work())
     return check.bad(" has work ", view.work(), ", its members ", sum);
+  // Which variant tuning has taken must not decide whether there is anything to do.
   for (size_t i = 0; i < variants.size(); ++i)
     if (view.variantWork(i) < 0 || (view.variantWork(i) == 0) != view.isEmpty())
       return check.bad(" has a variant with impossible work");
@@ -72,6 +79,7 @@ int64_t Launch::bytes(const StepView &step) const {
 void Launch::results(const Program &program, const StepView &step,
                      std::vector<Region> &regions) const {
   // Kernels write whole buffers.
+  // What a kernel writes has no shape here: told as one row of elements.
   for (size_t i = 0; i < step.operands.size(); ++i) {
     Region region;
     if (!step.operands[i].isWritten() || !bufferType(program, step.buffer(i), region.dtype) ||
@@ -81,6 +89,7 @@ void Launch::results(const Program &program, const StepView &step,
     region.extents = {step.bufferBytes[region.buffer] / int64_t(sizeOf(region.dtype))};
     region.strides = {1};
     regions.push_back(std::move(region));
+    // Whole elements: buffers are made of them, up to padding.
   }
 }
 

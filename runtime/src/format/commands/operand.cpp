@@ -5,10 +5,12 @@
 #include "format/program.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace trainrt {
 
 int64_t StepView::bytesOf(size_t operand) const {
+  assert(operand < places.size() && "one place for each operand");
   const Place &place = places[operand];
   return place.isPresent() ? bufferBytes[place.buffer] - place.offset : 0;
 }
@@ -24,7 +26,9 @@ Status CommandCheck::numSizes(size_t wanted) const {
 
 Status CommandCheck::expect(std::span<const char *const> names,
                             std::initializer_list<Wanted> wanted) const {
+  // In the order of the enum Access.
   static constexpr const char *uses[] = {"not used", "read", "written", "read and written"};
+  // Of the kinds of commands only launches name kernels, and these do not come here.
   if (!kernels.empty())
     return bad(".kernels: it runs none");
   if (operands.size() != wanted.size())
@@ -44,6 +48,8 @@ Status CommandCheck::expect(std::span<const char *const> names,
 
 const std::string &PlaceCheck::functionName() const { return function.name; }
 
+/// [low, high) in elements of `size` bytes from the place. 128 bits: no product of 64-bit values
+/// that `reach` has clamped overflows.
 Status PlaceCheck::covers(size_t operand, __int128 low, __int128 high, size_t size) const {
   const Place &place = step.places[operand];
   const int64_t bytes = step.bufferBytes[place.buffer];
@@ -56,6 +62,8 @@ Status PlaceCheck::notNegative(int64_t extent) const {
   return extent < 0 ? bad(" has an extent of ", extent) : Status();
 }
 
+/// An extent of 0 reaches one stride to the other side: callers ask only for calls that are not
+/// empty.
 void PlaceCheck::reach(int64_t extent, int64_t stride, __int128 &low, __int128 &high) {
   // Clamped far beyond any buffer, so that sums of these cannot overflow.
   constexpr __int128 far = __int128(1) << 80;

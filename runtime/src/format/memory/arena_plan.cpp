@@ -38,6 +38,7 @@ using Order = std::vector<uint32_t>;
 class Skyline {
 public:
   /// `lives` are sorted by their first command.
+  /// Memory and time of building it: lives plus commands.
   Skyline(const std::vector<Life> &lives, int32_t commands)
       : lives(lives), commands(commands), starts(size_t(commands) + 1), endOf(size_t(commands)),
         beginOf(size_t(commands)), heights(size_t(commands)), ranks(lives.size()),
@@ -49,26 +50,35 @@ public:
 
   /// Places everything; returns the peak.
   int64_t place(const Order &order) {
+    // Rank 0 is placed first.
     assert(order.size() == lives.size() && "every life once");
     for (size_t i = 0; i < order.size(); ++i)
       ranks[order[i]] = uint32_t(i);
     for (size_t group = 0; group < groups.size(); ++group)
       update(group);
+    assert((commands > 0 || lives.empty()) && "every life has a command");
     int64_t peak = 0;
     int32_t begin = 0;
     setLine(begin, commands - 1, 0);
+    // Each turn steps down, places a life, or raises a valley to a wall; a step down is followed by
+    // one of the others, and a raise leaves one piece less.
     for (size_t placed = 0; placed < lives.size();) {
       // Down to a valley; in which of them first makes no difference, as no life fits into two.
       const int32_t end = endOf[size_t(begin)];
       const int64_t height = heights[size_t(begin)];
+      // The sides of the arena are infinitely high walls: the walk never leaves the line, and a
+      // line of one piece is never raised.
       const int64_t before = begin > 0 ? heights[size_t(beginOf[size_t(begin) - 1])] : INT64_MAX;
       const int64_t after = end + 1 < commands ? heights[size_t(end) + 1] : INT64_MAX;
       if (before < height || after < height) {
         begin = before < height ? beginOf[size_t(begin) - 1] : end + 1;
         continue;
       }
+      // A neighbour of equal height first joins: lives that reach over both would not be found.
       const size_t found = before == height || after == height ? kNone : find(begin, end);
       if (found == kNone) {
+        // Filled up to its lower wall it is one piece with what stands there (with both, if they
+        // are equal); the room between is lost.
         if (before <= after)
           begin = beginOf[size_t(begin) - 1];
         setLine(begin, after <= before ? endOf[size_t(end) + 1] : end, std::min(before, after));
@@ -107,6 +117,7 @@ private:
     int32_t last;
   };
 
+  /// Called when a life of the group has been placed, so that its minima are exact in every search.
   void update(size_t group) {
     Group &left = groups[group] = {kPlaced, INT32_MAX};
     for (size_t i = group * kGroup; i < std::min(lives.size(), (group + 1) * kGroup); ++i)
@@ -118,6 +129,8 @@ private:
   }
 
   /// The first one by rank of those that live in commands `begin`..`end` only.
+  /// Skips groups in which nothing can be better than what is found: no rank that is lower, or none
+  /// that ends in time. The result is that of looking at each.
   size_t find(int32_t begin, int32_t end) {
     size_t found = kNone;
     uint32_t rank = kPlaced;
@@ -129,6 +142,7 @@ private:
         }
       work += int64_t(to - from);
     };
+    // Sorted by first command, those that begin within the valley are one range.
     const size_t from = starts[size_t(begin)], to = starts[size_t(end) + 1];
     const size_t firstGroup = (from + kGroup - 1) / kGroup, lastGroup = to / kGroup;
     work += kWorkOfFind;
@@ -136,6 +150,8 @@ private:
       look(from, to);
       return found;
     }
+    // Parts of groups at both ends are looked at one by one: their group has lives that begin
+    // outside.
     look(from, firstGroup * kGroup);
     for (size_t group = firstGroup; group < lastGroup; ++group)
       if (groups[group].rank < rank && groups[group].last <= end)
@@ -145,6 +161,7 @@ private:
     return found;
   }
 
+  /// Only the ends of a piece are kept up to date: what lies between is never asked.
   void setLine(int32_t begin, int32_t end, int64_t height) {
     endOf[size_t(begin)] = end;
     beginOf[size_t(end)] = begin;
@@ -166,6 +183,8 @@ private:
   std::vector<int64_t> offsets;
 };
 
+/// Empty buffers need no room and stay at 0. The order is total (by id last), so that the plan does
+/// not depend on the sort.
 std::vector<Life> livesOf(const std::vector<PlanBuffer> &buffers, int64_t alignment) {
   std::vector<Life> lives;
   for (size_t i = 0; i < buffers.size(); ++i)
@@ -179,6 +198,7 @@ std::vector<Life> livesOf(const std::vector<PlanBuffer> &buffers, int64_t alignm
 }
 
 /// The most bytes that are live in one command of each life.
+/// n log n by a table of maxima over powers of two, asked twice a life.
 std::vector<int64_t> congestionOf(const std::vector<Life> &lives, int32_t commands) {
   std::vector<int64_t> live(size_t(commands) + 1, 0);
   for (const Life &life : lives) {
@@ -198,6 +218,7 @@ std::vector<int64_t> congestionOf(const std::vector<Life> &lives, int32_t comman
   std::vector<int64_t> congestion;
   for (const Life &life : lives) {
     const size_t to = size_t(life.last) + 1;
+    // Both ranges overlap, which does no harm to a maximum.
     const size_t power = size_t(std::bit_width(to - size_t(life.first))) - 1;
     congestion.push_back(
         std::max(most[power][size_t(life.first)], most[power][to - (size_t(1) << power)]));
@@ -219,6 +240,7 @@ public:
     for (const Life &life : lives)
       commands = std::max(commands, life.last + 1);
     congestion = congestionOf(lives, commands);
+    // No plan is below it: all of these bytes are live at once.
     const int64_t bound = *std::max_element(congestion.begin(), congestion.end());
     plan.peak = INT64_MAX;
     plan.lowerBound = bound;
@@ -237,6 +259,7 @@ public:
         [&] { return orderBy([&](uint32_t i) { return std::pair(congestion[i], duration(i)); }); },
         [&] { return orderBy([&](uint32_t i) { return duration(i); }); },
     };
+    // Each order is mended on its own, in turns: which of them is the best one shows late.
     Order orders[std::size(first)];
     Skyline skyline(lives, commands);
     for (size_t turn = 0;; turn = (turn + 1) % std::size(orders)) {
@@ -249,6 +272,7 @@ public:
         for (size_t i = 0; i < lives.size(); ++i)
           plan.offsets[lives[i].id] = skyline.offset(i);
       }
+      // Counted looks, no clock: the same plan on a slow machine as on a fast one.
       if (plan.peak - bound <= bound / kNearEnough || skyline.work >= kMostWork)
         return plan;
       repair(order, [&](uint32_t i) { return skyline.offset(i) + lives[i].size > bound; });
@@ -262,6 +286,7 @@ private:
   template <typename Key> Order orderBy(Key key) const {
     Order order(lives.size());
     std::iota(order.begin(), order.end(), 0);
+    // Ties go by size, then index: a total order, whatever the sort does.
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
       const auto x = key(a), y = key(b);
       if (x != y)
@@ -277,6 +302,8 @@ private:
     repaired.reserve(order.size());
     size_t late = 0; // the next one of those that come earlier
     for (size_t i = 0; i < order.size(); ++i) {
+      // What is above among the first 2i + 1 comes before the i-th of the others: the place of each
+      // is halved, their order among themselves stays.
       for (; late < std::min(2 * i + 1, order.size()); ++late)
         if (isAbove(order[late]))
           repaired.push_back(order[late]);
@@ -294,9 +321,11 @@ private:
 } // namespace
 
 bool leavesRoomBeside(std::vector<int64_t> touched) {
+  // Bytes that a GPU moves in some microseconds, within which the next command can start.
   constexpr int64_t small = 16 << 20;
   if (touched.empty())
     return false;
+  // The median: a few large commands do not matter.
   auto middle = touched.begin() + int64_t(touched.size()) / 2;
   std::nth_element(touched.begin(), middle, touched.end());
   return *middle <= small;

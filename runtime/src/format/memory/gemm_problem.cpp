@@ -18,6 +18,8 @@ constexpr int64_t chunkN = 2048;
 constexpr int64_t privateFloats = int64_t(1) << 18;
 } // namespace
 
+/// C^T = B^T * A^T: the same sums, so the same bits. The lists of batch strides are swapped with
+/// their operands.
 void GemmProblem::swapOperands() {
   std::swap(a, b);
   std::swap(m, n);
@@ -29,6 +31,7 @@ void GemmProblem::swapOperands() {
 
 /// Makes a batch axis part of m where B does not depend on it and A and C continue their rows.
 bool GemmProblem::mergeIntoRows() {
+  // Its rows continue: one batch further is m rows further in A and in C, and B is the same.
   for (int i = 0; i < batchRank; ++i) {
     if (bBatch[i] != 0 || cBatch[i] != m * c_m || aBatch[i] != m * a_m)
       continue;
@@ -53,6 +56,7 @@ GemmProblem::GemmProblem(const GemmArgs &args, const GemmTile &tile)
   assert(args.m >= 0 && args.n >= 0 && args.k >= 0);
   for (int i = 0; i < args.batchRank; ++i) {
     assert(args.batch[i] >= 0);
+    // Axes of one would keep others from merging; their strides may be anything.
     if (args.batch[i] == 1)
       continue;
     batch[batchRank] = args.batch[i];
@@ -61,6 +65,8 @@ GemmProblem::GemmProblem(const GemmArgs &args, const GemmTile &tile)
     cBatch[batchRank] = args.cBatch[i];
     ++batchRank;
   }
+  // Both ways, since the batch may continue the columns instead: a shared A makes one wide matrix
+  // of many. m and n are then swapped back.
   while (mergeIntoRows())
     ;
   swapOperands();
@@ -68,18 +74,24 @@ GemmProblem::GemmProblem(const GemmArgs &args, const GemmTile &tile)
     ;
   swapOperands();
   // Vectors run along n: it should be the contiguous axis of C, and not the tiny one.
+  // Where both are contiguous nothing is gained, so nothing is swapped: results do not depend on
+  // it, only the speed.
   bool contiguous = c_n == 1 || n == 1, swapped = c_m == 1 || m == 1;
   if ((!contiguous && swapped && m >= tile.lanes / 2) || (n < tile.lanes / 2 && m > n))
     swapOperands();
+  // Blocks are cut by k alone: the sums' order is the same for every shape of C and every machine.
   blocks = std::max<int64_t>(1, ceilDiv(k, blockK));
 }
 
 bool GemmProblem::isPrivate(unsigned threads, bool inside) const {
+  // Within a loop of the pool there is no second one; else only what fits a thread's L2 and keeps
+  // all of them busy, or is not worth waking them.
   return inside ||
          (ownFloats() <= privateFloats && (matrices() >= 2 * int64_t(threads) || isSmall()));
 }
 
 int64_t GemmProblem::sharedColumns() const {
+  // Chunks of almost equal width, in whole panels.
   return roundUp(ceilDiv(n, ceilDiv(n, chunkN)), tile.panelN());
 }
 

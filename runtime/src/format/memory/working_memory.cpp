@@ -7,10 +7,12 @@ namespace trainrt {
 
 namespace {
 /// As the pool's buffers are.
+/// GrowingBuffer rounds up to pages; the estimate must not be below it.
 int64_t pages(int64_t bytes) { return roundUp(bytes, 4096); }
 } // namespace
 
 void WorkingMemory::add(const GemmProblem &problem, bool inside) {
+  // What the driver does not compute it packs nothing for.
   if (problem.matrices() == 0 || problem.m == 0 || problem.n == 0 || problem.k == 0)
     return;
   int64_t own = problem.panelFloats() * 4;
@@ -20,6 +22,7 @@ void WorkingMemory::add(const GemmProblem &problem, bool inside) {
     shared[0] = std::max(shared[0], problem.sharedFloats() * 4);
   first = std::max(first, own);
   // Many small ones are for all threads.
+  // Below that parallelFor keeps all of it on the calling thread, so that the others pack nothing.
   if (inside || !problem.isSmall() ||
       problem.matrices() * problem.m * problem.paddedN() * problem.k > parallelWork)
     others = std::max(others, own);
@@ -56,6 +59,7 @@ void WorkingMemory::add(const WorkingMemory &other) {
   others = std::max(others, other.others);
 }
 
+/// The thread that calls may have packed alone, hence a maximum of its own.
 int64_t WorkingMemory::bytes() const {
   return pages(shared[0]) + pages(shared[1]) + pages(first) + int64_t(threads - 1) * pages(others);
 }

@@ -41,6 +41,8 @@ template <> void runOnHost(const AttentionView &step, HostContext &context) {
                                                output(Which::DK), output(Which::DV)},
                                               context.pool)
                        : attentionForwardF32({common, output(Which::O), stats}, context.pool);
+  // The kernels leave no result where an offset is wrong; the executor stops at the report, and the
+  // step's values are then not used.
   if (wrong < 0)
     return;
   context.reports.badIndex = context.command;

@@ -23,6 +23,8 @@ template <> void runOnHost(const LaunchView &step, HostContext &context) {
   for (size_t i = 0; i < step.places.size(); ++i)
     context.arguments[i] = context.address(step.places[i]);
 
+  // Captured as one pointer, so that the loop's body fits into a std::function without an
+  // allocation for each launch.
   struct Job {
     KernelFunction kernel;
     void *const *args;
@@ -45,6 +47,8 @@ template <> void runOnHost(const LaunchView &step, HostContext &context) {
   assert((!context.scratch || context.scratchStride % planAlignment == 0) &&
          "every worker's scratch is aligned");
   pool.parallelFor(step.work(), step.grain(), [&job](unsigned worker, int64_t begin, int64_t end) {
+    // A kernel writes fields 0 to 3 itself (error, position, value, not a number); the slots are
+    // zero at the start of every launch, so nothing of an earlier command is told.
     KernelContext kernelContext{job.scratch + int64_t(worker) * job.scratchStride,
                                 job.errors[worker].fields};
     job.kernel(job.args, job.dims, begin, end, &kernelContext);
@@ -61,6 +65,8 @@ template <> void runOnHost(const LaunchView &step, HostContext &context) {
     number |= fields[3] != 0;
   }
   Executor::Reports &reports = context.reports;
+  // Numbers that are not finite do not end a step: all commands that made one are told, in their
+  // order.
   if (number)
     reports.numbers.push_back({context.command});
   if (!first)
