@@ -8,6 +8,8 @@ using namespace trainc;
 using namespace trainc::train;
 
 namespace {
+/// Seconds of commands, by a roofline: no command is quicker than its arithmetic or its bytes
+/// allow.
 class Estimator {
 public:
   Estimator(const FunctionLifetimes &lifetimes, ArrayRef<int64_t> bytes, SymbolLookup symbols,
@@ -17,8 +19,10 @@ public:
   double operator()(Operation *command) {
     const plan::CommandCost cost = cast<plan::PlanCommandOpInterface>(command).getCommandCost(
         [&](DimAttr dim) { return value(dim); });
+    // Copies over the link run beside the others; what they take is the link's matter.
     if (cost.isTransfer)
       return 0;
+    // A command without arithmetic is limited by bytes alone: any speed has the same bandwidth.
     const ProcessorSpeed &speed = cost.flops ? speedOf(cost) : speeds.f32;
     return speed.seconds(cost.flops, cost.bytes ? *cost.bytes : touched(command));
   }
@@ -26,11 +30,13 @@ public:
   bool isKnown = true;
 
 private:
+  /// 0 where a size has no number; the whole estimate fails then.
   double value(DimAttr dim) {
     FailureOr<int64_t> number = dim.evaluate(symbols);
     isKnown &= succeeded(number);
     return succeeded(number) ? double(*number) : 0;
   }
+  /// Each buffer once, as large as it is: commands that read a part of one are overestimated.
   double touched(Operation *command) {
     llvm::SmallDenseSet<Value> seen;
     double sum = 0;
@@ -39,6 +45,7 @@ private:
         sum += double(bytes[lifetimes.index.lookup(operand)]);
     return sum;
   }
+  /// Types narrower than 16 bits never multiply: they are dequantized first.
   const ProcessorSpeed &speedOf(const plan::CommandCost &cost) const {
     return cost.elementType.getIntOrFloatBitWidth() == 16 ? speeds.low
            : cost.tf32                                    ? speeds.tf32
@@ -61,6 +68,7 @@ FailureOr<SmallVector<double, 0>> trainc::estimateSeconds(const FunctionLifetime
   Operation *before = nullptr;
   for (Operation *command : lifetimes.commands) {
     // A further stage of a kernel finishes what little the one before has left.
+    // Stages of one kernel are launches of the same buffers, one behind the other.
     const bool isStage = before && isa<plan::LaunchOp>(before) && isa<plan::LaunchOp>(command) &&
                          before->getOperands() == command->getOperands();
     seconds.push_back(isStage ? 0 : estimate(command));

@@ -10,6 +10,8 @@ using namespace trainc;
 using namespace trainc::train;
 
 /// Whether every element of the op's result is an element of operand 0 (or a constant of the op).
+/// What asks this wants values, not places: a constant that padding adds is none of the input's,
+/// but in range.
 static bool movesElements(Operation *op) {
   if (op->getNumOperands() != 1)
     return false;
@@ -20,6 +22,8 @@ static bool movesElements(Operation *op) {
   return known && known.carriesTerm(0) && inferRange(op, 0, Range::number(0)).isNumber(0);
 }
 
+/// The block argument whose elements `value` has, moved or converted; none where anything else is
+/// computed.
 BlockArgument trainc::findOrigin(Value value) {
   while (Operation *def = value.getDefiningOp()) {
     if (!movesElements(def))

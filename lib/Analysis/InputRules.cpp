@@ -15,6 +15,8 @@ std::vector<InputRule> trainc::collectInputRules(func::FuncOp function) {
       std::optional<IndexRule> rule = op.getIndexRule(operand.getOperandNumber());
       if (!rule)
         continue;
+      // An index that is computed (of a position, say) has no input whose values could be checked
+      // beforehand: the kernel checks it.
       BlockArgument argument = findOrigin(operand.get());
       if (!argument)
         continue;
@@ -28,6 +30,7 @@ std::vector<InputRule> trainc::collectInputRules(func::FuncOp function) {
         rule->min = DimAttr::constant(function.getContext(), 0);
       auto role = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kRoleAttr);
       auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr);
+      // Other arguments (state, parameters) are the package's own, not the caller's.
       if (role && role == "input")
         rules.push_back({name.getValue().str(), *rule, op.getLoc()});
     }

@@ -8,9 +8,12 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// One forward pass. A life begins with the first command that touches the buffer and ends with the
+/// last, or where a release stands.
 FunctionLifetimes::FunctionLifetimes(plan::FunctionOp function) : function(function) {
   for (Operation &op : function.getBody().front()) {
     if (auto buffer = dyn_cast<plan::BufferOp>(op)) {
+      assert(!index.count(buffer) && "a buffer is declared once");
       index[buffer] = buffers.size();
       buffers.push_back({buffer, train::getBytes(buffer.getType()), -1, -1, buffer.getSpace()});
       continue;
@@ -18,6 +21,8 @@ FunctionLifetimes::FunctionLifetimes(plan::FunctionOp function) : function(funct
     if (auto release = dyn_cast<plan::ReleaseOp>(op)) {
       assert(index.count(release.getBuffer()) && "buffers stand before what uses them");
       BufferLifetime &life = buffers[index.lookup(release.getBuffer())];
+      // A release stands behind the last command before it, and may be later than any use: a copy
+      // that runs beside the others still reads the buffer then.
       life.last = std::max<int32_t>(life.last, int32_t(commands.size()) - 1);
       continue;
     }
@@ -29,6 +34,7 @@ FunctionLifetimes::FunctionLifetimes(plan::FunctionOp function) : function(funct
     }
     commands.push_back(&op);
   }
+  // A buffer that nothing touches is taken for one of the first command.
   for (BufferLifetime &life : buffers) {
     life.first = std::max(life.first, 0);
     life.last = std::max(life.last, 0);
@@ -53,6 +59,9 @@ FailureOr<SmallVector<int64_t, 0>> trainc::evaluateBytes(const FunctionLifetimes
 }
 
 ArenaPeak trainc::getArenaPeak(const FunctionLifetimes &lifetimes, ArrayRef<int64_t> bytes,
+                               /// What the runtime will plan, by the same code. With room for
+                               /// overlap it is a bound: how much of the room is taken depends on
+                               /// the plan.
                                const MemoryTraits &memory) {
   std::vector<trainrt::PlanBuffer> buffers;
   for (auto [life, size] : llvm::zip_equal(lifetimes.buffers, bytes))
@@ -67,6 +76,7 @@ ArenaPeak trainc::getArenaPeak(const FunctionLifetimes &lifetimes, ArrayRef<int6
     int64_t sum = 0;
     for (Value operand : command->getOperands())
       sum += bytes[lifetimes.index.lookup(operand)];
+    // A buffer that is two operands counts twice, as in the runtime's own sum.
     touched.push_back(sum);
   }
   if (trainrt::leavesRoomBeside(std::move(touched)))

@@ -13,6 +13,7 @@ struct Accesses {
 };
 } // namespace
 
+/// A command that both reads and writes a buffer is in both lists.
 static Accesses accessesOf(Operation *command, const FunctionLifetimes &lifetimes) {
   Accesses accesses;
   SmallVector<MemoryEffects::EffectInstance> effects;
@@ -23,6 +24,7 @@ static Accesses accessesOf(Operation *command, const FunctionLifetimes &lifetime
   return accesses;
 }
 
+/// Needs lifetimes whose commands all tell their effects. Linear in the effects.
 Phases trainc::getPhases(const FunctionLifetimes &lifetimes, StringRef loss) {
   const int32_t count = lifetimes.commands.size();
   SmallVector<Accesses, 0> accesses;
@@ -41,6 +43,7 @@ Phases trainc::getPhases(const FunctionLifetimes &lifetimes, StringRef loss) {
     });
   };
   auto isInput = [](const BufferLifetime &life) { return life.space == plan::Space::input; };
+  // An update reads gradients that are there already; nothing of a batch.
   if (llvm::none_of(lifetimes.buffers, isInput))
     return {0, 0};
   if (!writes({plan::Space::parameter, plan::Space::gradient}))
@@ -67,6 +70,7 @@ Phases trainc::getPhases(const FunctionLifetimes &lifetimes, StringRef loss) {
     return space(buffer) == plan::Space::arena && !isScalar(buffer);
   };
   SmallVector<bool> made(lifetimes.buffers.size());
+  // Begun: the backward reads an activation and makes one of its own.
   bool begun = false;
   for (int32_t i = 0; i < count; ++i) {
     if (!isForward[i]) {
@@ -76,14 +80,17 @@ Phases trainc::getPhases(const FunctionLifetimes &lifetimes, StringRef loss) {
     }
     if (!begun || !llvm::all_of(accesses[i].writes, isScalar))
       phases.forwardEnd = i + 1;
+    // What a later forward command writes to the same buffer counts as made again.
     for (uint32_t buffer : accesses[i].writes)
       made[buffer] = isActivation(buffer);
   }
 
   // Flags, such as whether the loss is finite, are for updates, too.
+  // What the forward leaves behind for the backward: inputs and activations, no scalars.
   SmallVector<bool> kept(lifetimes.buffers.size());
   for (auto [i, life] : llvm::enumerate(lifetimes.buffers))
     kept[i] = life.space == plan::Space::input;
+  // Where no parameter is written here (micro-batches), all behind the forward is backward.
   phases.backwardEnd = writes({plan::Space::parameter}) ? phases.forwardEnd : count;
   for (int32_t i = 0; i < count; ++i) {
     if (isForward[i])
@@ -97,6 +104,7 @@ Phases trainc::getPhases(const FunctionLifetimes &lifetimes, StringRef loss) {
         kept[accesses[i].writes.front()] = true;
     }
   }
+  // Updates that happen to read an activation last (an embedding's) are the update's.
   auto isUpdate = [&](int32_t i) {
     return llvm::any_of(accesses[i].writes,
                         [&](uint32_t buffer) { return space(buffer) == plan::Space::parameter; });

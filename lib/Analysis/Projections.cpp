@@ -17,6 +17,8 @@ struct Origin {
 } // namespace
 
 /// Through ops of one operand that keep its elements or only round them.
+/// Both axes are followed at once: transposes swap them, slices keep them. Rank 2 all the way, as
+/// adapters and quantization treat matrices only.
 static std::optional<Origin> originOf(Value value) {
   Origin origin{{}, {0, 1}};
   while (Operation *def = value.getDefiningOp()) {
@@ -37,6 +39,8 @@ static std::optional<Origin> originOf(Value value) {
         return std::nullopt;
       axes[axis] = found - map.operands[0].begin();
     }
+    // Composes the maps: `axes` leads from this value to its operand, `origin.axes` from the
+    // projected value to this one.
     for (unsigned &axis : origin.axes)
       axis = axes[axis];
     value = def->getOperand(0);
@@ -50,11 +54,14 @@ static bool isParameter(func::FuncOp function, BlockArgument argument) {
   return role && role.getValue() == "parameter";
 }
 
+/// result[..., n] = sum over k of input[..., k] * weight[n, k], with the axes of the weight in
+/// either order. `weight`: which operand it is.
 static std::optional<Projection> asProjection(func::FuncOp function, Operation *op,
                                               unsigned weight) {
   auto mapped = dyn_cast<AxisMapOpInterface>(op);
   if (!mapped || op->getNumOperands() != 2 || op->getNumResults() != 1)
     return std::nullopt;
+  assert(weight < 2 && "a projection has two operands");
   OpOperand &projected = op->getOpOperand(weight), &input = op->getOpOperand(1 - weight);
   if (getRank(projected.get()) != 2 || !isa<FloatType>(getElementTypeOrSelf(projected.get())))
     return std::nullopt;
@@ -65,6 +72,8 @@ static std::optional<Projection> asProjection(func::FuncOp function, Operation *
   if (inputLoops.empty() || inputLoops.size() != resultLoops.size() ||
       inputLoops.drop_back() != resultLoops.drop_back())
     return std::nullopt;
+  // n must be the weight's alone: a batch of matrices has an axis that both have and the result
+  // keeps.
   int k = inputLoops.back(), n = resultLoops.back();
   if (k < 0 || n < 0 || map.loops[k] != LoopKind::Reduction || map.loops[n] != LoopKind::Parallel ||
       llvm::is_contained(inputLoops, n))
@@ -83,6 +92,8 @@ static std::optional<Projection> asProjection(func::FuncOp function, Operation *
                     origin->axes[kAxis - weightLoops.begin()]};
 }
 
+/// In program order. An op whose operands are both parameters counts once, with operand 1 as the
+/// weight.
 SmallVector<Projection> trainc::findProjections(func::FuncOp function) {
   SmallVector<Projection> found;
   for (Operation &op : function.getBody().front())
@@ -92,6 +103,7 @@ SmallVector<Projection> trainc::findProjections(func::FuncOp function) {
         break;
       }
   // What a projection is computed from, backwards.
+  // The last projections before the loss: what is computed of them is not projected again.
   DenseSet<Value> projectedLater;
   for (Operation &op : llvm::reverse(function.getBody().front())) {
     auto at = llvm::find_if(found, [&](const Projection &p) { return p.op == &op; });

@@ -28,6 +28,8 @@ StringRef trainc::getResultName(func::FuncOp func, unsigned result) {
   return text(func.getResultAttr(result, kNameAttr));
 }
 
+/// Also what only these results were made of goes, so that a function does not keep what nobody
+/// asks for.
 LogicalResult trainc::eraseResults(func::FuncOp func, function_ref<bool(unsigned)> isErased) {
   BitVector erased(func.getNumResults());
   for (unsigned i = 0; i < func.getNumResults(); ++i)

@@ -7,6 +7,7 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// Row-major: the last axis has stride 1. Offsets and strides count elements.
 StridedLayout trainc::contiguousLayout(Type tensorType) {
   MLIRContext *context = tensorType.getContext();
   SmallVector<DimAttr> dims = getDims(tensorType);
@@ -20,6 +21,7 @@ StridedLayout trainc::contiguousLayout(Type tensorType) {
   return layout;
 }
 
+/// Axes of extent 1 have no stride that matters.
 bool trainc::isContiguous(const StridedLayout &layout, Type tensorType) {
   StridedLayout expected = contiguousLayout(tensorType);
   SmallVector<DimAttr> dims = getDims(tensorType);
@@ -32,6 +34,7 @@ bool trainc::isContiguous(const StridedLayout &layout, Type tensorType) {
 }
 
 FusionRole trainc::getFusionRole(Operation *op) {
+  /// None: the op does not become part of a schedule.
   auto fusion = dyn_cast<FusionOpInterface>(op);
   return fusion ? fusion.getFusionRole() : FusionRole::None;
 }
@@ -45,12 +48,15 @@ static bool libraryReads(Operation *library, Value value, const StridedLayout &l
   });
 }
 
+/// Whether all readers of `value` could read it where it lies, in this layout. Readers that
+/// `ignore` says are none of the caller's.
 bool trainc::acceptsStrides(Value value, const StridedLayout &layout,
                             llvm::function_ref<bool(Operation *)> ignore) {
   for (Operation *user : value.getUsers()) {
     if (ignore(user))
       continue;
     FusionRole role = getFusionRole(user);
+    // Opaque readers need whole, contiguous tensors.
     if (role == FusionRole::Library) {
       if (!libraryReads(user, value, layout))
         return false;
@@ -69,10 +75,13 @@ bool trainc::acceptsStrides(Value value, const StridedLayout &layout,
   return true;
 }
 
+/// For views that only move axes: the operand's layout with which the result lies contiguously, so
+/// that a producer can store its result there at once.
 std::optional<StridedLayout> trainc::layoutForContiguousResult(Operation *view) {
   auto mapped = dyn_cast<AxisMapOpInterface>(view);
   if (!mapped || view->getNumOperands() != 1 || view->getNumResults() != 1)
     return std::nullopt;
+  // A slice or a broadcast has other axes than its operand: no permutation.
   AxisMap map = mapped.getAxisMap();
   if (map.operands[0].size() != map.results[0].size())
     return std::nullopt;
@@ -87,6 +96,8 @@ std::optional<StridedLayout> trainc::layoutForContiguousResult(Operation *view) 
   return operand;
 }
 
+/// Where the elements of a value lie: below a chain of views, or as the call that absorbed the view
+/// below has stored them. `isStored`: views that have a buffer of their own.
 std::optional<StridedLayout> trainc::getLayout(Value value,
                                                llvm::function_ref<bool(Operation *)> isStored) {
   Operation *def = value.getDefiningOp();
@@ -101,6 +112,8 @@ std::optional<StridedLayout> trainc::getLayout(Value value,
   return operand ? view.getStridedView(*operand) : std::nullopt;
 }
 
+/// The view of a library call's result that the call itself can apply as it stores. Forming kernels
+/// and scheduling both ask here: the answer depends on the IR only.
 Operation *trainc::getAbsorbedView(Value value) {
   auto result = dyn_cast<OpResult>(value);
   if (!result || getFusionRole(result.getOwner()) != FusionRole::Library)
@@ -120,6 +133,7 @@ Operation *trainc::getAbsorbedView(Value value) {
   auto producer = cast<FusionOpInterface>(result.getOwner());
   if (!layout || !producer.acceptsResultLayout(result.getResultNumber(), *layout))
     return nullptr;
+  // All other readers must take the layout that the view wants.
   bool others = llvm::all_of(value.getUsers(), [&](Operation *user) {
     return user == view || libraryReads(user, value, *layout);
   });

@@ -25,6 +25,7 @@ std::optional<int64_t> integerOf(func::FuncOp function, BlockArgument argument,
 BlockArgument findTable(func::FuncOp function, Operation *op) {
   Value table = op->getOperand(0);
   // Mixed precision converts it first.
+  // Casts only, as mixed precision inserts them: pointwise with one operand.
   while (Operation *def = table.getDefiningOp()) {
     if (def->getNumOperands() != 1 || !isa<PointwiseOpInterface>(def))
       return {};
@@ -36,6 +37,7 @@ BlockArgument findTable(func::FuncOp function, Operation *op) {
     return {};
   AxisMap map = mapped.getAxisMap();
   // Any row, and every column of it.
+  // The row is chosen by data (opaque), the column is the result's own.
   int row = map.operands[0][0], column = map.operands[0][1];
   bool rows = row >= 0 && column >= 0 && map.loops[row] == LoopKind::Opaque &&
               map.loops[column] == LoopKind::Parallel &&
@@ -53,6 +55,7 @@ struct Ids {
 
 /// Whether `ids` are what the model reads, not where (positions) or in which part (segments).
 bool areTokens(func::FuncOp function, const Ids &ids, ArrayRef<Ids> all) {
+  // What the user says goes before what the graph looks like.
   if (integerOf(function, ids.input, kPadTokenAttr) ||
       !textOf(function, ids.input, kPadMaskAttr).empty())
     return true; // the user says so
@@ -60,6 +63,8 @@ bool areTokens(func::FuncOp function, const Ids &ids, ArrayRef<Ids> all) {
     if (other.input == ids.input || getDims(other.input) != getDims(ids.input))
       continue;
     // Of equals, the first.
+    // Token ids choose among more rows than positions or segments do; the same shape is what makes
+    // inputs comparable.
     bool first = ids.input.getArgNumber() < other.input.getArgNumber();
     if (other.tableRows > ids.tableRows || (other.tableRows == ids.tableRows && !first))
       return false;
@@ -84,6 +89,8 @@ BlockArgument findMask(func::FuncOp function, BlockArgument ids) {
         return argument;
       continue;
     }
+    // "decoder_" of decoder_input_ids belongs to decoder_attention_mask: the longest common
+    // beginning wins.
     StringRef prefix = other;
     if (!prefix.consume_back(ending) || !name.starts_with(prefix))
       continue;
@@ -107,6 +114,7 @@ SmallVector<TokenInput> trainc::findTokenInputs(func::FuncOp function) {
       if (!input || input.getOwner() != &function.front() ||
           textOf(function, input, kRoleAttr) != "input")
         continue;
+      // An index rule with an exception is a label's: the class that counts for nothing.
       if (rule->except) {
         auto same = [&](const TokenInput &label) {
           return label.input == input && label.padValue == rule->except;
@@ -123,6 +131,7 @@ SmallVector<TokenInput> trainc::findTokenInputs(func::FuncOp function) {
           ids.push_back({input, 0, {}});
           entry = &ids.back();
         }
+        // Tables of symbolic length count as empty: a known vocabulary beats them.
         int64_t rows = getDim(table, 0).getConstant().value_or(0);
         entry->tableRows = std::max(entry->tableRows, rows);
         entry->uses.push_back(&operand);
@@ -138,10 +147,13 @@ SmallVector<TokenInput> trainc::findTokenInputs(func::FuncOp function) {
     std::optional<int64_t> named = integerOf(function, entry.input, kPadTokenAttr);
     tokens.padValue = named ? named : integerOf(function, entry.input, kPaddingIdxAttr);
     tokens.mask = findMask(function, entry.input);
+    // A value that the user has named is what padding is; else the mask says where it lies.
     tokens.byMask = tokens.mask && !named;
     result.push_back(std::move(tokens));
   }
   result.append(labels.begin(), labels.end());
+  // A total order, since functions are walked in the order of ops: packages do not depend on which
+  // op stands first.
   llvm::sort(result, [](const TokenInput &a, const TokenInput &b) {
     return std::make_tuple(a.input.getArgNumber(), a.role, a.padValue) <
            std::make_tuple(b.input.getArgNumber(), b.role, b.padValue);

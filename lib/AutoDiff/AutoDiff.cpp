@@ -34,6 +34,8 @@ static bool isDifferentiable(OpResult result) {
   return isa<FloatType>(getElementTypeOrSelf(result.getType()));
 }
 
+/// Appends to the block what computes the cotangents of `wanted`, for a cotangent `seed` of `of`.
+/// Null where `of` does not depend on a wanted value. Linear in the ops of the block.
 FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value of, Value seed,
                                                       ValueRange wanted) {
   // What depends on the wanted values.
@@ -41,6 +43,7 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
   Block *block = of.getParentBlock();
   SmallVector<Operation *> ops;
   for (Operation &op : *block) {
+    // Taken down before anything is built: ops that are added are not walked.
     ops.push_back(&op);
     bool any = llvm::any_of(op.getOpOperands(), [&](OpOperand &operand) {
       return varied.contains(operand.get()) && isDifferentiable(operand);
@@ -60,6 +63,7 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
     return sum ? TrainBuilder(builder, sum.getLoc()).cast(sum, value.getType()) : sum;
   };
   for (Operation *op : llvm::reverse(ops)) {
+    // In reverse order every use of a result comes before the op itself: its cotangent is complete.
     SmallVector<Value> incoming;
     bool any = false;
     for (Value result : op->getResults()) {
@@ -76,6 +80,7 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
     if (!differentiable || !differentiable.hasDerivative()) {
       // A way from the op up to a parameter.
+      // The note names the parameter that asks for this derivative.
       Value from = op->getOperand(llvm::find(needed, true) - needed.begin());
       while (Operation *producer = from.getDefiningOp())
         from = *llvm::find_if(producer->getOperands(), [&](Value v) { return varied.contains(v); });
@@ -87,6 +92,7 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
     }
     TrainBuilder tb(builder, op->getLoc());
     SmallVector<Value> gradients(op->getNumOperands());
+    // `needed` keeps ops from building products that nobody reads.
     differentiable.buildVJP(tb, incoming, needed, gradients);
     for (auto [operand, gradient, need] : llvm::zip_equal(op->getOperands(), gradients, needed)) {
       if (!need || !gradient)
@@ -96,6 +102,8 @@ FailureOr<SmallVector<Value>> trainc::buildCotangents(OpBuilder &builder, Value 
                                            << gradient.getType() << " for an operand of type "
                                            << operand.getType(),
                            {{"the operand", operand}});
+      // The first of several gradients is taken as it is; later ones are added in reverse program
+      // order, always the same.
       Value &sum = cotangents[operand];
       if (sum && getElementType(operand).getIntOrFloatBitWidth() < 32)
         sum = tb.add(tb.cast(sum, builder.getF32Type()), tb.cast(gradient, builder.getF32Type()));
@@ -120,6 +128,7 @@ struct AutoDiffPass : trainc::impl::AutoDiffPassBase<AutoDiffPass> {
       module.emitError("expected the function @forward: legalize the model first");
       return signalPassFailure();
     }
+    // The forward function is kept as it is for evaluation; gradients are built on a copy.
     if (Operation *known = module.lookupSymbol("gradients")) {
       module.emitError("@gradients exists already: the model is differentiated once")
               .attachNote(known->getLoc())
@@ -196,6 +205,7 @@ private:
       gradients.erase();
       return failure();
     }
+    // The loss first, then the model's own updates, then a gradient for each trainable parameter.
     SmallVector<Value> results = {lossValue};
     SmallVector<Attribute> resultAttrs = {gradients.getResultAttrDict(*loss)};
     for (unsigned i = 0; i < gradients.getNumResults(); ++i)
@@ -210,6 +220,7 @@ private:
 
     for (auto [parameter, number, cotangent] : llvm::zip_equal(parameters, numbers, *cotangents)) {
       NamedAttrList attrs(named("gradient", gradients.getArgAttr(number, kNameAttr)));
+      // The optimizer still gets its gradient: zeros, marked as unused so that it may be left out.
       if (!cotangent) {
         cotangent = TrainBuilder(builder, parameter.getLoc()).zeros(parameter.getType());
         attrs.set(kUnusedAttr, b.getUnitAttr());
@@ -233,6 +244,8 @@ private:
   }
 
   /// The gradients that the function returns itself, times `scale`, for the arguments `numbers`.
+  /// The graph's own gradients (a joint graph, training artifacts) are taken in place of derived
+  /// ones; the scale is that of a micro-batch.
   static FailureOr<SmallVector<Value>> scaleGiven(OpBuilder &builder, func::FuncOp func,
                                                   ArrayRef<unsigned> numbers, Value scale) {
     Operation *terminator = func.getBody().front().getTerminator();
@@ -249,6 +262,7 @@ private:
                                << name << "'",
                            {{"the parameter", func.getArgument(number)}});
       TrainBuilder tb(builder, gradient.getLoc());
+      // In the gradient's own type: a scale of 1 changes no bit.
       results.push_back(tb.mul(gradient, tb.splat(tb.cast(scale, gradient.getType()), gradient)));
     }
     return results;

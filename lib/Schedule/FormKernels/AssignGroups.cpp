@@ -21,15 +21,18 @@ public:
       : block(block), groups(groups), recomputeCost(recomputeCost) {}
 
   void run() {
+    // What is only told must be known before groups of scalars are formed.
     findTold();
     for (Operation &op : block.without_terminator())
       assign(&op);
+    // Groups that are merged away are empty and answer with nothing.
     for (int g = 0, e = groups.size(); g < e; ++g)
       takeInReader(g);
   }
 
 private:
   /// Scalars that nothing but scalars is made of.
+  /// From the end: an op is told if all that read it are, or return it.
   void findTold() {
     for (Operation &op : llvm::reverse(block.without_terminator())) {
       auto isTold = [&](Operation *user) {
@@ -57,6 +60,7 @@ private:
     }
     if (groups.isInline(op)) {
       // A constant that something else than a kernel reads is a kernel of its own.
+      // Inside kernels a constant is a number; a library call or a view needs it in memory.
       if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !readsElements(user); })) {
         groups.materialize(op);
         groups.add(op, /*closed=*/false);
@@ -69,9 +73,11 @@ private:
 
   /// What is computed of the sums of a scatter alone is part of its kernel; of those of two, of the
   /// later one's: the other's are complete then, and need not wait with all that they are made of.
+  /// At most one scatter takes an op. The other sums are then read as any stored tensor.
   bool joinScatter(Operation *op) {
     int latest = -1;
     for (Value operand : op->getOperands()) {
+      // A barrier above `op` must stand above all of the group as well.
       int g = groups.groupOf(operand);
       if (g < 0 || groups[g].members.back() != operand.getDefiningOp() ||
           !groups[g].endsInSumsFor(op) || !groups.hasRoom(g) ||
@@ -86,6 +92,8 @@ private:
   }
 
   /// The sums of a scatter that one pointwise kernel alone reads, as an update, are not stored.
+  /// Both kernels become one; only where the reader's space is that of the sums, so that a thread
+  /// has its sum at hand.
   void takeInReader(int g) {
     Value sums = groups[g].rowSums();
     if (!sums || sums.use_empty())
@@ -101,10 +109,13 @@ private:
     groups.merge(g, other);
   }
 
+  /// Joins the kernel with the most in common, merges with others that fit, or begins a group.
+  /// Greedy, in program order: what is joined stays.
   void joinBest(Operation *op) {
     Space space(op);
     const unsigned earliest = groups.earliestOf(op);
     llvm::SmallSetVector<int, 8> candidates;
+    // Groups that make an operand, inline producers looked through.
     for (Value operand : op->getOperands())
       groups.forEachLeaf(operand, [&](Value leaf) {
         int g = groups.groupOf(leaf);
@@ -128,6 +139,8 @@ private:
         if (groups.positionOf(op) - groups[g].maxPosition <= kNear &&
             groups[g].members.size() < kMostColumnOps)
           candidates.insert(g);
+        // Only the nearest one is looked at: kernels far apart would keep their inputs alive for
+        // each other.
         break;
       }
     // Scalars share kernels, related or not: a sum over many tensors would else be a long chain.
@@ -143,6 +156,7 @@ private:
         candidates.insert(scalarGroup);
     }
     // The latest one first: it has most of the operands.
+    // By position, so that the order does not depend on the set's.
     SmallVector<int> order(candidates.begin(), candidates.end());
     llvm::sort(order, [&](int a, int b) { return groups[a].maxPosition > groups[b].maxPosition; });
     int joined = -1;
@@ -165,6 +179,7 @@ private:
       joined = groups.add(op, /*closed=*/false);
     if (scalar)
       scalarGroup = joined;
+    // Groups that the op connects may now be one kernel.
     for (int g : order)
       if (g != joined && !groups[g].members.empty())
         groups.tryMerge(joined, g);
@@ -173,11 +188,13 @@ private:
   }
 
   /// Pointwise kernels that read the same tensor one soon after the other read it once.
+  /// Not for reductions: they have passes of their own.
   void mergeWithReaders(Operation *op) {
     for (Value operand : op->getOperands()) {
       Operation *def = operand.getDefiningOp();
       if ((def && groups.isInline(def)) || getDims(operand) != getDims(op->getResult(0)))
         continue;
+      // One reader for each value is remembered, the last one: nearer ones only come behind it.
       Operation *&reader = readBy[operand];
       if (reader && groups.positionOf(op) - groups.positionOf(reader) <= kNear &&
           groups.groupOf(reader) != groups.groupOf(op) &&
@@ -188,6 +205,7 @@ private:
   }
 
   /// A group that becomes a reduction must not hold a value of its kept space already.
+  /// Values of the kept space would be needed before the reduction has made them.
   bool reducible(Operation *op, int g) {
     const Group &group = groups[g];
     Space space(op);
@@ -212,6 +230,7 @@ private:
     Recomputation again(op->getOperand(0));
     // Where many elements read one, it is computed for each.
     auto isRepeated = [](Operation *user) { return getFusionRole(user) == FusionRole::Access; };
+    // With more tensors every reader would read more than storing the value costs.
     if (inside && isRecomputable(groups, def, recomputeCost, /*stored=*/{}, again) &&
         again.tensors.size() <= 2 &&
         (again.cost <= kSmallCost || llvm::none_of(op->getUsers(), isRepeated)))
@@ -220,6 +239,8 @@ private:
       groups.add(op, /*closed=*/true);
   }
 
+  /// One of three: absorbed by what makes its operand, read in place through strides, or computed
+  /// (inside its readers, or with a buffer of its own).
   void assignAccess(Operation *op) {
     auto view = dyn_cast<StridedViewOpInterface>(op);
     if (isAbsorbedByProducer(op)) {
@@ -230,6 +251,7 @@ private:
     auto outside = [&](Operation *user) {
       return !readsElements(user) || (isa<StridedViewOpInterface>(user) && hasReaderOutside(user));
     };
+    // All readers are kernels: it is index arithmetic in each, no group.
     if (llvm::none_of(op->getUsers(), outside))
       return;
     if (view) {

@@ -16,6 +16,8 @@ public:
   Emitter(Block &block, const KernelGroups &groups, const StoredValues &values)
       : block(block), groups(groups), values(values), builder(block.getTerminator()) {}
 
+  /// Groups in `order`: each is behind all that it reads. The old ops are erased at the end, when
+  /// nothing uses them any more.
   void run(ArrayRef<int> order) {
     for (int g : order) {
       if (groups[g].isKernel())
@@ -23,12 +25,14 @@ public:
       else
         emitOp(groups[g].members.front());
     }
+    // The terminator keeps its place; only its operands change.
     for (OpOperand &operand : block.getTerminator()->getOpOperands())
       operand.set(replacement.lookupOrDefault(operand.get()));
     SmallVector<Operation *> dead;
     for (Operation &op : block.without_terminator())
       if (!emitted.contains(&op))
         dead.push_back(&op);
+    // Backwards: users go before what they use.
     for (Operation *op : llvm::reverse(dead)) {
       op->dropAllUses();
       op->erase();
@@ -46,6 +50,8 @@ private:
       replacement.map(from, to);
   }
 
+  /// One fusion op with everything the group's members need inside: constants, index arithmetic and
+  /// recomputed values are cloned, once for each kernel.
   void emitKernel(int g) {
     const Group &group = groups[g];
     auto body = std::make_unique<Block>();
@@ -53,10 +59,12 @@ private:
     inner.setInsertionPointToEnd(body.get());
     IRMapping mapping;
     SmallVector<Value> inputs;
+    // In the order in which it is asked for, so that operands come before users in the body.
     std::function<void(Value)> need = [&](Value value) {
       if (mapping.contains(value))
         return;
       Operation *def = value.getDefiningOp();
+      // A recomputed value of the own group is a member, and has its place among these.
       bool clone = def && (groups.isInline(def) ||
                            (values.recomputed.contains(def) && groups.groupOf(value) != g));
       if (!clone) {
@@ -70,12 +78,14 @@ private:
     };
     SmallVector<Value> results, yielded;
     SmallVector<Location> locations;
+    // Members are in program order (merges sort them), or a scatter's before its reader's.
     for (Operation *op : group.members) {
       for (Value operand : op->getOperands())
         need(operand);
       inner.clone(*op, mapping);
       locations.push_back(op->getLoc());
       bool isStored = group.closed || values.stored.contains(op);
+      // Results that nobody outside reads have no buffer, though they are computed.
       for (Value result : op->getResults()) {
         bool read = values.promoted.contains(op);
         groups.forEachOutsideReader(result, g, [&](int) { read = true; });
@@ -85,6 +95,7 @@ private:
         }
       }
     }
+    // All of its values are computed again in the kernels that read them.
     if (results.empty())
       return;
     // A bad index is reported at the kernel's first node.

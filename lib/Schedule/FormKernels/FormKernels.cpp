@@ -21,6 +21,7 @@ namespace {
 class FormKernelsPass : public trainc::impl::FormKernelsPassBase<FormKernelsPass> {
 public:
   using Base::Base;
+  /// Every op must say what it is before grouping begins: an op that is left out would be lost.
   void runOnOperation() override {
     for (Operation &op : getOperation().getBody().front().without_terminator()) {
       if (isa<train::FusionOp>(op) || getFusionRole(&op) != FusionRole::None)

@@ -7,6 +7,7 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// Positions are those before anything moves: groups are told apart by them until the end.
 KernelGroups::KernelGroups(Block &block, unsigned maxOps) : maxOps(maxOps) {
   for (auto [next, op] : llvm::enumerate(block))
     positions[&op] = next;
@@ -25,6 +26,7 @@ int KernelGroups::groupOf(Value value) const {
 // What reads and is read
 //===----------------------------------------------------------------------===//
 
+/// An access or a constant without a buffer; a view if its readers compute it.
 bool KernelGroups::isInline(Operation *op) const {
   if (materialized.contains(op))
     return false;
@@ -34,6 +36,7 @@ bool KernelGroups::isInline(Operation *op) const {
   return role == FusionRole::Access || (role == FusionRole::Pointwise && op->getNumOperands() == 0);
 }
 
+/// A leaf may be told several times.
 void KernelGroups::forEachLeaf(Value value, llvm::function_ref<void(Value)> fn) const {
   Operation *def = value.getDefiningOp();
   if (!def || !isInline(def))
@@ -52,6 +55,7 @@ SmallVector<Operation *> KernelGroups::sourcesOf(Operation *op) const {
   return sources;
 }
 
+/// -1 for library calls, stored views and the terminator: they read memory.
 void KernelGroups::forEachOutsideReader(Value value, int own,
                                         llvm::function_ref<void(int)> fn) const {
   for (Operation *user : value.getUsers()) {
@@ -74,6 +78,7 @@ void KernelGroups::forEachOutsideReader(Value value, int own,
   }
 }
 
+/// Readers behind library calls or kernels do not count: these read the value itself.
 unsigned KernelGroups::lastReader(Value value) const {
   unsigned last = 0;
   for (Operation *user : value.getUsers()) {
@@ -89,6 +94,8 @@ unsigned KernelGroups::lastReader(Value value) const {
 // What may be together
 //===----------------------------------------------------------------------===//
 
+/// An operand is allowed if it is made inside, or by a group that does not depend on this one; one
+/// of the group's own values behind index arithmetic only if that reads what each thread has kept.
 bool KernelGroups::operandsAllow(Operation *op, int g) {
   const Group &group = groups[g];
   for (Value operand : op->getOperands()) {
@@ -112,6 +119,7 @@ bool KernelGroups::operandsAllow(Operation *op, int g) {
   return true;
 }
 
+/// Barriers (what separates kernels) bound all that is computed from them.
 unsigned KernelGroups::earliestOf(Operation *op) const {
   unsigned earliest = 0;
   for (Operation *source : sourcesOf(op)) {
@@ -124,12 +132,15 @@ unsigned KernelGroups::earliestOf(Operation *op) const {
   return earliest;
 }
 
+/// Spaces and reductions agree, there is room, no barrier lies between, and neither depends on the
+/// other by a way through a third group.
 bool KernelGroups::mayMerge(int g, int other) {
   const Group &a = groups[g], &b = groups[other];
   if (a.closed || b.closed || !hasRoom(g, b.members.size()) || a.minPosition < b.earliest ||
       b.minPosition < a.earliest || a.space != b.space ||
       (!a.reduced.empty() && !b.reduced.empty() && a.reduced != b.reduced))
     return false;
+  // As the two would be together, to ask what its threads keep.
   Group merged;
   merged.space = a.space;
   merged.reduced = a.reduced.empty() ? b.reduced : a.reduced;
@@ -162,6 +173,7 @@ void KernelGroups::addSources(Operation *op) {
       graph.addSource(g, other);
 }
 
+/// A closed group (a library call, a view, a barrier) has no space: nothing may join it.
 int KernelGroups::add(Operation *op, bool closed) {
   Group group;
   group.members.push_back(op);
@@ -180,6 +192,7 @@ int KernelGroups::add(Operation *op, bool closed) {
   return g;
 }
 
+/// The caller has asked operandsAllow; the op stands behind all members.
 void KernelGroups::join(Operation *op, int g) {
   Group &group = groups[g];
   group.members.push_back(op);
@@ -192,8 +205,10 @@ void KernelGroups::join(Operation *op, int g) {
   addSources(op);
 }
 
+/// Group `other` stays behind, empty: numbers are never reused.
 void KernelGroups::merge(int g, int other) {
   Group &a = groups[g], &b = groups[other];
+  assert(g != other && !b.members.empty() && "what was merged away stays so");
   for (Operation *op : b.members)
     numbers[op] = g;
   graph.merge(g, other);

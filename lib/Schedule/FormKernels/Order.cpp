@@ -27,6 +27,7 @@ void advanceSources(ArrayRef<GroupRead> reads, SmallVectorImpl<unsigned> &due) {
     above[read.reader].push_back(&read);
     work.push_back(read.reader);
   }
+  // Ends: a due position only ever gets smaller, and is never below where a value is made.
   while (!work.empty()) {
     int reader = work.pop_back_val();
     for (const GroupRead *read : above[reader]) {
@@ -44,6 +45,7 @@ class Order {
   using ReaderMap = DenseMap<Value, SmallVector<int>>;
 
 public:
+  // Edges are set once for each pair of groups, so that `missing` counts groups.
   Order(const KernelGroups &groups, const StoredValues &values)
       : groups(groups), values(values), readers(groups.size()), missing(groups.size(), 0) {
     std::vector<GroupRead> reads;
@@ -63,6 +65,7 @@ public:
       for (int source : sources)
         readers[source].insert(g);
     }
+    // Priority is where a group is due by its own members, then no later than its readers' allow.
     for (const Group &group : groups.all())
       priority.push_back(group.duePosition(groups.getPositions()));
     advanceSources(reads, priority);
@@ -79,6 +82,7 @@ public:
       arguments[{text(function.getArgAttr(i, kRoleAttr)),
                  text(function.getArgAttr(i, kNameAttr))}] = function.getArgument(i);
     Operation *terminator = function.getBody().front().getTerminator();
+    // Collected once, before edges are added: they are reads of values, not orders.
     ReaderMap map = collectReaders();
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
       if (text(function.getResultAttr(index, kRoleAttr)) != "update")
@@ -88,8 +92,11 @@ public:
       int updater = groups.groupOf(getReshaped(value) ? getReshaped(value) : value);
       if (!target || updater < 0)
         continue;
+      // The update writes where the old value is read: all its readers come first.
       forEachReadingGroup(map, target, [&](int reader) {
         llvm::DenseSet<int> visited;
+        // A cycle would be made: the reader already waits for the update. Then the update gets a
+        // buffer, and a copy.
         if (reader == updater || precedes(updater, reader, visited))
           return;
         if (readers[reader].insert(updater))
@@ -104,6 +111,7 @@ public:
       });
       if (!onlyUpdates)
         continue;
+      // 0 is before all that is ready.
       priority[updater] = scheduleUpdates ? 0 : std::numeric_limits<unsigned>::max();
       if (scheduleUpdates)
         advanceSums(map, updater);
@@ -128,6 +136,8 @@ public:
   }
 
   /// Takes the groups one by one.
+  /// Kahn's algorithm with a priority queue: n log n. Equal priorities go as the queue has them,
+  /// which depends on the numbers of the groups only.
   SmallVector<int> take() {
     auto later = [&](int a, int b) { return priority[a] > priority[b]; };
     std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
@@ -151,6 +161,8 @@ public:
 
 private:
   /// What a group reads for its op.
+  /// A library call or a view reads its operands as they are; a kernel looks through what is inline
+  /// or recomputed.
   void forEachRead(Operation *op, int g, llvm::function_ref<void(Value)> fn) const {
     if (!groups[g].isKernel())
       llvm::for_each(op->getOperands(), fn);
@@ -187,6 +199,7 @@ private:
     return map;
   }
   /// Groups that read `value`, views of it looked through.
+  /// A view of a parameter is read by what reads the view.
   void forEachReadingGroup(const ReaderMap &map, Value value,
                            llvm::function_ref<void(int)> fn) const {
     auto it = map.find(value);
@@ -213,6 +226,7 @@ private:
   }
 
   /// Whether `g` is emitted before `other`, by what has been found so far.
+  /// Depth first over known edges; `visited` bounds it by the number of groups.
   bool precedes(int g, int other, llvm::DenseSet<int> &visited) const {
     return llvm::any_of(readers[g], [&](int reader) {
       return reader == other || (visited.insert(reader).second && precedes(reader, other, visited));

@@ -17,6 +17,8 @@ static bool readsByIndex(const KernelGroups &groups, Value value) {
          });
 }
 
+/// Adds up cost, statistics and tensors in `again`, also when the answer is no: callers drop it
+/// then.
 bool trainc::isRecomputable(const KernelGroups &groups, Operation *op, unsigned limit,
                             const llvm::DenseSet<Operation *> &stored, Recomputation &again) {
   if (!again.ops.insert(op))
@@ -25,16 +27,19 @@ bool trainc::isRecomputable(const KernelGroups &groups, Operation *op, unsigned 
     again.cost += model.getElementCost();
   if (again.cost > limit)
     return false;
+  // Each op counts once, however often it is used.
   for (Value operand : op->getOperands()) {
     bool possible = !readsByIndex(groups, operand);
     groups.forEachLeaf(operand, [&](Value leaf) {
       Operation *def = leaf.getDefiningOp();
       int g = groups.groupOf(leaf);
+      // Stored anyway: a leaf of the recomputation.
       if (!def || g < 0 || groups[g].closed || stored.contains(def)) {
         if (again.isLarge(leaf))
           again.tensors.insert(leaf);
         return;
       }
+      // A statistic of a row is small: it is stored, and read again.
       if (!groups[g].reduced.empty() && getRank(leaf) > 0 && getRank(leaf) < again.rank &&
           getRank(leaf) == int64_t(groups[g].keptAxes().size())) {
         again.statistics.insert(def);
@@ -58,12 +63,15 @@ static bool pays(const KernelGroups &groups, Operation *op, const Recomputation 
   if (again.tensors.size() > 2)
     return false;
   Value result = op->getResult(0);
+  // Both ways are compared by bytes moved, which is what kernels of this kind take.
   unsigned last = groups.lastReader(result);
   if (last <= groups.positionOf(op) + kNear) {
     auto bits = [](Value value) { return getElementType(value).getIntOrFloatBitWidth(); };
     unsigned read = 0;
     for (Value leaf : again.tensors)
       read += bits(leaf);
+    // Read by every reader, against stored once and read by every reader; 4/3 where arithmetic is
+    // more than a few sums.
     unsigned moved = read * readers, stored = bits(result) * (1 + readers);
     return again.cost <= kSmallCost ? moved <= stored : 4 * moved <= 3 * stored;
   }
@@ -71,6 +79,7 @@ static bool pays(const KernelGroups &groups, Operation *op, const Recomputation 
            return leaf.getDefiningOp() && groups.lastReader(leaf) + kNear < last;
          }) <= 1;
 }
+/// In program order, so that what a value is made of has been decided before it.
 StoredValues trainc::decideStored(Block &block, const KernelGroups &groups,
                                   unsigned recomputeCost) {
   StoredValues values;
@@ -96,6 +105,7 @@ StoredValues trainc::decideStored(Block &block, const KernelGroups &groups,
       values.stored.insert(again.statistics.begin(), again.statistics.end());
       values.promoted.insert(again.statistics.begin(), again.statistics.end());
     } else
+      // Statistics of others are stored as well, even where no other reader asks for them.
       values.stored.insert(&op);
   }
   return values;

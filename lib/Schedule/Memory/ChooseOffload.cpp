@@ -16,6 +16,7 @@ namespace trainc {
 } // namespace trainc
 
 /// The inputs, whose elements are counted.
+/// Each input once, though every function has a buffer of its own for it.
 static PackageInterface inputsOf(ModuleOp module) {
   PackageInterface interface;
   for (auto function : module.getOps<plan::FunctionOp>())
@@ -39,6 +40,8 @@ struct ChooseOffload final : public trainc::impl::ChooseOffloadPassBase<ChooseOf
   void runOnOperation() override {
     ModuleOp module = getOperation();
     const PackageInterface interface = inputsOf(module);
+    // Sizes that were planned before (the batch that a budget has chosen) go before those of the
+    // options.
     Sizes sizes = Sizes(module, interface).counted(density);
     if (auto planned = module->getAttrOfType<DictionaryAttr>(kPlannedSizesAttr))
       for (NamedAttribute size : planned)

@@ -25,6 +25,7 @@ public:
       : ChooseRecomputePassBase(options), hooks(hooks) {}
 
   void runOnOperation() override {
+    // The search makes schedules whose remarks are not those of the program that comes out.
     std::string config;
     if (hooks.muteRemarks)
       hooks.muteRemarks(true);
@@ -35,6 +36,7 @@ public:
       return signalPassFailure();
     if (config.empty())
       return;
+    // Empty where the step fits as it is: nothing is computed again then.
     OpPassManager pm(ModuleOp::getOperationName());
     pm.addPass(createRecomputePass({config}));
     if (failed(runPipeline(pm, getOperation())))
@@ -42,12 +44,15 @@ public:
   }
 
 private:
+  /// Tells the caller first, who may have to take back what it has said already.
   LogicalResult refuse(const llvm::Twine &problem) {
     if (hooks.onRefused)
       hooks.onRefused();
     return getOperation().emitError("--memory-budget ") << budget << ": " << problem;
   }
 
+  /// As the options of the command line, but in a form that a pipeline's text can hold, so that the
+  /// pass can be run by itself.
   LogicalResult readOptions(TrialOptions &options, TargetChoice &chosen) {
     if (std::string problem = parseTarget(target, chosen); !problem.empty())
       return getOperation().emitError("choose-recompute: ") << problem;
@@ -73,18 +78,22 @@ private:
   }
 
   LogicalResult choose(std::string &config) {
+    // For the report only: nothing that is chosen depends on time.
     auto begin = std::chrono::steady_clock::now();
     TrialOptions options;
     TargetChoice chosen;
     FailureOr<PackageInterface> interface = collectInterface(getOperation());
     if (failed(interface) || failed(readOptions(options, chosen)))
       return failure();
+    // Kernels of trials are the target's own, so that bytes of scratch and workspace are as in the
+    // program.
     std::unique_ptr<codegen::KernelCodegen> kernels =
         chosen.target->createKernels(getContext(), {chosen.processors});
     MemoryTrials trials(getOperation(), *interface, options, *kernels);
     MemoryBudget parsed;
     if (std::string problem = parseMemoryBudget(budget, parsed); !problem.empty())
       return refuse(problem);
+    // A size of 0 is "what the device has": told by the driver, as no pass asks for a device.
     if (parsed.fit && !parsed.bytes)
       parsed.bytes = deviceMemory;
     if (parsed.fit && !parsed.bytes)
@@ -94,6 +103,7 @@ private:
     if (parsed.fit && (batch.empty() || !sizes(batch)))
       return refuse("the largest batch to consider is not given; name it: --dim " +
                     (batch.empty() ? "batch" : batch) + "=1..N");
+    // Symbols without a number have no bytes that could be compared with the budget.
     if (!sizes.isComplete())
       return refuse("sizes have no number:" + dimOptions(sizes));
     if (trials.functions().empty() || !StepGraph::isStep(trials.step()))

@@ -20,6 +20,9 @@ using namespace trainc::train;
 //===----------------------------------------------------------------------===//
 
 /// A number above 0, and the factor of its unit, 0 without one.
+/// Units with an i and single letters are powers of 1024, the others of 1000; longer ones stand
+/// first, since shorter ones are their ends. At most 10^18, so that sums of bytes stay within 64
+/// bits.
 static bool parseAmount(StringRef text, double &value, double &factor) {
   static constexpr std::pair<StringLiteral, double> units[] = {
       {"KIB", 1024.}, {"MIB", 1048576.}, {"GIB", 1073741824.}, {"TIB", 1099511627776.},
@@ -54,9 +57,11 @@ std::string trainc::parseMemoryBudget(StringRef text, MemoryBudget &budget) {
   double factor = 0, value = 0;
   const bool parsed = parseAmount(size, value, factor);
   // Above 1 and without a unit it is bytes; 1.5 is neither these nor a fraction.
+  // For `fit` every number is a size.
   if (!parsed || (!factor && value > 1 && value != std::floor(value)))
     return "expected a size such as 40GB or 512MiB, or a fraction above 0 and at most 1, got '" +
            text.str() + "'";
+  // "1" is the whole of the activations, not one byte.
   if (!factor && !budget.fit && value <= 1)
     budget.fraction = value;
   else
@@ -68,6 +73,8 @@ std::string trainc::parseMemoryBudget(StringRef text, MemoryBudget &budget) {
 // Costs
 //===----------------------------------------------------------------------===//
 
+/// Opportunities that cost the same for a byte, cheapest first. Only what is inside of layers
+/// counts, where there are layers: their boundaries have to be kept anyway.
 std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, ProcessorSpeed speed,
                                                const Sizes &sizes) {
   StepGraph graph(trials.step());
@@ -75,6 +82,7 @@ std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, ProcessorSp
   std::vector<BudgetClass> classes;
   std::map<std::string, size_t> known;
   for (const Opportunity &opportunity : findOpportunities(graph)) {
+    // Compromises keep half, and are for the user to ask for.
     if (opportunity.isCompromise() || (inside.empty() ? !trainc::isActivation(graph, opportunity)
                                                       : !inside.contains(opportunity.op)))
       continue;
@@ -86,6 +94,8 @@ std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, ProcessorSp
     entry.saved += double(numberOf(opportunity.savedBytes(), sizes));
     entry.seconds += secondsOf(opportunity, sizes, speed);
   }
+  // By time for each byte saved, without a division; ties by the pattern, so that the order does
+  // not depend on where a pattern was first seen.
   llvm::sort(classes, [](const BudgetClass &a, const BudgetClass &b) {
     double left = a.seconds * b.saved, right = b.seconds * a.saved;
     return left != right ? left < right : a.pattern < b.pattern;
@@ -93,6 +103,7 @@ std::vector<BudgetClass> trainc::budgetClasses(MemoryTrials &trials, ProcessorSp
   return classes;
 }
 
+/// In the syntax of --recompute: what has been chosen can be repeated without a search.
 std::string trainc::budgetConfig(ArrayRef<BudgetClass> classes, ArrayRef<size_t> counts) {
   std::string text;
   for (auto [entry, count] : llvm::zip_equal(classes, counts))
@@ -103,6 +114,8 @@ std::string trainc::budgetConfig(ArrayRef<BudgetClass> classes, ArrayRef<size_t>
 }
 
 namespace {
+/// One search for one set of sizes: `begin`, then `choose` where it does not fit. Every question is
+/// answered by a schedule that is made for it, at most once for each configuration.
 class Search {
 public:
   /// `activations`: only these have a limit.
@@ -111,11 +124,13 @@ public:
 
   /// Without recompute. `fraction`: the limit is that of the activations then.
   LogicalResult begin(const MemoryBudget &budget, const Sizes &sizes, BudgetChoice &choice) {
+    // Totals depend on the sizes, schedules do not: those the trials keep.
     known.clear();
     classes = budgetClasses(trials, speed, sizes);
     FailureOr<StepMemory::Total> plain = total(budgetConfig({}, {}), sizes);
     if (failed(plain))
       return failure();
+    // A fraction is of the activations of the plain schedule, which every batch has its own of.
     limit = activations ? int64_t(double(plain->arena) * budget.fraction) : budget.bytes;
     choice = BudgetChoice();
     choice.plain = choice.memory = *plain;
@@ -130,6 +145,8 @@ public:
   /// What is to be computed again so that the step fits, where `begin` says that it does not.
   LogicalResult choose(const Sizes &sizes, BudgetChoice &choice) {
     // Large steps have schedules that take long, small ones surprises.
+    // The number of trials depends on the graph, never on the clock: the same model gives the same
+    // choice on every machine.
     size_t ops = 0;
     for (func::FuncOp function : trials.functions())
       ops += function.getBody().front().getOperations().size();
@@ -148,6 +165,7 @@ public:
     FailureOr<StepMemory::Total> chosen = total(choice.config, sizes);
     if (failed(chosen))
       return failure();
+    // More than patterns can: whole layers, whose boundaries alone are kept.
     if (!choice.fits) {
       // Patterns of opportunities leave what layers make of parameters alone.
       FailureOr<StepMemory::Total> all = total("level:1", sizes);
@@ -157,6 +175,7 @@ public:
         choice.config = "level:1";
         chosen = all;
         choice.fits = measure(*all) <= limit;
+        // For the estimate of time all counts as computed again.
         for (auto [count, entry] : llvm::zip_equal(counts, classes))
           count = entry.count;
       }
@@ -189,12 +208,14 @@ private:
     FailureOr<StepMemory::Total> value = total(budgetConfig(classes, counts), sizes);
     return failed(value) ? FailureOr<int64_t>(failure()) : measure(*value);
   }
+  /// Linear in the numbers: opportunities of a class cost the same.
   double secondsOfCounts(const Counts &counts) const {
     double seconds = 0;
     for (auto [entry, count] : llvm::zip_equal(classes, counts))
       seconds += entry.seconds * double(count) / double(entry.count);
     return seconds;
   }
+  /// Counted in schedules made, not in questions asked: answers that are known are free.
   bool mayTry() const { return trials.count() < mostTrials; }
 
   /// The first `number` values in the order of the classes.
@@ -207,6 +228,7 @@ private:
     return first;
   }
   /// What values save if all that is not kept is missing at the peak.
+  /// An upper bound: values that are not alive at the peak save nothing there.
   double savedBy(size_t index, size_t count) const {
     return classes[index].saved * double(count) / double(classes[index].count);
   }
@@ -227,6 +249,7 @@ private:
     if (failed(all))
       return failure();
     if (*all <= limit) {
+      // What is tried here tells later which classes are needed (isNeeded).
       tested = {0, number};
       FailureOr<size_t> fewest = findFewest([&](size_t next) { return firstValues(next); }, 0,
                                             number, sizes, /*limited=*/false, &tested);
@@ -236,6 +259,8 @@ private:
       return fewest;
     }
     // More is not always less: what is computed again is alive, too.
+    assert(*all > limit && "else the fewest have been looked for");
+    // Classes one after the other, the cheapest first; the smallest of what these give.
     int64_t least = *all;
     Counts first(classes.size(), 0);
     for (size_t i = 0; i + 1 < classes.size() && least > limit; ++i) {
@@ -252,6 +277,7 @@ private:
   }
 
   /// A schedule with some number of values: what it takes, and what these save by themselves.
+  /// Both are of one schedule: bytes measured, savings by the model.
   struct Point {
     size_t number;
     double bytes, saved;
@@ -260,6 +286,7 @@ private:
   /// The least number with which `countsOf` fits, where `high` does and `low` does not. `limited`:
   /// stops where no more may be tried. `path`: of values in the order of the classes; takes the
   /// numbers that are tried.
+  /// A guess costs a schedule, a bisection ten of them; after six guesses, halving takes turns.
   FailureOr<size_t> findFewest(llvm::function_ref<Counts(size_t)> countsOf, size_t low, size_t high,
                                const Sizes &sizes, bool limited = false,
                                std::vector<size_t> *path = nullptr) {
@@ -271,16 +298,20 @@ private:
         return failure();
       return Point{number, double(*bytes), savedBy(counts)};
     };
+    assert(low < high && "there is something between that fits and something that does not");
     FailureOr<Point> more = pointAt(high), less = pointAt(low), before = less;
     if (failed(more) || failed(less))
       return failure();
     auto borderOnPath = [&](size_t from, size_t to) {
       return path ? borderBetween(from, to) : std::nullopt;
     };
+    // How far the first schedule was off: the measure of whether later guesses are good.
     const double missing = less->bytes - double(limit);
     bool wrong = false;
     for (unsigned step = 0; more->number - less->number > 1 && (!limited || mayTry()); ++step) {
       const size_t first = less->number + 1, last = more->number - 1;
+      // The least number whose values save what is missing, by the rate at which saved bytes are
+      // bytes less. partition_point: savings ascend with the number.
       auto numberFor = [&](double rate) {
         const double wanted = less->saved + (less->bytes - double(limit)) / rate;
         auto all = llvm::seq(first, more->number);
@@ -294,10 +325,12 @@ private:
       double rate = step % 2 == (path ? 0 : 1) ? average : 1;
       if (before->number < less->number && !borderOnPath(before->number, first))
         rate = (before->bytes - less->bytes) / (less->saved - before->saved);
+      // A rate that is not positive says nothing: as many as possible then.
       size_t next = rate > 0 ? numberFor(rate) : more->number;
       if (next > last)
         next = std::min(numberFor(average), last);
       std::optional<size_t> border = borderOnPath(less->number, more->number);
+      // Where guesses are wrong, a class is what makes the step at the peak: its border tells most.
       if (wrong && border)
         next = *border;
       else if (step >= guesses && step % 2)
@@ -306,7 +339,9 @@ private:
       if (failed(point))
         return failure();
       const double off = point->bytes - double(limit);
+      // More than a tenth of what was missing at first.
       wrong |= step > 0 && std::abs(off) > missing / 10;
+      // The border lies between a schedule that fits and one that does not, always.
       if (off > 0)
         before = std::exchange(less, point);
       else
@@ -318,6 +353,7 @@ private:
   }
 
   /// The middle one of the numbers between `low` and `high` with which a class is complete.
+  /// Of the numbers strictly between both.
   std::optional<size_t> borderBetween(size_t low, size_t high) const {
     SmallVector<size_t> borders;
     size_t number = 0;
@@ -329,15 +365,20 @@ private:
 
   /// Whether the schedules of `findFirst` show that the step does not fit without the values of a
   /// class from `first` on: about what they save was missing where they were taken.
+  /// By guesses of the model: at most a tenth more is gained than it says. A wrong "yes" costs a
+  /// better choice, never a choice that does not fit.
   bool isNeeded(const Counts &counts, size_t index, size_t first, const Sizes &sizes) {
     constexpr double most = 1.1;
+    // So much room that leaving them out may fit.
     FailureOr<int64_t> bytes = live(counts, sizes);
     if (failed(bytes) || double(limit - *bytes) * most > savedBy(index, counts[index] - first))
       return false;
+    // Numbers in the order of the classes, up to this one.
     size_t offset = 0;
     for (size_t i = 0; i < index; ++i)
       offset += classes[i].count;
     assert(llvm::is_sorted(tested) && "findFirst leaves them so");
+    // The schedules nearest to both ends of the range that was asked for.
     auto next = llvm::lower_bound(tested, offset + counts[index]);
     auto previous = llvm::upper_bound(tested, offset + first);
     if (next == tested.end() || previous == tested.begin())
@@ -351,18 +392,22 @@ private:
   /// Leaves out what can be guessed to be of no use, a schedule or two for each class.
   LogicalResult trim(const Sizes &sizes, Counts &counts) {
     size_t dearest = classes.size();
+    // Some count is above 0: the plain step does not fit.
     while (dearest-- > 0 && !counts[dearest])
       ;
     // What is left of the budget may do for some. Where the dearest class is needed in some layers
     // only, a cheaper one may be of use there only, too: what it does not keep the other one does.
+    assert(dearest < classes.size() && "the plain step does not fit, so something has a count");
     const double share = double(counts[dearest]) / double(classes[dearest].count);
     auto numberWith = [&](size_t index, bool spare) -> FailureOr<size_t> {
+      // As large a share of its layers as the dearest class has.
       if (!spare)
         return size_t(std::ceil(double(classes[index].count) * share));
       FailureOr<int64_t> bytes = live(counts, sizes);
       if (failed(bytes))
         return failure();
       const double saved = savedBy(index, 1), bytesLeft = double(limit - *bytes);
+      // All of them if the room does for all.
       return bytesLeft < double(counts[index]) * saved ? counts[index] - size_t(bytesLeft / saved)
                                                        : size_t(0);
     };
@@ -372,6 +417,7 @@ private:
       double worth;
     };
     std::vector<Guess> guesses;
+    // Cheaper ones than the dearest: what is dearer has no values.
     for (size_t i = dearest; i-- > 0;)
       for (bool spare : {true, false}) {
         FailureOr<size_t> number = numberWith(i, spare);
@@ -382,7 +428,9 @@ private:
                            likelihood * classes[i].seconds * (double(counts[i]) - double(*number)) /
                                double(classes[i].count)});
       }
+    // Stable, so that ties keep the order of the classes.
     llvm::stable_sort(guesses, [](const Guess &a, const Guess &b) { return a.worth > b.worth; });
+    // Numbers again, since those accepted before have used room.
     for (const Guess &guess : guesses) {
       FailureOr<size_t> number = numberWith(guess.index, guess.spare);
       if (failed(number))
@@ -402,6 +450,7 @@ private:
   }
 
   /// Takes or leaves whole classes as long as the step does not fit and that makes it smaller.
+  /// Greedy, dearest class first; each turn makes the step smaller, so it ends.
   LogicalResult reach(const Sizes &sizes, Counts &counts) {
     FailureOr<int64_t> best = live(counts, sizes);
     for (bool smaller = true; succeeded(best) && smaller && *best > limit;) {
@@ -423,6 +472,7 @@ private:
   }
 
   /// The fewest of each class, the dearest first; then a cheaper class in place of a dearer one.
+  /// Each turn makes the choice cheaper; ends by the number of trials at the latest.
   LogicalResult cheapen(const Sizes &sizes, Counts &counts) {
     for (bool cheaper = true; cheaper;) {
       cheaper = false;
@@ -432,6 +482,7 @@ private:
           return failure();
         cheaper |= counts[i] < before;
       }
+      // Of a pair the dearer class goes as a whole, and the cheaper one comes as a whole.
       for (size_t i = classes.size(); i-- > 0;)
         for (size_t j = 0; j < classes.size() && counts[i] && mayTry(); ++j) {
           Counts other = counts;
@@ -455,6 +506,8 @@ private:
 
   /// The least time in which `bytes` can be freed: parts of classes were allowed, and everything
   /// that is freed counted.
+  /// A bound that no choice can beat, as long as kernels fuse as they do now: batches are compared
+  /// by it.
   double leastSeconds(double bytes) const {
     double seconds = 0;
     for (const BudgetClass &entry : classes) {
@@ -468,6 +521,7 @@ private:
   }
 
   /// The fewest of class `index` with which the step fits.
+  /// The limit on trials may end it early, with a number that fits.
   LogicalResult shrink(Counts &counts, size_t index, const Sizes &sizes) {
     auto countsOf = [&](size_t number) {
       Counts other = counts;
@@ -514,6 +568,7 @@ static std::string describeLeast(MemoryTrials &trials, const Sizes &sizes,
     if (bytes)
       text += formatBytes(bytes) + " of " + what.str() + ", ";
   };
+  // Known already: no schedule is made, so it cannot fail.
   FailureOr<const StepMemory *> memory = trials.make(choice.config);
   if (!activations) {
     text += formatBytes(total.bytes()) + ": ";
@@ -528,6 +583,7 @@ static std::string describeLeast(MemoryTrials &trials, const Sizes &sizes,
   text.resize(text.size() - 2);
   text += " (without recompute: " + formatBytes(choice.plain.arena) + ")";
   // And what in turn these are.
+  // Of the largest function, whose peak the step's is.
   const FunctionMemory &function = (*memory)->functions[total.largest];
   FailureOr<FunctionMemory::Numbers> numbers = function.evaluate(sizes);
   if (failed(numbers) || !function.commands())
@@ -552,6 +608,7 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
                                       std::string &problem) {
   Search search(trials, speed, budget.fraction > 0);
   std::vector<int64_t> batches = {0};
+  // The largest batch first, then powers of two and the numbers half way between them.
   if (budget.fit) {
     batches = {*sizes(batchSymbol)};
     for (int64_t power = int64_t(llvm::bit_floor(uint64_t(batches[0]))); power; power /= 2)
@@ -559,6 +616,7 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
         if (batch && batch < batches.back())
           batches.push_back(batch);
   }
+  // Rows a second: what a training run gains by a batch.
   double best = 0;
   auto rateOf = [](int64_t batch, double seconds) {
     return double(std::max<int64_t>(batch, 1)) / seconds;
@@ -605,6 +663,7 @@ LogicalResult trainc::chooseForBudget(MemoryTrials &trials, const MemoryBudget &
     consider(batch, candidate);
     worse = best > before ? 0 : worse + 1;
   }
+  // For the report.
   choice.trials = trials.count();
   return success();
 }

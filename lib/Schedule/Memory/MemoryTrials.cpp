@@ -15,11 +15,14 @@ using namespace trainc::train;
 MemoryTrials::MemoryTrials(ModuleOp module, const PackageInterface &interface, TrialOptions options,
                            codegen::KernelCodegen &codegen)
     : module(module), interface(interface), options(std::move(options)), codegen(codegen) {
+  // Step, or micro-batch and update, and their variants: what a step runs.
   for (StringRef name : functionsOfStep(module, this->options.accumulate))
     if (auto function = module.lookupSymbol<func::FuncOp>(name))
       originals.push_back(function);
 }
 
+/// The schedule of a configuration, with the plain one made before any other: functions that
+/// recompute does not touch are planned once, there.
 FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config) {
   if (auto known = made.find(config); known != made.end())
     return known->second.memory.get();
@@ -32,10 +35,12 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config) {
   OpBuilder builder = OpBuilder::atBlockEnd(schedule.module->getBody());
   for (auto symbol : module.getOps<SymbolOp>())
     builder.clone(*symbol);
+  // Copies, as scheduling rewrites its functions; the module's own stay for the next configuration.
   for (auto function : module.getOps<func::FuncOp>())
     if (config.empty() || llvm::is_contained(originals, function))
       builder.clone(*function);
   PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  // Verified once, in the program itself: here it would double the time.
   pm.enableVerifier(false);
   if (!config.empty()) {
     RecomputePassOptions recompute;
@@ -54,6 +59,7 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config) {
       if (llvm::none_of(originals, [&](func::FuncOp original) {
             return original.getName() == function.getSymName();
           }))
+        // Other functions (evaluation) hold constants all the time: the same in every trial.
         otherConstants += constantBytes(function, options.target->traits.memory);
   } else {
     schedule.memory->constants += otherConstants;
@@ -61,6 +67,7 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config) {
   return made.emplace(config, std::move(schedule)).first->second.memory.get();
 }
 
+/// With the transfers of `offload` on top, which depend on sizes and so have a memory of their own.
 FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config, const Sizes &sizes) {
   FailureOr<const StepMemory *> plain = make(config);
   if (failed(plain) || !options.offload.enabled)
@@ -75,6 +82,7 @@ FailureOr<const StepMemory *> MemoryTrials::make(const std::string &config, cons
   if (auto known = offloaded.find(key); known != offloaded.end())
     return known->second.memory.get();
   Schedule moved;
+  // On a clone: the schedule without transfers serves other sizes, too.
   moved.module = made.at(config).module->clone();
   PassManager pm(module.getContext(), ModuleOp::getOperationName());
   pm.addNestedPass<plan::FunctionOp>(createOffloadPass(offload));
@@ -97,6 +105,7 @@ FailureOr<StepMemory::Total> MemoryTrials::evaluate(const std::string &config, c
   return total;
 }
 
+/// The plain schedule becomes the caller's program: it need not be made again.
 FailureOr<OwningOpRef<ModuleOp>> MemoryTrials::takePlain() {
   if (failed(make("")))
     return failure();
@@ -105,6 +114,8 @@ FailureOr<OwningOpRef<ModuleOp>> MemoryTrials::takePlain() {
   return plain;
 }
 
+/// Without a step whose ops could be computed again, or for comparisons: the same passes as for the
+/// program.
 FailureOr<OwningOpRef<ModuleOp>> trainc::planWithoutRecompute(ModuleOp legalized,
                                                               const GraphOptions &graph,
                                                               const TrialOptions &options,

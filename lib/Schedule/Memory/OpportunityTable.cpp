@@ -14,6 +14,7 @@ using namespace trainc::train;
 
 namespace {
 /// What the table of --recompute list tells of one function.
+/// Numbers are told only where every symbol has one.
 class OpportunityTable {
 public:
   OpportunityTable(MemoryTrials &trials, func::FuncOp function, ProcessorSpeed speed,
@@ -23,6 +24,7 @@ public:
 
   void print() {
     // Patterns in the order of their first opportunities.
+    // Two rows for a pattern with opportunities of both kinds.
     std::vector<std::vector<const Opportunity *>> rows;
     std::map<std::pair<std::string, bool>, size_t> known;
     for (const Opportunity &opportunity : opportunities) {
@@ -39,6 +41,7 @@ public:
 
 private:
   /// Of the function, with a configuration.
+  /// "-" where no schedule can be made, so that the table is told as a whole.
   std::string activations(const std::string &config) {
     FailureOr<const StepMemory *> memory = trials.make(config);
     if (failed(memory))
@@ -48,6 +51,8 @@ private:
     return failed(arena) ? "-" : formatBytes(arena->planned);
   }
 
+  /// Saved bytes and FLOPs add up over the row; the arena does not, and is that of a schedule with
+  /// all of the row computed again.
   void print(ArrayRef<const Opportunity *> row, StringRef plain) {
     const bool compromise = row.front()->isCompromise();
     const std::string config = row.front()->pattern + (compromise ? ":2:-1" : ":1:-1");
@@ -85,6 +90,7 @@ private:
 };
 } // namespace
 
+/// For people, and for tools that read ONNX Runtime's table: lines are never changed without need.
 LogicalResult trainc::listOpportunities(ModuleOp module, const TrialOptions &options,
                                         codegen::KernelCodegen &kernels, llvm::raw_ostream &out) {
   FailureOr<PackageInterface> interface = collectInterface(module);

@@ -10,10 +10,12 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// 0 without a number: callers have checked that sizes are complete, or tell no numbers.
 int64_t trainc::numberOf(DimAttr dim, const Sizes &sizes) {
   return dim.evaluate(sizes).value_or(0);
 }
 
+/// Alone, as a kernel of its own: what fuses is overestimated, the same for all opportunities.
 double trainc::secondsOf(Operation *op, const Sizes &sizes, ProcessorSpeed speed) {
   if (StepGraph::isFree(op))
     return 0;
@@ -24,6 +26,7 @@ double trainc::secondsOf(Operation *op, const Sizes &sizes, ProcessorSpeed speed
     bytes += double(numberOf(getBytes(operand.getType()), sizes));
   for (Value result : op->getResults())
     bytes += double(numberOf(getBytes(result.getType()), sizes));
+  // Arithmetic of pointwise ops is hidden behind their bytes.
   bool costly = cost && cost.getRecomputeClass() == RecomputeClass::Costly;
   // Others run with what reads them.
   const double launch = getFusionRole(op) == FusionRole::Pointwise ? 0 : speed.launch;

@@ -30,6 +30,7 @@ struct Uses {
 
 class Chooser {
 public:
+  // Bytes, not padded ones, come from outside; `schedule` pads them.
   Chooser(const FunctionLifetimes &lifetimes, ArrayRef<int64_t> bytes,
           const TransferSchedule &schedule, const OffloadLimits &limits)
       : lifetimes(lifetimes), bytes(bytes), schedule(schedule), limits(limits),
@@ -37,12 +38,14 @@ public:
 
   OffloadChoice run() {
     std::vector<int64_t> live = schedule.liveBytes({});
+    // A function without commands.
     if (live.empty())
       return std::move(choice);
     const int32_t peak = indexOfMost(live);
     choice.plainPeak = choice.peak = live[peak];
     findUses();
     findPaused();
+    // Each turn marks at least one value as tried: it ends.
     while (takeOne())
       ;
     leaveUseless();
@@ -71,6 +74,8 @@ private:
   }
 
   /// The longest pause of every buffer that may be moved.
+  /// A value may only be away after its last write, since the copy on the host would be old;
+  /// between two reads it can.
   void findPaused() {
     for (auto [number, life] : llvm::enumerate(lifetimes.buffers)) {
       const Uses &use = uses[number];
@@ -78,14 +83,17 @@ private:
         continue;
       const int64_t size = schedule.padded(bytes[number]);
       PausedBuffer longest{uint32_t(number), size, use.written, 0, 0, 0};
+      // Pauses behind the last write; of several the longest.
       for (size_t i = 0; i + 1 < use.touched.size(); ++i) {
         const int32_t before = use.touched[i], after = use.touched[i + 1];
         const double seconds = schedule.beginOf(after) - schedule.beginOf(before + 1);
         if (before >= use.written && seconds > longest.seconds)
           longest.before = before, longest.after = after, longest.seconds = seconds;
       }
+      // For the message: what a pause would have to last.
       const double both = 2 * schedule.copySeconds(size);
       const PausedBuffer *alone = &longest;
+      // Copies that are not hidden alone are never hidden beside others.
       if (bytes[number] < limits.minimum)
         reasons[number] = "it is smaller than " + describeMoved(limits.minimum);
       else if (use.written > use.touched.front() && !longest.after)
@@ -97,6 +105,8 @@ private:
         choice.paused.push_back(longest);
     }
     // Where most is to be gained first.
+    // Bytes times seconds is what a buffer occupies; ties by number, so that equal layers are taken
+    // in program order.
     llvm::sort(choice.paused, [](const PausedBuffer &a, const PausedBuffer &b) {
       const double left = double(a.bytes) * a.seconds, right = double(b.bytes) * b.seconds;
       return left != right ? left > right : a.buffer < b.buffer;
@@ -109,11 +119,13 @@ private:
     const std::vector<int64_t> live = schedule.liveBytes(choice.transfers);
     const int32_t peak = indexOfMost(live);
     for (auto [number, value] : llvm::enumerate(choice.paused)) {
+      // Only what is not in use at the peak helps there.
       if (isTried[number] || peak <= value.before || peak >= value.after)
         continue;
       isTried[number] = true;
       std::vector<const PausedBuffer *> moved = taken;
       moved.push_back(&value);
+      // All are placed anew: the link is shared, and an order that fits may be another one.
       std::optional<std::vector<Transfer>> transfers = schedule.place(moved);
       std::string &reason = reasons[value.buffer];
       if (!transfers) {
@@ -127,6 +139,7 @@ private:
         continue;
       }
       const std::vector<int64_t> with = schedule.liveBytes(*transfers);
+      // The peak must get lower where it was, and nowhere become higher.
       if (with[peak] >= live[peak] || with[indexOfMost(with)] > live[peak]) {
         reason = "it would be on the host too late, or back too early, to lower the peak";
         continue;
@@ -140,6 +153,8 @@ private:
   }
 
   /// Leaves those without which it is as good, the last ones first.
+  /// A later one may have made an earlier one superfluous: backwards, each is left out if the peak
+  /// stays.
   void leaveUseless() {
     for (size_t i = taken.size(); i-- > 0;) {
       std::vector<const PausedBuffer *> others = taken;
@@ -158,6 +173,7 @@ private:
   }
 
   /// Of what lies around at the peak without transfers.
+  /// Buffers that the user may wonder about: alive at the peak, not touched by it, and still there.
   void explain(int32_t peak) {
     llvm::DenseSet<uint32_t> moved;
     for (const PausedBuffer *value : taken)

@@ -18,6 +18,8 @@ namespace trainc {
 } // namespace trainc
 
 /// A GPU may be so much quicker than the model of it.
+/// Durations are multiplied by it: copies are planned as if commands were this much shorter, since
+/// one that is late makes them wait.
 static constexpr double kCaution = 0.85;
 
 namespace {
@@ -34,6 +36,7 @@ struct OffloadPass : trainc::impl::OffloadPassBase<OffloadPass> {
       return signalPassFailure();
     }
     FunctionLifetimes lifetimes(function);
+    // Evaluations have no backward to fetch anything for.
     if (!trains(lifetimes))
       return;
     auto valueOf = [&](StringRef name) -> std::optional<int64_t> {
@@ -51,6 +54,7 @@ struct OffloadPass : trainc::impl::OffloadPassBase<OffloadPass> {
     }
     for (double &duration : *seconds)
       duration *= kCaution;
+    // GB are 10^9 bytes, as links are sold.
     TransferSchedule schedule(lifetimes, *bytes, *seconds, rate * 1e9, traits->memory.alignment);
     OffloadChoice choice = chooseTransfers(lifetimes, *bytes, schedule, {limit, minimum});
     explain(lifetimes, schedule, choice);
@@ -60,6 +64,7 @@ struct OffloadPass : trainc::impl::OffloadPassBase<OffloadPass> {
 private:
   /// Null after a message.
   const TargetTraits *findTraits() {
+    // Without a name the one whose memory is not the host's: offload has no other use.
     for (const Target *known : getTargets())
       if (target.empty() ? known->traits.memory.isSeparate : known->name() == target)
         return &known->traits;
@@ -81,6 +86,7 @@ private:
   }
 
   /// Whether it changes a parameter or adds to an accumulator.
+  /// Memory effects tell, whatever the commands are.
   static bool trains(const FunctionLifetimes &lifetimes) {
     return llvm::any_of(lifetimes.commands, [&](Operation *command) {
       SmallVector<MemoryEffects::EffectInstance> effects;
@@ -136,6 +142,11 @@ private:
     return seconds;
   }
 
+  /// Each moved buffer becomes three: the one that was, up to the copy; one on the host; one for
+  /// what comes back. Uses behind the pause are redirected before anything is inserted, so that
+  /// numbers of commands stay valid.
+  /// Each moved buffer becomes three: the one that was, up to the copy; one on the host; one for
+  /// what comes back. Uses behind the pause are redirected before anything is inserted.
   void apply(const FunctionLifetimes &lifetimes, ArrayRef<Transfer> transfers) {
     OpBuilder builder(&getContext());
     struct Moved {
@@ -151,17 +162,20 @@ private:
                                       buffer.getTypeAttr(), ElementsAttr());
       };
       moved.push_back({declare(plan::Space::host), declare(plan::Space::arena)});
+      // Use lists change while they are walked.
       for (OpOperand &use : llvm::make_early_inc_range(buffer.getResult().getUses()))
         if (isBehind(use.getOwner(), lifetimes.commands[transfer.value->after]))
           use.set(moved.back().back);
     }
     // In the order in which they were placed: what ends, then copies to the host, then back.
+    // At one place in the block later insertions stand behind earlier ones.
     auto at = [&](int32_t command) {
       if (command < int32_t(lifetimes.commands.size()))
         builder.setInsertionPoint(lifetimes.commands[command]);
       else
         builder.setInsertionPointToEnd(&getOperation().getBody().front());
     };
+    // Otherwise the last use before the pause ends the buffer's life by itself.
     for (const Transfer &transfer : transfers)
       if (transfer.released > transfer.value->before + 1) {
         at(transfer.released);
@@ -178,6 +192,7 @@ private:
     }
     std::vector<size_t> order(transfers.size());
     std::iota(order.begin(), order.end(), size_t(0));
+    // As `place` ordered the link's copies: the runtime runs them in the order of the block.
     llvm::sort(order, [&](size_t a, size_t b) {
       return std::tuple(transfers[a].back, transfers[a].value->after, transfers[a].value->buffer) <
              std::tuple(transfers[b].back, transfers[b].value->after, transfers[b].value->buffer);
@@ -188,6 +203,7 @@ private:
     }
   }
 
+  /// Or is it.
   static bool isBehind(Operation *op, Operation *command) {
     return op == command || command->isBeforeInBlock(op);
   }

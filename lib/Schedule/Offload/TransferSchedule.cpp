@@ -9,6 +9,7 @@ using namespace trainc;
 /// Until a copy begins, by a cautious guess.
 static constexpr double kCopyLatency = 10e-6;
 
+/// Times are sums of estimated seconds; `changes` is what begins and ends in use at each command.
 TransferSchedule::TransferSchedule(const FunctionLifetimes &lifetimes, ArrayRef<int64_t> bytes,
                                    ArrayRef<double> seconds, double bytesPerSecond,
                                    int64_t alignment)
@@ -28,6 +29,7 @@ double TransferSchedule::copySeconds(int64_t bytes) const {
 }
 
 int32_t TransferSchedule::commandAt(double time) const {
+  assert(time >= 0 && "the first command begins at 0");
   return int32_t(llvm::upper_bound(begins, time) - begins.begin()) - 1;
 }
 
@@ -41,12 +43,16 @@ TransferSchedule::place(ArrayRef<const PausedBuffer *> moved) const {
   }
 
   // Back as late as possible: from the last one on, each before the next one begins.
+  // From the last reader backwards the deadlines are known; a total order, so that equal ones do
+  // not depend on the sort.
   llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
     return std::pair(a.value->after, a.value->buffer) > std::pair(b.value->after, b.value->buffer);
   });
   double next = begins.back();
   for (Transfer &transfer : transfers) {
+    // The copy must end when the reader begins, and before the next copy back begins.
     next = std::min(next, begins[transfer.value->after]) - copySeconds(transfer.value->bytes);
+    // There is not enough time before the reader, from the first command on.
     if (next < 0)
       return std::nullopt;
     transfer.back = std::min(commandAt(next), transfer.value->after);
@@ -58,6 +64,7 @@ TransferSchedule::place(ArrayRef<const PausedBuffer *> moved) const {
     Transfer *transfer;
   };
   std::vector<Copy> copies;
+  // To the host as soon as the value is complete.
   llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
     return std::pair(a.away, a.value->buffer) < std::pair(b.away, b.value->buffer);
   });
@@ -65,6 +72,8 @@ TransferSchedule::place(ArrayRef<const PausedBuffer *> moved) const {
     copies.push_back({transfer.away, false, &transfer});
     copies.push_back({transfer.back, true, &transfer});
   }
+  // The order of the link: by the command before which a copy stands, copies to the host first; of
+  // several back, the one that is needed first.
   llvm::stable_sort(copies, [](const Copy &a, const Copy &b) {
     if (std::pair(a.command, a.isBack) != std::pair(b.command, b.isBack))
       return std::pair(a.command, a.isBack) < std::pair(b.command, b.isBack);
@@ -72,6 +81,7 @@ TransferSchedule::place(ArrayRef<const PausedBuffer *> moved) const {
                            std::pair(b.transfer->value->after, b.transfer->value->buffer);
   });
   double end = 0;
+  // One copy at a time, none before the command that it stands at.
   for (const Copy &copy : copies) {
     Transfer &transfer = *copy.transfer;
     end = std::max(end, begins[copy.command]) + copySeconds(transfer.value->bytes);
@@ -81,15 +91,18 @@ TransferSchedule::place(ArrayRef<const PausedBuffer *> moved) const {
         return std::nullopt;
       continue;
     }
+    // The memory is free when the copy is done, and the last reader before the pause has run.
     transfer.released = std::max(int32_t(llvm::lower_bound(begins, end) - begins.begin()),
                                  transfer.value->before + 1);
     assert(transfer.away <= transfer.released && "the copy to the host comes before its end");
+    // It would never be away.
     if (transfer.released >= transfer.back)
       return std::nullopt;
   }
   return transfers;
 }
 
+/// Prefix sums of begins and ends; a transfer takes its bytes out between `released` and `back`.
 std::vector<int64_t> TransferSchedule::liveBytes(ArrayRef<Transfer> transfers) const {
   std::vector<int64_t> live = changes;
   for (const Transfer &transfer : transfers) {
@@ -101,6 +114,7 @@ std::vector<int64_t> TransferSchedule::liveBytes(ArrayRef<Transfer> transfers) c
   return live;
 }
 
+/// The runtime's planner again: bytes of the host's block, with the same alignment.
 int64_t TransferSchedule::hostBytes(ArrayRef<Transfer> transfers) const {
   std::vector<trainrt::PlanBuffer> buffers;
   for (const Transfer &transfer : transfers)

@@ -72,10 +72,13 @@ constexpr Part parts[] = {
     {"log", "log_softmax, cross_entropy"},
 };
 
+/// Positions are counted from 1 in messages.
 std::string at(size_t position, const Twine &what) {
   return ("position " + Twine(position + 1) + ": " + what).str();
 }
 
+/// Checks and appends one entry of `config`; the text of the problem, "" for none. A later entry of
+/// the same ops takes the place of an earlier one.
 std::string parseEntry(StringRef text, size_t position, RecomputeConfig &config) {
   RecomputeConfig::Entry entry;
   SmallVector<StringRef, 3> fields;
@@ -95,11 +98,13 @@ std::string parseEntry(StringRef text, size_t position, RecomputeConfig &config)
   SmallVector<StringRef> names;
   fields[0].drop_front(entry.inLayers).drop_back().split(names, '+');
   for (StringRef name : names) {
+    // Characters of other kinds would be part of our own syntax.
     if (name.empty() || !all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
       return at(start, "expected the name of an op, got '" + name + "'");
     start += name.size() + 1;
     const auto *foreign =
         find_if(foreignNames, [&](const ForeignName &entry) { return entry.name == name; });
+    // "" is a name that is known and stands for no op.
     StringRef ours = foreign == std::end(foreignNames) ? StringRef() : StringRef(foreign->ours);
     if (foreign == std::end(foreignNames)) {
       entry.names.push_back(name.lower());
@@ -126,10 +131,12 @@ std::string parseEntry(StringRef text, size_t position, RecomputeConfig &config)
 }
 } // namespace
 
+/// A file is named, or it is told here; .json decides.
 bool trainc::isRecomputeConfig(StringRef text) {
   return !text.ends_with(".json") && (text.contains(':') || text.contains('+'));
 }
 
+/// An entry after the other; the first problem ends it, with its position in the text.
 std::string trainc::parseRecomputeConfig(StringRef text, RecomputeConfig &config) {
   config = RecomputeConfig();
   StringRef rest = text;
@@ -141,6 +148,7 @@ std::string trainc::parseRecomputeConfig(StringRef text, RecomputeConfig &config
   }
   while (!rest.empty()) {
     size_t position = text.size() - rest.size();
+    // The position is of the whole text, so that a message can be counted off.
     auto [entry, tail] = rest.split(',');
     if (tail.empty() && rest.ends_with(","))
       return at(text.size() - 1, "nothing follows the comma");
@@ -154,6 +162,8 @@ std::string trainc::parseRecomputeConfig(StringRef text, RecomputeConfig &config
 }
 
 /// The text of a file: a JSON array of strings.
+/// Checked string by string, so that messages name the one that is wrong; joined it is the text of
+/// an option.
 static std::string readFile(StringRef path, std::string &text) {
   std::string problem;
   std::unique_ptr<MemoryBuffer> buffer = readRegularFile(path, problem);
@@ -162,6 +172,7 @@ static std::string readFile(StringRef path, std::string &text) {
                           ? ""
                           : "; what is no file is level:N, PATTERN:TYPE:COUNT,... (such "
                             "as gelu+:1:-1) or list");
+  // json::parse recurses: depth is bounded first.
   if (trainrt::nestsTooDeep(buffer->getBuffer()))
     return "'" + path.str() + "' nests lists and objects more than " +
            std::to_string(trainrt::maxJsonDepth) + " deep";
@@ -188,6 +199,7 @@ static std::string readFile(StringRef path, std::string &text) {
   return {};
 }
 
+/// After it the text is told in full: what is stored in a package names no file.
 std::string trainc::resolveRecompute(std::string &config) {
   if (config.empty() || config == "list" || isRecomputeConfig(config))
     return {};

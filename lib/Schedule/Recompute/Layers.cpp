@@ -39,6 +39,8 @@ struct Word {
 };
 
 class LayerFinder {
+  /// Three ways, the next where the one before finds none: repeating words of ops; names that the
+  /// exporter gave; large segments. Independent of what the model is called.
 public:
   explicit LayerFinder(const StepGraph &graph) : graph(graph) {}
 
@@ -51,11 +53,14 @@ public:
       layers = namedLayers();
     if (words.empty() && layers.empty())
       takeLargeSegments();
+    // Layers in program order.
     llvm::sort(words, [](const Word &a, const Word &b) { return a.first < b.first; });
     for (const Word &word : words)
       for (size_t i = 0; i < word.count; ++i) {
         Layer layer;
         size_t first = word.first + i * word.length, next = first + word.length;
+        // A layer's output is the activation that its last segment ends with, which is the next
+        // one's input.
         if (next < segments.size())
           layer.outputs.push_back(segments[next].input);
         for (size_t k = 0; k < word.length; ++k)
@@ -79,6 +84,7 @@ private:
       }
     std::vector<Layer> layers;
     for (auto &[name, layer] : named) {
+      // Embeddings and heads have names, too, but nothing that costs.
       if (llvm::none_of(layer.ops, isCostly))
         continue;
       for (Operation *op : layer.ops)
@@ -87,6 +93,7 @@ private:
             layer.outputs.push_back(result);
       layers.push_back(std::move(layer));
     }
+    // One alone is the whole model, which has no boundary to keep.
     return layers.size() > 1 ? layers : std::vector<Layer>();
   }
   /// Whether the forward pass reads a value in another layer, or in none.
@@ -95,6 +102,7 @@ private:
     return llvm::any_of(value.getUsers(), [&](Operation *user) {
       if (!graph.isForward(user))
         return false;
+      // Moved elements are looked through, as they belong to their reader.
       if (!StepGraph::isFree(user))
         return nameOf.lookup(user) != name;
       return llvm::any_of(user->getResults(),
@@ -108,6 +116,8 @@ private:
 
   /// What is made of parameters for one layer only belongs to it: weights in another type,
   /// projections of positions.
+  /// In reverse program order, so that what a private op is made of becomes private after it.
+  /// Several owners are none, for good.
   void addPrivate(std::vector<Layer> &layers) const {
     constexpr int none = -1;
     DenseMap<Operation *, int> owner;
@@ -147,6 +157,7 @@ private:
   }
 
   /// The activation that a value is, or is moved from.
+  /// Through ops that only move elements, as long as exactly one operand flows.
   Value rootOf(Value value) {
     while (Operation *def = value.getDefiningOp()) {
       if (!StepGraph::isFree(def))
@@ -166,6 +177,7 @@ private:
   }
 
   void collectLives() {
+    // Positions count ops with arithmetic; an input is alive from position 0.
     DenseMap<Value, size_t> index;
     for (BlockArgument argument : graph.function.getArguments())
       if (flows(argument)) {
@@ -187,6 +199,7 @@ private:
         lives[it->second].last = position;
         ++lives[it->second].readers;
       }
+      // A value is a life of its own if nothing else is its root.
       for (Value result : op->getResults()) {
         // What joins several activations without arithmetic is made where it is read.
         if (rootOf(result) != result || getRank(result) == 0)
@@ -199,6 +212,7 @@ private:
   }
 
   /// How many are alive behind each position.
+  /// [first, last) of each life: behind its last reader it is gone. Ops times lives at worst.
   std::vector<int> countAlive() const {
     std::vector<int> alive(ops.size() + 1, 0);
     for (const Life &life : lives)
@@ -211,6 +225,7 @@ private:
   /// positions, which come together) where more ops are in layers without them.
   void dropLongLives() {
     constexpr unsigned readers = 3;
+    // A fifth of the ops, with three readers: an ordinary skip connection has fewer.
     std::vector<Life> all = lives, longOnes;
     llvm::erase_if(lives, [&](const Life &life) {
       if (life.readers < readers || 5 * size_t(life.last - life.first) < ops.size())
@@ -220,6 +235,7 @@ private:
     });
     if (longOnes.empty())
       return;
+    // Judged by what is in layers: without long values there must be more of it.
     const size_t before = countCovered();
     findWords();
     size_t covered = countCovered();
@@ -229,6 +245,7 @@ private:
       return;
     }
     // Those back that are in nobody's way.
+    // One at a time, in program order: each stays out only if layers would be lost with it.
     for (const Life &life : longOnes) {
       lives.push_back(life);
       findWords();
@@ -247,12 +264,14 @@ private:
   }
 
   /// A model of one layer: what has several matmuls in a row, unlike a head.
+  /// Only where nothing else was found.
   void takeLargeSegments() {
     for (auto [i, segment] : llvm::enumerate(segments))
       if (segment.costly > 1)
         words.push_back({i, 1, 1});
   }
 
+  /// From the lives that are left; a new cut each time.
   void findWords() {
     segments.clear();
     words.clear();
@@ -260,6 +279,8 @@ private:
     findWords(0, segments.size());
   }
 
+  /// Segments end where a single activation is alive: nothing else passes from one side to the
+  /// other, so that what is before can be computed again from it alone.
   void cut() {
     std::vector<int> alive = countAlive();
     std::vector<Value> only(ops.size() + 1);
@@ -271,6 +292,7 @@ private:
     llvm::StringMap<unsigned> letters;
     std::vector<StringRef> names;
     auto end = [&]() {
+      // Sorted, since exporters write the ops of a layer in different orders.
       llvm::sort(names);
       segment.letter = letters.try_emplace(llvm::join(names, "+"), letters.size()).first->second;
       names.clear();
@@ -292,15 +314,19 @@ private:
   }
 
   /// The word that covers the most of [begin, end), the shortest one; then those beside it.
+  /// Cubic in the segments, of which models have some hundreds.
   void findWords(size_t begin, size_t end) {
     Word best{0, 0, 0};
+    // Shorter lengths first and a strict comparison: of equal covers the shortest word.
     for (size_t length = 1; 2 * length <= end - begin; ++length) {
       for (size_t first = begin; first + 2 * length <= end; ++first) {
         size_t same = 0;
         while (first + same + length < end &&
                segments[first + same].letter == segments[first + same + length].letter)
           ++same;
+        // Segments that equal those one length further on: so many copies in a row.
         size_t count = same / length + 1;
+        // Repetitions of small ops (a loop of masks) are no layers.
         bool costly = llvm::any_of(ArrayRef(segments).slice(first, length),
                                    [](const Segment &segment) { return segment.costly > 0; });
         if (count >= 2 && costly && count * length > best.count * best.length)
@@ -310,6 +336,7 @@ private:
     if (!best.count)
       return;
     words.push_back(best);
+    // Both sides by themselves: a model may have an encoder and a decoder.
     findWords(begin, best.first);
     findWords(best.first + best.count * best.length, end);
   }
@@ -324,6 +351,7 @@ private:
 
 std::vector<Layer> trainc::findLayers(const StepGraph &graph) { return LayerFinder(graph).run(); }
 
+/// Ops whose values need not be kept: inside a layer, and not its output.
 llvm::DenseSet<Operation *> trainc::findLayerOps(const StepGraph &graph) {
   llvm::DenseSet<Operation *> inside;
   for (const Layer &layer : findLayers(graph)) {

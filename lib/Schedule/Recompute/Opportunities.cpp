@@ -21,6 +21,7 @@ static Value findLoss(func::FuncOp function) {
   return {};
 }
 
+/// A function with a loss that changes something, or leaves gradients: all that recompute is for.
 bool StepGraph::isStep(func::FuncOp function) {
   if (!function.getBody().hasOneBlock() || !findLoss(function))
     return false;
@@ -31,6 +32,7 @@ bool StepGraph::isStep(func::FuncOp function) {
 }
 
 StepGraph::StepGraph(func::FuncOp function) : function(function) {
+  // The forward pass is what the loss needs; all else in the block is backward or update.
   Block &block = function.getBody().front();
   SmallVector<Operation *> work;
   auto need = [&](Value value) {
@@ -49,6 +51,7 @@ StepGraph::StepGraph(func::FuncOp function) : function(function) {
     else if (role == "input")
       sampled.insert(argument);
   }
+  // In program order every operand has been marked before its readers.
   for (Operation &op : block) {
     if (forwardSet.contains(&op))
       forward.push_back(&op);
@@ -58,12 +61,14 @@ StepGraph::StepGraph(func::FuncOp function) : function(function) {
   }
 }
 
+/// Costs no time of its own: index arithmetic or a constant inside of its readers.
 bool StepGraph::isFree(Operation *op) {
   FusionRole role = getFusionRole(op);
   return role == FusionRole::Access || role == FusionRole::View ||
          (role == FusionRole::Pointwise && op->getNumOperands() == 0);
 }
 
+/// A cast to more bits: what reads it can make it again. Types below 8 bits are stored in bytes.
 bool StepGraph::widens(Operation *op) {
   return getFusionRole(op) == FusionRole::Pointwise && op->getNumOperands() == 1 &&
          getDims(op->getOperand(0)) == getDims(op->getResult(0)) &&
@@ -71,12 +76,15 @@ bool StepGraph::widens(Operation *op) {
              std::max(8u, getElementType(op->getResult(0)).getIntOrFloatBitWidth());
 }
 
+/// At hand in the backward pass without being kept for it.
 bool StepGraph::isAvailable(Value value) const {
   // What no parameter enters (masks, positions, random keys) is cheap, or read in both passes
   // already.
   return !value.getDefiningOp() || getRank(value) == 0 || !isVaried(value);
 }
 
+/// Read by the backward pass, also through ops that only move elements. As deep as a chain of such
+/// ops.
 bool StepGraph::isKept(Value value) const {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     if (user->hasTrait<OpTrait::IsTerminator>())
@@ -97,6 +105,7 @@ SmallVector<Value> StepGraph::keptResults(Operation *op) const {
   return kept;
 }
 
+/// Whether one of its values is made of a batch, in place of parameters alone.
 bool trainc::isActivation(const StepGraph &graph, const Opportunity &opportunity) {
   return llvm::any_of(opportunity.values, [&](Value value) { return graph.isActivation(value); });
 }
@@ -110,6 +119,7 @@ static DimAttr sumOf(MLIRContext *context, ArrayRef<Value> values) {
   return sum;
 }
 
+/// What compromises keep in place goes off what is freed.
 DimAttr Opportunity::savedBytes() const {
   return sumOf(op->getContext(), held) - sumOf(op->getContext(), smaller);
 }
@@ -128,6 +138,7 @@ DimAttr Opportunity::bytesMoved() const {
   for (Operation *part : ops) {
     for (Value value : part->getOperands())
       sum = sum + getBytes(value.getType());
+    // Results that nobody reads are not written.
     for (Value value : part->getResults())
       if (!value.use_empty())
         sum = sum + getBytes(value.getType());
@@ -135,6 +146,7 @@ DimAttr Opportunity::bytesMoved() const {
   return sum;
 }
 
+/// As ONNX Runtime prints shapes, with the separator behind each.
 std::string Opportunity::shape() const {
   std::string text;
   for (DimAttr dim : getDims(values.front()))
@@ -142,6 +154,8 @@ std::string Opportunity::shape() const {
   return text;
 }
 
+/// Ops outside of kernels and library calls have effects, or no scheduling form: they run once.
+/// Random ops count: their bits follow from key and position, and are the same again.
 static bool mayRecompute(Operation *op) {
   auto cost = dyn_cast<CostOpInterface>(op);
   return getFusionRole(op) != FusionRole::None || isa<DecomposableOpInterface>(op)
@@ -158,11 +172,14 @@ struct Search {
   llvm::SmallSetVector<Value, 2> smaller;
 
   /// False where something above cannot be rematerialized.
+  /// Collects what it takes to compute an op again from values that the backward pass has. Each op
+  /// once.
   bool visit(Operation *op) {
     if (!mayRecompute(op))
       return false;
     if (!ops.insert(op))
       return true;
+    // Stops at the narrow operand, which is kept then.
     if (compromise && StepGraph::widens(op) && !graph.isAvailable(op->getOperand(0))) {
       smaller.insert(op->getOperand(0));
       return true;
@@ -212,17 +229,20 @@ std::vector<Opportunity> trainc::findOpportunities(const StepGraph &graph) {
   for (Operation *op : graph.forward) {
     if (!candidates.contains(op))
       continue;
+    // In this order: rows of the table and counts of a configuration are in it.
     for (bool compromise : {false, true}) {
       Search search{graph, ends, compromise, {}, {}};
       // Nothing is gained where what is kept instead is as large.
       if (!search.visit(op) || (compromise && search.smaller.empty()))
         continue;
+      // The search stops at ends, so `ops` are those between what is kept.
       Opportunity entry{op,
                         SmallVector<Operation *>(search.ops.begin(), search.ops.end()),
                         graph.keptResults(op),
                         {},
                         {},
                         SmallVector<Value>(search.smaller.begin(), search.smaller.end())};
+      // In program order, for the pattern's name and for cloning.
       llvm::sort(entry.ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
       entry.held = heldFor(graph, ends, entry.values);
       for (Operation *part : entry.ops)
@@ -233,6 +253,8 @@ std::vector<Opportunity> trainc::findOpportunities(const StepGraph &graph) {
   return found;
 }
 
+/// The ops, in program order, that end in `op` and have these names, each reading the one before,
+/// moved elements looked through. Takes the first way that fits; names are few.
 SmallVector<Operation *> trainc::findChain(const StepGraph &graph, Operation *op,
                                            ArrayRef<std::string> names) {
   if (names.empty() || patternName(op) != names.back() || !mayRecompute(op))

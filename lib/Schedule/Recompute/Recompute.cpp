@@ -25,6 +25,7 @@ namespace {
 struct RecomputePass : trainc::impl::RecomputePassBase<RecomputePass> {
   using RecomputePassBase::RecomputePassBase;
 
+  /// Over all functions: a pattern counts as found if any has it.
   void runOnOperation() override {
     RecomputeConfig parsed;
     if (std::string problem = parseRecomputeConfig(config, parsed); !problem.empty()) {
@@ -35,6 +36,7 @@ struct RecomputePass : trainc::impl::RecomputePassBase<RecomputePass> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (StepGraph::isStep(function))
         apply(function, parsed);
+    // Type 0 asks for nothing, so nothing can be missing.
     for (auto [entry, found] : llvm::zip_equal(parsed.entries, matched))
       if (!found && entry.type != 0 && failed(explainMiss(entry)))
         return signalPassFailure();
@@ -45,6 +47,7 @@ struct RecomputePass : trainc::impl::RecomputePassBase<RecomputePass> {
   }
 
 private:
+  /// Everything is chosen before anything is changed: opportunities are of the graph as it is.
   void apply(func::FuncOp function, const RecomputeConfig &parsed) {
     StepGraph graph(function);
     std::vector<Opportunity> opportunities = findOpportunities(graph);
@@ -63,6 +66,7 @@ private:
     for (auto [index, entry] : llvm::enumerate(parsed.entries))
       matched[index] = applyEntry(graph, opportunities, inside, entry, take) || matched[index];
     foundLayers |= !inside.empty();
+    // Level 1: what layers keep inside. Level 2: compromises outside of them as well.
     for (const Opportunity &entry : opportunities)
       if (parsed.level > int(entry.isCompromise()) &&
           (entry.isCompromise() ? isActivation(graph, entry) && !inside.contains(entry.op)
@@ -71,6 +75,8 @@ private:
     rematerialize(graph, again);
   }
 
+  /// Whether the entry has matched anything. An entry's count takes the first ones in program
+  /// order, since what is made first is kept longest.
   bool applyEntry(const StepGraph &graph, ArrayRef<Opportunity> opportunities,
                   const llvm::DenseSet<Operation *> &inside, const RecomputeConfig::Entry &entry,
                   llvm::function_ref<void(const Opportunity &)> take) {
@@ -103,6 +109,7 @@ private:
   }
 
   /// Why a pattern matched nothing.
+  /// An error, whose text names what the model has instead.
   LogicalResult explainMiss(const RecomputeConfig::Entry &entry) {
     auto error = getOperation().emitError("recompute: no opportunity is '") << entry.text << "'";
     if (entry.type == 2)
@@ -118,6 +125,7 @@ private:
           present.push_back(composite);
       if (!present.empty())
         error << " of its own, which is part of " << llvm::join(present, ", ") << " here";
+      // The first name that is missing explains enough.
       break;
     }
     std::vector<std::string> nearest = nearestNames(llvm::join(entry.names, "+") + "+", patterns);

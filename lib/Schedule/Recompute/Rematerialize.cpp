@@ -16,13 +16,17 @@ public:
   Rematerializer(const StepGraph &graph, const llvm::DenseSet<Operation *> &again)
       : graph(graph), again(again), builder(graph.function.getContext()) {}
 
+  /// The number of ops that were copied. The originals stay for the forward pass; what only they
+  /// needed dies with them.
   unsigned run() {
+    // Taken down first: copies are inserted before their readers.
     SmallVector<Operation *> readers;
     for (Operation &op : graph.function.getBody().front().without_terminator())
       if (graph.isBackward(&op))
         readers.push_back(&op);
     for (Operation *reader : readers) {
       builder.setInsertionPoint(reader);
+      // The first reader of a value has the copy made before it; later ones use the same.
       for (OpOperand &operand : reader->getOpOperands())
         operand.set(resolve(operand.get()));
     }
@@ -44,6 +48,7 @@ private:
   Value resolve(Value value) { return isAgain(value) ? copyOf(value) : value; }
 
   Value copyOf(Value value) {
+    // Made for an earlier reader, which stands before this one: it dominates.
     if (Value copy = replacement.lookup(value))
       return copy;
     Operation *def = value.getDefiningOp();
@@ -55,6 +60,8 @@ private:
       differs |= mapping.lookup(operand) != operand;
     }
     // Else the copy would be the same op.
+    // Equal ops on equal operands would be merged again: the barrier makes the operand another
+    // value.
     if (!differs)
       for (Value operand : def->getOperands())
         if (getRank(operand) > 0) {
@@ -77,6 +84,7 @@ private:
       return copyOf(value);
     return barrierOf(value);
   }
+  /// One barrier a value; it also keeps kernels of the copy apart from those that made the value.
   Value barrierOf(Value value) {
     Value &kept = replacement[value];
     if (!kept)

@@ -23,9 +23,12 @@ namespace trainc {
 
 /// The product, or the last of a chain of such that are added to each other, that a sum's operand
 /// is, and nothing but the sum reads; else null.
+/// Each link has the sum as its one reader: what else reads it would see the product without the
+/// addend.
 static ContractionOpInterface productOf(Value value) {
   while (value.hasOneUse()) {
     Operation *def = value.getDefiningOp();
+    // An addend makes it the last of a chain, which can still be added to something.
     if (auto product = dyn_cast_or_null<ContractionOpInterface>(def))
       return product.takesAddend() || product.getAddend() ? product : nullptr;
     if (!def || (!isWidening(def) && !keepsColumns(def)))
@@ -37,6 +40,8 @@ static ContractionOpInterface productOf(Value value) {
 
 namespace {
 /// Parameters of branches that are to stay as they are.
+/// Users may ask for branches apart, to compare or to merge them by themselves: their names are an
+/// attribute of the module.
 class UnfusedBranches {
 public:
   explicit UnfusedBranches(func::FuncOp function) {
@@ -49,6 +54,7 @@ public:
         parameters.insert(argument);
   }
   /// Whether a factor is made of one alone.
+  /// Only the two factors: an addend is another product's.
   bool isOf(Operation *product) const {
     return !parameters.empty() && llvm::any_of(product->getOperands().take_front(2),
                                                [&](Value factor) { return isMadeOfOne(factor); });
@@ -58,6 +64,7 @@ private:
   bool isMadeOfOne(Value value) const {
     while (Operation *def = value.getDefiningOp()) {
       Value from;
+      // Constants beside it (scales) do not count.
       for (Value operand : def->getOperands())
         if (Operation *other = operand.getDefiningOp(); !other || other->getNumOperands())
           if (std::exchange(from, operand))
@@ -106,6 +113,8 @@ private:
 
 /// `product` + addend, computed where `sum` is.
 static void addTo(ContractionOpInterface product, Value addend, AddOp sum, Positions &positions) {
+  // Only values before the sum are operands of it, so moving the product down to it breaks no
+  // order, and up is never needed.
   product.getAddendMutable().assign(addend);
   positions.moveBefore(product, sum);
   product->setLoc(FusedLoc::get(sum.getContext(), {product.getLoc(), sum.getLoc()}));
@@ -113,11 +122,15 @@ static void addTo(ContractionOpInterface product, Value addend, AddOp sum, Posit
 
 /// Adds `product` in front of a chain of sums instead of to its end, if its first product is the
 /// deeper one.
+/// False if the chain's first product takes no addend, or is not deeper. The links move behind the
+/// root in their order.
 static bool putInFront(ContractionOpInterface product, ContractionOpInterface chain, AddOp sum,
                        Positions &positions) {
   SmallVector<ContractionOpInterface> links{chain};
+  // Up to the chain's first product, which has no addend.
   while (Value addend = links.back().getAddend()) {
     auto link = addend.getDefiningOp<ContractionOpInterface>();
+    // A link that is read elsewhere must stay where it is.
     if (!link || !addend.hasOneUse())
       return false;
     links.push_back(link);
@@ -149,6 +162,7 @@ static void accumulate(AddOp sum, const UnfusedBranches &unfused, Positions &pos
     return decline("one is of a low-rank branch that is to stay apart");
   if (first->getResult(0).getType() != second->getResult(0).getType())
     return decline("they are of other types or shapes");
+  // `first` is what is complete before: a chain, else the earlier one in the program.
   if (second.getAddend() || (!first.getAddend() && positions.isBefore(second, first)))
     std::swap(first, second);
   if (first.takesAddend() && isShallower(second, first))
@@ -158,6 +172,7 @@ static void accumulate(AddOp sum, const UnfusedBranches &unfused, Positions &pos
   const Location loc = FusedLoc::get(sum.getContext(), {second.getLoc(), sum.getLoc()});
   remark::passed(sum.getLoc(), options("Accumulated"))
       << remark::add("{0} is added to {1} as it is stored", describeOp(second), describeOp(first));
+  assert(second.takesAddend() && "asked before");
   ContractionOpInterface last = first;
   if (!first.getAddend() || !putInFront(second, first, sum, positions)) {
     addTo(second, first->getResult(0), sum, positions);
@@ -165,11 +180,14 @@ static void accumulate(AddOp sum, const UnfusedBranches &unfused, Positions &pos
   }
   OpBuilder builder(sum);
   TrainBuilder tb(builder, loc);
+  // Between product and sum there may have been views and widening casts: the sum's shape and type
+  // come last.
   Value result = tb.cast(tb.reshape(last->getResult(0), getDims(sum.getResult())),
                          getElementTypeOrSelf(sum.getResult().getType()));
   sum.getResult().replaceAllUsesWith(result);
   SmallVector<Value> parts(sum->getOperands());
   sum.erase();
+  // Views and casts of the parts that nobody reads any more; the products themselves stay.
   for (Value part : parts)
     for (Operation *def = part.getDefiningOp();
          def->use_empty() && (isWidening(def) || keepsColumns(def)); def = part.getDefiningOp()) {
@@ -185,6 +203,7 @@ struct AccumulateProductsPass : trainc::impl::AccumulateProductsPassBase<Accumul
   void runOnOperation() override {
     SmallVector<AddOp> sums;
     getOperation()->walk([&](AddOp op) { sums.push_back(op); });
+    // Asked once for the function.
     UnfusedBranches unfused(getOperation());
     Positions positions(getOperation().getBody().front());
     for (AddOp sum : sums)

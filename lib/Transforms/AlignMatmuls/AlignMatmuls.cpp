@@ -25,14 +25,17 @@ constexpr int64_t kSmallest = 64;
 /// not known.
 DimAttr aligned(DimAttr extent, DimAttr other) {
   std::optional<int64_t> value = extent.getConstant();
+  // Not known, or both too small.
   if (!value || std::max(*value, other.getConstant().value_or(0)) < kSmallest)
     return extent;
+  // Tensor cores read 8 elements of 16 bits at once; larger extents gain by whole tiles of 64.
   int64_t multiple = *value < 1024 ? 8 : 64;
   if (*value % 8 == 0)
     return extent;
   return DimAttr::constant(extent.getContext(), (*value + multiple - 1) / multiple * multiple);
 }
 
+/// Zeros behind: what they add to sums is 0, and rows and columns made of them are cut off again.
 Value padTo(TrainBuilder &tb, Value value, int64_t axis, DimAttr extent) {
   SmallVector<DimAttr> dims = getDims(value);
   if (dims[axis] == extent)
@@ -46,6 +49,8 @@ remark::RemarkOpts options(StringRef name) {
   return remark::RemarkOpts::name(name).category("align-matmuls");
 }
 
+/// Extents that are the contiguous axis of an operand matter: an uneven one takes the library's
+/// slow kernels. k is padded in both operands, so that the sums are the same but for added zeros.
 void align(ContractionOpInterface op) {
   Value lhs = op.getLhs(), rhs = op.getRhs();
   SmallVector<DimAttr> dims = getDims(op->getResult(0));
@@ -74,6 +79,7 @@ void align(ContractionOpInterface op) {
   Value product = tb.matmul(lhs, rhs, op.getTransposeLhs(), op.getTransposeRhs());
   SmallVector<DimAttr> starts(rank, DimAttr::constant(op->getContext(), 0));
   Value result = product;
+  // Only k was padded: the result has its shape already.
   if (product.getType() != op->getResult(0).getType())
     result = tb.slice(product, starts, dims);
   remark::passed(op->getLoc(), options("Padded"))
@@ -89,9 +95,11 @@ struct AlignMatmulsPass : trainc::impl::AlignMatmulsPassBase<AlignMatmulsPass> {
   void runOnOperation() override {
     SmallVector<ContractionOpInterface> ops;
     getOperation()->walk([&](ContractionOpInterface op) {
+      // Products with an addend or an epilogue would have to pad these as well.
       if (op.isPlain() && getElementType(op->getResult(0)).getIntOrFloatBitWidth() == 16)
         ops.push_back(op);
     });
+    // Collected first: new products are not looked at again.
     llvm::for_each(ops, align);
   }
 };

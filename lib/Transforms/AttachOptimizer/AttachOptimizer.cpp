@@ -38,6 +38,7 @@ struct AttachOptimizerPass : trainc::impl::AttachOptimizerPassBase<AttachOptimiz
     OptimizerOptions options;
     if (failed(readOptions(module, spec, options)))
       return signalPassFailure();
+    // By name, so that the pass runs on any module that autodiff has left.
     auto gradients = module.lookupSymbol<func::FuncOp>("gradients");
     if (!gradients) {
       module.emitError("expected the function @gradients: run autodiff first");
@@ -73,6 +74,7 @@ private:
     for (double beta : {options.beta1, options.beta2})
       if (!(beta >= 0 && beta < 1))
         return module.emitError("expected betas in [0, 1), got ") << beta;
+    // Negative stands for "not given", since 0 is a choice.
     options.epsilon = epsilon < 0 ? spec->defaultEpsilon : double(epsilon);
     options.momentum = momentum;
     options.nesterov = nesterov;
@@ -103,6 +105,7 @@ private:
     Location loc = gradients.getLoc();
     StepBuilder step(module, "update", loc);
     SmallVector<OptimizerState> states = spec.states(options);
+    // Without state there is nothing to store in another format.
     if (states.empty())
       format = StateFormat::Parameter;
 
@@ -110,6 +113,7 @@ private:
     std::vector<Trained> trained;
     for (unsigned i = 0; i < gradients.getNumArguments(); ++i) {
       StringRef name = getArgName(gradients, i);
+      // Parameters that the loss does not depend on get no update, and no state.
       if (!gradients.getArgAttr(i, kTrainableAttr) || !isUsed(gradients, name))
         continue;
       Location argumentLoc = NameLoc::get(b.getStringAttr(name + "/update"), loc);
@@ -138,12 +142,15 @@ private:
     Value weightDecay = step.argument("hyper", "weight_decay", f32, loc);
     Value stepNumber = step.argument("hyper", "step", i64, loc);
     Value seed;
+    // Rounding at random needs a seed; without it the function has no such argument.
     if (llvm::any_of(trained, [](const Trained &one) { return one.storage.isRounded(); }))
       seed = step.argument("hyper", "seed", i64, loc);
     for (Trained &one : trained) {
+      // In blocks where the state is: all arithmetic is then in one shape and one kernel.
       TrainBuilder tb = step.at(one.loc);
       one.gradient = one.storage.arrange(tb, one.gradient);
     }
+    // Clipping uses the norm of the gradients as they come, before any scale of the optimizer.
     Value clipNorm = clip ? step.argument("hyper", "clip_norm", f32, loc) : Value(), norm;
     if (clip || gradNorm)
       norm = buildNorm(step, trained, NameLoc::get(b.getStringAttr("grad_norm"), loc));
@@ -158,12 +165,15 @@ private:
           storage.arrange(tb, one.parameter), one.gradient, {}, Value(), Value(), stepNumber};
       for (auto [state, parts] : llvm::zip_equal(states, old))
         operands.state.push_back(storage.load(tb, parts, state));
+      // Factors of 1 fold away: parameters without a scale of their own cost nothing.
       operands.lr = tb.mul(lr, tb.scalarLike(lr, one.lrScale));
       operands.weightDecay = one.decay
                                  ? tb.scalarLike(weightDecay, *one.decay)
                                  : tb.mul(weightDecay, tb.scalarLike(weightDecay, one.decayScale));
       updates.push_back(spec.build(tb, operands, options));
     }
+    // All updates after all arithmetic: a result of each parameter, then of each state, in the
+    // order of the arguments.
     for (auto [one, values] : llvm::zip_equal(trained, updates)) {
       TrainBuilder tb = step.at(one.loc);
       step.update("parameter", one.name, one.storage.restore(tb, values[0]));
@@ -174,6 +184,7 @@ private:
       if (one.storage.isRounded())
         bits = one.storage.drawBits(tb, seed, stepNumber, one.name);
       for (auto [number, state] : llvm::enumerate(states)) {
+        // The two halves of a random word are for the first two states.
         SmallVector<Value> parts =
             one.storage.store(tb, values[1 + number], old[number], state, bits, unsigned(number));
         for (auto [part, value] : llvm::zip_equal(one.storage.getParts(), parts))
@@ -188,6 +199,7 @@ private:
     };
     if (norm)
       addResult("output", nameOfNorm(module), {b.getNamedAttr(kGradNormAttr, b.getUnitAttr())});
+    // The verdict: whether the norm is finite decides if the step is taken.
     if (norm && clip)
       addResult("verdict", "norm");
     func::FuncOp update = step.finish();
@@ -226,6 +238,7 @@ private:
     Value total;
     for (const Trained &one : trained) {
       Value g = tb.cast(one.gradient, type);
+      // In the order of the parameters: sums are the same in every compilation.
       total = tb.add(total, tb.sumAll(tb.mul(g, g)));
     }
     return total ? tb.sqrt(total) : Value();
@@ -236,8 +249,11 @@ private:
                             Value clipNorm, Location loc) {
     TrainBuilder tb = step.at(loc);
     Value divisor = tb.add(norm, tb.scalarLike(norm, 1e-6));
+    // At most 1: gradients are never made longer. A NaN norm makes all NaN, which the verdict
+    // tells.
     Value coefficient =
         tb.min(tb.div(tb.cast(clipNorm, norm.getType()), divisor), tb.scalarLike(norm, 1));
+    // Cast for each, in its own type.
     for (Trained &one : trained) {
       TrainBuilder own = step.at(one.loc);
       Value factor = own.cast(coefficient, one.gradient.getType());

@@ -28,6 +28,8 @@ std::optional<StateFormat> trainc::parseStateFormat(StringRef name) {
       .Default(std::nullopt);
 }
 
+/// Deterministic in the size alone: a checkpoint's blocks are those of any package of the same
+/// parameter.
 static int64_t chooseBlock(int64_t elements) {
   assert(elements >= kFewElements && "smaller parameters keep f32");
   for (int64_t block = kLargestBlock; block >= kSmallestBlock; --block)
@@ -40,6 +42,7 @@ StateStorage::StateStorage(StateFormat format, Type parameter)
     : format(format), parameterDims(getDims(parameter)), dims(parameterDims) {
   MLIRContext *context = parameter.getContext();
   std::optional<int64_t> known = getNumElements(parameter).getConstant();
+  // 0 where the size is symbolic, so that 8 bits fall back to f32.
   elements = padded = known.value_or(0);
   if (format == StateFormat::Int8 && elements < kFewElements)
     this->format = StateFormat::F32;
@@ -49,6 +52,7 @@ StateStorage::StateStorage(StateFormat format, Type parameter)
     parts = {{"", parameter}};
     break;
   case StateFormat::F32:
+    // An f64 parameter keeps its precision.
     parts = {{"", getElementTypeOrSelf(parameter).isF64() ? parameter
                                                           : withElementType(parameter, f32)}};
     break;
@@ -66,6 +70,7 @@ StateStorage::StateStorage(StateFormat format, Type parameter)
   }
 }
 
+/// To blocks: zeros behind the last element, which stay zeros (0 updates of 0).
 Value StateStorage::arrange(TrainBuilder &tb, Value x) const {
   if (padded != elements)
     x = tb.pad(tb.reshape(x, {tb.dimAttr(elements)}), 0, {tb.dimAttr(0)}, {tb.dimAttr(padded)});
@@ -78,6 +83,7 @@ Value StateStorage::restore(TrainBuilder &tb, Value x) const {
   return tb.reshape(x, parameterDims);
 }
 
+/// One word of 32 bits an element, of which each state takes half.
 Value StateStorage::drawBits(TrainBuilder &tb, Value seed, Value step, StringRef parameter) const {
   // The same on every rank: they round alike. No node of the graph has this name.
   Value zero = tb.scalarLike(seed, 0);
@@ -88,6 +94,7 @@ Value StateStorage::drawBits(TrainBuilder &tb, Value seed, Value step, StringRef
 Value StateStorage::half(TrainBuilder &tb, Value bits, unsigned number) const {
   assert(number < 2 && "a word has two halves");
   // An arithmetic shift; what it leaves above is cut off.
+  // Division by a power of two of a multiple of it is exact, and keeps the sign.
   if (number == 1)
     bits = tb.div(tb.logicalAnd(bits, tb.scalarLike(bits, -65536)), tb.scalarLike(bits, 65536));
   return tb.logicalAnd(bits, tb.scalarLike(bits, 65535));
@@ -99,6 +106,7 @@ Value StateStorage::half(TrainBuilder &tb, Value bits, unsigned number) const {
 
 /// Adds the random bits to those that are cut off.
 static Value roundToBF16(TrainBuilder &tb, Value x, Value random) {
+  // Carries into the bits that stay with a probability of what is cut off: the mean is x.
   Value bits = tb.add(tb.bitcast(x, tb.b().getI32Type()), random);
   bits = tb.logicalAnd(bits, tb.scalarLike(bits, -65536));
   Value cut = tb.bitcast(bits, tb.b().getF32Type());
@@ -112,6 +120,7 @@ static Value roundToBF16(TrainBuilder &tb, Value x, Value random) {
 
 /// The largest code whose number is at most `x`, a multiple of the smallest number above zero, and
 /// perhaps the next one, so that the mean is x.
+/// x is at most the largest code's number; at it fraction is 0, so that no code beyond is taken.
 static Value roundToCode(TrainBuilder &tb, Value x, Value random, bool nonNegative) {
   auto number = [&](Value code) {
     Value square = tb.mul(code, code);
@@ -121,13 +130,17 @@ static Value roundToCode(TrainBuilder &tb, Value x, Value random, bool nonNegati
   Value code = tb.floor(nonNegative ? tb.sqrt(root) : root);
   Value next = tb.add(code, one), below = number(code);
   Value fraction = tb.div(tb.sub(x, below), tb.sub(number(next), below));
+  // 16 random bits.
   Value uniform = tb.mul(tb.cast(random, x.getType()), tb.scalarLike(x, 0x1p-16));
   code = tb.select(tb.compare("lt", uniform, fraction), next, code);
+  // A second moment above 0 must not become 0: the update divides by its root.
   if (nonNegative)
     code = tb.select(tb.compare("gt", x, zero), tb.max(code, one), code);
   return code;
 }
 
+/// Codes have more resolution near 0: the number is the square (signed) or the fourth power (second
+/// moments, whose root is taken again).
 Value StateStorage::load(TrainBuilder &tb, ValueRange stored, const OptimizerState &state) const {
   if (format == StateFormat::BF16)
     return tb.cast(stored[0], tb.b().getF32Type());
@@ -138,6 +151,7 @@ Value StateStorage::load(TrainBuilder &tb, ValueRange stored, const OptimizerSta
   scale = tb.broadcast(tb.mul(scale, tb.scalarLike(scale, 1 / largest)), dims, {0});
   if (!state.nonNegative)
     return tb.mul(tb.mul(code, tb.abs(code)), scale);
+  // Stored as i8, whose range is shifted by 128.
   code = tb.add(code, tb.scalarLike(code, 128));
   Value square = tb.mul(code, code);
   return tb.mul(tb.mul(square, square), scale);
@@ -152,6 +166,7 @@ SmallVector<Value> StateStorage::store(TrainBuilder &tb, Value x, ValueRange old
   Value random = half(tb, bits, number);
   if (format == StateFormat::BF16)
     return {roundToBF16(tb, x, random)};
+  // Of each block by itself.
   Value magnitude = tb.abs(x), largest = tb.reduce(ReduceKind::max, magnitude, {1});
   Value zero = tb.scalarLike(largest, 0);
   // A block of zeros; one with a NaN has it as its scale, which is then not taken.

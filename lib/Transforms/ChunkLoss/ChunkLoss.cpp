@@ -43,8 +43,11 @@ public:
   FailureOr<std::string> run() {
     if (std::string reason = analyze(); !reason.empty())
       return reason;
+    // Everything is built at the end; what the losses feed moves behind it (emit).
     Operation *terminator = function.getBody().front().getTerminator();
     builder.setInsertionPoint(terminator);
+    // The gradient of the losses themselves, of the whole loss: what each chunk's gradients are
+    // scaled by.
     FailureOr<SmallVector<Value>> seeds = buildCotangents(
         builder, total, tb.scalar(getElementTypeOrSelf(total.getType()), 1), loss->getResult(0));
     if (failed(seeds))
@@ -53,6 +56,7 @@ public:
     if (!seed)
       return std::string("the loss does not depend on it");
     if (dependsOnLoss(seed)) {
+      // What was built for the question.
       eraseDeadOps(function.getBody().front());
       return std::string("its gradient depends on the losses");
     }
@@ -66,10 +70,13 @@ private:
   // What is chunked
   //===--------------------------------------------------------------------===//
 
+  /// Fills the members that describe the loss; a reason, if it cannot be chunked. Nothing is
+  /// changed.
   std::string analyze() {
     logits = loss->getOperand(0);
     if (loss->getNumOperands() != 2 || !isa<FloatType>(getElementTypeOrSelf(logits.getType())))
       return "it has other operands than rows of numbers and labels";
+    // Chunks would have to tell these as well.
     for (OpResult result : loss->getResults())
       if (result.getResultNumber() > 0 && !result.use_empty())
         return "more than its losses is read";
@@ -78,6 +85,7 @@ private:
     if (!width || *width < minClasses)
       return "its rows have fewer than " + std::to_string(minClasses) + " numbers";
     rows = getNumElements(loss->getResult(0).getType());
+    // A symbolic number of rows may be large.
     if (rows.getConstant().value_or(minRows + 1) <= minRows)
       return "it has no more than " + std::to_string(minRows) + " rows";
     total = {};
@@ -89,11 +97,13 @@ private:
     for (const Projection &projection : findProjections(function))
       projections.insert(projection.op);
     findTrained();
+    // From the logits upwards, as far as values are wide.
     if (std::string reason = visit(logits); !reason.empty())
       return reason;
     if (!reachedProjection)
       return "no projection makes its rows";
     // Else all rows would be there after all.
+    // A reader outside needs all rows: nothing would be saved.
     for (Operation *op : chunked)
       for (Operation *user : op->getUsers())
         if (!chunked.contains(user) && user != loss)
@@ -102,6 +112,7 @@ private:
   }
 
   /// What depends on trained parameters.
+  /// Forwards through the block, in one sweep.
   void findTrained() {
     for (BlockArgument argument : function.getArguments())
       if (function.getArgAttr(argument.getArgNumber(), kTrainableAttr))
@@ -112,6 +123,7 @@ private:
   }
 
   /// A value of all rows, and of at least as many numbers in each as the loss takes.
+  /// Such values are what chunking saves: as many numbers as the logits.
   bool isWide(Value value) {
     if (getRank(value) < 1 || !isa<FloatType>(getElementTypeOrSelf(value.getType())))
       return false;
@@ -121,6 +133,7 @@ private:
     return width && *width >= *classes.getConstant() && product(tb.context(), dims) == rows;
   }
   /// The loop over the rows of a matrix; none if the op is something else.
+  /// The op can then be computed for some rows alone.
   std::optional<unsigned> rowLoop(Operation *op) {
     auto mapped = dyn_cast<AxisMapOpInterface>(op);
     if (!mapped || op->getNumResults() != 1 || getRank(op->getResult(0)) != 2)
@@ -132,6 +145,7 @@ private:
     return unsigned(loop);
   }
   /// Elements that do not look at where they are, of any rank.
+  /// An op that counts positions would count them from the chunk's beginning.
   static bool isElementwise(Operation *op) {
     auto pointwise = dyn_cast<PointwiseOpInterface>(op);
     return pointwise && op->getNumResults() == 1 &&
@@ -139,6 +153,8 @@ private:
                          [&](int64_t axis) { return pointwise.dependsOnIndex(axis); });
   }
 
+  /// Takes in what is to be computed in chunks; a reason if something stands in the way. Values
+  /// that are not wide are cut by slices.
   std::string visit(Value value) {
     Operation *def = value.getDefiningOp();
     if (!isWide(value) || !def || !chunked.insert(def))
@@ -150,12 +166,15 @@ private:
       return {};
     }
     if (!rowLoop(def)) {
+      // Its result is cut instead.
       chunked.remove(def);
       // Repeated numbers are cut where they are; products would all be there.
       return projections.contains(def) ? describeOp(def) + " does not keep rows apart" : "";
     }
     if (projections.contains(def)) {
       reachedProjection = true;
+      // A large weight's gradient would be as large as the weight for each chunk, and added up; a
+      // small one's is worth it.
       for (Value operand : def->getOperands())
         if (trained.contains(operand) && !hasRows(def, operand) &&
             getNumElements(operand.getType()).getConstant().value_or(kSmallWeight) >= kSmallWeight)
@@ -166,6 +185,7 @@ private:
         return reason;
     return {};
   }
+  /// Whether an operand is cut with the rows: otherwise all chunks read it whole.
   bool hasRows(Operation *op, Value operand) {
     AxisMap map = cast<AxisMapOpInterface>(op).getAxisMap();
     for (auto [value, axes] : llvm::zip_equal(op->getOperands(), map.operands))
@@ -186,6 +206,8 @@ private:
   // Chunks
   //===--------------------------------------------------------------------===//
 
+  /// Clones, for each chunk of rows, the loss and what makes its logits, and differentiates the
+  /// clone right there, so that its wide values live for one chunk only.
   LogicalResult emit(Value seed) {
     // What is made of the losses comes after them.
     Operation *terminator = function.getBody().front().getTerminator();
@@ -198,12 +220,16 @@ private:
         later.insert(&op);
     SmallVector<Value> losses;
     const std::optional<int64_t> known = rows.getConstant();
+    // Rows for each chunk: rounded up, at least minRows. With symbolic rows later chunks may be
+    // empty.
     DimAttr size =
         maxDim(floorDiv(rows + tb.dimAttr(chunks - 1), tb.dimAttr(chunks)), tb.dimAttr(minRows));
     const int64_t count = known ? (*known + *size.getConstant() - 1) / *size.getConstant() : chunks;
     for (int64_t i = 0; i < count; ++i) {
+      // Both ends are clamped: an extent is never negative.
       start = i ? minDim(size * tb.dimAttr(i), rows) : tb.dimAttr(0);
       extent = (i + 1 < count ? minDim(size * tb.dimAttr(i + 1), rows) : rows) - start;
+      // Clones are of this chunk; gradients collect over all.
       clones.clear();
       leaves.clear();
       Value part = cloneLoss();
@@ -211,14 +237,17 @@ private:
         return failure();
       losses.push_back(part);
     }
+    // In the order of the rows.
     Value whole = tb.reshape(tb.concat(losses, 0), getDims(loss->getResult(0)));
     loss->getResult(0).replaceAllUsesWith(whole);
+    // In their order; they are behind the losses now.
     for (Operation *op : later)
       op->moveBefore(terminator);
     builder.setInsertionPoint(terminator);
     SmallVector<Value> values, sums;
     for (auto &[value, parts] : gradients) {
       values.push_back(value);
+      // Gradients of rows lie behind each other; those of whole values add up.
       if (value.getDefiningOp() && parts.rows) {
         sums.push_back(tb.reshape(tb.concat(parts.values, 0), getDims(value)));
         continue;
@@ -228,6 +257,7 @@ private:
         sum = tb.add(sum, part);
       sums.push_back(sum);
     }
+    // The gradient is given with the loss: differentiating does not look inside any more.
     Value result = tb.withGradient(total, values, sums);
     total.replaceUsesWithIf(result, [&](OpOperand &use) { return use.getOwner() == terminator; });
     eraseDeadOps(*terminator->getBlock());
@@ -253,18 +283,21 @@ private:
     mapping.map(logits, rowsOf(logits));
     mapping.map(labels, slice(labels));
     Operation *copy = builder.clone(*loss.getOperation(), mapping);
+    // The clone has its operand's rows; attributes are the loss's own.
     for (OpResult result : copy->getResults())
       result.setType(getTensorType({extent}, getElementTypeOrSelf(result.getType())));
     return copy->getResult(0);
   }
 
   /// This chunk's rows of a value, as a matrix.
+  /// Once for each value and chunk.
   Value rowsOf(Value value) {
     Value &known = clones[value];
     if (known)
       return known;
     Operation *def = value.getDefiningOp();
     Value result;
+    // A boundary: cut here. If it is trained, gradients go to it.
     if (!isWide(value) || !def || !chunked.contains(def)) {
       result = slice(value);
       if (trained.contains(value))
@@ -273,6 +306,7 @@ private:
       result = rowsOf(def->getOperand(0));
     } else if (isElementwise(def)) {
       IRMapping mapping;
+      // Scalars are shared by all rows.
       for (Value operand : def->getOperands())
         if (getRank(operand) > 0)
           mapping.map(operand, rowsOf(operand));
@@ -286,6 +320,7 @@ private:
       for (Value operand : def->getOperands()) {
         const bool isCut = hasRows(def, operand);
         operands.push_back(isCut ? rowsOf(operand) : operand);
+        // Weights that are trained get a gradient from each chunk.
         if (!isCut && trained.contains(operand))
           leaves[operand] = {operand, false};
       }
@@ -297,6 +332,8 @@ private:
     return clones[value] = result;
   }
 
+  /// Gradients of this chunk with respect to its leaves. MapVector: the order of insertion, in
+  /// every compilation the same.
   LogicalResult differentiate(Value part, Value seed) {
     SmallVector<Value> wanted;
     for (auto &[value, leaf] : leaves)
@@ -347,6 +384,7 @@ struct ChunkLossPass : trainc::impl::ChunkLossPassBase<ChunkLossPass> {
     if (!function)
       return;
     SmallVector<IgnoredRowsOpInterface> losses;
+    // Collected first: clones are losses, too.
     function.walk([&](IgnoredRowsOpInterface op) { losses.push_back(op); });
     for (IgnoredRowsOpInterface loss : losses) {
       auto options = [](StringRef name) {

@@ -20,6 +20,8 @@ struct DecomposePass : trainc::impl::DecomposePassBase<DecomposePass> {
   using DecomposePassBase::DecomposePassBase;
 
   void runOnOperation() override {
+    // Composites may be made of others: until none is left. Each turn replaces all there are, so it
+    // ends if no composite contains itself.
     while (true) {
       SmallVector<DecomposableOpInterface> composites;
       getOperation()->walk([&](DecomposableOpInterface op) {
@@ -46,6 +48,7 @@ private:
     TrainBuilder tb(builder, op->getLoc());
     SmallVector<Value> results;
     op.decompose(tb, results);
+    // A wrong type would show far from here.
     if (!llvm::equal(ValueRange(results).getTypes(), op->getResultTypes()))
       return op->emitError() << describeOp(op) << " has parts of other types than its results";
     Operation *last = op->getPrevNode();

@@ -16,6 +16,7 @@ static bool competes(Operation *op) {
   return known && known.getContest();
 }
 
+/// `originals` maps each value of the copy to the values of the function that it computes.
 ElementaryCopy::ElementaryCopy(func::FuncOp function) {
   IRMapping mapping;
   copy = cast<func::FuncOp>(function->clone(mapping));
@@ -25,6 +26,7 @@ ElementaryCopy::ElementaryCopy(func::FuncOp function) {
   });
   while (true) {
     SmallVector<DecomposableOpInterface> composites;
+    // What competes (a softmax, say) has ranges of its own that its parts would lose.
     copy.walk([&](DecomposableOpInterface op) {
       if (!competes(op))
         composites.push_back(op);

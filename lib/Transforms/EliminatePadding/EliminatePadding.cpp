@@ -41,6 +41,7 @@ public:
       : function(function), mask(inputs.mask.input), padding(inputs.mask.value), tokens(tokens),
         samples(getDim(mask, 0)), positions(getDim(mask, 1)), builder(function.getContext()),
         contents(PaddingFlow(function).findContents(inputs)) {
+    // Selections by these counts choose labelled rows, which are tokens.
     for (auto [argument, ignored] : inputs.labels)
       if (auto count = findCountSymbol(symbols, getArgName(function, argument), ignored,
                                        CountKind::elements))
@@ -48,6 +49,7 @@ public:
   }
 
   void run() {
+    // Arguments whose first axes are those of the mask hold a row for each token.
     for (BlockArgument argument : function.getArguments()) {
       if (getArgRole(function, argument.getArgNumber()) == "parameter")
         parametric.insert(argument);
@@ -63,6 +65,7 @@ public:
         buildPackedRows(tb, tb.compare("ne", flat, tb.scalarLike(flat, double(padding))), tokens);
     (void)ofTokens(tb, rows.rows); // ahead of all that later passes may move
     SmallVector<Operation *> ops;
+    // Collected before anything is made: new ops are not visited.
     for (Operation &op : llvm::make_range(builder.getInsertionPoint(), block.end()))
       ops.push_back(&op);
     for (Operation *op : ops)
@@ -86,6 +89,7 @@ public:
           why = it->second.neverZero;
       }
     });
+    // The first reason in program order.
     return why.empty() ? PaddingFlow(function).findHazard(inputs, {filled, tokenRows, real}) : why;
   }
 
@@ -93,6 +97,7 @@ public:
   ArrayRef<Operation *> getRectangles() const { return rectangles; }
 
 private:
+  /// Packs one op, or leaves it in the rectangle with its packed operands put back.
   void visit(Operation *op) {
     if (llvm::any_of(op->getOperands(),
                      [&](Value operand) { return parametric.contains(operand); }))
@@ -100,6 +105,7 @@ private:
     builder.setInsertionPoint(op);
     TrainBuilder tb(builder, op->getLoc());
     track(op);
+    // In this order: selections and views are cheaper forms of what packMapped would do.
     if (packSelection(tb, op) || packView(tb, op) || packMapped(tb, op))
       return;
     if (auto select = dyn_cast<RowSelectionOpInterface>(op))
@@ -120,6 +126,8 @@ private:
   // Which axes hold tokens
   //===--------------------------------------------------------------------===//
 
+  /// Finds which axes of the results hold tokens, from those of the operands: independent of
+  /// whether anything is packed.
   void track(Operation *op) {
     if (isView(op)) {
       Value from = op->getOperand(0), to = op->getResult(0);
@@ -144,6 +152,7 @@ private:
             add(result, TokenAxes(ArrayRef<int64_t>(*found)));
       }
   }
+  /// An entry is a pair of axes (samples, positions) or one merged axis.
   void add(Value value, const TokenAxes &entry) {
     auto &known = axes[value];
     // Sizes, not only loops: a part of the positions is not all tokens.
@@ -172,6 +181,7 @@ private:
     Unpack
   };
   /// Selects along an axis of all tokens, or of packed ones, each of which may have several rows.
+  /// Axes with several rows for each token are split for the selection, and merged again.
   Value selectTokens(TrainBuilder &tb, Value value, int64_t axis, Move move) {
     const bool packs = move != Move::Unpack;
     SmallVector<DimAttr> dims = getDims(value);
@@ -230,6 +240,7 @@ private:
     }
     return shares;
   }
+  /// Below reshapes: what made the elements.
   static Value originOf(Value value) {
     while (value.getDefiningOp() && isView(value.getDefiningOp()))
       value = value.getDefiningOp()->getOperand(0);
@@ -255,10 +266,12 @@ private:
       index = slotsOf(tb, select.getIndex());
     else if (!contents.holdsZero(select.getData(), tokenAxes))
       return false;
+    // Which row each slot was selected for; -1 where none was.
     Value inverse = tb.gather(select.getInverse(), rows.rows, 0), none = tb.scalarLike(inverse, -1);
     Value taken = tb.compare("ge", rows.rowsOrNone, tb.scalarLike(rows.rowsOrNone, 0));
     inverse = tb.select(taken, inverse, none);
     Value result = tb.selectRows(packed.lookup(select.getData()), index, inverse, select.getAxis());
+    // Its result is a selection as before, not packed: rows that were chosen.
     select->getResult(0).replaceAllUsesWith(result);
     parametric.insert(result);
     ++packedOps;
@@ -289,6 +302,7 @@ private:
   }
 
   /// Slots that a selection of the rectangle's rows has left over repeat a token's, too.
+  /// Padding must not be read through them: the proof knows tokens only.
   void selectTokensOnly(TrainBuilder &tb, RowSelectionOpInterface select) {
     const TokenAxes merged = {int64_t(select.getAxis())};
     if (!llvm::is_contained(axes.lookup(select.getData()), merged) ||
@@ -319,12 +333,16 @@ private:
     return true;
   }
 
+  /// An op whose loops over tokens can be restricted to some: it is made again for the packed ones
+  /// alone.
   bool packMapped(TrainBuilder &tb, Operation *op) {
+    // What no parameter enters costs little, and may be what masks are made of: it stays as it is.
     auto mapped = dyn_cast<AxisMapOpInterface>(op);
     if (!mapped || !isPure(op) || op->getNumResults() == 0 ||
         !parametric.contains(op->getResult(0)))
       return false;
     AxisMap map = mapped.getAxisMap();
+    // The first operand with one kind of token axis decides the loops.
     SmallVector<unsigned> loops;
     DimAttr extent;
     for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands)) {
@@ -337,8 +355,10 @@ private:
       if (!loops.empty())
         break;
     }
+    // Loops that carry values from one token to the next cannot be restricted.
     if (loops.empty() || !whyNotRestricted(mapped, loops, /*isPrefix=*/false).empty())
       return false;
+    // Each result must have these axes, and what is known of its padding must allow it.
     for (auto [result, results] : llvm::zip_equal(op->getResults(), map.results)) {
       auto found = findAxes(results, loops);
       if (!found || found->empty() ||
@@ -352,6 +372,7 @@ private:
       if (!findAxes(entry, loops)->empty() && parametric.contains(operand) &&
           !packed.contains(operand) && !axes[operand].empty() && !mixed.contains(originOf(operand)))
         return false;
+    // Operands without these loops are read as they are.
     SmallVector<Value> operands;
     for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands)) {
       SmallVector<int64_t> found = *findAxes(entry, loops);
@@ -370,6 +391,7 @@ private:
   }
 
   /// `value` with tokens along `tokenAxes`.
+  /// Of the rectangle where `value` is not packed, or along other axes; each form is made once.
   Value pack(TrainBuilder &tb, Value value, const TokenAxes &tokenAxes) {
     auto it = packed.find(value);
     if (it != packed.end() && axes[value].front() == tokenAxes)
@@ -411,6 +433,8 @@ private:
     SmallVector<DimAttr> dims = getDims(value), kept;
     SmallVector<int64_t> keptAxes, sources;
     TokenAxes tokensOfKept;
+    // Result axes are read from the operand, repeated for tokens (both kept), or repeated for
+    // others (left for later).
     for (auto [axis, loop] : llvm::enumerate(map.results[0])) {
       auto source = llvm::find(map.operands[0], loop);
       const bool isRead = loop >= 0 && source != map.operands[0].end();
@@ -430,6 +454,7 @@ private:
       keptAxes.push_back(axis);
       kept.push_back(dims[axis]);
     }
+    // Nothing is repeated for others, or the operand's axes are not all there.
     if (kept.size() == dims.size() || sources.size() != map.operands[0].size() ||
         !llvm::is_sorted(tokenAxes))
       return {};
@@ -449,6 +474,7 @@ private:
       return whole;
     Value small = packed.lookup(value);
     const TokenAxes &tokenAxes = axes[value].front();
+    // Where the packed value is made, so that all readers can use it.
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfterValue(small);
     TrainBuilder tb(builder, small.getLoc());
@@ -461,6 +487,7 @@ private:
     whole = selectAlong(tb, small, tokenAxes, expand, sizes);
     Rectangle &rectangle = rectangleOf[whole];
     rectangle.axes = tokenAxes;
+    // The proof takes padding for zeros; a value that is never 0 has to be told.
     if (!contents.holdsZero(value, tokenAxes))
       rectangle.neverZero =
           describeOp(value.getDefiningOp()) + " is never 0, as it would be at padding";
@@ -506,6 +533,7 @@ struct EliminatePaddingPass : trainc::impl::EliminatePaddingPassBase<EliminatePa
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto forward = module.lookupSymbol<func::FuncOp>("forward");
+    // Independent of padding: documents are counted in any case.
     if (forward)
       countSequences(module, forward);
     auto paddings = forward ? forward->getAttrOfType<ArrayAttr>(kPaddingAttr) : ArrayAttr();
@@ -513,12 +541,15 @@ struct EliminatePaddingPass : trainc::impl::EliminatePaddingPassBase<EliminatePa
       return;
     forward->removeAttr(kPaddingAttr);
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    // Variants live in a module of their own: names of functions do not collide.
     auto packed = ModuleOp::create(builder, module.getLoc(), kPackedModule);
     auto copy = cast<func::FuncOp>(forward->clone());
     packed.push_back(copy);
     SmallVector<Attribute> conditions;
+    // One mask after the other, each upon what the ones before have left; one that fails is undone.
     for (auto padding : paddings.getAsRange<DictionaryAttr>()) {
       func::FuncOp before = copy.clone();
+      // Symbols that a failed attempt has declared go, too.
       SmallVector<SymbolOp> symbols(module.getOps<SymbolOp>());
       FailureOr<bool> isPacked = pack(copy, padding);
       if (failed(isPacked)) {
@@ -540,6 +571,7 @@ struct EliminatePaddingPass : trainc::impl::EliminatePaddingPassBase<EliminatePa
     if (conditions.empty())
       packed.erase();
     else
+      // All conditions together: a batch must fulfil each.
       packed->setAttr(kConditionsAttr, builder.getArrayAttr(conditions));
   }
 
@@ -602,12 +634,14 @@ private:
     };
     addInputs("labels", inputs.labels);
     addInputs("ids", inputs.ids);
+    // The mask's symbols are declared by now.
     Packer packer(function, inputs, tokens, getOperation());
     packer.run();
     auto options = [&](StringRef name) {
       return remark::RemarkOpts::name(name).category("eliminate-padding").function("forward");
     };
     Location here = locationOf(mask);
+    // Positions that a condition promises to be tokens.
     SmallVector<int64_t> real;
     for (auto condition : padding.getAs<ArrayAttr>("conditions").getAsRange<DictionaryAttr>())
       if (condition.getAs<StringAttr>("kind").getValue() == "real_at")
@@ -619,6 +653,7 @@ private:
     }
     remark::passed(here, options("Packed")) << remark::add(
         "{0} ops compute the {1} tokens that {2} counts", packer.numPacked(), tokens.str(), input);
+    // Told after all has been decided: the op itself is fine, it only costs more.
     for (Operation *op : packer.getRectangles())
       if (!op->hasTrait<OpTrait::IsTerminator>())
         remark::missed(op->getLoc(), options("Rectangle"))
