@@ -30,22 +30,29 @@ struct Candidate {
   bool areDocuments = false, isAbove = false;
 };
 
+/// In the order in which they are tried: numbers of documents before the mask beside them, since
+/// these tell more; then guesses in the order of the arguments.
 SmallVector<Candidate> findCandidates(func::FuncOp forward, const TokenInput &tokens,
                                       const PaddingInputs &padding) {
   // What a mask has to be like depends on how the model reads it.
+  // A candidate, or none where the model reads the input in no way that a mask is read.
   auto make = [](BlockArgument input, int64_t value, bool named) -> std::optional<Candidate> {
     TokenTests tests = findTokenTests(input, value);
     bool marks = getElementType(input).isInteger(1);
     bool documents = !marks && tests.areAlike && comparesWithItself(input);
+    // A bit is a mask. Named masks are 0 and 1 by convention; others only if the model computes
+    // with them, where any other number would be scaled into the result.
     bool binary = marks || (value == 0 && !documents && (named || isComputedWith(input)));
     if (!named && !binary && !tests.areAlike)
       return std::nullopt;
+    // Order matters where tokens are told by being larger than something.
     bool above = !binary && tests.needOrder;
     PaddingMask mask = binary  ? PaddingMask::binary(input, value)
                        : above ? PaddingMask::above(input, value)
                                : PaddingMask::other(input, value);
     return Candidate{mask, named, binary, documents, above};
   };
+  // The mask is known; inputs beside it may number the documents of a row.
   if (tokens.byMask) {
     SmallVector<Candidate> candidates;
     for (BlockArgument argument : forward.getArguments()) {
@@ -74,6 +81,7 @@ SmallVector<Candidate> findCandidates(func::FuncOp forward, const TokenInput &to
     if (getArgRole(forward, number) != "input" || getDims(argument) != getDims(tokens.input) ||
         !isa<IntegerType>(getElementType(argument)) || padding.labels.contains(number))
       continue;
+    // Each number that the input is compared with may be what padding holds.
     SmallVector<int64_t> numbers = comparedNumbers(argument, /*neighbours=*/true);
     if (getElementType(argument).isInteger(1))
       numbers = {0, 1};
@@ -94,15 +102,18 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
     if (!forward)
       return;
     SmallVector<TokenInput> inputs = findTokenInputs(forward);
+    // Labels first: every proof starts from what ignored labels hold at padding.
     PaddingInputs padding;
     for (const TokenInput &input : inputs)
       if (input.role == TokenRole::Label)
         padding.labels[input.input.getArgNumber()] = *input.padValue;
     PaddingFlow flow(forward);
     // Tokens of other sizes (a decoder's) have a mask of their own.
+    // A model with several sequences may have a mask for each; all that are found are kept.
     SmallVector<Attribute> found;
     std::string declined;
     Location location = forward.getBody().front().front().getLoc();
+    // Each input of tokens by itself; the first candidate that can be proved is taken.
     for (const TokenInput &tokens : inputs) {
       if (tokens.role != TokenRole::Embed || getRank(tokens.input) != 2)
         continue;
@@ -113,6 +124,8 @@ struct FindPaddingPass : trainc::impl::FindPaddingPassBase<FindPaddingPass> {
       for (const Candidate &candidate : candidates) {
         std::string reason;
         result = prove(forward, flow, padding, tokens, candidate, reason);
+        // The reason told is that of the first candidate: what the user would expect to be the
+        // mask.
         if (result)
           break;
         if (!first.empty())
@@ -152,6 +165,8 @@ private:
 
   /// What `train.padding` says of the candidate; null, and the reason, where padding has an
   /// influence.
+  /// Tries the candidate under each assumption about ids. The conditions are those of the attempt
+  /// that succeeds, as each starts with none.
   DictionaryAttr prove(func::FuncOp forward, const PaddingFlow &flow, PaddingInputs padding,
                        const TokenInput &tokens, const Candidate &candidate, std::string &reason) {
     padding.mask = candidate.mask;
@@ -164,6 +179,7 @@ private:
       padding.ids.clear();
       if (guess)
         padding.ids[tokens.input.getArgNumber()] = *guess;
+      // The mask beside documents is 0 at padding.
       if (candidate.mask.beside)
         padding.ids[candidate.mask.beside.getArgNumber()] = 0;
       PaddingConditions conditions;
@@ -176,6 +192,7 @@ private:
     return {};
   }
 
+  /// What the runtime has to test of a batch, and what later passes need to repeat the proof.
   DictionaryAttr describe(func::FuncOp forward, const Candidate &candidate,
                           const PaddingInputs &padding, const PaddingConditions &conditions) {
     const PaddingMask &mask = candidate.mask;
@@ -190,6 +207,7 @@ private:
     };
     NamedAttribute maskField = builder.getNamedAttr("mask", input),
                    paddingField = builder.getNamedAttr("padding", value);
+    // A test of the data, since nothing else keeps a batch from holding a 2.
     if (candidate.isBinary)
       add("binary", {builder.getNamedAttr("input", input)});
     if (candidate.isAbove)
@@ -204,6 +222,7 @@ private:
     };
     for (const PaddingConditions::Fixed &fixed : conditions.fixed)
       addFixed(maskField, getArgName(forward, fixed.input), fixed.shift, fixed.value);
+    // Where the mask is 0, no document has a number.
     if (candidate.mask.beside) {
       StringAttr named =
           builder.getStringAttr(getArgName(forward, candidate.mask.beside.getArgNumber()));
@@ -213,6 +232,7 @@ private:
     for (int64_t index : conditions.real)
       add("real_at", {maskField, paddingField,
                       builder.getNamedAttr("index", builder.getI64IntegerAttr(index))});
+    // -2: in any column.
     for (const PaddingConditions::Some &some : conditions.some)
       add("real_at",
           {builder.getNamedAttr("mask", builder.getStringAttr(getArgName(forward, some.input))),
@@ -222,6 +242,7 @@ private:
         builder.getNamedAttr("input", input), builder.getNamedAttr("value", value),
         builder.getNamedAttr("conditions", builder.getArrayAttr(list))};
     // What else the proof took for granted, for what is made of it.
+    // DictionaryAttr sorts by name: the order of the map does not matter.
     auto addInputs = [&](StringRef name, const DenseMap<unsigned, int64_t> &inputs) {
       SmallVector<NamedAttribute> values;
       for (auto [number, held] : inputs)

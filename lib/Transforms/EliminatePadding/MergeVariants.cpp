@@ -16,6 +16,7 @@ namespace trainc {
 } // namespace trainc
 
 namespace {
+/// As a sum of products of sizes: what is told depends on the batch that is at hand.
 DimAttr countFlops(func::FuncOp function) {
   DimAttr flops = DimAttr::constant(function.getContext(), 0);
   function.walk([&](CostOpInterface op) { flops = flops + op.getFlops(); });
@@ -29,12 +30,14 @@ struct MergeVariantsPass : trainc::impl::MergeVariantsPassBase<MergeVariantsPass
     ModuleOp module = getOperation();
     mergePacked(module);
     // What a step costs is told of every one.
+    // So that variants and their functions are compared by the same measure.
     for (StringRef name : {"step", "micro"})
       if (auto function = module.lookupSymbol<func::FuncOp>(name))
         function->setAttr(kFlopsAttr, countFlops(function));
   }
 
 private:
+  /// A function of @packed that has no counterpart, or reads no batch, is dropped with the module.
   static void mergePacked(ModuleOp module) {
     auto packed = module.lookupSymbol<ModuleOp>(kPackedModule);
     if (!packed)

@@ -8,9 +8,11 @@ using namespace trainc;
 using namespace trainc::train;
 
 /// The axis with `before` elements before it and of size `dim`, or -1.
+/// By sizes, not by positions: a reshape says nothing else.
 static int64_t findAxis(ArrayRef<DimAttr> dims, DimAttr before, DimAttr dim) {
   DimAttr count = DimAttr::constant(dim.getContext(), 1);
   for (auto [axis, size] : llvm::enumerate(dims)) {
+    // Sizes are compared as expressions: equal for every batch.
     if (count == before && size == dim)
       return axis;
     count = count * size;
@@ -37,6 +39,8 @@ static int64_t findTokens(ArrayRef<DimAttr> dims, DimAttr before, DimAttr sample
   return -1;
 }
 
+/// How many rows each sample (two axes) or each token (one) has; null where the axes are no axes of
+/// tokens. A symbolic number of rows for each token would not be told from positions.
 DimAttr trainc::rowsPerItem(ArrayRef<DimAttr> dims, const TokenAxes &axes, DimAttr samples,
                             DimAttr positions) {
   if (axes.size() == 1) {
@@ -46,6 +50,7 @@ DimAttr trainc::rowsPerItem(ArrayRef<DimAttr> dims, const TokenAxes &axes, DimAt
   return dims[axes[1]] == positions ? divideExactly(dims[axes[0]], samples) : DimAttr();
 }
 
+/// Where the axes of tokens lie behind a view; empty if the view mixes them with others.
 TokenAxes trainc::throughView(ArrayRef<DimAttr> from, ArrayRef<DimAttr> to, const TokenAxes &axes,
                               DimAttr samples, DimAttr positions) {
   MLIRContext *context = samples.getContext();
@@ -56,6 +61,7 @@ TokenAxes trainc::throughView(ArrayRef<DimAttr> from, ArrayRef<DimAttr> to, cons
     if (row >= 0 && column >= 0)
       return {row, column};
     // Side by side they may become one.
+    // Rows of one sample must lie side by side, with nothing between both axes but the samples.
     if (axes[0] > axes[1] || from[axes[0]] != samples ||
         product(context, from.slice(axes[0], axes[1] - axes[0])) != samples)
       return {};
@@ -66,12 +72,14 @@ TokenAxes trainc::throughView(ArrayRef<DimAttr> from, ArrayRef<DimAttr> to, cons
   if (merged >= 0)
     return {merged};
   int64_t row = findAxis(to, before(axes[0]), samples);
+  // A merged axis that the view takes apart again.
   int64_t column = findAxis(to, before(axes[0]) * samples, positions);
   if (row < 0 || column < 0)
     return {};
   return {row, column};
 }
 
+/// Empty if one of the axes runs over no loop.
 SmallVector<unsigned> trainc::loopsOf(ArrayRef<int> entry, const TokenAxes &axes) {
   SmallVector<unsigned> loops;
   for (int64_t axis : axes) {

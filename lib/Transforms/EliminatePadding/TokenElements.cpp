@@ -18,11 +18,16 @@ constexpr int kNone = -1;
 constexpr int kSample = 0, kToken = 1;
 } // namespace
 
+/// The range of elements of `value` at tokens: those of the token itself (`row` none), or with the
+/// token's own position in another axis. Over all ranges that the mask may hold at a token; none
+/// where the axes cannot be followed.
 std::optional<Range> TokenElements::get(Value value, const TokenAxes &axes,
                                         std::optional<int64_t> row) {
   SmallVector<DimAttr> dims = getDims(value);
   DimAttr samples = getDim(mask.input, 0), positions = getDim(mask.input, 1);
   std::optional<Range> all;
+  // A mask of two ranges (below and above padding's number) is looked at twice, so that each look
+  // has one.
   for (const Range &held : mask.tokens) {
     token = held;
     known.clear();
@@ -31,6 +36,7 @@ std::optional<Range> TokenElements::get(Value value, const TokenAxes &axes,
     merged.clear();
     numLabels = kToken + 1;
     Labels labels;
+    // Every axis gets a coordinate of its own; equal labels mean equal coordinates.
     for (size_t axis = 0; axis < dims.size(); ++axis)
       labels.push_back(dims[axis].isConstant(1) ? kNone : numLabels++);
     if (axes.size() == 2) {
@@ -60,11 +66,14 @@ std::optional<Range> TokenElements::get(Value value, const TokenAxes &axes,
   return all;
 }
 
+/// For any element of the value, wherever it is.
 Range TokenElements::contentOf(Value value) const {
   auto it = contents.find(value);
   return it == contents.end() ? Content::ofType(getElementType(value)).usual : it->second.usual;
 }
 
+/// A base stands for one number that is the same wherever the same value is read at the same
+/// labels; offsets are exact beside it.
 Range TokenElements::rangeOf(const Element &element) const {
   if (element.base < 0)
     return element.offset;
@@ -72,12 +81,15 @@ Range TokenElements::rangeOf(const Element &element) const {
   if (element.offset.isNumber(0))
     return base;
   // Integers only have offsets.
+  // Clamped: unbounded plus anything stays unbounded, and NaN never comes of it.
   auto sum = [](double a, double b) {
     return std::clamp(a + b, -Range::kUnbounded, Range::kUnbounded);
   };
   return {sum(base.lo, element.offset.lo), sum(base.hi, element.offset.hi)};
 }
 
+/// An element that nothing more is known of than its range. The same element for the same value and
+/// labels: differences of both are 0.
 TokenElements::Element TokenElements::opaque(Value value, const Labels &labels,
                                              const Range &range) {
   auto [it, isNew] =
@@ -89,6 +101,7 @@ TokenElements::Element TokenElements::opaque(Value value, const Labels &labels,
   return {it->second, Range::number(0)};
 }
 
+/// Memoized: graphs share values, and each is asked for once for each set of labels.
 TokenElements::Element TokenElements::visit(Value value, const Labels &labels) {
   std::pair<void *, std::vector<int>> key{value.getAsOpaquePointer(),
                                           {labels.begin(), labels.end()}};
@@ -126,6 +139,7 @@ std::optional<TokenElements::Element> TokenElements::computeAffine(Value value,
   std::optional<int64_t> constant = integer ? integer->constant.getConstant() : std::nullopt;
   if (!constant)
     return std::nullopt;
+  // The sum over axes with one label is one coordinate times the sum of their factors.
   llvm::MapVector<int, DimAttr> factors;
   for (auto [label, factor] : llvm::zip_equal(labels, integer->factors)) {
     if (label == kNone || factor.isConstant(0))
@@ -138,6 +152,7 @@ std::optional<TokenElements::Element> TokenElements::computeAffine(Value value,
   Range offset = Range::number(double(*constant));
   if (factors.empty())
     return Element{-1, offset};
+  // More than one coordinate, or a multiple of one, is no base that others could share.
   if (factors.size() > 1 || !factors.front().second.isConstant(1))
     return std::nullopt;
   // The coordinate itself.
@@ -146,6 +161,8 @@ std::optional<TokenElements::Element> TokenElements::computeAffine(Value value,
 }
 
 /// Of a constant the elements whose coordinates agree with the labels.
+/// Small constants (tables of masks) are looked at element by element; splats have a range of their
+/// own.
 std::optional<TokenElements::Element> TokenElements::computeConstant(Value value,
                                                                      const Labels &labels) {
   DenseIntElementsAttr integers;
@@ -157,6 +174,7 @@ std::optional<TokenElements::Element> TokenElements::computeConstant(Value value
   std::optional<Range> all;
   for (const APInt &element : integers) {
     bool agrees = true;
+    // Axes with equal labels are read on the diagonal only.
     for (size_t i = 0; i < labels.size(); ++i)
       for (size_t j = 0; j < i; ++j)
         agrees &= labels[i] == kNone || labels[i] != labels[j] || index[i] == index[j];
@@ -165,6 +183,7 @@ std::optional<TokenElements::Element> TokenElements::computeConstant(Value value
           Range::number(isBool ? double(element.getBoolValue()) : double(element.getSExtValue()));
       all = all ? all->unite(number) : number;
     }
+    // Counts up the index as the elements come, last axis first.
     for (size_t axis = shape.size(); axis-- > 0 && ++index[axis] == shape[axis];)
       index[axis] = 0;
   }
@@ -173,6 +192,8 @@ std::optional<TokenElements::Element> TokenElements::computeConstant(Value value
   return all->isNumber() ? Element{-1, *all} : opaque(value, labels, *all);
 }
 
+/// Keeps a base where the op passes one operand's number on and the other has none; where both have
+/// the same base, their difference is exact.
 TokenElements::Element TokenElements::computePointwise(Operation *op, const Labels &labels) {
   SmallVector<Element> elements;
   SmallVector<Range> ranges;
@@ -196,6 +217,7 @@ TokenElements::Element TokenElements::computePointwise(Operation *op, const Labe
     offsets[i] = element.offset;
     return {element.base, inferRange(op, 0, offsets)};
   }
+  // What the type cannot hold is cut off the range: overflow is not modelled.
   Type type = getElementType(op->getResult(0));
   Range range = inferRange(op, 0, ranges);
   range = Content{range, range}.assume(type).usual;
@@ -213,6 +235,7 @@ std::optional<TokenElements::Labels> TokenElements::throughMove(Operation *op,
     return std::nullopt;
   AxisMap map = mapped.getAxisMap();
   auto slice = dyn_cast<SliceOpInterface>(op);
+  // A prefix has the coordinates of its operand.
   bool isPrefix = slice && slice.getSlicedAxis() >= 0 && !slice.dropsAxis() && slice.isPrefix();
   Labels moved;
   for (auto [axis, loop] : llvm::enumerate(map.operands[0])) {
@@ -241,6 +264,7 @@ TokenElements::Labels TokenElements::throughReshape(Value from, Value to, const 
   SmallVector<DimAttr> fromDims = getDims(from), toDims = getDims(to);
   Labels result(fromDims.size(), kNone);
   size_t i = 0, j = 0;
+  // Axes of one element are in neither group.
   auto skipOnes = [&] {
     while (i < fromDims.size() && fromDims[i].isConstant(1))
       ++i;
@@ -253,6 +277,8 @@ TokenElements::Labels TokenElements::throughReshape(Value from, Value to, const 
     Labels of = {labels[j]};
     SmallVector<DimAttr> fromSizes = {fromCount}, toSizes = {toCount};
     ++j;
+    // Both counts end equal, since the value has as many elements on both sides, unless sizes
+    // cannot be compared: then the rest is told by labels of its own.
     while (fromCount != toCount) {
       skipOnes();
       bool behind = divideExactly(toCount, fromCount) || j >= toDims.size();
@@ -269,6 +295,7 @@ TokenElements::Labels TokenElements::throughReshape(Value from, Value to, const 
       }
     }
     int label = of.size() == 1 ? of[0] : merge(of, toSizes);
+    // The group's coordinate is one number; each side writes it in its own digits.
     Labels parts = axes.size() == 1 ? Labels{label} : split(label, fromSizes);
     for (auto [axis, part] : llvm::zip_equal(axes, parts))
       result[axis] = part;
@@ -276,6 +303,8 @@ TokenElements::Labels TokenElements::throughReshape(Value from, Value to, const 
   return result;
 }
 
+/// The same parts are the same label, so that merging twice and splitting again gives the
+/// coordinates that were.
 int TokenElements::merge(ArrayRef<int> labels, ArrayRef<DimAttr> dims) {
   for (auto &[label, parts] : merged)
     if (ArrayRef<int>(parts.labels) == labels && ArrayRef<DimAttr>(parts.dims) == dims)
@@ -284,6 +313,7 @@ int TokenElements::merge(ArrayRef<int> labels, ArrayRef<DimAttr> dims) {
   return numLabels++;
 }
 
+/// The labels of the parts; those that the label was made of where the sizes agree, else new ones.
 TokenElements::Labels TokenElements::split(int label, ArrayRef<DimAttr> dims) {
   auto it = merged.find(label);
   if (it == merged.end()) {

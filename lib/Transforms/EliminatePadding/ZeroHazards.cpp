@@ -10,6 +10,7 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// Whether zeros in place of what padding held make something infinite, or NaN, of floats.
 void ZeroHazards::check(Operation *op, ArrayRef<Operand> operands) {
   SmallVector<bool> changed;
   SmallVector<Range> ranges;
@@ -21,11 +22,13 @@ void ZeroHazards::check(Operation *op, ArrayRef<Operand> operands) {
         return isa<FloatType>(getElementTypeOrSelf(type));
       }))
     return;
+  // An op that tells no ranges may do anything.
   auto known = dyn_cast<RangeOpInterface>(op);
   if (!known || !known.keepsFinite(ranges, changed))
     reason = describeOp(op) + " may be infinite or no number where padding is 0";
 }
 
+/// From here on any element of the results may be one with a changed operand.
 void ZeroHazards::scatter(Operation *op, ArrayRef<Operand> operands) {
   check(op, operands);
   SmallVector<Content> held;
@@ -39,6 +42,7 @@ void ZeroHazards::scatter(Operation *op, ArrayRef<Operand> operands) {
   }
 }
 
+/// An op that reads scattered elements: each operand counts with what it holds anywhere.
 void ZeroHazards::visit(Operation *op, SmallVector<Operand> operands) {
   // One number for the whole batch, a sum of losses over their count mostly: where that is 0, the
   // plain step's is infinite or no number as well, and both steps end.

@@ -44,6 +44,7 @@ struct FoldConstants : trainc::impl::FoldConstantsPassBase<FoldConstants> {
   }
 
 private:
+  /// Large results would make the IR, and the package, larger than the op that computes them.
   bool isSmall(Operation *op) const {
     return llvm::all_of(op->getResultTypes(), [&](Type type) {
       auto tensor = dyn_cast<RankedTensorType>(type);
@@ -52,6 +53,7 @@ private:
   }
 
   /// Integers of any size that are the same everywhere, whatever they are made of.
+  /// A splat takes no room, whatever its size.
   void foldUniform(Operation *op, AffineIntegers &affine) {
     if (op->getNumResults() != 1 || op->getNumOperands() == 0 || op->use_empty() || !isPure(op))
       return;
@@ -73,6 +75,8 @@ private:
         .function(getOperation().getName());
   }
 
+  /// Evaluates one op whose operands are known. Ops without operands are constants: they are known,
+  /// and stay.
   void visit(Operation *op) {
     if (op->getNumResults() == 0 || op->getNumRegions() != 0 || !isPure(op) ||
         !trainc::reference::isEvaluable(op))
@@ -90,6 +94,7 @@ private:
             "the result has more than {0} elements or a symbolic size", int64_t(maxElements));
       return;
     }
+    // The evaluator may refuse (a division by zero): the op then stays, to fail as it would.
     FailureOr<HostTensors> results = trainc::reference::evaluateOp(op, operands, {});
     if (failed(results))
       return;
@@ -107,6 +112,7 @@ private:
       for (auto [value, attribute] : llvm::zip_equal(values, attributes)) {
         Operation *constant = op->getDialect()->materializeConstant(builder, attribute,
                                                                     value.getType(), op->getLoc());
+        // Not every type has a constant op.
         if (!constant) {
           for (Operation *made : constants)
             made->erase();
@@ -122,6 +128,8 @@ private:
       }
     }
     // Rounded as the op would have rounded them.
+    // Later ops must see what the program would: elements in the op's own type, not the evaluator's
+    // f64.
     for (auto [value, attribute, tensor] : llvm::zip_equal(values, attributes, *results)) {
       tensor.data.clear();
       for (Attribute element : attribute.getValues<Attribute>())

@@ -38,6 +38,7 @@ struct FormEvalPass : trainc::impl::FormEvalPassBase<FormEvalPass> {
     }
     if (failed(formEval(module, forward)))
       return signalPassFailure();
+    // Before outputs go: evaluation returns them, training would compute them for nothing.
     bool trains = llvm::any_of(llvm::seq(forward.getNumResults()),
                                [&](unsigned i) { return getResultRole(forward, i) == "loss"; });
     if (trains && failed(eraseResults(forward, "output")))
@@ -45,12 +46,16 @@ struct FormEvalPass : trainc::impl::FormEvalPassBase<FormEvalPass> {
   }
 
 private:
+  /// @forward in evaluation mode, with what losses of batches are weighted by. @forward itself
+  /// stays as it is.
   LogicalResult formEval(ModuleOp module, func::FuncOp forward) {
     auto func = cast<func::FuncOp>(forward->clone());
     func.setName("eval");
     SymbolTable(module).insert(func);
     SmallVector<EvalModeOpInterface> ops;
     func.walk([&](EvalModeOpInterface op) { ops.push_back(op); });
+    // Each op by what it is in evaluation: Dropout passes on, BatchNormalization uses its running
+    // statistics.
     for (EvalModeOpInterface op : ops) {
       OpBuilder builder(op);
       TrainBuilder tb(builder, op->getLoc());
@@ -62,6 +67,7 @@ private:
       op->erase();
     }
     // What trains: running statistics, and the gradients of a graph that holds them.
+    // Evaluation must change nothing.
     if (failed(eraseResults(func, "update")) || failed(eraseResults(func, "gradient")) ||
         failed(addLossWeight(func)) || failed(formLossWeight(module, func)))
       return failure();
@@ -74,6 +80,7 @@ private:
   }
 
   /// The denominator alone: micro-batches are weighted by it before their gradients are computed.
+  /// From evaluation, since the number must not depend on dropout.
   static LogicalResult formLossWeight(ModuleOp module, func::FuncOp eval) {
     StringRef name;
     for (unsigned i = 0; i < eval.getNumResults(); ++i)
@@ -86,6 +93,7 @@ private:
     SymbolTable(module).insert(func);
     if (failed(eraseResults(func, [&](unsigned i) { return getResultName(func, i) != name; })))
       return failure();
+    // Parameters, too: counting labels reads none.
     BitVector unused(func.getNumArguments());
     for (BlockArgument argument : func.getArguments())
       if (argument.use_empty())
@@ -94,6 +102,8 @@ private:
   }
 
   /// By what the losses of batches are weighted for that of all rows: their denominators.
+  /// Adds the denominator as an output, unless it is the same for all batches (a mean over rows,
+  /// say), and marks the loss either way.
   static LogicalResult addLossWeight(func::FuncOp func) {
     unsigned index = 0;
     while (index < func.getNumResults() && getResultRole(func, index) != "loss")
@@ -106,6 +116,7 @@ private:
     auto options = [&](StringRef name) {
       return remark::RemarkOpts::name(name).category("form-eval").function(func.getName());
     };
+    // Without the mark the runtime knows no more than the number of rows.
     if (!mean.isMean) {
       remark::missed(loss.getLoc(), options("LossNoMean"))
           << remark::add("evaluations weight the losses of batches by rows, which is not the loss "
@@ -121,6 +132,7 @@ private:
           mean.number ? tb.reshape(mean.number, {}) : tb.dim(mean.count, tb.b().getF32Type());
       number = tb.cast(number, tb.b().getF32Type());
       name = (getResultName(func, index) + ".weight").str();
+      // A name that no output of the model has.
       auto isTaken = [&](unsigned i) { return getResultName(func, i) == name; };
       while (llvm::any_of(llvm::seq(func.getNumResults()), isTaken))
         name += "_";

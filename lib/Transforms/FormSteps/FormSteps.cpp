@@ -26,6 +26,8 @@ constexpr StringLiteral kNonfinite = "nonfinite";
 bool isFloat(Value value) { return isa<FloatType>(getElementType(value)); }
 
 /// The sticky flag: guards updates while it is set.
+/// State of the step: 0 until something was not finite, 1 from then on, until the runtime clears
+/// it. All updates are selected by it.
 class Guard {
 public:
   explicit Guard(StepBuilder &step, Location loc) : step(step) {
@@ -34,6 +36,8 @@ public:
     flag = argument;
   }
   /// Sets the flag where `number`, a scalar, is not finite, but for where `excuse` holds.
+  /// Only numbers that are known before any update: what is checked later could not undo earlier
+  /// updates.
   void check(Value number, Value excuse = {}) {
     TrainBuilder tb = step.at(number.getLoc());
     Value bad = tb.logicalOr(tb.isNan(number), tb.isInf(number));
@@ -42,6 +46,7 @@ public:
     flag = tb.select(bad, tb.scalarLike(argument, 1), flag);
   }
   /// Whether the flag is set.
+  /// Compared once for each step: the same condition in every kernel.
   Value getFlag() {
     TrainBuilder tb = step.at(flag.getLoc());
     if (!isSet)
@@ -49,6 +54,7 @@ public:
     return isSet;
   }
   /// Leaves this step out where `condition` holds, without setting the flag.
+  /// For the loss scale: a step that is left out is no fault.
   void skipWhere(Value condition) {
     skip = step.at(condition.getLoc()).logicalOr(getFlag(), condition);
   }
@@ -56,6 +62,8 @@ public:
   Value select(Value old, Value updated) {
     TrainBuilder tb = step.at(updated.getLoc());
     // In the shape that it was computed in, and so in the same kernel.
+    // The select is then part of the kernel that computes the update, and the value is not stored
+    // twice.
     if (Value inner = getReshaped(updated))
       return tb.reshape(select(tb.reshape(old, getDims(inner)), inner), getDims(old));
     Value condition = skip ? skip : getFlag();
@@ -76,6 +84,7 @@ public:
     TrainBuilder tb = step.at(first.updated.getLoc());
     // In the shape that they were computed in.
     if (Value inner = getReshaped(first.updated)) {
+      // State in another shape is brought into the parameter's.
       SmallVector<Change> inside;
       for (const Change &change : changes) {
         Value same = getReshaped(change.updated);
@@ -93,14 +102,17 @@ public:
     SmallVector<Value> values;
     for (const Change &change : changes)
       values.push_back(select(change.old, change.updated));
+    // Integers are always finite.
     if (!isFloat(values.front()))
       return values;
+    // Any of them: parameter and state must not be of different steps.
     Value bad;
     for (Value value : values)
       bad = bad ? tb.logicalOr(bad, isNotFinite(tb, value)) : isNotFinite(tb, value);
     for (auto [value, change] : llvm::zip_equal(values, changes))
       value = tb.select(bad, change.old, value);
     Value &kept = values.front();
+    // The first tells for all: `bad` is the same for each.
     if (!first.maybeNot) {
       told(kept);
       return values;
@@ -120,6 +132,7 @@ public:
 
 private:
   /// x - x is 0 for those that are, else NaN.
+  /// NaN for infinities and NaN alike.
   static Value isNotFinite(TrainBuilder &tb, Value x) { return tb.isNan(tb.sub(x, x)); }
   /// The runtime is told where the condition holds.
   static Value told(Value selected) {
@@ -127,6 +140,7 @@ private:
     return selected;
   }
   /// `value`, and the runtime is told where the condition holds.
+  /// Both sides are the value: the select is only there to carry the mark.
   static Value tell(TrainBuilder &tb, Value condition, Value value) {
     return told(tb.select(condition, value, value));
   }
@@ -158,6 +172,7 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
         error.attachNote(known->getLoc()) << "it is here";
         return signalPassFailure();
       }
+    // With micro-batches and no update there is only @micro.
     if (gradients && (update || !micro))
       formStep(module, gradients, update);
     if (gradients && micro)
@@ -172,6 +187,7 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
     if (Operation *weight = module.lookupSymbol(kLossWeightFunction);
         weight && !(gradients && micro))
       weight->erase();
+    // Their bodies have been copied where they are needed.
     if (gradients)
       gradients.erase();
     forward.erase();
@@ -182,6 +198,7 @@ struct FormStepsPass : trainc::impl::FormStepsPassBase<FormStepsPass> {
   }
 
 private:
+  /// One batch is one step: gradients go to the updates without being stored in accumulators.
   void formStep(ModuleOp module, func::FuncOp gradients, func::FuncOp update) {
     StepBuilder step(module, "step", gradients.getLoc());
     step.argumentsLike(gradients, "parameter");
@@ -196,6 +213,7 @@ private:
 
     SmallVector<Value> computed = inlineGradients(step, gradients, scale);
     llvm::StringMap<Value> byName;
+    // The loss is checked before any update: it is there when the backward begins.
     for (unsigned i = 0; i < gradients.getNumResults(); ++i) {
       if (getResultRole(gradients, i) == "loss") {
         step.result(computed[i], gradients.getResultAttrDict(i));
@@ -208,6 +226,7 @@ private:
     if (update) {
       IRMapping mapping;
       for (unsigned i = 0; i < update.getNumArguments(); ++i)
+        // What @update takes as arguments are values here.
         if (getArgRole(update, i) == "gradient")
           mapping.map(update.getArgument(i), byName.lookup(getArgName(update, i)));
       updated = inlineUpdate(step, guard, update, mapping, scale);
@@ -230,12 +249,14 @@ private:
     if (!scale)
       return step.inlineBody(gradients);
     IRMapping mapping;
+    // The caller's scale (of a micro-batch) and the loss scale are one factor for the backward.
     for (unsigned i = 0; i < gradients.getNumArguments(); ++i)
       if (getArgName(gradients, i) == "grad_scale" && getArgRole(gradients, i) == "hyper")
         mapping.map(
             gradients.getArgument(i),
             step.at(gradients.getLoc()).mul(step.argumentLike(gradients, i), scale->getScale()));
     SmallVector<Value> computed = step.inlineBody(gradients, mapping);
+    // Divided out at once: clipping and updates see gradients of the loss itself.
     for (unsigned i = 0; i < gradients.getNumResults(); ++i)
       if (getResultRole(gradients, i) == "gradient")
         computed[i] = scale->unscale(computed[i]);
@@ -251,12 +272,14 @@ private:
                : gradient;
   }
 
+  /// Adds a batch's gradients to the accumulators, and updates what the forward itself changes.
   void formMicro(ModuleOp module, func::FuncOp gradients) {
     StepBuilder step(module, "micro", gradients.getLoc());
     step.argumentsLike(gradients, "parameter");
     step.argumentsLike(gradients, "input");
     Guard guard(step, gradients.getLoc());
     std::optional<LossScale> scale = makeScale(step, gradients.getLoc(), /*changes=*/false);
+    // Arguments before the body, so that their order does not depend on it.
     for (unsigned i = 0; i < gradients.getNumResults(); ++i)
       if (getResultRole(gradients, i) == "gradient")
         step.argument("gradient", getResultName(gradients, i),
@@ -275,8 +298,10 @@ private:
         continue;
       StringRef name = getResultName(gradients, i);
       Type type = accumulatorType(computed[i].getType());
+      // The argument that was declared above: one for each role and name.
       Value old = step.argument("gradient", name, type, gradients.getLoc());
       TrainBuilder tb = step.at(computed[i].getLoc());
+      // Summed in the accumulator's type.
       Value sum = tb.add(old, tb.cast(computed[i], train::getElementType(old)));
       // What does not fit into f16 is the loss scale's matter.
       step.update("gradient", name, scale ? guard.select(old, sum) : guard.selectTold(old, sum));
@@ -286,6 +311,7 @@ private:
   }
 
   /// What the forward pass itself changes (running statistics), guarded by the flag.
+  /// A parameter that the forward updates may hold -inf from the start.
   void addForwardUpdates(StepBuilder &step, Guard &guard, func::FuncOp gradients,
                          ArrayRef<Value> computed) {
     for (unsigned i = 0; i < gradients.getNumResults(); ++i) {
@@ -300,6 +326,7 @@ private:
   }
 
   /// @update again, guarded by the flag.
+  /// The name stays with the guarded function; the plain one is inlined and goes.
   void formUpdate(ModuleOp module, func::FuncOp update) {
     StringAttr name = update.getSymNameAttr();
     update.setName("update_unguarded");
@@ -314,6 +341,7 @@ private:
     std::optional<LossScale> scale = makeScale(step, update.getLoc(), /*changes=*/true);
     step.argumentsLike(update, "hyper");
     IRMapping mapping;
+    // Accumulators are cast to the type that the update was made for.
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
       if (getArgRole(update, i) == "gradient") {
         Type type = update.getArgumentTypes()[i];
@@ -322,6 +350,7 @@ private:
         mapping.map(update.getArgument(i),
                     step.at(update.getLoc()).cast(sum, getElementTypeOrSelf(type)));
       }
+    // The flag can only change by a verdict: without one it is not written.
     addUpdates(step, guard, update, inlineUpdate(step, guard, update, mapping, scale), scale);
     if (hasVerdict(update))
       guard.finish();
@@ -331,6 +360,8 @@ private:
   }
 
   /// Where updates are computed in another shape than the gradient's.
+  /// The reshape is done on what the gradient is made of, so that its kernel computes in the
+  /// update's shape.
   static void hoistReshapes(Value gradient) {
     for (Operation *user : llvm::make_early_inc_range(gradient.getUsers())) {
       if (user->getNumResults() != 1 || getReshaped(user->getResult(0)) != gradient)
@@ -353,6 +384,8 @@ private:
 
   /// The body of `update`, and what it says before anything is updated. `mapping` has the
   /// gradients.
+  /// The order matters: overflow is asked of gradients before the body uses them, verdicts after it
+  /// has been built.
   SmallVector<Value> inlineUpdate(StepBuilder &step, Guard &guard, func::FuncOp update,
                                   IRMapping mapping, std::optional<LossScale> &scale) {
     for (unsigned i = 0; scale && i < update.getNumArguments(); ++i) {
@@ -362,6 +395,7 @@ private:
       else if (getArgRole(update, i) == "hyper" && getArgName(update, i) == "step")
         mapping.map(argument, scale->countUpdates(step.argumentLike(update, i)));
     }
+    // Of all gradients: nothing is updated where one has overflowed.
     const Value overflow = scale ? scale->getOverflow() : Value();
     SmallVector<Value> updated = step.inlineBody(update, mapping);
     for (unsigned i = 0; i < update.getNumArguments(); ++i)
@@ -370,6 +404,7 @@ private:
     for (auto [i, value] : llvm::enumerate(updated)) {
       if (getResultRole(update, i) == "output")
         step.result(value, update.getResultAttrDict(i));
+      // An overflow that the scale answers for is no fault of the model.
       if (isVerdict(update, i))
         guard.check(value, overflow);
     }
@@ -380,6 +415,7 @@ private:
 
   /// The results of `update`, guarded: a parameter's together with those of its state ("NAME/...")
   /// that have its shape.
+  /// Groups changes that belong together, so that one kernel decides for a parameter and its state.
   void addUpdates(StepBuilder &step, Guard &guard, func::FuncOp update, ArrayRef<Value> updated,
                   std::optional<LossScale> &scale) {
     struct Result {
@@ -387,6 +423,7 @@ private:
       Guard::Change change;
     };
     SmallVector<Result> results;
+    // The parameter's result comes before its state's: attach-optimizer makes them so.
     llvm::StringMap<SmallVector<unsigned>> together; // by parameter, which comes first
     for (auto [i, value] : llvm::enumerate(updated)) {
       if (getResultRole(update, i) != "update")
@@ -410,6 +447,7 @@ private:
       else
         leaders.push_back(i);
     }
+    // Guarded as a group, told in the order of the results.
     for (unsigned leader : leaders) {
       SmallVector<unsigned> members = {leader};
       if (results[leader].role == "parameter")

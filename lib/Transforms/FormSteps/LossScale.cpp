@@ -15,6 +15,7 @@ constexpr double kFirstScale = 65536, kGrowth = 2, kBackoff = 0.5, kGrowthInterv
 constexpr double kLeastScale = 1.0 / 65536;
 } // namespace
 
+/// `changes`: whether this function adapts the scale; micro-batches only use it.
 LossScale::LossScale(StepBuilder &step, Location loc, bool changes) : step(step), loc(loc) {
   OpBuilder &b = step.builder();
   scaleState = step.argument("state", kScale, getTensorType({}, b.getF32Type()), loc);
@@ -24,6 +25,7 @@ LossScale::LossScale(StepBuilder &step, Location loc, bool changes) : step(step)
   skippedState = step.argument("state", kSkipped, getTensorType({}, b.getI64Type()), loc);
 }
 
+/// State begins as zeros; a scale is never 0 afterwards, as kLeastScale bounds it.
 Value LossScale::getScale() {
   if (scale)
     return scale;
@@ -32,6 +34,7 @@ Value LossScale::getScale() {
   return scale = tb.select(isFirst, tb.scalarLike(scaleState, kFirstScale), scaleState);
 }
 
+/// In f32, so that small gradients of f16 do not vanish before they are used.
 Value LossScale::unscale(Value gradient) {
   TrainBuilder tb = step.at(gradient.getLoc());
   // A power of two: exact.
@@ -41,6 +44,7 @@ Value LossScale::unscale(Value gradient) {
   return tb.cast(tb.mul(wide, tb.splat(inverse, wide)), gradient.getType());
 }
 
+/// All elements: one that is not finite means that the step is of no use.
 void LossScale::check(Value gradient) {
   TrainBuilder tb = step.at(gradient.getLoc());
   auto axes = llvm::to_vector(llvm::seq<int64_t>(0, getRank(gradient)));
@@ -49,16 +53,20 @@ void LossScale::check(Value gradient) {
   overflow = overflow ? tb.logicalOr(overflow, any) : any;
 }
 
+/// Bias corrections count updates that were made: skipped steps made none.
 Value LossScale::countUpdates(Value stepNumber) {
   return step.at(loc).sub(stepNumber, skippedState);
 }
 
+/// `keep`: where the guard is set nothing changes, the scale neither.
 void LossScale::finish(Value keep) {
   TrainBuilder tb = step.at(loc);
   // Without a gradient there is nothing to overflow.
+  assert(countState && skippedState && "only functions that change the scale finish it");
   Value failed = overflow ? overflow : tb.scalar(tb.b().getI1Type(), 0);
   Value one = tb.scalarLike(countState, 1), zero = tb.scalarLike(countState, 0);
   Value count = tb.add(countState, one);
+  // So many steps without an overflow: then larger, and counted anew.
   Value grows = tb.compare("ge", count, tb.scalarLike(count, kGrowthInterval));
   Value smaller = tb.max(tb.mul(getScale(), tb.scalarLike(getScale(), kBackoff)),
                          tb.scalarLike(getScale(), kLeastScale));

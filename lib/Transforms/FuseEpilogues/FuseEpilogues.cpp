@@ -29,6 +29,7 @@ constexpr int64_t kColumnMultiple = 8;
 unsigned width(Value value) { return getElementType(value).getIntOrFloatBitWidth(); }
 
 /// What reads a value [rows..., columns] that an epilogue could make.
+/// Known readers are those that an epilogue can serve; anything else reads the value as it is.
 struct Readers {
   /// The value where it is rounded to the low type, or of that type itself.
   SmallVector<Value> low;
@@ -43,10 +44,12 @@ struct Readers {
   Readers(Value value, Type lowType) { collect(value, lowType); }
 
 private:
+  /// Through views that keep columns; casts to the low type end it.
   void collect(Value value, Type lowType) {
     for (Operation *user : value.getUsers()) {
       if (known.contains(user))
         continue;
+      // Libraries have GELU's tanh form only.
       auto cast = dyn_cast<CastOp>(user);
       auto gelu = dyn_cast<GeluOp>(user);
       auto slope = dyn_cast<GeluGradOp>(user);
@@ -63,6 +66,7 @@ private:
         sums.push_back(dyn_cast<ReduceOp>(user));
       else
         isKnown = false;
+      // A reader of the wide value would see more digits than the epilogue stores.
       if (isKnown)
         known.insert(user);
       else if (getElementType(value) != lowType)
@@ -71,6 +75,7 @@ private:
         low.push_back(value);
     }
   }
+  /// What a bias's gradient is: rows and all batches.
   static bool isSumOfRows(Operation *op) {
     auto reduce = dyn_cast<ReduceOp>(op);
     if (!reduce || reduce.getKind() != ReduceKind::sum)
@@ -86,9 +91,11 @@ public:
   FuseEpilogues(func::FuncOp function, bool biasGradient)
       : function(function), biasGradient(biasGradient) {}
 
+  /// In program order, forward before backward.
   void run() {
     SmallVector<MatmulOp> products;
     function.walk([&](MatmulOp op) {
+      // Libraries have epilogues for 16-bit products.
       if (op.isPlain() && width(op.getResult()) == 16)
         products.push_back(op);
     });
@@ -116,6 +123,7 @@ private:
   void fuse(MatmulOp product) {
     Value value = product.getResult(), bias;
     Operation *add = nullptr;
+    // A single use at each link: nothing else sees the values in between.
     while (value.hasOneUse()) {
       Operation *user = *value.getUsers().begin();
       if (!add)
@@ -140,6 +148,7 @@ private:
   }
 
   /// The vector that is repeated along all axes but the last, or null.
+  /// For the library the bias is a vector of the columns.
   Value biasOf(Value value) {
     auto broadcast = value.getDefiningOp<BroadcastOp>();
     if (!broadcast || getRank(broadcast.getOperand()) != 1 ||
@@ -150,6 +159,8 @@ private:
   }
 
   /// Why no epilogue can be had; empty if one can.
+  /// Of the shape alone: what cuBLASLt takes.
+  /// Of the shape alone.
   std::string whyNot(MatmulOp product) {
     SmallVector<DimAttr> dims = getDims(product.getResult());
     if (dims.size() != 2)
@@ -164,6 +175,8 @@ private:
   }
 
   /// Whether nothing but library calls read the values, through moves of elements; `known` aside.
+  /// Kernels can add a bias as they read; only where a library reads next is the epilogue a kernel
+  /// less.
   bool readByLibraries(ArrayRef<Value> values, const llvm::SmallPtrSetImpl<Operation *> &known) {
     return llvm::all_of(values, [&](Value value) {
       return llvm::all_of(value.getUsers(), [&](Operation *user) {
@@ -175,6 +188,7 @@ private:
     });
   }
 
+  /// At the place of `before`, which all operands of the epilogue stand above.
   MatmulOp create(MatmulOp product, Operation *before, Epilogue epilogue, Value operand,
                   Type extra) {
     OpBuilder builder(before);
@@ -189,6 +203,7 @@ private:
                             /*streamed_rows=*/IntegerAttr());
   }
   /// `from` gives way to `to`, which has the same elements.
+  /// Through a reshape and a cast, which fold away where they are none.
   void replace(Value from, Value to) {
     OpBuilder builder(to.getContext());
     builder.setInsertionPointAfterValue(to);
@@ -196,6 +211,7 @@ private:
     from.replaceAllUsesWith(tb.cast(tb.reshape(to, getDims(from)), from.getType()));
   }
 
+  /// The bias is added in the product where no kernel could add it for free.
   void fuseBias(MatmulOp product, Value sum, Value bias, Operation *add, Readers &readers) {
     StringRef what = "the bias";
     if (readers.others || !readers.gelus.empty() || !readers.slopes.empty() ||
@@ -209,6 +225,8 @@ private:
     fused(product, what);
   }
 
+  /// Stores GELU's operand for the gradient, beside its result: without a gradient (evaluation)
+  /// kernels compute GELU as they read.
   void fuseGelu(MatmulOp product, Value sum, Value bias, Operation *add, Readers &readers) {
     StringRef what = bias ? "bias and GELU" : "GELU";
     GeluOp gelu = readers.gelus.front();
@@ -217,6 +235,7 @@ private:
     if (readers.others || !readers.low.empty() || !readers.sums.empty())
       reason = "more than GELU reads its operand";
     else if (readers.slopes.empty())
+      // Only the operand's gradient needs what the epilogue stores.
       reason = "no gradient reads GELU's operand";
     else if (results.others || !results.gelus.empty() || !results.slopes.empty() ||
              !results.sums.empty() || !readByLibraries(results.low, results.known))
@@ -233,6 +252,7 @@ private:
     fused(product, what);
   }
   /// Every derivative gets casts of its own.
+  /// Shared ones would lie in the forward, and keep a wide value for the backward.
   void replaceOperand(GeluGradOp slope, Value stored) {
     OpBuilder builder(slope);
     TrainBuilder tb(builder, slope.getLoc());
@@ -247,6 +267,7 @@ private:
   }
 
   /// `value`, the product, times a derivative; false if `mul` is something else.
+  /// True also where it declines: the product has then been told of.
   bool fuseDerivative(MatmulOp product, Value value, MulOp mul) {
     Value other = mul.getLhs() == value ? mul.getRhs() : mul.getLhs();
     auto slope = other.getDefiningOp<GeluGradOp>();
@@ -254,6 +275,7 @@ private:
       return false;
     StringRef what = "GELU's gradient";
     Value stored = slope.getOperand();
+    // What the forward stored, below casts and views.
     while (isWidening(stored.getDefiningOp()) || keepsColumns(stored.getDefiningOp()))
       stored = stored.getDefiningOp()->getOperand(0);
     Readers readers(mul.getResult(), getElementType(product.getResult()));
@@ -270,6 +292,7 @@ private:
       declined(product, what, reason);
       return true;
     }
+    // The bias's gradient is summed by the same call.
     bool sum = biasGradient && !readers.sums.empty();
     Type columns =
         getTensorType({getDim(product.getResult(), 1)}, getElementType(product.getResult()));

@@ -27,6 +27,7 @@ static remark::RemarkOpts options(StringRef name) {
   return remark::RemarkOpts::name(name).category("fuse-lora").function("forward");
 }
 
+/// Whether one of the loops is missing in the others.
 static bool hasAxisThatLacks(ArrayRef<int> axes, ArrayRef<int> others) {
   return llvm::any_of(axes,
                       [&](int loop) { return loop >= 0 && !llvm::is_contained(others, loop); });
@@ -34,6 +35,7 @@ static bool hasAxisThatLacks(ArrayRef<int> axes, ArrayRef<int> others) {
 
 /// The two operands of a product: it sums over an axis of both, and each has an axis of its own,
 /// unlike a norm and its weights.
+/// Opaque loops (a convolution's window) sum as well.
 static std::optional<std::pair<Value, Value>> factorsOf(Operation *op) {
   auto mapped = dyn_cast<AxisMapOpInterface>(op);
   if (!mapped)
@@ -56,6 +58,8 @@ static std::optional<std::pair<Value, Value>> factorsOf(Operation *op) {
 namespace {
 
 /// Where projections stand to products of activations, which are attention's.
+/// Forwards for what is made of attention's products, backwards for what is read on the way to one;
+/// projections are boundaries in both.
 class Kinds {
 public:
   explicit Kinds(func::FuncOp forward) {
@@ -67,6 +71,7 @@ public:
     auto isIn = [](const DenseSet<Value> &values) {
       return [&values](Value value) { return values.contains(value); };
     };
+    // Operands come first: weights are known when their products are looked at.
     for (Operation &op : block) {
       if (llvm::all_of(op.getOperands(), isIn(weights))) {
         weights.insert(op.result_begin(), op.result_end());
@@ -87,6 +92,7 @@ public:
   bool isOfActivations(const Projection &projection) const {
     return !weights.contains(projection.input->get());
   }
+  /// In this order: what feeds attention first, what reads it then; all else is of an MLP.
   StringRef of(const Projection &projection) const {
     if (isFactor.contains(projection.op->getResult(0)))
       return "qkv";
@@ -110,6 +116,7 @@ struct FuseLoraPass : trainc::impl::FuseLoraPassBase<FuseLoraPass> {
       getOperation().emitError("fuse-lora: expected the function @forward, with branches");
       return signalPassFailure();
     }
+    // Checked before anything is changed.
     for (const std::string &kind : kinds)
       if (kind != "mlp" && kind != "qkv" && kind != "o") {
         getOperation().emitError("fuse-lora: '" + kind +
@@ -121,6 +128,7 @@ struct FuseLoraPass : trainc::impl::FuseLoraPassBase<FuseLoraPass> {
     llvm::erase_if(projections, [&](const Projection &projection) {
       return !kindOf.isOfActivations(projection);
     });
+    // By the name of the weight, as the module's attribute has it.
     llvm::StringMap<StringRef> kindOfWeight;
     for (const Projection &projection : projections)
       kindOfWeight.try_emplace(nameOf(forward, projection), kindOf.of(projection));
@@ -141,7 +149,9 @@ struct FuseLoraPass : trainc::impl::FuseLoraPassBase<FuseLoraPass> {
       getOperation()->setAttr(kUnfusedBranchesAttr,
                               Builder(&getContext()).getStrArrayAttr(unfused));
 
+    // Grouped by input: MapVector, in the order of the first reader.
     llvm::MapVector<Value, SmallVector<Projection>> readers;
+    // To be put side by side, the A's have rank rows, and their input is one of rows.
     for (const Projection &projection : projections)
       if (auto path = pathOfA.find(nameOf(forward, projection)); path == pathOfA.end())
         continue;
@@ -172,6 +182,8 @@ private:
     return keepsColumns(input.getDefiningOp()) ? input.getDefiningOp()->getOperand(0) : input;
   }
 
+  /// One product for all A's of an input, whose results are split. Where the first reader stands:
+  /// the input is there, and the A's are arguments.
   static void share(ArrayRef<Projection> group, func::FuncOp forward,
                     const llvm::StringMap<StringRef> &paths) {
     const Projection &first = group.front();
@@ -192,6 +204,8 @@ private:
       matrices.push_back(tb.cast(projection.weight, element));
       ranks.push_back(projection.out());
     }
+    // Rows of the A's behind each other: each output column is the sum that it was, in the same
+    // order.
     Value low = tb.matmul(rows, tb.concat(matrices, 0), false, true);
     for (auto [projection, part] : llvm::zip_equal(group, tb.split(low, 1, ranks))) {
       Value result = projection.op->getResult(0);

@@ -24,6 +24,7 @@ namespace trainc {
 #include "lib/Transforms/HoistSlices/HoistSlices.h.inc"
 } // namespace trainc
 
+/// Found by step and findGroup; hoist does what it says.
 namespace {
 /// How a selection moves: along one loop of the op that makes its operand. A view may lie between,
 /// which merges the selected axis with its neighbours (the rows of a linear layer are batch times
@@ -52,20 +53,25 @@ struct HoistSlicesPass : trainc::impl::HoistSlicesPassBase<HoistSlicesPass> {
   using HoistSlicesPassBase::HoistSlicesPassBase;
 
   void runOnOperation() override {
+    // Symbols that count elements, of this module and those around it.
     counts.clear();
     for (auto module = getOperation()->getParentOfType<ModuleOp>(); module;
          module = module->getParentOfType<ModuleOp>())
       for (SymbolOp symbol : module.getOps<SymbolOp>())
         if (symbol.getDiffers())
           counts.insert(symbol.getSymName());
+    // Zero rows sink first: selections of them then find the op that they skip.
     sinkZeroRows(getOperation(), [&](DimAttr rows, DimAttr whole) {
       return isShorter(rows, whole, std::max(minRatio.getValue(), minZeroRatio.getValue()));
     });
     // Selections nearer to the inputs first: one that stays blocks those behind it.
+    // Reversed, as the worklist is taken from its end.
     worklist.clear();
     stuck.clear();
     getOperation().walk([&](SliceOpInterface slice) { worklist.push_back(slice); });
     std::reverse(worklist.begin(), worklist.end());
+    // Each round moves selections upwards, towards arguments; a selection that others block is
+    // tried again as long as any has moved.
     bool changed = true;
     while (changed) {
       changed = false;
@@ -80,10 +86,12 @@ struct HoistSlicesPass : trainc::impl::HoistSlicesPassBase<HoistSlicesPass> {
         for (auto &[slice, reason] : llvm::reverse(stuck))
           worklist.push_back(cast<SliceOpInterface>(slice));
     }
+    // In the order in which they got stuck, which is program order for the first ones.
     for (auto &[slice, reason] : stuck)
       remark::missed(slice->getLoc(), options("NotHoisted"))
           << remark::add("{0} stays", describeOp(slice)) << remark::reason("{0}", reason);
     // Those that were taken apart and met again.
+    // Two selections behind each other read less as one.
     SmallVector<SliceOpInterface> left;
     getOperation().walk([&](SliceOpInterface slice) { left.push_back(slice); });
     for (SliceOpInterface slice : left) {
@@ -110,6 +118,7 @@ private:
   /// Whether anything was done for one selection.
   FailureOr<bool> visit(SliceOpInterface slice) {
     // A function's argument: as far as it goes.
+    // Views that are equal would part selections that could share an op.
     if (Operation *def = slice->getOperand(0).getDefiningOp(); def && isView(def))
       shareView(def);
     auto source = dyn_cast<OpResult>(slice->getOperand(0));
@@ -121,6 +130,7 @@ private:
     std::string reason = slice.getSlicedAxis() < 0 ? takeApart(slice, source, route)
                                                    : findRoute(slice, source, route);
     Consumers consumers;
+    // From the cheapest question to the dearest one.
     if (reason.empty())
       reason = findConsumers(slice, route, consumers);
     if (reason.empty())
@@ -129,6 +139,7 @@ private:
       stuck[slice] = reason;
       return false;
     }
+    // From here on it moves: nothing below may decline.
     stuck.erase(slice);
     if (consumers.parts > 1)
       remark::passed(route.producer->getLoc(), options("Shared")) << remark::add(
@@ -137,6 +148,7 @@ private:
     remark::passed(slice->getLoc(), options("Hoisted"))
         << remark::add("moved {0} above {1}", describeOp(slice), describeOp(route.producer));
     // The others follow, so that all of the op is computed no more.
+    // Before it moves: the others are found through the same op.
     for (SliceOpInterface other : consumers.others)
       enqueue(other);
     if (failed(hoist(slice, route)))
@@ -144,12 +156,14 @@ private:
     return true;
   }
 
+  /// To the end of the list, where it is taken next; never twice in it.
   void enqueue(SliceOpInterface slice) {
     llvm::erase(worklist, slice);
     worklist.push_back(slice);
   }
 
   /// Selects of the parts where `slice` takes a range of an axis that its operand joins or cuts up.
+  /// A concat or a split: each part that the range touches gets a selection of its own.
   bool takeOfParts(SliceOpInterface slice) {
     OpBuilder builder(slice);
     TrainBuilder tb(builder, slice->getLoc());
@@ -161,6 +175,7 @@ private:
     SmallVector<Value> made = {parts};
     if (Operation *def = parts.getDefiningOp())
       llvm::append_range(made, def->getOperands());
+    // The new selections may move on.
     for (Value value : made)
       if (auto selection = value.getDefiningOp<SliceOpInterface>())
         enqueue(selection);
@@ -172,11 +187,13 @@ private:
 
   /// Of several axes: `slice` becomes the selection along one that may move, and another op those
   /// along the others.
+  /// Tries the axes in order; `slice` and `route` are those of the axis that works.
   std::string takeApart(SliceOpInterface &slice, OpResult source, Route &route) {
     std::string reason = "it does more than select along one axis";
     for (int64_t axis : getSlicedAxes(slice)) {
       OpBuilder builder(slice);
       TrainBuilder tb(builder, slice->getLoc());
+      // Made for the question, and erased if the answer is no.
       auto one = selectOneAxis(tb, slice, axis).getDefiningOp<SliceOpInterface>();
       if (!one || !findRoute(one, source, route).empty()) {
         if (one)
@@ -202,13 +219,16 @@ private:
 
   /// Sets `route` where `slice` may move above what makes its operand `source`; else returns the
   /// reason. Whether others need all of that is not asked here.
+  /// Directly, or through one view. Nothing is changed.
   std::string findRoute(SliceOpInterface slice, OpResult source, Route &route) {
     route = Route();
     int64_t axis = slice.getSlicedAxis();
     if (axis < 0)
       return "it does more than select along one axis";
+    // Zeros are no rows of the op: moved above it they would be computed with.
     if (mayFillRows(slice))
       return "it fills in zeros, of which the op above makes something else";
+    // Each move makes the selection again for every operand: little must be left.
     if (!isShorter(slice.getSlicedExtent(), getDim(source, axis), minRatio))
       return "it selects too much of axis " + std::to_string(axis) + " to save work";
     std::string reason = step(slice, source, {axis}, route);
@@ -219,6 +239,7 @@ private:
     auto above = dyn_cast<OpResult>(source.getOwner()->getOperand(0));
     if (!above)
       return reason;
+    // The axis is a part of a larger one above, or that one's parts are several axes above.
     if (int64_t merged = findGroup(getDims(above), getDims(source), axis, route); merged >= 0)
       return step(slice, above, {merged}, route);
     Route parts;
@@ -235,6 +256,7 @@ private:
   /// its rows would be computed twice. `apart`: a selection that `slice` is a part of.
   std::string findConsumers(SliceOpInterface slice, const Route &route, Consumers &consumers,
                             Operation *apart = nullptr) {
+    // What it reads is not selected, so it does not get cheaper; a second one costs nothing more.
     Operation *producer = route.producer;
     // An op that reads nothing along the loop (a constant, a repeated bias) costs no more twice.
     AxisMap map = AxisMapOpInterface(route.producer).getAxisMap();
@@ -243,6 +265,7 @@ private:
       return {};
     std::string all = "all of " + describeOp(producer) + " is used elsewhere";
     SmallVector<std::pair<SliceOpInterface, Route>> selections = {{slice, route}};
+    // Adds a selection that could move above the same op.
     auto add = [&](Operation *user) {
       auto other = dyn_cast<SliceOpInterface>(user);
       Route way;
@@ -266,6 +289,7 @@ private:
         return all + ", by " + describeOp(user);
     }
     // Each computes its part of the op: that has to be less than the op once.
+    // Equal selections share what they compute.
     for (size_t i = 0; i < selections.size(); ++i) {
       auto &[other, way] = selections[i];
       bool isKnown = llvm::any_of(ArrayRef(selections).take_front(i), [&](const auto &earlier) {
@@ -278,6 +302,7 @@ private:
       if (other != slice)
         consumers.others.push_back(other);
     }
+    // With many selections the op itself is cheaper than its parts.
     if (consumers.share * minRatio >= 1)
       return "what is selected of " + describeOp(producer) + " in " +
              std::to_string(consumers.parts) + " places is together no less than all of it";
@@ -295,6 +320,7 @@ private:
     if (!mayMove(other))
       return {};
     std::string reason = describeOp(other) + " selects too";
+    // Above the other selection there must be an op to go on to, that is no selection itself.
     auto source = dyn_cast<OpResult>(other->getOperand(0));
     SmallVector<int64_t> axes =
         *findAxes(AxisMapOpInterface(route.producer).getAxisMap().operands[0], route.loops);
@@ -308,6 +334,7 @@ private:
   }
 
   /// The same rows of the same op, maybe of different results.
+  /// By making both for the same value and comparing what comes out; what was made is erased.
   bool selectSame(SliceOpInterface a, const Route &wayOfA, SliceOpInterface b,
                   const Route &wayOfB) {
     if (a->getName() != b->getName() || wayOfA.loops != wayOfB.loops || wayOfA.loops.size() != 1 ||
@@ -334,17 +361,20 @@ private:
   }
 
   /// As findRoute, for one op and the axes `axes` of its result.
+  /// Sets producer, result and loops of the route; the reason if the loops cannot be restricted.
   std::string step(SliceOpInterface slice, OpResult source, ArrayRef<int64_t> axes, Route &route) {
     Operation *op = source.getOwner();
     std::string name = describeOp(op);
     route.producer = dyn_cast<AxisMapOpInterface>(op);
     if (!route.producer)
       return name + " does not say how its axes map";
+    // Effects would happen for other rows, or in another place.
     if (!isPure(op) || op->getBlock() != slice->getBlock())
       return name + " has effects, or lies in another block";
     AxisMap map = route.producer.getAxisMap();
     route.result = source.getResultNumber();
     route.loops.clear();
+    // All axes of a group run over loops of their own.
     for (int64_t axis : axes) {
       int loop = map.results[route.result][axis];
       if (loop < 0)
@@ -356,6 +386,8 @@ private:
         !reason.empty())
       return reason;
     // To bring them together would need the op that was passed.
+    // Loops that are several axes of an operand are selected as one, so they must be neighbours
+    // there.
     for (ArrayRef<int> entry : map.operands) {
       SmallVector<int64_t> found = *findAxes(entry, route.loops);
       for (size_t i = 1; i < found.size(); ++i)
@@ -371,12 +403,14 @@ private:
   }
 
   /// Whether the coordinates along the loops stay what they were.
+  /// Positional loops can be restricted to a prefix: row i is then still row i.
   static bool keepsCoordinates(SliceOpInterface slice, const Route &route) {
     return route.group.empty() && route.loops.size() == 1 && slice.isPrefix();
   }
 
   /// The axis of `from` that several axes of `to` make up, `axis` among them, or -1; fills the
   /// route's group. `isMerged`: `axis` is the one of `from`.
+  /// By the number of elements before each axis, so that only whole groups are found.
   static int64_t findGroup(ArrayRef<DimAttr> from, ArrayRef<DimAttr> to, int64_t axis, Route &route,
                            bool isMerged = false) {
     if (from.empty() || to.empty())
@@ -405,6 +439,7 @@ private:
 
   /// Symbols count as 256 each, a guess at a size that matters, and what counts elements, half of
   /// which may be left out, as 128.
+  /// Sizes are only compared, so any plausible number does; 0 where an expression overflows.
   double guess(DimAttr dim) {
     FailureOr<int64_t> size = dim.evaluate([&](StringRef name) -> std::optional<int64_t> {
       return counts.contains(name) ? 128 : 256;
@@ -421,6 +456,7 @@ private:
   }
 
   /// Whether two ops compute the same, indices that were made anew included.
+  /// Depth 4: indices are made by short chains. Impure ops are never the same.
   static bool areTwins(Operation *a, Operation *b, unsigned depth = 4) {
     auto same = [&](Value x, Value y) -> LogicalResult {
       Operation *left = x.getDefiningOp(), *right = y.getDefiningOp();
@@ -435,6 +471,7 @@ private:
 
   /// Where another op selects the same from the same value, replaces `slice` by it: a value that is
   /// used along two ways (a residual, GELU's argument) is then used once.
+  /// The first of both stays, as it dominates the readers of both.
   bool mergeTwin(SliceOpInterface slice) {
     for (Operation *user : slice->getOperand(0).getUsers()) {
       if (user == slice || user->getBlock() != slice->getBlock() || !areTwins(slice, user))
@@ -451,6 +488,7 @@ private:
   }
 
   /// The same view made earlier, so that selections of it meet; else `view`.
+  /// Only for a view that has just been made and is unused.
   Value findTwin(Value view) {
     Operation *made = view.getDefiningOp();
     if (!made || !made->use_empty() || made->getNumOperands() == 0)
@@ -467,6 +505,7 @@ private:
   }
 
   /// Equal views become this one or an earlier one, so that selections of them meet.
+  /// The earliest stays: it dominates all readers.
   void shareView(Operation *view) {
     SmallVector<Operation *> twins;
     for (Operation *user : view->getOperand(0).getUsers())
@@ -480,6 +519,8 @@ private:
     }
   }
 
+  /// Makes the op for the selected rows, from operands that are selected in its place. A wrong type
+  /// is the op's fault (restrictLoops), and an error.
   LogicalResult hoist(SliceOpInterface slice, Route &route) {
     AxisMapOpInterface producer = route.producer;
     AxisMap map = producer.getAxisMap();
@@ -495,6 +536,7 @@ private:
       extent = product(&getContext(), ArrayRef(kept).slice(route.first, route.group.size()));
     }
 
+    // New selections go on the list: they may move on in turn.
     auto select = [&](TrainBuilder &builder, Value value, int64_t axis) {
       Value selected = slice.buildSliced(builder, value, axis);
       if (auto made = selected.getDefiningOp<SliceOpInterface>())
@@ -502,6 +544,7 @@ private:
       return selected;
     };
     SmallVector<Value> operands;
+    // An operand that is read twice along the same axes is selected once.
     DenseMap<Value, SmallVector<std::pair<SmallVector<int64_t>, Value>>> known;
     for (auto [operand, entry] : llvm::zip_equal(producer->getOperands(), map.operands)) {
       SmallVector<int64_t> axes = *findAxes(entry, route.loops);
@@ -518,6 +561,7 @@ private:
           value = selectAlong(tb, value, axes, select);
         } else {
           dims[axes.front()] = extent;
+          // The merged axis is taken apart, one part selected, and merged again.
           value =
               findTwin(tb.reshape(operand, splitAxis(getDims(operand), axes.front(), route.group)));
           value = tb.reshape(select(tb, value, axes.front() + inGroup), dims);
@@ -529,6 +573,7 @@ private:
     }
     Operation *restricted = restrictLoops(tb, producer, operands, route.loops, extent,
                                           keepsCoordinates(slice, route), select);
+    // A selection that was passed comes last: it had to stay for this one.
     if (auto passed = dyn_cast<SliceOpInterface>(restricted))
       worklist.insert(worklist.begin(), passed);
     Value result = restricted->getResult(route.result);
@@ -547,6 +592,7 @@ private:
   }
 
   /// Erases the op and what only it used: a user left over would stop the next selection.
+  /// Entries of the worklist and reasons go with their ops: a new op may get the same address.
   void eraseDead(Operation *root) {
     llvm::SetVector<Operation *> queue;
     queue.insert(root);

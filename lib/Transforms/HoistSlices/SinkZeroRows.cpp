@@ -35,6 +35,7 @@ public:
 
   /// Whether any op became smaller.
   bool run() {
+    // Collected first: ops that are made beside these are not visited.
     Block &block = function.getBody().front();
     SmallVector<Operation *> ops;
     for (Operation &op : block)
@@ -50,10 +51,13 @@ private:
     return remark::RemarkOpts::name(name).category("hoist-slices").function(function.getName());
   }
 
+  /// Each op either becomes a small one beside itself, or gets the rows of its operands back among
+  /// zeros.
   void visit(Operation *op) {
     builder.setInsertionPoint(op);
     TrainBuilder tb(builder, op->getLoc());
     bool reads = llvm::any_of(op->getOperands(), [&](Value v) { return placed.contains(v); });
+    // Only where enough rows are left out: the op that puts them back is not free.
     auto findRows = [&] {
       std::optional<PlacedRows> found = matchPlacedRows(tb, op);
       return found && isShorter(found->at.count, found->at.whole) ? found : std::nullopt;
@@ -83,6 +87,8 @@ private:
   }
 
   /// Gives the op all rows of its operands; false if it has them.
+  /// Values that zeros were put around in the graph are whole as they are; only those that this
+  /// pass has made small need it.
   bool putBackOperands(Operation *op) {
     bool any = false;
     for (OpOperand &operand : op->getOpOperands())
@@ -95,6 +101,8 @@ private:
   }
 
   /// Views that keep the rows together.
+  /// By elements before and behind the rows, for every size. A view that cuts through them is no
+  /// view of rows.
   bool sinkView(TrainBuilder &tb, Operation *op) {
     const Placed from = placed.lookup(op->getOperand(0));
     SmallVector<DimAttr> dims = getDims(op->getOperand(0)), to = getDims(op->getResult(0));
@@ -130,6 +138,7 @@ private:
   }
 
   /// Returns why the op cannot be computed for these rows only.
+  /// On success the op's results are `placed`, or replaced where the rows are summed up.
   std::string sink(TrainBuilder &tb, Operation *op) {
     auto mapped = dyn_cast<AxisMapOpInterface>(op);
     if (!mapped || !isPure(op) || op->getNumResults() == 0)
@@ -138,6 +147,7 @@ private:
     const Placed *rows = nullptr;
     SmallVector<unsigned> loops;
     SmallVector<bool> zeros;
+    // Operands that are 0 outside of the same rows, along the same loops; others are selected from.
     for (auto [operand, entry] : llvm::zip_equal(op->getOperands(), map.operands)) {
       auto it = placed.find(operand);
       zeros.push_back(it != placed.end());
@@ -161,6 +171,7 @@ private:
     if (!keepsZeroRows(op, zeros))
       return describeOp(op) + " is not 0 where its operand is";
     bool sums = kind == LoopKind::Reduction;
+    // An index scatters floats only.
     if (!sums && !rows->at.canPlace(op->getResultTypes()))
       return describeOp(op) + " gives no floats, which indices would put back";
     // Neighbours stay neighbours.
@@ -177,6 +188,7 @@ private:
       if (!runsOver(entry, /*orNot=*/true))
         return describeOp(op) + " repeats an operand along a part of the rows";
     // The map may move while operands are made.
+    // `rows` points into the map.
     const Placed at = *rows;
     SmallVector<Value> operands;
     for (auto [operand, entry, zero] : llvm::zip_equal(op->getOperands(), map.operands, zeros)) {
@@ -185,13 +197,16 @@ private:
                          : zero       ? placed.lookup(operand).rows
                                       : select(tb, operand, at, axes));
     }
+    // The first loop has one step where rows run over both: the second one counts them.
     SmallVector<LoopExtent> extents = {{loops.front(), tb.dimAttr(1)}};
     if (loops.size() > 1)
       extents.push_back({loops.back(), DimAttr()});
     extents.back().extent = at.outer * at.at.count * at.inner;
     Operation *small = mapped.cloneRestricted(builder, operands, extents);
+    assert(small->getNumResults() == op->getNumResults() && "the same op over fewer rows");
     for (auto [result, made, entry] :
          llvm::zip_equal(op->getResults(), small->getResults(), map.results)) {
+      // A sum over rows that are 0 is that over the others.
       if (sums) {
         result.replaceAllUsesWith(made);
         continue;
@@ -205,6 +220,7 @@ private:
   }
 
   /// The rows of another value.
+  /// Remembered for each value and axis, as long as the rows are the same.
   Value select(TrainBuilder &tb, Value value, const Placed &at, ArrayRef<int64_t> axes) {
     Value &made = selected[{value, axes.front()}];
     if (made)
@@ -237,12 +253,14 @@ private:
     return {dims, axis + 1};
   }
 
+  /// From here on the value's own op is dead, unless something needs all rows.
   void set(Value value, const Placed &rows) {
     placed[value] = rows;
     sunk.insert(value);
   }
 
   /// All rows, the others 0.
+  /// Once for each value, behind the small one: all readers share it.
   Value putBack(Value value, const Placed &rows) {
     Value &whole = restored[value];
     if (whole)
@@ -250,6 +268,7 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfterValue(rows.rows);
     TrainBuilder tb(builder, rows.rows.getLoc());
+    // Two axes are one again.
     SmallVector<DimAttr> dims = getDims(rows.rows);
     if (rows.axes.size() > 1)
       dims.erase(dims.begin() + rows.axes.front());
@@ -273,7 +292,9 @@ private:
 
 void trainc::sinkZeroRows(func::FuncOp function, IsShorter isShorter) {
   // Rows along one axis may have been put among zeros along another before.
+  // Each run may only see the next axis once the one before has sunk.
   constexpr int kMostAxes = 4;
+  assert(function.getBody().hasOneBlock() && "ops are visited in the order of a block");
   for (int i = 0; i < kMostAxes && Sinker(function, isShorter).run(); ++i) {
   }
 }

@@ -13,6 +13,7 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// Trained, and initialized by a rule instead of values from the model's file.
 BlockArgument BranchBuilder::addParameter(ArrayRef<int64_t> shape, Type element, const Twine &name,
                                           ArrayRef<NamedAttribute> init, Location loc) {
   Builder b(forward.getContext());
@@ -23,6 +24,7 @@ BlockArgument BranchBuilder::addParameter(ArrayRef<int64_t> shape, Type element,
 
 void BranchBuilder::addParameters(LoraModule &module) {
   Builder b(forward.getContext());
+  // Adapters train in f32 at least: small updates would be lost in 16 bits.
   Type element = getElementTypeOrSelf(module.weight.getType());
   if (element.getIntOrFloatBitWidth() < 32)
     element = b.getF32Type();
@@ -31,6 +33,8 @@ void BranchBuilder::addParameters(LoraModule &module) {
   auto rule = [&](StringRef name, double number) {
     return b.getNamedAttr(name, b.getF64FloatAttr(number));
   };
+  // PEFT's initialization: embeddings begin with A zero, linear layers with B zero; either way the
+  // branch adds nothing at first.
   if (module.isEmbedding()) {
     module.a = addParameter({module.rank, in}, element, module.path + ".lora_embedding_A",
                             rule("constant", 0), loc);
@@ -53,6 +57,8 @@ void BranchBuilder::addParameters(LoraModule &module) {
       loc);
 }
 
+/// Arguments of the step that random numbers follow from; those that the function lacks are added.
+/// The user's name makes keys of different modules differ.
 Value BranchBuilder::key(TrainBuilder &tb, StringRef user) {
   SmallVector<Value> values;
   for (StringRef name : {"seed", "step", "micro_batch", "rank"}) {
@@ -67,6 +73,7 @@ Value BranchBuilder::key(TrainBuilder &tb, StringRef user) {
   return tb.rngKey(values[0], values[1], values[2], values[3], philox::hashName(user));
 }
 
+/// `number`: which read of the module this is; each has dropout of its own.
 Value BranchBuilder::dropped(TrainBuilder &tb, const LoraModule &module, Value input,
                              size_t number) {
   if (!(dropout > 0))
@@ -76,6 +83,8 @@ Value BranchBuilder::dropped(TrainBuilder &tb, const LoraModule &module, Value i
   if (keepsColumns(input.getDefiningOp()))
     whole = input.getDefiningOp()->getOperand(0);
   std::string user = module.path + ".lora_dropout";
+  // The first has the module's name alone, so that a model with one read keeps its bits when others
+  // are added.
   if (number)
     user += "." + std::to_string(number);
   whole = tb.dropout(whole, key(tb, user), tb.b().getF64FloatAttr(dropout));
@@ -94,6 +103,7 @@ static Value matmul(TrainBuilder &tb, Value rows, Value matrix) {
 }
 
 /// B is the smallest, and is rounded after it is scaled.
+/// Scaling B touches the fewest numbers.
 static Value scaledB(TrainBuilder &tb, const LoraModule &module) {
   return tb.mul(module.b, tb.scalarLike(module.b, module.scale));
 }
@@ -109,6 +119,7 @@ static Value fromLow(TrainBuilder &tb, const LoraModule &module, Value low) {
 static Value factors(TrainBuilder &tb, const LoraModule &module) {
   Type element = module.magnitude.getType();
   Value weight = module.weight, b = scaledB(tb, module);
+  // Norms are summed in the magnitude's type, whatever the weight is stored in.
   Value exact = tb.cast(weight, element);
   Value squares = tb.sum(tb.mul(exact, exact), {int64_t(module.inAxis)});
   Value along = tb.matmul(weight, tb.cast(module.a, weight.getType()), module.outAxis == 1, true);
@@ -116,6 +127,7 @@ static Value factors(TrainBuilder &tb, const LoraModule &module) {
   Value square = tb.matmul(b, tb.matmul(module.a, module.a, false, true));
   Value low = tb.sum(tb.mul(square, b), {1});
   Value norm = tb.sqrt(tb.add(tb.add(squares, tb.add(mixed, mixed)), low));
+  // As DoRA defines it: the gradient passes by the norm.
   norm = tb.detach(norm);
   return tb.div(module.magnitude, norm);
 }
@@ -132,10 +144,12 @@ static void replaceReaders(ArrayRef<OpOperand *> readers, Value value) {
     reader->set(value);
 }
 
+/// Taken before the branch reads the result itself.
 static SmallVector<OpOperand *> readersOf(Value result) {
   return llvm::to_vector(llvm::make_pointer_range(result.getUses()));
 }
 
+/// All readers of the projection read the sum with the branch. `factor`: DoRA's, null without.
 void BranchBuilder::insertAt(const LoraModule &module, const Projection &projection, size_t number,
                              Value factor) {
   Operation *op = projection.op;
@@ -149,6 +163,7 @@ void BranchBuilder::insertAt(const LoraModule &module, const Projection &project
   Value branch = fromLow(tb, module, low);
   if (!factor)
     return replaceReaders(readers, tb.add(result, branch));
+  // Without dropout one product serves: factor * (W x + B A x).
   if (!(dropout > 0))
     return replaceReaders(
         readers, tb.cast(timesFactor(tb, tb.add(result, branch), factor), result.getType()));
@@ -168,7 +183,9 @@ void BranchBuilder::insertAt(const LoraModule &module, const Embedding &embeddin
   OpBuilder builder(embedding.op->getContext());
   builder.setInsertionPointAfterValue(result);
   TrainBuilder tb(builder, embedding.op->getLoc());
+  // A's columns are the table's rows.
   Value low = tb.gather(tb.transpose(module.a, {1, 0}), embedding.indices, 0);
+  // torch's padding_idx: no gradient reaches these rows.
   if (embedding.isPadding) {
     auto leading = llvm::to_vector(llvm::seq<int64_t>(getRank(embedding.indices)));
     Value detached = tb.detach(low);
@@ -180,6 +197,8 @@ void BranchBuilder::insertAt(const LoraModule &module, const Embedding &embeddin
   replaceReaders(readers, whole);
 }
 
+/// Arguments first, then the factor (once for each module), then each place where the module is
+/// read.
 void BranchBuilder::insert(LoraModule &module) {
   addParameters(module);
   Value factor;

@@ -37,6 +37,7 @@ struct Pattern {
 
 remark::RemarkOpts options(StringRef name) {
   return remark::RemarkOpts::name(name).category("insert-lora").function("forward");
+  /// Options are filled in by the pass; everything else is found by `run`.
 }
 
 /// The pass's options, and one run of it.
@@ -50,16 +51,19 @@ public:
   bool rslora, dora, existing;
   SmallVector<std::string> rankPattern, alphaPattern;
 
+  /// Checks first, then decides on all modules; only then the graph is changed.
   LogicalResult run() {
     if (root->hasAttr(kLoraAttr))
       return error("the branches are there already");
     if (failed(check()) || failed(existing ? recognise() : choose()))
       return failure();
+    // Before branches come, whose parameters are trained.
     freeze();
     if (!save.empty() && savedNames.empty())
       forward.emitWarning() << "insert-lora: save='" << save
                             << "' matches no parameter that could be trained"
                             << nearestMatches(save, parameterNames());
+    // With `existing` the graph has its branches already.
     if (existing)
       return train();
     BranchBuilder branches(forward, dropout, dora);
@@ -77,6 +81,7 @@ private:
   LogicalResult error(const Twine &message) { return forward.emitError("insert-lora: " + message); }
 
   /// The options, as far as they can be judged without the graph.
+  /// What the user has typed, in the order of the options.
   LogicalResult check() {
     if (rank < 1)
       return error("the rank must be at least 1, not " + Twine(rank));
@@ -91,6 +96,7 @@ private:
   }
   LogicalResult parse(ArrayRef<std::string> texts, std::vector<Pattern> &patterns) {
     for (StringRef text : texts) {
+      // At the first '=': expressions may have others.
       auto [number, expression] = text.split('=');
       Pattern pattern;
       if (number.getAsDouble(pattern.number) || expression.empty())
@@ -102,6 +108,7 @@ private:
     }
     return success();
   }
+  /// The first pattern that matches counts, as in PEFT.
   static double numberFor(StringRef path, const std::vector<Pattern> &patterns, double otherwise) {
     for (const Pattern &pattern : patterns)
       if (pattern.regex.search(path))
@@ -115,6 +122,7 @@ private:
     return parameter;
   }
   /// What the model without adapters calls a module or parameter of a model of PEFT.
+  /// As the runtime's export does it: both must agree on names.
   StringRef baseName(StringRef name) {
     const StringRef prefix = "base_model.model.";
     size_t at = name.find(prefix);
@@ -127,6 +135,7 @@ private:
   }
 
   /// The branches of the graph.
+  /// Adopts branches that are in the graph. All of an adapter, or an error.
   LogicalResult recognise() {
     const ExistingBranches branches = findExistingBranches(forward);
     for (const NoBranch &pair : branches.missed)
@@ -138,6 +147,7 @@ private:
       return error("'existing' finds no branch: it looks for W x + scale * B (A x), with A and B "
                    "parameters that only this sum reads and scale a number; without 'existing' "
                    "branches are added to a plain model");
+    // Every parameter of the adapter must be part of a branch that was found.
     llvm::SmallPtrSet<Value, 32> parts;
     for (const ExistingBranch &branch : branches.found) {
       if (failed(recognise(branch)))
@@ -153,10 +163,12 @@ private:
             "' is part of an adapter that is not recognised: of projections only, "
             "without DoRA (--explain=all says more); export the model without adapters, and "
             "let --lora add them");
+    // The common ones, as a file of an adapter states them; others go into its patterns.
     rank = modules.front().second.rank;
     alpha = modules.front().second.alpha;
     return success();
   }
+  /// Adds one branch to its module, which may be read in several places with the same matrices.
   LogicalResult recognise(const ExistingBranch &branch) {
     Operation *op = branch.b.op;
     auto refuse = [&](const Twine &why) {
@@ -178,7 +190,9 @@ private:
       module.scale = branch.scale;
       double full = branch.scale * (rslora ? std::sqrt(double(module.rank)) : double(module.rank));
       // The graph has the scale in its own precision.
+      // alpha was a whole number, most likely.
       module.alpha = std::abs(full - std::round(full)) < 1e-6 * full ? std::round(full) : full;
+      // Branches may differ in dropout by what the export has folded; the adapter states one.
       dropout = std::max(dropout, branch.dropout);
       if (branch.a.outAxis != 0 || branch.b.outAxis != 0)
         return refuse("whose matrices are transposed: adapter files have A [rank, in] and B [out, "
@@ -194,6 +208,7 @@ private:
     return success();
   }
   /// What was recognised.
+  /// A's and B's; what else is trained `freeze` has left.
   LogicalResult train() {
     UnitAttr yes = UnitAttr::get(root.getContext());
     for (auto &[path, module] : modules)
@@ -203,12 +218,14 @@ private:
     return success();
   }
 
+  /// Fills `modules` by targets, or by the default: all projections but heads and tables.
   LogicalResult choose() {
     if (size_t count = findExistingBranches(forward).found.size())
       forward.emitWarning()
           << "insert-lora: the model has " << count
           << " low-rank branches, which count as parts of it: 'existing' in place "
              "of r= and targets= trains them instead";
+    // A table that is projected with, too (tied weights).
     llvm::SmallPtrSet<Value, 32> tables;
     const SmallVector<Embedding> embeddings = findEmbeddings(forward);
     for (const Embedding &embedding : embeddings)
@@ -226,7 +243,9 @@ private:
                    listed(others));
     if (modules.empty())
       return error("no module's name matches '" + targets + "'; there are " + listed(others));
+    // Told when it is known that there are branches.
     explainOthers();
+    // Sizes last: patterns only matter for modules with a branch.
     for (auto &[path, module] : modules)
       if (failed(size(module)))
         return failure();
@@ -235,6 +254,7 @@ private:
     return success();
   }
   /// Of expressions that are likely misspelt.
+  /// Not an error: one set of patterns may serve several models.
   void warnOfIdle(const std::vector<Pattern> &patterns, StringRef key) {
     for (const Pattern &pattern : patterns)
       if (llvm::none_of(modules, [&](auto &entry) { return pattern.regex.search(entry.first); }))
@@ -261,6 +281,7 @@ private:
         << remark::add("no branch at '{0}'", path) << remark::reason("{0}", reason);
   }
 
+  /// A module that is read in several places is one entry, with the same matrices.
   LoraModule &moduleAt(StringRef path, BlockArgument weight, unsigned outAxis, unsigned inAxis) {
     LoraModule &module = modules[path];
     module.path = path.str();
@@ -288,6 +309,7 @@ private:
       return success();
     }
     // PEFT has one adapter for each of the two modules, and packages have one parameter.
+    // Asked for by name, so it cannot be left out silently.
     if (isTable)
       return attachNotes(
           projection.op->emitError(describeOp(projection.op))
@@ -297,6 +319,7 @@ private:
                  "name other targets, or train it in full (save=)",
           {{"the table", projection.weight}});
     auto known = modules.find(path);
+    // Both would be one parameter, stored in one layout.
     if (known != modules.end() && known->second.outAxis != projection.outAxis) {
       InFlightDiagnostic error = projection.op->emitError(describeOp(projection.op))
                                  << " reads '" << path
@@ -310,6 +333,7 @@ private:
     return success();
   }
   /// Only what is named: all-linear is of projections.
+  /// The table is [rows, width]: its output axis is 1.
   void chooseAt(const Embedding &embedding) {
     StringRef path = pathOf(nameOf(embedding.table));
     const bool whole = trainedInFull(embedding.table);
@@ -324,6 +348,7 @@ private:
                                   : "targets does not match its name");
   }
   /// What targets names and nothing can be put beside.
+  /// Remarks only, for matrices: vectors have no branch in PEFT either.
   void explainOthers() {
     for (BlockArgument argument : forward.getArguments()) {
       if (targets.empty() || getArgRole(forward, argument.getArgNumber()) != "parameter" ||
@@ -337,6 +362,7 @@ private:
   }
 
   /// Names, those that differ in numbers only once.
+  /// layers.0.q and layers.1.q are one kind: numbers are shown as N. At most 20.
   static std::string listed(const llvm::StringSet<> &names) {
     std::set<std::string> kinds;
     for (const auto &entry : names) {
@@ -358,6 +384,8 @@ private:
     return text;
   }
 
+  /// Rank, alpha and scale of a module by the options and its size; an error names what is
+  /// impossible.
   LogicalResult size(LoraModule &module) {
     double chosen = numberFor(module.path, ranks, rank);
     std::optional<int64_t> in = module.in().getConstant(), out = module.out().getConstant();
@@ -365,18 +393,22 @@ private:
       return error("'" + module.path + "' has no known size");
     if (chosen < 1 || chosen != std::floor(chosen) || std::isinf(chosen))
       return error("a rank must be a whole number above 0, not " + text(chosen));
+    // A larger rank would have more numbers than the matrix.
     if (chosen > double(std::min(*in, *out)))
       return error("rank " + Twine(int64_t(chosen)) + " is above the size of '" + module.path +
                    "', " + Twine(*out) + " x " + Twine(*in));
     module.rank = int64_t(chosen);
     module.alpha = numberFor(module.path, alphas, alpha);
     module.scale = module.alpha / (rslora ? std::sqrt(chosen) : chosen);
+    // 0 would never train.
     if (!std::isfinite(module.scale) || module.scale == 0)
       return error("'" + module.path + "' would have a branch of scale " + text(module.scale));
     return success();
   }
 
   /// Nothing is trained but what is asked for.
+  /// Trained afterwards: modules saved in full, biases as `bias` says, and branches. `savedNames`
+  /// and `biasNames` are in the order of the arguments.
   void freeze() {
     for (BlockArgument argument : forward.getArguments()) {
       unsigned number = argument.getArgNumber();
@@ -386,6 +418,7 @@ private:
       const bool inFull = (!save.empty() && saved.search(name)) ||
                           // PEFT's copies of what it trains in full.
                           (existing && name.contains(".modules_to_save."));
+      // Only modules with a branch have trained biases with lora_only.
       StringRef path = existing ? baseName(name) : name;
       const bool trainsBias = path.consume_back(".bias") &&
                               (bias == "all" || (bias == "lora_only" && modules.count(path)));
@@ -399,6 +432,7 @@ private:
   }
 
   /// What adapter files say.
+  /// On the module, from where it goes into the manifest.
   void describe() {
     Builder b(root.getContext());
     auto strings = [&](ArrayRef<std::string> texts) {
@@ -407,6 +441,7 @@ private:
     };
     SmallVector<Attribute> entries;
     for (auto &[path, module] : modules) {
+      // fan_in_fan_out: the weight is stored as [in, out], as GPT-2's Conv1D has it.
       SmallVector<NamedAttribute> entry{
           b.getNamedAttr("path", b.getStringAttr(path)),
           b.getNamedAttr("weight", b.getStringAttr(nameOf(module.weight))),

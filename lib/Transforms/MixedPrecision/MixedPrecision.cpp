@@ -25,6 +25,8 @@ public:
   MixedPrecision(func::FuncOp function, FloatType low)
       : function(function), low(low), builder(function.getContext()), casts(builder, low) {}
 
+  /// Parameters that matmuls read, and all that are trained, are stored in the low type; others
+  /// (biases of frozen layers) take little.
   void lowerParameters() {
     Block &block = function.getBody().front();
     builder.setInsertionPointToStart(&block);
@@ -36,6 +38,7 @@ public:
           !(trained || getRank(argument) >= 2))
         continue;
       // The model's file has it as it was.
+      // "cast": the runtime rounds what the file has as it reads it.
       SmallVector<int64_t> shape;
       for (DimAttr dim : getDims(argument))
         shape.push_back(dim.getConstant().value_or(ShapedType::kDynamic));
@@ -45,6 +48,7 @@ public:
                                builder.getNamedAttr("dtype", TypeAttr::get(builder.getF32Type())),
                                builder.getNamedAttr("shape", builder.getI64ArrayAttr(shape))}));
       argument.setType(withElementType(argument.getType(), low));
+      // Uses read f32 as before; lowerOps takes the cast away where the low type will do.
       Value wide = TrainBuilder(builder, argument.getLoc()).cast(argument, builder.getF32Type());
       argument.replaceAllUsesExcept(wide, wide.getDefiningOp());
     }
@@ -52,6 +56,7 @@ public:
         builder.getFunctionType(block.getArgumentTypes(), function.getResultTypes()));
   }
 
+  /// Needs `findOrigins`: an op is left in f32 where low numbers would be wrong integers.
   void lowerOps() {
     findOrigins();
     SmallVector<LowPrecisionOpInterface> ops;
@@ -60,9 +65,12 @@ public:
       auto takes = [&](OpOperand &operand) {
         return op.takesLowPrecision(operand.getOperandNumber()) && isF32(operand.get());
       };
+      // Already low, or of other types.
       if (llvm::none_of(op->getOpOperands(), takes))
         continue;
       // A mask, which has no gradient, may be made of anything.
+      // Positions and counts above 256 are no bf16 numbers: an operand that is made of integers
+      // alone stays exact. With data in it, it is rounded anyway.
       auto differentiable = dyn_cast<DifferentiableOpInterface>(*op);
       bool integers = llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
         Origin origin = origins.lookup(operand.get());
@@ -91,6 +99,7 @@ private:
   }
 
   /// What a value is computed from.
+  /// Flags of a walk in program order: operands are known before their readers.
   struct Origin {
     /// A float argument.
     bool data = false;
@@ -111,6 +120,7 @@ private:
         // Of what is only chosen by integers, no number is one.
         origin.integers |= from.integers && !getElementTypeOrSelf(operand.getType()).isInteger(1);
       }
+      // A coordinate is an integer that no argument has.
       if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
         for (int64_t axis = 0; axis < getRank(op.getResult(0)); ++axis)
           origin.integers |= pointwise.dependsOnIndex(axis);
@@ -119,6 +129,7 @@ private:
     }
   }
 
+  /// The clone takes low operands and gives low results where it may; all others keep their type.
   void lower(LowPrecisionOpInterface op) {
     SmallVector<Value> operands;
     for (OpOperand &operand : op->getOpOperands()) {

@@ -38,6 +38,7 @@ public:
   int64_t block;
   bool doubled;
 
+  /// Checks, chooses, then rewrites: nothing is changed where the options are wrong.
   LogicalResult run() {
     if (failed(check()))
       return failure();
@@ -49,6 +50,7 @@ public:
                    "too; --explain=all says which");
     for (BlockArgument weight : chosen)
       quantize(weight);
+    // Types of arguments have changed.
     forward.setFunctionType(FunctionType::get(
         forward.getContext(), forward.getBody().getArgumentTypes(), forward.getResultTypes()));
     return success();
@@ -56,6 +58,7 @@ public:
 
 private:
   /// An expression that is likely misspelt.
+  /// Not an error: one expression may serve several models.
   void warnOfIdleSkip() {
     std::vector<std::string> names;
     for (BlockArgument argument : forward.getArguments()) {
@@ -72,6 +75,7 @@ private:
   }
   bool isInt8() const { return format == "int8"; }
 
+  /// What the runtime's quantizer can make: the same limits.
   LogicalResult check() {
     if (format != "nf4" && format != "fp4" && format != "int8")
       return error("the format must be nf4, fp4 or int8, not '" + format + "'");
@@ -90,6 +94,8 @@ private:
 
   StringRef nameOf(BlockArgument argument) { return getArgName(forward, argument.getArgNumber()); }
 
+  /// Frozen weights of projections that are neither heads nor read by anything that would need them
+  /// whole. In the order of findProjections.
   SmallVector<BlockArgument> choose() {
     llvm::SmallSetVector<BlockArgument, 32> weights;
     llvm::SmallPtrSet<OpOperand *, 32> reads;
@@ -124,6 +130,7 @@ private:
   }
   /// Projections, and ops that make sums of all elements (DoRA's norms): what needs each number
   /// once and keeps none. Through formulas, and through what findProjections looks through.
+  /// Recursive through one-operand ops and formulas, as far as their results go.
   static bool onlyProjected(Value value, const llvm::SmallPtrSetImpl<OpOperand *> &reads) {
     return llvm::all_of(value.getUses(), [&](OpOperand &use) {
       Operation *user = use.getOwner();
@@ -146,6 +153,8 @@ private:
   }
 
   /// Another part of the weight's storage.
+  /// Named after the weight, as bitsandbytes names its state; the runtime fills it in when it
+  /// quantizes.
   Value addPart(BlockArgument weight, StringRef suffix, ArrayRef<int64_t> shape, Type element,
                 SmallVectorImpl<NamedAttribute> &parts) {
     Builder b(forward.getContext());
@@ -155,6 +164,7 @@ private:
                        b.getNamedAttr(kPartOfAttr, b.getStringAttr(nameOf(weight))));
   }
 
+  /// The argument becomes the codes; all its readers read numbers made of these.
   void quantize(BlockArgument weight) {
     Builder b(forward.getContext());
     auto type = cast<RankedTensorType>(weight.getType());
@@ -166,7 +176,9 @@ private:
     SmallVector<NamedAttribute> parts;
     Value number = isInt8() ? fromRows(tb, weight, rows, columns, parts)
                             : fromCodes(tb, weight, rows, columns, parts);
+    // To the type that readers expect, once, as bitsandbytes rounds.
     Value rounded = tb.cast(number, type.getElementType());
+    // All uses but the one that reads the codes.
     Operation *first = bytesOf[weight];
     weight.replaceUsesWithIf(rounded, [&](OpOperand &use) { return use.getOwner() != first; });
     forward.setArgAttr(
@@ -192,6 +204,7 @@ private:
     Value codes = tb.cast(weight, real);
     bytesOf[weight] = codes.getDefiningOp();
     Value product = tb.mul(codes, tb.broadcast(largest, dims, {0}));
+    // 1 / 127 as bitsandbytes has it in f32.
     return tb.mul(product, tb.scalarLike(product, 7.874015718698502e-3));
   }
 
@@ -205,6 +218,8 @@ private:
     if (doubled) {
       const int64_t groups = trainrt::blocksOf(blocks, trainrt::nestedBlock);
       Value codes = addPart(weight, "absmax", {blocks}, byte, parts);
+      // Nested: the scales' own scales, of groups of nestedBlock, around an offset that they all
+      // share.
       Value largest = addPart(weight, "nested_absmax", {groups}, real, parts);
       Value offset = addPart(weight, "nested_offset", {}, real, parts);
       Value sum = tb.dequantize(codes, table(tb, trainrt::dynamicMap()), largest,
@@ -216,6 +231,7 @@ private:
                                          : real;
       scales = tb.cast(addPart(weight, "absmax", {blocks}, stored, parts), real);
     }
+    // Two codes a byte, the last one maybe half.
     weight.setType(getTensorType({tb.dimAttr(trainrt::blocksOf(count, 2))}, byte));
     Value number =
         tb.dequantize(weight,

@@ -12,6 +12,7 @@ using namespace trainc;
 using namespace trainc::train;
 
 /// `rows` at `start` of an axis of size `whole`; null where they may not fit.
+/// Proved by the sizes' ranges, as expressions: a negative pad would cut rows off.
 static Value padAxis(TrainBuilder &tb, Value rows, int64_t axis, DimAttr start, DimAttr whole) {
   SmallVector<DimAttr> dims = getDims(rows), low(dims.size(), tb.dimAttr(0));
   Operation *op =
@@ -31,12 +32,15 @@ struct Place {
 };
 } // namespace
 
+/// Whether the condition is "coordinate along an axis equals a number", also behind repeats. As
+/// deep as the chain of views.
 static std::optional<Place> placeOf(Value condition) {
   if (auto compare = condition.getDefiningOp<CompareOp>()) {
     std::optional<AffineInteger> left = AffineIntegers().get(compare.getLhs()),
                                  right = AffineIntegers().get(compare.getRhs());
     if (compare.getPredicate() != ComparePredicate::eq || !left || !right)
       return std::nullopt;
+    // The coordinate on the left, the number on the right.
     if (left->isUniform())
       std::swap(left, right);
     for (int64_t axis = 0; axis < int64_t(left->factors.size()); ++axis) {
@@ -61,11 +65,13 @@ static std::optional<Place> placeOf(Value condition) {
   return Place{axis - map.results[0].begin(), place->at};
 }
 
+/// select(coordinate == at, repeated, 0): the repeated value lies in one row among zeros.
 Value trainc::padOfSelect(SelectOp select) {
   auto repeated = select.getOnTrue().getDefiningOp<BroadcastOp>();
   if (!repeated || getSplatValue(select.getOnFalse()) != 0.0 || getSplatValue(repeated.getResult()))
     return {};
   std::optional<Place> place = placeOf(select.getCondition());
+  // Repeated along the axis, or each row would be another one.
   if (!place || llvm::is_contained(repeated.getAxes(), place->axis))
     return {};
   OpBuilder builder(select);
@@ -77,6 +83,7 @@ Value trainc::padOfSelect(SelectOp select) {
   return padAxis(tb, rows, place->axis, place->at, whole);
 }
 
+/// A scatter to one place, known now: rows among zeros.
 Value trainc::padOfScatter(ScatterAddOp scatter) {
   OpBuilder builder(scatter);
   TrainBuilder tb(builder, scatter.getLoc());
@@ -86,6 +93,7 @@ Value trainc::padOfScatter(ScatterAddOp scatter) {
   int64_t axis = scatter.getAxis();
   SmallVector<DimAttr> dims = getDims(scatter.getResult());
   DimAttr whole = dims[axis];
+  // Counted from the end if negative.
   DimAttr start = *index < 0 ? whole + tb.dimAttr(int64_t(*index)) : tb.dimAttr(int64_t(*index));
   dims[axis] = tb.dimAttr(1);
   return padAxis(tb, tb.reshape(scatter.getUpdates(), dims), axis, start, whole);
@@ -102,6 +110,7 @@ static Value skipChoice(Value value) {
   return value;
 }
 
+/// A scatter of whole rows: to neighbouring places a pad, else a scatter of rows.
 Value trainc::placementOfScatter(ScatterElementsAddOp scatter) {
   int64_t axis = scatter.getAxis();
   SmallVector<DimAttr> from = getDims(scatter.getUpdates()), to = getDims(scatter.getResult());
@@ -114,6 +123,7 @@ Value trainc::placementOfScatter(ScatterElementsAddOp scatter) {
   OpBuilder builder(scatter);
   TrainBuilder tb(builder, scatter.getLoc());
   std::optional<AffineInteger> affine = AffineIntegers().get(index);
+  // One row at one place, or all rows in their order from a place on.
   bool isOne = affine && affine->isUniform() && getDim(index, 0).isConstant(1);
   if (affine && (isOne || affine->isCoordinate(0) ||
                  (affine->factors[0].isConstant(1) && !affine->isUniform())))

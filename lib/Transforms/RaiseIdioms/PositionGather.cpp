@@ -19,6 +19,7 @@ Value trainc::viewOfGather(GatherOp gather) {
   TrainBuilder tb(builder, gather.getLoc());
   SmallVector<DimAttr> indices = getDims(gather.getIndices()), data = getDims(gather.getData());
   // Axes that the index runs over, each counting the elements of those behind it.
+  // Row-major: the last axis that the index runs over counts ones.
   DimAttr stride = tb.dimAttr(1);
   SmallVector<DimAttr> parts;
   SmallVector<int64_t> places;
@@ -31,6 +32,7 @@ Value trainc::viewOfGather(GatherOp gather) {
     places.insert(places.begin(), axis + int64_t(a));
     stride = stride * indices[a];
   }
+  // The index runs over the whole axis: no row is left out.
   if (stride != data[axis])
     return {};
   SmallVector<DimAttr> dims(data.begin(), data.begin() + axis);
@@ -38,6 +40,7 @@ Value trainc::viewOfGather(GatherOp gather) {
   for (int64_t a = 0; a < axis; ++a)
     axes.push_back(a);
   llvm::append_range(dims, parts);
+  // Axes of the indices take the gathered axis's place.
   llvm::append_range(axes, places);
   for (size_t a = axis + 1; a < data.size(); ++a) {
     dims.push_back(data[a]);
@@ -56,6 +59,7 @@ static Value rowsOfOneNumber(GatherNdOp gather) {
   return tb.gather(gather.getData(), tb.reshape(gather.getIndices(), {indices[0]}), 0);
 }
 
+/// data[i, j, ...] with coordinates for i and j is a repeat of the data.
 Value trainc::viewOfGather(GatherNdOp gather) {
   auto tuples = gather.getIndices().getDefiningOp<ConcatOp>();
   SmallVector<DimAttr> indices = getDims(gather.getIndices()), data = getDims(gather.getData());
@@ -89,6 +93,7 @@ Value trainc::viewOfGather(GatherNdOp gather) {
 
 /// Whether `value` is the first position at which something holds along an axis of this length, as
 /// argmax gives it: the smallest one, `length - 1` standing for the others.
+/// Such a position is always inside: no check is needed in the step.
 static bool isPosition(Value value, DimAttr length) {
   while (auto view = value.getDefiningOp<ReshapeOp>())
     value = view.getOperand();
@@ -112,6 +117,8 @@ struct RowIndices {
 } // namespace
 
 /// The row positions[sample] of each sample.
+/// Both directions, so that the gradient of the selection is one as well. Positions are checked
+/// unless they are known to be inside.
 static RowIndices buildRowOfEach(TrainBuilder &tb, Value positions, DimAttr samples,
                                  DimAttr length) {
   Type i32 = tb.b().getI32Type(), i64 = tb.b().getI64Type();
@@ -124,10 +131,12 @@ static RowIndices buildRowOfEach(TrainBuilder &tb, Value positions, DimAttr samp
     at = tb.select(isNegative, tb.add(at, size), at);
     valid = tb.logicalAnd(tb.compare("ge", at, tb.scalarLike(at, 0)), tb.compare("lt", at, size));
   }
+  // Of all samples' rows behind each other.
   Value index = tb.add(tb.mul(tb.iota({samples}, i64, 0), size), at);
   // One out of range would be a row of another sample: it ends the run instead.
   if (!isInside)
     index = tb.select(valid, index, number(samples * length, index));
+  // A row's sample if it is that sample's chosen one, else none.
   Value sample = tb.iota({samples, length}, i32, 0), column = tb.iota({samples, length}, i64, 1);
   Value isSelected = tb.compare("eq", column, tb.broadcast(at, {samples, length}, {0}));
   Value inverse = tb.select(isSelected, sample, tb.scalarLike(sample, -1));
@@ -144,6 +153,7 @@ static Value selectRowOfEach(TrainBuilder &tb, Value data, Value positions) {
 }
 
 /// Whether these are the numbers of the samples, along axis 0.
+/// 0, factor, 2 * factor, ... along axis 0, the same along all others.
 static bool countsSamples(Value value, DimAttr factor) {
   std::optional<AffineInteger> affine = AffineIntegers().get(value);
   return affine && affine->constant.isConstant(0) && affine->factors[0] == factor &&
@@ -151,6 +161,7 @@ static bool countsSamples(Value value, DimAttr factor) {
                       [](DimAttr other) { return other.isConstant(0); });
 }
 
+/// Tries batch_dims, then tuples of sample and position; else single numbers.
 Value trainc::rowsOfGather(GatherNdOp gather) {
   SmallVector<DimAttr> indices = getDims(gather.getIndices()), data = getDims(gather.getData());
   if (data.size() < 2 || indices.size() != 2 || indices[0] != data[0])
@@ -170,6 +181,7 @@ Value trainc::rowsOfGather(GatherNdOp gather) {
   return selectRowOfEach(tb, gather.getData(), positions);
 }
 
+/// Row numbers that are sample * length + position, written out.
 Value trainc::rowsOfGather(GatherOp gather) {
   auto sum = gather.getIndices().getDefiningOp<AddOp>();
   SmallVector<DimAttr> data = getDims(gather.getData());
@@ -192,6 +204,7 @@ Value trainc::rowsOfGather(GatherOp gather) {
 
 /// What an index is made of: before views, parts of joined indices, and adding the size to one
 /// below 0.
+/// Only forms that leave the number what it is, or what it would be counted from the start.
 static Value originOfIndex(Value index) {
   while (Operation *def = index.getDefiningOp()) {
     if (isa<ReshapeOp>(def)) {
@@ -223,6 +236,7 @@ static Value originOfIndex(Value index) {
   return index;
 }
 
+/// The gradient of a selection of one row for each sample, as exporters write it: a selection back.
 Value trainc::rowsOfScatter(ScatterElementsAddOp scatter) {
   SmallVector<DimAttr> from = getDims(scatter.getUpdates()), to = getDims(scatter.getResult());
   auto repeated = scatter.getIndices().getDefiningOp<BroadcastOp>();
@@ -231,6 +245,7 @@ Value trainc::rowsOfScatter(ScatterElementsAddOp scatter) {
     return {};
   auto sum = repeated.getOperand().getDefiningOp<AddOp>();
   DimAttr length = divideExactly(to[0], from[0]);
+  // Either order of the sum, either order of its product.
   for (unsigned side = 0; sum && length && side < 2; ++side) {
     auto product = sum->getOperand(side).getDefiningOp<MulOp>();
     Value position = originOfIndex(sum->getOperand(1 - side));

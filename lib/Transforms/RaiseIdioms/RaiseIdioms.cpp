@@ -26,12 +26,14 @@ namespace trainc {
 
 namespace {
 /// Coefficients by the powers of x and of t.
+/// A formula is told by its polynomial, so that every way of writing it is the same.
 using Polynomial = std::map<std::pair<int, int>, double>;
 
 constexpr int kMaxPower = 4;
 /// Ops between an erf or tanh and the end of its formula, and values of its argument's formula.
 constexpr size_t kMaxFormula = 16;
 
+/// Coefficients of equal powers add up.
 Polynomial times(const Polynomial &a, const Polynomial &b) {
   Polynomial result;
   for (auto [m, x] : a)
@@ -41,6 +43,8 @@ Polynomial times(const Polynomial &a, const Polynomial &b) {
 }
 
 /// The polynomial in `x` and `t` that `value` is, of a small degree.
+/// In f64, whatever the ops compute in: coefficients are compared with a tolerance. Null for
+/// anything else than sums, products and small powers.
 std::optional<Polynomial> polynomialOf(Value value, Value x, Value t) {
   if (value == x)
     return Polynomial{{{1, 0}, 1.0}};
@@ -55,12 +59,15 @@ std::optional<Polynomial> polynomialOf(Value value, Value x, Value t) {
   if (!lhs)
     return std::nullopt;
   std::optional<double> number = getSplatValue(def->getOperand(1));
+  // Divided by numbers only.
   if (isa<DivOp>(def))
     return number ? std::optional(times(*lhs, {{{0, 0}, 1 / *number}})) : std::nullopt;
   if (isa<PowOp>(def)) {
+    // Other powers are in no formula that is looked for.
     if (!number || (*number != 2 && *number != 3))
       return std::nullopt;
     Polynomial square = times(*lhs, *lhs), power = *number == 2 ? square : times(square, *lhs);
+    // The map ascends by the power of x.
     return power.rbegin()->first.first <= kMaxPower ? std::optional(power) : std::nullopt;
   }
   std::optional<Polynomial> rhs = polynomialOf(def->getOperand(1), x, t);
@@ -75,6 +82,7 @@ std::optional<Polynomial> polynomialOf(Value value, Value x, Value t) {
   return lhs;
 }
 
+/// The same powers, and each coefficient within the tolerance; powers that cancelled are no terms.
 bool agree(const std::optional<Polynomial> &actual, const Polynomial &expected, double tolerance) {
   if (!actual)
     return false;
@@ -90,12 +98,14 @@ bool agree(const std::optional<Polynomial> &actual, const Polynomial &expected, 
 
 /// How far a number may be from what it stands for, once it was written in this type and multiplied
 /// with others.
+/// A few units in the last place.
 double toleranceOf(Value value) {
   auto type = cast<FloatType>(getElementType(value));
   return std::ldexp(4.0, -int(APFloat::semanticsPrecision(type.getFloatSemantics())));
 }
 
 /// Values that the argument may be a polynomial of, nearest first.
+/// Breadth first through the formula, at most kMaxFormula of them.
 SmallVector<Value> candidates(Value argument) {
   llvm::SmallSetVector<Value, kMaxFormula> seen;
   seen.insert(argument);
@@ -109,6 +119,7 @@ SmallVector<Value> candidates(Value argument) {
 }
 
 /// The op that ends the formula around this erf or tanh, and its x.
+/// GELU(x) = x / 2 * (1 + t) with t = erf(x / sqrt(2)), or tanh(sqrt(2 / pi) * (x + 0.044715 x^3)).
 std::optional<std::pair<Operation *, Value>> matchGelu(Operation *inner) {
   const double slope = std::sqrt(2 / M_PI);
   bool isTanh = isa<TanhOp>(inner);
@@ -117,10 +128,12 @@ std::optional<std::pair<Operation *, Value>> matchGelu(Operation *inner) {
   const Polynomial whole = {{{1, 0}, 0.5}, {{1, 1}, 0.5}};
   double tolerance = toleranceOf(inner->getResult(0));
   for (Value x : candidates(inner->getOperand(0))) {
+    // t is not part of its own argument.
     if (!agree(polynomialOf(inner->getOperand(0), x, Value()), argument, tolerance))
       continue;
     llvm::SmallSetVector<Operation *, kMaxFormula> formula;
     formula.insert(inner);
+    // Forwards from t to the first op that has the whole formula.
     for (size_t i = 0; i < formula.size() && formula.size() < kMaxFormula; ++i)
       for (Operation *user : formula[i]->getUsers()) {
         if (!isa<AddOp, SubOp, MulOp, DivOp>(user) || !formula.insert(user))
@@ -142,6 +155,7 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
   }
 
   void runOnOperation() override {
+    // Collected first: what is raised leaves dead ops behind, which are erased at the end.
     SmallVector<Operation *> inner;
     getOperation().walk([&](Operation *op) {
       if (isa<ErfOp, TanhOp>(op))
@@ -151,6 +165,7 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
       auto found = matchGelu(op);
       if (!found) {
         // Of a tanh by itself nothing more was to be expected.
+        // A chain of arithmetic in front hints at a GELU.
         if (isa<ErfOp>(op) || candidates(op->getOperand(0)).size() > 1)
           remark::missed(op->getLoc(), options("NotRaised"))
               << remark::add("{0} stays as it is", describeOp(op))
@@ -163,8 +178,10 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
       auto gelu = GeluOp::create(builder, end->getLoc(), x.getType(), x, isa<TanhOp>(op));
       remark::passed(end->getLoc(), options("Raised")) << remark::add(
           "{0} ends a GELU{1}", describeOp(end), isa<TanhOp>(op) ? " (tanh form)" : "");
+      // The ops in between may have other readers; they die if they have none.
       end->replaceAllUsesWith(gelu);
     }
+    // GELUs do not concern gathers; these come before scatters, whose indices they share.
     raiseGathers<GatherOp>();
     raiseGathers<GatherNdOp>();
     getOperation().walk([&](Operation *op) {
@@ -174,6 +191,7 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
       else if (auto rows = dyn_cast<ScatterAddOp>(op))
         pad = padOfScatter(rows);
       else if (auto elements = dyn_cast<ScatterElementsAddOp>(op)) {
+        // A selection keeps more than a scatter of elements: tried first.
         pad = rowsOfScatter(elements);
         if (!pad)
           pad = placementOfScatter(elements);
@@ -185,6 +203,8 @@ struct RaiseIdiomsPass : trainc::impl::RaiseIdiomsPassBase<RaiseIdiomsPass> {
   }
 
 private:
+  /// The best form first: a view costs nothing, a selection has a cheap gradient, flat rows at
+  /// least copy whole rows.
   template <typename Op> void raiseGathers() {
     getOperation().walk([&](Op gather) {
       Value raised = viewOfGather(gather);

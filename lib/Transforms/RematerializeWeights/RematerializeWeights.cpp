@@ -33,6 +33,8 @@ constexpr llvm::StringLiteral kPlaceAttr = "train.place";
 /// Bytes of a tensor; 0 where its size is not known.
 int64_t bytesOf(Value value) { return getBytes(value.getType()).getConstant().value_or(0); }
 
+/// Copies, in front of each reader, of what is made of frozen parameters and is larger than these:
+/// in memory only while it is read.
 class RematerializeWeights {
 public:
   explicit RematerializeWeights(func::FuncOp function)
@@ -41,9 +43,11 @@ public:
   void run() {
     findFrozen();
     SmallVector<Value> exits;
+    // Exits are values outside of which the weight is used.
     for (Operation &op : function.getBody().front())
       if (made.contains(&op))
         for (Value result : op.getResults()) {
+          // What is smaller than its sources is better kept than made again.
           if (bytesOf(result) > sourceBytes(result))
             exits.push_back(result);
           else if (llvm::any_of(result.getUsers(), [&](Operation *user) { return reads(user); }))
@@ -66,17 +70,20 @@ private:
   bool reads(Operation *user) const { return !made.contains(user); }
 
   /// Ops all of whose operands are frozen parameters, constants, or results of such ops.
+  /// Also nothing that the function itself updates (running statistics).
   void findFrozen() {
     for (unsigned i = 0; i < function.getNumResults(); ++i) {
       auto updates = function.getResultAttrOfType<StringAttr>(i, kUpdatesAttr);
       if (updates && updates.getValue() == "parameter")
         changedNames.insert(getResultName(function, i));
     }
+    // Random numbers and state would differ between copies.
     for (Operation &op : function.getBody().front().without_terminator())
       if (isMemoryEffectFree(&op) &&
           llvm::all_of(op.getOperands(), [&](Value operand) { return isFrozen(operand); }))
         made.insert(&op);
   }
+  /// In program order: what makes an operand has been decided.
   bool isFrozen(Value value) {
     if (Operation *def = value.getDefiningOp())
       return made.contains(def);
@@ -107,6 +114,7 @@ private:
     return parameters.empty() ? std::numeric_limits<int64_t>::max() : bytes;
   }
 
+  /// Nothing where the one reader already has the value made behind a barrier.
   void copyFor(Value value) {
     SmallVector<Operation *> readers;
     for (Operation *user : value.getUsers())
@@ -114,6 +122,7 @@ private:
         readers.push_back(user);
     if (readers.empty() || (readers.size() == 1 && isPlaced(value)))
       return;
+    // A reader that uses it twice reads one copy.
     for (Operation *reader : readers) {
       builder.setInsertionPoint(reader);
       IRMapping mapping;
@@ -125,18 +134,22 @@ private:
         "{0} is made for each of {1} readers", describeOp(value.getDefiningOp()), readers.size());
   }
   /// Whether a barrier holds what makes a value where it is.
+  /// Rematerialized by an earlier run of this pass.
   static bool isPlaced(Value value) {
     return llvm::any_of(makersOf(value), [](Operation *op) {
       auto fusion = dyn_cast<FusionOpInterface>(op);
       return fusion && fusion.separatesKernels() && isa<BlockArgument>(op->getOperand(0));
     });
   }
+  /// Parameters are read behind a barrier, so that the copy becomes part of no kernel before its
+  /// reader.
   Value copyOf(Value value, IRMapping &mapping) {
     if (Value copy = mapping.lookupOrNull(value))
       return copy;
     Operation *def = value.getDefiningOp();
     if (!def) {
       Value behind = value;
+      // Scalars take no memory worth keeping apart.
       if (getRank(value) > 0) {
         behind = TrainBuilder(builder, value.getLoc()).barrier(value);
         // Barriers of one value would else be the same to CSE.
@@ -163,6 +176,7 @@ private:
 
 struct RematerializeWeightsPass
     : trainc::impl::RematerializeWeightsPassBase<RematerializeWeightsPass> {
+  // After quantization only weights that are dequantized matter.
   using RematerializeWeightsPassBase::RematerializeWeightsPassBase;
   void runOnOperation() override {
     if (!onlyMarked || getOperation()->getParentOp()->hasAttr(kQuantizedWeightsAttr))

@@ -35,6 +35,7 @@ static double bytesOf(Value value) {
 }
 
 /// Bytes that a kernel reads to make `value`, each tensor once.
+/// What library calls and reductions make is in memory: read, not looked through.
 static double sourceBytes(Value value, DenseSet<Value> &seen) {
   if (!seen.insert(value).second)
     return 0;
@@ -49,6 +50,7 @@ static double sourceBytes(Value value, DenseSet<Value> &seen) {
   return bytes;
 }
 
+/// At most three quarters: a kernel that dequantizes as it reads has to save more than it costs.
 static bool isMadeOfLess(Value value) {
   DenseSet<Value> seen;
   return value.getDefiningOp() && 4 * sourceBytes(value, seen) <= 3 * bytesOf(value);
@@ -59,6 +61,7 @@ struct StreamWeightsPass : trainc::impl::StreamWeightsPassBase<StreamWeightsPass
   using StreamWeightsPassBase::StreamWeightsPassBase;
 
   void runOnOperation() override {
+    // As --dim has bounded the sizes.
     for (const std::string &text : sizes) {
       auto [name, number] = StringRef(text).split('=');
       int64_t value;
@@ -75,6 +78,7 @@ struct StreamWeightsPass : trainc::impl::StreamWeightsPassBase<StreamWeightsPass
   }
 
 private:
+  /// The largest value that the dimension has for these sizes; none where one is not bounded.
   std::optional<int64_t> mostOf(DimAttr dim) {
     FailureOr<int64_t> value = dim.evaluate([&](StringRef name) -> std::optional<int64_t> {
       auto it = largest.find(name);
@@ -83,7 +87,9 @@ private:
     return succeeded(value) ? std::optional<int64_t>(*value) : std::nullopt;
   }
 
+  /// Marks the product with the most rows that it may have; the target's kernel is made for these.
   void stream(ContractionOpInterface op) {
+    // Nothing to tell: most products are of plain weights.
     if (!isMadeOfLess(op.getRhs()))
       return;
     Value result = op->getResult(0);
@@ -94,6 +100,7 @@ private:
     };
     std::optional<int64_t> rows = mostOf(getDim(result, 0));
     StringRef reason;
+    // With many rows the weight is read again for each tile of rows: dequantizing once is less.
     const bool mayBeLarge = !rows || *rows > maxRows;
     if (mayBeLarge)
       reason = "there may be too many rows";

@@ -15,6 +15,7 @@ using namespace trainc::train;
 static constexpr unsigned kMostSteps = 4, kLargestCost = 1;
 
 /// Whether the op computes each element from those at its place, whatever its coordinates.
+/// An op of coordinates would see others.
 static bool isMovable(Operation *def) {
   auto pointwise = dyn_cast_or_null<PointwiseOpInterface>(def);
   auto cost = dyn_cast_or_null<CostOpInterface>(def);
@@ -32,7 +33,9 @@ Value trainc::getReshaped(Value value) {
   return isView ? def->getOperand(0) : Value();
 }
 
+/// Ends at what is not movable, at scalars, and after kMostSteps, with a reshape.
 static Value hoist(TrainBuilder &tb, Value value, ArrayRef<DimAttr> dims, unsigned steps) {
+  // A repeated scalar is repeated to the new shape.
   Operation *def = value.getDefiningOp();
   // One number for all elements.
   if (def && getFusionRole(def) == FusionRole::Access && def->getNumOperands() == 1 &&
@@ -44,6 +47,7 @@ static Value hoist(TrainBuilder &tb, Value value, ArrayRef<DimAttr> dims, unsign
   for (Value operand : def->getOperands())
     if (getRank(operand) > 0)
       mapping.map(operand, hoist(tb, operand, dims, steps - 1));
+  // A clone: other readers keep the old shape.
   Operation *clone = tb.b().clone(*def, mapping);
   clone->getResult(0).setType(getTensorType(dims, getElementType(value)));
   return clone->getResult(0);

@@ -11,12 +11,14 @@ using namespace trainc::train;
 
 /// Whether the op only moves elements, each to at most one place: rounding before it or behind it
 /// is the same, and so it is for the gradient.
+/// Slices leave elements out, which have no gradient then.
 static bool onlyMoves(Operation *op) {
   if (!op || !isa<StridedViewOpInterface, ElementAccessOpInterface>(op) ||
       op->getNumOperands() != 1)
     return false;
   if (isa<SliceOpInterface>(op))
     return true;
+  // As many elements out as in, so that none is there twice.
   DimAttr total = DimAttr::constant(op->getContext(), 0);
   for (Type type : op->getResultTypes())
     total = total + getNumElements(type);
@@ -24,6 +26,7 @@ static bool onlyMoves(Operation *op) {
 }
 
 /// The op on an operand of the low type, behind both.
+/// Behind both, so that the clone is dominated by its operand.
 Operation *LowPrecisionCasts::cloneLow(Operation *op, Value operand) {
   Operation *def = operand.getDefiningOp();
   builder.setInsertionPointAfter(def && op->isBeforeInBlock(def) ? def : op);
@@ -35,6 +38,8 @@ Operation *LowPrecisionCasts::cloneLow(Operation *op, Value operand) {
   return clone;
 }
 
+/// A cast as far up as elements are only moved, so that what is moved is half as large. `user`:
+/// before which a cast of an argument is placed.
 Value LowPrecisionCasts::toLow(Value value, Operation *user) {
   Operation *def = value.getDefiningOp();
   if (!onlyMoves(def)) {
@@ -47,6 +52,7 @@ Value LowPrecisionCasts::toLow(Value value, Operation *user) {
     return TrainBuilder(builder, loc).cast(value, low);
   }
   // The parts of a split stay parts of one.
+  // Clones of a split are made once for all of its results.
   if (def->getNumResults() > 1) {
     Operation *&clone = lowParts[def];
     if (!clone)
@@ -56,6 +62,7 @@ Value LowPrecisionCasts::toLow(Value value, Operation *user) {
   return cloneLow(def, toLow(def->getOperand(0), user))->getResult(0);
 }
 
+/// The cast back moves down over moves, as long as there is one reader.
 void LowPrecisionCasts::fromLow(Value value, Value lowered) {
   Operation *user = value.hasOneUse() ? *value.getUsers().begin() : nullptr;
   if (onlyMoves(user)) {

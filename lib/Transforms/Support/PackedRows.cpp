@@ -8,24 +8,30 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// slots: of each row its slot or -1; rows: of each slot its row. Rows keep their order. A slot
+/// that is left over has row 0, told from a real one by `rowsOrNone`.
 PackedRows trainc::buildPackedRows(TrainBuilder &tb, Value wanted, DimAttr slots) {
   Type i32 = tb.b().getI32Type(), f64 = tb.b().getF64Type();
   DimAttr rows = getDim(wanted, 0);
   Value counted = tb.cast(wanted, i32);
+  // Exclusive: the number of wanted rows before.
   Value position = tb.cumsum(counted, /*axis=*/0, /*exclusive=*/true);
   PackedRows packed;
   packed.slots = tb.select(wanted, position, tb.scalarLike(position, -1));
   // A wanted row beyond the slots has an index out of range, which ends the run: nothing is left
   // out silently. Row numbers are exact in f64.
+  // unique: no two rows have one slot.
   Value rowOfSlot = tb.scatterAdd(packed.slots, tb.iota({rows}, f64, 0), 0,
                                   getTensorType({slots}, f64), /*unique=*/true);
   packed.rows = tb.cast(rowOfSlot, i32);
+  // A left-over slot has row 0, whose slot is another one, or -1.
   Value owner = tb.gather(packed.slots, packed.rows, 0);
   Value taken = tb.compare("eq", owner, tb.iota({slots}, i32, 0));
   packed.rowsOrNone = tb.select(taken, packed.rows, tb.scalarLike(packed.rows, -1));
   return packed;
 }
 
+/// By what it counts, not by its name.
 std::optional<DimAttr> trainc::findCountSymbol(ModuleOp module, StringRef input, int64_t value,
                                                CountKind counts) {
   for (SymbolOp symbol : module.getOps<SymbolOp>())
@@ -34,6 +40,8 @@ std::optional<DimAttr> trainc::findCountSymbol(ModuleOp module, StringRef input,
   return std::nullopt;
 }
 
+/// Declared behind the others at its first use. Minimum and divisor are the bucket: the runtime
+/// rounds up to it.
 DimAttr trainc::getCountSymbol(ModuleOp module, StringRef input, int64_t value, int64_t bucket,
                                CountKind counts) {
   if (std::optional<DimAttr> symbol = findCountSymbol(module, input, value, counts))
@@ -47,6 +55,7 @@ DimAttr trainc::getCountSymbol(ModuleOp module, StringRef input, int64_t value, 
   std::string unique = name;
   for (int next = 2; module.lookupSymbol(unique); ++next)
     unique = name + "_" + std::to_string(next);
+  // Symbols stand in front of functions, in the order in which they were declared.
   OpBuilder builder(module.getContext());
   symbols.empty() ? builder.setInsertionPointToStart(module.getBody())
                   : builder.setInsertionPointAfter(symbols.back());

@@ -10,8 +10,10 @@ using namespace trainc;
 using namespace trainc::train;
 
 /// Whether a <= b for all sizes.
+/// Proved from the least values of symbols; false means unknown.
 static bool isAtMost(DimAttr a, DimAttr b, Operation *op) { return isNeverNegative(b - a, op); }
 
+/// A slice, or a part of a split; a pad has a fill and is none.
 std::optional<Subrange> trainc::getCut(Operation *op) {
   auto range = dyn_cast_or_null<SubrangeOpInterface>(op);
   if (!range || range.getFill() || op->getNumOperands() != 1 || op->getNumResults() != 1)
@@ -20,6 +22,7 @@ std::optional<Subrange> trainc::getCut(Operation *op) {
 }
 
 /// Where a range of another value begins along `axis`, if it is all of it along the others.
+/// None where steps or other axes would be needed as well.
 static std::optional<DimAttr> startAlong(const Subrange &range, int64_t axis, Value part,
                                          Value whole) {
   for (int64_t a = 0; a < getRank(whole); ++a)
@@ -30,6 +33,8 @@ static std::optional<DimAttr> startAlong(const Subrange &range, int64_t axis, Va
 }
 
 /// [start, start + size) of the parts, which follow each other.
+/// Parts that the range does not touch are left out, those that it touches in part are selected
+/// from. Null where sizes do not tell which these are.
 static Value selectFromJoined(TrainBuilder &tb, SubrangeOpInterface joined, int64_t axis,
                               DimAttr start, DimAttr size) {
   DimAttr end = start + size;
@@ -39,6 +44,7 @@ static Value selectFromJoined(TrainBuilder &tb, SubrangeOpInterface joined, int6
   DimAttr before = tb.dimAttr(0);
   for (Value part : joined->getOperands().drop_back())
     before = before + getDim(part, axis);
+  // Starts of parts within the whole are negative offsets.
   std::optional<DimAttr> shift =
       startAlong(joined.getSubrange(last, 0), axis, joined->getOperand(last), joined->getResult(0));
   if (!shift || before != tb.dimAttr(0) - *shift)
@@ -49,6 +55,7 @@ static Value selectFromJoined(TrainBuilder &tb, SubrangeOpInterface joined, int6
     DimAttr length = getDim(part, axis);
     begin = stop;
     stop = begin + length;
+    // All of the part lies before the range, or behind it.
     if (isAtMost(stop, start, joined) || isAtMost(end, begin, joined))
       continue;
     bool fromFirst = isAtMost(start, begin, joined), toLast = isAtMost(stop, end, joined);
@@ -67,6 +74,7 @@ static Value selectFromJoined(TrainBuilder &tb, SubrangeOpInterface joined, int6
 }
 
 /// [start, start + size) of an operand that `padded` has all of, and something around it.
+/// Nothing of the fill may be in the range.
 static Value selectFromPadded(TrainBuilder &tb, SubrangeOpInterface padded, int64_t axis,
                               DimAttr start, DimAttr size) {
   Value inner = padded->getOperand(0);
@@ -82,6 +90,8 @@ static Value selectFromPadded(TrainBuilder &tb, SubrangeOpInterface padded, int6
              : tb.sliceAxis(inner, axis, first, size);
 }
 
+/// Through one op: a split (back to what was split), a pad or a concat. The selection itself is not
+/// touched.
 Value trainc::selectFromParts(TrainBuilder &tb, Operation *selection) {
   std::optional<Subrange> cut = getCut(selection);
   auto slice = dyn_cast<SliceOpInterface>(selection);
@@ -97,6 +107,7 @@ Value trainc::selectFromParts(TrainBuilder &tb, Operation *selection) {
         startAlong(def.getSubrange(0, from.getResultNumber()), axis, from, def->getOperand(0));
     return first ? tb.sliceAxis(def->getOperand(0), axis, start + *first, size, step) : Value();
   }
+  // Steps would have to be in phase with each part.
   if (step != 1)
     return {};
   return def.getFill()               ? selectFromPadded(tb, def, axis, start, size)
@@ -104,6 +115,7 @@ Value trainc::selectFromParts(TrainBuilder &tb, Operation *selection) {
                                      : Value();
 }
 
+/// In ascending order; empty if the op selects otherwise than by ranges.
 SmallVector<int64_t> trainc::getSlicedAxes(SliceOpInterface selection) {
   if (int64_t axis = selection.getSlicedAxis(); axis >= 0)
     return {axis};
@@ -123,14 +135,17 @@ Value trainc::selectOneAxis(TrainBuilder &tb, SliceOpInterface selection, int64_
                       getDim(selection->getResult(0), axis), cut.steps[axis]);
 }
 
+/// What `selection` does along the other axes, on a value that has been selected along `axis`.
 Value trainc::selectOtherAxes(TrainBuilder &tb, SliceOpInterface selection, Value value,
                               int64_t axis) {
+  // Along `axis` all is taken.
   Subrange cut = *getCut(selection);
   cut.starts[axis] = tb.dimAttr(0);
   cut.steps[axis] = 1;
   return tb.slice(value, cut.starts, getDims(selection->getResult(0)), cut.steps);
 }
 
+/// Starts of the outer selection count in steps of the inner one.
 Value trainc::joinSelections(TrainBuilder &tb, SliceOpInterface selection) {
   std::optional<Subrange> outer = getCut(selection);
   Operation *def = outer ? selection->getOperand(0).getDefiningOp() : nullptr;

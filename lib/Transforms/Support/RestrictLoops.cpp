@@ -13,6 +13,7 @@ Value trainc::selectAlong(TrainBuilder &tb, Value value, ArrayRef<int64_t> axes,
   if (axes.size() == 1)
     return select(tb, value, axes.front());
   // The axes side by side, in the place of the first.
+  // A transpose, a reshape, the selection, and both back.
   int64_t rank = getRank(value), first = axes.front();
   SmallVector<int64_t> order, back(rank);
   for (int64_t axis = 0; axis < rank; ++axis) {
@@ -30,6 +31,7 @@ Value trainc::selectAlong(TrainBuilder &tb, Value value, ArrayRef<int64_t> axes,
   merged.erase(merged.begin() + begin, merged.begin() + begin + axes.size());
   merged.insert(merged.begin() + begin, rows);
   Value selected = select(tb, tb.reshape(together, merged), begin);
+  // Without sizes the selected rows stand in the last of the axes.
   for (size_t i = 0; i < axes.size(); ++i)
     dims[begin + i] = sizes.empty() ? tb.dimAttr(1) : sizes[i];
   if (sizes.empty())
@@ -37,6 +39,8 @@ Value trainc::selectAlong(TrainBuilder &tb, Value value, ArrayRef<int64_t> axes,
   return tb.transpose(tb.reshape(selected, dims), back);
 }
 
+/// Of each loop the axis of the entry; empty where it has none of them, nothing where it has some
+/// only.
 std::optional<SmallVector<int64_t>> trainc::findAxes(ArrayRef<int> entry,
                                                      ArrayRef<unsigned> loops) {
   SmallVector<int64_t> axes;
@@ -54,6 +58,8 @@ bool trainc::isView(Operation *op) {
   return fusion && fusion.getFusionRole() == FusionRole::View && op->getNumOperands() == 1;
 }
 
+/// Whether a loop can run over selected coordinates alone: they must not influence each other, nor
+/// must the op ask where it is.
 std::string trainc::whyNotRestricted(AxisMapOpInterface op, ArrayRef<unsigned> loops,
                                      bool isPrefix) {
   AxisMap map = op.getAxisMap();
@@ -70,6 +76,8 @@ std::string trainc::whyNotRestricted(AxisMapOpInterface op, ArrayRef<unsigned> l
   return {};
 }
 
+/// `operands` are selected already. A positional op gets its coordinates from the selected row
+/// numbers, unless it runs over a prefix.
 Operation *trainc::restrictLoops(TrainBuilder &tb, AxisMapOpInterface op, ValueRange operands,
                                  ArrayRef<unsigned> loops, DimAttr extent, bool isPrefix,
                                  SelectAxis select) {
@@ -77,6 +85,7 @@ Operation *trainc::restrictLoops(TrainBuilder &tb, AxisMapOpInterface op, ValueR
   SmallVector<LoopExtent> extents;
   for (unsigned loop : loops)
     extents.push_back({loop, tb.dimAttr(1)});
+  // The last loop counts the selected rows, loops before it have one step.
   extents.back().extent = extent;
   Operation *restricted = op.cloneRestricted(tb.b(), operands, extents);
   if (isPrefix)
@@ -87,10 +96,12 @@ Operation *trainc::restrictLoops(TrainBuilder &tb, AxisMapOpInterface op, ValueR
   SmallVector<DimAttr> from = getDims(op->getResult(0)), to = getDims(restricted->getResult(0));
   Value rows;
   DimAttr stride = tb.dimAttr(1);
+  // From the innermost loop: coordinate = row / stride % size.
   for (size_t i = loops.size(); i-- > 0; stride = stride * from[axes[i]]) {
     if (map.loops[loops[i]] != LoopKind::Positional)
       continue;
     Type i64 = tb.b().getI64Type();
+    // Once: all loops are digits of the same row number.
     if (!rows) {
       SmallVector<DimAttr> sizes;
       for (int64_t axis : axes)
@@ -99,6 +110,7 @@ Operation *trainc::restrictLoops(TrainBuilder &tb, AxisMapOpInterface op, ValueR
     }
     auto number = [&](DimAttr dim) { return tb.splat(tb.dim(dim, i64), rows); };
     Value coordinate = stride.isConstant(1) ? rows : tb.div(rows, number(stride));
+    // The outermost loop needs no remainder.
     if (i > 0) {
       Value size = number(from[axes[i]]);
       coordinate = tb.sub(coordinate, tb.mul(tb.div(coordinate, size), size));

@@ -8,6 +8,7 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// Behind all arguments: numbers of the others do not change.
 BlockArgument trainc::addArgument(func::FuncOp func, StringRef role, StringRef name,
                                   ArrayRef<int64_t> shape, Type element, Location loc,
                                   ArrayRef<NamedAttribute> attributes) {
@@ -24,6 +25,7 @@ BlockArgument trainc::addArgument(func::FuncOp func, StringRef role, StringRef n
   return func.getArgument(number);
 }
 
+/// The function is added to the module at once, its type set in `finish`.
 StepBuilder::StepBuilder(ModuleOp module, StringRef name, Location loc)
     : opBuilder(module.getContext()) {
   opBuilder.setInsertionPointToEnd(module.getBody());
@@ -31,6 +33,8 @@ StepBuilder::StepBuilder(ModuleOp module, StringRef name, Location loc)
   opBuilder.setInsertionPointToStart(func.addEntryBlock());
 }
 
+/// The argument of this role and name, made at the first request. Attributes of later requests are
+/// not looked at.
 Value StepBuilder::argument(StringRef role, StringRef name, Type type, Location loc,
                             DictionaryAttr attrs) {
   Value &value = arguments[(role + ":" + name).str()];
@@ -44,6 +48,7 @@ Value StepBuilder::argument(StringRef role, StringRef name, Type type, Location 
   return value = func.getBody().front().addArgument(type, loc);
 }
 
+/// Roles and names are unique in `from`, so that each of its arguments has one here.
 Value StepBuilder::argumentLike(func::FuncOp from, unsigned number) {
   BlockArgument like = from.getArgument(number);
   return argument(getArgRole(from, number), getArgName(from, number), like.getType(), like.getLoc(),
@@ -56,6 +61,8 @@ void StepBuilder::argumentsLike(func::FuncOp from, StringRef role) {
       argumentLike(from, i);
 }
 
+/// Clones the body behind what there is; arguments without a mapping are those of the same role and
+/// name.
 SmallVector<Value> StepBuilder::inlineBody(func::FuncOp from, IRMapping mapping) {
   assert(from.getBody().hasOneBlock() && "its terminator is its return");
   for (unsigned i = 0; i < from.getNumArguments(); ++i)
@@ -75,6 +82,7 @@ void StepBuilder::result(Value value, DictionaryAttr attrs) {
   resultAttrs.push_back(attrs ? attrs : opBuilder.getDictionaryAttr({}));
 }
 
+/// In the form that runtime and passes look for: the role says "update", another attribute of what.
 void StepBuilder::update(StringRef role, StringRef name, Value value) {
   result(value, opBuilder.getDictionaryAttr(
                     {opBuilder.getNamedAttr(kRoleAttr, opBuilder.getStringAttr("update")),
@@ -82,6 +90,7 @@ void StepBuilder::update(StringRef role, StringRef name, Value value) {
                      opBuilder.getNamedAttr(kNameAttr, opBuilder.getStringAttr(name))}));
 }
 
+/// Order of arguments and results is that of the requests.
 func::FuncOp StepBuilder::finish() {
   func::ReturnOp::create(opBuilder, func.getLoc(), results);
   Block &block = func.getBody().front();

@@ -19,9 +19,12 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// For all sizes from each symbol's least value on: sufficient, not necessary. Products of symbols
+/// with positive coefficients only grow.
 bool trainc::isNeverNegative(DimAttr dim, Operation *op) {
   if (std::optional<int64_t> number = dim.getConstant())
     return *number >= 0;
+  // Symbols of this module and those around it, each taken as 1 at least.
   llvm::StringMap<int64_t> least;
   for (auto module = op->getParentOfType<ModuleOp>(); module;
        module = module->getParentOfType<ModuleOp>())
@@ -34,12 +37,14 @@ bool trainc::isNeverNegative(DimAttr dim, Operation *op) {
            DimAttr::constant(dim.getContext(), known == least.end() ? 1 : known->second);
   });
   for (auto [coefficient, factors] :
+       // A factor that is no symbol (a quotient) may be anything.
        llvm::zip_equal(shifted.getCoefficients(), shifted.getMonomials()))
     if (coefficient < 0 || !llvm::all_of(factors, llvm::IsaPred<StringAttr>))
       return false;
   return true;
 }
 
+/// select and place are inverse to each other for rows that are placed.
 Value RowPlacement::select(TrainBuilder &tb, Value value, int64_t axis) const {
   assert(getDim(value, axis) == whole && bool(start) != bool(index) && "a range or indices");
   if (inverse)
@@ -65,6 +70,7 @@ Value RowPlacement::place(TrainBuilder &tb, Value rows, int64_t axis) const {
 }
 
 /// Rows of a range of the result, the rest of which is 0.
+/// A pad along one axis with zeros, that cuts nothing off for any size.
 static std::optional<PlacedRows> matchPadded(SubrangeOpInterface op) {
   Value rows = op->getOperand(0), result = op->getResult(0);
   const Subrange range = op.getSubrange(0, 0);
@@ -75,6 +81,7 @@ static std::optional<PlacedRows> matchPadded(SubrangeOpInterface op) {
     DimAttr low = zero - start;
     if (low.isConstant(0) && from[a] == to[a])
       continue;
+    // Rows along two axes would be placed twice.
     if (axis >= 0 || !isNeverNegative(low, op) || !isNeverNegative(to[a] - low - from[a], op))
       return std::nullopt;
     axis = a;
@@ -89,6 +96,7 @@ static std::optional<PlacedRows> matchPadded(SubrangeOpInterface op) {
 static bool areDistinct(Value indices) {
   if (getNumElements(indices.getType()).isConstant(1))
     return true;
+  // Known means constant.
   DenseElementsAttr values;
   if (!matchPattern(indices, m_Constant(&values)))
     return false;
@@ -101,12 +109,15 @@ static bool areDistinct(Value indices) {
 }
 
 /// Whether rows are put back of which each sample had one, so that none is left over.
+/// Else a slot could be left over, whose row is not placed.
 static bool isRowOfEach(RowSelectionOpInterface op) {
   DimAttr count = getDim(op.getData(), op.getAxis());
   DimAttr length = divideExactly(getDim(op->getResult(0), op.getAxis()), count);
   return length && areRowsOfSamples(op.getInverse(), length);
 }
 
+/// A pad, a selection that puts rows back, or a scatter of distinct rows: in each the other rows
+/// are 0.
 std::optional<PlacedRows> trainc::matchPlacedRows(TrainBuilder &tb, Operation *op) {
   if (auto range = dyn_cast<SubrangeOpInterface>(op); range && range.getFill())
     return matchPadded(range);
@@ -119,6 +130,7 @@ std::optional<PlacedRows> trainc::matchPlacedRows(TrainBuilder &tb, Operation *o
                     rows.getIndex()};
     return PlacedRows{at, rows.getData(), axis};
   }
+  // Elements that are added up one by one have no rows.
   auto scatter = dyn_cast<ScatterOpInterface>(op);
   if (!scatter || !scatter.isRowScatter())
     return std::nullopt;
@@ -135,6 +147,7 @@ std::optional<PlacedRows> trainc::matchPlacedRows(TrainBuilder &tb, Operation *o
 
 /// Whether an index may be negative. The compiler makes all of them: a row that has none is always
 /// chosen as a negative constant.
+/// Through choices, views and casts; anything else that the compiler computes is a row number.
 static bool mayBeNegative(Value index) {
   Operation *def = index.getDefiningOp();
   if (!def)
@@ -151,9 +164,12 @@ bool trainc::mayFillRows(SliceOpInterface selection) {
   return rows && mayBeNegative(rows.getIndex());
 }
 
+/// By the ranges of results, for operands that are 0 where `zeros` says and anything finite
+/// elsewhere.
 bool trainc::keepsZeroRows(Operation *op, ArrayRef<bool> zeros) {
   if (!isa<RangeOpInterface>(op))
     return false;
+  assert(zeros.size() == op->getNumOperands() && "one for each operand");
   SmallVector<Range> ranges;
   for (auto [operand, zero] : llvm::zip_equal(op->getOperands(), zeros)) {
     Type type = getElementType(operand);

@@ -19,6 +19,7 @@ namespace trainc {
 /// Whether nothing but casts to f32 reads `value`, views looked through; finds both.
 static bool isReadInF32(Value value, SmallVectorImpl<Operation *> &views,
                         SmallVectorImpl<Operation *> &casts) {
+  // A value without readers is not worth f32.
   return !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *user) {
     if (isWidening(user) && getElementType(user->getResult(0)).isF32()) {
       casts.push_back(user);
@@ -36,12 +37,14 @@ static bool isReadInF32(Value value, SmallVectorImpl<Operation *> &views,
 static bool isSlim(ContractionOpInterface product, int64_t maxSide) {
   int64_t shorter = std::numeric_limits<int64_t>::max();
   const SmallVector<DimAttr> dims = getDims(product->getResult(0));
+  // The last two axes: a batch may be any size.
   for (DimAttr dim : ArrayRef(dims).take_back(2)) {
     std::optional<int64_t> size = dim.getConstant();
     if (!size)
       return false;
     shorter = std::min(shorter, *size);
   }
+  // An eighth of the sum at most: storing wide is then little beside reading.
   if (std::optional<int64_t> inner = product.getInnerDim().getConstant())
     maxSide = std::min(maxSide, *inner / 8);
   return shorter <= maxSide;
@@ -54,6 +57,7 @@ struct WidenProductsPass : trainc::impl::WidenProductsPassBase<WidenProductsPass
   void runOnOperation() override {
     SmallVector<Operation *> products;
     getOperation()->walk([&](ContractionOpInterface op) {
+      // Only products whose library call can store what it has summed up.
       if (op.canStoreF32() && isSlim(op, maxSide))
         products.push_back(op);
     });
@@ -73,6 +77,7 @@ private:
             << remark::reason("not only casts to f32 read it");
       return;
     }
+    // Views have the type of what they view, so all change together; casts fall away.
     views.push_back(product);
     Type f32 = Float32Type::get(product->getContext());
     for (Operation *op : views) {

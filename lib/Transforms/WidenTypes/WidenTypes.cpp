@@ -25,6 +25,7 @@ bool isNarrow(Type type) {
 Attribute widened(Attribute attr) {
   auto exactly = [](APFloat value) {
     bool lossy = false;
+    // Every 16-bit float is an f32: nothing is lost.
     value.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &lossy);
     return value;
   };
@@ -38,6 +39,7 @@ Attribute widened(Attribute attr) {
 }
 
 /// Operands as f32, and results of that type.
+/// Attributes too, such as the value of a constant.
 void widen(Operation *op) {
   OpBuilder builder(op);
   TrainBuilder tb(builder, op->getLoc());
@@ -53,6 +55,7 @@ void widen(Operation *op) {
 }
 
 /// The results of the function in their own types.
+/// Rounded once, where the caller expects the type.
 void narrowResults(Operation *terminator, ArrayRef<Type> types) {
   OpBuilder builder(terminator);
   TrainBuilder tb(builder, terminator->getLoc());
@@ -61,6 +64,9 @@ void narrowResults(Operation *terminator, ArrayRef<Type> types) {
 }
 
 /// [batch..., m, k] times [batch..., k, n]: all pairs, summed over k.
+/// For reference results in f64, which no library multiplies on every target: exact, slow, for
+/// small tests.
+/// For doubles, which the CPU's library lacks: exact, and slow.
 void expandProduct(ContractionOpInterface op) {
   OpBuilder builder(op);
   TrainBuilder tb(builder, op->getLoc());
@@ -74,6 +80,7 @@ void expandProduct(ContractionOpInterface op) {
   }
   // The pairs' axes are m, n and k; broadcast wants ascending ones.
   auto swapped = [&](Value x) {
+    // An operand in the other orientation.
     SmallVector<int64_t> permutation(left);
     permutation.append({rank - 1, rank - 2});
     return tb.transpose(x, permutation);
@@ -95,6 +102,7 @@ struct WidenTypesPass : trainc::impl::WidenTypesPassBase<WidenTypesPass> {
     func::FuncOp function = getOperation();
     SmallVector<Operation *> narrow;
     SmallVector<ContractionOpInterface> doubles;
+    // Collected first: casts that are put in touch narrow types as well.
     for (Operation &op : function.getBody().front().without_terminator()) {
       bool touches = llvm::any_of(op.getOperandTypes(), isNarrow) ||
                      llvm::any_of(op.getResultTypes(), isNarrow);
@@ -106,6 +114,7 @@ struct WidenTypesPass : trainc::impl::WidenTypesPassBase<WidenTypesPass> {
           doubles.push_back(product);
     }
     Operation *terminator = function.getBody().front().getTerminator();
+    // Before the operands become wide.
     SmallVector<Type> results(terminator->getOperandTypes());
     llvm::for_each(narrow, widen);
     narrowResults(terminator, results);
