@@ -15,6 +15,7 @@
 
 namespace trainc::codegen {
 
+/// Bitcode crosses from one LLVM context to another: contexts are not shared between threads.
 std::unique_ptr<llvm::Module> readModule(llvm::StringRef bitcode, llvm::LLVMContext &context,
                                          llvm::TargetMachine &machine, std::string &error) {
   auto parsed = llvm::parseBitcodeFile(llvm::MemoryBufferRef(bitcode, "kernels"), context);
@@ -27,6 +28,8 @@ std::unique_ptr<llvm::Module> readModule(llvm::StringRef bitcode, llvm::LLVMCont
   return std::move(*parsed);
 }
 
+/// Kernels are written with the vectors and the order of operations that they are to have: LLVM
+/// must not choose others, which would change bits.
 void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine,
                     llvm::FunctionPassManager early) {
   llvm::PipelineTuningOptions tuning;
@@ -51,6 +54,7 @@ void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine,
 }
 
 bool emitModule(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type,
+                /// False if the target cannot emit this type of file.
                 llvm::SmallVectorImpl<char> &result) {
   llvm::raw_svector_ostream os(result);
   llvm::legacy::PassManager emission;
@@ -60,12 +64,15 @@ bool emitModule(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGe
   return true;
 }
 
+/// Calls work(0) to work(count - 1), each once, in any order and thread. `work` must not depend on
+/// either: results go to places of their own.
 void inParallel(size_t count, llvm::function_ref<void(size_t)> work) {
   std::atomic<size_t> next{0};
   std::atomic<int> crash{0};
   // Also in this thread: the others must have ended before anybody leaves.
   auto run = [&] {
     llvm::CrashRecoveryContext recovery;
+    // A crash in a thread would end the process before others have finished what they write.
     bool finished = recovery.RunSafely([&] {
       for (size_t number; (number = next++) < count;)
         work(number);

@@ -22,6 +22,8 @@ namespace trainc::codegen {
 static constexpr llvm::StringLiteral kPrefix = "kernel-";
 static constexpr size_t kChecksumBytes = sizeof(uint64_t);
 
+/// Size and time of last change: cheap, and different after every build. A file that is not there
+/// is its name.
 std::string identifyFile(llvm::StringRef path) {
   llvm::sys::fs::file_status status;
   if (llvm::sys::fs::status(path, status))
@@ -46,6 +48,7 @@ static const std::string &identifyCompiler() {
 }
 
 static std::string hash(llvm::ArrayRef<llvm::StringRef> parts) {
+  // Sizes go in front, so that parts cannot run into each other.
   llvm::SHA256 sha;
   auto add = [&](llvm::StringRef part) {
     uint8_t size[sizeof(uint64_t)];
@@ -63,6 +66,8 @@ static uint64_t checksum(llvm::StringRef bytes) {
   return llvm::xxh3_64bits(llvm::arrayRefFromStringRef(bytes));
 }
 
+/// The code for these parts: everything that it depends on must be among them. Called by several
+/// threads; two that ask for the same at once both make it.
 std::vector<char> KernelCache::get(llvm::ArrayRef<llvm::StringRef> parts,
                                    llvm::function_ref<std::vector<char>()> make) {
   if (folder.empty())
@@ -73,6 +78,7 @@ std::vector<char> KernelCache::get(llvm::ArrayRef<llvm::StringRef> parts,
   if (auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                                 /*RequiresNullTerminator=*/false)) {
     llvm::StringRef bytes = (*buffer)->getBuffer();
+    // An entry that was cut off, by a full disk say, is made again.
     if (bytes.size() > kChecksumBytes && llvm::support::endian::read64le(bytes.data()) ==
                                              checksum(bytes.drop_front(kChecksumBytes))) {
       ++found;
@@ -80,11 +86,14 @@ std::vector<char> KernelCache::get(llvm::ArrayRef<llvm::StringRef> parts,
     }
   }
   std::vector<char> result = make();
+  // Empty stands for a failure, which is not kept.
   if (!result.empty())
     keep(std::string(path), result);
   return result;
 }
 
+/// Errors are remembered, not told here: a cache that cannot be written to costs time, nothing
+/// else.
 void KernelCache::keep(const std::string &path, const std::vector<char> &bytes) {
   auto fail = [&](const std::string &why) {
     std::lock_guard<std::mutex> lock(mutex);
@@ -92,6 +101,7 @@ void KernelCache::keep(const std::string &path, const std::vector<char> &bytes) 
   };
   if (std::error_code code = llvm::sys::fs::create_directories(folder))
     return fail(code.message());
+  // Under another name until it is whole: other processes read the folder meanwhile.
   auto file = llvm::sys::fs::TempFile::create(folder + "/" + kPrefix + "new-%%%%%%%%");
   if (!file)
     return fail(llvm::toString(file.takeError()));
@@ -117,6 +127,8 @@ std::string KernelCache::getProblem() {
   return problem;
 }
 
+/// Removes what was used least recently once the limit is passed, down to three quarters of it, so
+/// that not every run has to.
 KernelCache::~KernelCache() {
   if (!grown)
     return;
@@ -134,6 +146,7 @@ KernelCache::~KernelCache() {
   }
   if (total <= limit)
     return;
+  // By time, then size and name: a total order.
   llvm::sort(entries);
   for (auto &[time, size, path] : entries) {
     if (total <= limit / 4 * 3)

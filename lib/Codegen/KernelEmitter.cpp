@@ -22,11 +22,14 @@ static intptr_t word(Value value) { return reinterpret_cast<intptr_t>(value.getA
 
 KernelEmitter::KernelEmitter(FusionOp fusion, const Structure &structure, LLVM::LLVMFuncOp function,
                              SmallVectorImpl<DimAttr> &dims)
+    /// Values are emitted by demand, so the first thing is to know which of them exist only behind
+    /// a reduction.
     : structure(structure), fusion(fusion), function(function), dims(dims), b(fusion.getContext()),
       location(fusion.getLoc()) {
   entry = function.addEntryBlock(b);
   scopes.push_back({entry, nullptr, {}, /*guards=*/false});
   uses.resize(fusion.getInputs().size() + fusion.getNumResults());
+  // In order: operands are known before their readers.
   for (Operation &op : fusion.getBody().front())
     if (isa<ReductionOpInterface>(op) || llvm::any_of(op.getOperands(), [&](Value operand) {
           return afterReduction.contains(operand);
@@ -39,6 +42,8 @@ KernelEmitter::KernelEmitter(FusionOp fusion, const Structure &structure, LLVM::
 // Loops and places
 //===----------------------------------------------------------------------===//
 
+/// The innermost scope whose block defines the value; values of inner regions that are no scope
+/// count as of the last one.
 unsigned KernelEmitter::depthOf(Value value) {
   if (!value)
     return 0;
@@ -52,6 +57,7 @@ unsigned KernelEmitter::depthOf(const ElementIndex &index) {
   return depthOf(index.vector ? index.vector : index.base);
 }
 
+/// New ops go to the end of the scope's block, before the loop that the next scope is.
 void KernelEmitter::moveTo(unsigned depth) {
   position = depth;
   if (depth + 1 < scopes.size()) {
@@ -65,6 +71,8 @@ void KernelEmitter::moveTo(unsigned depth) {
     b.setInsertionPointToEnd(block);
 }
 
+/// A value is made once for each key, in the outermost scope that it may be in, and found again in
+/// every scope inside of that one.
 Value KernelEmitter::once(unsigned depth, Key key, llvm::function_ref<Value()> make) {
   for (Scope &scope : llvm::reverse(scopes))
     if (auto it = scope.memo.find(key); it != scope.memo.end())
@@ -77,12 +85,14 @@ Value KernelEmitter::once(unsigned depth, Key key, llvm::function_ref<Value()> m
   return value;
 }
 
+/// Constants and sizes: before everything else, whatever is being emitted.
 Value KernelEmitter::atEntry(llvm::function_ref<Value()> make) {
   OpBuilder::InsertionGuard restore(b);
   b.setInsertionPointToStart(entry);
   return make();
 }
 
+/// At the innermost place. Everything until closeLoop is inside.
 scf::ForOp KernelEmitter::openLoop(Value lower, Value upper, Value step, ValueRange init) {
   moveTo(scopes.size() - 1);
   auto loop = scf::ForOp::create(b, location, lower, upper, step, init);
@@ -94,6 +104,7 @@ scf::ForOp KernelEmitter::openLoop(Value lower, Value upper, Value step, ValueRa
 Values KernelEmitter::closeLoop(scf::ForOp loop, ValueRange yielded) {
   assert(scopes.back().block == loop.getBody() &&
          "scopes close in the order in which they were opened");
+  assert(loop.getInitArgs().size() == yielded.size() && "one value for each that the loop carries");
   moveTo(scopes.size() - 1);
   if (!yielded.empty())
     scf::YieldOp::create(b, location, yielded);
@@ -102,6 +113,7 @@ Values KernelEmitter::closeLoop(scf::ForOp loop, ValueRange yielded) {
   return Values(loop.getResults());
 }
 
+/// As a scope: what is made inside must not be used behind it, which the memo's scopes see to.
 void KernelEmitter::openIf(Value condition) {
   moveTo(scopes.size() - 1);
   auto op = scf::IfOp::create(b, location, condition, /*withElseRegion=*/false);
@@ -111,6 +123,7 @@ void KernelEmitter::openIf(Value condition) {
 
 void KernelEmitter::closeIf() {
   assert(scopes.back().guards && "scopes close in the order in which they were opened");
+  assert(scopes.size() > 1 && "the entry stays open");
   scopes.pop_back();
   moveTo(scopes.size() - 1);
 }
@@ -119,6 +132,7 @@ void KernelEmitter::closeIf() {
 // Evaluation
 //===----------------------------------------------------------------------===//
 
+/// Equal values, not equal formulas: the same coordinates come from the same ops.
 bool KernelEmitter::same(ArrayRef<ElementIndex> a, ArrayRef<ElementIndex> b) {
   return a.size() == b.size() && llvm::all_of(llvm::zip_equal(a, b), [](auto pair) {
            const ElementIndex &x = std::get<0>(pair), &y = std::get<1>(pair);
@@ -126,6 +140,7 @@ bool KernelEmitter::same(ArrayRef<ElementIndex> a, ArrayRef<ElementIndex> b) {
          });
 }
 
+/// The first error is reported; a zero stands for the value, so that emission can go on to its end.
 Value KernelEmitter::fail(Operation *op, Type element, const Twine &message) {
   if (!failed)
     op->emitOpError(message);
@@ -145,6 +160,8 @@ Value KernelEmitter::convertFloat(Value value, Type element) {
   return arith::TruncFOp::create(b, location, type, value);
 }
 
+/// The element of a value at an index, in all lanes at once unless it is the same in each. Which
+/// guards hold is part of the key: under another guard the element may not be read.
 Value KernelEmitter::evaluate(Value value, ArrayRef<ElementIndex> index) {
   bool uniform =
       vectorLanes == 1 || llvm::all_of(index, [](const ElementIndex &i) { return i.isUniform(); });
@@ -154,6 +171,7 @@ Value KernelEmitter::evaluate(Value value, ArrayRef<ElementIndex> index) {
              word(guard.lanes),
              uniform ? 0 : word(guard.tail),
              uniform ? 1 : vectorLanes};
+  // Not before the guard is known; not outside of an `if` that is open.
   unsigned depth = std::max(depthOf(guard.scalar), depthOf(guard.lanes));
   if (!uniform)
     depth = std::max(depth, depthOf(guard.tail));
@@ -167,6 +185,7 @@ Value KernelEmitter::evaluate(Value value, ArrayRef<ElementIndex> index) {
     key.insert(key.end(), {word(i.base), intptr_t(i.stride), word(i.vector)});
     depth = std::max(depth, depthOf(i));
   }
+  // `compute` runs in the lanes of this element; the caller's are restored.
   unsigned lanesBefore = currentLanes;
   Location locationBefore = location;
   currentLanes = uniform ? 1 : vectorLanes;
@@ -180,6 +199,7 @@ Value KernelEmitter::evaluateLanes(Value value, ArrayRef<ElementIndex> index) {
   return toLanes(evaluate(value, index));
 }
 
+/// Only where the space's own index is current.
 void KernelEmitter::storeResults() {
   // All are read before one is written: a result may be an input's buffer.
   Values values;
@@ -189,6 +209,7 @@ void KernelEmitter::storeResults() {
     store(number, spaceIndex, value);
 }
 
+/// From a register or stash where the template keeps it, from memory, or by its op.
 Value KernelEmitter::compute(Value value, ArrayRef<ElementIndex> index) {
   if (resident)
     if (Value known = resident(value, index))
@@ -198,6 +219,7 @@ Value KernelEmitter::compute(Value value, ArrayRef<ElementIndex> index) {
     return load(argument.getArgNumber(), argument.getType(), index);
   }
   Operation *op = value.getDefiningOp();
+  assert(op && "values of a body are arguments of it or results of its ops");
   location = op->getLoc();
   Value result = computeOp(op, cast<OpResult>(value).getResultNumber(), index);
   if (currentLanes > 1 && !isa<VectorType>(result.getType()))
@@ -210,6 +232,7 @@ Value KernelEmitter::computeOp(Operation *op, unsigned number, ArrayRef<ElementI
   if (auto pointwise = dyn_cast<PointwiseOpInterface>(op)) {
     Values elements, coordinates;
     for (OpOperand &operand : op->getOpOperands()) {
+      // Scalars have no coordinates.
       bool scalar = getRank(operand.get()) == 0;
       elements.push_back(this->element(operand, scalar ? ArrayRef<ElementIndex>() : index));
     }
@@ -217,6 +240,7 @@ Value KernelEmitter::computeOp(Operation *op, unsigned number, ArrayRef<ElementI
       coordinates.push_back(indexValue(i));
     if (op->hasAttr(kReportsAttr))
       reportNumber(whereWanted(elements.front()));
+    // Narrow floats compute in f32 and are rounded once, at the end.
     for (Value &operand : elements)
       operand = convertFloat(operand, computeType(getElementTypeOrSelf(operand.getType())));
     return convertFloat(pointwise.buildScalar(b, location, elements, coordinates), element);
@@ -226,6 +250,7 @@ Value KernelEmitter::computeOp(Operation *op, unsigned number, ArrayRef<ElementI
       return result;
     return fail(op, element, "cannot be computed inside a kernel");
   }
+  // A reduction's result is resident at its own position: here it was asked for at another.
   if (isa<ReductionOpInterface>(op))
     return fail(op, element, "is read at another position than its own in the kernel");
   return fail(op, element, "cannot be part of a kernel");
@@ -236,6 +261,7 @@ Value KernelEmitter::element(OpOperand &operand, ArrayRef<ElementIndex> index) {
   return currentLanes > 1 ? toLanes(result) : result;
 }
 
+/// Reads `operand` only where `mask` holds, so that places outside of it are never touched.
 Value KernelEmitter::elementIf(OpOperand &operand, ArrayRef<ElementIndex> index, Value mask,
                                Value other) {
   Guard before = guard;
@@ -250,6 +276,7 @@ Value KernelEmitter::elementIf(OpOperand &operand, ArrayRef<ElementIndex> index,
 // Scalars and lanes
 //===----------------------------------------------------------------------===//
 
+/// Lanes of one value; remembered which, so that index arithmetic can go back to the scalar.
 Value KernelEmitter::toLanes(Value scalar) {
   if (vectorLanes == 1 || isa<VectorType>(scalar.getType()))
     return scalar;
@@ -280,6 +307,7 @@ Value KernelEmitter::splatValue(Value scalar) {
 
 Value KernelEmitter::zero(Type element) { return splat(cast<TypedAttr>(b.getZeroAttr(element))); }
 
+/// Null stands for "true".
 Value KernelEmitter::conjunction(Value x, Value y) {
   if (!x || !y)
     return x ? x : y;
@@ -300,6 +328,7 @@ Value KernelEmitter::anyLane(Value mask) {
 // Index arithmetic
 //===----------------------------------------------------------------------===//
 
+/// At the entry, each once.
 Value KernelEmitter::constantIndex(int64_t value) {
   Value &constant = constants[value];
   if (!constant)
@@ -308,6 +337,7 @@ Value KernelEmitter::constantIndex(int64_t value) {
   return constant;
 }
 
+/// Unsigned: indices are never negative, and the quotient is cheaper.
 Value KernelEmitter::makeDivision(Value x, Value y, bool remainder) {
   if (remainder)
     return arith::RemUIOp::create(b, location, x, y);
@@ -318,6 +348,7 @@ template <typename OpTy> static Value makeIndexOp(OpBuilder &b, Location loc, Va
   return OpTy::create(b, loc, x, y);
 }
 
+/// Folded while emitting: what is not emitted needs no pass to take it away.
 Value KernelEmitter::addIndex(Value x, Value y) {
   if (isConstantIntValue(x, 0))
     return y;
@@ -387,6 +418,7 @@ Value KernelEmitter::selectIndex(Value condition, Value x, Value y) {
               [&] { return arith::SelectOp::create(b, location, condition, x, y).getResult(); });
 }
 
+/// 0, stride, 2 * stride, ... in the lanes.
 Value KernelEmitter::laneConstants(Type element, int64_t stride) {
   SmallVector<Attribute> steps;
   for (unsigned lane = 0; lane < vectorLanes; ++lane)
@@ -402,12 +434,14 @@ static std::optional<int64_t> constantOf(Value value) {
   return getConstantIntValue(value);
 }
 
+/// Proved from the ops that make the value; false where that does not show it.
 bool KernelEmitter::isMultipleOf(Value value, int64_t factor) {
   if (auto known = assumed.find(value); known != assumed.end() && known->second % factor == 0)
     return true;
   if (auto constant = getConstantIntValue(value))
     return *constant % factor == 0;
   if (auto argument = dyn_cast<BlockArgument>(value)) {
+    // A loop's counter: start and step.
     auto loop = dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp());
     return loop && argument == loop.getInductionVar() &&
            isMultipleOf(loop.getLowerBound(), factor) && isMultipleOf(loop.getStep(), factor);
@@ -433,6 +467,7 @@ bool KernelEmitter::isMultipleOf(Value value, int64_t factor) {
   return false;
 }
 
+/// Lanes of an index. Aligned ones are marked, for loads of whole vectors.
 Value KernelEmitter::asVector(const ElementIndex &index) {
   if (index.vector)
     return index.vector;
@@ -452,6 +487,7 @@ Value KernelEmitter::indexValue(const ElementIndex &index) {
   return currentLanes == 1 ? index.base : asVector(index);
 }
 
+/// Bases and strides add up as long as both are of that form; else lane by lane.
 ElementIndex KernelEmitter::add(const ElementIndex &x, const ElementIndex &y) {
   if (!x.vector && !y.vector)
     return {addIndex(x.base, y.base), x.stride + y.stride, {}};
@@ -462,6 +498,7 @@ ElementIndex KernelEmitter::sub(const ElementIndex &x, const ElementIndex &y) {
     return {subIndex(x.base, y.base), x.stride - y.stride, {}};
   return {{}, 0, subIndex(asVector(x), asVector(y))};
 }
+/// By a constant.
 ElementIndex KernelEmitter::mul(const ElementIndex &x, int64_t factor) {
   if (factor == 1)
     return x;
@@ -477,6 +514,7 @@ ElementIndex KernelEmitter::div(const ElementIndex &x, int64_t divisor) {
   return {{}, 0, arith::DivUIOp::create(b, location, lanes, factor)};
 }
 
+/// As indices, which are compared as signed numbers: a difference may be below 0.
 Value KernelEmitter::lessThan(const ElementIndex &x, const ElementIndex &y) {
   bool uniform = currentLanes == 1 || (x.isUniform() && y.isUniform());
   Value left = uniform ? x.base : asVector(x), right = uniform ? y.base : asVector(y);
@@ -493,6 +531,8 @@ Value KernelEmitter::asInteger(const ElementIndex &index) {
   return arith::IndexCastOp::create(b, location, type, value);
 }
 
+/// Row-major coordinates of a flat position. Quotients are remembered, so that `linearize` gives
+/// the flat position back without multiplying.
 Index KernelEmitter::delinearize(Value flat, ArrayRef<DimAttr> sizes) {
   Index index(sizes.size(), constant(0));
   // The outermost axis longer than 1 takes what is left.
@@ -508,6 +548,7 @@ Index KernelEmitter::delinearize(Value flat, ArrayRef<DimAttr> sizes) {
       continue;
     Value size = dim(sizes[axis]);
     Value quotient = divIndex(flat, size), remainder = remIndex(flat, size);
+    // flat = quotient * size + remainder.
     divisions[quotient] = {flat, remainder, sizes[axis]};
     index[axis] = {remainder, 0, {}};
     flat = quotient;
@@ -515,6 +556,7 @@ Index KernelEmitter::delinearize(Value flat, ArrayRef<DimAttr> sizes) {
   return index;
 }
 
+/// 1 for no sizes.
 Value KernelEmitter::productOf(ArrayRef<DimAttr> sizes) {
   Value result = constantIndex(1);
   for (DimAttr size : sizes)
@@ -526,6 +568,8 @@ Value KernelEmitter::productOf(ArrayRef<DimAttr> sizes) {
 // Reductions
 //===----------------------------------------------------------------------===//
 
+/// Templates may combine in any tree; which one follows from the template and the sizes, so that
+/// every run has the same bits.
 Value KernelEmitter::combine(Operation *reduction, Value x, Value y) {
   return cast<ReductionOpInterface>(reduction).buildCombine(b, reduction->getLoc(), x, y);
 }
@@ -549,10 +593,12 @@ Value KernelEmitter::identity(Operation *reduction, unsigned width) {
   return arith::ConstantOp::create(b, location, DenseElementsAttr::get(type, Attribute(value)));
 }
 
+/// Halves are folded onto each other: a tree that depends on the number of lanes alone.
 Value KernelEmitter::combineLanes(Operation *reduction, Value value) {
   auto type = dyn_cast<VectorType>(value.getType());
   if (!type)
     return value;
+  assert(llvm::isPowerOf2_64(uint64_t(type.getNumElements())) && "lanes are halved");
   for (int64_t width = type.getNumElements() / 2; width >= 1; width /= 2) {
     SmallVector<int64_t> low, high;
     for (int64_t lane = 0; lane < width; ++lane) {
@@ -566,6 +612,8 @@ Value KernelEmitter::combineLanes(Operation *reduction, Value value) {
   return vector::ExtractOp::create(b, location, value, ArrayRef<int64_t>{0});
 }
 
+/// Inputs over which a kernel may write a result: each element has been read by the same work item
+/// before it is written.
 SmallVector<std::pair<unsigned, unsigned>> inPlacePairs(FusionOp fusion, const Structure &structure,
                                                         ArrayRef<BufferUse> uses) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
@@ -579,6 +627,7 @@ SmallVector<std::pair<unsigned, unsigned>> inPlacePairs(FusionOp fusion, const S
         continue;
       bool kept = llvm::is_contained(structure.keptResults, result);
       const BufferUse &read = uses[input], &write = uses[inputs + result];
+      // Read in a later pass than written it would be the new value.
       if (!read.used || ((kept ? read.onlyKept : read.onlySpace) && read.pass <= write.pass))
         pairs.push_back({input, result});
     }

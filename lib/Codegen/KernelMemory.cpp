@@ -9,6 +9,7 @@ using namespace trainc::train;
 
 namespace trainc::codegen {
 
+/// Booleans are bytes in memory.
 Type memoryType(Type element) {
   return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element;
 }
@@ -18,6 +19,7 @@ Type computeType(Type element) {
   return narrow ? Type(Float32Type::get(element.getContext())) : element;
 }
 
+/// A size that is no constant is an argument of the kernel; its number is that of its first use.
 Value KernelEmitter::dim(DimAttr size) {
   if (auto value = size.getConstant())
     return constantIndex(*value);
@@ -32,6 +34,7 @@ Value KernelEmitter::dim(DimAttr size) {
   return value;
 }
 
+/// For lanes a vector of pointers.
 Value KernelEmitter::elementPointer(Value pointer, Type memory, Value offset) {
   Type integer = b.getI64Type();
   Type result = pointer.getType();
@@ -47,6 +50,8 @@ Value KernelEmitter::elementPointer(Value pointer, Type memory, Value offset) {
 // Offsets
 //===----------------------------------------------------------------------===//
 
+/// Row-major, with what is known put to use: a flat space, the space's own offset, and quotients
+/// that were made by `delinearize`.
 ElementIndex KernelEmitter::linearize(ArrayRef<ElementIndex> index, ArrayRef<DimAttr> sizes) {
   if (structure.flat && index.size() == 1)
     return index[0];
@@ -79,6 +84,7 @@ ElementIndex KernelEmitter::linearize(ArrayRef<ElementIndex> index, ArrayRef<Dim
   return offset ? *offset : constant(0);
 }
 
+/// Collects, for inPlacePairs, where and in which pass each buffer is read.
 void KernelEmitter::noteRead(unsigned argument, ArrayRef<ElementIndex> index) {
   BufferUse &use = uses[argument];
   SmallVector<DimAttr> sizes = getDims(fusion.getBody().getArgument(argument));
@@ -95,6 +101,7 @@ void KernelEmitter::noteRead(unsigned argument, ArrayRef<ElementIndex> index) {
 // Loads and stores
 //===----------------------------------------------------------------------===//
 
+/// The offset is remembered with the value, for reports of bad indices.
 Value KernelEmitter::load(unsigned number, Type tensor, ArrayRef<ElementIndex> index) {
   ElementIndex offset = linearize(index, getDims(tensor));
   Value value = loadFrom(buffer(number), getElementTypeOrSelf(tensor), offset);
@@ -102,6 +109,7 @@ Value KernelEmitter::load(unsigned number, Type tensor, ArrayRef<ElementIndex> i
   return value;
 }
 
+/// Element for element: partial sums have buffers of their own.
 void KernelEmitter::store(unsigned result, ArrayRef<ElementIndex> index, Value value) {
   Type tensor = fusion.getResult(result).getType();
   unsigned number = fusion.getInputs().size() + result;
@@ -114,6 +122,8 @@ void KernelEmitter::store(unsigned result, ArrayRef<ElementIndex> index, Value v
 // What the runtime is told of
 //===----------------------------------------------------------------------===//
 
+/// Lanes beyond the end, or behind a guard that does not hold, hold anything: what is bad there is
+/// not told.
 Value KernelEmitter::whereWanted(Value bad) {
   if (isa<VectorType>(bad.getType())) {
     bad = conjunction(bad, conjunction(guard.tail, guard.lanes));
@@ -126,6 +136,8 @@ Value KernelEmitter::whereWanted(Value bad) {
   return conjunction(bad, guard.active);
 }
 
+/// ONNX counts negative indices from the end. One out of range is told, and 0 is used in its place:
+/// the kernel goes on without reading elsewhere.
 ElementIndex KernelEmitter::checkedIndex(Operation *op, Value data, DimAttr extent) {
   if (auto source = splatSource.find(data); source != splatSource.end())
     data = source->second;
@@ -143,6 +155,7 @@ ElementIndex KernelEmitter::checkedIndex(Operation *op, Value data, DimAttr exte
   Value negative = arith::CmpIOp::create(b, location, Predicate::slt, raw, nothing);
   Value fromEnd = arith::AddIOp::create(b, location, raw, limit);
   Value wrapped = arith::SelectOp::create(b, location, negative, fromEnd, raw);
+  // Unsigned: one comparison for both ends.
   Value outside = arith::CmpIOp::create(b, location, Predicate::uge, wrapped, limit);
   Value safe = arith::SelectOp::create(b, location, outside, nothing, wrapped);
   reportIndex(whereWanted(outside), data);

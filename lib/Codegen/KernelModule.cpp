@@ -13,6 +13,7 @@ KernelModule::KernelModule(MLIRContext &context, StringRef processor, StringRef 
     : module(ModuleOp::create(UnknownLoc::get(&context), "kernels")), cache(cache),
       processor(processor) {}
 
+/// What a target can hold in memory; formulas inside may have other types.
 LogicalResult KernelModule::checkBuffers(FusionOp fusion) const {
   for (Value value : llvm::concat<Value>(llvm::to_vector(fusion.getInputs()),
                                          llvm::to_vector_of<Value>(fusion.getResults()))) {
@@ -28,6 +29,8 @@ LogicalResult KernelModule::checkBuffers(FusionOp fusion) const {
   return success();
 }
 
+/// An equal kernel, or a new one that `emit` makes. Equal are the text, and the sizes as far as the
+/// kernel knows them.
 FailureOr<const EmittedKernel *>
 KernelModule::share(const StructuralKey &key, StringRef kind,
                     llvm::function_ref<LogicalResult(EmittedKernel &)> emit,
@@ -37,6 +40,7 @@ KernelModule::share(const StructuralKey &key, StringRef kind,
   const EmittedKernel *found = llvm::find_if(candidates, [&](const EmittedKernel &kernel) {
     return kernel.dims.size() == key.dims.size() || kernel.keyDims == key.dims;
   });
+  // The launch passes its own fusion's sizes; those that the kernel has made of others come behind.
   dims.assign(key.dims.begin(), key.dims.end());
   if (found == candidates.end()) {
     EmittedKernel kernel;
@@ -48,10 +52,12 @@ KernelModule::share(const StructuralKey &key, StringRef kind,
     found = &candidates.emplace_back(std::move(kernel));
   }
   assert(found->keyDims.size() == key.dims.size() && "equal keys have corresponding sizes");
+  // For equal keys with the same dims the derived sizes are the same.
   dims.append(found->dims.begin() + key.dims.size(), found->dims.end());
   return found;
 }
 
+/// By the body first, which is cheap, then by structure.
 FailureOr<KernelInfo> ModuleCodegen::add(FusionOp fusion) {
   KernelModule &kernels = getKernels();
   return kernels.known.get(fusion, [&](FusionOp fusion) -> FailureOr<KernelInfo> {

@@ -6,11 +6,15 @@ using namespace trainc::train;
 
 namespace trainc::codegen {
 
+/// Equal for bodies that are the same op for op, whatever the names of values; unlike the
+/// structural key, sizes are compared as they are. No text is made, since this is asked for every
+/// fusion.
 KnownFusions::Key KnownFusions::keyOf(FusionOp fusion) {
   Key key;
   auto pushNumber = [&](size_t number) {
     key.push_back(reinterpret_cast<const void *>(uintptr_t(number)));
   };
+  // Values by the order of their definition.
   llvm::DenseMap<Value, size_t> numbers;
   auto define = [&](Value value) {
     numbers.try_emplace(value, numbers.size());
@@ -33,6 +37,7 @@ KnownFusions::Key KnownFusions::keyOf(FusionOp fusion) {
   return key;
 }
 
+/// Failures are not kept: each is told where it happens.
 FailureOr<KernelInfo> KnownFusions::get(FusionOp fusion,
                                         llvm::function_ref<FailureOr<KernelInfo>(FusionOp)> make) {
   Key key = keyOf(fusion);

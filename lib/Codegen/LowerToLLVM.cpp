@@ -33,6 +33,8 @@ using namespace mlir;
 
 namespace trainc::codegen {
 
+/// All functions of the module. Lowering is deterministic function by function, so the order in
+/// which threads take them does not show.
 LogicalResult lowerToLLVMDialect(ModuleOp module, StringRef mathPrefix,
                                  const HardwareMath *hardware) {
   MLIRContext *context = module.getContext();
@@ -40,6 +42,7 @@ LogicalResult lowerToLLVMDialect(ModuleOp module, StringRef mathPrefix,
   expandMath(module, mathPrefix, hardware);
 
   LowerToLLVMOptions options(context);
+  // One converter and one set of patterns serve all threads: they are read only.
   LLVMTypeConverter converter(context, options);
   RewritePatternSet patterns(context);
   populateSCFToControlFlowConversionPatterns(patterns);
@@ -62,6 +65,8 @@ LogicalResult lowerToLLVMDialect(ModuleOp module, StringRef mathPrefix,
   });
 }
 
+/// Kernels move to chunks of `count`, each with clones of the declarations that it uses. What is
+/// left in `module` are declarations.
 SmallVector<OwningOpRef<ModuleOp>> splitModule(ModuleOp module, unsigned count) {
   SymbolTable symbols(module);
   SmallVector<LLVM::LLVMFuncOp> kernels;
@@ -78,6 +83,7 @@ SmallVector<OwningOpRef<ModuleOp>> splitModule(ModuleOp module, unsigned count) 
       for (const SymbolTable::SymbolUse &use : *uses)
         used.insert(symbols.lookup(use.getSymbolRef().getRootReference()));
     }
+    // Declarations first: a kernel is the last function of its module.
     for (Operation *symbol : used)
       chunk->push_back(symbol->clone());
     for (LLVM::LLVMFuncOp function : functions) {
@@ -93,6 +99,7 @@ LLVM::LLVMFuncOp getKernel(ModuleOp module) {
   return cast<LLVM::LLVMFuncOp>(module.getBody()->back());
 }
 
+/// A context for each translation: LLVM's contexts are not for several threads.
 static std::unique_ptr<llvm::Module> translate(ModuleOp module, llvm::LLVMContext &context) {
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());

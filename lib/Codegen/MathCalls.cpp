@@ -14,6 +14,7 @@ using namespace mlir;
 namespace trainc::codegen {
 
 /// Name of the function on doubles; empty for ops that the machine does itself.
+/// f32 functions have an f behind the name.
 static StringRef libraryName(StringRef op) {
   return llvm::StringSwitch<StringRef>(op)
       .Case("math.exp", "exp")
@@ -43,6 +44,7 @@ static StringRef libraryName(StringRef op) {
       .Default("");
 }
 
+/// Replaces the op by calls, one for each lane; false if the library has no such function.
 bool callLibrary(OpBuilder &b, Operation *op, StringRef prefix) {
   StringRef name = libraryName(op->getName().getStringRef());
   Type type = op->getResult(0).getType(), element = getElementTypeOrSelf(type);
@@ -52,6 +54,7 @@ bool callLibrary(OpBuilder &b, Operation *op, StringRef prefix) {
   std::string symbol = (prefix + name + (element.isF32() ? "f" : "")).str();
   SmallVector<Type> inputs(op->getNumOperands(), element);
   auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(symbol);
+  // Declared once in the module; the caller runs before functions are lowered in parallel.
   if (!function) {
     OpBuilder moduleBuilder = OpBuilder::atBlockBegin(module.getBody());
     function = LLVM::LLVMFuncOp::create(moduleBuilder, module.getLoc(), symbol,

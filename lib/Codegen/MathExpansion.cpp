@@ -26,8 +26,10 @@ static constexpr double kRound64 = 6755399441055744.0;
 static Value expF32(Formula &f, Value x);
 
 /// e^x = 2^h (1 + r) with h = x log2(e), rounded, and r what rounding has lost, times ln 2; 4 ulp.
+/// The clamp's ends give 0 and infinity; NaN passes through it.
 static Value expHardware(Formula &f, Value x) {
   x = f.clamp(x, f.f32(-104.0), f.f32(89.0));
+  // Cody and Waite: ln 2 in two parts, so that the product is exact in the first.
   Value h = f.mul(x, f.f32(M_LOG2E));
   Value rest = f.fma(h, f.f32(-0.693147182), x);
   rest = f.fma(h, f.f32(1.904654e-9), rest);
@@ -50,6 +52,8 @@ static Value expF32(Formula &f, Value x) {
   rest = f.fma(integer, f.f32(-1.42860677e-6f), rest);
   Value r = f.polynomial(rest, {1.37805939e-3f, 8.37312452e-3f, 4.16695364e-2f, 1.66664720e-1f,
                                 4.99999851e-1f, 1.0, 1.0});
+  // The low bits of the shifted number are the integer: subtracting the bits of 1.5 * 2^23 leaves
+  // it.
   Value i = f.subInt(f.toBits(shifted), f.i32(0x4B400000));
   Value half = f.shiftRight(i, f.i32(1));
   auto power = [&](Value exponent) {
@@ -60,10 +64,13 @@ static Value expF32(Formula &f, Value x) {
 
 /// Natural logarithm, 0.85 ulp. x = 2^e m with m in [2/3, 4/3].
 static Value logF32(Formula &f, Value x) {
+  // Denormals have no normal exponent: scaled by 2^23 first.
   Value tiny = f.less(x, f.f32(1.17549435e-38f));
   Value scaled = f.select(tiny, f.mul(x, f.f32(8388608.0)), x);
   Value bias = f.select(tiny, f.f32(-23.0), f.f32(0.0));
   Value bits = f.toBits(scaled);
+  // So that the mantissa is in [2/3, 4/3): the bits of 2/3 are subtracted before the exponent is
+  // cut off.
   Value exponent = f.bitAnd(f.subInt(bits, f.i32(0x3f2aaaab)), f.i32(0xff800000));
   Value mantissa = f.toFloat(f.subInt(bits, exponent));
   Value e = f.fma(f.intToFloat(exponent, f.b.getF32Type()), f.f32(1.19209290e-7f), bias);
@@ -79,6 +86,7 @@ static Value logF32(Formula &f, Value x) {
   r = f.select(f.equal(x, f.f32(0.0)), f.f32(-INFINITY), r);
   r = f.select(f.less(x, f.f32(0.0)), f.f32(NAN), r);
   Value ordinary = f.less(x, f.f32(INFINITY));
+  // Infinity stays, NaN stays: x + x is either.
   return f.select(ordinary, r, f.add(x, x));
 }
 
@@ -91,12 +99,14 @@ static bool isAbsolute(Formula &f, arith::FastMathFlags flags) {
 /// tanh, 1.8 ulp.
 static Value tanhF32(Formula &f, Value x, arith::FastMathFlags flags) {
   Value magnitude = f.abs(x);
+  // tanh x = 1 - 2 / (e^2x + 1), for x >= 0.
   Value e = f.add(expSmall(f, f.add(magnitude, magnitude)), f.f32(1.0));
   Value reciprocal = f.hardware ? f.hardware->reciprocal(f, e) : f.div(f.f32(1.0), e);
   Value large = f.copysign(f.fma(f.f32(-2.0), reciprocal, f.f32(1.0)), x);
   if (isAbsolute(f, flags))
     return large;
   Value s = f.mul(x, x);
+  // An odd polynomial near 0, where the quotient would cancel.
   Value small =
       f.polynomial(s, {1.57394409e-2f, -5.23025580e-2f, 1.33152470e-1f, -3.33327681e-1f, 0.0});
   small = f.fma(small, x, x);
@@ -106,6 +116,7 @@ static Value tanhF32(Formula &f, Value x, arith::FastMathFlags flags) {
 /// erf = 1 - 2^p(|x|), absolute error 6.6e-8; p is log2(erfc), fitted for |x| <= 4.
 static Value erfAbsolute(Formula &f, Value x) {
   Value t = f.abs(x);
+  // Beyond 4 the fit is no use, and erf is 1.
   t = f.select(f.less(f.f32(4.0), t), f.f32(4.0), t);
   Value p =
       f.polynomial(t, {-4.535860352916643e-05f, 4.4550769962370396e-04f, -1.489441841840744e-03f,
@@ -140,6 +151,7 @@ static Value erfF32(Formula &f, Value x, arith::FastMathFlags flags) {
 //===----------------------------------------------------------------------===//
 
 /// Natural logarithm of a positive normal number, relative error below 1e-11.
+/// As logF32, with a series that is exact enough for any f32 result.
 static Value logF64(Formula &f, Value x) {
   Value bits = f.toBits(x);
   Value exponent = f.bitAnd(f.subInt(bits, f.i64(0x3fe5555555555555)), f.i64(0xfff0000000000000));
@@ -153,6 +165,7 @@ static Value logF64(Formula &f, Value x) {
 }
 
 /// x = n ln 2 + f: n as float and 2^n, for |x| < 700.
+/// Two parts of ln 2, as in f32.
 static Value reduceLn2(Formula &f, Value x, Value &scale) {
   Value shifted = f.fma(x, f.f64(M_LOG2E), f.f64(kRound64));
   Value n = f.sub(shifted, f.f64(kRound64));
@@ -167,6 +180,7 @@ static Value expm1Series(Formula &f, Value x) {
   return f.polynomial(x, {1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720,
                           1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0});
 }
+/// Beyond 160 every f32 result is 0 or infinity.
 static Value expF64(Formula &f, Value x) {
   x = f.clamp(x, f.f64(-160.0), f.f64(160.0));
   Value scale, rest = reduceLn2(f, x, scale);
@@ -177,10 +191,12 @@ static Value expm1F32(Formula &f, Value x) {
   Value scale, rest = reduceLn2(f, wide, scale);
   Value r = f.mul(expm1Series(f, rest), rest);
   r = f.narrow(f.fma(r, scale, f.sub(scale, f.f64(1.0))));
+  // The sum of 0 would lose its sign.
   return f.select(f.equal(x, f.f32(0.0)), x, r); // -0 stays.
 }
 
 /// Special arguments of logarithms: `r` for positive finite x, of which `shift` is added before.
+/// In this order: NaN compares as nothing, and passes through the last.
 static Value finishLog(Formula &f, Value x, Value r, double zeroAt) {
   r = f.select(f.equal(x, f.f32(zeroAt)), f.f32(-INFINITY), r);
   r = f.select(f.less(x, f.f32(zeroAt)), f.f32(NAN), r);
@@ -190,6 +206,7 @@ static Value scaledLogF32(Formula &f, Value x, double factor) {
   Value r = f.mul(logF64(f, f.widen(x)), f.f64(factor));
   return finishLog(f, x, f.narrow(r), 0.0);
 }
+/// 1 + x rounded in f64, and the logarithm's slope times what that lost.
 static Value log1pF32(Formula &f, Value x) {
   Value wide = f.widen(x), one = f.f64(1.0), sum = f.add(wide, one);
   // What rounding the sum lost.
@@ -203,9 +220,11 @@ static Value log1pF32(Formula &f, Value x) {
 static Value sineF32(Formula &f, Value x, uint64_t quarters) {
   Value wide = f.widen(x);
   Value shifted = f.fma(wide, f.f64(2.0 / M_PI), f.f64(kRound64));
+  // The number of quarter turns, whose low bits choose the function and the sign.
   Value n = f.sub(shifted, f.f64(kRound64));
   Value r = f.fma(n, f.f64(-1.5707963267948966), wide);
   r = f.fma(n, f.f64(-6.123233995736766e-17), r);
+  // Only where n has lost digits: the result stays in [-1, 1].
   r = f.clamp(r, f.f64(-1.0), f.f64(1.0));
   Value q = f.mul(r, r);
   Value sine =
@@ -222,11 +241,14 @@ static Value sineF32(Formula &f, Value x, uint64_t quarters) {
   };
   Value result = f.select(isSet(1), cosine, sine);
   Value narrow = f.narrow(f.select(isSet(2), f.neg(result), result));
+  // sin(-0) is -0.
   if (quarters == 0)
     return f.select(f.equal(x, f.f32(0.0)), x, narrow);
   return narrow;
 }
 
+/// Special cases as IEEE 754 has them for pow, applied in rising order of precedence: the last
+/// select wins.
 static Value powF32(Formula &f, Value x, Value y) {
   Value zero = f.f32(0.0), one = f.f32(1.0), infinity = f.f32(INFINITY);
   Value magnitude = f.abs(x);
@@ -244,6 +266,7 @@ static Value powF32(Formula &f, Value x, Value y) {
   Value negative =
       arith::CmpIOp::create(f.b, f.loc, arith::CmpIPredicate::slt, f.toBits(x), f.i32(0));
   auto both = [&](Value a, Value b) { return f.bitAnd(a, b); };
+  // An integer that is not even; NaN is neither.
   Value odd = both(isInteger, f.select(isEven, f.less(one, zero), f.equal(y, y)));
   r = f.select(both(negative, odd), f.neg(r), r);
   Value fraction = both(both(f.less(x, zero), f.less(magnitude, infinity)),
@@ -260,6 +283,7 @@ static Value powF32(Formula &f, Value x, Value y) {
 //===----------------------------------------------------------------------===//
 
 /// x^y by squaring; y < 0 gives the truncated quotient 1 / x^-y, and 0 where that does not exist.
+/// Six bits suffice: 2^63 overflows every type.
 static Value powInt(Formula &f, Value x, Value y) {
   Type element = getElementTypeOrSelf(x.getType());
   unsigned width = element.getIntOrFloatBitWidth();
@@ -276,6 +300,7 @@ static Value powInt(Formula &f, Value x, Value y) {
   Value exponent = f.select(negative, f.subInt(zero, y), y);
   Value large = compare(arith::CmpIPredicate::sgt, exponent, number(63));
   exponent = f.select(large, f.bitOr(number(62), f.bitAnd(exponent, one)), exponent);
+  // Unrolled, so that lanes need no loop.
   Value result = one, square = x;
   for (unsigned bit = 0; bit < 6; ++bit) {
     Value isSet = compare(arith::CmpIPredicate::ne, f.bitAnd(exponent, number(1ll << bit)), zero);
@@ -298,7 +323,9 @@ static Value narrowBF16(Formula &f, Value x) {
   Value bits = f.toBits(x);
   auto upper = [&](Value y) -> Value { return arith::ShRUIOp::create(f.b, f.loc, y, f.i32(16)); };
   Value odd = f.bitAnd(upper(bits), f.i32(1));
+  // To the nearest: half of the last kept bit is added, one less where that bit is even.
   Value rounded = upper(f.addInt(bits, f.addInt(odd, f.i32(0x7fff))));
+  // A NaN's upper half could be zero: a bit of its mantissa is set.
   rounded = f.select(f.isNan(x), f.bitOr(upper(bits), f.i32(0x40)), rounded);
   Value half = arith::TruncIOp::create(f.b, f.loc, f.shaped(f.b.getI16Type()), rounded);
   return arith::BitcastOp::create(f.b, f.loc, f.shaped(f.b.getBF16Type()), half);
@@ -306,6 +333,7 @@ static Value narrowBF16(Formula &f, Value x) {
 
 /// Conversions that x86 has no instructions for; null where it has. Doubles go through f32, which
 /// may round a tie of 16 bits twice.
+/// Needs x86's own f16 conversions; bf16 has none before AVX-512 BF16.
 static Value convertNarrow(Formula &f, Operation *op) {
   Value x = op->getOperand(0);
   Type from = getElementTypeOrSelf(x.getType()), to = getElementTypeOrSelf(op->getResult(0));
@@ -335,6 +363,7 @@ static Value convertNarrow(Formula &f, Operation *op) {
   return arith::TruncFOp::create(f.b, f.loc, f.shaped(to), x);
 }
 
+/// Null for an op that has no expansion.
 Value expandFloat(Formula &f, Operation *op) {
   auto x = [&](unsigned i = 0) { return op->getOperand(i); };
   return llvm::TypeSwitch<Operation *, Value>(op)
@@ -362,6 +391,8 @@ Value expandFloat(Formula &f, Operation *op) {
 
 void expandMath(Operation *root) { expandMath(root, "", nullptr); }
 
+/// Collects first, as expansions are made of ops of the same kinds. With hardware math conversions
+/// stay: GPUs have all of them.
 void expandMath(Operation *root, StringRef libraryPrefix, const HardwareMath *hardware) {
   SmallVector<Operation *> ops;
   auto isConversion = [](Operation *op) {

@@ -17,6 +17,7 @@ namespace trainc::codegen {
 /// do. A kernel has what it computes of sizes by the number of an equal one (the end of a padded
 /// row is that of the result, if nothing is padded behind it), so they have to be equal in all
 /// fusions that share it.
+/// Only sizes that share symbols can be equal or differ by the symbols' values.
 static std::string describeRelations(ArrayRef<DimAttr> dims) {
   llvm::StringMap<unsigned> numbers;
   bool areRelated = false;
@@ -39,6 +40,8 @@ static std::string describeRelations(ArrayRef<DimAttr> dims) {
   return text;
 }
 
+/// Also equal for bodies whose sizes have other symbols, as long as these stand to each other in
+/// the same way.
 StructuralKey getStructuralKey(FusionOp fusion) {
   StructuralKey key;
   llvm::raw_string_ostream os(key.text);
@@ -47,6 +50,7 @@ StructuralKey getStructuralKey(FusionOp fusion) {
   replacer.addReplacement([&](DimAttr dim) -> std::optional<std::pair<Attribute, WalkResult>> {
     if (dim.getConstant())
       return std::make_pair(Attribute(dim), WalkResult::skip());
+    // Numbered in the order of first use: MapVector keeps it.
     auto [it, isNew] = numbers.try_emplace(dim, Attribute());
     if (isNew)
       it->second = DimAttr::symbol(dim.getContext(), "d" + std::to_string(numbers.size() - 1));

@@ -20,6 +20,8 @@ constexpr unsigned kStashCost = 12;
 /// it.
 constexpr int64_t kLargestStash = 65536;
 
+/// Fills the structure step by step: levels, space, passes, stashes. Every step assumes those
+/// before it.
 class Analysis {
 public:
   explicit Analysis(FusionOp fusion) : fusion(fusion), body(fusion.getBody().front()) {}
@@ -50,6 +52,8 @@ private:
 
 } // namespace
 
+/// By building the formula once in a block of its own: no op has to say it of itself. Vectors, as
+/// formulas may look at the type.
 bool usesCoordinates(PointwiseOpInterface op) {
   Operation *self = op.getOperation();
   Block block;
@@ -67,6 +71,8 @@ bool usesCoordinates(PointwiseOpInterface op) {
   return llvm::any_of(index, [](Value i) { return !i.use_empty(); });
 }
 
+/// The level of a value is the number of reductions that it waits for, one behind the other: the
+/// pass in which it can first be computed.
 LogicalResult Analysis::collect() {
   for (Value argument : body.getArguments())
     level[argument] = 0;
@@ -79,6 +85,7 @@ LogicalResult Analysis::collect() {
       ++deepest;
     } else if (auto fusion = dyn_cast<FusionOpInterface>(op);
                fusion && fusion.getFusionRole() == FusionRole::Standalone) {
+      // Templates have room for one op of their own kind.
       if (result.standalone) {
         InFlightDiagnostic error =
             op.emitOpError("shares a kernel with another scatter, scan or matmul");
@@ -97,6 +104,8 @@ LogicalResult Analysis::collect() {
   return success();
 }
 
+/// A scatter, scan or matmul decides the kernel's form alone; only a scatter of rows takes results
+/// computed of its sums.
 LogicalResult Analysis::chooseStandalone() {
   Operation *op = result.standalone;
   Operation *yield = body.getTerminator();
@@ -122,6 +131,8 @@ LogicalResult Analysis::chooseStandalone() {
   return success();
 }
 
+/// All reductions of a kernel have one operand shape and the same axes. The vector axis is the last
+/// one that is longer than 1.
 LogicalResult Analysis::chooseSpace() {
   Operation *yield = body.getTerminator();
   if (!reductions.empty()) {
@@ -159,6 +170,7 @@ LogicalResult Analysis::chooseSpace() {
   return success();
 }
 
+/// Reductions of level n are in pass n; results in the pass in which they are known.
 LogicalResult Analysis::formPasses() {
   Operation *yield = body.getTerminator();
   auto passAt = [&](unsigned index) -> Pass & {
@@ -169,6 +181,7 @@ LogicalResult Analysis::formPasses() {
   for (Operation *op : reductions)
     passAt(level[op->getOperand(0)]).reductions.push_back(op);
   for (auto [number, value] : llvm::enumerate(yield->getOperands())) {
+    // Results of the space are stored in a pass, those of the kept axes once for each work item.
     if (isFull(value))
       passAt(level[value]).results.push_back(number);
     else if (!reductions.empty() && isKept(value))
@@ -183,6 +196,8 @@ LogicalResult Analysis::formPasses() {
   return success();
 }
 
+/// Whether every buffer is read at the position that is written, or is a scalar: then one flat loop
+/// does, without coordinates.
 bool Analysis::isFlat() {
   if (result.space.size() < 1)
     return false;
@@ -208,6 +223,7 @@ bool Analysis::isFlat() {
 }
 
 /// What reading through an access op costs in lanes along the vector axis.
+/// 0: one value for all lanes. 16: by lane through an opaque loop.
 unsigned Analysis::accessCost(Operation *op) {
   auto mapped = dyn_cast<AxisMapOpInterface>(op);
   if (!mapped || op->getNumOperands() == 0 || result.vectorAxis < 0 ||
@@ -222,9 +238,11 @@ unsigned Analysis::accessCost(Operation *op) {
   ArrayRef<int> operand = map.operands[0];
   if (!llvm::is_contained(operand, loop))
     return 0;
+  // Along the operand's last axis lanes are neighbours in memory.
   return operand.back() == loop ? 1 : kStashCost + 1;
 }
 
+/// Each value once. What is resident is read, not computed.
 unsigned Analysis::treeCost(Value value, llvm::DenseSet<Value> &seen) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -245,6 +263,8 @@ unsigned Analysis::treeCost(Value value, llvm::DenseSet<Value> &seen) {
   return cost;
 }
 
+/// Values that two passes need are kept in scratch (rows) where that is cheaper than making them
+/// again; in columns there is no place for them.
 void Analysis::chooseStashes() {
   DimAttr positions = product(fusion.getContext(), {});
   for (int64_t axis : result.reduced)
@@ -262,6 +282,7 @@ void Analysis::chooseStashes() {
       Operation *op = value.getDefiningOp();
       if (!op || isa<ReductionOpInterface>(op) || resident.contains(value) || !isFull(value))
         return;
+      // The pass that first computes it is the one that keeps it.
       auto [it, isNew] = computedIn.try_emplace(value, index);
       if (!isNew) {
         if (it->second == index)
@@ -273,6 +294,7 @@ void Analysis::chooseStashes() {
           return;
         }
       }
+      // Reads by access ops are cheap enough to be looked through only from above.
       if (isa<PointwiseOpInterface>(op))
         for (Value operand : op->getOperands())
           visit(operand);
@@ -287,6 +309,8 @@ void Analysis::chooseStashes() {
   }
 }
 
+/// Columns: what is computed of a finished reduction for each column is kept, since all rows of the
+/// next pass read it.
 void Analysis::chooseKeptStashes() {
   for (Operation &op : body.without_terminator()) {
     if (!isa<PointwiseOpInterface>(op) || !isKept(op.getResult(0)) || !level[op.getResult(0)])
@@ -294,12 +318,14 @@ void Analysis::chooseKeptStashes() {
     bool feedsSpace = llvm::any_of(op.getUsers(), [&](Operation *user) {
       return user->getNumResults() != 0 && isFull(user->getResult(0));
     });
+    assert(level.lookup(op.getResult(0)) > 0 && "asked above");
     unsigned pass = level[op.getResult(0)] - 1;
     if (feedsSpace && pass < result.passes.size())
       result.passes[pass].keptStashes.push_back(op.getResult(0));
   }
 }
 
+/// In this order: passes need the space, stashes the passes.
 FailureOr<Structure> Analysis::run() {
   assert(llvm::hasSingleElement(fusion.getBody()) && "its verifier has seen to that");
   if (failed(collect()))

@@ -11,6 +11,7 @@ using namespace trainc;
 using namespace trainc::train;
 
 /// What says which rows get no gradient, if the only readers of `rows` take it away from some.
+/// Leaves `embedding` as it is unless the two readers are exactly those of the formula.
 static void readPadding(Embedding &embedding) {
   Value rows = embedding.result;
   DetachOp detach;
@@ -35,6 +36,7 @@ static void readPadding(Embedding &embedding) {
   embedding.result = select.getResult();
 }
 
+/// In program order; look-ups of tables that are computed (dequantized, say) are none.
 SmallVector<Embedding> trainc::findEmbeddings(func::FuncOp function) {
   SmallVector<Embedding> found;
   for (auto gather : function.getBody().front().getOps<GatherOp>()) {

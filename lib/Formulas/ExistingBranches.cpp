@@ -35,6 +35,8 @@ public:
       projections[projection.op->getResult(0)] = projection;
   }
 
+  /// Every pair of projections that feed each other is a candidate; each is completed, or told with
+  /// the reason.
   ExistingBranches run() {
     ExistingBranches branches;
     for (auto &[result, b] : projections) {
@@ -56,6 +58,7 @@ public:
 
 private:
   /// Back through views and multiplications by a number.
+  /// The scale may be applied before B, too.
   static Value throughScales(Value value, double &scale) {
     while (true) {
       value = throughViews(value);
@@ -72,11 +75,13 @@ private:
   }
 
   /// Finds the base of a branch. Returns why there is none, or "".
+  /// Follows B's result through scales and views to the sum that it is added in.
   std::string complete(ExistingBranch &branch) {
     std::optional<int64_t> rank = branch.a.out().getConstant(), in = branch.a.in().getConstant(),
                            out = branch.b.out().getConstant();
     if (!rank || !in || !out)
       return "its sizes are not known";
+    // A low-rank branch is narrower than both sides.
     if (*rank > std::min(*in, *out))
       return "what is between the two is larger than what is around them";
     Value value = branch.b.op->getResult(0);
@@ -98,6 +103,7 @@ private:
       value = user->getResult(0);
     }
   }
+  /// Dropout stands before A only; its base reads the same value without it.
   std::string completeIn(ExistingBranch &branch, Value other) {
     Value source = throughViews(branch.a.input->get());
     if (auto dropout = source.getDefiningOp<DropoutOp>()) {
@@ -105,6 +111,7 @@ private:
       branch.dropout = std::round(dropout.getRatio().convertToDouble() * 1e7) / 1e7;
       source = throughViews(dropout.getOperand());
     }
+    // A bias or a residual in the sum is no projection of the same input.
     SmallVector<Projection> bases;
     collect(other, source, bases);
     llvm::erase_if(bases, [&](const Projection &base) {
@@ -117,6 +124,7 @@ private:
     return "";
   }
   /// The terms of a sum that are projections of `source`.
+  /// Sums are followed through both operands, as far as they are sums.
   void collect(Value sum, Value source, SmallVectorImpl<Projection> &bases) {
     sum = throughViews(sum);
     auto projection = projections.find(sum);

@@ -13,6 +13,7 @@ using namespace trainc::train;
 
 /// Calls `visit` for each op that reads elements of an input, maybe moved or of another integer
 /// type, but does not only move them itself.
+/// Each reader once for each value that it reads; moved and converted forms are followed.
 static void forReaders(BlockArgument input, llvm::function_ref<void(Operation *, Value)> visit) {
   SmallVector<Value> worklist = {input};
   while (!worklist.empty()) {
@@ -30,9 +31,12 @@ static bool isTest(Operation *op) {
   return isa<CastOp>(op) && getElementType(op->getResult(0)).isInteger(1);
 }
 
+/// Numbers that the model tells apart in the input: for padding by value. `neighbours`: also those
+/// beside a bound.
 SmallVector<int64_t> trainc::comparedNumbers(BlockArgument input, bool neighbours) {
   llvm::SmallSetVector<int64_t, 4> numbers;
   forReaders(input, [&](Operation *user, Value value) {
+    // A conversion to a boolean asks for 0.
     if (isTest(user))
       numbers.insert(0);
     auto compare = dyn_cast<CompareOp>(user);
@@ -55,6 +59,7 @@ SmallVector<int64_t> trainc::comparedNumbers(BlockArgument input, bool neighbour
   return numbers.takeVector();
 }
 
+/// Different forms of the input are compared: a token with a token.
 bool trainc::comparesWithItself(BlockArgument input) {
   bool found = false;
   forReaders(input, [&](Operation *user, Value) {
@@ -65,6 +70,7 @@ bool trainc::comparesWithItself(BlockArgument input) {
   return found;
 }
 
+/// Its numbers go into results, not only into choices and indices.
 bool trainc::isComputedWith(BlockArgument input) {
   bool found = false;
   forReaders(input, [&](Operation *user, Value) {
@@ -73,6 +79,8 @@ bool trainc::isComputedWith(BlockArgument input) {
   return found;
 }
 
+/// areAlike: no test tells two numbers that are no padding apart. needOrder: a test asks for being
+/// above padding.
 TokenTests trainc::findTokenTests(BlockArgument input, int64_t padding) {
   TokenTests tests;
   forReaders(input, [&](Operation *user, Value value) {
@@ -95,6 +103,7 @@ TokenTests trainc::findTokenTests(BlockArgument input, int64_t padding) {
       tests.areAlike &= number == double(padding);
       return;
     }
+    // x >= n and x < n split between n - 1 and n, the others between n and n + 1.
     bool orEqual = predicate == ComparePredicate::ge || predicate == ComparePredicate::lt;
     tests.needOrder = true;
     tests.areAlike &= left && number && *number <= double(padding) + orEqual;
@@ -102,6 +111,7 @@ TokenTests trainc::findTokenTests(BlockArgument input, int64_t padding) {
   return tests;
 }
 
+/// Of two operands, whatever they are.
 std::optional<bool> trainc::testsEquality(Operation *op) {
   auto compare = dyn_cast<CompareOp>(op);
   if (compare && compare.getPredicate() == ComparePredicate::eq)

@@ -19,6 +19,8 @@ static Value skipCasts(Value value) {
 }
 
 /// argmax: the smallest position at which the product is its largest.
+/// As the exporter writes argmax: the smallest of the positions at which the product equals its
+/// maximum.
 static std::optional<LastToken> findByPosition(Value position, DimAttr length) {
   AffineIntegers affine;
   auto least = position.getDefiningOp<ReduceOp>();
@@ -27,11 +29,13 @@ static std::optional<LastToken> findByPosition(Value position, DimAttr length) {
   if (!equal || least.getKind() != ReduceKind::min || least.getAxes() != ArrayRef<int64_t>{1} ||
       equal.getPredicate() != ComparePredicate::eq)
     return std::nullopt;
+  // Positions that are not the largest count as length - 1, which is no smaller than any.
   std::optional<AffineInteger> found = affine.get(select.getOnTrue()),
                                none = affine.get(select.getOnFalse());
   if (!found || !found->isCoordinate(1) || !none || !none->isUniform() ||
       none->constant + DimAttr::constant(position.getContext(), 1) != length)
     return std::nullopt;
+  // Either side of the comparison, either factor of the product.
   for (unsigned side = 0; side < 2; ++side) {
     auto product = equal->getOperand(side).getDefiningOp<MulOp>();
     auto repeated = equal->getOperand(1 - side).getDefiningOp<BroadcastOp>();
@@ -61,6 +65,7 @@ static std::optional<LastToken> findByCount(Value position) {
 
 /// The positions of rows that are one of each sample, `length` apart: row - sample * length. Null
 /// where they are not known to be that.
+/// The row is sample * length + position.
 static Value findPositions(Value rows, DimAttr length) {
   // Positions out of range end the run.
   rows = skipCasts(rows);
@@ -80,6 +85,7 @@ bool trainc::areRowsOfSamples(Value rows, DimAttr length) {
   return findPositions(rows, length) != nullptr;
 }
 
+/// Of the last row that a mark holds in each sample, by either form.
 std::optional<LastToken> trainc::findLastToken(Value rows, DimAttr length) {
   Value position = findPositions(rows, length);
   if (!position)
@@ -94,6 +100,8 @@ std::optional<LastToken> trainc::findLastToken(Value rows, DimAttr length) {
   return found && getRank(found->marks) == 2 ? found : std::nullopt;
 }
 
+/// Marks are an input of 0 and 1, or a comparison of one with a number; each negation turns the
+/// comparison around.
 std::optional<MarkOrigin> trainc::findMarkOrigin(Value marks) {
   bool negated = false;
   Value value = skipCasts(marks);

@@ -44,8 +44,11 @@ struct Term {
   }
 };
 
+/// One value after the other, each once: linear in the function. Unknown, with a reason, is always
+/// a safe answer: evaluations then weight by rows.
 class Analysis {
 public:
+  /// Rows are the first axis of inputs, if it is symbolic.
   explicit Analysis(func::FuncOp function) : function(function) {
     for (BlockArgument argument : function.getArguments()) {
       if (getArgRole(function, argument.getArgNumber()) != "input")
@@ -71,9 +74,11 @@ public:
     if (rowSymbols.empty() && term.kind == Kind::Sum && !term.isBounded)
       term = {Kind::Constant};
     LossMean mean;
+    // A constant is its own mean.
     mean.isMean = term.kind == Kind::Mean || term.kind == Kind::Constant;
     if (mean.isMean) {
       mean.number = term.count ? Value() : term.number;
+      // Null for the number of rows, which the runtime knows.
       if (term.count && term.count != rows)
         mean.count = term.count;
     } else if (term.kind == Kind::Sum) {
@@ -95,6 +100,7 @@ private:
     return llvm::any_of(getDims(value), [&](DimAttr dim) { return followsRows(dim); });
   }
   /// A size up to a factor that does not follow the rows.
+  /// A constant factor is the same for all batches, and cancels when losses are weighted.
   DimAttr reduced(DimAttr count) const {
     if (rows)
       if (DimAttr rest = divideExactly(count, rows); rest && !followsRows(rest))
@@ -103,6 +109,7 @@ private:
   }
   static bool isOne(Value value) { return getNumElements(value.getType()).isConstant(1); }
 
+  /// References stay valid: unordered_map keeps its elements where they are.
   const Term &visit(Value value) {
     auto found = terms.find(value.getAsOpaquePointer());
     if (found == terms.end())
@@ -110,6 +117,7 @@ private:
     return found->second;
   }
 
+  /// By the op's own rule, else by `general`.
   Term compute(Value value) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       const bool isInput = getArgRole(function, argument.getArgNumber()) == "input";
@@ -121,11 +129,13 @@ private:
       return {Kind::Constant};
     }
     Operation *op = value.getDefiningOp();
+    assert(op && "no argument");
     if (auto dim = dyn_cast<DimOp>(op)) {
       if (!followsRows(dim.getValue()))
         return {Kind::Constant};
       return {Kind::Sum, value, reduced(dim.getValue())};
     }
+    // The gradient does not matter here.
     if (auto with = dyn_cast<WithGradientOp>(op))
       return visit(with.getOperand());
     if (auto reduce = dyn_cast<ReduceOp>(op))
@@ -145,6 +155,7 @@ private:
   }
 
   /// Of an operand's kind.
+  /// Shape changes keep the kind as long as elements keep their rows.
   Term passed(Operation *op, Value value) {
     Term term = visit(op->getOperand(0));
     if (term.kind == Kind::Rows && !isa<NegOp, CastOp, DetachOp>(op))
@@ -158,6 +169,8 @@ private:
     return term;
   }
 
+  /// A sum over rows makes Rows a Sum, or a Mean where they were divided; other reductions over
+  /// rows mix them.
   Term reduced(ReduceOp op) {
     const Term &of = visit(op.getOperand());
     const bool sums = op.getKind() == ReduceKind::sum;
@@ -190,11 +203,13 @@ private:
     return mixed(op);
   }
 
+  /// x / y: a Sum over a Sum is the quotient that is looked for.
   Term divided(Operation *op, const Term &x, const Term &y, Value denominator) {
     if (x.kind == Kind::Unknown || y.kind == Kind::Unknown)
       return x.kind == Kind::Unknown ? x : y;
     if (y.kind == Kind::Constant) {
       Term term = x;
+      // The number is then in other units, and must be this result's.
       if (x.kind == Kind::Sum && !isOne(x.number))
         term.number = op->getResult(0);
       return x.isBounded ? mixed(op) : term;
@@ -212,6 +227,7 @@ private:
     return x.kind == Kind::Rows ? Term{Kind::Rows, y.number, y.count} : mixed(op);
   }
 
+  /// Constants scale; two Sums of counts are a count.
   Term multiplied(Operation *op, Term x, Term y) {
     if (x.kind == Kind::Unknown || y.kind == Kind::Unknown)
       return x.kind == Kind::Unknown ? x : y;
@@ -231,6 +247,7 @@ private:
     return general(op, op->getResult(0));
   }
 
+  /// Kinds must agree, and denominators too: means over different numbers are no mean.
   Term added(Operation *op, Value value) {
     const Term &x = visit(op->getOperand(0)), &y = visit(op->getOperand(1));
     if (x.kind == Kind::Unknown || y.kind == Kind::Unknown)
@@ -265,6 +282,8 @@ private:
   }
 
   /// max(sum, 1), or what stands for a sum where that is zero.
+  /// The bound only matters for empty batches, whose weight is then not 0: such a sum serves as a
+  /// denominator, not as a numerator.
   Term boundedSum(Operation *op) {
     OperandRange values = op->getOperands().take_back(2);
     for (unsigned i : {0u, 1u}) {
@@ -279,6 +298,8 @@ private:
   }
 
   /// Any op whose rows come from equal rows of its operands alone, as far as sizes tell.
+  /// Elementwise by rows as far as shapes show: the result has rows, and operands are rows or
+  /// constants.
   Term general(Operation *op, Value value) {
     bool isConstant = true;
     for (Value operand : op->getOperands()) {
@@ -311,6 +332,7 @@ private:
     return x.number && y.number && same(x.number, y.number);
   }
   /// Whether two values are computed alike.
+  /// Up to casts of integers. Depth is that of the denominator's formula, which is short.
   bool same(Value x, Value y) {
     auto withoutCasts = [](Value value) {
       while (auto cast = value.getDefiningOp<CastOp>()) {

@@ -11,6 +11,7 @@ static bool isSum(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
   return reduce && reduce.getKind() == ReduceKind::sum;
 }
+/// The shorter ways are of f32.
 static bool isF32(Value value) { return getElementType(value).isF32(); }
 
 /// The value of the kept axes that `value` repeats along the reduced ones, or null.
@@ -19,6 +20,7 @@ static Value keptSource(Value value, ArrayRef<int64_t> kept) {
   return broadcast && broadcast.getAxes() == kept ? broadcast.getOperand() : Value();
 }
 
+/// sum(exp(x - max(x))): the maximum, with which both are one pass.
 Operation *trainc::matchMaximum(Operation *sum, ArrayRef<int64_t> kept) {
   if (!isSum(sum) || !isF32(sum->getOperand(0)))
     return nullptr;
@@ -42,6 +44,7 @@ Operation *trainc::matchMaximum(Operation *op) {
   return matchMaximum(op, kept);
 }
 
+/// sum(select(iota == index, x, 0)): one element of each row, which needs no sum.
 std::optional<Pick> trainc::matchPick(Operation *sum, ArrayRef<int64_t> kept, int64_t axis) {
   if (!isSum(sum) || !isF32(sum->getOperand(0)) ||
       cast<ReduceOp>(sum).getAxes() != ArrayRef<int64_t>(axis))
@@ -53,6 +56,7 @@ std::optional<Pick> trainc::matchPick(Operation *sum, ArrayRef<int64_t> kept, in
   if (!compare || !value || !value.getValue().isZero() ||
       compare.getPredicate() != ComparePredicate::eq)
     return std::nullopt;
+  // Either side of the comparison.
   for (unsigned side : {0, 1}) {
     auto iota = compare->getOperand(side).getDefiningOp<IotaOp>();
     OpOperand &index = compare->getOpOperand(1 - side);

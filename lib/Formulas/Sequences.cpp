@@ -19,6 +19,8 @@ static std::optional<int64_t> startOfColumns(SliceOp slice) {
 }
 
 /// first - 1, of the first position of each row.
+/// The element in front makes the first difference 1, so that a row begins no new sequence by
+/// itself.
 static bool isBeforeFirst(Value value, BlockArgument positions) {
   Value first;
   if (auto sub = value.getDefiningOp<SubOp>(); sub && getSplatValue(sub.getRhs()) == 1.0)
@@ -39,6 +41,7 @@ struct Shifted {
 };
 } // namespace
 
+/// Both ways in which the two slices are left by passes.
 static std::optional<Shifted> getShifted(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return Shifted{argument};
@@ -64,6 +67,8 @@ static std::optional<Shifted> getShifted(Value value) {
   return Shifted{positions, *start == 0};
 }
 
+/// cumsum(diff(positions) != 1): the number of the sequence. Only in integers, and not in booleans,
+/// which would not count.
 BlockArgument trainc::findSequences(Value numbers) {
   auto sum = numbers.getDefiningOp<CumsumOp>();
   if (!sum || sum.getAxis() != 1 || getRank(numbers) != 2 || sum.getExclusive() || sum.getReverse())

@@ -25,6 +25,8 @@ struct Group {
   int64_t bytes = 0;
 };
 
+/// Same kernels with the same grain and scratch: their launches differ in buffers and sizes only,
+/// which a group passes for each member.
 std::string keyOf(const Unit &unit) {
   std::string key;
   for (plan::LaunchOp launch : unit)
@@ -33,6 +35,7 @@ std::string keyOf(const Unit &unit) {
   return key;
 }
 
+/// Stages have the same buffers: asked of the first.
 int64_t arenaBytes(plan::LaunchOp launch) {
   int64_t sum = 0;
   for (Value value : launch.getBuffers()) {
@@ -47,12 +50,15 @@ int64_t arenaBytes(plan::LaunchOp launch) {
   return sum;
 }
 
+/// A launch may move down to where its group closes, if nothing between touches what it writes, or
+/// writes what it reads.
 class Grouper {
 public:
   Grouper(plan::FunctionOp function, GroupedKernelSource grouped)
       : function(function), grouped(grouped) {}
 
   void run() {
+    // Taken down first: launches are erased and made while groups close.
     SmallVector<Operation *> commands;
     for (Operation &op : function.getBody().front())
       if (!isa<plan::BufferOp>(op))
@@ -64,6 +70,7 @@ public:
         ++i;
         continue;
       }
+      // A unit is taken whole: stages of one kernel follow each other.
       Unit unit;
       for (; i < commands.size(); ++i) {
         auto next = dyn_cast<plan::LaunchOp>(commands[i]);
@@ -73,6 +80,7 @@ public:
       }
       add(unit);
     }
+    // In the order in which groups were opened.
     while (!open.empty())
       close(open.begin()->first);
   }
@@ -85,6 +93,7 @@ private:
     return launch.getBuffers().drop_front(launch.getNumInputs());
   }
 
+  /// By buffers: places do not overlap in part.
   bool conflicts(const Group &group, plan::LaunchOp launch) {
     auto in = [](const llvm::DenseSet<Value> &set) {
       return [&set](Value value) { return set.contains(value); };
@@ -98,6 +107,7 @@ private:
   void closeConflicts(Operation *op) {
     SmallVector<std::string> closing;
     bool library = !isa<plan::CopyOp>(op);
+    // A copy for a result may be passed, if it touches nothing.
     for (auto &[key, group] : open) {
       bool touches = llvm::any_of(op->getOperands(), [&](Value value) {
         return group.reads.contains(value) || group.writes.contains(value);
@@ -108,6 +118,7 @@ private:
     llvm::for_each(closing, [&](const std::string &key) { close(key); });
   }
 
+  /// First closes what the unit conflicts with, so that the order of dependent launches stays.
   void add(const Unit &unit) {
     std::string key = keyOf(unit);
     SmallVector<std::string> closing;
@@ -120,13 +131,17 @@ private:
     group.reads.insert_range(inputs(unit.front()));
     group.writes.insert_range(outputs(unit.front()));
     group.bytes += arenaBytes(unit.front());
+    // A limit on the size of the launch's arguments.
     if (group.units.size() == kMostMembers)
       close(key);
   }
 
+  /// One launch for each stage, at the place of the last unit: there every member's operands are
+  /// written.
   void close(std::string key) {
     Group group = std::move(open[key]);
     open.erase(key);
+    // One alone stays as it is.
     if (group.units.size() < 2)
       return;
     Unit last = group.units.back();
@@ -156,6 +171,7 @@ private:
           last[stage].getGrainAttr(), last[stage].getScratch(),
           DimsAttr::get(builder.getContext(), work), ArrayAttr(), DimsAttr(), DenseI64ArrayAttr());
     }
+    // Only when all stages have been made.
     for (Unit &unit : group.units)
       for (plan::LaunchOp launch : unit)
         launch.erase();

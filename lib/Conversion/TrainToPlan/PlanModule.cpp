@@ -8,6 +8,7 @@
 using namespace mlir;
 using namespace trainc;
 
+/// Kernels are made as launches are emitted, and in their order: names are numbered by it.
 LogicalResult trainc::planModule(ModuleOp module, codegen::KernelCodegen &codegen,
                                  const PlanModuleOptions &options) {
   auto source = [&](train::FusionOp fusion) {
@@ -16,6 +17,7 @@ LogicalResult trainc::planModule(ModuleOp module, codegen::KernelCodegen &codege
       options.onKernel(*kernel, fusion);
     return kernel;
   };
+  // Taken down first: each is replaced by a plan.function of the same name.
   SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
   for (func::FuncOp function : functions)
     if (failed(convertTrainToPlan(function, source, options.tf32)))

@@ -16,11 +16,15 @@ namespace {
 
 using plan::Place;
 
+/// One walk in program order. A value's place is known before any reader is converted; commands
+/// keep the order of the ops.
 class Converter final : private plan::CallEmitter {
 public:
   Converter(func::FuncOp function, KernelSource kernels, bool tf32)
       : CallEmitter(ownBuilder, tf32), function(function), kernels(kernels), ownBuilder(function) {}
 
+  /// Arguments have buffers of their own; results are assigned before anything is emitted, so that
+  /// their makers write where they are wanted.
   LogicalResult run() {
     auto plan = plan::FunctionOp::create(builder, function.getLoc(), function.getName());
     for (StringRef kept : {train::kVariantOfAttr, train::kConditionsAttr, train::kFlopsAttr})
@@ -33,11 +37,13 @@ public:
         return failure();
     if (failed(assignResults()))
       return failure();
+    // Results that are arguments.
     for (Value value : function.getArguments())
       finishResults(function, value);
     for (Operation &op : function.getBody().front().without_terminator())
       if (failed(convert(&op)))
         return failure();
+    // At the very end: old values are read until then.
     for (auto [from, to, bytes] : lateCopies)
       plan::CopyOp::create(builder, function.getLoc(), from, to, bytes);
     function.erase();
@@ -75,6 +81,7 @@ private:
   }
 
   /// The last op of the body that reads `value` or a view of it.
+  /// Through views, as they have no buffer of their own.
   Operation *lastReader(Value value) {
     Operation *last = nullptr;
     for (Operation *user : value.getUsers()) {
@@ -97,12 +104,14 @@ private:
         Value target = argumentOf.lookup({result(index, kUpdatesAttr), name});
         if (!target)
           return function.emitError("result ") << index << " updates an unknown argument";
+        // An argument that updates itself is left as it is.
         if (target != value)
           updates[computedValue(value)].push_back(target);
         continue;
       }
       plan::Space space = role == "gradient" ? plan::Space::gradient : plan::Space::output;
       Value buffer = declare(space, name, value.getType(), value.getLoc());
+      // Two results cannot be one buffer: the second is a copy.
       if (!canOwn(value) || wanted.contains(value))
         copies[value].push_back(buffer);
       else
@@ -111,6 +120,7 @@ private:
     return success();
   }
   /// What a kernel has computed, where `value` is that in another shape.
+  /// A reshape has the same elements in the same order.
   static Value computedValue(Value value) {
     Operation *def = value.getDefiningOp();
     return isReshape(def) && def->getOperand(0).getDefiningOp<train::FusionOp>()
@@ -118,11 +128,13 @@ private:
                : value;
   }
   /// Whether the op that makes `value` can write it anywhere.
+  /// Views and arguments already lie somewhere.
   bool canOwn(Value value) {
     Operation *def = value.getDefiningOp();
     return def && (isa<train::FusionOp>(def) || getFusionRole(def) == FusionRole::Library);
   }
 
+  /// In the arena, unless it is wanted elsewhere.
   Value newBuffer(Value value) {
     if (Value buffer = wanted.lookup(value))
       return buffer;
@@ -138,6 +150,7 @@ private:
     return place.buffer;
   }
 
+  /// By the op's role alone: nothing here knows ops by name.
   LogicalResult convert(Operation *op) {
     LogicalResult done = success();
     switch (getFusionRole(op)) {
@@ -162,6 +175,7 @@ private:
   }
 
   /// Copies results that could not be written where they are wanted.
+  /// Copies of outputs at once, of updates at the end.
   void finishResults(Operation *op, Value value) {
     if (auto it = copies.find(value); it != copies.end())
       for (Value to : it->second)
@@ -174,6 +188,7 @@ private:
               {places[value].buffer, places[target].buffer, train::getBytes(value.getType())});
   }
 
+  /// No command: the place follows from the operand's.
   LogicalResult convertView(Operation *op) {
     Value value = op->getResult(0);
     if (auto view = dyn_cast<StridedViewOpInterface>(op)) {
@@ -185,6 +200,7 @@ private:
       return success();
     }
     ElementsAttr data;
+    // Constants are the only data without an operand.
     if (!matchPattern(op, m_Constant(&data)))
       return op->emitError("op '") << op->getName() << "' has no place in a plan";
     Value buffer = declare(plan::Space::constant, "", value.getType(), op->getLoc(), data);
@@ -192,6 +208,7 @@ private:
     return success();
   }
 
+  /// Inputs first, then results, then temporary memory: the kernel's arguments.
   LogicalResult convertFusion(train::FusionOp fusion) {
     FailureOr<codegen::KernelInfo> kernel = kernels(fusion);
     if (failed(kernel))
@@ -203,6 +220,8 @@ private:
         return failure();
       buffers.push_back(*buffer);
     }
+    // The best place first: the argument that is updated, an input that is free, a buffer of its
+    // own.
     for (auto [index, value] : llvm::enumerate(fusion.getResults())) {
       Value buffer = updateInPlace(fusion, *kernel, index, value);
       if (!buffer)
@@ -213,6 +232,7 @@ private:
       buffers.push_back(buffer);
     }
     MLIRContext *context = builder.getContext();
+    // Memory between the stages, for as long as their launches.
     if (kernel->temporaryBytes) {
       Type bytes = getTensorType({kernel->temporaryBytes}, builder.getI8Type());
       buffers.push_back(declare(plan::Space::arena, "", bytes, fusion.getLoc()));
@@ -246,6 +266,7 @@ private:
   /// The argument's buffer where this result updates it and nothing reads the old value afterwards.
   Value updateInPlace(train::FusionOp fusion, const codegen::KernelInfo &kernel, unsigned index,
                       Value value) {
+    // Anything that reads the old value behind the kernel would see the new one.
     auto updated = updates.find(value);
     if (updated == updates.end())
       return {};
@@ -253,11 +274,13 @@ private:
       Operation *last = lastReader(target);
       if (last && fusion->isBeforeInBlock(last))
         continue;
+      // Every input in the same buffer must allow it: the kernel reads these, too.
       bool allowed = true;
       for (auto [input, operand] : llvm::enumerate(fusion.getInputs()))
         if (places[operand].buffer == places[target].buffer)
           allowed = allowed &&
                     llvm::is_contained(kernel.inPlace, std::pair<unsigned, unsigned>(input, index));
+      // Each argument can be one result's only.
       if (allowed && claimed.insert(target).second)
         return places[target].buffer;
     }
@@ -265,6 +288,7 @@ private:
   }
 
   /// Whether `op` is the last to read an operand and may write over it.
+  /// `op` must be the only reader left, read it once, and the buffer be the arena's own.
   bool isFree(Value operand, Operation *op) {
     Value buffer = places[operand].buffer;
     Operation *def = operand.getDefiningOp();
@@ -280,6 +304,7 @@ private:
 
   /// The buffer of an input that nothing reads any more, where the kernel may write this result
   /// over it.
+  /// Pairs of the kernel are tried in order; a buffer that another result has taken is left.
   Value overwriteInput(train::FusionOp fusion, const codegen::KernelInfo &kernel, unsigned index,
                        Value value) {
     if (wanted.contains(value))
@@ -295,6 +320,7 @@ private:
     return {};
   }
 
+  /// The call says where its results lie by asking for places: none may be left without.
   LogicalResult convertLibrary(Operation *op) {
     auto call = dyn_cast<plan::LibraryCallOpInterface>(op);
     if (!call)
@@ -324,6 +350,7 @@ private:
   }
 
   /// What is added to lies where the sum will: in its own buffer, if nothing else needs that.
+  /// Otherwise a copy of the addend, which is then added to in place.
   Place placeSum(Operation *op, Value addend, Value sum) override {
     Place place = places[addend];
     if (wanted.contains(sum) || !isFree(addend, op)) {

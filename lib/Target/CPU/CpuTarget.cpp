@@ -14,6 +14,7 @@ using namespace trainc;
 /// The levels of x86-64 that there are kernels for.
 static constexpr StringLiteral kLevels[] = {"x86-64-v3", "x86-64-v4"};
 
+/// FLOPs and bytes a second of one such machine: only for comparing commands with each other.
 static constexpr ProcessorSpeed kSpeed{1e11, 2e10};
 
 static constexpr TargetTraits kTraits{
@@ -42,10 +43,13 @@ public:
     return name().str() + "[:" + llvm::join(ArrayRef(kLevels), "|") + "|native]";
   }
 
+  /// Without a choice there are kernels of both levels in a package, and the runtime takes the
+  /// best.
   std::vector<std::string> getDefaultProcessors() const override {
     return {std::begin(kLevels), std::end(kLevels)};
   }
 
+  /// Empty `processors` stand for a name that is unknown, which the caller tells.
   std::string parse(StringRef list, std::vector<std::string> &processors) const override {
     if (list == "native") {
       list = codegen::getHostLevel();
@@ -68,6 +72,7 @@ public:
   /// For the instruction set that needs more; with a second thread to see what it adds.
   Workspace getWorkspace(ArrayRef<Operation *> commands,
                          plan::EvaluateInteger value) const override {
+    // needs[0]: with one thread; the difference is what each further one adds.
     int64_t kernels = 0, needs[2] = {};
     for (Operation *command : commands)
       if (train::DimAttr scratch = cast<plan::PlanCommandOpInterface>(command).getThreadScratch())
@@ -89,6 +94,7 @@ public:
 };
 } // namespace
 
+/// One for the process, made on first use.
 const Target &trainc::getCpuTarget() {
   static const CpuTarget target;
   return target;

@@ -13,6 +13,8 @@ using namespace trainc;
 /// The first architecture with bf16 and asynchronous copies.
 static constexpr int kFirstArchitecture = 80;
 
+/// Speeds are those of one GPU of the H100's kind: they only have to compare commands with each
+/// other.
 static constexpr TargetTraits kTraits{
     .name = "cuda",
     .phrase = "a GPU",
@@ -42,6 +44,7 @@ public:
 
   std::string getUsage() const override { return name().str() + "[:sm_NN,...]"; }
 
+  /// The device here only if nothing is named: packages are made for others, too.
   std::vector<std::string> getDefaultProcessors() const override {
     std::string device = findCudaDevice();
     return device.empty() ? std::vector<std::string>() : std::vector<std::string>{device};
@@ -51,6 +54,7 @@ public:
     return "no CUDA device here to take the architecture from; name it: cuda:sm_90";
   }
 
+  /// A list, with or without a comma at its end.
   std::string parse(StringRef list, std::vector<std::string> &processors) const override {
     SmallVector<StringRef> parts;
     list.consume_back(",");
@@ -74,6 +78,7 @@ public:
 
   int64_t getMemoryHere() const override { return getCudaMemory(); }
 
+  /// The largest need, since commands follow each other, and another one where two may run at once.
   Workspace getWorkspace(ArrayRef<Operation *> commands,
                          plan::EvaluateInteger value) const override {
     // Some may run on two streams at once.

@@ -26,6 +26,8 @@ constexpr StringLiteral kAnyKernel = "kernel";
 
 } // namespace
 
+/// Kernels are emitted as they are added, and lowered together when code is asked for: lowering is
+/// per function, so neither order shows.
 struct CpuCodegen::Impl final : KernelModule {
   Impl(MLIRContext &context, ArrayRef<std::string> levels, StringRef cache)
       : KernelModule(context, "CPU", cache), levels(levels) {}
@@ -44,6 +46,7 @@ struct CpuCodegen::Impl final : KernelModule {
 CpuCodegen::CpuCodegen(MLIRContext &context, ArrayRef<std::string> levels, StringRef cache) {
   context.loadDialect<TrainDialect, LLVM::LLVMDialect, scf::SCFDialect, cf::ControlFlowDialect,
                       arith::ArithDialect, math::MathDialect, vector::VectorDialect>();
+  // One module for all kernels; everything below refers to its names.
   impl = std::make_unique<Impl>(context, levels, cache);
   // What loads read that a condition turns off.
   OpBuilder b = OpBuilder::atBlockBegin(impl->module->getBody());
@@ -58,6 +61,7 @@ CpuCodegen::~CpuCodegen() = default;
 
 KernelModule &CpuCodegen::getKernels() const { return *impl; }
 
+/// The signature is the runtime's KernelFunction: buffers, dims, first and last work item, context.
 LogicalResult CpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure,
                                      EmittedKernel &kernel) {
   OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
@@ -83,11 +87,13 @@ LogicalResult CpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure
   case Template::Scan:
     mapScan(emitter);
     break;
+  // The CPU's scheduling options form no streamed matmul.
   case Template::Product:
     fusion.emitOpError("is a streamed matmul, which only GPUs have");
     function.erase();
     return failure();
   }
+  // The function is erased with its errors told: a later fusion may still get its name.
   if (emitter.hasFailed() || failed(verify(function))) {
     function.erase();
     return failure();
@@ -96,6 +102,7 @@ LogicalResult CpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure
   return success();
 }
 
+/// Equal fusions share code; the launch is made of this fusion's own sizes.
 FailureOr<KernelInfo> CpuCodegen::Impl::make(FusionOp fusion) {
   static constexpr const char *names[] = {"pointwise", "row",  "column",
                                           "scatter",   "scan", "product"};
@@ -118,6 +125,7 @@ FailureOr<KernelInfo> CpuCodegen::Impl::make(FusionOp fusion) {
 // Compilation
 //===----------------------------------------------------------------------===//
 
+/// Once; callers from several threads wait. Works on a clone: `module` stays as it is for listings.
 LogicalResult CpuCodegen::Impl::lower() {
   std::lock_guard<std::mutex> lock(mutex);
   if (lowered)
@@ -125,6 +133,8 @@ LogicalResult CpuCodegen::Impl::lower() {
   OwningOpRef<ModuleOp> copy = module->clone();
   if (failed(lowerToLLVMDialect(*copy, /*mathPrefix=*/"")))
     return failure();
+  // One kernel a file of bitcode, all with the same name: the cache then finds equal kernels of
+  // other packages.
   for (OwningOpRef<ModuleOp> &kernel : splitModule(*copy, 1)) {
     LLVM::LLVMFuncOp function = getKernel(*kernel);
     names.push_back(function.getName().str());
@@ -145,6 +155,8 @@ FailureOr<std::string> CpuCodegen::getLLVMText() {
   return translateToText(*copy);
 }
 
+/// A shared object for each level. Tasks are kernel by level; each writes its own slot, so no lock
+/// is needed.
 FailureOr<std::vector<std::vector<char>>> CpuCodegen::emitSharedObjects(ArrayRef<StringRef> cpus) {
   if (failed(impl->lower()))
     return failure();
@@ -157,9 +169,11 @@ FailureOr<std::vector<std::vector<char>>> CpuCodegen::emitSharedObjects(ArrayRef
     std::vector<char> object = impl->cache.get({"object", cpus[level], impl->bitcode[kernel]}, [&] {
       return compileBitcode(impl->bitcode[kernel], cpus[level], errors[task]);
     });
+    // Behind the cache, as the name is the package's.
     if (errors[task].empty())
       objects[level][kernel] = renameSymbol(object, kAnyKernel, impl->names[kernel], errors[task]);
   });
+  // The first error in the order of the tasks, whichever thread had it first.
   for (const std::string &error : errors)
     if (!error.empty())
       return mlir::emitError(impl->module->getLoc()) << error;
@@ -170,6 +184,7 @@ FailureOr<std::vector<std::vector<char>>> CpuCodegen::emitSharedObjects(ArrayRef
   for (auto &level : objects) {
     std::string error;
     result.push_back(linkShared(level, error));
+    // A missing linker is told apart from a bad kernel.
     if ((impl->lacksTools = !error.empty()))
       return mlir::emitError(impl->module->getLoc()) << error;
   }
@@ -189,6 +204,7 @@ FailureOr<std::vector<KernelObject>> CpuCodegen::emitObjects() {
   return result;
 }
 
+/// Texts for people: MLIR, LLVM IR, then assembly for each level, in this order.
 FailureOr<std::vector<KernelListing>> CpuCodegen::emitListings() {
   OwningOpRef<ModuleOp> copy = impl->module->clone();
   SmallVector<OwningOpRef<ModuleOp>> kernels = splitModule(*copy, 1);
@@ -204,6 +220,7 @@ FailureOr<std::vector<KernelListing>> CpuCodegen::emitListings() {
       return failure();
     listing.texts.emplace_back("ll", std::move(*text));
     code = std::move(*binary);
+    // Slots first, filled by the tasks below.
     for (const std::string &level : impl->levels)
       listing.texts.emplace_back(level + ".s", "");
   }

@@ -21,6 +21,7 @@ static LLVM::LLVMPointerType pointerType(OpBuilder &b) {
 // Arguments of the function
 //===----------------------------------------------------------------------===//
 
+/// Loaded once, at the entry: the table of buffers does not change while the kernel runs.
 Value CpuEmitter::buffer(unsigned number) {
   if (!buffers[number])
     buffers[number] = atEntry([&]() -> Value {
@@ -39,12 +40,14 @@ Value CpuEmitter::makeDim(unsigned number) {
   return arith::IndexCastOp::create(b, location, b.getIndexType(), loaded);
 }
 
+/// Fields of KernelContext: 0 the scratch, 1 the error slot.
 static Value contextField(OpBuilder &b, Location location, Value context, int32_t field) {
   auto type = LLVM::LLVMPointerType::get(b.getContext());
   Value slot = LLVM::GEPOp::create(b, location, type, type, context, ArrayRef<LLVM::GEPArg>{field});
   return LLVM::LoadOp::create(b, location, type, slot, 8);
 }
 
+/// The worker's own memory, as large as the launch asks for.
 Value CpuEmitter::scratch(Value byteOffset) {
   if (!scratchBase)
     scratchBase = atEntry([&] { return contextField(b, location, entry->getArgument(4), 0); });
@@ -55,6 +58,7 @@ Value CpuEmitter::scratch(Value byteOffset) {
 // Work items
 //===----------------------------------------------------------------------===//
 
+/// The loop over the work items that the caller gives to this call.
 Value CpuEmitter::openItems() {
   auto bound = [&](unsigned argument) {
     return arith::IndexCastOp::create(b, location, b.getIndexType(), entry->getArgument(argument))
@@ -70,6 +74,7 @@ void CpuEmitter::closeItems() {
   LLVM::ReturnOp::create(b, location, ValueRange());
 }
 
+/// Which lanes are below `count`; in 32 bits, since that is what masked instructions compare.
 Value CpuEmitter::tailMask(Value count) {
   if (vectorLanes == 1)
     return {};
@@ -101,6 +106,7 @@ static Value bitcastTo(OpBuilder &b, Location loc, Value x, Type element) {
   return arith::BitcastOp::create(b, loc, type, x);
 }
 
+/// Zeros are as wide as the widest load, so that a guarded one may be read whole.
 Value CpuEmitter::guardedPointer(Value pointer, Value condition) {
   if (!condition)
     return pointer;
@@ -115,6 +121,7 @@ Value CpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
   Type memory = bitsType(element);
   unsigned alignment = getElementBytes(element);
   Value loaded;
+  // One value for all lanes: read if any lane wants it.
   if (vectorLanes == 1 || offset.isUniform()) {
     Value condition = guard.scalar;
     if (guard.lanes)
@@ -127,6 +134,8 @@ Value CpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
     auto zeros = [&]() -> Value {
       return arith::ConstantOp::create(b, location, cast<TypedAttr>(b.getZeroAttr(type)));
     };
+    // Neighbours: a vector load. Lanes beyond the end are masked, as they may be outside of the
+    // buffer.
     if (!offset.vector && offset.stride == 1) {
       Value address = guardedPointer(elementPointer(pointer, memory, offset.base), guard.scalar);
       if (mask)
@@ -135,6 +144,7 @@ Value CpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
       else
         loaded = LLVM::LoadOp::create(b, location, type, address, alignment);
     } else {
+      // Anything else is a gather, whose mask must not be missing.
       if (guard.scalar)
         mask = conjunction(mask, toLanes(guard.scalar));
       if (!mask)
@@ -146,6 +156,7 @@ Value CpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
                                            b.getI32IntegerAttr(alignment));
     }
   }
+  // Any nonzero byte is true.
   if (element.isInteger(1)) {
     Value none =
         arith::ConstantOp::create(b, location, cast<TypedAttr>(b.getZeroAttr(loaded.getType())));
@@ -154,6 +165,7 @@ Value CpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
   return element.isBF16() ? bitcastTo(b, location, loaded, element) : loaded;
 }
 
+/// Only tails mask stores: a result is stored for every element.
 void CpuEmitter::storeTo(Value pointer, Type element, const ElementIndex &offset, Value value) {
   Type memory = bitsType(element);
   unsigned alignment = getElementBytes(element);
@@ -185,6 +197,7 @@ Value CpuEmitter::errors() {
   return errorBase;
 }
 
+/// Set by any lane and never cleared here: the runtime looks at it when the launch is done.
 void CpuEmitter::reportNumber(Value bad) {
   OpBuilder::InsertionGuard restore(b);
   Type i64 = b.getI64Type();
@@ -195,6 +208,7 @@ void CpuEmitter::reportNumber(Value bad) {
   LLVM::StoreOp::create(b, location, arith::ConstantIntOp::create(b, location, 1, 64), slot, 8);
 }
 
+/// The first bad index of the worker stays: later ones are not looked at.
 void CpuEmitter::reportIndex(Value bad, Value data) {
   OpBuilder::InsertionGuard restore(b);
   auto loaded = loadedFrom.find(data);
@@ -205,6 +219,7 @@ void CpuEmitter::reportIndex(Value bad, Value data) {
   Type i64 = b.getI64Type();
   Value code = LLVM::LoadOp::create(b, location, i64, error, 8);
   Value none = arith::ConstantIntOp::create(b, location, 0, 64);
+  // Within one worker's chunk positions ascend, so the first is the lowest.
   Value first = arith::CmpIOp::create(b, location, arith::CmpIPredicate::eq, code, none);
   auto inner = scf::IfOp::create(b, location, first, /*withElseRegion=*/false);
   b.setInsertionPointToStart(inner.thenBlock());
@@ -225,6 +240,7 @@ void CpuEmitter::reportIndex(Value bad, Value data) {
     value = arith::ExtSIOp::create(b, location, i64, value);
   // Where the index came from memory, its position in the tensor says which input element it is.
   Value place = arith::ConstantIntOp::create(b, location, -1, 64);
+  // A gathered index has no single position.
   if (loaded != loadedFrom.end() && !loaded->second.vector) {
     Value stride = arith::ConstantIndexOp::create(b, location, loaded->second.stride);
     Value offset = arith::MulIOp::create(b, location, lane, stride);

@@ -40,6 +40,8 @@ static constexpr llvm::StringLiteral kTriple = "x86_64-unknown-linux-gnu";
 // Object code
 //===----------------------------------------------------------------------===//
 
+/// Also names of features, so that the generic CPU of the level is what code is made for, not this
+/// machine.
 static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(StringRef cpu, std::string &error) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -65,6 +67,7 @@ static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(StringRef cpu, std
   return machine;
 }
 
+/// As the runtime's cpuSupports: what it accepts must be what is compiled for here.
 StringRef getHostLevel() {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
   auto have = [&](std::initializer_list<StringRef> names) {
@@ -91,6 +94,7 @@ static llvm::Value *lanesOf(llvm::IRBuilder<llvm::InstSimplifyFolder> &b, llvm::
 /// Cuts masked loads of more than 256 bits. LLVM 22 would do it as well, for AVX2, but makes a part
 /// of which no lane is wanted (`and` of a splat and such a constant) a load of all its lanes, and
 /// gives back what it read.
+/// Only for AVX2: AVX-512 has masked loads of 512 bits.
 static void splitMaskedLoads(llvm::Module &module) {
   SmallVector<llvm::IntrinsicInst *> wide;
   for (llvm::Function &function : module)
@@ -110,12 +114,14 @@ static void splitMaskedLoads(llvm::Module &module) {
     for (unsigned first = 0; first < lanes; first += part) {
       llvm::Value *mask = lanesOf(b, load->getArgOperand(1), first, part);
       llvm::Value *otherwise = lanesOf(b, load->getArgOperand(2), first, part);
+      // No lane is wanted: not even the address is looked at.
       if (llvm::PatternMatch::match(mask, llvm::PatternMatch::m_Zero())) {
         parts.push_back(otherwise);
         continue;
       }
       llvm::Value *from =
           b.CreateConstGEP1_64(type->getElementType(), load->getArgOperand(0), first);
+      // The part's own alignment.
       llvm::Align aligned = llvm::commonAlignment(align, first * width / 8);
       parts.push_back(b.CreateMaskedLoad(otherwise->getType(), from, aligned, mask, otherwise));
     }
@@ -124,6 +130,7 @@ static void splitMaskedLoads(llvm::Module &module) {
   }
 }
 
+/// Deterministic: options are fixed, and nothing of the host is looked at.
 static llvm::SmallVector<char> compile(StringRef bitcode, StringRef cpu, llvm::CodeGenFileType type,
                                        std::string &error) {
   std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(cpu, error);
@@ -149,6 +156,8 @@ static llvm::SmallVector<char> compile(StringRef bitcode, StringRef cpu, llvm::C
     function.addFnAttr("min-legal-vector-width", "512");
   }
 
+  // In this order: splitting after optimization, as it takes masks apart that were simplified by
+  // then.
   optimizeModule(module, *machine);
   if (!machine->getMCSubtargetInfo()->checkFeatures("+avx512f"))
     splitMaskedLoads(module);
@@ -172,6 +181,7 @@ std::string compileToAssembly(StringRef bitcode, StringRef cpu, std::string &err
 // Link
 //===----------------------------------------------------------------------===//
 
+/// The one symbol `from`, whose name has no meaning in the code itself.
 std::vector<char> renameSymbol(ArrayRef<char> object, StringRef from, StringRef to,
                                std::string &error) {
   llvm::SmallVector<char> result;
@@ -191,6 +201,7 @@ std::vector<char> renameSymbol(ArrayRef<char> object, StringRef from, StringRef 
   return std::vector<char>(result.begin(), result.end());
 }
 
+/// Set once by the driver, before any thread compiles.
 static std::string chosenLinker;
 void setLinker(std::string path) { chosenLinker = std::move(path); }
 
@@ -206,6 +217,8 @@ static std::string findLinker() {
   return {};
 }
 
+/// Objects in the order of the kernels; no build id and no symbols but the exported ones, so that
+/// equal input gives equal bytes.
 std::vector<char> linkShared(ArrayRef<std::vector<char>> objects, std::string &error) {
   std::string linker = findLinker();
   if (linker.empty()) {
@@ -221,6 +234,7 @@ std::vector<char> linkShared(ArrayRef<std::vector<char>> objects, std::string &e
       "-flavor",     "gnu", "-shared",     "-nostdlib", "--build-id=none",
       "--strip-all", "-z",  "noexecstack", "-o",        output};
   for (const std::vector<char> &object : objects) {
+    // Names only have to differ within the folder.
     std::string name = std::to_string(arguments.size()) + ".o";
     if (!(error = folder.write(name, StringRef(object.data(), object.size()))).empty())
       return {};

@@ -9,6 +9,7 @@ using namespace trainc::train;
 
 namespace trainc::codegen {
 
+/// A power of two: enough for a short axis, kLanes for others.
 unsigned lanesFor(DimAttr size) {
   auto value = size.getConstant();
   if (!value || *value > int64_t(kLanes / 2))
@@ -19,6 +20,8 @@ unsigned lanesFor(DimAttr size) {
   return lanes;
 }
 
+/// `body` for whole vectors, then for the rest with a mask; without a loop where `size` says that
+/// there is nothing. `size`: upper - lower, if it is known.
 void forEachVector(CpuEmitter &emitter, Value lower, Value upper, std::optional<int64_t> size,
                    llvm::function_ref<void(const ElementIndex &)> body) {
   int64_t lanes = emitter.getLanes();
@@ -40,6 +43,7 @@ void forEachVector(CpuEmitter &emitter, Value lower, Value upper, std::optional<
     body({loop.getInductionVar(), 1, {}});
     emitter.closeLoop(loop);
   }
+  // One round at most: the rest is shorter than a vector.
   if (!size || *size % lanes != 0) {
     auto loop = emitter.openLoop(end, upper, step);
     Value i = loop.getInductionVar();
@@ -60,6 +64,7 @@ static DimAttr blockCount(DimAttr size, int64_t block) {
 }
 
 /// Rows up to twice the block stay whole.
+/// One long block costs less than a short second one.
 static bool isOneBlock(DimAttr size) {
   auto value = size.getConstant();
   return value && *value <= 2 * kPointwiseBlock;
@@ -72,6 +77,7 @@ static DimAttr productOf(MLIRContext *context, ArrayRef<DimAttr> space, ArrayRef
   return product(context, sizes);
 }
 
+/// Work items, scratch and grain of a launch; must cut the space as the map functions below do.
 Launch planLaunch(FusionOp fusion, const Structure &s) {
   MLIRContext *context = fusion.getContext();
   auto constant = [&](int64_t value) { return DimAttr::constant(context, value); };
@@ -84,6 +90,7 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
   switch (s.kind) {
   case Template::Pointwise:
     if (s.flat || s.vectorAxis < 0) {
+      // A flat space is cut without regard to its axes.
       elements = product(context, space);
       launch.work = s.vectorAxis < 0 ? one : blockCount(elements, kPointwiseBlock);
       elements = constant(
@@ -97,6 +104,7 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
   case Template::Row: {
     launch.work = productOf(context, space, s.kept);
     elements = productOf(context, space, s.reduced);
+    // A stash has an element for each position of the row.
     int64_t bytes = 0;
     for (const Pass &pass : s.passes)
       for (Value value : pass.stashes)
@@ -109,6 +117,7 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
     space[s.vectorAxis] = blockCount(space[s.vectorAxis], kColumnBlock);
     launch.work = productOf(context, space, s.kept);
     int64_t arrays = 0;
+    // 8 bytes each: the widest element, whatever the arrays hold.
     for (const Pass &pass : s.passes)
       arrays += kColumnLevels * pass.reductions.size() + pass.keptStashes.size();
     launch.scratchBytes = constant(arrays * kColumnBlock * 8);
@@ -125,6 +134,7 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
     bool elementwise = scatter && !cast<ScatterOpInterface>(s.standalone).isRowScatter();
     if (scatter && !elementwise)
       launch.scratchBytes = sortedRowsBytes(s);
+    // The axis of a scatter or scan is one work item's.
     space[axis] = one;
     int64_t last = int64_t(space.size()) - 1;
     if (axis != last && !elementwise)
@@ -141,6 +151,7 @@ Launch planLaunch(FusionOp fusion, const Structure &s) {
   return launch;
 }
 
+/// An item is a block of the flat space, or of one row of it.
 void mapPointwise(CpuEmitter &e) {
   const Structure &s = e.structure;
   auto body = [&] { e.storeResults(); };
@@ -162,6 +173,7 @@ void mapPointwise(CpuEmitter &e) {
   std::optional<int64_t> known = axisSize.getConstant();
   Value lower = e.constantIndex(0), upper = size;
   Value row = item;
+  // Blocks of a row follow each other.
   if (blocked) {
     Value block = item;
     if (!s.flat) {

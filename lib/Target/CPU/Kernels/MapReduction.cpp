@@ -25,6 +25,7 @@ constexpr int64_t kVectorBlock = 32, kUpperVectorBlock = 64;
 /// What both templates share: coordinates, and the passes' roots.
 class ReductionMap {
 public:
+  /// The order of axes is the space's, so that the order of additions is the definition's.
   explicit ReductionMap(CpuEmitter &e)
       : e(e), s(e.structure), yield(e.fusion.getBody().front().getTerminator()) {
     for (int64_t axis : s.reduced)
@@ -33,6 +34,7 @@ public:
         outerReducedSizes.push_back(s.space[axis]);
       }
     // Position in scratch of what is read back later.
+    // A result that an earlier pass stored need not be computed again.
     for (auto [index, pass] : llvm::enumerate(s.passes)) {
       for (unsigned result : pass.results)
         storedIn.try_emplace(yield->getOperand(result), std::make_pair(index, result));
@@ -53,6 +55,7 @@ protected:
   }
 
   /// A result of the space that an earlier pass has stored, read back.
+  /// Only at the current position: another one may not be stored yet.
   Value storedResult(Value value, ArrayRef<ElementIndex> index) {
     auto stored = storedIn.find(value);
     if (stored == storedIn.end() || stored->second.first >= e.pass || isa<BlockArgument>(value) ||
@@ -62,6 +65,7 @@ protected:
   }
 
   /// Mapped operands of the pass's reductions; stores the pass's results and stashes.
+  /// All values first, then all stores: a result may lie over an input.
   Values emitRoots(const Pass &pass) {
     Values mapped, results, stashes;
     for (Operation *op : pass.reductions)
@@ -115,6 +119,7 @@ private:
       values.push_back(e.combine(op, a[i], b[i]));
     return values;
   }
+  // In order of cost: a register, scratch, a stored result.
   Value lookUp(Value value, ArrayRef<ElementIndex> index);
   ElementIndex rowOffset();
 
@@ -130,6 +135,7 @@ private:
 // Row
 //===----------------------------------------------------------------------===//
 
+/// Within the row: stashes hold one row at a time.
 ElementIndex RowMap::rowOffset() {
   Index index;
   SmallVector<DimAttr> sizes;
@@ -160,6 +166,7 @@ Values RowMap::leaf(const Pass &pass, ArrayRef<ElementIndex> outer, Value i, Val
   e.setTail(mask);
   Values mapped = emitRoots(pass), result;
   for (auto [op, value, accumulator] : llvm::zip_equal(pass.reductions, mapped, accumulators)) {
+    // Lanes beyond the end count as nothing.
     if (mask)
       value = arith::SelectOp::create(e.builder(), op->getLoc(), mask, value,
                                       e.identity(op, e.getLanes()));
@@ -169,9 +176,13 @@ Values RowMap::leaf(const Pass &pass, ArrayRef<ElementIndex> outer, Value i, Val
   return result;
 }
 
+/// Sums [lower, upper) in blocks of levels[0] leaves, blocks of levels[1] such blocks, and so on.
+/// The tree depends on the count alone.
 Values RowMap::cascade(const Pass &pass, Value lower, Value upper, int64_t step,
                        std::optional<int64_t> count, ArrayRef<int64_t> levels,
                        ValueRange accumulators, Leaf leaf) {
+  assert(step > 0 && llvm::all_of(levels, [](int64_t level) { return level > 1; }) &&
+         "levels gather");
   int64_t width = 1;
   for (int64_t level : levels)
     width *= level;
@@ -192,6 +203,7 @@ Values RowMap::cascade(const Pass &pass, Value lower, Value upper, int64_t step,
   return e.closeLoop(loop, combineAll(pass, loop.getRegionIterArgs(), inner));
 }
 
+/// Whole vectors in a cascade, then the rest in one masked vector.
 Values RowMap::vectors(const Pass &pass, ArrayRef<ElementIndex> outer, ValueRange accumulators) {
   int64_t lanes = e.getLanes();
   std::optional<int64_t> size = vectorSize.getConstant();
@@ -222,6 +234,7 @@ void RowMap::run() {
   for (int64_t axis : s.kept)
     keptSizes.push_back(s.space[axis]);
   // Slots by descending element size keep every element aligned.
+  // 8, 4, 2, 1: each slot's size is a multiple of the next one's elements.
   Value rowLength = e.mulIndex(outerReducedCount, e.dim(vectorSize)), bytes = e.constantIndex(0);
   for (int64_t width : {8, 4, 2, 1})
     for (auto [number, pass] : llvm::enumerate(s.passes))
@@ -233,6 +246,7 @@ void RowMap::run() {
 
   Value item = e.openItems();
   e.keptIndex = e.delinearize(item, keptSizes);
+  // Each pass sees the totals and stashes of those before it.
   for (auto [number, pass] : llvm::enumerate(s.passes)) {
     e.pass = number;
     Values values = identities(pass);
@@ -240,6 +254,7 @@ void RowMap::run() {
       Index outer(outerReduced.size(), e.constant(0));
       values = vectors(pass, outer, values);
     } else {
+      // Four levels: chains of 16 additions up to 65536 positions.
       values = cascade(pass, e.constantIndex(0), outerReducedCount, 1, knownOuterReduced,
                        {kBlock, kBlock, kBlock, kBlock}, values, [&](Value q, ValueRange acc) {
                          Index outer = e.delinearize(q, outerReducedSizes);
@@ -250,6 +265,7 @@ void RowMap::run() {
       totals[op->getResult(0)] = e.combineLanes(op, value);
   }
   // Kept results are one element: scalar code.
+  // They are computed of finished totals.
   e.pass = s.passes.size();
   e.spaceIndex.clear();
   Values values;
@@ -275,6 +291,7 @@ public:
 
 private:
   /// Arrays of one column block: level 0 takes elements, the last one has the total.
+  /// In scratch, since a block of columns has more accumulators than registers.
   struct Array {
     Value pointer;
     Type element;
@@ -299,6 +316,7 @@ private:
     e.storeTo(array.pointer, array.element, inBlock(), value);
   }
 
+  // Position of the vector axis among the kept ones.
   unsigned levels = 1, vectorPosition = 0;
   /// Whether there are blocks enough for the sums of a level to move up; null: known to be.
   SmallVector<Value> movesUp;
@@ -311,6 +329,7 @@ private:
 
 } // namespace
 
+/// 8 bytes an element, whatever the type: arrays stay aligned.
 ColumnMap::Array ColumnMap::newArray(Type element) {
   Value offset = e.constantIndex(arrayCount++ * kColumnBlock * 8);
   return {e.scratch(offset), element};
@@ -328,6 +347,7 @@ void ColumnMap::makeAccumulators(Operation *op) {
     accumulators[op].push_back({e.scratch(offset), getElementType(op->getResult(0))});
 }
 
+/// Blocks that are not the last one are whole; `size` is known only if all are.
 void ColumnMap::forEachColumn(llvm::function_ref<void(const ElementIndex &)> body) {
   std::optional<int64_t> size = s.space[s.vectorAxis].getConstant();
   if (size && *size > kColumnBlock)
@@ -340,6 +360,7 @@ void ColumnMap::forEachColumn(llvm::function_ref<void(const ElementIndex &)> bod
 
 /// Code for a level that has an array of its own.
 void ColumnMap::whereMovesUp(unsigned level, llvm::function_ref<void()> body) {
+  assert(level < levels && "levels are chosen before");
   Value condition = level < movesUp.size() ? movesUp[level] : Value();
   if (condition)
     e.openIf(condition);
@@ -348,6 +369,7 @@ void ColumnMap::whereMovesUp(unsigned level, llvm::function_ref<void()> body) {
     e.closeIf();
 }
 
+/// The neutral element; combining with it changes nothing.
 void ColumnMap::fill(const Pass &pass, unsigned level) {
   whereMovesUp(level, [&] {
     forEachColumn([&](const ElementIndex &) {
@@ -391,6 +413,7 @@ void ColumnMap::rows(const Pass &pass, Value begin, Value end, unsigned level) {
   for (unsigned i = 0; i < level; ++i)
     width *= kBlock;
   Value step = e.constantIndex(width);
+  // Each round fills the level below, which then moves up and is empty again.
   auto loop = e.openLoop(begin, end, step);
   Value first = loop.getInductionVar();
   rows(pass, first, e.minIndex(e.addIndex(first, step), end), level - 1);
@@ -398,6 +421,7 @@ void ColumnMap::rows(const Pass &pass, Value begin, Value end, unsigned level) {
   e.closeLoop(loop);
 }
 
+/// A total is at the last level once its pass is done.
 Value ColumnMap::lookUp(Value value, ArrayRef<ElementIndex> index) {
   if (ready.contains(value) && KernelEmitter::same(index, e.keptIndex)) {
     if (auto stash = keptStashes.find(value); stash != keptStashes.end())
@@ -412,6 +436,8 @@ void ColumnMap::run() {
   e.setLanes(lanesFor(columns));
   e.resident = [this](Value value, ArrayRef<ElementIndex> index) { return lookUp(value, index); };
   // One level for each factor kBlock of rows.
+  // With an unknown number of rows all levels are there, and those that are not needed are skipped
+  // at run time.
   int64_t width = kBlock;
   for (; levels < kColumnLevels && !(knownOuterReduced && *knownOuterReduced <= width); ++levels) {
     movesUp.push_back(knownOuterReduced ? Value()
@@ -431,6 +457,7 @@ void ColumnMap::run() {
     if (axis < s.vectorAxis)
       outerSizes.push_back(s.space[axis]);
   vectorPosition = outerSizes.size();
+  // Items are blocks of columns, for each position of the axes before.
   Value size = e.dim(columns), block = e.constantIndex(kColumnBlock), row = item;
   Value round = e.addIndex(size, e.constantIndex(kColumnBlock - 1));
   Value blocks = e.divIndex(round, block), number = item;
@@ -443,6 +470,7 @@ void ColumnMap::run() {
 
   for (auto [index, pass] : llvm::enumerate(s.passes)) {
     e.pass = index;
+    // Nothing is summed: rows in one loop.
     if (pass.reductions.empty()) {
       rows(pass, e.constantIndex(0), outerReducedCount, 0);
     } else {
@@ -452,6 +480,7 @@ void ColumnMap::run() {
     }
     for (Operation *op : pass.reductions)
       ready.insert(op->getResult(0));
+    // For the space of later passes, which reads them once for each row.
     for (Value value : pass.keptStashes) {
       forEachColumn([&](const ElementIndex &) {
         e.spaceIndex.clear();
@@ -462,6 +491,7 @@ void ColumnMap::run() {
   }
   e.pass = s.passes.size();
   e.spaceIndex.clear();
+  // Made of totals, for each column.
   if (!s.keptResults.empty())
     forEachColumn([&](const ElementIndex &) {
       Values values;

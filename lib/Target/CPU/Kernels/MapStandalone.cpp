@@ -32,6 +32,7 @@ struct Items {
 
 } // namespace
 
+/// Opens the loop over items.
 Items::Items(CpuEmitter &e, int64_t serial, bool blocked)
     : serial(serial), last(int64_t(e.structure.space.size()) - 1),
       blocked(blocked && serial != last) {
@@ -52,6 +53,7 @@ Items::Items(CpuEmitter &e, int64_t serial, bool blocked)
   upper = e.minIndex(e.addIndex(lower, block), size);
 }
 
+/// Without blocks `index` is complete, and there are no lanes.
 void Items::forEachColumn(CpuEmitter &e, llvm::function_ref<void()> body) {
   if (!blocked)
     return body();
@@ -72,6 +74,7 @@ namespace {
 
 class ScatterMap {
 public:
+  /// Two forms: rows by sorting, single elements in place.
   explicit ScatterMap(CpuEmitter &e)
       : e(e), op(e.structure.standalone), scatter(cast<ScatterOpInterface>(op)),
         axis(scatter.getScatterAxis()), indices(scatter.getScatterIndices().get()),
@@ -138,6 +141,7 @@ void ScatterMap::clear(Items &items) {
   e.closeLoop(loop);
 }
 
+/// An end for each row, a number for each update.
 DimAttr sortedRowsBytes(const Structure &s) {
   auto scatter = cast<ScatterOpInterface>(s.standalone);
   MLIRContext *context = s.standalone->getContext();
@@ -145,6 +149,7 @@ DimAttr sortedRowsBytes(const Structure &s) {
   return (s.space[scatter.getScatterAxis()] + count) * DimAttr::constant(context, 8);
 }
 
+/// In the order of the updates. With unique indices a negative one means "nowhere".
 void ScatterMap::forEachUpdate(llvm::function_ref<void(Value, Value)> body) {
   SmallVector<DimAttr> sizes = getDims(indices);
   auto loop = e.openLoop(e.constantIndex(0), e.productOf(sizes), e.constantIndex(1));
@@ -161,6 +166,8 @@ void ScatterMap::forEachUpdate(llvm::function_ref<void(Value, Value)> body) {
   e.closeLoop(loop);
 }
 
+/// A counting sort, stable: the updates of a row keep their order, and with it the bits of their
+/// sum.
 void ScatterMap::sortRows() {
   Value zero = e.constantIndex(0), one = e.constantIndex(1), size = e.dim(e.structure.space[axis]);
   ends = e.scratch(zero);
@@ -173,6 +180,7 @@ void ScatterMap::sortRows() {
     setNumber(ends, row, arith::AddIOp::create(e.builder(), e.loc(), before, one));
     return before;
   };
+  // Counts, then where each row begins, then the places.
   forEachUpdate([&](Value row, Value) { increment(row); });
   // Where they begin, which becomes where they end as they find their places.
   auto rows = e.openLoop(zero, size, one, zero);
@@ -183,6 +191,7 @@ void ScatterMap::sortRows() {
   forEachUpdate([&](Value row, Value update) { setNumber(order, increment(row), update); });
 }
 
+/// Every row is stored once, rows without updates as zeros.
 void ScatterMap::rows() {
   bool trailing = axis + 1 < int64_t(e.structure.space.size());
   e.setLanes(trailing ? lanesFor(e.structure.space.back()) : 1);
@@ -191,9 +200,11 @@ void ScatterMap::rows() {
 
   Type element = getElementTypeOrSelf(resultType), sum = computeType(element);
   Value total;
+  // What the epilogue reads as the sum.
   e.resident = [&](Value value, ArrayRef<ElementIndex> index) {
     return value == op->getResult(0) && KernelEmitter::same(index, e.spaceIndex) ? total : Value();
   };
+  // Rows follow each other in `order`: one ends where the next begins.
   auto loop = e.openLoop(e.constantIndex(0), e.dim(e.structure.space[axis]), e.constantIndex(1),
                          e.constantIndex(0));
   Value begin = loop.getRegionIterArgs()[0], end = number(ends, loop.getInductionVar());
@@ -203,6 +214,7 @@ void ScatterMap::rows() {
     Index source(ArrayRef<ElementIndex>(items.index).take_front(axis));
     source.append(e.delinearize(number(order, row.getInductionVar()), getDims(indices)));
     source.append(items.index.begin() + axis + 1, items.index.end());
+    // Summed in the compute type, rounded once.
     Value update = e.convertFloat(e.evaluateLanes(updates, source), sum);
     Value after =
         arith::AddFOp::create(e.builder(), op->getLoc(), row.getRegionIterArgs()[0], update);
@@ -221,6 +233,7 @@ void ScatterMap::elements() {
   clear(items);
 
   // Updates may cover only a corner of the other axes.
+  // Elsewhere nothing is added.
   SmallVector<DimAttr> sizes = getDims(updates);
   Value count = e.dim(sizes[axis]);
   for (auto [other, size] : llvm::enumerate(sizes)) {
@@ -236,6 +249,7 @@ void ScatterMap::elements() {
   Value update = e.evaluate(updates, source);
   Index target = items.index;
   target[axis] = place;
+  // Sequential along the axis: two updates of one element are added in their order.
   accumulate(target, update);
   e.closeLoop(loop);
   e.closeItems();
@@ -247,6 +261,7 @@ void mapScatter(CpuEmitter &emitter) { ScatterMap(emitter).run(); }
 // Scan
 //===----------------------------------------------------------------------===//
 
+/// One lane or column after the other in the scan's direction, as the op is defined.
 void mapScan(CpuEmitter &e) {
   Operation *op = e.structure.standalone;
   auto scan = cast<ScanOpInterface>(op);
@@ -267,6 +282,7 @@ void mapScan(CpuEmitter &e) {
     Value before = loop.getRegionIterArgs()[0];
     Value value = e.evaluateLanes(operand, items.index);
     Value after = scan.buildScanCombine(e.builder(), op->getLoc(), before, value);
+    // Exclusive: what was there before this element.
     e.store(0, items.index, scan.isExclusive() ? before : after);
     e.closeLoop(loop, after);
   });

@@ -15,6 +15,7 @@ namespace {
 /// -1: the axis is no axis of the space.
 using Axes = SmallVector<int64_t>;
 
+/// Each value once for each way of its axes: the same input may be read in several.
 class AccessSearch {
 public:
   AccessSearch(FusionOp fusion, const Structure &s) : fusion(fusion), s(s) {}
@@ -31,6 +32,8 @@ public:
   }
 
 private:
+  /// An access is noted if each of its axes is a whole axis of the space; then its stride along
+  /// that axis is known.
   void visit(Value value, const Axes &axes) {
     std::vector<int64_t> key(axes.begin(), axes.end());
     key.push_back(reinterpret_cast<intptr_t>(value.getAsOpaquePointer()));
@@ -39,6 +42,7 @@ private:
     if (auto argument = dyn_cast<BlockArgument>(value))
       return note(argument, axes);
     Operation *op = value.getDefiningOp();
+    // Behind a reduction axes are no longer those of the space.
     if (isa<ReductionOpInterface>(op))
       return;
     if (isa<PointwiseOpInterface>(op)) {
@@ -47,6 +51,7 @@ private:
           visit(operand, axes);
       return;
     }
+    // An op without a map reads somewhere.
     auto mapped = dyn_cast<AxisMapOpInterface>(op);
     if (!mapped || op->getNumOperands() == 0)
       return;
@@ -67,12 +72,14 @@ private:
     SmallVector<DimAttr> sizes = getDims(argument);
     InputAccess access{argument.getArgNumber(), axes, -1, getElementBytes(getElementType(argument)),
                        true};
+    // A part of an axis, or an axis of another size, says nothing.
     for (auto [axis, size] : llvm::zip_equal(axes, sizes)) {
       if (axis < 0 || size != s.space[axis])
         return;
       if (!size.isConstant(1))
         access.inner = axis;
     }
+    // isFull: every axis of the space is one of the input's.
     for (auto [axis, size] : llvm::enumerate(s.space))
       access.isFull &= size.isConstant(1) || llvm::is_contained(axes, int64_t(axis));
     if (access.inner >= 0)
@@ -87,6 +94,7 @@ private:
 
 } // namespace
 
+/// In the order in which they are met, from the first reduction's operand on.
 SmallVector<InputAccess> findAccesses(FusionOp fusion, const Structure &structure) {
   return AccessSearch(fusion, structure).run();
 }

@@ -32,6 +32,8 @@ static bool isElementwise(Operation *op, ArrayRef<DimAttr> space) {
   return true;
 }
 
+/// Null unless every op is elementwise, and the size known: kernels of large tensors are worth
+/// their own shape.
 std::unique_ptr<FlatForm> FlatForm::of(FusionOp fusion) {
   SmallVector<DimAttr> space = getDims(fusion.getResult(0));
   std::optional<int64_t> elements = getNumElements(fusion.getResult(0).getType()).getConstant();
@@ -48,6 +50,7 @@ std::unique_ptr<FlatForm> FlatForm::of(FusionOp fusion) {
   return std::unique_ptr<FlatForm>(new FlatForm(fusion, *elements));
 }
 
+/// The form has its own block and arguments; `fusion` stays as it is.
 FlatForm::FlatForm(FusionOp fusion, int64_t elements) : elements(elements) {
   DimAttr length = DimAttr::symbol(fusion.getContext(), kLength);
   auto flatType = [&](Value value) -> Type {
@@ -68,6 +71,7 @@ FlatForm::FlatForm(FusionOp fusion, int64_t elements) : elements(elements) {
     op.getResult(0).setType(flatType(op.getResult(0)));
 }
 
+/// Sizes of the flat kernel in terms of the fusion's: only the length is the form's own.
 DimAttr FlatForm::restore(DimAttr dim) const {
   return dim.substitute([&](StringRef name) {
     return name == kLength ? DimAttr::constant(dim.getContext(), elements) : DimAttr();

@@ -29,6 +29,7 @@ constexpr unsigned kChunk = 12;
 
 } // namespace
 
+/// As for the CPU, kernels are emitted as they are added. Chunks are cut by the order of adding.
 struct GpuCodegen::Impl final : KernelModule {
   Impl(MLIRContext &context, GpuOptions given)
       : KernelModule(context, "GPU", given.cache), options(std::move(given)) {}
@@ -65,6 +66,7 @@ KernelModule &GpuCodegen::getKernels() const { return *impl; }
 // Mapping
 //===----------------------------------------------------------------------===//
 
+/// By the template; only rows have two ways.
 Mapping chooseMapping(const Structure &structure) {
   switch (structure.kind) {
   case Template::Pointwise:
@@ -83,6 +85,8 @@ Mapping chooseMapping(const Structure &structure) {
   llvm_unreachable("unknown template");
 }
 
+/// Must decide as the map functions do: stages, blocks and threads of a plan are what kernels are
+/// written for.
 GpuPlan planKernel(FusionOp fusion, const Structure &structure) {
   GpuPlan plan;
   plan.mapping = chooseMapping(structure);
@@ -131,6 +135,7 @@ static void mapKernel(GpuKernel &kernel) {
   }
 }
 
+/// Emits the stages of one kernel; nothing stays of one that fails.
 LogicalResult GpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure,
                                      const GpuPlan &plan, EmittedKernel &made) {
   GpuKernel kernel(*module, made.name, fusion, structure, plan, made.dims);
@@ -142,11 +147,15 @@ LogicalResult GpuCodegen::Impl::emit(FusionOp fusion, const Structure &structure
   return options.variants ? addVariants(fusion, structure, plan, made) : success();
 }
 
+/// Other plans of the same kernel, for tuning at run time. One that knows other dims, or may work
+/// in place elsewhere, could not stand in: it is taken back, and an empty name keeps the numbers
+/// aligned.
 LogicalResult GpuCodegen::Impl::addVariants(FusionOp fusion, const Structure &structure,
                                             const GpuPlan &plan, EmittedKernel &made) {
   for (auto [number, variant] : llvm::enumerate(planVariants(fusion, structure, plan))) {
     std::string name = made.name + "_v" + std::to_string(number);
     SmallVector<DimAttr> dims = made.dims;
+    // Everything behind it is the variant's.
     Operation *last = &module->getBody()->back();
     GpuKernel kernel(*module, name, fusion, structure, variant, dims);
     mapKernel(kernel);
@@ -164,6 +173,7 @@ LogicalResult GpuCodegen::Impl::addVariants(FusionOp fusion, const Structure &st
   return success();
 }
 
+/// Small elementwise fusions share one kernel for all sizes, by their flat form.
 FailureOr<KernelInfo> GpuCodegen::Impl::make(FusionOp fusion) {
   std::unique_ptr<FlatForm> flat = FlatForm::of(fusion);
   if (!flat)
@@ -171,6 +181,7 @@ FailureOr<KernelInfo> GpuCodegen::Impl::make(FusionOp fusion) {
   FailureOr<KernelInfo> info = addExact(flat->get());
   if (failed(info))
     return failure();
+  // Sizes of the launch are the fusion's.
   for (DimAttr &dim : info->dims)
     dim = flat->restore(dim);
   for (KernelStage &stage : info->stages) {
@@ -200,6 +211,7 @@ FailureOr<KernelInfo> GpuCodegen::Impl::addExact(FusionOp fusion) {
   for (const GpuStage &stage : plan.stages)
     info.stages.push_back({found->name + stage.suffix.str(), stage.blocks, stage.threads, none});
   // What belongs to a name is what this fusion's sizes make of the same plan.
+  // planVariants gives as many plans for equal structures.
   if (options.variants)
     for (auto [name, variant] :
          llvm::zip_equal(found->variants, planVariants(fusion, *structure, plan)))
@@ -211,6 +223,7 @@ FailureOr<KernelInfo> GpuCodegen::Impl::addExact(FusionOp fusion) {
   return info;
 }
 
+/// Remembered until kernels are lowered: the grouped form is a copy of the final one.
 std::string GpuCodegen::addGrouped(StringRef stage) {
   impl->grouped.insert(stage.str());
   return groupedName(stage);
@@ -227,11 +240,13 @@ static std::string oldest(ArrayRef<std::string> architectures) {
     name.drop_front(std::min<size_t>(3, name.size())).consumeInteger(10, value);
     return value;
   };
+  // Of equal numbers the first.
   return *llvm::min_element(architectures,
                             [&](StringRef a, StringRef b) { return number(a) < number(b); });
 }
 
 /// All kernels, grouped ones among them, as they are lowered.
+/// Deterministic: grouped is a sorted set.
 OwningOpRef<ModuleOp> GpuCodegen::Impl::finalKernels() {
   OwningOpRef<ModuleOp> copy = module->clone();
   for (const std::string &stage : grouped)
@@ -241,9 +256,11 @@ OwningOpRef<ModuleOp> GpuCodegen::Impl::finalKernels() {
   return copy;
 }
 
+/// Once; PTX of the oldest architecture serves all.
 LogicalResult GpuCodegen::Impl::compile() {
   if (!ptx.empty() || count == 0)
     return success();
+  assert(!options.architectures.empty() && "the driver has found one or refused");
   OwningOpRef<ModuleOp> copy = finalKernels();
   GpuMath hardware;
   if (failed(lowerToLLVMDialect(*copy, kLibdevicePrefix, &hardware)))
@@ -255,10 +272,12 @@ LogicalResult GpuCodegen::Impl::compile() {
       return failure();
     bitcode.push_back(std::move(*text));
   }
+  // Named in the cache's key: another libdevice gives other code.
   CudaTools tools = findCudaTools(options.cudaPath);
   std::string architecture = oldest(options.architectures);
   std::string libdevice = identifyFile(tools.libdevice);
   std::vector<std::string> texts(bitcode.size()), errors(bitcode.size());
+  // Symbols of a chunk get its number, so that chunks can be joined.
   inParallel(bitcode.size(), [&](size_t chunk) {
     std::string suffix = "_" + std::to_string(chunk);
     std::vector<char> text =
@@ -278,6 +297,7 @@ LogicalResult GpuCodegen::Impl::compile() {
   return success();
 }
 
+/// Of each kernel by itself, as it is in the package.
 FailureOr<std::vector<KernelListing>> GpuCodegen::emitListings() {
   SmallVector<OwningOpRef<ModuleOp>> kernels = splitModule(*impl->finalKernels(), 1);
   std::vector<KernelListing> listings(kernels.size());
@@ -312,8 +332,10 @@ FailureOr<std::string> GpuCodegen::getPTX() {
   return joinPTX(impl->ptx);
 }
 
+/// A cubin for each architecture and chunk, and the PTX for GPUs that are newer than these.
 FailureOr<std::vector<KernelObject>> GpuCodegen::emitObjects() {
   CudaTools tools = findCudaTools(impl->options.cudaPath);
+  // Before anything is compiled: it would be for nothing.
   if ((impl->lacksTools = tools.ptxas.empty()))
     return impl->emitError() << tools.message;
   if (failed(impl->compile()))
@@ -325,6 +347,7 @@ FailureOr<std::vector<KernelObject>> GpuCodegen::emitObjects() {
   std::vector<std::string> errors(objects.size());
   inParallel(objects.size(), [&](size_t task) {
     const std::string &architecture = architectures[task / chunks];
+    // Tasks are architecture by chunk.
     size_t chunk = task % chunks;
     objects[task].name = "cuda-" + architecture + "-" + std::to_string(chunk) + ".cubin";
     objects[task].bytes = impl->cache.get({"cubin", architecture, ptxas, impl->ptx[chunk]}, [&] {

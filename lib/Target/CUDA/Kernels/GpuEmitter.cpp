@@ -45,17 +45,20 @@ Value GpuEmitter::temporary(int64_t byteOffset) {
 }
 
 /// Dims stand between the buffers and the error slot.
+/// Dims grow as they are asked for; the error slot stays the last argument.
 void GpuEmitter::addDims(unsigned count) {
   while (entry->getNumArguments() < firstDim + count + 1)
     entry->insertArgument(entry->getNumArguments() - 1, b.getI64Type(), function.getLoc());
 }
 
+/// All sizes are 64 bits wide.
 Value GpuEmitter::makeDim(unsigned number) {
   addDims(number + 1);
   return arith::IndexCastOp::create(b, location, b.getIndexType(),
                                     entry->getArgument(firstDim + number));
 }
 
+/// All stages of a kernel have the same arguments, whatever each has asked for.
 void GpuEmitter::setArguments(unsigned dimCount) {
   addDims(dimCount);
   SmallVector<Type> types(entry->getArgumentTypes());
@@ -69,6 +72,7 @@ void GpuEmitter::finish() { LLVM::ReturnOp::create(b, location, ValueRange()); }
 // Where the thread is
 //===----------------------------------------------------------------------===//
 
+/// Read once, at the entry; known to be below the block's size.
 Value GpuEmitter::thread() {
   if (!threadIndex)
     threadIndex = atEntry([&]() -> Value {
@@ -87,11 +91,14 @@ Value GpuEmitter::block() {
   return blockIndex;
 }
 
+/// The largest value, if it is known not to be negative and where its ends show. Depth limits the
+/// search; no answer is safe.
 std::optional<int64_t> GpuEmitter::upperBound(Value value, unsigned depth) {
   if (auto constant = getConstantIntValue(value))
     return *constant >= 0 ? constant : std::nullopt;
   if (value == threadIndex)
     return blockThreads - 1;
+  // Blocks are counted in 31 bits.
   if (value == blockIndex)
     return blockCount.value_or(int64_t(1) << 31) - 1;
   if (auto known = bounds.find(value); known != bounds.end())
@@ -101,12 +108,14 @@ std::optional<int64_t> GpuEmitter::upperBound(Value value, unsigned depth) {
     auto argument = dyn_cast<BlockArgument>(value);
     auto loop =
         argument ? dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
+    // A loop's counter is below its upper bound.
     return loop && argument == loop.getInductionVar() ? upperBound(loop.getUpperBound(), depth + 1)
                                                       : std::nullopt;
   }
   if (!isa<arith::AddIOp, arith::MulIOp, arith::MinSIOp>(op))
     return std::nullopt;
   auto x = upperBound(op->getOperand(0), depth + 1), y = upperBound(op->getOperand(1), depth + 1);
+  // One bound is enough for a minimum.
   if (isa<arith::MinSIOp>(op) && (x || y))
     return x && y ? std::min(*x, *y) : x ? *x : *y;
   int64_t result;
@@ -117,6 +126,7 @@ std::optional<int64_t> GpuEmitter::upperBound(Value value, unsigned depth) {
   return result;
 }
 
+/// 32 bits where both fit: the result is the same.
 Value GpuEmitter::makeDivision(Value x, Value y, bool remainder) {
   constexpr int64_t largest = (int64_t(1) << 32) - 1;
   auto dividend = upperBound(x), divisor = upperBound(y);
@@ -134,6 +144,7 @@ Value GpuEmitter::makeDivision(Value x, Value y, bool remainder) {
   } else {
     result = KernelEmitter::makeDivision(x, y, remainder);
   }
+  // Bounds of quotients and remainders are remembered: they are divided again.
   auto constant = getConstantIntValue(y);
   if (remainder && divisor && *divisor > 0)
     bounds[result] = dividend ? std::min(*dividend, *divisor - 1) : *divisor - 1;
@@ -170,6 +181,7 @@ Value GpuEmitter::lessThan(const ElementIndex &x, const ElementIndex &y) {
               });
 }
 
+/// The first lane tells for all where lanes are wanted in ascending order.
 Value GpuEmitter::anyOf(Value mask) {
   Value first = firstLanes.lookup(mask);
   return first ? first : anyLane(mask);
@@ -187,6 +199,7 @@ Value GpuEmitter::guardedPointer(Value pointer, Value condition) {
   return LLVM::SelectOp::create(b, location, condition, pointer, zerosBase);
 }
 
+/// Names are the function's with a suffix, so that they differ in the module.
 Value GpuEmitter::makeGlobal(const Twine &suffix, unsigned space, int64_t bytes, bool zeros) {
   auto module = function->getParentOfType<ModuleOp>();
   OpBuilder builder(function);
@@ -194,18 +207,21 @@ Value GpuEmitter::makeGlobal(const Twine &suffix, unsigned space, int64_t bytes,
   auto global = LLVM::GlobalOp::create(builder, module.getLoc(), type, /*isConstant=*/zeros,
                                        LLVM::Linkage::Internal, (function.getName() + suffix).str(),
                                        Attribute(), /*alignment=*/128, space);
+  // Erased with a kernel that fails.
   globals.push_back(global);
   if (zeros) {
     builder.createBlock(&global.getInitializerRegion());
     Value zero = LLVM::ZeroOp::create(builder, module.getLoc(), type);
     LLVM::ReturnOp::create(builder, module.getLoc(), zero);
   }
+  // The address is the same everywhere in the kernel.
   return atEntry([&]() -> Value {
     auto pointer = LLVM::LLVMPointerType::get(b.getContext(), space);
     return LLVM::AddressOfOp::create(b, location, pointer, global.getSymName());
   });
 }
 
+/// Of the block; contents are undefined until threads have written them.
 Value GpuEmitter::shared(Type element, int64_t count) {
   return makeGlobal("_shared" + Twine(sharedArrays++), kSharedSpace,
                     count * getElementBytes(element),
@@ -218,6 +234,7 @@ Value GpuEmitter::laneOf(Value vector, unsigned lane) {
   return vector::ExtractOp::create(b, location, vector, ArrayRef<int64_t>{lane});
 }
 
+/// In bytes: the largest power of two of elements that the offset is a multiple of.
 unsigned GpuEmitter::alignmentOf(Value offset, int64_t elementBytes, int64_t elements) {
   for (; elements > 1; elements /= 2)
     if (isMultipleOf(offset, elements))
@@ -225,6 +242,8 @@ unsigned GpuEmitter::alignmentOf(Value offset, int64_t elementBytes, int64_t ele
   return elementBytes;
 }
 
+/// A copy of a small input in shared memory, for lanes that read at places of their own: from
+/// global memory each would be an access.
 Value GpuEmitter::tableOf(Value pointer, Type element) {
   auto argument = dyn_cast<BlockArgument>(pointer);
   if (!argument || argument.getOwner() != entry ||
@@ -232,6 +251,7 @@ Value GpuEmitter::tableOf(Value pointer, Type element) {
     return pointer;
   Value input = fusion.getInputs()[argument.getArgNumber()];
   auto count = getNumElements(input.getType()).getConstant();
+  // One element a thread: no loop to fill it.
   if (!count || *count > kMostTable || *count > blockThreads)
     return pointer;
   Value &table = tables[pointer];
@@ -239,10 +259,12 @@ Value GpuEmitter::tableOf(Value pointer, Type element) {
     Type memory = memoryType(element);
     Value copy = shared(element, *count);
     Value number = thread();
+    // Behind both the address and the thread's number, before any reader.
     OpBuilder::InsertionGuard restore(b);
     Operation *address = copy.getDefiningOp(), *other = number.getDefiningOp();
     b.setInsertionPointAfter(address->isBeforeInBlock(other) ? other : address);
     Value last = arith::ConstantIndexOp::create(b, location, *count - 1);
+    // Threads beyond the end copy the last element again: no branch before the barrier.
     Value place = arith::MinUIOp::create(b, location, number, last);
     Value from = elementPointer(pointer, memory, place), to = elementPointer(copy, memory, place);
     const unsigned bytes = getElementBytes(element);
@@ -266,6 +288,7 @@ Value GpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
   unsigned bytes = getElementBytes(element);
   Value loaded;
   if (vectorLanes == 1 || offset.isUniform()) {
+    // Off, it reads zeros.
     Value condition = guard.scalar;
     if (guard.lanes)
       condition = conjunction(condition, anyOf(guard.lanes));
@@ -280,6 +303,7 @@ Value GpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
     if (offset.vector && !guard.lanes && !guard.scalar)
       pointer = tableOf(pointer, element);
     auto type = VectorType::get(int64_t(vectorLanes), memory);
+    // Neighbours, all wanted or none.
     if (!offset.vector && offset.stride == 1 && !guard.lanes) {
       Value address = guardedPointer(elementPointer(pointer, memory, offset.base), guard.scalar);
       loaded = LLVM::LoadOp::create(b, location, type, address, alignmentOf(offset.base, bytes));
@@ -294,6 +318,7 @@ Value GpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
     } else {
       Values elements;
       for (unsigned lane = 0; lane < vectorLanes; ++lane) {
+        // Lane by lane, each with its own condition.
         Value condition = guard.scalar;
         if (guard.lanes)
           condition = conjunction(condition, laneOf(guard.lanes, lane));
@@ -312,6 +337,7 @@ Value GpuEmitter::loadFrom(Value pointer, Type element, const ElementIndex &offs
   return loaded;
 }
 
+/// Stores have no mask on a GPU: callers store inside of an `if`.
 void GpuEmitter::storeTo(Value pointer, Type element, const ElementIndex &offset, Value value) {
   Type memory = memoryType(element);
   unsigned bytes = getElementBytes(element);
@@ -337,6 +363,7 @@ void GpuEmitter::storeTo(Value pointer, Type element, const ElementIndex &offset
 }
 
 void GpuEmitter::reportNumber(Value bad) {
+  /// In the error slot, beside the bad index.
   OpBuilder::InsertionGuard restore(b);
   Value error = entry->getArgument(entry->getNumArguments() - 1);
   auto branch = scf::IfOp::create(b, location, anyLane(bad), /*withElseRegion=*/false);
@@ -350,6 +377,7 @@ void GpuEmitter::reportNumber(Value bad) {
 }
 
 void GpuEmitter::reportIndex(Value bad, Value data) {
+  /// The first thread to come takes the slot: any bad index will do for the message, the run ends.
   OpBuilder::InsertionGuard restore(b);
   Value error = entry->getArgument(entry->getNumArguments() - 1);
   auto loaded = loadedFrom.find(data);
@@ -360,6 +388,7 @@ void GpuEmitter::reportIndex(Value bad, Value data) {
     return arith::ConstantIntOp::create(b, location, value, 64);
   };
   Value order = number(0), one = number(1);
+  // Relaxed: nothing is read because of it.
   auto exchange =
       LLVM::AtomicCmpXchgOp::create(b, location, error, order, one, LLVM::AtomicOrdering::monotonic,
                                     LLVM::AtomicOrdering::monotonic);
@@ -396,9 +425,11 @@ void GpuEmitter::reportIndex(Value bad, Value data) {
 // Stages
 //===----------------------------------------------------------------------===//
 
+/// Stages are separate launches: memory that one writes, the next one sees.
 GpuEmitter &GpuKernel::nextStage() {
   const GpuStage &stage = plan.stages[stages.size()];
   OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
+  // No dims yet: they are added when they are asked for.
   auto pointer = LLVM::LLVMPointerType::get(b.getContext(), kGlobalSpace);
   bool hasTemporary = bool(plan.temporaryBytes);
   SmallVector<Type> arguments(fusion.getInputs().size() + fusion.getNumResults() + hasTemporary + 1,
@@ -414,12 +445,15 @@ GpuEmitter &GpuKernel::nextStage() {
   return *stages.back();
 }
 
+/// What is to be known of all stages together: arguments, in-place pairs, aliasing. Nothing is left
+/// of a kernel that failed.
 std::optional<SmallVector<std::pair<unsigned, unsigned>>> GpuKernel::finish() {
   SmallVector<BufferUse> uses(fusion.getInputs().size() + fusion.getNumResults());
   bool failed = false;
   for (auto [emitter, function] : llvm::zip_equal(stages, functions)) {
     emitter->setArguments(dims.size());
     failed |= emitter->hasFailed() || mlir::failed(verify(function));
+    // A pair must be allowed by every stage.
     for (auto [all, use] : llvm::zip_equal(uses, emitter->getUses())) {
       all.used |= use.used;
       all.onlySpace &= use.onlySpace;
@@ -436,6 +470,7 @@ std::optional<SmallVector<std::pair<unsigned, unsigned>>> GpuKernel::finish() {
   }
   auto pairs = inPlacePairs(fusion, structure, uses);
   // What no pair may put into one buffer does not overlap with anything that is written.
+  // Not marked where a result may lie over an input.
   unsigned inputs = fusion.getInputs().size();
   llvm::SmallDenseSet<unsigned> shared;
   for (auto [input, result] : pairs) {

@@ -10,6 +10,7 @@ using namespace trainc::train;
 
 namespace trainc::codegen {
 
+/// All threads of the block must come here.
 void GpuEmitter::syncBlock() { NVVM::Barrier0Op::create(b, location); }
 
 void GpuEmitter::syncWarp() {
@@ -17,6 +18,8 @@ void GpuEmitter::syncWarp() {
   NVVM::SyncWarpOp::create(b, location, all);
 }
 
+/// Butterfly exchange with the thread whose number differs by `mask`; 16 and 64 bits through 32-bit
+/// words.
 Value GpuEmitter::shuffle(Value value, int32_t mask) {
   Type type = value.getType(), i32 = b.getI32Type(), i64 = b.getI64Type();
   auto number = [&](int64_t n) -> Value {
@@ -49,6 +52,7 @@ Value GpuEmitter::shuffle(Value value, int32_t mask) {
   return bits;
 }
 
+/// 32-bit values; the first thread keeps its own.
 Value GpuEmitter::shuffleUp(Value value) {
   auto number = [&](int64_t n) -> Value {
     return arith::ConstantIntOp::create(b, location, n, 32);
@@ -71,6 +75,7 @@ Value GpuEmitter::matchWarp(Value key) {
   return callWarp(b, location, b.getI32Type(), "llvm.nvvm.match.any.sync.i32", key);
 }
 
+/// In a tree that every thread computes alike: all have the result, to the bit.
 Value GpuEmitter::combineWarp(Operation *reduction, Value value, int64_t width) {
   assert(llvm::isPowerOf2_64(uint64_t(width)) && width <= kWarp && "threads of one warp, halved");
   for (int64_t mask = width / 2; mask >= 1; mask /= 2)
@@ -78,6 +83,7 @@ Value GpuEmitter::combineWarp(Operation *reduction, Value value, int64_t width) 
   return value;
 }
 
+/// Of each reduction by itself; see below for the order.
 Values GpuEmitter::combineBlock(ArrayRef<Operation *> reductions, ValueRange values) {
   return combineBlock(values, [&](ValueRange parts, int64_t width) {
     Values totals;
@@ -87,9 +93,12 @@ Values GpuEmitter::combineBlock(ArrayRef<Operation *> reductions, ValueRange val
   });
 }
 
+/// Within warps, then over the warps' results, which each warp reads again from shared memory: no
+/// second barrier is needed, since arrays are not reused.
 Values GpuEmitter::combineBlock(ValueRange values,
                                 llvm::function_ref<Values(ValueRange, int64_t)> meet) {
   Values totals = meet(values, std::min(blockThreads, kWarp)), arrays;
+  assert((blockThreads < kWarp || blockThreads % kWarp == 0) && "whole warps, or less than one");
   int64_t warps = blockThreads / kWarp;
   if (warps <= 1 || totals.empty())
     return totals;

@@ -13,6 +13,8 @@ namespace trainc::codegen {
 
 std::string groupedName(StringRef kernel) { return (kernel + "_group").str(); }
 
+/// Arguments of the grouped form: a table of (member, block) for each block of the launch, a table
+/// of every member's arguments, and the error slot that all share.
 void addGroupedKernel(LLVM::LLVMFuncOp kernel) {
   OpBuilder b(kernel->getContext());
   b.setInsertionPointAfter(kernel);
@@ -27,6 +29,7 @@ void addGroupedKernel(LLVM::LLVMFuncOp kernel) {
         error = entry.addArgument(pointer, loc);
 
   SmallVector<NVVM::BlockIdXOp> blockNumbers;
+  // Taken down first: the new block number is read by the same op.
   function.walk([&](NVVM::BlockIdXOp op) { blockNumbers.push_back(op); });
   b.setInsertionPointToStart(&entry);
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
@@ -39,6 +42,7 @@ void addGroupedKernel(LLVM::LLVMFuncOp kernel) {
                                           LLVM::ConstantOp::create(b, loc, i32, index));
   };
   Value member = LLVM::ZExtOp::create(b, loc, i64, part(0)), block = part(1);
+  // A row of the table has all arguments of a member but the error slot.
   Value width = LLVM::ConstantOp::create(b, loc, i64, int64_t(count - 1));
   Value first = LLVM::MulOp::create(b, loc, member, width);
   Value row = LLVM::GEPOp::create(b, loc, pointer, i64, table, ValueRange{first});
@@ -49,6 +53,7 @@ void addGroupedKernel(LLVM::LLVMFuncOp kernel) {
     argument.replaceAllUsesWith(LLVM::LoadOp::create(b, loc, argument.getType(), address, 8));
   }
   entry.getArgument(count - 1).replaceAllUsesWith(error);
+  // Which member has met a number that is not finite is one bit each; those beyond 63 share bit 0.
   SmallVector<LLVM::StoreOp> reports;
   function.walk([&](LLVM::StoreOp op) {
     if (op->hasAttr(train::kReportsAttr))
@@ -69,6 +74,7 @@ void addGroupedKernel(LLVM::LLVMFuncOp kernel) {
                               LLVM::AtomicOrdering::monotonic);
     op.erase();
   }
+  // The block's number within its member.
   for (NVVM::BlockIdXOp op : blockNumbers) {
     op.replaceAllUsesWith(block);
     op.erase();

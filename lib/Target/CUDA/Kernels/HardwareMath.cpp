@@ -14,6 +14,7 @@ using namespace mlir;
 namespace trainc::codegen {
 
 /// `fn` of every lane of `x`, whose results have the type `element`.
+/// PTX has these for scalars only.
 static Value forEachLane(OpBuilder &b, Location loc, Value x, Type element,
                          llvm::function_ref<Value(Value)> fn) {
   auto vector = dyn_cast<VectorType>(x.getType());
@@ -39,6 +40,7 @@ static Value callIntrinsic(Formula &f, Value x, StringRef name) {
 Value GpuMath::exp2(Formula &f, Value x) const {
   return callIntrinsic(f, x, "llvm.nvvm.ex2.approx");
 }
+/// For results that are no denormals: faster by the scaling.
 Value GpuMath::exp2Normal(Formula &f, Value x) const {
   return callIntrinsic(f, x, "llvm.nvvm.ex2.approx.ftz");
 }
@@ -55,10 +57,12 @@ static Value wordOf(Value value) {
   return mask.getLhs();
 }
 
+/// A product of two 32-bit words: one instruction, where LLVM would multiply 64 bits.
 void useWideProducts(Operation *root) {
   root->walk([](arith::MulIOp op) {
     APInt factor;
     Value word = wordOf(op.getLhs());
+    // The factor must fit as well.
     if (!word || !getElementTypeOrSelf(op.getType()).isInteger(64) ||
         !matchPattern(op.getRhs(), m_ConstantInt(&factor)) || factor.getActiveBits() > 32)
       return;
@@ -79,6 +83,8 @@ void useWideProducts(Operation *root) {
   });
 }
 
+/// Division by a value that many lanes or rounds share: multiplied by its reciprocal, then
+/// corrected once, so that the quotient is rounded as by a division.
 void useReciprocals(Operation *root) {
   struct Divisor {
     Value value, reciprocal, scale;
@@ -114,11 +120,13 @@ void useReciprocals(Operation *root) {
       };
       divisor = {lanes(f.neg(f.select(finite, y, f.f32(0.0)))), lanes(reciprocal), lanes(scale)};
     }
+    // Two steps: the remainder of the first quotient is exact by fma.
     OpBuilder b(op);
     Formula f(b, op.getLoc(), op.getType());
     Value x = op.getLhs(), quotient = f.mul(x, divisor.reciprocal);
     Value rest = f.fma(quotient, divisor.value, x);
     Value better = f.fma(rest, divisor.reciprocal, quotient);
+    // An overflow or a NaN stays what it is.
     Value finite = f.less(f.abs(quotient), f.f32(INFINITY));
     op.getResult().replaceAllUsesWith(f.mul(f.select(finite, better, quotient), divisor.scale));
     op.erase();

@@ -32,6 +32,7 @@ namespace trainc::codegen {
 static bool isFile(const llvm::Twine &path) { return llvm::sys::fs::is_regular_file(path); }
 
 /// Takes what a folder of the toolkit or of the wheel has.
+/// Both tools from one place where it has both.
 static bool lookInto(llvm::StringRef folder, CudaTools &tools) {
   llvm::SmallString<128> ptxas(folder), libdevice(folder);
   llvm::sys::path::append(ptxas, "bin", "ptxas");
@@ -45,6 +46,7 @@ static bool lookInto(llvm::StringRef folder, CudaTools &tools) {
 }
 
 /// Folders of the wheel in the Python environments that the process's environment names.
+/// Nothing is run to find them: folders are looked into.
 static std::vector<std::string> wheelFolders() {
   std::vector<std::string> folders;
   auto lookBelow = [&](const char *root, llvm::StringRef below) {
@@ -72,6 +74,8 @@ static std::vector<std::string> wheelFolders() {
   return folders;
 }
 
+/// A folder that is named is the only one looked into. Else the environment, the usual place, PATH
+/// and wheels, in this order.
 CudaTools findCudaTools(llvm::StringRef path) {
   CudaTools tools;
   if (!path.empty()) {
@@ -87,9 +91,11 @@ CudaTools findCudaTools(llvm::StringRef path) {
     return tools;
   if (auto found = llvm::sys::findProgramByName("ptxas")) {
     llvm::SmallString<128> real;
+    // A link on PATH leads to the toolkit.
     if (!llvm::sys::fs::real_path(*found, real) &&
         lookInto(llvm::sys::path::parent_path(llvm::sys::path::parent_path(real)), tools))
       return tools;
+    // ptxas alone will do, as long as no kernel needs libdevice.
     tools.ptxas = *found;
     return tools;
   }
@@ -128,6 +134,7 @@ static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(llvm::StringRef ar
 }
 
 /// Links what the module uses of libdevice.
+/// Lazily: only functions that are used are read.
 static bool linkLibdevice(llvm::Module &module, llvm::StringRef path, std::string &error) {
   auto isNeeded = [](const llvm::Function &function) {
     return function.isDeclaration() && function.getName().starts_with(kLibdevicePrefix);
@@ -150,6 +157,7 @@ static bool linkLibdevice(llvm::Module &module, llvm::StringRef path, std::strin
     error = "cannot read " + path.str() + ": " + llvm::toString(library.takeError());
     return false;
   }
+  // libdevice has no triple of its own.
   (*library)->setTargetTriple(module.getTargetTriple());
   (*library)->setDataLayout(module.getDataLayout());
   if (llvm::Linker::linkModules(module, std::move(*library), llvm::Linker::LinkOnlyNeeded)) {
@@ -161,6 +169,7 @@ static bool linkLibdevice(llvm::Module &module, llvm::StringRef path, std::strin
   return true;
 }
 
+/// `suffix`: for local symbols, so that files can be joined.
 std::string compileToPTX(llvm::StringRef bitcode, llvm::StringRef architecture,
                          llvm::StringRef libdevice, llvm::StringRef suffix, std::string &error) {
   std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(architecture, error);
@@ -177,6 +186,7 @@ std::string compileToPTX(llvm::StringRef bitcode, llvm::StringRef architecture,
     auto *function = llvm::dyn_cast<llvm::Function>(&value);
     return function && function->getCallingConv() == llvm::CallingConv::PTX_Kernel;
   };
+  // What is no kernel can be inlined and dropped.
   llvm::internalizeModule(module, isKernel);
   for (llvm::Function &function : module)
     if (!function.isDeclaration())
@@ -187,6 +197,7 @@ std::string compileToPTX(llvm::StringRef bitcode, llvm::StringRef architecture,
   early.addPass(llvm::ScalarizerPass());
   early.addPass(llvm::EarlyCSEPass());
   optimizeModule(module, *machine, std::move(early));
+  // Also globals: shared arrays and zeros.
   for (llvm::GlobalValue &value : module.global_values())
     if (!value.isDeclaration() && value.hasLocalLinkage())
       value.setName(value.getName() + suffix);
@@ -199,6 +210,7 @@ std::string compileToPTX(llvm::StringRef bitcode, llvm::StringRef architecture,
   return std::string(text);
 }
 
+/// Heads are equal: version, target, address size.
 std::string joinPTX(llvm::ArrayRef<std::string> parts) {
   std::string joined;
   for (auto [number, part] : llvm::enumerate(parts)) {
@@ -217,6 +229,7 @@ std::string joinPTX(llvm::ArrayRef<std::string> parts) {
 // Cubins
 //===----------------------------------------------------------------------===//
 
+/// No contraction here either: rounding is the compiler's decision.
 std::vector<char> assemblePTX(llvm::StringRef ptx, llvm::StringRef architecture,
                               llvm::StringRef ptxas, std::string &error) {
   TemporaryFolder folder(error);

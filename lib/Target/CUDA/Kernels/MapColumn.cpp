@@ -28,6 +28,7 @@ constexpr int64_t kSweepColumns = 32, kTotalColumns = 2;
 /// Reductions whose values threads exchange at a time, each through shared memory of its own.
 constexpr size_t kTogether = 3;
 
+/// Depends on structure and sizes only: plan and map make the same.
 struct ColumnShape {
   ColumnShape(FusionOp fusion, const Structure &s);
 
@@ -47,6 +48,7 @@ struct ColumnShape {
 ColumnShape::ColumnShape(FusionOp fusion, const Structure &s) {
   MLIRContext *context = fusion.getContext();
   DimAttr columns = s.space[s.vectorAxis];
+  // Columns of a symbolic number cannot be cut into vectors.
   lanes = columns.getConstant() ? chooseLanes(fusion, s, columns) : 1;
   vectors = ceilDim(columns, lanes);
   rows = productOf(context, s.space, s.reduced);
@@ -61,11 +63,13 @@ ColumnShape::ColumnShape(FusionOp fusion, const Structure &s) {
       known && (*known <= kFewRows || (*known <= kSomeRows && threads && *threads >= kManyColumns));
   sweep = Tile::forColumns(vectors, kSweepColumns);
   total = Tile::forColumns(vectors, kTotalColumns);
+  // As many parts as fill the GPU, none shorter than a few rounds.
   DimAttr most = ceilDim(DimAttr::constant(context, kTileBlocks), atLeastOne(blocks(sweep)));
   parts = atLeastOne(minDim(ceilDim(rows, std::max(kPartRows, kPartRounds * sweep.rows)), most));
   partRows = ceilDim(rows, parts);
 }
 
+/// Few rows: one stage without partial results.
 void planColumn(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   ColumnShape shape(fusion, s);
   plan.lanes = shape.lanes;
@@ -124,12 +128,14 @@ void ColumnMap::setColumns(Value outer, Value vector) {
   e->keptIndex.resize(s.kept.size(), e->constant(0));
 }
 
+/// Each thread has its columns for all passes: totals stay in registers.
 void ColumnMap::runSerial() {
   begin(0);
   e->setLanes(shape.lanes);
   Value one = e->constantIndex(1), rows = e->dim(shape.rows), vectors = e->dim(shape.vectors);
   Value number = e->addIndex(e->mulIndex(e->block(), e->constantIndex(kTileThreads)), e->thread());
   DimAttr count = shape.outer * shape.vectors;
+  // Threads beyond the end do the last columns as well, without rows and without storing.
   if (auto known = count.getConstant(); !known || *known % kTileThreads != 0) {
     Value end = e->mulIndex(e->productOf(outerSizes), vectors);
     active = e->lessIndex(number, end);
@@ -138,6 +144,7 @@ void ColumnMap::runSerial() {
     e->setActive(active);
   }
   setColumns(e->divIndex(number, vectors), e->remIndex(number, vectors));
+  // Not more at once than there are rows.
   unsigned unroll = kernel.plan.unroll;
   while (unroll > 1 && unroll > *shape.rows.getConstant())
     unroll /= 2;
@@ -155,6 +162,7 @@ void ColumnMap::runSerial() {
   e->finish();
 }
 
+/// Blocks are numbered by columns, then parts, then outer positions.
 Value ColumnMap::setTile(const Tile &tile, Value parts) {
   Value columns = e->constantIndex(tile.columns), vectors = e->dim(shape.vectors);
   Value blocks = e->dim(ceilDim(shape.vectors, tile.columns));
@@ -170,6 +178,7 @@ Value ColumnMap::setTile(const Tile &tile, Value parts) {
   return e->remIndex(rest, parts);
 }
 
+/// A few at a time, so that shared memory is bounded; arrays are reused from round to round.
 Values ColumnMap::combineTile(const Pass &pass, const Tile &tile, Values values) {
   Values totals;
   for (size_t first = 0; first < values.size(); first += kTogether) {
@@ -188,6 +197,7 @@ Values ColumnMap::combineTile(const Pass &pass, const Tile &tile, Values values)
   return totals;
 }
 
+/// In ascending order of the parts, several loads ahead.
 Values ColumnMap::combineParts(const Pass &pass, Value row, Value parts, const Tile &tile) {
   auto body = [&](ArrayRef<Value> at, ValueRange sums) {
     SmallVector<Values> loaded(at.size());
@@ -202,10 +212,12 @@ Values ColumnMap::combineParts(const Pass &pass, Value row, Value parts, const T
   return stridedLoop(*e, row, parts, tile.rows, 4, identities(pass), body);
 }
 
+/// Sweeps leave partial results, totals combine them: two launches for each reducing pass.
 void ColumnMap::runStages() {
   for (const ReductionStages::Stage &stage : layout.stages) {
     const Pass &pass = s.passes[stage.pass];
     begin(stage.pass);
+    // Shared arrays are a stage's own.
     arrays.clear();
     e->setLanes(shape.lanes);
     const Tile &tile = stage.sweeps ? shape.sweep : shape.total;
@@ -217,6 +229,7 @@ void ColumnMap::runStages() {
       Value rows = e->dim(shape.rows), count = e->dim(shape.partRows);
       Value first = e->mulIndex(part, count);
       end = e->minIndex(e->addIndex(first, count), rows);
+      // Threads without columns sum nothing.
       if (active)
         end = e->selectIndex(active, end, zero);
       values = sweep(pass, e->addIndex(first, row), end, tile.rows, kernel.plan.unroll,
@@ -227,6 +240,7 @@ void ColumnMap::runStages() {
     values = combineTile(pass, tile, values);
     if (!pass.reductions.empty()) {
       setTotals(pass, values);
+      // The first row of the tile has the result.
       Value mine = e->lessIndex(row, one);
       e->openIf(active ? e->selectIndex(mine, active, mine) : mine);
       if (!stage.totals)

@@ -11,12 +11,14 @@ namespace trainc::codegen {
 
 static constexpr int64_t kThreads = 256;
 /// Blocks that fill the machine; smaller problems get less work a thread.
+/// Two blocks for each of 132 processors.
 static constexpr int64_t kManyBlocks = 264;
 
 //===----------------------------------------------------------------------===//
 // Plans
 //===----------------------------------------------------------------------===//
 
+/// The quotient rounded up; exact for constants.
 DimAttr ceilDim(DimAttr size, int64_t block) {
   MLIRContext *context = size.getContext();
   if (block == 1)
@@ -33,6 +35,8 @@ DimAttr productOf(MLIRContext *context, ArrayRef<DimAttr> space, ArrayRef<int64_
   return product(context, sizes);
 }
 
+/// Whole vectors of 16 bytes for the narrowest type of the space, halved until they divide a known
+/// axis.
 unsigned chooseLanes(FusionOp fusion, const Structure &s, DimAttr axis, ArrayRef<Type> others) {
   int64_t narrowest = 16;
   auto look = [&](Type type) {
@@ -61,6 +65,7 @@ unsigned countSpaceInputs(FusionOp fusion, const Structure &s) {
                         [&](Type type) { return getDims(type) == s.space; });
 }
 
+/// The last one may reach beyond the end of a symbolic axis.
 Value wholeVectors(GpuEmitter &e, DimAttr axis, unsigned lanes) {
   Value size = e.addIndex(e.dim(axis), e.constantIndex(lanes - 1));
   return e.divIndex(size, e.constantIndex(lanes));
@@ -81,12 +86,14 @@ void planPointwise(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   DimAttr axis = s.flat ? DimAttr::constant(context, 16) : s.space[s.vectorAxis];
   plan.lanes = chooseLanes(fusion, s, axis);
   int64_t inputs = std::max(1u, countSpaceInputs(fusion, s)), cost = std::max(1u, s.cost);
+  // Registers, loads in flight and code are bounded; so is work that would leave processors idle.
   auto isTooMuch = [&](int64_t unroll) {
     int64_t values = unroll * plan.lanes;
     auto known = elements.getConstant();
     return values > 16 || values * inputs > 32 || values * cost > 512 ||
            (known && *known < values * kThreads * kManyBlocks);
   };
+  // Scalars need more in flight for the same bytes.
   plan.unroll = plan.lanes == 1 ? 8 : 4;
   while (plan.unroll > 1 && isTooMuch(plan.unroll))
     plan.unroll /= 2;
@@ -108,6 +115,7 @@ public:
   void run();
 
 private:
+  /// In the order of the results; nothing is stored while any is computed.
   Values results() {
     Values values;
     for (Value value : yield->getOperands())
@@ -139,6 +147,7 @@ void PointwiseMap::setPosition(Value vector, unsigned lanes, Value axisVectors) 
   }
   auto outer = ArrayRef<DimAttr>(s.space).take_front(s.vectorAxis);
   ElementIndex place = offset;
+  // One row: the vector's number is its column.
   if (llvm::all_of(outer, [](DimAttr size) { return size.isConstant(1); })) {
     e.spaceIndex.assign(outer.size(), e.constant(0));
   } else {
@@ -148,6 +157,7 @@ void PointwiseMap::setPosition(Value vector, unsigned lanes, Value axisVectors) 
   }
   e.spaceIndex.push_back(place);
   e.spaceIndex.resize(s.space.size(), e.constant(0));
+  // Known, so that `linearize` need not multiply.
   e.spaceOffset = offset;
 }
 
@@ -164,6 +174,7 @@ void PointwiseMap::vectors(Value first, Value count, std::optional<int64_t> know
     axisVectors = wholeVectors(e, s.space[s.vectorAxis], lanes);
   if (!whole)
     e.openIf(e.lessIndex(first, count));
+  // Loads of all rounds come first, then the stores: as many as possible are in flight.
   SmallVector<Values> values;
   SmallVector<Index> indices;
   SmallVector<std::optional<ElementIndex>> offsets;
@@ -196,6 +207,7 @@ void PointwiseMap::vectors(Value first, Value count, std::optional<int64_t> know
 
 void PointwiseMap::run() {
   if (s.vectorAxis < 0) {
+    // Scalars: one thread of one warp.
     e.openIf(e.lessIndex(e.thread(), e.constantIndex(1)));
     e.spaceIndex.assign(s.space.size(), e.constant(0));
     store(results());
@@ -212,6 +224,7 @@ void PointwiseMap::run() {
   Value count = e.divIndex(size, width);
   if (s.flat) {
     vectors(first, count, knownVectors, lanes, unroll);
+    // The last elements, fewer than a vector: by as many threads.
     if (lanes > 1 && (!known || *known % lanes != 0)) {
       Value begin = e.mulIndex(count, width), rest = e.subIndex(size, begin);
       Value number = e.addIndex(first, e.thread());
@@ -224,6 +237,7 @@ void PointwiseMap::run() {
   } else if (s.space[s.vectorAxis].getConstant() || lanes == 1) {
     vectors(first, count, knownVectors, lanes, unroll);
   } else {
+    // A symbolic row: as vectors if its length allows, else as scalars. Both are in the code.
     Value axis = e.dim(s.space[s.vectorAxis]), rest = e.remIndex(axis, width);
     Value one = e.constantIndex(1), zero = e.constantIndex(0);
     e.openIf(e.lessIndex(rest, one));
@@ -233,6 +247,7 @@ void PointwiseMap::run() {
     e.closeIf();
 
     e.openIf(e.lessIndex(zero, rest));
+    // As many elements as a thread would have had in vectors.
     unsigned scalars = lanes * unroll, together = std::min(4u, scalars);
     auto loop = e.openLoop(zero, e.constantIndex(scalars / together), one);
     Value begin = e.mulIndex(first, width);
