@@ -21,6 +21,7 @@ const Target *trainc::findTarget(llvm::StringRef name) {
   return nullptr;
 }
 
+/// The first one is the host's.
 const Target &trainc::getHostTarget() { return *getTargets().front(); }
 
 std::string trainc::namesOfTargets(llvm::function_ref<bool(const TargetTraits &)> holds) {
@@ -51,6 +52,8 @@ static std::string listOf(llvm::ArrayRef<std::string> names) {
   return text + (text.empty() ? "" : " or ") + names.back();
 }
 
+/// In reverse, so that "auto" takes a device before the host. No processors after `parse` stand for
+/// a list that is unknown.
 std::string trainc::parseTarget(llvm::StringRef text, TargetChoice &choice) {
   const bool isAuto = text == "auto";
   for (const Target *target : llvm::reverse(getTargets())) {

@@ -31,6 +31,7 @@ constexpr int64_t kEnoughBlocks = 264, kMostParts = 8;
 /// Elements between rows of the sums in shared memory beside the columns: other banks.
 constexpr int64_t kPadding = 8;
 
+/// Sizes that do not fit are refused by checkProduct before anything is made of them.
 struct ProductShape {
   explicit ProductShape(const Structure &s)
       : op(cast<ContractionOpInterface>(s.standalone)), transposed(op.getTransposeRhs()),
@@ -39,6 +40,7 @@ struct ProductShape {
     rowTiles = llvm::divideCeil(int64_t(op.getStreamedRows().value_or(0)), kRows);
     while (tiles > 1 && columns % (tiles * kColumns) != 0)
       tiles /= 2;
+    // A part is at least one step of each warp.
     const int64_t most = std::min(kMostParts, inner / (step() * kWarps));
     parts =
         std::clamp<int64_t>(llvm::divideCeil(kEnoughBlocks, std::max<int64_t>(1, columnBlocks())),
@@ -89,6 +91,8 @@ private:
   }
 
   /// Two elements as a fragment's word has them.
+  /// Words hold a pair of 16-bit elements, the lower position in the low half; the instruction
+  /// takes bf16 as i32.
   Value pack(Value low, unsigned lowLane, Value high, unsigned highLane) {
     unsigned lanes = cast<VectorType>(low.getType()).getNumElements();
     Value pair = vector::ShuffleOp::create(b, e.loc(), low, high,
@@ -120,6 +124,7 @@ private:
 
 } // namespace
 
+/// What the plan and the map below take for granted.
 LogicalResult checkProduct(const Structure &s) {
   ProductShape shape(s);
   Type element = getElementType(s.standalone->getResult(0));
@@ -140,17 +145,20 @@ LogicalResult checkProduct(const Structure &s) {
 void planProduct(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   ProductShape shape(s);
   auto constant = [&](int64_t value) { return DimAttr::constant(fusion.getContext(), value); };
+  assert(shape.columns % shape.blockColumns() == 0 && "checkProduct has asked");
   DimAttr blocks = constant(shape.columnBlocks() * shape.parts);
   if (shape.parts == 1) {
     plan.stages = {{"", blocks, kTileThreads}};
     return;
   }
+  // Sums of a part are f32, and are rounded once, by the second stage.
   DimAttr elements = shape.rows * constant(shape.columns);
   plan.stages = {{"_parts", blocks, kTileThreads},
                  {"_sum", ceilDim(elements, kTileThreads * kLanes), kTileThreads}};
   plan.temporaryBytes = elements * constant(shape.parts * 4);
 }
 
+/// Eight groups of four threads each, as the fragments are laid out.
 void ProductMap::place() {
   Value lane = e.remIndex(e.thread(), e.constantIndex(kWarp));
   warp = e.divIndex(e.thread(), e.constantIndex(kWarp));
@@ -164,6 +172,7 @@ void ProductMap::place() {
 ProductMap::Fragments ProductMap::rightOfRows(Value position) {
   Fragments fragments(shape.tiles);
   e.setLanes(kLanes);
+  // A thread takes 16 neighbouring positions, as two vectors.
   Value begin = e.addIndex(position, times(2 * kLanes, part));
   for (int64_t tile = 0; tile < shape.tiles; ++tile) {
     Value lanes[2][2];
@@ -185,6 +194,7 @@ ProductMap::Fragments ProductMap::rightOfRows(Value position) {
 ProductMap::Fragments ProductMap::rightOfColumns(Value position) {
   const int64_t width = 2 * shape.tiles;
   e.setLanes(width);
+  // A thread takes eight rows of neighbouring columns; a word pairs two rows of one column.
   Value begin = e.addIndex(position, times(kLanes, part));
   Value column = e.addIndex(firstColumn, times(width, group));
   Values rows;
@@ -211,6 +221,8 @@ Values ProductMap::multiply() {
   Value last = e.subIndex(e.dim(shape.rows), e.constantIndex(1));
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), {f32, f32, f32, f32});
   const auto kind = element.isF16() ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
+  // Steps go round among the warps of all blocks that share the sum: which warp has which follows
+  // from the shape alone.
   auto loop = e.openLoop(e.addIndex(times(kWarps, sumPart), warp),
                          e.constantIndex(shape.inner / shape.step()),
                          e.constantIndex(kWarps * shape.parts), sums);
@@ -251,6 +263,7 @@ void ProductMap::addUp(ValueRange sums) {
   const int64_t pitch = shape.blockColumns() + kPadding;
   array = e.shared(f32, shape.blockRows() * pitch);
   auto round = e.openLoop(e.constantIndex(0), e.constantIndex(kWarps), e.constantIndex(1));
+  // The barrier also keeps a warp from reading before the one before it has stored.
   e.syncBlock();
   Value number = round.getInductionVar();
   Value mine = arith::CmpIOp::create(b, e.loc(), arith::CmpIPredicate::eq, warp, number);
@@ -280,6 +293,7 @@ void ProductMap::store() {
   Type f32 = b.getF32Type();
   e.setLanes(kLanes);
   const int64_t pitch = shape.blockColumns() + kPadding, vectors = shape.blockColumns() / kLanes;
+  // One vector of eight columns a thread and round.
   auto loop = e.openLoop(e.thread(), e.constantIndex(shape.blockRows() * vectors),
                          e.constantIndex(kTileThreads));
   Value number = loop.getInductionVar();
@@ -298,6 +312,7 @@ void ProductMap::store() {
 
 void ProductMap::finish(Value sum, Value row, Value column) {
   e.spaceIndex = {{row, 0, {}}, {column, 1, {}}};
+  // The addend is added to the whole sum, before it is rounded.
   if (Value addend = shape.op.getAddend())
     sum = arith::AddFOp::create(
         b, e.loc(), sum, e.convertFloat(e.evaluateLanes(addend, e.spaceIndex), b.getF32Type()));
@@ -311,6 +326,7 @@ void ProductMap::makeParts() {
   e.finish();
 }
 
+/// In the order of the parts.
 void ProductMap::addParts() {
   e.setLanes(kLanes);
   Value vector = e.addIndex(times(kTileThreads, e.block()), e.thread());
@@ -330,6 +346,7 @@ void ProductMap::addParts() {
 
 void mapProduct(GpuKernel &kernel) {
   ProductMap(kernel).makeParts();
+  // The second stage exists only where planProduct has split the sum.
   if (kernel.plan.stages.size() > 1)
     ProductMap(kernel).addParts();
 }

@@ -32,6 +32,8 @@ static constexpr int64_t kManyRows = 2048;
 static constexpr unsigned kInsideLanes = 8, kInsideUnroll = 4;
 static constexpr int64_t kLargestBlock = 1024, kRowBlock = 128;
 
+/// Chooses threads a row, vectors a thread (0: loops) and rows a block, from the row's length, the
+/// inputs and the cost of the formulas.
 void planRow(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   MLIRContext *context = fusion.getContext();
   DimAttr rows = productOf(context, s.space, s.kept);
@@ -44,6 +46,7 @@ void planRow(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   while (limit > 1 && copies * limit * lanes * std::max(1u, s.cost) > kLargestCost)
     --limit;
   if (auto known = length.getConstant()) {
+    // As many threads as there are vectors, up to a warp.
     int64_t count = *known / lanes, threads = 1;
     while (threads < kWarp && threads < count)
       threads *= 2;
@@ -105,6 +108,7 @@ private:
     e.spaceOffset = place.offset;
     e.setActive(both(activeRow, place.active));
   }
+  /// Null is "always".
   Value both(Value x, Value y) {
     if (!x || !y)
       return x ? x : y;
@@ -165,6 +169,7 @@ RowMap::RowMap(GpuKernel &kernel)
       storedIn.try_emplace(yield->getOperand(result), unsigned(number), result);
 }
 
+/// What is known of a row: totals, picked elements, results that an earlier pass has stored.
 Value RowMap::lookUp(Value value, ArrayRef<ElementIndex> index) {
   if (Value total = totals.lookup(value); total && KernelEmitter::same(index, e.keptIndex))
     return total;
@@ -188,6 +193,7 @@ Value RowMap::evaluatePick(Operation *op, const Pick &pick) {
     place[axis] = index;
   Value column =
       arith::IndexCastOp::create(b, loc, b.getIndexType(), e.element(*pick.index, place));
+  // As unsigned: a negative index is outside, too.
   Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, column,
                                        e.dim(s.space[s.vectorAxis]));
   place[s.vectorAxis] = {column, 0, {}};
@@ -196,6 +202,7 @@ Value RowMap::evaluatePick(Operation *op, const Pick &pick) {
   return e.combine(op, none, e.elementIf(*pick.element, place, inside, none));
 }
 
+/// The place of the row's vector `vector`, counted over all reduced axes.
 RowMap::Place RowMap::place(Value vector, unsigned lanes) {
   Value width = e.constantIndex(lanes);
   Value axisVectors = wholeVectors(e, s.space[s.vectorAxis], lanes);
@@ -213,6 +220,7 @@ RowMap::Place RowMap::place(Value vector, unsigned lanes) {
     result.space[axis] = index;
   int64_t stride = lanes == 1 ? 0 : 1;
   result.space[s.vectorAxis] = {e.mulIndex(column, width), stride, {}};
+  // Known without multiplying coordinates.
   if (contiguous) {
     Value length = e.mulIndex(outerCount, e.dim(s.space[s.vectorAxis]));
     result.offset =
@@ -221,6 +229,8 @@ RowMap::Place RowMap::place(Value vector, unsigned lanes) {
   return result;
 }
 
+/// Reads of all places come first, stores last: nothing is stored over an input that another place
+/// still reads.
 void RowMap::visit(const RowPass &pass, ArrayRef<Place> places, Values &accumulators) {
   SmallVector<Values> results;
   OpBuilder &b = e.builder();
@@ -229,6 +239,7 @@ void RowMap::visit(const RowPass &pass, ArrayRef<Place> places, Values &accumula
     Values mapped;
     for (Operation *op : pass.reductions) {
       Value value = e.mappedOperand(op, e.spaceIndex);
+      // A place that is not there counts as nothing.
       if (place.active)
         value = arith::SelectOp::create(b, op->getLoc(), place.active, value,
                                         e.identity(op, e.getLanes()));
@@ -284,6 +295,7 @@ Value RowMap::exponential(Value x, Value reference) {
   return math::ExpOp::create(b, e.loc(), difference, arith::FastMathFlags::afn);
 }
 
+/// The places' maximum first, then everything relative to it: the sum so far is scaled down once.
 void RowMap::rescaleInto(const RescaledSum &pair, ArrayRef<Place> places, Value &maximum,
                          Value &sum) {
   OpBuilder &b = e.builder();
@@ -303,6 +315,7 @@ void RowMap::rescaleInto(const RescaledSum &pair, ArrayRef<Place> places, Value 
   };
   Value top = e.combineLanes(pair.maximum, inTree(pair.maximum, elements));
   top = e.combine(pair.maximum, maximum, top);
+  // Before anything was seen the factor is 0, and so is the sum.
   Value base = reference(top), factor = exponential(maximum, base);
   for (Value x : elements)
     terms.push_back(exponential(x, base));
@@ -345,6 +358,8 @@ Values RowMap::meet(const RowPass &pass, ValueRange parts, int64_t width) {
   return result;
 }
 
+/// Values are in the order in which the passes make them: reductions, then maximum and sum of each
+/// pair.
 void RowMap::setTotals(const RowPass &pass, ValueRange values) {
   OpBuilder &b = e.builder();
   size_t i = 0;
@@ -372,6 +387,7 @@ Values RowMap::loops(const RowPass &pass, Value count, unsigned lanes, unsigned 
   e.setLanes(lanes);
   int64_t threads = plan.rowThreads;
   Value chunk = e.constantIndex(threads * unroll), zero = e.constantIndex(0);
+  // Whole chunks first, then what is left.
   Value whole = e.subIndex(count, e.remIndex(count, chunk));
   size_t reductions = pass.reductions.size(), plain = reductions * unroll;
   // One sum for each of the loads in flight.
@@ -399,6 +415,7 @@ Values RowMap::loops(const RowPass &pass, Value count, unsigned lanes, unsigned 
     for (Operation *op : pass.reductions)
       e.evaluateLanes(op->getOperand(0), e.spaceIndex);
   }
+  // Sums of a round's places are accumulators of their own; results are stored together.
   RowPass reductionsOnly = pass;
   reductionsOnly.results.clear();
   for (unsigned u = 0; u < unroll; ++u) {
@@ -450,6 +467,7 @@ Values RowMap::sweep(const RowPass &pass) {
     SmallVector<Place> places;
     for (int64_t k = 0; k < plan.vectors; ++k) {
       Value vector = e.addIndex(lane, e.constantIndex(k * plan.rowThreads)), active;
+      // Beyond the end a thread reads the last vector once more, inactive.
       if ((k + 1) * plan.rowThreads > count) {
         active = e.lessIndex(vector, e.constantIndex(count));
         vector = e.minIndex(vector, e.constantIndex(count - 1));
@@ -464,6 +482,7 @@ Values RowMap::sweep(const RowPass &pass) {
     return values;
   }
   if (plan.reducingLanes != 0 && pass.results.empty()) {
+    // The rest of a row that is no multiple: by single elements, behind the vectors.
     int64_t wide = plan.reducingLanes, length = *axis.getConstant(), vectors = length / wide;
     Values sums = loops(pass, e.constantIndex(vectors), wide, kInsideUnroll);
     Values rest = loops(pass, e.constantIndex(length % wide), 1, 1, vectors * wide);
@@ -523,12 +542,14 @@ void RowMap::run() {
     row = e.addIndex(e.mulIndex(e.block(), e.constantIndex(plan.blockRows)),
                      e.divIndex(e.thread(), threads));
     std::optional<int64_t> known = product(e.fusion.getContext(), keptSizes).getConstant();
+    // Rows beyond the last are done once more and not stored.
     if (!known || *known % plan.blockRows != 0) {
       activeRow = e.lessIndex(row, rows);
       row = e.minIndex(row, e.subIndex(rows, e.constantIndex(1)));
     }
   }
   e.keptIndex = e.delinearize(row, keptSizes);
+  // Every pass sees the totals of those before it.
   for (auto [number, pass] : llvm::enumerate(order.passes)) {
     e.pass = number;
     Values values = sweep(pass);

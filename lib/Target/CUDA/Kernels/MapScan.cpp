@@ -31,6 +31,7 @@ struct ScanShape {
 
 } // namespace
 
+/// A line of unknown size may be long.
 ScanShape::ScanShape(FusionOp fusion, const Structure &s)
     : axis(cast<ScanOpInterface>(s.standalone).getScanAxis()), lineSizes(s.space) {
   auto behind = ArrayRef<DimAttr>(s.space).drop_front(axis + 1);
@@ -43,6 +44,7 @@ ScanShape::ScanShape(FusionOp fusion, const Structure &s)
     neighbours = std::clamp<int64_t>(llvm::divideCeil(*size, kTileThreads), 1, kMostNeighbours);
 }
 
+/// One block for each line, or one thread.
 void planScan(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   ScanShape shape(fusion, s);
   DimAttr lines = product(fusion.getContext(), shape.lineSizes);
@@ -89,11 +91,13 @@ private:
 
 } // namespace
 
+/// The line in order, four elements' loads ahead.
 void ScanMap::linesOfThreads() {
   Value count = e.productOf(shape.lineSizes), one = e.constantIndex(1);
   Value line = e.addIndex(e.mulIndex(e.block(), e.constantIndex(kTileThreads)), e.thread());
   Value active = e.lessIndex(line, count);
   e.setActive(active);
+  // Threads without a line stand at the last one, for no step.
   index = e.delinearize(e.minIndex(line, e.subIndex(count, one)), shape.lineSizes);
   Value zero = e.constantIndex(0), end = e.selectIndex(active, size, zero);
   Value identity = e.splat(scan.getScanIdentity(step));
@@ -115,11 +119,14 @@ void ScanMap::linesOfThreads() {
   stridedLoop(e, zero, end, 1, 4, identity, body);
 }
 
+/// Pieces of the line one after the other; the sum so far is carried from piece to piece, so that
+/// the order of additions follows from the size alone.
 void ScanMap::lineOfBlock() {
   OpBuilder &b = e.builder();
   index = e.delinearize(e.block(), shape.lineSizes);
   Value zero = e.constantIndex(0), one = e.constantIndex(1);
   Value identity = e.splat(scan.getScanIdentity(step));
+  // Two, so that no thread overwrites what another still reads.
   Value arrays[] = {e.shared(step, kTileThreads), e.shared(step, kTileThreads)};
   auto select = [&](Value condition, Value x, Value y) -> Value {
     return arith::SelectOp::create(b, op->getLoc(), condition, x, y);
@@ -143,6 +150,7 @@ void ScanMap::lineOfBlock() {
     wanted.push_back(isElement);
     e.setActive(isElement);
     setPlace(numbers.back());
+    // Elements that are not there are neutral.
     Value value = select(isElement, operand(), identity);
     sums.push_back(i == 0 ? value : combine(sums.back(), value));
   }
@@ -151,6 +159,7 @@ void ScanMap::lineOfBlock() {
   e.syncBlock();
   Value total = sums.back();
   unsigned side = 0;
+  // In log steps: each thread adds what the one `distance` before has summed.
   for (int64_t distance = 1; distance < kTileThreads; distance *= 2) {
     e.storeTo(arrays[side], step, {e.thread(), 0, {}}, total);
     e.syncBlock();

@@ -65,6 +65,7 @@ static unsigned chooseScatterLanes(const Structure &s, int64_t axis, Type elemen
   return lanes;
 }
 
+/// Offsets into the temporary buffer are size expressions: plan and map compute the same ones.
 ScatterShape::ScatterShape(FusionOp fusion, const Structure &s)
     : scatter(cast<ScatterOpInterface>(s.standalone)) {
   MLIRContext *context = fusion.getContext();
@@ -100,6 +101,7 @@ void planScatter(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   if (scatter.hasUniqueIndices()) {
     MLIRContext *context = fusion.getContext();
     DimAttr updates = product(context, getDims(scatter.getScatterUpdates().get()));
+    // Zeros first, as rows without an update stay so; then each update to its own row.
     plan.stages = {
         {"_clear", ceilDim(product(context, s.space), kTileThreads * kCleared), kTileThreads},
         {"_store", ceilDim(updates, kTileThreads), kTileThreads}};
@@ -111,6 +113,7 @@ void planScatter(FusionOp fusion, const Structure &s, GpuPlan &plan) {
     return segments * ceilDim(shape.columns, tile.columns);
   };
   DimAttr shares = ceilDim(shape.vectors, kTileThreads * kCleared);
+  // Zeros are written by the blocks that sort, or by more of them where the table is large.
   plan.stages = {
       {"_sort", s.hasEpilogue ? shape.chunks : maxDim(shares, shape.chunks), kTileThreads},
       {"_merge", shape.chunks, kTileThreads},
@@ -159,6 +162,7 @@ public:
       : kernel(kernel), s(kernel.structure), op(s.standalone), shape(kernel.fusion, s),
         axis(shape.scatter.getScatterAxis()), i32(IntegerType::get(op->getContext(), 32)) {}
 
+  /// The stages in the order of planScatter.
   void run() {
     sort();
     merge();
@@ -221,6 +225,7 @@ private:
     return arith::SelectOp::create(e->builder(), e->loc(), condition, x, y);
   }
   Value countBelow(Value chunk, Value limit);
+  /// Lanes, and what stands for the sum, are the same in all stages.
   void nextStage() {
     e = &kernel.nextStage();
     e->setLanes(shape.lanes);
@@ -259,6 +264,7 @@ void RowScatter::sort() {
       e->evaluate(shape.scatter.getScatterIndices().get(), e->delinearize(at, shape.indexSizes));
   ElementIndex row = e->checkedIndex(op, data, s.space[axis]);
   e->setActive({});
+  // Places behind the last update sort behind all others.
   Value key = select(isUpdate, toNumber(row.base), constant(kNoKey));
   Value chunk = e->shared(i32, kChunk);
   e->storeTo(chunk, i32, {e->thread(), 0, {}}, key);
@@ -278,6 +284,7 @@ void RowScatter::sort() {
   for (int64_t i = 0; i < width; ++i) {
     Value other = vector::ExtractOp::create(b, e->loc(), keys, ArrayRef<int64_t>{i});
     Value place = arith::AddIOp::create(b, e->loc(), first, constant(i));
+    // Equal keys before this place count, those behind it do not: the sort is stable.
     Value limit = select(compare(arith::CmpIPredicate::slt, place, me), next, key);
     Value less = compare(arith::CmpIPredicate::slt, other, limit);
     before =
@@ -298,6 +305,7 @@ Value RowScatter::countBelow(Value chunk, Value limit) {
     return compare(arith::CmpIPredicate::slt, number(shape.chunkKeys, e->addIndex(base, place)),
                    limit);
   };
+  // Binary search over a chunk, whose length is a power of two.
   for (int64_t step = kChunk / 2; step >= 1; step /= 2) {
     Value further = e->addIndex(found, e->constantIndex(step));
     found = select(isLess(e->addIndex(found, e->constantIndex(step - 1))), further, found);
@@ -373,6 +381,7 @@ void RowScatter::sum() {
   Value segment =
       e->addIndex(e->mulIndex(e->divIndex(e->block(), blocks), e->constantIndex(tile.rows)),
                   e->divIndex(e->thread(), e->constantIndex(tile.columns)));
+  // Behind the last segment both ends are the end: nothing is summed.
   Value lower = e->minIndex(e->mulIndex(segment, e->constantIndex(kSegment)), count);
   Value upper = e->minIndex(e->addIndex(lower, e->constantIndex(kSegment)), count);
   if (active)
@@ -403,6 +412,7 @@ void RowScatter::sum() {
         for (auto [update, key, isLast] : llvm::zip_equal(updates, keys, ends)) {
           total = add(total, update);
           e->openIf(isLast);
+          // A run that began in an earlier segment is a part: it goes to the segment's first slot.
           e->openIf(own);
           store(tableIndex(toIndex(key)), total);
           e->closeIf();
@@ -422,6 +432,8 @@ void RowScatter::sum() {
   Value last = e->subIndex(upper, e->constantIndex(1));
   e->openIf(e->lessIndex(lower, upper));
   e->openIf(compare(Predicate::eq, keyAt(last), keyAt(last, 1)));
+  // The last run goes on in the next segment: to the second slot, or the first if it fills the
+  // whole segment.
   Value slot = select(carried[1], e->addIndex(head, e->constantIndex(1)), head);
   e->storeTo(partials, shape.sum, partialOffset(slot), carried[0]);
   e->closeIf();
@@ -459,6 +471,7 @@ void RowScatter::join() {
   Value key = keyAt(last);
   Value goesOn = compare(Predicate::eq, keyAt(last, 1), key);
   Value beganHere = compare(Predicate::ne, keyAt(lower, -1), key);
+  // One block joins a run: that of the segment in which it began and does not end.
   e->openIf(both(goesOn, beganHere));
   setColumns(tile, e->remIndex(e->block(), blocks));
 
@@ -474,6 +487,8 @@ void RowScatter::join() {
   Value row = e->divIndex(e->thread(), e->constantIndex(tile.columns));
   Value partials = temporaryAt(*e, shape.partials);
   Value none = e->convertFloat(e->zero(shape.element), shape.sum);
+  // Parts in ascending order within a thread, threads in a tree: fixed by the number of
+  // segments.
   Values total =
       stridedLoop(*e, row, e->addIndex(more, one), tile.rows, 4, none,
                   [&](ArrayRef<Value> parts, ValueRange carried) -> Values {
@@ -544,6 +559,7 @@ static void storeUniqueRows(GpuKernel &kernel) {
   Value chosen = e->evaluate(scatter.getScatterIndices().get(), target[axis]);
   Value zero = arith::ConstantOp::create(
       e->builder(), e->loc(), cast<TypedAttr>(e->builder().getZeroAttr(chosen.getType())));
+  // A negative index means nowhere.
   e->openIf(arith::CmpIOp::create(e->builder(), e->loc(), arith::CmpIPredicate::sge, chosen, zero));
   Value update = e->evaluate(scatter.getScatterUpdates().get(), target);
   target[axis] = e->checkedIndex(scatter, chosen, space[axis]);

@@ -24,6 +24,7 @@ constexpr int64_t kLineUnroll = 4;
 
 } // namespace
 
+/// The number of updates along the axis, if it is known.
 static int64_t updatesAlong(ScatterOpInterface scatter, int64_t otherwise) {
   DimAttr count = getDim(scatter.getScatterUpdates().get(), scatter.getScatterAxis());
   return count.getConstant().value_or(otherwise);
@@ -39,6 +40,7 @@ static int64_t lineWarps(ScatterOpInterface scatter, const Structure &s) {
   return lines == 0 ? 0 : std::min<int64_t>(llvm::bit_floor(uint64_t(lines)), kTileThreads / kWarp);
 }
 
+/// The same choice as ElementScatter::run makes.
 void planElementScatter(FusionOp fusion, const Structure &s, GpuPlan &plan) {
   auto scatter = cast<ScatterOpInterface>(s.standalone);
   DimAttr elements = product(fusion.getContext(), s.space);
@@ -53,6 +55,7 @@ void planElementScatter(FusionOp fusion, const Structure &s, GpuPlan &plan) {
         {"", ceilDim(product(fusion.getContext(), lines), warps), int64_t(warps * kWarp)}};
     return;
   }
+  // Cleared first, since lines may have no update at all.
   plan.stages = {
       {"_clear", ceilDim(elements, kTileThreads * kCleared), kTileThreads},
       {"_add", ceilDim(product(fusion.getContext(), lines), kTileThreads), kTileThreads}};
@@ -114,9 +117,11 @@ Value ElementScatter::countUpdates(ArrayRef<ElementIndex> index) {
   for (auto [other, size] : llvm::enumerate(sizes))
     if (int64_t(other) != axis && size != s.space[other])
       count = e->selectIndex(e->lessThan(index[other], e->dimIndex(size)), count, none);
+  // Threads without a position add nothing.
   return e->selectIndex(active, count, none);
 }
 
+/// Each element of the result goes through its line's updates in their order.
 void ElementScatter::lookAtAll() {
   e = &kernel.nextStage();
   Index target = position(s.space);
@@ -150,6 +155,7 @@ void ElementScatter::addLanes(Value line, Value place, Value update, Value wante
   auto compare = [&](arith::CmpIPredicate predicate, Value x, Value y) -> Value {
     return arith::CmpIOp::create(b, loc, predicate, x, y);
   };
+  // The barrier makes a lane's sum visible before the next turn.
   auto accumulate = [&](Value condition) {
     e->openIf(condition);
     Value before = e->loadFrom(line, sum, {place, 0, {}});
@@ -180,6 +186,8 @@ void ElementScatter::addLanes(Value line, Value place, Value update, Value wante
   Value same = e->matchWarp(key);
   Value below =
       arith::SubIOp::create(b, loc, arith::ShLIOp::create(b, loc, number(1), lane), number(1));
+  // A lane's turn is the number of lower lanes with its key; the longest row of equal keys decides
+  // how many turns there are.
   Value turn = LLVM::CtPopOp::create(b, loc, i32, arith::AndIOp::create(b, loc, same, below));
   Value turns = LLVM::CtPopOp::create(b, loc, i32, same);
   for (int64_t mask = kWarp / 2; mask >= 1; mask /= 2)
@@ -193,6 +201,8 @@ void ElementScatter::addLanes(Value line, Value place, Value update, Value wante
   e->closeIf();
 }
 
+/// Steps of 32 updates in order, and within one the lanes in order: each element gets its additions
+/// in the order of the updates.
 void ElementScatter::keepLines(int64_t warps) {
   e = &kernel.nextStage();
   int64_t size = *s.space[axis].getConstant();
@@ -253,6 +263,7 @@ void ElementScatter::keepLines(int64_t warps) {
   e->finish();
 }
 
+/// A thread for a line: no two threads add to one element.
 void ElementScatter::addInOrder() {
   e = &kernel.nextStage();
   clearResult(*e, e->productOf(s.space), 1);

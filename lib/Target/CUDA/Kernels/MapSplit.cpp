@@ -14,6 +14,7 @@ using namespace trainc::train;
 
 namespace trainc::codegen {
 
+/// Fewer rows than processors, each long or of unknown length.
 bool isFewLongRows(const Structure &s) {
   constexpr int64_t kFewRows = 132, kLongRow = 32768;
   MLIRContext *context = s.space.front().getContext();
@@ -63,6 +64,7 @@ static SmallVector<int64_t> chooseOrder(FusionOp fusion, const Structure &s,
     if (s.isReduced(axis) && axis != last && !llvm::is_contained(order, axis))
       order.push_back(axis);
   };
+  // The input along whose innermost axis most bytes lie decides; its axes come in its own order.
   int64_t last = best ? best->inner : s.vectorAxis;
   if (best)
     for (int64_t axis : best->axes)
@@ -74,9 +76,11 @@ static SmallVector<int64_t> chooseOrder(FusionOp fusion, const Structure &s,
   return order;
 }
 
+/// Depends on fusion and structure only: plan and map make the same.
 SplitShape::SplitShape(FusionOp fusion, const Structure &s) {
   MLIRContext *context = fusion.getContext();
   SmallVector<InputAccess> accesses = findAccesses(fusion, s);
+  // Only inputs of the whole space are worth an order.
   llvm::erase_if(accesses, [](const InputAccess &access) { return !access.isFull; });
   order = chooseOrder(fusion, s, accesses);
   vectorAxis = order.back();
@@ -124,6 +128,7 @@ private:
 
 } // namespace
 
+/// The position of a vector, counted in `order`.
 void SplitMap::moveToVector(Value vector) {
   Value axis = e->dim(shape.axisVectors);
   Value column = vector;
@@ -138,6 +143,7 @@ void SplitMap::moveToVector(Value vector) {
     e->spaceOffset = vectorAt(*e, vector, shape.lanes);
 }
 
+/// A contiguous part of the row's vectors, the block's threads side by side.
 Values SplitMap::sweepPart(const Pass &pass, Value row, Value part) {
   e->setLanes(shape.lanes);
   e->keptIndex = e->delinearize(row, keptSizes);
@@ -150,6 +156,7 @@ Values SplitMap::sweepPart(const Pass &pass, Value row, Value part) {
   return values;
 }
 
+/// Partial results of one row, by one block, in ascending order.
 Values SplitMap::combineParts(const Pass &pass, Value row) {
   e->setLanes(1);
   e->keptIndex = e->delinearize(row, keptSizes);
@@ -167,6 +174,7 @@ Values SplitMap::combineParts(const Pass &pass, Value row) {
   return stridedLoop(*e, e->thread(), parts, kTileThreads, 4, identities(pass), body);
 }
 
+/// A pass is a sweep that leaves partial results, and their totals.
 void SplitMap::run() {
   for (const ReductionStages::Stage &stage : layout.stages) {
     const Pass &pass = s.passes[stage.pass];
@@ -182,6 +190,7 @@ void SplitMap::run() {
       values = e->combineBlock(pass.reductions, values);
       e->setLanes(1);
       setTotals(pass, values);
+      // One thread has the block's result to store.
       e->openIf(e->lessIndex(e->thread(), e->constantIndex(1)));
       if (!stage.totals) {
         Value place = e->addIndex(e->mulIndex(row, e->dim(shape.parts)), part);

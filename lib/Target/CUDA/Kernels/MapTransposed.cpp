@@ -50,6 +50,7 @@ static int64_t dividing(DimAttr axis, int64_t lanes) {
   return lanes;
 }
 
+/// Null where no input lies across the results, or where the matrix is too small to matter.
 std::optional<TransposedShape> TransposedShape::choose(FusionOp fusion, const Structure &s) {
   if (s.kind != Template::Pointwise || s.flat || s.vectorAxis < 0)
     return std::nullopt;
@@ -91,6 +92,7 @@ std::optional<TransposedShape> TransposedShape::choose(FusionOp fusion, const St
   int64_t wholeAcross = dividing(across, shape.patchAcross),
           wholeAlong = dividing(along, shape.patchAlong),
           stored = getElementBytes(getElementTypeOrSelf(fusion.getResultTypes().front()));
+  // Patches in registers need whole vectors both ways; otherwise tiles go through shared memory.
   shape.hasPatches = wholeAcross * narrowest >= kVectorBytes && wholeAlong > 1 &&
                      (wholeAlong == shape.patchAlong || wholeAlong * stored >= kVectorBytes);
   if (shape.hasPatches) {
@@ -98,6 +100,7 @@ std::optional<TransposedShape> TransposedShape::choose(FusionOp fusion, const St
     shape.patchAlong = wholeAlong;
   }
 
+  // As many threads along as the tile needs, the others across.
   shape.threadsAlong = 16;
   auto knownAcross = across.getConstant(), knownAlong = along.getConstant();
   while (knownAlong && shape.threadsAlong / 2 * shape.patchAlong >= *knownAlong)
@@ -108,6 +111,7 @@ std::optional<TransposedShape> TransposedShape::choose(FusionOp fusion, const St
   return shape;
 }
 
+/// Blocks are counted as placeTile takes them apart.
 void TransposedShape::plan(FusionOp fusion, const Structure &s, GpuPlan &plan) const {
   DimAttr blocks = ceilDim(s.space[across], tileAcross()) * ceilDim(s.space[along], tileAlong());
   for (auto [axis, size] : llvm::enumerate(s.space))
@@ -168,6 +172,7 @@ private:
 
 } // namespace
 
+/// From the block's number: along first, then across, then the other axes.
 void TransposedMap::placeTile() {
   auto tiles = [&](int64_t axis, int64_t tile) {
     Value size = e.addIndex(e.dim(s.space[axis]), e.constantIndex(tile - 1));
@@ -226,6 +231,7 @@ void TransposedMap::patches() {
                       e.remIndex(lane, e.constantIndex(warpAlong)), shape.patchAlong);
   Value across = place(firstAcross, e.divIndex(warp, e.constantIndex(warpsAlong)), warpAcross,
                        e.divIndex(lane, e.constantIndex(warpAlong)), shape.patchAcross);
+  // Axes that are multiples of the tile need no condition.
   unsigned conditions = 0;
   auto guard = [&](Value begin, int64_t axis, int64_t tile) {
     auto size = s.space[axis].getConstant();
@@ -247,6 +253,7 @@ void TransposedMap::patches() {
 
   e.setLanes(shape.patchAlong);
   OpBuilder &b = e.builder();
+  // Columns of the patch are turned into rows in registers.
   auto row = [&](ArrayRef<Value> vectors, int64_t j) -> Value {
     Values elements;
     for (Value vector : vectors)
@@ -365,6 +372,7 @@ void TransposedMap::elements() {
   stageElements(begin, arrays);
   e.syncBlock();
   useElements(begin, arrays);
+  // Before the arrays are written again.
   e.syncBlock();
   e.closeLoop(loop);
 }
@@ -377,6 +385,7 @@ void TransposedMap::run() {
   } else if (acrossSize.getConstant() && alongSize.getConstant()) {
     patches();
   } else {
+    // Both forms are in the code; which one runs depends on the sizes of the batch.
     Value rest = e.addIndex(e.remIndex(e.dim(acrossSize), e.constantIndex(shape.patchAcross)),
                             e.remIndex(e.dim(alongSize), e.constantIndex(shape.patchAlong)));
     auto assume = [&](bool whole) {

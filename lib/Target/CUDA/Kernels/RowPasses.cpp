@@ -8,6 +8,8 @@ using namespace trainc::train;
 
 namespace trainc::codegen {
 
+/// In program order: a reduction's pass is the number of reductions that it waits for. Picks need
+/// none, and a softmax's sum goes with its maximum where `rescale` allows it.
 RowPasses::RowPasses(FusionOp fusion, const Structure &s, bool rescale) {
   Block &body = fusion.getBody().front();
   llvm::DenseMap<Value, unsigned> level;
@@ -26,6 +28,7 @@ RowPasses::RowPasses(FusionOp fusion, const Structure &s, bool rescale) {
         picks[result] = *pick;
       } else {
         Operation *maximum = rescale ? matchMaximum(&op, s.kept) : nullptr;
+        // The level of a maximum is one more than its pass.
         RowPass &pass = passAt(maximum ? level.lookup(maximum->getResult(0)) - 1 : deepest);
         auto found = llvm::find(pass.reductions, maximum);
         if (found != pass.reductions.end()) {

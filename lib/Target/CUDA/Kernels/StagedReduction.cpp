@@ -12,6 +12,7 @@ namespace trainc::codegen {
 // Plan
 //===----------------------------------------------------------------------===//
 
+/// Totals are kept for later passes only; partial results only where several blocks share a row.
 ReductionStages::ReductionStages(FusionOp fusion, const Structure &s, DimAttr parts) {
   DimAttr kept = productOf(fusion.getContext(), s.space, s.kept);
   bool split = !parts.isConstant(1);
@@ -78,6 +79,7 @@ StagedReduction::StagedReduction(GpuKernel &kernel, DimAttr parts, int64_t vecto
   }
 }
 
+/// A stage of its own: nothing in registers is left of the one before.
 void StagedReduction::begin(unsigned pass) {
   e = &kernel.nextStage();
   e->pass = pass;
@@ -98,6 +100,7 @@ void StagedReduction::setSpaceIndex(ArrayRef<ElementIndex> outer, const ElementI
   e->spaceIndex[vectorAxis] = vector;
 }
 
+/// This stage's totals, those that earlier stages have stored, and stored results.
 Value StagedReduction::lookUp(Value value, ArrayRef<ElementIndex> index) {
   if (auto reduced = reducedIn.find(value);
       reduced != reducedIn.end() && KernelEmitter::same(index, e->keptIndex)) {
@@ -131,6 +134,7 @@ Values StagedReduction::combineAll(const Pass &pass, ValueRange a, ValueRange b)
   return values;
 }
 
+/// Loads of a round's positions come before their sums, its stores last.
 Values StagedReduction::sweep(const Pass &pass, Value lower, Value upper, int64_t step,
                               unsigned unroll, llvm::function_ref<void(Value)> moveTo) {
   auto body = [&](ArrayRef<Value> positions, ValueRange sums) {
@@ -182,6 +186,7 @@ void StagedReduction::storeTotals(unsigned pass, ValueRange values) {
                  e->linearize(e->keptIndex, keptSizes), value);
 }
 
+/// Made of finished totals.
 void StagedReduction::storeKept() {
   e->spaceIndex.clear();
   e->spaceOffset.reset();

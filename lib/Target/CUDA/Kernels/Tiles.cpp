@@ -8,6 +8,7 @@ using namespace trainc::train;
 
 namespace trainc::codegen {
 
+/// No wider than there are columns; the block's other threads are further rows.
 Tile Tile::forColumns(DimAttr columns, int64_t limit) {
   Tile tile;
   tile.columns = limit;
@@ -18,6 +19,7 @@ Tile Tile::forColumns(DimAttr columns, int64_t limit) {
   return tile;
 }
 
+/// Rounds of `unroll` positions, then single ones, in ascending order.
 Values stridedLoop(GpuEmitter &e, Value lower, Value upper, int64_t step, unsigned unroll,
                    ValueRange init, llvm::function_ref<Values(ArrayRef<Value>, ValueRange)> body) {
   Values carried(init);
@@ -41,15 +43,18 @@ Values stridedLoop(GpuEmitter &e, Value lower, Value upper, int64_t step, unsign
   return e.closeLoop(loop, body(position, loop.getRegionIterArgs()));
 }
 
+/// In a tree over the rows, lower half plus upper half. Results are right in the first row only.
 Values combineRows(GpuEmitter &e, const Tile &tile, ArrayRef<TileValue> values) {
   Values results;
   for (const TileValue &value : values)
     results.push_back(value.value);
   if (tile.rows == 1)
     return results;
+  assert(llvm::isPowerOf2_64(uint64_t(tile.rows)) && "rows are halved");
   unsigned lanes = e.getLanes();
   Value row = e.divIndex(e.thread(), e.constantIndex(tile.columns));
   ElementIndex mine = vectorAt(e, e.thread(), lanes);
+  // Nobody may still read what an earlier call has left in the arrays.
   e.syncBlock();
   for (const TileValue &value : values)
     e.storeTo(value.array, value.element, mine, value.value);
@@ -69,6 +74,7 @@ Values combineRows(GpuEmitter &e, const Tile &tile, ArrayRef<TileValue> values) 
   return results;
 }
 
+/// Each part begins at a multiple of 256 bytes, so that vectors of it are aligned.
 DimAttr TemporaryLayout::add(DimAttr count, Type element) {
   constexpr int64_t kAlignment = 256;
   MLIRContext *context = count.getContext();

@@ -18,6 +18,7 @@ static constexpr int64_t kHeld = 64;
 
 static void addPointwise(FusionOp fusion, const Structure &s, const GpuPlan &plan,
                          SmallVectorImpl<GpuPlan> &variants) {
+  // Transposed kernels have no other plans.
   if (s.vectorAxis < 0 || TransposedShape::choose(fusion, s))
     return;
   DimAttr elements = product(fusion.getContext(), s.space);
@@ -71,6 +72,7 @@ static void addRow(FusionOp fusion, const Structure &s, const GpuPlan &plan,
   }
 }
 
+/// The same number of plans for equal structures: variants are told apart by their position.
 SmallVector<GpuPlan> planVariants(FusionOp fusion, const Structure &s, const GpuPlan &plan) {
   SmallVector<GpuPlan> variants;
   std::optional<int64_t> elements = product(fusion.getContext(), s.space).getConstant();
