@@ -16,6 +16,7 @@ namespace trainc::legalize {
 /// [batch, seq, heads * size] -> [batch, heads, seq, size]; rank 4 stays. Null with a reason.
 static Value splitHeads(NodeContext &c, int64_t input, StringRef headsName) {
   Value x = c.tensor(input);
+  // A tensor of rank 4 has its heads already; the attribute counts only for rank 3.
   if (c.rank(input) == 4)
     return x;
   int64_t heads = c.attr(headsName, int64_t(0));
@@ -23,6 +24,7 @@ static Value splitHeads(NodeContext &c, int64_t input, StringRef headsName) {
   DimAttr size =
       dims.size() == 3 && heads > 0 ? train::divideExactly(dims[2], c.dim(heads)) : DimAttr();
   if (!size) {
+    // Handlers give one reason and return nothing: whoever called them reports it with the node.
     (void)c.fail("its inputs need rank 4, or rank 3 and the numbers of heads");
     return {};
   }
@@ -40,6 +42,7 @@ static Value repeatHeads(NodeContext &c, Value x, DimAttr heads) {
     (void)c.fail("its query heads are no multiple of its key heads");
     return {};
   }
+  // [batch, key heads, group, seq, size]: query heads of a group are neighbours.
   x = c.tb.broadcast(x, {dims[0], dims[1], group, dims[2], dims[3]}, {0, 1, 3, 4});
   return c.tb.reshape(x, {dims[0], heads, dims[2], dims[3]});
 }
@@ -49,6 +52,7 @@ namespace {
 /// Scores [batch, heads, query rows, key rows] and what shuts positions off from them.
 class Scores {
 public:
+  /// `past` is what lies before the first query, 0 without a cache.
   Scores(NodeContext &c, Value scores, DimAttr past) : c(c), tb(c.tb), x(scores), past(past) {}
 
   /// Tanh that keeps scores within +-cap.
@@ -65,6 +69,7 @@ public:
     Dims dims = train::getDims(x), own = c.dims(3);
     Value mask = c.tensor(3);
     bool boolean = c.element(3).isInteger(1);
+    // Keys behind the mask's end are not seen.
     if (!own.empty() && own.back() != dims.back() && !own.back().isConstant(1)) {
       own.back() = dims.back();
       Dims low(own.size(), c.dim(0));
@@ -78,6 +83,7 @@ public:
       return false;
     }
     mask = c.broadcastTo(mask, dims);
+    // A mask may leave a row without any key.
     guarded = true;
     if (boolean)
       shutWhereNot(mask);
@@ -92,6 +98,7 @@ public:
   void causal() {
     if (!c.attr("is_causal", int64_t(0)))
       return;
+    // Query i stands behind the past, whose keys it sees all.
     Value row = position(2), column = position(3);
     if (!past.isConstant(0))
       row = tb.add(row, tb.splat(tb.dim(past, tb.b().getI64Type()), row));
@@ -107,12 +114,14 @@ public:
       (void)c.fail("it needs one number of keys a sample");
       return false;
     }
+    // And so may a sample without any key.
     guarded = true;
     Value keys = tb.broadcast(tb.cast(c.tensor(6), tb.b().getI64Type()), dims, {0});
     shutWhereNot(tb.compare("lt", position(3), keys));
     return true;
   }
 
+  /// Along the keys. Guarded rows, all of whose scores are -inf, become zeros instead of NaN.
   Value weights(Type precision) {
     Value wide = tb.cast(x, precision);
     wide = train::SoftmaxOp::create(tb.b(), tb.loc(), wide.getType(), wide, 3, guarded);
@@ -122,6 +131,7 @@ public:
   Value get() { return x; }
 
 private:
+  /// One -inf for all that shuts positions off.
   Value like(double value) { return tb.scalarLike(x, value); }
   Value position(int64_t axis) { return tb.iota(train::getDims(x), tb.b().getI64Type(), axis); }
   void shutWhereNot(Value open) {
@@ -162,6 +172,7 @@ static LogicalResult attention(NodeContext &c) {
   v = k ? withPast(c, 5, v) : Value();
   if (!v)
     return failure();
+  // What the next step gets as its past, before heads are repeated.
   (void)c.set(k, 1);
   (void)c.set(v, 2);
   Dims query = train::getDims(q);
@@ -170,6 +181,7 @@ static LogicalResult attention(NodeContext &c) {
   if (!v)
     return failure();
   Dims key = train::getDims(k), value = train::getDims(v);
+  // Batches, head sizes and numbers of keys agree; heads of keys and values were made so above.
   if (key[0] != query[0] || key[3] != query[3] || value[0] != query[0] || value[2] != key[2])
     return c.fail("the sizes of its query, key and value do not fit");
   double scale = c.attr("scale", 0.0);
@@ -179,6 +191,8 @@ static LogicalResult attention(NodeContext &c) {
       return c.fail("without a scale its head size has to be static" + fixHint({query[3]}));
     scale = 1 / std::sqrt(double(*size));
   }
+  // The root of the scale on both sides, as ONNX has it: products stay in the range of 16-bit
+  // types.
   double root = std::sqrt(scale);
   Type precision = c.element(0);
   if (c.rawAttr("softmax_precision"))
@@ -189,6 +203,8 @@ static LogicalResult attention(NodeContext &c) {
       c,
       tb.matmul(tb.mul(q, tb.scalarLike(q, root)), tb.mul(k, tb.scalarLike(k, root)), false, true),
       c.has(4) ? c.dims(4)[2] : c.dim(0));
+  // Later stages are chosen by the order of the enumeration, not by that in which they are
+  // computed.
   Value stages[4]; // what qk_matmul_output_mode chooses from
   stages[0] = scores.get();
   scores.cap();
@@ -205,6 +221,7 @@ static LogicalResult attention(NodeContext &c) {
     return c.fail("qk_matmul_output_mode = " + Twine(mode) + " is unknown");
   (void)c.set(stages[mode], 3);
   Value y = tb.matmul(weights, v);
+  // Back to the rank that came in.
   if (c.rank(0) == 3)
     y = tb.reshape(tb.transpose(y, {0, 2, 1, 3}), {query[0], query[2], query[1] * value[3]});
   return c.set(y);
@@ -232,15 +249,18 @@ static LogicalResult rotaryEmbedding(NodeContext &c) {
     x = tb.reshape(x, {dims[0], dims[1], c.dim(heads), size});
   }
   Dims whole = train::getDims(x);
+  // The default, 0, rotates heads as wholes.
   int64_t given = c.attr("rotary_embedding_dim", int64_t(0));
   DimAttr rotated = given > 0 ? c.dim(given) : whole[3];
   DimAttr half = train::divideExactly(rotated, c.dim(2));
   if (!half || !c.state.bounds.atMost(rotated, whole[3]))
     return c.fail("it rotates '" + rotated.str() + "' elements of heads of size '" +
                   whole[3].str() + "'");
+  // One angle for each pair, the same for all heads of a position.
   Dims pairs = {whole[0], whole[1], whole[2], half}, angles = {whole[0], whole[1], half};
   auto angle = [&](int64_t input) -> Value {
     Value cache = c.tensor(input);
+    // Without positions the caches are those of this sequence already.
     if (c.has(3))
       cache = tb.gather(cache, c.tensor(3), 0);
     if (train::getDims(cache) == angles)
@@ -253,6 +273,7 @@ static LogicalResult rotaryEmbedding(NodeContext &c) {
   Value cosine = angle(1), sine = cosine ? angle(2) : Value();
   if (!sine)
     return failure();
+  // Which elements are a pair differs between models: weights made for one do not fit the other.
   bool neighbours = c.attr("interleaved", int64_t(0));
   auto part = [&](int64_t which) {
     return neighbours ? tb.sliceAxis(x, 3, c.dim(which), half, 2)
@@ -262,6 +283,7 @@ static LogicalResult rotaryEmbedding(NodeContext &c) {
   Value real = tb.sub(tb.mul(cosine, a), tb.mul(sine, b));
   Value imaginary = tb.add(tb.mul(sine, a), tb.mul(cosine, b));
   Value y;
+  // A column each, side by side.
   if (neighbours) {
     Dims column = pairs, joined = whole;
     column.push_back(c.dim(1));
@@ -271,6 +293,7 @@ static LogicalResult rotaryEmbedding(NodeContext &c) {
   } else {
     y = tb.concat({real, imaginary}, 3);
   }
+  // What is not rotated stays behind.
   if (rotated != whole[3])
     y = tb.concat({y, tb.sliceAxis(x, 3, rotated, whole[3] - rotated)}, 3);
   return c.set(dims.size() == 4 ? tb.transpose(y, {0, 2, 1, 3}) : tb.reshape(y, dims));

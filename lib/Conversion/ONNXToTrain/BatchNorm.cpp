@@ -10,6 +10,7 @@ using trainc::train::TrainBuilder;
 namespace trainc::legalize {
 
 /// f32 for the 16-bit types.
+/// Sums over a batch lose too much in 16 bits.
 static Type computeType(Type element) {
   return element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(element.getContext()))
                                               : element;
@@ -17,6 +18,7 @@ static Type computeType(Type element) {
 
 /// Whether the graph means the statistics of the batch.
 static bool isTrainingForm(NodeContext &c) {
+  // The attribute came with opset 14; before, outputs beyond the first said so.
   if (c.op.getVersion() >= 14)
     return c.attr("training_mode", int64_t(0)) != 0;
   return c.numOutputs() > 1;
@@ -28,6 +30,7 @@ static bool isTrainingForm(NodeContext &c) {
 static bool areComputed(NodeContext &c) {
   Value x = c.tensor(0);
   auto comesFromInput = [&](Value statistic) {
+    // From the statistic back to the input.
     SmallVector<Value> work = {statistic};
     llvm::DenseSet<Value> seen;
     while (!work.empty()) {
@@ -40,6 +43,7 @@ static bool areComputed(NodeContext &c) {
     return false;
   };
   return llvm::all_of(ArrayRef<int64_t>{3, 4}, [&](int64_t input) {
+    // Weights and constants are nobody's statistics.
     if (c.content(input) || c.in(input).constant)
       return false;
     // In training form they are not read, so any tensor that is computed will do.
@@ -54,11 +58,13 @@ static LogicalResult batchNorm(NodeContext &c) {
   if (c.rank(0) < 2)
     return c.fail("it needs an input [batch, channels, axes...]");
   DimAttr channels = c.dims(0)[1];
+  // Scale, bias, mean, variance.
   for (int64_t input : {1, 2, 3, 4})
     if (!isa<FloatType>(c.element(input)) || c.dims(input) != Dims{channels})
       return c.fail("its input " + Twine(input) + " does not have one number a channel");
   const LegalizeOptions &options = *c.state.options;
   bool training = isTrainingForm(c), computed = areComputed(c);
+  // Statistics that the graph computes are no state, so there is nothing to freeze.
   if (computed)
     training |= options.batchNorm == BatchNormMode::Train;
   else if (options.batchNorm != BatchNormMode::AsGraph)
@@ -77,13 +83,17 @@ static LogicalResult batchNorm(NodeContext &c) {
   SmallVector<int64_t> reduced = {0};
   for (int64_t axis = 2; axis < c.rank(0); ++axis)
     reduced.push_back(axis);
+  // Axis 1 is the channels.
   auto perChannel = [&](Value value) { return tb.broadcast(value, dims, {1}); };
   if (training) {
+    // Of the population, as the result is divided by; the running variance takes the same, as ONNX
+    // has it.
     Value batchMean = tb.mean(x, reduced);
     Value centred = tb.sub(x, perChannel(batchMean));
     Value batchVariance = tb.mean(tb.mul(centred, centred), reduced);
     double momentum = c.attr("momentum", 0.9);
     Value batch[2] = {batchMean, batchVariance};
+    // Read before it is moved: each node sees what those before it left.
     for (int i : {0, 1}) {
       if (computed)
         break;
@@ -98,6 +108,7 @@ static LogicalResult batchNorm(NodeContext &c) {
         *state = moved;
       (void)c.set(moved, 1 + i);
     }
+    // In evaluation the same step reads the running statistics.
     auto either = [&](Value ours, Value theirs) -> Value {
       if (options.inference || computed) // what the graph says is all there is
         return ours;
@@ -106,6 +117,7 @@ static LogicalResult batchNorm(NodeContext &c) {
     mean = either(batchMean, mean);
     variance = either(batchVariance, variance);
   }
+  // Inside of the root, so that it is never 0.
   Value deviation = tb.add(variance, tb.scalarLike(variance, c.attr("epsilon", 1e-5)));
   Value y = tb.mul(tb.sub(x, perChannel(mean)), perChannel(tb.rsqrt(deviation)));
   y = tb.add(tb.mul(y, perChannel(tb.cast(c.tensor(1), element))),
@@ -115,6 +127,7 @@ static LogicalResult batchNorm(NodeContext &c) {
 
 void registerBatchNorm(HandlerTable &table) {
   table.add("BatchNormalization", batchNorm, 5, 9);
+  // These inputs are state.
   table.entries["BatchNormalization"].updates = {3, 4};
 }
 

@@ -14,6 +14,7 @@ using trainc::train::DimFnKind;
 
 namespace {
 
+/// An end that is not known, or beyond 64 bits, is none.
 std::optional<int64_t> addEnds(std::optional<int64_t> a, std::optional<int64_t> b) {
   int64_t sum;
   if (!a || !b || llvm::AddOverflow(*a, *b, sum))
@@ -30,10 +31,12 @@ std::optional<int64_t> mulEnds(std::optional<int64_t> a, std::optional<int64_t> 
 
 /// Product of two intervals that are not negative; anything else with an open end is unknown.
 Interval multiply(const Interval &a, const Interval &b) {
+  // The usual case: sizes. Their ends multiply, even if one is open.
   if (a.low && b.low && *a.low >= 0 && *b.low >= 0)
     return {mulEnds(a.low, b.low), mulEnds(a.high, b.high)};
   if (!a.low || !a.high || !b.low || !b.high)
     return {};
+  // Any pair of ends may be the least or the largest.
   std::optional<int64_t> ends[] = {mulEnds(a.low, b.low), mulEnds(a.low, b.high),
                                    mulEnds(a.high, b.low), mulEnds(a.high, b.high)};
   Interval result = {ends[0], ends[0]};
@@ -46,6 +49,7 @@ Interval multiply(const Interval &a, const Interval &b) {
   return result;
 }
 
+/// A negative factor swaps the ends.
 Interval scale(const Interval &a, int64_t factor) {
   if (factor >= 0)
     return {mulEnds(a.low, factor), mulEnds(a.high, factor)};
@@ -55,6 +59,7 @@ Interval scale(const Interval &a, int64_t factor) {
 } // namespace
 
 Interval Bounds::interval(DimAttr dim) const {
+  // A size is at least 0; one without an entry has no other bounds.
   auto atom = [&](Attribute attr) -> Interval {
     if (auto name = dyn_cast<StringAttr>(attr)) {
       auto it = symbols.find(name);
@@ -63,6 +68,7 @@ Interval Bounds::interval(DimAttr dim) const {
     }
     auto fn = cast<DimFnAttr>(attr);
     Interval a = interval(cast<DimAttr>(fn.getLhs())), b = interval(cast<DimAttr>(fn.getRhs()));
+    // Only where the divisor is positive: anything else is unknown.
     switch (fn.getKind()) {
     case DimFnKind::floordiv:
       if (!b.low || *b.low < 1 || !a.low || *a.low < 0)
@@ -74,6 +80,7 @@ Interval Bounds::interval(DimAttr dim) const {
         return {};
       return {0, b.high ? std::optional<int64_t>(*b.high - 1) : std::nullopt};
     case DimFnKind::max:
+      // One known end is enough where the other argument can only move the result away from it.
       return {a.low && b.low ? std::optional<int64_t>(std::max(*a.low, *b.low))
                              : (a.low ? a.low : b.low),
               a.high && b.high ? std::optional<int64_t>(std::max(*a.high, *b.high)) : std::nullopt};
@@ -84,6 +91,7 @@ Interval Bounds::interval(DimAttr dim) const {
     }
     return {};
   };
+  // Terms are independent: the interval may be wider than the values, never narrower.
   Interval sum = {0, 0};
   for (auto [coefficient, monomial] : llvm::zip_equal(dim.getCoefficients(), dim.getMonomials())) {
     Interval product = {1, 1};
@@ -96,10 +104,12 @@ Interval Bounds::interval(DimAttr dim) const {
 }
 
 bool Bounds::atMost(DimAttr a, DimAttr b) const {
+  // By the difference, in which equal terms have vanished.
   std::optional<int64_t> low = interval(b - a).low;
   if (low && *low >= 0)
     return true;
   // min(x, y) is at most what x or y is at most.
+  // More than that is not tried; unknown is false.
   auto monomials = a.getMonomials();
   auto fn = monomials.size() == 1 && monomials[0].size() == 1 && a.getCoefficients()[0] == 1
                 ? dyn_cast<DimFnAttr>(monomials[0][0])
@@ -108,6 +118,7 @@ bool Bounds::atMost(DimAttr a, DimAttr b) const {
          (atMost(cast<DimAttr>(fn.getLhs()), b) || atMost(cast<DimAttr>(fn.getRhs()), b));
 }
 
+/// A name of its own only where neither is known to be the smaller.
 DimAttr Bounds::min(DimAttr a, DimAttr b) const {
   return atMost(a, b) ? a : atMost(b, a) ? b : train::minDim(a, b);
 }
@@ -116,6 +127,7 @@ DimAttr Bounds::max(DimAttr a, DimAttr b) const {
   return atMost(a, b) ? b : atMost(b, a) ? a : train::maxDim(a, b);
 }
 
+/// Of the form factor * symbol + constant; others stay as they are.
 bool Bounds::demandAtMost(DimAttr expr, int64_t limit) {
   StringAttr symbol;
   int64_t factor = 0, constant = 0;
@@ -132,6 +144,7 @@ bool Bounds::demandAtMost(DimAttr expr, int64_t limit) {
     factor = coefficient;
   }
   auto it = symbol ? symbols.find(symbol) : symbols.end();
+  // The bound moves only inward, and never past the other one.
   int64_t room;
   if (it == symbols.end() || factor == std::numeric_limits<int64_t>::min() ||
       llvm::SubOverflow(limit, constant, room))

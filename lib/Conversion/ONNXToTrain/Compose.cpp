@@ -10,6 +10,7 @@ using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
 
+/// For a node that reads what no other node has made.
 LegalValue &asInput(NodeContext &c, Value tensor) {
   LegalValue &value = c.state.newValue(c.tb.loc());
   value.dims = train::getDims(tensor);
@@ -18,6 +19,7 @@ LegalValue &asInput(NodeContext &c, Value tensor) {
   return value;
 }
 
+/// The node is outside of the graph: only its first output counts, and its failure is the caller's.
 FailureOr<LegalValue *> applyOperator(NodeContext &c, StringRef type, ArrayRef<LegalValue *> inputs,
                                       DictionaryAttr attributes) {
   onnx::NodeOp node = c.state.makeNode(type, inputs, attributes, c.op.getLoc());
@@ -36,6 +38,8 @@ FailureOr<SmallVector<Value>> gradientOf(NodeContext &c, StringRef type,
   SmallVector<LegalValue *> own(inputs);
   SmallVector<Value> variables;
   for (unsigned input : wanted) {
+    // A cast to the same type stands for the input while it is differentiated: only what goes
+    // through it counts.
     Value tensor = c.state.tensorOf(*inputs[input]);
     Value variable = UnrealizedConversionCastOp::create(c.tb.b(), c.tb.loc(),
                                                         TypeRange(tensor.getType()), tensor)
@@ -46,6 +50,7 @@ FailureOr<SmallVector<Value>> gradientOf(NodeContext &c, StringRef type,
   FailureOr<LegalValue *> result = applyOperator(c, type, own, attributes);
   if (failed(result))
     return failure();
+  assert(of && "an operator has a result");
   Value of = c.state.tensorOf(**result);
   if (of.getType() != seed.getType()) {
     (void)c.fail("its output gradient does not have the shape of the output of " + type);
@@ -54,18 +59,22 @@ FailureOr<SmallVector<Value>> gradientOf(NodeContext &c, StringRef type,
   FailureOr<SmallVector<Value>> gradients = buildCotangents(c.tb.b(), of, seed, variables);
   if (failed(gradients))
     return failure();
+  // What the output does not depend on.
   for (auto [gradient, variable] : llvm::zip_equal(*gradients, variables))
     if (!gradient)
       gradient = c.tb.zeros(variable.getType());
+  // The casts go away again: gradients are then functions of the inputs themselves.
   for (Value variable : variables)
     variable.replaceAllUsesWith(variable.getDefiningOp()->getOperand(0));
   return gradients;
 }
 
+/// The sum over axes that broadcasting has added or stretched.
 Value sumTo(NodeContext &c, Value x, ArrayRef<DimAttr> dims) {
   Dims from = train::getDims(x);
   SmallVector<int64_t> axes;
   int64_t added = int64_t(from.size()) - int64_t(dims.size());
+  assert(added >= 0 && "a sum has no more axes than its terms");
   for (int64_t i = 0; i < int64_t(from.size()); ++i)
     if (i < added || dims[i - added] != from[i])
       axes.push_back(i);

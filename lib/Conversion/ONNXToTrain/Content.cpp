@@ -14,6 +14,7 @@ using trainc::train::TrainBuilder;
 namespace trainc::legalize {
 
 /// INT64_MAX where it is larger; sizes are not negative.
+/// Number of elements.
 static int64_t product(ArrayRef<int64_t> shape) {
   int64_t result = 1;
   for (int64_t size : shape)
@@ -24,6 +25,7 @@ static int64_t product(ArrayRef<int64_t> shape) {
 
 std::optional<SmallVector<int64_t>> Content::constants() const {
   SmallVector<int64_t> result;
+  // All of them, or none.
   for (const Scalar &value : values) {
     std::optional<int64_t> constant = isReal() ? std::nullopt : value.dim.getConstant();
     if (!constant)
@@ -42,6 +44,7 @@ std::optional<SmallVector<DimAttr>> Content::dims() const {
   return result;
 }
 
+/// Types that formulas are computed in; others are only stored or carried.
 bool isComputed(Type element) {
   if (isa<FloatType>(element))
     return element.getIntOrFloatBitWidth() >= 16;
@@ -54,6 +57,8 @@ unsigned unsignedBitsOf(Type element) {
   return element.isUnsignedInteger() ? element.getIntOrFloatBitWidth() : 0;
 }
 
+/// Unsigned integers are carried in signed ones of twice their width, which hold all of their
+/// values; 64 bits have none.
 Type carrierOf(Type element) {
   unsigned bits = unsignedBitsOf(element);
   if (bits == 0)
@@ -67,6 +72,7 @@ DenseElementsAttr toCarrier(DenseElementsAttr value) {
   if (!carrier || carrier == value.getElementType())
     return value;
   unsigned bits = carrier.getIntOrFloatBitWidth();
+  assert(bits > 0 && "a carrier has a width");
   return value.mapValues(carrier, [&](const APInt &number) { return number.zext(bits); });
 }
 
@@ -76,12 +82,14 @@ double roundTo(Type element, double value) {
   assert(isa<FloatType>(element) && "only reals are rounded");
   llvm::APFloat rounded(value);
   bool lossy = false;
+  // Constants are rounded as the operators would round them.
   rounded.convert(cast<FloatType>(element).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
                   &lossy);
   return rounded.convertToDouble();
 }
 
 std::optional<Content> contentOf(DenseElementsAttr value) {
+  // Large ones are data, not sizes.
   if (!value || value.getNumElements() > kMaxContent)
     return std::nullopt;
   Content content{value.getElementType(), SmallVector<int64_t>(value.getType().getShape()), {}};
@@ -99,6 +107,7 @@ std::optional<Content> contentOf(DenseElementsAttr value) {
   if (!type)
     return std::nullopt;
   for (const APInt &number : value.getValues<APInt>()) {
+    // Booleans are 0 and 1, not -1.
     bool zeroExtend = type.isUnsigned() || type.getWidth() == 1;
     int64_t number64 = zeroExtend ? int64_t(number.getZExtValue()) : number.getSExtValue();
     content.values.push_back({DimAttr::constant(context, number64), 0});
@@ -116,6 +125,7 @@ Content makeSizes(MLIRContext *context, ArrayRef<DimAttr> dims) {
 Content makeScalar(Type element, Scalar value) { return {element, {}, {value}}; }
 
 /// Counts names down to 0.
+/// Of a polynomial and all calls in it; stops as soon as the budget is spent.
 static void countNames(DimAttr size, size_t &left) {
   for (ArrayAttr monomial : size.getMonomials())
     for (Attribute atom : monomial) {
@@ -142,6 +152,7 @@ namespace {
 using Operands = ArrayRef<Scalar>;
 
 /// Beyond this, polynomials of size expressions might overflow: sentinels are never combined.
+/// Slices to "the end" are INT64_MAX, for example.
 constexpr int64_t maxSymbolic = int64_t(1) << 40;
 
 bool isSmall(DimAttr dim) {
@@ -151,6 +162,7 @@ bool isSmall(DimAttr dim) {
 }
 
 std::optional<int64_t> foldIntegers(StringRef op, int64_t a, int64_t b) {
+  // Without undefined behaviour; what overflows here overflows in the operator, too.
   auto wrap = [](uint64_t value) { return int64_t(value); };
   if (op == "Add" || op == "Sum")
     return wrap(uint64_t(a) + uint64_t(b));
@@ -159,6 +171,7 @@ std::optional<int64_t> foldIntegers(StringRef op, int64_t a, int64_t b) {
   if (op == "Mul")
     return wrap(uint64_t(a) * uint64_t(b));
   if (op == "Div" || op == "Mod") {
+    // Nothing is folded that traps.
     if (b == 0 || (a == INT64_MIN && b == -1))
       return std::nullopt;
     return op == "Div" ? a / b : a - llvm::divideFloorSigned(a, b) * b;
@@ -187,6 +200,7 @@ std::optional<int64_t> foldIntegers(StringRef op, int64_t a, int64_t b) {
 
 std::optional<bool> compare(StringRef op, DimAttr a, DimAttr b, const Bounds &bounds) {
   std::optional<int64_t> x = a.getConstant(), y = b.getConstant();
+  // Turned around, so that three cases are left.
   if (op == "Greater")
     return compare("Less", b, a, bounds);
   if (op == "GreaterOrEqual")
@@ -195,6 +209,7 @@ std::optional<bool> compare(StringRef op, DimAttr a, DimAttr b, const Bounds &bo
     return op == "Equal" ? *x == *y : op == "Less" ? *x < *y : *x <= *y;
   if (!isSmall(a) || !isSmall(b))
     return std::nullopt;
+  // Unequal terms are decided by the sign of their difference, if that is known for all sizes.
   Interval d = bounds.interval(a - b);
   bool positive = d.low && *d.low > 0, negative = d.high && *d.high < 0;
   if (op == "Equal") {
@@ -217,16 +232,19 @@ bool isComparison(StringRef op) {
          op == "GreaterOrEqual";
 }
 
+/// Two operands at a time; more are folded by the caller. Nullopt leaves it to the graph.
 std::optional<DimAttr> evaluateIntegers(StringRef op, Operands x, const Bounds &bounds) {
   MLIRContext *context = x[0].dim.getContext();
   auto constant = [&](int64_t value) { return DimAttr::constant(context, value); };
   DimAttr a = x[0].dim;
   std::optional<int64_t> ca = a.getConstant();
+  // The branch not taken may be unknown.
   if (op == "Where") {
     if (!ca)
       return std::nullopt;
     return *ca ? x[1].dim : x[2].dim;
   }
+  // One operand of a variadic operator is its result.
   if (x.size() == 1) {
     if (op == "Identity" || op == "Sum" || op == "Max" || op == "Min")
       return a;
@@ -251,6 +269,7 @@ std::optional<DimAttr> evaluateIntegers(StringRef op, Operands x, const Bounds &
     std::optional<bool> result = compare(op, a, b, bounds);
     return result ? std::optional<DimAttr>(constant(*result)) : std::nullopt;
   }
+  // Numbers follow the operator exactly; below, sizes follow it for all values that they may have.
   if (ca && cb) {
     std::optional<int64_t> result = foldIntegers(op, *ca, *cb);
     return result ? std::optional<DimAttr>(constant(*result)) : std::nullopt;
@@ -261,6 +280,7 @@ std::optional<DimAttr> evaluateIntegers(StringRef op, Operands x, const Bounds &
     return a + b;
   if (op == "Sub")
     return a - b;
+  // The product of long sums would be longer than any size may be.
   if (op == "Mul") {
     if (a.getCoefficients().size() * b.getCoefficients().size() > kLongestSize)
       return std::nullopt;
@@ -285,6 +305,7 @@ std::optional<DimAttr> evaluateIntegers(StringRef op, Operands x, const Bounds &
   return std::nullopt;
 }
 
+/// In f64, rounded by the caller: one rounding for each operation, as f32 operators have it.
 std::optional<double> evaluateReals(StringRef op, Operands x) {
   double a = x[0].real;
   if (x.size() == 1)
@@ -324,8 +345,10 @@ std::optional<bool> compareReals(StringRef op, double a, double b) {
 
 } // namespace
 
+/// Broadcast as ONNX has it: from the last axis on.
 std::optional<Content> evaluate(StringRef op, ArrayRef<const Content *> operands,
                                 Type resultElement, const Bounds &bounds) {
+  assert(!operands.empty() && "the last operand says what is computed with");
   SmallVector<int64_t> shape;
   for (const Content *operand : operands) {
     if (operand->rank() > int64_t(shape.size()))
@@ -338,9 +361,11 @@ std::optional<Content> evaluate(StringRef op, ArrayRef<const Content *> operands
       size = size == 1 ? own : size;
     }
   }
+  // Checked before anything is evaluated: broadcast contents may be larger than each.
   int64_t count = product(shape);
   if (count > kMaxContent)
     return std::nullopt;
+  // The last operand has the type that is computed with: the first one of Where is a condition.
   bool realOperands = operands.back()->isReal();
   bool realResult = isa<FloatType>(resultElement);
   Content result{resultElement, shape, {}};
@@ -348,6 +373,7 @@ std::optional<Content> evaluate(StringRef op, ArrayRef<const Content *> operands
   for (int64_t flat = 0; flat < count; ++flat) {
     SmallVector<Scalar> x;
     for (const Content *operand : operands) {
+      // The operand's element under this one, from the last axis on.
       int64_t index = 0, stride = 1, rest = flat;
       for (int64_t i = 0; i < int64_t(shape.size()); ++i) {
         int64_t axis = shape.size() - 1 - i, coordinate = rest % shape[axis];
@@ -355,13 +381,16 @@ std::optional<Content> evaluate(StringRef op, ArrayRef<const Content *> operands
         if (i >= operand->rank())
           continue;
         int64_t own = operand->shape[operand->rank() - 1 - i];
+        // Along a broadcast axis there is one.
         index += own == 1 ? 0 : coordinate * stride;
         stride *= own;
       }
+      assert(index < int64_t(operand->values.size()) && "shapes are those of the values");
       x.push_back(operand->values[index]);
     }
     Scalar value;
     if (op == "Where" && realOperands) {
+      // The condition is a number even between reals.
       std::optional<int64_t> condition = x[0].dim.getConstant();
       if (!condition)
         return std::nullopt;
@@ -373,6 +402,7 @@ std::optional<Content> evaluate(StringRef op, ArrayRef<const Content *> operands
       value.dim = DimAttr::constant(context, *truth);
     } else if (realOperands) {
       std::optional<double> real = realResult ? evaluateReals(op, x) : std::nullopt;
+      // From the left, one rounded step after the other.
       for (size_t i = 2; real && i < x.size(); ++i)
         real = evaluateReals(op, {{{}, *real}, x[i]});
       if (!real)
@@ -380,6 +410,7 @@ std::optional<Content> evaluate(StringRef op, ArrayRef<const Content *> operands
       value.real = roundTo(resultElement, *real);
     } else {
       std::optional<DimAttr> dim = evaluateIntegers(op, x, bounds);
+      // Where has three operands, not a row of two.
       for (size_t i = 2; dim && op != "Where" && i < x.size(); ++i)
         dim = evaluateIntegers(op, {{*dim, 0}, x[i]}, bounds);
       if (!dim)
@@ -391,6 +422,7 @@ std::optional<Content> evaluate(StringRef op, ArrayRef<const Content *> operands
   return result;
 }
 
+/// As ONNX casts: reals are cut towards 0, booleans are "not 0", integers wrap.
 std::optional<Content> castContent(const Content &x, Type element) {
   Content result{element, x.shape, {}};
   auto type = dyn_cast<IntegerType>(element);
@@ -399,6 +431,7 @@ std::optional<Content> castContent(const Content &x, Type element) {
     if (x.isReal() && isa<FloatType>(element)) {
       out.real = roundTo(element, value.real);
     } else if (x.isReal()) {
+      // Also not for NaN.
       if (!type || !(std::fabs(value.real) < 9e18))
         return std::nullopt;
       int64_t number = type.getWidth() == 1 ? value.real != 0 : int64_t(value.real);
@@ -414,6 +447,7 @@ std::optional<Content> castContent(const Content &x, Type element) {
         return std::nullopt;
       out.dim = DimAttr::constant(element.getContext(), *constant != 0);
     } else if (type) {
+      // A size stays as it is: only numbers wrap.
       out.dim = value.dim;
       if (std::optional<int64_t> constant = value.dim.getConstant();
           constant && type.getWidth() < 64)
@@ -433,6 +467,7 @@ Value materialize(TrainBuilder &tb, DenseElementsAttr value) {
   SmallVector<DimAttr> dims;
   for (int64_t size : value.getType().getShape())
     dims.push_back(tb.dimAttr(size));
+  // Equal elements need no table.
   if (value.isSplat() && value.getNumElements() > 0) {
     auto element = dyn_cast<TypedAttr>(value.getSplatValue<Attribute>());
     if (element && element.getType().isIntOrFloat())
@@ -443,6 +478,7 @@ Value materialize(TrainBuilder &tb, DenseElementsAttr value) {
 }
 
 Value materialize(TrainBuilder &tb, const Content &content) {
+  assert(int64_t(content.values.size()) == product(content.shape) && "values fill the shape");
   auto type = RankedTensorType::get(content.shape, content.element);
   SmallVector<Attribute> attributes;
   for (const Scalar &value : content.values) {
@@ -450,6 +486,7 @@ Value materialize(TrainBuilder &tb, const Content &content) {
       attributes.push_back(tb.b().getFloatAttr(content.element, value.real));
       continue;
     }
+    // The first size that is no number ends it: then all are computed below.
     std::optional<int64_t> constant = value.dim.getConstant();
     if (!constant)
       break;
@@ -458,12 +495,14 @@ Value materialize(TrainBuilder &tb, const Content &content) {
     else
       attributes.push_back(tb.b().getIntegerAttr(content.element, *constant));
   }
+  // Numbers only, so that it is data.
   if (attributes.size() == content.values.size())
     return materialize(tb, DenseElementsAttr::get(type, attributes));
   SmallVector<DimAttr> dims;
   for (int64_t size : content.shape)
     dims.push_back(tb.dimAttr(size));
   SmallVector<Value> parts;
+  // Else a list of the elements, each computed when sizes are known.
   for (const Scalar &value : content.values) {
     Value part = tb.cast(tb.dim(value.dim, tb.b().getI64Type()), content.element);
     parts.push_back(tb.reshape(part, {tb.dimAttr(1)}));

@@ -11,12 +11,14 @@ using trainc::train::TrainBuilder;
 namespace trainc::legalize {
 
 /// More copies of a body are no model that anybody unrolled on purpose.
+/// A limit against files that are wrong.
 static constexpr int64_t kMaxIterations = 4096;
 
 using Values = SmallVector<LegalValue *>;
 
 static Region *subgraph(NodeContext &c, StringRef name) {
   ArrayAttr names = c.op.getSubgraphNamesAttr();
+  /// By its attribute's name.
   for (auto [i, attr] : llvm::enumerate(names ? names.getValue() : ArrayRef<Attribute>()))
     if (cast<StringAttr>(attr).getValue() == name)
       return &c.op.getSubgraphs()[i];
@@ -24,6 +26,7 @@ static Region *subgraph(NodeContext &c, StringRef name) {
   return nullptr;
 }
 
+/// Legalizes the body in place: each call makes its nodes once more.
 static bool walk(NodeContext &c, Region &region, ArrayRef<LegalValue *> arguments,
                  Values &results) {
   if (region.front().getNumArguments() != arguments.size()) {
@@ -31,6 +34,7 @@ static bool walk(NodeContext &c, Region &region, ArrayRef<LegalValue *> argument
                  Twine(arguments.size()));
     return false;
   }
+  // The subgraph has said why: the node does not say so, too.
   c.subgraphFailed = !c.state.legalizeSubgraph(region, arguments, results);
   return !c.subgraphFailed;
 }
@@ -48,6 +52,7 @@ static std::optional<bool> truth(NodeContext &c, LegalValue &value, int64_t inpu
 static LogicalResult conditional(NodeContext &c) {
   std::optional<bool> condition = truth(c, c.in(0), 0);
   Region *region = condition ? subgraph(c, *condition ? "then_branch" : "else_branch") : nullptr;
+  // The other branch is never looked at.
   Values results;
   if (!region || !walk(c, *region, {}, results))
     return failure();
@@ -73,6 +78,7 @@ static LogicalResult stack(NodeContext &c, ArrayRef<LegalValue *> parts, int64_t
   for (LegalValue *part : parts) {
     if (part->isSequence || part->dims != parts[0]->dims)
       return c.fail("its iterations have results of different shapes");
+    // Negative axes count from the result's rank.
     std::optional<int64_t> at = c.axis(axis, part->dims.size() + 1);
     if (!at)
       return failure();
@@ -81,6 +87,7 @@ static LogicalResult stack(NodeContext &c, ArrayRef<LegalValue *> parts, int64_t
     slices.push_back(c.tb.reshape(c.state.tensorOf(*part), dims));
     axis = *at;
   }
+  // An axis in reverse holds the last iteration first.
   if (backwards)
     std::reverse(slices.begin(), slices.end());
   return c.set(c.tb.concat(slices, axis), output);
@@ -90,6 +97,7 @@ static LogicalResult loop(NodeContext &c) {
   Region *body = subgraph(c, "body");
   if (!body)
     return failure();
+  // Without a trip count: until the condition says no, or it has been too many.
   int64_t trips = kMaxIterations + 1;
   if (c.has(0)) {
     auto count = c.constants(0, "trip count");
@@ -106,10 +114,12 @@ static LogicalResult loop(NodeContext &c) {
       return c.fail("its input " + Twine(i) + " is missing");
     carried.push_back(&c.in(i));
   }
+  // Results of the body: the condition, what is carried, what is stacked.
   int64_t scans = int64_t(body->front().getTerminator()->getNumOperands()) - 1 - carried.size();
   if (scans < 0)
     return c.fail("its body has too few results");
   SmallVector<Values> scanned(scans);
+  // Conditions are known at each iteration, so that it ends where it would at run time.
   for (int64_t trip = 0; *goes && trip < trips; ++trip) {
     if (trip == kMaxIterations)
       return c.fail("it has more than " + Twine(kMaxIterations) + " iterations");
@@ -119,9 +129,11 @@ static LogicalResult loop(NodeContext &c) {
     Values results;
     if (!walk(c, *body, arguments, results))
       return failure();
+    assert(int64_t(results.size()) == 1 + int64_t(carried.size()) + scans && "counted above");
     goes = truth(c, *results[0]);
     if (!goes)
       return failure();
+    // What the next iteration reads is what this one has left.
     carried.assign(results.begin() + 1, results.begin() + 1 + carried.size());
     for (int64_t i = 0; i < scans; ++i)
       scanned[i].push_back(results[1 + carried.size() + i]);
@@ -139,12 +151,14 @@ static LogicalResult scan(NodeContext &c) {
   int64_t inputs = c.attr("num_scan_inputs", int64_t(0)), states = c.numInputs() - inputs;
   if (!body)
     return failure();
+  // No condition here: what is carried, what is stacked.
   int64_t outputs = int64_t(body->front().getTerminator()->getNumOperands()) - states;
   if (inputs < 1 || states < 0 || outputs < 0)
     return c.fail("its numbers of inputs and results do not fit its body");
   for (int64_t i = 0; i < c.numInputs(); ++i)
     if (!c.has(i))
       return c.fail("its input " + Twine(i) + " is missing");
+  // Absent lists mean 0 for all.
   auto listed = [&](StringRef name, int64_t size) {
     auto given = c.ints(name);
     return given && int64_t(given->size()) == size ? *given : SmallVector<int64_t>(size, 0);
@@ -161,6 +175,7 @@ static LogicalResult scan(NodeContext &c) {
     axes[i] = *axis;
     DimAttr size = c.dims(states + i)[*axis];
     auto constant = size.getConstant();
+    // The length is that of the axes, so all must agree.
     if (!constant || *constant > kMaxIterations || (length && *length != *constant))
       return c.fail("it runs over an axis of size '" + size.str() +
                     "', which has to be static, at most " + Twine(kMaxIterations) +
@@ -171,10 +186,12 @@ static LogicalResult scan(NodeContext &c) {
   for (int64_t i = 0; i < states; ++i)
     carried.push_back(&c.in(i));
   SmallVector<Values> scanned(outputs);
+  assert(length && "a scan has at least one input");
   for (int64_t trip = 0; trip < *length; ++trip) {
     Values arguments = carried;
     for (int64_t i = 0; i < inputs; ++i) {
       Dims dims = c.dims(states + i);
+      // Inputs in reverse are read from their end.
       int64_t at = backwards[i] ? *length - 1 - trip : trip;
       Value part = c.tb.sliceAxis(c.tensor(states + i), axes[i], c.dim(at), c.dim(1));
       dims.erase(dims.begin() + axes[i]);
@@ -187,6 +204,7 @@ static LogicalResult scan(NodeContext &c) {
     Values results;
     if (!walk(c, *body, arguments, results))
       return failure();
+    assert(int64_t(results.size()) == states + outputs && "counted above");
     carried.assign(results.begin(), results.begin() + states);
     for (int64_t i = 0; i < outputs; ++i)
       scanned[i].push_back(results[states + i]);
@@ -203,6 +221,7 @@ void registerControlFlow(HandlerTable &table) {
   table.add("If", conditional, 1, 1);
   table.add("Loop", loop, 0, 1);
   table.add("Scan", scan, 1, 9);
+  // Of the operator's own operands; bodies are described by their nodes.
   table.describe({"If"}, HandlerTable::kBooleans);
   table.describe({"Loop"}, HandlerTable::kIntegers);
   table.describe({"Scan"}, HandlerTable::kAll);

@@ -22,6 +22,7 @@ static std::string listed(ArrayRef<std::string> names) {
   return text;
 }
 
+/// Nodes without a name go by their operator.
 static StringRef nameOf(onnx::NodeOp node) {
   auto loc = dyn_cast<NameLoc>(node.getLoc());
   return loc ? loc.getName().getValue() : node.getOpType();
@@ -52,6 +53,7 @@ static StringRef roleOf(OpOperand &use) {
 static void checkMerged(onnx::GraphOp graph, const llvm::StringSet<> &trained) {
   std::vector<std::string> merged;
   std::string example;
+  // Only vectors: biases and scales start with equal values, matrices hardly ever.
   for (auto op : graph.getOps<onnx::InitializerOp>()) {
     if (!trained.contains(op.getName()) || cast<RankedTensorType>(op.getType()).getRank() != 1)
       continue;
@@ -61,6 +63,7 @@ static void checkMerged(onnx::GraphOp graph, const llvm::StringSet<> &trained) {
       StringRef other = roleOf(use);
       if (other.empty() || other == role)
         continue;
+      // The first role that differs is one too many.
       if (role.empty()) {
         role = other;
         first = &use;
@@ -83,6 +86,7 @@ static void checkMerged(onnx::GraphOp graph, const llvm::StringSet<> &trained) {
 }
 
 /// A name that the exporter made up: onnx::MatMul_123, or a number.
+/// TorchScript's exporter counts values.
 static bool isAnonymous(StringRef name) {
   if (name.consume_front("onnx::"))
     name = name.substr(name.rfind('_') + 1);
@@ -98,6 +102,7 @@ LogicalResult checkParameters(onnx::GraphOp graph, const TrainableRule &rule,
         << (unknown.size() == 1 ? "does" : "do")
         << " not exist and will not be trained; the exporter renamed, folded or merged "
         << (unknown.size() == 1 ? "it" : "them") << ": export with optimize=False";
+  // What is trained decides: other initializers may be named as they like.
   llvm::StringSet<> trained;
   std::vector<std::string> anonymous;
   for (const ParameterChoice &choice : result.trained) {
@@ -112,6 +117,7 @@ LogicalResult checkParameters(onnx::GraphOp graph, const TrainableRule &rule,
         << "; --freeze, --no-decay and exported weights know them only by these. Export with "
            "optimize=False, or in the older exporter with do_constant_folding=False";
   checkMerged(graph, trained);
+  // A list from the user is an answer to what follows.
   if (rule.isChosen())
     return success();
 
@@ -125,6 +131,7 @@ LogicalResult checkParameters(onnx::GraphOp graph, const TrainableRule &rule,
     if (left.contains(op.getName()) && TrainableRule::isValueName(op.getName()) &&
         cast<RankedTensorType>(op.getType()).getRank() >= 2)
       folded.push_back(op.getName().str());
+  // Evidence from two sides: a parameter is lost, and something was folded or rewritten.
   auto rewritten = graph->getAttrOfType<StringAttr>("onnx.rewritten");
   std::vector<std::string> lost = rule.lostParameters();
   if (!lost.empty() && (rewritten || !folded.empty())) {
@@ -156,6 +163,7 @@ static std::string originOf(NodeContext &c, DimAttr size) {
   };
   Value at;
   // A list of axes or a shape is of another type than the data, and its length is no such size.
+  /// From the node back along inputs of that size, activations before weights.
   auto pick = [&](onnx::NodeOp node, Type element) -> Value {
     Value weight;
     for (Value input : node.getInputs()) {
@@ -168,6 +176,7 @@ static std::string originOf(NodeContext &c, DimAttr size) {
     }
     return weight;
   };
+  // A graph has no cycles, so this ends.
   for (Value next = pick(c.op, Type()); next;) {
     at = next;
     auto node = at.getDefiningOp<onnx::NodeOp>();
@@ -184,11 +193,13 @@ static std::string originOf(NodeContext &c, DimAttr size) {
   return graph ? ("input '" + graph.getInputName(argument.getArgNumber()) + "'").str() : "";
 }
 
+/// What to do about it, by what is known of both sizes.
 std::string unequalSizesHint(NodeContext &c, DimAttr a, DimAttr b) {
   std::optional<int64_t> fixed = a.getConstant() ? a.getConstant() : b.getConstant();
   DimAttr other = a.getConstant() ? b : a;
   if (!fixed)
     return "; give the inputs' axes one name, or fix both with --dim";
+  // A user's own --dim is the likeliest cause.
   if (other.getConstant()) {
     for (const DimBound &bound : c.state.options->dims)
       if (bound.min == bound.max &&

@@ -12,7 +12,9 @@ using trainc::train::TrainBuilder;
 namespace trainc::legalize {
 
 /// Whether the inputs from the first on are floats of one type and shape; a reason if not.
+/// Shared by operators whose gradient comes with the tensor it belongs to.
 static bool areAlike(NodeContext &c, int64_t count) {
+  assert(count <= c.numInputs() && "required inputs are there");
   for (int64_t i = 0; i < count; ++i) {
     if (!c.needFloat(i))
       return false;
@@ -26,6 +28,8 @@ static bool areAlike(NodeContext &c, int64_t count) {
 
 //===- Activations --------------------------------------------------------===//
 
+/// Input 0 is always the gradient of the output; input 1 the input or output of the operator, as
+/// its formula needs.
 static LogicalResult reluGrad(NodeContext &c) {
   if (!areAlike(c, 2))
     return failure();
@@ -34,6 +38,7 @@ static LogicalResult reluGrad(NodeContext &c) {
   return c.set(tb.select(tb.compare("gt", x, tb.scalarLike(x, 0)), dy, tb.scalarLike(dy, 0)));
 }
 
+/// The sign of the output is that of the input, as alpha is positive.
 static LogicalResult leakyReluGrad(NodeContext &c) {
   if (!areAlike(c, 2))
     return failure();
@@ -49,12 +54,14 @@ static LogicalResult geluGrad(NodeContext &c) {
     return failure();
   TrainBuilder &tb = c.tb;
   Value x = c.tensor(1);
+  // The activation's input is the sum: only x is stored by the graph.
   if (c.has(2)) {
     std::optional<Dims> dims = c.broadcastDims({c.dims(1), c.dims(2)});
     if (!dims || *dims != c.dims(1) || c.element(2) != c.element(1))
       return c.fail("its bias does not fit its input");
     x = tb.add(x, c.broadcastTo(c.tensor(2), c.dims(1)));
   }
+  // Both names of the fast one have it.
   bool tanh = c.op.getOpType().contains("Fast");
   return c.set(tb.mul(c.tensor(0), tb.geluGrad(x, tanh)));
 }
@@ -90,6 +97,7 @@ static LogicalResult tanhGrad(NodeContext &c) {
 
 /// The gradient of a (log) softmax along one axis, from its output.
 static Value softmaxGradAlong(TrainBuilder &tb, Value dy, Value y, int64_t axis, bool isLog) {
+  // Sums over the softmax's axis, once for each row.
   Dims dims = train::getDims(dy);
   auto total = [&](Value x) { return tb.broadcastAlong(tb.sum(x, {axis}), dims, {axis}); };
   return isLog ? tb.sub(dy, tb.mul(tb.exp(y), total(dy)))
@@ -98,6 +106,7 @@ static Value softmaxGradAlong(TrainBuilder &tb, Value dy, Value y, int64_t axis,
 
 /// The same along the axes from `axis` on as one.
 static Value flatSoftmaxGrad(NodeContext &c, Value dy, Value y, int64_t axis, bool isLog) {
+  // As one matrix: rows are the axes in front.
   Dims own = train::getDims(dy);
   ArrayRef<DimAttr> dims = own;
   Dims rows = {train::product(c.context(), dims.take_front(axis)),
@@ -109,6 +118,7 @@ static Value flatSoftmaxGrad(NodeContext &c, Value dy, Value y, int64_t axis, bo
 /// (Log)SoftmaxGrad(_13), of the output; without _13 along the axes from `axis` on as one.
 static LogicalResult softmaxGrad(NodeContext &c) {
   StringRef name = c.op.getOpType();
+  // Before opset 13 a softmax went over all axes from one on.
   bool flat = !name.ends_with("_13");
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(flat ? 1 : -1)), c.rank(0));
   if (!axis || !areAlike(c, 2))
@@ -123,12 +133,14 @@ static LogicalResult softmaxGrad(NodeContext &c) {
 static Value throughDropout(NodeContext &c, const DropoutForm &form) {
   TrainBuilder &tb = c.tb;
   Value dy = c.tensor(0), zero = tb.scalarLike(dy, 0);
+  // Without dropout the mask may not even be there.
   if (!form.active || form.ratio == 0)
     return dy;
   if (c.dims(1) != c.dims(0)) {
     (void)c.fail("its mask has another shape");
     return {};
   }
+  // Nothing was kept; 1 / (1 - ratio) would be infinite.
   if (form.ratio == 1)
     return zero;
   Value scaled = tb.mul(dy, tb.scalarLike(dy, 1 / (1 - form.ratio)));
@@ -146,6 +158,7 @@ static LogicalResult softmaxDropoutGrad(NodeContext &c) {
   std::optional<DropoutForm> form = c.needFloat(0) ? dropoutForm(c, 3, 4) : std::nullopt;
   if (!form)
     return failure();
+  // There is no input that says whether it trains: the option does.
   form->active = c.state.options->dropout != DropoutMode::Off;
   if (c.element(2) != c.element(0) || c.dims(2) != c.dims(0))
     return c.fail("its softmax differs from its output gradient in type or shape");
@@ -161,6 +174,7 @@ static LogicalResult softmaxDropoutGrad(NodeContext &c) {
 /// (softmax - one hot) for the rows that count, by their weights and the reduction; an added tensor
 /// at the end, if there is one.
 static LogicalResult crossEntropyGrad(NodeContext &c) {
+  // ONNX Runtime's own form, which has ignore_index as an input and may add a gradient.
   bool internal = c.op.getOpType().contains("Internal");
   StringRef reduction = c.attr("reduction", "mean");
   if (!c.needFloat(1) || !c.needFloat(0) || !c.needInteger(2))
@@ -170,10 +184,12 @@ static LogicalResult crossEntropyGrad(NodeContext &c) {
   TrainBuilder &tb = c.tb;
   Dims dims = c.dims(1), rows = c.dims(2);
   Type element = c.element(1);
+  // All axes but that of the classes.
   SmallVector<int64_t> rowAxes = {0};
   for (int64_t i = 2; i < c.rank(1); ++i)
     rowAxes.push_back(i);
   auto overClasses = [&](Value row) { return tb.broadcast(row, dims, rowAxes); };
+  // Null: all rows count.
   Value labels = tb.cast(c.tensor(2), tb.b().getI64Type()), counts;
   if (internal && c.has(4)) {
     auto ignored = c.constants(4, "ignore_index");
@@ -185,9 +201,11 @@ static LogicalResult crossEntropyGrad(NodeContext &c) {
   }
   Value weights; // of the rows
   if (c.has(3)) {
+    // Rows that do not count may have labels outside of the table.
     Value safe = counts ? tb.select(counts, labels, tb.scalarLike(labels, 0)) : labels;
     weights = tb.cast(tb.gather(c.tensor(3), safe, 0), element);
   }
+  // A row that does not count has weight 0.
   if (counts) {
     Value one = tb.full(rows, element, 1);
     weights = tb.select(counts, weights ? weights : one, tb.scalarLike(one, 0));
@@ -201,6 +219,7 @@ static LogicalResult crossEntropyGrad(NodeContext &c) {
     if (!train::product(c.context(), train::getDims(dy)).isConstant(1))
       return c.fail("its output gradient is not a scalar");
     dy = tb.reshape(dy, {});
+    // The mean is by the weights of the rows that count.
     if (reduction == "mean")
       dy = tb.div(dy, weights ? tb.sumAll(weights)
                               : tb.dim(train::product(c.context(), rows), element));
@@ -210,6 +229,7 @@ static LogicalResult crossEntropyGrad(NodeContext &c) {
   } else {
     return c.fail("reduction = '" + reduction + "' is unknown");
   }
+  // One hot without a table: the position is compared with the label.
   Value classes = tb.iota(dims, tb.b().getI64Type(), 1);
   Value hit = tb.compare("eq", overClasses(labels), classes);
   Value probability = tb.exp(c.tensor(1));
@@ -228,6 +248,7 @@ static LogicalResult crossEntropyGrad(NodeContext &c) {
 
 /// LayerNormalizationGrad (y, x, scale, mean, rstd) and, without a mean,
 /// SimplifiedLayerNormalizationGrad (y, x, scale, rstd).
+/// Everything in the type of the deviations, which is f32 for 16-bit tensors.
 static LogicalResult layerNormGrad(NodeContext &c) {
   bool centred = !c.op.getOpType().starts_with("Simplified");
   int64_t rstdInput = centred ? 4 : 3;
@@ -238,6 +259,7 @@ static LogicalResult layerNormGrad(NodeContext &c) {
   Dims dims = c.dims(1);
   Dims rows(dims.begin(), dims.begin() + *axis), normal(dims.begin() + *axis, dims.end());
   Type element = c.element(rstdInput);
+  // The rows may come with axes of size 1 behind them: only their number counts.
   if (c.dims(2) != normal ||
       train::product(c.context(), c.dims(rstdInput)) != train::product(c.context(), rows))
     return c.fail("its scale or deviations do not have the shapes of the normalised axes and rows");
@@ -248,11 +270,14 @@ static LogicalResult layerNormGrad(NodeContext &c) {
   Value dy = tb.cast(c.tensor(0), element), x = tb.cast(c.tensor(1), element);
   Value scale = tb.broadcast(tb.cast(c.tensor(2), element), dims, inner);
   Value rstd = ofRow(c.tensor(rstdInput));
+  // What the forward pass multiplied by the scale.
   Value standard = tb.mul(centred ? tb.sub(x, ofRow(c.tensor(3))) : x, rstd);
   Value g = tb.mul(dy, scale);
+  // The parts along the standardized row, and along the constant one, vanish.
   Value dx = tb.sub(g, tb.mul(standard, ofRow(tb.mean(tb.mul(g, standard), inner))));
   if (centred)
     dx = tb.sub(dx, ofRow(tb.mean(g, inner)));
+  // A sum over no axes is the value itself.
   auto overRows = [&](Value x) { return outer.empty() ? x : tb.sum(x, outer); };
   (void)c.set(tb.cast(tb.mul(dx, rstd), c.element(1)), 0);
   (void)c.set(tb.cast(overRows(tb.mul(dy, standard)), c.element(2)), 1);
@@ -264,6 +289,7 @@ static LogicalResult layerNormGrad(NodeContext &c) {
 /// BatchNormInternal leaves the batch's mean and 1 / deviation for its gradient.
 static LogicalResult batchNormInternal(NodeContext &c) {
   const LegalizeOptions &options = *c.state.options;
+  // What follows is batchNorm with outputs that only ONNX Runtime's gradient reads.
   if (!c.needFloat(0) || c.rank(0) < 2)
     return c.fail("it needs an input [batch, channels, axes...]");
   if (options.batchNorm == BatchNormMode::Frozen || !c.attr("training_mode", int64_t(1)))
@@ -285,8 +311,10 @@ static LogicalResult batchNormInternal(NodeContext &c) {
   double momentum = c.attr("momentum", 0.9f);
   Value batch[2] = {mean, variance};
   Value used[2];
+  // Mean, then variance.
   for (int i : {0, 1}) {
     Value running = c.tensor(3 + i);
+    // Absent for statistics that are no initializers.
     Value *state = c.state.running(c.in(3 + i));
     if (!state && !options.inference)
       return c.fail("its running statistics are not initializers of the graph");
@@ -296,23 +324,27 @@ static LogicalResult batchNormInternal(NodeContext &c) {
     if (state)
       *state = moved;
     (void)c.set(moved, 1 + i);
+    // In evaluation the running statistics, in the same step.
     used[i] = options.inference ? running
                                 : train::InTrainingOp::create(tb.b(), tb.loc(), batch[i].getType(),
                                                               batch[i], running);
   }
   Value rstd = tb.rsqrt(tb.add(used[1], tb.scalarLike(used[1], c.attr("epsilon", 1e-5f))));
+  // What the gradient reads: the statistics that were used.
   (void)c.set(used[0], 3);
   (void)c.set(rstd, 4);
   Value y = tb.mul(tb.sub(x, ofChannel(used[0])), ofChannel(rstd));
   return c.set(tb.add(tb.mul(y, ofChannel(c.tensor(1))), ofChannel(c.tensor(2))));
 }
 
+/// Inputs: dY, x, scale, mean, 1 / deviation, the last two as batchNormInternal leaves them.
 static LogicalResult batchNormGrad(NodeContext &c) {
   if (!areAlike(c, 2) || c.rank(1) < 2)
     return failure();
   TrainBuilder &tb = c.tb;
   Dims dims = c.dims(1);
   SmallVector<int64_t> reduced = {0};
+  // Per channel, over everything else.
   for (int64_t axis = 2; axis < c.rank(1); ++axis)
     reduced.push_back(axis);
   auto ofChannel = [&](Value value) { return tb.broadcast(value, dims, {1}); };
@@ -337,6 +369,7 @@ static LogicalResult gatherGrad(NodeContext &c) {
   Type type = c.needInteger(1) && c.needFloat(2) ? shapedLike(c, 0, c.element(2)) : Type();
   if (!type)
     return failure();
+  // The shape of what was gathered: the indices' axes in place of the axis.
   Dims expected = train::getDims(type);
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), expected.size());
   if (!axis)
@@ -347,6 +380,7 @@ static LogicalResult gatherGrad(NodeContext &c) {
   if (c.dims(2) != expected) {
     // ONNX Runtime takes axes without a known size for equal, and then leaves the sum over what was
     // repeated out: gradients of position embeddings would be those of the first sample alone.
+    // Elsewhere a mismatch is an error.
     std::optional<Dims> common = c.broadcastDims({c.dims(2), expected});
     if (!common || *common != c.dims(2))
       return c.fail("its output gradient does not have the shape of what was gathered");
@@ -356,6 +390,7 @@ static LogicalResult gatherGrad(NodeContext &c) {
         "the graph lacks the sum of this gradient over an axis along which the values "
         "were repeated; it is added here, where ONNX Runtime reads the first part");
   }
+  // Equal indices add up, in their order.
   return c.set(c.tb.scatterAdd(c.tensor(1), dy, *axis, type));
 }
 
@@ -377,9 +412,11 @@ static LogicalResult gradientOfShape(NodeContext &c, StringRef type, int64_t sha
   Type result = c.needFloat(gradient) ? shapedLike(c, shape, c.element(gradient)) : Type();
   if (!result)
     return failure();
+  // A tensor of zeros stands for it: its elements do not matter for the gradient.
   SmallVector<LegalValue *> inputs = {&asInput(c, c.tb.zeros(result))};
   llvm::append_range(inputs, others);
   auto dx = gradientOf(c, type, inputs, c.tensor(gradient), {0}, c.op.getNodeAttributes());
+  // The gradient of input 0, the only one that was asked for.
   return failed(dx) ? failure() : c.set((*dx)[0]);
 }
 
@@ -389,6 +426,7 @@ static LogicalResult gatherNdGrad(NodeContext &c) {
 
 static LogicalResult sliceGrad(NodeContext &c) {
   SmallVector<LegalValue *> others = {&c.in(2), &c.in(3)};
+  // Axes and steps may be absent.
   for (int64_t i : {4, 5})
     others.push_back(c.has(i) ? &c.in(i) : nullptr);
   return gradientOfShape(c, "Slice", 1, 0, others);
@@ -399,6 +437,7 @@ static LogicalResult sliceGrad(NodeContext &c) {
 /// Sets the outputs that are used to the gradients of the forward operator's inputs, in their
 /// order.
 static LogicalResult throughForward(NodeContext &c, StringRef type, ArrayRef<LegalValue *> inputs) {
+  // Outputs that nothing reads cost nothing.
   SmallVector<unsigned> wanted;
   for (unsigned i = 0; i < inputs.size(); ++i)
     if (c.used(i))
@@ -419,6 +458,7 @@ static LogicalResult convGrad(NodeContext &c) {
   if (!c.needFloat(0) || !c.needFloat(1) || !c.needFloat(2) || c.rank(0) < 2)
     return c.fail("it needs floats [batch, channels, axes...]");
   StringRef type = c.op.getOpType() == "ConvGrad" ? "Conv" : "ConvTranspose";
+  // The gradient of the bias needs no convolution.
   if (c.used(2)) {
     SmallVector<int64_t> reduced = {0};
     for (int64_t axis = 2; axis < c.rank(0); ++axis)
@@ -430,6 +470,7 @@ static LogicalResult convGrad(NodeContext &c) {
 
 /// The gradient of the pool whose indices these are; that pool knows the sizes of what it read.
 static LogicalResult maxPoolGrad(NodeContext &c) {
+  // Through the graph: the node is not in the values.
   auto pool = c.op.getInputs()[1].getDefiningOp<onnx::NodeOp>();
   if (!pool || pool.getOpType() != "MaxPool" || !pool.getDomain().empty())
     return c.fail("its indices are not those of a MaxPool in the graph, whose input it needs");
@@ -445,6 +486,7 @@ static std::optional<Dims> pooledDims(NodeContext &c) {
   Dims dims(c.dims(0).begin(), c.dims(0).begin() + 2);
   auto type = dyn_cast<RankedTensorType>(c.op.getOutputs()[0].getType());
   if (type && type.getRank() == c.rank(0) &&
+      // The axes behind the channels are those that a pool changes; batch and channels are dY's.
       llvm::none_of(type.getShape().drop_front(2), ShapedType::isDynamic)) {
     for (int64_t size : type.getShape().drop_front(2))
       dims.push_back(c.dim(size));
@@ -452,10 +494,12 @@ static std::optional<Dims> pooledDims(NodeContext &c) {
   }
   std::optional<Dims> found;
   for (auto pool : c.op->getParentOfType<onnx::GraphOp>().getOps<onnx::NodeOp>()) {
+    // In front of the gradient, with its attributes and with results of dY's sizes.
     if (pool.getOpType() != "AveragePool" || !pool->isBeforeInBlock(c.op) ||
         pool.getNodeAttributes() != c.op.getNodeAttributes() ||
         c.state.valueOf(pool.getOutputs()[0]).dims != c.dims(0))
       continue;
+    // Several pools are fine while they agree.
     const Dims &read = c.state.valueOf(pool.getInputs()[0]).dims;
     if (found && *found != read) {
       (void)c.fail("the sizes of its result are not known: two pools that it may belong to read "
@@ -477,6 +521,7 @@ static LogicalResult averagePoolGrad(NodeContext &c) {
   std::optional<Dims> dims = pooledDims(c);
   if (!dims)
     return failure();
+  // An average is linear: its gradient does not depend on what was read.
   Value x = c.tb.full(*dims, c.element(0), 0);
   auto dx =
       gradientOf(c, "AveragePool", {&asInput(c, x)}, c.tensor(0), {0}, c.op.getNodeAttributes());
@@ -485,12 +530,14 @@ static LogicalResult averagePoolGrad(NodeContext &c) {
 
 static LogicalResult resizeGrad(NodeContext &c) {
   SmallVector<LegalValue *> inputs = {&c.in(1)};
+  // Scales, or sizes.
   for (int64_t i : {2, 3})
     inputs.push_back(c.has(i) ? &c.in(i) : nullptr);
   auto dx = gradientOf(c, "Resize", inputs, c.tensor(0), {0}, c.op.getNodeAttributes());
   return failed(dx) ? failure() : c.set((*dx)[0]);
 }
 
+/// Left over where someone gives the training model without its checkpoint.
 static LogicalResult accumulator(NodeContext &c) {
   return c.fail(
       "this is a training model of ONNX Runtime, whose parameters are in a checkpoint: give "

@@ -18,6 +18,7 @@ LogicalResult legalizeONNX(ModuleOp module, const LegalizeOptions &options,
     return module.emitError("expected one onnx.graph, found ") << graphs.size();
   using legalize::Legalizer;
   Legalizer::Learned learned;
+  // Bounds that tables demand are learned while nodes are legalized, and may be needed before.
   while (true) {
     result = LegalizeResult();
     Legalizer::Outcome outcome = Legalizer(graphs[0], options, result, learned).run();
@@ -33,6 +34,7 @@ struct LegalizePass : PassWrapper<LegalizePass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LegalizePass)
 
   LegalizePass() = default;
+  // The pass's options begin as what was given, so that a command line may change them.
   LegalizePass(const LegalizeOptions &given, LegalizeResult *result)
       : given(given), result(result) {
     loss = given.loss;
@@ -42,6 +44,7 @@ struct LegalizePass : PassWrapper<LegalizePass, OperationPass<ModuleOp>> {
     dropout = given.dropout;
     batchNorm = given.batchNorm;
   }
+  // Options copy themselves.
   LegalizePass(const LegalizePass &other)
       : PassWrapper(other), given(other.given), result(other.result) {}
 
@@ -54,6 +57,7 @@ struct LegalizePass : PassWrapper<LegalizePass, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() override {
+    // What has no option of the pass stays as given.
     LegalizeOptions options = given;
     options.loss = loss;
     options.inference = inference;

@@ -33,6 +33,7 @@ InFlightDiagnostic Legalizer::error(const Twine &message) {
 LegalValue &Legalizer::newValue(Location loc) { return storage.emplace_back(loc); }
 
 LegalValue &Legalizer::valueOf(Value onnxValue) {
+  // A reference into the map would move; entries point to storage that does not.
   LegalValue *&entry = values[onnxValue];
   if (!entry)
     entry = &newValue(onnxValue.getLoc());
@@ -41,6 +42,7 @@ LegalValue &Legalizer::valueOf(Value onnxValue) {
 
 Value Legalizer::tensorOf(LegalValue &value) {
   if (!value.tensor) {
+    // At the place in the file where the value was made, whoever asks first.
     TrainBuilder tb(builder, value.loc);
     if (value.constant)
       value.tensor = materialize(tb, value.constant);
@@ -57,6 +59,7 @@ const Content *Legalizer::contentOf(LegalValue &value) {
 }
 
 Value Legalizer::addArgument(Type type, DictionaryAttr attrs, Location loc) {
+  assert(function && "arguments belong to a function");
   argumentAttrs.push_back(attrs);
   return function.getBody().front().addArgument(type, loc);
 }
@@ -74,12 +77,14 @@ Value Legalizer::rngArgument(unsigned index) {
     for (auto [i, name] : llvm::enumerate(names))
       rng[i] = addArgument(getTensorType({}, builder.getI64Type()), role("hyper", name),
                            NameLoc::get(builder.getStringAttr(name)));
+  assert(index < 4 && "seed, step, micro_batch, rank");
   return rng[index];
 }
 
 Value *Legalizer::running(const LegalValue &value) {
   for (Parameter &parameter : parameters)
     if (parameter.isUpdated && value.tensor == function.getArgument(parameter.argument)) {
+      // Read before it is first written: its value of before the step.
       if (!parameter.updated)
         parameter.updated = value.tensor;
       return &parameter.updated;
@@ -104,6 +109,7 @@ onnx::NodeOp Legalizer::makeNode(StringRef type, ArrayRef<LegalValue *> inputs,
   SmallVector<Type> types;
   for (LegalValue *input : inputs)
     types.push_back(input ? Type(onnx::AnyType::get(b.getContext())) : Type(b.getNoneType()));
+  assert(types.size() == inputs.size() && "one result an input");
   onnx::NodeOp source = make("", {}, types);
   for (auto [input, output] : llvm::zip_equal(inputs, source.getOutputs()))
     if (input)
@@ -120,6 +126,7 @@ LogicalResult Legalizer::legalizeWith(StringRef type, NodeContext &context) {
 //===- Arguments ----------------------------------------------------------===//
 
 void Legalizer::findLive() {
+  // Backwards from the results; bodies of live nodes read values from outside.
   SmallVector<Value> work(graph.getBody().front().getTerminator()->getOperands());
   while (!work.empty()) {
     Operation *op = work.pop_back_val().getDefiningOp();
@@ -133,6 +140,7 @@ void Legalizer::findLive() {
 
 Attribute Legalizer::weightOf(onnx::WeightAttr weight) {
   bool blob = weight.getBlob() >= 0;
+  // Blobs have no file: their number takes the place of the offset.
   return train::WeightAttr::get(
       builder.getContext(), builder.getStringAttr(blob ? StringRef() : weight.getFile()),
       blob ? weight.getBlob() : weight.getOffset(), weight.getLength(), weight.getAbsent());
@@ -167,6 +175,7 @@ LogicalResult Legalizer::findPorts() {
     } else if (!name.consume_front("grad/")) {
       continue;
     }
+    // An inference drops such outputs anyway.
     if (!options->inference && !initializers.contains(name))
       return error("the output '" + output + "' is named as the " +
                    (isUpdate ? "new value" : "gradient") + " of an initializer '" + name +
@@ -204,11 +213,13 @@ bool Legalizer::isSetting(onnx::InitializerOp op) {
 }
 
 LogicalResult Legalizer::addInitializers() {
+  // In the file's order, which becomes that of the arguments.
   for (auto op : graph.getOps<onnx::InitializerOp>()) {
     Type element = cast<RankedTensorType>(op.getType()).getElementType();
     bool isFloat = isa<FloatType>(element);
     std::string reason = isFloat ? rule.reasonAgainst(op.getName()) : "not a float";
     bool updated = isUpdated(op);
+    // Why it is not trained; empty if it may be.
     if (reason.empty() && rule.isDefault() && isSetting(op))
       reason = "a setting of an operator";
     else if (updated && reason.empty())
@@ -236,6 +247,8 @@ LogicalResult Legalizer::addInitializers() {
     if (!isComputed(element))
       return error("initializer '" + op.getName() + "': its element type ")
              << element << " is not supported";
+    // Constants that nobody trains become part of the graph if they are small enough to be in the
+    // file's IR.
     if (dense && !reason.empty() && !updated &&
         (!isFloat || isSetting(op) ||
          !rule.isParameterOfModel(op.getName(), dense.getNumElements()))) {
@@ -251,6 +264,7 @@ LogicalResult Legalizer::addInitializers() {
                                attrs.getDictionary(builder.getContext()), op.getLoc());
     if (stored != element) {
       TrainBuilder tb(builder, op.getLoc());
+      // Bytes come sign-extended.
       Value wide = tb.cast(value.tensor, element);
       value.tensor =
           tb.logicalAnd(wide, tb.scalarLike(wide, double((uint64_t(1) << value.unsignedBits) - 1)));
@@ -262,6 +276,7 @@ LogicalResult Legalizer::addInitializers() {
 DimAttr Legalizer::declareDim(StringRef name, StringRef input, int64_t axis) {
   std::string own = name.empty() ? (input + "_dim" + Twine(axis)).str() : name.str();
   const DimBound *bound = nullptr;
+  // The last --dim of a name counts.
   for (const DimBound &candidate : options->dims)
     if (candidate.name == own)
       bound = &candidate;
@@ -271,10 +286,12 @@ DimAttr Legalizer::declareDim(StringRef name, StringRef input, int64_t axis) {
   if (added) {
     it->second.input = input;
     it->second.axis = axis;
+    // Sizes of inputs are at least 1.
     if (bound) {
       it->second.min = std::max<int64_t>(1, bound->min);
       it->second.max = bound->max;
     }
+    // What an earlier run has learned from tables.
     if (auto known = learned.find(own); known != learned.end())
       it->second.max = std::min(it->second.max.value_or(known->second), known->second);
   }
@@ -306,6 +323,7 @@ LogicalResult Legalizer::addInputs() {
     value.tensor = addArgument(getTensorType(value.dims, element), role("input", name),
                                NameLoc::get(builder.getStringAttr(name)));
   }
+  // A --dim that fits nothing is a mistake.
   for (const DimBound &bound : options->dims) {
     bool known = false;
     for (unsigned i = 0; i < graph.getNumArguments(); ++i)
@@ -328,6 +346,7 @@ LogicalResult Legalizer::addInputs() {
 
 void Legalizer::addProblem(onnx::NodeOp node, const Twine &reason) {
   std::string text = reason.str();
+  // Nodes with the same problem are one message.
   std::string key = (node.getDomain() + "\x01" + node.getOpType() + "\x01" + text).str();
   Problem &problem = problems[builder.getStringAttr(key)];
   if (!problem.count++) {
@@ -352,6 +371,7 @@ std::string Legalizer::checkInputs(onnx::NodeOp node, const HandlerTable::Entry 
              (valueOf(input).isSequence ? " is a sequence" : " is not a sequence");
     }
   }
+  // What follows needs an element type to look at.
   if (inputs == 0 || isa<NoneType>(node.getInputs()[0].getType()) ||
       valueOf(node.getInputs()[0]).isSequence || !entry.kinds)
     return {};
@@ -368,6 +388,7 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
   bool blocked =
       llvm::any_of(node.getInputs(), [&](Value input) { return poisoned.contains(input); });
   const HandlerTable::Entry *entry = entryOf(node);
+  // What fails makes everything behind it unknown: that is not reported again.
   auto poison = [&] {
     for (Value output : node.getOutputs())
       poisoned.insert(output);
@@ -389,6 +410,7 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
   }
   NodeContext context(node, *this, builder);
   Block &body = function.getBody().front();
+  // Growth and sizes of everything that is new are looked at below.
   Operation *before = body.empty() ? nullptr : &body.back();
   bool handled = succeeded(entry->handler(context));
   if (!context.wrongAttribute.empty()) {
@@ -400,6 +422,7 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
       addProblem(node, context.reason.empty() ? Twine("it is malformed") : Twine(context.reason));
     return poison();
   }
+  // Unsigned results are those of the input that says so, if the type is the same.
   if (int64_t source = entry->typedAs; source >= 0 && source < context.numInputs())
     if (unsigned bits = context.has(source) ? context.in(source).unsignedBits : 0)
       for (Value output : node.getOutputs())
@@ -430,6 +453,7 @@ void Legalizer::legalizeNode(onnx::NodeOp node) {
 
 bool Legalizer::legalizeSubgraph(Region &region, ArrayRef<LegalValue *> arguments,
                                  SmallVectorImpl<LegalValue *> &results) {
+  assert(!region.empty() && "bodies have a block");
   Block &block = region.front();
   if (block.getNumArguments() != arguments.size())
     return false;
@@ -491,6 +515,7 @@ LogicalResult Legalizer::chooseLoss() {
   if (options->inference)
     return success();
   Operation *ret = graph.getBody().front().getTerminator();
+  // Gradients and new values are no loss.
   auto isScalarFloat = [&](unsigned i) {
     LegalValue &value = valueOf(ret->getOperand(i));
     if (gradientOutputs.contains(i) || updateOutputs.contains(i))
@@ -517,6 +542,7 @@ LogicalResult Legalizer::chooseLoss() {
   };
   if (named < 0 && !options->loss.empty())
     return listed(error("the graph has no output '" + options->loss + "' (--loss)"));
+  // Named, or the only one.
   if (named < 0 && candidates.size() != 1)
     return listed(error(candidates.empty()
                             ? "the graph has no loss; compute it in the exported "
@@ -531,6 +557,7 @@ LogicalResult Legalizer::chooseLoss() {
 }
 
 void Legalizer::chooseTrained(Value lossTensor) {
+  // What the loss depends on.
   llvm::DenseSet<Value> reaching;
   SmallVector<Value> work;
   if (lossTensor)
@@ -548,6 +575,7 @@ void Legalizer::chooseTrained(Value lossTensor) {
     if (parameter.reason.empty() && rule.isDefault() && !reaching.contains(argument))
       parameter.reason = "does not reach the loss";
     ParameterChoice choice{parameter.op.getName().str(), type.getNumElements(), parameter.reason};
+    assert(parameter.argument < argumentAttrs.size() && "each argument has attributes");
     if (!parameter.reason.empty()) {
       if (isa<FloatType>(type.getElementType()))
         result.excluded.push_back(std::move(choice));
@@ -580,6 +608,7 @@ LogicalResult Legalizer::checkGradients(const llvm::StringMap<Type> &trained) {
                           "trainc the forward model"
                         : ""));
   }
+  // Weights that are trained without a gradient would stay as they are.
   SmallVector<StringRef> missing;
   for (const ParameterChoice &choice : result.trained)
     if (!found.contains(choice.name))
@@ -617,6 +646,7 @@ LogicalResult Legalizer::takeUpdates() {
 void Legalizer::removeUnused() {
   Block &body = function.getBody().front();
   eraseDeadOps(body);
+  // From the last one on, so that numbers before it stay right.
   for (const Parameter &parameter : llvm::reverse(parameters))
     if (!parameter.reason.empty() && body.getArgument(parameter.argument).use_empty()) {
       body.eraseArgument(parameter.argument);
@@ -640,6 +670,7 @@ LogicalResult Legalizer::finish() {
       trained[parameter.op.getName()] = function.getArgument(parameter.argument).getType();
   if (failed(checkGradients(trained)) || failed(takeUpdates()))
     return failure();
+  // Updates come behind all other results.
   for (unsigned i = 0; i < ret->getNumOperands(); ++i) {
     LegalValue &value = valueOf(ret->getOperand(i));
     if (value.isSequence)
@@ -666,6 +697,7 @@ LogicalResult Legalizer::finish() {
   }
   func::ReturnOp::create(builder, graph.getLoc(), outputs);
   removeUnused();
+  // Selections that nothing uses any more have no symbol to resolve.
   llvm::DenseSet<Operation *> left;
   function.walk([&](Operation *op) { left.insert(op); });
   llvm::erase_if(selections, [&](const Selection &selection) {
@@ -710,6 +742,7 @@ LogicalResult Legalizer::finish() {
 bool Legalizer::learn() {
   bool any = false;
   for (auto &[name, info] : bounds.symbols) {
+    // A smaller bound than before means that sizes have to be compared again.
     if (!info.max)
       continue;
     auto [it, added] = learned.try_emplace(name.getValue(), *info.max);
@@ -731,6 +764,7 @@ Legalizer::Outcome Legalizer::run() {
   builder.setInsertionPointToEnd(function.addEntryBlock());
   findLive();
   graph.walk([&](onnx::NodeOp) { ++fileNodes; });
+  // The function is the run's own until it is done.
   auto stop = [&](Outcome outcome) {
     function.erase();
     return outcome;

@@ -14,9 +14,11 @@ namespace trainc::legalize {
 static Value withBias(NodeContext &c) {
   if (!c.needFloat(0))
     return {};
+  // An activation without a bias.
   if (!c.has(1))
     return c.tensor(0);
   std::optional<Dims> dims = c.broadcastDims({c.dims(0), c.dims(1)});
+  // A bias never makes its input larger.
   if (!dims || *dims != c.dims(0) || c.element(1) != c.element(0)) {
     (void)c.fail("its bias does not fit its input");
     return {};
@@ -29,6 +31,7 @@ static LogicalResult gelu(NodeContext &c) {
   Value x = withBias(c);
   if (!x)
     return failure();
+  // Erf or tanh: as the name says, with no attribute for it.
   bool tanh = c.op.getOpType().contains("Fast");
   return c.set(train::GeluOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, tanh));
 }
@@ -46,12 +49,15 @@ static LogicalResult quickGelu(NodeContext &c) {
 /// alpha * op(A) * op(B), where op may swap the last two axes, or move the first one behind the
 /// other leading axes.
 static LogicalResult fusedMatMul(NodeContext &c) {
+  assert(c.numInputs() >= 2 && "both operands are required");
   LogicalResult floats = success(c.needFloat(0) && c.needFloat(1));
   if (failed(floats))
     return failure();
   auto operand = [&](int64_t input, StringRef swap, StringRef move) -> LegalValue & {
+    /// A node of its own where something moves; else the input itself.
     int64_t rank = c.rank(input);
     SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+    // The batch axis goes in front of the rows; the other leading axes move up.
     if (c.attr(move, int64_t(0)) && rank > 2)
       std::rotate(permutation.begin(), permutation.begin() + 1, permutation.end() - 1);
     if (c.attr(swap, int64_t(0)) && rank > 1)
@@ -60,6 +66,7 @@ static LogicalResult fusedMatMul(NodeContext &c) {
       return c.in(input);
     return asInput(c, c.tb.transpose(c.tensor(input), permutation));
   };
+  // Neither changes the other.
   LegalValue &a = operand(0, "transA", "transBatchA"), &b = operand(1, "transB", "transBatchB");
   FailureOr<LegalValue *> product = applyOperator(c, "MatMul", {&a, &b});
   if (failed(product))
@@ -73,16 +80,19 @@ static LogicalResult fusedMatMul(NodeContext &c) {
 static LogicalResult scale(NodeContext &c) {
   if (!c.needFloat(0))
     return failure();
+  // Of any rank, with one element.
   if (!train::product(c.context(), c.dims(1)).isConstant(1))
     return c.fail("its scale is not a scalar");
   TrainBuilder &tb = c.tb;
   Value x = c.tensor(0);
+  // In the type of the input: the scale may be f32.
   Value by = tb.splat(tb.cast(tb.reshape(c.tensor(1), {}), c.element(0)), x);
   return c.set(c.attr("scale_down", int64_t(0)) ? tb.div(x, by) : tb.mul(x, by));
 }
 
 /// scale_0 * a + scale_1 * b + scale_2 * c
 static LogicalResult scaledSum(NodeContext &c) {
+  // At least one term, as the first is required.
   Value sum;
   for (int64_t i = 0; i < c.numInputs(); ++i) {
     if (!c.has(i))
@@ -91,6 +101,7 @@ static LogicalResult scaledSum(NodeContext &c) {
       return c.fail("its inputs differ in type or shape");
     double factor = c.attr(("scale_" + Twine(i)).str(), 1.0);
     Value term = c.tensor(i);
+    // Null plus a term is the term.
     sum = c.tb.add(sum, c.tb.mul(term, c.tb.scalarLike(term, factor)));
   }
   return c.set(sum);
@@ -101,6 +112,7 @@ static LogicalResult batchScale(NodeContext &c) {
   if (!c.needFloat(0))
     return failure();
   Value x = c.tensor(0);
+  // As many results as the sum had terms.
   for (int64_t i = 0; i < c.numOutputs(); ++i) {
     double factor = c.attr(("scale_" + Twine(i)).str(), 1.0);
     (void)c.set(c.tb.mul(x, c.tb.scalarLike(x, factor)), i);
@@ -115,6 +127,7 @@ static LogicalResult reduceAllL2(NodeContext &c) {
   for (int64_t i = 0; i < c.numInputs(); ++i) {
     if (!c.needFloat(i))
       return failure();
+    // Squares of 16-bit numbers would overflow.
     Value x = tb.cast(c.tensor(i), tb.b().getF32Type());
     sum = tb.add(sum, tb.sumAll(tb.mul(x, x)));
   }
@@ -124,6 +137,7 @@ static LogicalResult reduceAllL2(NodeContext &c) {
 /// Whether no element of any input is infinite or NaN, or is just the one that an attribute names.
 static LogicalResult isAllFinite(NodeContext &c) {
   TrainBuilder &tb = c.tb;
+  // Each leaves one of the two kinds out.
   bool onlyInf = c.attr("isinf_only", int64_t(0)), onlyNan = c.attr("isnan_only", int64_t(0));
   if (onlyInf && onlyNan)
     return c.fail("isinf_only and isnan_only exclude each other");
@@ -135,6 +149,7 @@ static LogicalResult isAllFinite(NodeContext &c) {
     Value bad = onlyInf   ? tb.isInf(x)
                 : onlyNan ? tb.isNan(x)
                           : tb.logicalOr(tb.isInf(x), tb.isNan(x));
+    // A sum of counts is 0 only if each is.
     found = tb.add(found, tb.sumAll(tb.cast(bad, tb.b().getI64Type())));
   }
   return c.set(tb.compare("eq", found, tb.scalarLike(found, 0)));
@@ -142,6 +157,7 @@ static LogicalResult isAllFinite(NodeContext &c) {
 
 /// Concat that also tells the lengths of its inputs.
 static LogicalResult concatTraining(NodeContext &c) {
+  // Missing inputs stay missing: Concat says what it thinks of them.
   SmallVector<LegalValue *> inputs;
   for (int64_t i = 0; i < c.numInputs(); ++i)
     inputs.push_back(&c.in(i));
@@ -149,6 +165,7 @@ static LogicalResult concatTraining(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
   if (failed(result) || !axis)
     return failure();
+  // Sizes, so that what splits the result again knows them.
   Dims lengths;
   for (int64_t i = 0; i < c.numInputs(); ++i)
     lengths.push_back(c.dims(i)[*axis]);
@@ -162,6 +179,7 @@ static LogicalResult biasDropout(NodeContext &c) {
   std::optional<DropoutForm> form = x ? dropoutForm(c, 3, 4) : std::nullopt;
   if (!form)
     return failure();
+  // The mask covers what is dropped: not the residual.
   Value y = applyDropout(c, x, *form, 1);
   if (c.has(2)) {
     if (c.dims(2) != c.dims(0) || c.element(2) != c.element(0))
@@ -174,6 +192,7 @@ static LogicalResult biasDropout(NodeContext &c) {
 /// Bitmask(Bias)Dropout: masks of 32 elements a word, which only their gradient knows how to read;
 /// here they are the masks of Dropout.
 static bool isMaskOpaque(NodeContext &c) {
+  assert(c.numOutputs() > 1 && "asked for a mask that there is");
   if (llvm::all_of(c.op.getOutputs()[1].getUsers(), [](Operation *user) {
         auto node = dyn_cast<onnx::NodeOp>(user);
         return node && node.getOpType() == "BitmaskDropoutGrad";
@@ -185,6 +204,7 @@ static bool isMaskOpaque(NodeContext &c) {
 }
 
 static LogicalResult bitmaskDropout(NodeContext &c) {
+  // Without a mask it is Dropout.
   if (c.numOutputs() > 1 && !isMaskOpaque(c))
     return failure();
   return c.state.legalizeWith("Dropout", c);
@@ -202,6 +222,7 @@ static Value softmaxWithBias(NodeContext &c) {
     return {};
   TrainBuilder &tb = c.tb;
   Value bias = c.tensor(1);
+  // Otherwise ONNX's broadcasting, from the last axis on.
   if (!c.attr("is_inner_broadcast", int64_t(1)) && c.rank(1) < c.rank(0)) {
     // The bias stands for the outermost axes: ones are added behind them.
     Dims dims = c.dims(1);
@@ -214,6 +235,7 @@ static Value softmaxWithBias(NodeContext &c) {
     (void)c.fail("its bias does not fit its data");
     return {};
   }
+  // Scores and bias; then one axis of all that are normalised.
   Value x = tb.add(c.tensor(0), c.broadcastTo(bias, c.dims(0)));
   ArrayRef<DimAttr> dims = c.dims(0);
   x = tb.reshape(x, {train::product(c.context(), dims.take_front(*axis)),
@@ -233,6 +255,7 @@ static LogicalResult biasSoftmaxDropout(NodeContext &c) {
   std::optional<DropoutForm> form = y ? dropoutForm(c, 2, 3) : std::nullopt;
   if (!form)
     return failure();
+  // No input says whether it trains.
   form->active = c.state.options->dropout != DropoutMode::Off;
   (void)c.set(y, 2);
   return c.set(applyDropout(c, y, *form, 1));
@@ -241,12 +264,14 @@ static LogicalResult biasSoftmaxDropout(NodeContext &c) {
 /// Axes along which operands of these shapes were repeated, from last to first.
 static LogicalResult broadcastGradientArgs(NodeContext &c) {
   std::optional<Dims> shapes[2] = {c.sizes(0, "first shape"), c.sizes(1, "second shape")};
+  // Equal sizes are refused to differ here, as everywhere.
   std::optional<Dims> common =
       shapes[0] && shapes[1] ? c.broadcastDims({*shapes[0], *shapes[1]}) : std::nullopt;
   if (!common)
     return failure();
   for (int64_t i : {0, 1}) {
     Dims axes;
+    // Axes that a shape lacks count as repeated.
     int64_t rank = common->size(), added = rank - int64_t(shapes[i]->size());
     for (int64_t axis = rank - 1; axis >= 0; --axis)
       if (axis < added || (*shapes[i])[axis - added] != (*common)[axis])
@@ -257,6 +282,7 @@ static LogicalResult broadcastGradientArgs(NodeContext &c) {
 }
 
 /// The standard operator under another name.
+/// ONNX Runtime's gradients use it, with axes as an input.
 static LogicalResult reduceSum(NodeContext &c) {
   FailureOr<LegalValue *> sum =
       applyOperator(c, "ReduceSum", {&c.in(0), &c.in(1)}, c.op.getNodeAttributes());
@@ -272,6 +298,7 @@ struct Refusal {
 };
 } // namespace
 
+/// Refused by name, so that a reader learns what to do; unknown operators get a general message.
 static constexpr Refusal refusals[] = {
     {"YieldOp PythonOp PythonOpGrad TritonOp org.pytorch.aten::ATen",
      "it calls PyTorch in the middle of a graph of ORTModule; export the model itself, which "
@@ -311,15 +338,18 @@ static std::string refusedName(StringRef op) {
 
 static LogicalResult refused(NodeContext &c) {
   StringRef domain = c.op.getDomain();
+  // The table of handlers led here by this name.
   std::string name =
       domain.empty() ? c.op.getOpType().str() : (domain + "::" + c.op.getOpType()).str();
   for (const Refusal &refusal : refusals)
     for (StringRef op : llvm::split(refusal.operators, ' '))
       if (refusedName(op) == name)
         return c.fail(refusal.wayOut);
+  assert(false && "registered under one of the names");
   return failure();
 }
 
+/// Since version 1 of whatever domain they are in.
 static void registerRefused(HandlerTable &table) {
   for (const Refusal &refusal : refusals)
     for (StringRef op : llvm::split(refusal.operators, ' ')) {
@@ -330,6 +360,7 @@ static void registerRefused(HandlerTable &table) {
 }
 
 void registerMicrosoft(HandlerTable &table) {
+  // All in one domain.
   auto name = [](StringRef op) { return ("com.microsoft::" + op).str(); };
   table.add(name("Gelu"), gelu, 1, 1);
   table.add(name("BiasGelu"), gelu, 2, 1);
@@ -346,6 +377,7 @@ void registerMicrosoft(HandlerTable &table) {
   table.add(name("BiasDropout"), biasDropout, 2, 1);
   table.add(name("BitmaskDropout"), bitmaskDropout, 1, 1);
   table.add(name("BitmaskBiasDropout"), bitmaskBiasDropout, 2, 1);
+  // Inputs that have to be known while compiling.
   for (StringRef op : {"BiasDropout", "BitmaskBiasDropout"})
     table.entries[name(op)].settings = {3, 4};
   table.entries[name("BitmaskDropout")].settings = {1, 2};
@@ -358,8 +390,10 @@ void registerMicrosoft(HandlerTable &table) {
   table.describe({name("IsAllFinite")}, HandlerTable::kReals, false);
   table.describe({name("BroadcastGradientArgs")}, HandlerTable::kIntegers, false);
   // The same handlers: these do not ask for the operator's name.
+  // A copy of the entry, as it is then: the standard operator has to be registered before.
   auto alias = [&](StringRef op, StringRef standard) {
     HandlerTable::Entry entry = table.entries[standard];
+    // These domains have versions of their own.
     entry.since = 1;
     table.entries[name(op)] = entry;
   };

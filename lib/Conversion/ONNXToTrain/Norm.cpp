@@ -15,9 +15,11 @@ static LogicalResult softmax(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(flat ? 1 : -1)), c.rank(0));
   if (!axis || !c.needFloat(0))
     return failure();
+  // A mask that hides all of a row is meant to give zeros.
   bool guarded = addsMask(c.op.getInputs()[0].getDefiningOp<onnx::NodeOp>(), c.state);
   Value x = c.tensor(0);
   if (flat) {
+    // Rows, and what is normalised, as a matrix.
     ArrayRef<DimAttr> dims = c.dims(0);
     x = c.tb.reshape(x, {train::product(c.context(), dims.take_front(*axis)),
                          train::product(c.context(), dims.drop_front(*axis))});
@@ -28,6 +30,7 @@ static LogicalResult softmax(NodeContext &c) {
     y = train::LogSoftmaxOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, *axis);
   else
     y = train::SoftmaxOp::create(c.tb.b(), c.tb.loc(), x.getType(), x, *axis, guarded);
+  // The shape of the input comes back.
   return c.set(c.tb.reshape(y, c.dims(0)));
 }
 
@@ -37,6 +40,7 @@ static LogicalResult layerNorm(NodeContext &c) {
     return failure();
   TrainBuilder &tb = c.tb;
   const Dims &dims = c.dims(0);
+  // Everything from the axis on is normalised as one.
   Dims rows(dims.begin(), dims.begin() + *axis), normal(dims.begin() + *axis, dims.end());
   auto fit = [&](int64_t input) -> Value {
     // PyTorch's older exporter leaves the parameters of a half-precision model as they are where it
@@ -45,6 +49,7 @@ static LogicalResult layerNorm(NodeContext &c) {
       (void)c.fail("its scale or bias is not of a float type");
       return {};
     }
+    // A scale of fewer axes is broadcast over the normalised ones, never beyond.
     std::optional<Dims> common = c.broadcastDims({normal, c.dims(input)});
     if (!common)
       return {};
@@ -54,6 +59,7 @@ static LogicalResult layerNorm(NodeContext &c) {
     }
     return c.broadcastTo(c.tb.cast(c.tensor(input), c.element(0)), normal);
   };
+  // Without a bias it stays null.
   Value x = c.tensor(0), scale = fit(1), bias;
   if (!scale)
     return failure();
@@ -65,6 +71,7 @@ static LogicalResult layerNorm(NodeContext &c) {
                                        bias, tb.b().getI64IntegerAttr(*axis),
                                        tb.b().getF64FloatAttr(c.attr("epsilon", 1e-5)));
   (void)c.set(op.getResult(), 0);
+  // Mean and deviation keep their axes, with size 1.
   Dims kept = rows;
   kept.append(normal.size(), c.dim(1));
   for (int64_t output : {1, 2})
@@ -73,6 +80,7 @@ static LogicalResult layerNorm(NodeContext &c) {
   return success();
 }
 
+/// Written out: passes raise it to what kernels know.
 static LogicalResult rmsNorm(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(-1)), c.rank(0));
   if (!axis || !c.needFloat(0))
@@ -85,12 +93,15 @@ static LogicalResult rmsNorm(NodeContext &c) {
   SmallVector<int64_t> axes;
   for (int64_t i = *axis; i < c.rank(0); ++i)
     axes.push_back(i);
+  // Nothing is subtracted: the mean of the squares, not the variance.
   Value square = tb.mean(tb.mul(x, x), axes);
   Value rstd = tb.rsqrt(tb.add(square, tb.scalarLike(square, c.attr("epsilon", 1e-5))));
   Value y = tb.mul(x, tb.broadcastAlong(rstd, dims, axes));
+  // Here the scale may have any shape that fits, not only that of the normalised axes.
   std::optional<Dims> common = c.broadcastDims({dims, c.dims(1)});
   if (!common || *common != dims)
     return c.fail("its scale does not have the shape of the normalised axes");
+  // What the gradient of ONNX Runtime's graph reads.
   if (c.used(1)) { // of the variant of ONNX Runtime
     Dims kept = dims;
     for (int64_t i : axes)
@@ -106,6 +117,7 @@ static Value standardise(TrainBuilder &tb, Value x, ArrayRef<int64_t> axes, doub
   Value centred = tb.sub(x, tb.broadcastAlong(tb.mean(x, axes), dims, axes));
   Value variance = tb.mean(tb.mul(centred, centred), axes);
   Value rstd = tb.rsqrt(tb.add(variance, tb.scalarLike(variance, epsilon)));
+  // Multiplied by 1 / deviation: one division a row.
   return tb.mul(centred, tb.broadcastAlong(rstd, dims, axes));
 }
 
@@ -118,6 +130,7 @@ static Value perChannel(NodeContext &c, int64_t input, ArrayRef<DimAttr> dims,
     own.push_back(dims[axis]);
   if (c.element(input) == c.element(0) && c.rank(input) == 1 &&
       c.dims(input)[0] == train::product(c.context(), own))
+    // In groups, channels are two axes.
     return c.tb.broadcast(c.tb.reshape(c.tensor(input), own), dims, axes);
   (void)c.fail("its scale and bias need one number a channel, of its input's type");
   return {};
@@ -132,13 +145,16 @@ static LogicalResult groupNorm(NodeContext &c) {
   DimAttr channels = groups > 0 ? train::divideExactly(dims[1], c.dim(groups)) : DimAttr();
   if (!channels)
     return c.fail("its channels cannot be cut into num_groups groups");
+  // [batch, groups, channels of one, ...]
   split[1] = channels;
   split.insert(split.begin() + 1, c.dim(groups));
   TrainBuilder &tb = c.tb;
   SmallVector<int64_t> axes;
+  // Channels of a group and all positions.
   for (size_t i = 2; i < split.size(); ++i)
     axes.push_back(i);
   Value y = standardise(tb, tb.reshape(c.tensor(0), split), axes, c.attr("epsilon", 1e-5));
+  // The group's axis, and since opset 21 the channels in it.
   SmallVector<int64_t> own = {1};
   if (c.version() >= 21)
     own.push_back(2);
@@ -151,6 +167,7 @@ static LogicalResult groupNorm(NodeContext &c) {
 static LogicalResult instanceNorm(NodeContext &c) {
   if (!c.needFloat(0) || c.rank(0) < 3)
     return c.fail("it needs floats with channels on axis 1 and something to normalise");
+  // Positions of one channel of one sample.
   SmallVector<int64_t> axes;
   for (int64_t i = 2; i < c.rank(0); ++i)
     axes.push_back(i);
@@ -162,10 +179,12 @@ static LogicalResult instanceNorm(NodeContext &c) {
 }
 
 static LogicalResult meanVarianceNorm(NodeContext &c) {
+  // Of images, as the operator was made for.
   auto given = c.ints("axes").value_or(SmallVector<int64_t>{0, 2, 3});
   std::optional<Axes> axes = c.axes(given, c.rank(0));
   if (!axes || !c.needFloat(0))
     return failure();
+  // Reductions expect them in order.
   llvm::sort(*axes);
   // The operator's own epsilon, which is added to the deviation.
   TrainBuilder &tb = c.tb;
@@ -183,10 +202,12 @@ static LogicalResult lpNorm(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(-1)), c.rank(0));
   if (!axis || !c.needFloat(0))
     return failure();
+  // ONNX has no others.
   if (p != 1 && p != 2)
     return c.fail("p = " + Twine(p) + " is not supported, 1 and 2 are");
   TrainBuilder &tb = c.tb;
   Value x = c.tensor(0);
+  // Squares have the sign right: no abs.
   Value sum = tb.sum(p == 1 ? tb.abs(x) : tb.mul(x, x), {*axis});
   // The root sees no zeros, so that its gradient stays finite.
   Value zero = tb.compare("eq", sum, tb.scalarLike(sum, 0));
@@ -206,12 +227,15 @@ static LogicalResult localResponseNorm(NodeContext &c) {
   TrainBuilder &tb = c.tb;
   const Dims &dims = c.dims(0);
   Value x = c.tensor(0), sum;
+  // Half of the neighbours before, the odd one after.
   Dims low(dims.size(), c.dim(0)), padded = dims;
   low[1] = c.dim((size - 1) / 2);
   padded[1] = dims[1] + c.dim(size - 1);
   Value squares = tb.pad(tb.mul(x, x), 0, low, padded);
+  // Slices of one padded tensor, channel by channel.
   for (int64_t i = 0; i < size; ++i)
     sum = tb.add(sum, tb.sliceAxis(squares, 1, c.dim(i), dims[1]));
+  // Divided by the size even at the edges, where there are fewer.
   sum = tb.mul(sum, tb.scalarLike(x, c.attr("alpha", 1e-4) / double(size)));
   sum = tb.add(sum, tb.scalarLike(x, c.attr("bias", 1.0)));
   return c.set(tb.div(x, tb.pow(sum, tb.scalarLike(x, c.attr("beta", 0.75)))));

@@ -9,6 +9,7 @@ using namespace mlir;
 
 namespace trainc::legalize {
 
+/// Aliases copy entries, so that registerMicrosoft comes after the standard operators.
 void registerAll(HandlerTable &table) {
   registerMath(table);
   registerUnary(table);
@@ -45,9 +46,11 @@ void registerAll(HandlerTable &table) {
 
 void trainc::listOperators(llvm::raw_ostream &out) {
   using legalize::HandlerTable;
+  // A table of its own: nothing is legalized.
   HandlerTable table;
   legalize::registerAll(table);
   auto names = llvm::to_vector(table.entries.keys());
+  // In the order of the names: docs have them so.
   llvm::sort(names);
   for (StringRef name : names) {
     const HandlerTable::Entry &entry = table.entries[name];
@@ -55,6 +58,7 @@ void trainc::listOperators(llvm::raw_ostream &out) {
     for (auto [kind, called] :
          {std::pair(HandlerTable::kReals, "float"), std::pair(HandlerTable::kIntegers, "integer"),
           std::pair(HandlerTable::kBooleans, "boolean")})
+      // Bits, one a kind.
       if (entry.kinds & kind)
         kinds.push_back(called);
     out << "| `" << name << "` | " << entry.since << " | "

@@ -16,30 +16,37 @@ static Value sourceIndex(NodeContext &c, StringRef mode, DimAttr size, DimAttr l
   TrainBuilder &tb = c.tb;
   Type integer = tb.b().getI64Type();
   Value at = tb.iota({padded}, integer, 0);
+  // Gathered once along the axis, whatever the mode.
   auto number = [&](DimAttr value) { return tb.splat(tb.dim(value, integer), at); };
   auto mod = [&](Value x, Value y) -> Value {
     return train::ModOp::create(tb.b(), tb.loc(), x.getType(), x, y);
   };
+  // Where the element would be without padding.
   at = tb.sub(at, number(low));
+  // The sign of the divisor: negative positions count from the end.
   if (mode == "wrap")
     return mod(at, number(size));
   Value last = number(size - c.dim(1));
   if (mode == "edge")
     return tb.min(tb.max(at, tb.scalarLike(at, 0)), last);
   // reflect: there and back again, without repeating the ends.
+  // At least 1: an axis of one element repeats it.
   Value period = tb.max(tb.add(last, last), tb.scalarLike(at, 1));
   at = mod(at, period);
+  // The second half of the period comes back; the last min is for axes of one element.
   return tb.min(tb.min(at, tb.sub(period, at)), last);
 }
 
 static LogicalResult pad(NodeContext &c) {
   StringRef mode = c.attr("mode", "constant");
+  // ONNX's four modes.
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
     return c.fail("mode '" + mode + "' is unknown");
   int64_t rank = c.rank(0);
   auto pads = c.sizeList(1, "pads");
   if (!pads)
     return failure();
+  // Constant mode only.
   double value = c.attr("value", 0.0); // an attribute before opset 11
   if (c.has(2)) {
     auto given = c.realConstant(2, "padding value");
@@ -48,6 +55,7 @@ static LogicalResult pad(NodeContext &c) {
     value = *given;
   }
   Axes axes;
+  // Axes as an input came with opset 18.
   if (c.has(3)) {
     auto values = c.constants(3, "axes");
     auto found = values ? c.axes(*values, rank) : std::nullopt;
@@ -62,11 +70,14 @@ static LogicalResult pad(NodeContext &c) {
     return c.fail("it needs two pads an axis");
   Dims low(rank, c.dim(0)), dims = c.dims(0);
   for (auto [i, axis] : llvm::enumerate(axes)) {
+    // Both ends of an axis: the lower ones of all axes come first.
     low[axis] = (*pads)[i];
     dims[axis] = dims[axis] + (*pads)[i] + (*pads)[i + axes.size()];
   }
+  // Negative pads crop, and may crop too much.
   if (!c.needSizes(dims))
     return failure();
+  // Exporters write pads of 0.
   auto unchanged = [&](int64_t axis) {
     return dims[axis] == c.dims(0)[axis] && low[axis].isConstant(0);
   };
@@ -75,6 +86,7 @@ static LogicalResult pad(NodeContext &c) {
   if (mode == "constant")
     return c.set(c.tb.pad(c.tensor(0), value, low, dims));
   Value x = c.tensor(0);
+  // One axis after the other, each from what the last one made.
   for (int64_t axis : axes) {
     if (unchanged(axis))
       continue;
@@ -91,6 +103,7 @@ static LogicalResult centerCropPad(NodeContext &c) {
   auto wanted = c.constants(1, "shape");
   if (!wanted)
     return failure();
+  // Without axes: all of them.
   SmallVector<int64_t> given;
   if (auto list = c.ints("axes"))
     given = *list;
@@ -111,6 +124,7 @@ static LogicalResult centerCropPad(NodeContext &c) {
     low[axis] = c.dim((size - *from) / 2); // truncates: the smaller half comes first either way
     dims[axis] = c.dim(size);
   }
+  // The shape is the user's.
   if (!c.needSizes(dims))
     return failure();
   return c.set(c.tb.pad(c.tensor(0), 0, low, dims));

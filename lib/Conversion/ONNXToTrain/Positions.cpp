@@ -12,8 +12,10 @@ namespace trainc::legalize {
 static std::optional<int64_t> followReshape(ArrayRef<DimAttr> from, ArrayRef<DimAttr> to,
                                             int64_t axis) {
   auto isOne = [](DimAttr size) { return size.isConstant(1); };
+  // An axis of size 1 has one position: it may be anywhere.
   if (isOne(from[axis]))
     return std::nullopt;
+  // What is left without these axes has to agree, in order.
   SmallVector<std::pair<DimAttr, int64_t>> a, b;
   for (auto [i, size] : llvm::enumerate(from))
     if (!isOne(size))
@@ -33,6 +35,7 @@ static std::optional<int64_t> followReshape(ArrayRef<DimAttr> from, ArrayRef<Dim
   return found;
 }
 
+/// Nullopt is "not known": nothing is wrong then.
 std::optional<int64_t> positionAxis(Value x) {
   Operation *op = x.getDefiningOp();
   if (!op)
@@ -41,20 +44,24 @@ std::optional<int64_t> positionAxis(Value x) {
     return iota.getAxis();
   if (auto reshape = dyn_cast<train::ReshapeOp>(op)) {
     std::optional<int64_t> axis = positionAxis(reshape.getOperand());
+    // Only names of axes change.
     return axis ? followReshape(train::getDims(reshape.getOperand()), train::getDims(x), *axis)
                 : std::nullopt;
   }
   if (auto broadcast = dyn_cast<train::BroadcastOp>(op)) {
+    // Broadcasting adds axes; those that were there have a place in the result.
     std::optional<int64_t> axis = positionAxis(broadcast.getOperand());
     return axis ? std::optional<int64_t>(broadcast.getAxes()[*axis]) : std::nullopt;
   }
   if (auto transpose = dyn_cast<train::TransposeOp>(op)) {
     std::optional<int64_t> axis = positionAxis(transpose.getOperand());
+    // The result's axis that comes from it.
     for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
       if (axis == from)
         return to;
     return std::nullopt;
   }
+  // Casts between integers: positions fit all of them.
   if (auto cast = dyn_cast<train::CastOp>(op))
     if (train::getElementType(x).isInteger(64) &&
         isa<IntegerType>(train::getElementType(cast.getOperand())))
@@ -62,8 +69,10 @@ std::optional<int64_t> positionAxis(Value x) {
   return std::nullopt;
 }
 
+/// Which axis each element of the tuples counts; as many as the last axis has.
 std::optional<SmallVector<int64_t>> positionTuple(Value indices) {
   int64_t last = train::getRank(indices) - 1;
+  // One part an element, joined along the last axis.
   SmallVector<Value> parts = {indices};
   if (auto concat = indices.getDefiningOp<train::ConcatOp>()) {
     if (int64_t(concat.getAxis()) != last)
@@ -72,6 +81,7 @@ std::optional<SmallVector<int64_t>> positionTuple(Value indices) {
   }
   SmallVector<int64_t> axes;
   for (Value part : parts) {
+    // A part of several elements would be several axes.
     std::optional<int64_t> axis =
         train::getDim(part, last).isConstant(1) ? positionAxis(part) : std::nullopt;
     if (!axis || *axis == last)

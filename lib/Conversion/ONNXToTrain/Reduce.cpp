@@ -17,8 +17,10 @@ static std::optional<Scalar> reduceContent(NodeContext &c, StringRef name, const
                    : name == "ReduceMax"  ? "Max"
                    : name == "ReduceMin"  ? "Min"
                                           : "";
+  // Others need roots or real numbers.
   if (step.empty() || x.values.empty())
     return std::nullopt;
+  // Two at a time, with the same rules as the operators themselves.
   Content total = makeScalar(x.element, x.values[0]);
   for (const Scalar &value : ArrayRef<Scalar>(x.values).drop_front()) {
     Content next = makeScalar(x.element, value);
@@ -35,12 +37,14 @@ static LogicalResult reduce(NodeContext &c) {
   int64_t rank = c.rank(0);
   Axes axes;
   bool given = false;
+  // Axes became an input, one operator after the other.
   if (c.has(1)) {
     auto values = c.constants(1, "axes");
     auto found = values ? c.axes(*values, rank) : std::nullopt;
     if (!found)
       return failure();
     axes = *found;
+    // An empty list means all axes, unless the attribute says otherwise.
     given = !axes.empty();
   } else if (auto values = c.ints("axes")) {
     auto found = c.axes(*values, rank);
@@ -54,12 +58,15 @@ static LogicalResult reduce(NodeContext &c) {
     for (int64_t i = 0; i < rank; ++i)
       axes.push_back(i);
   }
+  // Reductions expect them in order.
   llvm::sort(axes);
   bool keep = c.attr("keepdims", int64_t(1));
+  // Only whole tensors of rank 0 or 1: lists of sizes.
   if (const Content *known = c.content(0); known && rank <= 1 && int64_t(axes.size()) == rank)
     if (std::optional<Scalar> total = reduceContent(c, name, *known))
       return c.set(Content{known->element, SmallVector<int64_t>(keep ? rank : 0, 1), {*total}});
 
+  // Extremes of booleans are "any" and "all".
   if (c.element(0).isInteger(1) && name != "ReduceMax" && name != "ReduceMin")
     return c.fail("it is not supported on booleans");
   TrainBuilder &tb = c.tb;
@@ -72,6 +79,7 @@ static LogicalResult reduce(NodeContext &c) {
     x = tb.cast(x, tb.b().getF64Type());
   // A scalar has no axes: its one element is the result.
   auto apply = [&](ReduceKind kind, Value value) {
+    // Nothing to reduce, as a sum of one.
     return axes.empty() ? value : tb.reduce(kind, value, axes);
   };
   if (name == "ReduceSum")
@@ -85,6 +93,7 @@ static LogicalResult reduce(NodeContext &c) {
   else if (name == "ReduceProd")
     y = apply(ReduceKind::prod, x);
   else if (name == "ReduceL1")
+    // Integers have no abs of their own.
     y = apply(ReduceKind::sum, integer ? tb.max(x, tb.sub(tb.scalarLike(x, 0), x)) : tb.abs(x));
   else if (name == "ReduceL2") {
     // As in PyTorch, the gradient of the norm of zeros is 0, not 0 / 0: padding is normalized, too.
@@ -97,11 +106,13 @@ static LogicalResult reduce(NodeContext &c) {
     y = tb.log(apply(ReduceKind::sum, x));
   else { // ReduceLogSumExp, shifted so that it never overflows
     Value peak = apply(ReduceKind::max, x);
+    // A sum of nothing but -inf is -inf; a shift by it would give NaN.
     peak = tb.select(tb.isInf(peak), tb.scalarLike(peak, 0), peak);
     Value shifted = axes.empty() ? tb.sub(x, peak) : tb.sub(x, tb.broadcastAlong(peak, dims, axes));
     y = tb.add(peak, tb.log(apply(ReduceKind::sum, tb.exp(shifted))));
   }
   y = tb.cast(y, element);
+  // The axes stay, with size 1.
   if (keep) {
     for (int64_t axis : axes)
       dims[axis] = c.dim(1);

@@ -13,6 +13,7 @@ namespace trainc::legalize {
 static Dims chunks(NodeContext &c, int64_t size, int64_t chunk) {
   Dims sizes;
   constexpr int64_t most = 4096; // parts; more is no model
+  // A part has to have elements.
   if (chunk <= 0 || size / chunk > most)
     return sizes;
   for (int64_t at = 0; at < size; at += chunk)
@@ -27,6 +28,7 @@ static LogicalResult split(NodeContext &c) {
   DimAttr size = c.dims(0)[*axis];
   int64_t parts = c.attr("num_outputs", c.numOutputs());
   Dims sizes;
+  // Sizes from an input or attribute; else equal parts, the last one smaller if needed.
   if (c.has(1) || c.ints("split")) {
     auto given = c.sizeList(1, "split");
     if (!given)
@@ -37,11 +39,13 @@ static LogicalResult split(NodeContext &c) {
   } else if (auto constant = size.getConstant(); constant && parts > 0) {
     sizes = chunks(c, *constant, (*constant + parts - 1) / parts);
   }
+  // Whatever they came from: they have to cover the axis.
   DimAttr sum = c.dim(0);
   for (DimAttr part : sizes)
     sum = sum + part;
   if (!c.needSizes(sizes))
     return failure();
+  // Also as polynomials, for all sizes.
   if (int64_t(sizes.size()) != c.numOutputs() || sum != size)
     return c.fail("its parts do not add up to its axis of size '" + size.str() + "'");
   if (sizes.size() == 1)
@@ -60,6 +64,7 @@ static LogicalResult splitToSequence(NodeContext &c) {
   auto constant = size.getConstant();
   Dims sizes;
   bool drop = false;
+  // Single elements, without the axis if the attribute says so.
   if (!c.has(1)) {
     if (!constant)
       return c.fail("it splits an axis of symbolic size '" + size.str() + "' into single elements" +
@@ -70,6 +75,7 @@ static LogicalResult splitToSequence(NodeContext &c) {
     auto given = c.sizes(1, "split");
     if (!given)
       return failure();
+    // A scalar is the size of each part, a list is the sizes.
     if (c.rank(1) == 0) {
       auto chunk = (*given)[0].getConstant();
       if (!constant || !chunk || *chunk <= 0)
@@ -89,6 +95,7 @@ static LogicalResult splitToSequence(NodeContext &c) {
     return c.fail("its parts do not add up to its axis of size '" + size.str() + "'");
   LegalValue &result = c.state.valueOf(c.op.getOutputs()[0]);
   result.isSequence = true;
+  // As tensors now: elements are values of the sequence.
   SmallVector<Value> parts;
   if (sizes.size() == 1)
     parts.push_back(c.tensor(0));
@@ -100,6 +107,7 @@ static LogicalResult splitToSequence(NodeContext &c) {
       dims.erase(dims.begin() + *axis);
       part = c.tb.reshape(part, dims);
     }
+    // Values of their own, not outputs of a node.
     LegalValue &element = c.state.newValue(c.op.getLoc());
     element.dims = train::getDims(part);
     element.element = train::getElementType(part);
@@ -115,6 +123,7 @@ static LogicalResult sequenceAt(NodeContext &c) {
     return failure();
   LegalValue &sequence = c.in(0);
   int64_t at = (*position)[0], size = sequence.sequence.size();
+  // Negative positions count from the end.
   at = at < 0 ? at + size : at;
   if (!sequence.isSequence || at < 0 || at >= size)
     return c.fail("its position is outside of the sequence");
@@ -139,6 +148,7 @@ static LogicalResult sequenceEmpty(NodeContext &c) {
 static LogicalResult changeSequence(NodeContext &c) {
   const bool inserts = c.op.getOpType() == "SequenceInsert";
   const int64_t input = inserts ? 2 : 1;
+  // A copy: the old sequence stays what it is.
   SmallVector<LegalValue *> elements = c.in(0).sequence;
   int64_t size = elements.size(), at = inserts ? size : size - 1;
   if (c.has(input)) {
@@ -147,6 +157,7 @@ static LogicalResult changeSequence(NodeContext &c) {
       return failure();
     at = (*position)[0] < 0 ? (*position)[0] + size : (*position)[0];
   }
+  // An insertion may be at the end.
   if (at < 0 || at > (inserts ? size : size - 1))
     return c.fail("its position is outside of the sequence");
   if (inserts)
@@ -161,6 +172,7 @@ static LogicalResult changeSequence(NodeContext &c) {
 
 static LogicalResult sequenceLength(NodeContext &c) {
   int64_t size = c.in(0).sequence.size();
+  // Known: sequences exist while compiling only.
   return c.set(makeScalar(c.tb.b().getI64Type(), {c.dim(size), 0}));
 }
 
@@ -170,6 +182,7 @@ static LogicalResult concatFromSequence(NodeContext &c) {
     return c.fail("its sequence is empty");
   bool stack = c.attr("new_axis", int64_t(0)) != 0;
   int64_t rank = sequence.sequence[0]->dims.size();
+  // A new axis may be behind the last one.
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), rank + stack);
   if (!axis)
     return failure();
@@ -177,6 +190,7 @@ static LogicalResult concatFromSequence(NodeContext &c) {
   for (LegalValue *element : sequence.sequence) {
     Value part = c.state.tensorOf(*element);
     Dims dims = train::getDims(part);
+    // Along the joined axis sizes may differ.
     for (int64_t a = 0; a < rank; ++a)
       if (int64_t(dims.size()) != rank ||
           ((stack || a != *axis) && dims[a] != sequence.sequence[0]->dims[a]))
@@ -198,6 +212,7 @@ static LogicalResult optionalHasElement(NodeContext &c) {
   return c.set(makeScalar(c.tb.b().getI1Type(), {c.dim(c.has(0)), 0}));
 }
 
+/// There are no optionals that are not there.
 static LogicalResult optionalGetElement(NodeContext &c) { return c.alias(c.in(0)); }
 
 void registerSequence(HandlerTable &table) {

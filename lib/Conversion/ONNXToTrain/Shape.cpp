@@ -14,6 +14,7 @@ using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
 
+/// All of them numbers, or nullopt.
 static std::optional<SmallVector<int64_t>> constantDims(ArrayRef<DimAttr> dims) {
   SmallVector<int64_t> result;
   for (DimAttr size : dims) {
@@ -30,14 +31,17 @@ static Value unfoldTranspose(TrainBuilder &tb, Value x, ArrayRef<DimAttr> dims) 
   auto transpose = x.getDefiningOp<train::TransposeOp>();
   auto fold =
       transpose ? transpose.getOperand().getDefiningOp<train::ReshapeOp>() : train::ReshapeOp();
+  // [a*b, n, m] only: other permutations have other meanings.
   if (!fold || transpose.getPermutation() != ArrayRef<int64_t>{0, 2, 1})
     return {};
   Dims from = train::getDims(fold.getOperand());
   size_t rank = from.size();
+  // The last two axes are those that went through the transpose unchanged.
   if (rank != dims.size() || rank < 3 || train::getDim(x, 1) != from[rank - 1] ||
       train::getDim(x, 2) != from[rank - 2])
     return {};
   Dims to = from;
+  // And the result is the first shape with these two swapped.
   std::swap(to[rank - 1], to[rank - 2]);
   if (to != Dims(dims))
     return {};
@@ -51,10 +55,12 @@ static Value unfoldTranspose(TrainBuilder &tb, Value x, ArrayRef<DimAttr> dims) 
 /// Input 0 with other dims, known or not.
 static LogicalResult reshapeTo(NodeContext &c, ArrayRef<DimAttr> dims) {
   LegalValue &x = c.in(0);
+  // Many reshapes change nothing.
   if (x.dims == Dims(dims))
     return c.alias(x);
   const Content *known = c.content(0);
   std::optional<SmallVector<int64_t>> shape = constantDims(dims);
+  // Small ones move with their elements, large constants as attributes: neither makes an op.
   if (known && shape)
     return c.set(Content{known->element, *shape, known->values});
   if (x.constant && shape) {
@@ -73,6 +79,7 @@ static LogicalResult reshapeTo(NodeContext &c, ArrayRef<DimAttr> dims) {
 //===- Constants ----------------------------------------------------------===//
 
 static LogicalResult constant(NodeContext &c) {
+  // Its attribute's name says the type, of which there is one.
   if (c.op.getNodeAttributes().size() != 1)
     return c.fail("it needs exactly one value");
   NamedAttribute entry = *c.op.getNodeAttributes().begin();
@@ -91,8 +98,10 @@ static LogicalResult constant(NodeContext &c) {
   else if (auto array = dyn_cast<DenseF32ArrayAttr>(value))
     dense = DenseElementsAttr::get(RankedTensorType::get({array.size()}, b.getF32Type()),
                                    array.asArrayRef());
+  // Of a type that is only stored, such as a string, nothing is made.
   LegalValue &result = c.state.valueOf(c.op.getOutputs()[0]);
   if (dense) {
+    // As they are in the file; arithmetic is in the carrier.
     result.unsignedBits = unsignedBitsOf(dense.getElementType());
     dense = toCarrier(dense);
   }
@@ -107,6 +116,7 @@ static LogicalResult constant(NodeContext &c) {
 
 static LogicalResult identity(NodeContext &c) {
   // PyTorch's detach(), by the exporter's note on the node.
+  // Sizes and sequences have no gradients.
   if (c.rawAttr("detach") && !c.in(0).isSequence && isa<FloatType>(c.element(0)) && !c.content(0)) {
     Value x = c.tensor(0);
     return c.set(train::DetachOp::create(c.tb.b(), c.tb.loc(), x.getType(), x));
@@ -117,6 +127,7 @@ static LogicalResult identity(NodeContext &c) {
 /// `value` repeated to `dims`: content where small, else a full tensor.
 static LogicalResult fill(NodeContext &c, ArrayRef<DimAttr> dims, Type element, Scalar value) {
   std::optional<SmallVector<int64_t>> shape = constantDims(dims);
+  // Saturated: any count above the limit will do.
   int64_t count = 1;
   for (int64_t size : shape.value_or(SmallVector<int64_t>()))
     count = llvm::SaturatingMultiply<uint64_t>(count, size) > uint64_t(kMaxContent)
@@ -125,6 +136,7 @@ static LogicalResult fill(NodeContext &c, ArrayRef<DimAttr> dims, Type element, 
   if (shape && count <= kMaxContent)
     return c.set(Content{element, *shape, SmallVector<Scalar>(count, value)});
   Value scalar = materialize(c.tb, makeScalar(element, value));
+  // A scalar, repeated: no table.
   return c.set(c.broadcastTo(scalar, dims));
 }
 
@@ -132,6 +144,7 @@ static LogicalResult constantOfShape(NodeContext &c) {
   std::optional<Dims> dims = c.sizes(0, "shape");
   if (!dims || !c.needSizes(*dims))
     return failure();
+  // Absent: 0 of f32.
   Type element = c.tb.b().getF32Type();
   Scalar value;
   unsigned unsignedBits = 0;
@@ -145,6 +158,7 @@ static LogicalResult constantOfShape(NodeContext &c) {
   }
   if (failed(fill(c, *dims, element, value)))
     return failure();
+  // Wrapped already: the value was of the unsigned type.
   c.state.valueOf(c.op.getOutputs()[0]).unsignedBits = unsignedBits;
   return success();
 }
@@ -152,12 +166,14 @@ static LogicalResult constantOfShape(NodeContext &c) {
 static LogicalResult range(NodeContext &c) {
   TrainBuilder &tb = c.tb;
   Type element = c.element(0);
+  // Numbers only: a real length that depends on sizes has no polynomial.
   if (isa<FloatType>(element)) {
     auto start = c.realConstant(0, "start"), limit = c.realConstant(1, "limit"),
          delta = c.realConstant(2, "delta");
     if (!start || !limit || !delta)
       return failure();
     double count = std::ceil((*limit - *start) / *delta);
+    // Also for NaN, from a delta of 0.
     if (!(count < 1e9))
       return c.fail("its length is not finite");
     Dims dims = {c.dim(std::max<int64_t>(0, int64_t(count)))};
@@ -166,6 +182,7 @@ static LogicalResult range(NodeContext &c) {
   }
   if (!c.needInteger(0) || !c.needInteger(1) || !c.needInteger(2))
     return failure();
+  // Start and limit may be sizes; the step is a number.
   auto start = c.sizes(0, "start"), limit = c.sizes(1, "limit");
   auto delta = c.constants(2, "delta");
   if (!start || !limit || !delta)
@@ -174,19 +191,23 @@ static LogicalResult range(NodeContext &c) {
       (*delta)[0] == INT64_MIN)
     return c.fail("its start, limit and delta have to be scalars, delta not 0");
   int64_t step = (*delta)[0];
+  // Downwards it is the same the other way round.
   DimAttr first = (*start)[0], span = step > 0 ? (*limit)[0] - first : first - (*limit)[0];
   int64_t stride = std::abs(step);
   DimAttr count = stride == 1 ? span : train::floorDiv(span + c.dim(stride - 1), c.dim(stride));
+  // An empty range where the limit is behind the start.
   count = c.state.bounds.max(count, c.dim(0));
   if (!c.needSizes({count}))
     return failure();
   auto known = count.getConstant();
+  // Short ones are lists of sizes.
   if (known && *known <= kMaxContent) {
     Content content{element, {*known}, {}};
     for (int64_t i = 0; i < *known; ++i)
       content.values.push_back({first + c.dim(i * step), 0});
     return c.set(std::move(content));
   }
+  // Longer ones are positions, which other passes see through.
   Value x = tb.iota({count}, element, 0);
   if (step != 1)
     x = tb.mul(x, tb.scalarLike(x, double(step)));
@@ -200,9 +221,11 @@ static LogicalResult range(NodeContext &c) {
 static LogicalResult shape(NodeContext &c) {
   const Dims &dims = c.dims(0);
   int64_t rank = dims.size();
+  // Since opset 15, a part of the shape.
   int64_t start = c.attr("start", int64_t(0)), end = c.attr("end", rank);
   auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
   start = clamp(start);
+  // Empty where the end is before the start.
   end = std::max(start, clamp(end));
   return c.set(makeSizes(c.context(), ArrayRef<DimAttr>(dims).slice(start, end - start)));
 }
@@ -219,11 +242,13 @@ static LogicalResult reshape(NodeContext &c) {
   bool allowZero = c.attr("allowzero", int64_t(0));
   std::optional<size_t> inferred;
   Dims dims;
+  // -1 is what is left, 0 the input's own size, if that is not switched off.
   for (auto [i, size] : llvm::enumerate(*wanted)) {
     if (size.isConstant(-1)) {
       if (inferred)
         return c.fail("its shape has -1 twice");
       inferred = i;
+      // One, until it is known.
       dims.push_back(c.dim(1));
     } else if (size.isConstant(0) && !allowZero) {
       if (i >= from.size())
@@ -233,14 +258,17 @@ static LogicalResult reshape(NodeContext &c) {
       dims.push_back(size);
     }
   }
+  // Before anything is multiplied.
   if (!c.needSizes(dims))
     return failure();
   DimAttr total = train::product(c.context(), from), rest = train::product(c.context(), dims);
   if (inferred) {
+    // For every size, not only for those of the example.
     DimAttr quotient = train::divideExactly(total, rest);
     if (!quotient)
       return c.fail("'" + total.str() + "' elements cannot be cut into '" + rest.str() +
                     "' for every size" + fixHint({total, rest}));
+    // The same number of elements, as polynomials.
     dims[*inferred] = quotient;
   } else if (total != rest) {
     return c.fail("its input has '" + total.str() + "' elements, its shape '" + rest.str() +
@@ -254,6 +282,7 @@ static LogicalResult flatten(NodeContext &c) {
   int64_t rank = c.rank(0), at = c.attr("axis", int64_t(1));
   if (at < -rank || at > rank)
     return c.fail("its axis is out of range");
+  // An axis of `rank` has nothing behind it.
   at = at < 0 ? at + rank : at;
   ArrayRef<DimAttr> dims = c.dims(0);
   Dims flat = {train::product(c.context(), dims.take_front(at)),
@@ -265,6 +294,7 @@ static LogicalResult unsqueeze(NodeContext &c) {
   auto values = c.list(1, "axes");
   if (!values)
     return failure();
+  // Axes count in the result.
   int64_t rank = c.rank(0) + values->size();
   std::optional<Axes> axes = c.axes(*values, rank);
   if (!axes)
@@ -277,6 +307,7 @@ static LogicalResult unsqueeze(NodeContext &c) {
 
 static LogicalResult squeeze(NodeContext &c) {
   Axes axes;
+  // Absent: all axes of size 1 that are known.
   if (c.has(1) || c.ints("axes")) {
     auto values = c.list(1, "axes");
     auto found = values ? c.axes(*values, c.rank(0)) : std::nullopt;
@@ -288,6 +319,7 @@ static LogicalResult squeeze(NodeContext &c) {
       if (size.isConstant(1))
         axes.push_back(i);
   }
+  // A size that may be other than 1 cannot go.
   Dims dims;
   for (auto [i, size] : llvm::enumerate(c.dims(0))) {
     if (!llvm::is_contained(axes, int64_t(i)))
@@ -305,9 +337,11 @@ static LogicalResult expand(NodeContext &c) {
   std::optional<Dims> dims = c.broadcastDims({c.dims(0), *wanted});
   if (!dims)
     return failure();
+  // Exporters expand to what is there.
   if (*dims == c.dims(0))
     return c.alias(c.in(0));
   const Content *known = c.content(0);
+  // Equal elements need no broadcast.
   if (known && !known->values.empty() && llvm::all_of(known->values, [&](const Scalar &value) {
         return value.dim == known->values[0].dim &&
                std::equal_to<double>()(value.real, known->values[0].real);
@@ -323,12 +357,14 @@ static LogicalResult tile(NodeContext &c) {
   Dims from = c.dims(0);
   if (repeats->size() != from.size())
     return c.fail("it needs one repeat an axis");
+  // Each axis becomes two: repeats, which grow, and elements.
   Dims split, grown, merged;
   for (auto [size, repeat] : llvm::zip(from, *repeats)) {
     split.append({c.dim(1), size});
     grown.append({repeat, size});
     merged.push_back(size * repeat);
   }
+  // All repeats are 1.
   if (merged == from)
     return c.alias(c.in(0));
   Value x = c.tb.reshape(c.tensor(0), split);
@@ -340,12 +376,14 @@ static Content gatherContent(const Content &x, ArrayRef<int64_t> shape,
                              llvm::function_ref<SmallVector<int64_t>(ArrayRef<int64_t>)> from) {
   Content result{x.element, SmallVector<int64_t>(shape), {}};
   int64_t count = llvm::product_of(shape);
+  // Row-major, as `shape` is counted.
   SmallVector<int64_t> index(shape.size(), 0);
   for (int64_t i = 0; i < count; ++i) {
     int64_t position = 0;
     for (auto [at, size] : llvm::zip(from(index), x.shape))
       position = position * size + at;
     result.values.push_back(x.values[position]);
+    // The next index, the last axis fastest.
     for (int64_t axis = int64_t(shape.size()) - 1; axis >= 0; --axis) {
       if (++index[axis] < shape[axis])
         break;
@@ -373,11 +411,13 @@ static LogicalResult transpose(NodeContext &c) {
       return c.fail("its perm does not name every axis");
     permutation = *axes;
   } else {
+    // The default reverses all axes.
     for (int64_t i = rank - 1; i >= 0; --i)
       permutation.push_back(i);
   }
   if (llvm::is_sorted(permutation))
     return c.alias(c.in(0));
+  // Lists of lists of sizes are rare, but small.
   if (const Content *known = c.content(0))
     return c.set(
         gatherContent(*known, permuted(known->shape, permutation), [&](ArrayRef<int64_t> index) {
@@ -405,6 +445,7 @@ struct SliceBound {
 static std::optional<SliceBound> clampBound(NodeContext &c, DimAttr bound, DimAttr size, bool isEnd,
                                             bool backwards) {
   Bounds &bounds = c.state.bounds;
+  // Backwards an end may be before the first element.
   DimAttr low = c.dim(backwards && isEnd ? -1 : 0);
   DimAttr high = backwards ? size - c.dim(1) : size;
   auto clamp = [&](DimAttr bound) {
@@ -413,16 +454,19 @@ static std::optional<SliceBound> clampBound(NodeContext &c, DimAttr bound, DimAt
                           : isEnd   ? bounds.min(bound, high)
                                     : bounds.max(low, bound)};
   };
+  // Numbers beyond any size mean the end.
   if (std::optional<int64_t> number = bound.getConstant()) {
     constexpr int64_t far = int64_t(1) << 31; // exporters write "to the end" as a huge number
     if (*number >= far)
       return SliceBound{high, high};
     if (*number <= -far)
       return SliceBound{low, low};
+    // From the end.
     if (*number < 0)
       bound = size + bound;
     return clamp(bound);
   }
+  // A size that may be either cannot be told apart from a position from the end.
   Interval range = bounds.interval(bound);
   if (range.high && *range.high < 0)
     bound = size + bound;
@@ -439,6 +483,7 @@ static std::optional<SliceBound> clampBound(NodeContext &c, DimAttr bound, DimAt
 
 static LogicalResult slice(NodeContext &c) {
   int64_t rank = c.rank(0);
+  // Attributes before opset 10.
   auto starts = c.sizeList(1, "starts"), ends = c.sizeList(2, "ends");
   if (!starts || !ends)
     return failure();
@@ -450,6 +495,7 @@ static LogicalResult slice(NodeContext &c) {
       return failure();
     axes = *found;
   } else {
+    // Axes from the first on.
     for (size_t i = 0; i < starts->size(); ++i)
       axes.push_back(i);
   }
@@ -464,6 +510,7 @@ static LogicalResult slice(NodeContext &c) {
       givenSteps.size() != axes.size() || int64_t(axes.size()) > rank)
     return c.fail("its starts, ends, axes and steps differ in length");
   Dims from = c.dims(0), sizes = from, begins(rank, c.dim(0));
+  // Axes that are not named stay whole.
   SmallVector<int64_t> steps(rank, 1);
   for (auto [i, axis] : llvm::enumerate(axes)) {
     int64_t step = givenSteps[i];
@@ -473,14 +520,17 @@ static LogicalResult slice(NodeContext &c) {
     auto end = clampBound(c, (*ends)[i], from[axis], true, step < 0);
     if (!begin || !end)
       return failure();
+    // By sizes as they are written; see SliceBound.
     DimAttr span = step > 0 ? end->counted - begin->counted : begin->counted - end->counted;
     int64_t stride = std::abs(step);
     if (stride != 1)
       span = train::floorDiv(span + c.dim(stride - 1), c.dim(stride));
     begins[axis] = begin->at;
+    // Nothing is left where the end comes first.
     sizes[axis] = c.state.bounds.max(span, c.dim(0));
     steps[axis] = step;
   }
+  // Slices that take everything.
   if (sizes == from && llvm::all_of(steps, [](int64_t step) { return step == 1; }))
     return c.alias(c.in(0));
   if (const Content *known = c.content(0)) {
@@ -499,10 +549,12 @@ static LogicalResult slice(NodeContext &c) {
 /// The node's inputs, all known, one after the other along `axis`; nullopt where they are too
 /// large.
 static std::optional<Content> concatContent(NodeContext &c, int64_t axis) {
+  assert(c.numInputs() > 0 && "a variadic operator has one operand at least");
   Content result{c.element(0), c.content(0)->shape, {}};
   result.shape[axis] = 0;
   for (int64_t i = 0; i < c.numInputs(); ++i)
     result.shape[axis] += c.content(i)->shape[axis];
+  // Rows in front of the axis: each has a piece of every input.
   int64_t outer = llvm::product_of(ArrayRef<int64_t>(result.shape).take_front(axis));
   int64_t elements = 0;
   for (int64_t i = 0; i < c.numInputs(); ++i)
@@ -519,6 +571,7 @@ static std::optional<Content> concatContent(NodeContext &c, int64_t axis) {
 }
 
 static LogicalResult concat(NodeContext &c) {
+  // ONNX has no default.
   if (!c.rawAttr("axis"))
     return c.fail("it has no attribute 'axis'");
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
@@ -528,20 +581,24 @@ static LogicalResult concat(NodeContext &c) {
   for (int64_t i = 0; i < c.numInputs(); ++i) {
     if (c.rank(i) != c.rank(0) || c.element(i) != c.element(0))
       return c.fail("its inputs have different ranks or element types");
+    // Equal for all sizes.
     for (int64_t a = 0; a < c.rank(0); ++a)
       if (a != *axis && c.dims(i)[a] != c.dims(0)[a])
         return c.fail("sizes '" + c.dims(0)[a].str() + "' and '" + c.dims(i)[a].str() +
                       "' of its inputs have to be equal" +
                       unequalSizesHint(c, c.dims(0)[a], c.dims(i)[a]));
+    // If all are known the result is.
     known &= c.content(i) != nullptr;
   }
   if (known)
     if (std::optional<Content> result = concatContent(c, *axis))
       return c.set(std::move(*result));
   SmallVector<Value> parts;
+  // Empty parts add nothing.
   for (int64_t i = 0; i < c.numInputs(); ++i)
     if (!c.dims(i)[*axis].isConstant(0))
       parts.push_back(c.tensor(i));
+  // All are empty: any of them is the result.
   if (parts.empty())
     return c.alias(c.in(0));
   return c.set(c.tb.concat(parts, *axis));

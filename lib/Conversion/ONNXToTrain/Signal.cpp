@@ -13,6 +13,7 @@ namespace trainc::legalize {
 
 /// a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), n one less where the window is symmetric.
 static LogicalResult window(NodeContext &c, double a0, double a1, double a2) {
+  // The size may be that of the batch.
   std::optional<Dims> size = c.sizes(0, "size");
   Type element = c.elementType(c.attr("output_datatype", int64_t(1)));
   if (!size || !c.needSizes(*size))
@@ -20,14 +21,17 @@ static LogicalResult window(NodeContext &c, double a0, double a1, double a2) {
   if (size->size() != 1 || !element || !isa<FloatType>(element))
     return c.fail("it needs one size and a float output_datatype");
   TrainBuilder &tb = c.tb;
+  // A periodic window is one that would go on with its first element.
   bool periodic = c.attr("periodic", int64_t(1));
   Type wide = tb.b().getF64Type();
+  // In doubles: it is computed once.
   Value at = tb.iota(*size, wide, 0);
   DimAttr period = periodic ? (*size)[0] : (*size)[0] - c.dim(1);
   Value angle = tb.div(tb.mul(at, tb.scalarLike(at, 2 * M_PI)), tb.splat(tb.dim(period, wide), at));
   auto term = [&](double factor, double multiple) {
     return tb.mul(tb.cos(tb.mul(angle, tb.scalarLike(at, multiple))), tb.scalarLike(at, factor));
   };
+  // Hann and Hamming have two terms.
   Value y = tb.sub(tb.scalarLike(at, a0), term(a1, 1));
   if (a2 != 0)
     y = tb.add(y, term(a2, 2));
@@ -47,6 +51,7 @@ static std::pair<Value, Value> fourierMatrix(NodeContext &c, DimAttr length, Dim
   TrainBuilder &tb = c.tb;
   Dims dims = {rows, columns};
   Type integer = tb.b().getI64Type(), wide = tb.b().getF64Type();
+  // Reduced modulo the length before it is an angle, so that large products stay exact.
   Value turns = tb.mul(tb.iota(dims, integer, 0), tb.iota(dims, integer, 1));
   turns = train::ModOp::create(tb.b(), tb.loc(), turns.getType(), turns,
                                tb.splat(tb.dim(length, integer), turns));
@@ -61,6 +66,7 @@ static std::pair<Value, Value> fourierMatrix(NodeContext &c, DimAttr length, Dim
 static Value halfWeights(NodeContext &c, DimAttr length, ArrayRef<DimAttr> dims) {
   TrainBuilder &tb = c.tb;
   Value k = tb.iota(dims, tb.b().getI64Type(), 0);
+  // Twice k is the length for the highest frequency of an even one.
   Value highest = tb.splat(tb.dim(length, tb.b().getI64Type()), k);
   Value once = tb.logicalOr(tb.compare("eq", k, tb.scalarLike(k, 0)),
                             tb.compare("eq", tb.mul(k, tb.scalarLike(k, 2)), highest));
@@ -71,9 +77,11 @@ static Value halfWeights(NodeContext &c, DimAttr length, ArrayRef<DimAttr> dims)
 static LogicalResult fourier(NodeContext &c) {
   int64_t rank = c.rank(0), given = c.attr("axis", int64_t(1));
   Dims dims = c.dims(0);
+  // The last axis holds the parts.
   bool complex = rank > 0 && dims.back().isConstant(2);
   if (!c.needFloat(0) || rank < 2 || !(complex || dims.back().isConstant(1)))
     return c.fail("it needs floats with an axis of real, or real and imaginary, parts at the end");
+  // Since opset 20 the axis is an input.
   if (c.version() >= 20) {
     given = -2;
     if (c.has(2)) {
@@ -89,10 +97,12 @@ static LogicalResult fourier(NodeContext &c) {
   bool inverse = c.attr("inverse", int64_t(0)), onesided = c.attr("onesided", int64_t(0));
   if (*axis == rank - 1)
     return c.fail("its axis is the one of real and imaginary parts");
+  // One side is what a real signal has.
   if (onesided && inverse != complex)
     return c.fail(inverse ? "its inverse from one side of a spectrum needs complex numbers"
                           : "it is onesided, but its signal is complex");
   DimAttr length = dims[*axis];
+  // As ONNX has it: from n/2 + 1 values the even length.
   if (onesided && inverse)
     length = (length - c.dim(1)) * c.dim(2);
   if (c.has(1)) {
@@ -106,11 +116,14 @@ static LogicalResult fourier(NodeContext &c) {
   if (length.getConstant().value_or(1) < 1)
     return c.fail("it has no signal of length " + length.str());
   TrainBuilder &tb = c.tb;
+  // Frequencies of one side.
   DimAttr half = train::floorDiv(length, c.dim(2)) + c.dim(1);
+  // What is read of the signal or spectrum, and what is made.
   DimAttr taken = onesided && inverse ? half : length;
   DimAttr columns = onesided && !inverse ? half : length;
   auto [cosine, sine] = fourierMatrix(c, length, taken, columns);
   if (onesided && inverse) {
+    // The other side is the mirror image: its parts count twice.
     Value weights = halfWeights(c, length, {taken, columns});
     cosine = tb.mul(cosine, weights);
     sine = tb.mul(sine, weights);
@@ -124,8 +137,10 @@ static LogicalResult fourier(NodeContext &c) {
   Dims lines;
   for (int64_t i : order)
     lines.push_back(dims[i]);
+  // Cut off or filled up with zeros.
   lines.back() = taken;
   DimAttr rows = train::product(c.context(), ArrayRef<DimAttr>(lines).drop_back());
+  assert(c.rank(0) > 1 && "parts and an axis");
   auto part = [&](int64_t which) {
     Dims own(dims.begin(), dims.end() - 1), low(rank - 1, c.dim(0));
     Value x = tb.reshape(tb.sliceAxis(c.tensor(0), rank - 1, c.dim(which), c.dim(1)), own);
@@ -136,6 +151,7 @@ static LogicalResult fourier(NodeContext &c) {
     return tb.cast(x, tb.b().getF64Type());
   };
   // e^(-i a) forwards, e^(i a) / length backwards.
+  // Real parts of the product, then imaginary ones; those of a real result are not computed.
   Value real = tb.matmul(part(0), cosine), imaginary;
   if (complex) {
     Value turned = tb.matmul(part(1), sine);
@@ -148,11 +164,13 @@ static LogicalResult fourier(NodeContext &c) {
     if (complex)
       imaginary = tb.add(imaginary, tb.matmul(part(1), cosine));
   }
+  // Where each axis was.
   back.resize(rank - 1);
   for (auto [to, from] : llvm::enumerate(order))
     back[from] = to;
   lines.back() = columns;
   auto result = [&](Value x) {
+    // Only the inverse is scaled.
     if (inverse)
       x = tb.div(x, tb.splat(tb.dim(length, tb.b().getF64Type()), x));
     x = tb.transpose(tb.reshape(tb.cast(x, c.element(0)), lines), back);
@@ -161,6 +179,7 @@ static LogicalResult fourier(NodeContext &c) {
     return tb.reshape(x, own);
   };
   Value first = result(real);
+  // A real result has one part.
   return c.set(imaginary ? tb.concat({first, result(imaginary)}, rank - 1) : first);
 }
 
@@ -169,6 +188,7 @@ static LogicalResult shortTimeFourier(NodeContext &c) {
   if (!c.needFloat(0))
     return failure();
   Dims dims = c.dims(0);
+  // Without the last axis the signal is real.
   bool complex = dims.size() == 3 && dims[2].isConstant(2);
   if (dims.size() != 2 && !(dims.size() == 3 && (complex || dims[2].isConstant(1))))
     return c.fail(
@@ -179,6 +199,7 @@ static LogicalResult shortTimeFourier(NodeContext &c) {
   auto steps = c.constants(1, "frame_step");
   if (!steps)
     return failure();
+  // From the window or from the frame's length; both have to agree.
   std::optional<int64_t> taps;
   if (c.has(2)) {
     if (c.rank(2) != 1 || c.element(2) != c.element(0))
@@ -194,19 +215,23 @@ static LogicalResult shortTimeFourier(NodeContext &c) {
       return c.fail("its frame_length is not its window's length");
     taps = (*given)[0];
   }
+  // Bounds, so that products of sizes do not overflow.
   constexpr int64_t most = 1 << 24;
   if (!taps || *taps < 1 || *taps > most || steps->size() != 1 || (*steps)[0] < 1 ||
       (*steps)[0] > most)
     return c.fail("its frames' length and step are not both positive and known while compiling");
   TrainBuilder &tb = c.tb;
   DimAttr length = c.dim(*taps), room = dims[1] - length;
+  // A signal shorter than a frame is refused when it comes.
   if (!c.needSizes({room}))
     return failure();
   DimAttr frames = train::floorDiv(room, c.dim((*steps)[0])) + c.dim(1);
   DimAttr bins = onesided ? train::floorDiv(length, c.dim(2)) + c.dim(1) : length;
+  // Frames are windows of the signal.
   Sliding sliding{*taps, (*steps)[0], 1, dims[1], c.dim(0), c.dim(0), frames};
   auto [cosine, sine] = fourierMatrix(c, length, length, bins);
   Dims table = {length, bins};
+  // The window function is in the matrix: one product does both.
   if (c.has(2)) {
     Value weights = tb.broadcast(tb.cast(c.tensor(2), tb.b().getF64Type()), table, {0});
     cosine = tb.mul(cosine, weights);
@@ -221,6 +246,7 @@ static LogicalResult shortTimeFourier(NodeContext &c) {
     x = tb.reshape(tb.transpose(x, {1, 2, 3, 0}), {dims[0] * frames, length});
     return tb.cast(x, tb.b().getF64Type());
   };
+  // e^(-i a), as in the forward transform.
   Value real = tb.matmul(part(0), cosine), imaginary = tb.neg(tb.matmul(part(0), sine));
   if (complex) {
     real = tb.add(real, tb.matmul(part(1), sine));
@@ -241,24 +267,29 @@ static LogicalResult causalConv(NodeContext &c) {
     return c.fail("it needs an input [batch, channels, length] and a weight [channels, 1, taps]");
   TrainBuilder &tb = c.tb;
   Dims dims = c.dims(0), weight = c.dims(1);
+  // The taps are written out.
   auto taps = weight[2].getConstant();
   if (!taps || *taps < 1 || weight[0] != dims[1] || !weight[1].isConstant(1))
     return c.fail("its weight does not fit its channels, or has no static number of taps");
   StringRef activation = c.attr("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish")
     return c.fail("activation '" + activation + "' is unknown");
+  // The past has one place less than the kernel.
   Dims padded = dims, state = dims;
   padded[2] = dims[2] + c.dim(*taps - 1);
   state[2] = c.dim(*taps - 1);
+  assert(*taps > 0 && "asked above");
   Value x = c.tensor(0);
   if (c.has(3)) {
     if (c.dims(3) != state || c.element(3) != c.element(0))
       return c.fail("its past state does not fit");
     x = tb.concat({c.tensor(3), x}, 2);
   } else {
+    // Without a past: zeros.
     x = tb.pad(x, 0, {c.dim(0), c.dim(0), c.dim(*taps - 1)}, padded);
   }
   Value kernel = tb.reshape(c.tensor(1), {weight[0], weight[2]}), y;
+  // In the order of the taps, oldest first.
   for (int64_t tap = 0; tap < *taps; ++tap) {
     Value factor = tb.reshape(tb.sliceAxis(kernel, 1, c.dim(tap), c.dim(1)), {weight[0]});
     Value shifted = tb.sliceAxis(x, 2, c.dim(tap), dims[2]);
@@ -271,6 +302,7 @@ static LogicalResult causalConv(NodeContext &c) {
   }
   if (activation != "none")
     y = tb.mul(y, tb.sigmoid(y));
+  // The end of what was read, past included.
   (void)c.set(tb.slice(x, {c.dim(0), c.dim(0), dims[2]}, state), 1);
   return c.set(y);
 }

@@ -15,10 +15,12 @@ template <typename Op> static Value make(NodeContext &c, Value x) {
 /// log(1 + e^x) without overflow.
 static Value softplus(NodeContext &c, Value x) {
   TrainBuilder &tb = c.tb;
+  // e^-|x| is at most 1.
   Value tail = tb.log(tb.add(tb.scalarLike(x, 1), tb.exp(tb.neg(tb.abs(x)))));
   return tb.add(tb.relu(x), tail);
 }
 
+/// As selects: the gradient ends beyond 0 and 1.
 static Value clampUnit(TrainBuilder &tb, Value x) {
   Value zero = tb.scalarLike(x, 0), one = tb.scalarLike(x, 1);
   x = tb.select(tb.compare("lt", x, zero), zero, x);
@@ -34,6 +36,7 @@ static Value isPositive(TrainBuilder &tb, Value x) {
 static Value exponentialUnit(TrainBuilder &tb, Value x, double scale, double width = 1) {
   auto like = [&](double value) { return tb.scalarLike(x, value); };
   Value negative = tb.select(isPositive(tb, x), like(0), x);
+  // Celu.
   if (width != 1)
     negative = tb.div(negative, like(width));
   Value tail = tb.mul(like(scale), tb.sub(tb.exp(negative), like(1)));
@@ -47,6 +50,7 @@ static Value selu(NodeContext &c, Value x) {
 
 static Value swish(NodeContext &c, Value x) {
   double alpha = c.attr("alpha", 1.0);
+  // alpha = 1 is SiLU, which passes know.
   return c.tb.mul(x, c.tb.sigmoid(alpha == 1 ? x : c.tb.mul(x, c.tb.scalarLike(x, alpha))));
 }
 
@@ -67,12 +71,14 @@ static Value shrink(NodeContext &c, Value x) {
   TrainBuilder &tb = c.tb;
   Value lambd = tb.scalarLike(x, c.attr("lambd", 0.5)),
         bias = tb.scalarLike(x, c.attr("bias", 0.0));
+  // Strictly beyond, on either side.
   Value inner = tb.select(tb.compare("gt", x, lambd), tb.sub(x, bias), tb.scalarLike(x, 0));
   return tb.select(tb.compare("lt", x, tb.neg(lambd)), tb.add(x, bias), inner);
 }
 
 namespace {
 
+/// One line an operator: name, opset, formula.
 struct Function {
   StringLiteral name;
   int64_t since;
@@ -81,6 +87,7 @@ struct Function {
 
 } // namespace
 
+/// Of floats. Those with attributes read them from the node.
 static const Function functions[] = {
     {"Neg", 6, [](NodeContext &c, Value x) { return c.tb.neg(x); }},
     {"Abs", 6, [](NodeContext &c, Value x) { return c.tb.abs(x); }},
@@ -142,10 +149,12 @@ static Value ofIntegers(NodeContext &c, StringRef name, Value x) {
   Value zero = tb.scalarLike(x, 0);
   if (name == "Neg")
     return tb.sub(zero, x);
+  // The least number of a type stays what it is.
   if (name == "Abs")
     return tb.max(x, tb.sub(zero, x));
   if (name == "Relu")
     return tb.max(x, zero);
+  // 1, 0 or -1 without branches.
   if (name == "Sign")
     return tb.sub(tb.cast(tb.compare("gt", x, zero), x.getType()),
                   tb.cast(tb.compare("lt", x, zero), x.getType()));
@@ -156,15 +165,18 @@ static Value ofIntegers(NodeContext &c, StringRef name, Value x) {
 
 static LogicalResult unary(NodeContext &c) {
   StringRef name = c.op.getOpType();
+  // Known numbers and sizes.
   if (c.evaluate(c.element(0)))
     return success();
   Value x = c.tensor(0);
   if (!isa<FloatType>(c.element(0))) {
+    // Booleans have none of these.
     Value y = c.element(0).isInteger(1) ? Value() : ofIntegers(c, name, x);
     return y ? c.set(y) : c.fail("it is not supported on integers");
   }
   const Function *found =
       llvm::find_if(functions, [&](const Function &function) { return function.name == name; });
+  assert(found != std::end(functions) && "registered from the table");
   return c.set(found->build(c, x));
 }
 
@@ -186,6 +198,7 @@ static LogicalResult isInf(NodeContext &c) {
   if (!c.needFloat(0))
     return failure();
   Value x = c.tensor(0), y = c.tb.isInf(x), zero = c.tb.scalarLike(x, 0);
+  // Either sign may be left out.
   if (!c.attr("detect_negative", int64_t(1)))
     y = c.tb.logicalAnd(y, c.tb.compare("gt", x, zero));
   if (!c.attr("detect_positive", int64_t(1)))
@@ -203,6 +216,7 @@ static LogicalResult bitwiseNot(NodeContext &c) {
   if (!c.needInteger(0))
     return failure();
   Value x = c.tensor(0);
+  // -1 - x is ~x in two's complement; the result is wrapped for unsigned types.
   return c.set(c.tb.sub(c.tb.scalarLike(x, -1), x));
 }
 

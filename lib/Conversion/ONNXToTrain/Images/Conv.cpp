@@ -24,6 +24,7 @@ static std::optional<SmallVector<int64_t>> kernelOf(NodeContext &c) {
     return std::nullopt;
   }
   SmallVector<int64_t> kernel;
+  // The sizes of windows shape the graph: they have to be numbers.
   for (DimAttr size : ArrayRef<DimAttr>(c.dims(1)).drop_front(2)) {
     if (!size.getConstant()) {
       (void)c.fail("the size of its kernel is not constant");
@@ -47,6 +48,7 @@ static LogicalResult addBias(NodeContext &c, Value y) {
 /// Batched over the groups, or plain where there is one.
 static Value groupedProduct(TrainBuilder &tb, Value lhs, Value rhs, bool transposeLhs) {
   auto drop = [&](Value x) {
+    // A product of plain matrices is what later passes know.
     Dims dims = train::getDims(x);
     return dims[0].isConstant(1) ? tb.reshape(x, ArrayRef<DimAttr>(dims).drop_front()) : x;
   };
@@ -60,17 +62,21 @@ static LogicalResult conv(NodeContext &c) {
     return failure();
   TrainBuilder &tb = c.tb;
   MLIRContext *context = c.context();
+  // Of the sliding windows; the result has as many.
   int64_t axes = slidings->size();
   DimAttr batch = c.dims(0)[0], groups = c.dim(c.attr("group", int64_t(1)));
   DimAttr filters = c.dims(1)[0], channels = c.dims(1)[1]; // channels of one group
+  // Zero groups would divide by 0.
   DimAttr perGroup = groups.isConstant(0) ? DimAttr() : train::divideExactly(filters, groups);
   if (!perGroup || c.dims(0)[1] != channels * groups)
     return c.fail("its " + c.dims(0)[1].str() + " channels do not fit its weight and groups");
+  // [taps..., batch, channels, windows...], zero where a window is over the edge.
   Value windows = buildWindows(tb, c.tensor(0), *slidings, 0);
   Dims result = {batch, filters};
   for (const Sliding &s : *slidings)
     result.push_back(s.count);
 
+  // Depthwise.
   if (channels.isConstant(1) && perGroup.isConstant(1)) {
     // One filter a channel: sums of a few products, no matrix. [taps..., channels]
     SmallVector<int64_t> order;
@@ -88,16 +94,19 @@ static LogicalResult conv(NodeContext &c) {
 
   // [channels, taps..., batch, windows...]
   SmallVector<int64_t> permutation = {axes + 1};
+  // Channels and taps become the depth of the product, batch and windows its columns.
   llvm::append_range(permutation, tapAxes(*slidings));
   permutation.push_back(axes);
   for (int64_t i = 0; i < axes; ++i)
     permutation.push_back(axes + 2 + i);
   ArrayRef<DimAttr> weightDims = c.dims(1);
+  // Of one group.
   DimAttr depth = train::product(context, weightDims.drop_front());
   DimAttr columns = batch * train::product(context, ArrayRef<DimAttr>(result).drop_front(2));
   Value matrix = tb.reshape(tb.transpose(windows, permutation), {groups, depth, columns});
   Value weight = tb.reshape(c.tensor(1), {groups, perGroup, depth});
   Value y = groupedProduct(tb, weight, matrix, false);
+  // The product has the filters first.
   std::swap(result[0], result[1]);
   y = tb.reshape(y, result);
   permutation = {1, 0};
@@ -119,6 +128,7 @@ static std::optional<Dims> transposedSizes(NodeContext &c, ArrayRef<Sliding> sli
   Dims sizes;
   for (auto [i, s] : llvm::enumerate(slidings)) {
     DimAttr stride = c.dim(s.stride);
+    // As wide as all windows together reach.
     DimAttr full = (s.size - c.dim(1)) * stride + c.dim(s.reach() + more[i]);
     if (!wanted && !automatic.starts_with("SAME")) {
       low.push_back(s.low);
@@ -126,6 +136,7 @@ static std::optional<Dims> transposedSizes(NodeContext &c, ArrayRef<Sliding> sli
       continue;
     }
     sizes.push_back(wanted ? c.dim((*wanted)[i]) : s.size * stride);
+    // Half of what is too much is cut off on each side; the odd one where the name says.
     DimAttr cut = c.state.bounds.max(full - sizes.back(), c.dim(0));
     DimAttr half = train::floorDiv(cut, c.dim(2));
     low.push_back(automatic == "SAME_UPPER" ? half : cut - half);
@@ -148,6 +159,7 @@ static LogicalResult convTranspose(NodeContext &c) {
   MLIRContext *context = c.context();
   int64_t axes = slidings->size();
   DimAttr batch = c.dims(0)[0], groups = c.dim(c.attr("group", int64_t(1)));
+  // The weight's channels are those of the input, its filters those of one group.
   DimAttr channels = c.dims(1)[0], filters = c.dims(1)[1]; // filters of one group
   DimAttr perGroup = groups.isConstant(0) ? DimAttr() : train::divideExactly(channels, groups);
   if (!perGroup || c.dims(0)[1] != channels)
@@ -155,6 +167,7 @@ static LogicalResult convTranspose(NodeContext &c) {
   ArrayRef<DimAttr> weightDims = c.dims(1), positions = ArrayRef<DimAttr>(c.dims(0)).drop_front(2);
   DimAttr depth = train::product(context, weightDims.drop_front());
   DimAttr columns = batch * train::product(context, positions);
+  // Groups of channels are blocks of rows then.
   SmallVector<int64_t> channelsFirst = {1, 0};
   for (int64_t i = 0; i < axes; ++i)
     channelsFirst.push_back(2 + i);
@@ -174,6 +187,7 @@ static LogicalResult convTranspose(NodeContext &c) {
   for (int64_t i = 0; i < axes; ++i)
     permutation.push_back(axes + 2 + i);
   y = tb.transpose(y, permutation);
+  // One axis after the other: taps add up where windows overlap.
   for (auto [i, s] : llvm::enumerate(*slidings)) {
     int64_t axis = axes + 2 + int64_t(i);
     dims = train::getDims(y);
@@ -181,9 +195,11 @@ static LogicalResult convTranspose(NodeContext &c) {
     y = train::SpreadOp::create(tb.b(), tb.loc(), train::getTensorType(dims, c.element(0)), y, axis,
                                 int64_t(i), s.stride, s.dilation);
   }
+  // The axes that are left of the taps.
   y = tb.sum(y, tapAxes(*slidings));
   Dims result = {batch, filters * groups};
   llvm::append_range(result, *sizes);
+  // A pad by less than nothing cuts off.
   for (DimAttr &size : low)
     size = c.dim(0) - size;
   if (train::getDims(y) != result || llvm::any_of(low, [](DimAttr d) { return !d.isConstant(0); }))

@@ -49,6 +49,7 @@ public:
       return c.fail("padding_mode '" + padding + "' is unknown");
     if (axes < 1)
       return c.fail("its input is not [batch, channels, axes...]");
+    // What is not known now is checked with the sizes of each run.
     const Dims &image = c.dims(0), &grid = c.dims(1);
     if (int64_t(grid.size()) != axes + 2 || grid.front() != image.front() ||
         !grid.back().isConstant(axes))
@@ -59,6 +60,7 @@ public:
         return c.fail("its input has no pixels");
     batch = image[0];
     positions = train::product(c.context(), ArrayRef(grid).slice(1, axes));
+    // Positions in 16 bits would miss pixels.
     real = computeType(c, {0, 1});
     return sample(axes);
   }
@@ -75,13 +77,16 @@ private:
 
   LogicalResult sample(int64_t axes) {
     const Dims &image = c.dims(0);
+    // Neighbours along each axis: 1, 2 or 4.
     int64_t count = mode == Mode::Nearest ? 1 : mode == Mode::Linear ? 2 : 4;
     Value grid = tb.cast(c.tensor(1), real);
     grid = tb.reshape(grid, {batch, positions, c.dim(axes)});
     // One axis of taps for each axis of the image.
+    // Taps of all axes are combined: count ^ axes pixels for each position.
     Dims dims(axes, c.dim(count)), pixels(image.begin() + 2, image.end());
     dims.append({batch, positions});
     Value row, weight, inside;
+    // Elements are rows of channels, the innermost axis of the image fastest.
     DimAttr stride = c.dim(1);
     for (int64_t axis = axes - 1; axis >= 0; --axis) {
       // The innermost axis comes first.
@@ -95,8 +100,10 @@ private:
         weight = weight ? tb.mul(weight, spread(taps.weight)) : spread(taps.weight);
       if (taps.inside)
         inside = inside ? tb.logicalAnd(inside, spread(taps.inside)) : spread(taps.inside);
+      // From inside to outside: the stride of the next axis.
       stride = stride * pixels[axis];
     }
+    // Images of a batch lie one after the other.
     Value sampleNumber = tb.iota(dims, tb.b().getI64Type(), axes);
     row = tb.add(row, tb.mul(sampleNumber, number(tb, stride, sampleNumber)));
 
@@ -108,6 +115,7 @@ private:
     Value x = tb.transpose(tb.cast(c.tensor(0), real), order);
     x = tb.reshape(x, {batch * stride, image[1]});
     int64_t all = 1;
+    // Small: 4 ^ 3 at most.
     for (int64_t axis = 0; axis < axes; ++axis)
       all *= count;
     Dims flat = {c.dim(all), batch, positions}, rows = flat;
@@ -116,16 +124,19 @@ private:
     Value y = tb.gather(x, tb.reshape(row, flat), 0);
     if (weight)
       y = tb.mul(y, ofRows(weight));
+    // A select instead of a product: what is not read may be infinite.
     if (inside)
       y = tb.select(ofRows(inside), y, tb.scalarLike(y, 0));
     y = tb.transpose(tb.sum(y, {0}), {0, 2, 1});
     Dims result = {batch, image[1]};
+    // The positions' axes as they came.
     result.append(c.dims(1).begin() + 1, c.dims(1).end() - 1);
     return c.set(tb.cast(tb.reshape(y, result), c.element(0)));
   }
 
   /// x, or a bound where it is not between them, without a gradient there; NaN becomes the lower.
   Value clamp(Value x, Value low, Value high) {
+    // Comparisons with NaN are false, so the bound is chosen.
     x = tb.select(tb.compare("gt", x, low), x, low);
     return tb.select(tb.compare("lt", x, high), x, high);
   }
@@ -136,11 +147,13 @@ private:
     Value low = is(align ? 0 : -0.5), span = number(tb, size, x);
     if (align)
       span = tb.sub(span, is(1));
+    // There and back.
     Value period = tb.mul(span, is(2)), offset = tb.sub(x, low);
     Value turn = train::ModOp::create(tb.b(), tb.loc(), x.getType(), offset, period);
     turn = tb.select(tb.compare("gt", turn, span), tb.sub(period, turn), turn);
     Value isBetween =
         tb.logicalAnd(tb.compare("ge", offset, is(0)), tb.compare("le", offset, span));
+    // Positions that are inside stay exactly as they are.
     return tb.select(isBetween, x, tb.add(turn, low));
   }
 
@@ -148,6 +161,7 @@ private:
   Value place(Value at, DimAttr size) {
     auto is = [&](double value) { return tb.scalarLike(at, value); };
     Value extent = number(tb, size, at), last = tb.sub(extent, is(1)), p = tb.add(at, is(1));
+    // Corners are pixels' centers, or their edges.
     p = align ? tb.mul(tb.mul(p, is(0.5)), last)
               : tb.mul(tb.sub(tb.mul(p, extent), is(1)), is(0.5));
     if (mode == Mode::Nearest)
@@ -168,11 +182,13 @@ private:
     auto spread = [&](Value x) { return tb.broadcast(x, dims, {1, 2}); };
     Taps taps;
     if (mode != Mode::Nearest) {
+      // The pixel before the position; the distance from it is the weight.
       first = tb.floor(p);
       taps.weight = weights(spread(tb.sub(p, first)), dims);
     }
     Value index = tb.add(spread(first), tb.iota(dims, real, 0));
     Value zero = tb.scalarLike(index, 0);
+    // One further to the left.
     if (mode == Mode::Cubic)
       index = tb.sub(index, tb.scalarLike(index, 1));
     Value last = tb.sub(number(tb, size, index), tb.scalarLike(index, 1));
@@ -180,6 +196,7 @@ private:
       taps.inside = tb.logicalAnd(tb.compare("ge", index, zero), tb.compare("le", index, last));
     else if (padding == "reflection")
       index = reflect(index, size);
+    // Safe to read whatever the position is; `inside` takes care of the rest.
     taps.index = tb.cast(clamp(index, zero, last), tb.b().getI64Type());
     return taps;
   }
@@ -195,6 +212,7 @@ private:
       powers = {
           {0, 1, 0, 0}, {a, 0, -a, 0}, {-2 * a, -a - 3, 2 * a + 3, a}, {a, a + 2, -a - 2, -a}};
     Value sum;
+    // Horner's rule, one table of coefficients for each power.
     for (ArrayRef<double> ofTaps : llvm::reverse(powers)) {
       SmallVector<Attribute> values;
       for (double value : ofTaps)
@@ -225,6 +243,7 @@ LogicalResult affineGrid(NodeContext &c) {
   int64_t axes = int64_t(size->size()) - 2;
   if (axes != 2 && axes != 3)
     return c.fail("its size is not [batch, channels, height, width] or one of three axes");
+  // One matrix a sample.
   if (c.dims(0) != Dims{(*size)[0], c.dim(axes), c.dim(axes + 1)})
     return c.fail("its theta is not [" + (*size)[0].str() + ", " + Twine(axes) + ", " +
                   Twine(axes + 1) + "], as its size has it");
@@ -235,6 +254,7 @@ LogicalResult affineGrid(NodeContext &c) {
   dims.append(size->begin() + 2, size->end());
   dims.push_back(c.dim(axes));
   Value theta = tb.cast(c.tensor(0), real), sum;
+  // The columns of theta, each times one coordinate of all pixels; the last is the offset.
   for (int64_t column = 0; column <= axes; ++column) {
     Value factor = tb.sliceAxis(theta, 2, c.dim(column), c.dim(1));
     factor = tb.broadcast(tb.reshape(factor, {dims.front(), c.dim(axes)}), dims, {0, axes + 1});
@@ -250,6 +270,7 @@ LogicalResult affineGrid(NodeContext &c) {
       Value steps = tb.sub(extent, is(1));
       at = tb.sub(tb.div(tb.mul(at, is(2)), tb.max(steps, is(1))), tb.min(steps, is(1)));
     } else {
+      // The centers of pixels, with edges at -1 and 1.
       at = tb.sub(tb.div(tb.add(tb.mul(at, is(2)), is(1)), extent), is(1));
     }
     Value term = tb.mul(factor, at);

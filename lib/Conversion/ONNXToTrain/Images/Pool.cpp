@@ -19,6 +19,7 @@ static Value isFirstMax(TrainBuilder &tb, Value x, ArrayRef<int64_t> axes) {
   Type integer = tb.b().getI64Type();
   DimAttr count = tb.dimAttr(1);
   Value position;
+  // Positions counted through the taps, the last axis fastest.
   for (int64_t axis : llvm::reverse(axes)) {
     Value along = tb.iota(dims, integer, axis);
     if (!count.isConstant(1))
@@ -26,6 +27,7 @@ static Value isFirstMax(TrainBuilder &tb, Value x, ArrayRef<int64_t> axes) {
     position = position ? tb.add(position, along) : along;
     count = count * dims[axis];
   }
+  // Beyond all positions.
   Value none = tb.splat(tb.dim(count, integer), position);
   Value first = tb.reduce(ReduceKind::min, tb.select(wins, position, none), axes);
   return tb.compare("eq", position, tb.broadcastAlong(first, dims, axes));
@@ -33,6 +35,7 @@ static Value isFirstMax(TrainBuilder &tb, Value x, ArrayRef<int64_t> axes) {
 
 /// The largest element along `axes`; of equal ones the first takes the gradient, as in PyTorch.
 static Value firstMax(TrainBuilder &tb, Value x, ArrayRef<int64_t> axes) {
+  // The gradient of a select goes to one tap.
   return tb.sum(tb.select(isFirstMax(tb, x, axes), x, tb.scalarLike(x, 0)), axes);
 }
 
@@ -42,6 +45,7 @@ static Value positionsOf(NodeContext &c, ArrayRef<DimAttr> dims, ArrayRef<Slidin
   TrainBuilder &tb = c.tb;
   Type integer = tb.b().getI64Type();
   int64_t axes = slidings.size();
+  // A product with 1 would only be more to read.
   auto times = [&](Value x, DimAttr size) {
     return size.isConstant(1) ? x : tb.mul(x, tb.splat(tb.dim(size, integer), x));
   };
@@ -53,12 +57,15 @@ static Value positionsOf(NodeContext &c, ArrayRef<DimAttr> dims, ArrayRef<Slidin
   Value position;
   for (int64_t i : order) {
     const Sliding &s = slidings[i];
+    // Of the window's start plus the tap's distance.
     Value at = tb.add(times(tb.iota(dims, integer, axes + 2 + i), c.dim(s.stride)),
                       times(tb.iota(dims, integer, i), c.dim(s.dilation)));
+    // Counted from the input's first element, which padding is in front of.
     at = times(tb.sub(at, tb.splat(tb.dim(s.low, integer), at)), stride);
     position = position ? tb.add(position, at) : at;
     stride = stride * s.size;
   }
+  // Then channels, then the batch, as they lie in memory.
   position = tb.add(position, times(tb.iota(dims, integer, axes + 1), stride));
   return tb.add(position, times(tb.iota(dims, integer, axes), stride * c.dims(0)[1]));
 }
@@ -67,6 +74,7 @@ static Value positionsOf(NodeContext &c, ArrayRef<DimAttr> dims, ArrayRef<Slidin
 static Value powerNorm(TrainBuilder &tb, Value x, int64_t p, ArrayRef<int64_t> axes) {
   if (p == 1)
     return tb.sum(tb.abs(x), axes);
+  // The common cases without powers, whose gradient is not defined at 0.
   if (p == 2)
     return tb.sqrt(tb.sum(tb.mul(x, x), axes));
   Value sum = tb.sum(tb.pow(tb.abs(x), tb.scalarLike(x, double(p))), axes);
@@ -77,9 +85,11 @@ static LogicalResult maxPool(NodeContext &c) {
   auto slidings = c.needFloat(0) ? readSlidings(c, {}) : std::nullopt;
   if (!slidings)
     return failure();
+  // Padding never wins.
   double lowest = -std::numeric_limits<double>::infinity();
   Value windows = buildWindows(c.tb, c.tensor(0), *slidings, lowest);
   SmallVector<int64_t> taps = tapAxes(*slidings);
+  // The indices cost a second reduction: only where they are read.
   if (c.used(1)) {
     Value position = positionsOf(c, train::getDims(windows), *slidings);
     Value chosen = isFirstMax(c.tb, windows, taps);
@@ -98,22 +108,27 @@ static LogicalResult averagePool(NodeContext &c) {
   Value y = tb.sum(buildWindows(tb, c.tensor(0), *slidings, 0), taps);
   Dims dims = train::getDims(y);
   // What a window counts is a product over the axes.
+  // It is 1 for windows that lie inside.
   int64_t whole = 1;
   for (auto [i, s] : llvm::enumerate(*slidings)) {
+    // Elements that windows reach, with all padding.
     DimAttr end = s.size + s.low + s.high;
     DimAttr counted = withPads ? end - c.dim(s.beyond) : s.size;
     DimAttr low = withPads ? c.dim(0) : s.low;
     if (counted == end) {
+      assert(s.taps > 0 && "readSlidings has asked");
       whole *= s.taps;
       continue;
     }
     // [1, 1, positions] -> [taps, 1, 1, windows]
     Sliding own = s;
     own.size = counted;
+    // What is not counted stands for padding.
     own.low = low;
     own.high = end - counted - low;
     Value ones = tb.full({c.dim(1), c.dim(1), counted}, c.element(0), 1);
     Value count = tb.sum(buildWindows(tb, ones, {own}, 0), {0});
+    // Each axis divides by its own counts.
     count = tb.broadcast(tb.reshape(count, {s.count}), dims, {2 + int64_t(i)});
     y = tb.div(y, count);
   }
@@ -134,6 +149,7 @@ static LogicalResult lpPool(NodeContext &c) {
 }
 
 /// [batch, channels, axes...] -> [batch, channels, 1, ...]
+/// Average, maximum, or norm, by the operator's name.
 static LogicalResult globalPool(NodeContext &c) {
   if (!c.needFloat(0))
     return failure();
@@ -143,6 +159,7 @@ static LogicalResult globalPool(NodeContext &c) {
   SmallVector<int64_t> axes;
   Dims kept = c.dims(0);
   for (int64_t axis = 2; axis < c.rank(0); ++axis) {
+    // Axes stay, with size 1.
     axes.push_back(axis);
     kept[axis] = c.dim(1);
   }

@@ -19,6 +19,7 @@ constexpr double kLeastScale = 1e-6, kMostScale = 1e6;
 constexpr int64_t kMostPositions = 1 << 20;
 
 /// How one axis is resized.
+/// `to` may be a size of the batch; `scale` is always a number.
 struct AxisResize {
   int64_t axis;
   double scale;
@@ -26,6 +27,7 @@ struct AxisResize {
 };
 
 class Resizer {
+  /// One axis at a time: a resize of several axes is the product of those of each.
 public:
   explicit Resizer(NodeContext &c)
       : c(c), mode(c.attr("mode", "nearest")),
@@ -41,6 +43,7 @@ public:
   LogicalResult run() {
     if (!c.needFloat(0))
       return failure();
+    // What is not known here would give other pixels, so it is refused.
     if (mode != "nearest" && mode != "linear" && mode != "cubic")
       return c.fail("mode '" + mode + "' is not known");
     if (c.attr("antialias", int64_t(0)) != 0)
@@ -56,6 +59,7 @@ public:
       return failure();
     Value x = c.tensor(0);
     for (const AxisResize &axis : *axes) {
+      // By its scale too: positions depend on it even where sizes are equal.
       if (axis.from == axis.to && axis.scale == 1)
         continue;
       x = resize(x, axis);
@@ -71,6 +75,7 @@ private:
     bool old = c.op.getOpType() == "Upsample" || c.op.getVersion() < 11;
     int64_t scalesAt = old ? 1 : 2, rank = c.rank(0);
     SmallVector<int64_t> axes;
+    // Absent means all.
     if (auto given = c.ints("axes")) {
       auto found = c.axes(*given, rank);
       if (!found)
@@ -84,6 +89,7 @@ private:
       (void)c.fail(why);
       return std::nullopt;
     };
+    // Exporters give an empty list for an input that is not used.
     auto isGiven = [&](int64_t input) {
       return c.has(input) && !(c.rank(input) == 1 && c.dims(input)[0].isConstant(0));
     };
@@ -94,6 +100,7 @@ private:
         return fail("its scales are not constants, one an axis");
       for (auto [axis, value] : llvm::zip(axes, scales->values)) {
         DimAttr from = c.dims(0)[axis];
+        // Also false for NaN.
         if (!(value.real >= kLeastScale && value.real <= kMostScale))
           return fail("its scale " + Twine(std::to_string(value.real)) +
                       " is not from 1e-6 to 1e6; give it sizes or another scale");
@@ -113,8 +120,10 @@ private:
       return fail("it needs one size an axis");
     for (auto [axis, to] : llvm::zip(axes, *sizes)) {
       DimAttr from = c.dims(0)[axis];
+      // Of equal sizes.
       double scale = 1;
       if (from != to) {
+        // Whole factors may be of unknown sizes.
         DimAttr factor = train::divideExactly(to, from);
         auto whole = factor ? factor.getConstant() : std::nullopt;
         auto a = from.getConstant(), b = to.getConstant();
@@ -133,11 +142,13 @@ private:
 
   std::optional<DimAttr> scaled(DimAttr from, double scale) {
     if (auto size = from.getConstant()) {
+      // No larger than fits, whatever the scale.
       DimAttr to = c.dim(int64_t(std::min(std::floor(double(*size) * scale), 0x1p62)));
       return c.needSizes(to) ? std::optional(to) : std::nullopt;
     }
     if (scale == std::floor(scale) && scale >= 1)
       return from * c.dim(int64_t(scale));
+    // A whole divisor.
     double inverse = std::round(1 / scale);
     if (std::abs(inverse * scale - 1) < 1e-7)
       return train::floorDiv(from, c.dim(int64_t(inverse)));
@@ -150,6 +161,7 @@ private:
     Dims dims = train::getDims(x);
     TrainBuilder &tb = c.tb;
     bool whole =
+        // Exact for all sizes.
         r.scale == std::floor(r.scale) && r.scale >= 1 && r.to == r.from * c.dim(int64_t(r.scale));
     // The nearest of o / f, rounded down, and of (o + 0.5) / f - 0.5, rounded to nearest, is o / f.
     bool repeats =
@@ -158,6 +170,7 @@ private:
     if (mode == "nearest" && whole && repeats) {
       Dims repeated = dims;
       repeated.insert(repeated.begin() + r.axis + 1, c.dim(int64_t(r.scale)));
+      // The new axis behind the one that is resized, where each element is repeated.
       SmallVector<int64_t> kept;
       for (int64_t axis = 0; axis < int64_t(repeated.size()); ++axis)
         if (axis != r.axis + 1)
@@ -166,6 +179,7 @@ private:
       return tb.reshape(tb.broadcast(x, repeated, kept), dims);
     }
     auto from = r.from.getConstant(), to = r.to.getConstant();
+    // Tables are made while compiling.
     if (!from || !to) {
       (void)c.fail("size '" + r.from.str() + "' has to be known while compiling for this " + mode +
                    " resize" + fixHint({r.from, r.to}));
@@ -181,6 +195,7 @@ private:
     SmallVector<SmallVector<double>> weights;
     for (int64_t o = 0; o < *to; ++o) {
       std::vector<Tap> taps = tapsAt(source(o, *from, *to, r.scale), *from);
+      // Of all elements alike, so that one gather for each tap does.
       positions.resize(taps.size());
       weights.resize(taps.size());
       for (auto [i, tap] : llvm::enumerate(taps)) {
@@ -191,6 +206,7 @@ private:
     Value sum;
     dims[r.axis] = r.to;
     for (auto [at, weight] : llvm::zip(positions, weights)) {
+      // The taps in their order: sums are made the same way every time.
       Value y = tb.gather(x, indices(at), r.axis);
       if (positions.size() > 1)
         y = tb.mul(y, tb.broadcast(table(weight, train::getElementType(x)), dims, {r.axis}));
@@ -206,6 +222,7 @@ private:
 
   /// The elements around a position of an axis, with their weights.
   std::vector<Tap> tapsAt(double position, int64_t size) {
+    // At the border its elements are read again.
     auto clamp = [&](double at) { return std::clamp<int64_t>(int64_t(at), 0, size - 1); };
     if (mode == "nearest")
       return {{clamp(roundNearest(position)), 1}};
@@ -215,10 +232,12 @@ private:
       return {{clamp(low), 1 - t}, {clamp(low + 1), t}};
     }
     // Keys' cubic convolution.
+    assert(size > 0 && "resize has asked");
     double a = c.attr("cubic_coeff_a", -0.75), low = std::floor(position), t = position - low;
     auto near = [&](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
     auto far = [&](double d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
     double weights[] = {far(1 + t), near(t), near(1 - t), far(2 - t)};
+    // The rest of the weights is scaled up then.
     bool exclude = c.attr("exclude_outside", int64_t(0)) != 0;
     double sum = 0;
     for (int i = 0; i < 4; ++i) {
@@ -233,6 +252,7 @@ private:
     return taps;
   }
 
+  /// Weights, in the type that they are multiplied in.
   Value table(ArrayRef<double> values, Type element) {
     SmallVector<Attribute> attributes;
     for (double value : values)
@@ -251,11 +271,14 @@ private:
     double at = double(o);
     if (transform == "asymmetric")
       return at / scale;
+    // The first and the last elements stay at the ends.
     if (transform == "align_corners")
       return to == 1 ? 0 : at * double(from - 1) / (scale * double(from) - 1);
+    // PyTorch has a single element at the start, not in the middle.
     if (transform == "pytorch_half_pixel" && to == 1)
       return 0;
     double offset = 0;
+    // By what rounding has cut off the result, half on each side.
     if (transform == "half_pixel_symmetric") {
       double adjustment = double(to) / (scale * double(from));
       offset = double(from) / 2 * (1 - adjustment);
@@ -270,6 +293,7 @@ private:
       return std::ceil(position);
     if (nearest == "round_prefer_ceil")
       return std::floor(position + 0.5);
+    // round_prefer_floor: half goes down.
     return std::ceil(position - 0.5);
   }
 

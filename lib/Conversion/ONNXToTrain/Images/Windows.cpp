@@ -9,6 +9,7 @@ using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
 
+/// `kernel` is the weight's, empty for pools, whose attribute says it.
 std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_t> kernel,
                                                  bool transposed) {
   auto fail = [&](const Twine &why) -> std::optional<SmallVector<Sliding>> {
@@ -22,6 +23,7 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
       return fail("its kernel_shape is not that of its weight");
     taps = *given;
   }
+  // All lists are checked before they are indexed.
   if (axes < 1 || int64_t(taps.size()) != axes)
     return fail("it needs an input [batch, channels, axes...] and one kernel size an axis");
   auto perAxis = [&](StringRef name, int64_t count, int64_t otherwise) {
@@ -48,37 +50,45 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
       return fail("its kernel, strides and dilations have to be positive, its pads not negative");
     s.low = c.dim(automatic == "NOTSET" ? pads[i] : 0);
     s.high = c.dim(automatic == "NOTSET" ? pads[i + axes] : 0);
+    // A transposed convolution computes its sizes itself.
     if (transposed) {
       slidings.push_back(s);
       continue;
     }
+    // What is left and right of the input together makes the count a ceiling.
     DimAttr stride = c.dim(s.stride), one = c.dim(1);
     if (automatic.starts_with("SAME")) {
       s.count = train::floorDiv(s.size + c.dim(s.stride - 1), stride);
       DimAttr all =
           c.state.bounds.max((s.count - one) * stride + c.dim(s.reach()) - s.size, c.dim(0));
+      // The odd one goes to the side that the name says.
       DimAttr half = train::floorDiv(all, c.dim(2));
       s.low = automatic == "SAME_UPPER" ? half : all - half;
       s.high = all - s.low;
     } else {
+      // What a window can move by.
       DimAttr room = s.size + s.low + s.high - c.dim(s.reach());
       if (ceil) {
         auto known = room.getConstant();
         if (!known)
           return fail("ceil_mode needs a size that is known while compiling, not '" + s.size.str() +
                       "'" + fixHint({s.size}));
+        assert(s.low.getConstant() && "attributes give numbers");
         int64_t count = llvm::divideCeilSigned(*known, s.stride) + 1;
         // A window has to begin inside of the input or of what is before it.
         if ((count - 1) * s.stride >= *s.size.getConstant() + *s.low.getConstant())
           --count;
         s.count = c.dim(count);
+        // The last window reaches beyond everything, by this much.
         s.beyond = std::max<int64_t>(0, (count - 1) * s.stride - *known);
         s.high = s.high + c.dim(s.beyond);
       } else {
+        // Refused when sizes come, if it may not be so.
         (void)c.state.bounds.demandAtMost(c.dim(0) - room, 0);
         s.count = train::floorDiv(room, stride) + one;
       }
     }
+    // Known to be too small already.
     if (auto count = s.count.getConstant(); count && *count < 1)
       return fail("its window of " + Twine(s.reach()) + " positions is larger than the axis of '" +
                   s.size.str() + "'");
@@ -87,16 +97,19 @@ std::optional<SmallVector<Sliding>> readSlidings(NodeContext &c, ArrayRef<int64_
   return slidings;
 }
 
+/// The axes of windows that are reduced: they lead.
 SmallVector<int64_t> tapAxes(ArrayRef<Sliding> slidings) {
   return llvm::to_vector(llvm::seq<int64_t>(0, slidings.size()));
 }
 
+/// [taps..., batch, channels, windows...]
 Value buildWindows(TrainBuilder &tb, Value x, ArrayRef<Sliding> slidings, double padding) {
   Dims own = train::getDims(x), low(2, tb.dimAttr(0)), padded(own.begin(), own.begin() + 2);
   for (const Sliding &s : slidings) {
     low.push_back(s.low);
     padded.push_back(s.size + s.low + s.high);
   }
+  // No copy where nothing is added.
   if (padded != own || llvm::any_of(low, [](DimAttr size) { return !size.isConstant(0); }))
     x = tb.pad(x, padding, low, padded);
   int64_t axes = slidings.size();
@@ -105,10 +118,12 @@ Value buildWindows(TrainBuilder &tb, Value x, ArrayRef<Sliding> slidings, double
     const Sliding &s = slidings[i];
     return s.dilation == 1 && s.stride == s.taps && padded[2 + i] == s.count * tb.dimAttr(s.taps);
   };
+  // A reshape and a transpose then: no element is read twice.
   if (llvm::all_of(llvm::seq<int64_t>(0, axes), isCut)) {
     Dims cut(own.begin(), own.begin() + 2);
     SmallVector<int64_t> taps, rest = {0, 1};
     for (int64_t i = 0; i < axes; ++i) {
+      // Each axis as window and tap.
       cut.append({slidings[i].count, tb.dimAttr(slidings[i].taps)});
       rest.push_back(2 + 2 * i);
       taps.push_back(3 + 2 * i);
@@ -120,6 +135,7 @@ Value buildWindows(TrainBuilder &tb, Value x, ArrayRef<Sliding> slidings, double
   SmallVector<int64_t> kept;
   for (const Sliding &s : slidings)
     dims.push_back(tb.dimAttr(s.taps));
+  // Repeated for the taps, which a window then moves by.
   for (DimAttr size : padded) {
     kept.push_back(dims.size());
     dims.push_back(size);
@@ -127,6 +143,7 @@ Value buildWindows(TrainBuilder &tb, Value x, ArrayRef<Sliding> slidings, double
   x = tb.broadcast(x, dims, kept);
   for (auto [i, s] : llvm::enumerate(slidings)) {
     int64_t axis = axes + 2 + int64_t(i);
+    // One axis of windows after the other.
     dims[axis] = s.count;
     x = train::WindowOp::create(tb.b(), tb.loc(),
                                 train::getTensorType(dims, train::getElementType(x)), x, axis,

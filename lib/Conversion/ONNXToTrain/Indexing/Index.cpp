@@ -17,10 +17,12 @@ static LogicalResult gather(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
   if (!axis)
     return failure();
+  // Both known: then it is evaluated.
   const Content *data = c.content(0), *index = c.content(1);
   auto indices = index ? index->constants() : std::nullopt;
   auto size = c.dims(0)[*axis].getConstant();
   if (indices && size)
+    // A reader of the graph gets it now, not a kernel at run time.
     for (int64_t i : *indices)
       if (i < -*size || i >= *size)
         return c.fail("its index " + Twine(i) + " is outside of an axis of size " + Twine(*size));
@@ -33,11 +35,14 @@ static LogicalResult gather(NodeContext &c) {
   TrainBuilder &tb = c.tb;
   if (indices && indices->size() == 1) {
     // One constant index: a slice, which other passes see through.
+    // Negative positions count from the end, whatever the size is.
     int64_t i = (*indices)[0];
     DimAttr start = i < 0 ? c.dims(0)[*axis] + c.dim(i) : c.dim(i);
+    // As the slice is in range only then.
     (void)c.state.bounds.demandAtMost(c.dim(i < 0 ? -(i + 1) : i) - c.dims(0)[*axis], -1);
     Value x = tb.sliceAxis(c.tensor(0), *axis, start, c.dim(1));
     Dims dims = c.dims(0);
+    // The indices' axes, all 1, in place of the axis.
     dims.erase(dims.begin() + *axis);
     dims.insert(dims.begin() + *axis, index->rank(), c.dim(1));
     return c.set(tb.reshape(x, dims));
@@ -51,13 +56,16 @@ static LogicalResult gather(NodeContext &c) {
   // An embedding's row for padding is not trained: PyTorch's argument, by the exporter's note on
   // the node.
   auto padding = dyn_cast_or_null<IntegerAttr>(c.rawAttr("padding_idx"));
+  // Of a parameter: others have no rows to train.
   if (padding && isa<FloatType>(c.element(0)) && isa<BlockArgument>(c.tensor(0)) &&
       !c.state.options->inference) {
     Value isPadding =
         tb.compare("eq", c.tensor(1), tb.scalarLike(c.tensor(1), double(padding.getInt())));
     Axes axes;
+    // The indices' axes in the result.
     for (int64_t i = 0; i < c.rank(1); ++i)
       axes.push_back(*axis + i);
+    // The same values; only the gradient ends.
     y = tb.select(tb.broadcast(isPadding, train::getDims(y), axes),
                   train::DetachOp::create(tb.b(), tb.loc(), y.getType(), y), y);
   }
@@ -70,6 +78,7 @@ static LogicalResult gatherElements(NodeContext &c) {
     return failure();
   if (!c.needInteger(1))
     return failure();
+  // ONNX allows smaller indices, not another rank.
   if (c.rank(1) != c.rank(0))
     return c.fail("its data and indices have different ranks");
   Value data = c.tensor(0);
@@ -88,12 +97,14 @@ static LogicalResult gatherNd(NodeContext &c) {
   if (!depth || batch < 0 || batch >= c.rank(1) || *depth < 1 || batch + *depth > c.rank(0))
     return c.fail("the last axis of its indices has to be static and fit the data" +
                   (indices.empty() ? "" : fixHint({indices.back()})));
+  // Of the indices but the last axis, then what the tuples leave of the data.
   Dims dims(indices.begin(), indices.end() - 1);
   dims.append(data.begin() + batch + *depth, data.end());
   TrainBuilder &tb = c.tb;
   // Positions as indices (masks of exporters): every element is read where it stands.
   auto positions = batch == 0 && *depth == c.rank(0) ? positionTuple(c.tensor(1)) : std::nullopt;
   bool standing = positions && int64_t(positions->size()) == *depth && llvm::is_sorted(*positions);
+  // Every axis once, and of the data's size: then it is only repeated along the others.
   for (int64_t i = 0; standing && i < *depth; ++i)
     standing =
         dims[(*positions)[i]] == data[i] && (i == 0 || (*positions)[i] != (*positions)[i - 1]);
@@ -106,6 +117,7 @@ static LogicalResult gatherNd(NodeContext &c) {
 /// The depth is a scalar or one element, of any numeric type.
 static std::optional<DimAttr> oneHotDepth(NodeContext &c) {
   if (isa<FloatType>(c.element(1))) {
+    // Exporters write it as a real at times.
     auto real = c.realConstant(1, "depth");
     return real ? std::optional<DimAttr>(c.dim(int64_t(*real))) : std::nullopt;
   }
@@ -119,6 +131,7 @@ static LogicalResult oneHot(NodeContext &c) {
   auto depth = oneHotDepth(c);
   if (!depth || !c.needSizes({*depth}))
     return failure();
+  // Off, on.
   if (c.dims(2).size() != 1 || !c.dims(2)[0].isConstant(2))
     return c.fail("its values are not a pair");
   int64_t rank = c.rank(0) + 1;
@@ -135,7 +148,9 @@ static LogicalResult oneHot(NodeContext &c) {
   if (at && at->size() == 1 && pair && length && *length <= kMaxContent) {
     Content result{pair->element, position->shape, {}};
     result.shape.insert(result.shape.begin() + *axis, *length);
+    // Negative positions count from the end.
     int64_t hit = (*at)[0] < 0 ? (*at)[0] + *length : (*at)[0];
+    // An index outside gives "off" everywhere.
     for (int64_t i = 0; i < *length; ++i)
       result.values.push_back(pair->values[i == hit]);
     return c.set(std::move(result));
@@ -145,9 +160,11 @@ static LogicalResult oneHot(NodeContext &c) {
   Value index = tb.broadcastAlong(tb.cast(c.tensor(0), integer), dims, {*axis});
   Value zero = tb.scalarLike(index, 0);
   Value size = tb.splat(tb.dim(*depth, integer), index);
+  // Negative indices, as above, element by element.
   index = tb.select(tb.compare("lt", index, zero), tb.add(index, size), index);
   Value hit = tb.compare("eq", index, tb.iota(dims, integer, *axis));
   Value values = c.tensor(2);
+  // Values may be computed.
   auto pick = [&](int64_t at) {
     Value one = tb.reshape(tb.sliceAxis(values, 0, c.dim(at), c.dim(1)), {});
     return tb.splat(one, hit);
@@ -179,6 +196,7 @@ static Value tableOf(NodeContext &c, StringRef ints, StringRef reals, Attribute 
 static LogicalResult labelEncoder(NodeContext &c) {
   TrainBuilder &tb = c.tb;
   bool toReals = isa_and_nonnull<DenseF32ArrayAttr>(c.rawAttr("values_floats"));
+  // The lists say the types; keys may be of one, values of the other.
   Attribute otherwise =
       toReals ? Attribute(tb.b().getF32FloatAttr(float(c.attr("default_float", -0.0))))
               : Attribute(tb.b().getI64IntegerAttr(c.attr("default_int64", int64_t(-1))));
@@ -186,6 +204,7 @@ static LogicalResult labelEncoder(NodeContext &c) {
   Value values = tableOf(c, "values_int64s", "values_floats", otherwise);
   if (!keys || !values)
     return c.fail("only lists of integers or floats are supported as its keys and values");
+  // The table has the default in front.
   DimAttr count = train::getDim(keys, 0);
   if (train::getDim(values, 0) != count + c.dim(1))
     return c.fail("it does not have one value for each key");
@@ -193,12 +212,14 @@ static LogicalResult labelEncoder(NodeContext &c) {
     return c.fail("its keys are not of its input's type");
   Dims dims = c.dims(0);
   int64_t last = dims.size();
+  // Compared with all keys at once: tables are short.
   dims.push_back(count);
   Value hit = tb.compare("eq", tb.broadcastAlong(c.tensor(0), dims, {last}),
                          tb.broadcast(keys, dims, {last}));
   Value position = tb.iota(dims, tb.b().getI64Type(), last);
   position = tb.add(position, tb.scalarLike(position, 1)); // the default is in front
   position = tb.select(hit, position, tb.scalarLike(position, 0));
+  // A key that occurs twice counts where it is last.
   return c.set(tb.gather(values, tb.reduce(train::ReduceKind::max, position, {last}), 0));
 }
 
@@ -208,6 +229,7 @@ static std::optional<int64_t> scannedAxis(NodeContext &c) {
   if (!at || at->size() != 1)
     return std::nullopt;
   std::optional<int64_t> axis = c.axis((*at)[0], c.rank(0));
+  // And there is no sum of booleans to mean.
   if (axis && c.element(0).isInteger(1)) {
     (void)c.fail("it is not supported on booleans");
     return std::nullopt;
@@ -226,6 +248,7 @@ static LogicalResult cumSum(NodeContext &c) {
 }
 
 /// Every element's own product over the elements up to it.
+/// Quadratic in the axis, but differentiable, even at zeros.
 static LogicalResult cumProd(NodeContext &c) {
   std::optional<int64_t> axis = scannedAxis(c);
   if (!axis)
@@ -237,6 +260,7 @@ static LogicalResult cumProd(NodeContext &c) {
   Value self = tb.iota(pairs, tb.b().getI64Type(), *axis);
   Value other = tb.iota(pairs, tb.b().getI64Type(), *axis + 1);
   bool reverse = c.attr("reverse", int64_t(0)), exclusive = c.attr("exclusive", int64_t(0));
+  // "Exclusive" leaves the element itself out.
   Value taken =
       tb.compare(reverse ? (exclusive ? "gt" : "ge") : (exclusive ? "lt" : "le"), other, self);
   Value factors = tb.broadcastAlong(c.tensor(0), pairs, {*axis});

@@ -10,12 +10,14 @@ using trainc::train::TrainBuilder;
 
 namespace trainc::legalize {
 
+/// First or last of equal ones. A line of NaN, which equals nothing, gives `none`.
 Value extremePosition(TrainBuilder &tb, Value x, int64_t axis, bool isMax, bool last) {
   Dims dims = train::getDims(x);
   Type integer = tb.b().getI64Type();
   Value peak = tb.reduce(isMax ? ReduceKind::max : ReduceKind::min, x, {axis});
   Value hit = tb.compare("eq", x, tb.broadcastAlong(peak, dims, {axis}));
   Value position = tb.iota(dims, integer, axis);
+  // Neutral in the reduction below, and still a position of the axis.
   Value none = last ? tb.scalarLike(position, 0)
                     : tb.splat(tb.dim(dims[axis] - tb.dimAttr(1), integer), position);
   return tb.reduce(last ? ReduceKind::max : ReduceKind::min, tb.select(hit, position, none),
@@ -26,6 +28,7 @@ static LogicalResult argExtreme(NodeContext &c) {
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
   if (!axis)
     return failure();
+  // As ONNX has it.
   if (c.element(0).isInteger(1))
     return c.fail("it is not supported on booleans");
   Value y = extremePosition(c.tb, c.tensor(0), *axis, c.op.getOpType() == "ArgMax",
@@ -46,6 +49,7 @@ static LogicalResult hardmax(NodeContext &c) {
     return failure();
   TrainBuilder &tb = c.tb;
   Value x = c.tensor(0);
+  // A softmax's axes before opset 13, as one.
   if (flat) {
     ArrayRef<DimAttr> dims = c.dims(0);
     x = tb.reshape(x, {train::product(c.context(), dims.take_front(*axis)),
@@ -55,6 +59,7 @@ static LogicalResult hardmax(NodeContext &c) {
   Dims dims = train::getDims(x);
   Value first = extremePosition(tb, x, *axis, /*isMax=*/true, /*last=*/false);
   Value position = tb.iota(dims, tb.b().getI64Type(), *axis);
+  // Exactly one of a line, also among equal ones.
   Value hit = tb.compare("eq", position, tb.broadcastAlong(first, dims, {*axis}));
   return c.set(tb.reshape(tb.cast(hit, c.element(0)), c.dims(0)));
 }
@@ -62,6 +67,7 @@ static LogicalResult hardmax(NodeContext &c) {
 /// The k largest (or smallest) elements, in order; equal ones keep theirs. An element's rank is how
 /// many come before it, which needs no sorting network: every pair is compared.
 static LogicalResult topK(NodeContext &c) {
+  // k was an attribute before opset 10.
   std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(-1)), c.rank(0));
   Dims count;
   if (c.version() < 10) {
@@ -73,6 +79,7 @@ static LogicalResult topK(NodeContext &c) {
     return failure();
   if (count.size() != 1 || !c.needSizes(count))
     return c.fail("its k is not one size");
+  // Known, or made a bound of the batch's size: positions are all within the axis then.
   if (DimAttr k = count[0], size = c.dims(0)[*axis];
       !c.state.bounds.atMost(k, size) && !c.state.bounds.demandAtMost(k - size, 0))
     return c.fail("its k of '" + k.str() + "' is not known to be at most its axis of size '" +
@@ -91,6 +98,7 @@ static LogicalResult topK(NodeContext &c) {
   bool largest = c.attr("largest", int64_t(1));
   Value wins = tb.compare(largest ? "gt" : "lt", other, self);
   Value equal = tb.compare("eq", other, self);
+  // Compares with NaN are all false.
   if (isa<FloatType>(c.element(0))) {
     // NaN is the largest number.
     Value selfNan = tb.isNan(self), otherNan = tb.isNan(other);
@@ -99,6 +107,7 @@ static LogicalResult topK(NodeContext &c) {
     wins = tb.logicalOr(wins, more);
     equal = tb.logicalOr(equal, tb.logicalAnd(selfNan, otherNan));
   }
+  // An equal element comes before if it is earlier, so that ranks are a permutation.
   Value before =
       tb.compare("lt", tb.iota(pairs, integer, *axis + 1), tb.iota(pairs, integer, *axis));
   Value ahead = tb.logicalOr(wins, tb.logicalAnd(equal, before));
@@ -106,11 +115,13 @@ static LogicalResult topK(NodeContext &c) {
   // The position whose rank is i, for i below k.
   Dims search = taken;
   search.insert(search.begin() + *axis + 1, dims[*axis]);
+  // Exactly one position of a line has the rank, so that the sum below is that position.
   Value hit =
       tb.compare("eq", tb.broadcastAlong(rank, search, {*axis}), tb.iota(search, integer, *axis));
   Value position = tb.iota(search, integer, *axis + 1);
   Value index = tb.sum(tb.select(hit, position, tb.scalarLike(position, 0)), {*axis + 1});
   (void)c.set(tb.gatherElements(x, index, *axis), 0);
+  // The elements are those of the input, whose carrier is wider.
   if (unsigned bits = c.in(0).unsignedBits)
     c.wrap(c.state.valueOf(c.op.getOutputs()[0]), bits);
   return c.set(index, 1);

@@ -26,6 +26,7 @@ struct Scatter {
   int64_t axis;
 
   Value run(Value data, Value indices, Value updates) {
+    // Only sums of floats have a kernel that is fast and keeps an order.
     bool sums =
         isa<FloatType>(train::getElementType(data)) && (reduction == "none" || reduction == "add");
     return sums ? bySum(data, indices, updates) : byComparison(data, indices, updates);
@@ -37,29 +38,35 @@ private:
     return train::ScatterElementsAddOp::create(tb.b(), tb.loc(), type, indices, updates, axis);
   }
 
+  /// Written elements: their sum, as each is written once at most.
   Value bySum(Value data, Value indices, Value updates) {
     Dims dims = train::getDims(data);
     Value total = sum(indices, updates, dims);
     if (reduction == "add")
       return tb.add(data, total);
+    // Counted in the updates' own type; any count above 0 will do, however it is rounded.
     Value count = sum(indices, tb.scalarLike(updates, 1), dims);
     return tb.select(tb.compare("gt", count, tb.scalarLike(count, 0)), total, data);
   }
 
   /// Axis `axis` are the positions of data, the one after it the updates.
   Value byComparison(Value data, Value indices, Value updates) {
+    assert(train::getDim(indices, axis) == train::getDim(updates, axis) && "an index for each");
     Dims dims = train::getDims(data), pairs = dims;
     pairs.insert(pairs.begin() + axis + 1, train::getDim(updates, axis));
     Type integer = tb.b().getI64Type();
+    // An update at each position of the axis.
     auto spread = [&](Value x) { return tb.broadcastAlong(x, pairs, {axis}); };
     Value hit = tb.compare("eq", spread(tb.cast(indices, integer)), tb.iota(pairs, integer, axis));
     auto combined = [&](ReduceKind kind, Value values, double neutral) {
+      // What does not hit counts as nothing.
       return tb.reduce(kind, tb.select(hit, values, tb.scalarLike(values, neutral)), {axis + 1});
     };
     if (reduction == "none") {
       // The last update that hits.
       Value last = combined(ReduceKind::max, tb.iota(pairs, integer, axis + 1), -1);
       Value none = tb.compare("lt", last, tb.scalarLike(last, 0));
+      // Safe to read.
       Value safe = tb.max(last, tb.scalarLike(last, 0));
       return tb.select(none, data, tb.gatherElements(updates, safe, axis));
     }
@@ -69,6 +76,7 @@ private:
     if (reduction == "mul")
       return tb.mul(data, combined(ReduceKind::prod, values, 1));
     // Where nothing hits, the extremum is that of data alone.
+    // The identity of an extremum need not be a number of the type: data itself stands for it.
     bool isMax = reduction == "max";
     Value some = tb.reduce(ReduceKind::max, hit, {axis + 1});
     Value start = tb.broadcastAlong(data, pairs, {axis + 1});
@@ -81,6 +89,7 @@ private:
 } // namespace
 
 /// Negative indices count from the end of an axis of `size`.
+/// For constants this folds away.
 static Value positive(TrainBuilder &tb, Value indices, DimAttr size) {
   indices = tb.cast(indices, tb.b().getI64Type());
   Value end = tb.splat(tb.dim(size, tb.b().getI64Type()), indices);
@@ -91,6 +100,7 @@ static Value positive(TrainBuilder &tb, Value indices, DimAttr size) {
 /// Checks data, indices and updates, and reads the reduction; "" with a reason.
 static StringRef reductionOf(NodeContext &c) {
   StringRef reduction = c.attr("reduction", "none");
+  assert(c.numInputs() > 2 && "data, indices and updates are required");
   bool known = reduction == "none" || reduction == "add" || reduction == "mul" ||
                reduction == "max" || reduction == "min";
   if (!known)
@@ -113,6 +123,8 @@ static LogicalResult scatterElements(NodeContext &c) {
   if (c.rank(1) != rank || c.dims(1) != c.dims(2))
     return c.fail("its indices and updates differ in shape, or in rank from the data");
   TrainBuilder &tb = c.tb;
+  // The part of the data that indices can reach: all of `axis`, and as much of the others as they
+  // have.
   Dims dims = c.dims(0), region = c.dims(1), start(rank, c.dim(0));
   region[*axis] = dims[*axis];
   Value data = c.tensor(0), indices = positive(tb, c.tensor(1), dims[*axis]);
@@ -125,6 +137,7 @@ static LogicalResult scatterElements(NodeContext &c) {
       return c.fail("size '" + size.str() + "' of its indices is not known to be at most '" +
                     whole.str() + "'");
   Value part = scatter.run(tb.slice(data, start, region), indices, c.tensor(2));
+  // What lies outside of that part stays.
   Value inside = tb.pad(tb.full(region, tb.b().getI1Type(), 1), 0, start, dims);
   return c.set(tb.select(inside, tb.pad(part, 0, start, dims), data));
 }
@@ -133,6 +146,7 @@ static LogicalResult scatterElements(NodeContext &c) {
 static bool isInside(NodeContext &c, int64_t i, int64_t depth) {
   DimAttr size = c.dims(0)[i];
   // The forward pass has read with these tuples what the gradient is scattered to.
+  // Already refused at run time if it were not so.
   for (Operation *user : c.tensor(1).getUsers())
     if (auto gather = dyn_cast<train::GatherNdOp>(user))
       if (gather.getBatchDims() == 0 && gather.getIndices() == c.tensor(1) &&
@@ -142,6 +156,7 @@ static bool isInside(NodeContext &c, int64_t i, int64_t depth) {
   if (auto indices = known ? known->constants() : std::nullopt) {
     for (size_t at = i; at < indices->size(); at += depth) {
       int64_t index = (*indices)[at];
+      // Also for indices from the end.
       DimAttr least = c.dim(index < 0 ? -(index + 1) : index); // the axis is larger
       if (!c.state.bounds.atMost(least, size - c.dim(1)) &&
           !c.state.bounds.demandAtMost(least - size, -1))
@@ -149,6 +164,7 @@ static bool isInside(NodeContext &c, int64_t i, int64_t depth) {
     }
     return true;
   }
+  // Positions of an axis are less than its size.
   auto positions = positionTuple(c.tensor(1));
   return positions && int64_t(positions->size()) == depth &&
          c.state.bounds.atMost(c.dims(1)[(*positions)[i]], size);
@@ -159,12 +175,14 @@ static LogicalResult scatterNd(NodeContext &c) {
   if (reduction.empty())
     return failure();
   const Dims &data = c.dims(0), &indices = c.dims(1);
+  // How many leading axes a tuple names.
   auto depth = indices.empty() ? std::nullopt : indices.back().getConstant();
   if (!depth || *depth < 1 || *depth > c.rank(0))
     return c.fail("the last axis of its indices has to be static and fit the data" +
                   (indices.empty() ? "" : fixHint({indices.back()})));
   Dims expected(indices.begin(), indices.end() - 1);
   expected.append(data.begin() + *depth, data.end());
+  // Then sizes one by one, to name those that differ.
   if (c.dims(2).size() != expected.size())
     return c.fail("the shape of its updates does not fit its data and indices");
   for (auto [wanted, size] : llvm::zip(expected, c.dims(2)))
@@ -177,11 +195,13 @@ static LogicalResult scatterNd(NodeContext &c) {
                            "NAME=MIN..MAX)"));
   // One row of data for each tuple of indices; a tuple is one number.
   TrainBuilder &tb = c.tb;
+  // As a matrix: the axes that tuples name, and what is left of each.
   ArrayRef<DimAttr> sizes = data;
   DimAttr rows = train::product(c.context(), sizes.take_front(*depth));
   DimAttr width = train::product(c.context(), sizes.drop_front(*depth));
   DimAttr tuples = train::product(c.context(), ArrayRef<DimAttr>(indices).drop_back());
   Value tuple = tb.reshape(c.tensor(1), {tuples, c.dim(*depth)}), row, inside;
+  // Horner's rule, over the axes that tuples name.
   for (int64_t i = 0; i < *depth; ++i) {
     Value index = tb.reshape(tb.sliceAxis(tuple, 1, c.dim(i), c.dim(1)), {tuples});
     index = positive(tb, index, data[i]);
@@ -196,6 +216,7 @@ static LogicalResult scatterNd(NodeContext &c) {
       row = tb.mul(row, tb.splat(tb.dim(data[i], tb.b().getI64Type()), row));
     row = tb.add(row, index);
   }
+  // Then it is the number of no row, and no update goes anywhere.
   if (inside)
     row = tb.select(inside, row, tb.splat(tb.dim(rows, tb.b().getI64Type()), row));
   Value flat = tb.reshape(c.tensor(0), {rows, width});
@@ -213,6 +234,7 @@ static LogicalResult tensorScatter(NodeContext &c) {
     return failure();
   StringRef mode = c.attr("mode", "linear");
   Dims dims = c.dims(0), update = c.dims(1);
+  // The update may be shorter than the cache along the axis, and nowhere else.
   if (c.rank(1) == c.rank(0))
     update[*axis] = dims[*axis];
   if (update != dims || *axis == 0 || c.element(0) != c.element(1) ||
@@ -220,11 +242,13 @@ static LogicalResult tensorScatter(NodeContext &c) {
     return c.fail("its cache and update do not fit, or its mode is unknown");
   TrainBuilder &tb = c.tb;
   Type integer = tb.b().getI64Type();
+  // Which place of the update each place of the cache would get.
   Value at = tb.iota(dims, integer, *axis);
   if (c.has(2)) {
     if (!c.needInteger(2) || c.rank(2) != 1 || c.dims(2)[0] != dims[0])
       return c.fail("it needs one write index a sample");
     at = tb.sub(at, tb.broadcast(tb.cast(c.tensor(2), integer), dims, {0}));
+    // Modulo the cache: the update goes on at its start.
     if (mode == "circular")
       at = train::ModOp::create(tb.b(), tb.loc(), at.getType(), at,
                                 tb.splat(tb.dim(dims[*axis], integer), at));
@@ -232,6 +256,7 @@ static LogicalResult tensorScatter(NodeContext &c) {
   Value zero = tb.scalarLike(at, 0);
   Value length = tb.splat(tb.dim(c.dims(1)[*axis], integer), at);
   Value written = tb.logicalAnd(tb.compare("ge", at, zero), tb.compare("lt", at, length));
+  // Reads outside of the update have to be safe, though nobody sees them.
   Value from = tb.select(written, at, zero);
   return c.set(tb.select(written, tb.gatherElements(c.tensor(1), from, *axis), c.tensor(0)));
 }

@@ -25,6 +25,7 @@ namespace trainc::legalize {
 //===- Operators ----------------------------------------------------------===//
 
 /// Whether both are made in the same way: graphs compute `labels > 0` once for each use.
+/// Up to some depth: what is deeper counts as different, which costs a second selection.
 static bool areEquivalent(Value a, Value b, unsigned depth = 16) {
   if (a == b)
     return true;
@@ -37,18 +38,21 @@ static bool areEquivalent(Value a, Value b, unsigned depth = 16) {
       nullptr, OperationEquivalence::IgnoreLocations);
 }
 
+/// A cast that only changes the type, until the selection is resolved.
 static Value castTo(TrainBuilder &tb, Value x, ArrayRef<DimAttr> dims) {
   Type type = train::getTensorType(dims, train::getElementType(x));
   return UnrealizedConversionCastOp::create(tb.b(), tb.loc(), type, x).getResult(0);
 }
 
 /// The selection of the true elements of a mask of one axis.
+/// At most one for equivalent masks, so that rows of both can be combined.
 static const Selection &select(NodeContext &c, Value mask) {
   for (const Selection &known : c.state.selections)
     if (areEquivalent(known.mask, mask))
       return known;
   TrainBuilder &tb = c.tb;
   Type integer = tb.b().getI64Type();
+  // Flat: callers have made one axis of all.
   Dims all = train::getDims(mask);
   Value position = tb.iota(all, integer, 0), size = tb.dim(all[0], integer);
   Value first =
@@ -57,16 +61,19 @@ static const Selection &select(NodeContext &c, Value mask) {
   first = tb.min(first, tb.sub(size, tb.scalarLike(size, 1)));
   Value rows = tb.select(mask, position, tb.splat(first, position));
 
+  // A name that no user's size has: the symbol is gone in the end.
   std::string name = "selected";
   if (!c.state.selections.empty())
     name += std::to_string(c.state.selections.size() + 1);
   while (c.state.bounds.symbols.contains(tb.b().getStringAttr(name)))
     name += "'";
   DimAttr symbol = DimAttr::symbol(c.context(), name);
+  // At least 0 rows, at most any number.
   c.state.bounds.symbols.insert({tb.b().getStringAttr(name), SymbolInfo{0, {}, "", 0}});
   std::string node = c.op.getOpType().str();
   if (auto loc = dyn_cast<NameLoc>(c.op.getLoc()))
     node = loc.getName().str();
+  // For messages: what selected them.
   node = ("node '" + node + "' (" + c.op.getOpType() + ", opset " + Twine(c.version()) + ")").str();
   c.state.selections.push_back({mask, castTo(tb, rows, {symbol}), symbol, std::move(node)});
   return c.state.selections.back();
@@ -80,14 +87,17 @@ static Value isNonZero(TrainBuilder &tb, Value x) {
 static LogicalResult nonZero(NodeContext &c) {
   TrainBuilder &tb = c.tb;
   Dims dims = c.dims(0);
+  // A scalar has no coordinates.
   if (dims.empty())
     return c.fail("it is not supported on a scalar");
   DimAttr all = train::product(c.context(), dims);
+  // In row-major order, which is NonZero's.
   Value flat = tb.reshape(isNonZero(tb, c.tensor(0)), {all});
   const Selection &selection = select(c, flat);
   Type integer = tb.b().getI64Type();
   SmallVector<Value> coordinates(dims.size());
   Value rest = selection.rows;
+  // From the last axis on: the rest of the number counts the axes before.
   for (int64_t axis = dims.size() - 1; axis >= 0; --axis) {
     Value at = rest;
     if (axis > 0) {
@@ -105,6 +115,7 @@ static LogicalResult compress(NodeContext &c) {
   TrainBuilder &tb = c.tb;
   Value x = c.tensor(0);
   int64_t at = 0;
+  // Without an axis, of the flattened tensor.
   if (c.rawAttr("axis")) {
     std::optional<int64_t> axis = c.axis(c.attr("axis", int64_t(0)), c.rank(0));
     if (!axis)
@@ -115,6 +126,7 @@ static LogicalResult compress(NodeContext &c) {
   }
   if (!c.element(1).isInteger(1) || c.rank(1) != 1 || c.dims(1)[0] != train::getDim(x, at))
     return c.fail("it needs one boolean for each slice of its input");
+  // Rows that are not selected repeat one that is.
   return c.set(tb.gather(x, select(c, c.tensor(1)).rows, at));
 }
 
@@ -122,6 +134,7 @@ static LogicalResult compress(NodeContext &c) {
 
 namespace {
 
+/// Also inside of functions of sizes.
 bool mentions(DimAttr dim, DimAttr symbol) {
   bool found = false;
   dim.forEachSymbol([&](StringRef name) { found |= name == *symbol.getSymbol(); });
@@ -133,17 +146,21 @@ DimAttr replace(DimAttr dim, DimAttr symbol, DimAttr by) {
       [&](StringRef name) { return name == *symbol.getSymbol() ? by : DimAttr(); });
 }
 
+/// One selection, after all nodes were legalized: every op that knows of the symbol is checked or
+/// changed.
 class Resolver {
 public:
   Resolver(func::FuncOp function, const Selection &selection)
       : function(function), symbol(selection.size), mask(selection.mask), rows(selection.rows),
         node(selection.node) {}
 
+  /// In program order: an op is seen before its users.
   LogicalResult run() {
     for (Operation &op : llvm::make_early_inc_range(function.getBody().front()))
       if (failed(visit(&op)))
         return failure();
     // The axis gets the size of the mask.
+    // Only now: until here the symbol tells which axes are such rows.
     DimAttr all = train::getDim(mask, 0);
     AttrTypeReplacer replacer;
     replacer.addReplacement([&](DimAttr dim) -> std::pair<Attribute, WalkResult> {
@@ -157,6 +174,7 @@ public:
     });
     replacer.recursivelyReplaceElementsIn(function, /*replaceAttrs=*/true, /*replaceLocs=*/false,
                                           /*replaceTypes=*/true);
+    // Types agree after the replacement, so that these casts say nothing.
     for (Operation *made : casts) {
       made->getResult(0).replaceAllUsesWith(made->getOperand(0));
       made->erase();
@@ -177,6 +195,7 @@ private:
 
   LogicalResult refuse(Operation *op, const Twine &what) {
     StringRef wayOut = "multiply by the mask (or use `where`) instead of selecting with it";
+    // Outputs whose number of rows depends on data have no place.
     if (op->hasTrait<OpTrait::IsTerminator>())
       return emitError(rows.getLoc(), node +
                                           ": an output consists of the rows that it selects, "
@@ -190,16 +209,19 @@ private:
   }
 
   LogicalResult visit(Operation *op) {
+    // The row numbers themselves; they stay.
     if (op == rows.getDefiningOp()) {
       casts.push_back(op);
       return success();
     }
     if (llvm::is_contained(casts, op))
       return success();
+    // Attributes may have sizes, too, such as those of iota and pad.
     bool inTypes = llvm::any_of(op->getOperands(), [&](Value v) { return mentionsSymbol(v); }) ||
                    llvm::any_of(op->getResults(), [&](Value v) { return mentionsSymbol(v); });
     bool inAttributes = false;
     op->getAttrDictionary().walk([&](DimAttr dim) { inAttributes |= mentions(dim, symbol); });
+    // A number that is computed from how many there are.
     if (auto dim = dyn_cast<train::DimOp>(op))
       return inAttributes ? number(dim) : success();
     if (inAttributes)
@@ -208,15 +230,18 @@ private:
       return success();
     if (op->hasTrait<OpTrait::IsTerminator>())
       return refuse(op, "");
+    // Each axis must be rows alone, possibly with a factor.
     for (Value value : llvm::concat<Value>(SmallVector<Value>(op->getOperands()),
                                            SmallVector<Value>(op->getResults())))
       for (DimAttr dim : train::getDims(value))
         if (mentions(dim, symbol) && !rowsTimes(dim))
           return refuse(op, "it joins other rows with");
+    // Cutting rows into parts is fine where it cannot mix them.
     if (auto reshape = dyn_cast<train::ReshapeOp>(op))
       return isOutermost(reshape.getOperand()) && isOutermost(reshape.getResult())
                  ? success()
                  : refuseUnlessParallel(op);
+    assert(isa<train::AxisMapOpInterface>(op) && "ops with sizes have axis maps");
     return leaveOut(op);
   }
 
@@ -238,6 +263,7 @@ private:
     return false;
   }
 
+  /// Rows stay rows, wherever their axis is.
   LogicalResult refuseUnlessParallel(Operation *op) {
     train::AxisMap map = cast<train::AxisMapOpInterface>(op).getAxisMap();
     auto parallel = [&](Value value, ArrayRef<int> loops) {
@@ -246,6 +272,7 @@ private:
           return false;
       return true;
     };
+    // A reshape has one operand and one result.
     return parallel(op->getOperand(0), map.operands[0]) &&
                    parallel(op->getResult(0), map.results[0])
                ? success()
@@ -254,16 +281,19 @@ private:
 
   /// The mask as booleans of an axis that has `dim` = `symbol` * k elements.
   Value maskOf(TrainBuilder &tb, DimAttr dim) {
+    // In the types of the rows, until they are replaced.
     Value own = castTo(tb, mask, {symbol});
     casts.push_back(own.getDefiningOp());
     if (dim == symbol)
       return own;
+    // k elements of a row share its bit.
     return tb.reshape(tb.broadcast(own, {symbol, *rowsTimes(dim)}, {0}), {dim});
   }
 
   /// Rows that are not selected become neutral where an op combines rows.
   LogicalResult leaveOut(Operation *op) {
     train::AxisMap map = cast<train::AxisMapOpInterface>(op).getAxisMap();
+    // No result may show where rows are; sums and extremes over them are no axis of a result.
     for (auto [result, loops] : llvm::zip_equal(op->getResults(), map.results))
       for (auto [dim, loop] : llvm::zip_equal(train::getDims(result), loops))
         if (mentions(dim, symbol) && (loop < 0 || map.loops[loop] != LoopKind::Parallel))
@@ -272,6 +302,7 @@ private:
     for (OpOperand &operand : op->getOpOperands()) {
       Value x = operand.get();
       SmallVector<DimAttr> dims = train::getDims(x);
+      // An operand may have the axis twice.
       for (auto [axis, dim] : llvm::enumerate(dims)) {
         int loop = map.operands[operand.getOperandNumber()][axis];
         if (!mentions(dim, symbol) || (loop >= 0 && map.loops[loop] == LoopKind::Parallel))
@@ -279,7 +310,9 @@ private:
         // A reduction that is no ReductionOpInterface is a sum (of products).
         if (loop < 0 || map.loops[loop] != LoopKind::Reduction)
           return refuse(op, "it looks at several of");
+        // A sum's neutral element is 0, and products with 0 are.
         double neutral = reduction ? reduction.evaluateIdentity() : 0;
+        // What it maps first, such as squares, has to keep the neutral element.
         if (reduction && reduction.evaluateMap(neutral) != neutral)
           return refuse(op, "it combines");
         OpBuilder b(op);
@@ -288,11 +321,13 @@ private:
         Value keep = tb.broadcast(maskOf(tb, dim), dims, {int64_t(axis)});
         x = tb.select(keep, x, fill);
       }
+      // The same value where no axis is combined.
       operand.set(x);
     }
     return success();
   }
 
+  /// Its identity as a tensor of rank 0.
   static Value scalar(TrainBuilder &tb, train::ReductionOpInterface reduction, Value like) {
     Type element = train::getElementType(like);
     return train::FullOp::create(tb.b(), tb.loc(), train::getTensorType({}, element),
@@ -302,13 +337,16 @@ private:
   /// A size expression, counted: a * rows + b.
   LogicalResult number(train::DimOp op) {
     DimAttr value = op.getValue(), zero = DimAttr::constant(op.getContext(), 0);
+    // At 0 and 1 rows: a line through both.
     DimAttr b = replace(value, symbol, zero);
     DimAttr a = replace(value, symbol, DimAttr::constant(op.getContext(), 1)) - b;
+    // Products of the number with itself, or calls of it, are no such line.
     if (mentions(a, symbol) || value != a * symbol + b)
       return refuse(op, "it computes with the number of");
     OpBuilder builder(op);
     TrainBuilder tb(builder, op.getLoc());
     Type element = train::getElementType(op.getResult());
+    // In 64 bits: sums of ones stay exact.
     Value x = tb.sumAll(tb.cast(mask, builder.getI64Type()));
     if (!a.isConstant(1))
       x = tb.mul(x, tb.dim(a, builder.getI64Type()));
@@ -322,6 +360,7 @@ private:
 
 } // namespace
 
+/// In the order in which they were made: rows of one may be selected from rows of another.
 LogicalResult resolveSelections(func::FuncOp function, ArrayRef<Selection> selections) {
   for (const Selection &selection : selections)
     if (failed(Resolver(function, selection).run()))

@@ -21,6 +21,7 @@ void cutSteps(TrainBuilder &tb, Value x, int64_t steps, SmallVectorImpl<Value> &
     parts.push_back(tb.reshape(x, ArrayRef<DimAttr>(dims).drop_front()));
     return;
   }
+  // The largest power of the fan below the number of steps: parts are cut again.
   int64_t size = 1;
   while (size * kFan < steps)
     size *= kFan;
@@ -33,11 +34,13 @@ void cutSteps(TrainBuilder &tb, Value x, int64_t steps, SmallVectorImpl<Value> &
 
 Value joinSteps(TrainBuilder &tb, ArrayRef<Value> steps) {
   SmallVector<Value> parts;
+  // Each step becomes an axis of one.
   for (Value step : steps) {
     Dims dims = train::getDims(step);
     dims.insert(dims.begin(), tb.dimAttr(1));
     parts.push_back(tb.reshape(step, dims));
   }
+  // Level by level, so that the order stays.
   while (parts.size() > 1) {
     SmallVector<Value> joined;
     for (size_t begin = 0; begin < parts.size(); begin += kFan) {
@@ -49,6 +52,7 @@ Value joinSteps(TrainBuilder &tb, ArrayRef<Value> steps) {
   return parts[0];
 }
 
+/// As many steps as any length within the bounds has.
 std::optional<int64_t> unrolledSteps(NodeContext &c, DimAttr length) {
   /// Longer sequences would make programs of hundreds of thousands of ops.
   constexpr int64_t most = 1024;
@@ -64,6 +68,7 @@ std::optional<int64_t> unrolledSteps(NodeContext &c, DimAttr length) {
   return std::nullopt;
 }
 
+/// Null where every length has the step.
 Value isWithin(TrainBuilder &tb, int64_t step, DimAttr length, ArrayRef<DimAttr> dims) {
   if (length.getConstant())
     return {};
@@ -72,6 +77,7 @@ Value isWithin(TrainBuilder &tb, int64_t step, DimAttr length, ArrayRef<DimAttr>
   return tb.broadcast(inside, dims, {});
 }
 
+/// ONNX Runtime's training kernels ignore some attributes: what they would ignore is refused.
 LogicalResult checkTraining(NodeContext &c, int64_t lengths) {
   StringRef way = "; give trainc the forward model, whose layers it differentiates itself";
   if (c.attr("direction", "forward") != "forward")
@@ -83,6 +89,7 @@ LogicalResult checkTraining(NodeContext &c, int64_t lengths) {
     for (auto [i, name] : llvm::enumerate(names.getAsRange<StringAttr>()))
       if (!name.getValue().equals_insensitive(i == 0 ? "sigmoid" : "tanh"))
         return c.fail("its activations are not Sigmoid and Tanh, of which its gradient is" + way);
+  // Padding by lengths is what their gradients do not have.
   if (c.has(lengths))
     return c.fail("its sequence_lens are not supported, as in ONNX Runtime" + way);
   return success();
@@ -90,6 +97,7 @@ LogicalResult checkTraining(NodeContext &c, int64_t lengths) {
 
 namespace {
 
+/// Of one tensor, elementwise.
 using Activation = Value (*)(TrainBuilder &, Value);
 
 class Recurrence {
@@ -104,11 +112,13 @@ public:
     std::optional<int64_t> unrolled = unrolledSteps(c, length);
     if (!unrolled)
       return failure();
+    // What follows is made once a step.
     steps = *unrolled;
     SmallVector<Value> outputs;
     SmallVector<SmallVector<Value>> last(states());
     StringRef direction = c.attr("direction", "forward");
     for (int64_t d = 0; d < directions; ++d) {
+      // The second direction of a bidirectional layer runs backwards.
       reverse = direction == "reverse" || d == 1;
       if (failed(readWeights(d)))
         return failure();
@@ -134,6 +144,7 @@ protected:
   Value ofDirection(int64_t input, int64_t d) {
     if (!c.has(input))
       return {};
+    // Weights and states have an axis of directions in front.
     Dims dims = c.dims(input);
     Value x = tb.sliceAxis(c.tensor(input), 0, tb.dimAttr(d), tb.dimAttr(1));
     return tb.reshape(x, ArrayRef<DimAttr>(dims).drop_front());
@@ -144,6 +155,7 @@ protected:
     return c.fail("its input " + Twine(input) + " has shape " + train::dimsToString(c.dims(input)) +
                   ", expected " + train::dimsToString(dims) + " of its element type");
   }
+  /// Gates lie one after the other along the last axis.
   SmallVector<Value> cutGates(Value x, int64_t count) {
     SmallVector<Value> parts;
     if (count == 1)
@@ -153,6 +165,7 @@ protected:
     return parts;
   }
   Value activate(int64_t number, Value x) {
+    // Before the activation, as ONNX has it.
     if (clip > 0) {
       x = tb.min(x, tb.scalarLike(x, clip));
       x = tb.max(x, tb.scalarLike(x, -clip));
@@ -178,6 +191,7 @@ protected:
 
 private:
   LogicalResult readShapes() {
+    assert(gates > 0 && "each cell has gates");
     if (!c.needFloat(0))
       return failure();
     if (c.rank(0) != 3 || c.rank(1) != 3 || c.rank(2) != 3)
@@ -190,14 +204,17 @@ private:
     batch = c.dims(0)[batchFirst ? 0 : 1];
     hidden = c.dims(2)[2];
     clip = c.attr("clip", 0.0);
+    // Input and recurrent biases lie one behind the other.
     DimAttr count = c.dim(directions), all = times(hidden, gates);
     if (failed(needDims(1, {count, all, c.dims(0)[2]})) ||
         failed(needDims(2, {count, all, hidden})) || failed(needDims(3, {count, times(all, 2)})))
       return failure();
+    // With layout 1 the batch is in front of the directions, too.
     Dims state = batchFirst ? Dims{batch, count, hidden} : Dims{count, batch, hidden};
     for (int64_t i = 0; i < states(); ++i)
       if (failed(needDims(5 + i, state)))
         return failure();
+    // Absent: the weights say it.
     DimAttr declared = c.dim(c.attr("hidden_size", hidden.getConstant().value_or(0)));
     if (declared != hidden)
       return c.fail("its hidden_size is " + Twine(declared.str()) + ", and its weights are of " +
@@ -211,6 +228,7 @@ private:
     recurrent = ofDirection(2, d);
     weight = ofDirection(1, d);
     bias = apart = {};
+    // The biases of input and state are one sum, except where a gate treats the state's apart.
     if (Value both = ofDirection(3, d)) {
       DimAttr all = times(hidden, gates);
       Value ours = tb.sliceAxis(both, 0, c.dim(0), all), theirs = tb.sliceAxis(both, 0, all, all);
@@ -218,6 +236,7 @@ private:
       if (first < gates) {
         DimAttr begin = times(hidden, first), rest = times(hidden, gates - first);
         apart = tb.sliceAxis(theirs, 0, begin, rest);
+        // Zeros in place of what is kept apart.
         theirs = tb.pad(theirs, 0, {c.dim(0)}, {begin});
         theirs = tb.pad(theirs, 0, {c.dim(0)}, {all});
       }
@@ -227,6 +246,7 @@ private:
     SmallVector<StringRef> names = defaultActivations();
     if (auto given = dyn_cast_or_null<ArrayAttr>(c.rawAttr("activations"))) {
       size_t count = names.size();
+      // A list names those of all directions.
       if (given.size() != count * size_t(directions))
         return c.fail("it needs " + Twine(count) + " activations a direction");
       for (size_t i = 0; i < count; ++i)
@@ -239,6 +259,7 @@ private:
               .CaseLower("tanh", [](TrainBuilder &b, Value x) { return b.tanh(x); })
               .CaseLower("relu", [](TrainBuilder &b, Value x) { return b.relu(x); })
               .Default(nullptr);
+      // ONNX knows more, with parameters of their own.
       if (!function)
         return c.fail("activation '" + name + "' is not supported, only Sigmoid, Tanh and Relu");
       activations.push_back(function);
@@ -251,6 +272,7 @@ private:
     Dims dims = {batch, hidden};
     if (c.has(4)) {
       Value lengths = c.tensor(4);
+      // Each sequence of a batch may end by itself.
       Value inside = tb.compare("gt", lengths, tb.scalarLike(lengths, double(t)));
       return tb.broadcast(inside, dims, {0});
     }
@@ -260,13 +282,16 @@ private:
   /// Output of one direction, [length, batch, hidden]; its last states go to `last`.
   Value unroll(int64_t d, SmallVector<SmallVector<Value>> &last) {
     Value x = c.tensor(0);
+    // Steps lead, so that those of a batch are one slice.
     if (batchFirst)
       x = tb.transpose(x, {1, 0, 2});
     DimAttr width = times(hidden, gates);
+    // One product for all steps.
     x = tb.matmul(tb.reshape(x, {length * batch, c.dims(0)[2]}), weight, false, true);
     if (bias)
       x = tb.add(x, rows(bias, x));
     x = tb.reshape(x, {length, batch, width});
+    // Zeros up to the bound; those steps change nothing.
     if (!length.getConstant())
       x = tb.pad(x, 0, Dims(3, c.dim(0)), {c.dim(steps), batch, width});
     SmallVector<Value> inputs, state, outputs(steps);
@@ -274,6 +299,7 @@ private:
     for (int64_t i = 0; i < states(); ++i)
       state.push_back(initialState(5 + i, d));
     for (int64_t i = 0; i < steps; ++i) {
+      // The state goes through the steps in the direction's order; results stay in that of time.
       int64_t t = reverse ? steps - 1 - i : i;
       SmallVector<Value> old = state;
       kept.clear();
@@ -282,6 +308,7 @@ private:
       for (auto [list, value] : llvm::zip_equal(keptSteps, kept))
         list[t] = value;
       Value inside = reaches(t);
+      // Behind a sequence's end the output is 0, and the state stays for the last result.
       outputs[t] =
           inside && c.has(4) ? tb.select(inside, state[0], tb.scalarLike(state[0], 0)) : state[0];
       if (inside)
@@ -296,6 +323,7 @@ private:
   /// [length, ...] of values of each step.
   Value joinLength(ArrayRef<Value> values) {
     Value all = joinSteps(tb, values);
+    // What was padded is cut off.
     return length.getConstant() ? all : tb.sliceAxis(all, 0, c.dim(0), length);
   }
 
@@ -316,6 +344,7 @@ private:
       dims.insert(dims.begin() + axis, c.dim(1));
       parts.push_back(tb.reshape(value, dims));
     }
+    // One direction needs no copy.
     return parts.size() == 1 ? parts[0] : tb.concat(parts, axis);
   }
 
@@ -326,6 +355,7 @@ private:
     (void)c.set(y, 0);
     for (auto [i, values] : llvm::enumerate(last))
       (void)c.set(join(values, batchFirst ? 1 : 0), 1 + i);
+    // Behind the states, in the order in which the cell kept them.
     for (auto [i, values] : llvm::enumerate(keptSteps))
       (void)c.set(join(joinLength(values), 1), 1 + states() + i);
     return success();
@@ -355,8 +385,10 @@ public:
   int64_t firstApart() override { return linearFirst ? 2 : 3; }
 
   void step(Value x, SmallVectorImpl<Value> &state) override {
+    assert(state.size() == 1 && "the output");
     Value h = state[0], reset, fresh;
     SmallVector<Value> in = cutGates(x, 3);
+    // The reset gate is applied behind the product: all three products are one.
     if (linearFirst) {
       SmallVector<Value> own = cutGates(tb.matmul(h, recurrent, false, true), 3);
       if (apart)
@@ -365,6 +397,7 @@ public:
       reset = activate(0, tb.add(in[1], own[1]));
       fresh = activate(1, tb.add(in[2], tb.mul(reset, own[2])));
     } else {
+      // Before the product of the last gate, which has to wait for it.
       DimAttr both = times(hidden, 2);
       Value first = tb.sliceAxis(recurrent, 0, c.dim(0), both);
       Value second = tb.sliceAxis(recurrent, 0, both, hidden);
@@ -374,6 +407,7 @@ public:
       Value gated = tb.matmul(tb.mul(reset, h), second, false, true);
       fresh = activate(1, tb.add(in[2], gated));
     }
+    // Between the fresh and the old state.
     state[0] = tb.add(tb.mul(complement(update), fresh), tb.mul(update, h));
     if (isTraining)
       kept = {tb.concat({update, reset, fresh}, 1)};
@@ -392,6 +426,7 @@ public:
   int64_t states() override { return 2; }
   SmallVector<StringRef> defaultActivations() override { return {"Sigmoid", "Tanh", "Tanh"}; }
 
+  /// Peepholes have three gates: the fresh one sees no cell.
   LogicalResult readMore(int64_t d) override {
     if (failed(needDims(7, {c.dim(directions), times(hidden, 3)})))
       return failure();
@@ -407,16 +442,20 @@ public:
 
   void step(Value x, SmallVectorImpl<Value> &state) override {
     Value cell = state[1];
+    assert(state.size() == 2 && "output and cell");
     SmallVector<Value> gate = cutGates(tb.add(x, tb.matmul(state[0], recurrent, false, true)), 4);
     auto peep = [&](Value value, int64_t number, Value at) {
       return peepholes.empty() ? value : tb.add(value, tb.mul(rows(peepholes[number], at), at));
     };
     Value input = activate(0, peep(gate[0], 0, cell));
+    // One gate for both, if the attribute says so.
     Value forget = coupled ? complement(input) : activate(0, peep(gate[2], 2, cell));
     Value fresh = activate(1, gate[3]);
     state[1] = tb.add(tb.mul(forget, cell), tb.mul(input, fresh));
+    // The output's gate sees the new cell, the others the old one.
     Value output = activate(0, peep(gate[1], 1, state[1]));
     state[0] = tb.mul(output, activations[2](tb, state[1]));
+    // As LSTMGrad reads them: cells, then gates in the order of the weights.
     if (isTraining)
       kept = {state[1], tb.concat({input, output, forget, fresh}, 1)};
   }

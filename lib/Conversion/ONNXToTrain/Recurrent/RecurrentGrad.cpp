@@ -12,6 +12,7 @@ namespace trainc::legalize {
 namespace {
 
 /// Where a node has its inputs; the first three are the input, its weight and the state's.
+/// Numbers of inputs: the order differs between the two operators.
 struct GradInputs {
   int64_t lengths, state, outputs, gates, outputGradient, stateGradient;
 };
@@ -25,6 +26,7 @@ public:
   LogicalResult run() {
     if (failed(checkTraining(c, at.lengths)) || failed(readShapes()) || failed(readMore()))
       return failure();
+    // Bounds as in the forward pass: gates were left for as many steps.
     std::optional<int64_t> unrolled = unrolledSteps(c, length);
     if (!unrolled)
       return failure();
@@ -33,20 +35,25 @@ public:
     before = previous(at.state, at.outputs);
     prepare();
     SmallVector<Value> states = cut(before), gateSteps = cut(ofSteps(at.gates)), dy(steps);
+    // The loss need not read every step's output.
     if (c.has(at.outputGradient))
       dy = cut(ofSteps(at.outputGradient));
     SmallVector<Value> fromInput(steps), fromState(steps);
     Value dh = stateOrZero(at.stateGradient);
+    // Backwards in time: the state's gradient comes from the step behind.
     for (int64_t t = steps - 1; t >= 0; --t) {
       SmallVector<Value> gate;
+      assert(gateSteps.size() == size_t(steps) && "a step's gates each");
       for (Value part : tb.split(gateSteps[t], 1, Dims(gates, hidden)))
         gate.push_back(part);
       StepGradient step = back(t, tb.add(dh, dy[t]), states[t], gate);
       fromInput[t] = step.fromInput;
       fromState[t] = step.fromState;
+      // A step behind the end hands its gradient on.
       dh = ifWithin(t, step.state, dh);
     }
     Value inputs = join(fromInput);
+    // Mostly the same: then one product does for both.
     setResults(inputs, fromState == fromInput ? inputs : join(fromState), dh);
     return success();
   }
@@ -76,6 +83,7 @@ protected:
   /// An input [length, 1, batch, width] without that axis.
   Value ofSteps(int64_t input) {
     DimAttr width = c.dims(input)[3];
+    // One direction, as checked.
     return tb.reshape(c.tensor(input), {length, batch, width});
   }
   /// An input [1, batch, hidden] without that axis; zeros where it is absent.
@@ -85,6 +93,7 @@ protected:
   /// What was before each step, [length, batch, hidden]: input `first`, and `after` but its last.
   Value previous(int64_t first, int64_t after) {
     Value start = tb.reshape(stateOrZero(first), {c.dim(1), batch, hidden});
+    // The state before the first step is the initial one.
     if (length.isConstant(1))
       return start;
     return tb.concat({start, tb.sliceAxis(ofSteps(after), 0, c.dim(0), length - c.dim(1))}, 0);
@@ -92,6 +101,7 @@ protected:
   /// The steps of [length, batch, width]; behind a length that only the run knows they are zero,
   /// and so are then the gradients of their gates.
   SmallVector<Value> cut(Value x) {
+    // A derivative of a sigmoid or tanh at 0 of its result times 0 is 0.
     if (!length.getConstant())
       x = tb.pad(x, 0, Dims(3, c.dim(0)), {c.dim(steps), batch, train::getDims(x).back()});
     SmallVector<Value> parts;
@@ -150,6 +160,7 @@ private:
     hidden = c.dims(2)[2];
     DimAttr one = c.dim(1);
     Dims state = {one, batch, hidden};
+    // The first that does not fit gives the reason.
     return success(succeeded(needDims(1, {one, times(gates), c.dims(0)[2]})) &&
                    succeeded(needDims(2, {one, times(gates), hidden})) &&
                    succeeded(needDims(at.state, state)) && succeeded(needSteps(at.outputs, 1)) &&
@@ -159,6 +170,7 @@ private:
   }
 
   Value join(ArrayRef<Value> values) {
+    // Rows of the steps that there are.
     Value all = joinSteps(tb, values);
     return toRows(length.getConstant() ? all : tb.sliceAxis(all, 0, c.dim(0), length));
   }
@@ -171,8 +183,10 @@ private:
       set(product(inputs, toRows(c.tensor(0))), 1);
     if (c.used(2))
       set(weightGradient(states), 2);
+    // Biases of input and state, as the layer has them.
     if (c.used(3))
       set(tb.concat({tb.sum(inputs, {0}), tb.sum(states, {0})}, 0), 3);
+    // What is left in the end belongs to the initial state.
     set(dh, 4);
     setMore();
   }
@@ -191,6 +205,7 @@ public:
                         .stateGradient = 10}) {}
 
   LogicalResult readMore() override {
+    // The gradient of the last cell may be given, too.
     Dims state = {c.dim(1), batch, hidden};
     return success(succeeded(needDims(kCell, state)) && succeeded(needSteps(kCells, 1)) &&
                    succeeded(needDims(kCellGradient, state)));
@@ -202,13 +217,16 @@ public:
   }
   StepGradient back(int64_t t, Value dh, Value, ArrayRef<Value> gate) override {
     Value input = gate[0], output = gate[1], forget = gate[2], fresh = gate[3];
+    // The cell as the output sees it.
     Value shown = tb.tanh(cells[t]);
     Value cell = tb.add(dc, throughTanh(tb.mul(dh, output), shown));
+    // In the order of the weights' gates.
     Value all = tb.concat({throughSigmoid(tb.mul(cell, fresh), input),
                            throughSigmoid(tb.mul(dh, shown), output),
                            throughSigmoid(tb.mul(cell, cellsBefore[t]), forget),
                            throughTanh(tb.mul(cell, input), fresh)},
                           1);
+    // The cell's own way back.
     dc = ifWithin(t, tb.mul(cell, forget), dc);
     return {all, all, tb.matmul(all, weight)};
   }
@@ -235,9 +253,11 @@ public:
 
   LogicalResult readMore() override { return needDims(kBias, {c.dim(1), times(6)}); }
   void prepare() override {
+    // Rows of the last gate.
     second = tb.sliceAxis(weight, 0, times(2), hidden);
     if (!linearFirst)
       return;
+    // What the reset gate was applied to, for all steps at once.
     Value own = tb.matmul(toRows(before), second, false, /*transposeRhs=*/true);
     if (c.has(kBias)) {
       Value bias = tb.sliceAxis(ofDirection(kBias), 0, times(5), hidden);
@@ -247,15 +267,18 @@ public:
   }
   StepGradient back(int64_t t, Value dh, Value state, ArrayRef<Value> gate) override {
     Value update = gate[0], reset = gate[1], fresh = gate[2];
+    // update * state + (1 - update) * fresh, by each of the three.
     Value toUpdate = throughSigmoid(tb.mul(dh, tb.sub(state, fresh)), update);
     Value toFresh = throughTanh(tb.mul(dh, complement(update)), fresh);
     Value kept = tb.mul(dh, update);
     if (linearFirst) {
       Value toReset = throughSigmoid(tb.mul(toFresh, linear[t]), reset);
+      // The state's part of the fresh gate went through the reset gate.
       Value all = tb.concat({toUpdate, toReset, tb.mul(toFresh, reset)}, 1);
       return {tb.concat({toUpdate, toReset, toFresh}, 1), all,
               tb.add(kept, tb.matmul(all, weight))};
     }
+    // The product's input was the gated state.
     Value gated = tb.matmul(toFresh, second);
     Value toReset = throughSigmoid(tb.mul(gated, state), reset);
     Value both = tb.concat({toUpdate, toReset}, 1);

@@ -19,7 +19,9 @@ namespace {
 
 /// The elements of row-major `bytes` of this type.
 HostTensor tensorOf(RankedTensorType type, ArrayRef<char> bytes) {
+  assert(type.hasStaticShape() && "constants have sizes");
   HostTensor tensor{SmallVector<int64_t>(type.getShape()), {}};
+  // Splat or not, by the number of bytes.
   auto dense = DenseElementsAttr::getFromRawBuffer(type, bytes);
   if (isa<FloatType>(type.getElementType())) {
     for (APFloat value : dense.getValues<APFloat>()) {
@@ -29,6 +31,7 @@ HostTensor tensorOf(RankedTensorType type, ArrayRef<char> bytes) {
     }
     return tensor;
   }
+  // f64 holds integers up to 2 ^ 53; results beyond are refused when they are stored.
   for (const APInt &value : dense.getValues<APInt>())
     tensor.data.push_back(double(value.getSExtValue()));
   return tensor;
@@ -37,6 +40,7 @@ HostTensor tensorOf(RankedTensorType type, ArrayRef<char> bytes) {
 /// Row-major bytes.
 std::vector<char> bytesOf(DenseElementsAttr dense) {
   ArrayRef<char> raw = dense.getRawData();
+  // A splat has one element's bytes.
   if (!dense.isSplat())
     return raw.vec();
   std::vector<char> bytes;
@@ -52,12 +56,14 @@ public:
 
   LogicalResult run() {
     LegalizeOptions options;
+    // Legalized like any graph, without a loss.
     options.inference = options.initialization = true;
     LegalizeResult ignored;
     if (failed(legalizeONNX(*model.initialization, options, ignored)))
       return failure();
     auto function = model.initialization->lookupSymbol<func::FuncOp>("forward");
     SmallVector<HostTensor> arguments;
+    // In the order of the arguments.
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (failed(read(function, i, arguments)))
         return failure();
@@ -67,6 +73,7 @@ public:
     for (auto &[initializer, output] : model.initialValues)
       if (failed(store(initializer, output, function, *results)))
         return failure();
+    // It has done its work: nothing of it goes into the package.
     model.initialization = {};
     return success();
   }
@@ -81,11 +88,13 @@ private:
     auto weight = function.getArgAttrOfType<train::WeightAttr>(i, train::kWeightAttr);
     auto name = function.getArgAttrOfType<StringAttr>(i, train::kNameAttr);
     auto type = cast<RankedTensorType>(function.getArgument(i).getType());
+    // Without the dialect's encoding of sizes.
     type = RankedTensorType::get(type.getShape(), type.getElementType());
     if (!weight || weight.getAbsent() || type.getElementType().isInteger(1))
       return error("there are no values of '" + (name ? name.getValue() : StringRef()) +
                    "' to compute with");
     if (weight.getFile().getValue().empty()) {
+      // The offset is the blob's number where there is no file.
       arguments.push_back(tensorOf(type, model.blobs[weight.getOffset()]));
       return success();
     }
@@ -105,12 +114,15 @@ private:
     for (auto op : graph.getOps<onnx::InitializerOp>())
       if (op.getName() == name)
         initializer = op;
+    assert(initializer && "the importer knows the name");
     auto type = cast<RankedTensorType>(initializer.getType());
     for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      // Results are found by name.
       if (function.getResultAttrOfType<StringAttr>(i, train::kNameAttr) != output)
         continue;
       auto given = cast<RankedTensorType>(function.getResultTypes()[i]);
       DenseElementsAttr dense;
+      // Values are never converted: the training would begin with others than the file says.
       if (given.getShape() == type.getShape() && given.getElementType() == type.getElementType() &&
           !type.getElementType().isInteger(1))
         dense = reference::toAttribute(type, results[i]);
@@ -122,6 +134,7 @@ private:
       initializer.setWeightAttr(onnx::WeightAttr::get(graph.getContext(), "", 0,
                                                       model.blobs.back().size(),
                                                       model.blobs.size() - 1, /*absent=*/false));
+      // Small ones are in the IR, too: both places agree.
       if (initializer.getValueAttr())
         initializer.setValueAttr(dense);
       return success();

@@ -8,6 +8,7 @@ using namespace mlir;
 using namespace trainc;
 using namespace trainc::train;
 
+/// Inputs only, by name.
 static std::optional<unsigned> findInput(func::FuncOp forward, StringRef wanted) {
   for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
     auto role = forward.getArgAttrOfType<StringAttr>(i, kRoleAttr);
@@ -34,14 +35,17 @@ static std::string idInputs(func::FuncOp forward) {
 std::string trainc::setPadTokens(func::FuncOp forward, ArrayRef<PadToken> tokens,
                                  ArrayRef<std::pair<std::string, int64_t>> paddingIds) {
   Builder builder(forward.getContext());
+  // What the model's embeddings say about padding; inputs that are gone are passed over.
   for (auto &[name, id] : paddingIds)
     if (std::optional<unsigned> input = findInput(forward, name))
       forward.setArgAttr(*input, kPaddingIdxAttr, builder.getI64IntegerAttr(id));
   std::string known = idInputs(forward);
+  // Every message below ends with what there is.
   std::string which = known.empty()
                           ? "no input of the model holds token ids: none chooses rows of an "
                             "initializer of rank 2"
                           : "token ids are in " + known;
+  // Checked one by one: the first that is wrong stops.
   for (const PadToken &token : tokens) {
     if (token.input.empty())
       continue;
@@ -55,6 +59,7 @@ std::string trainc::setPadTokens(func::FuncOp forward, ArrayRef<PadToken> tokens
       if (!mask)
         return "--pad-token: '" + token.mask + "' is neither a number nor an input that masks '" +
                token.input + "'";
+      // A mask says for each token whether it counts.
       if (getDims(forward.getArgument(*mask)) != getDims(forward.getArgument(*input)))
         return "--pad-token: '" + token.mask + "' cannot mask '" + token.input +
                "': they have different shapes";
@@ -65,6 +70,7 @@ std::string trainc::setPadTokens(func::FuncOp forward, ArrayRef<PadToken> tokens
         }))
       return "--pad-token: input '" + token.input + "' holds no token ids; " + which;
   }
+  // Then ids without a name: for all inputs with ids that have no mask.
   for (const PadToken &token : tokens) {
     if (!token.input.empty())
       continue;

@@ -21,12 +21,14 @@ namespace {
 /// A group whose expression is compiled.
 struct Matcher {
   explicit Matcher(const ParameterGroup &group) : group(group) {
+    // Both were compiled when options were read: they do not fail.
     regex.compile(group.pattern.empty() ? kNormsAndBiases.str() : group.pattern);
   }
   bool matches(BlockArgument parameter, StringRef name) const {
     // The scales of norms have one axis whatever they are called.
     return regex.search(name) || (group.pattern.empty() && getRank(parameter) <= 1);
   }
+  /// The option as the user wrote it.
   std::string origin() const {
     return group.option + (group.pattern.empty() ? " auto" : " '" + group.pattern + "'");
   }
@@ -36,6 +38,7 @@ struct Matcher {
 };
 } // namespace
 
+/// As short as it can be written.
 static std::string number(double value) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%g", value);
@@ -51,19 +54,23 @@ std::vector<GroupDecision> trainc::applyGroups(func::FuncOp forward,
                                                ArrayRef<ParameterGroup> groups, double lr,
                                                double layerDecay) {
   std::vector<Matcher> matchers;
+  // Groups in the order of the options.
   for (const ParameterGroup &group : groups)
     matchers.emplace_back(group);
   std::optional<LayerNumbers> layers;
+  // Without decay by layers no names are read.
   if (layerDecay != 0 && layerDecay != 1)
     layers.emplace(forward);
   Builder builder(forward.getContext());
   std::vector<GroupDecision> decisions;
   for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
     auto name = forward.getArgAttrOfType<StringAttr>(i, kNameAttr);
+    // Only what is trained.
     if (!forward.getArgAttr(i, kTrainableAttr) || !name)
       continue;
     BlockArgument parameter = forward.getArgument(i);
     GroupDecision decision{name.str(), 1, 1, std::nullopt, ""};
+    // The first group that says something about a rate decides it; the same for decay, on its own.
     bool hasRate = false, hasDecay = false;
     for (const Matcher &matcher : matchers) {
       const ParameterGroup &group = matcher.group;
@@ -73,6 +80,7 @@ std::vector<GroupDecision> trainc::applyGroups(func::FuncOp forward,
         continue;
       if (rate) {
         hasRate = true;
+        // Rates are stored relative to the base rate, so that schedules scale them.
         decision.lrFactor = group.lr ? *group.lr / lr : *group.lrFactor;
         append(decision.text, (group.lr ? "learning rate " + number(*group.lr)
                                         : "learning rate x " + number(*group.lrFactor)) +
@@ -80,6 +88,7 @@ std::vector<GroupDecision> trainc::applyGroups(func::FuncOp forward,
       }
       if (decay) {
         hasDecay = true;
+        assert((group.decay || group.decayFactor) && "it says something about decay");
         decision.decay = group.decay;
         decision.decayFactor = group.decayFactor.value_or(1);
         append(decision.text, (group.decay ? "weight decay " + number(*group.decay)
@@ -87,6 +96,7 @@ std::vector<GroupDecision> trainc::applyGroups(func::FuncOp forward,
                                   " (" + matcher.origin() + ")");
       }
     }
+    // On top of the group's.
     if (layers)
       if (unsigned below = layers->below(i)) {
         decision.lrFactor *= std::pow(layerDecay, below);
@@ -95,6 +105,7 @@ std::vector<GroupDecision> trainc::applyGroups(func::FuncOp forward,
       }
     if (decision.lrFactor != 1)
       forward.setArgAttr(i, kLrScaleAttr, builder.getF64FloatAttr(decision.lrFactor));
+    // An absolute decay hides a factor.
     if (decision.decay)
       forward.setArgAttr(i, kWeightDecayAttr, builder.getF64FloatAttr(*decision.decay));
     else if (decision.decayFactor != 1)
@@ -103,6 +114,7 @@ std::vector<GroupDecision> trainc::applyGroups(func::FuncOp forward,
       remark::passed(NameLoc::get(name),
                      remark::RemarkOpts::name("Grouped").category("group").function("forward"))
           << remark::add("{0}", decision.text);
+    // Parameters without a group have a decision, too.
     decisions.push_back(std::move(decision));
   }
   return decisions;

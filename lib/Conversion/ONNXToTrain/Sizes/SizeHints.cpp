@@ -10,6 +10,7 @@ namespace trainc::legalize {
 
 using Symbols = llvm::SmallSetVector<StringRef, 4>;
 
+/// Each once, in the order in which they appear.
 static Symbols symbolsOf(ArrayRef<DimAttr> sizes) {
   Symbols symbols;
   for (DimAttr size : sizes)
@@ -26,6 +27,7 @@ static std::string flags(const Symbols &symbols, llvm::function_ref<std::string(
 }
 
 std::string fixHint(ArrayRef<DimAttr> sizes) {
+  // Constants have no flag.
   const Symbols symbols = symbolsOf(sizes);
   if (symbols.empty())
     return {};
@@ -41,16 +43,20 @@ std::string boundHint(ArrayRef<DimAttr> sizes, int64_t least) {
   constexpr int64_t tries = 4096;
   int64_t low = 1;
   auto value = [&](DimAttr size, StringRef symbol, int64_t number) {
+    // The other symbols at their least.
     return size.evaluate(
         [&](StringRef name) -> std::optional<int64_t> { return name == symbol ? number : 1; });
   };
   auto first = [&](DimAttr size) { return value(size, symbols[0], low); };
+  assert(!symbols.empty() && "asked above");
+  // One after the other, up to a limit.
   for (DimAttr size : sizes)
     while (low < least + tries && succeeded(first(size)) && *first(size) < least)
       ++low;
   // What a size becomes smaller with may be as large as leaves it `least`: 2048 - seq.
   auto most = [&](StringRef symbol, int64_t from) {
     int64_t end = std::max<int64_t>(64, 8 * from);
+    // Linear from here on: as far as it falls no lower than `least`.
     for (DimAttr size : sizes) {
       FailureOr<int64_t> at = value(size, symbol, from), next = value(size, symbol, from + 1);
       if (succeeded(at) && succeeded(next) && *next < *at && *at >= least)
@@ -61,6 +67,7 @@ std::string boundHint(ArrayRef<DimAttr> sizes, int64_t least) {
   return ";" +
          flags(symbols,
                [&](size_t i) {
+                 // Only the first one was searched.
                  const int64_t from = i ? 1 : low;
                  return std::to_string(from) + ".." + std::to_string(most(symbols[i], from));
                }) +
@@ -72,6 +79,7 @@ std::string boundHint(ArrayRef<DimAttr> sizes, int64_t least) {
 static SmallVector<DimAttr> sizesBehind(NodeContext &c, Value value) {
   SmallVector<DimAttr> sizes;
   SmallVector<Value> work = {value};
+  // Each value once: graphs share.
   llvm::SmallSetVector<Value, 16> seen;
   while (!work.empty()) {
     Value at = work.pop_back_val();
@@ -81,11 +89,13 @@ static SmallVector<DimAttr> sizesBehind(NodeContext &c, Value value) {
     if (!node) {
       if (isa<BlockArgument>(at) || isa_and_nonnull<onnx::InitializerOp>(at.getDefiningOp())) {
         auto initializer = at.getDefiningOp<onnx::InitializerOp>();
+        // What comes from inputs or large initializers is data.
         if (!initializer || !initializer.getValue())
           return {};
       }
       continue;
     }
+    // Its shape is what counts, not what it is made of.
     if (node.getOpType() == "Shape" || node.getOpType() == "Size")
       llvm::append_range(sizes, c.state.valueOf(node.getInputs()[0]).dims);
     else
@@ -98,6 +108,7 @@ std::string NodeContext::inputHint(int64_t input) {
   Value value = op.getInputs()[input];
   auto argument = dyn_cast<BlockArgument>(value);
   auto graph = argument ? dyn_cast<onnx::GraphOp>(argument.getOwner()->getParentOp()) : nullptr;
+  // An input cannot be known while compiling, whatever its sizes are.
   if (graph)
     return ("; the graph's input '" + graph.getInputName(argument.getArgNumber()) +
             "' would have to be an initializer")
